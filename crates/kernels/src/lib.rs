@@ -1,0 +1,31 @@
+//! Pure functions on strided views: what Taut computes, without knowing what a tensor is.
+//!
+//! Every kernel takes read-only [`View`]s and writes a contiguous row-major [`ViewMut`]. Shapes are checked by
+//! the caller (an op's `infer`); a kernel given shapes that contradict each other panics, it never reads or
+//! writes out of bounds. Kernels allocate nothing that grows with the data: what they need is asked for by a
+//! `*_scratch` function and passed in.
+//!
+//! Rooms: [`dtype`] and [`view`] say what data looks like; [`simd`] picks the instruction set at run time;
+//! [`pool`] holds the threads; the rest compute.
+#![allow(unsafe_code)]
+
+pub mod conv;
+pub mod dtype;
+pub mod elementwise;
+pub mod index;
+pub mod linalg;
+pub mod math;
+pub mod matmul;
+pub mod norm;
+pub mod pool;
+pub mod pooling;
+pub mod random;
+pub mod reduce;
+pub mod scan;
+pub mod simd;
+pub mod sort;
+pub mod strided;
+pub mod view;
+
+pub use dtype::{Bool, DType, Element};
+pub use view::{Arg, View, ViewMut};

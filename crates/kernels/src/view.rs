@@ -1,0 +1,194 @@
+//! What a kernel sees of a tensor: bytes, a type, a shape and strides.
+
+use crate::dtype::{DType, Element};
+
+/// A read-only strided view of typed elements.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    dtype: DType,
+    bytes: &'a [u8],
+    offset: usize,
+    shape: &'a [usize],
+    strides: &'a [isize],
+}
+
+impl<'a> View<'a> {
+    /// A view of `bytes` whose first element is number `offset`. Strides count elements and may be zero or
+    /// negative.
+    ///
+    /// # Panics
+    /// If an element of the view lies outside `bytes`: this is the check that lets kernels index unchecked.
+    #[inline]
+    pub fn new(
+        dtype: DType,
+        bytes: &'a [u8],
+        offset: usize,
+        shape: &'a [usize],
+        strides: &'a [isize],
+    ) -> View<'a> {
+        assert_eq!(shape.len(), strides.len(), "a stride per dimension");
+        let (mut low, mut high, mut empty) = (offset as isize, offset as isize, false);
+        for (&dim, &stride) in shape.iter().zip(strides) {
+            empty |= dim == 0;
+            let reach = (dim as isize - 1).wrapping_mul(stride);
+            if reach < 0 { low += reach } else { high += reach }
+        }
+        let count = bytes.len() / dtype.size();
+        assert!(empty || (low >= 0 && (high as usize) < count), "view outside its buffer");
+        View { dtype, bytes, offset: if empty { 0 } else { offset }, shape, strides }
+    }
+
+    /// The element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The shape.
+    #[inline]
+    pub fn shape(&self) -> &'a [usize] {
+        self.shape
+    }
+
+    /// Strides, in elements.
+    #[inline]
+    pub fn strides(&self) -> &'a [isize] {
+        self.strides
+    }
+
+    /// Where the first element is, in elements from the start of [`View::data`].
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// How many elements the view has.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether the view has no elements.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.shape.contains(&0)
+    }
+
+    /// The whole buffer behind the view, typed. Index it by offset and strides.
+    ///
+    /// # Panics
+    /// If `T` has another size than the view's elements.
+    #[inline]
+    pub fn data<T: Element>(&self) -> &'a [T] {
+        debug_assert_eq!(size_of::<T>(), self.dtype.size());
+        bytemuck::cast_slice(self.bytes)
+    }
+
+    /// Whether the elements lie one after the other in row-major order.
+    #[inline]
+    pub fn is_contiguous(&self) -> bool {
+        let mut expected = 1isize;
+        for (&dim, &stride) in self.shape.iter().zip(self.strides).rev() {
+            if dim == 0 {
+                return true;
+            }
+            if dim != 1 && stride != expected {
+                return false;
+            }
+            expected *= dim as isize;
+        }
+        true
+    }
+
+    /// The elements as a slice, if they are contiguous.
+    #[inline]
+    pub fn contiguous<T: Element>(&self) -> Option<&'a [T]> {
+        self.is_contiguous().then(|| &self.data()[self.offset..self.offset + self.len()])
+    }
+}
+
+/// A contiguous row-major output.
+#[derive(Debug)]
+pub struct ViewMut<'a> {
+    dtype: DType,
+    bytes: &'a mut [u8],
+    shape: &'a [usize],
+}
+
+impl<'a> ViewMut<'a> {
+    /// An output over the first bytes of `bytes`.
+    ///
+    /// # Panics
+    /// If `bytes` is too short for the shape.
+    #[inline]
+    pub fn new(dtype: DType, bytes: &'a mut [u8], shape: &'a [usize]) -> ViewMut<'a> {
+        let needed = shape.iter().product::<usize>() * dtype.size();
+        ViewMut { dtype, bytes: &mut bytes[..needed], shape }
+    }
+
+    /// The element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// The shape.
+    #[inline]
+    pub fn shape(&self) -> &'a [usize] {
+        self.shape
+    }
+
+    /// How many elements the output has.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.bytes.len() / self.dtype.size()
+    }
+
+    /// Whether the output has no elements.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// The elements.
+    #[inline]
+    pub fn slice<T: Element>(&mut self) -> &mut [T] {
+        debug_assert_eq!(size_of::<T>(), self.dtype.size());
+        bytemuck::cast_slice_mut(self.bytes)
+    }
+
+    /// The elements' bytes.
+    #[inline]
+    pub fn bytes(&mut self) -> &mut [u8] {
+        self.bytes
+    }
+
+    /// The same output, borrowed for a shorter time.
+    #[inline]
+    pub fn reborrow(&mut self) -> ViewMut<'_> {
+        ViewMut { dtype: self.dtype, bytes: self.bytes, shape: self.shape }
+    }
+}
+
+/// An input of a kernel that may work in place.
+#[derive(Clone, Copy, Debug)]
+pub enum Arg<'a> {
+    /// Read it here.
+    View(View<'a>),
+    /// Its elements are already in the first output, with that output's type and shape, to be overwritten.
+    InPlace,
+}
+
+impl<'a> Arg<'a> {
+    /// The view of an input that is not in place.
+    ///
+    /// # Panics
+    /// If the input is in place: only an op that offered to alias it gets such an input.
+    #[inline]
+    pub fn view(&self) -> View<'a> {
+        match self {
+            Arg::View(view) => *view,
+            Arg::InPlace => panic!("this op did not offer to work in place"),
+        }
+    }
+}
