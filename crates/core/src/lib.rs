@@ -1,1 +1,31 @@
-//! placeholder
+//! Tensors, ops, graphs, and the one choke point that every op call goes through.
+//!
+//! [`Tensor`] is a shared handle on typed, strided memory. An [`Op`] answers a few questions (what comes out, how it
+//! is carried out, which input it may overwrite); [`apply`] carries it out, or writes it into a [`Graph`] while
+//! [`trace`] is at work. Everything that can go wrong is an [`Error`].
+
+mod apply;
+mod error;
+pub mod graph;
+mod index;
+mod layout;
+mod op;
+mod operators;
+pub mod ops;
+mod print;
+mod promote;
+mod scalar;
+mod shape;
+mod tensor;
+
+pub use apply::{Outputs, apply, apply_at, apply_many};
+pub use error::{Error, ErrorKind, Result};
+pub use graph::{Graph, Traced, trace};
+pub use index::{Ellipsis, Index, NewAxis};
+pub use layout::Layout;
+pub use op::{CloneOp, Cost, Kernel, Op, Spec, Specs};
+pub use promote::{float_of, promote, promote_scalar};
+pub use scalar::{Host, Operand, Scalar};
+pub use shape::{Axes, Shape, Strides, normalize_axis};
+pub use taut_kernels::dtype::{Bool, DType, Element, bf16, f16};
+pub use tensor::Tensor;

@@ -1,0 +1,203 @@
+//! The one error type of the project.
+
+use crate::op::Spec;
+use smallvec::SmallVec;
+use std::fmt;
+use std::panic::Location;
+use taut_memory::OutOfMemory;
+
+/// The result of every public call that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What kind of mistake an [`Error`] is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Shapes that do not fit together, or a size that overflows.
+    Shape,
+    /// An element type that the op does not take.
+    DType,
+    /// An axis that the tensor does not have.
+    Axis,
+    /// An index outside the tensor.
+    Index,
+    /// An argument that makes no sense.
+    Value,
+    /// A computation without a result, such as the inverse of a singular matrix.
+    Numeric,
+    /// No memory, or the limit reached. Everything is as it was before the call.
+    OutOfMemory,
+    /// A file that could not be read or written.
+    Io,
+    /// A file whose content is not what it claims to be.
+    Format,
+    /// A value asked of a tensor that is being traced, or a graph that contradicts itself.
+    Graph,
+}
+
+/// An error that names the op, what it was given and the caller's line.
+///
+/// ```
+/// # use taut_core::{Error, ErrorKind};
+/// let error = Error::new(ErrorKind::Axis, "axis 2 is out of range for rank 2").help("axes go from -2 to 1");
+/// assert_eq!(error.kind(), ErrorKind::Axis);
+/// ```
+pub struct Error(Box<Details>);
+
+struct Details {
+    kind: ErrorKind,
+    message: String,
+    op: Option<&'static str>,
+    inputs: SmallVec<[Spec; 2]>,
+    location: Option<&'static Location<'static>>,
+    help: Option<String>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Error {
+    /// An error of this kind. [`apply`](crate::apply) adds the op, its inputs and the caller's line.
+    #[cold]
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
+        Error(Box::new(Details {
+            kind,
+            message: message.into(),
+            op: None,
+            inputs: SmallVec::new(),
+            location: None,
+            help: None,
+            source: None,
+        }))
+    }
+
+    /// Shapes that do not fit.
+    #[cold]
+    pub fn shape(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Shape, message)
+    }
+
+    /// An element type that is not taken.
+    #[cold]
+    pub fn dtype(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::DType, message)
+    }
+
+    /// An argument that makes no sense.
+    #[cold]
+    pub fn value(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Value, message)
+    }
+
+    /// An index outside the tensor.
+    #[cold]
+    pub fn index(message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Index, message)
+    }
+
+    /// Says what would work.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<String>) -> Error {
+        self.0.help = Some(help.into());
+        self
+    }
+
+    /// Adds the caller's line, unless one is known already.
+    #[must_use]
+    pub fn at(mut self, location: &'static Location<'static>) -> Error {
+        self.0.location.get_or_insert(location);
+        self
+    }
+
+    /// Adds the op, unless one is known already.
+    #[must_use]
+    pub fn in_op<'a>(mut self, op: &'static str, inputs: impl IntoIterator<Item = &'a Spec>) -> Error {
+        if self.0.op.is_none() {
+            self.0.op = Some(op);
+            self.0.inputs = inputs.into_iter().cloned().collect();
+        }
+        self
+    }
+
+    /// What kind of mistake it is.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What went wrong, without op and line.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The op that refused, if an op did.
+    pub fn op(&self) -> Option<&'static str> {
+        self.0.op
+    }
+
+    /// Types and shapes of what the op was given.
+    pub fn inputs(&self) -> &[Spec] {
+        &self.0.inputs
+    }
+
+    /// The line that made the call.
+    pub fn location(&self) -> Option<&'static Location<'static>> {
+        self.0.location
+    }
+
+    /// Who holds the memory, if memory was the trouble.
+    pub fn out_of_memory(&self) -> Option<&OutOfMemory> {
+        self.0.source.as_ref()?.downcast_ref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let details = &*self.0;
+        if let Some(op) = details.op {
+            write!(f, "{op}: ")?;
+        }
+        f.write_str(&details.message)?;
+        if !details.inputs.is_empty() {
+            f.write_str("\n  given: ")?;
+            for (i, spec) in details.inputs.iter().enumerate() {
+                write!(f, "{}{spec}", if i == 0 { "" } else { ", " })?;
+            }
+        }
+        if let Some(location) = details.location {
+            write!(f, "\n  at {location}")?;
+        }
+        if let Some(help) = &details.help {
+            write!(f, "\n  help: {help}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|e| e as _)
+    }
+}
+
+impl From<OutOfMemory> for Error {
+    #[cold]
+    fn from(source: OutOfMemory) -> Error {
+        let mut error = Error::new(ErrorKind::OutOfMemory, source.to_string());
+        error.0.location = Some(source.location);
+        error.0.source = Some(Box::new(source));
+        error
+    }
+}
+
+impl From<std::io::Error> for Error {
+    #[cold]
+    fn from(source: std::io::Error) -> Error {
+        let mut error = Error::new(ErrorKind::Io, source.to_string());
+        error.0.source = Some(Box::new(source));
+        error
+    }
+}

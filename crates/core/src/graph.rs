@@ -1,0 +1,138 @@
+//! A computation as data: values, the ops that make them, and the lines that asked for them.
+
+mod build;
+mod print;
+mod verify;
+
+pub use build::{Traced, trace};
+pub(crate) use build::{ValueRef, is_tracing, record};
+
+use crate::apply::apply_at;
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::panic::Location;
+use std::sync::Arc;
+
+/// A value's number in its graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId(pub u32);
+
+impl ValueId {
+    /// As an index into [`Graph::values`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Where a value comes from.
+#[derive(Clone, Debug)]
+pub enum Origin {
+    /// The n-th input of the graph.
+    Input(usize),
+    /// A tensor that was there before the trace.
+    Constant(Tensor),
+    /// An output of a node.
+    Node {
+        /// Which node.
+        node: usize,
+        /// Which of its outputs.
+        output: usize,
+    },
+}
+
+/// A value: what it is and where it comes from.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// Type and shape.
+    pub spec: Spec,
+    /// Where it comes from.
+    pub origin: Origin,
+}
+
+/// One op call.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The op with its attributes.
+    pub op: Arc<dyn Op>,
+    /// What it reads.
+    pub inputs: SmallVec<[ValueId; 3]>,
+    /// What it makes.
+    pub outputs: SmallVec<[ValueId; 1]>,
+    /// The line that called it.
+    pub at: &'static Location<'static>,
+}
+
+/// Ops in an order in which they can run. Made by [`trace`]; printed by `Display`; checked by [`Graph::verify`].
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// All values, by number.
+    pub values: Vec<Value>,
+    /// The calls, each after those it reads from.
+    pub nodes: Vec<Node>,
+    /// The values that the caller provides.
+    pub inputs: Vec<ValueId>,
+    /// The values that the caller gets.
+    pub outputs: Vec<ValueId>,
+}
+
+impl Graph {
+    /// Type and shape of a value.
+    pub fn spec(&self, value: ValueId) -> &Spec {
+        &self.values[value.index()].spec
+    }
+
+    /// Runs the nodes one after the other, each value dropped after its last use.
+    ///
+    /// This is the plainest interpreter of a graph, and the reference for faster ones.
+    #[track_caller]
+    pub fn run(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
+        self.check_inputs(inputs).map_err(|e| e.at(Location::caller()))?;
+        let mut last_use = vec![usize::MAX; self.values.len()];
+        for (i, node) in self.nodes.iter().enumerate() {
+            node.inputs.iter().for_each(|v| last_use[v.index()] = i);
+        }
+        self.outputs.iter().for_each(|v| last_use[v.index()] = usize::MAX);
+
+        let mut values: Vec<Option<Tensor>> = vec![None; self.values.len()];
+        for (&id, tensor) in self.inputs.iter().zip(inputs) {
+            values[id.index()] = Some(tensor.clone());
+        }
+        for (slot, value) in values.iter_mut().zip(&self.values) {
+            if let Origin::Constant(tensor) = &value.origin {
+                *slot = Some(tensor.clone());
+            }
+        }
+        let missing = || Error::new(ErrorKind::Graph, "a value is read before it is made");
+        for (i, node) in self.nodes.iter().enumerate() {
+            let mut arguments: SmallVec<[Tensor; 3]> = SmallVec::new();
+            for v in &node.inputs {
+                arguments.push(values[v.index()].clone().ok_or_else(missing)?);
+            }
+            for v in node.inputs.iter().filter(|v| last_use[v.index()] == i) {
+                values[v.index()] = None;
+            }
+            let outputs = apply_at(&*node.op, &mut arguments, node.at)?;
+            for (v, output) in node.outputs.iter().zip(outputs) {
+                values[v.index()] = Some(output);
+            }
+        }
+        self.outputs.iter().map(|v| values[v.index()].clone().ok_or_else(missing)).collect()
+    }
+
+    fn check_inputs(&self, inputs: &[Tensor]) -> Result<()> {
+        if inputs.len() != self.inputs.len() {
+            let message = format!("the graph takes {} inputs, not {}", self.inputs.len(), inputs.len());
+            return Err(Error::value(message));
+        }
+        for (i, (&id, tensor)) in self.inputs.iter().zip(inputs).enumerate() {
+            if self.spec(id) != tensor.spec() {
+                let message =
+                    format!("input {i} is {}, and the graph takes {}", tensor.spec(), self.spec(id));
+                return Err(Error::shape(message));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! What an op is: the few questions every interpreter asks.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::layout::Layout;
+use crate::shape::Shape;
+use smallvec::SmallVec;
+use std::fmt;
+use std::sync::Arc;
+use taut_kernels::{Arg, DType, ViewMut};
+
+/// What is known of a tensor without its data.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Spec {
+    /// Element type.
+    pub dtype: DType,
+    /// Shape.
+    pub shape: Shape,
+}
+
+/// The specs of an op's outputs; nearly always one.
+pub type Specs = SmallVec<[Spec; 1]>;
+
+impl Spec {
+    /// A spec of this type and shape.
+    #[inline]
+    pub fn new(dtype: DType, shape: impl Into<Shape>) -> Spec {
+        Spec { dtype, shape: shape.into() }
+    }
+
+    /// Bytes that a contiguous tensor of this spec needs.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.shape.len() * self.dtype.size()
+    }
+}
+
+impl From<Spec> for Specs {
+    #[inline]
+    fn from(spec: Spec) -> Specs {
+        let mut specs = Specs::new();
+        specs.push(spec);
+        specs
+    }
+}
+
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.dtype, self.shape)
+    }
+}
+
+impl fmt::Debug for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// The ways an op can be carried out; interpreters look at this, never at the op's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// Each output element depends on the input elements at its own (broadcast) place.
+    Elementwise,
+    /// Folds axes away.
+    Reduce,
+    /// The output is the input's own memory, seen through another layout: [`Op::view`].
+    View,
+    /// Sums of products: matrix multiplication and convolution.
+    Contract,
+    /// Anything else.
+    Custom,
+}
+
+/// How much work an op is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Arithmetic operations.
+    pub flops: u64,
+    /// Bytes read and written.
+    pub bytes: u64,
+}
+
+/// A tensor operation with its attributes.
+///
+/// `infer` and `run` never see tensors: the same op serves eager calls, tracing and planned execution. Attributes
+/// stay as the caller gave them; `infer` refuses every input and attribute that `run` could not handle, and what `run` refuses is decided by data alone (an index
+/// out of range, a singular matrix).
+pub trait Op: fmt::Debug + Send + Sync + CloneOp {
+    /// The name that users, graphs and errors show.
+    fn name(&self) -> &'static str;
+
+    /// Types and shapes of the outputs.
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs>;
+
+    /// How it is carried out.
+    fn kernel(&self) -> Kernel {
+        Kernel::Custom
+    }
+
+    /// Computes the outputs. Inputs have any strides (those of [`Kernel::Elementwise`] are broadcast to the first
+    /// output's shape), outputs are contiguous. Every op but a view has it.
+    fn run(&self, _inputs: &[Arg<'_>], _outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        Err(Error::new(ErrorKind::Graph, "a view has nothing to run"))
+    }
+
+    /// For [`Kernel::View`]: the output's layout in the buffer of an input of this type and layout, or `None` if the
+    /// input has to be copied into row-major order first.
+    fn view(&self, _dtype: DType, _input: &Layout) -> Option<Layout> {
+        None
+    }
+
+    /// Bytes of scratch memory that `run` wants.
+    fn scratch(&self, _inputs: &[&Spec]) -> usize {
+        0
+    }
+
+    /// Inputs whose buffer the first output may overwrite, best first. Such an input has the output's spec.
+    fn aliases(&self) -> &'static [usize] {
+        &[]
+    }
+
+    /// How much work it is.
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
+        Cost { flops: outputs.iter().map(|s| s.shape.len() as u64).sum(), bytes: bytes as u64 }
+    }
+
+    /// The attributes as graphs print them: `axes=[0], keepdims`; empty if there are none.
+    fn attributes(&self) -> String {
+        String::new()
+    }
+}
+
+/// Makes an op that outlives the call: graphs and tapes keep one. Implemented for every op that is `Clone`.
+pub trait CloneOp {
+    /// A shared copy.
+    fn shared(&self) -> Arc<dyn Op>;
+}
+
+impl<T: Op + Clone + 'static> CloneOp for T {
+    fn shared(&self) -> Arc<dyn Op> {
+        Arc::new(self.clone())
+    }
+}

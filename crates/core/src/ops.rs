@@ -1,0 +1,51 @@
+//! The ops: one file each, and the one table that lists them.
+//!
+//! An op's file holds the op itself (what comes out, how it is computed), the function people call, and its
+//! [`Entry`]: parameters, samples, a NumPy reference. Tests, documentation and bindings are derived from the entries.
+//! To add an op, write its file and add one word below; CONTRIBUTING.md walks through it.
+
+mod elementwise;
+mod entry;
+pub mod sample;
+
+pub use elementwise::{Code, Elementwise, Types};
+pub use entry::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+
+/// Declares a group's modules and collects their entries.
+macro_rules! table {
+    ($($(#[$doc:meta])* $group:ident: $($file:ident)*;)*) => {
+        $(
+            $(#[$doc])*
+            pub mod $group {
+                $(pub(super) mod $file; pub use $file::*;)*
+            }
+        )*
+
+        /// Every op that people can call, in the order of the table.
+        pub fn table() -> impl Iterator<Item = &'static Entry> {
+            [$($($group::$file::ENTRIES),*),*].into_iter().flatten()
+        }
+
+        /// The group and the source of the file that declares an entry.
+        fn home(entry: &Entry) -> Option<(&'static str, &'static str)> {
+            $($(
+                if $group::$file::ENTRIES.iter().any(|e| e.name == entry.name) {
+                    let source = include_str!(concat!("ops/", stringify!($group), "/", stringify!($file), ".rs"));
+                    return Some((stringify!($group), source));
+                }
+            )*)*
+            None
+        }
+    };
+}
+
+table! {
+    /// Tensors from nothing.
+    creation: fill;
+    /// Functions of one tensor, element by element.
+    unary: cast exp;
+    /// Functions of two tensors, element by element.
+    binary: arithmetic;
+    /// Other shapes, other orders; mostly views.
+    shape: reshape slice transpose;
+}

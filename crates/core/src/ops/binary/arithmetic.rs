@@ -1,0 +1,88 @@
+//! Addition, subtraction, multiplication and division.
+
+use crate::error::{ErrorKind, Result};
+use crate::ops::elementwise::binary;
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{DType, Operand, Tensor};
+use taut_kernels::elementwise::Binary;
+
+static ADD: Elementwise = Elementwise::binary("add", Binary::Add, Types::Same);
+static SUB: Elementwise = Elementwise::binary("sub", Binary::Sub, Types::Same);
+static MUL: Elementwise = Elementwise::binary("mul", Binary::Mul, Types::Same);
+static DIV: Elementwise = Elementwise::binary("div", Binary::Div, Types::Float);
+
+/// x + y. Also `x + y` on tensors and numbers.
+///
+/// ```
+/// use taut_core::{Tensor, ops::binary::add};
+/// let x = Tensor::from_slice(&[1.0f32, 2.0], [2])?;
+/// assert_eq!(add(&x, 0.5)?.to_vec::<f32>()?, [1.5, 2.5]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[inline]
+#[track_caller]
+pub fn add(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&ADD, x.into(), y.into())
+}
+
+/// x - y. Also `x - y` on tensors and numbers.
+#[inline]
+#[track_caller]
+pub fn sub(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&SUB, x.into(), y.into())
+}
+
+/// x * y. Also `x * y` on tensors and numbers.
+#[inline]
+#[track_caller]
+pub fn mul(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&MUL, x.into(), y.into())
+}
+
+/// x / y, in floating point. Also `x / y` on tensors and numbers.
+#[inline]
+#[track_caller]
+pub fn div(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&DIV, x.into(), y.into())
+}
+
+fn do_not_broadcast() -> Vec<Bad> {
+    let args = vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), ramp(DType::F32, &[2], 0.0, 1.0)];
+    vec![Bad::new(args, ErrorKind::Shape, "shapes [2, 3] and [2] do not broadcast")]
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "add",
+        Param::XY,
+        |a| one(add(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("x + y"),
+        Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
+    )
+    .refuses(do_not_broadcast),
+    Entry::new(
+        "sub",
+        Param::XY,
+        |a| one(sub(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("x - y"),
+        Samples::Binary(dtypes::NUMBERS, (-3.0, 3.0), (-2.0, 2.0)),
+    )
+    .refuses(do_not_broadcast),
+    Entry::new(
+        "mul",
+        Param::XY,
+        |a| one(mul(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("x * y"),
+        Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
+    )
+    .refuses(do_not_broadcast),
+    Entry::new(
+        "div",
+        Param::XY,
+        |a| one(div(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("x / y"),
+        Samples::Binary(dtypes::NUMBERS, (-3.0, 3.0), (1.0, 4.0)),
+    )
+    .refuses(do_not_broadcast),
+];

@@ -1,0 +1,110 @@
+//! Tensors of one value.
+
+use crate::error::{ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::sample::dtypes;
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Scalar, Shape, Tensor, apply};
+use taut_kernels::{Arg, ViewMut, elementwise};
+
+#[derive(Clone, Debug)]
+struct Full {
+    spec: Spec,
+    value: Scalar,
+}
+
+impl Op for Full {
+    fn name(&self) -> &'static str {
+        "full"
+    }
+
+    fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
+        Ok(self.spec.clone().into())
+    }
+
+    fn run(&self, _inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        elementwise::fill(outputs[0].reborrow(), &self.value.to_bytes(self.spec.dtype));
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        format!("value={}", self.value)
+    }
+}
+
+/// A tensor whose elements are all `value`.
+///
+/// ```
+/// use taut_core::{DType, ops::creation::full};
+/// assert_eq!(full([2], 7, DType::U8)?.to_vec::<u8>()?, [7, 7]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn full(shape: impl Into<Shape>, value: impl Into<Scalar>, dtype: DType) -> Result<Tensor> {
+    apply(&Full { spec: Spec::new(dtype, shape), value: value.into() }, [])
+}
+
+/// A tensor of zeros.
+#[track_caller]
+pub fn zeros(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor> {
+    full(shape, 0, dtype)
+}
+
+/// A tensor of ones.
+#[track_caller]
+pub fn ones(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor> {
+    full(shape, 1, dtype)
+}
+
+fn shapes_and_dtypes() -> Vec<Vec<Value>> {
+    let with = |&dtype: &DType| {
+        [vec![], vec![3], vec![2, 0], vec![2, 3]].map(|s| vec![Value::Ints(s), Value::DType(dtype)])
+    };
+    dtypes::ALL.iter().flat_map(with).collect()
+}
+
+fn bad_shapes() -> Vec<Bad> {
+    let bad = |shape: &[i64], message| {
+        Bad::new(vec![Value::Ints(shape.to_vec()), Value::DType(DType::F32)], ErrorKind::Shape, message)
+    };
+    vec![
+        bad(&[2, -1], "a dimension of -1 does not exist"),
+        bad(&[i64::MAX, i64::MAX], "more elements than memory has addresses"),
+    ]
+}
+
+const SHAPE_DTYPE: &[Param] =
+    &[Param::new("shape", Kind::Ints), Param::optional("dtype", Kind::DType, "float32")];
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "full",
+        &[
+            Param::new("shape", Kind::Ints),
+            Param::new("value", Kind::Float),
+            Param::new("dtype", Kind::DType),
+        ],
+        |a| one(full(a.shape(0)?, a.float(1)?, a.dtype(2)?)),
+        Reference::Numpy("np.full(shape, value, dtype)"),
+        Samples::List(|| {
+            let with = |&dtype| vec![Value::Ints(vec![2, 3]), Value::Float(2.0), Value::DType(dtype)];
+            dtypes::ALL.iter().map(with).collect()
+        }),
+    ),
+    Entry::new(
+        "zeros",
+        SHAPE_DTYPE,
+        |a| one(zeros(a.shape(0)?, a.dtype_or(1)?.unwrap_or(DType::F32))),
+        Reference::Numpy("np.zeros(shape, dtype)"),
+        Samples::List(shapes_and_dtypes),
+    )
+    .refuses(bad_shapes),
+    Entry::new(
+        "ones",
+        SHAPE_DTYPE,
+        |a| one(ones(a.shape(0)?, a.dtype_or(1)?.unwrap_or(DType::F32))),
+        Reference::Numpy("np.ones(shape, dtype)"),
+        Samples::List(shapes_and_dtypes),
+    )
+    .refuses(bad_shapes),
+];

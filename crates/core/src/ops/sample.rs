@@ -1,0 +1,139 @@
+//! Test arguments: small tensors that are the same in every run, and that no formula has by accident.
+
+use super::Value;
+use crate::tensor::Tensor;
+use std::panic::Location;
+use taut_kernels::DType;
+use taut_kernels::{Element, dispatch};
+use taut_memory::Category;
+
+/// Lists of element types that ops take.
+pub mod dtypes {
+    use taut_kernels::DType::{self, *};
+
+    /// Every type.
+    pub const ALL: &[DType] = &[Bool, U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64];
+    /// Every type but `bool`.
+    pub const NUMBERS: &[DType] = &[U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64];
+    /// Integers.
+    pub const INTEGERS: &[DType] = &[U8, U16, U32, U64, I8, I16, I32, I64];
+    /// Integers and `bool`.
+    pub const BITS: &[DType] = &[Bool, U8, U16, U32, U64, I8, I16, I32, I64];
+    /// Signed integers and floats.
+    pub const SIGNED: &[DType] = &[I8, I16, I32, I64, F16, BF16, F32, F64];
+    /// Floats.
+    pub const FLOATS: &[DType] = &[F16, BF16, F32, F64];
+    /// The two wide floats.
+    pub const WIDE: &[DType] = &[F32, F64];
+    /// One of each kind, for ops that only move elements.
+    pub const KINDS: &[DType] = &[Bool, U8, I16, I32, I64, BF16, F32, F64];
+}
+
+/// A tensor of irregular values between `low` and `high`, as near as the type allows (an unsigned type takes their
+/// magnitudes, `bool` every other one).
+///
+/// # Panics
+/// If memory runs out.
+#[track_caller]
+pub fn tensor(dtype: DType, shape: &[usize], low: f64, high: f64) -> Tensor {
+    filled(dtype, shape, |i| {
+        // The fractional parts of multiples of the golden ratio are spread evenly and never repeat.
+        let fraction = ((i as f64 + 0.5) * 0.618033988749895).fract();
+        low + (high - low) * fraction
+    })
+}
+
+/// As [`tensor`], as an argument.
+#[track_caller]
+pub fn ramp(dtype: DType, shape: &[usize], low: f64, high: f64) -> Value {
+    Value::Tensor(tensor(dtype, shape, low, high))
+}
+
+/// A tensor of these values.
+///
+/// # Panics
+/// If memory runs out, or the values do not fill the shape.
+#[track_caller]
+pub fn of(dtype: DType, shape: &[usize], values: &[f64]) -> Value {
+    assert_eq!(shape.iter().product::<usize>(), values.len());
+    Value::Tensor(filled(dtype, shape, |i| values[i]))
+}
+
+#[track_caller]
+fn filled(dtype: DType, shape: &[usize], value: impl Fn(usize) -> f64) -> Tensor {
+    let spec = crate::Spec::new(dtype, shape);
+    Tensor::build(spec, Category::Tensor, Location::caller(), |out| {
+        dispatch!(dtype, T in all => {
+            for (i, element) in out.slice::<T>().iter_mut().enumerate() {
+                let value = value(i);
+                *element = match dtype {
+                    DType::Bool => T::from_f64(f64::from(i % 2 == 0)),
+                    d if d.is_unsigned_integer() => T::from_f64(value.abs()),
+                    _ => T::from_f64(value),
+                };
+            }
+        });
+    })
+    .expect("samples are small")
+}
+
+/// Shapes that go wrong first: a number, nothing, one row, and several dimensions with and without elements.
+pub const SHAPES: &[&[usize]] = &[&[], &[0], &[1], &[5], &[2, 3], &[2, 0, 3], &[3, 1, 4]];
+
+/// Arguments for a function of one tensor: every type with every shape, then what floats have beyond numbers.
+pub fn unary(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<Value>> {
+    let mut samples = Vec::new();
+    for &dtype in dtypes {
+        samples.extend(SHAPES.iter().map(|shape| vec![ramp(dtype, shape, low, high)]));
+        if dtype.is_float() {
+            samples.push(vec![of(dtype, &[5], &SPECIAL)]);
+        }
+    }
+    samples
+}
+
+const SPECIAL: [f64; 5] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0];
+
+/// Arguments for a function of two tensors: every type with shapes that broadcast, numbers for tensors, two types
+/// that meet, then what floats have beyond numbers.
+pub fn binary(dtypes: &[DType], a: (f64, f64), b: (f64, f64)) -> Vec<Vec<Value>> {
+    const PAIRS: &[(&[usize], &[usize])] = &[
+        (&[], &[]),
+        (&[0], &[1]),
+        (&[5], &[5]),
+        (&[2, 3], &[3]),
+        (&[2, 1], &[1, 4]),
+        (&[], &[2, 2]),
+        (&[2, 0], &[]),
+    ];
+    let mut samples = Vec::new();
+    for &dtype in dtypes {
+        for (left, right) in PAIRS {
+            samples.push(vec![ramp(dtype, left, a.0, a.1), shifted(dtype, right, b)]);
+        }
+        if dtype.is_float() {
+            let grid = |by_row: bool| (0..25).map(move |i| SPECIAL[if by_row { i / 5 } else { i % 5 }]);
+            let (x, y): (Vec<f64>, Vec<f64>) = (grid(true).collect(), grid(false).collect());
+            samples.push(vec![of(dtype, &[25], &x), of(dtype, &[25], &y)]);
+            samples.push(vec![ramp(dtype, &[3], a.0, a.1), Value::Float(midpoint(b))]);
+            samples.push(vec![Value::Float(midpoint(a)), shifted(dtype, &[3], b)]);
+        }
+    }
+    for pair in dtypes.windows(2) {
+        samples.push(vec![ramp(pair[0], &[4], a.0, a.1), shifted(pair[1], &[4], b)]);
+    }
+    samples
+}
+
+fn midpoint(range: (f64, f64)) -> f64 {
+    range.0 + 0.25 * (range.1 - range.0)
+}
+
+/// Like [`ramp`], but not in step with it.
+fn shifted(dtype: DType, shape: &[usize], range: (f64, f64)) -> Value {
+    let len: usize = shape.iter().product();
+    Value::Tensor(filled(dtype, shape, |i| {
+        let fraction = (((len - i) as f64 + 0.25) * 0.7548776662466927).fract();
+        range.0 + (range.1 - range.0) * fraction
+    }))
+}

@@ -1,0 +1,105 @@
+//! The same elements under another shape.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Kernel, Op, Spec, Specs};
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Layout, Shape, Tensor, apply};
+
+#[derive(Clone, Debug)]
+struct Reshape {
+    shape: Vec<isize>,
+}
+
+impl Reshape {
+    /// The shape with its -1, if there is one, worked out.
+    fn resolve(&self, from: &Shape) -> Result<Shape> {
+        if let Some(&dim) = self.shape.iter().find(|&&dim| dim < -1) {
+            return Err(Error::shape(format!("a dimension of {dim} does not exist")));
+        }
+        if self.shape.iter().filter(|&&dim| dim == -1).count() > 1 {
+            return Err(Error::shape("only one dimension can be -1"));
+        }
+        let len = from.len();
+        let known = (self.shape.iter().filter(|&&dim| dim != -1))
+            .try_fold(1usize, |known, &dim| known.checked_mul(dim as usize));
+        let fits = match known {
+            Some(0) if self.shape.contains(&-1) => None,
+            Some(known) if self.shape.contains(&-1) => len.is_multiple_of(known).then(|| len / known),
+            known => known.filter(|&known| known == len),
+        };
+        let Some(missing) = fits else {
+            return Err(Error::shape(format!("{len} elements do not fill shape {:?}", self.shape)));
+        };
+        Ok(self.shape.iter().map(|&dim| if dim == -1 { missing } else { dim as usize }).collect())
+    }
+}
+
+impl Op for Reshape {
+    fn name(&self) -> &'static str {
+        "reshape"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        Ok(Spec { dtype: inputs[0].dtype, shape: self.resolve(&inputs[0].shape)? }.into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::View
+    }
+
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        input.reshape(&self.resolve(&input.shape).ok()?)
+    }
+
+    fn attributes(&self) -> String {
+        format!("shape={:?}", self.shape)
+    }
+}
+
+/// The same elements in the same order under another shape; one dimension may be -1 and is worked out. Copies only
+/// if strides cannot say it.
+///
+/// ```
+/// use taut_core::{Tensor, ops::shape::reshape};
+/// let x = Tensor::from_slice(&[1, 2, 3, 4, 5, 6], [2, 3])?;
+/// assert_eq!(reshape(&x, &[3, -1])?.shape(), &[3, 2]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn reshape(x: impl Into<Tensor>, shape: &[isize]) -> Result<Tensor> {
+    apply(&Reshape { shape: shape.to_vec() }, [x.into()])
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "reshape",
+    &[Param::tensor("x"), Param::new("shape", Kind::Ints)],
+    |a| one(reshape(a.tensor(0)?, &a.axes(1)?.unwrap_or_default())),
+    Reference::Numpy("np.reshape(x, shape)"),
+    Samples::List(|| {
+        let cases: [(&[usize], &[i64]); 6] = [
+            (&[2, 3], &[3, 2]),
+            (&[2, 3, 4], &[6, -1]),
+            (&[2, 3, 4], &[2, 1, 12, 1]),
+            (&[], &[1, 1]),
+            (&[1], &[]),
+            (&[0, 3], &[3, 0]),
+        ];
+        let with =
+            |dtype| cases.map(|(from, to)| vec![ramp(dtype, from, -4.0, 4.0), Value::Ints(to.to_vec())]);
+        dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+    }),
+)
+.refuses(|| {
+    let bad = |shape: &[i64], message| {
+        let args = vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), Value::Ints(shape.to_vec())];
+        Bad::new(args, ErrorKind::Shape, message)
+    };
+    vec![
+        bad(&[4], "6 elements do not fill shape [4]"),
+        bad(&[-1, -1], "only one dimension can be -1"),
+        bad(&[-2, 3], "a dimension of -2 does not exist"),
+        bad(&[-1, 0], "6 elements do not fill shape [-1, 0]"),
+        bad(&[i64::MAX, i64::MAX], "6 elements do not fill"),
+    ]
+})];

@@ -1,0 +1,64 @@
+//! Converting between element types.
+
+use crate::error::Result;
+use crate::op::{Kernel, Op, Spec, Specs};
+use crate::ops::{Entry, Kind, Param, Reference, Samples, Value, one, sample};
+use crate::{Tensor, apply};
+use taut_kernels::{Arg, DType, ViewMut, elementwise};
+
+#[derive(Clone, Debug)]
+struct Cast {
+    to: DType,
+}
+
+impl Op for Cast {
+    fn name(&self) -> &'static str {
+        "cast"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        Ok(Spec { dtype: self.to, shape: inputs[0].shape.clone() }.into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::Elementwise
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        elementwise::cast(inputs[0].view(), outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        format!("to={}", self.to)
+    }
+}
+
+/// The elements as another type; the tensor itself if it has that type already.
+///
+/// Floats become integers by truncation and stop at the type's ends, NaN becomes 0; integers wrap; anything but
+/// zero is true.
+///
+/// ```
+/// use taut_core::{DType, Tensor, ops::unary::cast};
+/// let x = Tensor::from_slice(&[1.9f32, -1.9], [2])?;
+/// assert_eq!(cast(&x, DType::I32)?.to_vec::<i32>()?, [1, -1]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[inline]
+#[track_caller]
+pub fn cast(x: impl Into<Tensor>, dtype: DType) -> Result<Tensor> {
+    let x = x.into();
+    if x.dtype() == dtype { Ok(x) } else { apply(&Cast { to: dtype }, [x]) }
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "cast",
+    &[Param::tensor("x"), Param::new("dtype", Kind::DType)],
+    |a| one(cast(a.tensor(0)?, a.dtype(1)?)),
+    Reference::Numpy("x.astype(dtype)"),
+    Samples::List(|| {
+        let pairs = DType::ALL.into_iter().flat_map(|from| DType::ALL.map(|to| (from, to)));
+        pairs.map(|(from, to)| vec![sample::ramp(from, &[2, 3], 0.0, 100.0), Value::DType(to)]).collect()
+    }),
+)];

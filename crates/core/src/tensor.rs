@@ -1,0 +1,291 @@
+//! The tensor: a shared handle on typed, strided memory, or on a value of a graph being traced.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::graph::ValueRef;
+use crate::layout::Layout;
+use crate::op::Spec;
+use crate::scalar::{Host, Scalar};
+use crate::shape::{Shape, Strides};
+use std::panic::Location;
+use std::sync::Arc;
+use taut_kernels::{DType, View, ViewMut, elementwise};
+use taut_memory::{Buffer, Category};
+
+/// An n-dimensional array. Cloning shares; nothing can change a tensor that somebody else holds.
+///
+/// ```
+/// # use taut_core::{Result, Tensor};
+/// # fn main() -> Result<()> {
+/// let x = Tensor::from_vec(vec![1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+/// assert_eq!(x.shape(), &[2, 2]);
+/// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Tensor(Arc<Inner>);
+
+struct Inner {
+    spec: Spec,
+    strides: Strides,
+    offset: usize,
+    data: Data,
+}
+
+enum Data {
+    /// Its own buffer.
+    Own(Buffer),
+    /// Part of the buffer of another tensor, which owns one.
+    View(Tensor),
+    /// A value of a graph being traced: no bytes.
+    Traced(ValueRef),
+}
+
+impl Tensor {
+    /// A tensor of these elements in row-major order.
+    #[track_caller]
+    pub fn from_vec<T: Host>(data: Vec<T>, shape: impl Into<Shape>) -> Result<Tensor> {
+        Tensor::from_slice(&data, shape)
+    }
+
+    /// A tensor of a copy of these elements, in row-major order.
+    #[track_caller]
+    pub fn from_slice<T: Host>(data: &[T], shape: impl Into<Shape>) -> Result<Tensor> {
+        let (shape, at) = (shape.into(), Location::caller());
+        if shape.checked_len() != Some(data.len()) {
+            let message = format!("{} elements do not fill shape {shape}", data.len());
+            return Err(Error::shape(message).at(at));
+        }
+        Tensor::build(Spec::new(dtype_of::<T>(), shape), Category::Tensor, at, |out| {
+            for (to, &from) in out.slice::<T::Element>().iter_mut().zip(data) {
+                *to = from.into_element();
+            }
+        })
+    }
+
+    /// A tensor of one number.
+    #[track_caller]
+    pub fn scalar<T: Host>(value: T) -> Result<Tensor> {
+        Tensor::from_slice(&[value], Shape::scalar())
+    }
+
+    /// A number as a tensor of the given type.
+    #[track_caller]
+    pub fn constant(value: impl Into<Scalar>, dtype: DType) -> Result<Tensor> {
+        let value = value.into();
+        Tensor::build(Spec::new(dtype, Shape::scalar()), Category::Tensor, Location::caller(), |out| {
+            out.bytes().copy_from_slice(&value.to_bytes(dtype));
+        })
+    }
+
+    /// Allocates a tensor and lets `fill` write every element of it.
+    pub fn build(
+        spec: Spec,
+        category: Category,
+        at: &'static Location<'static>,
+        fill: impl FnOnce(&mut ViewMut<'_>),
+    ) -> Result<Tensor> {
+        let mut buffer = allocate(&spec, category, at)?;
+        fill(&mut ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape));
+        Ok(Tensor::from_buffer(spec, buffer))
+    }
+
+    /// A contiguous tensor over a buffer that holds its elements.
+    #[inline]
+    pub(crate) fn from_buffer(spec: Spec, buffer: Buffer) -> Tensor {
+        debug_assert!(buffer.len() >= spec.bytes());
+        Tensor(Arc::new(Inner { strides: spec.shape.strides(), spec, offset: 0, data: Data::Own(buffer) }))
+    }
+
+    /// A value of a graph being traced.
+    pub(crate) fn traced(spec: Spec, value: ValueRef) -> Tensor {
+        Tensor(Arc::new(Inner { strides: spec.shape.strides(), spec, offset: 0, data: Data::Traced(value) }))
+    }
+
+    /// The same memory under another layout, which must lie within it.
+    pub(crate) fn with_layout(&self, dtype: DType, layout: Layout) -> Tensor {
+        let base = match &self.0.data {
+            Data::View(base) => base.clone(),
+            _ => self.clone(),
+        };
+        Tensor(Arc::new(Inner {
+            spec: Spec { dtype, shape: layout.shape },
+            strides: layout.strides,
+            offset: layout.offset,
+            data: Data::View(base),
+        }))
+    }
+
+    /// Takes the buffer out of a tensor that nobody else holds and that fills it in row-major order.
+    #[inline]
+    pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {
+        let inner = Arc::get_mut(&mut self.0)?;
+        match &mut inner.data {
+            Data::Own(buffer) => Some(std::mem::take(buffer)),
+            _ => None,
+        }
+    }
+
+    /// The graph value, if this is one.
+    #[inline]
+    pub(crate) fn traced_value(&self) -> Option<ValueRef> {
+        match self.0.data {
+            Data::Traced(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Element type.
+    #[inline]
+    pub fn dtype(&self) -> DType {
+        self.0.spec.dtype
+    }
+
+    /// Shape.
+    #[inline]
+    pub fn shape(&self) -> &Shape {
+        &self.0.spec.shape
+    }
+
+    /// Type and shape.
+    #[inline]
+    pub fn spec(&self) -> &Spec {
+        &self.0.spec
+    }
+
+    /// Number of dimensions.
+    #[inline]
+    pub fn rank(&self) -> usize {
+        self.shape().rank()
+    }
+
+    /// Number of elements.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.shape().len()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.shape().is_empty()
+    }
+
+    /// Strides, in elements.
+    pub fn strides(&self) -> &[isize] {
+        &self.0.strides
+    }
+
+    /// Shape, strides and offset.
+    pub fn layout(&self) -> Layout {
+        Layout { shape: self.shape().clone(), strides: self.0.strides.clone(), offset: self.0.offset }
+    }
+
+    /// Whether the elements lie one after the other in row-major order.
+    pub fn is_contiguous(&self) -> bool {
+        self.layout().is_contiguous()
+    }
+
+    /// Whether two handles are the same tensor.
+    pub fn is_same(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether two tensors share a buffer.
+    pub fn shares_memory(&self, other: &Tensor) -> bool {
+        match (self.buffer(), other.buffer()) {
+            (Some(a), Some(b)) => a.as_ptr() == b.as_ptr() && !a.is_empty(),
+            _ => false,
+        }
+    }
+
+    fn buffer(&self) -> Option<&Buffer> {
+        match &self.0.data {
+            Data::Own(buffer) => Some(buffer),
+            Data::View(base) => base.buffer(),
+            Data::Traced(_) => None,
+        }
+    }
+
+    /// The elements as kernels see them.
+    #[inline]
+    pub fn view(&self) -> Result<View<'_>> {
+        let buffer = self.buffer().ok_or_else(|| no_value(self.spec()))?;
+        let inner = &*self.0;
+        Ok(View::new(inner.spec.dtype, buffer.as_slice(), inner.offset, &inner.spec.shape, &inner.strides))
+    }
+
+    /// The elements as kernels see them, under another shape and strides of the same offset.
+    #[inline]
+    pub(crate) fn view_as<'a>(&'a self, shape: &'a [usize], strides: &'a [isize]) -> Result<View<'a>> {
+        let buffer = self.buffer().ok_or_else(|| no_value(self.spec()))?;
+        Ok(View::new(self.dtype(), buffer.as_slice(), self.0.offset, shape, strides))
+    }
+
+    /// A copy of the elements in row-major order.
+    #[track_caller]
+    pub fn to_vec<T: Host>(&self) -> Result<Vec<T>> {
+        let at = Location::caller();
+        if self.dtype() != dtype_of::<T>() {
+            let message = format!("the elements are {}, not {}", self.dtype(), dtype_of::<T>());
+            return Err(Error::dtype(message).at(at).help("cast the tensor first"));
+        }
+        let view = self.view().map_err(|e| e.at(at))?;
+        if let Some(slice) = view.contiguous::<T::Element>() {
+            return Ok(slice.iter().map(|&e| T::from_element(e)).collect());
+        }
+        self.copy_at(at)?.to_vec()
+    }
+
+    /// The only element.
+    #[track_caller]
+    pub fn item<T: Host>(&self) -> Result<T> {
+        if self.len() != 1 {
+            let message = format!("item() needs one element, and shape {} has {}", self.shape(), self.len());
+            return Err(Error::shape(message).at(Location::caller()));
+        }
+        Ok(self.to_vec::<T>()?[0])
+    }
+
+    /// A copy in row-major order, with a buffer of its own.
+    #[track_caller]
+    pub fn copy(&self) -> Result<Tensor> {
+        self.copy_at(Location::caller())
+    }
+
+    pub(crate) fn copy_at(&self, at: &'static Location<'static>) -> Result<Tensor> {
+        let view = self.view().map_err(|e| e.at(at))?;
+        Tensor::build(self.spec().clone(), Category::Tensor, at, |out| {
+            elementwise::copy(view, out.reborrow())
+        })
+    }
+}
+
+impl From<&Tensor> for Tensor {
+    /// Another handle on the same tensor: lets every op take its inputs by value or by reference.
+    #[inline]
+    fn from(tensor: &Tensor) -> Tensor {
+        tensor.clone()
+    }
+}
+
+/// A buffer for a contiguous tensor of this spec.
+#[inline]
+pub(crate) fn allocate(spec: &Spec, category: Category, at: &'static Location<'static>) -> Result<Buffer> {
+    let len = spec.shape.checked_len().ok_or_else(|| too_large(spec).at(at))?;
+    Ok(Buffer::new_at(len * spec.dtype.size(), category, at)?)
+}
+
+#[cold]
+fn too_large(spec: &Spec) -> Error {
+    Error::shape(format!("shape {} has more elements than memory has addresses", spec.shape))
+}
+
+#[cold]
+fn no_value(spec: &Spec) -> Error {
+    Error::new(ErrorKind::Graph, format!("this {spec} is being traced and has no value yet"))
+        .help("return it from the traced function, or compute with it there")
+}
+
+#[inline]
+const fn dtype_of<T: Host>() -> DType {
+    <T::Element as taut_kernels::Element>::DTYPE
+}
