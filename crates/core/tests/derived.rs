@@ -1,0 +1,229 @@
+//! What every row of the op table must hold, derived from the row alone.
+
+use std::collections::HashSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use taut_core::ops::{Args, Entry, Value, table};
+use taut_core::{DType, ErrorKind, Result, Spec, Tensor, trace};
+use taut_memory::testing::{allocations_on_thread, fail_nth, ledger_check};
+
+/// Runs a check on every row and reports all rows that fail, each with its reason.
+fn every_row(check: impl Fn(&Entry)) {
+    let failures: Vec<String> = table()
+        .filter_map(|entry| {
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                let _ledger = ledger_check();
+                check(entry);
+            }));
+            let panic = outcome.err()?;
+            let reason = (panic.downcast_ref::<String>().map(String::as_str))
+                .or_else(|| panic.downcast_ref::<&str>().copied());
+            Some(format!("{}: {}", entry.name, reason.unwrap_or("panicked")))
+        })
+        .collect();
+    assert!(failures.is_empty(), "{} rows fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+fn call(entry: &Entry, args: &[Value]) -> Result<Vec<Tensor>> {
+    (entry.call)(&Args(args))
+}
+
+fn sample_results(entry: &Entry) -> impl Iterator<Item = (Vec<Value>, Vec<Tensor>)> {
+    entry.samples.list().into_iter().map(|args| {
+        let results = call(entry, &args).unwrap_or_else(|e| panic!("{args:?} is refused: {e}"));
+        (args, results)
+    })
+}
+
+/// The bytes of the elements in row-major order.
+fn bytes(tensor: &Tensor) -> Vec<u8> {
+    let copy = tensor.copy().unwrap();
+    let view = copy.view().unwrap();
+    taut_kernels::dispatch!(copy.dtype(), T in all => {
+        view.contiguous::<T>().unwrap().iter().flat_map(|e| element_bytes(e).to_vec()).collect()
+    })
+}
+
+fn element_bytes<T: taut_core::Element>(element: &T) -> &[u8] {
+    bytemuck::bytes_of(element)
+}
+
+fn assert_same(what: &str, args: &[Value], got: &[Tensor], want: &[Tensor]) {
+    assert_eq!(got.len(), want.len(), "{what} gives another number of results on {args:?}");
+    for (got, want) in got.iter().zip(want) {
+        assert_eq!(got.spec(), want.spec(), "{what} gives another type or shape on {args:?}");
+        assert!(bytes(got) == bytes(want), "{what} gives other values on {args:?}: {got:?} for {want:?}");
+    }
+}
+
+/// Replaces every tensor among the arguments.
+fn with_tensors(args: &[Value], change: &mut impl FnMut(&Tensor) -> Tensor) -> Vec<Value> {
+    args.iter()
+        .map(|arg| match arg {
+            Value::Tensor(tensor) => Value::Tensor(change(tensor)),
+            Value::Tensors(tensors) => Value::Tensors(tensors.iter().map(&mut *change).collect()),
+            other => other.clone(),
+        })
+        .collect()
+}
+
+fn tensors(args: &[Value]) -> Vec<Tensor> {
+    let mut found = Vec::new();
+    with_tensors(args, &mut |tensor| {
+        found.push(tensor.clone());
+        tensor.clone()
+    });
+    found
+}
+
+#[test]
+fn names_are_unique_and_documented() {
+    let mut seen = HashSet::new();
+    every_row(|entry| {
+        assert!(entry.doc().len() > 10, "no documentation above its function");
+        assert!(!entry.group().is_empty());
+        let mut names = HashSet::new();
+        assert!(entry.params.iter().all(|p| names.insert(p.name)), "two parameters of one name");
+    });
+    for entry in table() {
+        assert!(seen.insert(entry.name), "{} is in the table twice", entry.name);
+    }
+}
+
+#[test]
+fn samples_run_and_cover_the_edges() {
+    every_row(|entry| {
+        let results: Vec<_> = sample_results(entry).collect();
+        assert!(results.len() >= 2, "fewer than two samples");
+    });
+}
+
+/// Traced, a call has the specs that eager results have; the graph verifies, prints, and computes the same bits.
+#[test]
+fn traced_equals_eager() {
+    every_row(|entry| {
+        for (args, eager) in sample_results(entry) {
+            let inputs = tensors(&args);
+            let specs: Vec<Spec> = inputs.iter().map(|t| t.spec().clone()).collect();
+            let traced = trace(&specs, |symbols| {
+                let mut symbols = symbols.iter();
+                let args = with_tensors(&args, &mut |_| symbols.next().unwrap().clone());
+                call(entry, &args)
+            });
+            let traced = match traced {
+                Err(e) if entry.reads_data && e.kind() == ErrorKind::Graph => continue,
+                other => other.unwrap_or_else(|e| panic!("cannot be traced on {args:?}: {e}")),
+            };
+            traced.graph.verify().unwrap();
+            assert!(traced.graph.to_string().starts_with("graph("));
+            let run = traced.graph.run(&inputs).unwrap_or_else(|e| panic!("traced, fails on {args:?}: {e}"));
+            assert_same("traced", &args, &run, &eager);
+        }
+    });
+}
+
+/// The same elements in other places of memory give the same bits.
+#[test]
+fn strides_do_not_matter() {
+    let layouts: [(&str, fn(&Tensor) -> Tensor); 3] =
+        [("transposed", transposed_copy), ("every other", spaced_copy), ("backwards", reversed_copy)];
+    every_row(|entry| {
+        for (args, want) in sample_results(entry) {
+            for (name, change) in layouts {
+                let changed = with_tensors(&args, &mut |t| change(t));
+                let got = call(entry, &changed).unwrap_or_else(|e| panic!("{name}: {args:?} is refused: {e}"));
+                assert_same(name, &args, &got, &want);
+            }
+        }
+    });
+}
+
+/// The tensor with its axes in reverse order in memory.
+fn transposed_copy(tensor: &Tensor) -> Tensor {
+    use taut_core::ops::shape::transpose;
+    transpose(transpose(tensor, None).unwrap().copy().unwrap(), None).unwrap()
+}
+
+/// The tensor with a gap after every element of the last axis.
+fn spaced_copy(tensor: &Tensor) -> Tensor {
+    use taut_core::ops::shape::{reshape, slice};
+    use taut_core::{Ellipsis, Index, s};
+    let Some((&last, rest)) = tensor.shape().split_last() else { return tensor.clone() };
+    let host = bytes(tensor);
+    let size = tensor.dtype().size();
+    let doubled: Vec<u8> = host.chunks(size).flat_map(|e| [e, &vec![0xA5; size]].concat()).collect();
+    let mut shape: Vec<isize> = rest.iter().map(|&d| d as isize).collect();
+    shape.push(2 * last as isize);
+    let flat = from_bytes(tensor.dtype(), &doubled);
+    slice(reshape(flat, &shape).unwrap(), &s![Ellipsis, Index::from(..).by(2)]).unwrap()
+}
+
+/// The tensor with its first axis backwards in memory.
+fn reversed_copy(tensor: &Tensor) -> Tensor {
+    use taut_core::ops::shape::slice;
+    use taut_core::{Index, s};
+    if tensor.rank() == 0 {
+        return tensor.clone();
+    }
+    let reverse = |t: &Tensor| slice(t, &s![Index::from(..).by(-1)]).unwrap();
+    reverse(&reverse(tensor).copy().unwrap())
+}
+
+fn from_bytes(dtype: DType, bytes: &[u8]) -> Tensor {
+    let spec = Spec::new(dtype, [bytes.len() / dtype.size()]);
+    let at = std::panic::Location::caller();
+    Tensor::build(spec, taut_memory::Category::Tensor, at, |out| out.bytes().copy_from_slice(bytes)).unwrap()
+}
+
+/// Inputs given away may be overwritten, inputs that somebody holds may not.
+#[test]
+fn inputs_that_are_held_stay_as_they_are() {
+    every_row(|entry| {
+        for (args, want) in sample_results(entry) {
+            let before: Vec<Vec<u8>> = tensors(&args).iter().map(bytes).collect();
+            let held = args.clone();
+            let got = call(entry, &args).unwrap();
+            drop(args);
+            let after: Vec<Vec<u8>> = tensors(&held).iter().map(bytes).collect();
+            assert!(before == after, "overwrites an input that is held, on {held:?}");
+            assert_same("a second call", &held, &got, &want);
+        }
+    });
+}
+
+/// What must be refused is refused with the kind and the words that the row declares, naming op and line.
+#[test]
+fn bad_input_is_refused() {
+    every_row(|entry| {
+        for bad in (entry.bad)() {
+            let _ledger = ledger_check();
+            let args = format!("{:?}", bad.args);
+            let outcome = call(entry, &bad.args);
+            let error = outcome.err().unwrap_or_else(|| panic!("{args} is not refused"));
+            assert_eq!(error.kind(), bad.kind, "on {args}: {error}");
+            assert!(error.to_string().contains(bad.message), "on {args}, says:\n{error}");
+        }
+    });
+}
+
+/// However an allocation fails, the call returns an error and gives everything back.
+#[test]
+fn out_of_memory_at_any_moment_is_an_error() {
+    every_row(|entry| {
+        let samples = entry.samples.list();
+        // One sample per row is enough here: the largest.
+        let size = |args: &Vec<Value>| tensors(args).iter().map(Tensor::len).sum::<usize>();
+        let Some(args) = samples.into_iter().max_by_key(size) else { return };
+        let before = allocations_on_thread();
+        drop(call(entry, &args).unwrap());
+        for n in 0..allocations_on_thread() - before {
+            let _ledger = ledger_check();
+            let fault = fail_nth(n);
+            let outcome = call(entry, &args);
+            drop(fault);
+            match outcome {
+                Err(e) => assert_eq!(e.kind(), ErrorKind::OutOfMemory, "allocation {n} fails on {args:?}: {e}"),
+                Ok(_) => panic!("the failure of allocation {n} goes unnoticed on {args:?}"),
+            }
+        }
+    });
+}

@@ -1,0 +1,141 @@
+"""Compares Taut's results on every sample of the op table with NumPy's.
+
+    python check.py DIRECTORY
+
+DIRECTORY is what `cargo run -p taut-core --example conformance -- DIRECTORY` wrote: a manifest that names, for each
+case, the arguments and either a NumPy expression for the expected result or a statement that must be true of the
+result `out`. Nothing here knows an op; the expressions stand beside the ops.
+"""
+
+import json
+import sys
+import warnings
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import scipy.special
+
+# Relative and absolute tolerance per type; everything else must be equal.
+TOLERANCE = {"float16": (2e-3, 1e-4), "bfloat16": (2e-2, 1e-3), "float32": (2e-6, 1e-6), "float64": (1e-12, 1e-13)}
+
+
+def numpy_dtype(name):
+    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+
+
+class Archive:
+    """The arrays of one op, read once."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.name = None
+
+    def __call__(self, op, described):
+        if self.name != op:
+            self.name, self.arrays = op, dict(np.load(self.directory / f"{op}.npz"))
+        array = self.arrays[described["tensor"]]
+        wanted = numpy_dtype(described["dtype"])
+        if array.dtype != wanted:
+            array = array.view(wanted)
+        return array
+
+    def argument(self, op, value):
+        if not isinstance(value, dict):
+            return value
+        if "tensor" in value:
+            return self(op, value)
+        if "tensors" in value:
+            return [self(op, one) for one in value["tensors"]]
+        return numpy_dtype(value["dtype"])
+
+
+def widened(value):
+    """bfloat16 arrays as float32: NumPy computes in it, and the result is rounded at the end."""
+    if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
+        return [widened(one) for one in value]
+    if isinstance(value, np.ndarray) and value.dtype == ml_dtypes.bfloat16:
+        return value.astype(np.float32)
+    return value
+
+
+def uses_bfloat16(args):
+    flat = [one for value in args.values() for one in (value if isinstance(value, list) else [value])]
+    return any(isinstance(one, np.ndarray) and one.dtype == ml_dtypes.bfloat16 for one in flat)
+
+
+def difference(got, want, loose):
+    """What is wrong with `got`, or None."""
+    want = np.asarray(want)
+    if got.shape != want.shape:
+        return f"shape {got.shape}, expected {want.shape}"
+    if got.dtype != want.dtype and not (loose and got.dtype.name in TOLERANCE):
+        return f"dtype {got.dtype}, expected {want.dtype}"
+    tolerance = TOLERANCE.get(got.dtype.name)
+    if tolerance is None:
+        if not np.array_equal(got, want):
+            return f"\n{got}\nexpected\n{want}"
+        return None
+    wide_got, wide_want = got.astype(np.float64), want.astype(got.dtype).astype(np.float64)
+    if not np.allclose(wide_got, wide_want, *tolerance, equal_nan=True):
+        return f"\n{got}\nexpected\n{want}"
+    return None
+
+
+def check(case, archive):
+    op = case["op"]
+    args = {name: archive.argument(op, value) for name, value in case["args"].items()}
+    out = [archive(op, described) for described in case["out"]]
+    loose = uses_bfloat16(args)
+    scope = {name: widened(value) for name, value in args.items()}
+    scope.update(np=np, sp=scipy.special)
+    if "property" in case:
+        scope["out"] = [widened(one) for one in out] if len(out) > 1 else widened(out[0])
+        verdict = eval(case["property"], scope)
+        return None if np.all(verdict) else f"not true: {case['property']}\nout = {out}"
+    want = eval(case["numpy"], scope)
+    want = list(want) if isinstance(want, (tuple, list)) else [want]
+    if len(want) != len(out):
+        return f"{len(out)} results, expected {len(want)}"
+    for got, expected in zip(out, want):
+        wrong = difference(got, expected, loose)
+        if wrong:
+            return wrong
+    return None
+
+
+def check_promotion(a, b, result):
+    if "bfloat16" in (a, b):
+        return None  # NumPy itself has no bfloat16; the table in the documentation says what it meets.
+    want = np.result_type(np.dtype(a), np.dtype(b)).name
+    return None if want == result else f"{a} with {b} is {result}, NumPy says {want}"
+
+
+def main():
+    directory = Path(sys.argv[1])
+    archive, failures, cases, ops = Archive(directory), [], 0, set()
+    np.seterr(all="ignore")
+    warnings.simplefilter("ignore")
+    for line in (directory / "manifest.jsonl").read_text().splitlines():
+        case = json.loads(line)
+        cases += 1
+        if "promote" in case:
+            name, wrong = "promotion", check_promotion(*case["promote"])
+        else:
+            name = case["op"]
+            ops.add(name)
+            try:
+                wrong = check(case, archive)
+            except Exception as error:  # a broken reference expression is a failure like any other
+                wrong = f"{type(error).__name__}: {error}"
+        if wrong:
+            failures.append(f"{name}: {case.get('args')}: {wrong}")
+    for failure in failures[:40]:
+        print(failure, file=sys.stderr)
+    print(f"NumPy {np.__version__}: {len(ops)} ops")
+    print(f"conformance: {cases - len(failures)} passed, {len(failures)} failed")
+    sys.exit(bool(failures) or not ops)
+
+
+if __name__ == "__main__":
+    main()
