@@ -169,6 +169,14 @@ impl Buffer {
     }
 }
 
+impl Default for Buffer {
+    /// A buffer without bytes, which costs nothing.
+    #[inline]
+    fn default() -> Buffer {
+        Buffer { start: dangling(), bytes: 0, allocator: None, slot: None, category: Category::Tensor }
+    }
+}
+
 impl Drop for Buffer {
     #[inline]
     fn drop(&mut self) {
