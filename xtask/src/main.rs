@@ -1,1 +1,121 @@
-fn main() {}
+//! The project's chores: `cargo xtask test | check | bench | docs | sanitize`.
+
+mod python;
+mod shell;
+mod tidy;
+
+use clap::{Parser, Subcommand};
+use shell::{Outcome, cargo, root, step};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Taut's chores")]
+struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Runs every test: Rust, documentation, the book, and conformance with NumPy
+    Test,
+    /// Formatting, lints, documentation warnings, and the rules that lints cannot see
+    Check {
+        /// Formats instead of complaining about formatting
+        #[arg(long)]
+        fix: bool,
+    },
+    /// Measures the engine against the machine's own limits
+    Bench {
+        /// Only rows whose name contains this
+        filter: Option<String>,
+    },
+    /// Builds the API documentation and the book
+    Docs,
+    /// Runs the tests of the crates that have `unsafe` under the address sanitizer
+    Sanitize,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().chore {
+        Chore::Test => test(),
+        Chore::Check { fix } => check(fix),
+        Chore::Bench { filter } => bench(filter),
+        Chore::Docs => docs(),
+        Chore::Sanitize => sanitize(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("\nxtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn test() -> Outcome {
+    step("Rust tests, documentation examples and the book");
+    cargo(&["test", "--workspace", "--features", "taut/ndarray"]).run()?;
+    step("Conformance with NumPy");
+    let python = python::environment(&["numpy>=2.1,<3", "scipy>=1.14,<2", "ml_dtypes>=0.5"])?;
+    let samples = root().join("target/conformance");
+    cargo(&["run", "--quiet", "--package", "taut-core", "--example", "conformance", "--"])
+        .arg(&samples)
+        .run()?;
+    shell::command(&python).arg(root().join("tests/conformance/check.py")).arg(&samples).run()
+}
+
+fn check(fix: bool) -> Outcome {
+    step("Formatting");
+    let files = shell::tracked_files("*.rs")?;
+    // By file: what the op table declares is inside a macro, where `cargo fmt` does not look.
+    let mut rustfmt = shell::command("rustfmt").args(["--edition", "2024"]);
+    if !fix {
+        rustfmt = rustfmt.arg("--check");
+    }
+    rustfmt.args(files).run()?;
+    step("Lints");
+    let lint =
+        ["clippy", "--workspace", "--all-targets", "--features", "taut/ndarray", "--", "-D", "warnings"];
+    cargo(&lint).run()?;
+    step("Documentation");
+    cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"])
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .run()?;
+    step("Tidiness");
+    tidy::check()
+}
+
+fn bench(filter: Option<String>) -> Outcome {
+    cargo(&["bench", "--quiet", "--package", "taut", "--bench", "engine", "--"]).args(filter).run()
+}
+
+fn docs() -> Outcome {
+    step("API documentation");
+    cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
+    step("The book");
+    let mdbook = root().join("target/tools/bin/mdbook");
+    if !mdbook.exists() {
+        println!("installing mdbook into target/tools (once, a few minutes)");
+        cargo(&["install", "mdbook", "--version", "^0.5", "--locked", "--root"])
+            .arg(root().join("target/tools"))
+            .run()?;
+    }
+    shell::command(&mdbook).arg("build").arg(root().join("docs")).run()?;
+    println!("open target/doc/taut/index.html and docs/book/index.html");
+    Ok(())
+}
+
+fn sanitize() -> Outcome {
+    // The sanitizer's switch is not stable yet, its runtime ships with every toolchain.
+    let target = shell::host_triple()?;
+    for package in ["taut-memory", "taut-kernels"] {
+        step(&format!("{package} under the address sanitizer"));
+        cargo(&["test", "--package", package, "--lib", "--tests", "--target", &target, "--target-dir"])
+            .arg(root().join("target/sanitize"))
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("RUSTFLAGS", "-Zsanitizer=address")
+            .run()?;
+    }
+    Ok(())
+}
