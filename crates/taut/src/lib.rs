@@ -1,1 +1,35 @@
-//! placeholder
+//! Taut: a tensor engine whose memory is known, kept and explained.
+//!
+//! ```
+//! use taut::{DType, Result, Tensor};
+//!
+//! fn main() -> Result<()> {
+//!     let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+//!     let y = ((&x * 2.0)? + 1.0)?; // operators return a Result, like every call that can fail
+//!     assert_eq!(y.to_vec::<f32>()?, [3.0, 5.0, 7.0, 9.0]);
+//!
+//!     let before = taut::memory::live_bytes();
+//!     let z = taut::zeros([1024], DType::F32)?;
+//!     assert_eq!(taut::memory::live_bytes() - before, 4096); // every byte is accounted for
+//!     drop(z);
+//!     assert_eq!(taut::memory::live_bytes(), before);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! Functions take tensors by reference or by value: `exp(&x)` keeps `x`, `exp(x)` may compute in `x`'s own memory.
+
+pub use taut_core::{
+    Bool, Cost, DType, Element, Ellipsis, Error, ErrorKind, Graph, Host, Index, Kernel, Layout, NewAxis, Op, Operand,
+    Result, Scalar, Shape, Spec, Specs, Tensor, Traced, apply, apply_many, bf16, f16, graph, promote, s, trace,
+};
+pub use taut_core::ops::binary::*;
+pub use taut_core::ops::creation::*;
+pub use taut_core::ops::shape::*;
+pub use taut_core::ops::unary::*;
+pub use taut_core::ops::{self};
+
+/// Who holds how many bytes: the ledger, the limit, the allocators.
+pub mod memory {
+    pub use taut_memory::*;
+}

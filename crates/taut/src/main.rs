@@ -1,1 +1,3 @@
+//! The `taut` command.
+
 fn main() {}

@@ -19,6 +19,8 @@ pub(crate) struct ValueRef {
 
 struct Tracer {
     trace: u64,
+    /// The traces around this one.
+    enclosing: SmallVec<[u64; 4]>,
     graph: Graph,
     captures: Vec<Tensor>,
 }
@@ -59,7 +61,8 @@ pub fn trace(inputs: &[Spec], function: impl FnOnce(&[Tensor]) -> Result<Vec<Ten
     static TRACES: AtomicU64 = AtomicU64::new(0);
     let trace = TRACES.fetch_add(1, Ordering::Relaxed);
 
-    let mut tracer = Tracer { trace, graph: Graph::default(), captures: Vec::new() };
+    let enclosing = TRACERS.with_borrow(|tracers| tracers.iter().map(|tracer| tracer.trace).collect());
+    let mut tracer = Tracer { trace, enclosing, graph: Graph::default(), captures: Vec::new() };
     let arguments: Vec<Tensor> = inputs.iter().map(|spec| tracer.add_input(spec.clone())).collect();
     let guard = TraceGuard::enter(tracer);
     let results = function(&arguments)?;
@@ -133,7 +136,7 @@ impl Tracer {
     fn value_of(&mut self, tensor: &Tensor) -> Result<ValueId> {
         match tensor.traced_value() {
             Some(value) if value.trace == self.trace => Ok(value.value),
-            Some(value) if value.trace > self.trace => Err(leaked()),
+            Some(value) if !self.enclosing.contains(&value.trace) => Err(leaked()),
             Some(_) => {
                 let first = self.graph.inputs.len() - self.captures.len();
                 if let Some(i) = self.captures.iter().position(|t| t.is_same(tensor)) {
