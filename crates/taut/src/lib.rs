@@ -33,3 +33,28 @@ pub use taut_core::ops::{self};
 pub mod memory {
     pub use taut_memory::*;
 }
+
+/// What ops see of tensors: views, element types.
+pub mod kernels {
+    pub use taut_kernels::{Arg, View, ViewMut, dispatch};
+}
+
+/// The README and the book: their examples are tests.
+#[cfg(doctest)]
+mod book {
+    macro_rules! pages {
+        ($($name:ident: $path:literal;)*) => {$(
+            #[doc = include_str!($path)]
+            struct $name;
+        )*};
+    }
+    pages! {
+        Readme: "../../../README.md";
+        FirstSteps: "../../../docs/src/first-steps.md";
+        Tensors: "../../../docs/src/tensors.md";
+        Memory: "../../../docs/src/memory.md";
+        Errors: "../../../docs/src/errors.md";
+        Graphs: "../../../docs/src/graphs.md";
+        AddingAnOp: "../../../docs/src/adding-an-op.md";
+    }
+}
