@@ -13,6 +13,7 @@ pub mod conv;
 pub mod dtype;
 pub mod elementwise;
 pub mod index;
+pub mod limits;
 pub mod linalg;
 pub mod math;
 pub mod matmul;
