@@ -26,7 +26,7 @@
 //!
 //! # What it costs
 //! A small pooled [`Buffer::new`] and its drop take about 30 ns together with recording off (AMD Zen 3): four atomic
-//! additions (the total and the category, up and down), which are two thirds of it, and a thread-local stack of idle
+//! additions (the total and the category, up and down), which are more than half of it, and a thread-local stack of idle
 //! blocks; no lock and no hashing. Blocks above 64 KiB take a short lock, 10 ns more; recording by line takes 60 ns
 //! more. `cargo run --release -p taut-memory --example cost` measures it on your machine.
 //!
