@@ -19,32 +19,57 @@ mod tests;
 use crate::dtype::Element;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// What Horner's rule needs of a float.
+/// What evaluating a polynomial needs of a float.
 trait Fused: Copy {
     fn fused(self, factor: Self, term: Self) -> Self;
+    fn square(self) -> Self;
 }
 
-impl Fused for f32 {
-    #[inline(always)]
-    fn fused(self, factor: f32, term: f32) -> f32 {
-        self.mul_add(factor, term)
-    }
+macro_rules! fused {
+    ($($t:ty)*) => {$(
+        impl Fused for $t {
+            #[inline(always)]
+            fn fused(self, factor: $t, term: $t) -> $t {
+                self.mul_add(factor, term)
+            }
+            #[inline(always)]
+            fn square(self) -> $t {
+                self * self
+            }
+        }
+    )*};
 }
-
-impl Fused for f64 {
-    #[inline(always)]
-    fn fused(self, factor: f64, term: f64) -> f64 {
-        self.mul_add(factor, term)
-    }
-}
+fused!(f32 f64);
 
 /// `c[0] + c[1] x + c[2] x^2 + …`
+///
+/// Long polynomials are split by powers modulo 2 or 4: in a vector loop the latency of one chain of dependent
+/// operations, not their number, limits the speed. The constant term is added last, so that what the splitting rounds
+/// away stays small beside it.
 #[inline(always)]
 fn poly<T: Fused, const N: usize>(x: T, c: [T; N]) -> T {
-    let mut sum = c[N - 1];
-    let mut i = N - 1;
-    while i > 0 {
-        i -= 1;
+    if N < 6 {
+        return horner::<T, N, 1>(x, &c, 0);
+    }
+    let y = x.square();
+    if N < 10 {
+        let part = horner::<T, N, 2>;
+        return part(y, &c, 2).fused(x, part(y, &c, 1)).fused(x, c[0]);
+    }
+    let z = y.square();
+    let part = horner::<T, N, 4>;
+    let low = part(z, &c, 2).fused(x, part(z, &c, 1));
+    let high = part(z, &c, 4).fused(x, part(z, &c, 3));
+    high.fused(y, low).fused(x, c[0])
+}
+
+/// `c[first] + c[first + STEP] x + c[first + 2 STEP] x^2 + …`
+#[inline(always)]
+fn horner<T: Fused, const N: usize, const STEP: usize>(x: T, c: &[T; N], first: usize) -> T {
+    let mut i = first + (N - 1 - first) / STEP * STEP;
+    let mut sum = c[i];
+    while i > first {
+        i -= STEP;
         sum = sum.fused(x, c[i]);
     }
     sum

@@ -75,19 +75,23 @@ pub fn exp(x: f64) -> f64 {
     scale(1.0 + small, k)
 }
 
+/// `e^x - 1` for `|x| <= 40`, where one power of two is enough.
+#[inline(always)]
+fn expm1_near(x: f64) -> f64 {
+    let (small, k) = split_exp(x);
+    let power = f64::from_bits(k.wrapping_sub(1025) << 52);
+    power.mul_add(small, power - 1.0)
+}
+
 /// `e^x - 1`, within 2 ulp.
 #[inline(always)]
 pub fn expm1(x: f64) -> f64 {
     let large = exp(x);
-    // Below 2^40 one power of two is enough, and the sum does not overflow.
-    let near = if x.abs() > 40.0 { 0.0 } else { x };
-    let (small, k) = split_exp(near);
-    let power = f64::from_bits(k.wrapping_sub(1025) << 52);
-    let result = power.mul_add(small, power - 1.0);
-    let result = if x > 40.0 { large } else { result };
-    let result = if x < -40.0 { -1.0 } else { result };
-    // Keeps the sign of zero, and NaN.
-    if x.abs() < f64::MIN_POSITIVE || x.is_nan() { x } else { result }
+    let near = if x > 40.0 { 40.0 } else { x };
+    let near = if near < -40.0 { -40.0 } else { near };
+    let result = if x > 40.0 { large } else { expm1_near(near) };
+    // Keeps the sign of zero.
+    if x == 0.0 { x } else { result }
 }
 
 /// `x = 2^e m` with `m` in `[sqrt(1/2), sqrt(2))`, for positive normal `x`.
@@ -114,28 +118,33 @@ fn join_log(e: f64, f: f64, low: f64) -> f64 {
 /// What a logarithm gives at the edges of its domain, else `result`.
 #[inline(always)]
 fn log_edges(x: f64, result: f64) -> f64 {
-    let result = if x == f64::INFINITY { x } else { result };
-    let result = if x == 0.0 { f64::NEG_INFINITY } else { result };
-    if x < 0.0 || x.is_nan() { f64::NAN } else { result }
+    let edge = if x < 0.0 { f64::NAN } else { x };
+    let edge = if x == 0.0 { f64::NEG_INFINITY } else { edge };
+    // One integer comparison says "positive and finite"; LLVM makes ten instructions of the float comparisons.
+    if x.to_bits().wrapping_sub(1) < f64::INFINITY.to_bits() - 1 { result } else { edge }
+}
+
+/// [`split_log`] for positive `x`, denormals included.
+#[inline(always)]
+fn split_log_any(x: f64) -> (f64, f64) {
+    // Denormals are scaled by 2^54 first, by arithmetic so that LLVM does not compute both cases.
+    let denormal = (x < f64::MIN_POSITIVE) as u64 * 54;
+    let (e, m) = split_log(x * f64::from_bits((1023 + denormal) << 52));
+    (e - (f64::from_bits(ROUND.to_bits() | denormal) - ROUND), m)
 }
 
 /// The natural logarithm, within 1 ulp.
 #[inline(always)]
 pub fn log(x: f64) -> f64 {
-    let denormal = x < f64::MIN_POSITIVE;
-    let (e, m) = split_log(if denormal { x * 18014398509481984.0 } else { x });
-    let e = if denormal { e - 54.0 } else { e };
+    let (e, m) = split_log_any(x);
     log_edges(x, join_log(e, m - 1.0, 0.0))
 }
 
 /// The logarithm to base two, within 2 ulp.
 #[inline(always)]
 pub fn log2(x: f64) -> f64 {
-    let denormal = x < f64::MIN_POSITIVE;
-    let (e, m) = split_log(if denormal { x * 18014398509481984.0 } else { x });
-    let e = if denormal { e - 54.0 } else { e };
-    let low = join_log(0.0, m - 1.0, 0.0);
-    log_edges(x, low.mul_add(LOG2_E, e))
+    let (e, m) = split_log_any(x);
+    log_edges(x, join_log(0.0, m - 1.0, 0.0).mul_add(LOG2_E, e))
 }
 
 /// `ln(1 + x)`, within 2 ulp.
@@ -149,7 +158,7 @@ pub fn log1p(x: f64) -> f64 {
     let f = if unit { x } else { m - 1.0 };
     let low = if unit { 0.0 } else { lost / u };
     let result = log_edges(u, join_log(e, f, low));
-    if x.abs() < f64::MIN_POSITIVE { x } else { result }
+    if x == 0.0 { x } else { result }
 }
 
 /// The square root, correctly rounded.
@@ -158,7 +167,7 @@ pub fn sqrt(x: f64) -> f64 {
     x.sqrt()
 }
 
-/// `1 / sqrt(x)`, within 1 ulp.
+/// `1 / sqrt(x)`, within 2 ulp.
 #[inline(always)]
 pub fn rsqrt(x: f64) -> f64 {
     1.0 / x.sqrt()
@@ -168,7 +177,7 @@ pub fn rsqrt(x: f64) -> f64 {
 #[inline(always)]
 pub fn sinh(x: f64) -> f64 {
     let a = x.abs();
-    let t = expm1(if a > 30.0 { 30.0 } else { a });
+    let t = expm1_near(if a > 30.0 { 30.0 } else { a });
     let near = 0.5 * (t + t / (t + 1.0));
     let (small, k) = split_exp(a);
     let far = scale(1.0 + small, k.wrapping_sub(1));
@@ -188,7 +197,7 @@ pub fn cosh(x: f64) -> f64 {
 #[inline(always)]
 pub fn tanh(x: f64) -> f64 {
     let a = x.abs();
-    let t = expm1(2.0 * if a > 20.0 { 20.0 } else { a });
+    let t = expm1_near(2.0 * if a > 20.0 { 20.0 } else { a });
     let result = t / (t + 2.0);
     if x.is_nan() { x } else { result.copysign(x) }
 }
@@ -197,7 +206,7 @@ pub fn tanh(x: f64) -> f64 {
 #[inline(always)]
 pub fn asinh(x: f64) -> f64 {
     let a = x.abs();
-    let large = a > 1e8;
+    let large = a > 1e100;
     let b = if large { 1.0 } else { a };
     let near = b + b * b / (b.mul_add(b, 1.0).sqrt() + 1.0);
     // ln(2a) for large arguments, where 2a could overflow.
@@ -208,7 +217,7 @@ pub fn asinh(x: f64) -> f64 {
 /// The inverse hyperbolic cosine, within 3 ulp.
 #[inline(always)]
 pub fn acosh(x: f64) -> f64 {
-    let large = x > 1e8;
+    let large = x > 1e100;
     let t = x - 1.0;
     let near = t + t.mul_add(t, 2.0 * t).sqrt();
     let result = log1p(if large { x } else { near }) + if large { LN2_HI } else { 0.0 };
@@ -221,7 +230,6 @@ pub fn atanh(x: f64) -> f64 {
     let a = x.abs();
     let result = 0.5 * log1p(2.0 * a / (1.0 - a));
     let result = if a > 1.0 { f64::NAN } else { result };
-    // Twice a denormal is halved again exactly, but log1p returns tiny arguments as they are.
     if x.is_nan() { x } else { result.copysign(x) }
 }
 
@@ -245,8 +253,7 @@ fn gated(x: f64, hi: f64, lo: f64) -> f64 {
     let negative = hi < 0.0;
     let (small, k) = split_exp(-hi.abs());
     let lo = if negative { lo } else { -lo };
-    let p = 1.0 + small;
-    let p = p.mul_add(lo, p);
+    let p = 1.0 + (1.0 + small).mul_add(lo, small);
     let e = scale(p, k);
     let gate = 1.0 / (1.0 + e);
     // Large negative inputs have an exponential of zero; keep the product away from infinity.

@@ -1,6 +1,6 @@
 //! Powers.
 
-use super::{EXP, EXPONENT_BIAS, LN2_HI, LN2_LO, LOG2_E, ROUND, exp, log, scale, split_log};
+use super::{EXP, EXPONENT_BIAS, LN2_HI, LN2_LO, LOG2_E, ROUND, exp, log, scale, split_log_any};
 use crate::math::poly;
 
 /// `(2 atanh(s) - 2 s - 2/3 s^3) / s^5` in `s^2`.
@@ -26,9 +26,7 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
 #[inline(always)]
 fn log_pair(x: f64) -> (f64, f64) {
     const TWO_THIRDS: (f64, f64) = (0.6666666666666666, 3.700743415417188e-17);
-    let denormal = x < f64::MIN_POSITIVE;
-    let (e, m) = split_log(if denormal { x * 18014398509481984.0 } else { x });
-    let e = if denormal { e - 54.0 } else { e };
+    let (e, m) = split_log_any(x);
     let f = m - 1.0;
     // s = f / (2 + f), with the remainder of the division; 2 + f may itself be rounded.
     let (below, below_low) = two_sum(2.0, f);

@@ -236,8 +236,7 @@ const DIGAMMA_TAIL: [f64; 8] = [
 #[inline(always)]
 fn exp_of_square(square: f64, square_lo: f64) -> (f64, u64) {
     let (small, k) = split_exp(-square);
-    let p = 1.0 + small;
-    (p.mul_add(-square_lo, p), k)
+    (1.0 + (1.0 + small).mul_add(-square_lo, small), k)
 }
 
 /// `e^(x^2) erfc(x)` for `x` from 0 to 28.
@@ -255,34 +254,41 @@ fn erfc_positive(a: f64) -> f64 {
     scale(p * scaled_erfc(a), k)
 }
 
-/// The error function, within 2 ulp.
+/// `erf(x)` for `|x| <= 1`.
+#[inline(always)]
+fn erf_near(x: f64) -> f64 {
+    x * poly(x * x, ERF)
+}
+
+/// The error function, within 3 ulp.
 #[inline(always)]
 pub fn erf(x: f64) -> f64 {
     let a = x.abs();
-    let near = x * poly(x * x, ERF);
     let far = (1.0 - erfc_positive(a)).copysign(x);
-    if a > 1.0 { far } else { near }
+    if a > 1.0 { far } else { erf_near(x) }
 }
 
 /// The complementary error function, within 4 ulp.
 #[inline(always)]
 pub fn erfc(x: f64) -> f64 {
-    let tail = erfc_positive(x.abs());
-    if x < 0.0 { 2.0 - tail } else { tail }
+    let a = x.abs();
+    let tail = erfc_positive(a);
+    let far = if x < 0.0 { 2.0 - tail } else { tail };
+    if a < 0.5 { 1.0 - erf_near(x) } else { far }
 }
 
 /// `x` times the normal distribution function at `x`, within 4 ulp also in its tail.
 #[inline(always)]
 pub fn gelu(x: f64) -> f64 {
-    // 39 is where the tail times x has vanished.
     let a = x.abs();
-    let a = if a > 39.0 { 39.0 } else { a };
-    let square = a * a;
-    let (p, k) = exp_of_square(0.5 * square, 0.5 * a.mul_add(a, -square));
-    let tail = 0.5 * p * scaled_erfc(a * FRAC_1_SQRT_2);
-    let negative = scale(-a * tail, k);
-    let positive = x - a * scale(tail, k);
-    if x < 0.0 { negative } else { positive }
+    let near = x * 0.5f64.mul_add(erf_near(x * FRAC_1_SQRT_2), 0.5);
+    // 39 is where the tail times x has vanished.
+    let b = if a > 39.0 { 39.0 } else { a };
+    let square = b * b;
+    let (p, k) = exp_of_square(0.5 * square, 0.5 * b.mul_add(b, -square));
+    let tail = scale(0.5 * b * p * scaled_erfc(b * FRAC_1_SQRT_2), k);
+    let far = if x < 0.0 { -tail } else { x - tail };
+    if a < 0.75 { near } else { far }
 }
 
 /// The inverse error function, within 3 ulp.
@@ -319,7 +325,8 @@ pub fn lgamma(x: f64) -> f64 {
         return x * poly(x, LGAMMA_1) - log(x.abs());
     }
     if x < 1.5 {
-        return (x - 1.0) * poly(x - 1.0, LGAMMA_1);
+        // Adding zero makes the zero at one positive.
+        return (x - 1.0) * poly(x - 1.0, LGAMMA_1) + 0.0;
     }
     if x < 8.0 {
         let (mut y, mut product) = (x, 1.0);
