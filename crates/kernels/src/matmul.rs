@@ -1,1 +1,85 @@
-//! matmul
+//! Matrix products.
+
+pub mod batched;
+mod half;
+mod integer;
+mod mat;
+mod packed;
+pub mod serial;
+mod unpacked;
+
+pub use batched::matmul;
+pub use mat::{Mat, MatMut};
+
+use crate::Element;
+use crate::dtype::{bf16, f16};
+
+/// An element type that has a matrix product: all but booleans.
+pub trait GemmElement: Element + sealed::Gemm {}
+
+impl<T: Element + sealed::Gemm> GemmElement for T {}
+
+mod sealed {
+    use super::*;
+
+    pub trait Gemm: Sized {
+        const ZERO: Self;
+        fn gemm(a: Mat<'_, Self>, b: Mat<'_, Self>, c: MatMut<'_, Self>, accumulate: bool);
+    }
+
+    macro_rules! gemm_element {
+        ($($t:ty, $zero:expr => $gemm:expr;)*) => {$(
+            impl Gemm for $t {
+                const ZERO: $t = $zero;
+                #[inline]
+                fn gemm(a: Mat<'_, $t>, b: Mat<'_, $t>, c: MatMut<'_, $t>, accumulate: bool) {
+                    $gemm(a, b, c, accumulate);
+                }
+            }
+        )*};
+    }
+    gemm_element! {
+        f32, 0.0 => serial::gemm::<f32, 16>;
+        f64, 0.0 => serial::gemm::<f64, 8>;
+        f16, f16::ZERO => half::gemm;
+        bf16, bf16::ZERO => half::gemm;
+        u8, 0 => integer::gemm::<u8, 64>;
+        u16, 0 => integer::gemm::<u16, 32>;
+        u32, 0 => integer::gemm::<u32, 16>;
+        u64, 0 => integer::gemm::<u64, 8>;
+        i8, 0 => integer::gemm::<i8, 64>;
+        i16, 0 => integer::gemm::<i16, 32>;
+        i32, 0 => integer::gemm::<i32, 16>;
+        i64, 0 => integer::gemm::<i64, 8>;
+    }
+}
+
+/// `c = a @ b`, or `c += a @ b` if `accumulate`, on the calling thread, for any strides. Half precisions are
+/// summed in `f32` and rounded once; integers wrap.
+///
+/// # Panics
+/// If the shapes do not agree.
+#[inline]
+pub fn gemm<T: GemmElement>(a: Mat<'_, T>, b: Mat<'_, T>, mut c: MatMut<'_, T>, accumulate: bool) {
+    assert!(
+        a.rows() == c.rows() && b.cols() == c.cols() && a.cols() == b.rows(),
+        "a matrix product of {}x{} and {}x{} into {}x{}",
+        a.rows(),
+        a.cols(),
+        b.rows(),
+        b.cols(),
+        c.rows(),
+        c.cols()
+    );
+    if c.rows() == 0 || c.cols() == 0 {
+        return;
+    }
+    if a.cols() > 0 {
+        T::gemm(a, b, c, accumulate);
+    } else if !accumulate {
+        c.fill(T::ZERO);
+    }
+}
+
+#[cfg(test)]
+mod tests;
