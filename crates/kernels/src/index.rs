@@ -174,4 +174,6 @@ impl<'a> Places<'a> {
 }
 
 #[cfg(test)]
+mod movement_tests;
+#[cfg(test)]
 mod tests;

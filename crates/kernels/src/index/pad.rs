@@ -100,7 +100,8 @@ pub fn roll(x: View<'_>, shifts: &[isize], out: ViewMut<'_>) {
 
 fn padded<T: Element>(x: View<'_>, axes: &[Axis], mode: Pad<'_>, out: &mut [T]) {
     let data = x.data::<T>();
-    let constant = if let Pad::Constant(bytes) = mode { bytemuck::pod_read_unaligned(bytes) } else { T::zeroed() };
+    let constant =
+        if let Pad::Constant(bytes) = mode { bytemuck::pod_read_unaligned(bytes) } else { T::zeroed() };
     let (inner, outer) = axes.split_last().expect("at least one axis");
     pool::for_each_mut(out, row_chunk(inner.total), |start, out| {
         let mut at = Small::<usize>::zeros(outer.len());

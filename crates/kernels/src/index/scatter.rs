@@ -57,9 +57,9 @@ macro_rules! combining {
 
 /// The updates: a view read as rows, in row-major order.
 pub(super) struct Updates<'a, T> {
-    pub(super) data: &'a [T],
-    pub(super) runs: Runs,
-    pub(super) row: usize,
+    data: &'a [T],
+    runs: Runs,
+    row: usize,
 }
 
 impl<'a, T: Element> Updates<'a, T> {
@@ -113,10 +113,9 @@ pub(super) fn scatter_rows<A: Send + Copy, T: Element>(
             let tile = &mut tile[..TILE.min(count - at)];
             places.read(at, strides, tile);
             for (i, &target) in tile.iter().enumerate() {
-                // A row before this share's first wraps to a huge number.
-                let begin = (target as usize).wrapping_sub(first).wrapping_mul(row);
-                if target as usize >= first && begin < out.len() {
-                    updates.apply(at + i, &mut out[begin..begin + row], &combine);
+                let Some(local) = (target as usize).checked_sub(first) else { continue };
+                if let Some(slots) = out.get_mut(local * row..(local + 1) * row) {
+                    updates.apply(at + i, slots, &combine);
                 }
             }
         }
@@ -208,7 +207,7 @@ fn put<T: Element>(
     inner: usize,
     combine: impl Fn(T, T) -> T + Sync,
 ) {
-    let updates = Updates::<T>::new(*updates, 1);
+    let (runs, data) = (Runs::of(updates), updates.data::<T>());
     let per_block = lines * inner;
     pool::for_each_mut(out, row_chunk(block), |start, out| {
         let mut index = [0i64; TILE];
@@ -218,7 +217,7 @@ fn put<T: Element>(
             for at in (0..per_block).step_by(TILE) {
                 let n = TILE.min(per_block - at);
                 indices.read(base + at, &mut index[..n]);
-                updates.runs.read(updates.data, 0, base + at, &mut value[..n]);
+                runs.read(data, 0, base + at, &mut value[..n]);
                 let mut column = at % inner;
                 for (&i, &v) in index[..n].iter().zip(&value) {
                     let slot = &mut out[i as usize * inner + column];
