@@ -62,12 +62,14 @@ fn qr_of<T: Real>(a: View<'_>, full: bool, mut q: ViewMut<'_>, mut r: ViewMut<'_
             fill(to_r.as_mut(), T::from_f64(f64::NAN));
             continue;
         }
+        let power = tame(work.as_mut());
         qr_factor::qr_in_place(work.as_mut(), coefficients.as_mut(), Par::Seq, stack, Default::default());
         for i in 0..columns {
             for j in 0..n {
                 to_r[(i, j)] = if i <= j { work[(i, j)] } else { T::from_f64(0.0) };
             }
         }
+        untame(&mut r[batch * columns * n..][..columns * n], power);
         fill_identity(basis.as_mut());
         householder::apply_block_householder_sequence_on_the_left_in_place_with_conj(
             work.as_ref().subcols(0, rank),
@@ -160,18 +162,23 @@ fn svd_of<T: Real>(
         if !input.load(batch, work.as_mut()) {
             return Err(LinalgError::NoConvergence { batch });
         }
+        let power = tame(work.as_mut());
         let s = &mut s[batch * k..][..k];
-        let values = DiagMut::from_slice_mut(s);
-        // A column-major v is a row-major vᵀ: the right vectors go where they belong.
+        // A column-major v is a row-major vᵀ: the right vectors go where they belong. `faer` expects zeros in both
+        // bases.
+        fill(basis.as_mut(), T::from_f64(0.0));
         let (u, v) = match &mut vectors {
             None => (None, None),
             Some((_, vh)) => {
                 let vh = &mut vh[batch * n * right..][..n * right];
+                vh.fill(T::from_f64(0.0));
                 (Some(basis.as_mut()), Some(MatMut::from_column_major_slice_mut(vh, n, right)))
             }
         };
+        let values = DiagMut::from_slice_mut(s);
         faer_svd::svd(work.as_ref(), values, u, v, Par::Seq, stack, Default::default())
             .map_err(|_| LinalgError::NoConvergence { batch })?;
+        untame(s, power);
         if let Some((u, _)) = &mut vectors {
             copy(basis.as_ref(), entry(u, batch, m, left));
         }
@@ -181,6 +188,9 @@ fn svd_of<T: Real>(
 
 /// Bytes of scratch for [`eigh`] of `n` by `n` matrices.
 pub fn eigh_scratch(dtype: DType, n: usize, vectors: bool) -> usize {
+    if n == 0 {
+        return 0;
+    }
     let what = if vectors { ComputeEigenvectors::Yes } else { ComputeEigenvectors::No };
     dispatch!(dtype, T in wide => bytes(StackReq::all_of(&[
         temp_mat_scratch::<T>(n, n),
@@ -210,6 +220,9 @@ fn eigh_of<T: Real>(
     if let Some(vectors) = &vectors {
         assert_eq!(a.shape(), vectors.shape(), "the eigenvectors have the matrix's shape");
     }
+    if n == 0 {
+        return Ok(());
+    }
     let input = Matrices::<T>::new(a);
     let values = &mut values.slice::<T>()[..batches * n];
     let mut vectors = vectors.as_mut().map(ViewMut::slice::<T>);
@@ -218,14 +231,25 @@ fn eigh_of<T: Real>(
     let (mut work, mut basis) = (work.as_mat_mut(), basis.as_mat_mut());
     for batch in 0..batches {
         input.load(batch, work.as_mut());
-        let finite = (0..n).all(|j| (j..n).all(|i| work[(i, j)].to_f64().is_finite()));
+        let mut finite = true;
+        for j in 0..n {
+            for i in 0..n {
+                if i < j {
+                    work[(i, j)] = T::from_f64(0.0);
+                }
+                finite &= work[(i, j)].to_f64().is_finite();
+            }
+        }
         if !finite {
             return Err(LinalgError::NoConvergence { batch });
         }
-        let to = DiagMut::from_slice_mut(&mut values[batch * n..][..n]);
+        let power = tame(work.as_mut());
+        let values = &mut values[batch * n..][..n];
+        let to = DiagMut::from_slice_mut(values);
         let u = vectors.is_some().then(|| basis.as_mut());
         evd::self_adjoint_evd(work.as_ref(), to, u, Par::Seq, stack, Default::default())
             .map_err(|_| LinalgError::NoConvergence { batch })?;
+        untame(values, power);
         if let Some(vectors) = &mut vectors {
             copy(basis.as_ref(), entry(vectors, batch, n, n));
         }

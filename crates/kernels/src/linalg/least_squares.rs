@@ -71,6 +71,7 @@ fn lstsq_of<T: Real>(
         } else {
             fill(x.as_mut(), T::from_f64(0.0));
             rhs.load(batch, x.as_mut().subrows_mut(0, m));
+            let power = tame(matrix.as_mut());
             found = if by_qr(matrix.as_ref(), x.as_mut(), rcond, stack) {
                 m.min(n)
             } else {
@@ -78,6 +79,7 @@ fn lstsq_of<T: Real>(
                     .ok_or(LinalgError::NoConvergence { batch })?
             };
             copy(x.as_ref().subrows(0, n), to.as_mut());
+            untame(&mut out[batch * n * k..][..n * k], 1.0 / power);
         }
         if let Some(ranks) = &mut ranks {
             ranks[batch] = found as i64;

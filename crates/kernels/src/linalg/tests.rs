@@ -23,6 +23,11 @@ impl<T: Real> Batch<T> {
         Batch { data, offset: 0, shape: shape.to_vec(), strides }
     }
 
+    /// What an output may hold before it is written.
+    fn stale(shape: &[usize]) -> Batch<T> {
+        Batch::random(shape, 99)
+    }
+
     fn zeros(shape: &[usize]) -> Batch<T> {
         Batch::new(shape, &vec![0.0; shape.iter().product()])
     }
@@ -160,7 +165,7 @@ fn symmetric_of_lower(a: &Matrix) -> Matrix {
 fn check_cholesky<T: Real>() {
     for n in [1, 2, 5, 33, 70] {
         let a = positive::<T>(3, n, n as u64);
-        let mut l = Batch::<T>::zeros(&[3, n, n]);
+        let mut l = Batch::<T>::stale(&[3, n, n]);
         cholesky(a.view(), l.out(), &mut scratch(cholesky_scratch(T::DTYPE, n))).unwrap();
         for b in 0..3 {
             let l = l.at(b);
@@ -199,9 +204,9 @@ fn check_solve<T: Real>() {
         ];
         for a in inputs {
             let b = Batch::<T>::random(&[2, 2, k, n], 6).transposed();
-            let mut x = Batch::<T>::zeros(&[2, 2, n, k]);
+            let mut x = Batch::<T>::stale(&[2, 2, n, k]);
             solve(a.view(), b.view(), x.out(), &mut scratch(solve_scratch(T::DTYPE, n, k))).unwrap();
-            let mut inverse = Batch::<T>::zeros(&[2, 2, n, n]);
+            let mut inverse = Batch::<T>::stale(&[2, 2, n, n]);
             inv(a.view(), inverse.out(), &mut scratch(inv_scratch(T::DTYPE, n))).unwrap();
             for entry in 0..4 {
                 let (a, x, b) = (a.at(entry), x.at(entry), b.at(entry));
@@ -322,7 +327,7 @@ fn check_triangular<T: Real>() {
         let b = Batch::<T>::random(&[2, n, 3], 5);
         for flags in 0..8 {
             let (lower, unit, transpose) = (flags & 1 > 0, flags & 2 > 0, flags & 4 > 0);
-            let mut x = Batch::<T>::zeros(&[2, n, 3]);
+            let mut x = Batch::<T>::stale(&[2, n, 3]);
             let mut work = scratch(triangular_solve_scratch(T::DTYPE, n));
             triangular_solve(a.view(), b.view(), lower, unit, transpose, x.out(), &mut work).unwrap();
             for entry in 0..2 {
@@ -377,7 +382,7 @@ fn check_qr<T: Real>() {
         let (m, n) = (a.shape[1], a.shape[2]);
         for full in [false, true] {
             let k = if full { m } else { m.min(n) };
-            let (mut q, mut r) = (Batch::<T>::zeros(&[2, m, k]), Batch::<T>::zeros(&[2, k, n]));
+            let (mut q, mut r) = (Batch::<T>::stale(&[2, m, k]), Batch::<T>::stale(&[2, k, n]));
             qr(a.view(), full, q.out(), r.out(), &mut scratch(qr_scratch(T::DTYPE, m, n, full)));
             for b in 0..2 {
                 q.at(b).assert_orthonormal_columns(tolerance::<T>());
@@ -398,14 +403,14 @@ fn check_svd<T: Real>() {
     for a in matrices::<T>() {
         let (m, n) = (a.shape[1], a.shape[2]);
         let k = m.min(n);
-        let mut only = Batch::<T>::zeros(&[2, k]);
+        let mut only = Batch::<T>::stale(&[2, k]);
         let need = svd_scratch(T::DTYPE, m, n, SvdVectors::None);
         svd(a.view(), only.out(), None, &mut scratch(need)).unwrap();
         for (kind, left, right) in [(SvdVectors::Thin, k, k), (SvdVectors::Full, m, n)] {
             let (mut u, mut s, mut vh) = (
-                Batch::<T>::zeros(&[2, m, left]),
-                Batch::<T>::zeros(&[2, k]),
-                Batch::<T>::zeros(&[2, right, n]),
+                Batch::<T>::stale(&[2, m, left]),
+                Batch::<T>::stale(&[2, k]),
+                Batch::<T>::stale(&[2, right, n]),
             );
             let need = svd_scratch(T::DTYPE, m, n, kind);
             svd(a.view(), s.out(), Some((u.out(), vh.out())), &mut scratch(need)).unwrap();
@@ -436,9 +441,9 @@ fn check_eigh<T: Real>() {
             .into_iter()
             .enumerate()
         {
-            let (mut w, mut v) = (Batch::<T>::zeros(&[2, n]), Batch::<T>::zeros(&[2, n, n]));
+            let (mut w, mut v) = (Batch::<T>::stale(&[2, n]), Batch::<T>::stale(&[2, n, n]));
             eigh(a.view(), w.out(), Some(v.out()), &mut scratch(eigh_scratch(T::DTYPE, n, true))).unwrap();
-            let mut only = Batch::<T>::zeros(&[2, n]);
+            let mut only = Batch::<T>::stale(&[2, n]);
             eigh(a.view(), only.out(), None, &mut scratch(eigh_scratch(T::DTYPE, n, false))).unwrap();
             for b in 0..2 {
                 let values = &w.values()[b * n..][..n];
@@ -493,18 +498,37 @@ fn singular_values_of_extreme_matrices() {
     }
 }
 
+#[test]
+fn qr_and_least_squares_of_extreme_matrices() {
+    for scale in [1e-300, 1e300] {
+        let (m, n) = (20, 7);
+        let a = Batch::<f64>::random(&[m, n], 3);
+        let big = Batch::<f64>::new(&[m, n], &a.data.iter().map(|x| x * scale).collect::<Vec<_>>());
+        let (mut q, mut r) = (Batch::<f64>::stale(&[m, n]), Batch::<f64>::stale(&[n, n]));
+        qr(big.view(), false, q.out(), r.out(), &mut scratch(qr_scratch(DType::F64, m, n, false)));
+        let r = Matrix::from_fn(n, n, |i, j| r.at(0).get(i, j) / scale);
+        q.at(0).times(&r).assert_near(&a.at(0), 1e-14);
+        let b = Batch::<f64>::random(&[m, 1], 4);
+        let mut work = scratch(lstsq_scratch(DType::F64, m, n, 1));
+        let (mut x, mut y) = (Batch::<f64>::stale(&[n, 1]), Batch::<f64>::stale(&[n, 1]));
+        lstsq(a.view(), b.view(), None, x.out(), None, &mut work).unwrap();
+        lstsq(big.view(), b.view(), None, y.out(), None, &mut work).unwrap();
+        Matrix::from_fn(n, 1, |i, _| y.data[i] * scale).assert_near(&x.at(0), 1e-13);
+    }
+}
+
 fn check_lstsq<T: Real>() {
     for a in matrices::<T>() {
         let (m, n) = (a.shape[1], a.shape[2]);
         let b = Batch::<T>::random(&[2, m, 3], 12);
-        let mut x = Batch::<T>::zeros(&[2, n, 3]);
+        let mut x = Batch::<T>::stale(&[2, n, 3]);
         let mut ranks = [0i64; 2];
         let mut work = scratch(lstsq_scratch(T::DTYPE, m, n, 3));
         let rank_out = ViewMut::new(DType::I64, bytemuck::cast_slice_mut(&mut ranks), &[2]);
         lstsq(a.view(), b.view(), None, x.out(), Some(rank_out), &mut work).unwrap();
         let k = m.min(n);
-        let mut vh = Batch::<T>::zeros(&[2, k, n]);
-        let (mut u, mut s) = (Batch::<T>::zeros(&[2, m, k]), Batch::<T>::zeros(&[2, k]));
+        let mut vh = Batch::<T>::stale(&[2, k, n]);
+        let (mut u, mut s) = (Batch::<T>::stale(&[2, m, k]), Batch::<T>::stale(&[2, k]));
         let need = svd_scratch(T::DTYPE, m, n, SvdVectors::Thin);
         svd(a.view(), s.out(), Some((u.out(), vh.out())), &mut scratch(need)).unwrap();
         for e in 0..2 {

@@ -11,14 +11,22 @@ use std::mem::MaybeUninit;
 pub(super) trait Real: Element + RealField {
     /// The smallest difference at one.
     const EPSILON: f64;
+    /// Elements between the reciprocal of this and this can be squared and summed at leisure.
+    const TAME: f64;
+    /// The largest power of two whose reciprocal is normal.
+    const LIMIT: f64;
 }
 
 impl Real for f32 {
     const EPSILON: f64 = f32::EPSILON as f64;
+    const TAME: f64 = (1u64 << 40) as f64;
+    const LIMIT: f64 = (1u128 << 126) as f64;
 }
 
 impl Real for f64 {
     const EPSILON: f64 = f64::EPSILON;
+    const TAME: f64 = (1u128 << 120) as f64;
+    const LIMIT: f64 = f64::MAX / (2.0 - f64::EPSILON) / 2.0;
 }
 
 /// Splits `[..., rows, columns]` into the size of the batch, rows and columns.
@@ -101,6 +109,36 @@ pub(super) fn fill_identity<T: Real>(mut to: MatMut<'_, T>) {
     fill(to.as_mut(), T::from_f64(0.0));
     for i in 0..to.nrows().min(to.ncols()) {
         to[(i, i)] = T::from_f64(1.0);
+    }
+}
+
+/// Divides a finite matrix by a power of two that brings its largest element near one, and returns that power: one,
+/// unless squares of elements would overflow or vanish.
+pub(super) fn tame<T: Real>(mut matrix: MatMut<'_, T>) -> f64 {
+    let mut largest = 0.0f64;
+    for j in 0..matrix.ncols() {
+        for i in 0..matrix.nrows() {
+            largest = largest.max(matrix[(i, j)].to_f64().abs());
+        }
+    }
+    if largest == 0.0 || (1.0 / T::TAME..=T::TAME).contains(&largest) {
+        return 1.0;
+    }
+    let power = largest.log2().floor().exp2().clamp(1.0 / T::LIMIT, T::LIMIT);
+    for j in 0..matrix.ncols() {
+        for i in 0..matrix.nrows() {
+            matrix[(i, j)] = T::from_f64(matrix[(i, j)].to_f64() / power);
+        }
+    }
+    power
+}
+
+/// Multiplies by what [`tame`] divided by.
+pub(super) fn untame<T: Real>(values: &mut [T], power: f64) {
+    if power != 1.0 {
+        for value in values {
+            *value = T::from_f64(value.to_f64() * power);
+        }
     }
 }
 
