@@ -5,23 +5,20 @@
 //! threads in chunks that depend on shapes alone.
 
 mod cross_entropy;
-mod float;
+pub(crate) mod float;
 mod group;
 mod layer;
 mod moments;
 mod softmax;
-mod source;
+pub(crate) mod source;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use cross_entropy::{LabelOutOfRange, softmax_cross_entropy, sparse_softmax_cross_entropy};
 pub use group::{group_norm, normalize_apply};
 pub use layer::{layer_norm, rms_norm};
 pub use moments::moments;
 pub use softmax::{log_softmax, softmax};
-
-pub(crate) use float::Stored;
-pub(crate) use source::Parts;
 
 use crate::DType;
 

@@ -71,26 +71,26 @@ half!(f16);
 half!(bf16);
 
 /// Independent accumulators of a row: enough to hide the latency of addition at the widest vectors.
-pub(super) const LANES: usize = 32;
+pub(crate) const LANES: usize = 32;
 
 /// Elements converted, or taken from strided memory, at a time.
-pub(super) const TILE: usize = 512;
+pub(crate) const TILE: usize = 512;
 
 /// Short for a constant of the computing type.
 #[inline(always)]
-pub(super) fn real<W: Real>(value: f64) -> W {
+pub(crate) fn real<W: Real>(value: f64) -> W {
     W::from_f64(value)
 }
 
 /// The larger; a NaN in `x` is passed over.
 #[inline(always)]
-pub(super) fn larger<W: Real>(max: W, x: W) -> W {
+pub(crate) fn larger<W: Real>(max: W, x: W) -> W {
     if x > max { x } else { max }
 }
 
 /// Folds the lanes by halves.
 #[inline(always)]
-pub(super) fn join<W: Real>(mut lanes: [W; LANES], f: impl Fn(W, W) -> W) -> W {
+pub(crate) fn join<W: Real>(mut lanes: [W; LANES], f: impl Fn(W, W) -> W) -> W {
     let mut width = LANES;
     while width > 1 {
         width /= 2;
@@ -103,7 +103,7 @@ pub(super) fn join<W: Real>(mut lanes: [W; LANES], f: impl Fn(W, W) -> W) -> W {
 
 /// The largest element, negative infinity if there is none; NaN is passed over.
 #[inline(always)]
-pub(super) fn max_of<W: Real>(x: &[W]) -> W {
+pub(crate) fn max_of<W: Real>(x: &[W]) -> W {
     let mut lanes = [real::<W>(f64::NEG_INFINITY); LANES];
     let (blocks, rest) = x.as_chunks::<LANES>();
     for block in blocks {
@@ -119,7 +119,7 @@ pub(super) fn max_of<W: Real>(x: &[W]) -> W {
 
 /// The sum.
 #[inline(always)]
-pub(super) fn sum_of<W: Real>(x: &[W]) -> W {
+pub(crate) fn sum_of<W: Real>(x: &[W]) -> W {
     let mut lanes = [real::<W>(0.0); LANES];
     let (blocks, rest) = x.as_chunks::<LANES>();
     for block in blocks {
@@ -135,7 +135,7 @@ pub(super) fn sum_of<W: Real>(x: &[W]) -> W {
 
 /// The sums of `x - center` and of its square.
 #[inline(always)]
-pub(super) fn centered_sums<W: Real>(x: &[W], center: W) -> (W, W) {
+pub(crate) fn centered_sums<W: Real>(x: &[W], center: W) -> (W, W) {
     let (mut first, mut second) = ([real::<W>(0.0); LANES], [real::<W>(0.0); LANES]);
     let (blocks, rest) = x.as_chunks::<LANES>();
     for block in blocks {
@@ -155,7 +155,7 @@ pub(super) fn centered_sums<W: Real>(x: &[W], center: W) -> (W, W) {
 
 /// The sum of `e^(x - shift)`.
 #[inline(always)]
-pub(super) fn exp_sum<W: Real>(x: &[W], shift: W) -> W {
+pub(crate) fn exp_sum<W: Real>(x: &[W], shift: W) -> W {
     let mut lanes = [real::<W>(0.0); LANES];
     let (blocks, rest) = x.as_chunks::<LANES>();
     for block in blocks {
@@ -171,7 +171,7 @@ pub(super) fn exp_sum<W: Real>(x: &[W], shift: W) -> W {
 
 /// Writes `e^(x - shift)` and returns the sum of what it wrote.
 #[inline(always)]
-pub(super) fn exp_into<W: Real>(x: &[W], shift: W, to: &mut [W]) -> W {
+pub(crate) fn exp_into<W: Real>(x: &[W], shift: W, to: &mut [W]) -> W {
     let mut lanes = [real::<W>(0.0); LANES];
     let (blocks, rest) = x.as_chunks::<LANES>();
     let (to_blocks, to_rest) = to.as_chunks_mut::<LANES>();
@@ -191,15 +191,15 @@ pub(super) fn exp_into<W: Real>(x: &[W], shift: W, to: &mut [W]) -> W {
 
 /// The running maximum and sum of exponentials of a row seen tile by tile.
 #[derive(Clone, Copy)]
-pub(super) struct LogSumExp<W> {
-    pub(super) max: W,
-    pub(super) sum: f64,
+pub(crate) struct LogSumExp<W> {
+    pub(crate) max: W,
+    pub(crate) sum: f64,
 }
 
 impl<W: Real> LogSumExp<W> {
     /// `log(sum(e^x))`.
     #[inline(always)]
-    pub(super) fn value(self) -> W {
+    pub(crate) fn value(self) -> W {
         // A row of negative infinities has no finite maximum to be relative to, and its sum is zero.
         if self.max == real(f64::NEG_INFINITY) && self.sum == 0.0 {
             return self.max;
