@@ -1,28 +1,282 @@
-//! The threads. (Serial until the claim-based pool is in.)
+//! The threads.
+//!
+//! A job is a number of chunks. Threads *claim* chunks one at a time; the thread that brought the job claims too,
+//! and in the end waits only for chunks that others already claimed. A worker that is asleep, slow or descheduled
+//! costs nothing: on a busy machine a job falls back to the time of one thread.
+//!
+//! The caller fixes the chunks, never the number of threads, so results do not depend on it. A job of one chunk
+//! runs inline without any synchronisation. While one job runs, other jobs (nested ones, or those of other threads)
+//! run inline on the thread that brought them.
+//!
+//! Workers start with the first job that can use them, spin for some 20 µs after a job and then sleep. Forking and
+//! joining costs about 0.3 µs while they spin, and 5 to 10 µs for the wake-up call when they sleep; cheap element
+//! loops gain from about 16 thousand elements on. Workers are never joined: the end of the process ends them. A forked child has no
+//! workers; it starts its own once it notices.
 
+use std::any::Any;
+use std::num::NonZero;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, Thread};
 
-/// How many threads work on a large kernel, the caller included.
-pub fn threads() -> usize {
-    1
-}
-
-/// Calls `work` on consecutive ranges that together cover `0..len`, in parallel; every range but the last has
-/// `chunk` elements.
+/// Splits `0..len` into ranges of `chunk` elements (the last may be shorter) and calls `work` on each, in
+/// parallel.
+///
+/// # Panics
+/// If `work` panicked: chunks not yet begun are skipped, and the first panic goes on in the caller.
+#[inline]
 pub fn for_each(len: usize, chunk: usize, work: impl Fn(Range<usize>) + Sync) {
     let chunk = chunk.max(1);
-    let mut start = 0;
-    while start < len {
-        let end = (start + chunk).min(len);
-        work(start..end);
-        start = end;
+    if len <= chunk {
+        if len > 0 {
+            work(0..len);
+        }
+        return;
+    }
+    run(len.div_ceil(chunk), &|i| {
+        let start = i * chunk;
+        work(start..len.min(start + chunk));
+    });
+}
+
+/// Splits `out` into chunks of `chunk` elements (the last may be shorter) and calls `work(first index, chunk)` on
+/// each, in parallel.
+///
+/// # Panics
+/// As [`for_each`].
+#[inline]
+pub fn for_each_mut<T: Send>(out: &mut [T], chunk: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+    struct Start<T>(*mut T);
+    // SAFETY: the pointer is used only to make disjoint `&mut [T]`, which may go to other threads if `T: Send`.
+    unsafe impl<T: Send> Sync for Start<T> {}
+    impl<T> Start<T> {
+        fn get(&self) -> *mut T {
+            self.0
+        }
+    }
+
+    let start = Start(out.as_mut_ptr());
+    for_each(out.len(), chunk, |range| {
+        // SAFETY: `for_each` hands out each index of `out` once, so the parts are in bounds and disjoint, and it
+        // returns only when all are done, within the life of `out`.
+        let part = unsafe { std::slice::from_raw_parts_mut(start.get().add(range.start), range.len()) };
+        work(range.start, part);
+    });
+}
+
+/// How many threads work on a large kernel, the caller included.
+///
+/// The default is what the machine offers to this process, or the environment variable `TAUT_THREADS` where it is
+/// a positive number.
+#[inline]
+pub fn threads() -> usize {
+    match THREADS.load(Ordering::Relaxed) {
+        0 => set_threads(0),
+        n => n,
     }
 }
 
-/// Splits `out` into chunks of `chunk` elements and calls `work(first index, chunk)` on each, in parallel.
-pub fn for_each_mut<T: Send>(out: &mut [T], chunk: usize, work: impl Fn(usize, &mut [T]) + Sync) {
-    let chunk = chunk.max(1);
-    for (i, part) in out.chunks_mut(chunk).enumerate() {
-        work(i * chunk, part);
+/// Sets how many threads work on a large kernel, the caller included, and returns it: 1 means no other thread, 0
+/// the default. Results do not depend on it.
+#[cold]
+pub fn set_threads(n: usize) -> usize {
+    let n = if n == 0 { default_threads() } else { n };
+    THREADS.store(n, Ordering::Relaxed);
+    n
+}
+
+fn default_threads() -> usize {
+    let asked = std::env::var("TAUT_THREADS").ok().and_then(|n| n.parse().ok()).filter(|&n| n > 0);
+    asked.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get))
+}
+
+/// The thread count in force; 0 before anyone asked.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+/// The workers. Whoever holds the lock brings the current job.
+static CREW: Mutex<Crew> = Mutex::new(Crew { workers: Vec::new(), process: 0 });
+
+/// The job whose chunks can be claimed: valid from before a claim succeeds until the claimed chunk is reported as
+/// finished.
+static JOB: AtomicPtr<Job<'static>> = AtomicPtr::new(ptr::null_mut());
+
+/// Chunks of the job that nobody claimed yet.
+static UNCLAIMED: Line<AtomicUsize> = Line(AtomicUsize::new(0));
+
+/// Chunks of the job that are not finished.
+static UNFINISHED: Line<AtomicUsize> = Line(AtomicUsize::new(0));
+
+/// A value alone on its cache lines (two: the processor prefetches pairs).
+#[repr(align(128))]
+struct Line<T>(T);
+
+struct Crew {
+    workers: Vec<Worker>,
+    /// The process the workers live in.
+    process: u32,
+}
+
+struct Worker {
+    thread: Thread,
+    asleep: Arc<AtomicBool>,
+}
+
+struct Job<'a> {
+    work: &'a (dyn Fn(usize) + Sync),
+    count: usize,
+    panicked: AtomicBool,
+    payload: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+/// How often an idle worker looks for a job before it sleeps, and a caller for the end of its job before it lets
+/// other threads have the processor.
+const SPINS: usize = 1000;
+
+/// Calls `work` on `0..count`, in parallel.
+fn run(count: usize, work: &(dyn Fn(usize) + Sync)) {
+    let threads = threads();
+    let crew = if threads > 1 { CREW.try_lock().ok() } else { None };
+    let Some(mut crew) = crew else {
+        (0..count).for_each(work);
+        return;
+    };
+    crew.hire(threads - 1);
+
+    let job = Job { work, count, panicked: AtomicBool::new(false), payload: Mutex::new(None) };
+    JOB.store(ptr::from_ref(&job).cast::<Job<'static>>().cast_mut(), Ordering::Relaxed);
+    UNFINISHED.0.store(count, Ordering::Relaxed);
+    // From here to the end of the wait nothing may unwind: workers hold on to `job`.
+    UNCLAIMED.0.store(count, Ordering::SeqCst);
+    crew.wake((threads - 1).min(count - 1));
+
+    let mut mine = 0;
+    while let Some(unclaimed) = claim() {
+        job.chunk(unclaimed);
+        finish();
+        mine += 1;
+    }
+    let mut spins = 0;
+    while UNFINISHED.0.load(Ordering::Acquire) > 0 {
+        spins += 1;
+        if spins < SPINS { std::hint::spin_loop() } else { thread::yield_now() }
+    }
+
+    if mine == count {
+        crew.check_process();
+    }
+    drop(crew);
+    if let Some(payload) = job.payload.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        resume_unwind(payload);
     }
 }
+
+/// Claims a chunk of the current job: how many were unclaimed, if any was. A claim keeps the job alive until
+/// [`finish`].
+#[inline]
+fn claim() -> Option<usize> {
+    // Success must see the job that was published with the count; which job it is does not matter before.
+    UNCLAIMED.0.fetch_update(Ordering::Acquire, Ordering::Relaxed, |n| n.checked_sub(1)).ok()
+}
+
+/// Reports a claimed chunk as finished. The job may be gone from here on.
+#[inline]
+fn finish() {
+    UNFINISHED.0.fetch_sub(1, Ordering::Release);
+}
+
+impl Job<'_> {
+    /// Works on a claimed chunk.
+    fn chunk(&self, unclaimed: usize) {
+        if !self.panicked.load(Ordering::Relaxed) {
+            let work = AssertUnwindSafe(|| (self.work)(self.count - unclaimed));
+            if let Err(payload) = catch_unwind(work) {
+                self.panicked.store(true, Ordering::Relaxed);
+                let mut first = self.payload.lock().unwrap_or_else(PoisonError::into_inner);
+                if first.is_none() {
+                    *first = Some(payload);
+                } else {
+                    // Dropping a payload may panic in turn, and nobody is left to hear it.
+                    std::mem::forget(payload);
+                }
+            }
+        }
+    }
+}
+
+impl Crew {
+    /// Starts workers until there are `count`, or as many as the system grants.
+    #[inline]
+    fn hire(&mut self, count: usize) {
+        if self.workers.len() < count {
+            self.start(count);
+        }
+    }
+
+    #[cold]
+    fn start(&mut self, count: usize) {
+        self.process = std::process::id();
+        for index in self.workers.len()..count {
+            let asleep = Arc::new(AtomicBool::new(false));
+            let flag = Arc::clone(&asleep);
+            let name = format!("taut-{}", index + 1);
+            match thread::Builder::new().name(name).spawn(move || serve(index + 1, &flag)) {
+                Ok(handle) => self.workers.push(Worker { thread: handle.thread().clone(), asleep }),
+                Err(_) => {
+                    THREADS.store(index + 1, Ordering::Relaxed);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Wakes those of the first `count` workers that sleep.
+    #[inline]
+    fn wake(&self, count: usize) {
+        for worker in self.workers.iter().take(count) {
+            if worker.asleep.load(Ordering::SeqCst) && worker.asleep.swap(false, Ordering::Relaxed) {
+                worker.thread.unpark();
+            }
+        }
+    }
+
+    /// Forgets workers that a fork left behind in the parent.
+    fn check_process(&mut self) {
+        if self.process != std::process::id() {
+            self.workers.clear();
+        }
+    }
+}
+
+/// A worker's life.
+fn serve(index: usize, asleep: &AtomicBool) {
+    let wanted = || UNCLAIMED.0.load(Ordering::SeqCst) > 0 && index < THREADS.load(Ordering::Relaxed);
+    let mut idle = 0;
+    loop {
+        if wanted() {
+            idle = 0;
+            if let Some(unclaimed) = claim() {
+                // SAFETY: the claim succeeded, so the published job stays where it is until `finish`.
+                unsafe { &*JOB.load(Ordering::Relaxed) }.chunk(unclaimed);
+                finish();
+            }
+        } else if idle < SPINS {
+            idle += 1;
+            std::hint::spin_loop();
+        } else {
+            // The caller publishes its job, then looks at the flag; here it is the other way round: one of the two
+            // sees the other.
+            asleep.store(true, Ordering::SeqCst);
+            if !wanted() {
+                thread::park();
+            }
+            asleep.store(false, Ordering::Relaxed);
+            idle = 0;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

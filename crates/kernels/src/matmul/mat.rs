@@ -1,0 +1,266 @@
+//! Strided matrices whose bounds were checked once, so that kernels may walk them by pointer.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// A read-only strided matrix.
+#[derive(Debug)]
+pub struct Mat<'a, T> {
+    pub(super) start: *const T,
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+    pub(super) row_stride: isize,
+    pub(super) col_stride: isize,
+    life: PhantomData<&'a [T]>,
+}
+
+impl<T> Clone for Mat<'_, T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Mat<'_, T> {}
+
+// SAFETY: a `Mat` is a shared borrow of a slice of `T`.
+unsafe impl<T: Sync> Send for Mat<'_, T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Mat<'_, T> {}
+
+/// A strided matrix to write. Its elements are borrowed, not the gaps between them: blocks of one matrix can be
+/// written by several threads.
+#[derive(Debug)]
+pub struct MatMut<'a, T> {
+    pub(super) start: *mut T,
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+    pub(super) row_stride: isize,
+    pub(super) col_stride: isize,
+    life: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: a `MatMut` is an exclusive borrow of its elements.
+unsafe impl<T: Send> Send for MatMut<'_, T> {}
+
+/// Panics unless all elements of the matrix lie inside a buffer of `len` elements.
+#[inline]
+fn check(len: usize, offset: usize, rows: usize, cols: usize, row_stride: isize, col_stride: isize) {
+    if rows == 0 || cols == 0 {
+        return;
+    }
+    let inside = || {
+        let row_reach = isize::try_from(rows - 1).ok()?.checked_mul(row_stride)?;
+        let col_reach = isize::try_from(cols - 1).ok()?.checked_mul(col_stride)?;
+        let first = isize::try_from(offset).ok()?;
+        let low = first.checked_add(row_reach.min(0))?.checked_add(col_reach.min(0))?;
+        let high = first.checked_add(row_reach.max(0))?.checked_add(col_reach.max(0))?;
+        Some(low >= 0 && (high as usize) < len)
+    };
+    assert!(inside() == Some(true), "matrix outside its buffer");
+}
+
+impl<'a, T> Mat<'a, T> {
+    /// A matrix whose element (0, 0) is `data[offset]`. Strides count elements and may be zero or negative.
+    ///
+    /// # Panics
+    /// If an element of the matrix lies outside `data`.
+    #[inline]
+    pub fn new(
+        data: &'a [T],
+        offset: usize,
+        rows: usize,
+        cols: usize,
+        row_stride: isize,
+        col_stride: isize,
+    ) -> Mat<'a, T> {
+        check(data.len(), offset, rows, cols, row_stride, col_stride);
+        let start = data.as_ptr().wrapping_add(offset);
+        Mat { start, rows, cols, row_stride, col_stride, life: PhantomData }
+    }
+
+    /// A contiguous row-major matrix at the start of `data`.
+    ///
+    /// # Panics
+    /// If `data` is too short.
+    #[inline]
+    pub fn row_major(data: &'a [T], rows: usize, cols: usize) -> Mat<'a, T> {
+        Mat::new(data, 0, rows, cols, cols as isize, 1)
+    }
+
+    /// How many rows.
+    #[inline(always)]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How many columns.
+    #[inline(always)]
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Rows become columns; nothing is copied.
+    #[inline(always)]
+    #[must_use]
+    pub fn transposed(self) -> Mat<'a, T> {
+        Mat {
+            rows: self.cols,
+            cols: self.rows,
+            row_stride: self.col_stride,
+            col_stride: self.row_stride,
+            ..self
+        }
+    }
+
+    /// The part with these rows and columns.
+    ///
+    /// # Panics
+    /// If a range reaches beyond the matrix.
+    #[inline]
+    #[must_use]
+    pub fn block(self, rows: Range<usize>, cols: Range<usize>) -> Mat<'a, T> {
+        assert!(rows.start <= rows.end && rows.end <= self.rows, "rows outside the matrix");
+        assert!(cols.start <= cols.end && cols.end <= self.cols, "columns outside the matrix");
+        Mat { start: self.at(rows.start, cols.start), rows: rows.len(), cols: cols.len(), ..self }
+    }
+
+    /// Where an element is. Valid to read for a row and a column inside the matrix.
+    #[inline(always)]
+    pub(super) fn at(&self, row: usize, col: usize) -> *const T {
+        self.start.wrapping_offset(row as isize * self.row_stride + col as isize * self.col_stride)
+    }
+}
+
+impl<T: Copy> Mat<'_, T> {
+    /// One element.
+    ///
+    /// # Panics
+    /// If it is outside the matrix.
+    #[inline(always)]
+    pub fn get(&self, row: usize, col: usize) -> T {
+        assert!(row < self.rows && col < self.cols, "element outside the matrix");
+        // SAFETY: `new` checked that every element of the matrix lies in the borrowed slice.
+        unsafe { *self.at(row, col) }
+    }
+
+    /// `len` elements of a row from column `col` on, if the row is contiguous.
+    #[inline(always)]
+    pub(super) fn row(&self, row: usize) -> Option<&[T]> {
+        assert!(row < self.rows, "row outside the matrix");
+        // SAFETY: `new` checked that the row's elements lie in the borrowed slice, and they follow each other.
+        (self.col_stride == 1).then(|| unsafe { std::slice::from_raw_parts(self.at(row, 0), self.cols) })
+    }
+}
+
+impl<'a, T> MatMut<'a, T> {
+    /// A matrix whose element (0, 0) is `data[offset]`. Strides count elements; where they make elements
+    /// coincide, the last write stays.
+    ///
+    /// # Panics
+    /// If an element of the matrix lies outside `data`.
+    #[inline]
+    pub fn new(
+        data: &'a mut [T],
+        offset: usize,
+        rows: usize,
+        cols: usize,
+        row_stride: isize,
+        col_stride: isize,
+    ) -> MatMut<'a, T> {
+        check(data.len(), offset, rows, cols, row_stride, col_stride);
+        let start = data.as_mut_ptr().wrapping_add(offset);
+        MatMut { start, rows, cols, row_stride, col_stride, life: PhantomData }
+    }
+
+    /// A contiguous row-major matrix at the start of `data`.
+    ///
+    /// # Panics
+    /// If `data` is too short.
+    #[inline]
+    pub fn row_major(data: &'a mut [T], rows: usize, cols: usize) -> MatMut<'a, T> {
+        MatMut::new(data, 0, rows, cols, cols as isize, 1)
+    }
+
+    /// How many rows.
+    #[inline(always)]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// How many columns.
+    #[inline(always)]
+    pub fn cols(&self) -> usize {
+        self.cols
+    }
+
+    /// Rows become columns; nothing is copied.
+    #[inline(always)]
+    #[must_use]
+    pub fn transposed(self) -> MatMut<'a, T> {
+        MatMut {
+            rows: self.cols,
+            cols: self.rows,
+            row_stride: self.col_stride,
+            col_stride: self.row_stride,
+            ..self
+        }
+    }
+
+    /// The same matrix, borrowed for a shorter time.
+    #[inline(always)]
+    pub fn reborrow(&mut self) -> MatMut<'_, T> {
+        MatMut { ..*self }
+    }
+
+    /// The part with these rows and columns.
+    ///
+    /// # Panics
+    /// If a range reaches beyond the matrix.
+    #[inline]
+    #[must_use]
+    pub fn block(self, rows: Range<usize>, cols: Range<usize>) -> MatMut<'a, T> {
+        assert!(rows.start <= rows.end && rows.end <= self.rows, "rows outside the matrix");
+        assert!(cols.start <= cols.end && cols.end <= self.cols, "columns outside the matrix");
+        MatMut { start: self.at(rows.start, cols.start), rows: rows.len(), cols: cols.len(), ..self }
+    }
+
+    /// Where an element is. Valid to write for a row and a column inside the matrix.
+    #[inline(always)]
+    pub(super) fn at(&self, row: usize, col: usize) -> *mut T {
+        self.start.wrapping_offset(row as isize * self.row_stride + col as isize * self.col_stride)
+    }
+}
+
+impl<T: Copy> MatMut<'_, T> {
+    /// One element.
+    ///
+    /// # Panics
+    /// If it is outside the matrix.
+    #[inline(always)]
+    pub fn get(&self, row: usize, col: usize) -> T {
+        assert!(row < self.rows && col < self.cols, "element outside the matrix");
+        // SAFETY: `new` checked that every element of the matrix lies in the borrowed slice.
+        unsafe { *self.at(row, col) }
+    }
+
+    /// Writes one element.
+    ///
+    /// # Panics
+    /// If it is outside the matrix.
+    #[inline(always)]
+    pub fn set(&mut self, row: usize, col: usize, value: T) {
+        assert!(row < self.rows && col < self.cols, "element outside the matrix");
+        // SAFETY: as in `get`, and the borrow is exclusive.
+        unsafe { *self.at(row, col) = value }
+    }
+
+    /// Writes `value` everywhere.
+    pub fn fill(&mut self, value: T) {
+        for row in 0..self.rows {
+            for col in 0..self.cols {
+                self.set(row, col, value);
+            }
+        }
+    }
+}
