@@ -1,12 +1,14 @@
 //! Floating-point elements and the type their sums are kept in.
 
 use crate::dtype::{Element, bf16, f16};
+use crate::matmul::GemmElement;
 use half::slice::HalfFloatSliceExt;
 
 /// What sums are kept in: `f32`, or `f64` for `f64`.
-pub(crate) trait Sum: Element + std::ops::Add<Output = Self> + std::ops::Mul<Output = Self> {
+pub(crate) trait Sum:
+    GemmElement + std::ops::Add<Output = Self> + std::ops::Mul<Output = Self>
+{
     const ZERO: Self;
-    const ONE: Self;
     /// `self * factor + summand`, rounded once.
     fn fused(self, factor: Self, summand: Self) -> Self;
     fn over(self, divisor: usize) -> Self;
@@ -16,7 +18,6 @@ macro_rules! sum {
     ($($t:ty),*) => {$(
         impl Sum for $t {
             const ZERO: $t = 0.0;
-            const ONE: $t = 1.0;
             #[inline(always)]
             fn fused(self, factor: $t, summand: $t) -> $t { self.mul_add(factor, summand) }
             #[inline(always)]
@@ -33,6 +34,10 @@ pub(crate) trait Real: Element {
     const WIDE: bool;
     fn widen(self) -> Self::Sum;
     fn narrow(value: Self::Sum) -> Self;
+    /// The elements as sums, if they have that type.
+    fn as_sums(slice: &[Self]) -> Option<&[Self::Sum]>;
+    /// As [`Real::as_sums`], for writing.
+    fn as_sums_mut(slice: &mut [Self]) -> Option<&mut [Self::Sum]>;
     fn widen_slice(from: &[Self], to: &mut [Self::Sum]);
     fn narrow_slice(from: &[Self::Sum], to: &mut [Self]);
 }
@@ -42,6 +47,10 @@ macro_rules! wide {
         impl Real for $t {
             type Sum = $t;
             const WIDE: bool = true;
+            #[inline(always)]
+            fn as_sums(slice: &[$t]) -> Option<&[$t]> { Some(slice) }
+            #[inline(always)]
+            fn as_sums_mut(slice: &mut [$t]) -> Option<&mut [$t]> { Some(slice) }
             #[inline(always)]
             fn widen(self) -> $t { self }
             #[inline(always)]
@@ -58,6 +67,14 @@ wide!(f32, f64);
 impl Real for f16 {
     type Sum = f32;
     const WIDE: bool = false;
+    #[inline(always)]
+    fn as_sums(_: &[Self]) -> Option<&[f32]> {
+        None
+    }
+    #[inline(always)]
+    fn as_sums_mut(_: &mut [Self]) -> Option<&mut [f32]> {
+        None
+    }
     // Branch-free, so that loops over it vectorise; a multiplication by 2^112 moves the exponent and
     // normalises subnormals in one step.
     #[inline(always)]
@@ -84,6 +101,14 @@ impl Real for f16 {
 impl Real for bf16 {
     type Sum = f32;
     const WIDE: bool = false;
+    #[inline(always)]
+    fn as_sums(_: &[Self]) -> Option<&[f32]> {
+        None
+    }
+    #[inline(always)]
+    fn as_sums_mut(_: &mut [Self]) -> Option<&mut [f32]> {
+        None
+    }
     #[inline(always)]
     fn widen(self) -> f32 {
         f32::from_bits((self.to_bits() as u32) << 16)
