@@ -68,13 +68,13 @@ pub fn top_k(
 
 /// The `k` smallest of what `make` makes of each key and index: one pass that keeps candidates below the worst of
 /// the best `k` so far, and drops the worse half whenever the room is full.
-fn largest<T: Sortable, S: Copy + Ord>(
+fn largest<'s, T: Sortable, S: Copy + Ord>(
     line: Line<'_, T>,
     k: usize,
     sorted: bool,
-    slots: &mut [S],
+    slots: &'s mut [S],
     make: impl Fn(u64, usize) -> S,
-) -> &[S] {
+) -> &'s [S] {
     let mut held = 0;
     let mut worst: Option<S> = None;
     for i in 0..line.len {
