@@ -105,10 +105,10 @@ pub fn attention(
         assert_eq!(mask.shape(), [batch, heads, queries, keys], "the shape of the mask");
         assert!(mask.dtype() == DType::Bool || mask.dtype() == dtype, "the type of the mask");
     }
-    dispatch!(dtype, T in floats => run::<T>(Inputs { q, k, v, mask, causal, scale, sizes }, out, lse, scratch));
+    dispatch!(dtype, T in floats => run::<T>(&Inputs { q, k, v, mask, causal, scale, sizes }, out, lse, scratch));
 }
 
-#[derive(Clone, Copy)]
+/// What attention works on.
 struct Inputs<'a> {
     q: View<'a>,
     k: View<'a>,
@@ -120,7 +120,7 @@ struct Inputs<'a> {
 }
 
 fn run<T: Stored<Wide: GemmElement>>(
-    inputs: Inputs<'_>,
+    inputs: &Inputs<'_>,
     mut out: ViewMut<'_>,
     mut lse: ViewMut<'_>,
     scratch: &mut [u8],
@@ -151,7 +151,7 @@ fn run<T: Stored<Wide: GemmElement>>(
                     lse.part(rows..rows + block.rows),
                 )
             };
-            attend::<T>(&inputs, block, slot, out, lse);
+            attend::<T>(inputs, block, slot, out, lse);
             task = next.fetch_add(1, Ordering::Relaxed);
         }
     });

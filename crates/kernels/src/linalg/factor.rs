@@ -13,7 +13,7 @@ use faer::linalg::qr::no_pivoting::factor as qr_factor;
 use faer::linalg::svd::{self as faer_svd, ComputeSvdVectors};
 use faer::linalg::{temp_mat_scratch, temp_mat_zeroed};
 use faer::mat::AsMatMut;
-use faer::{Conj, MatMut, Par};
+use faer::{Conj, MatMut, Par, Spec};
 
 /// Bytes of scratch for [`qr`] of `m` by `n` matrices.
 pub fn qr_scratch(dtype: DType, m: usize, n: usize, full: bool) -> usize {
@@ -25,7 +25,7 @@ pub fn qr_scratch(dtype: DType, m: usize, n: usize, full: bool) -> usize {
             temp_mat_scratch::<T>(block, rank),
             temp_mat_scratch::<T>(m, columns),
             StackReq::any_of(&[
-                qr_factor::qr_in_place_scratch::<T>(m, n, block, Par::Seq, Default::default()),
+                qr_factor::qr_in_place_scratch::<T>(m, n, block, Par::Seq, Spec::default()),
                 householder::apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(m, block, columns),
             ]),
         ])
@@ -63,7 +63,7 @@ fn qr_of<T: Real>(a: View<'_>, full: bool, mut q: ViewMut<'_>, mut r: ViewMut<'_
             continue;
         }
         let power = tame(work.as_mut());
-        qr_factor::qr_in_place(work.as_mut(), coefficients.as_mut(), Par::Seq, stack, Default::default());
+        qr_factor::qr_in_place(work.as_mut(), coefficients.as_mut(), Par::Seq, stack, Spec::default());
         for i in 0..columns {
             for j in 0..n {
                 to_r[(i, j)] = if i <= j { work[(i, j)] } else { T::from_f64(0.0) };
@@ -119,7 +119,7 @@ fn svd_need<T: Real>(m: usize, n: usize, vectors: SvdVectors) -> StackReq {
     StackReq::all_of(&[
         temp_mat_scratch::<T>(m, n),
         temp_mat_scratch::<T>(m, left),
-        faer_svd::svd_scratch::<T>(m, n, what, what, Par::Seq, Default::default()),
+        faer_svd::svd_scratch::<T>(m, n, what, what, Par::Seq, Spec::default()),
     ])
 }
 
@@ -176,7 +176,7 @@ fn svd_of<T: Real>(
             }
         };
         let values = DiagMut::from_slice_mut(s);
-        faer_svd::svd(work.as_ref(), values, u, v, Par::Seq, stack, Default::default())
+        faer_svd::svd(work.as_ref(), values, u, v, Par::Seq, stack, Spec::default())
             .map_err(|_| LinalgError::NoConvergence { batch })?;
         untame(s, power);
         if let Some((u, _)) = &mut vectors {
@@ -195,7 +195,7 @@ pub fn eigh_scratch(dtype: DType, n: usize, vectors: bool) -> usize {
     dispatch!(dtype, T in wide => bytes(StackReq::all_of(&[
         temp_mat_scratch::<T>(n, n),
         temp_mat_scratch::<T>(n, if vectors { n } else { 0 }),
-        evd::self_adjoint_evd_scratch::<T>(n, what, Par::Seq, Default::default()),
+        evd::self_adjoint_evd_scratch::<T>(n, what, Par::Seq, Spec::default()),
     ])))
 }
 
@@ -247,7 +247,7 @@ fn eigh_of<T: Real>(
         let values = &mut values[batch * n..][..n];
         let to = DiagMut::from_slice_mut(values);
         let u = vectors.is_some().then(|| basis.as_mut());
-        evd::self_adjoint_evd(work.as_ref(), to, u, Par::Seq, stack, Default::default())
+        evd::self_adjoint_evd(work.as_ref(), to, u, Par::Seq, stack, Spec::default())
             .map_err(|_| LinalgError::NoConvergence { batch })?;
         untame(values, power);
         if let Some(vectors) = &mut vectors {

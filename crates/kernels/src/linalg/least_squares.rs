@@ -14,7 +14,7 @@ use faer::linalg::svd::{self as faer_svd, ComputeSvdVectors};
 use faer::linalg::triangular_solve as tri;
 use faer::linalg::{temp_mat_scratch, temp_mat_zeroed};
 use faer::mat::AsMatMut;
-use faer::{Accum, Conj, MatMut, MatRef, Par};
+use faer::{Accum, Conj, MatMut, MatRef, Par, Spec};
 
 /// Bytes of scratch for [`lstsq`] with `m` by `n` matrices and `k` right-hand sides.
 pub fn lstsq_scratch(dtype: DType, m: usize, n: usize, k: usize) -> usize {
@@ -66,9 +66,7 @@ fn lstsq_of<T: Real>(
         let mut to = entry(out, batch, n, k);
         let finite = input.load(batch, matrix.as_mut());
         let mut found = 0;
-        if !finite {
-            fill(to, T::from_f64(f64::NAN));
-        } else {
+        if finite {
             fill(x.as_mut(), T::from_f64(0.0));
             rhs.load(batch, x.as_mut().subrows_mut(0, m));
             let power = tame(matrix.as_mut());
@@ -80,6 +78,8 @@ fn lstsq_of<T: Real>(
             };
             copy(x.as_ref().subrows(0, n), to.as_mut());
             untame(&mut out[batch * n * k..][..n * k], 1.0 / power);
+        } else {
+            fill(to, T::from_f64(f64::NAN));
         }
         if let Some(ranks) = &mut ranks {
             ranks[batch] = found as i64;
@@ -97,7 +97,7 @@ fn by_qr_need<T: Real>(long: usize, short: usize, k: usize) -> StackReq {
         StackReq::new::<usize>(short),
         StackReq::new::<usize>(short),
         StackReq::any_of(&[
-            qr_factor::qr_in_place_scratch::<usize, T>(long, short, block, Par::Seq, Default::default()),
+            qr_factor::qr_in_place_scratch::<usize, T>(long, short, block, Par::Seq, Spec::default()),
             householder::apply_block_householder_sequence_on_the_left_in_place_scratch::<T>(long, block, k),
             householder::apply_block_householder_sequence_transpose_on_the_left_in_place_scratch::<T>(
                 long, block, k,
@@ -135,7 +135,7 @@ fn by_qr<T: Real>(matrix: MatRef<'_, T>, mut x: MatMut<'_, T>, rcond: f64, stack
         &mut perm_inv,
         Par::Seq,
         stack,
-        Default::default(),
+        Spec::default(),
     );
     // The diagonal of a pivoted R follows the singular values within a modest factor: near the limit, singular
     // values decide.
@@ -189,7 +189,7 @@ fn by_svd_need<T: Real>(m: usize, n: usize, k: usize) -> StackReq {
         temp_mat_scratch::<T>(n, short),
         temp_mat_scratch::<T>(short, k),
         StackReq::new::<T>(short),
-        faer_svd::svd_scratch::<T>(m, n, thin, thin, Par::Seq, Default::default()),
+        faer_svd::svd_scratch::<T>(m, n, thin, thin, Par::Seq, Spec::default()),
     ])
 }
 
@@ -209,7 +209,7 @@ fn by_svd<T: Real>(
     let (mut u, mut v, mut projected) = (u.as_mat_mut(), v.as_mat_mut(), projected.as_mat_mut());
     let values = DiagMut::from_slice_mut(&mut s);
     let (left, right) = (Some(u.as_mut()), Some(v.as_mut()));
-    faer_svd::svd(matrix, values, left, right, Par::Seq, stack, Default::default()).ok()?;
+    faer_svd::svd(matrix, values, left, right, Par::Seq, stack, Spec::default()).ok()?;
     let cutoff = rcond * s[0].to_f64();
     let rank = s.iter().take_while(|value| value.to_f64() > cutoff).count();
     let (u, v) = (u.as_ref().subcols(0, rank), v.as_ref().subcols(0, rank));
@@ -217,7 +217,7 @@ fn by_svd<T: Real>(
     matmul(projected.as_mut(), Accum::Replace, u.transpose(), x.as_ref().subrows(0, m), one, Par::Seq);
     for i in 0..rank {
         for j in 0..k {
-            projected[(i, j)] = projected[(i, j)] / s[i];
+            projected[(i, j)] /= s[i];
         }
     }
     matmul(x.as_mut().subrows_mut(0, n), Accum::Replace, v, projected.as_ref(), one, Par::Seq);

@@ -11,12 +11,12 @@ use faer::linalg::lu::partial_pivoting as lu;
 use faer::linalg::{temp_mat_scratch, temp_mat_zeroed, triangular_solve as tri};
 use faer::mat::AsMatMut;
 use faer::perm::PermRef;
-use faer::{MatMut, MatRef, Par};
+use faer::{MatMut, MatRef, Par, Spec};
 
 /// Bytes of scratch for [`cholesky`] of `n` by `n` matrices.
 pub fn cholesky_scratch(dtype: DType, n: usize) -> usize {
     dispatch!(dtype, T in wide => bytes(temp_mat_scratch::<T>(n, n).and(
-        llt::factor::cholesky_in_place_scratch::<T>(n, Par::Seq, Default::default()),
+        llt::factor::cholesky_in_place_scratch::<T>(n, Par::Seq, Spec::default()),
     )))
 }
 
@@ -37,10 +37,10 @@ fn cholesky_of<T: Real>(a: View<'_>, mut out: ViewMut<'_>, scratch: &mut [u8]) -
         input.load(batch, work.as_mut());
         llt::factor::cholesky_in_place(
             work.as_mut(),
-            Default::default(),
+            llt::factor::LltRegularization::default(),
             Par::Seq,
             stack,
-            Default::default(),
+            Spec::default(),
         )
         .map_err(|_| LinalgError::NotPositiveDefinite { batch })?;
         let mut to = entry(out, batch, n, n);
@@ -69,7 +69,7 @@ fn lu_scratch<T: Real>(n: usize) -> StackReq {
         temp_mat_scratch::<T>(n, n),
         StackReq::new::<usize>(n),
         StackReq::new::<usize>(n),
-        lu::factor::lu_in_place_scratch::<usize, T>(n, n, Par::Seq, Default::default()),
+        lu::factor::lu_in_place_scratch::<usize, T>(n, n, Par::Seq, Spec::default()),
     ])
 }
 
@@ -83,7 +83,7 @@ impl<T: Real> Lu<'_, T> {
             self.perm_inv,
             Par::Seq,
             stack,
-            Default::default(),
+            Spec::default(),
         );
         info.transposition_count % 2 == 1
     }

@@ -174,12 +174,12 @@ fn group_of<T: Stored>(
         assert_eq!(statistic.dtype(), statistics_dtype(T::DTYPE), "the type of a statistic");
         assert_eq!(statistic.len(), batch * groups, "a statistic per group");
     }
-    let groups = Groups { groups, width: channels / groups, runs, inner };
+    let groups = Groups { count: groups, width: channels / groups, runs, inner };
     let out = Parts::new(out.slice::<T>());
     let mean = mean.as_mut().map(|mean| Parts::new(mean.slice::<T::Wide>()));
     let rstd = rstd.as_mut().map(|rstd| Parts::new(rstd.slice::<T::Wide>()));
     let chunk = (CHUNK / (runs * groups.width * inner).max(1)).max(1);
-    pool::for_each(batch * groups.groups, chunk, |range| {
+    pool::for_each(batch * groups.count, chunk, |range| {
         for group in range {
             let (average, scale) = group_kernel(x, groups, group, eps, affine, &out);
             for (statistic, value) in [(&mean, real(average)), (&rstd, scale)] {
@@ -196,7 +196,7 @@ fn group_of<T: Stored>(
 /// How channels are grouped: a group of one sample is `runs` runs of `width * inner` elements.
 #[derive(Clone, Copy)]
 struct Groups {
-    groups: usize,
+    count: usize,
     width: usize,
     runs: usize,
     inner: usize,
@@ -211,10 +211,10 @@ multiversion! {
         affine: Affine<'_, T>,
         out: &Parts<'_, T>,
     ) -> (f64, T::Wide) {
-        let Groups { groups, width, runs, inner } = groups;
-        let (sample, first) = (group / groups, group % groups * width);
+        let Groups { count, width, runs, inner } = groups;
+        let (sample, first) = (group / count, group % count * width);
         let run_at = |run: usize| {
-            let start = ((sample * runs + run) * groups * width + first) * inner;
+            let start = ((sample * runs + run) * count * width + first) * inner;
             // SAFETY: runs of different groups are disjoint, every group is handed to one thread, and that one
             // lets go of a run before it takes the next.
             (start, unsafe { out.part(start..start + width * inner) })
