@@ -144,7 +144,7 @@ fn plan<'a>(x: View<'_>, axes: &[bool], dims: &'a mut [Dim]) -> Plan<'a> {
     Plan::new(x.offset(), x.shape(), x.strides(), |d| axes[d], false, dims)
 }
 
-fn run_code(code: Reduce, x: View<'_>, plan: &Plan<'_>, out: ViewMut<'_>, scratch: &mut [u8]) {
+fn run_code(code: Reduce, x: View<'_>, plan: &Plan<'_>, mut out: ViewMut<'_>, scratch: &mut [u8]) {
     let all = plan.count as i64;
     match (code, x.dtype()) {
         (Reduce::Sum | Reduce::CountNonzero, DType::Bool) | (Reduce::CountNonzero, _) => {
@@ -184,7 +184,17 @@ fn run_code(code: Reduce, x: View<'_>, plan: &Plan<'_>, out: ViewMut<'_>, scratc
             const L: usize = lanes::<<T as Number>::Total>();
             once(Squares::<T>::NEW, Lanes::<L>, (), T::finish, x, plan, out, scratch);
         }),
-        (Reduce::LogSumExp, _dtype) => {}
+        (Reduce::LogSumExp, dtype) => dispatch!(dtype, T in floats => {
+            const L: usize = lanes::<<T as Number>::Total>();
+            let program = Twice {
+                first: Largest::<T>::NEW,
+                second: Exponentials::<T>::NEW,
+                lanes: Lanes::<L>,
+                context: T::shift,
+                finish: |shift, total| T::finish(T::log_shifted(total, shift)),
+            };
+            drive(&program, &Source { data: x.data(), plan }, out.slice(), scratch);
+        }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! What is folded: the arithmetic of each reduction, one element at a time.
 
 use crate::dtype::{Bool, Element, bf16, f16};
+use crate::math::Real;
 use bytemuck::Pod;
 use std::marker::PhantomData;
 
@@ -88,6 +89,12 @@ pub(crate) trait Number: Ordered {
 
 /// A floating-point element, whose sums are of its own type.
 pub(crate) trait Float: Number<Total = <Self as Ordered>::Value, Out = Self> {
+    /// `exp(x - y)`.
+    fn exp_distance(x: Self::Total, y: Self::Total) -> Self::Total;
+    /// What to subtract before taking exponentials of numbers up to `largest`.
+    fn shift(largest: Self::Total) -> Self::Total;
+    /// `log(total) + shift`.
+    fn log_shifted(total: Self::Total, shift: Self::Total) -> Self::Total;
     /// Exact.
     fn double(self) -> f64;
     fn mean(total: Self::Total, count: usize) -> Self::Total;
@@ -153,6 +160,19 @@ number! {
 macro_rules! float {
     ($($t:ty),*) => {$(
         impl Float for $t {
+            #[inline(always)]
+            fn exp_distance(x: Self::Total, y: Self::Total) -> Self::Total {
+                <Self::Total as Real>::exp(x - y)
+            }
+            #[inline(always)]
+            fn shift(largest: Self::Total) -> Self::Total {
+                // An infinite shift would make NaN of infinities; unshifted they come out right, and so does NaN.
+                if largest.is_finite() { largest } else { 0.0 }
+            }
+            #[inline(always)]
+            fn log_shifted(total: Self::Total, shift: Self::Total) -> Self::Total {
+                <Self::Total as Real>::log(total) + shift
+            }
             #[inline(always)]
             fn double(self) -> f64 { self.value() as f64 }
             #[inline(always)]
@@ -230,6 +250,8 @@ folds! {
     WideSum;
     /// The sum of squared distances from the context, in `f64`.
     Spread;
+    /// The sum of exponentials of the distances from the context.
+    Exponentials;
 }
 
 impl<T: Number> Fold for Sum<T> {
@@ -372,6 +394,28 @@ macro_rules! wide_fold {
         }
     };
 }
+impl<T: Float> Fold for Exponentials<T> {
+    type In = T;
+    type Leaf = T::Total;
+    type Acc = T::Total;
+    type Context = T::Total;
+    const LEAF: T::Total = T::Total::ZERO;
+    const START: T::Total = T::Total::ZERO;
+    const EMPTY: T::Total = T::Total::ZERO;
+    #[inline(always)]
+    fn step(leaf: T::Total, x: T, shift: T::Total) -> T::Total {
+        leaf.plus(T::exp_distance(x.value(), shift))
+    }
+    #[inline(always)]
+    fn widen(leaf: T::Total) -> T::Total {
+        leaf
+    }
+    #[inline(always)]
+    fn merge(a: T::Total, b: T::Total) -> T::Total {
+        a.plus(b)
+    }
+}
+
 wide_fold!(WideSum, (), |x, _none| x.double());
 wide_fold!(Spread, f64, |x, mean| {
     let distance = x.double() - mean;
