@@ -66,7 +66,7 @@ pub fn forward_scratch(p: &ConvParams, x_shape: &[usize], w_shape: &[usize], dty
 /// If shapes or types contradict each other, or if `scratch` is shorter than [`forward_scratch`] on one thread.
 pub fn forward(p: &ConvParams, x: View<'_>, w: View<'_>, mut out: ViewMut<'_>, scratch: &mut [u8]) {
     let problem = Problem::new(p, x.shape(), w.shape());
-    problem.check(out.shape(), &[x.dtype(), w.dtype(), out.dtype()]);
+    problem.check(out.shape(), [x.dtype(), w.dtype(), out.dtype()]);
     dispatch!(x.dtype(), T in floats => {
         let source = pack::Source::<T>::new(p, &x);
         let (grid, out) = (problem.y_grid(), out.slice::<T>());
@@ -95,7 +95,7 @@ pub fn input_gradient_scratch(p: &ConvParams, x_shape: &[usize], w_shape: &[usiz
 /// As [`forward`].
 pub fn input_gradient(p: &ConvParams, dy: View<'_>, w: View<'_>, mut dx: ViewMut<'_>, scratch: &mut [u8]) {
     let problem = Problem::new(p, dx.shape(), w.shape());
-    problem.check(dy.shape(), &[dy.dtype(), w.dtype(), dx.dtype()]);
+    problem.check(dy.shape(), [dy.dtype(), w.dtype(), dx.dtype()]);
     dispatch!(dy.dtype(), T in floats => {
         let source = pack::Source::<T>::new(p, &dy);
         let (grid, dx) = (problem.x_grid(), dx.slice::<T>());
@@ -123,7 +123,7 @@ pub fn weight_gradient_scratch(p: &ConvParams, x_shape: &[usize], w_shape: &[usi
 /// As [`forward`].
 pub fn weight_gradient(p: &ConvParams, x: View<'_>, dy: View<'_>, mut dw: ViewMut<'_>, scratch: &mut [u8]) {
     let problem = Problem::new(p, x.shape(), dw.shape());
-    problem.check(dy.shape(), &[x.dtype(), dy.dtype(), dw.dtype()]);
+    problem.check(dy.shape(), [x.dtype(), dy.dtype(), dw.dtype()]);
     dispatch!(x.dtype(), T in floats => {
         let (x, dy) = (pack::Source::<T>::new(p, &x), pack::Source::<T>::new(p, &dy));
         if problem.is_depthwise() {

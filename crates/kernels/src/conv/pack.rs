@@ -234,16 +234,18 @@ struct Strip {
 /// Copies elements that are `stride` apart.
 #[inline]
 pub(super) fn copy_lanes<T: Real>(data: &[T], from: isize, stride: isize, to: &mut [T::Sum]) {
-    if stride == 1 {
-        T::widen_slice(&data[from as usize..][..to.len()], to);
-    } else if stride > 1 {
-        let from = data[from as usize..].iter().step_by(stride as usize);
-        for (to, from) in to.iter_mut().zip(from) {
-            *to = from.widen();
+    match stride {
+        1 => T::widen_slice(&data[from as usize..][..to.len()], to),
+        2.. => {
+            let from = data[from as usize..].iter().step_by(stride as usize);
+            for (to, from) in to.iter_mut().zip(from) {
+                *to = from.widen();
+            }
         }
-    } else {
-        for (i, to) in to.iter_mut().enumerate() {
-            *to = data[(from + i as isize * stride) as usize].widen();
+        _ => {
+            for (i, to) in to.iter_mut().enumerate() {
+                *to = data[(from + i as isize * stride) as usize].widen();
+            }
         }
     }
 }

@@ -102,7 +102,7 @@ impl Problem {
     }
 
     /// Panics unless `y_shape` is the output's shape and all types are the same.
-    pub(super) fn check(&self, y_shape: &[usize], dtypes: &[DType; 3]) {
+    pub(super) fn check(&self, y_shape: &[usize], dtypes: [DType; 3]) {
         let y = Grid::contiguous(self.layout, self.rank, y_shape);
         let agrees = y.n == self.n && y.size == self.y && y.channels == self.groups * self.cout;
         assert!(agrees, "output shape {y_shape:?} of {self:?}");

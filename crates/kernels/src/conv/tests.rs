@@ -94,34 +94,31 @@ fn cases() -> Vec<Case> {
 fn products(case: &Case, mut visit: impl FnMut(usize, usize, usize)) {
     let p = &case.p;
     let (spatial, channel) = if p.layout == Last { (1, p.rank + 1) } else { (2, 1) };
-    let (x, w, y) = (Array::zeros(&case.x), Array::zeros(&case.w), Array::zeros(&case.y));
-    let unravel = |mut linear: usize, shape: &[usize]| {
-        let mut index = vec![0; shape.len()];
+    let (c_in, c_out) = (case.w[p.rank], case.w[p.rank + 1]);
+    let by_channel: usize = case.x[channel + 1..].iter().product();
+    let x = Array::zeros(&case.x);
+    let unravel = |mut linear: usize, shape: &[usize], index: &mut [usize]| {
         for d in (0..shape.len()).rev() {
             index[d] = linear % shape[d];
             linear /= shape[d];
         }
-        index
     };
-    let per_group = case.w[p.rank + 1] / p.groups;
-    for o in 0..y.values.len() {
-        let at = unravel(o, &case.y);
-        let c_out = at[channel];
-        for tap in 0..case.w[..p.rank].iter().product() {
-            let tap = unravel(tap, &case.w[..p.rank]);
+    let (mut at, mut tap) = (vec![0; p.rank + 2], vec![0; p.rank]);
+    for o in 0..case.y.iter().product() {
+        unravel(o, &case.y, &mut at);
+        let output = at[channel];
+        for t in 0..case.w[..p.rank].iter().product() {
+            unravel(t, &case.w[..p.rank], &mut tap);
             let mut from = at.clone();
             let valid = (0..p.rank).all(|d| {
                 let position = at[spatial + d] * p.strides[d] + tap[d] * p.dilations[d];
                 from[spatial + d] = position.wrapping_sub(p.padding[d].0);
                 from[spatial + d] < case.x[spatial + d]
             });
-            if !valid {
-                continue;
-            }
-            for c in 0..case.w[p.rank] {
-                from[channel] = c_out / per_group * case.w[p.rank] + c;
-                let weight = [&tap[..], &[c, c_out]].concat();
-                visit(x.index(&from), w.index(&weight), o);
+            if valid {
+                from[channel] = output / (c_out / p.groups) * c_in;
+                let from = x.index(&from);
+                (0..c_in).for_each(|c| visit(from + c * by_channel, (t * c_in + c) * c_out + output, o));
             }
         }
     }

@@ -85,7 +85,7 @@ impl Grid {
     pub(crate) fn contiguous(layout: Layout, rank: usize, shape: &[usize]) -> Grid {
         assert!((1..=3).contains(&rank) && shape.len() == rank + 2, "spatial rank {rank}, shape {shape:?}");
         let mut strides = [1isize; 5];
-        for i in (0..rank + 1).rev() {
+        for i in (0..=rank).rev() {
             strides[i] = strides[i + 1] * shape[i + 1] as isize;
         }
         Grid::new(layout, rank, shape, &strides[..rank + 2], 0)
@@ -192,7 +192,7 @@ pub(crate) struct Run {
 }
 
 /// Walks cells of a row-major `[n, d, h, w]` space row by row.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Runs {
     size: [usize; 3],
     left: usize,
