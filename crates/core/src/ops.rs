@@ -6,9 +6,11 @@
 
 mod elementwise;
 mod entry;
+mod reduction;
 pub mod sample;
 
 pub use elementwise::{Code, Elementwise, Types};
+pub use reduction::{Folding, Over, Reduction};
 pub use entry::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 
 /// Declares a group's modules and collects their entries.
@@ -46,6 +48,8 @@ table! {
     unary: cast exp;
     /// Functions of two tensors, element by element.
     binary: arithmetic;
+    /// Folding axes away.
+    reduce: extreme logic logsumexp sum variance;
     /// Other shapes, other orders; mostly views.
     shape: reshape slice transpose;
 }
