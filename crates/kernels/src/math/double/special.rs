@@ -310,17 +310,25 @@ fn fraction(x: f64) -> f64 {
 
 /// The logarithm of the absolute value of the gamma function: within 4 ulp for `x > 0`, and for `x < 0` (where it has
 /// zeros) within `1e-15 * max(1, |lgamma(|x|)|)`.
+#[inline(always)]
 pub fn lgamma(x: f64) -> f64 {
-    if !x.is_finite() {
-        return x.abs();
+    let reflected = x < -0.5;
+    let core = lgamma_right(if reflected { -x } else { x });
+    if !reflected {
+        return core;
     }
-    if x < -0.5 {
-        let d = fraction(x);
-        if d == 0.0 {
-            return f64::INFINITY;
-        }
-        return -log(x.abs() * sin_bounded(PI * d).abs() / PI) - lgamma(-x);
+    let d = fraction(x);
+    if d == 0.0 || x == f64::NEG_INFINITY {
+        return f64::INFINITY;
     }
+    -log(x.abs() * sin_bounded(PI * d).abs() / PI) - core
+}
+
+/// [`lgamma`] for `x >= -1/2`.
+#[inline(always)]
+fn lgamma_right(x: f64) -> f64 {
+    // (ln(2 pi) - 1) / 2
+    const HALF: f64 = 0.4189385332046728;
     if x < 0.5 {
         return x * poly(x, LGAMMA_1) - log(x.abs());
     }
@@ -337,42 +345,48 @@ pub fn lgamma(x: f64) -> f64 {
         let near = (y - 2.0) * poly(y - 2.0, LGAMMA_2);
         return if product == 1.0 { near } else { near + log(product) };
     }
-    // (ln(2 pi) - 1) / 2
-    const HALF: f64 = 0.4189385332046728;
     let inverse = 1.0 / x;
     (x - 0.5).mul_add(log(x) - 1.0, inverse.mul_add(poly(inverse * inverse, STIRLING), HALF))
 }
 
 /// The derivative of [`lgamma`]: within 4 ulp for `x > 0`, and for `x < 0` (where it has a zero between any two poles)
 /// within `1e-15 * max(1, |digamma(1 - x)|)` or 4 ulp, whichever is larger.
+#[inline(always)]
 pub fn digamma(x: f64) -> f64 {
+    let reflected = x < 0.0;
+    let core = digamma_right(if reflected { 1.0 - x } else { x });
+    if !reflected {
+        return core;
+    }
+    let d = fraction(x);
+    if d == 0.0 || x == f64::NEG_INFINITY {
+        return f64::NAN;
+    }
+    core - PI / tan_bounded(PI * d)
+}
+
+/// [`digamma`] for `x >= 0`.
+#[inline(always)]
+fn digamma_right(x: f64) -> f64 {
     const ROOT: f64 = 1.4616321449683622;
     const ROOT_LO: f64 = 9.549995429965697e-17;
-    // digamma(3/2 + t) for |t| <= 1/2
-    let near = |t: f64| ((t - (ROOT - 1.5)) - ROOT_LO) * poly(t, DIGAMMA_12);
-    if x.is_nan() || x == f64::INFINITY {
-        return x;
-    }
     if x == 0.0 {
         return f64::NEG_INFINITY.copysign(-x);
     }
-    if x < 0.0 {
-        let d = fraction(x);
-        if d == 0.0 || x == f64::NEG_INFINITY {
-            return f64::NAN;
-        }
-        return digamma(1.0 - x) - PI / tan_bounded(PI * d);
-    }
-    if x < 1.0 {
-        return near(x - 0.5) - 1.0 / x;
+    if x == f64::INFINITY {
+        return x;
     }
     if x < 8.0 {
+        // Walk to y between 1 and 2, and evaluate at t = y - 3/2.
         let (mut y, mut sum) = (x, 0.0);
         while y > 2.0 {
             y -= 1.0;
             sum += 1.0 / y;
         }
-        return near(y - 1.5) + sum;
+        let below = x < 1.0;
+        let t = if below { x - 0.5 } else { y - 1.5 };
+        let sum = if below { -1.0 / x } else { sum };
+        return ((t - (ROOT - 1.5)) - ROOT_LO).mul_add(poly(t, DIGAMMA_12), sum);
     }
     let inverse = 1.0 / x;
     let square = inverse * inverse;
