@@ -44,12 +44,16 @@ macro_rules! table {
 table! {
     /// Tensors from nothing.
     creation: fill;
+
     /// Functions of one tensor, element by element.
-    unary: cast exp;
-    /// Functions of two tensors, element by element.
-    binary: arithmetic;
+    unary: bitcast cast classify erf exp gamma gelu hyperbolic not relu root round sigmoid sign trig;
+
+    /// Functions of two or three tensors, element by element.
+    binary: arithmetic atan2 bitwise clip compare division extremum logical power select shift squared_difference;
+
     /// Folding axes away.
     reduce: extreme logic logsumexp sum variance;
+
     /// Other shapes, other orders; mostly views.
     shape: reshape slice transpose;
 }

@@ -5,8 +5,10 @@ use crate::error::{Error, Result};
 use crate::op::{Kernel, Op, Spec, Specs};
 use crate::ops::unary::cast;
 use crate::promote::{float_of, promote, promote_scalar};
-use crate::scalar::Operand;
+use crate::scalar::{Operand, Scalar};
+use crate::shape::Shape;
 use crate::tensor::Tensor;
+use std::panic::Location;
 use taut_kernels::elementwise::{self as kernels, Binary, Unary};
 use taut_kernels::{Arg, DType, ViewMut};
 
@@ -28,6 +30,10 @@ pub enum Code {
     Unary(Unary),
     /// A function of two elements.
     Binary(Binary),
+    /// The second or the third element, as the first one says.
+    Select,
+    /// The first element, kept between the second and the third.
+    Clip,
 }
 
 /// What an elementwise op computes in.
@@ -37,6 +43,8 @@ pub enum Types {
     Same,
     /// That type if it is a floating-point type, else the one NumPy's mathematical functions choose.
     Float,
+    /// That type if it is a floating-point type, else `float64`, as NumPy divides.
+    Quotient,
 }
 
 impl Elementwise {
@@ -50,12 +58,34 @@ impl Elementwise {
         Elementwise { name, code: Code::Binary(code), types }
     }
 
+    /// The type it computes in when its inputs meet in `dtype`.
     #[inline]
     fn compute_dtype(&self, dtype: DType) -> DType {
         match self.types {
-            Types::Same => dtype,
             Types::Float => float_of(dtype),
+            Types::Quotient if !dtype.is_float() => DType::F64,
+            Types::Same | Types::Quotient => dtype,
         }
+    }
+
+    /// An operand as an input, where `meeting` is the type that all operands meet in.
+    #[track_caller]
+    pub(super) fn input(&self, operand: Operand, meeting: DType) -> Result<Tensor> {
+        let dtype = self.compute_dtype(meeting);
+        match operand {
+            Operand::Tensor(tensor) => cast(tensor, dtype),
+            Operand::Scalar(scalar) if !fits(scalar, meeting) => Err(self.does_not_fit(scalar, meeting)),
+            Operand::Scalar(scalar) => Tensor::constant(scalar, dtype),
+        }
+    }
+
+    #[cold]
+    #[track_caller]
+    fn does_not_fit(&self, scalar: Scalar, dtype: DType) -> Error {
+        Error::value(format!("{scalar} does not fit {dtype}, the other operand's type"))
+            .help("cast the tensor to a wider type first")
+            .in_op(self.name, [])
+            .at(Location::caller())
     }
 }
 
@@ -66,17 +96,26 @@ impl Op for Elementwise {
 
     #[inline]
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        let dtype = inputs[0].dtype;
+        let first = inputs[0];
         let (result, shape) = match self.code {
-            Code::Unary(code) => (code.result(dtype), inputs[0].shape.clone()),
+            Code::Unary(code) => (code.result(first.dtype), first.shape.clone()),
             Code::Binary(code) => {
-                if inputs[1].dtype != dtype {
-                    return Err(Error::dtype(format!("types {dtype} and {} differ", inputs[1].dtype)));
+                let dtype = shared_dtype(inputs)?;
+                (code.result(dtype), first.shape.broadcast(&inputs[1].shape)?)
+            }
+            Code::Select => {
+                if first.dtype != DType::Bool {
+                    return Err(Error::dtype(format!("the condition is {}, not bool", first.dtype))
+                        .help("compare it with something, or cast it to bool"));
                 }
-                (code.result(dtype), inputs[0].shape.broadcast(&inputs[1].shape)?)
+                (Some(shared_dtype(&inputs[1..])?), broadcast_all(inputs)?)
+            }
+            Code::Clip => {
+                let dtype = shared_dtype(inputs)?;
+                (Some(dtype).filter(|&dtype| dtype != DType::Bool), broadcast_all(inputs)?)
             }
         };
-        let dtype = result.ok_or_else(|| unsupported(dtype))?;
+        let dtype = result.ok_or_else(|| unsupported(first.dtype))?;
         Ok(Spec { dtype, shape }.into())
     }
 
@@ -90,14 +129,17 @@ impl Op for Elementwise {
         match self.code {
             Code::Unary(code) => kernels::unary(code, inputs[0], out),
             Code::Binary(code) => kernels::binary(code, inputs[0], inputs[1], out),
+            Code::Select => kernels::select(inputs[0], inputs[1], inputs[2], out),
+            Code::Clip => kernels::clip(inputs[0], inputs[1].view(), inputs[2].view(), out),
         }
         Ok(())
     }
 
     fn aliases(&self) -> &'static [usize] {
         match self.code {
-            Code::Unary(_) => &[0],
+            Code::Unary(_) | Code::Clip => &[0],
             Code::Binary(_) => &[0, 1],
+            Code::Select => &[1, 2],
         }
     }
 
@@ -109,9 +151,56 @@ impl Op for Elementwise {
     }
 }
 
+/// The type that inputs have in common. Public functions convert before they apply; this is for those who do not.
+#[inline]
+fn shared_dtype(inputs: &[&Spec]) -> Result<DType> {
+    let dtype = inputs[0].dtype;
+    match inputs.iter().find(|input| input.dtype != dtype) {
+        None => Ok(dtype),
+        Some(other) => {
+            Err(Error::dtype(format!("types {dtype} and {} differ", other.dtype)).help("cast one of them"))
+        }
+    }
+}
+
+fn broadcast_all(inputs: &[&Spec]) -> Result<Shape> {
+    inputs[1..].iter().try_fold(inputs[0].shape.clone(), |shape, input| shape.broadcast(&input.shape))
+}
+
 #[cold]
 fn unsupported(dtype: DType) -> Error {
     Error::dtype(format!("{dtype} is not supported")).help("cast to another type first")
+}
+
+/// Whether an integer is one of `dtype`'s, if that is an integer type. NumPy refuses one that is not, too.
+fn fits(scalar: Scalar, dtype: DType) -> bool {
+    let value = match scalar {
+        Scalar::Int(value) => i128::from(value),
+        Scalar::Uint(value) => i128::from(value),
+        Scalar::Bool(_) | Scalar::Float(_) => return true,
+    };
+    let bits = 8 * dtype.size();
+    match dtype {
+        d if d.is_unsigned_integer() => (0..1 << bits).contains(&value),
+        d if d.is_signed_integer() => (-(1 << (bits - 1))..1 << (bits - 1)).contains(&value),
+        _ => true,
+    }
+}
+
+/// The type that operands meet in: that of the tensors, unless a number is of a kind they cannot hold.
+pub(super) fn meeting_dtype(operands: &[&Operand]) -> DType {
+    let tensors = operands.iter().filter_map(|operand| match operand {
+        Operand::Tensor(tensor) => Some(tensor.dtype()),
+        Operand::Scalar(_) => None,
+    });
+    let scalars = operands.iter().filter_map(|operand| match operand {
+        Operand::Scalar(scalar) => Some(*scalar),
+        Operand::Tensor(_) => None,
+    });
+    match tensors.reduce(promote) {
+        Some(dtype) => scalars.fold(dtype, promote_scalar),
+        None => scalars.map(Scalar::default_dtype).reduce(promote).unwrap_or(DType::F32),
+    }
 }
 
 /// Applies a unary elementwise op, converting the input to the type it computes in.
@@ -119,7 +208,7 @@ fn unsupported(dtype: DType) -> Error {
 #[track_caller]
 pub(super) fn unary(op: &Elementwise, x: Tensor) -> Result<Tensor> {
     let dtype = op.compute_dtype(x.dtype());
-    if dtype == x.dtype() { apply(op, [x]) } else { apply(op, [cast(x, dtype)?]) }
+    apply(op, [cast(x, dtype)?])
 }
 
 /// Applies a binary elementwise op to operands that meet in one type.
@@ -127,24 +216,15 @@ pub(super) fn unary(op: &Elementwise, x: Tensor) -> Result<Tensor> {
 #[track_caller]
 pub(super) fn binary(op: &Elementwise, a: Operand, b: Operand) -> Result<Tensor> {
     let (a, b) = match (a, b) {
-        (Operand::Tensor(a), Operand::Tensor(b)) if a.dtype() == b.dtype() => (a, b),
-        (Operand::Tensor(a), Operand::Tensor(b)) => {
-            let dtype = promote(a.dtype(), b.dtype());
-            (cast(a, dtype)?, cast(b, dtype)?)
+        (Operand::Tensor(a), Operand::Tensor(b))
+            if a.dtype() == b.dtype() && op.compute_dtype(a.dtype()) == a.dtype() =>
+        {
+            (a, b)
         }
-        (Operand::Tensor(a), Operand::Scalar(b)) => {
-            let dtype = promote_scalar(a.dtype(), b);
-            (cast(a, dtype)?, Tensor::constant(b, dtype)?)
-        }
-        (Operand::Scalar(a), Operand::Tensor(b)) => {
-            let dtype = promote_scalar(b.dtype(), a);
-            (Tensor::constant(a, dtype)?, cast(b, dtype)?)
-        }
-        (Operand::Scalar(a), Operand::Scalar(b)) => {
-            let dtype = promote(a.default_dtype(), b.default_dtype());
-            (Tensor::constant(a, dtype)?, Tensor::constant(b, dtype)?)
+        (a, b) => {
+            let dtype = meeting_dtype(&[&a, &b]);
+            (op.input(a, dtype)?, op.input(b, dtype)?)
         }
     };
-    let dtype = op.compute_dtype(a.dtype());
-    if dtype == a.dtype() { apply(op, [a, b]) } else { apply(op, [cast(a, dtype)?, cast(b, dtype)?]) }
+    apply(op, [a, b])
 }

@@ -289,8 +289,9 @@ impl Entry {
     /// The function's documentation, read from the comment above it so that there is only one.
     pub fn doc(&self) -> String {
         let Some((_, source)) = super::home(self) else { return String::new() };
-        let head = [format!("\npub fn {}(", self.name), format!("\npub fn {}<", self.name)];
-        let Some(at) = head.iter().find_map(|head| source.find(head)) else { return String::new() };
+        // A name that is a word of Rust's own has an underscore in Rust.
+        let mut heads = ["(", "<", "_(", "_<"].iter().map(|end| format!("\npub fn {}{end}", self.name));
+        let Some(at) = heads.find_map(|head| source.find(&head)) else { return String::new() };
         let mut lines: Vec<&str> = source[..at]
             .lines()
             .rev()

@@ -111,7 +111,10 @@ impl Op for Reduction {
             && !kept.is_empty()
             && self.over.count(shape)? == 0
         {
-            return Err(Error::new(ErrorKind::Value, "nothing has no extreme: an axis of size 0 is folded away"));
+            return Err(Error::new(
+                ErrorKind::Value,
+                "nothing has no extreme: an axis of size 0 is folded away",
+            ));
         }
         Ok(Spec { dtype: result, shape: kept }.into())
     }
@@ -142,7 +145,9 @@ impl Op for Reduction {
     fn attributes(&self) -> String {
         let axes = self.over.0.as_ref().map_or_else(|| "all".into(), |axes| format!("{axes:?}"));
         match self.code {
-            Folding::Variance { correction } if correction != 0.0 => format!("axes={axes}, correction={correction}"),
+            Folding::Variance { correction } if correction != 0.0 => {
+                format!("axes={axes}, correction={correction}")
+            }
             _ => format!("axes={axes}"),
         }
     }
@@ -151,7 +156,13 @@ impl Op for Reduction {
 /// Folds axes away, and keeps them as axes of size one if asked to.
 #[inline]
 #[track_caller]
-pub(super) fn reduce(name: &'static str, code: Folding, x: Tensor, over: Over, keepdims: bool) -> Result<Tensor> {
+pub(super) fn reduce(
+    name: &'static str,
+    code: Folding,
+    x: Tensor,
+    over: Over,
+    keepdims: bool,
+) -> Result<Tensor> {
     if !keepdims {
         return apply(&Reduction { name, code, over }, [x]);
     }
@@ -159,14 +170,21 @@ pub(super) fn reduce(name: &'static str, code: Folding, x: Tensor, over: Over, k
     let op = Reduction { name, code, over };
     let folded = apply(&op, [x])?;
     let marks = op.over.marks(&shape)?;
-    let kept: Vec<isize> = shape.iter().zip(&marks).map(|(&dim, &m)| if m { 1 } else { dim as isize }).collect();
+    let kept: Vec<isize> =
+        shape.iter().zip(&marks).map(|(&dim, &m)| if m { 1 } else { dim as isize }).collect();
     reshape(folded, &kept)
 }
 
 /// As [`reduce`], in floating point.
 #[inline]
 #[track_caller]
-pub(super) fn reduce_float(name: &'static str, code: Folding, x: Tensor, over: Over, keep: bool) -> Result<Tensor> {
+pub(super) fn reduce_float(
+    name: &'static str,
+    code: Folding,
+    x: Tensor,
+    over: Over,
+    keep: bool,
+) -> Result<Tensor> {
     // A mean of integers is a float64 in NumPy, whatever their width.
     let dtype = if x.dtype().is_float() { x.dtype() } else { float_of(crate::DType::I64) };
     reduce(name, code, cast(x, dtype)?, over, keep)

@@ -154,7 +154,8 @@ pub fn reductions(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<Value>> {
         (&[2, 2, 2, 2], Some(&[1, 2]), false),
     ];
     let axes = |axes: Option<&[i64]>| axes.map_or(Value::None, |axes| Value::Ints(axes.to_vec()));
-    let with = |dtype| cases.map(|(x, a, keepdims)| vec![ramp(dtype, x, low, high), axes(a), Value::Bool(keepdims)]);
+    let with =
+        |dtype| cases.map(|(x, a, keepdims)| vec![ramp(dtype, x, low, high), axes(a), Value::Bool(keepdims)]);
     dtypes.iter().flat_map(|&dtype| with(dtype)).collect()
 }
 
@@ -164,5 +165,9 @@ pub fn bad_axes() -> Vec<Bad> {
         let args = vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), Value::Ints(axes.to_vec())];
         Bad::new(args, ErrorKind::Axis, message)
     };
-    vec![bad(&[2], "axis 2 is out of range for rank 2"), bad(&[-3], "axis -3 is out of range"), bad(&[0, -2], "axis 0 is given twice")]
+    vec![
+        bad(&[2], "axis 2 is out of range for rank 2"),
+        bad(&[-3], "axis -3 is out of range"),
+        bad(&[0, -2], "axis 0 is given twice"),
+    ]
 }

@@ -3,14 +3,14 @@
 use crate::error::{ErrorKind, Result};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
 use crate::{DType, Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
 static ADD: Elementwise = Elementwise::binary("add", Binary::Add, Types::Same);
 static SUB: Elementwise = Elementwise::binary("sub", Binary::Sub, Types::Same);
 static MUL: Elementwise = Elementwise::binary("mul", Binary::Mul, Types::Same);
-static DIV: Elementwise = Elementwise::binary("div", Binary::Div, Types::Float);
+static DIV: Elementwise = Elementwise::binary("div", Binary::Div, Types::Quotient);
 
 /// x + y. Also `x + y` on tensors and numbers.
 ///
@@ -40,7 +40,7 @@ pub fn mul(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&MUL, x.into(), y.into())
 }
 
-/// x / y, in floating point. Also `x / y` on tensors and numbers.
+/// x / y, in floating point: integers give `float64`. Also `x / y` on tensors and numbers.
 #[inline]
 #[track_caller]
 pub fn div(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
@@ -52,6 +52,22 @@ fn do_not_broadcast() -> Vec<Bad> {
     vec![Bad::new(args, ErrorKind::Shape, "shapes [2, 3] and [2] do not broadcast")]
 }
 
+fn add_refuses() -> Vec<Bad> {
+    let mut bad = do_not_broadcast();
+    let with = |dtype, value| vec![ramp(dtype, &[2], 0.0, 1.0), Value::Int(value)];
+    bad.push(Bad::new(with(DType::U8, 256), ErrorKind::Value, "256 does not fit uint8"));
+    bad.push(Bad::new(with(DType::I8, -129), ErrorKind::Value, "-129 does not fit int8"));
+    bad.push(Bad::new(with(DType::U64, -1), ErrorKind::Value, "-1 does not fit uint64"));
+    bad
+}
+
+fn sub_refuses() -> Vec<Bad> {
+    let mut bad = do_not_broadcast();
+    let bools = || ramp(DType::Bool, &[2], 0.0, 1.0);
+    bad.push(Bad::new(vec![bools(), bools()], ErrorKind::DType, "bool is not supported"));
+    bad
+}
+
 pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "add",
@@ -60,7 +76,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("x + y"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(do_not_broadcast),
+    .refuses(add_refuses),
     Entry::new(
         "sub",
         Param::XY,
@@ -68,7 +84,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("x - y"),
         Samples::Binary(dtypes::NUMBERS, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(do_not_broadcast),
+    .refuses(sub_refuses),
     Entry::new(
         "mul",
         Param::XY,
@@ -82,7 +98,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Param::XY,
         |a| one(div(a.operand(0)?, a.operand(1)?)),
         Reference::Numpy("x / y"),
-        Samples::Binary(dtypes::NUMBERS, (-3.0, 3.0), (1.0, 4.0)),
+        Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
     .refuses(do_not_broadcast),
 ];

@@ -110,7 +110,8 @@ fn arguments() -> Vec<Vec<Value>> {
         samples.push(vec![ramp(dtype, &[3, 4], -30.0, 30.0), Value::None]);
         samples.push(vec![ramp(dtype, &[0, 4], -30.0, 30.0), Value::Int(1)]);
     }
-    samples.push(vec![crate::ops::sample::of(DType::F32, &[4], &[1.0, f64::NAN, 3.0, f64::NAN]), Value::Int(0)]);
+    samples
+        .push(vec![crate::ops::sample::of(DType::F32, &[4], &[1.0, f64::NAN, 3.0, f64::NAN]), Value::Int(0)]);
     samples
 }
 

@@ -8,7 +8,9 @@ use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
 use taut_kernels::elementwise::Unary;
 
 static EXP: Elementwise = Elementwise::unary("exp", Unary::Exp, Types::Float);
+static EXPM1: Elementwise = Elementwise::unary("expm1", Unary::Expm1, Types::Float);
 static LOG: Elementwise = Elementwise::unary("log", Unary::Log, Types::Float);
+static LOG1P: Elementwise = Elementwise::unary("log1p", Unary::Log1p, Types::Float);
 
 /// e to the power of each element.
 ///
@@ -23,11 +25,25 @@ pub fn exp(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&EXP, x.into())
 }
 
-/// The natural logarithm of each element.
+/// `exp(x) - 1`, accurate also where x is near zero.
+#[inline]
+#[track_caller]
+pub fn expm1(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&EXPM1, x.into())
+}
+
+/// The natural logarithm of each element; NaN below zero.
 #[inline]
 #[track_caller]
 pub fn log(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&LOG, x.into())
+}
+
+/// `log(1 + x)`, accurate also where x is near zero.
+#[inline]
+#[track_caller]
+pub fn log1p(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&LOG1P, x.into())
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[
@@ -39,10 +55,24 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Unary(dtypes::ALL, -5.0, 5.0),
     ),
     Entry::new(
+        "expm1",
+        Param::X,
+        |a| one(expm1(a.tensor(0)?)),
+        Reference::Numpy("np.expm1(x)"),
+        Samples::Unary(dtypes::ALL, -5.0, 5.0),
+    ),
+    Entry::new(
         "log",
         Param::X,
         |a| one(log(a.tensor(0)?)),
         Reference::Numpy("np.log(x)"),
-        Samples::Unary(dtypes::ALL, 0.1, 5.0),
+        Samples::Unary(dtypes::ALL, -0.5, 5.0),
+    ),
+    Entry::new(
+        "log1p",
+        Param::X,
+        |a| one(log1p(a.tensor(0)?)),
+        Reference::Numpy("np.log1p(x)"),
+        Samples::Unary(dtypes::ALL, -1.5, 5.0),
     ),
 ];

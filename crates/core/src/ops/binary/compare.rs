@@ -1,0 +1,129 @@
+//! Comparisons.
+
+use crate::error::{ErrorKind, Result};
+use crate::ops::elementwise::binary;
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{DType, Operand, Tensor};
+use taut_kernels::elementwise::Binary;
+
+static EQUAL: Elementwise = Elementwise::binary("equal", Binary::Eq, Types::Same);
+static NOT_EQUAL: Elementwise = Elementwise::binary("not_equal", Binary::Ne, Types::Same);
+static LESS: Elementwise = Elementwise::binary("less", Binary::Lt, Types::Same);
+static LESS_EQUAL: Elementwise = Elementwise::binary("less_equal", Binary::Le, Types::Same);
+static GREATER: Elementwise = Elementwise::binary("greater", Binary::Gt, Types::Same);
+static GREATER_EQUAL: Elementwise = Elementwise::binary("greater_equal", Binary::Ge, Types::Same);
+
+/// True where x is equal to y; NaN is equal to nothing.
+///
+/// ```
+/// use taut_core::{Tensor, ops::binary::equal};
+/// let x = Tensor::from_slice(&[1, 2, 3], [3])?;
+/// assert_eq!(equal(&x, 2)?.to_vec::<bool>()?, [false, true, false]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[inline]
+#[track_caller]
+pub fn equal(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&EQUAL, x.into(), y.into())
+}
+
+/// True where x is not equal to y; NaN is unequal to everything.
+#[inline]
+#[track_caller]
+pub fn not_equal(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&NOT_EQUAL, x.into(), y.into())
+}
+
+/// True where x is less than y. NaN compares as false.
+#[inline]
+#[track_caller]
+pub fn less(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&LESS, x.into(), y.into())
+}
+
+/// True where x is less than or equal to y. NaN compares as false.
+#[inline]
+#[track_caller]
+pub fn less_equal(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&LESS_EQUAL, x.into(), y.into())
+}
+
+/// True where x is greater than y. NaN compares as false.
+#[inline]
+#[track_caller]
+pub fn greater(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&GREATER, x.into(), y.into())
+}
+
+/// True where x is greater than or equal to y. NaN compares as false.
+#[inline]
+#[track_caller]
+pub fn greater_equal(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&GREATER_EQUAL, x.into(), y.into())
+}
+
+fn bad() -> Vec<Bad> {
+    let bad = |a, x: &[usize], b, y: &[usize], kind, message| {
+        Bad::new(vec![ramp(a, x, 0.0, 1.0), ramp(b, y, 0.0, 1.0)], kind, message)
+    };
+    vec![bad(
+        DType::F32,
+        &[2, 3],
+        DType::F32,
+        &[2],
+        ErrorKind::Shape,
+        "shapes [2, 3] and [2] do not broadcast",
+    )]
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "equal",
+        Param::XY,
+        |a| one(equal(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("np.equal(x, y)"),
+        Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
+    )
+    .refuses(bad),
+    Entry::new(
+        "not_equal",
+        Param::XY,
+        |a| one(not_equal(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("np.not_equal(x, y)"),
+        Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
+    )
+    .refuses(bad),
+    Entry::new(
+        "less",
+        Param::XY,
+        |a| one(less(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("np.less(x, y)"),
+        Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
+    )
+    .refuses(bad),
+    Entry::new(
+        "less_equal",
+        Param::XY,
+        |a| one(less_equal(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("np.less_equal(x, y)"),
+        Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
+    )
+    .refuses(bad),
+    Entry::new(
+        "greater",
+        Param::XY,
+        |a| one(greater(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("np.greater(x, y)"),
+        Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
+    )
+    .refuses(bad),
+    Entry::new(
+        "greater_equal",
+        Param::XY,
+        |a| one(greater_equal(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("np.greater_equal(x, y)"),
+        Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
+    )
+    .refuses(bad),
+];

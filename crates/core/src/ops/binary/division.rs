@@ -1,0 +1,105 @@
+//! Division that rounds, what it leaves over, and division that has an answer for zero.
+
+use crate::error::{ErrorKind, Result};
+use crate::ops::elementwise::binary;
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{DType, Operand, Tensor};
+use taut_kernels::elementwise::Binary;
+
+static FLOOR_DIV: Elementwise = Elementwise::binary("floor_div", Binary::FloorDiv, Types::Same);
+static MOD: Elementwise = Elementwise::binary("mod", Binary::Mod, Types::Same);
+static TRUNCATE_MOD: Elementwise = Elementwise::binary("truncate_mod", Binary::TruncateMod, Types::Same);
+static DIV_NO_NAN: Elementwise = Elementwise::binary("div_no_nan", Binary::DivNoNan, Types::Quotient);
+
+/// The largest whole number that is not above `x / y`, in the operands' own type; an integer divided by 0 is 0.
+///
+/// ```
+/// use taut_core::{Tensor, ops::binary::floor_div};
+/// let x = Tensor::from_slice(&[7, -7], [2])?;
+/// assert_eq!(floor_div(&x, 2)?.to_vec::<i32>()?, [3, -4]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[inline]
+#[track_caller]
+pub fn floor_div(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&FLOOR_DIV, x.into(), y.into())
+}
+
+/// What [`floor_div`] leaves over: `x - floor_div(x, y) * y`, of the sign of y as in Python; an integer modulo 0 is 0.
+/// Also `x % y` on tensors and numbers.
+#[inline]
+#[track_caller]
+pub fn mod_(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&MOD, x.into(), y.into())
+}
+
+/// What division that rounds toward zero leaves over, of the sign of x as in C; an integer modulo 0 is 0.
+#[inline]
+#[track_caller]
+pub fn truncate_mod(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&TRUNCATE_MOD, x.into(), y.into())
+}
+
+/// `x / y`, or 0 where y is 0.
+#[inline]
+#[track_caller]
+pub fn div_no_nan(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    binary(&DIV_NO_NAN, x.into(), y.into())
+}
+
+fn bad() -> Vec<Bad> {
+    let bad = |a, x: &[usize], b, y: &[usize], kind, message| {
+        Bad::new(vec![ramp(a, x, 0.0, 1.0), ramp(b, y, 0.0, 1.0)], kind, message)
+    };
+    vec![
+        bad(
+            DType::F32,
+            &[2, 3],
+            DType::F32,
+            &[2],
+            ErrorKind::Shape,
+            "shapes [2, 3] and [2] do not broadcast",
+        ),
+        bad(DType::Bool, &[2], DType::Bool, &[2], ErrorKind::DType, "bool is not supported"),
+    ]
+}
+
+fn shapes() -> Vec<Bad> {
+    bad().into_iter().filter(|bad| bad.kind == ErrorKind::Shape).collect()
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "floor_div",
+        Param::XY,
+        |a| one(floor_div(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("np.floor_divide(x, y)"),
+        Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
+    )
+    .refuses(bad),
+    Entry::new(
+        "mod",
+        Param::XY,
+        |a| one(mod_(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("np.mod(x, y)"),
+        Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
+    )
+    .refuses(bad),
+    Entry::new(
+        "truncate_mod",
+        Param::XY,
+        |a| one(truncate_mod(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("np.fmod(x, y)"),
+        Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
+    )
+    .refuses(bad),
+    Entry::new(
+        "div_no_nan",
+        Param::XY,
+        |a| one(div_no_nan(a.operand(0)?, a.operand(1)?)),
+        Reference::Numpy("np.where(np.equal(y, 0), 0, np.divide(x, y))"),
+        Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
+    )
+    .refuses(shapes),
+];

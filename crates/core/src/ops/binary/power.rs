@@ -1,0 +1,83 @@
+//! Powers.
+
+use crate::error::{ErrorKind, Result};
+use crate::ops::elementwise::binary;
+use crate::ops::sample::{binary as pairs, dtypes, ramp};
+use crate::ops::unary::square;
+use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
+use crate::{DType, Operand, Scalar, Tensor};
+use taut_kernels::elementwise::Binary;
+
+static POW: Elementwise = Elementwise::binary("pow", Binary::Pow, Types::Same);
+
+/// x to the power of y. Integers wrap; of a negative power they keep what an integer can: the reciprocal, truncated.
+///
+/// ```
+/// use taut_core::{Tensor, ops::binary::pow};
+/// let x = Tensor::from_slice(&[2.0f32, 3.0], [2])?;
+/// assert_eq!(pow(&x, 2)?.to_vec::<f32>()?, [4.0, 9.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[inline]
+#[track_caller]
+pub fn pow(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    match (x.into(), y.into()) {
+        // The power that people write most costs a multiplication, not a logarithm and an exponential.
+        (Operand::Tensor(x), Operand::Scalar(y)) if is_two(y) && can_be(x.dtype(), y) => square(x),
+        (x, y) => binary(&POW, x, y),
+    }
+}
+
+fn is_two(scalar: Scalar) -> bool {
+    scalar.to_f64() == 2.0
+}
+
+/// Whether a power of this kind leaves a tensor its type.
+fn can_be(dtype: DType, power: Scalar) -> bool {
+    dtype.is_float() || (dtype.is_integer() && !matches!(power, Scalar::Float(_)))
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "pow",
+    Param::XY,
+    |a| one(pow(a.operand(0)?, a.operand(1)?)),
+    Reference::Numpy("np.power(x, y)"),
+    Samples::List(|| {
+        // NumPy knows no negative powers of integers.
+        let mut list = pairs(dtypes::INTEGERS, (-3.0, 3.0), (0.0, 5.0));
+        list.extend(pairs(dtypes::FLOATS, (-3.0, 3.0), (-2.0, 2.0)));
+        for power in [Value::Int(2), Value::Int(3), Value::Float(2.0), Value::Float(0.5)] {
+            list.extend(
+                [DType::U8, DType::I32, DType::F32].map(|d| vec![ramp(d, &[4], -3.0, 3.0), power.clone()]),
+            );
+        }
+        list
+    }),
+)
+.refuses(|| {
+    let bad = |dtype, y: &[usize], kind, message| {
+        Bad::new(vec![ramp(dtype, &[2, 3], 0.0, 1.0), ramp(dtype, y, 0.0, 1.0)], kind, message)
+    };
+    vec![
+        bad(DType::F32, &[2], ErrorKind::Shape, "shapes [2, 3] and [2] do not broadcast"),
+        bad(DType::Bool, &[3], ErrorKind::DType, "bool is not supported"),
+        Bad::new(
+            vec![ramp(DType::U8, &[2], 0.0, 1.0), Value::Int(300)],
+            ErrorKind::Value,
+            "300 does not fit uint8",
+        ),
+    ]
+})];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn negative_powers_of_integers_are_truncated_reciprocals() {
+        let _ledger = taut_memory::testing::ledger_check();
+        let x = Tensor::from_slice(&[1, -1, 2, -3], [4]).unwrap();
+        assert_eq!(pow(&x, -1).unwrap().to_vec::<i32>().unwrap(), [1, -1, 0, 0]);
+        assert_eq!(pow(&x, -2).unwrap().to_vec::<i32>().unwrap(), [1, 1, 0, 0]);
+    }
+}

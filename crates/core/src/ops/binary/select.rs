@@ -1,0 +1,76 @@
+//! Choosing between two tensors.
+
+use crate::error::{ErrorKind, Result};
+use crate::ops::elementwise::meeting_dtype;
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Code, Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
+use crate::{DType, Operand, Tensor, apply};
+
+static WHERE: Elementwise = Elementwise { name: "where", code: Code::Select, types: Types::Same };
+
+/// x where the condition is true, y where it is false.
+///
+/// ```
+/// use taut_core::{Tensor, ops::binary::where_};
+/// let condition = Tensor::from_slice(&[true, false], [2])?;
+/// let x = Tensor::from_slice(&[1.0f32, 2.0], [2])?;
+/// assert_eq!(where_(&condition, &x, 0.0)?.to_vec::<f32>()?, [1.0, 0.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn where_(condition: impl Into<Tensor>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
+    let (x, y) = (x.into(), y.into());
+    let dtype = meeting_dtype(&[&x, &y]);
+    apply(&WHERE, [condition.into(), WHERE.input(x, dtype)?, WHERE.input(y, dtype)?])
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "where",
+    &[Param::tensor("condition"), Param::new("x", Kind::Operand), Param::new("y", Kind::Operand)],
+    |a| one(where_(a.tensor(0)?, a.operand(1)?, a.operand(2)?)),
+    Reference::Numpy("np.where(condition, x, y)"),
+    Samples::List(|| {
+        let condition = |shape: &[usize]| ramp(DType::Bool, shape, 0.0, 1.0);
+        let shapes: [[&[usize]; 3]; 6] = [
+            [&[], &[], &[]],
+            [&[5], &[5], &[5]],
+            [&[2, 3], &[3], &[]],
+            [&[3], &[2, 1], &[2, 1, 1]],
+            [&[], &[2, 2], &[2]],
+            [&[1], &[0], &[1]],
+        ];
+        let mut list = Vec::new();
+        for &dtype in dtypes::ALL {
+            for [c, x, y] in shapes {
+                list.push(vec![condition(c), ramp(dtype, x, -9.0, 9.0), ramp(dtype, y, 0.0, 5.0)]);
+            }
+        }
+        for pair in dtypes::ALL.windows(2) {
+            list.push(vec![condition(&[4]), ramp(pair[0], &[4], -9.0, 9.0), ramp(pair[1], &[4], 0.0, 5.0)]);
+        }
+        list.push(vec![condition(&[4]), ramp(DType::F32, &[4], -9.0, 9.0), Value::Float(0.5)]);
+        list.push(vec![condition(&[4]), Value::Int(7), ramp(DType::U8, &[4], 0.0, 9.0)]);
+        list
+    }),
+)
+.refuses(|| {
+    let f32s = |shape: &[usize]| ramp(DType::F32, shape, 0.0, 1.0);
+    let condition = |shape: &[usize]| ramp(DType::Bool, shape, 0.0, 1.0);
+    vec![
+        Bad::new(
+            vec![f32s(&[2]), f32s(&[2]), f32s(&[2])],
+            ErrorKind::DType,
+            "the condition is float32, not bool",
+        ),
+        Bad::new(
+            vec![condition(&[2]), f32s(&[3]), f32s(&[])],
+            ErrorKind::Shape,
+            "shapes [2] and [3] do not broadcast",
+        ),
+        Bad::new(
+            vec![condition(&[2]), ramp(DType::I8, &[2], 0.0, 1.0), Value::Int(128)],
+            ErrorKind::Value,
+            "128 does not fit int8",
+        ),
+    ]
+})];

@@ -1,0 +1,174 @@
+//! The same bits as another type.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Kernel, Op, Spec, Specs};
+use crate::ops::sample::ramp;
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Layout, Tensor, apply};
+use std::cmp::Ordering;
+
+#[derive(Clone, Debug)]
+struct Bitcast {
+    to: DType,
+}
+
+impl Op for Bitcast {
+    fn name(&self) -> &'static str {
+        "bitcast"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype: from, shape } = inputs[0].clone();
+        let to = self.to;
+        if from == DType::Bool || to == DType::Bool {
+            return Err(Error::dtype("bool has no bits of its own to reinterpret").help("use cast"));
+        }
+        let shape = match from.size().cmp(&to.size()) {
+            Ordering::Equal => shape,
+            Ordering::Greater => {
+                let rank = shape.rank();
+                shape.with_inserted(rank, from.size() / to.size())
+            }
+            Ordering::Less => {
+                let needed = to.size() / from.size();
+                if shape.last() != Some(&needed) {
+                    return Err(Error::shape(format!(
+                        "{needed} elements of {from} make one {to}, and shape {shape} does not end in {needed}"
+                    ))
+                    .help(format!("reshape to [..., {needed}] first")));
+                }
+                let last = shape.rank() - 1;
+                shape.without(last)
+            }
+        };
+        Ok(Spec { dtype: to, shape }.into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::View
+    }
+
+    fn view(&self, dtype: DType, input: &Layout) -> Option<Layout> {
+        let mut out = input.clone();
+        match dtype.size().cmp(&self.to.size()) {
+            Ordering::Equal => {}
+            Ordering::Greater => {
+                let parts = dtype.size() / self.to.size();
+                let rank = out.shape.rank();
+                out.strides.iter_mut().for_each(|stride| *stride = stride.wrapping_mul(parts as isize));
+                out.strides.push(1);
+                out.shape = out.shape.with_inserted(rank, parts);
+                out.offset *= parts;
+            }
+            Ordering::Less => {
+                let parts = self.to.size() / dtype.size();
+                let last = out.shape.rank().checked_sub(1)?;
+                // The parts must be neighbours, and every whole must begin at a multiple of its size.
+                if out.strides.pop()? != 1 || !out.offset.is_multiple_of(parts) {
+                    return None;
+                }
+                out.shape = out.shape.without(last);
+                out.offset /= parts;
+                for stride in &mut out.strides {
+                    if *stride % parts as isize != 0 {
+                        return None;
+                    }
+                    *stride /= parts as isize;
+                }
+            }
+        }
+        Some(out)
+    }
+
+    fn attributes(&self) -> String {
+        format!("to={}", self.to)
+    }
+}
+
+/// The same bits as another type, without copying where the layout allows it. A type of half the size adds a last
+/// dimension of 2, and so on; a type of twice the size takes away a last dimension that must be 2. The order of the
+/// parts is the machine's.
+///
+/// ```
+/// use taut_core::{DType, Tensor, ops::unary::bitcast};
+/// let x = Tensor::from_slice(&[1.0f32, -0.0], [2])?;
+/// assert_eq!(bitcast(&x, DType::U32)?.to_vec::<u32>()?, [0x3f80_0000, 0x8000_0000]);
+/// assert_eq!(bitcast(&x, DType::U8)?.shape(), &[2, 4]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn bitcast(input: impl Into<Tensor>, dtype: DType) -> Result<Tensor> {
+    apply(&Bitcast { to: dtype }, [input.into()])
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "bitcast",
+    &[Param::tensor("input"), Param::new("type", Kind::DType)],
+    |a| one(bitcast(a.tensor(0)?, a.dtype(1)?)),
+    Reference::Property(
+        "out.dtype == type and out.tobytes() == input.tobytes() and out.shape == (input.shape[:-1] \
+         if input.itemsize < type.itemsize \
+         else input.shape + (input.itemsize // type.itemsize,) * (input.itemsize > type.itemsize))",
+    ),
+    Samples::List(|| {
+        use DType::*;
+        let types = [I8, U16, F16, U32, F32, I64, F64];
+        let mut samples = Vec::new();
+        for from in types {
+            for to in types {
+                let parts = to.size().div_ceil(from.size());
+                let shape: &[usize] = if parts > 1 { &[3, parts] } else { &[2, 3] };
+                samples.push(vec![ramp(from, shape, -50.0, 50.0), Value::DType(to)]);
+            }
+        }
+        samples.push(vec![ramp(F32, &[], -50.0, 50.0), Value::DType(I32)]);
+        samples.push(vec![ramp(F32, &[], -50.0, 50.0), Value::DType(U16)]);
+        samples.push(vec![ramp(U8, &[4], -50.0, 50.0), Value::DType(F32)]);
+        samples.push(vec![ramp(U8, &[0, 2], -50.0, 50.0), Value::DType(F16)]);
+        samples.push(vec![ramp(F64, &[2, 0], -50.0, 50.0), Value::DType(I8)]);
+        samples
+    }),
+)
+.refuses(|| {
+    let bad = |from, shape: &[usize], to, kind, message| {
+        Bad::new(vec![ramp(from, shape, 0.0, 1.0), Value::DType(to)], kind, message)
+    };
+    vec![
+        bad(DType::Bool, &[2], DType::U8, ErrorKind::DType, "bool has no bits"),
+        bad(DType::U8, &[2], DType::Bool, ErrorKind::DType, "bool has no bits"),
+        bad(DType::U8, &[2, 3], DType::F32, ErrorKind::Shape, "4 elements of uint8 make one float32"),
+        bad(DType::F32, &[], DType::F64, ErrorKind::Shape, "shape [] does not end in 2"),
+    ]
+})];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ops::shape::slice;
+    use crate::{bf16, s};
+
+    #[test]
+    fn bfloat16_is_the_upper_half_of_float32() {
+        let _ledger = taut_memory::testing::ledger_check();
+        let x = Tensor::from_slice(&[1.0f32, -2.5], [2]).unwrap();
+        let halves = bitcast(&x, DType::BF16).unwrap();
+        let upper = if cfg!(target_endian = "little") { 1 } else { 0 };
+        let upper = slice(halves, &s![.., upper]).unwrap();
+        assert_eq!(upper.to_vec::<bf16>().unwrap(), [bf16::from_f32(1.0), bf16::from_f32(-2.5)]);
+    }
+
+    /// Parts of a buffer whose size or position is no multiple of the larger type.
+    #[test]
+    fn odd_buffers_and_offsets() {
+        let _ledger = taut_memory::testing::ledger_check();
+        let bytes: Vec<u8> = (1..=7).collect();
+        let x = Tensor::from_slice(&bytes, [7]).unwrap();
+        for start in 0..4 {
+            let part = slice(&x, &s![start..start + 4]).unwrap();
+            let want = u32::from_ne_bytes(std::array::from_fn(|i| bytes[start as usize + i]));
+            let whole = bitcast(part, DType::U32).unwrap();
+            assert_eq!(whole.item::<u32>().unwrap(), want);
+            assert_eq!(whole.shares_memory(&x), start == 0, "only what is aligned needs no copy");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! The error function, its complement and its inverse.
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::elementwise::unary;
+use crate::ops::sample::dtypes;
+use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use taut_kernels::elementwise::Unary;
+
+static ERF: Elementwise = Elementwise::unary("erf", Unary::Erf, Types::Float);
+static ERFC: Elementwise = Elementwise::unary("erfc", Unary::Erfc, Types::Float);
+static ERFINV: Elementwise = Elementwise::unary("erfinv", Unary::Erfinv, Types::Float);
+
+/// The error function: how much of a normal distribution of variance 1/2 lies within x of its mean.
+///
+/// ```
+/// use taut_core::{Tensor, ops::unary::erf};
+/// let x = Tensor::from_slice(&[0.0f32, f32::INFINITY], [2])?;
+/// assert_eq!(erf(&x)?.to_vec::<f32>()?, [0.0, 1.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[inline]
+#[track_caller]
+pub fn erf(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&ERF, x.into())
+}
+
+/// `1 - erf(x)`, accurate also where that is near zero.
+#[inline]
+#[track_caller]
+pub fn erfc(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&ERFC, x.into())
+}
+
+/// The number whose error function is x; NaN outside -1 to 1.
+#[inline]
+#[track_caller]
+pub fn erfinv(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&ERFINV, x.into())
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "erf",
+        Param::X,
+        |a| one(erf(a.tensor(0)?)),
+        Reference::Numpy("sp.erf(x).astype(np.exp(x).dtype)"),
+        Samples::Unary(dtypes::ALL, -3.0, 3.0),
+    ),
+    Entry::new(
+        "erfc",
+        Param::X,
+        |a| one(erfc(a.tensor(0)?)),
+        Reference::Numpy("sp.erfc(x).astype(np.exp(x).dtype)"),
+        Samples::Unary(dtypes::ALL, -3.0, 5.0),
+    ),
+    Entry::new(
+        "erfinv",
+        Param::X,
+        |a| one(erfinv(a.tensor(0)?)),
+        Reference::Numpy("sp.erfinv(x).astype(np.exp(x).dtype)"),
+        Samples::Unary(dtypes::ALL, -1.1, 1.1),
+    ),
+];

@@ -1,0 +1,76 @@
+//! Activations that weigh their input by how likely it is to pass: gelu and silu.
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::binary::mul;
+use crate::ops::elementwise::unary;
+use crate::ops::sample::{dtypes, unary as samples};
+use crate::ops::unary::{cast, sigmoid};
+use crate::ops::{Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
+use crate::promote::float_of;
+use taut_kernels::elementwise::Unary;
+
+static GELU: Elementwise = Elementwise::unary("gelu", Unary::Gelu, Types::Float);
+static GELU_TANH: Elementwise = Elementwise::unary("gelu_tanh", Unary::GeluTanh, Types::Float);
+static SILU: Elementwise = Elementwise::unary("silu", Unary::Silu, Types::Float);
+
+/// Each element times the normal distribution function at it; with `approximate`, by the formula with tanh that some
+/// models were trained with.
+///
+/// ```
+/// use taut_core::{Tensor, ops::unary::gelu};
+/// let x = Tensor::from_slice(&[0.0f32, 100.0, -100.0], [3])?;
+/// assert_eq!(gelu(&x, false)?.to_vec::<f32>()?, [0.0, 100.0, 0.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[inline]
+#[track_caller]
+pub fn gelu(features: impl Into<Tensor>, approximate: bool) -> Result<Tensor> {
+    unary(if approximate { &GELU_TANH } else { &GELU }, features.into())
+}
+
+/// `features * sigmoid(beta * features)`, also called swish. `beta` is 1 in nearly every model.
+#[inline]
+#[track_caller]
+pub fn silu(features: impl Into<Tensor>, beta: f64) -> Result<Tensor> {
+    let features = features.into();
+    if beta == 1.0 {
+        return unary(&SILU, features);
+    }
+    let dtype = float_of(features.dtype());
+    let features = cast(features, dtype)?;
+    mul(sigmoid(mul(&features, beta)?)?, features)
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "gelu",
+        &[Param::tensor("features"), Param::optional("approximate", Kind::Bool, "False")],
+        |a| one(gelu(a.tensor(0)?, a.bool_or(1)?.unwrap_or(false))),
+        Reference::Numpy(
+            "(lambda v: np.where(v == -np.inf, 0, \
+             v / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (v + 0.044715 * v**3))) if approximate \
+             else v / 2 * sp.erfc(-v / np.sqrt(2))))(features.astype(float)).astype(np.exp(features).dtype)",
+        ),
+        Samples::List(|| {
+            let modes = [Value::None, Value::Bool(false), Value::Bool(true)];
+            let calls = samples(dtypes::ALL, -4.0, 4.0).into_iter().zip(modes.into_iter().cycle());
+            calls.map(|(args, mode)| [args, vec![mode]].concat()).collect()
+        }),
+    ),
+    Entry::new(
+        "silu",
+        &[Param::tensor("features"), Param::optional("beta", Kind::Float, "1.0")],
+        |a| one(silu(a.tensor(0)?, a.float_or(1)?.unwrap_or(1.0))),
+        // At beta 1, minus infinity gives the limit.
+        Reference::Numpy(
+            "(lambda v, b: np.where((v == -np.inf) & (b == 1), 0, v * sp.expit(b * v)))\
+             (features.astype(float), 1 if beta is None else beta).astype(np.exp(features).dtype)",
+        ),
+        Samples::List(|| {
+            let betas = [Value::None, Value::Float(1.0), Value::Float(1.5)];
+            let calls = samples(dtypes::ALL, -6.0, 6.0).into_iter().zip(betas.into_iter().cycle());
+            calls.map(|(args, beta)| [args, vec![beta]].concat()).collect()
+        }),
+    ),
+];

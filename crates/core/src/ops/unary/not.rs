@@ -1,0 +1,54 @@
+//! Negation of truth and of bits.
+
+use crate::error::{ErrorKind, Result};
+use crate::ops::elementwise::unary;
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{DType, Tensor};
+use taut_kernels::elementwise::Unary;
+
+static LOGICAL_NOT: Elementwise = Elementwise::unary("logical_not", Unary::LogicalNot, Types::Same);
+static BITWISE_NOT: Elementwise = Elementwise::unary("bitwise_not", Unary::BitwiseNot, Types::Same);
+
+/// True where an element is zero or false.
+///
+/// ```
+/// use taut_core::{Tensor, ops::unary::logical_not};
+/// let x = Tensor::from_slice(&[true, false], [2])?;
+/// assert_eq!(logical_not(&x)?.to_vec::<bool>()?, [false, true]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[inline]
+#[track_caller]
+pub fn logical_not(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&LOGICAL_NOT, x.into())
+}
+
+/// Every bit of each element the other way round; of bools, [`logical_not`]. Also `!x` on tensors.
+#[inline]
+#[track_caller]
+pub fn bitwise_not(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&BITWISE_NOT, x.into())
+}
+
+fn floats() -> Vec<Bad> {
+    vec![Bad::new(vec![ramp(DType::F32, &[2], 0.0, 1.0)], ErrorKind::DType, "float32 is not supported")]
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "logical_not",
+        Param::X,
+        |a| one(logical_not(a.tensor(0)?)),
+        Reference::Numpy("np.logical_not(x)"),
+        Samples::Unary(dtypes::ALL, -2.0, 2.0),
+    ),
+    Entry::new(
+        "bitwise_not",
+        Param::X,
+        |a| one(bitwise_not(a.tensor(0)?)),
+        Reference::Numpy("np.invert(x)"),
+        Samples::Unary(dtypes::BITS, -100.0, 100.0),
+    )
+    .refuses(floats),
+];

@@ -1,0 +1,84 @@
+//! Roots, squares and reciprocals.
+
+use crate::error::{ErrorKind, Result};
+use crate::ops::elementwise::unary;
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{DType, Tensor};
+use taut_kernels::elementwise::Unary;
+
+static SQRT: Elementwise = Elementwise::unary("sqrt", Unary::Sqrt, Types::Float);
+static RSQRT: Elementwise = Elementwise::unary("rsqrt", Unary::Rsqrt, Types::Float);
+static SQUARE: Elementwise = Elementwise::unary("square", Unary::Square, Types::Same);
+static RECIPROCAL: Elementwise = Elementwise::unary("reciprocal", Unary::Reciprocal, Types::Quotient);
+
+/// The square root of each element; NaN below zero.
+///
+/// ```
+/// use taut_core::{Tensor, ops::unary::sqrt};
+/// let x = Tensor::from_slice(&[4.0f32, 9.0], [2])?;
+/// assert_eq!(sqrt(&x)?.to_vec::<f32>()?, [2.0, 3.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[inline]
+#[track_caller]
+pub fn sqrt(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&SQRT, x.into())
+}
+
+/// `1 / sqrt(x)`.
+#[inline]
+#[track_caller]
+pub fn rsqrt(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&RSQRT, x.into())
+}
+
+/// `x * x`.
+#[inline]
+#[track_caller]
+pub fn square(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&SQUARE, x.into())
+}
+
+/// `1 / x`, in floating point as all division: of integers it is `float64`.
+#[inline]
+#[track_caller]
+pub fn reciprocal(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&RECIPROCAL, x.into())
+}
+
+fn no_bool() -> Vec<Bad> {
+    vec![Bad::new(vec![ramp(DType::Bool, &[2], 0.0, 1.0)], ErrorKind::DType, "bool is not supported")]
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "sqrt",
+        Param::X,
+        |a| one(sqrt(a.tensor(0)?)),
+        Reference::Numpy("np.sqrt(x)"),
+        Samples::Unary(dtypes::ALL, -0.5, 9.0),
+    ),
+    Entry::new(
+        "rsqrt",
+        Param::X,
+        |a| one(rsqrt(a.tensor(0)?)),
+        Reference::Numpy("1 / np.sqrt(x)"),
+        Samples::Unary(dtypes::ALL, -0.5, 9.0),
+    ),
+    Entry::new(
+        "square",
+        Param::X,
+        |a| one(square(a.tensor(0)?)),
+        Reference::Numpy("np.square(x)"),
+        Samples::Unary(dtypes::NUMBERS, -20.0, 20.0),
+    )
+    .refuses(no_bool),
+    Entry::new(
+        "reciprocal",
+        Param::X,
+        |a| one(reciprocal(a.tensor(0)?)),
+        Reference::Numpy("1 / x"),
+        Samples::Unary(dtypes::ALL, -4.0, 4.0),
+    ),
+];

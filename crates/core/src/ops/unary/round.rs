@@ -1,0 +1,91 @@
+//! Rounding to whole numbers. Integers are whole already and come back as they are.
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::elementwise::unary;
+use crate::ops::sample::{dtypes, of, unary as samples};
+use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
+use taut_kernels::elementwise::Unary;
+
+static FLOOR: Elementwise = Elementwise::unary("floor", Unary::Floor, Types::Same);
+static CEIL: Elementwise = Elementwise::unary("ceil", Unary::Ceil, Types::Same);
+static TRUNC: Elementwise = Elementwise::unary("trunc", Unary::Trunc, Types::Same);
+static ROUND: Elementwise = Elementwise::unary("round", Unary::Round, Types::Float);
+
+/// The largest whole number that is not above each element.
+#[inline]
+#[track_caller]
+pub fn floor(x: impl Into<Tensor>) -> Result<Tensor> {
+    let x = x.into();
+    if x.dtype().is_float() { unary(&FLOOR, x) } else { Ok(x) }
+}
+
+/// The smallest whole number that is not below each element.
+#[inline]
+#[track_caller]
+pub fn ceil(x: impl Into<Tensor>) -> Result<Tensor> {
+    let x = x.into();
+    if x.dtype().is_float() { unary(&CEIL, x) } else { Ok(x) }
+}
+
+/// Each element without its fraction.
+#[inline]
+#[track_caller]
+pub fn trunc(x: impl Into<Tensor>) -> Result<Tensor> {
+    let x = x.into();
+    if x.dtype().is_float() { unary(&TRUNC, x) } else { Ok(x) }
+}
+
+/// The nearest whole number; halves go to the even one.
+///
+/// ```
+/// use taut_core::{Tensor, ops::unary::round};
+/// let x = Tensor::from_slice(&[0.5f32, 1.5, 2.5, -0.6], [4])?;
+/// assert_eq!(round(&x)?.to_vec::<f32>()?, [0.0, 2.0, 2.0, -1.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[inline]
+#[track_caller]
+pub fn round(x: impl Into<Tensor>) -> Result<Tensor> {
+    let x = x.into();
+    if x.dtype().is_integer() { Ok(x) } else { unary(&ROUND, x) }
+}
+
+/// Every type, and the halves of floats.
+fn halves() -> Vec<Vec<Value>> {
+    let mut list = samples(dtypes::ALL, -3.0, 3.0);
+    let halves = [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5];
+    list.extend(dtypes::FLOATS.iter().map(|&dtype| vec![of(dtype, &[7], &halves)]));
+    list
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "floor",
+        Param::X,
+        |a| one(floor(a.tensor(0)?)),
+        Reference::Numpy("np.floor(x)"),
+        Samples::List(halves),
+    ),
+    Entry::new(
+        "ceil",
+        Param::X,
+        |a| one(ceil(a.tensor(0)?)),
+        Reference::Numpy("np.ceil(x)"),
+        Samples::List(halves),
+    ),
+    Entry::new(
+        "trunc",
+        Param::X,
+        |a| one(trunc(a.tensor(0)?)),
+        Reference::Numpy("np.trunc(x)"),
+        Samples::List(halves),
+    ),
+    Entry::new(
+        "round",
+        Param::X,
+        |a| one(round(a.tensor(0)?)),
+        Reference::Numpy("np.round(x)"),
+        Samples::List(halves),
+    ),
+];

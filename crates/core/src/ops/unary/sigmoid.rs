@@ -1,0 +1,51 @@
+//! The logistic function and its integral.
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::elementwise::unary;
+use crate::ops::sample::dtypes;
+use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use taut_kernels::elementwise::Unary;
+
+static SIGMOID: Elementwise = Elementwise::unary("sigmoid", Unary::Sigmoid, Types::Float);
+static SOFTPLUS: Elementwise = Elementwise::unary("softplus", Unary::Softplus, Types::Float);
+
+/// `1 / (1 + exp(-x))`, between 0 and 1.
+///
+/// ```
+/// use taut_core::{Tensor, ops::unary::sigmoid};
+/// let x = Tensor::from_slice(&[0.0f32, f32::INFINITY], [2])?;
+/// assert_eq!(sigmoid(&x)?.to_vec::<f32>()?, [0.5, 1.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[inline]
+#[track_caller]
+pub fn sigmoid(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&SIGMOID, x.into())
+}
+
+/// `log(1 + exp(features))`, a smooth [`relu`](super::relu()), without overflow.
+#[inline]
+#[track_caller]
+pub fn softplus(features: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&SOFTPLUS, features.into())
+}
+
+const FEATURES: &[Param] = &[Param::tensor("features")];
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "sigmoid",
+        Param::X,
+        |a| one(sigmoid(a.tensor(0)?)),
+        Reference::Numpy("sp.expit(x).astype(np.exp(x).dtype)"),
+        Samples::Unary(dtypes::ALL, -8.0, 8.0),
+    ),
+    Entry::new(
+        "softplus",
+        FEATURES,
+        |a| one(softplus(a.tensor(0)?)),
+        Reference::Numpy("np.logaddexp(features, 0)"),
+        Samples::Unary(dtypes::ALL, -8.0, 8.0),
+    ),
+];

@@ -1,0 +1,108 @@
+//! Trigonometric functions and their inverses.
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::elementwise::unary;
+use crate::ops::sample::dtypes;
+use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use taut_kernels::elementwise::Unary;
+
+static SIN: Elementwise = Elementwise::unary("sin", Unary::Sin, Types::Float);
+static COS: Elementwise = Elementwise::unary("cos", Unary::Cos, Types::Float);
+static TAN: Elementwise = Elementwise::unary("tan", Unary::Tan, Types::Float);
+static ASIN: Elementwise = Elementwise::unary("asin", Unary::Asin, Types::Float);
+static ACOS: Elementwise = Elementwise::unary("acos", Unary::Acos, Types::Float);
+static ATAN: Elementwise = Elementwise::unary("atan", Unary::Atan, Types::Float);
+
+/// The sine of each element, an angle in radians.
+///
+/// ```
+/// use taut_core::{Tensor, ops::unary::sin};
+/// assert_eq!(sin(Tensor::scalar(0.0f32)?)?.item::<f32>()?, 0.0);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[inline]
+#[track_caller]
+pub fn sin(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&SIN, x.into())
+}
+
+/// The cosine of each element, an angle in radians.
+#[inline]
+#[track_caller]
+pub fn cos(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&COS, x.into())
+}
+
+/// The tangent of each element, an angle in radians.
+#[inline]
+#[track_caller]
+pub fn tan(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&TAN, x.into())
+}
+
+/// The angle between -pi/2 and pi/2 whose sine is x; NaN outside -1 to 1.
+#[inline]
+#[track_caller]
+pub fn asin(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&ASIN, x.into())
+}
+
+/// The angle between 0 and pi whose cosine is x; NaN outside -1 to 1.
+#[inline]
+#[track_caller]
+pub fn acos(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&ACOS, x.into())
+}
+
+/// The angle between -pi/2 and pi/2 whose tangent is x.
+#[inline]
+#[track_caller]
+pub fn atan(x: impl Into<Tensor>) -> Result<Tensor> {
+    unary(&ATAN, x.into())
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "sin",
+        Param::X,
+        |a| one(sin(a.tensor(0)?)),
+        Reference::Numpy("np.sin(x)"),
+        Samples::Unary(dtypes::ALL, -50.0, 50.0),
+    ),
+    Entry::new(
+        "cos",
+        Param::X,
+        |a| one(cos(a.tensor(0)?)),
+        Reference::Numpy("np.cos(x)"),
+        Samples::Unary(dtypes::ALL, -50.0, 50.0),
+    ),
+    Entry::new(
+        "tan",
+        Param::X,
+        |a| one(tan(a.tensor(0)?)),
+        Reference::Numpy("np.tan(x)"),
+        Samples::Unary(dtypes::ALL, -5.0, 5.0),
+    ),
+    Entry::new(
+        "asin",
+        Param::X,
+        |a| one(asin(a.tensor(0)?)),
+        Reference::Numpy("np.arcsin(x)"),
+        Samples::Unary(dtypes::ALL, -1.1, 1.1),
+    ),
+    Entry::new(
+        "acos",
+        Param::X,
+        |a| one(acos(a.tensor(0)?)),
+        Reference::Numpy("np.arccos(x)"),
+        Samples::Unary(dtypes::ALL, -1.1, 1.1),
+    ),
+    Entry::new(
+        "atan",
+        Param::X,
+        |a| one(atan(a.tensor(0)?)),
+        Reference::Numpy("np.arctan(x)"),
+        Samples::Unary(dtypes::ALL, -5.0, 5.0),
+    ),
+];
