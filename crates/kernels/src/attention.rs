@@ -174,33 +174,27 @@ impl Block {
     }
 }
 
-/// Rows `rows` of matrix `(batch, head)` of a view of `[batch, head, rows, columns]`.
-fn matrix<'a, T: Element>(
+/// Rows of a view of `[batch, head, rows, columns]` in the computing type: where they are, or copied into `room`.
+fn widen<'a, T: Stored>(
     view: &View<'a>,
-    batch: usize,
-    head: usize,
-    first: usize,
-    rows: usize,
-) -> Mat<'a, T> {
-    let strides = view.strides();
-    let start = view.offset() as isize
-        + batch as isize * strides[0]
-        + head as isize * strides[1]
-        + first as isize * strides[2];
-    Mat::new(view.data(), start as usize, rows, view.shape()[3], strides[2], strides[3])
-}
-
-/// The matrix in the computing type: itself, or copied into `room`.
-fn widen<'a, T: Stored>(view: &View<'a>, at: [usize; 4], room: &'a mut [T::Wide]) -> Mat<'a, T::Wide> {
-    let [batch, head, first, rows] = at;
+    [batch, head, first, rows]: [usize; 4],
+    room: &'a mut [T::Wide],
+) -> Mat<'a, T::Wide> {
+    let (strides, cols) = (view.strides(), view.shape()[3]);
+    let reach = [batch, head, first].into_iter().zip(strides).map(|(i, &stride)| i as isize * stride);
+    let start = view.offset() as isize + reach.sum::<isize>();
     if T::DTYPE == T::Wide::DTYPE {
-        return matrix(view, batch, head, first, rows);
+        return Mat::new(view.data(), start as usize, rows, cols, strides[2], strides[3]);
     }
-    let from = matrix::<T>(view, batch, head, first, rows);
-    let cols = from.cols();
-    for row in 0..rows {
-        for col in 0..cols {
-            room[row * cols + col] = real(from.get(row, col).to_f64());
+    let data = view.data::<T>();
+    for (row, to) in room.chunks_exact_mut(cols.max(1)).take(rows).enumerate() {
+        let start = start + row as isize * strides[2];
+        if strides[3] == 1 {
+            T::widen(&data[start as usize..][..cols], to);
+            continue;
+        }
+        for (col, to) in to.iter_mut().enumerate() {
+            *to = real(data[(start + col as isize * strides[3]) as usize].to_f64());
         }
     }
     Mat::row_major(room, rows, cols)

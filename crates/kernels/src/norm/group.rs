@@ -1,8 +1,8 @@
 //! Normalisation per channel: batch norm's second half, and group norm.
 
 use super::float::*;
-use super::layer::{Affine, Buffers};
-use super::moments::Gather;
+use super::layer::{Affine, Buffers, split};
+use super::moments::{Gather, Moments, column_moments};
 use super::source::*;
 use super::{CHUNK, statistics_dtype};
 use crate::view::{Arg, View, ViewMut};
@@ -178,17 +178,36 @@ fn group_of<T: Stored>(
     let out = Parts::new(out.slice::<T>());
     let mean = mean.as_mut().map(|mean| Parts::new(mean.slice::<T::Wide>()));
     let rstd = rstd.as_mut().map(|rstd| Parts::new(rstd.slice::<T::Wide>()));
+    let keep = |group: usize, average: f64, scale: T::Wide| {
+        for (statistic, value) in [(&mean, real(average)), (&rstd, scale)] {
+            if let Some(statistic) = statistic {
+                // SAFETY: every group is handed out once.
+                let to = unsafe { statistic.part(group..group + 1) };
+                to[0] = value;
+            }
+        }
+    };
+    if inner == 1 && runs > 1 && groups.width <= LANES {
+        // Channels come last: neighbouring groups are columns of one matrix.
+        let block = LANES / groups.width.max(1);
+        let blocks = groups.count.div_ceil(block);
+        pool::for_each(batch * blocks, (CHUNK / (runs * LANES)).max(1), |range| {
+            for task in range {
+                let first = task / blocks * groups.count + task % blocks * block;
+                let count = block.min(groups.count - task % blocks * block);
+                let (means, rstds) = columns_kernel(x, groups, first, count, eps, affine, &out);
+                for i in 0..count {
+                    keep(first + i, means[i], rstds[i]);
+                }
+            }
+        });
+        return;
+    }
     let chunk = (CHUNK / (runs * groups.width * inner).max(1)).max(1);
     pool::for_each(batch * groups.count, chunk, |range| {
         for group in range {
             let (average, scale) = group_kernel(x, groups, group, eps, affine, &out);
-            for (statistic, value) in [(&mean, real(average)), (&rstd, scale)] {
-                if let Some(statistic) = statistic {
-                    // SAFETY: every group is handed out once.
-                    let to = unsafe { statistic.part(group..group + 1) };
-                    to[0] = value;
-                }
-            }
+            keep(group, average, scale);
         }
     });
 }
@@ -240,5 +259,59 @@ multiversion! {
             }
         }
         (mean, rstd)
+    }
+}
+
+multiversion! {
+    /// `count` neighbouring groups of one sample, at most `LANES` channels together, whose channels are the last axis.
+    fn columns_kernel[T: Stored](
+        x: Source<'_, T>,
+        groups: Groups,
+        first: usize,
+        count: usize,
+        eps: f64,
+        affine: Affine<'_, T>,
+        out: &Parts<'_, T>,
+    ) -> ([f64; LANES], [T::Wide; LANES]) {
+        let Groups { width, runs, .. } = groups;
+        let zeros = [real::<T::Wide>(0.0); LANES];
+        let channels = groups.count * width;
+        let (sample, channel) = (first / groups.count, first % groups.count * width);
+        let lanes = count * width;
+        let row_at = |row: usize| {
+            let start = (sample * runs + row) * channels + channel;
+            // SAFETY: these channels of this sample belong to this call alone, which lets go of a row before it
+            // takes the next.
+            (start, unsafe { out.part(start..start + lanes) })
+        };
+        let columns = column_moments(runs, |row, wide| {
+            let (start, to) = row_at(row);
+            T::widen(x.prepare(start, to).unwrap_or(to), &mut wide[..lanes]);
+        });
+        let (mut means, mut rstds) = ([0.0; LANES], zeros);
+        let (mut center, mut rest, mut scale, mut term) = (zeros, zeros, zeros, zeros);
+        for group in 0..count {
+            let mut found = Moments::default();
+            for column in &columns[group * width..(group + 1) * width] {
+                found.join(*column);
+            }
+            means[group] = found.mean();
+            rstds[group] = real(1.0 / (found.variance() + eps).sqrt());
+            for lane in group * width..(group + 1) * width {
+                let (gamma, beta) = affine.get(channel + lane);
+                (center[lane], rest[lane]) = split(found.mean());
+                (scale[lane], term[lane]) = (rstds[group] * gamma, beta);
+            }
+        }
+        let mut wide = zeros;
+        for row in 0..runs {
+            let (start, to) = row_at(row);
+            T::widen(x.prepare(start, to).unwrap_or(to), &mut wide[..lanes]);
+            for i in 0..LANES {
+                wide[i] = ((wide[i] - center[i]) - rest[i]) * scale[i] + term[i];
+            }
+            T::narrow(&wide[..lanes], to);
+        }
+        (means, rstds)
     }
 }

@@ -5,7 +5,7 @@ use super::source::*;
 use super::{CHUNK, statistics_dtype};
 use crate::math::Real;
 use crate::view::{View, ViewMut};
-use crate::{Element, dispatch, multiversion, pool};
+use crate::{dispatch, multiversion, pool};
 
 /// The moments of the elements seen so far. Tiles are joined by Chan's formula, so one pass over memory is as
 /// accurate as two.
@@ -17,20 +17,25 @@ pub(super) struct Moments {
 }
 
 impl Moments {
-    /// Adds `count` elements by their sum, a centre near their mean, and the sums of the distances from that centre and
-    /// of their squares.
+    /// The moments of `count` elements by their sum, a centre near their mean, and the sums of the distances from that
+    /// centre and of their squares.
     #[inline(always)]
-    fn join(&mut self, count: f64, sum: f64, center: f64, first: f64, second: f64) {
+    fn about(count: f64, sum: f64, center: f64, first: f64, second: f64) -> Moments {
         // The distances are small where the sum is large: they know what its rounding lost.
         let (exact, squares) = (center * count + first, second - first * first / count);
-        let sum = if exact.is_finite() { exact } else { sum };
-        if self.count > 0.0 {
-            let gap = sum / count - self.sum / self.count;
-            self.squares += gap * gap * (self.count * count / (self.count + count));
+        Moments { count, sum: if exact.is_finite() { exact } else { sum }, squares }
+    }
+
+    /// Adds the elements that `other` has seen.
+    #[inline(always)]
+    pub(super) fn join(&mut self, other: Moments) {
+        if self.count > 0.0 && other.count > 0.0 {
+            let gap = other.mean() - self.mean();
+            self.squares += gap * gap * (self.count * other.count / (self.count + other.count));
         }
-        self.squares += squares;
-        self.sum += sum;
-        self.count += count;
+        self.squares += other.squares;
+        self.sum += other.sum;
+        self.count += other.count;
     }
 
     /// Adds the elements of a tile.
@@ -39,7 +44,7 @@ impl Moments {
         let (count, sum) = (x.len() as f64, sum_of(x).to_f64());
         let center: W = real(sum / count);
         let (first, second) = centered_sums(x, center);
-        self.join(count, sum, center.to_f64(), first.to_f64(), second.to_f64());
+        self.join(Moments::about(count, sum, center.to_f64(), first.to_f64(), second.to_f64()));
     }
 
     #[inline(always)]
@@ -170,6 +175,44 @@ multiversion! {
 /// Rows whose lanes are summed before they are joined to the whole.
 const DEPTH: usize = TILE / LANES;
 
+/// Moments of up to `LANES` columns of `count` rows; `read` fills in a row.
+#[inline(always)]
+pub(super) fn column_moments<W: Real>(
+    count: usize,
+    read: impl Fn(usize, &mut [W; LANES]),
+) -> [Moments; LANES] {
+    let zero: W = real(0.0);
+    let mut rows = [[zero; LANES]; DEPTH];
+    let mut found = [Moments::default(); LANES];
+    for start in (0..count).step_by(DEPTH) {
+        let depth = DEPTH.min(count - start);
+        let (mut sum, mut center) = ([zero; LANES], [zero; LANES]);
+        for (i, row) in rows[..depth].iter_mut().enumerate() {
+            read(start + i, row);
+            for i in 0..LANES {
+                sum[i] = sum[i] + row[i];
+            }
+        }
+        let share: W = real(1.0 / depth as f64);
+        for i in 0..LANES {
+            center[i] = sum[i] * share;
+        }
+        let (mut once, mut twice) = ([zero; LANES], [zero; LANES]);
+        for row in &rows[..depth] {
+            for i in 0..LANES {
+                let d = row[i] - center[i];
+                once[i] = once[i] + d;
+                twice[i] = twice[i] + d * d;
+            }
+        }
+        for i in 0..LANES {
+            let (sum, center) = (sum[i].to_f64(), center[i].to_f64());
+            found[i].join(Moments::about(depth as f64, sum, center, once[i].to_f64(), twice[i].to_f64()));
+        }
+    }
+    found
+}
+
 multiversion! {
     /// Moments of up to `LANES` neighbouring channels that are the last axis.
     fn lanes_kernel[T: Stored](
@@ -181,39 +224,10 @@ multiversion! {
         variance: &mut [T::Wide],
     ) {
         let width = mean.len();
-        let zero = real::<T::Wide>(0.0);
-        let mut narrow = [T::from_f64(0.0); TILE];
-        let mut rows = [[zero; LANES]; DEPTH];
-        let mut found = [Moments::default(); LANES];
-        for start in (0..outer).step_by(DEPTH) {
-            let depth = DEPTH.min(outer - start);
-            for (i, row) in rows[..depth].iter_mut().enumerate() {
-                let tile = x.tile((start + i) * channels + first, width, &mut narrow);
-                T::widen(tile, &mut row[..width]);
-            }
-            let (mut sum, mut once, mut twice) = ([zero; LANES], [zero; LANES], [zero; LANES]);
-            for row in &rows[..depth] {
-                for i in 0..LANES {
-                    sum[i] = sum[i] + row[i];
-                }
-            }
-            let share = real::<T::Wide>(1.0 / depth as f64);
-            let mut center = [zero; LANES];
-            for i in 0..LANES {
-                center[i] = sum[i] * share;
-            }
-            for row in &rows[..depth] {
-                for i in 0..LANES {
-                    let d = row[i] - center[i];
-                    once[i] = once[i] + d;
-                    twice[i] = twice[i] + d * d;
-                }
-            }
-            for i in 0..width {
-                let (sum, center) = (sum[i].to_f64(), center[i].to_f64());
-                found[i].join(depth as f64, sum, center, once[i].to_f64(), twice[i].to_f64());
-            }
-        }
+        let found = column_moments(outer, |row, to| {
+            let mut narrow = [T::from_f64(0.0); LANES];
+            T::widen(x.tile(row * channels + first, width, &mut narrow), &mut to[..width]);
+        });
         for (i, found) in found[..width].iter().enumerate() {
             mean[i] = real(found.mean());
             variance[i] = real(found.variance());

@@ -20,6 +20,9 @@ pub fn log_softmax(x: Arg<'_>, axis: usize, out: ViewMut<'_>) {
     dispatch!(out.dtype(), T in floats => along::<T>(Source::of(x), axis, true, out));
 }
 
+/// Elements that stay in a core's own cache.
+const CACHED: usize = 64 * 1024;
+
 fn along<T: Stored>(x: Source<'_, T>, axis: usize, log: bool, mut out: ViewMut<'_>) {
     if out.is_empty() {
         return;
@@ -33,8 +36,9 @@ fn along<T: Stored>(x: Source<'_, T>, axis: usize, log: bool, mut out: ViewMut<'
         });
         return;
     }
-    // Columns side by side are computed together: a block of them is a vector of rows.
-    let width = inner.min(TILE);
+    // Columns side by side are computed together: a block of them is a vector of rows. Three passes go over it, so
+    // it should stay in the cache.
+    let width = (CACHED / n).clamp(LANES, TILE).min(inner);
     let blocks = inner.div_ceil(width);
     let outer = out.len() / (n * inner);
     let parts = Parts::new(out);

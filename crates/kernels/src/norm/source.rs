@@ -56,9 +56,9 @@ impl<'a, T: Element> Source<'a, T> {
         }
     }
 
-    /// `len` elements from `start` on, at most a tile, in `buffer` if they are not contiguous.
+    /// `len` elements from `start` on, in `buffer` if they are not contiguous.
     #[inline(always)]
-    pub(crate) fn tile<'s>(&'s self, start: usize, len: usize, buffer: &'s mut [T; TILE]) -> &'s [T] {
+    pub(crate) fn tile<'s>(&'s self, start: usize, len: usize, buffer: &'s mut [T]) -> &'s [T] {
         match self {
             Source::InPlace => unreachable!("only kernels with an output of this shape work in place"),
             Source::Slice(slice) => &slice[start..start + len],

@@ -207,8 +207,9 @@ fn normalize_apply_matches_the_formula() {
 }
 
 fn check_group_norm<T: Stored>() {
-    let cases: [(&[usize], usize, usize); 7] = [
+    let cases: [(&[usize], usize, usize); 8] = [
         (&[2, 6], 1, 3),
+        (&[2, 40, 70], 2, 10),
         (&[2, 6, 5], 1, 2),
         (&[2, 4, 700], 1, 2),
         (&[2, 3, 4, 6], 3, 2),
