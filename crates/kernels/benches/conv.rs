@@ -1,4 +1,5 @@
 //! Convolution and pooling beside the bare matrix product, in one run: `cargo bench --bench conv`.
+#![allow(unsafe_code)]
 
 use std::time::Instant;
 use taut_kernels::conv::{

@@ -26,8 +26,8 @@ struct Plan {
     to: usize,
     /// Pixels of a tile.
     pixels: usize,
-    /// Widest block of patches.
-    width: usize,
+    /// Taps and channels of a block of patches.
+    block: (usize, usize),
     /// Destination channels of a task.
     columns: usize,
     /// Whether products are written where they belong, without a stage.
@@ -45,9 +45,8 @@ impl Plan {
             Direction::Backward => (problem.cout, problem.cin),
         };
         let (all_pixels, taps) = problem.largest_phase(direction);
-        let (block_taps, block_channels) = block_shape(taps, from);
-        let width = block_taps * block_channels;
-        let pixels = (TILE / (width * size_of::<T::Sum>())).clamp(32, 512) & !7;
+        let block = block_shape(taps, from);
+        let pixels = (TILE / (block.0 * block.1 * size_of::<T::Sum>())).clamp(32, 512) & !7;
         let pixels = pixels.min(all_pixels.max(1));
         let tiles = all_pixels.div_ceil(pixels) * problem.groups;
         let whole = direction == Direction::Forward || problem.phases(direction).take(2).count() < 2;
@@ -66,7 +65,7 @@ impl Plan {
             from,
             to,
             pixels,
-            width,
+            block,
             columns,
             direct,
             weights: if T::WIDE && from >= TAP_ALONE { 0 } else { taps * from * to * problem.groups },
@@ -74,10 +73,15 @@ impl Plan {
         }
     }
 
+    /// Bytes of a task's packed patches.
+    fn patches<T: Real>(&self) -> usize {
+        lines::<T::Sum>(self.pixels * self.block.0 * self.block.1)
+    }
+
     /// Bytes of a task's scratch: its patches and its stage.
     fn slot<T: Real>(&self) -> usize {
         let stage = if self.direct { 0 } else { self.pixels * self.columns };
-        lines::<T::Sum>(self.pixels * self.width) + lines::<T::Sum>(stage)
+        self.patches::<T>() + lines::<T::Sum>(stage)
     }
 }
 
@@ -106,7 +110,7 @@ pub(super) fn run<T: Real>(
     let out = Shared::new(out);
     let most = slots(plan.tasks, problem.work());
     for phase in problem.phases(direction) {
-        let weights = Weights::new::<T>(problem, direction, &phase, w, packed);
+        let weights = Weights::new::<T>(problem, direction, plan.block, &phase, w, packed);
         let total = problem.n * phase.pixels.iter().product::<usize>();
         let (tiles, pieces) = (total.div_ceil(plan.pixels), plan.to.div_ceil(plan.columns));
         let tasks = tiles * problem.groups * pieces;
@@ -115,7 +119,7 @@ pub(super) fn run<T: Real>(
             let (group, column) = (rest / pieces, rest % pieces * plan.columns);
             let pixels = (tile * plan.pixels, plan.pixels.min(total - tile * plan.pixels));
             let columns = (column, plan.columns.min(plan.to - column));
-            let (patches, stage) = slot.split_at_mut(lines::<T::Sum>(plan.pixels * plan.width));
+            let (patches, stage) = slot.split_at_mut(plan.patches::<T>());
             let patches = bytemuck::cast_slice_mut(patches);
             if plan.direct {
                 // SAFETY: a direct phase has one task per tile, and its pixels' channels are consecutive.
@@ -225,6 +229,7 @@ impl<'a, S: Sum> Weights<'a, S> {
     fn new<T: Real<Sum = S>>(
         problem: &Problem,
         direction: Direction,
+        block: (usize, usize),
         phase: &Phase,
         w: &View<'a>,
         packed: &'a mut [S],
@@ -235,7 +240,6 @@ impl<'a, S: Sum> Weights<'a, S> {
             Direction::Backward => (cout, cin, problem.cout, problem.cin),
         };
         let (group, offset) = (cout * problem.cout as isize, w.offset() as isize);
-        let block = block_shape(phase.taps(), channels);
         let data: &'a [T] = w.data();
         if let Some(data) = T::as_sums(data) {
             let mut expected = from * channels as isize;
@@ -245,7 +249,7 @@ impl<'a, S: Sum> Weights<'a, S> {
                 expected *= size as isize;
             }
             if in_one || channels >= TAP_ALONE || phase.taps() <= 1 {
-                let block = if in_one { block } else { (1, block_shape(1, channels).1) };
+                let block = if in_one { block } else { (1, block.1) };
                 return Weights { data, taps, from, to, group, offset, packed: false, channels, block };
             }
         }

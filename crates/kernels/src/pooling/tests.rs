@@ -178,7 +178,9 @@ fn average_gradient_shares_evenly() {
                 let mut want = x.clone();
                 windows(&p, &x, &dy.shape, |o, window| {
                     let count = if count_padding { taps } else { window.len() };
-                    window.iter().for_each(|&i| want.values[i] += dy.values[o] / count as f64);
+                    for &i in window {
+                        want.values[i] += dy.values[o] / count as f64;
+                    }
                 });
                 let stored = dy.store(dtype, storage);
                 let got =
@@ -230,7 +232,7 @@ fn empty_batches_and_images() {
             let dy = Array::random(&out, 7).store(DType::F32, Storage::Contiguous);
             let mut scratch = Scratch::new(max_gradient_scratch(&p, &out));
             let dx = output(DType::F32, &x.shape, |dx| {
-                max_gradient(&p, stored.view(), dy.view(), dx, scratch.bytes())
+                max_gradient(&p, stored.view(), dy.view(), dx, scratch.bytes());
             });
             assert_eq!(dx.shape, x.shape);
         }
