@@ -84,7 +84,7 @@ impl<'a> Indices<'a> {
             self.runs.for_each(start, out.len(), |offset, stride, n| {
                 let mut at = offset + shift;
                 for slot in &mut out[done..done + n] {
-                    *slot = i64::try_from(data[at as usize]).unwrap_or(i64::MAX);
+                    *slot = (data[at as usize] as i128).min(i64::MAX as i128) as i64;
                     at += stride;
                 }
                 done += n;

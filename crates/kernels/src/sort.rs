@@ -61,7 +61,9 @@ pub fn sort(x: View<'_>, axis: usize, descending: bool, mut out: ViewMut<'_>, sc
                 for (i, slots) in (start / lines.len..).zip(out.chunks_exact_mut(lines.len)) {
                     sort_line(lines.line(i), descending, slots);
                     // The same bytes, now as elements.
-                    slots.iter_mut().for_each(|slot| *slot = bytemuck::cast(T::decode(*slot)));
+                    for slot in slots {
+                        *slot = bytemuck::cast(T::decode(*slot));
+                    }
                 }
             });
         } else {
@@ -180,7 +182,9 @@ fn argsort_line<T: Sortable>(line: Line<'_, T>, descending: bool, slots: &mut [u
             ties.sort_unstable_by_key(|&slot| (key(slot as u32 as usize), slot));
         }
     }
-    slots.iter_mut().for_each(|slot| *slot &= u32::MAX as u64);
+    for slot in slots {
+        *slot &= u32::MAX as u64;
+    }
 }
 
 #[cfg(test)]

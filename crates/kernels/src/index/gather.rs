@@ -113,7 +113,9 @@ pub fn gather_nd(
                 let offsets = &mut offsets[..n];
                 places.read(at, strides, offsets);
                 let base = head.offset_at(at / per_batch);
-                offsets.iter_mut().for_each(|o| *o += base);
+                for offset in offsets.iter_mut() {
+                    *offset += base;
+                }
                 let (part, after) = rest.split_at_mut(n * row);
                 copy_rows(data, &tail, offsets, row, part);
                 rest = after;

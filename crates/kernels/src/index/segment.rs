@@ -100,12 +100,14 @@ pub fn segment(
     for start in (0..indices.count).step_by(TILE) {
         let tile = &mut tile[..TILE.min(indices.count - start)];
         indices.read(start, tile);
-        tile.iter().for_each(|&id| counts[id as usize] += 1);
+        for &id in tile.iter() {
+            counts[id as usize] += 1;
+        }
     }
     let places = Places::scalars(ids);
     dispatch!(x.dtype(), T in numbers => {
-        let updates = Updates::<T>::new(x, row);
         type Wide = <T as Arith>::Wide;
+        let updates = Updates::<T>::new(x, row);
         if size_of::<T>() == size_of::<Wide>() {
             reduce::<T, T>(code, &places, &updates, out.slice(), |v| v);
             finish::<T>(code, empty, counts, row, out.slice());
@@ -183,7 +185,9 @@ fn fold_extreme<T: Element, A: Arith>(
 fn divide<A: Arith>(counts: &[u64], row: usize, out: &mut [A]) {
     for (row, &count) in out.chunks_exact_mut(row).zip(counts) {
         if count > 1 {
-            row.iter_mut().for_each(|v| *v = v.share(count));
+            for value in row {
+                *value = value.share(count);
+            }
         }
     }
 }

@@ -52,11 +52,11 @@ impl Array {
                 strides = dense_strides(&backwards).into_iter().rev().collect();
             }
             Layout::Reversed => {
-                strides.iter_mut().for_each(|s| *s = -*s);
+                strides = strides.iter().map(|s| -s).collect();
                 offset = count.saturating_sub(1) + 3;
             }
             Layout::Gaps => {
-                strides.iter_mut().for_each(|s| *s *= 2);
+                strides = strides.iter().map(|s| 2 * s).collect();
                 offset = 1;
             }
         }

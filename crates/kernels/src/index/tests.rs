@@ -5,6 +5,17 @@ use crate::DType;
 const INDEX_TYPES: [DType; 8] =
     [DType::U8, DType::U16, DType::U32, DType::U64, DType::I8, DType::I16, DType::I32, DType::I64];
 
+/// What each code does to an old and a new value.
+type Combine = fn(f64, f64) -> f64;
+const CODES: [(Scatter, Combine); 6] = [
+    (Scatter::Update, |_, b| b),
+    (Scatter::Add, |a, b| a + b),
+    (Scatter::Sub, |a, b| a - b),
+    (Scatter::Max, f64::max),
+    (Scatter::Min, f64::min),
+    (Scatter::Mul, |a, b| a * b),
+];
+
 fn counting(count: usize) -> Vec<f64> {
     (0..count).map(|i| (i % 120) as f64).collect()
 }
@@ -184,19 +195,14 @@ fn take_and_put_along_every_axis() {
             assert_eq!(out.values(), expected, "axis {axis} {layout:?}");
 
             let updates = Array::laid_out(layout, DType::F32, &picked, &counting(count));
-            let codes: [(Scatter, fn(f64, f64) -> f64); 6] = [
-                (Scatter::Update, |_, b| b),
-                (Scatter::Add, |a, b| a + b),
-                (Scatter::Sub, |a, b| a - b),
-                (Scatter::Max, f64::max),
-                (Scatter::Min, f64::min),
-                (Scatter::Mul, |a, b| (a * b) as f32 as f64),
-            ];
-            for (code, f) in codes {
+            for (code, f) in CODES {
                 let mut out = Array::new(DType::F32, &shape, &values);
                 put_along_axis(code, out.out(), indices.view(), updates.view(), axis).unwrap();
                 let mut expected = values.clone();
-                places.iter().zip(counting(count)).for_each(|(&p, u)| expected[p] = f(expected[p], u));
+                places
+                    .iter()
+                    .zip(counting(count))
+                    .for_each(|(&p, u)| expected[p] = f(expected[p], u) as f32 as f64);
                 assert_eq!(out.values(), expected, "{code:?} axis {axis} {layout:?}");
             }
         }
@@ -207,17 +213,9 @@ fn take_and_put_along_every_axis() {
 fn scatter_applies_duplicates_in_order() {
     // out [5, 3]; row 1 is hit twice.
     let places = [1.0, 4.0, 1.0];
-    let updates = [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 3.0, 2.0, 9.0];
-    let codes: [(Scatter, fn(f64, f64) -> f64); 6] = [
-        (Scatter::Update, |_, b| b),
-        (Scatter::Add, |a, b| a + b),
-        (Scatter::Sub, |a, b| a - b),
-        (Scatter::Max, f64::max),
-        (Scatter::Min, f64::min),
-        (Scatter::Mul, |a, b| a * b),
-    ];
+    let updates = [2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 3.0, 2.0, 7.0];
     for dtype in DType::ALL {
-        for (code, f) in codes {
+        for (code, f) in CODES {
             if dtype == DType::Bool && code != Scatter::Update
                 || dtype.is_unsigned_integer() && code == Scatter::Sub
             {

@@ -191,7 +191,7 @@ pub(super) fn normal_pair_double(a: u64, b: u64) -> (f64, f64) {
     let fine = (exact(a & 0xfff) + 0.5) / 4096.0;
     let u = (exact(a >> 12) + fine) / TWO_POW_52;
     let radius = (-2.0 * double::log(u)).sqrt();
-    let near = exact(b >> 10 & (1 << 52) - 1) - TWO_POW_52 / 2.0 + 0.5;
+    let near = exact((b >> 10) & ((1 << 52) - 1)) - TWO_POW_52 / 2.0 + 0.5;
     let angle = near * (std::f64::consts::FRAC_PI_2 / TWO_POW_52);
     let (sin, cos) = (Real::sin_bounded(angle), Real::cos_bounded(angle));
     let (x, y) = if b & 1 << 62 == 0 { (cos, sin) } else { (sin, cos) };

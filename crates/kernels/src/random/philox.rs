@@ -29,14 +29,9 @@ pub(super) fn philox(counter: [u32; 4], key: [u32; 2]) -> [u32; 4] {
 pub(super) fn group(key: Key, number: u64) -> Words {
     // Words live in the low halves of 64-bit lanes, because that is where vector multiplication wants them; what
     // gathers in the upper halves is never read.
-    let mut c = [[0u64; LANES]; 4];
-    for l in 0..LANES {
-        let counter = number.wrapping_mul(LANES as u64) + l as u64;
-        c[0][l] = counter;
-        c[1][l] = counter >> 32;
-        c[2][l] = key.op;
-        c[3][l] = key.op >> 32;
-    }
+    let first = number.wrapping_mul(LANES as u64);
+    let counters: [u64; LANES] = std::array::from_fn(|l| first + l as u64);
+    let mut c = [counters, counters.map(|counter| counter >> 32), [key.op; LANES], [key.op >> 32; LANES]];
     let mut k = [key.seed as u32, (key.seed >> 32) as u32];
     for _ in 0..ROUNDS {
         let before = c;
@@ -123,9 +118,8 @@ mod tests {
         let key = Key { seed: 0x299f31d0_a4093822, op: 0x03707344_13198a2e };
         for number in [0, 1, 77, (1 << 29) - 1, 1 << 29, u64::MAX >> 3] {
             let words = group(key, number);
-            for l in 0..LANES {
-                let expected = block(key, number * 8 + l as u64);
-                assert_eq!([0, 1, 2, 3].map(|w| words[w][l]), expected);
+            for (l, counter) in (number * 8..).take(LANES).enumerate() {
+                assert_eq!(words.map(|lanes| lanes[l]), block(key, counter));
             }
         }
         // The counter of the published vector, reached through its group.

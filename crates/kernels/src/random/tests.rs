@@ -50,7 +50,7 @@ const FILLERS: [(&str, &[DType], Filler); 9] = [
     ("truncated", &FLOATS, |k, i, o| truncated_normal(k, i, 1.0, 2.0, o)),
     ("exponential", &FLOATS, |k, i, o| exponential(k, i, 0.5, o)),
     ("integers", &[DType::U8, DType::I16, DType::I32, DType::U64, DType::I64], |k, i, o| {
-        integers(k, i, 3, 90, o)
+        integers(k, i, 3, 90, o);
     }),
     ("bernoulli", &[DType::Bool], |k, i, o| bernoulli(k, i, 0.3, o)),
     ("bits32", &[DType::U32], random_bits),

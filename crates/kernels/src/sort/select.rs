@@ -32,7 +32,7 @@ pub fn top_k(
     assert!(k <= n, "more elements asked for than there are");
     assert_eq!(values.len(), heads.iter().product::<usize>() * k, "top_k's output shape");
     assert_eq!(values.len(), indices.len(), "an index per value");
-    assert!(n <= u32::MAX as usize, "a line too long for top_k");
+    assert!(u32::try_from(n).is_ok(), "a line too long for top_k");
     if values.is_empty() {
         return;
     }

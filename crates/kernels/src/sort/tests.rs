@@ -3,6 +3,7 @@ use crate::index::testing::*;
 use std::cmp::Ordering;
 
 /// Ascending order with NaN last, on `f64`.
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "the signature sort_by asks for")]
 fn order(a: &f64, b: &f64) -> Ordering {
     a.is_nan().cmp(&b.is_nan()).then(a.partial_cmp(b).unwrap_or(Ordering::Equal))
 }
@@ -172,7 +173,9 @@ fn top_k_is_the_head_of_a_descending_sort() {
 fn searchsorted_counts_what_comes_before() {
     for dtype in DType::ALL {
         let mut rows: Vec<Vec<f64>> = samples(dtype, 46).chunks(23).map(<[f64]>::to_vec).collect();
-        rows.iter_mut().for_each(|row| row.sort_by(order));
+        for row in &mut rows {
+            row.sort_by(order);
+        }
         let values = samples(dtype, 18);
         for layout in LAYOUTS {
             let sorted = Array::laid_out(layout, dtype, &[2, 23], &rows.concat());

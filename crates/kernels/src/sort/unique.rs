@@ -73,7 +73,9 @@ pub fn unique_fill(x: View<'_>, scratch: &mut [u8], mut out: Unique<'_>) {
             *value = line.get(indices[0] as usize);
             put(&mut out.first, group, indices[0] as usize);
             put(&mut out.counts, group, indices.len());
-            indices.iter().for_each(|&i| put(&mut out.inverse, i as usize, group));
+            for &i in indices {
+                put(&mut out.inverse, i as usize, group);
+            }
         }
     });
 }
