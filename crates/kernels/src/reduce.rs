@@ -5,12 +5,13 @@
 //! depends on the values, the shape and the memory layout; never on the number of threads or the instruction set.
 
 mod arg;
-mod fold;
+pub(crate) mod fold;
 mod kernel;
-mod plan;
+pub(crate) mod plan;
 mod run;
+pub(crate) mod shared;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use arg::arg_extreme;
 
