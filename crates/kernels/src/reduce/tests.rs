@@ -180,7 +180,7 @@ fn shapes(random: &mut Random) -> Vec<Vec<usize>> {
     let mut shapes =
         vec![vec![], vec![1], vec![5], vec![130], vec![3, 4], vec![2, 0, 3], vec![1, 1, 1], vec![70, 3]];
     shapes.extend([vec![3, 40, 5], vec![2, 3, 4, 5], vec![20, 17], vec![2, 2, 2, 2, 2, 2, 2, 2, 2, 2]]);
-    shapes.push((0..1 + random.below(4)).map(|_| 1 + random.below(12)).collect());
+    shapes.push((0..=random.below(4)).map(|_| 1 + random.below(12)).collect());
     shapes
 }
 
@@ -545,6 +545,6 @@ fn more_dimensions_than_usual() {
     let axes: Vec<bool> = (0..70).map(|d| d != 40).collect();
     // Of the elements 12a + 4b + c, those with one b.
     assert_eq!(case.reduce::<f64>(Reduce::Sum, &axes), [60.0, 92.0, 124.0]);
-    assert_eq!(case.var::<f64>(&vec![true; 70], 0.0), [575.0 / 12.0]);
+    assert_eq!(case.var::<f64>(&[true; 70], 0.0), [575.0 / 12.0]);
     assert_eq!(case.arg(true, 69), [3; 6]);
 }

@@ -26,9 +26,9 @@ fn naive(
             let mut acc = start;
             let mut take = |k: usize| acc = fold(acc, values[first + k * inner]);
             if reverse {
-                up_to.rev().for_each(&mut take)
+                up_to.rev().for_each(&mut take);
             } else {
-                up_to.for_each(&mut take)
+                up_to.for_each(&mut take);
             }
             acc
         })
@@ -95,7 +95,7 @@ impl Wrapping<'_> {
         let n = case.shape[axis];
         let values: Vec<u64> = case.values().into_iter().map(|v| v as i64 as u64).collect();
         let mut out = vec![start; values.len()];
-        for first in (0..values.len()).filter(|i| i / inner % n == 0) {
+        for first in (0..values.len()).filter(|i| (i / inner).is_multiple_of(n)) {
             let mut acc = start;
             for k in 0..n {
                 let i = first + if reverse { n - 1 - k } else { k } * inner;
