@@ -5,12 +5,13 @@
 //! depends on the values, the shape and the memory layout; never on the number of threads or the instruction set.
 
 mod arg;
-mod fold;
+pub(crate) mod fold;
 mod kernel;
-mod plan;
+pub(crate) mod plan;
 mod run;
+pub(crate) mod shared;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use arg::arg_extreme;
 
@@ -73,7 +74,7 @@ impl Reduce {
     }
 }
 
-/// The type of a sum or product, as in NumPy: floats stay, integers become the 64-bit integer of their sign.
+/// The type of a sum or product: floats stay, integers become the 64-bit integer of their sign.
 pub(crate) const fn total(dtype: DType) -> DType {
     match dtype {
         DType::U8 | DType::U16 | DType::U32 | DType::U64 => DType::U64,
@@ -118,7 +119,7 @@ pub fn reduce(code: Reduce, x: View<'_>, axes: &[bool], out: ViewMut<'_>, scratc
 /// The variance over the dimensions of `x` that are marked in `axes`: the sum of squared distances from the mean,
 /// divided by the number of elements less `correction`. Distances are taken and summed in `f64`.
 ///
-/// As in NumPy, a divisor below zero counts as zero. `scratch` is as for [`reduce`].
+/// A divisor below zero counts as zero. `scratch` is as for [`reduce`].
 ///
 /// # Panics
 /// If the shape or type of `out` is not that of the result, or if the elements are not floats.

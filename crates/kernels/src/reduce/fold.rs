@@ -81,10 +81,14 @@ pub(crate) trait Number: Ordered {
     type Leaf: Value;
     /// Holds any sum, and is what sums of this type are returned as (but for the half types).
     type Total: Value;
+    /// Holds a sum that is added to one element at a time, and so needs more digits.
+    type Running: Value;
     type Out: Element;
     fn leaf(self) -> Self::Leaf;
     fn widen(leaf: Self::Leaf) -> Self::Total;
     fn finish(total: Self::Total) -> Self::Out;
+    fn running(self) -> Self::Running;
+    fn settle(running: Self::Running) -> Self::Out;
 }
 
 /// A floating-point element, whose sums are of its own type.
@@ -112,7 +116,7 @@ macro_rules! ordered {
     )*};
 }
 ordered! {
-    Bool => u8, |x| x.get() as u8, |v| Bool(v);
+    Bool => u8, |x| x.get() as u8, |v| Bool::from(v != 0);
     u8 => u8, |x| x, |v| v;
     u16 => u16, |x| x, |v| v;
     u32 => u32, |x| x, |v| v;
@@ -128,10 +132,11 @@ ordered! {
 }
 
 macro_rules! number {
-    ($($t:ty => $leaf:ty, $total:ty, $out:ty;)*) => {$(
+    ($($t:ty => $leaf:ty, $total:ty, $running:ty, $out:ty;)*) => {$(
         impl Number for $t {
             type Leaf = $leaf;
             type Total = $total;
+            type Running = $running;
             type Out = $out;
             #[inline(always)]
             fn leaf(self) -> $leaf { self.value() as $leaf }
@@ -139,22 +144,27 @@ macro_rules! number {
             fn widen(leaf: $leaf) -> $total { leaf as $total }
             #[inline(always)]
             fn finish(total: $total) -> $out { <$out>::restore(total) }
+            #[inline(always)]
+            fn running(self) -> $running { self.value() as $running }
+            #[inline(always)]
+            fn settle(running: $running) -> $out { <$out>::restore(running as $total) }
         }
     )*};
 }
 number! {
-    u8 => u16, u64, u64;
-    u16 => u32, u64, u64;
-    u32 => u64, u64, u64;
-    u64 => u64, u64, u64;
-    i8 => i16, i64, i64;
-    i16 => i32, i64, i64;
-    i32 => i64, i64, i64;
-    i64 => i64, i64, i64;
-    f16 => f32, f32, f16;
-    bf16 => f32, f32, bf16;
-    f32 => f32, f32, f32;
-    f64 => f64, f64, f64;
+    Bool => u16, i64, i64, i64;
+    u8 => u16, u64, u64, u64;
+    u16 => u32, u64, u64, u64;
+    u32 => u64, u64, u64, u64;
+    u64 => u64, u64, u64, u64;
+    i8 => i16, i64, i64, i64;
+    i16 => i32, i64, i64, i64;
+    i32 => i64, i64, i64, i64;
+    i64 => i64, i64, i64, i64;
+    f16 => f32, f32, f64, f16;
+    bf16 => f32, f32, f64, bf16;
+    f32 => f32, f32, f64, f32;
+    f64 => f64, f64, f64, f64;
 }
 
 macro_rules! float {

@@ -105,7 +105,7 @@ impl<'a> Plan<'a> {
 }
 
 /// Orders dimensions by falling stride if asked, then merges those that are one in memory.
-fn arrange(dims: &mut [Dim], sort: bool) -> &[Dim] {
+pub(crate) fn arrange(dims: &mut [Dim], sort: bool) -> &[Dim] {
     if sort {
         for i in 1..dims.len() {
             let mut j = i;

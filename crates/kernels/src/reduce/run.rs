@@ -9,9 +9,9 @@
 use super::fold::Fold;
 use super::kernel::{self, Lanes, ROW_STEPS};
 use super::plan::{Plan, offsets, runs};
+use super::shared::Shared;
 use crate::dtype::Element;
 use crate::pool;
-use std::marker::PhantomData;
 
 /// How many outputs are computed together down columns, and the size of a row's piece that is gathered.
 pub(crate) const WIDE: usize = 512;
@@ -313,27 +313,6 @@ pub(crate) trait Program: Sync {
     );
 }
 
-/// An output that several threads write, each its own elements.
-struct Shared<'a, T> {
-    out: *mut T,
-    len: usize,
-    borrow: PhantomData<&'a mut [T]>,
-}
-
-// SAFETY: `write` is the only access, and its caller promises that no two threads name the same element.
-unsafe impl<T: Send> Sync for Shared<'_, T> {}
-
-impl<T> Shared<'_, T> {
-    /// # Safety
-    /// No other thread may write element `i` during the life of this view.
-    #[inline(always)]
-    unsafe fn write(&self, i: usize, value: T) {
-        assert!(i < self.len, "output too short");
-        // SAFETY: in bounds by the check above; exclusive by this function's contract.
-        unsafe { self.out.add(i).write(value) }
-    }
-}
-
 /// Computes every output of the plan.
 pub(crate) fn drive<P: Program>(
     program: &P,
@@ -364,7 +343,7 @@ fn drive_tiles<P: Program, const W: usize>(
     let width = if plan.columns { W } else { (GATHER * NARROW / plan.count.max(1)).clamp(1, NARROW) };
     let per_line = n.div_ceil(width);
     let tiles = plan.outputs / n * per_line;
-    let shared = Shared { out: out.as_mut_ptr(), len: out.len(), borrow: PhantomData };
+    let shared = Shared::new(out);
     let compute = |number: usize, scratch: Option<&mut [u8]>| {
         let (line, start) = (number / per_line, number % per_line * width);
         let (x, out) = offsets(plan.outer, line);
