@@ -1,15 +1,30 @@
 //! Matrix products.
+//!
+//! [`matmul`] multiplies stacks of matrices with all threads; [`gemm`] multiplies two matrices on the calling thread,
+//! for kernels that are products inside. Operands of any strides are read where they are.
+//!
+//! Large products of `f32` and `f64` go to the `gemm` crate (packed operands, blocks that fit the caches), small and
+//! thin ones to kernels that do not pack. Half precisions are widened block by block; integers have a kernel of
+//! their own. The sum of an element is never split between threads, so results do not depend on their number.
+//!
+//! The crate packs into memory of its own, per thread: a buffer of the size of the second level cache, and up to
+//! about 2 MiB while a product runs. It does not grow with the operands.
 
+mod batched;
 mod half;
+mod integer;
 mod mat;
 mod packed;
+mod serial;
+mod unpacked;
 
+pub use batched::matmul;
 pub use mat::{Mat, MatMut};
 
 use crate::Element;
 use crate::dtype::{bf16, f16};
 
-/// An element type with a fast matrix product: the four floats.
+/// An element type that has a matrix product: all but booleans.
 pub trait GemmElement: Element + sealed::Gemm {}
 
 impl<T: Element + sealed::Gemm> GemmElement for T {}
@@ -18,29 +33,44 @@ mod sealed {
     use super::*;
 
     pub trait Gemm: Sized {
+        const ZERO: Self;
         fn gemm(a: Mat<'_, Self>, b: Mat<'_, Self>, c: MatMut<'_, Self>, accumulate: bool);
     }
 
     macro_rules! gemm_element {
-        ($($t:ty => $how:ident),*) => {$(
+        ($($t:ty, $zero:expr => $gemm:expr;)*) => {$(
             impl Gemm for $t {
+                const ZERO: $t = $zero;
                 #[inline]
                 fn gemm(a: Mat<'_, $t>, b: Mat<'_, $t>, c: MatMut<'_, $t>, accumulate: bool) {
-                    $how::gemm(a, b, c, accumulate);
+                    $gemm(a, b, c, accumulate);
                 }
             }
         )*};
     }
-    gemm_element!(f32 => packed, f64 => packed, f16 => half, bf16 => half);
+    gemm_element! {
+        f32, 0.0 => serial::gemm::<f32, 16, 8, 4>;
+        f64, 0.0 => serial::gemm::<f64, 8, 4, 2>;
+        f16, f16::ZERO => half::gemm;
+        bf16, bf16::ZERO => half::gemm;
+        u8, 0 => integer::gemm::<u8, 64>;
+        u16, 0 => integer::gemm::<u16, 32>;
+        u32, 0 => integer::gemm::<u32, 16>;
+        u64, 0 => integer::gemm::<u64, 8>;
+        i8, 0 => integer::gemm::<i8, 64>;
+        i16, 0 => integer::gemm::<i16, 32>;
+        i32, 0 => integer::gemm::<i32, 16>;
+        i64, 0 => integer::gemm::<i64, 8>;
+    }
 }
 
 /// `c = a @ b`, or `c += a @ b` if `accumulate`, on the calling thread, for any strides. Half precisions are
-/// summed in `f32` and rounded once.
+/// summed in `f32` and rounded once; integers wrap.
 ///
 /// # Panics
 /// If the shapes do not agree.
 #[inline]
-pub fn gemm<T: GemmElement>(a: Mat<'_, T>, b: Mat<'_, T>, c: MatMut<'_, T>, accumulate: bool) {
+pub fn gemm<T: GemmElement>(a: Mat<'_, T>, b: Mat<'_, T>, mut c: MatMut<'_, T>, accumulate: bool) {
     assert!(
         a.rows() == c.rows() && b.cols() == c.cols() && a.cols() == b.rows(),
         "a matrix product of {}x{} and {}x{} into {}x{}",
@@ -51,7 +81,14 @@ pub fn gemm<T: GemmElement>(a: Mat<'_, T>, b: Mat<'_, T>, c: MatMut<'_, T>, accu
         c.rows(),
         c.cols()
     );
-    T::gemm(a, b, c, accumulate);
+    if c.rows() == 0 || c.cols() == 0 {
+        return;
+    }
+    if a.cols() > 0 {
+        T::gemm(a, b, c, accumulate);
+    } else if !accumulate {
+        c.fill(T::ZERO);
+    }
 }
 
 #[cfg(test)]

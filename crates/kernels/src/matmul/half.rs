@@ -1,99 +1,148 @@
-//! Half-precision products: panels are widened to `f32`, summed over the whole depth there, and rounded once.
+//! Half-precision products: blocks are widened to `f32`, summed over the whole depth there, and rounded once.
 
 use super::mat::{Mat, MatMut};
-use super::packed;
+use super::serial;
 use crate::dtype::{Element, bf16, f16};
+use crate::multiversion;
 use half::slice::HalfFloatSliceExt;
+use std::mem::MaybeUninit;
 
 /// A 16-bit float that widens to `f32` exactly.
 pub(super) trait Half: Element {
-    fn widen(from: &[Self], to: &mut [f32]);
-    fn widen_one(self) -> f32;
-    fn narrow_one(value: f32) -> Self;
+    fn widen(self) -> f32;
+    fn narrow(value: f32) -> Self;
+    fn narrow_slice(from: &[f32], to: &mut [Self]);
 }
 
 impl Half for f16 {
-    #[inline]
-    fn widen(from: &[f16], to: &mut [f32]) {
-        from.convert_to_f32_slice(to);
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        let bits = self.to_bits() as u32;
+        let magnitude = (bits & 0x7fff) << 13;
+        // The product rebiases the exponent, and makes normal numbers of subnormal ones.
+        let finite = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
+        let value = if magnitude >= 31 << 23 { magnitude | 0x7f80_0000 } else { finite.to_bits() };
+        f32::from_bits(value | (bits & 0x8000) << 16)
     }
     #[inline]
-    fn widen_one(self) -> f32 {
-        self.to_f32()
-    }
-    #[inline]
-    fn narrow_one(value: f32) -> f16 {
+    fn narrow(value: f32) -> f16 {
         f16::from_f32(value)
+    }
+    #[inline]
+    fn narrow_slice(from: &[f32], to: &mut [f16]) {
+        to.convert_from_f32_slice(from);
     }
 }
 
 impl Half for bf16 {
-    #[inline]
-    fn widen(from: &[bf16], to: &mut [f32]) {
-        for (to, from) in to.iter_mut().zip(from) {
-            *to = from.widen_one();
-        }
-    }
-    #[inline]
-    fn widen_one(self) -> f32 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
         f32::from_bits((self.to_bits() as u32) << 16)
     }
+    #[inline(always)]
+    fn narrow(value: f32) -> bf16 {
+        let bits = value.to_bits();
+        // Half to even; a NaN must keep a bit of its payload.
+        let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+        bf16::from_bits(if value.is_nan() { bits >> 16 | 0x40 } else { rounded } as u16)
+    }
     #[inline]
-    fn narrow_one(value: f32) -> bf16 {
-        bf16::from_f32(value)
+    fn narrow_slice(from: &[f32], to: &mut [bf16]) {
+        narrow_slice(from, to);
     }
 }
 
-/// Rows, columns and depth of a panel product. The three panels take 224 KiB of stack: they stay in the second
-/// level cache, and every thread has that much.
-const ROWS: usize = 64;
-const COLS: usize = 128;
-const DEPTH: usize = 256;
+multiversion! {
+    fn narrow_slice[T: Half](from: &[f32], to: &mut [T]) {
+        for (to, &from) in to.iter_mut().zip(from) {
+            *to = T::narrow(from);
+        }
+    }
+}
 
-/// `c = a @ b`, or `c += a @ b`, a block at a time.
-pub(super) fn gemm<T: Half>(a: Mat<'_, T>, b: Mat<'_, T>, mut c: MatMut<'_, T>, accumulate: bool) {
-    let depth = a.cols;
-    let mut a_panel = [0f32; ROWS * DEPTH];
-    let mut b_panel = [0f32; DEPTH * COLS];
-    let mut c_panel = [0f32; ROWS * COLS];
-    for col in (0..c.cols).step_by(COLS) {
-        let cols = COLS.min(c.cols - col);
-        for row in (0..c.rows).step_by(ROWS) {
-            let rows = ROWS.min(c.rows - row);
-            for i in 0..rows {
-                for j in 0..cols {
-                    c_panel[i * cols + j] =
-                        if accumulate { c.get(row + i, col + j).widen_one() } else { 0.0 };
+multiversion! {
+    fn widen_slice[T: Half](from: &[T], to: &mut [MaybeUninit<f32>]) {
+        for (to, from) in to.iter_mut().zip(from) {
+            to.write(from.widen());
+        }
+    }
+}
+
+/// `c = a @ b`, or `c += a @ b`.
+pub(super) fn gemm<T: Half>(a: Mat<'_, T>, b: Mat<'_, T>, c: MatMut<'_, T>, accumulate: bool) {
+    if a.rows.max(a.cols).max(b.cols) <= 16 {
+        let [mut x, mut y, mut z] = [[MaybeUninit::uninit(); 16 * 16]; 3];
+        by_blocks(a, b, c, accumulate, [16, 16, 16], [&mut x, &mut y, &mut z]);
+    } else {
+        large(a, b, c, accumulate);
+    }
+}
+
+/// With 320 KiB of stack for the blocks, which fit the second level cache. A function of its own, so that small
+/// products do not touch that much stack.
+#[inline(never)]
+#[allow(clippy::large_stack_arrays, reason = "every thread has it, and kernels do not allocate")]
+fn large<T: Half>(a: Mat<'_, T>, b: Mat<'_, T>, c: MatMut<'_, T>, accumulate: bool) {
+    let mut x = [MaybeUninit::uninit(); 128 * 256];
+    let mut y = [MaybeUninit::uninit(); 256 * 128];
+    let mut z = [MaybeUninit::uninit(); 128 * 128];
+    by_blocks(a, b, c, accumulate, [128, 128, 256], [&mut x, &mut y, &mut z]);
+}
+
+/// The product by blocks of at most so many rows, columns and depth, in memory for a block of `a`, `b` and `c`.
+fn by_blocks<T: Half>(
+    a: Mat<'_, T>,
+    b: Mat<'_, T>,
+    mut c: MatMut<'_, T>,
+    accumulate: bool,
+    [max_rows, max_cols, max_depth]: [usize; 3],
+    [a_block, b_block, c_block]: [&mut [MaybeUninit<f32>]; 3],
+) {
+    for col in (0..c.cols).step_by(max_cols) {
+        let cols = max_cols.min(c.cols - col);
+        for row in (0..c.rows).step_by(max_rows) {
+            let rows = max_rows.min(c.rows - row);
+            let sums = zeros(&mut c_block[..rows * cols]);
+            for start in (0..a.cols).step_by(max_depth) {
+                let end = (start + max_depth).min(a.cols);
+                let a = widen(a.block(row..row + rows, start..end), a_block);
+                let b = widen(b.block(start..end, col..col + cols), b_block);
+                serial::gemm::<f32, 16, 8, 4>(a, b, MatMut::row_major(sums, rows, cols), start > 0);
+            }
+            for (i, sums) in sums.chunks_exact_mut(cols).enumerate() {
+                let mut c = c.reborrow().block(row + i..row + i + 1, col..col + cols);
+                if accumulate {
+                    sums.iter_mut().enumerate().for_each(|(j, sum)| *sum += c.get(0, j).widen());
                 }
-            }
-            for start in (0..depth).step_by(DEPTH) {
-                let end = (start + DEPTH).min(depth);
-                let a_part = widen(a.block(row..row + rows, start..end), &mut a_panel);
-                let b_part = widen(b.block(start..end, col..col + cols), &mut b_panel);
-                packed::gemm(a_part, b_part, MatMut::row_major(&mut c_panel, rows, cols), true);
-            }
-            for i in 0..rows {
-                for j in 0..cols {
-                    c.set(row + i, col + j, T::narrow_one(c_panel[i * cols + j]));
+                if let Some(to) = c.row_mut(0) {
+                    T::narrow_slice(sums, to);
+                } else {
+                    sums.iter().enumerate().for_each(|(j, &sum)| c.set(0, j, T::narrow(sum)));
                 }
             }
         }
     }
 }
 
-/// Copies a block to `panel`, widened, in the order that its strides prefer.
-fn widen<'p, T: Half>(block: Mat<'_, T>, panel: &'p mut [f32]) -> Mat<'p, f32> {
-    if block.row_stride == 1 && block.col_stride != 1 {
-        return widen(block.transposed(), panel).transposed();
+fn zeros(block: &mut [MaybeUninit<f32>]) -> &mut [f32] {
+    block.fill(MaybeUninit::new(0.0));
+    // SAFETY: just filled.
+    unsafe { block.assume_init_mut() }
+}
+
+/// Copies a matrix to `block`, widened, in the order that its strides prefer.
+fn widen<'p, T: Half>(from: Mat<'_, T>, block: &'p mut [MaybeUninit<f32>]) -> Mat<'p, f32> {
+    if from.row_stride == 1 && from.col_stride != 1 {
+        return widen(from.transposed(), block).transposed();
     }
-    for (i, to) in panel.chunks_exact_mut(block.cols.max(1)).take(block.rows).enumerate() {
-        if let Some(from) = block.row(i) {
-            T::widen(from, to);
+    let block = &mut block[..from.rows * from.cols];
+    for (i, to) in block.chunks_exact_mut(from.cols).enumerate() {
+        if let Some(from) = from.row(i) {
+            widen_slice(from, to);
         } else {
-            for (j, to) in to.iter_mut().enumerate() {
-                *to = block.get(i, j).widen_one();
-            }
+            to.iter_mut().enumerate().for_each(|(j, to)| _ = to.write(from.get(i, j).widen()));
         }
     }
-    Mat::row_major(panel, block.rows, block.cols)
+    // SAFETY: all rows of it were written.
+    Mat::row_major(unsafe { block.assume_init_ref() }, from.rows, from.cols)
 }

@@ -42,6 +42,8 @@ pub struct MatMut<'a, T> {
 
 // SAFETY: a `MatMut` is an exclusive borrow of its elements.
 unsafe impl<T: Send> Send for MatMut<'_, T> {}
+// SAFETY: through a shared `MatMut` elements can only be read, unless `share` is used, which has its own terms.
+unsafe impl<T: Send + Sync> Sync for MatMut<'_, T> {}
 
 /// Panics unless all elements of the matrix lie inside a buffer of `len` elements.
 #[inline]
@@ -125,6 +127,16 @@ impl<'a, T> Mat<'a, T> {
         Mat { start: self.at(rows.start, cols.start), rows: rows.len(), cols: cols.len(), ..self }
     }
 
+    /// The same matrix with unit strides along dimensions of size one, where a stride means nothing.
+    #[inline(always)]
+    pub(super) fn simplified(self) -> Mat<'a, T> {
+        Mat {
+            row_stride: if self.rows <= 1 { 1 } else { self.row_stride },
+            col_stride: if self.cols <= 1 { 1 } else { self.col_stride },
+            ..self
+        }
+    }
+
     /// Where an element is. Valid to read for a row and a column inside the matrix.
     #[inline(always)]
     pub(super) fn at(&self, row: usize, col: usize) -> *const T {
@@ -144,7 +156,7 @@ impl<T: Copy> Mat<'_, T> {
         unsafe { *self.at(row, col) }
     }
 
-    /// `len` elements of a row from column `col` on, if the row is contiguous.
+    /// A row, if its elements are contiguous.
     #[inline(always)]
     pub(super) fn row(&self, row: usize) -> Option<&[T]> {
         assert!(row < self.rows, "row outside the matrix");
@@ -213,6 +225,16 @@ impl<'a, T> MatMut<'a, T> {
         MatMut { ..*self }
     }
 
+    /// The same matrix once more, for threads that write different blocks of it.
+    ///
+    /// # Safety
+    /// As long as the result lives, no element may be written through it that is read or written through another
+    /// handle.
+    #[inline(always)]
+    pub(super) unsafe fn share(&self) -> MatMut<'_, T> {
+        MatMut { ..*self }
+    }
+
     /// The part with these rows and columns.
     ///
     /// # Panics
@@ -256,11 +278,19 @@ impl<T: Copy> MatMut<'_, T> {
     }
 
     /// Writes `value` everywhere.
-    pub fn fill(&mut self, value: T) {
+    pub(super) fn fill(&mut self, value: T) {
         for row in 0..self.rows {
             for col in 0..self.cols {
                 self.set(row, col, value);
             }
         }
+    }
+
+    /// A row, if its elements are contiguous.
+    #[inline(always)]
+    pub(super) fn row_mut(&mut self, row: usize) -> Option<&mut [T]> {
+        assert!(row < self.rows, "row outside the matrix");
+        // SAFETY: `new` checked that the row's elements lie in the borrowed slice, and they follow each other.
+        (self.col_stride == 1).then(|| unsafe { std::slice::from_raw_parts_mut(self.at(row, 0), self.cols) })
     }
 }
