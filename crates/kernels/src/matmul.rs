@@ -1,11 +1,21 @@
 //! Matrix products.
+//!
+//! [`matmul`] multiplies stacks of matrices with all threads; [`gemm`] multiplies two matrices on the calling thread,
+//! for kernels that are products inside. Operands of any strides are read where they are.
+//!
+//! Large products of `f32` and `f64` go to the `gemm` crate (packed operands, blocks that fit the caches), small and
+//! thin ones to kernels that do not pack. Half precisions are widened block by block; integers have a kernel of
+//! their own. The sum of an element is never split between threads, so results do not depend on their number.
+//!
+//! The crate packs into memory of its own, per thread: a buffer of the size of the second level cache, and up to
+//! about 2 MiB while a product runs. It does not grow with the operands.
 
-pub mod batched;
+mod batched;
 mod half;
 mod integer;
 mod mat;
 mod packed;
-pub mod serial;
+mod serial;
 mod unpacked;
 
 pub use batched::matmul;
@@ -39,8 +49,8 @@ mod sealed {
         )*};
     }
     gemm_element! {
-        f32, 0.0 => serial::gemm::<f32, 16>;
-        f64, 0.0 => serial::gemm::<f64, 8>;
+        f32, 0.0 => serial::gemm::<f32, 16, 8, 4>;
+        f64, 0.0 => serial::gemm::<f64, 8, 4, 2>;
         f16, f16::ZERO => half::gemm;
         bf16, bf16::ZERO => half::gemm;
         u8, 0 => integer::gemm::<u8, 64>;

@@ -9,9 +9,9 @@
 //! run inline on the thread that brought them.
 //!
 //! Workers start with the first job that can use them, spin for some 20 µs after a job and then sleep. Forking and
-//! joining costs about 0.3 µs while they spin, and 5 to 10 µs for the wake-up call when they sleep; cheap element
-//! loops gain from about 16 thousand elements on. Workers are never joined: the end of the process ends them. A forked child has no
-//! workers; it starts its own once it notices.
+//! joining two empty chunks took 0.2 µs while they spin, and 5 µs, for the wake-up call, when they sleep (Zen 3, two
+//! threads). Workers are never joined: the end of the process ends them. A forked child has no workers; it starts
+//! its own once it notices.
 
 use std::any::Any;
 use std::num::NonZero;
@@ -222,13 +222,11 @@ impl Crew {
             let asleep = Arc::new(AtomicBool::new(false));
             let flag = Arc::clone(&asleep);
             let name = format!("taut-{}", index + 1);
-            match thread::Builder::new().name(name).spawn(move || serve(index + 1, &flag)) {
-                Ok(handle) => self.workers.push(Worker { thread: handle.thread().clone(), asleep }),
-                Err(_) => {
-                    THREADS.store(index + 1, Ordering::Relaxed);
-                    return;
-                }
-            }
+            let Ok(handle) = thread::Builder::new().name(name).spawn(move || serve(index + 1, &flag)) else {
+                THREADS.store(index + 1, Ordering::Relaxed);
+                return;
+            };
+            self.workers.push(Worker { thread: handle.thread().clone(), asleep });
         }
     }
 
@@ -279,4 +277,4 @@ fn serve(index: usize, asleep: &AtomicBool) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -78,9 +78,10 @@ pub(super) fn gemm<T: Half>(a: Mat<'_, T>, b: Mat<'_, T>, c: MatMut<'_, T>, accu
     }
 }
 
-/// Blocks of 320 KiB of stack: they fit the second level cache, and every thread has that much. A function of its
-/// own, so that small products do not touch the stack's pages.
+/// With 320 KiB of stack for the blocks, which fit the second level cache. A function of its own, so that small
+/// products do not touch that much stack.
 #[inline(never)]
+#[allow(clippy::large_stack_arrays, reason = "every thread has it, and kernels do not allocate")]
 fn large<T: Half>(a: Mat<'_, T>, b: Mat<'_, T>, c: MatMut<'_, T>, accumulate: bool) {
     let mut x = [MaybeUninit::uninit(); 128 * 256];
     let mut y = [MaybeUninit::uninit(); 256 * 128];
@@ -106,7 +107,7 @@ fn by_blocks<T: Half>(
                 let end = (start + max_depth).min(a.cols);
                 let a = widen(a.block(row..row + rows, start..end), a_block);
                 let b = widen(b.block(start..end, col..col + cols), b_block);
-                serial::gemm::<f32, 16>(a, b, MatMut::row_major(sums, rows, cols), start > 0);
+                serial::gemm::<f32, 16, 8, 4>(a, b, MatMut::row_major(sums, rows, cols), start > 0);
             }
             for (i, sums) in sums.chunks_exact_mut(cols).enumerate() {
                 let mut c = c.reborrow().block(row + i..row + i + 1, col..col + cols);

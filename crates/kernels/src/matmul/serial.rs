@@ -1,13 +1,16 @@
 //! The choice between the packed and the unpacked products of `f32` and `f64`.
+//!
+//! The limits are where the two were measured to change places (AVX2). The packed product is hard to beat from
+//! about 32x32x32 on; below, and for thin matrices, what it does before it multiplies costs more than the product.
 
 use super::mat::{Mat, MatMut};
 use super::packed::{self, Packed};
 use super::unpacked::{self, Lanes, Scalar};
 use crate::simd::{self, Level};
 
-/// `c = a @ b`, or `c += a @ b`.
+/// `c = a @ b`, or `c += a @ b`. Tiles are `W` elements wide (64 bytes), `H` (half) or `Q` (a quarter).
 #[inline]
-pub(super) fn gemm<T: Packed + Scalar, const W: usize>(
+pub(super) fn gemm<T: Packed + Scalar, const W: usize, const H: usize, const Q: usize>(
     a: Mat<'_, T>,
     b: Mat<'_, T>,
     c: MatMut<'_, T>,
@@ -19,55 +22,75 @@ pub(super) fn gemm<T: Packed + Scalar, const W: usize>(
         return packed::gemm(a, b, c, accumulate);
     }
     match (c.rows, c.cols) {
-        (_, 1) => row_times::<T, W>(b.transposed(), a.transposed(), c.transposed(), accumulate),
-        (1, _) => row_times::<T, W>(a, b, c, accumulate),
-        _ => matrix::<T, W>(a, b, c, accumulate),
+        (_, 1) => row_times::<T, W, H, Q>(b.transposed(), a.transposed(), c.transposed(), accumulate),
+        (1, _) => row_times::<T, W, H, Q>(a, b, c, accumulate),
+        _ => matrix::<T, W, H, Q>(a, b, c, accumulate),
     }
 }
 
 /// One row times a matrix.
-fn row_times<T: Packed + Scalar, const W: usize>(
+fn row_times<T: Packed + Scalar, const W: usize, const H: usize, const Q: usize>(
     x: Mat<'_, T>,
     b: Mat<'_, T>,
     mut c: MatMut<'_, T>,
     accumulate: bool,
 ) {
-    let dots = x.col_stride == 1 && b.row_stride == 1;
-    if dots && c.cols == 1 {
-        let (x, y) = (x.row(0), b.transposed());
-        let sum = unpacked::dot(Lanes::<W>, x.unwrap_or_default(), y.row(0).unwrap_or_default());
-        c.set(0, 0, if accumulate { c.get(0, 0).plus(sum) } else { sum });
-    } else if dots {
-        unpacked::by_depth(Lanes::<W>, b.transposed(), x.transposed(), c.transposed(), accumulate);
-    } else if b.col_stride == 1 {
-        unpacked::row_times(x, b, c, accumulate);
+    let depth = b.rows;
+    if x.col_stride == 1 && b.row_stride == 1 && (c.cols == 1 || depth >= 256) {
+        let columns = b.transposed();
+        if let (1, Some(x), Some(y)) = (c.cols, x.row(0), columns.row(0)) {
+            let sum = unpacked::dot(Lanes::<W>, x, y);
+            c.set(0, 0, if accumulate { c.get(0, 0).plus(sum) } else { sum });
+        } else {
+            unpacked::by_depth(Lanes::<W>, columns, x.transposed(), c.transposed(), accumulate);
+        }
+    } else if b.col_stride == 1 && b.cols <= W && depth > 2 {
+        by_columns::<T, W, H, Q>(x, b, c, accumulate);
+    } else if b.col_stride == 1 && depth >= 32 && depth * b.cols <= 64 << 10 {
+        unpacked::row_times(Lanes::<W>, x, b, c, accumulate);
     } else {
         packed::gemm(x, b, c, accumulate);
     }
 }
 
-fn matrix<T: Packed + Scalar, const W: usize>(
+/// Matrices of at least two rows and columns.
+fn matrix<T: Packed + Scalar, const W: usize, const H: usize, const Q: usize>(
     a: Mat<'_, T>,
     b: Mat<'_, T>,
     c: MatMut<'_, T>,
     accumulate: bool,
 ) {
-    if a.rows * a.cols * b.cols > LIMIT.load(std::sync::atomic::Ordering::Relaxed) {
-        return packed::gemm(a, b, c, accumulate);
-    }
-    // Lanes in use per vector.
-    let filled = |len: usize| len as f32 / len.next_multiple_of(W) as f32;
-    let columns = if b.col_stride == 1 { filled(b.cols) } else { 0.0 };
-    let rows = if a.row_stride == 1 { filled(a.rows) } else { 0.0 };
-    if columns > 0.0 && columns >= rows {
-        unpacked::by_columns(Lanes::<W>, a, b, c, accumulate);
-    } else if rows > 0.0 {
-        unpacked::by_columns(Lanes::<W>, b.transposed(), a.transposed(), c.transposed(), accumulate);
-    } else if a.col_stride == 1 && b.row_stride == 1 {
+    let (m, n, k) = (c.rows, c.cols, a.cols);
+    let tiny = m.saturating_mul(n).saturating_mul(k) <= 16 << 10;
+    let columns = b.col_stride == 1 && (tiny || n <= W);
+    let rows = a.row_stride == 1 && (tiny || n <= H || n <= W && m <= 4 * W || m <= W && b.col_stride != 1);
+    // How well a side fills its tiles: m / ceil(m) > n / ceil(n).
+    let rows_fit = m * n.next_multiple_of(W) > n * m.next_multiple_of(W);
+    if k <= 2 {
+        packed::gemm(a, b, c, accumulate);
+    } else if rows && (rows_fit || !columns) {
+        by_columns::<T, W, H, Q>(b.transposed(), a.transposed(), c.transposed(), accumulate);
+    } else if columns {
+        by_columns::<T, W, H, Q>(a, b, c, accumulate);
+    } else if a.col_stride == 1 && b.row_stride == 1 && k >= 256 && (m <= 8 || n <= 4 || m <= 32 && n <= 32) {
         unpacked::by_depth(Lanes::<W>, a, b, c, accumulate);
     } else {
         packed::gemm(a, b, c, accumulate);
     }
 }
 
-pub static LIMIT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(usize::MAX);
+/// Tiles no wider than they need be.
+fn by_columns<T: Packed + Scalar, const W: usize, const H: usize, const Q: usize>(
+    a: Mat<'_, T>,
+    b: Mat<'_, T>,
+    c: MatMut<'_, T>,
+    accumulate: bool,
+) {
+    if b.cols <= Q {
+        unpacked::by_columns(Lanes::<Q>, a, b, c, accumulate);
+    } else if b.cols <= H {
+        unpacked::by_columns(Lanes::<H>, a, b, c, accumulate);
+    } else {
+        unpacked::by_columns(Lanes::<W>, a, b, c, accumulate);
+    }
+}

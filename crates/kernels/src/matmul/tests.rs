@@ -1,5 +1,6 @@
 use super::*;
-use crate::{Bool, DType, View, ViewMut, pool};
+use crate::pool::tests::with_threads;
+use crate::{Bool, DType, View, ViewMut};
 use proptest::prelude::*;
 use std::cell::Cell;
 
@@ -114,11 +115,12 @@ fn check_gemm_all<T: GemmElement>() {
     ];
     for (m, k, n) in sizes {
         for kind in 0..36 {
-            check_gemm::<T>(m, k, n, [kind / 6, kind % 6, (kind / 6 + kind) % 6], kind % 2 == 0);
+            check_gemm::<T>(m, k, n, [kind / 6, kind % 6, kind * 5 / 6 % 6], kind % 2 == 0);
         }
     }
-    check_gemm::<T>(130, 600, 140, [0, 0, 0], false);
-    check_gemm::<T>(130, 600, 140, [1, 1, 0], true);
+    check_gemm::<T>(130, 300, 140, [0, 0, 0], false);
+    check_gemm::<T>(3, 300, 5, [0, 1, 0], true);
+    check_gemm::<T>(1, 600, 7, [0, 1, 0], true);
 }
 
 #[test]
@@ -294,14 +296,14 @@ impl Case {
 }
 
 fn cases() -> impl Strategy<Value = Case> {
-    let size = || prop_oneof![4 => 0usize..6, 4 => 6usize..40, 1 => 40usize..150];
+    let size = || prop_oneof![4 => 0usize..6, 4 => 6usize..40, 1 => 40usize..100];
     let batch = proptest::collection::vec(0usize..4, 0..3);
     (batch, (0usize..4, 0usize..4), (0usize..6, 0usize..6), size(), size(), size())
         .prop_map(|(batch, broadcast, kinds, m, k, n)| Case { batch, broadcast, kinds, m, k, n })
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn matmul_f32_like_the_definition(case in cases()) {
@@ -329,7 +331,7 @@ macro_rules! integer_tests {
         #[test]
         fn $name() {
             for (case, (m, k, n)) in
-                [(1, 1, 1), (3, 5, 7), (8, 130, 9), (1, 300, 1), (20, 200, 70), (65, 3, 66)].into_iter().enumerate()
+                [(1, 1, 1), (3, 5, 7), (8, 130, 9), (1, 200, 1), (7, 150, 70)].into_iter().enumerate()
             {
                 let values = Values::new(case as u64 + 5);
                 for kind in 0..6 {
@@ -378,19 +380,19 @@ fn no_depth_gives_zeros() {
 fn results_do_not_depend_on_the_thread_count() {
     fn check<T: Element>(case: &Case) {
         let (a, b) = case.operands::<T>();
-        pool::set_threads(1);
-        let one = product(&a, &b);
+        let one = {
+            let _turn = with_threads(1);
+            product(&a, &b)
+        };
         for threads in [2, 5] {
-            pool::set_threads(threads);
+            let _turn = with_threads(threads);
             assert!(bytemuck::cast_slice::<T, u8>(&one) == bytemuck::cast_slice::<T, u8>(&product(&a, &b)));
         }
-        pool::set_threads(0);
     }
-    let shapes =
-        [(300, 170, 260), (1, 300, 3000), (3000, 300, 1), (2000, 50, 9), (9, 50, 2000), (40, 40, 40)];
+    let shapes = [(200, 70, 260), (1, 100, 3000), (3000, 100, 1), (2000, 20, 9), (40, 20, 40)];
     for (m, k, n) in shapes {
-        for kinds in [(0, 0), (1, 0), (0, 1), (2, 3)] {
-            let batch = if m * n < 10_000 { vec![7] } else { vec![] };
+        for kinds in [(0, 0), (2, 1)] {
+            let batch = if m * n < 10_000 { vec![3] } else { vec![] };
             let case = Case { batch, broadcast: (0, 0), kinds, m, k, n };
             check::<f32>(&case);
             check::<f64>(&case);

@@ -117,41 +117,79 @@ fn column_tile<T: Scalar, const R: usize, const W: usize>(
     let cols = W.min(b.cols - col);
     let a_rows: [*const T; R] = array::from_fn(|i| a.at(row + i, 0));
     let mut sums = [[T::ZERO; W]; R];
-    let mut step = |p: usize, b_row: &[T; W]| {
-        for (sum, a_row) in sums.iter_mut().zip(a_rows) {
-            // SAFETY: column `p` of a row of `a`; `p < b.rows == a.cols`.
-            let x = unsafe { *a_row.offset(p as isize * a.col_stride) };
-            for (sum, &y) in sum.iter_mut().zip(b_row) {
-                *sum = x.times_plus(y, *sum);
-            }
-        }
-    };
     for p in 0..wide {
-        // SAFETY: `readable_rows` counted the rows of which `W` elements lie in the slice behind `b`.
-        step(p, unsafe { &*b.at(p, col).cast::<[T; W]>() });
+        // SAFETY: `readable_rows` counted the rows of which `W` elements lie in the slice behind `b`; column `p` of
+        // the rows of `a` is there because `p < b.rows == a.cols`.
+        unsafe { outer(&mut sums, a_rows, p as isize * a.col_stride, &*b.at(p, col).cast::<[T; W]>()) };
     }
     for p in wide..b.rows {
-        step(p, &array::from_fn(|j| if j < cols { b.get(p, col + j) } else { T::ZERO }));
+        let mut b_row = [T::ZERO; W];
+        for (j, x) in b_row[..cols].iter_mut().enumerate() {
+            *x = b.get(p, col + j);
+        }
+        // SAFETY: as above.
+        unsafe { outer(&mut sums, a_rows, p as isize * a.col_stride, &b_row) };
     }
     for (i, sum) in sums.iter().enumerate() {
-        write(c, row + i, col, &sum[..cols], accumulate);
+        write(c, row + i, col, sum, cols, accumulate);
     }
 }
 
-/// Writes, or adds, a piece of a row.
+/// Adds the outer product of the elements at `rows + offset` and `b`.
+///
+/// # Safety
+/// Those elements must be there to read.
+// A closure would not do: only what is always inlined is compiled for the caller's instruction set.
 #[inline(always)]
-fn write<T: Scalar>(c: &mut MatMut<'_, T>, row: usize, col: usize, values: &[T], accumulate: bool) {
-    if let Some(to) = c.row_mut(row) {
-        let to = &mut to[col..col + values.len()];
+unsafe fn outer<T: Scalar, const R: usize, const W: usize>(
+    sums: &mut [[T; W]; R],
+    rows: [*const T; R],
+    offset: isize,
+    b: &[T; W],
+) {
+    for i in 0..R {
+        // SAFETY: by the caller's word.
+        let x = unsafe { *rows[i].offset(offset) };
+        for j in 0..W {
+            sums[i][j] = x.times_plus(b[j], sums[i][j]);
+        }
+    }
+}
+
+/// Writes, or adds, the first `count` of `values` to a row from column `col` on.
+#[inline(always)]
+fn write<T: Scalar, const W: usize>(
+    c: &mut MatMut<'_, T>,
+    row: usize,
+    col: usize,
+    values: &[T; W],
+    count: usize,
+    accumulate: bool,
+) {
+    assert!(row < c.rows && col + count <= c.cols && count <= W);
+    if count == W && c.col_stride == 1 {
+        // SAFETY: `W` elements of a contiguous row, all inside the matrix.
+        let to = unsafe { &mut *c.at(row, col).cast::<[T; W]>() };
         if accumulate {
-            to.iter_mut().zip(values).for_each(|(to, &x)| *to = to.plus(x));
+            for j in 0..W {
+                to[j] = to[j].plus(values[j]);
+            }
         } else {
-            to.copy_from_slice(values);
+            *to = *values;
         }
     } else {
-        for (j, &x) in values.iter().enumerate() {
-            c.set(row, col + j, if accumulate { c.get(row, col + j).plus(x) } else { x });
-        }
+        write_few(c, row, col, &values[..count], accumulate);
+    }
+}
+
+/// The rest of [`write`], out of the way of the tiles.
+#[inline(never)]
+fn write_few<T: Scalar>(c: &mut MatMut<'_, T>, row: usize, col: usize, values: &[T], accumulate: bool) {
+    if let (false, Some(to)) = (accumulate, c.row_mut(row)) {
+        return to[col..col + values.len()].copy_from_slice(values);
+    }
+    for (j, &x) in values.iter().enumerate() {
+        c.set(row, col + j, if accumulate { c.get(row, col + j).plus(x) } else { x });
     }
 }
 
@@ -192,40 +230,45 @@ fn depth_tile<T: Scalar, const R: usize, const S: usize, const W: usize>(
     c: &mut MatMut<'_, T>,
     accumulate: bool,
 ) -> usize {
-    let a_rows: [&[T]; R] = array::from_fn(|i| a.row(row + i).expect("contiguous rows"));
-    let b_rows: [&[T]; S] = array::from_fn(|j| b.row(col + j).expect("contiguous columns"));
+    assert!(a.col_stride == 1 && b.col_stride == 1 && a.cols == b.cols);
+    assert!(row + R <= a.rows && col + S <= b.rows);
     let depth = a.cols;
+    let a_rows: [*const T; R] = array::from_fn(|i| a.at(row + i, 0));
+    let b_rows: [*const T; S] = array::from_fn(|j| b.at(col + j, 0));
     let mut sums = [[[T::ZERO; W]; S]; R];
-    let mut step = |x: [&[T; W]; R], y: [&[T; W]; S]| {
-        for i in 0..R {
-            for j in 0..S {
-                for l in 0..W {
-                    sums[i][j][l] = x[i][l].times_plus(y[j][l], sums[i][j][l]);
-                }
-            }
-        }
-    };
     let whole = depth / W * W;
     for p in (0..whole).step_by(W) {
-        step(
-            a_rows.map(|row| row[p..p + W].try_into().expect("W elements")),
-            b_rows.map(|row| row[p..p + W].try_into().expect("W elements")),
-        );
+        for i in 0..R {
+            for j in 0..S {
+                // SAFETY: `W` elements of contiguous rows from `p` on; `p + W <= depth`.
+                let (x, y) = unsafe { (&*a_rows[i].add(p).cast(), &*b_rows[j].add(p).cast()) };
+                inner(&mut sums[i][j], x, y);
+            }
+        }
     }
-    if whole < depth {
-        let x = a_rows.map(|row| padded::<T, W>(&row[whole..]));
-        let y = b_rows.map(|row| padded::<T, W>(&row[whole..]));
-        step(x.each_ref(), y.each_ref());
-    }
-    for (i, sums) in sums.iter().enumerate() {
-        write(c, row + i, col, &sums.map(total), accumulate);
+    // Through memory: or else the compiler fits the loop's vectors to the way they are summed up, at half width.
+    let sums = std::hint::black_box(sums);
+    for i in 0..R {
+        let mut values = [T::ZERO; S];
+        for j in 0..S {
+            values[j] = total(sums[i][j]);
+            for p in whole..depth {
+                // SAFETY: element `p < depth` of the same rows.
+                let (x, y) = unsafe { (*a_rows[i].add(p), *b_rows[j].add(p)) };
+                values[j] = x.times_plus(y, values[j]);
+            }
+        }
+        write(c, row + i, col, &values, S, accumulate);
     }
     R
 }
 
+/// Adds products of `W` elements, lane by lane.
 #[inline(always)]
-fn padded<T: Scalar, const W: usize>(values: &[T]) -> [T; W] {
-    array::from_fn(|i| values.get(i).copied().unwrap_or(T::ZERO))
+fn inner<T: Scalar, const W: usize>(sums: &mut [T; W], x: &[T; W], y: &[T; W]) {
+    for l in 0..W {
+        sums[l] = x[l].times_plus(y[l], sums[l]);
+    }
 }
 
 /// The sum, by halves.
@@ -248,28 +291,21 @@ multiversion! {
         assert_eq!(x.len(), y.len());
         // Four times `W` sums: enough to keep two multipliers busy while each sum waits for its last addition.
         let mut sums = [[T::ZERO; W]; 4];
-        let mut step = |which: usize, x: &[T; W], y: &[T; W]| {
-            for l in 0..W {
-                sums[which][l] = x[l].times_plus(y[l], sums[which][l]);
-            }
-        };
-        let (x_chunks, x_rest) = x.as_chunks::<W>();
-        let (y_chunks, y_rest) = y.as_chunks::<W>();
-        let (x_fours, x_ones) = x_chunks.as_chunks::<4>();
-        let (y_fours, y_ones) = y_chunks.as_chunks::<4>();
+        let (x_fours, x_rest) = x.as_chunks::<W>().0.as_chunks::<4>();
+        let (y_fours, y_rest) = y.as_chunks::<W>().0.as_chunks::<4>();
         for (x, y) in x_fours.iter().zip(y_fours) {
-            for which in 0..4 {
-                step(which, &x[which], &y[which]);
+            for i in 0..4 {
+                inner(&mut sums[i], &x[i], &y[i]);
             }
         }
-        for (which, (x, y)) in x_ones.iter().zip(y_ones).enumerate() {
-            step(which, x, y);
+        for (i, (x, y)) in x_rest.iter().zip(y_rest).enumerate() {
+            inner(&mut sums[i], x, y);
         }
-        if !x_rest.is_empty() {
-            step(3, &padded(x_rest), &padded(y_rest));
+        let mut sum = total(sums[0]).plus(total(sums[1])).plus(total(sums[2]).plus(total(sums[3])));
+        for (&x, &y) in x.as_chunks::<W>().1.iter().zip(y.as_chunks::<W>().1) {
+            sum = x.times_plus(y, sum);
         }
-        let [a, b, c, d] = sums.map(total);
-        a.plus(b).plus(c.plus(d))
+        sum
     }
 }
 
@@ -279,38 +315,60 @@ const SPAN: usize = 512;
 
 multiversion! {
     /// `c (+)= x @ b` for one row `x` and a `b` whose rows are contiguous.
-    pub(super) fn row_times[T: Scalar](x: Mat<'_, T>, b: Mat<'_, T>, c: MatMut<'_, T>, accumulate: bool) {
+    pub(super) fn row_times[T: Scalar, const W: usize](
+        lanes: Lanes<W>, x: Mat<'_, T>, b: Mat<'_, T>, c: MatMut<'_, T>, accumulate: bool,
+    ) {
+        let Lanes = lanes;
         assert!(b.col_stride == 1 && x.rows == 1 && c.rows == 1 && x.cols == b.rows && b.cols == c.cols);
         let mut c = c;
         for col in (0..b.cols).step_by(SPAN) {
             let cols = SPAN.min(b.cols - col);
             let part = b.block(0..b.rows, col..col + cols);
             let mut sums = [T::ZERO; SPAN];
-            let sums = &mut sums[..cols];
             let mut p = 0;
             while p + 8 <= b.rows {
-                add_rows::<T, 8>(&x, &part, p, sums);
+                add_rows::<T, 8, W>(&x, &part, p, &mut sums);
                 p += 8;
             }
             while p < b.rows {
-                add_rows::<T, 1>(&x, &part, p, sums);
+                add_rows::<T, 1, W>(&x, &part, p, &mut sums);
                 p += 1;
             }
-            write(&mut c, 0, col, sums, accumulate);
+            for (i, sums) in sums[..cols].chunks(W).enumerate() {
+                match sums.as_array::<W>() {
+                    Some(sums) => write(&mut c, 0, col + i * W, sums, W, accumulate),
+                    None => for (j, sum) in sums.iter().enumerate() {
+                        write(&mut c, 0, col + i * W + j, &[*sum], 1, accumulate);
+                    }
+                }
+            }
         }
     }
 }
 
 /// Adds `R` rows of `b`, each times its element of `x`.
 #[inline(always)]
-fn add_rows<T: Scalar, const R: usize>(x: &Mat<'_, T>, b: &Mat<'_, T>, p: usize, sums: &mut [T]) {
+fn add_rows<T: Scalar, const R: usize, const W: usize>(
+    x: &Mat<'_, T>,
+    b: &Mat<'_, T>,
+    p: usize,
+    sums: &mut [T; SPAN],
+) {
+    assert!(b.col_stride == 1 && b.cols <= SPAN && p + R <= b.rows);
     let x: [T; R] = array::from_fn(|i| x.get(0, p + i));
-    let rows: [&[T]; R] = array::from_fn(|i| &b.row(p + i).expect("contiguous rows")[..sums.len()]);
-    for j in 0..sums.len() {
-        let mut sum = sums[j];
+    let rows: [*const T; R] = array::from_fn(|i| b.at(p + i, 0));
+    let (chunks, rest) = sums[..b.cols].as_chunks_mut::<W>();
+    let whole = chunks.len() * W;
+    for (j, sums) in chunks.iter_mut().enumerate() {
         for i in 0..R {
-            sum = x[i].times_plus(rows[i][j], sum);
+            // SAFETY: `W` elements of a contiguous row, before column `whole <= b.cols`.
+            inner(sums, &[x[i]; W], unsafe { &*rows[i].add(j * W).cast() });
         }
-        sums[j] = sum;
+    }
+    for (j, sum) in rest.iter_mut().enumerate() {
+        for i in 0..R {
+            // SAFETY: column `whole + j < b.cols` of a contiguous row.
+            *sum = x[i].times_plus(unsafe { *rows[i].add(whole + j) }, *sum);
+        }
     }
 }

@@ -3,8 +3,8 @@ use std::sync::MutexGuard;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
-/// Tests that set the thread count take turns.
-fn with_threads(n: usize) -> MutexGuard<'static, ()> {
+/// Sets the thread count for as long as the result lives; tests that do so take turns.
+pub(crate) fn with_threads(n: usize) -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     set_threads(n);
