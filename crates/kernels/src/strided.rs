@@ -4,17 +4,14 @@
 //! small repeated ones (scalars, biases) from a pattern written once, rows of a strided one directly where they are
 //! contiguous and otherwise gathered into a tile on the stack. Nothing else is copied.
 
-mod copy;
 mod walk;
-
-pub use copy::{copy, fill};
 
 use crate::pool;
 use crate::view::{Arg, View, ViewMut};
 use bytemuck::{cast_slice, cast_slice_mut};
 use std::array::from_fn;
 use std::mem::MaybeUninit;
-use walk::{Cursor, Walk, gather};
+use walk::{Cursor, Walk, gather, transpose};
 
 /// Elements a tile holds when an operand has to be gathered, repeated or saved from being overwritten.
 pub const TILE: usize = 512;
@@ -26,10 +23,10 @@ const CHUNK: usize = 8192;
 /// Patterns up to this length are repeated in a tile. Longer rows are worth a kernel call of their own.
 const SHORT: usize = 64;
 
-/// Columns and rows of the blocks in which operands are read whose rows lie across the output's, so that a cache
-/// line that was fetched for one row still serves the next.
-const BLOCK_COLUMNS: usize = 128;
+/// Operands whose rows lie across the output's are read in blocks of this many rows (a cache line of `f32`) and as many
+/// columns as fill a tile, down the columns: so each line is read once, wherever it may map to in the cache.
 const BLOCK_ROWS: usize = 16;
+const BLOCK_COLUMNS: usize = TILE / BLOCK_ROWS;
 
 /// A tile on the stack, uninitialised until used: small calls must not pay for it.
 #[repr(C, align(64))]
@@ -81,7 +78,7 @@ pub(crate) fn for_tiles<const N: usize>(
     for (slot, arg) in whole.iter_mut().zip(&args) {
         match arg {
             Arg::View(view) => {
-                assert_eq!(view.shape(), out.shape(), "operands have the output's shape");
+                assert!(view.shape() == out.shape(), "operands have the output's shape");
                 simple = simple && view.is_contiguous();
                 if simple {
                     let (start, size) = (view.offset(), view.dtype().size());
@@ -91,13 +88,36 @@ pub(crate) fn for_tiles<const N: usize>(
             Arg::InPlace => simple = false,
         }
     }
-    if simple {
-        if len > 0 {
-            kernel(whole, out.bytes());
-        }
-    } else if len > 0 {
-        drive(args, out, &kernel);
+    if len == 0 {
+        return;
     }
+    if simple { kernel(whole, out.bytes()) } else { drive(args, out, &kernel) }
+}
+
+/// Copies `x` into `out`, which has the same shape and element size.
+///
+/// # Panics
+/// If shapes or element sizes differ.
+pub fn copy(x: View<'_>, out: ViewMut<'_>) {
+    assert_eq!(x.dtype().size(), out.dtype().size(), "a copy keeps the element size");
+    for_tiles([Arg::View(x)], out, |[x], out| out.copy_from_slice(x));
+}
+
+/// Sets every element of `out` to `value`, the bytes of one element.
+///
+/// # Panics
+/// If `value` does not have the size of an element.
+pub fn fill(mut out: ViewMut<'_>, value: &[u8]) {
+    assert_eq!(value.len(), out.dtype().size(), "one element's bytes");
+    crate::dispatch!(out.dtype(), T in sizes => {
+        let value = bytemuck::pod_read_unaligned::<T>(value);
+        let out = out.slice::<T>();
+        if out.len() < PARALLEL {
+            out.fill(value);
+        } else {
+            pool::for_each_mut(out, PARALLEL, |_, part| part.fill(value));
+        }
+    });
 }
 
 /// How an operand's elements reach the kernel.
@@ -123,6 +143,17 @@ fn period(view: &View<'_>) -> Option<usize> {
     (run <= SHORT && dims.all(|(_, stride)| *stride == 0)).then_some(run)
 }
 
+/// Fills `pattern` with copies of `source`.
+fn repeat(source: &[u8], pattern: &mut [u8]) {
+    let mut filled = source.len().min(pattern.len());
+    pattern[..filled].copy_from_slice(&source[..filled]);
+    while filled < pattern.len() {
+        let more = filled.min(pattern.len() - filled);
+        pattern.copy_within(..more, filled);
+        filled += more;
+    }
+}
+
 /// [`for_tiles`] for what is not both small and contiguous.
 #[inline(never)]
 fn drive<const N: usize>(
@@ -130,186 +161,250 @@ fn drive<const N: usize>(
     mut out: ViewMut<'_>,
     kernel: &(impl Fn([&[u8]; N], &mut [u8]) + Sync),
 ) {
-    let (len, out_size) = (out.len(), out.dtype().size());
+    let (len, out_size, shape) = (out.len(), out.dtype().size(), out.shape());
     let mut patterns = [const { Buffer::<{ TILE + SHORT }>::new() }; N];
     let mut feeds = [Feed::InPlace; N];
     let mut sizes = [out_size; N];
-    let mut starts = [0; N];
     for (i, buffer) in patterns.iter_mut().enumerate() {
         let Arg::View(view) = &args[i] else { continue };
         let (data, size, start) = (bytes_of(view), view.dtype().size(), view.offset());
-        (sizes[i], starts[i]) = (size, start as isize);
+        sizes[i] = size;
         feeds[i] = if view.is_contiguous() {
             Feed::Whole(&data[start * size..(start + len) * size])
         } else if let Some(period) = period(view) {
             let pattern = buffer.zeroed((len.min(TILE) + period) * size);
-            let source = &data[start * size..(start + period) * size];
-            pattern.chunks_mut(source.len()).for_each(|part| part.copy_from_slice(&source[..part.len()]));
+            repeat(&data[start * size..(start + period) * size], pattern);
             Feed::Periodic { period, pattern }
         } else {
             Feed::Strided(data)
         };
     }
-    // Only operands that are walked have a say in which dimensions merge.
-    let walk = Walk::new(out.shape(), |i, d| match (&feeds[i], &args[i]) {
-        (Feed::Strided(_), Arg::View(view)) => view.strides()[d],
-        _ => 0,
-    });
-    let job = Job { feeds, sizes, starts, walk, out_size };
-    let chunk = if job.across() { BLOCK_ROWS * job.walk.row() } else { CHUNK };
+    let feeds = Feeds { feeds, sizes, out_size };
     let bytes = out.bytes();
+    let serial = len < PARALLEL;
+    if !(0..N).any(|i| feeds.strided(i)) {
+        if serial {
+            return feeds.run(0, bytes, kernel);
+        }
+        let work = |first: usize, part: &mut [u8]| feeds.run(first / out_size, part, kernel);
+        return pool::for_each_mut(bytes, CHUNK * out_size, work);
+    }
+    // Only operands that are walked have a say in which dimensions merge.
+    let view = |i: usize| match &args[i] {
+        Arg::View(view) if feeds.strided(i) => Some(view),
+        _ => None,
+    };
+    let walk = Walk::new(shape, |i, d| view(i).map_or(0, |view| view.strides()[d]));
+    let job =
+        Job { walk: &walk, starts: from_fn(|i| view(i).map_or(0, |view| view.offset() as isize)), feeds };
+    let across = job.across();
+    let chunk = if across { BLOCK_ROWS * walk.row() } else { CHUNK } * out_size;
     let work = |first: usize, part: &mut [u8]| {
-        if job.across() {
+        if across {
             job.run_blocks(first / out_size, part, kernel);
         } else {
             job.run(first / out_size, part, kernel);
         }
     };
-    if len < PARALLEL {
-        bytes.chunks_mut(chunk * out_size).enumerate().for_each(|(i, part)| work(i * chunk * out_size, part));
+    if serial {
+        bytes.chunks_mut(chunk).enumerate().for_each(|(i, part)| work(i * chunk, part));
     } else {
-        pool::for_each_mut(bytes, chunk * out_size, work);
+        pool::for_each_mut(bytes, chunk, work);
     }
 }
 
-struct Job<'a, const N: usize> {
+/// Every operand's way to the kernel.
+struct Feeds<'a, const N: usize> {
     feeds: [Feed<'a>; N],
     sizes: [usize; N],
-    starts: [isize; N],
-    walk: Walk<N>,
     out_size: usize,
 }
 
-impl<const N: usize> Job<'_, N> {
+impl<const N: usize> Feeds<'_, N> {
+    #[inline]
     fn strided(&self, i: usize) -> bool {
         matches!(self.feeds[i], Feed::Strided(_))
     }
 
-    /// Whether an operand's elements have to be brought into a tile.
-    fn buffered(&self, i: usize) -> bool {
+    /// The `n` elements from number `at` of an operand that has them lying ready.
+    #[inline]
+    fn ready(&self, i: usize, at: usize, n: usize) -> Option<&[u8]> {
+        let size = self.sizes[i];
         match self.feeds[i] {
-            Feed::Whole(_) | Feed::Periodic { .. } => false,
-            Feed::InPlace => true,
-            Feed::Strided(_) => self.short() || self.walk.inner(i) != 1,
+            Feed::Whole(data) => Some(&data[at * size..(at + n) * size]),
+            Feed::Periodic { period, pattern } => Some(&pattern[at % period * size..][..n * size]),
+            Feed::InPlace | Feed::Strided(_) => None,
         }
     }
 
+    /// Brings the values of operands in place to safety.
+    #[inline]
+    fn save(&self, tiles: &mut [&mut [u8]; N], out: &[u8]) {
+        for (feed, tile) in self.feeds.iter().zip(tiles) {
+            if matches!(feed, Feed::InPlace) {
+                tile[..out.len()].copy_from_slice(out);
+            }
+        }
+    }
+
+    /// The tiles of the operands that need one, for pieces of up to `len` elements.
+    #[inline]
+    fn tiles<'b>(&self, buffers: &'b mut [Buffer<TILE>; N], len: usize) -> [&'b mut [u8]; N] {
+        let mut buffers = buffers.iter_mut();
+        from_fn(|i| {
+            let needed = matches!(self.feeds[i], Feed::InPlace | Feed::Strided(_));
+            let len = if needed { len.min(TILE) * self.sizes[i] } else { 0 };
+            buffers.next().expect("a buffer per operand").zeroed(len)
+        })
+    }
+
+    /// Covers the elements of `out`, which start at number `first`, if no operand is strided.
+    fn run(&self, first: usize, out: &mut [u8], kernel: &impl Fn([&[u8]; N], &mut [u8])) {
+        let mut buffers = [const { Buffer::new() }; N];
+        let mut tiles = self.tiles(&mut buffers, out.len() / self.out_size);
+        let whole = self.feeds.iter().all(|feed| matches!(feed, Feed::Whole(_)));
+        let step = if whole { out.len() / self.out_size } else { TILE };
+        for (k, out) in out.chunks_mut(step * self.out_size).enumerate() {
+            let n = out.len() / self.out_size;
+            self.save(&mut tiles, out);
+            kernel(
+                from_fn(|i| {
+                    self.ready(i, first + k * step, n).unwrap_or_else(|| &tiles[i][..n * self.sizes[i]])
+                }),
+                out,
+            );
+        }
+    }
+}
+
+/// A walk over operands of which at least one is strided.
+struct Job<'a, const N: usize> {
+    feeds: Feeds<'a, N>,
+    walk: &'a Walk<N>,
+    starts: [isize; N],
+}
+
+impl<const N: usize> Job<'_, N> {
     /// Whether tiles should span rows.
+    #[inline]
     fn short(&self) -> bool {
         self.walk.row() < SHORT
     }
 
     /// Whether an operand is better read down its columns.
     fn across(&self) -> bool {
-        !self.short() && (0..N).any(|i| self.strided(i) && self.walk.across(i))
+        !self.short() && (0..N).any(|i| self.feeds.strided(i) && self.walk.across(i))
     }
 
-    /// Covers the elements of `out`, which start at number `first`, tile by tile.
+    /// Covers the elements of `out`, which start at number `first`.
     fn run(&self, first: usize, out: &mut [u8], kernel: &impl Fn([&[u8]; N], &mut [u8])) {
-        let len = out.len() / self.out_size;
-        let mut tiles = [const { Buffer::<TILE>::new() }; N];
-        let mut tiles = self.buffers(&mut tiles, len);
-        let limited = (0..N).any(|i| self.buffered(i) || matches!(self.feeds[i], Feed::Periodic { .. }));
-        let most = if limited { TILE } else { len };
-        let mut cursor = Cursor::new(&self.walk, first, self.starts);
+        let feeds = &self.feeds;
+        let len = out.len() / feeds.out_size;
+        let mut buffers = [const { Buffer::new() }; N];
+        let mut tiles = feeds.tiles(&mut buffers, len);
+        let whole = |i: usize| match feeds.feeds[i] {
+            Feed::Whole(_) => true,
+            Feed::Strided(_) => self.direct(i),
+            Feed::InPlace | Feed::Periodic { .. } => false,
+        };
+        let most = if (0..N).all(whole) { len } else { TILE };
+        let mut cursor = Cursor::new(self.walk, first, self.starts);
         let mut done = 0;
         while done < len {
             let n = if self.short() { len - done } else { cursor.left().min(len - done) }.min(most);
-            let out = &mut out[done * self.out_size..(done + n) * self.out_size];
+            let out = &mut out[done * feeds.out_size..(done + n) * feeds.out_size];
+            feeds.save(&mut tiles, out);
             let offsets = cursor.offsets;
-            if self.short() {
-                let mut filled = 0;
-                while filled < n {
-                    let piece = cursor.left().min(n - filled);
-                    for i in (0..N).filter(|i| self.strided(*i)) {
-                        self.fetch(i, cursor.offsets[i], filled, piece, tiles[i]);
-                    }
-                    cursor.advance(piece);
-                    filled += piece;
+            let mut filled = 0;
+            while filled < n {
+                let piece = cursor.left().min(n - filled);
+                for i in (0..N).filter(|i| feeds.strided(*i) && !self.direct(*i)) {
+                    self.fetch(i, cursor.offsets[i], &mut tiles[i][filled * feeds.sizes[i]..], piece);
                 }
-            } else {
-                cursor.advance(n);
+                cursor.advance(piece);
+                filled += piece;
             }
-            self.tile(first + done, n, offsets, &mut tiles, out, kernel);
+            kernel(from_fn(|i| self.operand(i, first + done, n, offsets[i], tiles[i])), out);
             done += n;
         }
     }
 
-    /// Like [`Job::run`] for whole rows, in an order that reads columns of a few cache lines.
+    /// Like [`Job::run`] for at most [`BLOCK_ROWS`] whole rows, reading operands that lie across down their columns.
     fn run_blocks(&self, first: usize, out: &mut [u8], kernel: &impl Fn([&[u8]; N], &mut [u8])) {
-        let row = self.walk.row();
-        let rows = out.len() / self.out_size / row;
-        let mut tiles = [const { Buffer::<TILE>::new() }; N];
-        let mut tiles = self.buffers(&mut tiles, row);
-        let mut cursor = Cursor::new(&self.walk, first, self.starts);
-        let mut offsets = [[0isize; N]; BLOCK_ROWS];
-        for slot in &mut offsets[..rows] {
-            *slot = cursor.offsets;
+        let (feeds, row) = (&self.feeds, self.walk.row());
+        let rows = out.len() / feeds.out_size / row;
+        let mut buffers = [const { Buffer::new() }; N];
+        let mut tiles = feeds.tiles(&mut buffers, TILE);
+        let mut cursor = Cursor::new(self.walk, first, self.starts);
+        let mut bases = [[0isize; BLOCK_ROWS]; N];
+        for r in 0..rows {
+            for i in 0..N {
+                bases[i][r] = cursor.offsets[i];
+            }
             cursor.advance(row);
         }
         for column in (0..row).step_by(BLOCK_COLUMNS) {
             let n = BLOCK_COLUMNS.min(row - column);
-            for (r, base) in offsets[..rows].iter().enumerate() {
+            let offset = |i: usize, r: usize| bases[i][r] + column as isize * self.walk.inner(i);
+            for i in (0..N).filter(|i| feeds.strided(*i) && self.walk.across(*i)) {
+                self.fetch_block(i, &from_fn::<_, BLOCK_ROWS, _>(|r| offset(i, r))[..rows], tiles[i], n);
+            }
+            for r in 0..rows {
                 let at = r * row + column;
-                let offsets = from_fn(|i| base[i] + column as isize * self.walk.inner(i));
-                let out = &mut out[at * self.out_size..(at + n) * self.out_size];
-                self.tile(first + at, n, offsets, &mut tiles, out, kernel);
-            }
-        }
-    }
-
-    /// A tile for every operand that needs one, for pieces of up to `len` elements.
-    fn buffers<'b>(&self, tiles: &'b mut [Buffer<TILE>; N], len: usize) -> [&'b mut [u8]; N] {
-        let mut tiles = tiles.iter_mut();
-        from_fn(|i| {
-            let tile = tiles.next().expect("a tile per operand");
-            tile.zeroed(if self.buffered(i) { len.min(TILE) * self.sizes[i] } else { 0 })
-        })
-    }
-
-    /// One kernel call, on `n` elements from number `at`, which the strided operands have at `offsets`.
-    #[inline]
-    fn tile(
-        &self,
-        at: usize,
-        n: usize,
-        offsets: [isize; N],
-        tiles: &mut [&mut [u8]; N],
-        out: &mut [u8],
-        kernel: &impl Fn([&[u8]; N], &mut [u8]),
-    ) {
-        for i in 0..N {
-            match self.feeds[i] {
-                Feed::InPlace => tiles[i][..out.len()].copy_from_slice(out),
-                Feed::Strided(_) if !self.short() && self.walk.inner(i) != 1 => {
-                    self.fetch(i, offsets[i], 0, n, tiles[i]);
+                let out = &mut out[at * feeds.out_size..(at + n) * feeds.out_size];
+                feeds.save(&mut tiles, out);
+                for i in (0..N).filter(|i| feeds.strided(*i) && !self.walk.across(*i) && !self.direct(*i)) {
+                    self.fetch(i, offset(i, r), tiles[i], n);
                 }
-                _ => {}
+                let operands = from_fn(|i| {
+                    let block = feeds.strided(i) && self.walk.across(i);
+                    let skip = if block { r * BLOCK_COLUMNS * feeds.sizes[i] } else { 0 };
+                    self.operand(i, first + at, n, offset(i, r), &tiles[i][skip..])
+                });
+                kernel(operands, out);
             }
         }
-        let operands = from_fn(|i| {
-            let size = self.sizes[i];
-            match self.feeds[i] {
-                Feed::Whole(data) => &data[at * size..(at + n) * size],
-                Feed::Periodic { period, pattern } => &pattern[at % period * size..][..n * size],
-                Feed::Strided(data) if !self.buffered(i) => &data[offsets[i] as usize * size..][..n * size],
-                Feed::InPlace | Feed::Strided(_) => &tiles[i][..n * size],
-            }
-        });
-        kernel(operands, out);
     }
 
-    /// Gathers `n` elements of strided operand `i` into its tile, from element `to` on.
+    /// Whether a strided operand's rows can be read where they are.
     #[inline]
-    fn fetch(&self, i: usize, offset: isize, to: usize, n: usize, tile: &mut [u8]) {
-        let Feed::Strided(data) = self.feeds[i] else { return };
-        let (size, stride) = (self.sizes[i], self.walk.inner(i));
-        let tile = &mut tile[to * size..(to + n) * size];
+    fn direct(&self, i: usize) -> bool {
+        self.walk.inner(i) == 1 && !self.short()
+    }
+
+    /// What the kernel sees of operand `i`: ready elements, a row in its data at `offset`, or its tile.
+    #[inline]
+    fn operand<'b>(&'b self, i: usize, at: usize, n: usize, offset: isize, tile: &'b [u8]) -> &'b [u8] {
+        let size = self.feeds.sizes[i];
+        match self.feeds.feeds[i] {
+            Feed::Strided(data) if self.direct(i) => &data[offset as usize * size..][..n * size],
+            _ => self.feeds.ready(i, at, n).unwrap_or_else(|| &tile[..n * size]),
+        }
+    }
+
+    /// Gathers `n` elements of strided operand `i` into `tile`.
+    #[inline]
+    fn fetch(&self, i: usize, offset: isize, tile: &mut [u8], n: usize) {
+        let Feed::Strided(data) = self.feeds.feeds[i] else { return };
+        let (size, stride) = (self.feeds.sizes[i], self.walk.inner(i));
+        let tile = &mut tile[..n * size];
         match size {
             1 => gather::<u8>(data, offset, stride, tile),
             2 => gather::<u16>(cast_slice(data), offset, stride, cast_slice_mut(tile)),
             4 => gather::<u32>(cast_slice(data), offset, stride, cast_slice_mut(tile)),
             _ => gather::<u64>(cast_slice(data), offset, stride, cast_slice_mut(tile)),
+        }
+    }
+
+    /// Gathers `n` columns of the rows of strided operand `i` that start at `offsets` into `tile`.
+    fn fetch_block(&self, i: usize, offsets: &[isize], tile: &mut [u8], n: usize) {
+        let Feed::Strided(data) = self.feeds.feeds[i] else { return };
+        let stride = self.walk.inner(i);
+        match self.feeds.sizes[i] {
+            1 => transpose::<u8>(data, offsets, stride, tile, n),
+            2 => transpose::<u16>(cast_slice(data), offsets, stride, cast_slice_mut(tile), n),
+            4 => transpose::<u32>(cast_slice(data), offsets, stride, cast_slice_mut(tile), n),
+            _ => transpose::<u64>(cast_slice(data), offsets, stride, cast_slice_mut(tile), n),
         }
     }
 }

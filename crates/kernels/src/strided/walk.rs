@@ -1,5 +1,6 @@
 //! The shape of a walk over several strided operands, and a position in it.
 
+use super::BLOCK_COLUMNS;
 use bytemuck::Pod;
 
 /// Dimensions longer than one that cannot be merged. More of them would mean outputs beyond any memory.
@@ -29,16 +30,6 @@ impl<const N: usize> Walk<N> {
         }
         walk.rank = walk.rank.max(1);
         walk
-    }
-
-    /// The merged shape; at least one dimension.
-    pub(super) fn shape(&self) -> &[usize] {
-        &self.shape[..self.rank]
-    }
-
-    /// The strides of operand `i`.
-    pub(super) fn strides(&self, i: usize) -> &[isize] {
-        &self.strides[i][..self.rank]
     }
 
     /// Elements in a row: the innermost dimension.
@@ -126,6 +117,24 @@ pub(super) fn gather<T: Pod>(data: &[T], offset: isize, stride: isize, out: &mut
         _ => {
             let elements = data.iter().rev().step_by(stride.unsigned_abs());
             out.iter_mut().zip(elements).for_each(|(out, x)| *out = *x);
+        }
+    }
+}
+
+/// `out[r * BLOCK_COLUMNS + k] = data[offsets[r] + k * stride]` for `k < n`, column by column.
+pub(super) fn transpose<T: Pod>(data: &[T], offsets: &[isize], stride: isize, out: &mut [T], n: usize) {
+    let next_to_each_other = offsets.windows(2).all(|pair| pair[1] - pair[0] == 1);
+    for k in 0..n {
+        let at = k as isize * stride;
+        if next_to_each_other {
+            let column = &data[(offsets[0] + at) as usize..][..offsets.len()];
+            for (r, x) in column.iter().enumerate() {
+                out[r * BLOCK_COLUMNS + k] = *x;
+            }
+        } else {
+            for (r, offset) in offsets.iter().enumerate() {
+                out[r * BLOCK_COLUMNS + k] = data[(offset + at) as usize];
+            }
         }
     }
 }

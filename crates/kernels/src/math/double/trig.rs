@@ -101,7 +101,7 @@ fn reduce(x: f64) -> (f64, u64) {
 #[cold]
 pub(crate) fn reduce_huge(x: f64) -> (f64, u64) {
     let bits = x.to_bits();
-    let exponent = ((bits >> 52) & 0x7ff) as usize - 1075 + 64;
+    let exponent = ((bits >> 52) & 0x7ff) as usize + 64 - 1075;
     let mantissa = ((bits & ((1 << 52) - 1)) | (1 << 52)) as u128;
     // |x| = mantissa * 2^(exponent - 64): a bit of 2/pi with weight 2^-i contributes multiples of 4 if
     // i <= exponent - 66.
