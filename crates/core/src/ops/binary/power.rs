@@ -47,7 +47,9 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         let mut list = pairs(dtypes::INTEGERS, (-3.0, 3.0), (0.0, 5.0));
         list.extend(pairs(dtypes::FLOATS, (-3.0, 3.0), (-2.0, 2.0)));
         for power in [Value::Int(2), Value::Int(3), Value::Float(2.0), Value::Float(0.5)] {
-            list.extend([DType::U8, DType::I32, DType::F32].map(|d| vec![ramp(d, &[4], -3.0, 3.0), power.clone()]));
+            list.extend(
+                [DType::U8, DType::I32, DType::F32].map(|d| vec![ramp(d, &[4], -3.0, 3.0), power.clone()]),
+            );
         }
         list
     }),

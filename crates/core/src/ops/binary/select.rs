@@ -18,11 +18,7 @@ static WHERE: Elementwise = Elementwise { name: "where", code: Code::Select, typ
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[track_caller]
-pub fn where_(
-    condition: impl Into<Tensor>,
-    x: impl Into<Operand>,
-    y: impl Into<Operand>,
-) -> Result<Tensor> {
+pub fn where_(condition: impl Into<Tensor>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     let (x, y) = (x.into(), y.into());
     let dtype = meeting_dtype(&[&x, &y]);
     apply(&WHERE, [condition.into(), WHERE.input(x, dtype)?, WHERE.input(y, dtype)?])
@@ -61,7 +57,11 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     let f32s = |shape: &[usize]| ramp(DType::F32, shape, 0.0, 1.0);
     let condition = |shape: &[usize]| ramp(DType::Bool, shape, 0.0, 1.0);
     vec![
-        Bad::new(vec![f32s(&[2]), f32s(&[2]), f32s(&[2])], ErrorKind::DType, "the condition is float32, not bool"),
+        Bad::new(
+            vec![f32s(&[2]), f32s(&[2]), f32s(&[2])],
+            ErrorKind::DType,
+            "the condition is float32, not bool",
+        ),
         Bad::new(
             vec![condition(&[2]), f32s(&[3]), f32s(&[])],
             ErrorKind::Shape,

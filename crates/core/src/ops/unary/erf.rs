@@ -1,10 +1,10 @@
 //! The error function, its complement and its inverse.
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
-use crate::Tensor;
 use taut_kernels::elementwise::Unary;
 
 static ERF: Elementwise = Elementwise::unary("erf", Unary::Erf, Types::Float);

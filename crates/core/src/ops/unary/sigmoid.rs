@@ -1,10 +1,10 @@
 //! The logistic function and its integral.
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
-use crate::Tensor;
 use taut_kernels::elementwise::Unary;
 
 static SIGMOID: Elementwise = Elementwise::unary("sigmoid", Unary::Sigmoid, Types::Float);

@@ -1,10 +1,10 @@
 //! Trigonometric functions and their inverses.
 
+use crate::Tensor;
 use crate::error::Result;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
-use crate::Tensor;
 use taut_kernels::elementwise::Unary;
 
 static SIN: Elementwise = Elementwise::unary("sin", Unary::Sin, Types::Float);
