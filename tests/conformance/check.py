@@ -41,6 +41,8 @@ class Archive:
         return array
 
     def argument(self, op, value):
+        if isinstance(value, list):
+            return tuple(value)  # axes and shapes: NumPy takes them as tuples
         if not isinstance(value, dict):
             return value
         if "tensor" in value:

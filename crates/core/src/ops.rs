@@ -6,9 +6,11 @@
 
 mod elementwise;
 mod entry;
+mod reduction;
 pub mod sample;
 
 pub use elementwise::{Code, Elementwise, Types};
+pub use reduction::{Folding, Over, Reduction};
 pub use entry::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 
 /// Declares a group's modules and collects their entries.
@@ -42,10 +44,16 @@ macro_rules! table {
 table! {
     /// Tensors from nothing.
     creation: fill;
+
     /// Functions of one tensor, element by element.
     unary: bitcast cast classify erf exp gamma gelu hyperbolic not relu root round sigmoid sign trig;
+
     /// Functions of two or three tensors, element by element.
     binary: arithmetic atan2 bitwise clip compare division extremum logical power select shift squared_difference;
+
+    /// Folding axes away.
+    reduce: extreme logic logsumexp sum variance;
+
     /// Other shapes, other orders; mostly views.
     shape: reshape slice transpose;
 }

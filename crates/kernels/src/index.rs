@@ -1,1 +1,179 @@
-//! index
+//! Reading and writing by index, and moving elements around.
+//!
+//! Indices are views of any integer type. Every index is checked before anything is written: one that is negative
+//! or too large is a [`BadIndex`], never clamped or wrapped. Where an index occurs twice, its updates are applied
+//! in the order of the indices, whatever the number of threads: threads share out the *output*, never the updates.
+
+mod arith;
+mod fill;
+mod gather;
+mod movement;
+mod pad;
+pub(crate) mod runs;
+mod scatter;
+mod search;
+mod segment;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use fill::{diagonal, eye, linspace, one_hot, range, triangle};
+pub use gather::{gather, gather_nd, take_along_axis};
+pub use movement::{concat, repeat, tile};
+pub use pad::{Pad, pad, roll};
+pub use scatter::{Scatter, put_along_axis, scatter_nd};
+pub use search::{bincount, count_nonzero, nonzero};
+pub use segment::{Empty, Segment, SegmentError, segment, segment_scratch};
+
+use crate::{View, dispatch};
+use runs::Runs;
+use std::fmt;
+
+/// Elements of cheap work that are worth a thread's time.
+pub(crate) const CHUNK: usize = 16 * 1024;
+
+/// How many indices are converted at a time.
+const TILE: usize = 64;
+
+/// An index that points outside the dimension it indexes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BadIndex {
+    /// The index (one beyond `i64` is reported as `i64::MAX`).
+    pub value: i64,
+    /// The length of the dimension: valid indices are `0..limit`.
+    pub limit: usize,
+    /// Where it stands among the indices, counted in row-major order.
+    pub position: usize,
+    /// The dimension it indexes.
+    pub axis: usize,
+}
+
+impl fmt::Display for BadIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let BadIndex { value, limit, position, axis } = self;
+        write!(f, "index {value} (number {position}) is outside axis {axis} of length {limit}")
+    }
+}
+
+impl std::error::Error for BadIndex {}
+
+/// A view of indices, readable as `i64` whatever their type.
+pub(crate) struct Indices<'a> {
+    view: View<'a>,
+    runs: Runs,
+    count: usize,
+}
+
+impl<'a> Indices<'a> {
+    pub(crate) fn new(view: View<'a>) -> Indices<'a> {
+        Indices { runs: Runs::of(&view), count: view.len(), view }
+    }
+
+    /// The indices with the last dimension left out (fixed at zero).
+    fn heads(view: View<'a>) -> Indices<'a> {
+        let dims = 0..view.shape().len() - 1;
+        let count = view.shape()[dims.clone()].iter().product();
+        Indices { runs: Runs::of_dims(&view, dims, view.offset()), count, view }
+    }
+
+    /// Reads indices number `start..start + out.len()`, displaced by `shift` elements.
+    #[inline]
+    fn read_shifted(&self, shift: isize, start: usize, out: &mut [i64]) {
+        dispatch!(self.view.dtype(), T in integers => {
+            let data = self.view.data::<T>();
+            let mut done = 0;
+            self.runs.for_each(start, out.len(), |offset, stride, n| {
+                let mut at = offset + shift;
+                for slot in &mut out[done..done + n] {
+                    *slot = i64::try_from(data[at as usize]).unwrap_or(i64::MAX);
+                    at += stride;
+                }
+                done += n;
+            });
+        });
+    }
+
+    /// Reads indices number `start..start + out.len()`.
+    #[inline]
+    pub(crate) fn read(&self, start: usize, out: &mut [i64]) {
+        self.read_shifted(0, start, out);
+    }
+
+    fn check_shifted(&self, shift: isize, limit: usize) -> Result<(), (i64, usize)> {
+        let mut tile = [0i64; TILE];
+        for start in (0..self.count).step_by(TILE) {
+            let tile = &mut tile[..TILE.min(self.count - start)];
+            self.read_shifted(shift, start, tile);
+            // A negative index is a huge one when read as unsigned.
+            let bad = |&&v: &&i64| v as u64 >= limit as u64;
+            if tile.iter().fold(false, |any, v| any | bad(&v)) {
+                let (i, &value) = tile.iter().enumerate().find(|(_, v)| bad(v)).expect("one was seen");
+                return Err((value, start + i));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that every index is in `0..limit`.
+    pub(crate) fn check(&self, limit: usize, axis: usize) -> Result<(), BadIndex> {
+        self.check_shifted(0, limit).map_err(|(value, position)| BadIndex { value, limit, position, axis })
+    }
+}
+
+/// Indices that name a place by several coordinates: a view `[.., k]`, or plain row numbers.
+pub(crate) struct Places<'a> {
+    heads: Indices<'a>,
+    /// Coordinates per place, and how far apart they lie.
+    rank: usize,
+    stride: isize,
+}
+
+impl<'a> Places<'a> {
+    /// Places of `k` coordinates from indices `[.., k]`.
+    pub(crate) fn tuples(view: View<'a>) -> Places<'a> {
+        let last = view.shape().len() - 1;
+        Places { heads: Indices::heads(view), rank: view.shape()[last], stride: view.strides()[last] }
+    }
+
+    /// Places of one coordinate each.
+    pub(crate) fn scalars(view: View<'a>) -> Places<'a> {
+        Places { heads: Indices::new(view), rank: 1, stride: 0 }
+    }
+
+    /// How many places there are.
+    pub(crate) fn count(&self) -> usize {
+        self.heads.count
+    }
+
+    /// Checks every coordinate against the dimension it indexes, the first of which is number `axis`.
+    pub(crate) fn check(&self, shape: &[usize], axis: usize) -> Result<(), BadIndex> {
+        let mut first: Option<BadIndex> = None;
+        for (c, &limit) in shape[..self.rank].iter().enumerate() {
+            if let Err((value, at)) = self.heads.check_shifted(c as isize * self.stride, limit) {
+                let position = at * self.rank + c;
+                if first.is_none_or(|f| position < f.position) {
+                    first = Some(BadIndex { value, limit, position, axis: axis + c });
+                }
+            }
+        }
+        first.map_or(Ok(()), Err)
+    }
+
+    /// Writes the sum of coordinate times stride of places number `start..start + out.len()`.
+    #[inline]
+    pub(crate) fn read(&self, start: usize, strides: &[isize], out: &mut [isize]) {
+        let mut tile = [0i64; TILE];
+        let tile = &mut tile[..out.len()];
+        out.fill(0);
+        for (c, &stride) in strides[..self.rank].iter().enumerate() {
+            self.heads.read_shifted(c as isize * self.stride, start, tile);
+            for (sum, &index) in out.iter_mut().zip(&*tile) {
+                *sum += index as isize * stride;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod movement_tests;
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,7 @@
 //! [`pool`] holds the threads; the rest compute.
 #![allow(unsafe_code)]
 
+pub mod attention;
 pub mod conv;
 pub mod dtype;
 pub mod elementwise;

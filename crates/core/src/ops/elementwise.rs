@@ -1,10 +1,8 @@
 //! Element by element: ops that differ only in a kernel's code and in which types they take.
 
 use crate::apply::apply;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::op::{Kernel, Op, Spec, Specs};
-use crate::ops::Bad;
-use crate::ops::sample::ramp;
 use crate::ops::unary::cast;
 use crate::promote::{float_of, promote, promote_scalar};
 use crate::scalar::{Operand, Scalar};
@@ -229,19 +227,4 @@ pub(super) fn binary(op: &Elementwise, a: Operand, b: Operand) -> Result<Tensor>
         }
     };
     apply(op, [a, b])
-}
-
-/// What an op of one tensor must refuse: these types.
-pub(super) fn refuse_unary(dtypes: &[DType]) -> Vec<Bad> {
-    let refuse = |&dtype| Bad::new(vec![ramp(dtype, &[2], 0.0, 1.0)], ErrorKind::DType, "is not supported");
-    dtypes.iter().map(refuse).collect()
-}
-
-/// What an op of two tensors must refuse: shapes that do not broadcast, and these types.
-pub(super) fn refuse_binary(dtypes: &[DType]) -> Vec<Bad> {
-    let pair = |dtype, other: &[usize]| vec![ramp(dtype, &[2, 3], 0.0, 1.0), ramp(dtype, other, 0.0, 1.0)];
-    let message = "shapes [2, 3] and [2] do not broadcast";
-    let mut bad = vec![Bad::new(pair(DType::I32, &[2]), ErrorKind::Shape, message)];
-    bad.extend(dtypes.iter().map(|&d| Bad::new(pair(d, &[3]), ErrorKind::DType, "is not supported")));
-    bad
 }

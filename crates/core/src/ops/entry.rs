@@ -97,6 +97,13 @@ impl Param {
     /// The parameters of a function of two operands.
     pub const XY: &'static [Param] = &[Param::new("x", Kind::Operand), Param::new("y", Kind::Operand)];
 
+    /// The parameters of a reduction.
+    pub const REDUCTION: &'static [Param] = &[
+        Param::tensor("x"),
+        Param::optional("axes", Kind::Ints, "None"),
+        Param::optional("keepdims", Kind::Bool, "False"),
+    ];
+
     /// A tensor that must be given.
     pub const fn tensor(name: &'static str) -> Param {
         Param::new(name, Kind::Tensor)

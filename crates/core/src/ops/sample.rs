@@ -1,6 +1,7 @@
 //! Test arguments: small tensors that are the same in every run, and that no formula has by accident.
 
-use super::Value;
+use super::{Bad, Value};
+use crate::error::ErrorKind;
 use crate::tensor::Tensor;
 use std::panic::Location;
 use taut_kernels::DType;
@@ -136,4 +137,52 @@ fn shifted(dtype: DType, shape: &[usize], range: (f64, f64)) -> Value {
         let fraction = (((len - i) as f64 + 0.25) * 0.7548776662466927).fract();
         range.0 + (range.1 - range.0) * fraction
     }))
+}
+
+/// Arguments for a reduction: every type over one axis, several, none and all, with and without `keepdims`.
+pub fn reductions(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<Value>> {
+    let cases: [(&[usize], Option<&[i64]>, bool); 10] = [
+        (&[], None, false),
+        (&[7], None, true),
+        (&[0], Some(&[0]), false),
+        (&[3, 4], Some(&[0]), false),
+        (&[3, 4], Some(&[-1]), true),
+        (&[2, 3, 4], Some(&[1]), false),
+        (&[2, 3, 4], Some(&[0, -1]), true),
+        (&[2, 0, 4], Some(&[1]), false),
+        (&[2, 3], Some(&[]), false),
+        (&[2, 2, 2, 2], Some(&[1, 2]), false),
+    ];
+    let axes = |axes: Option<&[i64]>| axes.map_or(Value::None, |axes| Value::Ints(axes.to_vec()));
+    let with =
+        |dtype| cases.map(|(x, a, keepdims)| vec![ramp(dtype, x, low, high), axes(a), Value::Bool(keepdims)]);
+    dtypes.iter().flat_map(|&dtype| with(dtype)).collect()
+}
+
+/// Axes that a reduction must refuse.
+pub fn bad_axes() -> Vec<Bad> {
+    let bad = |axes: &[i64], message| {
+        let args = vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), Value::Ints(axes.to_vec())];
+        Bad::new(args, ErrorKind::Axis, message)
+    };
+    vec![
+        bad(&[2], "axis 2 is out of range for rank 2"),
+        bad(&[-3], "axis -3 is out of range"),
+        bad(&[0, -2], "axis 0 is given twice"),
+    ]
+}
+
+/// What an op of one tensor must refuse: these types.
+pub fn bad_unary(dtypes: &[DType]) -> Vec<Bad> {
+    let refuse = |&dtype| Bad::new(vec![ramp(dtype, &[2], 0.0, 1.0)], ErrorKind::DType, "is not supported");
+    dtypes.iter().map(refuse).collect()
+}
+
+/// What an op of two tensors must refuse: shapes that do not broadcast, and these types.
+pub fn bad_binary(dtypes: &[DType]) -> Vec<Bad> {
+    let pair = |dtype, other: &[usize]| vec![ramp(dtype, &[2, 3], 0.0, 1.0), ramp(dtype, other, 0.0, 1.0)];
+    let message = "shapes [2, 3] and [2] do not broadcast";
+    let mut bad = vec![Bad::new(pair(DType::I32, &[2]), ErrorKind::Shape, message)];
+    bad.extend(dtypes.iter().map(|&d| Bad::new(pair(d, &[3]), ErrorKind::DType, "is not supported")));
+    bad
 }

@@ -1,8 +1,8 @@
 //! Addition, subtraction, multiplication and division.
 
 use crate::error::{ErrorKind, Result};
-use crate::ops::elementwise::{binary, refuse_binary};
-use crate::ops::sample::{dtypes, ramp};
+use crate::ops::elementwise::binary;
+use crate::ops::sample::{bad_binary, dtypes, ramp};
 use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
 use crate::{DType, Operand, Tensor};
 use taut_kernels::elementwise::Binary;
@@ -48,7 +48,7 @@ pub fn div(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
 }
 
 fn add_refuses() -> Vec<Bad> {
-    let mut bad = refuse_binary(&[]);
+    let mut bad = bad_binary(&[]);
     let with = |dtype, value| vec![ramp(dtype, &[2], 0.0, 1.0), Value::Int(value)];
     bad.push(Bad::new(with(DType::U8, 256), ErrorKind::Value, "256 does not fit uint8"));
     bad.push(Bad::new(with(DType::I8, -129), ErrorKind::Value, "-129 does not fit int8"));
@@ -72,7 +72,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("x - y"),
         Samples::Binary(dtypes::NUMBERS, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[DType::Bool])),
+    .refuses(|| bad_binary(&[DType::Bool])),
     Entry::new(
         "mul",
         Param::XY,
@@ -80,7 +80,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("x * y"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[])),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "div",
         Param::XY,
@@ -88,5 +88,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("x / y"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[])),
+    .refuses(|| bad_binary(&[])),
 ];

@@ -1,8 +1,8 @@
 //! The angle of a point.
 
 use crate::error::Result;
-use crate::ops::elementwise::{binary, refuse_binary};
-use crate::ops::sample::dtypes;
+use crate::ops::elementwise::binary;
+use crate::ops::sample::{bad_binary, dtypes};
 use crate::ops::{Elementwise, Entry, Kind, Param, Reference, Samples, Types, one};
 use crate::{Operand, Tensor};
 use taut_kernels::elementwise::Binary;
@@ -33,4 +33,4 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     Reference::Numpy("np.arctan2(y, x)"),
     Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
 )
-.refuses(|| refuse_binary(&[]))];
+.refuses(|| bad_binary(&[]))];

@@ -1,8 +1,8 @@
 //! Operations on the bits of integers. On bools they are the logical ones.
 
 use crate::error::Result;
-use crate::ops::elementwise::{binary, refuse_binary};
-use crate::ops::sample::{binary as pairs, dtypes, ramp};
+use crate::ops::elementwise::binary;
+use crate::ops::sample::{bad_binary, binary as pairs, dtypes, ramp};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
 use crate::{DType, Operand, Tensor};
 use taut_kernels::elementwise::Binary;
@@ -58,7 +58,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.bitwise_and(x, y)"),
         Samples::List(samples),
     )
-    .refuses(|| refuse_binary(&[DType::F32])),
+    .refuses(|| bad_binary(&[DType::F32])),
     Entry::new(
         "bitwise_or",
         Param::XY,
@@ -66,7 +66,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.bitwise_or(x, y)"),
         Samples::List(samples),
     )
-    .refuses(|| refuse_binary(&[DType::F32])),
+    .refuses(|| bad_binary(&[DType::F32])),
     Entry::new(
         "bitwise_xor",
         Param::XY,
@@ -74,5 +74,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.bitwise_xor(x, y)"),
         Samples::List(samples),
     )
-    .refuses(|| refuse_binary(&[DType::F32])),
+    .refuses(|| bad_binary(&[DType::F32])),
 ];

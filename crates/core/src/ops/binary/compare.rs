@@ -1,8 +1,8 @@
 //! Comparisons.
 
 use crate::error::Result;
-use crate::ops::elementwise::{binary, refuse_binary};
-use crate::ops::sample::dtypes;
+use crate::ops::elementwise::binary;
+use crate::ops::sample::{bad_binary, dtypes};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
 use crate::{Operand, Tensor};
 use taut_kernels::elementwise::Binary;
@@ -71,7 +71,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.equal(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[])),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "not_equal",
         Param::XY,
@@ -79,7 +79,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.not_equal(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[])),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "less",
         Param::XY,
@@ -87,7 +87,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.less(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[])),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "less_equal",
         Param::XY,
@@ -95,7 +95,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.less_equal(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[])),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "greater",
         Param::XY,
@@ -103,7 +103,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.greater(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[])),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "greater_equal",
         Param::XY,
@@ -111,5 +111,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.greater_equal(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[])),
+    .refuses(|| bad_binary(&[])),
 ];

@@ -1,8 +1,8 @@
 //! Division that rounds, what it leaves over, and division that has an answer for zero.
 
 use crate::error::Result;
-use crate::ops::elementwise::{binary, refuse_binary};
-use crate::ops::sample::dtypes;
+use crate::ops::elementwise::binary;
+use crate::ops::sample::{bad_binary, dtypes};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
 use crate::{DType, Operand, Tensor};
 use taut_kernels::elementwise::Binary;
@@ -56,7 +56,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.floor_divide(x, y)"),
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
-    .refuses(|| refuse_binary(&[DType::Bool])),
+    .refuses(|| bad_binary(&[DType::Bool])),
     Entry::new(
         "mod",
         Param::XY,
@@ -64,7 +64,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.mod(x, y)"),
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
-    .refuses(|| refuse_binary(&[DType::Bool])),
+    .refuses(|| bad_binary(&[DType::Bool])),
     Entry::new(
         "truncate_mod",
         Param::XY,
@@ -72,7 +72,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.fmod(x, y)"),
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
-    .refuses(|| refuse_binary(&[DType::Bool])),
+    .refuses(|| bad_binary(&[DType::Bool])),
     Entry::new(
         "div_no_nan",
         Param::XY,
@@ -80,5 +80,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.where(np.equal(y, 0), 0, np.divide(x, y))"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[])),
+    .refuses(|| bad_binary(&[])),
 ];

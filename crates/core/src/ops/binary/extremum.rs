@@ -1,8 +1,8 @@
 //! The larger and the smaller of two.
 
 use crate::error::Result;
-use crate::ops::elementwise::{binary, refuse_binary};
-use crate::ops::sample::dtypes;
+use crate::ops::elementwise::binary;
+use crate::ops::sample::{bad_binary, dtypes};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
 use crate::{Operand, Tensor};
 use taut_kernels::elementwise::Binary;
@@ -39,7 +39,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.maximum(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[])),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "minimum",
         Param::XY,
@@ -47,5 +47,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.minimum(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[])),
+    .refuses(|| bad_binary(&[])),
 ];

@@ -1,8 +1,8 @@
 //! Truth tables. An element of any type is true unless it is zero.
 
 use crate::error::Result;
-use crate::ops::elementwise::{binary, refuse_binary};
-use crate::ops::sample::dtypes;
+use crate::ops::elementwise::binary;
+use crate::ops::sample::{bad_binary, dtypes};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
 use crate::{Operand, Tensor};
 use taut_kernels::elementwise::Binary;
@@ -47,7 +47,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.logical_and(x, y)"),
         Samples::Binary(dtypes::ALL, (-2.0, 2.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[])),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "logical_or",
         Param::XY,
@@ -55,7 +55,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.logical_or(x, y)"),
         Samples::Binary(dtypes::ALL, (-2.0, 2.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[])),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "logical_xor",
         Param::XY,
@@ -63,5 +63,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.logical_xor(x, y)"),
         Samples::Binary(dtypes::ALL, (-2.0, 2.0), (-2.0, 2.0)),
     )
-    .refuses(|| refuse_binary(&[])),
+    .refuses(|| bad_binary(&[])),
 ];

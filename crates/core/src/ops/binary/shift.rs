@@ -1,8 +1,8 @@
 //! Moving the bits of integers.
 
 use crate::error::Result;
-use crate::ops::elementwise::{binary, refuse_binary};
-use crate::ops::sample::{binary as pairs, dtypes, ramp};
+use crate::ops::elementwise::binary;
+use crate::ops::sample::{bad_binary, binary as pairs, dtypes, ramp};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
 use crate::{DType, Operand, Tensor};
 use taut_kernels::elementwise::Binary;
@@ -50,7 +50,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.left_shift(x, y)"),
         Samples::List(samples),
     )
-    .refuses(|| refuse_binary(&[DType::F32, DType::Bool])),
+    .refuses(|| bad_binary(&[DType::F32, DType::Bool])),
     Entry::new(
         "right_shift",
         Param::XY,
@@ -58,5 +58,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.right_shift(x, y)"),
         Samples::List(samples),
     )
-    .refuses(|| refuse_binary(&[DType::F32, DType::Bool])),
+    .refuses(|| bad_binary(&[DType::F32, DType::Bool])),
 ];

@@ -1,8 +1,8 @@
 //! The square of a difference.
 
 use crate::error::Result;
-use crate::ops::elementwise::{binary, refuse_binary};
-use crate::ops::sample::dtypes;
+use crate::ops::elementwise::binary;
+use crate::ops::sample::{bad_binary, dtypes};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
 use crate::{DType, Operand, Tensor};
 use taut_kernels::elementwise::Binary;
@@ -31,4 +31,4 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     Reference::Numpy("np.square(x - y)"),
     Samples::Binary(dtypes::NUMBERS, (-3.0, 3.0), (-2.0, 2.0)),
 )
-.refuses(|| refuse_binary(&[DType::Bool]))];
+.refuses(|| bad_binary(&[DType::Bool]))];

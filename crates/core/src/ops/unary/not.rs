@@ -1,8 +1,8 @@
 //! Negation of truth and of bits.
 
 use crate::error::Result;
-use crate::ops::elementwise::{refuse_unary, unary};
-use crate::ops::sample::dtypes;
+use crate::ops::elementwise::unary;
+use crate::ops::sample::{bad_unary, dtypes};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
 use crate::{DType, Tensor};
 use taut_kernels::elementwise::Unary;
@@ -46,5 +46,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.invert(x)"),
         Samples::Unary(dtypes::BITS, -100.0, 100.0),
     )
-    .refuses(|| refuse_unary(&[DType::F32])),
+    .refuses(|| bad_unary(&[DType::F32])),
 ];

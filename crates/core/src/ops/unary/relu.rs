@@ -2,8 +2,8 @@
 
 use crate::error::Result;
 use crate::ops::binary::clip_by_value;
-use crate::ops::elementwise::{refuse_unary, unary};
-use crate::ops::sample::{dtypes, unary as samples};
+use crate::ops::elementwise::unary;
+use crate::ops::sample::{bad_unary, dtypes, unary as samples};
 use crate::ops::{Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
 use crate::{DType, Tensor};
 use taut_kernels::elementwise::Unary;
@@ -71,7 +71,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.maximum(features, 0)"),
         Samples::Unary(dtypes::NUMBERS, -4.0, 4.0),
     )
-    .refuses(|| refuse_unary(&[DType::Bool])),
+    .refuses(|| bad_unary(&[DType::Bool])),
     Entry::new(
         "relu6",
         FEATURES,
@@ -79,7 +79,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.minimum(np.maximum(features, 0), 6)"),
         Samples::Unary(dtypes::NUMBERS, -4.0, 12.0),
     )
-    .refuses(|| refuse_unary(&[DType::Bool])),
+    .refuses(|| bad_unary(&[DType::Bool])),
     Entry::new(
         "leaky_relu",
         &[Param::tensor("features"), Param::optional("alpha", Kind::Float, "0.2")],

@@ -1,8 +1,8 @@
 //! Roots, squares and reciprocals.
 
 use crate::error::Result;
-use crate::ops::elementwise::{refuse_unary, unary};
-use crate::ops::sample::dtypes;
+use crate::ops::elementwise::unary;
+use crate::ops::sample::{bad_unary, dtypes};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
 use crate::{DType, Tensor};
 use taut_kernels::elementwise::Unary;
@@ -69,7 +69,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.square(x)"),
         Samples::Unary(dtypes::NUMBERS, -20.0, 20.0),
     )
-    .refuses(|| refuse_unary(&[DType::Bool])),
+    .refuses(|| bad_unary(&[DType::Bool])),
     Entry::new(
         "reciprocal",
         Param::X,

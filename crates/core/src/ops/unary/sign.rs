@@ -1,8 +1,8 @@
 //! Signs and magnitudes.
 
 use crate::error::Result;
-use crate::ops::elementwise::{refuse_unary, unary};
-use crate::ops::sample::dtypes;
+use crate::ops::elementwise::unary;
+use crate::ops::sample::{bad_unary, dtypes};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
 use crate::{DType, Tensor};
 use taut_kernels::elementwise::Unary;
@@ -51,7 +51,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.negative(x)"),
         Samples::Unary(dtypes::NUMBERS, -128.0, 100.0),
     )
-    .refuses(|| refuse_unary(&[DType::Bool])),
+    .refuses(|| bad_unary(&[DType::Bool])),
     Entry::new(
         "abs",
         Param::X,
@@ -66,5 +66,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.sign(x)"),
         Samples::Unary(dtypes::NUMBERS, -2.0, 2.0),
     )
-    .refuses(|| refuse_unary(&[DType::Bool])),
+    .refuses(|| bad_unary(&[DType::Bool])),
 ];

@@ -1,0 +1,153 @@
+//! The largest and the smallest, and where they are.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Kernel, Op, Spec, Specs};
+use crate::ops::reduction::{Folding, Over, reduce};
+use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
+use crate::ops::shape::reshape;
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Tensor, apply};
+use taut_kernels::reduce::{self as kernels, Reduce};
+use taut_kernels::{Arg, ViewMut};
+
+/// The largest element over some axes; over all of them if `axes` is `None`. NaN wins.
+///
+/// ```
+/// use taut_core::{Tensor, ops::reduce::max};
+/// let x = Tensor::from_slice(&[3, 1, 2, 5], [2, 2])?;
+/// assert_eq!(max(&x, 1, false)?.to_vec::<i32>()?, [3, 5]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn max(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
+    reduce("max", Folding::Fold(Reduce::Max), x.into(), axes.into(), keepdims)
+}
+
+/// The smallest element over some axes; over all of them if `axes` is `None`. NaN wins.
+#[track_caller]
+pub fn min(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
+    reduce("min", Folding::Fold(Reduce::Min), x.into(), axes.into(), keepdims)
+}
+
+#[derive(Clone, Debug)]
+struct ArgExtreme {
+    max: bool,
+    axis: isize,
+}
+
+impl Op for ArgExtreme {
+    fn name(&self) -> &'static str {
+        if self.max { "argmax" } else { "argmin" }
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let shape = &inputs[0].shape;
+        let axis = shape.axis(self.axis)?;
+        let kept = shape.clone().without(axis);
+        if shape[axis] == 0 && !kept.is_empty() {
+            return Err(Error::value(format!("nothing has no extreme: axis {axis} has size 0")));
+        }
+        Ok(Spec { dtype: DType::I64, shape: kept }.into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::Reduce
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let x = inputs[0].view();
+        let axis = crate::normalize_axis(self.axis, x.shape().len())?;
+        kernels::arg_extreme(self.max, x, axis, outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}", self.axis)
+    }
+}
+
+#[track_caller]
+fn arg_extreme(max: bool, x: Tensor, axis: Option<isize>) -> Result<Tensor> {
+    match axis {
+        Some(axis) => apply(&ArgExtreme { max, axis }, [x]),
+        None => apply(&ArgExtreme { max, axis: 0 }, [reshape(x, &[-1])?]),
+    }
+}
+
+/// Where the largest element of each line along an axis is, the first one if there are several; `None` looks at all
+/// elements in row-major order. NaN counts as the largest.
+#[track_caller]
+pub fn argmax(x: impl Into<Tensor>, axis: impl Into<Option<isize>>) -> Result<Tensor> {
+    arg_extreme(true, x.into(), axis.into())
+}
+
+/// Where the smallest element of each line along an axis is, the first one if there are several; `None` looks at all
+/// elements in row-major order. NaN counts as the smallest.
+#[track_caller]
+pub fn argmin(x: impl Into<Tensor>, axis: impl Into<Option<isize>>) -> Result<Tensor> {
+    arg_extreme(false, x.into(), axis.into())
+}
+
+fn extremes() -> Vec<Vec<Value>> {
+    // Nothing has no extreme.
+    let has_elements = |args: &Vec<Value>| !matches!(&args[0], Value::Tensor(x) if x.is_empty());
+    reductions(dtypes::ALL, -30.0, 30.0).into_iter().filter(has_elements).collect()
+}
+
+fn no_extreme() -> Vec<Bad> {
+    let empty = || ramp(DType::F32, &[2, 0], 0.0, 1.0);
+    let mut bad = bad_axes();
+    bad.push(Bad::new(vec![empty(), Value::Int(1)], ErrorKind::Value, "nothing has no extreme"));
+    bad
+}
+
+fn arguments() -> Vec<Vec<Value>> {
+    let mut samples = Vec::new();
+    for &dtype in dtypes::ALL {
+        samples.push(vec![ramp(dtype, &[7], -30.0, 30.0), Value::Int(0)]);
+        samples.push(vec![ramp(dtype, &[3, 4, 2], -30.0, 30.0), Value::Int(1)]);
+        samples.push(vec![ramp(dtype, &[3, 4], -30.0, 30.0), Value::Int(-1)]);
+        samples.push(vec![ramp(dtype, &[3, 4], -30.0, 30.0), Value::None]);
+        samples.push(vec![ramp(dtype, &[0, 4], -30.0, 30.0), Value::Int(1)]);
+    }
+    samples
+        .push(vec![crate::ops::sample::of(DType::F32, &[4], &[1.0, f64::NAN, 3.0, f64::NAN]), Value::Int(0)]);
+    samples
+}
+
+const ARG: &[Param] = &[Param::tensor("x"), Param::optional("axis", Kind::Int, "None")];
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "max",
+        Param::REDUCTION,
+        |a| one(max(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+        Reference::Numpy("np.max(x, axis=axes, keepdims=keepdims)"),
+        Samples::List(extremes),
+    )
+    .refuses(no_extreme),
+    Entry::new(
+        "min",
+        Param::REDUCTION,
+        |a| one(min(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+        Reference::Numpy("np.min(x, axis=axes, keepdims=keepdims)"),
+        Samples::List(extremes),
+    )
+    .refuses(no_extreme),
+    Entry::new(
+        "argmax",
+        ARG,
+        |a| one(argmax(a.tensor(0)?, a.int_or(1)?.map(|axis| axis as isize))),
+        Reference::Numpy("np.argmax(x, axis)"),
+        Samples::List(arguments),
+    )
+    .refuses(no_extreme),
+    Entry::new(
+        "argmin",
+        ARG,
+        |a| one(argmin(a.tensor(0)?, a.int_or(1)?.map(|axis| axis as isize))),
+        Reference::Numpy("np.argmin(x, axis)"),
+        Samples::List(arguments),
+    )
+    .refuses(no_extreme),
+];

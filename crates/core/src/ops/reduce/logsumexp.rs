@@ -1,0 +1,33 @@
+//! The logarithm of a sum of exponentials.
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::reduction::{Folding, Over, reduce_float};
+use crate::ops::sample::{bad_axes, dtypes, reductions};
+use crate::ops::{Entry, Param, Reference, Samples, one};
+use taut_kernels::reduce::Reduce;
+
+/// log(sum(exp(x))) over some axes, without overflow; over all of them if `axes` is `None`.
+///
+/// ```
+/// use taut_core::{Tensor, ops::reduce::logsumexp};
+/// let x = Tensor::from_slice(&[1000.0f64, 1000.0], [2])?;
+/// assert_eq!(logsumexp(&x, None, false)?.item::<f64>()?, 1000.0 + 2.0f64.ln());
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn logsumexp(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
+    reduce_float("logsumexp", Folding::Fold(Reduce::LogSumExp), x.into(), axes.into(), keepdims)
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "logsumexp",
+    Param::REDUCTION,
+    |a| one(logsumexp(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+    Reference::Numpy(
+        "np.log(np.sum(np.exp(x.astype(np.float64)), axis=axes, keepdims=keepdims)).astype(x.dtype if x.dtype.kind == 'f' \
+         else np.float64)",
+    ),
+    Samples::List(|| reductions(dtypes::ALL, -3.0, 3.0)),
+)
+.refuses(bad_axes)];

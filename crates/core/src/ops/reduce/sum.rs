@@ -1,0 +1,61 @@
+//! Sums, products and means.
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::reduction::{Folding, Over, reduce, reduce_float};
+use crate::ops::sample::{bad_axes, dtypes, reductions};
+use crate::ops::{Entry, Param, Reference, Samples, one};
+use taut_kernels::reduce::Reduce;
+
+/// The sum over some axes; over all of them if `axes` is `None`. Small integers are summed as 64-bit ones.
+///
+/// ```
+/// use taut_core::{Tensor, ops::reduce::sum};
+/// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+/// assert_eq!(sum(&x, None, false)?.item::<f32>()?, 10.0);
+/// assert_eq!(sum(&x, 0, true)?.to_vec::<f32>()?, [4.0, 6.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn sum(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
+    reduce("sum", Folding::Fold(Reduce::Sum), x.into(), axes.into(), keepdims)
+}
+
+/// The product over some axes; over all of them if `axes` is `None`. Small integers are multiplied as 64-bit ones.
+#[track_caller]
+pub fn prod(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
+    reduce("prod", Folding::Fold(Reduce::Prod), x.into(), axes.into(), keepdims)
+}
+
+/// The mean over some axes; over all of them if `axes` is `None`. The mean of integers is a float64.
+#[track_caller]
+pub fn mean(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
+    reduce_float("mean", Folding::Fold(Reduce::Mean), x.into(), axes.into(), keepdims)
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "sum",
+        Param::REDUCTION,
+        |a| one(sum(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+        Reference::Numpy("np.sum(x, axis=axes, keepdims=keepdims)"),
+        Samples::List(|| reductions(dtypes::ALL, -3.0, 3.0)),
+    )
+    .refuses(bad_axes),
+    Entry::new(
+        "prod",
+        Param::REDUCTION,
+        |a| one(prod(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+        Reference::Numpy("np.prod(x, axis=axes, keepdims=keepdims)"),
+        Samples::List(|| reductions(dtypes::ALL, 0.6, 1.6)),
+    )
+    .refuses(bad_axes),
+    Entry::new(
+        "mean",
+        Param::REDUCTION,
+        |a| one(mean(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+        Reference::Numpy("np.mean(x, axis=axes, keepdims=keepdims)"),
+        Samples::List(|| reductions(dtypes::ALL, -3.0, 3.0)),
+    )
+    .refuses(bad_axes),
+];

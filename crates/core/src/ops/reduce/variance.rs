@@ -1,0 +1,64 @@
+//! How far elements spread.
+
+use crate::Tensor;
+use crate::error::Result;
+use crate::ops::reduction::{Folding, Over, reduce_float};
+use crate::ops::sample::{bad_axes, dtypes, reductions};
+use crate::ops::unary::sqrt;
+use crate::ops::{Entry, Kind, Param, Reference, Samples, Value, one};
+
+/// The variance over some axes; over all of them if `axes` is `None`. `correction` is subtracted from the count: 0 for a
+/// population, 1 for a sample.
+///
+/// ```
+/// use taut_core::{Tensor, ops::reduce::var};
+/// let x = Tensor::from_slice(&[1.0f64, 2.0, 3.0, 4.0], [4])?;
+/// assert_eq!(var(&x, None, 0.0, false)?.item::<f64>()?, 1.25);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn var(x: impl Into<Tensor>, axes: impl Into<Over>, correction: f64, keepdims: bool) -> Result<Tensor> {
+    reduce_float("var", Folding::Variance { correction }, x.into(), axes.into(), keepdims)
+}
+
+/// The standard deviation over some axes; over all of them if `axes` is `None`. `correction` is subtracted from the
+/// count: 0 for a population, 1 for a sample.
+#[track_caller]
+pub fn std(x: impl Into<Tensor>, axes: impl Into<Over>, correction: f64, keepdims: bool) -> Result<Tensor> {
+    sqrt(reduce_float("std", Folding::Variance { correction }, x.into(), axes.into(), keepdims)?)
+}
+
+fn samples() -> Vec<Vec<Value>> {
+    let mut samples = reductions(dtypes::ALL, -3.0, 3.0);
+    for (i, args) in samples.iter_mut().enumerate() {
+        let keepdims = args.pop().unwrap_or(Value::None);
+        args.extend([Value::Float((i % 2) as f64), keepdims]);
+    }
+    samples
+}
+
+const SPREAD: &[Param] = &[
+    Param::tensor("x"),
+    Param::optional("axes", Kind::Ints, "None"),
+    Param::optional("correction", Kind::Float, "0.0"),
+    Param::optional("keepdims", Kind::Bool, "False"),
+];
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "var",
+        SPREAD,
+        |a| one(var(a.tensor(0)?, a.axes(1)?, a.float_or(2)?.unwrap_or(0.0), a.bool_or(3)?.unwrap_or(false))),
+        Reference::Numpy("np.var(x, axis=axes, ddof=correction, keepdims=keepdims)"),
+        Samples::List(samples),
+    )
+    .refuses(bad_axes),
+    Entry::new(
+        "std",
+        SPREAD,
+        |a| one(std(a.tensor(0)?, a.axes(1)?, a.float_or(2)?.unwrap_or(0.0), a.bool_or(3)?.unwrap_or(false))),
+        Reference::Numpy("np.std(x, axis=axes, ddof=correction, keepdims=keepdims)"),
+        Samples::List(samples),
+    )
+    .refuses(bad_axes),
+];

@@ -1,0 +1,84 @@
+//! Memory that the tasks of one kernel share: outputs they write different parts of, and scratch they take turns
+//! in.
+
+use crate::pool;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// An output of which every task writes its own elements.
+pub(super) struct Shared<'a, T> {
+    start: *mut T,
+    len: usize,
+    life: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: the pointer is used only through `part`, whose callers keep the parts of different threads disjoint, as if
+// the slice had been split and sent to them.
+unsafe impl<T: Send> Sync for Shared<'_, T> {}
+
+impl<'a, T> Shared<'a, T> {
+    pub(super) fn new(slice: &'a mut [T]) -> Shared<'a, T> {
+        Shared { start: slice.as_mut_ptr(), len: slice.len(), life: PhantomData }
+    }
+
+    /// Elements `at..at + len`, for writing.
+    ///
+    /// # Safety
+    /// While the part lives, no other part that overlaps it does.
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)]
+    pub(super) unsafe fn part(&self, at: usize, len: usize) -> &mut [T] {
+        assert!(at <= self.len && len <= self.len - at, "part outside its output");
+        // SAFETY: in bounds as just checked, inside a slice borrowed for as long as `self`; unique as the caller
+        // promises.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(at), len) }
+    }
+
+    /// Writes element `at`.
+    ///
+    /// # Safety
+    /// No part that holds the element lives, and no other thread writes it.
+    #[inline(always)]
+    pub(super) unsafe fn put(&self, at: usize, value: T) {
+        // SAFETY: the caller's promise is that of `part`.
+        unsafe { self.part(at, 1)[0] = value };
+    }
+}
+
+/// The alignment of scratch, and of every part of it.
+pub(super) const LINE: usize = 64;
+
+/// The bytes of `len` elements, up to the next line.
+pub(super) const fn lines<T>(len: usize) -> usize {
+    (len * size_of::<T>()).next_multiple_of(LINE)
+}
+
+/// How many tasks run at once, each with its own slot of scratch.
+pub(super) fn slots(tasks: usize, work: usize) -> usize {
+    /// Multiplications below which starting threads does not pay.
+    const SERIAL: usize = 1 << 19;
+    if work < SERIAL { 1 } else { pool::threads().min(tasks).max(1) }
+}
+
+/// Calls `work(task, slot)` for every task, in parallel; a slot is `bytes` bytes of scratch that nobody else uses
+/// meanwhile. Which slot a task gets is left to chance.
+pub(super) fn with_slots(
+    scratch: &mut [u8],
+    bytes: usize,
+    most: usize,
+    tasks: usize,
+    work: impl Fn(usize, &mut [u8]) + Sync,
+) {
+    let slots = (scratch.len() / bytes).min(most);
+    assert!(slots > 0, "scratch too short: {} bytes for a task's {bytes}", scratch.len());
+    let next = AtomicUsize::new(0);
+    pool::for_each_mut(&mut scratch[..slots * bytes], bytes, |_, slot| {
+        loop {
+            let task = next.fetch_add(1, Ordering::Relaxed);
+            if task >= tasks {
+                return;
+            }
+            work(task, slot);
+        }
+    });
+}

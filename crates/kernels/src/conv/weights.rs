@@ -1,0 +1,161 @@
+//! Weight gradient: packed patches, transposed, times output gradients, summed over tiles.
+
+use super::pack::{Source, block_shape, blocks};
+use super::problem::Problem;
+use super::real::{Real, Sum};
+use super::shared::{Shared, lines, slots, with_slots};
+use crate::matmul::{MatMut, gemm};
+use crate::pool;
+
+/// Bytes of patches and output gradients a task works on.
+const TILE: usize = 512 << 10;
+/// Bytes of partial sums.
+const PARTIALS: usize = 4 << 20;
+/// Enough tasks to keep threads busy to the end.
+const TASKS: usize = 16;
+
+/// How the work is cut into tasks: blocks of rows of the result, and slabs of pixels whose sums are added in order.
+#[derive(Clone, Copy, Debug)]
+struct Plan {
+    /// Pixels of a tile.
+    pixels: usize,
+    tiles: usize,
+    slabs: usize,
+    /// Taps and channels of a block.
+    block: (usize, usize),
+    blocks: usize,
+    /// Whether sums are made in the result itself.
+    direct: bool,
+}
+
+impl Plan {
+    fn new<T: Real>(problem: &Problem) -> Plan {
+        let taps = problem.taps();
+        let block = block_shape(taps, problem.cin);
+        let blocks = taps.div_ceil(block.0) * problem.cin.div_ceil(block.1);
+        let width = block.0 * block.1 + problem.cout;
+        let pixels = (TILE / (width * size_of::<T::Sum>())).clamp(32, 512) & !7;
+        let pixels = pixels.min(problem.pixels().max(1));
+        let tiles = problem.pixels().div_ceil(pixels).max(1);
+        let partial = Plan::rows(problem) * problem.cout * size_of::<T::Sum>();
+        let wanted = TASKS.div_ceil((blocks * problem.groups).max(1));
+        let slabs = wanted.min(PARTIALS / partial.max(1)).clamp(1, tiles);
+        let slabs = tiles.div_ceil(tiles.div_ceil(slabs));
+        Plan { pixels, tiles, slabs, block, blocks, direct: T::WIDE && slabs == 1 && problem.groups == 1 }
+    }
+
+    /// Rows of the result, those of all groups one after the other.
+    fn rows(problem: &Problem) -> usize {
+        problem.groups * problem.taps() * problem.cin
+    }
+
+    fn tasks(&self, problem: &Problem) -> usize {
+        problem.groups * self.blocks * self.slabs
+    }
+
+    /// Elements of partial sums.
+    fn partials(&self, problem: &Problem) -> usize {
+        if self.direct { 0 } else { self.slabs * Plan::rows(problem) * problem.cout }
+    }
+
+    /// Bytes of a task's scratch: its patches and its output gradients.
+    fn slot<T: Real>(&self, problem: &Problem) -> usize {
+        lines::<T::Sum>(self.pixels * self.block.0 * self.block.1)
+            + lines::<T::Sum>(self.pixels * problem.cout)
+    }
+}
+
+/// Bytes of scratch for all threads.
+pub(super) fn scratch<T: Real>(problem: &Problem) -> usize {
+    let plan = Plan::new::<T>(problem);
+    lines::<T::Sum>(plan.partials(problem))
+        + slots(plan.tasks(problem), problem.work()) * plan.slot::<T>(problem)
+}
+
+/// Computes the gradient of every weight.
+pub(super) fn run<T: Real>(
+    problem: &Problem,
+    x: Source<'_, T>,
+    dy: Source<'_, T>,
+    dw: &mut [T],
+    scratch: &mut [u8],
+) {
+    if problem.pixels() == 0 {
+        dw.fill(T::narrow(T::Sum::ZERO));
+        return;
+    }
+    if dw.is_empty() {
+        return;
+    }
+    let plan = Plan::new::<T>(problem);
+    let (partials, scratch) = scratch.split_at_mut(lines::<T::Sum>(plan.partials(problem)));
+    let partials: &mut [T::Sum] = bytemuck::cast_slice_mut(partials);
+    if plan.direct {
+        let sums = T::as_sums_mut(dw).expect("direct sums are not converted");
+        slab_sums(problem, &plan, x, dy, sums, scratch);
+        return;
+    }
+    slab_sums(problem, &plan, x, dy, partials, scratch);
+    // The result's rows interleave the groups.
+    let (cout, groups) = (problem.cout, problem.groups);
+    let rows = problem.taps() * problem.cin;
+    let slab = Plan::rows(problem) * cout;
+    pool::for_each_mut(dw, cout * (1usize << 14).div_ceil(cout), |first, part| {
+        for (i, to) in part.chunks_exact_mut(cout).enumerate() {
+            let (row, group) = ((first / cout + i) / groups, (first / cout + i) % groups);
+            let at = (group * rows + row) * cout;
+            sum_slabs::<T>(&partials[at..], slab, plan.slabs, to);
+        }
+    });
+}
+
+/// Writes the sums of `slabs` rows that are `stride` apart.
+pub(super) fn sum_slabs<T: Real>(partials: &[T::Sum], stride: usize, slabs: usize, to: &mut [T]) {
+    for (j, to) in to.iter_mut().enumerate() {
+        let mut sum = partials[j];
+        for slab in 1..slabs {
+            sum = sum + partials[slab * stride + j];
+        }
+        *to = T::narrow(sum);
+    }
+}
+
+/// Writes `[slab, group, row, column]` sums.
+fn slab_sums<T: Real>(
+    problem: &Problem,
+    plan: &Plan,
+    x: Source<'_, T>,
+    dy: Source<'_, T>,
+    sums: &mut [T::Sum],
+    scratch: &mut [u8],
+) {
+    let sums = Shared::new(sums);
+    let (cin, cout, taps) = (problem.cin, problem.cout, problem.taps());
+    let windows = problem.forward_phase();
+    let pixels_themselves = problem.identity_phase();
+    let tasks = plan.tasks(problem);
+    let most = slots(tasks, problem.work());
+    with_slots(scratch, plan.slot::<T>(problem), most, tasks, |task, slot| {
+        let (slab, rest) = (task / (plan.blocks * problem.groups), task % (plan.blocks * problem.groups));
+        let (group, number) = (rest / plan.blocks, rest % plan.blocks);
+        let block = blocks(taps, cin, plan.block).nth(number).expect("as many blocks as planned");
+        let row =
+            (slab * problem.groups + group) * taps * cin + block.taps.start * cin + block.channels.start;
+        // SAFETY: the blocks' rows are disjoint, and every slab and group has its own.
+        let sums = unsafe { sums.part(row * cout, block.width() * cout) };
+        let (patches, gradients) =
+            slot.split_at_mut(lines::<T::Sum>(plan.pixels * plan.block.0 * plan.block.1));
+        let patches: &mut [T::Sum] = bytemuck::cast_slice_mut(patches);
+        let gradients: &mut [T::Sum] = bytemuck::cast_slice_mut(gradients);
+        let per_slab = plan.tiles.div_ceil(plan.slabs);
+        let first = slab * per_slab;
+        let whole = super::pack::Block { taps: 0..1, channels: 0..cout };
+        for tile in first..plan.tiles.min(first + per_slab) {
+            let start = tile * plan.pixels;
+            let pixels = (start, plan.pixels.min(problem.pixels() - start));
+            let a = x.patches(&windows, pixels, group * cin, &block, patches).transposed();
+            let b = dy.patches(&pixels_themselves, pixels, group * cout, &whole, gradients);
+            gemm(a, b, MatMut::row_major(sums, block.width(), cout), tile > first);
+        }
+    });
+}
