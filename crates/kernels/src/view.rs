@@ -35,6 +35,8 @@ impl<'a> View<'a> {
         }
         let count = bytes.len() / dtype.size();
         assert!(empty || (low >= 0 && (high as usize) < count), "view outside its buffer");
+        // A buffer of smaller elements may end in the middle of one of these.
+        let bytes = &bytes[..count * dtype.size()];
         View { dtype, bytes, offset: if empty { 0 } else { offset }, shape, strides }
     }
 

@@ -171,3 +171,18 @@ pub fn bad_axes() -> Vec<Bad> {
         bad(&[0, -2], "axis 0 is given twice"),
     ]
 }
+
+/// What an op of one tensor must refuse: these types.
+pub fn bad_unary(dtypes: &[DType]) -> Vec<Bad> {
+    let refuse = |&dtype| Bad::new(vec![ramp(dtype, &[2], 0.0, 1.0)], ErrorKind::DType, "is not supported");
+    dtypes.iter().map(refuse).collect()
+}
+
+/// What an op of two tensors must refuse: shapes that do not broadcast, and these types.
+pub fn bad_binary(dtypes: &[DType]) -> Vec<Bad> {
+    let pair = |dtype, other: &[usize]| vec![ramp(dtype, &[2, 3], 0.0, 1.0), ramp(dtype, other, 0.0, 1.0)];
+    let message = "shapes [2, 3] and [2] do not broadcast";
+    let mut bad = vec![Bad::new(pair(DType::I32, &[2]), ErrorKind::Shape, message)];
+    bad.extend(dtypes.iter().map(|&d| Bad::new(pair(d, &[3]), ErrorKind::DType, "is not supported")));
+    bad
+}

@@ -2,7 +2,7 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{dtypes, ramp};
+use crate::ops::sample::{bad_binary, dtypes, ramp};
 use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
 use crate::{DType, Operand, Tensor};
 use taut_kernels::elementwise::Binary;
@@ -47,24 +47,12 @@ pub fn div(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&DIV, x.into(), y.into())
 }
 
-fn do_not_broadcast() -> Vec<Bad> {
-    let args = vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), ramp(DType::F32, &[2], 0.0, 1.0)];
-    vec![Bad::new(args, ErrorKind::Shape, "shapes [2, 3] and [2] do not broadcast")]
-}
-
 fn add_refuses() -> Vec<Bad> {
-    let mut bad = do_not_broadcast();
+    let mut bad = bad_binary(&[]);
     let with = |dtype, value| vec![ramp(dtype, &[2], 0.0, 1.0), Value::Int(value)];
     bad.push(Bad::new(with(DType::U8, 256), ErrorKind::Value, "256 does not fit uint8"));
     bad.push(Bad::new(with(DType::I8, -129), ErrorKind::Value, "-129 does not fit int8"));
     bad.push(Bad::new(with(DType::U64, -1), ErrorKind::Value, "-1 does not fit uint64"));
-    bad
-}
-
-fn sub_refuses() -> Vec<Bad> {
-    let mut bad = do_not_broadcast();
-    let bools = || ramp(DType::Bool, &[2], 0.0, 1.0);
-    bad.push(Bad::new(vec![bools(), bools()], ErrorKind::DType, "bool is not supported"));
     bad
 }
 
@@ -84,7 +72,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("x - y"),
         Samples::Binary(dtypes::NUMBERS, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(sub_refuses),
+    .refuses(|| bad_binary(&[DType::Bool])),
     Entry::new(
         "mul",
         Param::XY,
@@ -92,7 +80,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("x * y"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(do_not_broadcast),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "div",
         Param::XY,
@@ -100,5 +88,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("x / y"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(do_not_broadcast),
+    .refuses(|| bad_binary(&[])),
 ];

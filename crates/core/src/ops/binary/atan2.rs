@@ -1,10 +1,10 @@
 //! The angle of a point.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Elementwise, Entry, Kind, Param, Reference, Samples, Types, one};
-use crate::{DType, Operand, Tensor};
+use crate::ops::sample::{bad_binary, dtypes};
+use crate::ops::{Elementwise, Entry, Kind, Param, Reference, Samples, Types, one};
+use crate::{Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
 static ATAN2: Elementwise = Elementwise::binary("atan2", Binary::Atan2, Types::Float);
@@ -24,20 +24,6 @@ pub fn atan2(y: impl Into<Operand>, x: impl Into<Operand>) -> Result<Tensor> {
     binary(&ATAN2, y.into(), x.into())
 }
 
-fn bad() -> Vec<Bad> {
-    let bad = |a, x: &[usize], b, y: &[usize], kind, message| {
-        Bad::new(vec![ramp(a, x, 0.0, 1.0), ramp(b, y, 0.0, 1.0)], kind, message)
-    };
-    vec![bad(
-        DType::F32,
-        &[2, 3],
-        DType::F32,
-        &[2],
-        ErrorKind::Shape,
-        "shapes [2, 3] and [2] do not broadcast",
-    )]
-}
-
 const YX: &[Param] = &[Param::new("y", Kind::Operand), Param::new("x", Kind::Operand)];
 
 pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
@@ -47,4 +33,4 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     Reference::Numpy("np.arctan2(y, x)"),
     Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
 )
-.refuses(bad)];
+.refuses(|| bad_binary(&[]))];

@@ -1,9 +1,9 @@
 //! Operations on the bits of integers. On bools they are the logical ones.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{binary as pairs, dtypes, ramp};
-use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
+use crate::ops::sample::{bad_binary, binary as pairs, dtypes, ramp};
+use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
 use crate::{DType, Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
@@ -39,24 +39,6 @@ pub fn bitwise_xor(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tenso
     binary(&BITWISE_XOR, x.into(), y.into())
 }
 
-fn bad() -> Vec<Bad> {
-    let bad = |a, x: &[usize], b, y: &[usize], kind, message| {
-        Bad::new(vec![ramp(a, x, 0.0, 1.0), ramp(b, y, 0.0, 1.0)], kind, message)
-    };
-    vec![
-        bad(
-            DType::F32,
-            &[2, 3],
-            DType::F32,
-            &[2],
-            ErrorKind::Shape,
-            "shapes [2, 3] and [2] do not broadcast",
-        ),
-        bad(DType::F32, &[2], DType::F32, &[2], ErrorKind::DType, "float32 is not supported"),
-        bad(DType::U64, &[2], DType::I64, &[2], ErrorKind::DType, "float64 is not supported"),
-    ]
-}
-
 /// Unsigned and signed types by themselves: `uint64` meets signed integers in `float64`, which has no bits to work on.
 fn samples() -> Vec<Vec<Value>> {
     let (unsigned, signed) = dtypes::BITS.split_at(5);
@@ -76,7 +58,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.bitwise_and(x, y)"),
         Samples::List(samples),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[DType::F32])),
     Entry::new(
         "bitwise_or",
         Param::XY,
@@ -84,7 +66,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.bitwise_or(x, y)"),
         Samples::List(samples),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[DType::F32])),
     Entry::new(
         "bitwise_xor",
         Param::XY,
@@ -92,5 +74,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.bitwise_xor(x, y)"),
         Samples::List(samples),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[DType::F32])),
 ];

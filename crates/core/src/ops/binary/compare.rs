@@ -1,10 +1,10 @@
 //! Comparisons.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, one};
-use crate::{DType, Operand, Tensor};
+use crate::ops::sample::{bad_binary, dtypes};
+use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
 static EQUAL: Elementwise = Elementwise::binary("equal", Binary::Eq, Types::Same);
@@ -63,20 +63,6 @@ pub fn greater_equal(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Ten
     binary(&GREATER_EQUAL, x.into(), y.into())
 }
 
-fn bad() -> Vec<Bad> {
-    let bad = |a, x: &[usize], b, y: &[usize], kind, message| {
-        Bad::new(vec![ramp(a, x, 0.0, 1.0), ramp(b, y, 0.0, 1.0)], kind, message)
-    };
-    vec![bad(
-        DType::F32,
-        &[2, 3],
-        DType::F32,
-        &[2],
-        ErrorKind::Shape,
-        "shapes [2, 3] and [2] do not broadcast",
-    )]
-}
-
 pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "equal",
@@ -85,7 +71,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.equal(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "not_equal",
         Param::XY,
@@ -93,7 +79,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.not_equal(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "less",
         Param::XY,
@@ -101,7 +87,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.less(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "less_equal",
         Param::XY,
@@ -109,7 +95,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.less_equal(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "greater",
         Param::XY,
@@ -117,7 +103,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.greater(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "greater_equal",
         Param::XY,
@@ -125,5 +111,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.greater_equal(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[])),
 ];

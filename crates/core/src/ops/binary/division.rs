@@ -1,9 +1,9 @@
 //! Division that rounds, what it leaves over, and division that has an answer for zero.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::sample::{bad_binary, dtypes};
+use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
 use crate::{DType, Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
@@ -48,27 +48,6 @@ pub fn div_no_nan(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor
     binary(&DIV_NO_NAN, x.into(), y.into())
 }
 
-fn bad() -> Vec<Bad> {
-    let bad = |a, x: &[usize], b, y: &[usize], kind, message| {
-        Bad::new(vec![ramp(a, x, 0.0, 1.0), ramp(b, y, 0.0, 1.0)], kind, message)
-    };
-    vec![
-        bad(
-            DType::F32,
-            &[2, 3],
-            DType::F32,
-            &[2],
-            ErrorKind::Shape,
-            "shapes [2, 3] and [2] do not broadcast",
-        ),
-        bad(DType::Bool, &[2], DType::Bool, &[2], ErrorKind::DType, "bool is not supported"),
-    ]
-}
-
-fn shapes() -> Vec<Bad> {
-    bad().into_iter().filter(|bad| bad.kind == ErrorKind::Shape).collect()
-}
-
 pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "floor_div",
@@ -77,7 +56,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.floor_divide(x, y)"),
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[DType::Bool])),
     Entry::new(
         "mod",
         Param::XY,
@@ -85,7 +64,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.mod(x, y)"),
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[DType::Bool])),
     Entry::new(
         "truncate_mod",
         Param::XY,
@@ -93,7 +72,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.fmod(x, y)"),
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[DType::Bool])),
     Entry::new(
         "div_no_nan",
         Param::XY,
@@ -101,5 +80,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.where(np.equal(y, 0), 0, np.divide(x, y))"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(shapes),
+    .refuses(|| bad_binary(&[])),
 ];

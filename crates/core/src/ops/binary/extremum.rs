@@ -1,10 +1,10 @@
 //! The larger and the smaller of two.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, one};
-use crate::{DType, Operand, Tensor};
+use crate::ops::sample::{bad_binary, dtypes};
+use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
 static MAXIMUM: Elementwise = Elementwise::binary("maximum", Binary::Maximum, Types::Same);
@@ -31,20 +31,6 @@ pub fn minimum(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&MINIMUM, x.into(), y.into())
 }
 
-fn bad() -> Vec<Bad> {
-    let bad = |a, x: &[usize], b, y: &[usize], kind, message| {
-        Bad::new(vec![ramp(a, x, 0.0, 1.0), ramp(b, y, 0.0, 1.0)], kind, message)
-    };
-    vec![bad(
-        DType::F32,
-        &[2, 3],
-        DType::F32,
-        &[2],
-        ErrorKind::Shape,
-        "shapes [2, 3] and [2] do not broadcast",
-    )]
-}
-
 pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "maximum",
@@ -53,7 +39,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.maximum(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "minimum",
         Param::XY,
@@ -61,5 +47,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.minimum(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[])),
 ];

@@ -1,10 +1,10 @@
 //! Truth tables. An element of any type is true unless it is zero.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, one};
-use crate::{DType, Operand, Tensor};
+use crate::ops::sample::{bad_binary, dtypes};
+use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
 static LOGICAL_AND: Elementwise = Elementwise::binary("logical_and", Binary::LogicalAnd, Types::Same);
@@ -39,20 +39,6 @@ pub fn logical_xor(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tenso
     binary(&LOGICAL_XOR, x.into(), y.into())
 }
 
-fn bad() -> Vec<Bad> {
-    let bad = |a, x: &[usize], b, y: &[usize], kind, message| {
-        Bad::new(vec![ramp(a, x, 0.0, 1.0), ramp(b, y, 0.0, 1.0)], kind, message)
-    };
-    vec![bad(
-        DType::F32,
-        &[2, 3],
-        DType::F32,
-        &[2],
-        ErrorKind::Shape,
-        "shapes [2, 3] and [2] do not broadcast",
-    )]
-}
-
 pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "logical_and",
@@ -61,7 +47,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.logical_and(x, y)"),
         Samples::Binary(dtypes::ALL, (-2.0, 2.0), (-2.0, 2.0)),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "logical_or",
         Param::XY,
@@ -69,7 +55,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.logical_or(x, y)"),
         Samples::Binary(dtypes::ALL, (-2.0, 2.0), (-2.0, 2.0)),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[])),
     Entry::new(
         "logical_xor",
         Param::XY,
@@ -77,5 +63,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.logical_xor(x, y)"),
         Samples::Binary(dtypes::ALL, (-2.0, 2.0), (-2.0, 2.0)),
     )
-    .refuses(bad),
+    .refuses(|| bad_binary(&[])),
 ];

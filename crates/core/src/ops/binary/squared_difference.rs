@@ -1,9 +1,9 @@
 //! The square of a difference.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::sample::{bad_binary, dtypes};
+use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
 use crate::{DType, Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
@@ -24,23 +24,6 @@ pub fn squared_difference(x: impl Into<Operand>, y: impl Into<Operand>) -> Resul
     binary(&SQUARED_DIFFERENCE, x.into(), y.into())
 }
 
-fn bad() -> Vec<Bad> {
-    let bad = |a, x: &[usize], b, y: &[usize], kind, message| {
-        Bad::new(vec![ramp(a, x, 0.0, 1.0), ramp(b, y, 0.0, 1.0)], kind, message)
-    };
-    vec![
-        bad(
-            DType::F32,
-            &[2, 3],
-            DType::F32,
-            &[2],
-            ErrorKind::Shape,
-            "shapes [2, 3] and [2] do not broadcast",
-        ),
-        bad(DType::Bool, &[2], DType::Bool, &[2], ErrorKind::DType, "bool is not supported"),
-    ]
-}
-
 pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     "squared_difference",
     Param::XY,
@@ -48,4 +31,4 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     Reference::Numpy("np.square(x - y)"),
     Samples::Binary(dtypes::NUMBERS, (-3.0, 3.0), (-2.0, 2.0)),
 )
-.refuses(bad)];
+.refuses(|| bad_binary(&[DType::Bool]))];

@@ -1,9 +1,9 @@
 //! Negation of truth and of bits.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::ops::elementwise::unary;
-use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::sample::{bad_unary, dtypes};
+use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
 use crate::{DType, Tensor};
 use taut_kernels::elementwise::Unary;
 
@@ -31,10 +31,6 @@ pub fn bitwise_not(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&BITWISE_NOT, x.into())
 }
 
-fn floats() -> Vec<Bad> {
-    vec![Bad::new(vec![ramp(DType::F32, &[2], 0.0, 1.0)], ErrorKind::DType, "float32 is not supported")]
-}
-
 pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "logical_not",
@@ -50,5 +46,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.invert(x)"),
         Samples::Unary(dtypes::BITS, -100.0, 100.0),
     )
-    .refuses(floats),
+    .refuses(|| bad_unary(&[DType::F32])),
 ];

@@ -1,9 +1,10 @@
 //! The rectifier and its relatives.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
+use crate::ops::binary::clip_by_value;
 use crate::ops::elementwise::unary;
-use crate::ops::sample::{dtypes, ramp, unary as samples};
-use crate::ops::{Bad, Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
+use crate::ops::sample::{bad_unary, dtypes, unary as samples};
+use crate::ops::{Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
 use crate::{DType, Tensor};
 use taut_kernels::elementwise::Unary;
 
@@ -29,7 +30,8 @@ pub fn relu(features: impl Into<Tensor>) -> Result<Tensor> {
 #[inline]
 #[track_caller]
 pub fn relu6(features: impl Into<Tensor>) -> Result<Tensor> {
-    unary(&RELU6, features.into())
+    let features = features.into();
+    if features.dtype().is_integer() { clip_by_value(features, 0, 6) } else { unary(&RELU6, features) }
 }
 
 /// Each element, or `alpha` times it where it is negative.
@@ -53,10 +55,6 @@ pub fn selu(features: impl Into<Tensor>) -> Result<Tensor> {
     unary(&SELU, features.into())
 }
 
-fn no_bool() -> Vec<Bad> {
-    vec![Bad::new(vec![ramp(DType::Bool, &[2], 0.0, 1.0)], ErrorKind::DType, "bool is not supported")]
-}
-
 fn with_alpha() -> Vec<Vec<Value>> {
     let alphas = [Value::None, Value::Float(0.3), Value::Float(1.5)];
     let calls = samples(dtypes::ALL, -4.0, 4.0).into_iter().zip(alphas.into_iter().cycle());
@@ -73,7 +71,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.maximum(features, 0)"),
         Samples::Unary(dtypes::NUMBERS, -4.0, 4.0),
     )
-    .refuses(no_bool),
+    .refuses(|| bad_unary(&[DType::Bool])),
     Entry::new(
         "relu6",
         FEATURES,
@@ -81,7 +79,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.minimum(np.maximum(features, 0), 6)"),
         Samples::Unary(dtypes::NUMBERS, -4.0, 12.0),
     )
-    .refuses(no_bool),
+    .refuses(|| bad_unary(&[DType::Bool])),
     Entry::new(
         "leaky_relu",
         &[Param::tensor("features"), Param::optional("alpha", Kind::Float, "0.2")],

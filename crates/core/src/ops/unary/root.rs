@@ -1,9 +1,9 @@
 //! Roots, squares and reciprocals.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::ops::elementwise::unary;
-use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::sample::{bad_unary, dtypes};
+use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
 use crate::{DType, Tensor};
 use taut_kernels::elementwise::Unary;
 
@@ -47,10 +47,6 @@ pub fn reciprocal(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&RECIPROCAL, x.into())
 }
 
-fn no_bool() -> Vec<Bad> {
-    vec![Bad::new(vec![ramp(DType::Bool, &[2], 0.0, 1.0)], ErrorKind::DType, "bool is not supported")]
-}
-
 pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "sqrt",
@@ -73,7 +69,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.square(x)"),
         Samples::Unary(dtypes::NUMBERS, -20.0, 20.0),
     )
-    .refuses(no_bool),
+    .refuses(|| bad_unary(&[DType::Bool])),
     Entry::new(
         "reciprocal",
         Param::X,

@@ -1,9 +1,9 @@
 //! Signs and magnitudes.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::ops::elementwise::unary;
-use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::sample::{bad_unary, dtypes};
+use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
 use crate::{DType, Tensor};
 use taut_kernels::elementwise::Unary;
 
@@ -43,10 +43,6 @@ pub fn sign(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&SIGN, x.into())
 }
 
-fn no_bool() -> Vec<Bad> {
-    vec![Bad::new(vec![ramp(DType::Bool, &[2], 0.0, 1.0)], ErrorKind::DType, "bool is not supported")]
-}
-
 pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "neg",
@@ -55,7 +51,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.negative(x)"),
         Samples::Unary(dtypes::NUMBERS, -128.0, 100.0),
     )
-    .refuses(no_bool),
+    .refuses(|| bad_unary(&[DType::Bool])),
     Entry::new(
         "abs",
         Param::X,
@@ -70,5 +66,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.sign(x)"),
         Samples::Unary(dtypes::NUMBERS, -2.0, 2.0),
     )
-    .refuses(no_bool),
+    .refuses(|| bad_unary(&[DType::Bool])),
 ];
