@@ -1,1 +1,65 @@
-//! placeholder
+//! Taut's memory: every byte a tensor uses is asked for here, counted here and given back here.
+//!
+//! - [`Buffer`] is an owned, 64-byte aligned block of initialised bytes. Asking for one never aborts: it is a
+//!   [`Buffer`] or an [`OutOfMemory`] that names the biggest owners.
+//! - [`Allocator`] says where blocks come from: [`System`], [`Pool`] (the default), [`Arena`], or your own.
+//! - The ledger counts requested bytes exactly, at every moment: [`live_bytes`], [`peak_bytes`], both by
+//!   [`Category`], and by source line while [`record`] is on. [`report`] shows it all.
+//! - [`limit`] bounds what the process may hold. A request that would pass it fails before anything changes.
+//!
+//! ```
+//! use taut_memory::{Buffer, Category, live_bytes, peak_bytes, reset_peak};
+//!
+//! let before = live_bytes();
+//! reset_peak();
+//! let weights = Buffer::zeroed(4096, Category::Variable)?;
+//! let activations = Buffer::new(1000, Category::Tensor)?;
+//! assert_eq!(live_bytes() - before, 5096);
+//! assert_eq!(weights.as_slice()[17], 0);
+//!
+//! drop(activations);
+//! assert_eq!(live_bytes() - before, 4096);
+//! assert_eq!(peak_bytes() - before, 5096);
+//! println!("{}", taut_memory::report());
+//! # Ok::<(), taut_memory::OutOfMemory>(())
+//! ```
+//!
+//! # What it costs
+//! A small pooled [`Buffer::new`] and its drop take about 25 ns together with recording off: four atomic additions
+//! (live and category, up and down) and a thread-local stack of idle blocks; no lock and no hashing. Blocks above
+//! 64 KiB take a short lock, about 40 ns more. `cargo run --release -p taut-memory --example cost` measures both on
+//! your machine.
+//!
+//! # What is counted
+//! The ledger counts the bytes that callers *asked for*. Rounding to size classes is the pool's business and is not
+//! counted while a block is in use; what the pool keeps for reuse is reported apart, in whole blocks, as
+//! [`idle_bytes`]. A buffer without bytes allocates nothing and is not counted. Buffers inside an [`Arena`] are not
+//! counted either, because the arena's own block already is.
+#![allow(unsafe_code)]
+
+mod allocator;
+mod buffer;
+mod category;
+mod error;
+mod ledger;
+mod limit;
+mod record;
+mod report;
+pub mod testing;
+mod thread;
+
+pub use allocator::{ALIGNMENT, Allocator, Arena, Pool, System, allocator, idle_bytes, set_allocator, trim};
+pub use buffer::Buffer;
+pub use category::Category;
+pub use error::{Cause, OutOfMemory};
+pub use ledger::{allocations, live_bytes, live_bytes_of, peak_bytes, reset_peak, thread_live_bytes};
+pub use limit::limit;
+pub use record::record;
+pub use report::{Bytes, CategoryUse, Owner, Report, report};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks, also after a panic elsewhere: no code here leaves a table half changed.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,130 @@
+//! The counters: live and peak bytes, exact at every moment and under any number of threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+
+use crate::category::Category;
+use crate::limit;
+use crate::thread;
+
+/// Live and peak bytes of something. On cache lines of its own, because every allocation writes it.
+#[repr(align(128))]
+struct Counter {
+    live: AtomicUsize,
+    peak: AtomicUsize,
+}
+
+impl Counter {
+    const fn new() -> Counter {
+        Counter { live: AtomicUsize::new(0), peak: AtomicUsize::new(0) }
+    }
+
+    /// The peak is exact: it is the largest value any addition produced. Additions and [`Counter::reset_peak`] have one
+    /// order, so an addition that the reset did not see sees the reset.
+    #[inline]
+    fn add(&self, bytes: usize) {
+        self.rise(self.live.fetch_add(bytes, SeqCst) + bytes);
+    }
+
+    /// Adds, unless the sum would pass `limit`.
+    fn add_within(&self, bytes: usize, limit: usize) -> bool {
+        let fits = |live: usize| live.checked_add(bytes).filter(|&sum| sum <= limit);
+        match self.live.fetch_update(SeqCst, SeqCst, fits) {
+            Ok(before) => {
+                self.rise(before + bytes);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    #[inline]
+    fn rise(&self, live: usize) {
+        if live > self.peak.load(SeqCst) {
+            self.peak.fetch_max(live, SeqCst);
+        }
+    }
+
+    #[inline]
+    fn subtract(&self, bytes: usize) {
+        self.live.fetch_sub(bytes, SeqCst);
+    }
+
+    fn reset_peak(&self) {
+        self.peak.store(0, SeqCst);
+        self.peak.fetch_max(self.live.load(SeqCst), SeqCst);
+    }
+}
+
+static TOTAL: Counter = Counter::new();
+static BY_CATEGORY: [Counter; Category::ALL.len()] = [const { Counter::new() }; Category::ALL.len()];
+
+/// Bytes in use now: the sum of what the owners of all live buffers asked for.
+#[inline]
+pub fn live_bytes() -> usize {
+    TOTAL.live.load(SeqCst)
+}
+
+/// Bytes of one category in use now.
+pub fn live_bytes_of(category: Category) -> usize {
+    BY_CATEGORY[category as usize].live.load(SeqCst)
+}
+
+/// The most bytes that were ever in use at the same moment, since the start or the last [`reset_peak`].
+pub fn peak_bytes() -> usize {
+    TOTAL.peak.load(SeqCst)
+}
+
+pub(crate) fn peak_bytes_of(category: Category) -> usize {
+    BY_CATEGORY[category as usize].peak.load(SeqCst)
+}
+
+/// Starts a new measurement: the peak, and each category's, becomes what is live now.
+pub fn reset_peak() {
+    TOTAL.reset_peak();
+    BY_CATEGORY.iter().for_each(Counter::reset_peak);
+}
+
+/// How many buffers were ever made (those without bytes and those inside an arena do not count).
+pub fn allocations() -> u64 {
+    thread::allocations()
+}
+
+/// Bytes this thread allocated minus bytes it released. Tests that run in parallel check with it that each gave
+/// back what it took; it is negative where a thread drops what others made.
+pub fn thread_live_bytes() -> isize {
+    thread::with(thread::Thread::live)
+}
+
+/// Counts a new buffer in. False, and nothing changed, if the limit forbids it.
+#[inline]
+pub(crate) fn enter(bytes: usize, category: Category) -> bool {
+    match limit::current() {
+        None => TOTAL.add(bytes),
+        Some(limit) => {
+            if !TOTAL.add_within(bytes, limit) {
+                return false;
+            }
+        }
+    }
+    BY_CATEGORY[category as usize].add(bytes);
+    thread::with(|thread| thread.entered(bytes, category));
+    true
+}
+
+/// Counts a buffer out.
+#[inline]
+pub(crate) fn leave(bytes: usize, category: Category) {
+    TOTAL.subtract(bytes);
+    BY_CATEGORY[category as usize].subtract(bytes);
+    thread::with(|thread| thread.left(bytes, category));
+}
+
+/// Counts a live buffer in another category from now on.
+pub(crate) fn move_category(bytes: usize, from: Category, to: Category) {
+    BY_CATEGORY[from as usize].subtract(bytes);
+    BY_CATEGORY[to as usize].add(bytes);
+    thread::with(|thread| {
+        thread.add_buffers(from, -1);
+        thread.add_buffers(to, 1);
+    });
+}
