@@ -9,7 +9,8 @@ use crate::allocator::{self, Allocator};
 use crate::category::Category;
 use crate::error::{Cause, OutOfMemory};
 use crate::record::Slot;
-use crate::{ledger, limit, record, thread};
+use crate::thread::{self, Thread};
+use crate::{ledger, limit, record};
 
 type Line = &'static Location<'static>;
 
@@ -66,7 +67,6 @@ impl Buffer {
         Buffer::make(allocator, bytes, category, Location::caller(), false)
     }
 
-    /// The order matters: nothing is counted before the block is there, so a failure leaves the ledger as it was.
     #[inline]
     fn make(
         allocator: Option<Arc<dyn Allocator>>,
@@ -78,35 +78,15 @@ impl Buffer {
         if bytes == 0 {
             return Ok(Buffer { start: dangling(), bytes: 0, allocator: None, slot: None, category });
         }
-        let refuse = |cause| Err(OutOfMemory::new(bytes, category, owner, cause));
-        if !thread::with(thread::Thread::request) {
-            return refuse(Cause::Injected);
-        }
-        let counted = allocator.as_ref().is_none_or(|allocator| allocator.counts());
-        if counted && !limit::allows(bytes) {
-            return refuse(Cause::Limit);
-        }
-        let start = match &allocator {
-            None => allocator::take(bytes, zeroed),
-            Some(allocator) => {
-                if counted {
-                    limit::make_room(bytes);
-                }
-                if zeroed { allocator.allocate_zeroed(bytes) } else { allocator.allocate(bytes) }
+        let source = allocator.as_ref();
+        let counted = source.is_none_or(|allocator| allocator.counts());
+        match thread::with(move |thread| obtain(thread, source, bytes, category, counted, zeroed)) {
+            Ok(start) => {
+                let slot = (counted && record::is_on()).then(|| record::enter(owner, category, bytes));
+                Ok(Buffer { start, bytes, allocator, slot, category })
             }
-        };
-        let Some(start) = start else {
-            let name = allocator.as_ref().map_or("pool", |allocator| allocator.name());
-            return refuse(Cause::Allocator(name.to_owned()));
-        };
-        if counted && !ledger::enter(bytes, category) {
-            // Another thread took the room meanwhile.
-            // SAFETY: the block just came from this allocator for these bytes.
-            unsafe { release(allocator.as_ref(), start, bytes) };
-            return refuse(Cause::Limit);
+            Err(refusal) => Err(refusal.explain(source, bytes, category, owner)),
         }
-        let slot = (counted && record::is_on()).then(|| record::enter(owner, category, bytes));
-        Ok(Buffer { start, bytes, allocator, slot, category })
     }
 
     /// The bytes.
@@ -178,11 +158,13 @@ impl Drop for Buffer {
         if let Some(slot) = self.slot {
             record::leave(slot, self.bytes);
         }
-        if self.is_counted() {
-            ledger::leave(self.bytes, self.category);
-        }
-        // SAFETY: the block came from this allocator for these bytes, and this is its last use.
-        unsafe { release(self.allocator.as_ref(), self.start, self.bytes) };
+        thread::with(|thread| {
+            if self.is_counted() {
+                ledger::leave(thread, self.bytes, self.category);
+            }
+            // SAFETY: the block came from this allocator for these bytes, and this is its last use.
+            unsafe { release(thread, self.allocator.as_ref(), self.start, self.bytes) };
+        });
     }
 }
 
@@ -193,13 +175,77 @@ impl fmt::Debug for Buffer {
     }
 }
 
+/// Why there is no block.
+#[derive(Clone, Copy)]
+enum Refusal {
+    Limit,
+    Allocator,
+    Injected,
+}
+
+impl Refusal {
+    #[cold]
+    fn explain(
+        self,
+        allocator: Option<&Arc<dyn Allocator>>,
+        bytes: usize,
+        category: Category,
+        owner: Line,
+    ) -> OutOfMemory {
+        let cause = match self {
+            Refusal::Limit => Cause::Limit,
+            Refusal::Allocator => {
+                Cause::Allocator(allocator.map_or("pool", |allocator| allocator.name()).to_owned())
+            }
+            Refusal::Injected => Cause::Injected,
+        };
+        OutOfMemory::new(bytes, category, owner, cause)
+    }
+}
+
+/// Gets a block and counts it in, if it is to be counted. The order matters: nothing is counted before the block is
+/// there, so a failure leaves the ledger as it was.
+#[inline]
+fn obtain(
+    thread: &Thread,
+    allocator: Option<&Arc<dyn Allocator>>,
+    bytes: usize,
+    category: Category,
+    counted: bool,
+    zeroed: bool,
+) -> Result<NonNull<u8>, Refusal> {
+    if !thread.request() {
+        return Err(Refusal::Injected);
+    }
+    if counted && !limit::allows(bytes) {
+        return Err(Refusal::Limit);
+    }
+    let start = match allocator {
+        None => allocator::take(thread, bytes, zeroed),
+        Some(allocator) => {
+            if counted {
+                limit::make_room(bytes);
+            }
+            if zeroed { allocator.allocate_zeroed(bytes) } else { allocator.allocate(bytes) }
+        }
+    };
+    let start = start.ok_or(Refusal::Allocator)?;
+    if counted && !ledger::enter(thread, bytes, category) {
+        // Another thread took the room meanwhile.
+        // SAFETY: the block just came from this allocator for these bytes.
+        unsafe { release(thread, allocator, start, bytes) };
+        return Err(Refusal::Limit);
+    }
+    Ok(start)
+}
+
 /// # Safety
 /// The block came from this allocator (none: the shared pool) for the same `bytes`, and nobody uses it.
 #[inline]
-unsafe fn release(allocator: Option<&Arc<dyn Allocator>>, start: NonNull<u8>, bytes: usize) {
+unsafe fn release(thread: &Thread, allocator: Option<&Arc<dyn Allocator>>, start: NonNull<u8>, bytes: usize) {
     match allocator {
         // SAFETY: the caller's promise.
-        None => unsafe { allocator::give(start, bytes) },
+        None => unsafe { allocator::give(thread, start, bytes) },
         // SAFETY: the caller's promise.
         Some(allocator) => unsafe { allocator.release(start, bytes) },
     }
@@ -212,4 +258,4 @@ fn dangling() -> NonNull<u8> {
     NonNull::<Aligned>::dangling().cast()
 }
 
-const _: () = assert!(size_of::<Buffer>() <= 40);
+const _: () = assert!(size_of::<Result<Buffer, OutOfMemory>>() <= 40);

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::ops::Deref;
 use std::panic::Location;
 
 use crate::category::Category;
@@ -23,9 +24,18 @@ pub enum Cause {
     Injected,
 }
 
-/// A request for memory that could not be met. Nothing changed by asking.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A request for memory that could not be met. Nothing changed by asking. What there is to know about it are the fields
+/// of a [`Shortage`], which it gives access to: `error.requested`.
+#[derive(Clone, PartialEq, Eq)]
 pub struct OutOfMemory {
+    // Boxed, so that the results of calls that succeed stay small: copying them is a good part of a buffer's cost.
+    shortage: Box<Shortage>,
+}
+
+/// What was asked for, and why there was no room for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Shortage {
     /// The bytes asked for.
     pub requested: usize,
     /// The bytes in use at that moment.
@@ -53,7 +63,23 @@ impl OutOfMemory {
         let mut owners = owners();
         owners.truncate(LISTED);
         let (live, limit) = (ledger::live_bytes(), limit::current());
-        OutOfMemory { requested, live, limit, category, location, owners, cause }
+        let shortage = Shortage { requested, live, limit, category, location, owners, cause };
+        OutOfMemory { shortage: Box::new(shortage) }
+    }
+}
+
+impl Deref for OutOfMemory {
+    type Target = Shortage;
+
+    fn deref(&self) -> &Shortage {
+        &self.shortage
+    }
+}
+
+impl fmt::Debug for OutOfMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // `unwrap` prints this, to people.
+        write!(f, "{self}")
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use crate::category::Category;
 use crate::limit;
-use crate::thread;
+use crate::thread::{self, Thread};
 
 /// Live and peak bytes of something. On cache lines of its own, because every allocation writes it.
 #[repr(align(128))]
@@ -92,12 +92,12 @@ pub fn allocations() -> u64 {
 /// Bytes this thread allocated minus bytes it released. Tests that run in parallel check with it that each gave
 /// back what it took; it is negative where a thread drops what others made.
 pub fn thread_live_bytes() -> isize {
-    thread::with(thread::Thread::live)
+    thread::with(Thread::live)
 }
 
 /// Counts a new buffer in. False, and nothing changed, if the limit forbids it.
 #[inline]
-pub(crate) fn enter(bytes: usize, category: Category) -> bool {
+pub(crate) fn enter(thread: &Thread, bytes: usize, category: Category) -> bool {
     match limit::current() {
         None => TOTAL.add(bytes),
         Some(limit) => {
@@ -107,16 +107,16 @@ pub(crate) fn enter(bytes: usize, category: Category) -> bool {
         }
     }
     BY_CATEGORY[category as usize].add(bytes);
-    thread::with(|thread| thread.entered(bytes, category));
+    thread.entered(bytes, category);
     true
 }
 
 /// Counts a buffer out.
 #[inline]
-pub(crate) fn leave(bytes: usize, category: Category) {
+pub(crate) fn leave(thread: &Thread, bytes: usize, category: Category) {
     TOTAL.subtract(bytes);
     BY_CATEGORY[category as usize].subtract(bytes);
-    thread::with(|thread| thread.left(bytes, category));
+    thread.left(bytes, category);
 }
 
 /// Counts a live buffer in another category from now on.

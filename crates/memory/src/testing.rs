@@ -22,7 +22,7 @@ pub struct LedgerCheck {
 }
 
 /// Begins a check: when the guard is dropped, this thread's [`thread_live_bytes`] must be what it is now, or the guard
-/// panics and says how many bytes are missing, and from which lines while [`record`](crate::record) is on. Work that
+/// panics and says how many bytes are missing, and from which lines while [`record`](crate::record()) is on. Work that
 /// other threads do, on buffers of their own, does not disturb it.
 ///
 /// ```

@@ -14,7 +14,8 @@ use block::{Block, Class};
 use store::Store;
 
 use super::{Allocator, System};
-use crate::{limit, thread};
+use crate::limit;
+use crate::thread::{self, Thread};
 
 /// The store behind the shared pool.
 static STORE: Store = Store::new();
@@ -80,7 +81,7 @@ impl Pool {
     fn reuse(&self, class: Class) -> Option<Block> {
         match &self.private {
             Some(store) => store.take(class),
-            None => reuse(class),
+            None => thread::with(|thread| reuse(thread, class)),
         }
     }
 
@@ -116,7 +117,7 @@ unsafe impl Allocator for Pool {
                 store.put([unsafe { Block::from_raw(block, bytes) }], store.cap());
             }
             // SAFETY: as above.
-            None => unsafe { give(block, bytes) },
+            None => thread::with(|thread| unsafe { give(thread, block, bytes) }),
         }
     }
 
@@ -138,9 +139,9 @@ pub(super) fn shared() -> &'static Arc<Pool> {
 
 /// A block of the shared pool for a request that the limit allows, once idle blocks have made room for it.
 #[inline]
-pub(crate) fn take(bytes: usize, zeroed: bool) -> Option<NonNull<u8>> {
+pub(crate) fn take(thread: &Thread, bytes: usize, zeroed: bool) -> Option<NonNull<u8>> {
     let class = Class::of(bytes)?;
-    match reuse(class) {
+    match reuse(thread, class) {
         Some(block) if zeroed => Some(block.into_zeroed(bytes)),
         Some(block) => Some(block.into_raw()),
         None => take_fresh(class, bytes),
@@ -155,14 +156,11 @@ fn take_fresh(class: Class, bytes: usize) -> Option<NonNull<u8>> {
 
 /// An idle block of the shared pool.
 #[inline]
-fn reuse(class: Class) -> Option<Block> {
-    if !class.is_cached() {
-        return STORE.take(class);
+fn reuse(thread: &Thread, class: Class) -> Option<Block> {
+    match thread.tally() {
+        Some(tally) if class.is_cached() => thread.cache.take(class, tally),
+        _ => STORE.take(class),
     }
-    thread::with(|thread| match thread.tally() {
-        Some(tally) => thread.cache.take(class, tally),
-        None => STORE.take(class),
-    })
 }
 
 /// Takes a block of the shared pool back.
@@ -170,16 +168,13 @@ fn reuse(class: Class) -> Option<Block> {
 /// # Safety
 /// The block came from the shared pool for the same `bytes`, and nobody uses it.
 #[inline]
-pub(crate) unsafe fn give(block: NonNull<u8>, bytes: usize) {
+pub(crate) unsafe fn give(thread: &Thread, block: NonNull<u8>, bytes: usize) {
     // SAFETY: the caller's promise: the block has its class's size and nobody else has it.
     let block = unsafe { Block::from_raw(block, bytes) };
-    if !block.class().is_cached() {
-        return put_away([block]);
+    match thread.tally() {
+        Some(tally) if block.class().is_cached() => thread.cache.put(block, tally),
+        _ => put_away([block]),
     }
-    thread::with(|thread| match thread.tally() {
-        Some(tally) => thread.cache.put(block, tally),
-        None => put_away([block]),
-    });
 }
 
 /// Puts blocks into the shared store, which keeps what its cap and the process limit allow.

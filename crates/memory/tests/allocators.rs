@@ -1,0 +1,454 @@
+//! Where blocks come from and go to, on a process of their own.
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use taut_memory::{
+    Allocator, Arena, Buffer, Category, Cause, Pool, System, allocations, allocator, idle_bytes, limit,
+    live_bytes, peak_bytes, reset_peak, set_allocator, thread_live_bytes, trim,
+};
+
+/// Runs a test while no other one runs, on a thread that is wholly gone when it ends: the ledger and the pool are one for
+/// the process, and a thread keeps blocks as long as it lives.
+fn alone(test: impl FnOnce() + Send + 'static) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Err(panic) = std::thread::spawn(test).join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+fn tensor(bytes: usize) -> Buffer {
+    Buffer::new(bytes, Category::Tensor).unwrap()
+}
+
+/// A user's own allocator: the system, counted.
+#[derive(Default)]
+struct Counting {
+    blocks: AtomicIsize,
+    bytes: AtomicIsize,
+    room: Option<usize>,
+}
+
+// SAFETY: blocks come from `System`, which keeps the contract.
+unsafe impl Allocator for Counting {
+    fn name(&self) -> &'static str {
+        "counting"
+    }
+
+    fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
+        if self.room.is_some_and(|room| bytes > room) {
+            return None;
+        }
+        self.blocks.fetch_add(1, Relaxed);
+        self.bytes.fetch_add(bytes as isize, Relaxed);
+        System.allocate(bytes)
+    }
+
+    unsafe fn release(&self, block: NonNull<u8>, bytes: usize) {
+        self.blocks.fetch_sub(1, Relaxed);
+        self.bytes.fetch_sub(bytes as isize, Relaxed);
+        // SAFETY: the caller's promise, passed on.
+        unsafe { System.release(block, bytes) }
+    }
+}
+
+#[test]
+fn every_block_is_aligned_whole_and_its_own() {
+    alone(|| {
+        let arena: Arc<dyn Allocator> = Arc::new(Arena::new(32 << 20, Category::Arena).unwrap());
+        let allocators: [Arc<dyn Allocator>; 4] =
+            [Pool::shared(), Arc::new(Pool::with_cap(1 << 20)), Arc::new(System), arena];
+        for allocator in &allocators {
+            let sizes = [1, 2, 63, 64, 65, 1000, 4096, 65_536, 65_537, 300_000, 5 << 20];
+            // Twice, so that the second round meets used blocks.
+            for round in 0..2u8 {
+                let mut held = Vec::new();
+                for (i, bytes) in sizes.iter().copied().cycle().take(3 * sizes.len()).enumerate() {
+                    let mut buffer = Buffer::new_in(allocator, bytes, Category::Tensor).unwrap();
+                    assert_eq!(buffer.as_ptr() as usize % 64, 0);
+                    assert_eq!(buffer.len(), bytes);
+                    buffer.as_mut_slice().fill(i as u8 + round);
+                    held.push(buffer);
+                    if allocator.name() == "arena" && i == sizes.len() {
+                        break;
+                    }
+                }
+                for (i, buffer) in held.iter().enumerate() {
+                    assert!(
+                        buffer.as_slice().iter().all(|&byte| byte == i as u8 + round),
+                        "{}",
+                        allocator.name()
+                    );
+                }
+            }
+        }
+    });
+}
+
+#[test]
+fn zeroed_is_zero_also_on_used_blocks() {
+    alone(|| {
+        for bytes in [1, 100, 5000, 70_000, 600_000, 5 << 20] {
+            for _ in 0..3 {
+                let mut buffer = Buffer::zeroed(bytes, Category::Tensor).unwrap();
+                assert!(buffer.as_slice().iter().all(|&byte| byte == 0));
+                buffer.as_mut_slice().fill(0xFF);
+            }
+        }
+    });
+}
+
+#[test]
+fn the_pool_hands_the_same_block_out_again() {
+    alone(|| {
+        trim();
+        // 100 and 128 share a class, as do 9 and 10 MiB.
+        for (first, second) in [(100, 128), (70_000, 80_000), (9 << 20, 10 << 20)] {
+            let buffer = tensor(first);
+            let address = buffer.as_ptr();
+            drop(buffer);
+            let idle = idle_bytes();
+            assert!(idle >= second);
+            assert_eq!(tensor(second).as_ptr(), address);
+            assert_eq!(idle_bytes(), idle);
+        }
+        let idle = idle_bytes();
+        assert_eq!(idle, 128 + 81_920 + (10 << 20));
+        assert_eq!(trim(), idle);
+        assert_eq!((idle_bytes(), trim()), (0, 0));
+    });
+}
+
+#[test]
+fn many_blocks_of_a_class_overflow_into_the_store_and_come_back() {
+    alone(|| {
+        trim();
+        let held: Vec<_> = (0..100).map(|_| tensor(1000)).collect();
+        let mut addresses: Vec<_> = held.iter().map(|buffer| buffer.as_ptr() as usize).collect();
+        drop(held);
+        assert_eq!(idle_bytes(), 100 * 1024);
+        let held: Vec<_> = (0..100).map(|_| tensor(1000)).collect();
+        let mut again: Vec<_> = held.iter().map(|buffer| buffer.as_ptr() as usize).collect();
+        addresses.sort_unstable();
+        again.sort_unstable();
+        assert_eq!(addresses, again);
+        assert_eq!(idle_bytes(), 0);
+        drop(held);
+        trim();
+    });
+}
+
+#[test]
+fn the_pool_keeps_no_more_than_its_cap() {
+    alone(|| {
+        trim();
+        let pool = Pool::shared();
+        let cap = pool.set_cap(3 << 20);
+        assert_eq!(pool.cap(), 3 << 20);
+        let held = [tensor(1 << 20), tensor(2 << 20), tensor(1 << 20), tensor(4 << 20)];
+        let [a, b, c, d] = held;
+        drop((a, b));
+        assert_eq!(idle_bytes(), 3 << 20);
+        // The class that was not used for the longest time makes room: both 1 MiB blocks count as just used.
+        drop(c);
+        assert_eq!(idle_bytes(), 2 << 20);
+        // Too large to keep at all, and no reason to give up others.
+        drop(d);
+        assert_eq!(idle_bytes(), 2 << 20);
+        pool.set_cap(0);
+        assert_eq!(idle_bytes(), 0);
+        drop(tensor(64));
+        drop(tensor(1 << 20));
+        assert_eq!(idle_bytes(), 0);
+        pool.set_cap(cap);
+    });
+}
+
+#[test]
+fn a_pool_of_its_own_keeps_its_own() {
+    alone(|| {
+        trim();
+        let pool = Arc::new(Pool::with_cap(1 << 20));
+        let allocator: Arc<dyn Allocator> = pool.clone();
+        let buffer = Buffer::new_in(&allocator, 1000, Category::Tensor).unwrap();
+        let address = buffer.as_ptr();
+        drop(buffer);
+        assert_eq!((pool.idle_bytes(), idle_bytes()), (1024, 0));
+        assert_eq!(Buffer::new_in(&allocator, 1000, Category::Tensor).unwrap().as_ptr(), address);
+        assert_eq!(pool.trim(), 1024);
+        assert_eq!(pool.idle_bytes(), 0);
+    });
+}
+
+#[test]
+fn a_users_allocator_serves_and_gets_everything_back() {
+    alone(|| {
+        let counting = Arc::new(Counting::default());
+        let (live, made) = (live_bytes(), allocations());
+        let pool = set_allocator(counting.clone());
+        assert_eq!((pool.name(), allocator().name()), ("pool", "counting"));
+
+        let a = tensor(100);
+        let b = Buffer::zeroed(2000, Category::Gradient).unwrap();
+        assert!(b.as_slice().iter().all(|&byte| byte == 0));
+        assert_eq!((counting.blocks.load(Relaxed), counting.bytes.load(Relaxed)), (2, 2100));
+        assert_eq!((live_bytes() - live, allocations() - made), (2100, 2));
+        drop(a);
+        // Back to the pool; what is out still returns to where it came from.
+        let own = set_allocator(pool);
+        assert_eq!(own.name(), "counting");
+        let c = tensor(100);
+        assert_eq!(counting.blocks.load(Relaxed), 1);
+        drop(b);
+        assert_eq!((counting.blocks.load(Relaxed), counting.bytes.load(Relaxed)), (0, 0));
+        drop((c, own));
+        assert_eq!(live_bytes(), live);
+        assert_eq!(Arc::strong_count(&counting), 1);
+    });
+}
+
+#[test]
+fn a_users_allocator_obeys_the_limit_and_may_refuse() {
+    alone(|| {
+        let counting: Arc<dyn Allocator> = Arc::new(Counting { room: Some(1000), ..Counting::default() });
+        let live = live_bytes();
+        let error = Buffer::new_in(&counting, 1001, Category::Tensor).unwrap_err();
+        assert_eq!(error.cause, Cause::Allocator("counting".to_owned()));
+        assert!(error.to_string().contains("cannot be had from the counting allocator"), "{error}");
+        limit(live + 500);
+        assert_eq!(Buffer::new_in(&counting, 501, Category::Tensor).unwrap_err().cause, Cause::Limit);
+        assert!(Buffer::new_in(&counting, 500, Category::Tensor).is_ok());
+        limit(None);
+        assert_eq!(live_bytes(), live);
+    });
+}
+
+#[test]
+fn an_arena_is_counted_once() {
+    alone(|| {
+        reset_peak();
+        let (live, made) = (live_bytes(), allocations());
+        let arena = Arc::new(Arena::new(1000, Category::Arena).unwrap());
+        let allocator: Arc<dyn Allocator> = arena.clone();
+        limit(live + 1000);
+        let first = Buffer::new_in(&allocator, 10, Category::Tensor).unwrap();
+        let mut second = Buffer::new_in(&allocator, 100, Category::Tensor).unwrap();
+        limit(None);
+        second.recategorize(Category::Gradient);
+        assert_eq!((live_bytes() - live, peak_bytes() - live, allocations() - made), (1000, 1000, 1));
+        assert_eq!(thread_live_bytes(), 1000);
+        assert_eq!(second.as_ptr() as usize - first.as_ptr() as usize, 64);
+        assert_eq!((arena.capacity(), arena.used(), arena.high_water()), (1000, 192, 192));
+
+        // To the last byte and not beyond.
+        assert!(Buffer::new_in(&allocator, 809, Category::Tensor).is_err());
+        let third = Buffer::new_in(&allocator, 808, Category::Tensor).unwrap();
+        let error = Buffer::new_in(&allocator, 1, Category::Tensor).unwrap_err();
+        assert_eq!(error.cause, Cause::Allocator("arena".to_owned()));
+        assert!(Buffer::new_in(&allocator, usize::MAX, Category::Tensor).is_err());
+
+        // Space comes back when all of it is back.
+        drop((first, third));
+        assert!(Buffer::new_in(&allocator, 900, Category::Tensor).is_err());
+        assert_eq!(arena.reset(), Err(1));
+        drop(second);
+        assert_eq!((arena.used(), arena.high_water()), (0, 1024));
+        assert_eq!((arena.reset(), arena.high_water()), (Ok(()), 0));
+        let whole = Buffer::new_in(&allocator, 1000, Category::Tensor).unwrap();
+
+        // The block lives as long as a piece of it does.
+        drop((arena, allocator));
+        assert_eq!(live_bytes() - live, 1000);
+        drop(whole);
+        assert_eq!(live_bytes(), live);
+    });
+}
+
+#[test]
+fn an_arena_without_bytes_has_nothing_to_give() {
+    alone(|| {
+        let arena: Arc<dyn Allocator> = Arc::new(Arena::new(0, Category::Arena).unwrap());
+        assert!(Buffer::new_in(&arena, 1, Category::Tensor).is_err());
+        assert!(Buffer::new_in(&arena, 0, Category::Tensor).is_ok());
+    });
+}
+
+#[test]
+fn threads_share_an_arena() {
+    alone(|| {
+        let arena: Arc<dyn Allocator> = Arc::new(Arena::new(64 * 40, Category::Arena).unwrap());
+        std::thread::scope(|scope| {
+            for i in 0..4u8 {
+                let arena = &arena;
+                scope.spawn(move || {
+                    for _ in 0..300 {
+                        let held: Vec<_> = (0..10)
+                            .filter_map(|_| {
+                                let mut buffer = Buffer::new_in(arena, 64, Category::Tensor).ok()?;
+                                buffer.as_mut_slice().fill(i);
+                                Some(buffer)
+                            })
+                            .collect();
+                        assert!(held.iter().all(|buffer| buffer.as_slice().iter().all(|&byte| byte == i)));
+                    }
+                });
+            }
+        });
+        assert!(Buffer::new_in(&arena, 64 * 40, Category::Tensor).is_ok());
+    });
+}
+
+#[test]
+fn a_buffer_may_be_dropped_on_another_thread() {
+    alone(|| {
+        trim();
+        let (live, here) = (live_bytes(), thread_live_bytes());
+        let (send, receive) = channel::<Buffer>();
+        let there = std::thread::spawn(move || {
+            for mut buffer in receive {
+                buffer.as_mut_slice().fill(1);
+            }
+            thread_live_bytes()
+        });
+        for i in 0..1000 {
+            send.send(tensor(64 * (1 + i % 20))).unwrap();
+        }
+        drop(send);
+        let total = (0..1000).map(|i| 64 * (1 + i % 20)).sum::<isize>();
+        assert_eq!(there.join().unwrap(), -total);
+        assert_eq!(thread_live_bytes() - here, total);
+        assert_eq!(live_bytes(), live);
+        // The other thread is gone, so nothing is out of a trim's reach.
+        trim();
+        assert_eq!(idle_bytes(), 0);
+    });
+}
+
+#[test]
+fn a_thread_that_ends_leaves_its_cache_to_others() {
+    alone(|| {
+        trim();
+        let address = std::thread::spawn(|| tensor(3000).as_ptr() as usize).join().unwrap();
+        assert_eq!(idle_bytes(), 3072);
+        assert_eq!(tensor(3000).as_ptr() as usize, address);
+        trim();
+    });
+}
+
+#[test]
+fn a_trim_reaches_other_threads_at_their_next_release() {
+    alone(|| {
+        trim();
+        let (go, wait) = channel::<()>();
+        let (done, answer) = channel::<usize>();
+        let other = std::thread::spawn(move || {
+            drop(tensor(3000));
+            done.send(idle_bytes()).unwrap();
+            wait.recv().unwrap();
+            drop(tensor(64));
+            done.send(idle_bytes()).unwrap();
+        });
+        assert_eq!(answer.recv().unwrap(), 3072);
+        assert_eq!(trim(), 0);
+        assert_eq!(idle_bytes(), 3072);
+        go.send(()).unwrap();
+        assert_eq!(answer.recv().unwrap(), 64);
+        other.join().unwrap();
+        trim();
+    });
+}
+
+/// Makes and drops buffers when its thread ends.
+struct Late(Option<Buffer>);
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        let more = tensor(200);
+        drop((self.0.take(), more));
+    }
+}
+
+#[test]
+fn buffers_may_outlive_their_threads_own_state() {
+    alone(|| {
+        let live = live_bytes();
+        thread_local!(static LATE: std::cell::RefCell<Late> = const { std::cell::RefCell::new(Late(None)) });
+        // Registered before the thread's first buffer, and so destroyed after what that registers, or the reverse.
+        for first in [true, false] {
+            std::thread::spawn(move || {
+                if first {
+                    LATE.with(|_| ());
+                }
+                let buffer = tensor(100);
+                LATE.with(|late| late.borrow_mut().0 = Some(buffer));
+            })
+            .join()
+            .unwrap();
+        }
+        assert_eq!(live_bytes(), live);
+        assert!(taut_memory::report().by_category.iter().all(|row| row.count == 0));
+    });
+}
+
+#[test]
+fn threads_that_do_everything_at_once_leave_nothing_behind() {
+    alone(|| {
+        let live = live_bytes();
+        let shared: Mutex<Vec<Buffer>> = Mutex::new(Vec::new());
+        let made = allocations();
+        let asked = AtomicUsize::new(0);
+        std::thread::scope(|scope| {
+            let threads = [1, 2, 3, 4, 5, 6u64].map(|seed| {
+                let (shared, asked) = (&shared, &asked);
+                scope.spawn(move || {
+                    // A linear congruential generator: the point is variety, not quality.
+                    let mut state = seed;
+                    let mut random = move |below: u64| {
+                        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                        (state >> 33) % below
+                    };
+                    let mut own: Vec<Buffer> = Vec::new();
+                    for step in 0..3000 {
+                        let scale = random(18);
+                        let bytes = 1 + random(1 << scale) as usize;
+                        match random(8) {
+                            0..=3 => {
+                                let category = Category::ALL[random(8) as usize];
+                                let mut buffer = Buffer::new(bytes, category).unwrap();
+                                asked.fetch_add(1, Relaxed);
+                                buffer.as_mut_slice()[bytes - 1] = seed as u8;
+                                own.push(buffer);
+                            }
+                            4 => own.truncate(own.len() / 2),
+                            5 => {
+                                if let Some(mut buffer) = own.pop() {
+                                    assert_eq!(buffer.as_slice()[buffer.len() - 1], seed as u8);
+                                    buffer.recategorize(Category::ALL[random(8) as usize]);
+                                    shared.lock().unwrap().push(buffer);
+                                }
+                            }
+                            6 => drop(shared.lock().unwrap().pop()),
+                            _ if step % 100 == 0 => drop(trim()),
+                            _ => {}
+                        }
+                    }
+                })
+            });
+            // The end of a scope does not wait for a thread's last words, its join does.
+            for thread in threads {
+                thread.join().unwrap();
+            }
+        });
+        assert_eq!(allocations() - made, asked.load(Relaxed) as u64);
+        drop(shared);
+        assert_eq!(live_bytes(), live);
+        let report = taut_memory::report();
+        assert!(report.by_category.iter().all(|row| row.count == 0 && row.live == 0), "{report}");
+        trim();
+        assert_eq!(idle_bytes(), 0);
+    });
+}
