@@ -1,1 +1,117 @@
-//! elementwise
+//! Elementwise kernels: one contiguous tile loop per operation and type, driven over any layout.
+//!
+//! A [`Unary`] or [`Binary`] code and a [`DType`] name a *tile function* ([`unary_tile`], [`binary_tile`], [`cast_tile`]):
+//! a vectorised loop over contiguous elements. [`unary`], [`binary`], [`select`], [`clip`] and [`cast`] run it over strided
+//! and broadcast views, in place or not, with threads if there is enough to do. Half-precision types are computed in
+//! `f32`, a tile at a time.
+
+mod binary;
+mod cast;
+mod half;
+mod scalar;
+#[cfg(test)]
+mod tests;
+mod unary;
+
+pub use binary::{Binary, BinaryTile, binary_tile};
+pub use cast::{CastTile, cast_tile};
+pub use unary::{Unary, UnaryTile, unary_tile};
+
+pub use crate::strided::{copy, fill};
+
+use crate::dtype::{Bool, DType, Element};
+use crate::multiversion;
+use crate::strided::{TILE, for_tiles};
+use crate::view::{Arg, View, ViewMut};
+use bytemuck::{cast_slice, cast_slice_mut};
+
+/// The type of an operand; one that is in place has the output's.
+#[inline]
+fn dtype_of(arg: &Arg<'_>, out: &ViewMut<'_>) -> DType {
+    match arg {
+        Arg::View(view) => view.dtype(),
+        Arg::InPlace => out.dtype(),
+    }
+}
+
+/// `out = code(x)`, element by element.
+///
+/// # Panics
+/// If the shapes differ, or `out` does not have the type that [`Unary::result`] names.
+#[inline]
+pub fn unary(code: Unary, x: Arg<'_>, out: ViewMut<'_>) {
+    let dtype = dtype_of(&x, &out);
+    assert_eq!(code.result(dtype), Some(out.dtype()), "the output's type");
+    let tile = unary_tile(code, dtype);
+    for_tiles([x], out, |[x], out| tile.call(x, out));
+}
+
+/// `out = code(a, b)`, element by element. The operands have one type, and the output's shape.
+///
+/// # Panics
+/// If shapes or the operands' types differ, or `out` does not have the type that [`Binary::result`] names.
+#[inline]
+pub fn binary(code: Binary, a: Arg<'_>, b: Arg<'_>, out: ViewMut<'_>) {
+    let dtype = dtype_of(&a, &out);
+    assert_eq!(dtype, dtype_of(&b, &out), "operands of one type");
+    assert_eq!(code.result(dtype), Some(out.dtype()), "the output's type");
+    let tile = binary_tile(code, dtype);
+    for_tiles([a, b], out, |[a, b], out| tile.call(a, b, out));
+}
+
+multiversion! {
+    fn select_tile[T: Element](condition: &[Bool], a: &[T], b: &[T], out: &mut [T]) {
+        let n = out.len();
+        let (condition, a, b) = (&condition[..n], &a[..n], &b[..n]);
+        for i in 0..n {
+            out[i] = if condition[i].get() { a[i] } else { b[i] };
+        }
+    }
+}
+
+/// `out = condition ? a : b`, element by element; `condition` is boolean, the others have one type.
+///
+/// # Panics
+/// If shapes or types contradict each other.
+pub fn select(condition: Arg<'_>, a: Arg<'_>, b: Arg<'_>, out: ViewMut<'_>) {
+    let dtype = out.dtype();
+    assert_eq!(dtype_of(&condition, &out), DType::Bool, "a boolean condition");
+    assert!([&a, &b].into_iter().all(|x| dtype_of(x, &out) == dtype), "operands of the output's type");
+    crate::dispatch!(dtype, T in sizes => for_tiles([condition, a, b], out, |[condition, a, b], out| {
+        select_tile::<T>(cast_slice(condition), cast_slice(a), cast_slice(b), cast_slice_mut(out));
+    }));
+}
+
+/// `out = min(max(x, low), high)`, element by element; NaN in any of them propagates.
+///
+/// # Panics
+/// If shapes or types differ.
+pub fn clip(x: Arg<'_>, low: View<'_>, high: View<'_>, out: ViewMut<'_>) {
+    let dtype = out.dtype();
+    assert!(dtype_of(&x, &out) == dtype && low.dtype() == dtype && high.dtype() == dtype, "one type");
+    let (raise, lower) = (binary_tile(Binary::Maximum, dtype), binary_tile(Binary::Minimum, dtype));
+    for_tiles([x, Arg::View(low), Arg::View(high)], out, |[x, low, high], out| {
+        let mut raised = [0u64; TILE / 8];
+        let bytes: &mut [u8] = cast_slice_mut(&mut raised);
+        let step = bytes.len();
+        for (at, out) in out.chunks_mut(step).enumerate() {
+            let range = at * step..at * step + out.len();
+            let raised = &mut bytes[..out.len()];
+            raise.call(&x[range.clone()], &low[range.clone()], raised);
+            lower.call(raised, &high[range], out);
+        }
+    });
+}
+
+/// Converts `x` to the type of `out`. Floats truncate toward zero and saturate on their way to integers (NaN becomes
+/// zero), integers wrap, anything nonzero is true, and what goes to a half type is rounded to nearest even.
+///
+/// # Panics
+/// If the shapes differ.
+pub fn cast(x: View<'_>, out: ViewMut<'_>) {
+    if x.dtype() == out.dtype() {
+        return copy(x, out);
+    }
+    let tile = cast_tile(x.dtype(), out.dtype());
+    for_tiles([Arg::View(x)], out, |[x], out| tile.call(x, out));
+}
