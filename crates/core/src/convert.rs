@@ -150,9 +150,12 @@ mod tests {
             [[[0, 1], [2, 3], [4, 5]], [[6, 7], [8, 9], [10, 11]]],
             [[[12, 13], [14, 15], [16, 17]], [[18, 19], [20, 21], [22, 23]]],
         ];
-        let nested: Vec<Vec<Vec<Vec<i32>>>> =
-            array.iter().map(|a| a.iter().map(|b| b.iter().map(|c| c.to_vec()).collect()).collect()).collect();
-        for tensor in [Tensor::new(array), Tensor::new(&array), Tensor::new(&nested), Tensor::new(nested.clone())]
+        let nested: Vec<Vec<Vec<Vec<i32>>>> = array
+            .iter()
+            .map(|a| a.iter().map(|b| b.iter().map(|c| c.to_vec()).collect()).collect())
+            .collect();
+        for tensor in
+            [Tensor::new(array), Tensor::new(&array), Tensor::new(&nested), Tensor::new(nested.clone())]
         {
             let tensor = tensor.unwrap();
             assert_eq!(tensor.shape(), &[2, 2, 3, 2]);
@@ -160,7 +163,10 @@ mod tests {
         }
         let slices: Vec<&[i32]> = want.chunks(6).collect();
         assert_eq!(Tensor::new(&slices[..]).unwrap().shape(), &[4, 6]);
-        assert_eq!(Tensor::new(vec![[1.0f32, 2.0]; 3]).unwrap().to_vec::<f32>().unwrap(), [1., 2., 1., 2., 1., 2.]);
+        assert_eq!(
+            Tensor::new(vec![[1.0f32, 2.0]; 3]).unwrap().to_vec::<f32>().unwrap(),
+            [1., 2., 1., 2., 1., 2.]
+        );
     }
 
     #[test]

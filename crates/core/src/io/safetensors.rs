@@ -183,7 +183,8 @@ fn read_tensors(metadata: &Metadata, reader: &mut dyn Read, at: Line) -> Result<
     let mut out = Safetensors::default();
     for name in metadata.offset_keys() {
         let Some(info) = metadata.info(&name) else { continue };
-        let tensor = read_tensor(info, reader, at).map_err(|error| error.about(format!("tensor '{name}'")))?;
+        let tensor =
+            read_tensor(info, reader, at).map_err(|error| error.about(format!("tensor '{name}'")))?;
         out.tensors.push((name, tensor));
     }
     out.metadata.extend(metadata.metadata().iter().flatten().map(|(key, word)| (key.clone(), word.clone())));

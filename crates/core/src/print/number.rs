@@ -19,14 +19,15 @@ impl Numbers {
         if !value.is_finite() {
             return special(value).to_owned();
         }
-        let digits = shortest(self.dtype, value);
+        let decimal = Decimal::shortest(self.dtype, value);
         let largest = if self.dtype == DType::F64 { 1e16 } else { self.large() };
         if value == 0.0 || (1e-4..largest).contains(&value.abs()) {
-            let (whole, fraction) = positional(value, digits.fraction());
+            let (whole, fraction) = decimal.positional();
             format!("{whole}.{}", if fraction.is_empty() { "0" } else { &fraction })
         } else {
-            let (mantissa, exponent) = scientific(value, digits.count - 1);
-            format!("{mantissa}{}", Exponent { value: exponent, width: 2 })
+            let (whole, fraction, exponent) = decimal.scientific();
+            let point = if fraction.is_empty() { "" } else { "." };
+            format!("{whole}{point}{fraction}{}", Exponent { value: exponent, width: 2 })
         }
     }
 
@@ -36,11 +37,9 @@ impl Numbers {
         let notation = if self.needs_exponent() {
             let (mut fraction, mut width) = (0, 0);
             for value in finite() {
-                let wanted = precision.min(shortest(self.dtype, value).count - 1);
-                let (mantissa, exponent) = scientific(value, wanted);
-                let digits = mantissa.split_once('.').map_or("", |(_, digits)| digits);
-                fraction = fraction.max(digits.trim_end_matches('0').len());
-                width = width.max(Exponent { value: exponent, width: 2 }.digits());
+                let decimal = self.at_most(value, precision);
+                fraction = fraction.max(decimal.digits[1..].trim_end_matches('0').len());
+                width = width.max(Exponent { value: decimal.exponent, width: 2 }.digits());
             }
             Notation::Scientific { fraction, width }
         } else {
@@ -77,14 +76,29 @@ impl Numbers {
         match *notation {
             _ if !value.is_finite() => (special(value).to_owned(), String::new()),
             Notation::Positional { precision } => {
-                positional(value, precision.min(shortest(self.dtype, value).fraction()))
+                let decimal = Decimal::shortest(self.dtype, value);
+                if decimal.fraction() <= precision {
+                    return decimal.positional();
+                }
+                let text = format!("{value:.precision$}");
+                let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+                (whole.to_owned(), fraction.trim_end_matches('0').to_owned())
             }
             Notation::Scientific { fraction, width } => {
-                let (mantissa, value) = scientific(value, fraction);
-                let (whole, digits) = mantissa.split_once('.').unwrap_or((&mantissa, ""));
-                (whole.to_owned(), format!("{digits}{}", Exponent { value, width }))
+                let mut decimal = self.at_most(value, fraction);
+                if decimal.digits.len() <= fraction {
+                    decimal = Decimal::rounded(value, fraction);
+                }
+                let (whole, digits, exponent) = decimal.scientific();
+                (whole, format!("{digits}{}", Exponent { value: exponent, width }))
             }
         }
+    }
+
+    /// The shortest decimal that leads back to the number, rounded if it has more than `fraction` fractional digits.
+    fn at_most(&self, value: f64, fraction: usize) -> Decimal {
+        let decimal = Decimal::shortest(self.dtype, value);
+        if decimal.digits.len() > fraction + 1 { Decimal::rounded(value, fraction) } else { decimal }
     }
 
     /// Whether the numbers are too large, too small or too far apart to stand below each other without exponents.
@@ -120,53 +134,89 @@ fn special(value: f64) -> &'static str {
     }
 }
 
-/// How many significant digits the shortest decimal has that leads back to the number, and its exponent.
-struct Digits {
-    count: usize,
+/// Significant digits with the point behind the first, times a power of ten.
+struct Decimal {
+    negative: bool,
+    digits: String,
     exponent: i32,
 }
 
-impl Digits {
-    /// How many of the digits stand behind the point.
-    fn fraction(&self) -> usize {
-        (self.count as i32 - 1 - self.exponent).max(0) as usize
-    }
-}
-
-fn shortest(dtype: DType, value: f64) -> Digits {
-    let text = match dtype {
-        DType::F64 => format!("{value:e}"),
-        DType::F32 => format!("{:e}", value as f32),
-        _ => {
-            let returns = |text: &String| {
-                let parsed = text.parse().unwrap_or(f64::NAN);
-                dispatch!(dtype, T in floats => T::from_f64(parsed).to_f64()) == value
-            };
-            // Five digits always return: both types have at most eleven bits.
-            (0..4).map(|digits| format!("{value:.digits$e}")).find(returns).unwrap_or(format!("{value:.4e}"))
+impl Decimal {
+    /// Reads Rust's scientific notation.
+    fn parse(text: &str) -> Decimal {
+        let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
+        Decimal {
+            negative: mantissa.starts_with('-'),
+            digits: mantissa.chars().filter(char::is_ascii_digit).collect(),
+            exponent: exponent.parse().unwrap_or(0),
         }
-    };
-    let (mantissa, exponent) = split_exponent(&text);
-    Digits { count: mantissa.bytes().filter(u8::is_ascii_digit).count(), exponent }
-}
+    }
 
-/// The number rounded to `fraction` fractional digits, without trailing zeros: before and after the point.
-fn positional(value: f64, fraction: usize) -> (String, String) {
-    let text = format!("{value:.fraction$}");
-    let (whole, digits) = text.split_once('.').unwrap_or((&text, ""));
-    (whole.to_owned(), digits.trim_end_matches('0').to_owned())
-}
+    /// The number rounded to `fraction` digits behind the point of its mantissa.
+    fn rounded(value: f64, fraction: usize) -> Decimal {
+        Decimal::parse(&format!("{value:.fraction$e}"))
+    }
 
-/// The number rounded to `fraction` fractional digits of its mantissa: mantissa and exponent.
-fn scientific(value: f64, fraction: usize) -> (String, i32) {
-    let text = format!("{value:.fraction$e}");
-    let (mantissa, exponent) = split_exponent(&text);
-    (mantissa.to_owned(), exponent)
-}
+    /// The fewest digits that lead back to the number in its type; the even one of two decimals equally near.
+    fn shortest(dtype: DType, value: f64) -> Decimal {
+        let leads_back = |decimal: &Decimal| {
+            dispatch!(dtype, T in floats => T::from_f64(decimal.value()).to_f64()) == value
+        };
+        let shortest = match dtype {
+            DType::F64 => Decimal::parse(&format!("{value:e}")),
+            DType::F32 => Decimal::parse(&format!("{:e}", value as f32)),
+            _ => {
+                let candidates = (0..4).flat_map(|fraction| Decimal::near(value, fraction));
+                // Five digits always lead back: both halves have at most eleven bits.
+                candidates.into_iter().find(leads_back).unwrap_or_else(|| Decimal::rounded(value, 4))
+            }
+        };
+        let even = Decimal::rounded(value, shortest.digits.len() - 1);
+        if leads_back(&even) { even } else { shortest }
+    }
 
-fn split_exponent(text: &str) -> (&str, i32) {
-    let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
-    (mantissa, exponent.parse().unwrap_or(0))
+    /// The nearest decimal of so many digits and the next one beyond the number. Above a power of two the next element
+    /// is twice as far as below it, so the farther decimal may lead back where the nearer does not.
+    fn near(value: f64, fraction: usize) -> [Decimal; 2] {
+        let nearest = Decimal::rounded(value, fraction);
+        let step = 10f64.powi(nearest.exponent - fraction as i32).copysign(value);
+        let beyond =
+            if nearest.value().abs() < value.abs() { nearest.value() + step } else { nearest.value() };
+        [nearest, Decimal::rounded(beyond, fraction)]
+    }
+
+    fn value(&self) -> f64 {
+        let magnitude = format!("{}e{}", self.digits, self.exponent - (self.digits.len() as i32 - 1));
+        let magnitude: f64 = magnitude.parse().unwrap_or(f64::NAN);
+        if self.negative { -magnitude } else { magnitude }
+    }
+
+    /// How many digits stand behind the point when it is written without exponent.
+    fn fraction(&self) -> usize {
+        (self.digits.len() as i32 - 1 - self.exponent).max(0) as usize
+    }
+
+    /// Without exponent: what stands before and after the point.
+    fn positional(&self) -> (String, String) {
+        let sign = if self.negative { "-" } else { "" };
+        match usize::try_from(self.exponent) {
+            Ok(exponent) => {
+                let split = self.digits.len().min(exponent + 1);
+                let (whole, fraction) = self.digits.split_at(split);
+                (format!("{sign}{whole}{:0<1$}", "", exponent + 1 - split), fraction.to_owned())
+            }
+            Err(_) => {
+                let zeros = self.exponent.unsigned_abs() as usize - 1;
+                (format!("{sign}0"), format!("{:0<zeros$}{}", "", self.digits))
+            }
+        }
+    }
+
+    /// With exponent: what stands before the point, after it, and the exponent.
+    fn scientific(&self) -> (String, &str, i32) {
+        let (whole, fraction) = self.digits.split_at(1);
+        (format!("{}{whole}", if self.negative { "-" } else { "" }), fraction, self.exponent)
+    }
 }
 
 /// An exponent with its sign and at least `width` digits.
