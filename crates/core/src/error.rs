@@ -117,6 +117,13 @@ impl Error {
         self
     }
 
+    /// Says what it is about: a file, a part of one.
+    #[must_use]
+    pub(crate) fn about(mut self, what: impl fmt::Display) -> Error {
+        self.0.message = format!("{what}: {}", self.0.message);
+        self
+    }
+
     /// What kind of mistake it is.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

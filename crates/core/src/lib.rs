@@ -5,9 +5,11 @@
 //! [`trace`] is at work. Everything that can go wrong is an [`Error`].
 
 mod apply;
+mod convert;
 mod error;
 pub mod graph;
 mod index;
+pub mod io;
 mod layout;
 mod op;
 mod operators;
@@ -19,6 +21,7 @@ mod shape;
 mod tensor;
 
 pub use apply::{Outputs, apply, apply_at, apply_many};
+pub use convert::IntoTensor;
 pub use error::{Error, ErrorKind, Result};
 pub use graph::{Graph, Traced, trace};
 pub use index::{Ellipsis, Index, NewAxis};

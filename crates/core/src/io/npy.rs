@@ -1,0 +1,166 @@
+//! `.npy`: one array, as `numpy.save` writes it.
+
+mod header;
+
+use super::{Line, bytes_of, format_error, read_buffer, read_error, swap_bytes, with_bytes};
+use crate::error::{Error, Result};
+use crate::layout::Layout;
+use crate::op::Spec;
+use crate::shape::Axes;
+use crate::tensor::Tensor;
+pub(super) use header::Header;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::panic::Location;
+use std::path::Path;
+use taut_kernels::View;
+
+impl Tensor {
+    /// Writes the tensor to a `.npy` file, which `numpy.load` reads.
+    ///
+    /// A transposed tensor is written as it lies, in Fortran order; other strided tensors are copied first. NumPy has no
+    /// `bfloat16` of its own: such a tensor is written with type `'<V2'`, as `ml_dtypes` does it, and
+    /// `numpy.load(path).view(ml_dtypes.bfloat16)` gives it back.
+    ///
+    /// ```
+    /// # use taut_core::Tensor;
+    /// # let directory = std::env::temp_dir().join(format!("taut-save-npy-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&directory)?;
+    /// let path = directory.join("x.npy");
+    /// Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?.save_npy(&path)?;
+    /// assert_eq!(Tensor::load_npy(&path)?.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    /// # std::fs::remove_dir_all(&directory)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
+        let (path, at) = (path.as_ref(), Location::caller());
+        let save = || write(self, &mut File::create(path)?, at);
+        save().map_err(|error| error.about(path.display()).at(at))
+    }
+
+    /// Reads a `.npy` file: versions 1 to 3, either byte order, C or Fortran order.
+    ///
+    /// An array in Fortran order becomes a transposed view. Python objects, structures and types that Taut does not have
+    /// are refused. Elements of type `'V2'` are taken as `bfloat16`.
+    ///
+    /// ```
+    /// # use taut_core::{ErrorKind, Tensor};
+    /// let error = Tensor::load_npy("no/such/file.npy").unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::Io);
+    /// assert!(error.message().starts_with("no/such/file.npy: "));
+    /// ```
+    #[track_caller]
+    pub fn load_npy(path: impl AsRef<Path>) -> Result<Tensor> {
+        let (path, at) = (path.as_ref(), Location::caller());
+        load(path, at).map_err(|error| error.about(path.display()).at(at))
+    }
+
+    /// Writes the tensor in `.npy` format, as [`Tensor::save_npy`] does.
+    ///
+    /// ```
+    /// # use taut_core::Tensor;
+    /// let mut bytes = Vec::new();
+    /// Tensor::new([1u8, 2, 3])?.write_npy(&mut bytes)?;
+    /// assert_eq!(bytes[..6], *b"\x93NUMPY");
+    /// assert_eq!(bytes[bytes.len() - 3..], [1, 2, 3]);
+    /// # Ok::<(), taut_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn write_npy(&self, mut writer: impl Write) -> Result<()> {
+        let at = Location::caller();
+        write(self, &mut writer, at).map_err(|error| error.at(at))
+    }
+
+    /// Reads one array in `.npy` format, as [`Tensor::load_npy`] does, and not a byte more: arrays written one after the
+    /// other are read one after the other. From a stream whose length nobody knows it never allocates more than three
+    /// times what was really read.
+    ///
+    /// ```
+    /// # use taut_core::Tensor;
+    /// let mut bytes = Vec::new();
+    /// Tensor::new([1, 2, 3])?.write_npy(&mut bytes)?;
+    /// Tensor::new(0.5)?.write_npy(&mut bytes)?;
+    ///
+    /// let mut reader = &bytes[..];
+    /// assert_eq!(Tensor::read_npy(&mut reader)?.to_vec::<i32>()?, [1, 2, 3]);
+    /// assert_eq!(Tensor::read_npy(&mut reader)?.item::<f64>()?, 0.5);
+    /// # Ok::<(), taut_core::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn read_npy(mut reader: impl Read) -> Result<Tensor> {
+        let at = Location::caller();
+        let read = |reader: &mut dyn Read| Header::read(reader)?.elements(reader, 0, at);
+        read(&mut reader).map_err(|error| error.at(at))
+    }
+}
+
+fn load(path: &Path, at: Line) -> Result<Tensor> {
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let header = Header::read(&mut file)?;
+    if !metadata.is_file() {
+        return header.elements(&mut file, 0, at);
+    }
+    let present = metadata.len().saturating_sub(header.len as u64);
+    header.check(present).map_err(|error| {
+        error.help("arrays written one after the other are read with Tensor::read_npy from one open file")
+    })?;
+    header.elements(&mut file, present, at)
+}
+
+impl Header {
+    /// Compares the claim with the number of bytes that follow the header.
+    pub(super) fn check(&self, present: u64) -> Result<()> {
+        let claimed = self.spec.bytes() as u64;
+        if claimed == present {
+            return Ok(());
+        }
+        let claim = format!("{} takes {claimed} bytes, and {present} follow the header", self.spec);
+        Err(format_error(claim))
+    }
+
+    /// Reads the elements that follow the header, of which `present` bytes are known to be there.
+    pub(super) fn elements(self, reader: &mut dyn Read, present: u64, at: Line) -> Result<Tensor> {
+        let Header { mut spec, fortran_order, swapped, .. } = self;
+        let mut buffer = read_buffer(reader, spec.bytes(), present, at)?;
+        if swapped {
+            swap_bytes(buffer.as_mut_slice(), spec.dtype.size());
+        }
+        if !fortran_order || spec.shape.rank() < 2 {
+            return Ok(Tensor::from_buffer(spec, buffer));
+        }
+        spec.shape = spec.shape.iter().rev().copied().collect();
+        let (dtype, layout) = (spec.dtype, Layout::contiguous(spec.shape.clone()));
+        let reversed: Axes = (0..spec.shape.rank()).rev().collect();
+        Ok(Tensor::from_buffer(spec, buffer).with_layout(dtype, layout.permute(&reversed)))
+    }
+}
+
+pub(super) fn write(tensor: &Tensor, writer: &mut dyn Write, at: Line) -> Result<()> {
+    let mut put = |fortran_order: bool, bytes: &[u8]| -> Result<()> {
+        writer.write_all(&header::encode(tensor.spec(), fortran_order)?)?;
+        writer.write_all(bytes).map_err(Error::from)
+    };
+    let layout = tensor.layout();
+    let reversed: Axes = (0..layout.shape.rank()).rev().collect();
+    let transposed = layout.permute(&reversed);
+    if !layout.is_contiguous() && transposed.is_contiguous() {
+        let view: View<'_> = tensor.view_as(&transposed.shape, &transposed.strides)?;
+        if let Some(bytes) = bytes_of(&view) {
+            return put(true, bytes);
+        }
+    }
+    with_bytes(tensor, at, |bytes| put(false, bytes))
+}
+
+/// Bytes that `spec` takes in a file, with its header.
+pub(super) fn file_size(spec: &Spec) -> Result<u64> {
+    Ok(header::encode(spec, false)?.len() as u64 + spec.bytes() as u64)
+}
+
+fn read_exactly<const N: usize>(reader: &mut dyn Read) -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    reader.read_exact(&mut bytes).map_err(read_error)?;
+    Ok(bytes)
+}
