@@ -52,7 +52,7 @@ table! {
     binary: arithmetic atan2 bitwise clip compare division extremum logical power select shift squared_difference;
 
     /// Folding axes away.
-    reduce: extreme logic logsumexp sum variance;
+    reduce: cumulative extreme logic logsumexp norm sum variance;
 
     /// Other shapes, other orders; mostly views.
     shape: reshape slice transpose;

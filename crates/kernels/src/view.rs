@@ -27,16 +27,16 @@ impl<'a> View<'a> {
         strides: &'a [isize],
     ) -> View<'a> {
         assert_eq!(shape.len(), strides.len(), "a stride per dimension");
-        let (mut low, mut high, mut empty) = (offset as isize, offset as isize, false);
+        let (mut low, mut high, mut empty) = (0isize, 0isize, false);
         for (&dim, &stride) in shape.iter().zip(strides) {
             empty |= dim == 0;
-            let reach = (dim as isize - 1).wrapping_mul(stride);
-            if reach < 0 { low += reach } else { high += reach }
+            // Saturating: a reach beyond `isize` stays beyond every buffer.
+            let reach = (dim as isize).saturating_sub(1).saturating_mul(stride);
+            if reach < 0 { low = low.saturating_add(reach) } else { high = high.saturating_add(reach) }
         }
         let count = bytes.len() / dtype.size();
-        assert!(empty || (low >= 0 && (high as usize) < count), "view outside its buffer");
-        // A buffer of smaller elements may end in the middle of one of these.
-        let bytes = &bytes[..count * dtype.size()];
+        let inside = offset < count && low >= -(offset as isize) && high < (count - offset) as isize;
+        assert!(empty || inside, "view outside its buffer");
         View { dtype, bytes, offset: if empty { 0 } else { offset }, shape, strides }
     }
 

@@ -25,6 +25,7 @@ pub use taut_core::{
 };
 pub use taut_core::ops::binary::*;
 pub use taut_core::ops::creation::*;
+pub use taut_core::ops::reduce::*;
 pub use taut_core::ops::shape::*;
 pub use taut_core::ops::unary::*;
 pub use taut_core::ops::{self};

@@ -1,0 +1,205 @@
+//! Running sums, products and extremes.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Tensor, apply, normalize_axis};
+use taut_kernels::scan::{Scan, scan};
+use taut_kernels::{Arg, ViewMut};
+
+#[derive(Clone, Debug)]
+struct Cumulative {
+    name: &'static str,
+    code: Scan,
+    axis: isize,
+    exclusive: bool,
+    reverse: bool,
+}
+
+impl Op for Cumulative {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype, shape } = inputs[0];
+        shape.axis(self.axis)?;
+        let dtype = self.code.result(*dtype).ok_or_else(|| Error::dtype(format!("{dtype} is not supported")))?;
+        Ok(Spec { dtype, shape: shape.clone() }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let x = inputs[0].view();
+        let axis = normalize_axis(self.axis, x.shape().len())?;
+        scan(self.code, x, axis, self.exclusive, self.reverse, outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        let mut text = format!("axis={}", self.axis);
+        for (flag, word) in [(self.exclusive, ", exclusive"), (self.reverse, ", reverse")] {
+            if flag {
+                text.push_str(word);
+            }
+        }
+        text
+    }
+}
+
+/// The running sum along an axis. `exclusive` leaves each element out of its own sum, `reverse` runs from the end.
+/// Small integers are summed as 64-bit ones.
+///
+/// ```
+/// use taut_core::{Tensor, ops::reduce::cumsum};
+/// let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3])?;
+/// assert_eq!(cumsum(&x, 0, false, false)?.to_vec::<f32>()?, [1.0, 3.0, 6.0]);
+/// assert_eq!(cumsum(&x, 0, true, true)?.to_vec::<f32>()?, [5.0, 3.0, 0.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn cumsum(x: impl Into<Tensor>, axis: isize, exclusive: bool, reverse: bool) -> Result<Tensor> {
+    apply(&Cumulative { name: "cumsum", code: Scan::Sum, axis, exclusive, reverse }, [x.into()])
+}
+
+/// The running product along an axis. `exclusive` leaves each element out of its own product, `reverse` runs from the
+/// end. Small integers are multiplied as 64-bit ones.
+#[track_caller]
+pub fn cumprod(x: impl Into<Tensor>, axis: isize, exclusive: bool, reverse: bool) -> Result<Tensor> {
+    apply(&Cumulative { name: "cumprod", code: Scan::Prod, axis, exclusive, reverse }, [x.into()])
+}
+
+/// The largest element so far along an axis; `reverse` runs from the end. NaN wins.
+#[track_caller]
+pub fn cummax(x: impl Into<Tensor>, axis: isize, reverse: bool) -> Result<Tensor> {
+    apply(&Cumulative { name: "cummax", code: Scan::Max, axis, exclusive: false, reverse }, [x.into()])
+}
+
+/// The smallest element so far along an axis; `reverse` runs from the end. NaN wins.
+#[track_caller]
+pub fn cummin(x: impl Into<Tensor>, axis: isize, reverse: bool) -> Result<Tensor> {
+    apply(&Cumulative { name: "cummin", code: Scan::Min, axis, exclusive: false, reverse }, [x.into()])
+}
+
+/// The running log(sum(exp(x))) along an axis, without overflow; `reverse` runs from the end.
+#[track_caller]
+pub fn cumulative_logsumexp(x: impl Into<Tensor>, axis: isize, reverse: bool) -> Result<Tensor> {
+    let (name, code) = ("cumulative_logsumexp", Scan::LogSumExp);
+    apply(&Cumulative { name, code, axis, exclusive: false, reverse }, [x.into()])
+}
+
+const SHAPES: [(&[usize], i64); 5] = [(&[7], 0), (&[3, 4], -1), (&[2, 3, 4], 1), (&[0, 3], 0), (&[3, 0], 0)];
+
+fn four_ways(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<Value>> {
+    let mut samples = Vec::new();
+    for &dtype in dtypes {
+        for (i, (shape, axis)) in SHAPES.iter().enumerate() {
+            let flags = [Value::Bool(i % 2 == 1), Value::Bool(i % 3 == 1)];
+            samples.push([&[ramp(dtype, shape, low, high), Value::Int(*axis)][..], &flags[..]].concat());
+        }
+    }
+    samples
+}
+
+fn two_ways(dtypes: &[DType]) -> Vec<Vec<Value>> {
+    let mut samples = four_ways(dtypes, -3.0, 3.0);
+    samples.iter_mut().for_each(|args| args.truncate(3));
+    samples
+}
+
+fn bad_axis() -> Vec<Bad> {
+    let args = |shape: &[usize]| vec![ramp(DType::F32, shape, 0.0, 1.0), Value::Int(1)];
+    vec![
+        Bad::new(args(&[3]), ErrorKind::Axis, "axis 1 is out of range for rank 1"),
+        Bad::new(args(&[]), ErrorKind::Axis, "a scalar has no axes"),
+    ]
+}
+
+const FOUR: &[Param] = &[
+    Param::tensor("x"),
+    Param::optional("axis", Kind::Int, "0"),
+    Param::optional("exclusive", Kind::Bool, "False"),
+    Param::optional("reverse", Kind::Bool, "False"),
+];
+const THREE: &[Param] = &[
+    Param::tensor("x"),
+    Param::optional("axis", Kind::Int, "0"),
+    Param::optional("reverse", Kind::Bool, "False"),
+];
+
+macro_rules! running {
+    ($identity:literal, $accumulate:literal) => {
+        // Flip, accumulate, shift by one if exclusive, flip back.
+        concat!(
+            "(lambda flip: (lambda a: flip(np.concatenate([np.full_like(a.take([0] if a.shape[axis] else [], axis), ",
+            $identity,
+            "), a.take(range(a.shape[axis] - 1), axis)], axis) if exclusive and a.shape[axis] else a))(",
+            $accumulate,
+            "(flip(x), axis=axis)))(lambda v: np.flip(v, axis) if reverse else v)"
+        )
+    };
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "cumsum",
+        FOUR,
+        |a| {
+            let flag = |i| Ok::<_, Error>(a.bool_or(i)?.unwrap_or(false));
+            one(cumsum(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, flag(2)?, flag(3)?))
+        },
+        Reference::Numpy(running!("0", "np.cumsum")),
+        Samples::List(|| four_ways(dtypes::ALL, -3.0, 3.0)),
+    )
+    .refuses(bad_axis),
+    Entry::new(
+        "cumprod",
+        FOUR,
+        |a| {
+            let flag = |i| Ok::<_, Error>(a.bool_or(i)?.unwrap_or(false));
+            one(cumprod(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, flag(2)?, flag(3)?))
+        },
+        Reference::Numpy(running!("1", "np.cumprod")),
+        Samples::List(|| four_ways(dtypes::ALL, 0.6, 1.6)),
+    )
+    .refuses(bad_axis),
+    Entry::new(
+        "cummax",
+        THREE,
+        |a| one(cummax(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, a.bool_or(2)?.unwrap_or(false))),
+        Reference::Numpy(
+            "(lambda flip: flip(np.maximum.accumulate(flip(x), axis=axis)))(lambda v: np.flip(v, axis) if reverse else v)",
+        ),
+        Samples::List(|| two_ways(dtypes::ALL)),
+    )
+    .refuses(bad_axis),
+    Entry::new(
+        "cummin",
+        THREE,
+        |a| one(cummin(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, a.bool_or(2)?.unwrap_or(false))),
+        Reference::Numpy(
+            "(lambda flip: flip(np.minimum.accumulate(flip(x), axis=axis)))(lambda v: np.flip(v, axis) if reverse else v)",
+        ),
+        Samples::List(|| two_ways(dtypes::ALL)),
+    )
+    .refuses(bad_axis),
+    Entry::new(
+        "cumulative_logsumexp",
+        THREE,
+        |a| {
+            let reverse = a.bool_or(2)?.unwrap_or(false);
+            one(cumulative_logsumexp(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, reverse))
+        },
+        Reference::Numpy(
+            "(lambda flip: flip(np.logaddexp.accumulate(flip(x.astype(np.float64)), axis=axis)).astype(x.dtype))(\
+             lambda v: np.flip(v, axis) if reverse else v)",
+        ),
+        Samples::List(|| two_ways(dtypes::FLOATS)),
+    )
+    .refuses(|| {
+        let mut bad = bad_axis();
+        let args = vec![ramp(DType::I32, &[3], 0.0, 1.0), Value::Int(0)];
+        bad.push(Bad::new(args, ErrorKind::DType, "int32 is not supported"));
+        bad
+    }),
+];

@@ -1,0 +1,209 @@
+//! How long vectors are, and keeping them short.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::ops::binary::{div, maximum, minimum, mul, not_equal, pow, where_};
+use crate::ops::reduce::{max, min, sum};
+use crate::ops::reduction::Over;
+use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
+use crate::ops::unary::{abs, cast, rsqrt, sqrt, square};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Tensor};
+use std::panic::Location;
+
+/// The norm of vectors along some axes (all of them if `axes` is `None`): `ord` 2 is the Euclidean one, 1 the sum of
+/// magnitudes, infinity the largest and -infinity the smallest magnitude, 0 the count of elements that are not zero, any other
+/// `p` is sum(|x|^p)^(1/p).
+///
+/// ```
+/// use taut_core::{Tensor, ops::reduce::norm};
+/// let x = Tensor::from_slice(&[3.0f32, 4.0], [2])?;
+/// assert_eq!(norm(&x, 2.0, None, false)?.item::<f32>()?, 5.0);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn norm(x: impl Into<Tensor>, ord: f64, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
+    let x = x.into();
+    let dtype = if x.dtype().is_float() { x.dtype() } else { DType::F64 };
+    let (x, axes) = (cast(x, dtype)?, axes.into());
+    match ord {
+        2.0 => {
+            // Scaled by the largest magnitude, so that no square overflows or vanishes.
+            if x.is_empty() {
+                return sqrt(sum(square(x)?, axes, keepdims)?);
+            }
+            let magnitude = abs(x)?;
+            let largest = max(&magnitude, axes.clone(), true)?;
+            let usable = where_(&safe(&largest)?, &largest, 1.0)?;
+            let scaled = div(magnitude, &usable)?;
+            let length = mul(sqrt(sum(square(scaled)?, axes.clone(), true)?)?, usable)?;
+            if keepdims { Ok(length) } else { sum(length, axes, false) }
+        }
+        1.0 => sum(abs(x)?, axes, keepdims),
+        f64::INFINITY => max(abs(x)?, axes, keepdims),
+        f64::NEG_INFINITY => min(abs(x)?, axes, keepdims),
+        0.0 => sum(cast(not_equal(x, 0)?, dtype)?, axes, keepdims),
+        _ => pow(sum(pow(abs(x)?, ord)?, axes, keepdims)?, 1.0 / ord),
+    }
+}
+
+/// Where a magnitude can be divided by: neither zero nor infinite (nor NaN).
+#[track_caller]
+fn safe(magnitude: &Tensor) -> Result<Tensor> {
+    use crate::ops::binary::{greater, logical_and};
+    use crate::ops::unary::is_finite;
+    logical_and(greater(magnitude, 0)?, is_finite(magnitude)?)
+}
+
+/// x divided by its Euclidean norm along some axes: x / sqrt(max(sum(x^2), epsilon)).
+#[track_caller]
+pub fn l2_normalize(x: impl Into<Tensor>, axes: impl Into<Over>, epsilon: f64) -> Result<Tensor> {
+    let x = x.into();
+    let squares = sum(square(&x)?, axes, true)?;
+    mul(x, rsqrt(maximum(squares, epsilon)?)?)
+}
+
+/// x, scaled down along some axes so that its Euclidean norm is at most `clip_norm`.
+#[track_caller]
+pub fn clip_by_norm(x: impl Into<Tensor>, clip_norm: f64, axes: impl Into<Over>) -> Result<Tensor> {
+    let x = x.into();
+    check_clip("clip_by_norm", clip_norm, &x, Location::caller())?;
+    let length = norm(&x, 2.0, axes, true)?;
+    let scale = div(clip_norm, maximum(length, clip_norm)?)?;
+    mul(x, scale)
+}
+
+fn check_clip(op: &'static str, clip_norm: f64, x: &Tensor, at: &'static Location<'static>) -> Result<()> {
+    if clip_norm > 0.0 {
+        return Ok(());
+    }
+    Err(Error::value(format!("clip_norm must be positive, and is {clip_norm}")).in_op(op, [x.spec()]).at(at))
+}
+
+/// The Euclidean norm of several tensors taken as one vector.
+#[track_caller]
+pub fn global_norm(tensors: &[Tensor]) -> Result<Tensor> {
+    let Some((first, rest)) = tensors.split_first() else {
+        return Err(Error::value("no tensors to measure").in_op("global_norm", []).at(Location::caller()));
+    };
+    let mut squares = sum(square(first)?, None::<&[isize]>, false)?;
+    for tensor in rest {
+        squares = (squares + sum(square(tensor)?, None::<&[isize]>, false)?)?;
+    }
+    sqrt(squares)
+}
+
+/// Several tensors, all scaled by one factor so that their [`global_norm`] is at most `clip_norm`; and that norm before
+/// scaling.
+#[track_caller]
+pub fn clip_by_global_norm(tensors: &[Tensor], clip_norm: f64) -> Result<(Vec<Tensor>, Tensor)> {
+    let at = Location::caller();
+    let length = global_norm(tensors).map_err(|e| e.at(at))?;
+    check_clip("clip_by_global_norm", clip_norm, &length, at)?;
+    let scale = minimum(div(clip_norm, &length)?, 1.0)?;
+    let mut clipped = Vec::with_capacity(tensors.len());
+    for tensor in tensors {
+        clipped.push(mul(tensor, cast(&scale, tensor.dtype())?)?);
+    }
+    Ok((clipped, length))
+}
+
+fn orders() -> Vec<Vec<Value>> {
+    let mut samples = Vec::new();
+    for ord in [2.0, 1.0, f64::INFINITY, f64::NEG_INFINITY, 0.0, 3.0] {
+        for &dtype in &[DType::F32, DType::F64, DType::I32] {
+            samples.push(vec![ramp(dtype, &[5], -3.0, 3.0), Value::Float(ord), Value::Ints(vec![0]), Value::Bool(false)]);
+            samples.push(vec![ramp(dtype, &[3, 4], -3.0, 3.0), Value::Float(ord), Value::Ints(vec![-1]), Value::Bool(true)]);
+        }
+    }
+    for &dtype in &[DType::F32, DType::F64] {
+        let extreme = crate::ops::sample::of(dtype, &[2, 2], &[3e30, 4e30, 0.0, 0.0]);
+        samples.push(vec![extreme, Value::Float(2.0), Value::Ints(vec![1]), Value::Bool(false)]);
+        samples.push(vec![ramp(dtype, &[0, 2], 0.0, 1.0), Value::Float(2.0), Value::Ints(vec![0]), Value::Bool(false)]);
+    }
+    samples
+}
+
+fn lists() -> Vec<Vec<Value>> {
+    let list = |dtype: DType| {
+        let tensors = [&[3usize][..], &[2, 2], &[]].map(|shape| crate::ops::sample::tensor(dtype, shape, -3.0, 3.0));
+        Value::Tensors(tensors.to_vec())
+    };
+    let both = |clip: f64| dtypes::WIDE.iter().map(move |&dtype| vec![list(dtype), Value::Float(clip)]);
+    both(1.5).chain(both(100.0)).collect()
+}
+
+fn bad_clip(first: Value) -> Bad {
+    Bad::new(vec![first, Value::Float(-1.0)], ErrorKind::Value, "clip_norm must be positive, and is -1")
+}
+
+const TENSORS_CLIP: &[Param] = &[Param::new("tensors", Kind::Tensors), Param::new("clip_norm", Kind::Float)];
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "norm",
+        &[
+            Param::tensor("x"),
+            Param::optional("ord", Kind::Float, "2.0"),
+            Param::optional("axes", Kind::Ints, "None"),
+            Param::optional("keepdims", Kind::Bool, "False"),
+        ],
+        |a| one(norm(a.tensor(0)?, a.float_or(1)?.unwrap_or(2.0), a.axes(2)?, a.bool_or(3)?.unwrap_or(false))),
+        Reference::Numpy(
+            "np.linalg.norm(x.astype(np.float64), ord, axes[0], keepdims).astype(x.dtype if x.dtype.kind == 'f' else np.float64)",
+        ),
+        Samples::List(orders),
+    ),
+    Entry::new(
+        "l2_normalize",
+        &[Param::tensor("x"), Param::optional("axes", Kind::Ints, "None"), Param::optional("epsilon", Kind::Float, "1e-12")],
+        |a| one(l2_normalize(a.tensor(0)?, a.axes(1)?, a.float_or(2)?.unwrap_or(1e-12))),
+        Reference::Numpy("x / np.sqrt(np.maximum(np.sum(x * x, axis=axes, keepdims=True), 1e-12))"),
+        Samples::List(|| {
+            let mut samples = reductions(dtypes::WIDE, -3.0, 3.0);
+            samples.iter_mut().for_each(|args| args.truncate(2));
+            samples
+        }),
+    )
+    .refuses(bad_axes),
+    Entry::new(
+        "clip_by_norm",
+        &[Param::tensor("x"), Param::new("clip_norm", Kind::Float), Param::optional("axes", Kind::Ints, "None")],
+        |a| one(clip_by_norm(a.tensor(0)?, a.float(1)?, a.axes(2)?)),
+        Reference::Numpy("x * (clip_norm / np.maximum(np.sqrt(np.sum(x * x, axis=axes, keepdims=True)), clip_norm))"),
+        Samples::List(|| {
+            let mut samples = reductions(dtypes::WIDE, -3.0, 3.0);
+            samples.iter_mut().for_each(|args| {
+                args.truncate(2);
+                args.insert(1, Value::Float(1.5));
+            });
+            samples
+        }),
+    )
+    .refuses(|| vec![bad_clip(ramp(DType::F32, &[3], 0.0, 1.0))]),
+    Entry::new(
+        "global_norm",
+        &[Param::new("tensors", Kind::Tensors)],
+        |a| one(global_norm(&a.tensors(0)?)),
+        Reference::Numpy("np.sqrt(sum(np.sum(t * t) for t in tensors))"),
+        Samples::List(|| lists().into_iter().map(|mut args| args.drain(..1).collect()).collect()),
+    )
+    .refuses(|| vec![Bad::new(vec![Value::Tensors(vec![])], ErrorKind::Value, "no tensors to measure")]),
+    Entry::new(
+        "clip_by_global_norm",
+        TENSORS_CLIP,
+        |a| {
+            let (mut clipped, length) = clip_by_global_norm(&a.tensors(0)?, a.float(1)?)?;
+            clipped.push(length);
+            Ok(clipped)
+        },
+        Reference::Numpy(
+            "(lambda n: [t * np.minimum(clip_norm / n, 1).astype(t.dtype) for t in tensors] + [n])(\
+             np.sqrt(sum(np.sum(t * t) for t in tensors)))",
+        ),
+        Samples::List(lists),
+    )
+    .refuses(|| {
+        let list = Value::Tensors(vec![crate::ops::sample::tensor(DType::F32, &[2], 0.0, 1.0)]);
+        vec![bad_clip(list)]
+    }),
+];
