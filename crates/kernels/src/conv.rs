@@ -7,7 +7,7 @@
 //!
 //! The gradient with respect to the input is a convolution too, one for each residue of the strides: the inputs of a
 //! residue see the same taps of the weights, backwards. So no output is written twice, nothing is computed for
-//! the zeros between strides, and forward and backward share the [`gather`] code.
+//! the zeros between strides, and forward and backward share their code.
 //!
 //! Tiles and the order of all sums depend on the shapes alone, so results do not depend on the number of threads.
 
