@@ -74,7 +74,7 @@ pub(crate) fn for_tiles<const N: usize>(
 ) {
     let len = out.len();
     let mut whole = [const { &[] as &[u8] }; N];
-    let mut simple = len < PARALLEL;
+    let mut simple = (1..PARALLEL).contains(&len);
     for (slot, arg) in whole.iter_mut().zip(&args) {
         match arg {
             Arg::View(view) => {
@@ -109,6 +109,9 @@ pub fn copy(x: View<'_>, out: ViewMut<'_>) {
 /// If `value` does not have the size of an element.
 pub fn fill(mut out: ViewMut<'_>, value: &[u8]) {
     assert_eq!(value.len(), out.dtype().size(), "one element's bytes");
+    if out.is_empty() {
+        return;
+    }
     crate::dispatch!(out.dtype(), T in sizes => {
         let value = bytemuck::pod_read_unaligned::<T>(value);
         let out = out.slice::<T>();

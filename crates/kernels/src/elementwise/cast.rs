@@ -40,7 +40,7 @@ impl CastTile {
                 None => (self.function)(x, out),
                 Some(half) if through_double(self.from) => {
                     (self.function)(x, cast_slice_mut(&mut double[..n]));
-                    half.narrow_double(&double[..n], out);
+                    half.narrow_double(&double[..n], &mut single[..n], out);
                 }
                 Some(half) => {
                     (self.function)(x, cast_slice_mut(&mut single[..n]));

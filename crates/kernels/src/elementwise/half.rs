@@ -1,6 +1,6 @@
 //! Half-precision tiles, widened to `f32` and narrowed again.
 
-use crate::dtype::{DType, bf16, f16};
+use crate::dtype::{DType, f16};
 use crate::multiversion;
 use ::half::slice::HalfFloatSliceExt;
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -34,6 +34,19 @@ multiversion! {
     }
 }
 
+multiversion! {
+    /// To `f32`, but what is inexact is cut off with its last bit set: so the rounding that follows sees which side of
+    /// a tie it was on.
+    fn to_odd(x: &[f64], out: &mut [f32]) {
+        for (x, out) in x.iter().zip(out) {
+            let near = *x as f32;
+            let back = near as f64;
+            let cut = near.to_bits() - (back.abs() > x.abs()) as u32;
+            *out = f32::from_bits(cut | (back != *x) as u32);
+        }
+    }
+}
+
 impl Half {
     /// The half type among the element types, if `dtype` is one.
     #[inline]
@@ -61,17 +74,9 @@ impl Half {
         }
     }
 
-    /// `out = x`, rounded once.
-    pub(super) fn narrow_double(self, x: &[f64], out: &mut [u8]) {
-        match self {
-            Half::F16 => {
-                let out = cast_slice_mut::<u8, f16>(out);
-                out.iter_mut().zip(x).for_each(|(out, x)| *out = f16::from_f64(*x));
-            }
-            Half::BF16 => {
-                let out = cast_slice_mut::<u8, bf16>(out);
-                out.iter_mut().zip(x).for_each(|(out, x)| *out = bf16::from_f64(*x));
-            }
-        }
+    /// `out = x`, rounded once, through `single`, which is as long as `x`.
+    pub(super) fn narrow_double(self, x: &[f64], single: &mut [f32], out: &mut [u8]) {
+        to_odd(x, single);
+        self.narrow(single, out);
     }
 }

@@ -107,7 +107,7 @@ fn std_reference(f: impl Fn(f64) -> f64) -> impl Fn(f64) -> Wide {
     move |x| Wide::from(f(x))
 }
 
-const FINE: u32 = 8_191;
+const FINE: u32 = 16_381;
 const COARSE: u32 = 65_537;
 
 #[test]

@@ -322,7 +322,7 @@ const BERNOULLI: [(f64, f64); 14] = [
 
 /// Stirling's series at `x + 40`, less the logarithm of what lies between.
 pub(super) fn lgamma(x: f64) -> Wide {
-    if !x.is_finite() || x == 0.0 || x > 1e300 {
+    if !x.is_finite() || x == 0.0 || x > 2.556e305 {
         return Wide::from(if x.is_nan() { x } else { f64::INFINITY });
     }
     if x == 1.0 || x == 2.0 {
