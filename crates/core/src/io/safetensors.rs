@@ -254,11 +254,11 @@ fn header<N: AsRef<str>, T: Borrow<Tensor>>(
             return Err(Error::value(format!("the name '{name}' is taken already")));
         }
         let end = offset + spec.bytes();
+        let shape = spec.shape.to_string().replace(' ', "");
         entries.push(format!(
-            r#"{}:{{"dtype":"{}","shape":{:?},"data_offsets":[{offset},{end}]}}"#,
+            r#"{}:{{"dtype":"{}","shape":{shape},"data_offsets":[{offset},{end}]}}"#,
             quoted(name),
-            stored(spec.dtype),
-            &spec.shape[..]
+            stored(spec.dtype)
         ));
         offset = end;
     }
