@@ -12,10 +12,10 @@ pub use special::*;
 pub use trig::*;
 
 use super::poly;
+use std::f64::consts::{LN_2, LOG2_E};
 
-const LN2_HI: f64 = 0.6931471805599453;
+const LN2_HI: f64 = LN_2;
 const LN2_LO: f64 = 2.3190468138462996e-17;
-const LOG2_E: f64 = 1.4426950408889634;
 
 /// Adding and subtracting `1.5 * 2^52` rounds to an integer, whose bits are then the sum's low bits.
 const ROUND: f64 = 6755399441055744.0;
