@@ -233,14 +233,14 @@ pub fn atanh(x: f64) -> f64 {
     if x.is_nan() { x } else { result.copysign(x) }
 }
 
-/// `1 / (1 + e^-x)`, within 2 ulp.
+/// `1 / (1 + e^-x)`, within 3 ulp.
 #[inline(always)]
 pub fn sigmoid(x: f64) -> f64 {
     let e = exp(-x.abs());
     (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
 }
 
-/// `ln(1 + e^x)`, within 2 ulp.
+/// `ln(1 + e^x)`, within 3 ulp.
 #[inline(always)]
 pub fn softplus(x: f64) -> f64 {
     let low = log1p(exp(-x.abs()));

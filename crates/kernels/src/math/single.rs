@@ -1,8 +1,8 @@
 //! Single precision.
 //!
 //! The functions that models spend their time in are computed in `f32`; the others round the value that [`double`]
-//! computes, and are then within 0.51 ulp (near the zeros of `lgamma` and `digamma`, where [`double`] states an absolute
-//! bound, that one holds).
+//! computes, and are then within 0.51 ulp (near the zeros of `lgamma` and `digamma`, where [`double`] states an
+//! absolute bound, that one holds).
 
 use super::{double, poly};
 
@@ -248,7 +248,7 @@ pub fn tanh(x: f32) -> f32 {
     if x.is_nan() { x } else { result.copysign(x) }
 }
 
-/// `1 / (1 + e^-x)`, within 2 ulp.
+/// `1 / (1 + e^-x)`, within 3 ulp.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
     let e = exp(-x.abs());

@@ -291,7 +291,7 @@ pub fn gelu(x: f64) -> f64 {
     if a < 0.75 { near } else { far }
 }
 
-/// The inverse error function, within 3 ulp.
+/// The inverse error function, within 4 ulp.
 #[inline(always)]
 pub fn erfinv(x: f64) -> f64 {
     let a = x.abs();

@@ -99,7 +99,7 @@ fn reduce(x: f64) -> (f64, u64) {
 
 /// [`reduce`] for finite `|x| >= 2^40`, by multiplying with just the bits of 2/pi that matter modulo 4.
 #[cold]
-pub(crate) fn reduce_huge(x: f64) -> (f64, u64) {
+fn reduce_huge(x: f64) -> (f64, u64) {
     let bits = x.to_bits();
     let exponent = ((bits >> 52) & 0x7ff) as usize + 64 - 1075;
     let mantissa = ((bits & ((1 << 52) - 1)) | (1 << 52)) as u128;
