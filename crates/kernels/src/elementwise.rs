@@ -1,9 +1,9 @@
 //! Elementwise kernels: one contiguous tile loop per operation and type, driven over any layout.
 //!
-//! A [`Unary`] or [`Binary`] code and a [`DType`] name a *tile function* ([`unary_tile`], [`binary_tile`], [`cast_tile`]):
-//! a vectorised loop over contiguous elements. [`unary`], [`binary`], [`select`], [`clip`] and [`cast`] run it over strided
-//! and broadcast views, in place or not, with threads if there is enough to do. Half-precision types are computed in
-//! `f32`, a tile at a time.
+//! A [`Unary`] or [`Binary`] code and a [`DType`] name a *tile function* ([`unary_tile`], [`binary_tile`],
+//! [`cast_tile`]): a vectorised loop over contiguous elements. [`unary`], [`binary`], [`select`], [`clip`] and [`cast`]
+//! run it over strided and broadcast views, in place or not, with threads if there is enough to do. Half-precision
+//! types are computed in `f32`, a tile at a time.
 
 mod binary;
 mod cast;

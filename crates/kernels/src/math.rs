@@ -8,8 +8,8 @@
 //! between the two by type.
 //!
 //! Sines, cosines and tangents of huge arguments need a long multiplication that cannot be vectorised: [`Real::sin`]
-//! branches to it, [`Real::sin_bounded`] is the branch-free part for `|x| <= Real::TRIG_BOUND`. `lgamma`, `digamma` and `erfinv`
-//! branch too.
+//! branches to it, [`Real::sin_bounded`] is the branch-free part for `|x| <= Real::TRIG_BOUND`. `lgamma`,
+//! `digamma` and `erfinv` branch too.
 
 pub mod double;
 pub mod single;
@@ -161,7 +161,9 @@ macro_rules! real {
     ($t:ty, $m:ident) => {
         impl Real for $t {
             const TRIG_BOUND: $t = $m::TRIG_BOUND;
-            real! { @one $t, $m, exp expm1 log log1p log2 sqrt rsqrt sin cos tan sin_bounded cos_bounded tan_bounded asin acos atan sinh cosh tanh asinh acosh atanh sigmoid softplus silu gelu gelu_tanh erf erfc erfinv lgamma digamma }
+            real! { @one $t, $m, exp expm1 log log1p log2 sqrt rsqrt sin cos tan sin_bounded cos_bounded
+                tan_bounded asin acos atan sinh cosh tanh asinh acosh atanh sigmoid softplus silu gelu gelu_tanh
+                erf erfc erfinv lgamma digamma }
             real! { @two $t, $m, atan2 pow }
         }
     };

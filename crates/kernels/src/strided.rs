@@ -166,13 +166,13 @@ fn drive<const N: usize>(
 ) {
     let (len, out_size, shape) = (out.len(), out.dtype().size(), out.shape());
     let mut patterns = [const { Buffer::<{ TILE + SHORT }>::new() }; N];
-    let mut feeds = [Feed::InPlace; N];
+    let mut ways = [Feed::InPlace; N];
     let mut sizes = [out_size; N];
     for (i, buffer) in patterns.iter_mut().enumerate() {
         let Arg::View(view) = &args[i] else { continue };
         let (data, size, start) = (bytes_of(view), view.dtype().size(), view.offset());
         sizes[i] = size;
-        feeds[i] = if view.is_contiguous() {
+        ways[i] = if view.is_contiguous() {
             Feed::Whole(&data[start * size..(start + len) * size])
         } else if let Some(period) = period(view) {
             let pattern = buffer.zeroed((len.min(TILE) + period) * size);
@@ -182,7 +182,7 @@ fn drive<const N: usize>(
             Feed::Strided(data)
         };
     }
-    let feeds = Feeds { feeds, sizes, out_size };
+    let feeds = Feeds { ways, sizes, out_size };
     let bytes = out.bytes();
     let serial = len < PARALLEL;
     if !(0..N).any(|i| feeds.strided(i)) {
@@ -218,7 +218,7 @@ fn drive<const N: usize>(
 
 /// Every operand's way to the kernel.
 struct Feeds<'a, const N: usize> {
-    feeds: [Feed<'a>; N],
+    ways: [Feed<'a>; N],
     sizes: [usize; N],
     out_size: usize,
 }
@@ -226,14 +226,14 @@ struct Feeds<'a, const N: usize> {
 impl<const N: usize> Feeds<'_, N> {
     #[inline]
     fn strided(&self, i: usize) -> bool {
-        matches!(self.feeds[i], Feed::Strided(_))
+        matches!(self.ways[i], Feed::Strided(_))
     }
 
     /// The `n` elements from number `at` of an operand that has them lying ready.
     #[inline]
     fn ready(&self, i: usize, at: usize, n: usize) -> Option<&[u8]> {
         let size = self.sizes[i];
-        match self.feeds[i] {
+        match self.ways[i] {
             Feed::Whole(data) => Some(&data[at * size..(at + n) * size]),
             Feed::Periodic { period, pattern } => Some(&pattern[at % period * size..][..n * size]),
             Feed::InPlace | Feed::Strided(_) => None,
@@ -243,7 +243,7 @@ impl<const N: usize> Feeds<'_, N> {
     /// Brings the values of operands in place to safety.
     #[inline]
     fn save(&self, tiles: &mut [&mut [u8]; N], out: &[u8]) {
-        for (feed, tile) in self.feeds.iter().zip(tiles) {
+        for (feed, tile) in self.ways.iter().zip(tiles) {
             if matches!(feed, Feed::InPlace) {
                 tile[..out.len()].copy_from_slice(out);
             }
@@ -255,7 +255,7 @@ impl<const N: usize> Feeds<'_, N> {
     fn tiles<'b>(&self, buffers: &'b mut [Buffer<TILE>; N], len: usize) -> [&'b mut [u8]; N] {
         let mut buffers = buffers.iter_mut();
         from_fn(|i| {
-            let needed = matches!(self.feeds[i], Feed::InPlace | Feed::Strided(_));
+            let needed = matches!(self.ways[i], Feed::InPlace | Feed::Strided(_));
             let len = if needed { len.min(TILE) * self.sizes[i] } else { 0 };
             buffers.next().expect("a buffer per operand").zeroed(len)
         })
@@ -265,7 +265,7 @@ impl<const N: usize> Feeds<'_, N> {
     fn run(&self, first: usize, out: &mut [u8], kernel: &impl Fn([&[u8]; N], &mut [u8])) {
         let mut buffers = [const { Buffer::new() }; N];
         let mut tiles = self.tiles(&mut buffers, out.len() / self.out_size);
-        let whole = self.feeds.iter().all(|feed| matches!(feed, Feed::Whole(_)));
+        let whole = self.ways.iter().all(|feed| matches!(feed, Feed::Whole(_)));
         let step = if whole { out.len() / self.out_size } else { TILE };
         for (k, out) in out.chunks_mut(step * self.out_size).enumerate() {
             let n = out.len() / self.out_size;
@@ -305,7 +305,7 @@ impl<const N: usize> Job<'_, N> {
         let len = out.len() / feeds.out_size;
         let mut buffers = [const { Buffer::new() }; N];
         let mut tiles = feeds.tiles(&mut buffers, len);
-        let whole = |i: usize| match feeds.feeds[i] {
+        let whole = |i: usize| match feeds.ways[i] {
             Feed::Whole(_) => true,
             Feed::Strided(_) => self.direct(i),
             Feed::InPlace | Feed::Periodic { .. } => false,
@@ -339,16 +339,14 @@ impl<const N: usize> Job<'_, N> {
         let mut buffers = [const { Buffer::new() }; N];
         let mut tiles = feeds.tiles(&mut buffers, TILE);
         let mut cursor = Cursor::new(self.walk, first, self.starts);
-        let mut bases = [[0isize; BLOCK_ROWS]; N];
-        for r in 0..rows {
-            for i in 0..N {
-                bases[i][r] = cursor.offsets[i];
-            }
+        let mut bases = [[0isize; N]; BLOCK_ROWS];
+        for base in &mut bases[..rows] {
+            *base = cursor.offsets;
             cursor.advance(row);
         }
         for column in (0..row).step_by(BLOCK_COLUMNS) {
             let n = BLOCK_COLUMNS.min(row - column);
-            let offset = |i: usize, r: usize| bases[i][r] + column as isize * self.walk.inner(i);
+            let offset = |i: usize, r: usize| bases[r][i] + column as isize * self.walk.inner(i);
             for i in (0..N).filter(|i| feeds.strided(*i) && self.walk.across(*i)) {
                 self.fetch_block(i, &from_fn::<_, BLOCK_ROWS, _>(|r| offset(i, r))[..rows], tiles[i], n);
             }
@@ -379,7 +377,7 @@ impl<const N: usize> Job<'_, N> {
     #[inline]
     fn operand<'b>(&'b self, i: usize, at: usize, n: usize, offset: isize, tile: &'b [u8]) -> &'b [u8] {
         let size = self.feeds.sizes[i];
-        match self.feeds.feeds[i] {
+        match self.feeds.ways[i] {
             Feed::Strided(data) if self.direct(i) => &data[offset as usize * size..][..n * size],
             _ => self.feeds.ready(i, at, n).unwrap_or_else(|| &tile[..n * size]),
         }
@@ -388,7 +386,7 @@ impl<const N: usize> Job<'_, N> {
     /// Gathers `n` elements of strided operand `i` into `tile`.
     #[inline]
     fn fetch(&self, i: usize, offset: isize, tile: &mut [u8], n: usize) {
-        let Feed::Strided(data) = self.feeds.feeds[i] else { return };
+        let Feed::Strided(data) = self.feeds.ways[i] else { return };
         let (size, stride) = (self.feeds.sizes[i], self.walk.inner(i));
         let tile = &mut tile[..n * size];
         match size {
@@ -401,7 +399,7 @@ impl<const N: usize> Job<'_, N> {
 
     /// Gathers `n` columns of the rows of strided operand `i` that start at `offsets` into `tile`.
     fn fetch_block(&self, i: usize, offsets: &[isize], tile: &mut [u8], n: usize) {
-        let Feed::Strided(data) = self.feeds.feeds[i] else { return };
+        let Feed::Strided(data) = self.feeds.ways[i] else { return };
         let stride = self.walk.inner(i);
         match self.feeds.sizes[i] {
             1 => transpose::<u8>(data, offsets, stride, tile, n),

@@ -221,7 +221,7 @@ macro_rules! maps {
     )*};
 }
 
-/// The floored quotient and its remainder, with NumPy's rounding and signs of zero; `b` is not zero.
+/// The floored quotient and its remainder, with `NumPy`'s rounding and signs of zero; `b` is not zero.
 #[inline(always)]
 fn floor_div_mod<T: Float>(a: T, b: T) -> (T, T) {
     let rest = a.remainder(b);
@@ -250,16 +250,16 @@ maps! { Float, T, |a, b|
     Mod: if b == T::ZERO { T::NAN } else { floor_div_mod(a, b).1 };
     TruncateMod: a.remainder(b);
     Pow: T::pow(a, b);
-    Maximum: if a > b || a != a { a } else { b };
-    Minimum: if a < b || a != a { a } else { b };
+    Maximum: if a > b || a.is_nan() { a } else { b };
+    Minimum: if a < b || a.is_nan() { a } else { b };
     Atan2: T::atan2(a, b);
     SquaredDifference: (a - b) * (a - b);
     DivNoNan: if b == T::ZERO { T::ZERO } else { a / b };
 }
 
 maps! { Float, Bool, |a, b|
-    AndFloat: Bool::from((a != T::ZERO) & (b != T::ZERO));
-    OrFloat: Bool::from((a != T::ZERO) | (b != T::ZERO));
+    AndFloat: Bool::from(a != T::ZERO && b != T::ZERO);
+    OrFloat: Bool::from(a != T::ZERO || b != T::ZERO);
     XorFloat: Bool::from((a != T::ZERO) ^ (b != T::ZERO));
 }
 
@@ -291,8 +291,8 @@ maps! { Int, T, |a, b|
 }
 
 maps! { Int, Bool, |a, b|
-    AndInt: Bool::from((a != T::ZERO) & (b != T::ZERO));
-    OrInt: Bool::from((a != T::ZERO) | (b != T::ZERO));
+    AndInt: Bool::from(a != T::ZERO && b != T::ZERO);
+    OrInt: Bool::from(a != T::ZERO || b != T::ZERO);
     XorInt: Bool::from((a != T::ZERO) ^ (b != T::ZERO));
 }
 

@@ -10,6 +10,7 @@ pub(super) trait Float: Real {
     const HALF: Self;
     const INFINITY: Self;
     const NAN: Self;
+    fn is_nan(self) -> bool;
     fn abs(self) -> Self;
     fn floor(self) -> Self;
     fn ceil(self) -> Self;
@@ -28,6 +29,8 @@ macro_rules! float {
             const HALF: $t = 0.5;
             const INFINITY: $t = $t::INFINITY;
             const NAN: $t = $t::NAN;
+            #[inline(always)]
+            fn is_nan(self) -> bool { self.is_nan() }
             #[inline(always)]
             fn abs(self) -> $t { self.abs() }
             #[inline(always)]

@@ -1,4 +1,4 @@
-//! Every operation on every type against plain scalar code, and the cases that NumPy is particular about.
+//! Every operation on every type against plain scalar code, and the cases that `NumPy` is particular about.
 
 mod reference;
 
@@ -230,8 +230,8 @@ fn booleans() {
             Binary::Eq => Some(|a, b| a == b),
             Binary::Lt => Some(|a, b| !a & b),
             Binary::Le => Some(|a, b| !a | b),
-            Binary::Gt => Some(|a, b| a & !b),
-            Binary::Ge => Some(|a, b| a | !b),
+            Binary::Gt => Some(|a, b| a && !b),
+            Binary::Ge => Some(|a, b| a || !b),
             _ => None,
         };
         assert_eq!(code.result(DType::Bool), truth.map(|_| DType::Bool), "{code:?}");
@@ -252,7 +252,7 @@ fn booleans() {
     }
 }
 
-/// Values that NumPy 2 gives for `floor_divide` and `remainder`.
+/// Values that `NumPy` 2 gives for `floor_divide` and `remainder`.
 #[test]
 fn floored_division_of_floats() {
     let (inf, nan) = (f64::INFINITY, f64::NAN);
@@ -375,6 +375,15 @@ fn levels_agree() {
 
 #[test]
 fn selections() {
+    fn in_place<T: Element>() {
+        let mut out: Vec<T> = [1.0, 2.0, 3.0].map(T::from_f64).to_vec();
+        let other: Vec<T> = [4.0, 5.0, 6.0].map(T::from_f64).to_vec();
+        let condition = [Bool::TRUE, Bool::FALSE, Bool::TRUE];
+        let view = |dtype, x| Arg::View(View::new(dtype, x, 0, &[3], &[1]));
+        let target = ViewMut::new(T::DTYPE, cast_slice_mut(&mut out), &[3]);
+        select(view(DType::Bool, bytes(&condition)), Arg::InPlace, view(T::DTYPE, bytes(&other)), target);
+        assert_eq!(out, [1.0, 5.0, 3.0].map(T::from_f64));
+    }
     let shape = [3, 40];
     let condition: Vec<Bool> = (0..120).map(|i| Bool((i % 3) as u8)).collect();
     let (a, b): (Vec<i16>, Vec<i16>) = (0..120).map(|i| (i, -i)).unzip();
@@ -392,15 +401,6 @@ fn selections() {
         }
     }
     // In place, for every element size.
-    fn in_place<T: Element>() {
-        let mut out: Vec<T> = [1.0, 2.0, 3.0].map(T::from_f64).to_vec();
-        let other: Vec<T> = [4.0, 5.0, 6.0].map(T::from_f64).to_vec();
-        let condition = [Bool::TRUE, Bool::FALSE, Bool::TRUE];
-        let view = |dtype, x| Arg::View(View::new(dtype, x, 0, &[3], &[1]));
-        let target = ViewMut::new(T::DTYPE, cast_slice_mut(&mut out), &[3]);
-        select(view(DType::Bool, bytes(&condition)), Arg::InPlace, view(T::DTYPE, bytes(&other)), target);
-        assert_eq!(out, [1.0, 5.0, 3.0].map(T::from_f64));
-    }
     in_place::<u8>();
     in_place::<bf16>();
     in_place::<f32>();

@@ -345,7 +345,7 @@ maps! { Float, T, |x, p|
 }
 
 maps! { Float, Bool, |x, p|
-    IsNan: Bool::from(x != x);
+    IsNan: Bool::from(x.is_nan());
     IsInf: Bool::from(x.abs() == T::INFINITY);
     IsFinite: Bool::from(x.abs() < T::INFINITY);
     NotFloat: Bool::from(x == T::ZERO);

@@ -1,15 +1,15 @@
 //! Single precision.
 //!
 //! The functions that models spend their time in are computed in `f32`; the others round the value that [`double`]
-//! computes, and are then within 0.51 ulp (near the zeros of `lgamma` and `digamma`, where [`double`] states an absolute
-//! bound, that one holds).
+//! computes, and are then within 0.51 ulp (near the zeros of `lgamma` and `digamma`, where [`double`] states an
+//! absolute bound, that one holds).
 
 use super::{double, poly};
 
 /// Up to this magnitude the `*_bounded` functions hold.
 pub const TRIG_BOUND: f32 = double::TRIG_BOUND as f32;
 
-const LN2_HI: f32 = 6.931472e-01;
+const LN2_HI: f32 = std::f32::consts::LN_2;
 const LN2_LO: f32 = -1.9046542e-09;
 
 /// Adding and subtracting `1.5 * 2^23` rounds to an integer, whose bits are then the sum's low bits.
@@ -39,8 +39,15 @@ const SIN: [f32; 4] = [-1.6666667e-01, 8.333329e-03, -1.9839297e-04, 2.7179688e-
 const COS: [f32; 3] = [4.1666646e-02, -1.3887304e-03, 2.4431694e-05];
 
 /// `erf(x) / x` in `x^2`, for `|x| <= 1`.
-const ERF: [f32; 7] =
-    [1.1283791, -3.7612626e-01, 1.1283584e-01, -2.685377e-02, 5.1882346e-03, -8.0092787e-04, 7.8505276e-05];
+const ERF: [f32; 7] = [
+    std::f32::consts::FRAC_2_SQRT_PI,
+    -3.7612626e-01,
+    1.1283584e-01,
+    -2.685377e-02,
+    5.1882346e-03,
+    -8.0092787e-04,
+    7.8505276e-05,
+];
 
 /// `-ln(erfc(x))` for `x` between 1 and 4, where `erf` reaches one.
 const ERF_TAIL: [f32; 8] = [
@@ -241,7 +248,7 @@ pub fn tanh(x: f32) -> f32 {
     if x.is_nan() { x } else { result.copysign(x) }
 }
 
-/// `1 / (1 + e^-x)`, within 2 ulp.
+/// `1 / (1 + e^-x)`, within 3 ulp.
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
     let e = exp(-x.abs());

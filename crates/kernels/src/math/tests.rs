@@ -96,7 +96,9 @@ fn check_double(
         .for_each(&mut visit);
     for _ in 0..samples {
         visit(f64::from_bits(bits.next()));
-        ranges.iter().for_each(|(low, high)| visit(bits.between(*low, *high)));
+        for (low, high) in ranges {
+            visit(bits.between(*low, *high));
+        }
     }
     let (error, x) = worst;
     assert!(error <= bound, "{name}({x:e}) = {:e}, not {:e}: {error} ulp", f(x), reference(x).hi);

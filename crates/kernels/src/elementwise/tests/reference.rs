@@ -82,14 +82,12 @@ pub(super) fn unary(code: Unary, x: f64) -> f64 {
                 * if x > 0.0 { x } else { 1.6732632423543772848170429916717 * x.exp_m1() }
         }
         // Limits at minus infinity; the functions behind these have their own tests.
-        Unary::Gelu if x == f64::NEG_INFINITY => 0.0,
+        Unary::Gelu | Unary::GeluTanh | Unary::Silu if x == f64::NEG_INFINITY => 0.0,
         Unary::Gelu if x == f64::INFINITY => x,
         Unary::Gelu => 0.5 * x * double::erfc(-x * std::f64::consts::FRAC_1_SQRT_2),
-        Unary::GeluTanh if x == f64::NEG_INFINITY => 0.0,
         Unary::GeluTanh => {
             x * sigmoid(2.0 * (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x))
         }
-        Unary::Silu if x == f64::NEG_INFINITY => 0.0,
         Unary::Silu => x * sigmoid(x),
         Unary::Erf => double::erf(x),
         Unary::Erfc => double::erfc(x),
@@ -130,7 +128,8 @@ pub(super) fn binary(code: Binary, a: f64, b: f64) -> Option<f64> {
         Binary::Mul => a * b,
         Binary::Div => a / b,
         Binary::FloorDiv => (a / b).floor(),
-        Binary::Mod => a - (a / b).floor() * b,
+        // a - floor(a / b) * b, where the product would cancel.
+        Binary::Mod => a % b + if a % b != 0.0 && (a < 0.0) != (b < 0.0) { b } else { 0.0 },
         Binary::TruncateMod => a % b,
         Binary::Pow => a.powf(b),
         Binary::Maximum => {

@@ -6,7 +6,7 @@ use crate::math::poly;
 pub const TRIG_BOUND: f64 = 1099511627776.0;
 
 // pi/2 in three parts.
-const PI_2: [f64; 3] = [1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33];
+const PI_2: [f64; 3] = [std::f64::consts::FRAC_PI_2, 6.123233995736766e-17, -1.4973849048591698e-33];
 const ROUND: f64 = 6755399441055744.0;
 
 /// `(sin(r) - r) / r^3` in `r^2`.
@@ -99,7 +99,7 @@ fn reduce(x: f64) -> (f64, u64) {
 
 /// [`reduce`] for finite `|x| >= 2^40`, by multiplying with just the bits of 2/pi that matter modulo 4.
 #[cold]
-pub(crate) fn reduce_huge(x: f64) -> (f64, u64) {
+fn reduce_huge(x: f64) -> (f64, u64) {
     let bits = x.to_bits();
     let exponent = ((bits >> 52) & 0x7ff) as usize + 64 - 1075;
     let mantissa = ((bits & ((1 << 52) - 1)) | (1 << 52)) as u128;
