@@ -25,11 +25,11 @@ impl Layout {
     /// Whether the elements lie one after the other in row-major order.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
+        if self.shape.is_empty() {
+            return true;
+        }
         let mut expected = 1isize;
         for (&dim, &stride) in self.shape.iter().zip(&self.strides).rev() {
-            if dim == 0 {
-                return true;
-            }
             if dim != 1 && stride != expected {
                 return false;
             }

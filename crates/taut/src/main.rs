@@ -1,3 +1,148 @@
-//! The `taut` command.
+//! The `taut` command: for now, a short guided tour.
 
-fn main() {}
+use std::time::Instant;
+use taut::memory::Bytes;
+use taut::random::Generator;
+use taut::{DType, Result, Tensor, memory};
+
+const POINTS: usize = 3000;
+const CLASSES: usize = 3;
+const STEPS: usize = 200;
+
+fn main() -> Result<()> {
+    println!("Taut: a tensor engine whose memory is known, kept and explained.\n");
+    println!("1. Something real: a softmax classifier for three noisy spirals of {POINTS} points\n");
+    let start = memory::live_bytes();
+    let (points, labels) = spirals()?;
+    let (centres, weights) = train(&points, &labels)?;
+    picture(&centres, &weights)?;
+    ledger(&points, &labels, &centres, &weights)?;
+    limit(&points)?;
+    mistake(&points, &weights)?;
+    overhead()?;
+
+    drop((points, labels, centres, weights));
+    println!("6. At the end every tensor is gone: {} bytes live, as at the start.", memory::live_bytes() - start);
+    assert_eq!(memory::live_bytes(), start, "every byte comes back");
+    println!("\nNext: the book (docs/src/first-steps.md), `cargo xtask bench`, `cargo xtask test`.");
+    Ok(())
+}
+
+/// Points of three interleaved spirals, and which spiral each belongs to.
+fn spirals() -> Result<(Tensor, Tensor)> {
+    let random = Generator::from_seed(7);
+    let labels = random.integers([POINTS], 0, CLASSES as i64, DType::I64)?;
+    let along = random.uniform([POINTS], 0.15, 1.0, DType::F32)?;
+    let noise = random.normal([POINTS, 2], 0.0, 0.02, DType::F32)?;
+    let turn = std::f64::consts::TAU / CLASSES as f64;
+    let angle = ((&along * 4.0)? + taut::cast((&labels * turn)?, DType::F32)?)?;
+    let x = (taut::cos(&angle)? * &along)?;
+    let y = (taut::sin(angle)? * along)?;
+    Ok(((taut::stack(&[x, y], 1)? + noise)?, labels))
+}
+
+/// How near each point is to each of the centres: what the classifier looks at.
+fn features(points: &Tensor, centres: &Tensor) -> Result<Tensor> {
+    let from = taut::expand_dims(points, 1)?;
+    let distance = taut::sum(taut::squared_difference(from, centres)?, -1, false)?;
+    taut::exp((distance * -30.0)?)
+}
+
+/// Gradient descent on the cross-entropy, its gradient written by hand.
+fn train(points: &Tensor, labels: &Tensor) -> Result<(Tensor, Tensor)> {
+    let centres = Generator::from_seed(1).uniform([100, 2], -1.1, 1.1, DType::F32)?;
+    let mut weights = taut::zeros([100, CLASSES], DType::F32)?;
+    let x = features(points, &centres)?;
+    let wanted = taut::one_hot(labels, CLASSES, DType::F32)?;
+    let clock = Instant::now();
+    for step in 1..=STEPS {
+        let scores = taut::nn::log_softmax(taut::matmul(&x, &weights)?, -1)?;
+        if step % 40 == 0 || step == 1 {
+            let loss = taut::mean((&scores * &wanted)?, None, false)?.item::<f32>()? * -(CLASSES as f32);
+            println!("   step {step:4}   loss {loss:.4}   accuracy {:.3}", accuracy(&scores, labels)?);
+        }
+        // Each of these runs in the memory of the one before: nobody else holds it.
+        let error = (taut::exp(scores)? - &wanted)?;
+        let gradient = taut::matmul(taut::transpose(&x, None)?, error)?;
+        weights = (weights - (gradient * (20.0 / POINTS as f64))?)?;
+    }
+    println!("   {STEPS} steps in {:.0} ms\n", clock.elapsed().as_secs_f64() * 1e3);
+    Ok((centres, weights))
+}
+
+fn accuracy(scores: &Tensor, labels: &Tensor) -> Result<f64> {
+    let right = taut::equal(taut::argmax(scores, -1)?, labels)?;
+    taut::mean(right, None, false)?.item::<f64>()
+}
+
+/// The classes of a grid of points, as a person would rather see them.
+fn picture(centres: &Tensor, weights: &Tensor) -> Result<()> {
+    let (rows, columns) = (18, 46);
+    let y = taut::linspace(1.1, -1.1, rows, DType::F32)?;
+    let x = taut::linspace(-1.1, 1.1, columns, DType::F32)?;
+    let grid = taut::meshgrid(&[x, y], "xy")?;
+    let points = taut::reshape(taut::stack(&grid, -1)?, &[-1, 2])?;
+    let classes = taut::argmax(taut::matmul(features(&points, centres)?, weights)?, -1)?.to_vec::<i64>()?;
+    println!("   what it learned:\n");
+    for row in classes.chunks(columns) {
+        let line: String = row.iter().map(|&class| ['.', 'o', '#'][class as usize]).collect();
+        println!("   {line}");
+    }
+    println!();
+    Ok(())
+}
+
+fn ledger(points: &Tensor, labels: &Tensor, centres: &Tensor, weights: &Tensor) -> Result<()> {
+    println!("2. The ledger: one step again, with source lines recorded\n");
+    memory::record(true);
+    memory::reset_peak();
+    let x = features(points, centres)?;
+    let scores = taut::nn::log_softmax(taut::matmul(&x, weights)?, -1)?;
+    println!("{}", memory::report());
+    memory::record(false);
+    println!("   live     what tensors hold now: the exact sum of what was asked for");
+    println!("   peak     the most at any moment of this step: here the distances, [3000, 100, 2] before they are summed");
+    println!("   idle     freed blocks kept for reuse, since fresh pages cost several times a pass over them");
+    println!("   by line  who holds it: log_softmax ran in the product's own buffer, so one line stands for both\n");
+    assert_eq!(scores.shape()[0], labels.len());
+    Ok(())
+}
+
+fn limit(points: &Tensor) -> Result<()> {
+    let allowed = memory::live_bytes() + (1 << 20);
+    println!("3. A limit: {} more than what is live, and a request for 400 MB\n", Bytes(1 << 20));
+    let previous = memory::limit(allowed);
+    let refused = taut::ones([100_000_000], DType::F32);
+    memory::limit(previous);
+    match refused {
+        Err(error) => println!("{}\n", indent(&error.to_string())),
+        Ok(_) => unreachable!("the limit was just set"),
+    }
+    println!("   An error, not a crash; the {} points are as they were.\n", points.shape()[0]);
+    Ok(())
+}
+
+fn mistake(points: &Tensor, weights: &Tensor) -> Result<()> {
+    println!("4. A mistake: points times weights, without the features\n");
+    match taut::matmul(points, weights) {
+        Err(error) => println!("{}\n", indent(&error.to_string())),
+        Ok(_) => unreachable!("2 columns do not meet 100 rows"),
+    }
+    Ok(())
+}
+
+fn overhead() -> Result<()> {
+    let (x, y) = (Tensor::scalar(1.0f32)?, Tensor::scalar(2.0f32)?);
+    let calls = 200_000;
+    let clock = Instant::now();
+    for _ in 0..calls {
+        taut::add(&x, &y)?;
+    }
+    let each = clock.elapsed().as_secs_f64() * 1e9 / f64::from(calls);
+    println!("5. Overhead: an eager add of two numbers takes {each:.0} ns, allocation and ledger included.\n");
+    Ok(())
+}
+
+fn indent(text: &str) -> String {
+    text.lines().map(|line| format!("   {line}")).collect::<Vec<_>>().join("\n")
+}

@@ -115,6 +115,17 @@ fn arguments() -> Vec<Vec<Value>> {
     samples
 }
 
+fn bad_axis() -> Vec<Bad> {
+    let bad = |shape: &[usize], axis, kind, message| {
+        Bad::new(vec![ramp(DType::F32, shape, 0.0, 1.0), Value::Int(axis)], kind, message)
+    };
+    vec![
+        bad(&[2, 3], 2, ErrorKind::Axis, "axis 2 is out of range for rank 2"),
+        bad(&[], 0, ErrorKind::Axis, "a scalar has no axes"),
+        bad(&[2, 0], 1, ErrorKind::Value, "nothing has no extreme: axis 1 has size 0"),
+    ]
+}
+
 const ARG: &[Param] = &[Param::tensor("x"), Param::optional("axis", Kind::Int, "None")];
 
 pub(crate) const ENTRIES: &[Entry] = &[
@@ -141,7 +152,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.argmax(x, axis)"),
         Samples::List(arguments),
     )
-    .refuses(no_extreme),
+    .refuses(bad_axis),
     Entry::new(
         "argmin",
         ARG,
@@ -149,5 +160,5 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Reference::Numpy("np.argmin(x, axis)"),
         Samples::List(arguments),
     )
-    .refuses(no_extreme),
+    .refuses(bad_axis),
 ];
