@@ -37,6 +37,8 @@ impl<'a> View<'a> {
         let count = bytes.len() / dtype.size();
         let inside = offset < count && low >= -(offset as isize) && high < (count - offset) as isize;
         assert!(empty || inside, "view outside its buffer");
+        // A buffer of smaller elements may end in the middle of one of these.
+        let bytes = &bytes[..count * dtype.size()];
         View { dtype, bytes, offset: if empty { 0 } else { offset }, shape, strides }
     }
 
