@@ -42,13 +42,23 @@ fn from_nested<D: IntoTensor>(data: &D, at: &'static Location<'static>) -> Resul
 }
 
 /// What [`Tensor::new`] takes: numbers, and lists of what it takes.
+///
+/// ```
+/// # use taut_core::{IntoTensor, Result, Tensor};
+/// fn rank(data: impl IntoTensor) -> Result<usize> {
+///     Ok(Tensor::new(data)?.rank())
+/// }
+/// assert_eq!(rank(7u8)?, 0);
+/// assert_eq!(rank(vec![[0.5f32; 2]; 3])?, 2);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
 pub trait IntoTensor {
     /// The type of the numbers.
     type Number: Host;
-    /// The shape that every value of this type has; zeros where it may vary.
-    fn least_extent() -> Shape;
     /// Whether all values of this type have the same shape.
     const FIXED: bool;
+    /// The shape that every value of this type has; zeros where it may vary.
+    fn least_extent() -> Shape;
     /// The shape; an error if parts differ.
     fn extent(&self) -> Result<Shape>;
     /// Writes the numbers in row-major order, as many as the extent holds.
@@ -155,7 +165,7 @@ mod tests {
             .map(|a| a.iter().map(|b| b.iter().map(|c| c.to_vec()).collect()).collect())
             .collect();
         for tensor in
-            [Tensor::new(array), Tensor::new(&array), Tensor::new(&nested), Tensor::new(nested.clone())]
+            [Tensor::new(array), Tensor::new(&array[..]), Tensor::new(&nested), Tensor::new(nested.clone())]
         {
             let tensor = tensor.unwrap();
             assert_eq!(tensor.shape(), &[2, 2, 3, 2]);

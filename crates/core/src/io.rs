@@ -22,7 +22,7 @@ use std::panic::Location;
 use taut_kernels::{View, dispatch};
 use taut_memory::{Buffer, Category};
 
-/// What is written for, and on behalf of, a line of the caller's code.
+/// The caller's line: it owns what is allocated, and errors name it.
 type Line = &'static Location<'static>;
 
 /// The most dimensions that NumPy knows; a file that claims more is broken.

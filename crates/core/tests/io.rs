@@ -211,7 +211,6 @@ fn npy_refuses_what_it_cannot_hold() {
     {
         assert_eq!(with(&dictionary("|u1", "False", shape)).0, ErrorKind::Format, "{shape}");
     }
-    let many = format!("({})", "1,".repeat(65));
     for broken in [
         "",
         "{}",
@@ -224,9 +223,8 @@ fn npy_refuses_what_it_cannot_hold() {
     ] {
         assert_eq!(with(broken).0, ErrorKind::Format, "{broken}");
     }
-    let mut long = b"\x93NUMPY\x02\x00\xff\xff\xff\xff".to_vec();
-    long.extend(many.as_bytes());
-    assert_eq!(refusal(Tensor::read_npy(&long[..])).0, ErrorKind::Format);
+    let long = refusal(Tensor::read_npy(&b"\x93NUMPY\x02\x00\xff\xff\xff\xff"[..]));
+    assert_eq!(long, (ErrorKind::Format, "a header of 4294967295 bytes".into()));
     assert_eq!(refusal(Tensor::read_npy(&b"\x93NUMPY\x04\x00\x00\x00"[..])).0, ErrorKind::Format);
     assert_eq!(refusal(Tensor::read_npy(&b"PK\x03\x04"[..])).0, ErrorKind::Format);
 
@@ -521,8 +519,8 @@ proptest! {
         let _alone = alone();
         let _ledger = ledger_check();
         let directory = Directory::new("claimed");
-        let list = dims.iter().map(|dim| format!("{dim}, ")).collect::<String>();
-        let text = dictionary(code, order, &format!("({list})"));
+        let list: Vec<String> = dims.iter().map(|dim| format!("{dim},")).collect();
+        let text = dictionary(code, order, &format!("({})", list.join(" ")));
         let mut file = b"\x93NUMPY\x01\x00".to_vec();
         file.extend((text.len() as u16).to_le_bytes());
         file.extend(text.as_bytes());

@@ -199,16 +199,13 @@ impl Decimal {
     /// Without exponent: what stands before and after the point.
     fn positional(&self) -> (String, String) {
         let sign = if self.negative { "-" } else { "" };
-        match usize::try_from(self.exponent) {
-            Ok(exponent) => {
-                let split = self.digits.len().min(exponent + 1);
-                let (whole, fraction) = self.digits.split_at(split);
-                (format!("{sign}{whole}{:0<1$}", "", exponent + 1 - split), fraction.to_owned())
-            }
-            Err(_) => {
-                let zeros = self.exponent.unsigned_abs() as usize - 1;
-                (format!("{sign}0"), format!("{:0<zeros$}{}", "", self.digits))
-            }
+        if let Ok(exponent) = usize::try_from(self.exponent) {
+            let split = self.digits.len().min(exponent + 1);
+            let (whole, fraction) = self.digits.split_at(split);
+            (format!("{sign}{whole}{:0<1$}", "", exponent + 1 - split), fraction.to_owned())
+        } else {
+            let zeros = self.exponent.unsigned_abs() as usize - 1;
+            (format!("{sign}0"), format!("{:0<zeros$}{}", "", self.digits))
         }
     }
 

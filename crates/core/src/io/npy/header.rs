@@ -18,7 +18,7 @@ const GROWTH_DIGITS: usize = 21;
 /// Only structured types have longer descriptions, and those are not read.
 const MAX_LEN: usize = u16::MAX as usize;
 
-/// The byte orders that this machine does not have, as NumPy writes them.
+/// The byte order that this machine does not have, and the one it has, as NumPy writes them.
 const FOREIGN_ORDER: char = if cfg!(target_endian = "little") { '>' } else { '<' };
 const NATIVE_ORDER: char = if cfg!(target_endian = "little") { '<' } else { '>' };
 
