@@ -68,7 +68,8 @@ impl Layout {
 
     /// The same elements in the same order under another shape, if strides can say it.
     pub fn reshape(&self, shape: &Shape) -> Option<Layout> {
-        if self.is_contiguous() {
+        // Where there are no elements, any strides will do.
+        if self.is_contiguous() || self.shape.is_empty() {
             return Some(Layout { strides: shape.strides(), shape: shape.clone(), offset: self.offset });
         }
         // Match runs of old dimensions with runs of new ones of the same size; a run of old dimensions can be
@@ -130,7 +131,10 @@ impl Layout {
         if len > 0 {
             out.offset = (out.offset as isize + start as isize * out.strides[axis]) as usize;
         }
-        out.strides[axis] *= step;
+        // A step beyond the axis reaches one element at most and needs no stride, which might overflow.
+        if len > 1 {
+            out.strides[axis] *= step;
+        }
         out.shape = out.shape.with(axis, len);
         out
     }
@@ -140,7 +144,7 @@ impl Layout {
     pub fn diagonal(&self, offset: isize) -> Layout {
         let rank = self.shape.rank();
         let (rows, columns) = (self.shape[rank - 2], self.shape[rank - 1]);
-        let (top, left) = ((-offset).max(0) as usize, offset.max(0) as usize);
+        let (top, left) = (offset.min(0).unsigned_abs(), offset.max(0) as usize);
         let len = rows.saturating_sub(top).min(columns.saturating_sub(left));
         let mut out = self.remove_axis(rank - 1);
         out.shape = out.shape.with(rank - 2, len);

@@ -43,7 +43,7 @@ macro_rules! table {
 
 table! {
     /// Tensors from nothing.
-    creation: fill;
+    creation: diagonal eye fill like meshgrid one_hot range triangle;
 
     /// Functions of one tensor, element by element.
     unary: bitcast cast classify erf exp gamma gelu hyperbolic not relu root round sigmoid sign trig;
@@ -55,5 +55,5 @@ table! {
     reduce: cumulative extreme logic logsumexp norm sum variance;
 
     /// Other shapes, other orders; mostly views.
-    shape: reshape slice transpose;
+    shape: broadcast_to concat identity pad reshape reverse roll slice split tile transpose unit_axes;
 }

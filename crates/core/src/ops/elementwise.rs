@@ -187,6 +187,11 @@ fn fits(scalar: Scalar, dtype: DType) -> bool {
     }
 }
 
+/// Refuses an integer that is not one of `dtype`'s.
+pub(super) fn must_fit(scalar: Scalar, dtype: DType) -> Result<()> {
+    if fits(scalar, dtype) { Ok(()) } else { Err(Error::value(format!("{scalar} does not fit {dtype}"))) }
+}
+
 /// The type that operands meet in: that of the tensors, unless a number is of a kind they cannot hold.
 pub(super) fn meeting_dtype(operands: &[&Operand]) -> DType {
     let tensors = operands.iter().filter_map(|operand| match operand {

@@ -2,7 +2,7 @@
 
 use super::sample;
 use crate::error::{Error, ErrorKind, Result};
-use crate::scalar::Operand;
+use crate::scalar::{Operand, Scalar};
 use crate::tensor::Tensor;
 use taut_kernels::DType;
 
@@ -128,8 +128,12 @@ pub enum Kind {
     Int,
     /// Several integers: a shape, axes, …
     Ints,
+    /// Pairs of integers: before and after, per axis.
+    Pairs,
     /// A floating-point number.
     Float,
+    /// A plain number of any kind, kept as it is.
+    Scalar,
     /// True or false.
     Bool,
     /// An element type.
@@ -255,6 +259,22 @@ impl Args<'_> {
         }
     }
 
+    /// A plain number of any kind.
+    pub fn scalar(&self, position: usize) -> Result<Scalar> {
+        self.scalar_or(position)?.ok_or_else(|| wrong(position, "a number"))
+    }
+
+    /// A plain number of any kind. `None` if it was left out.
+    pub fn scalar_or(&self, position: usize) -> Result<Option<Scalar>> {
+        match self.0.get(position) {
+            None | Some(Value::None) => Ok(None),
+            Some(Value::Int(v)) => Ok(Some((*v).into())),
+            Some(Value::Float(v)) => Ok(Some((*v).into())),
+            Some(Value::Bool(v)) => Ok(Some((*v).into())),
+            Some(_) => Err(wrong(position, "a number")),
+        }
+    }
+
     /// Axes: one integer, several, or left out.
     pub fn axes(&self, position: usize) -> Result<Option<Vec<isize>>> {
         match self.0.get(position) {
@@ -265,9 +285,34 @@ impl Args<'_> {
 
     /// A shape: integers, none of them negative.
     pub fn shape(&self, position: usize) -> Result<Vec<usize>> {
-        let negative = |v| Error::shape(format!("a dimension of {v} does not exist"));
-        self.ints(position)?.into_iter().map(|v| usize::try_from(v).map_err(|_| negative(v))).collect()
+        self.ints(position)?.into_iter().map(dimension).collect()
     }
+
+    /// The size of a dimension: an integer that is not negative.
+    pub fn size(&self, position: usize) -> Result<usize> {
+        dimension(self.int(position)?)
+    }
+
+    /// How many of something: one integer or several, none of them negative.
+    pub fn counts(&self, position: usize) -> Result<Vec<usize>> {
+        let given = match self.0.get(position) {
+            Some(Value::Int(v)) => vec![*v],
+            _ => self.ints(position)?,
+        };
+        let negative = |v| Error::value(format!("{v} is negative and counts nothing"));
+        given.into_iter().map(|v| usize::try_from(v).map_err(|_| negative(v))).collect()
+    }
+
+    /// Pairs of counts, one pair after the other.
+    pub fn pairs(&self, position: usize) -> Result<Vec<[usize; 2]>> {
+        let flat = self.counts(position)?;
+        let (pairs, rest) = flat.as_chunks();
+        if rest.is_empty() { Ok(pairs.to_vec()) } else { Err(wrong(position, "a list of pairs")) }
+    }
+}
+
+fn dimension(value: i64) -> Result<usize> {
+    usize::try_from(value).map_err(|_| Error::shape(format!("a dimension of {value} does not exist")))
 }
 
 /// The result of a function with one output, as [`Entry::call`] returns it.

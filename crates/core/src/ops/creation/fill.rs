@@ -2,6 +2,7 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
+use crate::ops::elementwise::must_fit;
 use crate::ops::sample::dtypes;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{DType, Scalar, Shape, Tensor, apply};
@@ -19,6 +20,7 @@ impl Op for Full {
     }
 
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
+        must_fit(self.value, self.spec.dtype)?;
         Ok(self.spec.clone().into())
     }
 
@@ -81,16 +83,28 @@ pub(crate) const ENTRIES: &[Entry] = &[
         "full",
         &[
             Param::new("shape", Kind::Ints),
-            Param::new("value", Kind::Float),
+            Param::new("value", Kind::Scalar),
             Param::new("dtype", Kind::DType),
         ],
-        |a| one(full(a.shape(0)?, a.float(1)?, a.dtype(2)?)),
+        |a| one(full(a.shape(0)?, a.scalar(1)?, a.dtype(2)?)),
         Reference::Numpy("np.full(shape, value, dtype)"),
         Samples::List(|| {
-            let with = |&dtype| vec![Value::Ints(vec![2, 3]), Value::Float(2.0), Value::DType(dtype)];
-            dtypes::ALL.iter().map(with).collect()
+            let value = |v: Value, dtype| vec![Value::Ints(vec![2, 3]), v, Value::DType(dtype)];
+            let mut list: Vec<_> = dtypes::ALL.iter().map(|&dtype| value(Value::Float(2.0), dtype)).collect();
+            list.push(value(Value::Int((1 << 53) + 1), DType::I64));
+            list.push(value(Value::Bool(true), DType::F32));
+            list
         }),
-    ),
+    )
+    .refuses(|| {
+        let args = vec![Value::Ints(vec![2]), Value::Int(256), Value::DType(DType::U8)];
+        let mut bad = vec![Bad::new(args, ErrorKind::Value, "256 does not fit uint8")];
+        for Bad { mut args, kind, message } in bad_shapes() {
+            args.insert(1, Value::Int(1));
+            bad.push(Bad::new(args, kind, message));
+        }
+        bad
+    }),
     Entry::new(
         "zeros",
         SHAPE_DTYPE,

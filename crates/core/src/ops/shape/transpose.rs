@@ -5,6 +5,7 @@ use crate::op::{Kernel, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Axes, DType, Layout, Shape, Tensor, apply};
+use std::panic::Location;
 
 #[derive(Clone, Debug)]
 struct Transpose {
@@ -61,7 +62,44 @@ pub fn transpose<'a>(x: impl Into<Tensor>, permutation: impl Into<Option<&'a [is
     apply(&Transpose { permutation }, [x.into()])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+/// The permutation that moves the axes `source` to the places `destination` and keeps the others in order.
+fn moved(shape: &Shape, source: &[isize], destination: &[isize]) -> Result<Vec<isize>> {
+    if source.len() != destination.len() {
+        let message = format!("{} axes for {} places", source.len(), destination.len());
+        return Err(Error::new(ErrorKind::Axis, message));
+    }
+    // Sorted lists, which refuse an axis that is given twice.
+    let (sources, _) = (shape.axes(source)?, shape.axes(destination)?);
+    let mut left = (0..shape.rank()).filter(|axis| !sources.contains(axis));
+    let mut from = vec![None; shape.rank()];
+    for (&source, &destination) in source.iter().zip(destination) {
+        from[shape.axis(destination)?] = Some(shape.axis(source)?);
+    }
+    Ok(from.into_iter().filter_map(|axis| axis.or_else(|| left.next())).map(|axis| axis as isize).collect())
+}
+
+/// Moves axes to other places, without copying: axis `source[i]` becomes axis `destination[i]`, and the others keep
+/// their order.
+#[track_caller]
+pub fn moveaxis(x: impl Into<Tensor>, source: &[isize], destination: &[isize]) -> Result<Tensor> {
+    let (x, at) = (x.into(), Location::caller());
+    let permutation = moved(x.shape(), source, destination);
+    let permutation = permutation.map_err(|e| e.in_op("moveaxis", [x.spec()]).at(at))?;
+    transpose(x, permutation.as_slice())
+}
+
+/// Exchanges two axes, without copying.
+#[track_caller]
+pub fn swapaxes(x: impl Into<Tensor>, axis1: isize, axis2: isize) -> Result<Tensor> {
+    let (x, at) = (x.into(), Location::caller());
+    let axes = x.shape().axis(axis1).and_then(|a| Ok((a, x.shape().axis(axis2)?)));
+    let (a, b) = axes.map_err(|e| e.in_op("swapaxes", [x.spec()]).at(at))?;
+    let mut permutation: Vec<isize> = (0..x.rank() as isize).collect();
+    permutation.swap(a, b);
+    transpose(x, permutation.as_slice())
+}
+
+const TRANSPOSE: Entry = Entry::new(
     "transpose",
     &[Param::tensor("x"), Param::optional("permutation", Kind::Ints, "None")],
     |a| one(transpose(a.tensor(0)?, a.axes(1)?.as_deref())),
@@ -84,4 +122,66 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         Bad::new(vec![x(), Value::Ints(vec![0, 2])], ErrorKind::Axis, "axis 2 is out of range for rank 2"),
         Bad::new(vec![x(), Value::Ints(vec![0])], ErrorKind::Axis, "1 axes for rank 2"),
     ]
-})];
+});
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    TRANSPOSE,
+    Entry::new(
+        "moveaxis",
+        &[Param::tensor("x"), Param::new("source", Kind::Ints), Param::new("destination", Kind::Ints)],
+        |a| one(moveaxis(a.tensor(0)?, &a.axes(1)?.unwrap_or_default(), &a.axes(2)?.unwrap_or_default())),
+        Reference::Numpy("np.moveaxis(x, source, destination)"),
+        Samples::List(|| {
+            let cases: [(&[usize], &[i64], &[i64]); 7] = [
+                (&[], &[], &[]),
+                (&[3], &[0], &[0]),
+                (&[2, 3, 4], &[0], &[-1]),
+                (&[2, 3, 4], &[2], &[0]),
+                (&[2, 3, 4], &[0, 1], &[-1, -2]),
+                (&[2, 3, 4, 1], &[3, 0], &[0, 2]),
+                (&[2, 0, 4], &[1], &[2]),
+            ];
+            let ints = |v: &[i64]| Value::Ints(v.to_vec());
+            let with =
+                |dtype| cases.map(|(x, from, to)| vec![ramp(dtype, x, -4.0, 4.0), ints(from), ints(to)]);
+            dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+        }),
+    )
+    .refuses(|| {
+        let bad = |from: &[i64], to: &[i64], message| {
+            let ints = |v: &[i64]| Value::Ints(v.to_vec());
+            let args = vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), ints(from), ints(to)];
+            Bad::new(args, ErrorKind::Axis, message)
+        };
+        vec![
+            bad(&[0], &[0, 1], "1 axes for 2 places"),
+            bad(&[2], &[0], "axis 2 is out of range for rank 2"),
+            bad(&[0], &[-3], "axis -3 is out of range for rank 2"),
+            bad(&[0, -2], &[0, 1], "axis 0 is given twice"),
+            bad(&[0, 1], &[1, -1], "axis 1 is given twice"),
+        ]
+    }),
+    Entry::new(
+        "swapaxes",
+        &[Param::tensor("x"), Param::new("axis1", Kind::Int), Param::new("axis2", Kind::Int)],
+        |a| one(swapaxes(a.tensor(0)?, a.int(1)? as isize, a.int(2)? as isize)),
+        Reference::Numpy("np.swapaxes(x, axis1, axis2)"),
+        Samples::List(|| {
+            let cases: [(&[usize], i64, i64); 5] =
+                [(&[3], 0, -1), (&[2, 3], 0, 1), (&[2, 3, 4], -1, 0), (&[2, 3, 4], 1, 1), (&[2, 0, 4], 1, 2)];
+            let with =
+                |dtype| cases.map(|(x, a, b)| vec![ramp(dtype, x, -4.0, 4.0), Value::Int(a), Value::Int(b)]);
+            dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+        }),
+    )
+    .refuses(|| {
+        let bad = |shape: &[usize], a, b, message| {
+            let args = vec![ramp(DType::F32, shape, 0.0, 1.0), Value::Int(a), Value::Int(b)];
+            Bad::new(args, ErrorKind::Axis, message)
+        };
+        vec![
+            bad(&[2, 3], 0, 2, "axis 2 is out of range for rank 2"),
+            bad(&[], 0, 0, "axis 0 is out of range for rank 0"),
+        ]
+    }),
+];

@@ -1,0 +1,162 @@
+//! Diagonals: from vectors to matrices and back.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Kernel, Op, Spec, Specs};
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Layout, Tensor, apply};
+use taut_kernels::{Arg, ViewMut, index};
+
+#[derive(Clone, Debug)]
+struct Diag {
+    k: isize,
+}
+
+impl Op for Diag {
+    fn name(&self) -> &'static str {
+        "diag"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype, shape } = inputs[0];
+        let Some(&last) = shape.last() else {
+            return Err(Error::shape("a number is no diagonal").help("give it an axis: expand_dims"));
+        };
+        let side = last
+            .checked_add(self.k.unsigned_abs())
+            .ok_or_else(|| Error::shape(format!("a matrix with diagonal {} does not fit memory", self.k)))?;
+        let rank = shape.rank();
+        let shape = shape.clone().with(rank - 1, side).with_inserted(rank, side);
+        Ok(Spec { dtype: *dtype, shape }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        index::diagonal(inputs[0].view(), self.k, outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        format!("k={}", self.k)
+    }
+}
+
+/// Square matrices with the last axis of `diagonal` on diagonal `k` and zeros elsewhere; 0 is the main diagonal,
+/// positive ones lie above it.
+///
+/// ```
+/// use taut_core::{Tensor, ops::creation::{diag, diag_part}};
+/// let matrix = diag(Tensor::from_slice(&[1, 2], [2])?, 0)?;
+/// assert_eq!(matrix.to_vec::<i32>()?, [1, 0, 0, 2]);
+/// assert_eq!(diag_part(&matrix, 0)?.to_vec::<i32>()?, [1, 2]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn diag(diagonal: impl Into<Tensor>, k: isize) -> Result<Tensor> {
+    apply(&Diag { k }, [diagonal.into()])
+}
+
+#[derive(Clone, Debug)]
+struct DiagPart {
+    k: isize,
+}
+
+impl Op for DiagPart {
+    fn name(&self) -> &'static str {
+        "diag_part"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype, shape } = inputs[0];
+        if shape.rank() < 2 {
+            return Err(Error::shape(format!("a matrix has 2 dimensions or more, not {}", shape.rank())));
+        }
+        Ok(Spec { dtype: *dtype, shape: Layout::contiguous(shape.clone()).diagonal(self.k).shape }.into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::View
+    }
+
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        Some(input.diagonal(self.k))
+    }
+
+    fn attributes(&self) -> String {
+        format!("k={}", self.k)
+    }
+}
+
+/// Diagonal `k` of the matrices in the last two axes, without copying; 0 is the main one, positive ones lie above
+/// it, and beyond the corners there is nothing.
+#[track_caller]
+pub fn diag_part(input: impl Into<Tensor>, k: isize) -> Result<Tensor> {
+    apply(&DiagPart { k }, [input.into()])
+}
+
+fn k(a: &Args<'_>) -> Result<isize> {
+    Ok(a.int_or(1)?.unwrap_or(0) as isize)
+}
+
+fn samples(cases: &[(&[usize], i64)]) -> Vec<Vec<Value>> {
+    let with =
+        |dtype| cases.iter().map(move |(shape, k)| vec![ramp(dtype, shape, -5.0, 5.0), Value::Int(*k)]);
+    dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "diag",
+        &[Param::tensor("diagonal"), Param::optional("k", Kind::Int, "0")],
+        |a| one(diag(a.tensor(0)?, k(a)?)),
+        Reference::Numpy(
+            "np.array([np.diag(diagonal[i], k) for i in np.ndindex(diagonal.shape[:-1])], diagonal.dtype)\
+             .reshape(diagonal.shape[:-1] + (diagonal.shape[-1] + abs(k),) * 2)",
+        ),
+        Samples::List(|| {
+            samples(&[
+                (&[3], 0),
+                (&[1], 0),
+                (&[0], 0),
+                (&[0], 2),
+                (&[2, 3], 1),
+                (&[2, 1, 3], -2),
+                (&[0, 3], 1),
+            ])
+        }),
+    )
+    .refuses(|| {
+        let bad = |shape: &[usize], k, message| {
+            Bad::new(vec![ramp(DType::F32, shape, 0.0, 1.0), Value::Int(k)], ErrorKind::Shape, message)
+        };
+        vec![
+            bad(&[], 0, "a number is no diagonal"),
+            bad(&[2], i64::MIN, "more elements than memory has addresses"),
+            bad(&[2], 1 << 40, "more elements than memory has addresses"),
+        ]
+    }),
+    Entry::new(
+        "diag_part",
+        &[Param::tensor("input"), Param::optional("k", Kind::Int, "0")],
+        |a| one(diag_part(a.tensor(0)?, k(a)?)),
+        Reference::Numpy("np.diagonal(input, max(min(k, 100), -100), -2, -1)"),
+        Samples::List(|| {
+            samples(&[
+                (&[3, 3], 0),
+                (&[2, 4], 1),
+                (&[4, 2], -2),
+                (&[1, 1], 0),
+                (&[2, 3, 3], -1),
+                (&[0, 3], 0),
+                (&[2, 2], 5),
+                (&[2, 2], i64::MIN),
+                (&[2, 2], i64::MAX),
+            ])
+        }),
+    )
+    .refuses(|| {
+        let bad = |shape: &[usize], message| {
+            Bad::new(vec![ramp(DType::F32, shape, 0.0, 1.0)], ErrorKind::Shape, message)
+        };
+        vec![bad(&[], "2 dimensions or more, not 0"), bad(&[3], "2 dimensions or more, not 1")]
+    }),
+];

@@ -1,0 +1,93 @@
+//! Tensors filled with one value, in the shape of another.
+
+use super::fill::full;
+use crate::error::{ErrorKind, Result};
+use crate::ops::sample::{SHAPES, dtypes, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Scalar, Tensor};
+
+/// A tensor of `input`'s shape whose elements are all `value`; of `input`'s type too, unless another is given.
+///
+/// ```
+/// use taut_core::{Tensor, ops::creation::full_like};
+/// let x = Tensor::from_slice(&[1u8, 2], [2])?;
+/// assert_eq!(full_like(&x, 7, None)?.to_vec::<u8>()?, [7, 7]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn full_like(
+    input: impl Into<Tensor>,
+    value: impl Into<Scalar>,
+    dtype: impl Into<Option<DType>>,
+) -> Result<Tensor> {
+    let input = input.into();
+    full(input.shape(), value, dtype.into().unwrap_or(input.dtype()))
+}
+
+/// Zeros in `input`'s shape, and in its type unless another is given.
+#[track_caller]
+pub fn zeros_like(input: impl Into<Tensor>, dtype: impl Into<Option<DType>>) -> Result<Tensor> {
+    full_like(input, 0, dtype)
+}
+
+/// Ones in `input`'s shape, and in its type unless another is given.
+#[track_caller]
+pub fn ones_like(input: impl Into<Tensor>, dtype: impl Into<Option<DType>>) -> Result<Tensor> {
+    full_like(input, 1, dtype)
+}
+
+const INPUT_DTYPE: &[Param] = &[Param::tensor("input"), Param::optional("dtype", Kind::DType, "None")];
+
+fn inputs() -> Vec<Vec<Value>> {
+    let mut list: Vec<_> = SHAPES.iter().map(|s| vec![ramp(DType::F32, s, 1.0, 2.0), Value::None]).collect();
+    for &dtype in dtypes::ALL {
+        list.push(vec![ramp(dtype, &[2, 3], 1.0, 2.0), Value::None]);
+        list.push(vec![ramp(DType::I64, &[3], 1.0, 2.0), Value::DType(dtype)]);
+    }
+    list
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "zeros_like",
+        INPUT_DTYPE,
+        |a| one(zeros_like(a.tensor(0)?, a.dtype_or(1)?)),
+        Reference::Numpy("np.zeros_like(input, dtype)"),
+        Samples::List(inputs),
+    ),
+    Entry::new(
+        "ones_like",
+        INPUT_DTYPE,
+        |a| one(ones_like(a.tensor(0)?, a.dtype_or(1)?)),
+        Reference::Numpy("np.ones_like(input, dtype)"),
+        Samples::List(inputs),
+    ),
+    Entry::new(
+        "full_like",
+        &[
+            Param::tensor("input"),
+            Param::new("value", Kind::Scalar),
+            Param::optional("dtype", Kind::DType, "None"),
+        ],
+        |a| one(full_like(a.tensor(0)?, a.scalar(1)?, a.dtype_or(2)?)),
+        Reference::Numpy("np.full_like(input, value, dtype)"),
+        Samples::List(|| {
+            let mut list = inputs();
+            for (i, args) in list.iter_mut().enumerate() {
+                args.insert(1, if i % 2 == 0 { Value::Int(3) } else { Value::Float(1.5) });
+            }
+            list
+        }),
+    )
+    .refuses(|| {
+        let x = ramp(DType::I8, &[2], 0.0, 1.0);
+        vec![
+            Bad::new(vec![x.clone(), Value::Int(128)], ErrorKind::Value, "128 does not fit int8"),
+            Bad::new(
+                vec![x, Value::Int(-1), Value::DType(DType::U16)],
+                ErrorKind::Value,
+                "-1 does not fit uint16",
+            ),
+        ]
+    }),
+];

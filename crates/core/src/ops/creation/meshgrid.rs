@@ -1,0 +1,87 @@
+//! Coordinates of a grid.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::ops::sample::{dtypes, ramp, tensor};
+use crate::ops::shape::{broadcast_to, reshape};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value};
+use crate::{DType, Shape, Tensor};
+use std::panic::Location;
+
+/// Whether a grid's first two axes are those of a picture (`xy`: columns first) or of a matrix (`ij`).
+fn swaps_axes(args: &[Tensor], indexing: &str) -> Result<bool> {
+    if let Some((i, arg)) = args.iter().enumerate().find(|(_, arg)| arg.rank() > 1) {
+        let message = format!("coordinates {i} have shape {}, not one dimension", arg.shape());
+        return Err(Error::shape(message));
+    }
+    match indexing {
+        "xy" => Ok(args.len() > 1),
+        "ij" => Ok(false),
+        _ => {
+            Err(Error::value(format!("indexing {indexing:?} does not exist")).help("it is \"xy\" or \"ij\""))
+        }
+    }
+}
+
+/// The coordinates of every point of a grid, one tensor per axis, without copying. With `indexing` "ij" the
+/// `i`-th coordinates run along axis `i`; with "xy" those of the first two are exchanged.
+///
+/// ```
+/// use taut_core::{Tensor, ops::creation::meshgrid};
+/// let (x, y) = (Tensor::from_slice(&[1, 2, 3], [3])?, Tensor::from_slice(&[10, 20], [2])?);
+/// let grid = meshgrid(&[x, y], "xy")?;
+/// assert_eq!(grid[0].to_vec::<i32>()?, [1, 2, 3, 1, 2, 3]);
+/// assert_eq!(grid[1].to_vec::<i32>()?, [10, 10, 10, 20, 20, 20]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn meshgrid(args: &[Tensor], indexing: &str) -> Result<Vec<Tensor>> {
+    let at = Location::caller();
+    let swaps =
+        swaps_axes(args, indexing).map_err(|e| e.in_op("meshgrid", args.iter().map(Tensor::spec)).at(at))?;
+    let axis = |i: usize| if swaps && i < 2 { 1 - i } else { i };
+    let shape: Shape = (0..args.len()).map(|i| args[axis(i)].len()).collect();
+    let mut grid = Vec::with_capacity(args.len());
+    for (i, arg) in args.iter().enumerate() {
+        let mut along = vec![1; args.len()];
+        along[axis(i)] = arg.len() as isize;
+        grid.push(broadcast_to(reshape(arg, &along)?, shape.clone())?);
+    }
+    Ok(grid)
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "meshgrid",
+    &[Param::new("args", Kind::Tensors), Param::optional("indexing", Kind::Str, "\"xy\"")],
+    |a| meshgrid(&a.tensors(0)?, a.str_or(1)?.unwrap_or("xy")),
+    Reference::Numpy("np.meshgrid(*args, indexing=indexing)"),
+    Samples::List(|| {
+        let cases: [&[&[usize]]; 6] = [
+            &[&[3]],
+            &[&[3], &[2]],
+            &[&[2], &[1], &[4]],
+            &[&[], &[2]],
+            &[&[3], &[0]],
+            &[&[2], &[3], &[2], &[2]],
+        ];
+        let mut list = Vec::new();
+        for &dtype in dtypes::KINDS {
+            for shapes in cases {
+                for indexing in ["xy", "ij"] {
+                    let args = shapes.iter().map(|s| tensor(dtype, s, -4.0, 4.0)).collect();
+                    list.push(vec![Value::Tensors(args), Value::Str(indexing)]);
+                }
+            }
+        }
+        let mixed = vec![tensor(DType::F32, &[2], 0.0, 1.0), tensor(DType::I8, &[3], -9.0, 9.0)];
+        list.push(vec![Value::Tensors(mixed), Value::Str("xy")]);
+        list
+    }),
+)
+.refuses(|| {
+    let x = |shape: &[usize]| Value::Tensors(vec![tensor(DType::F32, shape, 0.0, 1.0)]);
+    vec![
+        Bad::new(vec![x(&[2]), Value::Str("yx")], ErrorKind::Value, "indexing \"yx\" does not exist"),
+        Bad::new(vec![x(&[2, 2])], ErrorKind::Shape, "coordinates 0 have shape [2, 2], not one dimension"),
+        Bad::new(vec![ramp(DType::F32, &[2], 0.0, 1.0)], ErrorKind::Value, "must be a list of tensors"),
+    ]
+})];

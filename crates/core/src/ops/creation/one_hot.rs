@@ -1,0 +1,129 @@
+//! Indices as rows with a single entry.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::elementwise::must_fit;
+use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Scalar, Shape, Tensor, apply, normalize_axis};
+use taut_kernels::{Arg, ViewMut, index};
+
+#[derive(Clone, Debug)]
+struct OneHot {
+    depth: usize,
+    on: Scalar,
+    off: Scalar,
+    axis: isize,
+    dtype: DType,
+}
+
+impl OneHot {
+    fn axis(&self, rank: usize) -> Result<usize> {
+        normalize_axis(self.axis, rank + 1)
+    }
+}
+
+impl Op for OneHot {
+    fn name(&self) -> &'static str {
+        "one_hot"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype, shape } = inputs[0];
+        if !dtype.is_integer() {
+            return Err(Error::dtype(format!("the indices are {dtype}")).help("cast them to an integer type"));
+        }
+        must_fit(self.on, self.dtype)?;
+        must_fit(self.off, self.dtype)?;
+        let shape: Shape = shape.clone().with_inserted(self.axis(shape.rank())?, self.depth);
+        Ok(Spec { dtype: self.dtype, shape }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let indices = inputs[0].view();
+        let axis = self.axis(indices.shape().len())?;
+        let bytes = |scalar: Scalar| scalar.to_bytes(self.dtype);
+        index::one_hot(indices, axis, &bytes(self.on), &bytes(self.off), outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        let OneHot { depth, on, off, axis, .. } = self;
+        format!("depth={depth}, on_value={on}, off_value={off}, axis={axis}")
+    }
+}
+
+/// A new axis of size `depth`, with `on_value` at each index and `off_value` elsewhere; an index outside the axis
+/// gives `off_value` only, so that -1 can stand for nothing.
+///
+/// ```
+/// use taut_core::{DType, Tensor, ops::creation::one_hot};
+/// let indices = Tensor::from_slice(&[2, 0], [2])?;
+/// assert_eq!(one_hot(&indices, 3, 1, 0, -1, DType::U8)?.to_vec::<u8>()?, [0, 0, 1, 1, 0, 0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn one_hot(
+    indices: impl Into<Tensor>,
+    depth: usize,
+    on_value: impl Into<Scalar>,
+    off_value: impl Into<Scalar>,
+    axis: isize,
+    dtype: DType,
+) -> Result<Tensor> {
+    apply(&OneHot { depth, on: on_value.into(), off: off_value.into(), axis, dtype }, [indices.into()])
+}
+
+fn args(indices: Value, depth: i64, values: [Value; 2], axis: i64, dtype: DType) -> Vec<Value> {
+    let [on, off] = values;
+    vec![indices, Value::Int(depth), on, off, Value::Int(axis), Value::DType(dtype)]
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "one_hot",
+    &[
+        Param::tensor("indices"),
+        Param::new("depth", Kind::Int),
+        Param::optional("on_value", Kind::Scalar, "1"),
+        Param::optional("off_value", Kind::Scalar, "0"),
+        Param::optional("axis", Kind::Int, "-1"),
+        Param::optional("dtype", Kind::DType, "float32"),
+    ],
+    |a| {
+        let (on, off) = (a.scalar_or(2)?.unwrap_or(1.into()), a.scalar_or(3)?.unwrap_or(0.into()));
+        let (axis, dtype) = (a.int_or(4)?.unwrap_or(-1) as isize, a.dtype_or(5)?.unwrap_or(DType::F32));
+        one(one_hot(a.tensor(0)?, a.size(1)?, on, off, axis, dtype))
+    },
+    Reference::Numpy(
+        "np.moveaxis(np.where(indices[..., None] == np.arange(depth), on_value, off_value), -1, axis).astype(dtype)",
+    ),
+    Samples::List(|| {
+        let mut list = Vec::new();
+        for &dtype in dtypes::ALL {
+            let one_zero = [Value::Int(1), Value::Int(0)];
+            list.push(args(of(DType::I32, &[5], &[0.0, 2.0, -1.0, 1.0, 3.0]), 3, one_zero, -1, dtype));
+        }
+        for &dtype in dtypes::INTEGERS {
+            let values = || [Value::Float(2.5), Value::Float(-1.0)];
+            for (shape, depth, axis) in
+                [(&[][..], 3, 0), (&[2, 3], 4, 0), (&[2, 3], 4, 1), (&[2, 3], 1, -1), (&[2, 0, 2], 3, -2), (&[2], 0, 0)]
+            {
+                list.push(args(ramp(dtype, shape, 0.0, 4.0), depth, values(), axis, DType::F32));
+            }
+        }
+        list
+    }),
+)
+.refuses(|| {
+    let indices = || of(DType::I32, &[2], &[0.0, 1.0]);
+    let values = |on| [Value::Int(on), Value::Int(0)];
+    let f32 = DType::F32;
+    let axis = "axis 2 is out of range for rank 2";
+    vec![
+        Bad::new(args(ramp(f32, &[2], 0.0, 1.0), 2, values(1), -1, f32), ErrorKind::DType, "the indices are float32"),
+        Bad::new(args(indices(), 2, values(1), 2, f32), ErrorKind::Axis, axis),
+        Bad::new(args(indices(), -2, values(1), -1, f32), ErrorKind::Shape, "a dimension of -2 does not exist"),
+        Bad::new(args(indices(), i64::MAX, values(1), -1, f32), ErrorKind::Shape, "more elements than memory"),
+        Bad::new(args(indices(), 2, values(256), -1, DType::U8), ErrorKind::Value, "256 does not fit uint8"),
+    ]
+})];

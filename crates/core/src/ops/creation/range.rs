@@ -1,0 +1,264 @@
+//! Evenly spaced numbers.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::elementwise::must_fit;
+use crate::ops::sample::dtypes;
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Scalar, Tensor, apply, promote};
+use taut_kernels::{Arg, ViewMut, index};
+
+#[derive(Clone, Debug)]
+struct Sequence {
+    start: Scalar,
+    limit: Scalar,
+    delta: Scalar,
+    dtype: DType,
+}
+
+impl Sequence {
+    /// How many numbers there are before the limit.
+    fn len(&self) -> Result<usize> {
+        if self.dtype == DType::Bool {
+            return Err(Error::dtype("bool is not supported").help("ask for an integer type"));
+        }
+        if self.delta.to_f64() == 0.0 {
+            return Err(Error::value("a range with a delta of 0 never ends"));
+        }
+        let integers = [self.start, self.limit, self.delta].map(integer);
+        let [Some(start), Some(limit), Some(delta)] = integers else { return self.float_len() };
+        let distance = if delta > 0 { limit - start } else { start - limit };
+        let len = if distance > 0 { (distance - 1) / delta.abs() + 1 } else { 0 };
+        if len > 0 && self.dtype.is_integer() {
+            must_fit(self.start, self.dtype)?;
+            let last = start + (len - 1) * delta;
+            must_fit(i64::try_from(last).map_or(Scalar::Uint(last as u64), Scalar::Int), self.dtype)?;
+        }
+        Ok(usize::try_from(len).unwrap_or(usize::MAX))
+    }
+
+    fn float_len(&self) -> Result<usize> {
+        let Sequence { start, limit, delta, dtype } = *self;
+        if dtype.is_integer() {
+            let message = format!("a range from {start} to {limit} by {delta} does not fit {dtype}");
+            return Err(Error::dtype(message).help("ask for a floating-point type, or give integers"));
+        }
+        let len = ((limit.to_f64() - start.to_f64()) / delta.to_f64()).ceil();
+        if len.is_nan() || !start.to_f64().is_finite() {
+            return Err(Error::value(format!("a range from {start} to {limit} by {delta} has no length")));
+        }
+        Ok(len as usize)
+    }
+}
+
+/// The number, if it is an integer.
+fn integer(scalar: Scalar) -> Option<i128> {
+    match scalar {
+        Scalar::Bool(v) => Some(v.into()),
+        Scalar::Int(v) => Some(v.into()),
+        Scalar::Uint(v) => Some(v.into()),
+        Scalar::Float(_) => None,
+    }
+}
+
+impl Op for Sequence {
+    fn name(&self) -> &'static str {
+        "range"
+    }
+
+    fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
+        Ok(Spec::new(self.dtype, self.len()?).into())
+    }
+
+    fn run(&self, _inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let bytes = |scalar: Scalar| scalar.to_bytes(self.dtype);
+        index::range(&bytes(self.start), &bytes(self.delta), outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        format!("start={}, limit={}, delta={}", self.start, self.limit, self.delta)
+    }
+}
+
+/// The numbers from `start` by steps of `delta` up to `limit`, which is not among them. Of type `int32` or
+/// `float32`, as the numbers are, unless another is given; with a single number it is the limit, and the start is 0.
+///
+/// ```
+/// use taut_core::ops::creation::range;
+/// assert_eq!(range(1, 10, 3, None)?.to_vec::<i32>()?, [1, 4, 7]);
+/// assert_eq!(range(1.0, 0.0, -0.5, None)?.to_vec::<f32>()?, [1.0, 0.5]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn range(
+    start: impl Into<Scalar>,
+    limit: impl Into<Scalar>,
+    delta: impl Into<Scalar>,
+    dtype: impl Into<Option<DType>>,
+) -> Result<Tensor> {
+    let (start, limit, delta) = (start.into(), limit.into(), delta.into());
+    // A float among the numbers makes them floats: no wider ones, whatever the integers are.
+    let own = match [start, limit, delta].iter().any(|v| matches!(v, Scalar::Float(_))) {
+        true => DType::F32,
+        false => [limit, delta].map(Scalar::default_dtype).into_iter().fold(start.default_dtype(), promote),
+    };
+    apply(&Sequence { start, limit, delta, dtype: dtype.into().unwrap_or(own) }, [])
+}
+
+#[derive(Clone, Debug)]
+struct Linspace {
+    start: f64,
+    stop: f64,
+    num: usize,
+    endpoint: bool,
+    dtype: DType,
+}
+
+impl Op for Linspace {
+    fn name(&self) -> &'static str {
+        "linspace"
+    }
+
+    fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
+        if !self.dtype.is_float() {
+            return Err(Error::dtype(format!("{} is not supported", self.dtype))
+                .help("ask for a floating-point type and cast the result"));
+        }
+        Ok(Spec::new(self.dtype, self.num).into())
+    }
+
+    fn run(&self, _inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        index::linspace(self.start, self.stop, self.endpoint, outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        format!("start={}, stop={}, endpoint={}", self.start, self.stop, self.endpoint)
+    }
+}
+
+/// `num` evenly spaced numbers from `start` to `stop`, which is the last of them if `endpoint` and the one after the
+/// last otherwise.
+#[track_caller]
+pub fn linspace(start: f64, stop: f64, num: usize, endpoint: bool, dtype: DType) -> Result<Tensor> {
+    apply(&Linspace { start, stop, num, endpoint, dtype }, [])
+}
+
+fn range_samples() -> Vec<Vec<Value>> {
+    let mut list = Vec::new();
+    for &dtype in dtypes::NUMBERS {
+        for (start, limit, delta) in [(0, 5, 1), (3, 3, 1), (5, 1, 1), (10, 0, -3), (1, 8, 7), (1, 9, 7)] {
+            list.push(vec![Value::Int(start), Value::Int(limit), Value::Int(delta), Value::DType(dtype)]);
+        }
+    }
+    for &dtype in dtypes::FLOATS {
+        for (start, limit, delta) in [(0.0, 1.0, 0.25), (2.0, -1.0, -0.75), (0.5, 0.5, 1.0), (-1.0, 4.0, 8.0)]
+        {
+            list.push(vec![
+                Value::Float(start),
+                Value::Float(limit),
+                Value::Float(delta),
+                Value::DType(dtype),
+            ]);
+        }
+    }
+    list.push(vec![Value::Int(4), Value::None, Value::Int(1), Value::None]);
+    list.push(vec![Value::Float(2.5), Value::None, Value::Int(1), Value::None]);
+    list.push(vec![Value::Int(-128), Value::Int(128), Value::Int(51), Value::DType(DType::I8)]);
+    list.push(vec![
+        Value::Int(i64::MIN),
+        Value::Int(i64::MAX),
+        Value::Int(1 << 62),
+        Value::DType(DType::I64),
+    ]);
+    list.push(vec![Value::Int(1), Value::Float(2.0), Value::Float(0.1), Value::DType(DType::F64)]);
+    list
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "range",
+        &[
+            Param::new("start", Kind::Scalar),
+            Param::optional("limit", Kind::Scalar, "None"),
+            Param::optional("delta", Kind::Scalar, "1"),
+            Param::optional("dtype", Kind::DType, "None"),
+        ],
+        |a| {
+            let (first, delta) = (a.scalar(0)?, a.scalar_or(2)?.unwrap_or(Scalar::Int(1)));
+            let (start, limit) = a.scalar_or(1)?.map_or((Scalar::Int(0), first), |limit| (first, limit));
+            one(range(start, limit, delta, a.dtype_or(3)?))
+        },
+        Reference::Numpy(
+            "(lambda r: r.astype({'i': 'int32', 'f': 'float32'}[r.dtype.kind] if dtype is None else dtype))\
+             (np.arange(start, limit, delta))",
+        ),
+        Samples::List(range_samples),
+    )
+    .refuses(|| {
+        let ints = |start, limit, delta, dtype| {
+            vec![Value::Int(start), Value::Int(limit), Value::Int(delta), Value::DType(dtype)]
+        };
+        let floats = |start, limit, delta, dtype| {
+            vec![Value::Float(start), Value::Float(limit), Value::Float(delta), Value::DType(dtype)]
+        };
+        vec![
+            Bad::new(ints(0, 5, 0, DType::I32), ErrorKind::Value, "a delta of 0 never ends"),
+            Bad::new(ints(0, 2, 1, DType::Bool), ErrorKind::DType, "bool is not supported"),
+            Bad::new(ints(0, 300, 1, DType::U8), ErrorKind::Value, "299 does not fit uint8"),
+            Bad::new(ints(-1, 3, 1, DType::U8), ErrorKind::Value, "-1 does not fit uint8"),
+            Bad::new(ints(i64::MIN, i64::MAX, 1, DType::I64), ErrorKind::Shape, "more elements than memory"),
+            Bad::new(floats(0.5, 3.0, 1.0, DType::I32), ErrorKind::DType, "by 1 does not fit int32"),
+            Bad::new(floats(0.0, f64::NAN, 1.0, DType::F32), ErrorKind::Value, "has no length"),
+            Bad::new(
+                floats(0.0, f64::INFINITY, 1.0, DType::F32),
+                ErrorKind::Shape,
+                "more elements than memory",
+            ),
+            Bad::new(floats(f64::NEG_INFINITY, 0.0, 1.0, DType::F32), ErrorKind::Value, "has no length"),
+        ]
+    }),
+    Entry::new(
+        "linspace",
+        &[
+            Param::new("start", Kind::Float),
+            Param::new("stop", Kind::Float),
+            Param::new("num", Kind::Int),
+            Param::optional("endpoint", Kind::Bool, "True"),
+            Param::optional("dtype", Kind::DType, "float32"),
+        ],
+        |a| {
+            let (endpoint, dtype) = (a.bool_or(3)?.unwrap_or(true), a.dtype_or(4)?.unwrap_or(DType::F32));
+            one(linspace(a.float(0)?, a.float(1)?, a.size(2)?, endpoint, dtype))
+        },
+        Reference::Numpy("np.linspace(start, stop, num, endpoint).astype(dtype)"),
+        Samples::List(|| {
+            let mut list = Vec::new();
+            for &dtype in dtypes::FLOATS {
+                for (start, stop, num) in
+                    [(0.0, 1.0, 5), (-2.0, 3.0, 7), (1.0, 1.0, 3), (4.0, -4.0, 1), (0.0, 1.0, 0)]
+                {
+                    for endpoint in [true, false] {
+                        let ends = [Value::Float(start), Value::Float(stop), Value::Int(num)];
+                        list.push(
+                            ends.into_iter().chain([Value::Bool(endpoint), Value::DType(dtype)]).collect(),
+                        );
+                    }
+                }
+            }
+            list
+        }),
+    )
+    .refuses(|| {
+        let args = |num, dtype| {
+            let ends = vec![Value::Float(0.0), Value::Float(1.0), Value::Int(num)];
+            [ends, vec![Value::Bool(true), Value::DType(dtype)]].concat()
+        };
+        vec![
+            Bad::new(args(3, DType::I32), ErrorKind::DType, "int32 is not supported"),
+            Bad::new(args(-1, DType::F32), ErrorKind::Shape, "a dimension of -1 does not exist"),
+            Bad::new(args(i64::MAX, DType::F32), ErrorKind::Shape, "more elements than memory has addresses"),
+        ]
+    }),
+];

@@ -1,0 +1,83 @@
+//! Repeating without copying.
+
+use crate::error::{ErrorKind, Result};
+use crate::op::{Kernel, Op, Spec, Specs};
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Layout, Shape, Tensor, apply};
+
+#[derive(Clone, Debug)]
+struct BroadcastTo {
+    shape: Shape,
+}
+
+impl Op for BroadcastTo {
+    fn name(&self) -> &'static str {
+        "broadcast_to"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype, shape } = inputs[0];
+        Ok(Spec { dtype: *dtype, shape: Layout::contiguous(shape.clone()).broadcast(&self.shape)?.shape }
+            .into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::View
+    }
+
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        input.broadcast(&self.shape).ok()
+    }
+
+    fn attributes(&self) -> String {
+        format!("shape={}", self.shape)
+    }
+}
+
+/// Repeats axes of size one, and adds leading axes, to reach `shape`. Without copying.
+///
+/// ```
+/// use taut_core::{Tensor, ops::shape::broadcast_to};
+/// let x = Tensor::from_slice(&[1, 2], [2, 1])?;
+/// assert_eq!(broadcast_to(&x, [2, 3])?.to_vec::<i32>()?, [1, 1, 1, 2, 2, 2]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn broadcast_to(input: impl Into<Tensor>, shape: impl Into<Shape>) -> Result<Tensor> {
+    apply(&BroadcastTo { shape: shape.into() }, [input.into()])
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "broadcast_to",
+    &[Param::tensor("input"), Param::new("shape", Kind::Ints)],
+    |a| one(broadcast_to(a.tensor(0)?, a.shape(1)?)),
+    Reference::Numpy("np.broadcast_to(input, shape)"),
+    Samples::List(|| {
+        let cases: [(&[usize], &[i64]); 8] = [
+            (&[], &[]),
+            (&[], &[2, 3]),
+            (&[3], &[2, 3]),
+            (&[2, 1], &[2, 4]),
+            (&[2, 1, 3], &[4, 2, 5, 3]),
+            (&[1], &[0]),
+            (&[0, 1], &[2, 0, 3]),
+            (&[2, 3], &[2, 3]),
+        ];
+        let with =
+            |dtype| cases.map(|(from, to)| vec![ramp(dtype, from, -4.0, 4.0), Value::Ints(to.to_vec())]);
+        dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+    }),
+)
+.refuses(|| {
+    let bad = |from: &[usize], to: &[i64], message| {
+        Bad::new(vec![ramp(DType::F32, from, 0.0, 1.0), Value::Ints(to.to_vec())], ErrorKind::Shape, message)
+    };
+    vec![
+        bad(&[2, 3], &[3], "shape [2, 3] does not broadcast to [3]"),
+        bad(&[2], &[3], "shape [2] does not broadcast to [3]"),
+        bad(&[2], &[0], "shape [2] does not broadcast to [0]"),
+        bad(&[1], &[-1], "a dimension of -1 does not exist"),
+        bad(&[1], &[i64::MAX, i64::MAX], "more elements than memory has addresses"),
+    ]
+})];

@@ -1,0 +1,179 @@
+//! Joining tensors.
+
+use super::expand_dims;
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::sample::{dtypes, tensor};
+use crate::ops::unary::cast;
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Tensor, apply_many, promote};
+use smallvec::SmallVec;
+use std::panic::Location;
+use taut_kernels::{Arg, View, ViewMut, index};
+
+#[derive(Clone, Debug)]
+struct Concat {
+    axis: isize,
+}
+
+impl Op for Concat {
+    fn name(&self) -> &'static str {
+        "concat"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let [first, rest @ ..] = inputs else { return Err(Error::value("nothing to join")) };
+        let axis = first.shape.axis(self.axis)?;
+        let mut size = first.shape[axis];
+        for (i, other) in (1..).zip(rest) {
+            if other.dtype != first.dtype {
+                let message = format!("tensor 0 is {} and tensor {i} is {}", first.dtype, other.dtype);
+                return Err(Error::dtype(message).help("cast one of them"));
+            }
+            if other.shape.rank() != first.shape.rank() {
+                let message = format!("shape {} and shape {} differ in rank", first.shape, other.shape);
+                return Err(Error::shape(message).help("add axes with expand_dims"));
+            }
+            if other.shape.clone().with(axis, 0) != first.shape.clone().with(axis, 0) {
+                let message = format!("shapes {} and {} differ beyond axis {axis}", first.shape, other.shape);
+                return Err(Error::shape(message).help("all sizes but that of the joined axis must be equal"));
+            }
+            size = (size.checked_add(other.shape[axis]))
+                .ok_or_else(|| Error::shape("the result has more elements than memory has addresses"))?;
+        }
+        Ok(Spec { dtype: first.dtype, shape: first.shape.clone().with(axis, size) }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let inputs: SmallVec<[View<'_>; 4]> = inputs.iter().map(Arg::view).collect();
+        let axis = crate::normalize_axis(self.axis, inputs[0].shape().len())?;
+        index::concat(&inputs, axis, outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}", self.axis)
+    }
+}
+
+/// The tensors one after the other along an axis that they have; types meet as in arithmetic. A single tensor is
+/// returned as it is.
+///
+/// ```
+/// use taut_core::{Tensor, ops::shape::{concat, stack}};
+/// let (x, y) = (Tensor::from_slice(&[1, 2], [2])?, Tensor::from_slice(&[3, 4], [2])?);
+/// assert_eq!(concat(&[x.clone(), y.clone()], 0)?.to_vec::<i32>()?, [1, 2, 3, 4]);
+/// assert_eq!(stack(&[x, y], 1)?.to_vec::<i32>()?, [1, 3, 2, 4]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn concat(values: &[Tensor], axis: isize) -> Result<Tensor> {
+    let dtype = values.iter().map(Tensor::dtype).reduce(promote).unwrap_or(DType::F32);
+    if let [only] = values
+        && only.shape().axis(axis).is_ok()
+    {
+        return Ok(only.clone());
+    }
+    let mut inputs = Vec::with_capacity(values.len());
+    for value in values {
+        inputs.push(cast(value, dtype)?);
+    }
+    Ok(apply_many(&Concat { axis }, inputs)?.swap_remove(0))
+}
+
+/// The tensors, which must have one shape, side by side along a new axis that becomes axis `axis` of the result;
+/// types meet as in arithmetic.
+#[track_caller]
+pub fn stack(values: &[Tensor], axis: isize) -> Result<Tensor> {
+    let at = Location::caller();
+    if let Some(other) = values.iter().find(|value| value.shape() != values[0].shape()) {
+        let message = format!("shapes {} and {} differ", values[0].shape(), other.shape());
+        return Err(Error::shape(message).in_op("stack", values.iter().map(Tensor::spec)).at(at));
+    }
+    let mut rows = Vec::with_capacity(values.len());
+    for value in values {
+        rows.push(expand_dims(value, axis)?);
+    }
+    concat(&rows, axis)
+}
+
+const PARAMS: &[Param] = &[Param::new("values", Kind::Tensors), Param::optional("axis", Kind::Int, "0")];
+
+fn case(dtypes: &[DType], shapes: &[&[usize]], axis: i64) -> Vec<Value> {
+    let values =
+        shapes.iter().zip(dtypes.iter().cycle()).map(|(shape, &dtype)| tensor(dtype, shape, -4.0, 4.0));
+    vec![Value::Tensors(values.collect()), Value::Int(axis)]
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "concat",
+        PARAMS,
+        |a| one(concat(&a.tensors(0)?, a.int_or(1)?.unwrap_or(0) as isize)),
+        Reference::Numpy("np.concatenate(values, axis)"),
+        Samples::List(|| {
+            let cases: [(&[&[usize]], i64); 7] = [
+                (&[&[3]], 0),
+                (&[&[3], &[0], &[2]], 0),
+                (&[&[2, 3], &[1, 3]], 0),
+                (&[&[2, 3], &[2, 1], &[2, 4]], -1),
+                (&[&[2, 1, 3], &[2, 4, 3]], 1),
+                (&[&[0, 2], &[0, 3]], 1),
+                (&[&[1], &[1], &[1], &[1], &[1], &[1]], -1),
+            ];
+            let mut list: Vec<_> = dtypes::KINDS
+                .iter()
+                .flat_map(|&d| cases.map(|(shapes, axis)| case(&[d], shapes, axis)))
+                .collect();
+            for pair in dtypes::ALL.windows(2) {
+                list.push(case(pair, &[&[2], &[3]], 0));
+            }
+            list
+        }),
+    )
+    .refuses(|| {
+        let bad = |shapes: &[&[usize]], axis, kind, message| {
+            Bad::new(case(&[DType::F32], shapes, axis), kind, message)
+        };
+        vec![
+            bad(&[], 0, ErrorKind::Value, "nothing to join"),
+            bad(&[&[2]], 1, ErrorKind::Axis, "axis 1 is out of range for rank 1"),
+            bad(&[&[], &[]], 0, ErrorKind::Axis, "axis 0 is out of range for rank 0"),
+            bad(&[&[2], &[2, 1]], 0, ErrorKind::Shape, "shape [2] and shape [2, 1] differ in rank"),
+            bad(&[&[2, 3], &[3, 3]], 1, ErrorKind::Shape, "shapes [2, 3] and [3, 3] differ beyond axis 1"),
+        ]
+    }),
+    Entry::new(
+        "stack",
+        PARAMS,
+        |a| one(stack(&a.tensors(0)?, a.int_or(1)?.unwrap_or(0) as isize)),
+        Reference::Numpy("np.stack(values, axis)"),
+        Samples::List(|| {
+            let cases: [(&[&[usize]], i64); 7] = [
+                (&[&[]], 0),
+                (&[&[], &[], &[]], -1),
+                (&[&[3], &[3]], 0),
+                (&[&[3], &[3]], 1),
+                (&[&[2, 3], &[2, 3], &[2, 3]], -2),
+                (&[&[2, 1, 3], &[2, 1, 3]], 3),
+                (&[&[0, 2], &[0, 2]], 1),
+            ];
+            let mut list: Vec<_> = dtypes::KINDS
+                .iter()
+                .flat_map(|&d| cases.map(|(shapes, axis)| case(&[d], shapes, axis)))
+                .collect();
+            list.push(case(&[DType::I32, DType::F32], &[&[2], &[2]], 0));
+            list
+        }),
+    )
+    .refuses(|| {
+        let bad = |shapes: &[&[usize]], axis, kind, message| {
+            Bad::new(case(&[DType::F32], shapes, axis), kind, message)
+        };
+        vec![
+            bad(&[], 0, ErrorKind::Value, "nothing to join"),
+            bad(&[&[2], &[3]], 0, ErrorKind::Shape, "shapes [2] and [3] differ"),
+            bad(&[&[2], &[2]], 2, ErrorKind::Axis, "axis 2 is out of range for rank 2"),
+        ]
+    }),
+];

@@ -1,0 +1,74 @@
+//! Axes backwards.
+
+use crate::error::Result;
+use crate::op::{Kernel, Op, Spec, Specs};
+use crate::ops::sample::{bad_axes, dtypes, ramp};
+use crate::ops::{Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Layout, Tensor, apply};
+
+#[derive(Clone, Debug)]
+struct Reverse {
+    axes: Vec<isize>,
+}
+
+impl Op for Reverse {
+    fn name(&self) -> &'static str {
+        "reverse"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        inputs[0].shape.axes(&self.axes)?;
+        Ok(inputs[0].clone().into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::View
+    }
+
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        let axes = input.shape.axes(&self.axes).ok()?;
+        Some(axes.iter().fold(input.clone(), |layout, &axis| {
+            let dim = layout.shape[axis];
+            layout.range(axis, dim.saturating_sub(1), dim, -1)
+        }))
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={:?}", self.axes)
+    }
+}
+
+/// The elements in reverse order along the given axes, without copying.
+///
+/// ```
+/// use taut_core::{Tensor, ops::shape::reverse};
+/// let x = Tensor::from_slice(&[1, 2, 3, 4], [2, 2])?;
+/// assert_eq!(reverse(&x, &[1])?.to_vec::<i32>()?, [2, 1, 4, 3]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn reverse(tensor: impl Into<Tensor>, axis: &[isize]) -> Result<Tensor> {
+    apply(&Reverse { axes: axis.to_vec() }, [tensor.into()])
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "reverse",
+    &[Param::tensor("tensor"), Param::new("axis", Kind::Ints)],
+    |a| one(reverse(a.tensor(0)?, &a.axes(1)?.unwrap_or_default())),
+    Reference::Numpy("np.flip(tensor, axis)"),
+    Samples::List(|| {
+        let cases: [(&[usize], &[i64]); 8] = [
+            (&[], &[]),
+            (&[5], &[0]),
+            (&[1], &[-1]),
+            (&[2, 3], &[1]),
+            (&[2, 3], &[0, 1]),
+            (&[2, 3, 4], &[-1, 0]),
+            (&[2, 3], &[]),
+            (&[2, 0], &[0, 1]),
+        ];
+        let with = |dtype| cases.map(|(x, axes)| vec![ramp(dtype, x, -4.0, 4.0), Value::Ints(axes.to_vec())]);
+        dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+    }),
+)
+.refuses(bad_axes)];

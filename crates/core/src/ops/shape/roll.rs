@@ -1,0 +1,100 @@
+//! Moving elements around an axis.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Strides, Tensor, apply, normalize_axis};
+use taut_kernels::{Arg, ViewMut, index};
+
+#[derive(Clone, Debug)]
+struct Roll {
+    shifts: Vec<isize>,
+    axes: Vec<isize>,
+}
+
+impl Op for Roll {
+    fn name(&self) -> &'static str {
+        "roll"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        if self.shifts.len() != self.axes.len() {
+            let message = format!("{} shifts for {} axes", self.shifts.len(), self.axes.len());
+            return Err(Error::value(message).help("give a shift per axis"));
+        }
+        for &axis in &self.axes {
+            inputs[0].shape.axis(axis)?;
+        }
+        Ok(inputs[0].clone().into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let x = inputs[0].view();
+        let mut shifts = Strides::from_elem(0, x.shape().len());
+        for (&shift, &axis) in self.shifts.iter().zip(&self.axes) {
+            let axis = normalize_axis(axis, shifts.len())?;
+            // Below the axis's size, shifts of one axis add up without overflow.
+            let dim = x.shape()[axis].max(1) as isize;
+            shifts[axis] = (shifts[axis] + shift.rem_euclid(dim)) % dim;
+        }
+        index::roll(x, &shifts, outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        format!("shift={:?}, axis={:?}", self.shifts, self.axes)
+    }
+}
+
+/// Moves elements by `shift[i]` places along `axis[i]`; what leaves at one end comes in at the other. An axis given
+/// twice is moved by both shifts.
+///
+/// ```
+/// use taut_core::{Tensor, ops::shape::roll};
+/// let x = Tensor::from_slice(&[1, 2, 3, 4], [4])?;
+/// assert_eq!(roll(&x, &[1], &[0])?.to_vec::<i32>()?, [4, 1, 2, 3]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn roll(input: impl Into<Tensor>, shift: &[isize], axis: &[isize]) -> Result<Tensor> {
+    apply(&Roll { shifts: shift.to_vec(), axes: axis.to_vec() }, [input.into()])
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "roll",
+    &[Param::tensor("input"), Param::new("shift", Kind::Ints), Param::new("axis", Kind::Ints)],
+    |a| one(roll(a.tensor(0)?, &a.axes(1)?.unwrap_or_default(), &a.axes(2)?.unwrap_or_default())),
+    Reference::Numpy("np.roll(input, shift, axis)"),
+    Samples::List(|| {
+        let cases: [(&[usize], &[i64], &[i64]); 10] = [
+            (&[5], &[2], &[0]),
+            (&[5], &[-7], &[-1]),
+            (&[1], &[3], &[0]),
+            (&[2, 3], &[1], &[1]),
+            (&[2, 3], &[1, 2], &[0, 1]),
+            (&[2, 3], &[1, 1], &[-1, -1]),
+            (&[2, 3, 4], &[-1, 3], &[1, 2]),
+            (&[2, 3], &[6], &[1]),
+            (&[0, 3], &[2], &[0]),
+            (&[4], &[1 << 40], &[0]),
+        ];
+        let ints = |v: &[i64]| Value::Ints(v.to_vec());
+        let with =
+            |dtype| cases.map(|(x, shift, axis)| vec![ramp(dtype, x, -4.0, 4.0), ints(shift), ints(axis)]);
+        let mut list: Vec<_> = dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect();
+        list.push(vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), Value::Int(1), Value::Int(0)]);
+        list
+    }),
+)
+.refuses(|| {
+    let bad = |shift: &[i64], axis: &[i64], kind, message| {
+        let ints = |v: &[i64]| Value::Ints(v.to_vec());
+        Bad::new(vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), ints(shift), ints(axis)], kind, message)
+    };
+    vec![
+        bad(&[1], &[0, 1], ErrorKind::Value, "1 shifts for 2 axes"),
+        bad(&[1], &[2], ErrorKind::Axis, "axis 2 is out of range for rank 2"),
+        bad(&[1], &[-3], ErrorKind::Axis, "axis -3 is out of range for rank 2"),
+    ]
+})];

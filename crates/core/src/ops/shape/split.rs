@@ -1,0 +1,198 @@
+//! Cutting a tensor into parts along an axis.
+
+use super::slice;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value};
+use crate::{DType, Index, Tensor};
+use std::panic::Location;
+
+/// How [`split`] cuts: into so many equal parts, or into parts of these sizes (one may be -1 and is worked out).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Sections {
+    /// Equal parts.
+    Equal(isize),
+    /// A part per size.
+    Sizes(Vec<isize>),
+}
+
+impl From<usize> for Sections {
+    fn from(parts: usize) -> Sections {
+        Sections::Equal(parts.try_into().unwrap_or(isize::MAX))
+    }
+}
+
+impl<const N: usize> From<[isize; N]> for Sections {
+    fn from(sizes: [isize; N]) -> Sections {
+        Sections::Sizes(sizes.to_vec())
+    }
+}
+
+impl From<&[isize]> for Sections {
+    fn from(sizes: &[isize]) -> Sections {
+        Sections::Sizes(sizes.to_vec())
+    }
+}
+
+impl Sections {
+    /// The sizes of the parts of an axis.
+    fn resolve(&self, axis: usize, dim: usize) -> Result<Vec<usize>> {
+        let sizes = match self {
+            Sections::Equal(parts) if *parts < 1 => {
+                return Err(Error::value(format!("an axis cannot be cut into {parts} parts")));
+            }
+            Sections::Equal(parts) if !dim.is_multiple_of(*parts as usize) => {
+                return Err(Error::shape(format!("axis {axis} of size {dim} has no {parts} equal parts"))
+                    .help("give the sizes of the parts"));
+            }
+            Sections::Equal(parts) => return Ok(vec![dim / *parts as usize; *parts as usize]),
+            Sections::Sizes(sizes) => sizes,
+        };
+        if let Some(size) = sizes.iter().find(|&&size| size < -1) {
+            return Err(Error::value(format!("a part of size {size} does not exist")));
+        }
+        let open = sizes.iter().filter(|&&size| size == -1).count();
+        if open > 1 {
+            return Err(Error::value("only one size can be -1"));
+        }
+        let known = (sizes.iter().filter(|&&size| size != -1))
+            .try_fold(0usize, |sum, &size| sum.checked_add(size as usize));
+        let rest = known.and_then(|known| dim.checked_sub(known)).filter(|&rest| open == 1 || rest == 0);
+        let Some(rest) = rest else {
+            return Err(Error::shape(format!(
+                "parts of sizes {sizes:?} do not make up axis {axis} of size {dim}"
+            )));
+        };
+        Ok(sizes.iter().map(|&size| if size == -1 { rest } else { size as usize }).collect())
+    }
+}
+
+/// The part of a tensor that an index picks on one axis.
+#[track_caller]
+fn part(value: &Tensor, axis: usize, index: Index) -> Result<Tensor> {
+    let mut indices = vec![Index::from(..); axis];
+    indices.push(index);
+    slice(value, &indices)
+}
+
+/// Cuts a tensor along an axis into equal parts, or into parts of given sizes, without copying.
+///
+/// ```
+/// use taut_core::{Tensor, ops::shape::split};
+/// let x = Tensor::from_slice(&[1, 2, 3, 4], [4])?;
+/// assert_eq!(split(&x, 2, 0)?[1].to_vec::<i32>()?, [3, 4]);
+/// assert_eq!(split(&x, [1, -1], 0)?[1].to_vec::<i32>()?, [2, 3, 4]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn split(
+    value: impl Into<Tensor>,
+    num_or_size_splits: impl Into<Sections>,
+    axis: isize,
+) -> Result<Vec<Tensor>> {
+    let (value, sections, at) = (value.into(), num_or_size_splits.into(), Location::caller());
+    let resolve = || {
+        let axis = value.shape().axis(axis)?;
+        Ok((axis, sections.resolve(axis, value.shape()[axis])?))
+    };
+    let (axis, sizes) = resolve().map_err(|e: Error| e.in_op("split", [value.spec()]).at(at))?;
+    let (mut parts, mut start) = (Vec::new(), 0);
+    for size in sizes {
+        let range = Index::Range { start: Some(start), end: Some(start + size as isize), step: 1 };
+        parts.push(part(&value, axis, range)?);
+        start += size as isize;
+    }
+    Ok(parts)
+}
+
+/// The slices of a tensor along an axis, which they no longer have. Without copying.
+#[track_caller]
+pub fn unstack(value: impl Into<Tensor>, axis: isize) -> Result<Vec<Tensor>> {
+    let (value, at) = (value.into(), Location::caller());
+    let axis = value.shape().axis(axis).map_err(|e| e.in_op("unstack", [value.spec()]).at(at))?;
+    let mut parts = Vec::new();
+    for i in 0..value.shape()[axis] {
+        parts.push(part(&value, axis, Index::At(i as isize))?);
+    }
+    Ok(parts)
+}
+
+fn f32s(shape: &[usize]) -> Value {
+    ramp(DType::F32, shape, 0.0, 1.0)
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "split",
+        &[
+            Param::tensor("value"),
+            Param::new("num_or_size_splits", Kind::Ints),
+            Param::optional("axis", Kind::Int, "0"),
+        ],
+        |a| {
+            let sections = match a.0.get(1) {
+                Some(Value::Int(parts)) => Sections::Equal(*parts as isize),
+                _ => Sections::Sizes(a.ints(1)?.into_iter().map(|size| size as isize).collect()),
+            };
+            split(a.tensor(0)?, sections, a.int_or(2)?.unwrap_or(0) as isize)
+        },
+        Reference::Numpy(
+            "np.split(value, num_or_size_splits if isinstance(num_or_size_splits, int) else np.cumsum(\
+             [s if s >= 0 else value.shape[axis] - sum(num_or_size_splits) - 1 for s in num_or_size_splits]\
+             )[:-1], axis)",
+        ),
+        Samples::List(|| {
+            let ints = |v: &[i64]| Value::Ints(v.to_vec());
+            let mut list = Vec::new();
+            for &dtype in dtypes::KINDS {
+                let cases: [(&[usize], Value, i64); 8] = [
+                    (&[6], Value::Int(3), 0),
+                    (&[1], Value::Int(1), -1),
+                    (&[2, 4], Value::Int(2), 1),
+                    (&[0, 2], Value::Int(3), 0),
+                    (&[6], ints(&[1, 0, 5]), 0),
+                    (&[2, 5], ints(&[2, -1, 1]), -1),
+                    (&[2, 4, 3], ints(&[3, 1]), 1),
+                    (&[3], ints(&[3, -1]), 0),
+                ];
+                let with = |(x, parts, axis)| vec![ramp(dtype, x, -4.0, 4.0), parts, Value::Int(axis)];
+                list.extend(cases.map(with));
+            }
+            list
+        }),
+    )
+    .refuses(|| {
+        let bad =
+            |parts, axis, kind, message| Bad::new(vec![f32s(&[4]), parts, Value::Int(axis)], kind, message);
+        let ints = |v: &[i64]| Value::Ints(v.to_vec());
+        vec![
+            bad(Value::Int(3), 0, ErrorKind::Shape, "axis 0 of size 4 has no 3 equal parts"),
+            bad(Value::Int(0), 0, ErrorKind::Value, "cannot be cut into 0 parts"),
+            bad(Value::Int(-2), 0, ErrorKind::Value, "cannot be cut into -2 parts"),
+            bad(Value::Int(2), 1, ErrorKind::Axis, "axis 1 is out of range for rank 1"),
+            bad(ints(&[1, 2]), 0, ErrorKind::Shape, "parts of sizes [1, 2] do not make up axis 0 of size 4"),
+            bad(ints(&[5, -1]), 0, ErrorKind::Shape, "do not make up axis 0 of size 4"),
+            bad(ints(&[i64::MAX, i64::MAX, 6]), 0, ErrorKind::Shape, "do not make up axis 0 of size 4"),
+            bad(ints(&[-1, -1]), 0, ErrorKind::Value, "only one size can be -1"),
+            bad(ints(&[6, -2]), 0, ErrorKind::Value, "a part of size -2 does not exist"),
+        ]
+    }),
+    Entry::new(
+        "unstack",
+        &[Param::tensor("value"), Param::optional("axis", Kind::Int, "0")],
+        |a| unstack(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize),
+        Reference::Numpy("[np.take(value, i, axis) for i in range(value.shape[axis])]"),
+        Samples::List(|| {
+            let cases: [(&[usize], i64); 6] =
+                [(&[3], 0), (&[1], -1), (&[2, 3], 1), (&[2, 3, 4], -2), (&[2, 0], 0), (&[0, 2], 0)];
+            let with = |dtype| cases.map(|(x, axis)| vec![ramp(dtype, x, -4.0, 4.0), Value::Int(axis)]);
+            dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+        }),
+    )
+    .refuses(|| {
+        vec![
+            Bad::new(vec![f32s(&[2]), Value::Int(1)], ErrorKind::Axis, "axis 1 is out of range for rank 1"),
+            Bad::new(vec![f32s(&[]), Value::Int(0)], ErrorKind::Axis, "a scalar has no axes"),
+        ]
+    }),
+];

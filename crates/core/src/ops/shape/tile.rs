@@ -1,0 +1,194 @@
+//! Repeating with copies.
+
+use super::reshape;
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Shape, Tensor, apply, normalize_axis};
+use taut_kernels::{Arg, ViewMut, index};
+
+#[cold]
+fn too_large() -> Error {
+    Error::shape("the result has more elements than memory has addresses")
+}
+
+#[derive(Clone, Debug)]
+struct Tile {
+    multiples: Vec<usize>,
+}
+
+impl Op for Tile {
+    fn name(&self) -> &'static str {
+        "tile"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype, shape } = inputs[0];
+        if self.multiples.len() != shape.rank() {
+            let message = format!("{} multiples for rank {}", self.multiples.len(), shape.rank());
+            return Err(Error::shape(message).help("give one per axis"));
+        }
+        let dims = shape.iter().zip(&self.multiples).map(|(&dim, &multiple)| dim.checked_mul(multiple));
+        let shape: Shape = dims.collect::<Option<Vec<_>>>().ok_or_else(too_large)?.into();
+        Ok(Spec { dtype: *dtype, shape }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        index::tile(inputs[0].view(), outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        format!("multiples={:?}", self.multiples)
+    }
+}
+
+/// Copies of the whole tensor side by side, `multiples[i]` of them along axis `i`.
+///
+/// ```
+/// use taut_core::{Tensor, ops::shape::{repeat, tile}};
+/// let x = Tensor::from_slice(&[1, 2], [2])?;
+/// assert_eq!(tile(&x, &[2])?.to_vec::<i32>()?, [1, 2, 1, 2]);
+/// assert_eq!(repeat(&x, &[2], 0)?.to_vec::<i32>()?, [1, 1, 2, 2]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn tile(input: impl Into<Tensor>, multiples: &[usize]) -> Result<Tensor> {
+    apply(&Tile { multiples: multiples.to_vec() }, [input.into()])
+}
+
+#[derive(Clone, Debug)]
+struct Repeat {
+    repeats: Vec<usize>,
+    axis: isize,
+}
+
+impl Op for Repeat {
+    fn name(&self) -> &'static str {
+        "repeat"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype, shape } = inputs[0];
+        let axis = shape.axis(self.axis)?;
+        let dim = shape[axis];
+        let total = match self.repeats[..] {
+            [count] => dim.checked_mul(count),
+            _ if self.repeats.len() != dim => {
+                let message = format!("{} repeats for axis {axis} of size {dim}", self.repeats.len());
+                return Err(Error::shape(message).help("give one for all, or one per element of the axis"));
+            }
+            _ => self.repeats.iter().try_fold(0usize, |sum, &count| sum.checked_add(count)),
+        };
+        Ok(Spec { dtype: *dtype, shape: shape.clone().with(axis, total.ok_or_else(too_large)?) }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let x = inputs[0].view();
+        let axis = normalize_axis(self.axis, x.shape().len())?;
+        index::repeat(x, &self.repeats, axis, outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        format!("repeats={:?}, axis={}", self.repeats, self.axis)
+    }
+}
+
+/// Each element along an axis several times in a row: `repeats` is one count for all, or one per element. Without an
+/// axis, the elements of the flattened tensor.
+#[track_caller]
+pub fn repeat(input: impl Into<Tensor>, repeats: &[usize], axis: impl Into<Option<isize>>) -> Result<Tensor> {
+    let (repeats, input) = (repeats.to_vec(), input.into());
+    match axis.into() {
+        Some(axis) => apply(&Repeat { repeats, axis }, [input]),
+        None => apply(&Repeat { repeats, axis: 0 }, [reshape(input, &[-1])?]),
+    }
+}
+
+fn f32s(shape: &[usize]) -> Value {
+    ramp(DType::F32, shape, 0.0, 1.0)
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "tile",
+        &[Param::tensor("input"), Param::new("multiples", Kind::Ints)],
+        |a| one(tile(a.tensor(0)?, &a.counts(1)?)),
+        Reference::Numpy("np.tile(input, multiples)"),
+        Samples::List(|| {
+            let cases: [(&[usize], &[i64]); 8] = [
+                (&[], &[]),
+                (&[3], &[2]),
+                (&[1], &[4]),
+                (&[3], &[0]),
+                (&[2, 3], &[2, 1]),
+                (&[2, 3], &[3, 2]),
+                (&[2, 1, 3], &[1, 4, 2]),
+                (&[0, 2], &[3, 2]),
+            ];
+            let with = |dtype| cases.map(|(x, m)| vec![ramp(dtype, x, -4.0, 4.0), Value::Ints(m.to_vec())]);
+            dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+        }),
+    )
+    .refuses(|| {
+        let bad = |multiples: &[i64], message| {
+            Bad::new(vec![f32s(&[2, 3]), Value::Ints(multiples.to_vec())], ErrorKind::Shape, message)
+        };
+        let args = vec![f32s(&[2, 3]), Value::Ints(vec![1, -1])];
+        vec![
+            Bad::new(args, ErrorKind::Value, "-1 is negative and counts nothing"),
+            bad(&[2], "1 multiples for rank 2"),
+            bad(&[i64::MAX, 1], "more elements than memory has addresses"),
+            bad(&[i64::MAX, i64::MAX], "more elements than memory has addresses"),
+            bad(&[1 << 40, 1 << 40], "more elements than memory has addresses"),
+        ]
+    }),
+    Entry::new(
+        "repeat",
+        &[
+            Param::tensor("input"),
+            Param::new("repeats", Kind::Ints),
+            Param::optional("axis", Kind::Int, "None"),
+        ],
+        |a| one(repeat(a.tensor(0)?, &a.counts(1)?, a.int_or(2)?.map(|axis| axis as isize))),
+        Reference::Numpy("np.repeat(input, repeats, axis)"),
+        Samples::List(|| {
+            let ints = |v: &[i64]| Value::Ints(v.to_vec());
+            let mut list = Vec::new();
+            for &dtype in dtypes::KINDS {
+                let cases: [(&[usize], Value, Option<i64>); 10] = [
+                    (&[], Value::Int(3), None),
+                    (&[3], Value::Int(2), Some(0)),
+                    (&[2, 3], Value::Int(2), None),
+                    (&[2, 3], Value::Int(0), Some(1)),
+                    (&[2, 3], ints(&[2]), Some(1)),
+                    (&[2, 3], ints(&[1, 0, 2]), Some(-1)),
+                    (&[2, 3, 2], ints(&[0, 2, 1]), Some(1)),
+                    (&[2, 2], ints(&[1, 2, 0, 3]), None),
+                    (&[0, 2], Value::Int(2), Some(0)),
+                    (&[2, 0], ints(&[2, 1]), Some(0)),
+                ];
+                let with = |(x, repeats, axis): (&[usize], Value, Option<i64>)| {
+                    vec![ramp(dtype, x, -4.0, 4.0), repeats, axis.map_or(Value::None, Value::Int)]
+                };
+                list.extend(cases.map(with));
+            }
+            list
+        }),
+    )
+    .refuses(|| {
+        let bad = |repeats: &[i64], axis, kind, message| {
+            Bad::new(vec![f32s(&[2, 3]), Value::Ints(repeats.to_vec()), Value::Int(axis)], kind, message)
+        };
+        vec![
+            bad(&[1, 2], 1, ErrorKind::Shape, "2 repeats for axis 1 of size 3"),
+            bad(&[], 1, ErrorKind::Shape, "0 repeats for axis 1 of size 3"),
+            bad(&[-1], 1, ErrorKind::Value, "-1 is negative and counts nothing"),
+            bad(&[1], 2, ErrorKind::Axis, "axis 2 is out of range for rank 2"),
+            bad(&[i64::MAX], 1, ErrorKind::Shape, "more elements than memory has addresses"),
+            bad(&[i64::MAX, i64::MAX, 2], 1, ErrorKind::Shape, "more elements than memory has addresses"),
+        ]
+    }),
+];

@@ -1,0 +1,155 @@
+//! Adding and removing axes of size one.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Kernel, Op, Spec, Specs};
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{Axes, DType, Layout, Shape, Tensor, apply, normalize_axis};
+
+#[derive(Clone, Debug)]
+struct ExpandDims {
+    axis: isize,
+}
+
+impl Op for ExpandDims {
+    fn name(&self) -> &'static str {
+        "expand_dims"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype, shape } = inputs[0];
+        let axis = normalize_axis(self.axis, shape.rank() + 1)?;
+        Ok(Spec { dtype: *dtype, shape: shape.clone().with_inserted(axis, 1) }.into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::View
+    }
+
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        Some(input.insert_axis(normalize_axis(self.axis, input.shape.rank() + 1).ok()?))
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}", self.axis)
+    }
+}
+
+/// Adds an axis of size one that becomes axis `axis` of the result, without copying.
+///
+/// ```
+/// use taut_core::{Tensor, ops::shape::{expand_dims, squeeze}};
+/// let x = Tensor::from_slice(&[1, 2], [2])?;
+/// let row = expand_dims(&x, 0)?;
+/// assert_eq!(row.shape(), &[1, 2]);
+/// assert_eq!(squeeze(&row, None)?.shape(), &[2]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn expand_dims(input: impl Into<Tensor>, axis: isize) -> Result<Tensor> {
+    apply(&ExpandDims { axis }, [input.into()])
+}
+
+#[derive(Clone, Debug)]
+struct Squeeze {
+    axes: Option<Vec<isize>>,
+}
+
+impl Squeeze {
+    /// The axes to remove, in ascending order.
+    fn resolve(&self, shape: &Shape) -> Result<Axes> {
+        let Some(axes) = &self.axes else {
+            return Ok((0..shape.rank()).filter(|&axis| shape[axis] == 1).collect());
+        };
+        let axes = shape.axes(axes)?;
+        match axes.iter().find(|&&axis| shape[axis] != 1) {
+            None => Ok(axes),
+            Some(&axis) => Err(Error::shape(format!("axis {axis} has size {}, not 1", shape[axis]))),
+        }
+    }
+}
+
+impl Op for Squeeze {
+    fn name(&self) -> &'static str {
+        "squeeze"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype, shape } = inputs[0];
+        let removed = self.resolve(shape)?;
+        let kept = (0..shape.rank()).filter(|axis| !removed.contains(axis));
+        Ok(Spec { dtype: *dtype, shape: kept.map(|axis| shape[axis]).collect() }.into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::View
+    }
+
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        let removed = self.resolve(&input.shape).ok()?;
+        Some(removed.iter().rev().fold(input.clone(), |layout, &axis| layout.remove_axis(axis)))
+    }
+
+    fn attributes(&self) -> String {
+        self.axes.as_ref().map_or_else(String::new, |axes| format!("axis={axes:?}"))
+    }
+}
+
+/// Removes the given axes, which must have size one, or all such axes if none are given. Without copying.
+#[track_caller]
+pub fn squeeze<'a>(input: impl Into<Tensor>, axis: impl Into<Option<&'a [isize]>>) -> Result<Tensor> {
+    apply(&Squeeze { axes: axis.into().map(<[isize]>::to_vec) }, [input.into()])
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "expand_dims",
+        &[Param::tensor("input"), Param::new("axis", Kind::Int)],
+        |a| one(expand_dims(a.tensor(0)?, a.int(1)? as isize)),
+        Reference::Numpy("np.expand_dims(input, axis)"),
+        Samples::List(|| {
+            let cases: [(&[usize], i64); 7] =
+                [(&[], 0), (&[], -1), (&[3], 1), (&[2, 3], -1), (&[2, 3, 4], 1), (&[2, 3], -3), (&[0, 2], 2)];
+            let with = |dtype| cases.map(|(x, axis)| vec![ramp(dtype, x, -4.0, 4.0), Value::Int(axis)]);
+            dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+        }),
+    )
+    .refuses(|| {
+        let bad = |axis, message| {
+            Bad::new(vec![ramp(DType::F32, &[2], 0.0, 1.0), Value::Int(axis)], ErrorKind::Axis, message)
+        };
+        vec![bad(2, "axis 2 is out of range for rank 2"), bad(-3, "axis -3 is out of range for rank 2")]
+    }),
+    Entry::new(
+        "squeeze",
+        &[Param::tensor("input"), Param::optional("axis", Kind::Ints, "None")],
+        |a| one(squeeze(a.tensor(0)?, a.axes(1)?.as_deref())),
+        Reference::Numpy("np.squeeze(input, axis)"),
+        Samples::List(|| {
+            let cases: [(&[usize], Option<&[i64]>); 9] = [
+                (&[], None),
+                (&[1], None),
+                (&[3], None),
+                (&[1, 2, 1, 3], None),
+                (&[1, 2, 1, 3], Some(&[0])),
+                (&[1, 2, 1, 1], Some(&[-1, 0])),
+                (&[2, 1], Some(&[])),
+                (&[1, 1], Some(&[0, 1])),
+                (&[0, 1], None),
+            ];
+            let axes = |axes: Option<&[i64]>| axes.map_or(Value::None, |axes| Value::Ints(axes.to_vec()));
+            let with = |dtype| cases.map(|(x, axis)| vec![ramp(dtype, x, -4.0, 4.0), axes(axis)]);
+            dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+        }),
+    )
+    .refuses(|| {
+        let bad = |axes: &[i64], kind, message| {
+            Bad::new(vec![ramp(DType::F32, &[1, 3], 0.0, 1.0), Value::Ints(axes.to_vec())], kind, message)
+        };
+        vec![
+            bad(&[1], ErrorKind::Shape, "axis 1 has size 3, not 1"),
+            bad(&[2], ErrorKind::Axis, "axis 2 is out of range for rank 2"),
+            bad(&[0, -2], ErrorKind::Axis, "axis 0 is given twice"),
+        ]
+    }),
+];
