@@ -68,8 +68,7 @@ impl Layout {
 
     /// The same elements in the same order under another shape, if strides can say it.
     pub fn reshape(&self, shape: &Shape) -> Option<Layout> {
-        // Where there are no elements, any strides will do.
-        if self.is_contiguous() || self.shape.is_empty() {
+        if self.is_contiguous() {
             return Some(Layout { strides: shape.strides(), shape: shape.clone(), offset: self.offset });
         }
         // Match runs of old dimensions with runs of new ones of the same size; a run of old dimensions can be

@@ -53,7 +53,7 @@ fn train(points: &Tensor, labels: &Tensor) -> Result<(Tensor, Tensor)> {
     let centres = Generator::from_seed(1).uniform([100, 2], -1.1, 1.1, DType::F32)?;
     let mut weights = taut::zeros([100, CLASSES], DType::F32)?;
     let x = features(points, &centres)?;
-    let wanted = taut::one_hot(labels, CLASSES, DType::F32)?;
+    let wanted = taut::one_hot(labels, CLASSES, 1, 0, -1, DType::F32)?;
     let clock = Instant::now();
     for step in 1..=STEPS {
         let scores = taut::nn::log_softmax(taut::matmul(&x, &weights)?, -1)?;
@@ -78,8 +78,8 @@ fn accuracy(scores: &Tensor, labels: &Tensor) -> Result<f64> {
 /// The classes of a grid of points, as a person would rather see them.
 fn picture(centres: &Tensor, weights: &Tensor) -> Result<()> {
     let (rows, columns) = (18, 46);
-    let y = taut::linspace(1.1, -1.1, rows, DType::F32)?;
-    let x = taut::linspace(-1.1, 1.1, columns, DType::F32)?;
+    let y = taut::linspace(1.1, -1.1, rows, true, DType::F32)?;
+    let x = taut::linspace(-1.1, 1.1, columns, true, DType::F32)?;
     let grid = taut::meshgrid(&[x, y], "xy")?;
     let points = taut::reshape(taut::stack(&grid, -1)?, &[-1, 2])?;
     let classes = taut::argmax(taut::matmul(features(&points, centres)?, weights)?, -1)?.to_vec::<i64>()?;
