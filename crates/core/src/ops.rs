@@ -4,8 +4,10 @@
 //! [`Entry`]: parameters, samples, a NumPy reference. Tests, documentation and bindings are derived from the entries.
 //! To add an op, write its file and add one word below; CONTRIBUTING.md walks through it.
 
+mod draw;
 mod elementwise;
 mod entry;
+mod indices;
 mod reduction;
 pub mod sample;
 
@@ -56,4 +58,10 @@ table! {
 
     /// Other shapes, other orders; mostly views.
     shape: broadcast_to concat identity pad reshape reverse roll slice split tile transpose unit_axes;
+
+    /// Picking elements, and putting them back.
+    index: bincount gather mask scatter searchsorted segment sort top_k unique unsorted_segment;
+
+    /// Random numbers, counted rather than drawn.
+    random: bernoulli categorical gamma generator integers normal permutation uniform;
 }

@@ -85,10 +85,11 @@ pub fn segment(
     assert!(x.shape().starts_with(ids.shape()), "ids do not match the rows");
     assert!(x.dtype() == out.dtype(), "an output of another type");
     let indices = Indices::new(ids);
-    indices.check(segments, 0)?;
+    // First the order: a caller who took the number of segments from the last id has no other sign of it.
     if sorted {
         check_sorted(&indices)?;
     }
+    indices.check(segments, 0)?;
     if out.is_empty() {
         return Ok(());
     }

@@ -1,0 +1,136 @@
+//! Counting integers.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::indices::{check_integers, integer_item};
+use crate::ops::reduce::max;
+use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Tensor, apply};
+use std::panic::Location;
+use taut_kernels::{Arg, ViewMut, index};
+
+#[derive(Clone, Debug)]
+struct Bincount {
+    bins: usize,
+}
+
+impl Op for Bincount {
+    fn name(&self) -> &'static str {
+        "bincount"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        check(inputs[0], inputs.get(1).copied())?;
+        let dtype = inputs.get(1).map_or(DType::I64, |weights| weights.dtype);
+        Ok(Spec::new(dtype, [self.bins]).into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        Ok(index::bincount(inputs[0].view(), inputs.get(1).map(Arg::view), false, outputs[0].reborrow())?)
+    }
+
+    fn attributes(&self) -> String {
+        format!("bins={}", self.bins)
+    }
+}
+
+fn check(x: &Spec, weights: Option<&Spec>) -> Result<()> {
+    check_integers("the elements", x)?;
+    if let Some(weights) = weights {
+        if weights.dtype == DType::Bool {
+            return Err(Error::dtype("weights of type bool are not supported").help("cast them first"));
+        }
+        if weights.shape != x.shape {
+            return Err(Error::shape(format!("weights {} do not match elements {}", weights.shape, x.shape)));
+        }
+    }
+    Ok(())
+}
+
+/// How often each integer from 0 to the largest occurs (int64), or the sum of the weights where it does, in the
+/// weights' type. The result has at least `minlength` elements; a negative integer is an error.
+///
+/// ```
+/// use taut_core::{Tensor, ops::index::bincount};
+/// let x = Tensor::from_slice(&[1, 3, 1], [3])?;
+/// assert_eq!(bincount(&x, None, 0)?.to_vec::<i64>()?, [0, 2, 0, 1]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn bincount(x: impl Into<Tensor>, weights: Option<&Tensor>, minlength: usize) -> Result<Tensor> {
+    let (x, at) = (x.into(), Location::caller());
+    let bins = bins(&x, weights, minlength).map_err(|error| {
+        error.in_op("bincount", [x.spec()].into_iter().chain(weights.map(Tensor::spec))).at(at)
+    })?;
+    match weights {
+        None => apply(&Bincount { bins }, [x]),
+        Some(weights) => apply(&Bincount { bins }, [x, weights.clone()]),
+    }
+}
+
+fn bins(x: &Tensor, weights: Option<&Tensor>, minlength: usize) -> Result<usize> {
+    check(x.spec(), weights.map(Tensor::spec))?;
+    if x.is_empty() {
+        return Ok(minlength);
+    }
+    let largest = integer_item(&max(x, None::<&[isize]>, false)?)?;
+    let needed = usize::try_from(largest.max(-1) + 1)
+        .map_err(|_| Error::shape(format!("there is no room to count up to {largest}")))?;
+    Ok(needed.max(minlength))
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "bincount",
+    &[
+        Param::tensor("x"),
+        Param::optional("weights", Kind::Tensor, "None"),
+        Param::optional("minlength", Kind::Int, "0"),
+    ],
+    |a| {
+        let least = a.int_or(2)?.unwrap_or(0);
+        let least = usize::try_from(least)
+            .map_err(|_| Error::value(format!("minlength must not be negative, and {least} is")))?;
+        one(bincount(a.tensor(0)?, a.tensor_or(1)?.as_ref(), least))
+    },
+    // NumPy counts one-dimensional signed integers only.
+    Reference::Numpy(
+        "(lambda b: b if weights is None else b.astype(weights.dtype))(np.bincount(x.ravel().astype(np.int64), None if \
+         weights is None else weights.ravel(), minlength or 0))",
+    ),
+    Samples::List(|| {
+        let mut list = Vec::new();
+        for &dtype in dtypes::INTEGERS {
+            for (shape, minlength) in [(&[][..], 0), (&[0], 3), (&[0], 0), (&[20], 0), (&[2, 3, 4], 12)] {
+                let weights = ramp(DType::F64, shape, -1.0, 1.0);
+                for weights in [Value::None, weights] {
+                    list.push(vec![ramp(dtype, shape, 0.0, 9.0), weights, Value::Int(minlength)]);
+                }
+            }
+        }
+        for &dtype in dtypes::NUMBERS {
+            let weights = ramp(dtype, &[6], 0.0, 5.0);
+            list.push(vec![ramp(DType::I32, &[6], 0.0, 3.0), weights, Value::Int(0)]);
+        }
+        list
+    }),
+)
+.refuses(|| {
+    let bad = |x: Value, weights, minlength, kind, message| {
+        Bad::new(vec![x, weights, Value::Int(minlength)], kind, message)
+    };
+    let x = || ramp(DType::I32, &[3], 0.0, 3.0);
+    let negative = |values: &[f64]| of(DType::I64, &[values.len()], values);
+    let bools = ramp(DType::Bool, &[3], 0.0, 1.0);
+    let few = ramp(DType::F32, &[2], 0.0, 1.0);
+    vec![
+        bad(ramp(DType::F32, &[3], 0.0, 1.0), Value::None, 0, ErrorKind::DType, "must be integers, not float32"),
+        bad(negative(&[1.0, -1.0]), Value::None, 0, ErrorKind::Index, "index -1 (number 1)"),
+        bad(negative(&[-5.0]), Value::None, 0, ErrorKind::Index, "index -5 (number 0)"),
+        bad(negative(&[9e18]), Value::None, 0, ErrorKind::Shape, "more elements than memory has addresses"),
+        bad(x(), bools, 0, ErrorKind::DType, "weights of type bool"),
+        bad(x(), few, 0, ErrorKind::Shape, "weights [2] do not match elements [3]"),
+        bad(x(), Value::None, -1, ErrorKind::Value, "minlength must not be negative, and -1 is"),
+    ]
+})
+.reading_data()];

@@ -1,0 +1,312 @@
+//! Slices by their number along an axis.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::indices::{check_batch, check_coordinates, check_integers};
+use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::shape::Shape;
+use crate::{DType, Tensor, apply};
+use taut_kernels::{Arg, ViewMut, index};
+
+#[derive(Clone, Debug)]
+struct Gather {
+    axis: isize,
+    batch_dims: isize,
+}
+
+impl Gather {
+    fn resolve(&self, x: &Shape, indices: &Shape) -> Result<(usize, usize)> {
+        let axis = x.axis(self.axis)?;
+        let batch = check_batch(x, indices, self.batch_dims)?;
+        if axis < batch {
+            return Err(Error::new(
+                ErrorKind::Axis,
+                format!("axis {axis} is one of the {batch} batch dimensions"),
+            ));
+        }
+        Ok((axis, batch))
+    }
+}
+
+impl Op for Gather {
+    fn name(&self) -> &'static str {
+        "gather"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let (x, indices) = (&inputs[0].shape, &inputs[1].shape);
+        check_integers("indices", inputs[1])?;
+        let (axis, batch) = self.resolve(x, indices)?;
+        let shape = [&x[..axis], &indices[batch..], &x[axis + 1..]].into_iter().flatten().copied().collect();
+        Ok(Spec { dtype: inputs[0].dtype, shape }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let (x, indices) = (inputs[0].view(), inputs[1].view());
+        let (axis, batch) = self.resolve(&x.shape().into(), &indices.shape().into())?;
+        Ok(index::gather(x, indices, axis, batch, outputs[0].reborrow())?)
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}, batch_dims={}", self.axis, self.batch_dims)
+    }
+}
+
+/// The slices of `params` along an axis that `indices` name, in their order: the axis is replaced by the dimensions of
+/// `indices`. The first `batch_dims` dimensions of both go together. An index outside the axis, a negative one too, is
+/// an error.
+///
+/// ```
+/// use taut_core::{Tensor, ops::index::gather};
+/// let x = Tensor::from_slice(&[10, 20, 30, 40, 50, 60], [3, 2])?;
+/// let rows = Tensor::from_slice(&[2, 0], [2])?;
+/// assert_eq!(gather(&x, &rows, 0, 0)?.to_vec::<i32>()?, [50, 60, 10, 20]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn gather(
+    params: impl Into<Tensor>,
+    indices: impl Into<Tensor>,
+    axis: isize,
+    batch_dims: isize,
+) -> Result<Tensor> {
+    apply(&Gather { axis, batch_dims }, [params.into(), indices.into()])
+}
+
+#[derive(Clone, Debug)]
+struct GatherNd {
+    batch_dims: isize,
+}
+
+impl Op for GatherNd {
+    fn name(&self) -> &'static str {
+        "gather_nd"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let (x, indices) = (&inputs[0].shape, &inputs[1].shape);
+        check_integers("indices", inputs[1])?;
+        let batch = check_batch(x, indices, self.batch_dims)?;
+        let k = check_coordinates(x, indices, batch)?;
+        if batch == indices.rank() {
+            let message =
+                format!("the last axis of indices {indices} holds coordinates and is no batch dimension");
+            return Err(Error::value(message));
+        }
+        let heads = &indices[..indices.rank() - 1];
+        let shape = [heads, &x[batch + k..]].into_iter().flatten().copied().collect();
+        Ok(Spec { dtype: inputs[0].dtype, shape }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let (x, indices) = (inputs[0].view(), inputs[1].view());
+        let batch = check_batch(&x.shape().into(), &indices.shape().into(), self.batch_dims)?;
+        Ok(index::gather_nd(x, indices, batch, outputs[0].reborrow())?)
+    }
+
+    fn attributes(&self) -> String {
+        format!("batch_dims={}", self.batch_dims)
+    }
+}
+
+/// The slices of `params` at the coordinates along the last axis of `indices`. The first `batch_dims` dimensions of
+/// both go together.
+#[track_caller]
+pub fn gather_nd(params: impl Into<Tensor>, indices: impl Into<Tensor>, batch_dims: isize) -> Result<Tensor> {
+    apply(&GatherNd { batch_dims }, [params.into(), indices.into()])
+}
+
+#[derive(Clone, Debug)]
+struct TakeAlongAxis {
+    axis: isize,
+}
+
+impl Op for TakeAlongAxis {
+    fn name(&self) -> &'static str {
+        "take_along_axis"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let (x, indices) = (&inputs[0].shape, &inputs[1].shape);
+        check_integers("indices", inputs[1])?;
+        let axis = x.axis(self.axis)?;
+        if indices.rank() != x.rank() || indices.clone().with(axis, x[axis]) != *x {
+            let message = format!("indices of shape {indices} do not go along axis {axis} of shape {x}");
+            return Err(Error::shape(message).help("all dimensions but that of the axis must be equal"));
+        }
+        Ok(Spec { dtype: inputs[0].dtype, shape: indices.clone() }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let x = inputs[0].view();
+        let axis = crate::normalize_axis(self.axis, x.shape().len())?;
+        Ok(index::take_along_axis(x, inputs[1].view(), axis, outputs[0].reborrow())?)
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}", self.axis)
+    }
+}
+
+/// One element per index: `out[.., j, ..] = x[.., indices[.., j, ..], ..]` along the axis. `argsort` makes such
+/// indices.
+#[track_caller]
+pub fn take_along_axis(x: impl Into<Tensor>, indices: impl Into<Tensor>, axis: isize) -> Result<Tensor> {
+    apply(&TakeAlongAxis { axis }, [x.into(), indices.into()])
+}
+
+fn axis_of(a: &crate::ops::Args<'_>, position: usize, default: isize) -> Result<isize> {
+    Ok(a.int_or(position)?.map_or(default, |axis| axis as isize))
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "gather",
+        &[
+            Param::tensor("params"),
+            Param::tensor("indices"),
+            Param::optional("axis", Kind::Int, "0"),
+            Param::optional("batch_dims", Kind::Int, "0"),
+        ],
+        |a| one(gather(a.tensor(0)?, a.tensor(1)?, axis_of(a, 2, 0)?, axis_of(a, 3, 0)?)),
+        Reference::Numpy(
+            "(lambda f: f(f, params, indices, axis % params.ndim, batch_dims % (indices.ndim + 1) if batch_dims >= 0 \
+             else batch_dims + indices.ndim))(lambda f, p, i, a, b: np.take(p, i, a) if b == 0 else \
+             np.stack([f(f, q, j, a - 1, b - 1) for q, j in zip(p, i)]))",
+        ),
+        Samples::List(|| {
+            let cases: [(&[usize], &[usize], f64, i64, i64); 10] = [
+                (&[5], &[], 5.0, 0, 0),
+                (&[5], &[3], 5.0, -1, 0),
+                (&[1], &[2, 2], 1.0, 0, 0),
+                (&[4, 3], &[2, 3], 4.0, 0, 0),
+                (&[4, 3], &[7], 3.0, 1, 0),
+                (&[2, 3, 4], &[2, 2], 3.0, -2, 0),
+                (&[2, 3, 4], &[2, 5], 4.0, 2, 1),
+                (&[2, 3, 4], &[2, 3], 4.0, 2, 2),
+                (&[0, 3], &[0], 1.0, 0, 0),
+                (&[2, 5, 2], &[2, 3], 5.0, 1, -1),
+            ];
+            let with = |dtype, ids| {
+                cases.map(|(x, i, limit, axis, batch)| {
+                    let (x, i) = (ramp(dtype, x, -9.0, 9.0), ramp(ids, i, 0.0, limit));
+                    vec![x, i, Value::Int(axis), Value::Int(batch)]
+                })
+            };
+            let mut list: Vec<_> = dtypes::KINDS.iter().flat_map(|&dtype| with(dtype, DType::I64)).collect();
+            for &ids in dtypes::INTEGERS {
+                list.push(with(DType::F32, ids)[5].clone());
+            }
+            list
+        }),
+    )
+    .refuses(|| {
+        let bad = |x: &[usize], i: Value, axis, batch, kind, message| {
+            let args = vec![ramp(DType::F32, x, 0.0, 1.0), i, Value::Int(axis), Value::Int(batch)];
+            Bad::new(args, kind, message)
+        };
+        let ids = |shape: &[usize]| ramp(DType::I64, shape, 0.0, 1.0);
+        vec![
+            bad(&[3], of(DType::F32, &[1], &[f64::NAN]), 0, 0, ErrorKind::DType, "must be integers, not float32"),
+            bad(&[3], of(DType::Bool, &[1], &[1.0]), 0, 0, ErrorKind::DType, "must be integers, not bool"),
+            bad(&[3], of(DType::I32, &[2], &[0.0, 3.0]), 0, 0, ErrorKind::Index, "index 3 (number 1)"),
+            bad(&[3], of(DType::I32, &[1], &[-1.0]), 0, 0, ErrorKind::Index, "index -1 (number 0)"),
+            bad(&[3], of(DType::U64, &[1], &[1.8e19]), 0, 0, ErrorKind::Index, "outside axis 0 of length 3"),
+            bad(&[0], ids(&[1]), 0, 0, ErrorKind::Index, "outside axis 0 of length 0"),
+            bad(&[3], ids(&[1]), 1, 0, ErrorKind::Axis, "axis 1 is out of range for rank 1"),
+            bad(&[], ids(&[1]), 0, 0, ErrorKind::Axis, "axis 0 is out of range for rank 0"),
+            bad(&[2, 3], ids(&[2, 1]), 0, 1, ErrorKind::Axis, "axis 0 is one of the 1 batch dimensions"),
+            bad(&[2, 3], ids(&[3, 1]), 1, 1, ErrorKind::Shape, "the first 1 dimensions of [2, 3] and [3, 1] differ"),
+            bad(&[2, 3], ids(&[2, 1]), 1, 3, ErrorKind::Value, "3 batch dimensions do not exist"),
+            bad(&[2, 3], ids(&[2, 1]), 1, -3, ErrorKind::Value, "-3 batch dimensions do not exist"),
+        ]
+    }),
+    Entry::new(
+        "gather_nd",
+        &[
+            Param::tensor("params"),
+            Param::tensor("indices"),
+            Param::optional("batch_dims", Kind::Int, "0"),
+        ],
+        |a| one(gather_nd(a.tensor(0)?, a.tensor(1)?, axis_of(a, 2, 0)?)),
+        Reference::Numpy(
+            "(lambda f: f(f, params, indices, batch_dims))(lambda f, p, i, b: \
+             np.stack([f(f, q, j, b - 1) for q, j in zip(p, i)]) if b else \
+             p[tuple(np.moveaxis(i, -1, 0))] if i.shape[-1] else np.broadcast_to(p, i.shape[:-1] + p.shape))",
+        ),
+        Samples::List(|| {
+            let cases: [(&[usize], &[usize], f64, i64); 8] = [
+                (&[5], &[1], 5.0, 0),
+                (&[3, 4], &[2, 2], 3.0, 0),
+                (&[3, 4], &[2, 3, 1], 3.0, 0),
+                (&[2, 3, 4], &[5, 3], 2.0, 0),
+                (&[3, 2], &[4, 0], 1.0, 0),
+                (&[3, 2], &[0, 2], 1.0, 0),
+                (&[2, 3, 4], &[2, 5, 1], 3.0, 1),
+                (&[2, 3, 4], &[2, 2], 3.0, 1),
+            ];
+            let with = |dtype, ids| {
+                cases.map(|(x, i, limit, batch)| {
+                    vec![ramp(dtype, x, -9.0, 9.0), ramp(ids, i, 0.0, limit), Value::Int(batch)]
+                })
+            };
+            let mut list: Vec<_> = dtypes::KINDS.iter().flat_map(|&dtype| with(dtype, DType::I32)).collect();
+            list.extend(with(DType::F32, DType::U8));
+            list
+        }),
+    )
+    .refuses(|| {
+        let bad = |x: &[usize], i: Value, batch, kind, message| {
+            Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), i, Value::Int(batch)], kind, message)
+        };
+        let ids = |shape: &[usize]| ramp(DType::I64, shape, 0.0, 1.0);
+        vec![
+            bad(&[3], of(DType::F64, &[1], &[0.0]), 0, ErrorKind::DType, "must be integers, not float64"),
+            bad(&[2, 3], of(DType::I32, &[2], &[1.0, 3.0]), 0, ErrorKind::Index, "outside axis 1 of length 3"),
+            bad(&[2, 3], ids(&[1, 3]), 0, ErrorKind::Shape, "indices have 3 coordinates, and there are 2 axes"),
+            bad(&[2, 3], ids(&[]), 0, ErrorKind::Shape, "a scalar has none"),
+            bad(&[2, 3], ids(&[2]), 1, ErrorKind::Shape, "indices have 2 coordinates, and there are 1 axes"),
+            bad(&[1, 3], ids(&[1]), 1, ErrorKind::Value, "is no batch dimension"),
+            bad(&[2, 3], ids(&[1, 1]), 1, ErrorKind::Shape, "the first 1 dimensions"),
+        ]
+    }),
+    Entry::new(
+        "take_along_axis",
+        &[Param::tensor("x"), Param::tensor("indices"), Param::optional("axis", Kind::Int, "-1")],
+        |a| one(take_along_axis(a.tensor(0)?, a.tensor(1)?, axis_of(a, 2, -1)?)),
+        Reference::Numpy("np.take_along_axis(x, indices, axis)"),
+        Samples::List(|| {
+            let cases: [(&[usize], &[usize], f64, i64); 7] = [
+                (&[5], &[3], 5.0, 0),
+                (&[1], &[4], 1.0, -1),
+                (&[3, 4], &[3, 2], 4.0, -1),
+                (&[3, 4], &[5, 4], 3.0, 0),
+                (&[2, 3, 4], &[2, 6, 4], 3.0, 1),
+                (&[3, 0], &[3, 0], 1.0, 1),
+                (&[2, 3], &[0, 3], 1.0, 0),
+            ];
+            let with = |dtype, ids| {
+                cases.map(|(x, i, limit, axis)| {
+                    vec![ramp(dtype, x, -9.0, 9.0), ramp(ids, i, 0.0, limit), Value::Int(axis)]
+                })
+            };
+            let mut list: Vec<_> = dtypes::KINDS.iter().flat_map(|&dtype| with(dtype, DType::I64)).collect();
+            list.extend(with(DType::F32, DType::U16));
+            list
+        }),
+    )
+    .refuses(|| {
+        let bad = |x: &[usize], i: Value, axis, kind, message| {
+            Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), i, Value::Int(axis)], kind, message)
+        };
+        let ids = |shape: &[usize]| ramp(DType::I64, shape, 0.0, 1.0);
+        vec![
+            bad(&[3], of(DType::BF16, &[1], &[0.0]), 0, ErrorKind::DType, "must be integers, not bfloat16"),
+            bad(&[3], of(DType::I8, &[1], &[-3.0]), 0, ErrorKind::Index, "index -3"),
+            bad(&[2, 3], ids(&[3, 1]), 1, ErrorKind::Shape, "do not go along axis 1 of shape [2, 3]"),
+            bad(&[2, 3], ids(&[2]), 1, ErrorKind::Shape, "indices of shape [2]"),
+            bad(&[2, 3], ids(&[2, 1]), 2, ErrorKind::Axis, "axis 2 is out of range"),
+        ]
+    }),
+];

@@ -1,0 +1,147 @@
+//! Elements by a condition.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::index::gather;
+use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::shape::reshape;
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Tensor, apply};
+use std::panic::Location;
+use taut_kernels::{Arg, ViewMut, index};
+
+#[derive(Clone, Debug)]
+struct Nonzero {
+    count: usize,
+}
+
+impl Op for Nonzero {
+    fn name(&self) -> &'static str {
+        "nonzero"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        Ok(Spec::new(DType::I64, [self.count, inputs[0].shape.rank()]).into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        index::nonzero(inputs[0].view(), outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        format!("count={}", self.count)
+    }
+}
+
+/// The coordinates of the elements that are not zero, in row-major order: int64 of shape `[count, rank]`. NaN is not
+/// zero.
+///
+/// ```
+/// use taut_core::{Tensor, ops::index::nonzero};
+/// let x = Tensor::from_slice(&[0, 7, 7, 0], [2, 2])?;
+/// assert_eq!(nonzero(&x)?.to_vec::<i64>()?, [0, 1, 1, 0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn nonzero(x: impl Into<Tensor>) -> Result<Tensor> {
+    let (x, at) = (x.into(), Location::caller());
+    let view = x.view().map_err(|error| error.in_op("nonzero", [x.spec()]).at(at))?;
+    let count = index::count_nonzero(view);
+    apply(&Nonzero { count }, [x])
+}
+
+/// The slices of a tensor where `mask` is true. The mask has the dimensions of the tensor from `axis` on; they become
+/// one.
+#[track_caller]
+pub fn boolean_mask(tensor: impl Into<Tensor>, mask: impl Into<Tensor>, axis: isize) -> Result<Tensor> {
+    let (tensor, mask, at) = (tensor.into(), mask.into(), Location::caller());
+    let axis = check_mask(&tensor, &mask, axis)
+        .map_err(|error| error.in_op("boolean_mask", [tensor.spec(), mask.spec()]).at(at))?;
+    // Dimensions named one by one: none can be worked out when there are no elements.
+    let shape = tensor.shape();
+    let merged = [&shape[..axis], &[mask.len()], &shape[axis + mask.rank()..]].concat();
+    let merged: Vec<isize> = merged.into_iter().map(|dim| dim as isize).collect();
+    let found = nonzero(reshape(&mask, &[mask.len() as isize])?)?;
+    let indices = reshape(&found, &[found.len() as isize])?;
+    gather(reshape(tensor, &merged)?, indices, axis as isize, 0)
+}
+
+fn check_mask(tensor: &Tensor, mask: &Tensor, axis: isize) -> Result<usize> {
+    if mask.dtype() != DType::Bool {
+        let error = Error::dtype(format!("a mask is bool, not {}", mask.dtype()));
+        return Err(error.help("compare with something to get one"));
+    }
+    if mask.rank() == 0 {
+        return Err(Error::shape("a mask has at least one dimension"));
+    }
+    let axis = tensor.shape().axis(axis)?;
+    if !tensor.shape()[axis..].starts_with(mask.shape()) {
+        let (shape, mask) = (tensor.shape(), mask.shape());
+        return Err(Error::shape(format!("mask {mask} does not fit shape {shape} from axis {axis} on")));
+    }
+    Ok(axis)
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "nonzero",
+        Param::X,
+        |a| one(nonzero(a.tensor(0)?)),
+        Reference::Numpy("np.argwhere(x)"),
+        Samples::Unary(dtypes::ALL, -2.0, 2.0),
+    )
+    .reading_data(),
+    Entry::new(
+        "boolean_mask",
+        &[Param::tensor("tensor"), Param::tensor("mask"), Param::optional("axis", Kind::Int, "0")],
+        |a| one(boolean_mask(a.tensor(0)?, a.tensor(1)?, a.int_or(2)?.unwrap_or(0) as isize)),
+        Reference::Numpy("tensor[(slice(None),) * (axis % tensor.ndim) + (mask,)]"),
+        Samples::List(|| {
+            let cases: [(&[usize], &[usize], i64); 8] = [
+                (&[5], &[5], 0),
+                (&[1], &[1], -1),
+                (&[0], &[0], 0),
+                (&[3, 4], &[3], 0),
+                (&[3, 4], &[4], 1),
+                (&[3, 4], &[3, 4], 0),
+                (&[2, 3, 4], &[3, 4], -2),
+                (&[2, 0, 4], &[0], 1),
+            ];
+            let with = |dtype| {
+                cases.map(|(x, mask, axis)| {
+                    vec![ramp(dtype, x, -9.0, 9.0), ramp(DType::Bool, mask, 0.0, 1.0), Value::Int(axis)]
+                })
+            };
+            let mut list: Vec<_> = dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect();
+            // Filled by hand: samples of booleans have no two alike in a row.
+            let x = || ramp(DType::F32, &[2, 2], -9.0, 9.0);
+            let constant = |values: &[bool]| {
+                Value::Tensor(Tensor::from_slice(values, [values.len()]).expect("samples are small"))
+            };
+            list.push(vec![x(), constant(&[false, false]), Value::Int(0)]);
+            list.push(vec![x(), constant(&[true, true]), Value::Int(1)]);
+            list
+        }),
+    )
+    .refuses(|| {
+        let bad = |x: &[usize], mask: Value, axis, kind, message| {
+            Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), mask, Value::Int(axis)], kind, message)
+        };
+        let mask = |shape: &[usize]| ramp(DType::Bool, shape, 0.0, 1.0);
+        vec![
+            bad(&[2], of(DType::U8, &[2], &[0.0, 1.0]), 0, ErrorKind::DType, "a mask is bool, not uint8"),
+            bad(&[2], mask(&[]), 0, ErrorKind::Shape, "a mask has at least one dimension"),
+            bad(
+                &[2, 3],
+                mask(&[3]),
+                0,
+                ErrorKind::Shape,
+                "mask [3] does not fit shape [2, 3] from axis 0 on",
+            ),
+            bad(&[2], mask(&[2, 1]), 0, ErrorKind::Shape, "mask [2, 1] does not fit"),
+            bad(&[2], mask(&[2]), 1, ErrorKind::Axis, "axis 1 is out of range"),
+        ]
+    })
+    .reading_data(),
+];

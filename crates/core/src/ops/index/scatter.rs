@@ -1,0 +1,301 @@
+//! Slices put where indices say.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::creation::zeros;
+use crate::ops::indices::{check_coordinates, check_integers};
+use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::shape::Shape;
+use crate::{DType, Tensor, apply};
+use taut_kernels::index::{self, Scatter};
+use taut_kernels::{Arg, ViewMut, elementwise};
+
+#[derive(Clone, Debug)]
+struct TensorScatter {
+    code: Scatter,
+}
+
+impl Op for TensorScatter {
+    fn name(&self) -> &'static str {
+        match self.code {
+            Scatter::Update => "tensor_scatter_update",
+            Scatter::Add => "tensor_scatter_add",
+            Scatter::Sub => "tensor_scatter_sub",
+            Scatter::Max => "tensor_scatter_max",
+            Scatter::Min => "tensor_scatter_min",
+            Scatter::Mul => "tensor_scatter_mul",
+        }
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let &[tensor, indices, updates] = inputs else {
+            return Err(Error::value("a scatter takes a tensor, indices and updates"));
+        };
+        check_integers("indices", indices)?;
+        if updates.dtype != tensor.dtype {
+            let message = format!("updates are {}, and the tensor is {}", updates.dtype, tensor.dtype);
+            return Err(Error::dtype(message).help("cast one of them"));
+        }
+        if tensor.dtype == DType::Bool && self.code != Scatter::Update {
+            return Err(Error::dtype("bool is not supported").help("booleans can only be updated"));
+        }
+        let k = check_coordinates(&tensor.shape, &indices.shape, 0)?;
+        let heads = &indices.shape[..indices.shape.rank() - 1];
+        let wanted: Shape = [heads, &tensor.shape[k..]].into_iter().flatten().copied().collect();
+        if updates.shape != wanted {
+            let (indices, shape) = (&indices.shape, &tensor.shape);
+            let message =
+                format!("indices {indices} into shape {shape} need updates {wanted}, not {}", updates.shape);
+            return Err(Error::shape(message));
+        }
+        Ok(tensor.clone().into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        if let Arg::View(tensor) = inputs[0] {
+            elementwise::copy(tensor, outputs[0].reborrow());
+        }
+        Ok(index::scatter_nd(self.code, outputs[0].reborrow(), inputs[1].view(), inputs[2].view())?)
+    }
+
+    fn aliases(&self) -> &'static [usize] {
+        &[0]
+    }
+}
+
+#[track_caller]
+fn scatter(
+    code: Scatter,
+    tensor: impl Into<Tensor>,
+    indices: impl Into<Tensor>,
+    updates: impl Into<Tensor>,
+) -> Result<Tensor> {
+    apply(&TensorScatter { code }, [tensor.into(), indices.into(), updates.into()])
+}
+
+/// Zeros of this shape with `updates` added at the coordinates along the last axis of `indices`.
+#[track_caller]
+pub fn scatter_nd(
+    indices: impl Into<Tensor>,
+    updates: impl Into<Tensor>,
+    shape: impl Into<Shape>,
+) -> Result<Tensor> {
+    let updates = updates.into();
+    scatter(Scatter::Add, zeros(shape, updates.dtype())?, indices, updates)
+}
+
+/// The tensor with the slices at the coordinates along the last axis of `indices` replaced by `updates`; of several
+/// updates of one place, the last stays.
+///
+/// ```
+/// use taut_core::{Tensor, ops::index::tensor_scatter_update};
+/// let x = Tensor::from_slice(&[1, 2, 3, 4], [2, 2])?;
+/// let (at, new) = (Tensor::from_slice(&[0, 1], [1, 2])?, Tensor::from_slice(&[9], [1])?);
+/// assert_eq!(tensor_scatter_update(x, at, new)?.to_vec::<i32>()?, [1, 9, 3, 4]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn tensor_scatter_update(
+    tensor: impl Into<Tensor>,
+    indices: impl Into<Tensor>,
+    updates: impl Into<Tensor>,
+) -> Result<Tensor> {
+    scatter(Scatter::Update, tensor, indices, updates)
+}
+
+/// The tensor with `updates` added to the slices at the coordinates along the last axis of `indices`.
+#[track_caller]
+pub fn tensor_scatter_add(
+    tensor: impl Into<Tensor>,
+    indices: impl Into<Tensor>,
+    updates: impl Into<Tensor>,
+) -> Result<Tensor> {
+    scatter(Scatter::Add, tensor, indices, updates)
+}
+
+/// The tensor with `updates` subtracted from the slices at the coordinates along the last axis of `indices`.
+#[track_caller]
+pub fn tensor_scatter_sub(
+    tensor: impl Into<Tensor>,
+    indices: impl Into<Tensor>,
+    updates: impl Into<Tensor>,
+) -> Result<Tensor> {
+    scatter(Scatter::Sub, tensor, indices, updates)
+}
+
+/// The tensor with the slices at the coordinates along the last axis of `indices` raised to `updates` where those are
+/// larger; NaN stays.
+#[track_caller]
+pub fn tensor_scatter_max(
+    tensor: impl Into<Tensor>,
+    indices: impl Into<Tensor>,
+    updates: impl Into<Tensor>,
+) -> Result<Tensor> {
+    scatter(Scatter::Max, tensor, indices, updates)
+}
+
+/// The tensor with the slices at the coordinates along the last axis of `indices` lowered to `updates` where those are
+/// smaller; NaN stays.
+#[track_caller]
+pub fn tensor_scatter_min(
+    tensor: impl Into<Tensor>,
+    indices: impl Into<Tensor>,
+    updates: impl Into<Tensor>,
+) -> Result<Tensor> {
+    scatter(Scatter::Min, tensor, indices, updates)
+}
+
+/// Shapes of a tensor, indices and updates that fit, with the limit of the indices.
+const CASES: [(&[usize], &[usize], &[usize], f64); 8] = [
+    (&[5], &[3, 1], &[3], 5.0),
+    (&[2], &[6, 1], &[6], 2.0),
+    (&[3, 4], &[2, 1], &[2, 4], 3.0),
+    (&[3, 4], &[2, 3, 2], &[2, 3], 3.0),
+    (&[2, 3, 4], &[5, 2], &[5, 4], 2.0),
+    (&[2, 3], &[0], &[2, 3], 1.0),
+    (&[3], &[0, 1], &[0], 1.0),
+    (&[2, 0], &[3, 1], &[3, 0], 2.0),
+];
+
+fn samples_of(dtypes: &[DType]) -> Vec<Vec<Value>> {
+    let with = |dtype, ids| {
+        CASES.map(|(x, i, u, limit)| {
+            vec![ramp(dtype, x, -9.0, 9.0), ramp(ids, i, 0.0, limit), ramp(dtype, u, 1.0, 8.0)]
+        })
+    };
+    let mut list: Vec<_> = dtypes.iter().flat_map(|&dtype| with(dtype, DType::I32)).collect();
+    list.extend(with(DType::F32, DType::U64));
+    list
+}
+
+fn bad() -> Vec<Bad> {
+    let f32s = |shape: &[usize]| ramp(DType::F32, shape, 0.0, 1.0);
+    let ids = |shape: &[usize]| ramp(DType::I64, shape, 0.0, 1.0);
+    let bad = |x, i, u, kind, message| Bad::new(vec![x, i, u], kind, message);
+    let doubles = ramp(DType::F64, &[1], 0.0, 1.0);
+    let outside = |v: f64| of(DType::I32, &[1, 1], &[v]);
+    vec![
+        bad(f32s(&[3]), f32s(&[1, 1]), f32s(&[1]), ErrorKind::DType, "must be integers, not float32"),
+        bad(
+            f32s(&[3]),
+            ids(&[1, 1]),
+            doubles,
+            ErrorKind::DType,
+            "updates are float64, and the tensor is float32",
+        ),
+        bad(f32s(&[3]), outside(3.0), f32s(&[1]), ErrorKind::Index, "index 3 (number 0)"),
+        bad(f32s(&[3]), outside(-1.0), f32s(&[1]), ErrorKind::Index, "index -1 (number 0)"),
+        bad(f32s(&[3]), ids(&[]), f32s(&[]), ErrorKind::Shape, "a scalar has none"),
+        bad(f32s(&[3]), ids(&[1, 2]), f32s(&[1]), ErrorKind::Shape, "indices have 2 coordinates"),
+        bad(f32s(&[3, 2]), ids(&[4, 1]), f32s(&[4]), ErrorKind::Shape, "need updates [4, 2], not [4]"),
+    ]
+}
+
+fn bad_arithmetic() -> Vec<Bad> {
+    let mut list = bad();
+    let bools = |shape: &[usize]| ramp(DType::Bool, shape, 0.0, 1.0);
+    let args = vec![bools(&[3]), ramp(DType::I64, &[1, 1], 0.0, 1.0), bools(&[1])];
+    list.push(Bad::new(args, ErrorKind::DType, "bool is not supported"));
+    list
+}
+
+const PARAMS: &[Param] = &[Param::tensor("tensor"), Param::tensor("indices"), Param::tensor("updates")];
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "scatter_nd",
+        &[Param::tensor("indices"), Param::tensor("updates"), Param::new("shape", Kind::Ints)],
+        |a| one(scatter_nd(a.tensor(0)?, a.tensor(1)?, a.shape(2)?)),
+        Reference::Numpy(
+            "(lambda t: (np.add.at(t, tuple(np.moveaxis(indices, -1, 0)), updates), t)[1])(np.zeros(shape, updates.dtype))",
+        ),
+        Samples::List(|| {
+            let shape = |x: &[usize]| Value::Ints(x.iter().map(|&dim| dim as i64).collect());
+            let with = |dtype| {
+                CASES.map(|(x, i, u, limit)| {
+                    vec![ramp(DType::I64, i, 0.0, limit), ramp(dtype, u, -8.0, 8.0), shape(x)]
+                })
+            };
+            dtypes::NUMBERS.iter().flat_map(|&dtype| with(dtype)).collect()
+        }),
+    )
+    .refuses(|| {
+        let bad = |i, u, shape: &[i64], kind, message| Bad::new(vec![i, u, Value::Ints(shape.to_vec())], kind, message);
+        let ids = |values: &[f64]| of(DType::I64, &[values.len(), 1], values);
+        let f32s = |shape: &[usize]| ramp(DType::F32, shape, 0.0, 1.0);
+        vec![
+            bad(f32s(&[1, 1]), f32s(&[1]), &[3], ErrorKind::DType, "must be integers"),
+            bad(ids(&[3.0]), f32s(&[1]), &[3], ErrorKind::Index, "index 3 (number 0)"),
+            bad(ids(&[1.0]), f32s(&[1]), &[-3], ErrorKind::Shape, "a dimension of -3"),
+            bad(ids(&[1.0]), f32s(&[2]), &[3], ErrorKind::Shape, "need updates [1], not [2]"),
+        ]
+    }),
+    Entry::new(
+        "tensor_scatter_update",
+        PARAMS,
+        |a| one(tensor_scatter_update(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)),
+        Reference::Numpy(
+            "(lambda t: (t.__setitem__(tuple(np.moveaxis(indices, -1, 0)), updates), t)[1])(tensor.copy())",
+        ),
+        Samples::List(|| samples_of(dtypes::ALL)),
+    )
+    .refuses(bad),
+    Entry::new(
+        "tensor_scatter_add",
+        PARAMS,
+        |a| one(tensor_scatter_add(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)),
+        Reference::Numpy(
+            "(lambda t: (np.add.at(t, tuple(np.moveaxis(indices, -1, 0)), updates), t)[1])(tensor.copy())",
+        ),
+        Samples::List(|| samples_of(dtypes::NUMBERS)),
+    )
+    .refuses(bad_arithmetic),
+    Entry::new(
+        "tensor_scatter_sub",
+        PARAMS,
+        |a| one(tensor_scatter_sub(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)),
+        Reference::Numpy(
+            "(lambda t: (np.subtract.at(t, tuple(np.moveaxis(indices, -1, 0)), updates), t)[1])(tensor.copy())",
+        ),
+        Samples::List(|| samples_of(dtypes::NUMBERS)),
+    )
+    .refuses(bad_arithmetic),
+    Entry::new(
+        "tensor_scatter_max",
+        PARAMS,
+        |a| one(tensor_scatter_max(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)),
+        Reference::Numpy(
+            "(lambda t: (np.maximum.at(t, tuple(np.moveaxis(indices, -1, 0)), updates), t)[1])(tensor.copy())",
+        ),
+        Samples::List(|| samples_of(dtypes::NUMBERS)),
+    )
+    .refuses(bad_arithmetic),
+    Entry::new(
+        "tensor_scatter_min",
+        PARAMS,
+        |a| one(tensor_scatter_min(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)),
+        Reference::Numpy(
+            "(lambda t: (np.minimum.at(t, tuple(np.moveaxis(indices, -1, 0)), updates), t)[1])(tensor.copy())",
+        ),
+        Samples::List(|| samples_of(dtypes::NUMBERS)),
+    )
+    .refuses(bad_arithmetic),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tensor_given_away_is_written_in_place() {
+        let _ledger = taut_memory::testing::ledger_check();
+        let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3]).unwrap();
+        let at = Tensor::from_slice(&[1i64], [1, 1]).unwrap();
+        let add = Tensor::from_slice(&[10.0f32], [1]).unwrap();
+        let before = taut_memory::testing::allocations_on_thread();
+        let y = tensor_scatter_add(x, &at, &add).unwrap();
+        assert_eq!(taut_memory::testing::allocations_on_thread(), before);
+        assert_eq!(y.to_vec::<f32>().unwrap(), [1.0, 12.0, 3.0]);
+    }
+}

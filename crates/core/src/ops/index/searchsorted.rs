@@ -1,0 +1,124 @@
+//! Places in an order.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::shape::reshape;
+use crate::ops::unary::cast;
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Tensor, apply, promote};
+use taut_kernels::{Arg, ViewMut, sort};
+
+#[derive(Clone, Debug)]
+struct SearchSorted {
+    right: bool,
+}
+
+impl Op for SearchSorted {
+    fn name(&self) -> &'static str {
+        "searchsorted"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let (sorted, values) = (inputs[0], inputs[1]);
+        if sorted.dtype != values.dtype {
+            let message = format!("types {} and {} differ", sorted.dtype, values.dtype);
+            return Err(Error::dtype(message).help("cast one of them"));
+        }
+        let (Some((_, a)), Some((_, b))) = (sorted.shape.split_last(), values.shape.split_last()) else {
+            return Err(Error::new(ErrorKind::Axis, "a scalar has no last axis to search"));
+        };
+        if a != b {
+            let message =
+                format!("sequences {} and values {} differ before the last axis", sorted.shape, values.shape);
+            return Err(
+                Error::shape(message).help("each row of values is searched in the row of the same number")
+            );
+        }
+        Ok(Spec { dtype: DType::I64, shape: values.shape.clone() }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        sort::searchsorted(inputs[0].view(), inputs[1].view(), self.right, outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        if self.right { "right".into() } else { String::new() }
+    }
+}
+
+/// Where each value would go in an ascending sequence (int64): before the elements equal to it, or after them if
+/// `right`. A sequence of one dimension takes values of any shape; rows of sequences take rows of values.
+///
+/// ```
+/// use taut_core::{Tensor, ops::index::searchsorted};
+/// let sorted = Tensor::from_slice(&[1, 3, 3, 5], [4])?;
+/// let values = Tensor::from_slice(&[0, 3, 9], [3])?;
+/// assert_eq!(searchsorted(&sorted, &values, false)?.to_vec::<i64>()?, [0, 1, 4]);
+/// assert_eq!(searchsorted(&sorted, &values, true)?.to_vec::<i64>()?, [0, 3, 4]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn searchsorted(
+    sorted_sequence: impl Into<Tensor>,
+    values: impl Into<Tensor>,
+    right: bool,
+) -> Result<Tensor> {
+    let (sorted, values) = (sorted_sequence.into(), values.into());
+    let dtype = promote(sorted.dtype(), values.dtype());
+    let (sorted, values) = (cast(sorted, dtype)?, cast(values, dtype)?);
+    if sorted.rank() != 1 || values.rank() == 1 {
+        return apply(&SearchSorted { right }, [sorted, values]);
+    }
+    let shape: Vec<isize> = values.shape().iter().map(|&dim| dim as isize).collect();
+    let flat = reshape(&values, &[values.len() as isize])?;
+    reshape(apply(&SearchSorted { right }, [sorted, flat])?, &shape)
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "searchsorted",
+    &[
+        Param::tensor("sorted_sequence"),
+        Param::tensor("values"),
+        Param::optional("right", Kind::Bool, "False"),
+    ],
+    |a| one(searchsorted(a.tensor(0)?, a.tensor(1)?, a.bool_or(2)?.unwrap_or(false))),
+    Reference::Numpy(
+        "(lambda side: np.searchsorted(sorted_sequence, values, side).astype(np.int64) if sorted_sequence.ndim == 1 \
+         else np.array([np.searchsorted(s, v, side) for s, v in zip(sorted_sequence.reshape(-1, \
+         sorted_sequence.shape[-1]), values.reshape(-1, values.shape[-1]))]).reshape(values.shape).astype(np.int64))\
+         ('right' if right else 'left')",
+    ),
+    Samples::List(|| {
+        let sequence = [0.0, 1.0, 1.0, 3.0, 7.0, 7.0];
+        let mut list = Vec::new();
+        for &dtype in dtypes::NUMBERS {
+            for right in [false, true] {
+                for shape in [&[][..], &[0], &[9], &[2, 2, 3]] {
+                    let args = [of(dtype, &[6], &sequence), ramp(dtype, shape, 0.0, 9.0), Value::Bool(right)];
+                    list.push(args.to_vec());
+                }
+                let rows = of(dtype, &[2, 3], &sequence);
+                list.push(vec![rows, ramp(dtype, &[2, 4], 0.0, 9.0), Value::Bool(right)]);
+            }
+        }
+        let nan = of(DType::F32, &[3], &[-1.0, 2.0, f64::NAN]);
+        let special = of(DType::F64, &[4], &[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 2.0]);
+        list.push(vec![nan, special, Value::Bool(false)]);
+        list.push(vec![of(DType::I32, &[0], &[]), ramp(DType::F32, &[3], 0.0, 1.0), Value::Bool(false)]);
+        list
+    }),
+)
+.refuses(|| {
+    let bad = |sorted: &[usize], values: &[usize], kind, message| {
+        let args = vec![ramp(DType::F32, sorted, 0.0, 1.0), ramp(DType::F32, values, 0.0, 1.0)];
+        Bad::new(args, kind, message)
+    };
+    vec![
+        bad(&[], &[2], ErrorKind::Axis, "a scalar has no last axis to search"),
+        bad(&[2, 3], &[], ErrorKind::Axis, "a scalar has no last axis to search"),
+        bad(&[2, 3], &[3, 1], ErrorKind::Shape, "sequences [2, 3] and values [3, 1] differ"),
+        bad(&[2, 3], &[2], ErrorKind::Shape, "differ before the last axis"),
+    ]
+})];

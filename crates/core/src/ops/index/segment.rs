@@ -1,0 +1,258 @@
+//! Rows that belong together, made one: ids sorted.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::indices::{check_integers, integer_item};
+use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::shape::slice;
+use crate::ops::{Bad, Entry, Param, Reference, Samples, Value, one};
+use crate::shape::Shape;
+use crate::{DType, Index, Tensor, apply};
+use std::panic::Location;
+use taut_kernels::index::{self, Empty, Segment};
+use taut_kernels::{Arg, ViewMut};
+
+#[derive(Clone, Debug)]
+pub(super) struct Segments {
+    pub(super) name: &'static str,
+    pub(super) code: Segment,
+    pub(super) count: usize,
+    pub(super) sorted: bool,
+    pub(super) empty: Empty,
+}
+
+impl Segments {
+    fn shape(&self, data: &Shape, ids: &Shape) -> Shape {
+        std::iter::once(self.count).chain(data[ids.rank()..].iter().copied()).collect()
+    }
+}
+
+impl Op for Segments {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let (data, ids) = (inputs[0], inputs[1]);
+        check_integers("segment ids", ids)?;
+        if data.dtype == DType::Bool {
+            return Err(Error::dtype("bool is not supported").help("cast to another type first"));
+        }
+        if self.sorted && ids.shape.rank() != 1 {
+            let message =
+                format!("sorted segment ids have one dimension, and {} has {}", ids.shape, ids.shape.rank());
+            return Err(Error::shape(message));
+        }
+        if !data.shape.starts_with(&ids.shape) {
+            let message =
+                format!("segment ids {} are not the first dimensions of data {}", ids.shape, data.shape);
+            return Err(Error::shape(message).help("every row of the data needs an id"));
+        }
+        let shape = self.shape(&data.shape, &ids.shape);
+        // The scratch has eight bytes per segment, also where rows are empty.
+        if shape.checked_len().is_none() || self.count > isize::MAX as usize / 8 {
+            return Err(Error::shape(format!("{} segments are more than memory has room for", self.count)));
+        }
+        Ok(Spec { dtype: data.dtype, shape }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
+        let (data, ids, out) = (inputs[0].view(), inputs[1].view(), outputs[0].reborrow());
+        Ok(index::segment(self.code, data, ids, self.sorted, self.empty, out, scratch)?)
+    }
+
+    fn scratch(&self, inputs: &[&Spec]) -> usize {
+        index::segment_scratch(inputs[0].dtype, &self.shape(&inputs[0].shape, &inputs[1].shape))
+    }
+
+    fn attributes(&self) -> String {
+        format!("segments={}", self.count)
+    }
+}
+
+/// As many segments as the last id says.
+#[track_caller]
+fn segment(
+    name: &'static str,
+    code: Segment,
+    empty: Empty,
+    data: impl Into<Tensor>,
+    ids: impl Into<Tensor>,
+) -> Result<Tensor> {
+    let (data, ids, at) = (data.into(), ids.into(), Location::caller());
+    let count = count(&ids).map_err(|error| error.in_op(name, [data.spec(), ids.spec()]).at(at))?;
+    apply(&Segments { name, code, count, sorted: true, empty }, [data, ids])
+}
+
+fn count(ids: &Tensor) -> Result<usize> {
+    if ids.rank() != 1 || ids.is_empty() || !ids.dtype().is_integer() {
+        // Nothing to read; what is wrong, the op says.
+        return Ok(0);
+    }
+    let last = integer_item(&slice(ids, &[Index::At(-1)])?)?;
+    // A negative id is refused by the op, which sees them all.
+    usize::try_from(last.max(-1) + 1)
+        .map_err(|_| Error::shape(format!("there is no room for {last} segments")))
+}
+
+/// The sum of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease;
+/// an id that does not occur gives zero.
+///
+/// ```
+/// use taut_core::{Tensor, ops::index::segment_sum};
+/// let x = Tensor::from_slice(&[1, 2, 3, 4], [4])?;
+/// let ids = Tensor::from_slice(&[0, 0, 2, 2], [4])?;
+/// assert_eq!(segment_sum(&x, &ids)?.to_vec::<i32>()?, [3, 0, 7]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn segment_sum(data: impl Into<Tensor>, segment_ids: impl Into<Tensor>) -> Result<Tensor> {
+    segment("segment_sum", Segment::Sum, Empty::Zero, data, segment_ids)
+}
+
+/// The mean of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease;
+/// an id that does not occur gives zero.
+#[track_caller]
+pub fn segment_mean(data: impl Into<Tensor>, segment_ids: impl Into<Tensor>) -> Result<Tensor> {
+    segment("segment_mean", Segment::Mean, Empty::Zero, data, segment_ids)
+}
+
+/// The product of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease;
+/// an id that does not occur gives one.
+#[track_caller]
+pub fn segment_prod(data: impl Into<Tensor>, segment_ids: impl Into<Tensor>) -> Result<Tensor> {
+    segment("segment_prod", Segment::Prod, Empty::Identity, data, segment_ids)
+}
+
+/// The largest of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease;
+/// an id that does not occur gives zero.
+#[track_caller]
+pub fn segment_max(data: impl Into<Tensor>, segment_ids: impl Into<Tensor>) -> Result<Tensor> {
+    segment("segment_max", Segment::Max, Empty::Zero, data, segment_ids)
+}
+
+/// The smallest of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease;
+/// an id that does not occur gives zero.
+#[track_caller]
+pub fn segment_min(data: impl Into<Tensor>, segment_ids: impl Into<Tensor>) -> Result<Tensor> {
+    segment("segment_min", Segment::Min, Empty::Zero, data, segment_ids)
+}
+
+const PARAMS: &[Param] = &[Param::tensor("data"), Param::tensor("segment_ids")];
+
+fn samples() -> Vec<Vec<Value>> {
+    let cases: [(&[usize], &[f64]); 7] = [
+        (&[0], &[]),
+        (&[1], &[0.0]),
+        (&[5], &[0.0, 0.0, 1.0, 1.0, 1.0]),
+        (&[4], &[1.0, 3.0, 3.0, 4.0]),
+        (&[3, 2], &[0.0, 2.0, 2.0]),
+        (&[4, 2, 3], &[0.0, 0.0, 0.0, 1.0]),
+        (&[2, 0], &[0.0, 1.0]),
+    ];
+    let with = |dtype, id| cases.map(|(x, ids)| vec![ramp(dtype, x, -4.0, 4.0), of(id, &[ids.len()], ids)]);
+    let mut list: Vec<_> = dtypes::NUMBERS.iter().flat_map(|&dtype| with(dtype, DType::I64)).collect();
+    list.extend(with(DType::F32, DType::U8));
+    list.extend(with(DType::F32, DType::I32));
+    list
+}
+
+fn bad() -> Vec<Bad> {
+    let data = |shape: &[usize]| ramp(DType::F32, shape, 0.0, 1.0);
+    let ids = |values: &[f64]| of(DType::I64, &[values.len()], values);
+    let bad = |data, ids, kind, message| Bad::new(vec![data, ids], kind, message);
+    vec![
+        bad(data(&[2]), data(&[2]), ErrorKind::DType, "segment ids must be integers, not float32"),
+        bad(ramp(DType::Bool, &[2], 0.0, 1.0), ids(&[0.0, 1.0]), ErrorKind::DType, "bool is not supported"),
+        bad(
+            data(&[3]),
+            ids(&[0.0, 2.0, 1.0]),
+            ErrorKind::Index,
+            "segment id number 2 is smaller than the one before",
+        ),
+        bad(
+            data(&[2]),
+            ids(&[-1.0, 0.0]),
+            ErrorKind::Index,
+            "segment id -1 (number 0) is outside the 1 segments",
+        ),
+        bad(data(&[2]), ids(&[-2.0, -2.0]), ErrorKind::Index, "segment id -2 (number 0)"),
+        bad(
+            data(&[3]),
+            ids(&[0.0, 1.0]),
+            ErrorKind::Shape,
+            "segment ids [2] are not the first dimensions of data [3]",
+        ),
+        bad(data(&[]), ids(&[0.0]), ErrorKind::Shape, "are not the first dimensions of data []"),
+        bad(data(&[1, 2]), of(DType::I64, &[1, 2], &[0.0, 1.0]), ErrorKind::Shape, "have one dimension"),
+        bad(data(&[1]), ids(&[9e18]), ErrorKind::Shape, "segments are more than memory has room for"),
+    ]
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "segment_sum",
+        PARAMS,
+        |a| one(segment_sum(a.tensor(0)?, a.tensor(1)?)),
+        Reference::Numpy(
+            "(lambda n: np.array([data[segment_ids == i].sum(0, dtype=data.dtype) for i in \
+             range(n)]).reshape((n,) + data.shape[1:]).astype(data.dtype))(([-1] + segment_ids.tolist())[-1] + \
+             1)",
+        ),
+        Samples::List(samples),
+    )
+    .refuses(bad)
+    .reading_data(),
+    Entry::new(
+        "segment_mean",
+        PARAMS,
+        |a| one(segment_mean(a.tensor(0)?, a.tensor(1)?)),
+        Reference::Numpy(
+            "(lambda n: np.array([data[segment_ids == i].sum(0, dtype=np.float64) / max((segment_ids == \
+             i).sum(), 1) for i in range(n)]).reshape((n,) + data.shape[1:]).astype(data.dtype))(([-1] + \
+             segment_ids.tolist())[-1] + 1)",
+        ),
+        Samples::List(samples),
+    )
+    .refuses(bad)
+    .reading_data(),
+    Entry::new(
+        "segment_prod",
+        PARAMS,
+        |a| one(segment_prod(a.tensor(0)?, a.tensor(1)?)),
+        Reference::Numpy(
+            "(lambda n: np.array([data[segment_ids == i].prod(0, dtype=data.dtype) for i in \
+             range(n)]).reshape((n,) + data.shape[1:]).astype(data.dtype))(([-1] + segment_ids.tolist())[-1] + \
+             1)",
+        ),
+        Samples::List(samples),
+    )
+    .refuses(bad)
+    .reading_data(),
+    Entry::new(
+        "segment_max",
+        PARAMS,
+        |a| one(segment_max(a.tensor(0)?, a.tensor(1)?)),
+        Reference::Numpy(
+            "(lambda n: np.array([data[segment_ids == i].max(0) if (segment_ids == i).any() else \
+             np.zeros(data.shape[1:]) for i in range(n)]).reshape((n,) + \
+             data.shape[1:]).astype(data.dtype))(([-1] + segment_ids.tolist())[-1] + 1)",
+        ),
+        Samples::List(samples),
+    )
+    .refuses(bad)
+    .reading_data(),
+    Entry::new(
+        "segment_min",
+        PARAMS,
+        |a| one(segment_min(a.tensor(0)?, a.tensor(1)?)),
+        Reference::Numpy(
+            "(lambda n: np.array([data[segment_ids == i].min(0) if (segment_ids == i).any() else \
+             np.zeros(data.shape[1:]) for i in range(n)]).reshape((n,) + \
+             data.shape[1:]).astype(data.dtype))(([-1] + segment_ids.tolist())[-1] + 1)",
+        ),
+        Samples::List(samples),
+    )
+    .refuses(bad)
+    .reading_data(),
+];

@@ -1,0 +1,148 @@
+//! Order: sorting, and what sorting makes easy.
+
+use crate::error::Result;
+use crate::op::{Op, Spec, Specs};
+use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, ErrorKind, Tensor, apply, normalize_axis};
+use taut_kernels::{Arg, ViewMut, sort as kernels};
+
+#[derive(Clone, Debug)]
+struct Sort {
+    axis: isize,
+    descending: bool,
+    /// Whether the result is the places of the elements rather than the elements.
+    places: bool,
+}
+
+impl Op for Sort {
+    fn name(&self) -> &'static str {
+        if self.places { "argsort" } else { "sort" }
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype, shape } = inputs[0];
+        shape.axis(self.axis)?;
+        let dtype = if self.places { DType::I64 } else { *dtype };
+        Ok(Spec { dtype, shape: shape.clone() }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
+        let (x, out) = (inputs[0].view(), outputs[0].reborrow());
+        let axis = normalize_axis(self.axis, x.shape().len())?;
+        if self.places {
+            kernels::argsort(x, axis, self.descending, out, scratch);
+        } else {
+            kernels::sort(x, axis, self.descending, out, scratch);
+        }
+        Ok(())
+    }
+
+    fn scratch(&self, inputs: &[&Spec]) -> usize {
+        let Spec { dtype, shape } = inputs[0];
+        match shape.axis(self.axis) {
+            Ok(axis) if self.places => kernels::argsort_scratch(shape, axis, DType::I64),
+            Ok(axis) => kernels::sort_scratch(*dtype, shape, axis),
+            Err(_) => 0,
+        }
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}{}", self.axis, if self.descending { ", descending" } else { "" })
+    }
+}
+
+/// The elements in order along an axis. NaN counts as the largest: it comes last, or first if `descending`.
+///
+/// ```
+/// use taut_core::{Tensor, ops::index::sort};
+/// let x = Tensor::from_slice(&[3, 1, 2], [3])?;
+/// assert_eq!(sort(&x, -1, true)?.to_vec::<i32>()?, [3, 2, 1]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn sort(x: impl Into<Tensor>, axis: isize, descending: bool) -> Result<Tensor> {
+    apply(&Sort { axis, descending, places: false }, [x.into()])
+}
+
+/// The indices (int64) that put the elements in order along an axis; equal elements keep their order. NaN counts as
+/// the largest.
+#[track_caller]
+pub fn argsort(x: impl Into<Tensor>, axis: isize, descending: bool) -> Result<Tensor> {
+    apply(&Sort { axis, descending, places: true }, [x.into()])
+}
+
+const PARAMS: &[Param] = &[
+    Param::tensor("x"),
+    Param::optional("axis", Kind::Int, "-1"),
+    Param::optional("descending", Kind::Bool, "False"),
+];
+
+fn options(a: &Args<'_>) -> Result<(isize, bool)> {
+    Ok((a.int_or(1)?.unwrap_or(-1) as isize, a.bool_or(2)?.unwrap_or(false)))
+}
+
+fn samples() -> Vec<Vec<Value>> {
+    let cases: [(&[usize], i64, bool); 7] = [
+        (&[0], 0, false),
+        (&[1], -1, true),
+        (&[40], 0, false),
+        (&[40], 0, true),
+        (&[3, 4], 0, true),
+        (&[2, 5, 3], 1, false),
+        (&[2, 0, 3], -1, false),
+    ];
+    let mut list = Vec::new();
+    for &dtype in dtypes::ALL {
+        for (x, axis, descending) in cases {
+            list.push(vec![ramp(dtype, x, -9.0, 9.0), Value::Int(axis), Value::Bool(descending)]);
+        }
+        if dtype.is_float() {
+            let special = [1.0, f64::NAN, f64::INFINITY, -1.0, f64::NEG_INFINITY, f64::NAN, 1.0, 0.0];
+            for descending in [false, true] {
+                list.push(vec![of(dtype, &[8], &special), Value::Int(0), Value::Bool(descending)]);
+            }
+        }
+    }
+    list
+}
+
+fn bad() -> Vec<Bad> {
+    let bad = |x: &[usize], axis, message| {
+        Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), Value::Int(axis)], ErrorKind::Axis, message)
+    };
+    vec![
+        bad(&[2], 1, "axis 1 is out of range for rank 1"),
+        bad(&[2], -2, "axis -2 is out of range for rank 1"),
+        bad(&[], -1, "axis -1 is out of range for rank 0"),
+    ]
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "sort",
+        PARAMS,
+        |a| {
+            let (axis, descending) = options(a)?;
+            one(sort(a.tensor(0)?, axis, descending))
+        },
+        Reference::Numpy("np.flip(np.sort(x, axis), axis) if descending else np.sort(x, axis)"),
+        Samples::List(samples),
+    )
+    .refuses(bad),
+    Entry::new(
+        "argsort",
+        PARAMS,
+        |a| {
+            let (axis, descending) = options(a)?;
+            one(argsort(a.tensor(0)?, axis, descending))
+        },
+        // Descending and stable: the reverse of the ascending order of the reverse.
+        Reference::Numpy(
+            "np.flip(x.shape[axis] - 1 - np.argsort(np.flip(x, axis), axis, kind='stable'), axis) if descending else \
+             np.argsort(x, axis, kind='stable')",
+        ),
+        Samples::List(samples),
+    )
+    .refuses(bad),
+];

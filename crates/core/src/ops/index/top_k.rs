@@ -1,0 +1,144 @@
+//! The few largest.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value};
+use crate::{DType, Tensor, apply_many};
+use taut_kernels::{Arg, ViewMut, sort};
+
+#[derive(Clone, Debug)]
+struct TopK {
+    k: usize,
+    sorted: bool,
+}
+
+impl Op for TopK {
+    fn name(&self) -> &'static str {
+        "top_k"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype, shape } = inputs[0];
+        let Some(&n) = shape.last() else {
+            return Err(Error::new(ErrorKind::Axis, "a scalar has no last axis to choose from"));
+        };
+        if self.k > n {
+            return Err(Error::value(format!(
+                "{} elements of an axis of length {n} cannot be chosen",
+                self.k
+            )));
+        }
+        if u32::try_from(n).is_err() {
+            return Err(
+                Error::shape(format!("an axis of length {n} is too long to choose from")).help("sort it")
+            );
+        }
+        let shape = shape.clone().with(shape.rank() - 1, self.k);
+        Ok(Specs::from_iter([
+            Spec { dtype: *dtype, shape: shape.clone() },
+            Spec { dtype: DType::I64, shape },
+        ]))
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
+        let [values, indices] = outputs else {
+            return Err(Error::new(ErrorKind::Graph, "top_k has two outputs"));
+        };
+        sort::top_k(inputs[0].view(), self.k, self.sorted, values.reborrow(), indices.reborrow(), scratch);
+        Ok(())
+    }
+
+    fn scratch(&self, inputs: &[&Spec]) -> usize {
+        sort::top_k_scratch(inputs[0].dtype, &inputs[0].shape, self.k)
+    }
+
+    fn attributes(&self) -> String {
+        format!("k={}{}", self.k, if self.sorted { ", sorted" } else { "" })
+    }
+}
+
+/// The `k` largest elements along the last axis and their indices (int64), largest first if `sorted`, otherwise in no
+/// particular order. Of equal elements the one with the lower index comes first; NaN counts as the largest.
+///
+/// ```
+/// use taut_core::{Tensor, ops::index::top_k};
+/// let (values, indices) = top_k(Tensor::from_slice(&[1.0f32, 9.0, 5.0], [3])?, 2, true)?;
+/// assert_eq!(values.to_vec::<f32>()?, [9.0, 5.0]);
+/// assert_eq!(indices.to_vec::<i64>()?, [1, 2]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn top_k(x: impl Into<Tensor>, k: usize, sorted: bool) -> Result<(Tensor, Tensor)> {
+    let outputs = apply_many(&TopK { k, sorted }, vec![x.into()])?;
+    Ok((outputs[0].clone(), outputs[1].clone()))
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "top_k",
+    &[
+        Param::tensor("x"),
+        Param::optional("k", Kind::Int, "1"),
+        Param::optional("sorted", Kind::Bool, "True"),
+    ],
+    |a| {
+        let k = a.int_or(1)?.unwrap_or(1);
+        let k = usize::try_from(k).map_err(|_| Error::value(format!("{k} elements cannot be chosen")))?;
+        let (values, indices) = top_k(a.tensor(0)?, k, a.bool_or(2)?.unwrap_or(true))?;
+        Ok(vec![values, indices])
+    },
+    Reference::Numpy(
+        "(lambda i: (np.take_along_axis(x, i, -1), i))(np.flip(x.shape[-1] - 1 - \
+         np.argsort(np.flip(x, -1), -1, kind='stable'), -1)[..., :k])",
+    ),
+    Samples::List(|| {
+        // Unsorted results have no particular order; of a single element there is only one.
+        let cases: [(&[usize], i64, bool); 8] = [
+            (&[5], 3, true),
+            (&[5], 1, false),
+            (&[1], 1, true),
+            (&[0], 0, true),
+            (&[4, 6], 6, true),
+            (&[2, 3, 50], 4, true),
+            (&[2, 3], 0, true),
+            (&[0, 3], 2, true),
+        ];
+        let mut list = Vec::new();
+        for &dtype in dtypes::ALL {
+            for (x, k, sorted) in cases {
+                list.push(vec![ramp(dtype, x, -9.0, 9.0), Value::Int(k), Value::Bool(sorted)]);
+            }
+            if dtype.is_float() {
+                let special = [1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0];
+                list.push(vec![of(dtype, &[6], &special), Value::Int(5), Value::Bool(true)]);
+            }
+        }
+        list
+    }),
+)
+.refuses(|| {
+    let bad = |x: &[usize], k, kind, message| {
+        Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), Value::Int(k)], kind, message)
+    };
+    vec![
+        bad(&[2, 3], 4, ErrorKind::Value, "4 elements of an axis of length 3 cannot be chosen"),
+        bad(&[2, 3], -1, ErrorKind::Value, "-1 elements cannot be chosen"),
+        bad(&[], 1, ErrorKind::Axis, "a scalar has no last axis"),
+    ]
+})];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsorted_results_are_the_same_set() {
+        let _ledger = taut_memory::testing::ledger_check();
+        let x: Vec<i32> = (0..101).map(|i| i * 37 % 101).collect();
+        let (values, indices) = top_k(Tensor::from_slice(&x, [101]).unwrap(), 10, false).unwrap();
+        let (mut values, indices) = (values.to_vec::<i32>().unwrap(), indices.to_vec::<i64>().unwrap());
+        assert!(values.iter().zip(&indices).all(|(&value, &i)| x[i as usize] == value));
+        values.sort_unstable();
+        assert!(values.into_iter().eq(91..101));
+    }
+}

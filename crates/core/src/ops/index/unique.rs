@@ -1,0 +1,92 @@
+//! Distinct values.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::sample::dtypes;
+use crate::ops::shape::slice;
+use crate::ops::{Entry, Param, Reference, Samples};
+use crate::{DType, Shape, Tensor, apply_many, s};
+use std::panic::Location;
+use taut_kernels::{Arg, ViewMut, sort};
+
+/// Values and counts come with room for as many as there are elements, and the last output says how many there are:
+/// one sort finds both.
+#[derive(Clone, Debug)]
+struct Unique;
+
+impl Op for Unique {
+    fn name(&self) -> &'static str {
+        "unique"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype, shape } = inputs[0];
+        let room = Shape::from([shape.len()]);
+        let indices = |shape| Spec { dtype: DType::I64, shape };
+        let values = Spec { dtype: *dtype, shape: room.clone() };
+        Ok([values, indices(shape.clone()), indices(room), indices(Shape::scalar())].into_iter().collect())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
+        let [values, inverse, counts, number] = outputs else {
+            return Err(Error::new(ErrorKind::Graph, "unique has four outputs"));
+        };
+        let x = inputs[0].view();
+        let count = sort::unique_count(x, scratch);
+        number.slice::<i64>()[0] = count as i64;
+        // What is beyond the distinct values is never looked at, but it should not be random.
+        values.bytes().fill(0);
+        counts.bytes().fill(0);
+        let (inverse, counts) = (Some(inverse.reborrow()), Some(counts.reborrow()));
+        sort::unique_fill(
+            x,
+            scratch,
+            sort::Unique { values: values.reborrow(), first: None, inverse, counts },
+        );
+        Ok(())
+    }
+
+    fn scratch(&self, inputs: &[&Spec]) -> usize {
+        // Room for a copy, which an input that is not contiguous needs.
+        inputs[0].shape.len().saturating_mul(8 + inputs[0].dtype.size())
+    }
+}
+
+/// The distinct values in ascending order, the number of its value for each element, and how often each value occurs
+/// (both int64). NaN counts as one value, the largest.
+///
+/// ```
+/// use taut_core::{Tensor, ops::index::unique};
+/// let (values, inverse, counts) = unique(Tensor::from_slice(&[5, 2, 5], [3])?)?;
+/// assert_eq!(values.to_vec::<i32>()?, [2, 5]);
+/// assert_eq!(inverse.to_vec::<i64>()?, [1, 0, 1]);
+/// assert_eq!(counts.to_vec::<i64>()?, [1, 2]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn unique(x: impl Into<Tensor>) -> Result<(Tensor, Tensor, Tensor)> {
+    let (x, at) = (x.into(), Location::caller());
+    let spec = x.spec().clone();
+    let outputs = apply_many(&Unique, vec![x])?;
+    let number = outputs[3].item::<i64>().map_err(|error| error.in_op("unique", [&spec]).at(at))?;
+    let distinct = |all: &Tensor| {
+        let part = slice(all, &s![..number as isize])?;
+        // A view would hold on to the room for all of them.
+        if part.len() < all.len() { part.copy_at(at) } else { Ok(part) }
+    };
+    Ok((distinct(&outputs[0])?, outputs[1].clone(), distinct(&outputs[2])?))
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "unique",
+    Param::X,
+    |a| {
+        let (values, inverse, counts) = unique(a.tensor(0)?)?;
+        Ok(vec![values, inverse, counts])
+    },
+    Reference::Numpy(
+        "(lambda u, i, c: (u, i.reshape(x.shape), c))(*np.unique(x, return_inverse=True, return_counts=True))",
+    ),
+    Samples::Unary(dtypes::ALL, -3.0, 3.0),
+)
+.reading_data()];

@@ -1,0 +1,107 @@
+//! Classes by their weights.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::draw::{KEY, bad_keys, check_key, key, read_key};
+use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Tensor, apply};
+use taut_kernels::{Arg, ViewMut, random};
+
+#[derive(Clone, Debug)]
+struct Categorical {
+    num_samples: usize,
+}
+
+impl Op for Categorical {
+    fn name(&self) -> &'static str {
+        "stateless_categorical"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        check_key(inputs[0])?;
+        let Spec { dtype, shape } = inputs[1];
+        if !dtype.is_float() {
+            return Err(Error::dtype(format!("logits are floats, not {dtype}")).help("cast them first"));
+        }
+        let &[batch, classes] = &shape[..] else {
+            return Err(Error::shape(format!("logits have shape [batch, classes], not {shape}")));
+        };
+        if classes == 0 && batch > 0 && self.num_samples > 0 {
+            return Err(Error::shape(format!("logits of shape {shape} have no class to draw")));
+        }
+        Ok(Spec::new(DType::I64, [batch, self.num_samples]).into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
+        let key = read_key(inputs[0].view());
+        random::categorical(key, 0, inputs[1].view(), outputs[0].reborrow(), scratch);
+        Ok(())
+    }
+
+    fn scratch(&self, inputs: &[&Spec]) -> usize {
+        random::categorical_scratch(inputs[1].shape[1])
+    }
+
+    fn attributes(&self) -> String {
+        format!("num_samples={}", self.num_samples)
+    }
+}
+
+/// Class numbers `[batch, num_samples]`, drawn by the unnormalised log-probabilities `logits`, `[batch, classes]`.
+/// The same key gives the same classes.
+///
+/// ```
+/// use taut_core::{Tensor, ops::random::stateless_categorical};
+/// let key = Tensor::from_slice(&[7u64, 0], [2])?;
+/// let only_the_last = Tensor::from_slice(&[f32::NEG_INFINITY, f32::NEG_INFINITY, 0.0], [1, 3])?;
+/// assert_eq!(stateless_categorical(&key, &only_the_last, 2)?.to_vec::<i64>()?, [2, 2]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn stateless_categorical(
+    key: impl Into<Tensor>,
+    logits: impl Into<Tensor>,
+    num_samples: usize,
+) -> Result<Tensor> {
+    apply(&Categorical { num_samples }, [key.into(), logits.into()])
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "stateless_categorical",
+    &[KEY, Param::tensor("logits"), Param::new("num_samples", Kind::Int)],
+    |a| {
+        let samples = usize::try_from(a.int(2)?)
+            .map_err(|_| Error::value("a negative number of samples cannot be drawn"))?;
+        one(stateless_categorical(a.tensor(0)?, a.tensor(1)?, samples))
+    },
+    // Each class's share of the draws is its softmax.
+    Reference::Property(
+        "out.shape == (logits.shape[0], num_samples) and out.dtype == np.int64 and np.all(out >= 0) and \
+         np.all(out < logits.shape[1]) and (num_samples < 1000 or all(np.all(abs(np.bincount(o, \
+         minlength=len(l)) / num_samples - np.exp(l) / np.exp(l).sum()) < 2.5 / np.sqrt(num_samples)) \
+         for o, l in zip(out, logits.astype(float))))",
+    ),
+    Samples::List(|| {
+        let mut list = Vec::new();
+        for &dtype in dtypes::FLOATS {
+            for (shape, samples) in [([2, 3], 2000), ([1, 1], 3), ([0, 4], 2), ([3, 5], 0), ([3, 200], 4)] {
+                list.push(vec![key(4.0), ramp(dtype, &shape, -2.0, 2.0), Value::Int(samples)]);
+            }
+            let some = of(dtype, &[1, 3], &[0.0, f64::NEG_INFINITY, 1.0]);
+            list.push(vec![key(4.0), some, Value::Int(1000)]);
+        }
+        list
+    }),
+)
+.refuses(|| {
+    let bad =
+        |logits, samples, kind, message| Bad::new(vec![key(1.0), logits, Value::Int(samples)], kind, message);
+    let logits = |dtype, shape: &[usize]| ramp(dtype, shape, 0.0, 1.0);
+    let mut list = bad_keys(&[logits(DType::F32, &[1, 2]), Value::Int(1)]);
+    list.push(bad(logits(DType::I32, &[1, 2]), 1, ErrorKind::DType, "logits are floats, not int32"));
+    list.push(bad(logits(DType::F32, &[2]), 1, ErrorKind::Shape, "[batch, classes], not [2]"));
+    list.push(bad(logits(DType::F32, &[2, 0]), 1, ErrorKind::Shape, "no class to draw"));
+    list.push(bad(logits(DType::F32, &[2, 2]), -1, ErrorKind::Value, "a negative number of samples"));
+    list
+})];

@@ -1,0 +1,117 @@
+//! Waiting times: the exponential distribution and the gamma distribution.
+
+use crate::error::{ErrorKind, Result};
+use crate::op::Spec;
+use crate::ops::draw::{KEY, Law, bad_keys, draw, key, shapes};
+use crate::ops::sample::dtypes;
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Shape, Tensor};
+
+/// Floats of the gamma distribution with shape parameter `alpha` and rate `beta`: their mean is `alpha / beta`. The
+/// same key gives the same numbers.
+#[track_caller]
+pub fn stateless_gamma(
+    key: impl Into<Tensor>,
+    shape: impl Into<Shape>,
+    alpha: f64,
+    beta: f64,
+    dtype: DType,
+) -> Result<Tensor> {
+    draw("stateless_gamma", key.into(), Spec::new(dtype, shape), Law::Gamma { alpha, beta })
+}
+
+/// Floats of the exponential distribution with this rate: their mean is `1 / rate`. The same key gives the same
+/// numbers.
+///
+/// ```
+/// use taut_core::{DType, Tensor, ops::random::stateless_exponential};
+/// let key = Tensor::from_slice(&[7u64, 0], [2])?;
+/// let x = stateless_exponential(&key, [100], 2.0, DType::F32)?.to_vec::<f32>()?;
+/// assert!(x.iter().all(|&x| x >= 0.0));
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn stateless_exponential(
+    key: impl Into<Tensor>,
+    shape: impl Into<Shape>,
+    rate: f64,
+    dtype: DType,
+) -> Result<Tensor> {
+    draw("stateless_exponential", key.into(), Spec::new(dtype, shape), Law::Exponential { rate })
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "stateless_gamma",
+        &[
+            KEY,
+            Param::new("shape", Kind::Ints),
+            Param::new("alpha", Kind::Float),
+            Param::optional("beta", Kind::Float, "1.0"),
+            Param::optional("dtype", Kind::DType, "float32"),
+        ],
+        |a| {
+            let (beta, dtype) = (a.float_or(3)?.unwrap_or(1.0), a.dtype_or(4)?.unwrap_or(DType::F32));
+            one(stateless_gamma(a.tensor(0)?, a.shape(1)?, a.float(2)?, beta, dtype))
+        },
+        Reference::Property(
+            "out.shape == shape and np.all(out >= 0) and np.all(np.isfinite(out)) and (out.size < 1000 or \
+             abs(out.mean(dtype=float) * beta - alpha) < 5 * np.sqrt(alpha / out.size) + 0.005 * alpha)",
+        ),
+        Samples::List(|| {
+            let mut list = Vec::new();
+            for &dtype in dtypes::FLOATS {
+                for (alpha, beta) in [(0.5, 1.0), (1.0, 2.0), (7.5, 0.5)] {
+                    let with = [Value::Float(alpha), Value::Float(beta), Value::DType(dtype)];
+                    list.extend(shapes().map(|shape| [&[key(6.0), shape], &with[..]].concat()));
+                }
+            }
+            list
+        }),
+    )
+    .refuses(|| {
+        let bad = |alpha: f64, beta: f64, dtype, kind, message| {
+            let with = [Value::Float(alpha), Value::Float(beta), Value::DType(dtype)];
+            Bad::new([&[key(1.0), Value::Ints(vec![2])], &with[..]].concat(), kind, message)
+        };
+        let mut list = bad_keys(&[Value::Ints(vec![2]), Value::Float(1.0)]);
+        list.push(bad(1.0, 1.0, DType::I64, ErrorKind::DType, "int64 is not supported"));
+        list.push(bad(0.0, 1.0, DType::F32, ErrorKind::Value, "alpha must be positive, and 0 is not"));
+        list.push(bad(1.0, -1.0, DType::F32, ErrorKind::Value, "beta must be positive, and -1 is not"));
+        list.push(bad(f64::NAN, 1.0, DType::F32, ErrorKind::Value, "alpha must be a finite float32"));
+        list
+    }),
+    Entry::new(
+        "stateless_exponential",
+        &[
+            KEY,
+            Param::new("shape", Kind::Ints),
+            Param::optional("rate", Kind::Float, "1.0"),
+            Param::optional("dtype", Kind::DType, "float32"),
+        ],
+        |a| {
+            let (rate, dtype) = (a.float_or(2)?.unwrap_or(1.0), a.dtype_or(3)?.unwrap_or(DType::F32));
+            one(stateless_exponential(a.tensor(0)?, a.shape(1)?, rate, dtype))
+        },
+        Reference::Property(
+            "out.shape == shape and np.all(out >= 0) and np.all(np.isfinite(out)) and (out.size < 1000 or \
+             abs(out.mean(dtype=float) * rate - 1) < 5 / np.sqrt(out.size))",
+        ),
+        Samples::List(|| {
+            let with = |&dtype: &DType| {
+                shapes().map(|shape| vec![key(8.0), shape, Value::Float(2.5), Value::DType(dtype)])
+            };
+            dtypes::FLOATS.iter().flat_map(with).collect()
+        }),
+    )
+    .refuses(|| {
+        let bad = |rate: f64, dtype, kind, message| {
+            let with = [Value::Float(rate), Value::DType(dtype)];
+            Bad::new([&[key(1.0), Value::Ints(vec![2])], &with[..]].concat(), kind, message)
+        };
+        let mut list = bad_keys(&[Value::Ints(vec![2])]);
+        list.push(bad(1.0, DType::Bool, ErrorKind::DType, "bool is not supported"));
+        list.push(bad(0.0, DType::F32, ErrorKind::Value, "rate must be positive, and 0 is not"));
+        list
+    }),
+];

@@ -1,0 +1,210 @@
+//! Where keys come from when nobody keeps them: a seed, and a count of the calls so far.
+
+use super::{
+    stateless_bernoulli, stateless_bernoulli_each, stateless_categorical, stateless_exponential,
+    stateless_gamma, stateless_integers, stateless_normal, stateless_permutation, stateless_shuffle,
+    stateless_truncated_normal, stateless_uniform,
+};
+use crate::error::Result;
+use crate::ops::Entry;
+use crate::{DType, Shape, Tensor};
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+/// A source of random numbers that may be shared between threads.
+///
+/// Each call takes the next key; what a call draws depends on the seed and on how many calls came before it, and on
+/// nothing else.
+///
+/// ```
+/// use taut_core::{DType, ops::random::Generator};
+/// let draw = || Generator::from_seed(42).normal([3], 0.0, 1.0, DType::F32)?.to_vec::<f32>();
+/// assert_eq!(draw()?, draw()?);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Generator {
+    state: Mutex<State>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct State {
+    seed: u64,
+    counter: u64,
+}
+
+/// The generator behind the functions of this module.
+static GLOBAL: LazyLock<Generator> = LazyLock::new(Generator::from_entropy);
+
+/// Starts the module's own generator anew from this seed. Without a call, its seed is another one in each run.
+pub fn set_seed(seed: u64) {
+    GLOBAL.set_seed(seed);
+}
+
+impl Generator {
+    /// A generator that draws the same numbers in every run.
+    pub fn from_seed(seed: u64) -> Generator {
+        Generator::from_state(seed, 0)
+    }
+
+    /// A generator that goes on where [`Generator::state`] was taken.
+    pub fn from_state(seed: u64, counter: u64) -> Generator {
+        Generator { state: Mutex::new(State { seed, counter }) }
+    }
+
+    /// A generator with a seed from the operating system.
+    pub fn from_entropy() -> Generator {
+        // The hasher's keys are the randomness that the standard library asks the system for.
+        Generator::from_seed(RandomState::new().hash_one(0u64))
+    }
+
+    /// Starts anew from this seed.
+    pub fn set_seed(&self, seed: u64) {
+        self.with(|state| *state = State { seed, counter: 0 });
+    }
+
+    /// The seed, and how many keys were taken.
+    pub fn state(&self) -> (u64, u64) {
+        self.with(|state| (state.seed, state.counter))
+    }
+
+    /// The next key (uint64, shape `[2]`), for the functions called `stateless_…`.
+    #[track_caller]
+    pub fn next_key(&self) -> Result<Tensor> {
+        let State { seed, counter } = self.with(|state| {
+            let now = *state;
+            state.counter = state.counter.wrapping_add(1);
+            now
+        });
+        Tensor::from_slice(&[seed, counter], [2])
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        // A thread that panicked elsewhere cannot have left two numbers half written.
+        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Declares each distribution twice: as a method, and as a function of the module's own generator.
+macro_rules! distributions {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) = $stateless:ident;)*) => {
+        impl Generator {$(
+            $(#[$doc])*
+            #[track_caller]
+            pub fn $name(&self, $($arg: $ty),*) -> Result<Tensor> {
+                $stateless(self.next_key()?, $($arg),*)
+            }
+        )*}
+
+        $(
+            $(#[$doc])*
+            ///
+            /// Drawn from the module's own generator; see [`set_seed`].
+            #[track_caller]
+            pub fn $name($($arg: $ty),*) -> Result<Tensor> {
+                GLOBAL.$name($($arg),*)
+            }
+        )*
+    };
+}
+
+distributions! {
+    /// Floats drawn evenly from `low` up to, but never, `high`.
+    uniform(shape: impl Into<Shape>, low: f64, high: f64, dtype: DType) = stateless_uniform;
+
+    /// Floats of the normal distribution with this mean and standard deviation.
+    normal(shape: impl Into<Shape>, mean: f64, std: f64, dtype: DType) = stateless_normal;
+
+    /// Floats of the normal distribution, none further than two standard deviations from the mean.
+    truncated_normal(shape: impl Into<Shape>, mean: f64, std: f64, dtype: DType) = stateless_truncated_normal;
+
+    /// Floats of the exponential distribution with this rate.
+    exponential(shape: impl Into<Shape>, rate: f64, dtype: DType) = stateless_exponential;
+
+    /// Floats of the gamma distribution with shape parameter `alpha` and rate `beta`.
+    gamma(shape: impl Into<Shape>, alpha: f64, beta: f64, dtype: DType) = stateless_gamma;
+
+    /// Integers drawn evenly from `low` up to, but never, `high`.
+    integers(shape: impl Into<Shape>, low: impl Into<i128>, high: impl Into<i128>, dtype: DType)
+        = stateless_integers;
+
+    /// Booleans, each true with probability `p`.
+    bernoulli(shape: impl Into<Shape>, p: f64) = stateless_bernoulli;
+
+    /// Booleans, each true with a probability of its own.
+    bernoulli_each(probabilities: impl Into<Tensor>) = stateless_bernoulli_each;
+
+    /// Class numbers `[batch, num_samples]`, drawn by unnormalised log-probabilities `[batch, classes]`.
+    categorical(logits: impl Into<Tensor>, num_samples: usize) = stateless_categorical;
+
+    /// The numbers from 0 to `n - 1` in random order.
+    permutation(n: usize) = stateless_permutation;
+
+    /// The tensor with the slices along its first axis in random order.
+    shuffle(x: impl Into<Tensor>) = stateless_shuffle;
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use taut_memory::testing::ledger_check;
+
+    fn normals(generator: &Generator) -> Vec<f32> {
+        generator.normal([5], 0.0, 1.0, DType::F32).unwrap().to_vec().unwrap()
+    }
+
+    #[test]
+    fn a_seed_and_a_count_say_everything() {
+        let _ledger = ledger_check();
+        let (a, b) = (Generator::from_seed(1), Generator::from_seed(1));
+        let (first, second) = (normals(&a), normals(&a));
+        assert_eq!([&first, &second], [&normals(&b), &normals(&b)]);
+        assert_ne!(first, second);
+        assert_ne!(first, normals(&Generator::from_seed(2)));
+        assert_eq!(a.state(), (1, 2));
+        assert_eq!(second, normals(&Generator::from_state(1, 1)));
+        a.set_seed(1);
+        assert_eq!(first, normals(&a));
+    }
+
+    #[test]
+    fn methods_draw_what_their_keys_draw() {
+        let _ledger = ledger_check();
+        let key = Tensor::from_slice(&[9u64, 0], [2]).unwrap();
+        let want: Vec<i64> = stateless_permutation(&key, 10).unwrap().to_vec().unwrap();
+        assert_eq!(Generator::from_seed(9).permutation(10).unwrap().to_vec::<i64>().unwrap(), want);
+        assert_eq!(Generator::from_seed(9).next_key().unwrap().to_vec::<u64>().unwrap(), [9, 0]);
+    }
+
+    /// The only test that may set the seed of the module's own generator: tests share it.
+    #[test]
+    fn the_module_has_a_generator_of_its_own() {
+        let _ledger = ledger_check();
+        set_seed(5);
+        let global = uniform([4], 0.0, 1.0, DType::F64).unwrap().to_vec::<f64>().unwrap();
+        let own = Generator::from_seed(5).uniform([4], 0.0, 1.0, DType::F64).unwrap();
+        assert_eq!(global, own.to_vec::<f64>().unwrap());
+    }
+
+    #[test]
+    fn threads_take_different_keys() {
+        let generator = Generator::from_seed(3);
+        let take =
+            || (0..50).map(|_| generator.next_key().unwrap().to_vec::<u64>().unwrap()[1]).collect::<Vec<_>>();
+        let mut taken = std::thread::scope(|scope| {
+            let threads = [scope.spawn(take), scope.spawn(take)];
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
+        });
+        taken.sort_unstable();
+        assert!(taken.iter().copied().eq(0..100));
+    }
+
+    #[test]
+    fn the_callers_line_is_in_the_error() {
+        let _ledger = ledger_check();
+        let error = Generator::from_seed(0).normal([1], 0.0, -1.0, DType::F32).unwrap_err();
+        assert_eq!(error.location().unwrap().file(), file!());
+    }
+}

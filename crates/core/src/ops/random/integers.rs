@@ -1,0 +1,82 @@
+//! Whole numbers.
+
+use crate::error::{ErrorKind, Result};
+use crate::op::Spec;
+use crate::ops::draw::{KEY, Law, bad_keys, draw, key, shapes};
+use crate::ops::sample::dtypes;
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Shape, Tensor};
+
+/// Integers drawn evenly from `low` up to, but never, `high`. The same key gives the same numbers.
+///
+/// ```
+/// use taut_core::{DType, Tensor, ops::random::stateless_integers};
+/// let key = Tensor::from_slice(&[7u64, 0], [2])?;
+/// let dice = stateless_integers(&key, [100], 1, 7, DType::U8)?.to_vec::<u8>()?;
+/// assert!(dice.iter().all(|eyes| (1..=6).contains(eyes)));
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn stateless_integers(
+    key: impl Into<Tensor>,
+    shape: impl Into<Shape>,
+    low: impl Into<i128>,
+    high: impl Into<i128>,
+    dtype: DType,
+) -> Result<Tensor> {
+    let law = Law::Integers { low: low.into(), high: high.into() };
+    draw("stateless_integers", key.into(), Spec::new(dtype, shape), law)
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "stateless_integers",
+    &[
+        KEY,
+        Param::new("shape", Kind::Ints),
+        Param::new("low", Kind::Int),
+        Param::new("high", Kind::Int),
+        Param::optional("dtype", Kind::DType, "int64"),
+    ],
+    |a| {
+        let dtype = a.dtype_or(4)?.unwrap_or(DType::I64);
+        one(stateless_integers(a.tensor(0)?, a.shape(1)?, a.int(2)?, a.int(3)?, dtype))
+    },
+    // Of 2000 numbers from a small range, none is missing.
+    Reference::Property(
+        "out.shape == shape and out.dtype == dtype and np.all(out >= low) and np.all(out <= high - 1) and \
+         (out.size < 1000 or high - low > 100 or len(np.unique(out)) == high - low)",
+    ),
+    Samples::List(|| {
+        let mut list = Vec::new();
+        for &dtype in dtypes::INTEGERS {
+            let low = if dtype.is_unsigned_integer() { 0 } else { -5 };
+            for (i, shape) in shapes().into_iter().enumerate() {
+                let range = [Value::Int(low), Value::Int(low + 10)];
+                list.push([&[key(i as f64), shape], &range[..], &[Value::DType(dtype)]].concat());
+            }
+        }
+        let whole = |low, high, dtype| {
+            vec![key(9.0), Value::Ints(vec![2000]), Value::Int(low), Value::Int(high), Value::DType(dtype)]
+        };
+        list.extend([
+            whole(0, 256, DType::U8),
+            whole(-128, 128, DType::I8),
+            whole(i64::MIN, i64::MAX, DType::I64),
+            whole(4, 5, DType::I32),
+        ]);
+        list
+    }),
+)
+.refuses(|| {
+    let bad = |low, high, dtype, kind, message| {
+        let range = [Value::Int(low), Value::Int(high), Value::DType(dtype)];
+        Bad::new([&[key(1.0), Value::Ints(vec![2])], &range[..]].concat(), kind, message)
+    };
+    let mut list = bad_keys(&[Value::Ints(vec![2]), Value::Int(0), Value::Int(1)]);
+    list.push(bad(0, 1, DType::F32, ErrorKind::DType, "float32 is not supported"));
+    list.push(bad(0, 1, DType::Bool, ErrorKind::DType, "bool is not supported"));
+    list.push(bad(3, 3, DType::I32, ErrorKind::Value, "no integer is at least 3 and below 3"));
+    list.push(bad(-1, 3, DType::U8, ErrorKind::Value, "uint8 does not hold every integer from -1 to 2"));
+    list.push(bad(0, 257, DType::U8, ErrorKind::Value, "from 0 to 256"));
+    list
+})];

@@ -1,0 +1,113 @@
+//! The normal distribution.
+
+use crate::error::{ErrorKind, Result};
+use crate::op::Spec;
+use crate::ops::draw::{KEY, Law, bad_keys, draw, key, shapes};
+use crate::ops::sample::dtypes;
+use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Shape, Tensor};
+
+/// Floats of the normal distribution with this mean and standard deviation. The same key gives the same numbers.
+///
+/// ```
+/// use taut_core::{DType, Tensor, ops::random::stateless_normal};
+/// let key = Tensor::from_slice(&[7u64, 0], [2])?;
+/// let x = stateless_normal(&key, [2, 3], 10.0, 0.5, DType::F64)?;
+/// assert_eq!(x.shape(), &[2, 3]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn stateless_normal(
+    key: impl Into<Tensor>,
+    shape: impl Into<Shape>,
+    mean: f64,
+    std: f64,
+    dtype: DType,
+) -> Result<Tensor> {
+    draw("stateless_normal", key.into(), Spec::new(dtype, shape), Law::Normal { mean, std })
+}
+
+/// Floats of the normal distribution, none further than two standard deviations from the mean: what lies beyond is
+/// never drawn. The same key gives the same numbers.
+#[track_caller]
+pub fn stateless_truncated_normal(
+    key: impl Into<Tensor>,
+    shape: impl Into<Shape>,
+    mean: f64,
+    std: f64,
+    dtype: DType,
+) -> Result<Tensor> {
+    let law = Law::TruncatedNormal { mean, std };
+    draw("stateless_truncated_normal", key.into(), Spec::new(dtype, shape), law)
+}
+
+const PARAMS: &[Param] = &[
+    KEY,
+    Param::new("shape", Kind::Ints),
+    Param::optional("mean", Kind::Float, "0.0"),
+    Param::optional("std", Kind::Float, "1.0"),
+    Param::optional("dtype", Kind::DType, "float32"),
+];
+
+fn moments(a: &Args<'_>) -> Result<(f64, f64, DType)> {
+    let (mean, std) = (a.float_or(2)?.unwrap_or(0.0), a.float_or(3)?.unwrap_or(1.0));
+    Ok((mean, std, a.dtype_or(4)?.unwrap_or(DType::F32)))
+}
+
+fn samples() -> Vec<Vec<Value>> {
+    let mut list = Vec::new();
+    for &dtype in dtypes::FLOATS {
+        for (i, shape) in shapes().into_iter().enumerate() {
+            let (mean, std) = (Value::Float(1.0 - i as f64), Value::Float(0.5 + i as f64));
+            list.push(vec![key(i as f64), shape, mean, std, Value::DType(dtype)]);
+        }
+    }
+    list
+}
+
+fn bad() -> Vec<Bad> {
+    let bad = |mean: f64, std: f64, dtype, kind, message| {
+        let moments = [Value::Float(mean), Value::Float(std), Value::DType(dtype)];
+        Bad::new([&[key(1.0), Value::Ints(vec![2])], &moments[..]].concat(), kind, message)
+    };
+    let mut list = bad_keys(&[Value::Ints(vec![2])]);
+    list.push(bad(0.0, 1.0, DType::U8, ErrorKind::DType, "uint8 is not supported"));
+    list.push(bad(0.0, -1.0, DType::F32, ErrorKind::Value, "std must not be negative, and -1 is"));
+    list.push(bad(f64::INFINITY, 1.0, DType::F64, ErrorKind::Value, "mean must be a finite float64"));
+    list.push(bad(0.0, f64::NAN, DType::F64, ErrorKind::Value, "std must be a finite float64"));
+    list
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "stateless_normal",
+        PARAMS,
+        |a| {
+            let (mean, std, dtype) = moments(a)?;
+            one(stateless_normal(a.tensor(0)?, a.shape(1)?, mean, std, dtype))
+        },
+        Reference::Property(
+            "out.shape == shape and np.all(np.isfinite(out)) and (out.size == 0 or \
+             abs(out.mean(dtype=float) - mean) < 5 * std / np.sqrt(out.size)) and (out.size < 1000 or \
+             abs(out.std(dtype=float) / std - 1) < 5 / np.sqrt(2 * out.size))",
+        ),
+        Samples::List(samples),
+    )
+    .refuses(bad),
+    Entry::new(
+        "stateless_truncated_normal",
+        PARAMS,
+        |a| {
+            let (mean, std, dtype) = moments(a)?;
+            one(stateless_truncated_normal(a.tensor(0)?, a.shape(1)?, mean, std, dtype))
+        },
+        // The standard deviation of what is left of the normal distribution within two of its own is 0.8796.
+        Reference::Property(
+            "out.shape == shape and np.all(abs(out - mean) <= 2 * std) and (out.size == 0 or \
+             abs(out.mean(dtype=float) - mean) < 5 * 0.88 * std / np.sqrt(out.size)) and (out.size < 1000 or \
+             abs(out.std(dtype=float) / std - 0.8796) < 0.06)",
+        ),
+        Samples::List(samples),
+    )
+    .refuses(bad),
+];
