@@ -21,14 +21,16 @@
 
 pub use taut_core::{
     Bool, Cost, DType, Element, Ellipsis, Error, ErrorKind, Graph, Host, Index, Kernel, Layout, NewAxis, Op, Operand,
-    Result, Scalar, Shape, Spec, Specs, Tensor, Traced, apply, apply_many, bf16, f16, graph, promote, s, trace,
+    Result, Scalar, Shape, Spec, Specs, Tensor, Traced, apply, apply_many, bf16, f16, graph, io, promote, s, trace,
 };
 pub use taut_core::ops::binary::*;
+pub use taut_core::ops::contract::*;
 pub use taut_core::ops::creation::*;
+pub use taut_core::ops::index::*;
 pub use taut_core::ops::reduce::*;
 pub use taut_core::ops::shape::*;
 pub use taut_core::ops::unary::*;
-pub use taut_core::ops::{self};
+pub use taut_core::ops::{self, linalg, nn, random};
 
 /// Who holds how many bytes: the ledger, the limit, the allocators.
 pub mod memory {
