@@ -33,7 +33,7 @@ pub fn rsqrt(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&RSQRT, x.into())
 }
 
-/// `x * x`.
+/// The square of each element, `x * x`; integers wrap.
 #[inline]
 #[track_caller]
 pub fn square(x: impl Into<Tensor>) -> Result<Tensor> {
