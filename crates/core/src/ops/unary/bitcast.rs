@@ -152,7 +152,7 @@ mod tests {
         let _ledger = taut_memory::testing::ledger_check();
         let x = Tensor::from_slice(&[1.0f32, -2.5], [2]).unwrap();
         let halves = bitcast(&x, DType::BF16).unwrap();
-        let upper = if cfg!(target_endian = "little") { 1 } else { 0 };
+        let upper = isize::from(cfg!(target_endian = "little"));
         let upper = slice(halves, &s![.., upper]).unwrap();
         assert_eq!(upper.to_vec::<bf16>().unwrap(), [bf16::from_f32(1.0), bf16::from_f32(-2.5)]);
     }

@@ -26,14 +26,14 @@ pub fn sqrt(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&SQRT, x.into())
 }
 
-/// The reciprocal of the square root: `1 / sqrt(x)`.
+/// `1 / sqrt(x)`.
 #[inline]
 #[track_caller]
 pub fn rsqrt(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&RSQRT, x.into())
 }
 
-/// The square of each element: `x * x`.
+/// The square of each element, `x * x`; integers wrap.
 #[inline]
 #[track_caller]
 pub fn square(x: impl Into<Tensor>) -> Result<Tensor> {
