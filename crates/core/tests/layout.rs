@@ -178,7 +178,7 @@ fn take(layout: &Layout, model: &Model, step: &Step) -> Option<(Layout, Model)> 
         Step::Diagonal(k) => {
             let [outer @ .., rows, columns] = &model.shape[..] else { return None };
             let (top, left) = (if k < 0 { -k as usize } else { 0 }, if k > 0 { k as usize } else { 0 });
-            let len = (0..).take_while(|i| i + top < *rows && i + left < *columns).count();
+            let len = (0..*rows).filter(|i| i + top < *rows && i + left < *columns).count();
             let from = |c: &[usize]| [&c[..rank - 2], &[c[rank - 2] + top, c[rank - 2] + left]].concat();
             (layout.diagonal(k), model.map([outer, &[len]].concat(), from))
         }

@@ -99,9 +99,11 @@ pub fn range(
 ) -> Result<Tensor> {
     let (start, limit, delta) = (start.into(), limit.into(), delta.into());
     // A float among the numbers makes them floats: no wider ones, whatever the integers are.
-    let own = match [start, limit, delta].iter().any(|v| matches!(v, Scalar::Float(_))) {
-        true => DType::F32,
-        false => [limit, delta].map(Scalar::default_dtype).into_iter().fold(start.default_dtype(), promote),
+    let float = [start, limit, delta].iter().any(|v| matches!(v, Scalar::Float(_)));
+    let own = if float {
+        DType::F32
+    } else {
+        [limit, delta].map(Scalar::default_dtype).into_iter().fold(start.default_dtype(), promote)
     };
     apply(&Sequence { start, limit, delta, dtype: dtype.into().unwrap_or(own) }, [])
 }

@@ -132,7 +132,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     ],
     |a| one(pad(a.tensor(0)?, &a.pairs(1)?, margin(a)?)),
     Reference::Numpy(
-        "np.pad(tensor, np.array(paddings, int).reshape(-1, 2), mode.lower(), \
+        "tensor if tensor.ndim == 0 else np.pad(tensor, np.array(paddings, int).reshape(-1, 2), mode.lower(), \
          **({} if constant_values is None else {'constant_values': constant_values}))",
     ),
     Samples::List(|| {

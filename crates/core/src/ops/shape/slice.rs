@@ -92,17 +92,17 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     },
     Reference::Numpy("x[tuple(slice(b, e, s) for b, e, s in zip(begin, end, strides or [1] * len(begin)))]"),
     Samples::List(|| {
-        let cases: [(&[usize], &[i64], &[i64], &[i64]); 6] = [
-            (&[5], &[1], &[4], &[1]),
-            (&[5], &[-1], &[-6], &[-2]),
-            (&[4, 5], &[0, 3], &[4, 0], &[2, -1]),
-            (&[4, 5], &[2], &[100], &[1]),
-            (&[3], &[3], &[1], &[1]),
-            (&[0, 2], &[0], &[7], &[3]),
+        let cases: [(&[usize], [&[i64]; 3]); 6] = [
+            (&[5], [&[1], &[4], &[1]]),
+            (&[5], [&[-1], &[-6], &[-2]]),
+            (&[4, 5], [&[0, 3], &[4, 0], &[2, -1]]),
+            (&[4, 5], [&[2], &[100], &[1]]),
+            (&[3], [&[3], &[1], &[1]]),
+            (&[0, 2], [&[0], &[7], &[3]]),
         ];
         let ints = |v: &[i64]| Value::Ints(v.to_vec());
         let with =
-            |dtype| cases.map(|(x, b, e, s)| vec![ramp(dtype, x, -4.0, 4.0), ints(b), ints(e), ints(s)]);
+            |dtype| cases.map(|(x, [b, e, s])| vec![ramp(dtype, x, -4.0, 4.0), ints(b), ints(e), ints(s)]);
         dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
     }),
 )
