@@ -8,12 +8,15 @@ mod draw;
 mod elementwise;
 mod entry;
 mod indices;
+mod matrices;
 mod reduction;
 pub mod sample;
+mod window;
 
 pub use elementwise::{Code, Elementwise, Types};
 pub use reduction::{Folding, Over, Reduction};
 pub use entry::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+pub use window::{Channels, Padding};
 
 /// Declares a group's modules and collects their entries.
 macro_rules! table {
@@ -64,4 +67,13 @@ table! {
 
     /// Random numbers, counted rather than drawn.
     random: bernoulli categorical gamma generator integers normal permutation uniform;
+
+    /// Sums of products.
+    contract: conv conv_gradient conv_transpose depthwise einsum matmul pool pool_gradient tensordot;
+
+    /// What layers are made of.
+    nn: attention channel_norm cross_entropy dropout embedding layer_norm softmax;
+
+    /// Matrices: solving and factoring.
+    linalg: cholesky det factor inv solve;
 }

@@ -78,6 +78,19 @@ impl<'a> View<'a> {
         self.shape.contains(&0)
     }
 
+    /// The same buffer from the same first element, under another shape and strides.
+    ///
+    /// # Panics
+    /// As [`View::new`].
+    #[inline]
+    #[must_use]
+    pub fn with_layout<'b>(self, shape: &'b [usize], strides: &'b [isize]) -> View<'b>
+    where
+        'a: 'b,
+    {
+        View::new(self.dtype, self.bytes, self.offset, shape, strides)
+    }
+
     /// The whole buffer behind the view, typed. Index it by offset and strides.
     ///
     /// # Panics

@@ -61,7 +61,7 @@ pub fn of(dtype: DType, shape: &[usize], values: &[f64]) -> Value {
 }
 
 #[track_caller]
-fn filled(dtype: DType, shape: &[usize], value: impl Fn(usize) -> f64) -> Tensor {
+pub(super) fn filled(dtype: DType, shape: &[usize], value: impl Fn(usize) -> f64) -> Tensor {
     let spec = crate::Spec::new(dtype, shape);
     Tensor::build(spec, Category::Tensor, Location::caller(), |out| {
         dispatch!(dtype, T in all => {

@@ -1,0 +1,104 @@
+//! Convolution of every channel by itself.
+
+use super::{ConvOptions, conv};
+use crate::error::{Error, ErrorKind, Result};
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::shape::reshape;
+use crate::ops::window::{Channels, Padding, sizes, sliding_reference};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Tensor};
+use std::panic::Location;
+
+/// Convolution over two spatial dimensions of every channel by itself: `filters` are
+/// `[height, width, channels, multiplier]`, and the result has `channels * multiplier` channels.
+///
+/// ```
+/// use taut_core::ops::contract::{ConvOptions, depthwise_conv2d};
+/// use taut_core::Tensor;
+/// let x = Tensor::from_slice(&[1.0f32, 2.0], [1, 1, 1, 2])?;
+/// let filters = Tensor::from_slice(&[3.0f32, 4.0], [1, 1, 2, 1])?;
+/// assert_eq!(depthwise_conv2d(&x, &filters, &ConvOptions::default())?.to_vec::<f32>()?, [3.0, 8.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn depthwise_conv2d(
+    x: impl Into<Tensor>,
+    filters: impl Into<Tensor>,
+    options: &ConvOptions,
+) -> Result<Tensor> {
+    let (x, filters) = (x.into(), filters.into());
+    let refuse = |e: Error| e.in_op("depthwise_conv2d", [x.spec(), filters.spec()]).at(Location::caller());
+    let &[height, width, channels, multiplier] = &filters.shape()[..] else {
+        let message =
+            format!("filters of shape {} are not [height, width, channels, multiplier]", filters.shape());
+        return Err(refuse(Error::shape(message)));
+    };
+    if options.groups != 1 {
+        return Err(refuse(Error::value("every channel is a group already")).help("leave groups at 1"));
+    }
+    if channels == 0 {
+        return Err(refuse(Error::shape("filters for 0 channels")));
+    }
+    let shape = [height, width, 1, channels * multiplier].map(|dim| dim as isize);
+    let grouped = ConvOptions { groups: channels, ..options.clone() };
+    let filters = reshape(&filters, &shape)?;
+    conv(x, filters, &grouped)
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "depthwise_conv2d",
+    &[
+        Param::tensor("x"),
+        Param::tensor("filters"),
+        Param::optional("strides", Kind::Ints, "None"),
+        Param::optional("padding", Kind::Str, "'VALID'"),
+        Param::optional("data_format", Kind::Str, "None"),
+        Param::optional("dilations", Kind::Ints, "None"),
+    ],
+    |a| {
+        let options = ConvOptions {
+            strides: sizes(a.ints_or(2)?, "strides")?.into_vec(),
+            padding: Padding::parse(a.str_or(3)?.unwrap_or("VALID"))?,
+            channels: a.str_or(4)?.map_or(Ok(Channels::Last), |f| Channels::parse(f, 2))?,
+            dilations: sizes(a.ints_or(5)?, "dilations")?.into_vec(),
+            groups: 1,
+        };
+        one(depthwise_conv2d(a.tensor(0)?, a.tensor(1)?, &options))
+    },
+    Reference::Numpy(concat!(
+        sliding_reference!("x.shape", "filters.shape[:-2]"),
+        "xp := np.pad(last(x).astype(np.float64), [(0, 0), *pads, (0, 0)]), ",
+        "y := sum(xp[p][..., None] * filters[t].astype(np.float64) for t, p in zip(np.ndindex(*window), patches)), ",
+        "back(y.reshape(shape[0], *o, shape[-1] * filters.shape[-1])).astype(x.dtype)][-1]"
+    )),
+    Samples::List(|| {
+        let cases: [(&[usize], &[usize], i64, &'static str, &'static str, i64); 4] = [
+            (&[2, 5, 6, 3], &[3, 2, 3, 2], 1, "SAME", "NHWC", 1),
+            (&[2, 3, 5, 6], &[3, 3, 3, 1], 2, "VALID", "NCHW", 1),
+            (&[1, 7, 7, 1], &[2, 2, 1, 2], 1, "VALID", "NHWC", 2),
+            (&[0, 7, 7, 2], &[2, 2, 2, 1], 1, "SAME", "NHWC", 1),
+        ];
+        let with = |dtype, (x, w, stride, padding, format, dilation): (&[usize], &[usize], _, _, _, _)| {
+            vec![
+                ramp(dtype, x, -2.0, 2.0),
+                ramp(dtype, w, -1.0, 1.5),
+                Value::Ints(vec![stride]),
+                Value::Str(padding),
+                Value::Str(format),
+                Value::Ints(vec![dilation]),
+            ]
+        };
+        dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
+    }),
+)
+.refuses(|| {
+    let bad = |w: &[usize], message| {
+        let args = vec![ramp(DType::F32, &[1, 4, 4, 2], 0.0, 1.0), ramp(DType::F32, w, 0.0, 1.0)];
+        Bad::new(args, ErrorKind::Shape, message)
+    };
+    vec![
+        bad(&[2, 2, 2], "are not [height, width, channels, multiplier]"),
+        bad(&[2, 2, 3, 1], "the input has 2 channels"),
+        bad(&[2, 2, 0, 1], "filters for 0 channels"),
+    ]
+})];

@@ -1,0 +1,202 @@
+//! Products of matrices.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Cost, Kernel, Op, Spec, Specs};
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::unary::cast;
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Shape, Strides, Tensor, apply, promote};
+use taut_kernels::{Arg, View, ViewMut, matmul as kernel};
+
+#[derive(Clone, Debug)]
+struct Matmul {
+    transpose_a: bool,
+    transpose_b: bool,
+}
+
+impl Matmul {
+    /// Rows and columns of both operands; a vector on the left is a row, one on the right a column.
+    fn sizes(&self, a: &[usize], b: &[usize]) -> Result<[usize; 4]> {
+        let matrix = |shape: &[usize], transpose: bool, name: &str| match *shape {
+            [] => Err(Error::shape("a number is not a matrix").help("multiply elementwise with mul")),
+            [_] if transpose => Err(Error::value(format!("transpose_{name} needs a matrix, not a vector"))),
+            [n] if name == "a" => Ok([1, n]),
+            [n] => Ok([n, 1]),
+            [.., rows, columns] if transpose => Ok([columns, rows]),
+            [.., rows, columns] => Ok([rows, columns]),
+        };
+        let ([m, k], [depth, n]) = (matrix(a, self.transpose_a, "a")?, matrix(b, self.transpose_b, "b")?);
+        if k != depth {
+            return Err(Error::shape(format!("{m}x{k} and {depth}x{n} matrices do not multiply")));
+        }
+        Ok([m, k, depth, n])
+    }
+}
+
+impl Op for Matmul {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let (a, b) = (inputs[0], inputs[1]);
+        if a.dtype != b.dtype {
+            return Err(Error::dtype(format!("types {} and {} differ", a.dtype, b.dtype)));
+        }
+        if a.dtype == DType::Bool {
+            return Err(Error::dtype("bool is not supported").help("cast to an integer type first"));
+        }
+        let [m, _, _, n] = self.sizes(&a.shape, &b.shape)?;
+        let mut shape = Shape::from(stack(&a.shape)).broadcast(&Shape::from(stack(&b.shape)))?;
+        let lead = shape.rank();
+        if b.shape.rank() > 1 {
+            shape = shape.with_inserted(lead, n);
+        }
+        if a.shape.rank() > 1 {
+            shape = shape.with_inserted(lead, m);
+        }
+        Ok(Spec { dtype: a.dtype, shape }.into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::Contract
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let (a, b) = (inputs[0].view(), inputs[1].view());
+        let [m, k, _, n] = self.sizes(a.shape(), b.shape())?;
+        let out = &mut outputs[0];
+        let matrices = usize::from(a.shape().len() > 1) + usize::from(b.shape().len() > 1);
+        let batch = &out.shape()[..out.shape().len() - matrices];
+        let sized = |rows, columns| -> Shape { batch.iter().copied().chain([rows, columns]).collect() };
+        let (a_shape, b_shape, shape) = (sized(m, k), sized(k, n), sized(m, n));
+        let (a_strides, b_strides) = (
+            strides(&a, batch, self.transpose_a, |s| [0, s]),
+            strides(&b, batch, self.transpose_b, |s| [s, 0]),
+        );
+        kernel::matmul(
+            a.with_layout(&a_shape, &a_strides),
+            b.with_layout(&b_shape, &b_strides),
+            ViewMut::new(out.dtype(), out.bytes(), &shape),
+        );
+        Ok(())
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        let depth = self.sizes(&inputs[0].shape, &inputs[1].shape).map_or(0, |[_, k, ..]| k as u64);
+        let bytes = inputs.iter().map(|s| s.bytes()).sum::<usize>() + outputs[0].bytes();
+        Cost { flops: 2 * depth * outputs[0].shape.len() as u64, bytes: bytes as u64 }
+    }
+
+    fn attributes(&self) -> String {
+        match (self.transpose_a, self.transpose_b) {
+            (false, false) => String::new(),
+            (true, false) => "transpose_a".into(),
+            (false, true) => "transpose_b".into(),
+            (true, true) => "transpose_a, transpose_b".into(),
+        }
+    }
+}
+
+/// The dimensions that matrices are stacked in.
+fn stack(shape: &[usize]) -> &[usize] {
+    &shape[..shape.len().saturating_sub(2)]
+}
+
+/// Strides that make an operand a stack of matrices as large as `batch`, without copying.
+fn strides(x: &View<'_>, batch: &[usize], transpose: bool, vector: fn(isize) -> [isize; 2]) -> Strides {
+    let own = stack(x.shape());
+    let added = batch.len() - own.len();
+    let mut strides = Strides::from_elem(0, added);
+    strides.extend((0..own.len()).map(|i| if own[i] == batch[added + i] { x.strides()[i] } else { 0 }));
+    strides.extend(match *x.strides() {
+        [.., rows, columns] if transpose => [columns, rows],
+        [.., rows, columns] => [rows, columns],
+        [stride] => vector(stride),
+        [] => [0, 0],
+    });
+    strides
+}
+
+/// The matrix product. Leading dimensions are stacks of matrices and broadcast; a vector on the left is a row, on the
+/// right a column, and does not stay a dimension. Integers wrap.
+///
+/// ```
+/// use taut_core::{Tensor, ops::contract::matmul};
+/// let a = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+/// let x = Tensor::from_slice(&[1.0f32, -1.0], [2])?;
+/// assert_eq!(matmul(&a, &x)?.to_vec::<f32>()?, [-1.0, -1.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[inline]
+#[track_caller]
+pub fn matmul(a: impl Into<Tensor>, b: impl Into<Tensor>) -> Result<Tensor> {
+    matmul_with(a, b, false, false)
+}
+
+/// As [`matmul`], with the last two axes of an operand exchanged where the flags say so. Nothing is copied for it.
+#[inline]
+#[track_caller]
+pub fn matmul_with(
+    a: impl Into<Tensor>,
+    b: impl Into<Tensor>,
+    transpose_a: bool,
+    transpose_b: bool,
+) -> Result<Tensor> {
+    let (a, b) = (a.into(), b.into());
+    let dtype = promote(a.dtype(), b.dtype());
+    apply(&Matmul { transpose_a, transpose_b }, [cast(a, dtype)?, cast(b, dtype)?])
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "matmul",
+    &[
+        Param::tensor("a"),
+        Param::tensor("b"),
+        Param::optional("transpose_a", Kind::Bool, "False"),
+        Param::optional("transpose_b", Kind::Bool, "False"),
+    ],
+    |a| {
+        let flag = |i| Ok::<_, Error>(a.bool_or(i)?.unwrap_or(false));
+        one(matmul_with(a.tensor(0)?, a.tensor(1)?, flag(2)?, flag(3)?))
+    },
+    Reference::Numpy(
+        "np.matmul(np.swapaxes(a, -1, -2) if transpose_a else a, np.swapaxes(b, -1, -2) if transpose_b else b)",
+    ),
+    Samples::List(|| {
+        let cases: [(&[usize], &[usize], bool, bool); 8] = [
+            (&[2, 3], &[3, 4], false, false),
+            (&[3, 2], &[4, 3], true, true),
+            (&[3], &[3], false, false),
+            (&[3], &[2, 3, 2], false, false),
+            (&[2, 1, 2, 3], &[3, 3, 2], false, false),
+            (&[2, 2, 3], &[3], false, false),
+            (&[2, 0], &[0, 3], false, false),
+            (&[0, 2, 3], &[3, 1], false, false),
+        ];
+        let with = |dtype, (a, b, ta, tb): (&[usize], &[usize], bool, bool)| {
+            vec![ramp(dtype, a, -3.0, 3.0), ramp(dtype, b, -1.0, 4.0), Value::Bool(ta), Value::Bool(tb)]
+        };
+        let mut samples: Vec<_> =
+            dtypes::NUMBERS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect();
+        for &dtype in dtypes::WIDE {
+            samples.push(with(dtype, (&[2, 17, 33], &[2, 9, 33], false, true)));
+        }
+        samples.push(vec![ramp(DType::I32, &[2, 3], -3.0, 3.0), ramp(DType::F32, &[3, 2], -1.0, 1.0)]);
+        samples
+    }),
+)
+.refuses(|| {
+    let bad = |a: &[usize], b: &[usize], flag, kind, message| {
+        let x = |shape| ramp(DType::F32, shape, 0.0, 1.0);
+        Bad::new(vec![x(a), x(b), Value::Bool(flag)], kind, message)
+    };
+    let bools = || ramp(DType::Bool, &[2, 2], 0.0, 1.0);
+    vec![
+        bad(&[2, 3], &[2, 3], false, ErrorKind::Shape, "2x3 and 2x3 matrices do not multiply"),
+        bad(&[], &[2], false, ErrorKind::Shape, "a number is not a matrix"),
+        bad(&[2], &[2, 3], true, ErrorKind::Value, "transpose_a needs a matrix"),
+        bad(&[2, 2, 3], &[3, 3, 2], false, ErrorKind::Shape, "do not broadcast"),
+        Bad::new(vec![bools(), bools()], ErrorKind::DType, "bool is not supported"),
+    ]
+})];

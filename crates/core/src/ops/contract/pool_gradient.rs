@@ -1,0 +1,204 @@
+//! The gradients of pooling.
+
+use super::pool::{Keep, PoolOptions, cases};
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Cost, Op, Spec, Specs};
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::window::sliding_reference;
+use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Shape, Tensor, apply};
+use taut_kernels::pooling as kernel;
+use taut_kernels::{Arg, ViewMut};
+
+#[derive(Clone, Debug)]
+struct MaxPoolGradient {
+    options: PoolOptions,
+}
+
+impl Op for MaxPoolGradient {
+    fn name(&self) -> &'static str {
+        "max_pool_gradient"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let (x, dy) = (inputs[0], inputs[1]);
+        Keep::Mean.check(x.dtype)?;
+        if x.dtype != dy.dtype {
+            return Err(Error::dtype(format!("types {} and {} differ", x.dtype, dy.dtype)));
+        }
+        check_gradient(&dy.shape, &self.options.resolve(&x.shape)?.1)?;
+        Ok(x.clone().into())
+    }
+
+    fn scratch(&self, inputs: &[&Spec]) -> usize {
+        let params = self.options.resolve(&inputs[0].shape);
+        params.map_or(0, |(params, y)| kernel::max_gradient_scratch(&params, &y))
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
+        let (x, dy) = (inputs[0].view(), inputs[1].view());
+        let (params, _) = self.options.resolve(&x.shape().into())?;
+        kernel::max_gradient(&params, x, dy, outputs[0].reborrow(), scratch);
+        Ok(())
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        self.options.cost(&inputs[1].shape, inputs, outputs)
+    }
+
+    fn attributes(&self) -> String {
+        self.options.attributes()
+    }
+}
+
+#[derive(Clone, Debug)]
+struct AvgPoolGradient {
+    input_shape: Shape,
+    options: PoolOptions,
+}
+
+impl Op for AvgPoolGradient {
+    fn name(&self) -> &'static str {
+        "avg_pool_gradient"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        Keep::Mean.check(inputs[0].dtype)?;
+        check_gradient(&inputs[0].shape, &self.options.resolve(&self.input_shape)?.1)?;
+        Ok(Spec { dtype: inputs[0].dtype, shape: self.input_shape.clone() }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let (params, _) = self.options.resolve(&self.input_shape)?;
+        let out = outputs[0].reborrow();
+        kernel::average_gradient(&params, self.options.count_padding, inputs[0].view(), out);
+        Ok(())
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        self.options.cost(&inputs[0].shape, inputs, outputs)
+    }
+
+    fn attributes(&self) -> String {
+        format!("input_shape={}, {}", self.input_shape, self.options.attributes())
+    }
+}
+
+fn check_gradient(dy: &Shape, y: &Shape) -> Result<()> {
+    if dy == y {
+        return Ok(());
+    }
+    Err(Error::shape(format!("the gradient has shape {dy}, the pooled image {y}")))
+}
+
+/// The gradient of [`max_pool`](super::max_pool) with respect to its input, given that of its result: it goes to the first
+/// largest element of every window.
+#[track_caller]
+pub fn max_pool_gradient(
+    x: impl Into<Tensor>,
+    dy: impl Into<Tensor>,
+    options: &PoolOptions,
+) -> Result<Tensor> {
+    apply(&MaxPoolGradient { options: options.clone() }, [x.into(), dy.into()])
+}
+
+/// The gradient of [`avg_pool`](super::avg_pool) with respect to its input, given that of its result.
+#[track_caller]
+pub fn avg_pool_gradient(
+    input_shape: impl Into<Shape>,
+    dy: impl Into<Tensor>,
+    options: &PoolOptions,
+) -> Result<Tensor> {
+    let op = AvgPoolGradient { input_shape: input_shape.into(), options: options.clone() };
+    apply(&op, [dy.into()])
+}
+
+fn samples(average: bool) -> Vec<Vec<Value>> {
+    let mut samples = Vec::new();
+    for &dtype in dtypes::FLOATS {
+        for (shape, way) in cases() {
+            let options = PoolOptions::from_args(&Args(&way), 0);
+            let (_, y) = options.and_then(|o| o.resolve(&shape.into())).expect("the cases are right");
+            let first = match average {
+                true => Value::Ints(shape.iter().map(|&d| d as i64).collect()),
+                false => ramp(dtype, shape, -4.0, 4.0),
+            };
+            let mut args = vec![first, ramp(dtype, &y, -1.0, 2.0)];
+            args.extend(way.into_iter().take(if average { 7 } else { 6 }));
+            samples.push(args);
+        }
+    }
+    samples
+}
+
+fn refuses(first: Value, ints: Value) -> Vec<Bad> {
+    let dy = |dtype| ramp(dtype, &[1, 4, 4, 2], 0.0, 1.0);
+    let window = || Value::Ints(vec![2, 2]);
+    vec![
+        Bad::new(
+            vec![first, dy(DType::F32), window()],
+            ErrorKind::Shape,
+            "the gradient has shape [1, 4, 4, 2], the pooled image [1, 3, 3, 2]",
+        ),
+        Bad::new(vec![ints, dy(DType::I32), window()], ErrorKind::DType, "int32 is not supported"),
+    ]
+}
+
+const WAY: [Param; 7] = [
+    Param::new("ksize", Kind::Ints),
+    Param::optional("strides", Kind::Ints, "None"),
+    Param::optional("padding", Kind::Str, "'VALID'"),
+    Param::optional("data_format", Kind::Str, "None"),
+    Param::optional("dilations", Kind::Ints, "None"),
+    Param::optional("explicit_paddings", Kind::Ints, "None"),
+    Param::optional("count_padding", Kind::Bool, "False"),
+];
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "max_pool_gradient",
+        &[Param::tensor("x"), Param::tensor("dy"), WAY[0], WAY[1], WAY[2], WAY[3], WAY[4], WAY[5]],
+        |a| one(max_pool_gradient(a.tensor(0)?, a.tensor(1)?, &PoolOptions::from_args(a, 2)?)),
+        Reference::Numpy(concat!(
+            sliding_reference!("x.shape", "ksize"),
+            "xp := np.pad(last(x), [(0, 0), *pads, (0, 0)], constant_values=-np.inf), ",
+            "dx := np.zeros((shape[0], *padded, shape[-1])), ",
+            "winner := np.argmax(np.stack([xp[p] for p in patches]), axis=0), ",
+            "[dx.__setitem__(p, dx[p] + np.where(winner == i, last(dy), 0)) for i, p in enumerate(patches)], ",
+            "back(dx[crop]).astype(x.dtype)][-1]"
+        )),
+        Samples::List(|| samples(false)),
+    )
+    .refuses(|| {
+        let x = |dtype| ramp(dtype, &[1, 4, 4, 2], 0.0, 1.0);
+        refuses(x(DType::F32), x(DType::I32))
+    }),
+    Entry::new(
+        "avg_pool_gradient",
+        &[
+            Param::new("input_shape", Kind::Ints),
+            Param::tensor("dy"),
+            WAY[0],
+            WAY[1],
+            WAY[2],
+            WAY[3],
+            WAY[4],
+            WAY[5],
+            WAY[6],
+        ],
+        |a| one(avg_pool_gradient(a.shape(0)?, a.tensor(1)?, &PoolOptions::from_args(a, 2)?)),
+        Reference::Numpy(concat!(
+            sliding_reference!("input_shape", "ksize"),
+            "inside := np.pad(np.ones(shape), [(0, 0), *pads, (0, 0)], constant_values=float(count_padding)), ",
+            "share := last(dy) / sum(inside[p] for p in patches), ",
+            "dx := np.zeros((shape[0], *padded, shape[-1])), ",
+            "[dx.__setitem__(p, dx[p] + share) for p in patches], ",
+            "back(dx[crop]).astype(dy.dtype)][-1]"
+        )),
+        Samples::List(|| samples(true)),
+    )
+    .refuses(|| {
+        let shape = || Value::Ints(vec![1, 4, 4, 2]);
+        refuses(shape(), shape())
+    }),
+];

@@ -1,0 +1,154 @@
+//! Products that sum over chosen axes.
+
+use super::matmul;
+use crate::error::{Error, ErrorKind, Result};
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::shape::{reshape, transpose};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Shape, Tensor};
+use std::panic::Location;
+
+/// The axes that [`tensordot`] sums over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Summed {
+    /// The last so many of the first tensor and the first so many of the second.
+    Neighbours(usize),
+    /// These of the first tensor with these of the second.
+    Pairs(Vec<isize>, Vec<isize>),
+}
+
+impl From<usize> for Summed {
+    fn from(count: usize) -> Summed {
+        Summed::Neighbours(count)
+    }
+}
+
+impl From<(&[isize], &[isize])> for Summed {
+    fn from((a, b): (&[isize], &[isize])) -> Summed {
+        Summed::Pairs(a.to_vec(), b.to_vec())
+    }
+}
+
+impl Summed {
+    /// The summed axes of both tensors, pair by pair.
+    fn resolve(&self, a: &Shape, b: &Shape) -> Result<(Vec<usize>, Vec<usize>)> {
+        let (left, right) = match self {
+            Summed::Neighbours(count) => {
+                if *count > a.rank().min(b.rank()) {
+                    let message = format!("{count} axes to sum over of ranks {} and {}", a.rank(), b.rank());
+                    return Err(Error::new(ErrorKind::Axis, message));
+                }
+                ((a.rank() - count..a.rank()).collect::<Vec<_>>(), (0..*count).collect::<Vec<_>>())
+            }
+            Summed::Pairs(left, right) => {
+                if left.len() != right.len() {
+                    let message =
+                        format!("{} axes of one tensor and {} of the other", left.len(), right.len());
+                    return Err(Error::new(ErrorKind::Axis, message));
+                }
+                a.axes(left)?;
+                b.axes(right)?;
+                let resolved = |shape: &Shape, axes: &[isize]| {
+                    axes.iter().map(|&axis| shape.axis(axis)).collect::<Result<Vec<_>>>()
+                };
+                (resolved(a, left)?, resolved(b, right)?)
+            }
+        };
+        for (&i, &j) in left.iter().zip(&right) {
+            if a[i] != b[j] {
+                let (x, y) = (a[i], b[j]);
+                return Err(Error::shape(format!("axis {i} has {x} elements, axis {j} of the other {y}")));
+            }
+        }
+        Ok((left, right))
+    }
+}
+
+/// Sums products over pairs of axes; the result has the other axes of `a`, then those of `b`. `axes` is how many at the end of
+/// `a` and at the start of `b`, or two lists.
+///
+/// ```
+/// use taut_core::{Tensor, ops::contract::tensordot};
+/// let a = Tensor::from_slice(&[1, 2, 3, 4], [2, 2])?;
+/// assert_eq!(tensordot(&a, &a, 2)?.item::<i32>()?, 1 + 4 + 9 + 16);
+/// assert_eq!(tensordot(&a, &a, (&[0][..], &[0][..]))?.to_vec::<i32>()?, [10, 14, 14, 20]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn tensordot(a: impl Into<Tensor>, b: impl Into<Tensor>, axes: impl Into<Summed>) -> Result<Tensor> {
+    let (a, b) = (a.into(), b.into());
+    let (left, right) = (axes.into().resolve(a.shape(), b.shape()))
+        .map_err(|e| e.in_op("tensordot", [a.spec(), b.spec()]).at(Location::caller()))?;
+    let rest = |rank, summed: &[usize]| (0..rank).filter(|axis| !summed.contains(axis)).collect::<Vec<_>>();
+    let (a_rest, b_rest) = (rest(a.rank(), &left), rest(b.rank(), &right));
+    let size = |t: &Tensor, axes: &[usize]| axes.iter().map(|&axis| t.shape()[axis] as isize).product();
+    let order = |first: &[usize], last: &[usize]| -> Vec<isize> {
+        first.iter().chain(last).map(|&axis| axis as isize).collect()
+    };
+    let (m, k, n): (isize, isize, isize) = (size(&a, &a_rest), size(&a, &left), size(&b, &b_rest));
+    let of =
+        |t: &Tensor, axes: &[usize]| axes.iter().map(|&axis| t.shape()[axis] as isize).collect::<Vec<_>>();
+    let shape = [of(&a, &a_rest), of(&b, &b_rest)].concat();
+    let a = reshape(transpose(a, &order(&a_rest, &left)[..])?, &[m, k])?;
+    let b = reshape(transpose(b, &order(&right, &b_rest)[..])?, &[k, n])?;
+    reshape(matmul(a, b)?, &shape)
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "tensordot",
+    &[
+        Param::tensor("a"),
+        Param::tensor("b"),
+        Param::optional("axes", Kind::Int, "2"),
+        Param::optional("axes_a", Kind::Ints, "None"),
+        Param::optional("axes_b", Kind::Ints, "None"),
+    ],
+    |a| {
+        let axes = match (a.axes(3)?, a.axes(4)?) {
+            (None, None) => {
+                let count = a.int_or(2)?.unwrap_or(2);
+                let refuse =
+                    |_| Error::new(ErrorKind::Axis, format!("{count} axes to sum over do not exist"));
+                Summed::Neighbours(usize::try_from(count).map_err(refuse)?)
+            }
+            (left, right) => Summed::Pairs(left.unwrap_or_default(), right.unwrap_or_default()),
+        };
+        one(tensordot(a.tensor(0)?, a.tensor(1)?, axes))
+    },
+    Reference::Numpy("np.tensordot(a, b, axes if axes_a is None else (axes_a, axes_b))"),
+    Samples::List(|| {
+        type Case<'a> = (&'a [usize], &'a [usize], i64, Option<(&'a [i64], &'a [i64])>);
+        let cases: [Case<'_>; 7] = [
+            (&[2, 3], &[3, 4], 1, None),
+            (&[2, 3, 4], &[3, 4, 2], 2, None),
+            (&[2], &[3], 0, None),
+            (&[], &[2, 2], 0, None),
+            (&[2, 3, 4], &[4, 5, 2], 0, Some((&[0, -1], &[2, 0]))),
+            (&[2, 0], &[0, 3], 1, None),
+            (&[3, 2], &[2, 3], 0, Some((&[1, 0], &[0, 1]))),
+        ];
+        let with = |dtype, (a, b, count, pairs): Case<'_>| {
+            let list = |axes: Option<&[i64]>| axes.map_or(Value::None, |axes| Value::Ints(axes.to_vec()));
+            let (left, right) = (list(pairs.map(|p| p.0)), list(pairs.map(|p| p.1)));
+            vec![ramp(dtype, a, -3.0, 3.0), ramp(dtype, b, -2.0, 2.0), Value::Int(count), left, right]
+        };
+        let dtypes = dtypes::WIDE.iter().chain(&[DType::I32, DType::BF16]);
+        dtypes.flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
+    }),
+)
+.refuses(|| {
+    let args = |count, pairs: Option<(&[i64], &[i64])>| {
+        let list = |axes: Option<&[i64]>| axes.map_or(Value::None, |axes| Value::Ints(axes.to_vec()));
+        let (left, right) = (list(pairs.map(|p| p.0)), list(pairs.map(|p| p.1)));
+        let x = |shape| ramp(DType::F32, shape, 0.0, 1.0);
+        vec![x(&[2, 3]), x(&[4, 3]), Value::Int(count), left, right]
+    };
+    vec![
+        Bad::new(args(1, None), ErrorKind::Shape, "axis 1 has 3 elements, axis 0 of the other 4"),
+        Bad::new(args(3, None), ErrorKind::Axis, "3 axes to sum over of ranks 2 and 2"),
+        Bad::new(args(-1, None), ErrorKind::Axis, "-1 axes to sum over do not exist"),
+        Bad::new(args(0, Some((&[1], &[1, 0]))), ErrorKind::Axis, "1 axes of one tensor and 2 of the other"),
+        Bad::new(args(0, Some((&[2], &[1]))), ErrorKind::Axis, "axis 2 is out of range"),
+        Bad::new(args(0, Some((&[1, 1], &[1, 1]))), ErrorKind::Axis, "axis 1 is given twice"),
+    ]
+})];

@@ -1,0 +1,44 @@
+//! Cholesky factors.
+
+use crate::error::{ErrorKind, Result};
+use crate::ops::matrices::{Code, OnMatrix, SQUARE, bad_square, definite, wide};
+use crate::ops::sample::{dtypes, of};
+use crate::ops::{Bad, Entry, Param, Reference, Samples, one};
+use crate::{DType, Tensor, apply};
+
+static CHOLESKY: OnMatrix = OnMatrix { name: "cholesky", code: Code::Cholesky };
+
+/// The lower triangular `L` with `a = L @ transpose(L)` of every symmetric positive definite matrix; one that is not is an error.
+/// Only the lower triangle of `a` is read.
+///
+/// ```
+/// use taut_core::{Tensor, ops::linalg::cholesky};
+/// let a = Tensor::from_slice(&[4.0f64, 2.0, 2.0, 2.0], [2, 2])?;
+/// assert_eq!(cholesky(&a)?.to_vec::<f64>()?, [2.0, 0.0, 1.0, 1.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn cholesky(a: impl Into<Tensor>) -> Result<Tensor> {
+    apply(&CHOLESKY, [wide(a.into())?])
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "cholesky",
+    &[Param::tensor("a")],
+    |a| one(cholesky(a.tensor(0)?)),
+    Reference::Numpy("np.linalg.cholesky(a.astype(np.float64)).astype(a.dtype)"),
+    Samples::List(|| {
+        let with = |dtype| SQUARE.iter().map(move |shape| vec![definite(dtype, shape)]);
+        dtypes::WIDE.iter().flat_map(|&dtype| with(dtype)).collect()
+    }),
+)
+.refuses(|| {
+    let mut bad = bad_square();
+    let values = [1.0, 0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 1.0];
+    bad.push(Bad::new(
+        vec![of(DType::F64, &[2, 2, 2], &values)],
+        ErrorKind::Numeric,
+        "matrix 1 of the batch is not positive definite",
+    ));
+    bad
+})];

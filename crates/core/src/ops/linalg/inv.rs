@@ -1,0 +1,47 @@
+//! Inverses.
+
+use crate::error::{ErrorKind, Result};
+use crate::ops::matrices::{Code, OnMatrix, SQUARE, bad_square, regular, wide};
+use crate::ops::sample::{dtypes, of};
+use crate::ops::{Bad, Entry, Param, Reference, Samples, one};
+use crate::{DType, Tensor, apply};
+
+static INV: OnMatrix = OnMatrix { name: "inv", code: Code::Inverse };
+
+/// The inverse of every matrix; a singular one is an error.
+///
+/// ```
+/// use taut_core::{Tensor, ops::linalg::inv};
+/// let a = Tensor::from_slice(&[2.0f64, 0.0, 0.0, 4.0], [2, 2])?;
+/// assert_eq!(inv(&a)?.to_vec::<f64>()?, [0.5, 0.0, 0.0, 0.25]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn inv(a: impl Into<Tensor>) -> Result<Tensor> {
+    apply(&INV, [wide(a.into())?])
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "inv",
+    &[Param::tensor("a")],
+    |a| one(inv(a.tensor(0)?)),
+    Reference::Numpy(
+        "np.linalg.inv(a.astype(np.float64)).astype(a.dtype if a.dtype.kind == 'f' else np.float64)",
+    ),
+    Samples::List(|| {
+        let with = |dtype| SQUARE.iter().map(move |shape| vec![regular(dtype, shape)]);
+        let mut samples: Vec<_> = dtypes::WIDE.iter().flat_map(|&dtype| with(dtype)).collect();
+        samples.push(vec![regular(DType::I32, &[3, 3])]);
+        samples
+    }),
+)
+.refuses(|| {
+    let mut bad = bad_square();
+    let values = [1.0, 0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 4.0];
+    bad.push(Bad::new(
+        vec![of(DType::F64, &[2, 2, 2], &values)],
+        ErrorKind::Numeric,
+        "matrix 1 of the batch is singular",
+    ));
+    bad
+})];

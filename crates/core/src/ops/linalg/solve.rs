@@ -1,0 +1,277 @@
+//! Systems of linear equations: exact ones, triangular ones, and those that have no exact solution.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Cost, Op, Spec, Specs};
+use crate::ops::matrices::{check_dtype, check_square, numeric, regular, repeated, split, wide};
+use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::shape::reshape;
+use crate::ops::unary::cast;
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Outputs, Shape, Tensor, apply_at, promote};
+use std::panic::Location;
+use taut_kernels::linalg as kernels;
+use taut_kernels::{Arg, ViewMut};
+
+/// Solves `a x = b` for every pair of matrices of two stacks that broadcast.
+#[derive(Clone, Debug)]
+struct Solve {
+    code: Code,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Code {
+    Square,
+    Triangular {
+        lower: bool,
+        unit: bool,
+        transpose: bool,
+    },
+    /// With the rank of every matrix as a second output.
+    LeastSquares {
+        rcond: Option<f64>,
+    },
+}
+
+impl Solve {
+    /// Applies it to operands of any types; a vector `b` is a column, and the solution a vector.
+    fn apply(&self, a: Tensor, b: Tensor, at: &'static Location<'static>) -> Result<Outputs> {
+        let (a, b) = (wide(a)?, wide(b)?);
+        let dtype = promote(a.dtype(), b.dtype());
+        let vector = b.rank() == 1;
+        let b = cast(b, dtype)?;
+        let b = if vector { reshape(&b, &[b.len() as isize, 1])? } else { b };
+        let mut outputs = apply_at(self, &mut [cast(a, dtype)?, b], at)?;
+        if vector {
+            let shape = outputs[0].shape();
+            let flat: Vec<isize> = shape[..shape.rank() - 1].iter().map(|&dim| dim as isize).collect();
+            outputs[0] = reshape(&outputs[0], &flat)?;
+        }
+        Ok(outputs)
+    }
+}
+
+impl Op for Solve {
+    fn name(&self) -> &'static str {
+        match self.code {
+            Code::Square => "solve",
+            Code::Triangular { .. } => "triangular_solve",
+            Code::LeastSquares { .. } => "lstsq",
+        }
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let (a, b) = (inputs[0], inputs[1]);
+        check_dtype(a.dtype)?;
+        if a.dtype != b.dtype {
+            return Err(Error::dtype(format!("types {} and {} differ", a.dtype, b.dtype)));
+        }
+        let ((a_batch, m, n), (b_batch, rows, k)) = (split(&a.shape)?, split(&b.shape)?);
+        if !matches!(self.code, Code::LeastSquares { .. }) {
+            check_square(m, n)?;
+        }
+        if rows != m {
+            return Err(Error::shape(format!("{m} equations have {rows} right-hand sides")));
+        }
+        let batch = Shape::from(a_batch).broadcast(&Shape::from(b_batch))?;
+        let mut outputs = Specs::new();
+        outputs.push(Spec::new(a.dtype, batch.iter().copied().chain([n, k]).collect::<Shape>()));
+        if let Code::LeastSquares { rcond } = self.code {
+            if rcond.is_some_and(|rcond| rcond.is_nan() || rcond < 0.0) {
+                return Err(Error::value("rcond must not be negative"));
+            }
+            outputs.push(Spec::new(DType::I64, batch));
+        }
+        Ok(outputs)
+    }
+
+    fn scratch(&self, inputs: &[&Spec]) -> usize {
+        let dtype = inputs[0].dtype;
+        let ([.., m, n], [.., k]) = (&inputs[0].shape[..], &inputs[1].shape[..]) else { return 0 };
+        match self.code {
+            Code::Square => kernels::solve_scratch(dtype, *n, *k),
+            Code::Triangular { .. } => kernels::triangular_solve_scratch(dtype, *n),
+            Code::LeastSquares { .. } => kernels::lstsq_scratch(dtype, *m, *n, *k),
+        }
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
+        let (a, b) = (inputs[0].view(), inputs[1].view());
+        let batch = &outputs[0].shape()[..outputs[0].shape().len() - 2];
+        let ((a_shape, a_strides), (b_shape, b_strides)) = (repeated(&a, batch), repeated(&b, batch));
+        let (a, b) = (a.with_layout(&a_shape, &a_strides), b.with_layout(&b_shape, &b_strides));
+        let outcome = match (self.code, outputs) {
+            (Code::Square, [x]) => kernels::solve(a, b, x.reborrow(), scratch),
+            (Code::Triangular { lower, unit, transpose }, [x]) => {
+                kernels::triangular_solve(a, b, lower, unit, transpose, x.reborrow(), scratch)
+            }
+            (Code::LeastSquares { rcond }, [x, rank]) => {
+                kernels::lstsq(a, b, rcond, x.reborrow(), Some(rank.reborrow()), scratch)
+            }
+            _ => return Err(Error::new(ErrorKind::Graph, "another number of outputs than inferred")),
+        };
+        outcome.map_err(numeric)
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        let n = inputs[0].shape.last().copied().unwrap_or(0) as u64;
+        let factoring =
+            if matches!(self.code, Code::Triangular { .. }) { 0 } else { inputs[0].shape.len() as u64 };
+        let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
+        Cost { flops: n * (factoring + 2 * outputs[0].shape.len() as u64), bytes: bytes as u64 }
+    }
+
+    fn attributes(&self) -> String {
+        match self.code {
+            Code::Square => String::new(),
+            Code::Triangular { lower, unit, transpose } => {
+                format!("lower={lower}, unit={unit}, transpose={transpose}")
+            }
+            Code::LeastSquares { rcond } => rcond.map_or_else(String::new, |rcond| format!("rcond={rcond}")),
+        }
+    }
+}
+
+/// The `x` with `a @ x = b`, for stacks of square matrices that broadcast; a vector `b` has a vector for an answer. A
+/// singular matrix is an error.
+///
+/// ```
+/// use taut_core::{Tensor, ops::linalg::solve};
+/// let a = Tensor::from_slice(&[2.0f64, 0.0, 0.0, 4.0], [2, 2])?;
+/// let b = Tensor::from_slice(&[2.0f64, 2.0], [2])?;
+/// assert_eq!(solve(&a, &b)?.to_vec::<f64>()?, [1.0, 0.5]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn solve(a: impl Into<Tensor>, b: impl Into<Tensor>) -> Result<Tensor> {
+    let op = Solve { code: Code::Square };
+    Ok(op.apply(a.into(), b.into(), Location::caller())?.swap_remove(0))
+}
+
+/// The `x` with `a @ x = b` for triangular matrices, of which only that triangle is read: the lower one or the upper one. With
+/// `adjoint` their transposes are meant; with `unit_diagonal` their diagonals count as ones.
+#[track_caller]
+pub fn triangular_solve(
+    a: impl Into<Tensor>,
+    b: impl Into<Tensor>,
+    lower: bool,
+    adjoint: bool,
+    unit_diagonal: bool,
+) -> Result<Tensor> {
+    let op = Solve { code: Code::Triangular { lower, unit: unit_diagonal, transpose: adjoint } };
+    Ok(op.apply(a.into(), b.into(), Location::caller())?.swap_remove(0))
+}
+
+/// The `x` that brings `a @ x` nearest to `b`, the shortest if there are several, and the rank of every matrix. Singular values
+/// up to `rcond` times the largest count as zero; by default, up to the type's precision times the larger dimension.
+#[track_caller]
+pub fn lstsq(
+    a: impl Into<Tensor>,
+    b: impl Into<Tensor>,
+    rcond: impl Into<Option<f64>>,
+) -> Result<(Tensor, Tensor)> {
+    let op = Solve { code: Code::LeastSquares { rcond: rcond.into() } };
+    let mut outputs = op.apply(a.into(), b.into(), Location::caller())?;
+    let x = outputs.swap_remove(0);
+    Ok((x, outputs.swap_remove(0)))
+}
+
+/// Pairs of shapes whose first is square.
+const PAIRS: &[(&[usize], &[usize])] = &[
+    (&[3, 3], &[3]),
+    (&[3, 3], &[3, 2]),
+    (&[2, 3, 3], &[3, 1]),
+    (&[4, 4], &[2, 2, 4, 3]),
+    (&[1, 1], &[1, 1]),
+    (&[0, 2, 2], &[2, 2]),
+    (&[0, 0], &[0, 2]),
+];
+
+fn pairs() -> Vec<Vec<Value>> {
+    let with = |dtype| PAIRS.iter().map(move |(a, b)| vec![regular(dtype, a), ramp(dtype, b, -2.0, 2.0)]);
+    dtypes::WIDE.iter().flat_map(|&dtype| with(dtype)).collect()
+}
+
+fn triangular_samples() -> Vec<Vec<Value>> {
+    let flags = |i: usize| [i & 1 != 0, i & 2 != 0, i & 4 != 0].map(Value::Bool);
+    pairs().into_iter().enumerate().map(|(i, args)| args.into_iter().chain(flags(i)).collect()).collect()
+}
+
+fn least_squares_samples() -> Vec<Vec<Value>> {
+    let shapes: [(&[usize], &[usize]); 6] = [
+        (&[4, 2], &[4]),
+        (&[4, 2], &[4, 3]),
+        (&[2, 4], &[2, 1]),
+        (&[2, 3, 3], &[3, 2]),
+        (&[0, 3, 2], &[0, 3, 2]),
+        (&[1, 1], &[1]),
+    ];
+    let with = |dtype| shapes.map(|(a, b)| vec![regular(dtype, a), ramp(dtype, b, -2.0, 2.0), Value::None]);
+    let mut samples: Vec<_> = dtypes::WIDE.iter().flat_map(|&dtype| with(dtype)).collect();
+    let deficient = of(DType::F64, &[3, 2], &[1.0, 2.0, 2.0, 4.0, 3.0, 6.0]);
+    samples.push(vec![deficient, ramp(DType::F64, &[3], -2.0, 2.0), Value::Float(1e-9)]);
+    samples
+}
+
+fn bad_pairs(square: bool) -> Vec<Bad> {
+    let with = |dtype, a: &[usize], b: &[usize]| vec![regular(dtype, a), ramp(dtype, b, 0.5, 1.0)];
+    let mut bad = vec![
+        Bad::new(with(DType::F32, &[3, 3], &[2, 3]), ErrorKind::Shape, "3 equations have 2 right-hand sides"),
+        Bad::new(with(DType::F32, &[3, 3], &[]), ErrorKind::Shape, "a tensor of rank 0 is not a matrix"),
+        Bad::new(with(DType::F32, &[2, 3, 3], &[3, 3, 1]), ErrorKind::Shape, "do not broadcast"),
+        Bad::new(with(DType::F16, &[3, 3], &[3, 3]), ErrorKind::DType, "float16 is not supported"),
+    ];
+    if square {
+        bad.push(Bad::new(with(DType::F32, &[3, 2], &[3]), ErrorKind::Shape, "a 3x2 matrix is not square"));
+        let singular = of(DType::F64, &[2, 2], &[1.0, 0.0, 2.0, 0.0]);
+        let args = vec![singular, ramp(DType::F64, &[2], 0.5, 1.0), Value::Bool(true)];
+        bad.push(Bad::new(args, ErrorKind::Numeric, "matrix 0 of the batch is singular"));
+    }
+    bad
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "solve",
+        &[Param::tensor("a"), Param::tensor("b")],
+        |a| one(solve(a.tensor(0)?, a.tensor(1)?)),
+        Reference::Numpy("np.linalg.solve(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)"),
+        Samples::List(pairs),
+    )
+    .refuses(|| bad_pairs(true)),
+    Entry::new(
+        "triangular_solve",
+        &[
+            Param::tensor("a"),
+            Param::tensor("b"),
+            Param::optional("lower", Kind::Bool, "True"),
+            Param::optional("adjoint", Kind::Bool, "False"),
+            Param::optional("unit_diagonal", Kind::Bool, "False"),
+        ],
+        |a| {
+            let flag = |i, default| Ok::<_, Error>(a.bool_or(i)?.unwrap_or(default));
+            one(triangular_solve(a.tensor(0)?, a.tensor(1)?, flag(2, true)?, flag(3, false)?, flag(4, false)?))
+        },
+        Reference::Numpy(
+            "[t := (np.tril if lower else np.triu)(a.astype(np.float64)), i := np.eye(a.shape[-1]), \
+             t := np.where(i, 1.0, t) if unit_diagonal else t, t := np.swapaxes(t, -1, -2) if adjoint else t, \
+             np.linalg.solve(t, b.astype(np.float64)).astype(a.dtype)][-1]",
+        ),
+        Samples::List(triangular_samples),
+    )
+    .refuses(|| bad_pairs(true)),
+    Entry::new(
+        "lstsq",
+        &[Param::tensor("a"), Param::tensor("b"), Param::optional("rcond", Kind::Float, "None")],
+        |a| {
+            let (x, rank) = lstsq(a.tensor(0)?, a.tensor(1)?, a.float_or(2)?)?;
+            Ok(vec![x, rank])
+        },
+        Reference::Numpy(
+            "[v := b.ndim == 1, y := b[:, None] if v else b, p := np.linalg.pinv(a.astype(np.float64), rcond=rcond or 1e-7), \
+             x := (p @ y).astype(a.dtype), [x[..., 0] if v else x, \
+             np.broadcast_to(np.asarray(np.linalg.matrix_rank(a.astype(np.float64)), np.int64), x.shape[:-2])]][-1]",
+        ),
+        Samples::List(least_squares_samples),
+    )
+    .refuses(|| bad_pairs(false)),
+];

@@ -1,0 +1,237 @@
+//! Attention.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Cost, Kernel, Op, Spec, Specs};
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Layout, Shape, Tensor, apply_at};
+use std::panic::Location;
+use taut_kernels::norm::statistics_dtype;
+use taut_kernels::{Arg, ViewMut, attention as kernel};
+
+/// Inputs: queries, keys, values and perhaps a mask. Outputs: the result, and the log-sum-exp of every row of scores.
+#[derive(Clone, Debug)]
+struct Attention {
+    causal: bool,
+    scale: Option<f64>,
+}
+
+impl Attention {
+    /// What scores are multiplied by, for vectors of this length.
+    fn scale(&self, depth: usize) -> f64 {
+        self.scale.unwrap_or_else(|| 1.0 / (depth.max(1) as f64).sqrt())
+    }
+}
+
+impl Op for Attention {
+    fn name(&self) -> &'static str {
+        "attention"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let dtype = inputs[0].dtype;
+        if !dtype.is_float() {
+            return Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"));
+        }
+        if let Some(other) = inputs[1..3].iter().find(|spec| spec.dtype != dtype) {
+            return Err(Error::dtype(format!("types {dtype} and {} differ", other.dtype)));
+        }
+        let (&[b, h, n, d], &[kb, g, m, depth], &[vb, vg, vm, e]) =
+            (&inputs[0].shape[..], &inputs[1].shape[..], &inputs[2].shape[..])
+        else {
+            return Err(
+                Error::shape("queries, keys and values have rank 4").help("[batch, heads, length, depth]")
+            );
+        };
+        if (kb, vb) != (b, b) || (vg, vm) != (g, m) || depth != d {
+            return Err(Error::shape(format!(
+                "queries {}, keys {} and values {} do not go together",
+                inputs[0].shape, inputs[1].shape, inputs[2].shape
+            ))
+            .help("[b, h, n, d], [b, g, m, d] and [b, g, m, e] do"));
+        }
+        if g == 0 || !h.is_multiple_of(g) {
+            return Err(Error::shape(format!("{h} query heads do not share {g} key heads evenly")));
+        }
+        if let Some(mask) = inputs.get(3) {
+            if mask.dtype != DType::Bool && mask.dtype != dtype {
+                return Err(Error::dtype(format!("a mask of type {} is not supported", mask.dtype))
+                    .help(format!("bool and {dtype} are")));
+            }
+            Layout::contiguous(mask.shape.clone()).broadcast(&Shape::from([b, h, n, m]))?;
+        }
+        if self.scale.is_some_and(|scale| !scale.is_finite()) {
+            return Err(Error::value("the scale must be a finite number"));
+        }
+        let lse = Spec::new(statistics_dtype(dtype), [b, h, n]);
+        Ok(Specs::from_iter([Spec::new(dtype, [b, h, n, e]), lse]))
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::Contract
+    }
+
+    fn scratch(&self, inputs: &[&Spec]) -> usize {
+        kernel::attention_scratch(inputs[0].dtype, &inputs[0].shape, &inputs[1].shape, &inputs[2].shape)
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
+        let (q, k, v) = (inputs[0].view(), inputs[1].view(), inputs[2].view());
+        let [out, lse] = outputs else { return Err(Error::new(ErrorKind::Graph, "two outputs")) };
+        let shape = [q.shape()[0], q.shape()[1], q.shape()[2], k.shape()[2]];
+        let mut strides = [0; 4];
+        let mask = inputs.get(3).map(Arg::view);
+        if let Some(mask) = &mask {
+            let added = 4 - mask.shape().len();
+            for (i, (&dim, &stride)) in mask.shape().iter().zip(mask.strides()).enumerate() {
+                strides[added + i] = if dim == shape[added + i] { stride } else { 0 };
+            }
+        }
+        let mask = mask.map(|mask| mask.with_layout(&shape, &strides));
+        let scale = self.scale(q.shape()[3]);
+        kernel::attention(q, k, v, mask, self.causal, scale, out.reborrow(), lse.reborrow(), scratch);
+        Ok(())
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        let (&[b, h, n, d], &[.., m, e]) = (&inputs[0].shape[..], &inputs[2].shape[..]) else {
+            return Cost::default();
+        };
+        let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
+        let scores = b as u64 * h as u64 * n as u64 * m as u64;
+        Cost { flops: 2 * scores * (d + e) as u64, bytes: bytes as u64 }
+    }
+
+    fn attributes(&self) -> String {
+        let causal = if self.causal { "causal" } else { "" };
+        match self.scale {
+            None => causal.into(),
+            Some(scale) if self.causal => format!("causal, scale={scale}"),
+            Some(scale) => format!("scale={scale}"),
+        }
+    }
+}
+
+/// `softmax(scale * q @ transpose(k) + mask) @ v`, without ever making the matrix of scores.
+///
+/// `q` is `[b, h, n, d]`, `k` `[b, g, m, d]` and `v` `[b, g, m, e]`, where each of the `g` heads of keys serves `h / g` neighbouring
+/// heads of queries. The mask broadcasts to `[b, h, n, m]`: booleans, true where a query sees a key, or numbers that are
+/// added to the scores. With `causal`, query `i` sees keys up to `i` only. A query that sees nothing gives zeros.
+/// The scale is `1 / sqrt(d)` unless given.
+///
+/// ```
+/// use taut_core::{Tensor, ops::nn::attention};
+/// let x = Tensor::from_slice(&[1.0f32, 2.0], [1, 1, 2, 1])?;
+/// assert_eq!(attention(&x, &x, &x, None, true, None)?.to_vec::<f32>()?[0], 1.0);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn attention(
+    q: impl Into<Tensor>,
+    k: impl Into<Tensor>,
+    v: impl Into<Tensor>,
+    mask: Option<&Tensor>,
+    causal: bool,
+    scale: Option<f64>,
+) -> Result<Tensor> {
+    Ok(attention_with_lse(q, k, v, mask, causal, scale)?.0)
+}
+
+/// As [`attention`], with the log-sum-exp of every row of scores, `[b, h, n]`.
+#[track_caller]
+pub fn attention_with_lse(
+    q: impl Into<Tensor>,
+    k: impl Into<Tensor>,
+    v: impl Into<Tensor>,
+    mask: Option<&Tensor>,
+    causal: bool,
+    scale: Option<f64>,
+) -> Result<(Tensor, Tensor)> {
+    let mut inputs = vec![q.into(), k.into(), v.into()];
+    inputs.extend(mask.cloned());
+    let mut outputs = apply_at(&Attention { causal, scale }, &mut inputs, Location::caller())?;
+    let out = outputs.swap_remove(0);
+    Ok((out, outputs.swap_remove(0)))
+}
+
+/// Shapes of queries, keys and values, the mask's type and shape, causal, scale.
+type Case<'a> = ([&'a [usize]; 3], Option<(bool, &'a [usize])>, bool, Option<f64>);
+
+fn samples() -> Vec<Vec<Value>> {
+    let cases: [Case<'_>; 8] = [
+        ([&[1, 1, 2, 3], &[1, 1, 4, 3], &[1, 1, 4, 2]], None, false, None),
+        ([&[2, 4, 3, 2], &[2, 2, 3, 2], &[2, 2, 3, 5]], None, true, Some(0.7)),
+        ([&[2, 2, 3, 4], &[2, 2, 5, 4], &[2, 2, 5, 4]], Some((true, &[3, 5])), false, None),
+        ([&[2, 2, 3, 4], &[2, 1, 5, 4], &[2, 1, 5, 4]], Some((false, &[2, 1, 1, 5])), false, None),
+        ([&[1, 1, 2, 3], &[1, 1, 1, 3], &[1, 1, 1, 3]], Some((true, &[2, 1])), true, None),
+        ([&[0, 1, 2, 3], &[0, 1, 2, 3], &[0, 1, 2, 3]], None, false, None),
+        ([&[1, 1, 0, 3], &[1, 1, 2, 3], &[1, 1, 2, 3]], None, false, None),
+        ([&[1, 1, 2, 3], &[1, 1, 0, 3], &[1, 1, 0, 2]], None, false, None),
+    ];
+    let with = |dtype, (shapes, mask, causal, scale): Case<'_>| {
+        let mut args: Vec<_> = shapes.iter().map(|shape| ramp(dtype, shape, -2.0, 2.0)).collect();
+        args.push(match mask {
+            None => Value::None,
+            Some((true, shape)) => ramp(DType::Bool, shape, 0.0, 1.0),
+            Some((false, shape)) => ramp(dtype, shape, -1.0, 1.0),
+        });
+        args.extend([Value::Bool(causal), scale.map_or(Value::None, Value::Float)]);
+        args
+    };
+    dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
+}
+
+fn refuses() -> Vec<Bad> {
+    let args = |dtype, shapes: [&[usize]; 3], mask: Value, scale: f64| {
+        let mut args: Vec<_> = shapes.iter().map(|shape| ramp(dtype, shape, 0.0, 1.0)).collect();
+        args.extend([mask, Value::Bool(false), Value::Float(scale)]);
+        args
+    };
+    let good: [&[usize]; 3] = [&[1, 2, 3, 4], &[1, 2, 5, 4], &[1, 2, 5, 4]];
+    let deep: [&[usize]; 3] = [&[1, 2, 3, 4], &[1, 2, 5, 3], &[1, 2, 5, 4]];
+    let heads: [&[usize]; 3] = [&[1, 3, 3, 4], &[1, 2, 5, 4], &[1, 2, 5, 4]];
+    let flat: [&[usize]; 3] = [&[3, 4], &[5, 4], &[5, 4]];
+    let mask = |dtype, shape: &[usize]| ramp(dtype, shape, 0.0, 1.0);
+    let (f, none) = (DType::F32, || Value::None);
+    vec![
+        Bad::new(args(f, deep, none(), 1.0), ErrorKind::Shape, "do not go together"),
+        Bad::new(args(f, heads, none(), 1.0), ErrorKind::Shape, "3 query heads do not share 2 key heads"),
+        Bad::new(args(f, flat, none(), 1.0), ErrorKind::Shape, "queries, keys and values have rank 4"),
+        Bad::new(
+            args(f, good, mask(f, &[3, 4]), 1.0),
+            ErrorKind::Shape,
+            "does not broadcast to [1, 2, 3, 5]",
+        ),
+        Bad::new(args(f, good, mask(DType::I32, &[5]), 1.0), ErrorKind::DType, "a mask of type int32"),
+        Bad::new(args(f, good, none(), f64::NAN), ErrorKind::Value, "the scale must be a finite number"),
+        Bad::new(args(DType::I32, good, none(), 1.0), ErrorKind::DType, "int32 is not supported"),
+    ]
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "attention",
+    &[
+        Param::tensor("q"),
+        Param::tensor("k"),
+        Param::tensor("v"),
+        Param::optional("mask", Kind::Tensor, "None"),
+        Param::optional("causal", Kind::Bool, "False"),
+        Param::optional("scale", Kind::Float, "None"),
+    ],
+    |a| {
+        let (q, k, v, mask) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.tensor_or(3)?);
+        one(attention(q, k, v, mask.as_ref(), a.bool_or(4)?.unwrap_or(false), a.float_or(5)?))
+    },
+    Reference::Numpy(
+        "[r := q.shape[1] // k.shape[1], kk := np.repeat(k.astype(np.float64), r, 1), \
+         vv := np.repeat(v.astype(np.float64), r, 1), boolean := mask is not None and mask.dtype == bool, \
+         s := q.astype(np.float64) @ np.swapaxes(kk, -1, -2) * (q.shape[-1] ** -0.5 if scale is None else scale), \
+         keep := np.ones(s.shape, bool) & (np.tri(*s.shape[-2:], dtype=bool) if causal else True) \
+         & (mask if boolean else True), \
+         s := np.where(keep, s + (0 if boolean or mask is None else mask), -np.inf), \
+         e := np.where(keep, np.exp(s - np.max(s, -1, keepdims=True, initial=-1e30)), 0), \
+         (e / np.maximum(np.sum(e, -1, keepdims=True), 1e-300) @ vv).astype(q.dtype)][-1]",
+    ),
+    Samples::List(samples),
+)
+.refuses(refuses)];

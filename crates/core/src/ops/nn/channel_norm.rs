@@ -1,0 +1,395 @@
+//! Normalising by channel: group norm, batch norm, and the moments it is trained with.
+
+use super::layer_norm::{check_epsilon, check_parameter};
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Cost, Op, Spec, Specs};
+use crate::ops::binary::add;
+use crate::ops::reduce::{mean, var};
+use crate::ops::reduction::Over;
+use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
+use crate::ops::shape::reshape;
+use crate::ops::unary::{cast, rsqrt};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Tensor, apply_at, apply_many};
+use std::panic::Location;
+use taut_kernels::norm::{self, statistics_dtype};
+use taut_kernels::{Arg, ViewMut};
+
+fn float(spec: &Spec) -> Result<DType> {
+    let dtype = spec.dtype;
+    if dtype.is_float() {
+        Ok(dtype)
+    } else {
+        Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"))
+    }
+}
+
+fn work(inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+    let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
+    Cost { flops: 7 * inputs[0].shape.len() as u64, bytes: bytes as u64 }
+}
+
+/// Inputs: `x`, then the scale and the offset if it has them. Outputs: the result, and per sample and group the mean
+/// and the reciprocal of the deviation, which gradients start from.
+#[derive(Clone, Debug)]
+struct GroupNorm {
+    groups: usize,
+    axis: isize,
+    epsilon: f64,
+    scaled: bool,
+    shifted: bool,
+}
+
+impl Op for GroupNorm {
+    fn name(&self) -> &'static str {
+        "group_norm"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let dtype = float(inputs[0])?;
+        let shape = &inputs[0].shape;
+        let axis = shape.axis(self.axis)?;
+        if axis == 0 {
+            return Err(Error::new(ErrorKind::Axis, "axis 0 is the batch, not the channels"));
+        }
+        if self.groups == 0 || !shape[axis].is_multiple_of(self.groups) {
+            return Err(Error::value(format!(
+                "{} channels do not fall into {} groups",
+                shape[axis], self.groups
+            )));
+        }
+        check_epsilon(self.epsilon)?;
+        for parameter in &inputs[1..] {
+            check_parameter(parameter, dtype, &[shape[axis]])?;
+        }
+        let statistics = Spec::new(statistics_dtype(dtype), [shape[0], self.groups]);
+        Ok(Specs::from_iter([inputs[0].clone(), statistics.clone(), statistics]))
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let gamma = self.scaled.then(|| inputs[1].view());
+        let beta = self.shifted.then(|| inputs[1 + usize::from(self.scaled)].view());
+        let [out, mean, rstd] = outputs else { return Err(Error::new(ErrorKind::Graph, "three outputs")) };
+        let axis = crate::normalize_axis(self.axis, out.shape().len())?;
+        norm::group_norm(
+            inputs[0],
+            axis,
+            self.groups,
+            gamma,
+            beta,
+            self.epsilon,
+            out.reborrow(),
+            Some(mean.reborrow()),
+            Some(rstd.reborrow()),
+        );
+        Ok(())
+    }
+
+    fn aliases(&self) -> &'static [usize] {
+        &[0]
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        work(inputs, outputs)
+    }
+
+    fn attributes(&self) -> String {
+        format!("groups={}, axis={}, epsilon={}", self.groups, self.axis, self.epsilon)
+    }
+}
+
+/// `(x - mean) * rstd * scale + offset` per channel. Inputs: `x`, `mean`, `rstd`, then those of the two it has.
+#[derive(Clone, Debug)]
+struct Normalize {
+    axis: isize,
+    scaled: bool,
+    shifted: bool,
+}
+
+impl Op for Normalize {
+    fn name(&self) -> &'static str {
+        "batch_norm"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let dtype = float(inputs[0])?;
+        let channels = [inputs[0].shape[inputs[0].shape.axis(self.axis)?]];
+        for (i, parameter) in inputs[1..].iter().enumerate() {
+            check_parameter(parameter, if i < 2 { statistics_dtype(dtype) } else { dtype }, &channels)?;
+        }
+        Ok(inputs[0].clone().into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let (mean, rstd) = (inputs[1].view(), inputs[2].view());
+        let gamma = self.scaled.then(|| inputs[3].view());
+        let beta = self.shifted.then(|| inputs[3 + usize::from(self.scaled)].view());
+        let axis = crate::normalize_axis(self.axis, outputs[0].shape().len())?;
+        norm::normalize_apply(inputs[0], axis, mean, rstd, gamma, beta, outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn aliases(&self) -> &'static [usize] {
+        &[0]
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        work(inputs, outputs)
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}", self.axis)
+    }
+}
+
+/// Mean and variance of every channel, read once.
+#[derive(Clone, Debug)]
+struct Moments {
+    axis: usize,
+}
+
+impl Op for Moments {
+    fn name(&self) -> &'static str {
+        "moments"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let dtype = float(inputs[0])?;
+        let axis = inputs[0].shape.axis(self.axis as isize)?;
+        let statistics = Spec::new(statistics_dtype(dtype), [inputs[0].shape[axis]]);
+        Ok(Specs::from_iter([statistics.clone(), statistics]))
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let [mean, variance] = outputs else { return Err(Error::new(ErrorKind::Graph, "two outputs")) };
+        norm::moments(inputs[0].view(), self.axis, mean.reborrow(), variance.reborrow());
+        Ok(())
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        work(inputs, outputs)
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}", self.axis)
+    }
+}
+
+/// Normalises every group of neighbouring channels of every sample to mean 0 and deviation 1, then scales and shifts by
+/// channel. `axis` is where the channels are; `gamma` and `beta` have an element per channel and may be left out.
+///
+/// ```
+/// use taut_core::{Tensor, ops::nn::group_norm};
+/// let x = Tensor::from_slice(&[1.0f64, 3.0, 10.0, 30.0], [1, 4])?;
+/// assert_eq!(group_norm(&x, None, None, 2, -1, 1e-300)?.to_vec::<f64>()?, [-1.0, 1.0, -1.0, 1.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn group_norm(
+    x: impl Into<Tensor>,
+    gamma: Option<&Tensor>,
+    beta: Option<&Tensor>,
+    groups: usize,
+    axis: isize,
+    epsilon: f64,
+) -> Result<Tensor> {
+    let op = GroupNorm { groups, axis, epsilon, scaled: gamma.is_some(), shifted: beta.is_some() };
+    let mut inputs = vec![x.into()];
+    inputs.extend([gamma, beta].into_iter().flatten().cloned());
+    Ok(apply_at(&op, &mut inputs, Location::caller())?.swap_remove(0))
+}
+
+/// `(x - mean) / sqrt(variance + epsilon) * scale + offset` per channel, with statistics that are given. `axis` is where
+/// the channels are; `offset` and `scale` may be left out.
+#[track_caller]
+pub fn batch_norm(
+    x: impl Into<Tensor>,
+    mean: impl Into<Tensor>,
+    variance: impl Into<Tensor>,
+    offset: Option<&Tensor>,
+    scale: Option<&Tensor>,
+    epsilon: f64,
+    axis: isize,
+) -> Result<Tensor> {
+    let (x, at) = (x.into(), Location::caller());
+    check_epsilon(epsilon).map_err(|e| e.in_op("batch_norm", [x.spec()]).at(at))?;
+    let statistics = statistics_dtype(x.dtype());
+    let rstd = rsqrt(add(cast(variance, statistics)?, epsilon)?)?;
+    let op = Normalize { axis, scaled: scale.is_some(), shifted: offset.is_some() };
+    let mut inputs = vec![x, cast(mean, statistics)?, rstd];
+    inputs.extend([scale, offset].into_iter().flatten().cloned());
+    Ok(apply_at(&op, &mut inputs, at)?.swap_remove(0))
+}
+
+/// Mean and variance (of the population) over some axes; over all of them if `axes` is `None`.
+#[track_caller]
+pub fn moments(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<(Tensor, Tensor)> {
+    let (x, axes) = (x.into(), axes.into());
+    let marks = axes.marks(x.shape()).map_err(|e| e.in_op("moments", [x.spec()]).at(Location::caller()))?;
+    let mut kept = (0..x.rank()).filter(|&axis| !marks[axis]);
+    let channel = kept.next().filter(|_| kept.next().is_none() && x.dtype().is_float() && x.rank() > 1);
+    let Some(axis) = channel else {
+        return Ok((mean(&x, axes.clone(), keepdims)?, var(&x, axes, 0.0, keepdims)?));
+    };
+    let (dtype, mut shape) = (x.dtype(), vec![1; x.rank()]);
+    shape[axis] = x.shape()[axis] as isize;
+    let outputs = apply_many(&Moments { axis }, vec![x])?;
+    let finish = |t: &Tensor| {
+        let t = cast(t, dtype)?;
+        if keepdims { reshape(t, &shape) } else { Ok(t) }
+    };
+    Ok((finish(&outputs[0])?, finish(&outputs[1])?))
+}
+
+const GAMMA: Param = Param::optional("gamma", Kind::Tensor, "None");
+const BETA: Param = Param::optional("beta", Kind::Tensor, "None");
+
+fn group_samples() -> Vec<Vec<Value>> {
+    let cases: [(&[usize], usize, i64, i64, bool); 6] = [
+        (&[2, 4], 4, 2, -1, true),
+        (&[2, 3, 6], 6, 3, 2, true),
+        (&[2, 4, 2, 3], 4, 2, 1, true),
+        (&[2, 4, 2, 3], 4, 1, 1, false),
+        (&[1, 2, 2], 2, 2, -1, true),
+        (&[0, 2, 4], 4, 2, -1, true),
+    ];
+    let with = |dtype, (shape, channels, groups, axis, given): (&[usize], usize, i64, i64, bool)| {
+        let parameter = |low| if given { ramp(dtype, &[channels], low, 2.0) } else { Value::None };
+        let tail = [Value::Int(groups), Value::Int(axis), Value::Float(1e-3)];
+        [ramp(dtype, shape, -3.0, 3.0), parameter(0.5), parameter(-1.0)].into_iter().chain(tail).collect()
+    };
+    dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
+}
+
+fn batch_samples() -> Vec<Vec<Value>> {
+    let cases: [(&[usize], usize, i64, bool); 5] = [
+        (&[3, 4], 4, -1, true),
+        (&[2, 3, 2], 3, 1, true),
+        (&[2, 3, 2, 5], 5, 3, false),
+        (&[1, 1], 1, -1, true),
+        (&[0, 3], 3, -1, true),
+    ];
+    let with = |dtype, (shape, channels, axis, given): (&[usize], usize, i64, bool)| {
+        let parameter = |low, high| ramp(dtype, &[channels], low, high);
+        let optional = |low| if given { parameter(low, 2.0) } else { Value::None };
+        vec![
+            ramp(dtype, shape, -3.0, 3.0),
+            parameter(-1.0, 1.0),
+            parameter(0.5, 2.0),
+            optional(-1.0),
+            optional(0.5),
+            Value::Float(1e-3),
+            Value::Int(axis),
+        ]
+    };
+    dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
+}
+
+fn group_refuses() -> Vec<Bad> {
+    let args = |dtype, gamma: &[usize], groups, axis, epsilon| {
+        let x = ramp(dtype, &[2, 3, 4], 0.0, 1.0);
+        let gamma = ramp(dtype, gamma, 0.0, 1.0);
+        vec![x, gamma, Value::None, Value::Int(groups), Value::Int(axis), Value::Float(epsilon)]
+    };
+    let f = DType::F32;
+    vec![
+        Bad::new(args(f, &[4], 3, -1, 0.1), ErrorKind::Value, "4 channels do not fall into 3 groups"),
+        Bad::new(args(f, &[4], 0, -1, 0.1), ErrorKind::Value, "4 channels do not fall into 0 groups"),
+        Bad::new(args(f, &[4], -1, -1, 0.1), ErrorKind::Value, "-1 groups hold no channels"),
+        Bad::new(args(f, &[2], 1, 0, 0.1), ErrorKind::Axis, "axis 0 is the batch"),
+        Bad::new(args(f, &[4], 1, 3, 0.1), ErrorKind::Axis, "axis 3 is out of range for rank 3"),
+        Bad::new(args(f, &[3], 2, -1, 0.1), ErrorKind::Shape, "a parameter has shape [3], not [4]"),
+        Bad::new(args(f, &[4], 2, -1, -1.0), ErrorKind::Value, "an epsilon of -1 makes no sense"),
+        Bad::new(args(DType::I32, &[4], 2, -1, 0.1), ErrorKind::DType, "int32 is not supported"),
+    ]
+}
+
+fn batch_refuses() -> Vec<Bad> {
+    let args = |dtype, mean: &[usize], epsilon, axis| {
+        let parameter = |shape| ramp(DType::F32, shape, 0.5, 1.0);
+        let x = ramp(dtype, &[2, 3], 0.0, 1.0);
+        let none = || Value::None;
+        vec![x, parameter(mean), parameter(&[3]), none(), none(), Value::Float(epsilon), Value::Int(axis)]
+    };
+    vec![
+        Bad::new(args(DType::F32, &[2], 0.1, -1), ErrorKind::Shape, "a parameter has shape [2], not [3]"),
+        Bad::new(args(DType::F32, &[3], 0.1, 2), ErrorKind::Axis, "axis 2 is out of range for rank 2"),
+        Bad::new(
+            args(DType::F32, &[3], f64::INFINITY, 1),
+            ErrorKind::Value,
+            "an epsilon of inf makes no sense",
+        ),
+        Bad::new(args(DType::I32, &[3], 0.1, 1), ErrorKind::DType, "int32 is not supported"),
+    ]
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "group_norm",
+        &[
+            Param::tensor("x"),
+            GAMMA,
+            BETA,
+            Param::new("groups", Kind::Int),
+            Param::optional("axis", Kind::Int, "-1"),
+            Param::optional("epsilon", Kind::Float, "1e-3"),
+        ],
+        |a| {
+            let groups = a.int(3)?;
+            let groups = usize::try_from(groups)
+                .map_err(|_| Error::value(format!("{groups} groups hold no channels")))?;
+            let (axis, epsilon) = (a.int_or(4)?.unwrap_or(-1) as isize, a.float_or(5)?.unwrap_or(1e-3));
+            one(group_norm(a.tensor(0)?, a.tensor_or(1)?.as_ref(), a.tensor_or(2)?.as_ref(), groups, axis, epsilon))
+        },
+        Reference::Numpy(
+            "[z := np.moveaxis(x.astype(np.float64), axis, 1), n := z.shape[1] // groups, \
+             parts := [z[:, i * n:(i + 1) * n] for i in range(groups)], over := tuple(range(1, x.ndim)), \
+             y := np.concatenate([(p - p.mean(axis=over, keepdims=True)) / \
+             np.sqrt(p.var(axis=over, keepdims=True) + epsilon) for p in parts], axis=1), \
+             np.moveaxis(np.moveaxis(y, 1, -1) * (1 if gamma is None else gamma) + (0 if beta is None else beta), \
+             -1, axis).astype(x.dtype)][-1]",
+        ),
+        Samples::List(group_samples),
+    )
+    .refuses(group_refuses),
+    Entry::new(
+        "batch_norm",
+        &[
+            Param::tensor("x"),
+            Param::tensor("mean"),
+            Param::tensor("variance"),
+            Param::optional("offset", Kind::Tensor, "None"),
+            Param::optional("scale", Kind::Tensor, "None"),
+            Param::optional("epsilon", Kind::Float, "1e-3"),
+            Param::optional("axis", Kind::Int, "-1"),
+        ],
+        |a| {
+            let (offset, scale) = (a.tensor_or(3)?, a.tensor_or(4)?);
+            let (epsilon, axis) = (a.float_or(5)?.unwrap_or(1e-3), a.int_or(6)?.unwrap_or(-1) as isize);
+            let (x, mean, variance) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?);
+            one(batch_norm(x, mean, variance, offset.as_ref(), scale.as_ref(), epsilon, axis))
+        },
+        Reference::Numpy(
+            "[z := np.moveaxis(x.astype(np.float64), axis, -1), \
+             y := (z - mean) / np.sqrt(variance.astype(np.float64) + epsilon) * (1 if scale is None else scale) \
+             + (0 if offset is None else offset), np.moveaxis(y, -1, axis).astype(x.dtype)][-1]",
+        ),
+        Samples::List(batch_samples),
+    )
+    .refuses(batch_refuses),
+    Entry::new(
+        "moments",
+        Param::REDUCTION,
+        |a| {
+            let (mean, variance) = moments(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))?;
+            Ok(vec![mean, variance])
+        },
+        Reference::Numpy(
+            "[z := x.astype(np.float64), d := x.dtype if x.dtype.kind == 'f' else np.float64, \
+             (np.mean(z, axis=axes, keepdims=keepdims).astype(d), \
+             np.var(z, axis=axes, keepdims=keepdims).astype(d))][-1]",
+        ),
+        Samples::List(|| reductions(&[DType::I32, DType::F16, DType::BF16, DType::F32, DType::F64], -3.0, 3.0)),
+    )
+    .refuses(bad_axes),
+];

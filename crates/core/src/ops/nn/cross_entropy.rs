@@ -1,0 +1,235 @@
+//! Cross-entropies: how far predictions are from labels.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::binary::{add, mul, sub};
+use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::shape::reshape;
+use crate::ops::unary::{abs, cast, neg, relu, softplus};
+use crate::ops::{Bad, Entry, Param, Reference, Samples, Value, one};
+use crate::{DType, Tensor, apply_at, promote};
+use std::panic::Location;
+use taut_kernels::norm::{self, statistics_dtype};
+use taut_kernels::{Arg, ViewMut};
+
+/// Per row of `[rows, classes]`: the loss, and the log-sum-exp of the logits that gradients start from.
+#[derive(Clone, Debug)]
+struct CrossEntropy {
+    /// Whether labels are numbers of classes rather than a weight per class.
+    sparse: bool,
+}
+
+impl CrossEntropy {
+    /// Applies it to logits `[.., classes]`; gives the loss of every row.
+    fn apply(&self, logits: Tensor, labels: Tensor, at: &'static Location<'static>) -> Result<Tensor> {
+        let refuse = |e: Error| e.in_op(self.name(), [labels.spec(), logits.spec()]).at(at);
+        let Some((&classes, lead)) = logits.shape().split_last() else {
+            return Err(refuse(Error::shape("a number has no classes")).help("logits are [.., classes]"));
+        };
+        let wanted = if self.sparse { lead } else { &logits.shape()[..] };
+        if labels.shape() != wanted {
+            let message =
+                format!("logits {} go with labels {wanted:?}, not {}", logits.shape(), labels.shape());
+            return Err(refuse(Error::shape(message)));
+        }
+        let rows = lead.iter().product::<usize>() as isize;
+        let back: Vec<isize> = lead.iter().map(|&dim| dim as isize).collect();
+        let flat = if self.sparse { vec![rows] } else { vec![rows, classes as isize] };
+        let (logits, labels) = (reshape(logits, &[rows, classes as isize])?, reshape(labels, &flat)?);
+        let mut results = apply_at(self, &mut [logits, labels], at)?;
+        reshape(results.swap_remove(0), &back)
+    }
+}
+
+impl Op for CrossEntropy {
+    fn name(&self) -> &'static str {
+        if self.sparse {
+            "sparse_softmax_cross_entropy_with_logits"
+        } else {
+            "softmax_cross_entropy_with_logits"
+        }
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let (logits, labels) = (inputs[0], inputs[1]);
+        if !logits.dtype.is_float() {
+            return Err(Error::dtype(format!("logits of type {} are not supported", logits.dtype))
+                .help("cast them to a float"));
+        }
+        let fits = match self.sparse {
+            true => matches!(labels.dtype, DType::I32 | DType::I64),
+            false => labels.dtype == logits.dtype,
+        };
+        if !fits {
+            return Err(Error::dtype(format!("labels of type {} are not supported", labels.dtype)));
+        }
+        let [rows, _] = logits.shape[..] else { return Err(Error::shape("logits are [rows, classes]")) };
+        let per_row = Spec::new(logits.dtype, [rows]);
+        let lse = Spec::new(statistics_dtype(logits.dtype), [rows]);
+        Ok(Specs::from_iter([per_row, lse]))
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let (logits, labels) = (inputs[0].view(), inputs[1].view());
+        let [loss, lse] = outputs else { return Err(Error::new(ErrorKind::Graph, "two outputs")) };
+        if !self.sparse {
+            norm::softmax_cross_entropy(logits, labels, loss.reborrow(), lse.reborrow());
+            return Ok(());
+        }
+        norm::sparse_softmax_cross_entropy(logits, labels, loss.reborrow(), lse.reborrow())
+            .map_err(|bad| Error::index(bad.to_string()))
+    }
+}
+
+/// `-sum(labels * log(softmax(logits)))` over the last axis, of predictions that are not yet normalised. Labels have
+/// a weight per class.
+///
+/// ```
+/// use taut_core::{Tensor, ops::nn::softmax_cross_entropy_with_logits};
+/// let labels = Tensor::from_slice(&[1.0f64, 0.0], [1, 2])?;
+/// let logits = Tensor::from_slice(&[3.0f64, 3.0], [1, 2])?;
+/// let loss = softmax_cross_entropy_with_logits(&labels, &logits)?;
+/// assert!((loss.item::<f64>()? - 2.0f64.ln()).abs() < 1e-15);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn softmax_cross_entropy_with_logits(
+    labels: impl Into<Tensor>,
+    logits: impl Into<Tensor>,
+) -> Result<Tensor> {
+    let (labels, logits) = (labels.into(), logits.into());
+    let dtype = promote(labels.dtype(), logits.dtype());
+    CrossEntropy { sparse: false }.apply(cast(logits, dtype)?, cast(labels, dtype)?, Location::caller())
+}
+
+/// The cross-entropy of predictions `[.., classes]` that are not yet normalised, where each label names the one class
+/// that is right. A label that is no class is an error.
+#[track_caller]
+pub fn sparse_softmax_cross_entropy_with_logits(
+    labels: impl Into<Tensor>,
+    logits: impl Into<Tensor>,
+) -> Result<Tensor> {
+    let labels = labels.into();
+    let labels = match labels.dtype() {
+        dtype if dtype.is_integer() && dtype != DType::I32 => cast(labels, DType::I64)?,
+        _ => labels,
+    };
+    CrossEntropy { sparse: true }.apply(logits.into(), labels, Location::caller())
+}
+
+/// The cross-entropy of independent yes-or-no predictions that are not yet normalised, element by element:
+/// `max(x, 0) - x * labels + log(1 + e^-|x|)`, which does not overflow.
+#[track_caller]
+pub fn sigmoid_cross_entropy_with_logits(
+    labels: impl Into<Tensor>,
+    logits: impl Into<Tensor>,
+) -> Result<Tensor> {
+    let (labels, logits) = (labels.into(), logits.into());
+    let refuse = |e: Error| {
+        let specs = [labels.spec(), logits.spec()];
+        e.in_op("sigmoid_cross_entropy_with_logits", specs).at(Location::caller())
+    };
+    if labels.shape() != logits.shape() {
+        let message = format!("logits {} and labels {} differ in shape", logits.shape(), labels.shape());
+        return Err(refuse(Error::shape(message)));
+    }
+    if !logits.dtype().is_float() {
+        let message = format!("logits of type {} are not supported", logits.dtype());
+        return Err(refuse(Error::dtype(message)).help("cast them to a float"));
+    }
+    let linear = sub(relu(&logits)?, mul(&logits, labels)?)?;
+    add(linear, softplus(neg(abs(logits)?)?)?)
+}
+
+const PARAMS: &[Param] = &[Param::tensor("labels"), Param::tensor("logits")];
+
+fn dense_samples() -> Vec<Vec<Value>> {
+    let shapes: [&[usize]; 5] = [&[3], &[2, 3], &[2, 1, 4], &[0, 3], &[2, 3, 5]];
+    let with = |dtype| shapes.map(|s| vec![ramp(dtype, s, 0.0, 1.0), ramp(dtype, s, -6.0, 6.0)]);
+    dtypes::FLOATS.iter().flat_map(|&dtype| with(dtype)).collect()
+}
+
+fn sparse_samples() -> Vec<Vec<Value>> {
+    let shapes: [&[usize]; 4] = [&[3], &[4, 3], &[2, 2, 4], &[0, 3]];
+    let with = |labels, dtype, shape: &[usize]| {
+        vec![ramp(labels, &shape[..shape.len() - 1], 0.0, 2.9), ramp(dtype, shape, -6.0, 6.0)]
+    };
+    let mut samples: Vec<_> =
+        dtypes::FLOATS.iter().flat_map(|&dtype| shapes.map(|s| with(DType::I32, dtype, s))).collect();
+    samples.extend(dtypes::INTEGERS.iter().map(|&labels| with(labels, DType::F32, &[4, 3])));
+    samples
+}
+
+fn refuses_dense() -> Vec<Bad> {
+    let with = |labels: &[usize], dtype, logits: &[usize]| {
+        vec![ramp(dtype, labels, 0.0, 1.0), ramp(dtype, logits, 0.0, 1.0)]
+    };
+    vec![
+        Bad::new(
+            with(&[2, 3], DType::F32, &[3]),
+            ErrorKind::Shape,
+            "logits [3] go with labels [3], not [2, 3]",
+        ),
+        Bad::new(with(&[], DType::F32, &[]), ErrorKind::Shape, "a number has no classes"),
+        Bad::new(with(&[3], DType::I32, &[3]), ErrorKind::DType, "logits of type int32 are not supported"),
+    ]
+}
+
+fn refuses_sparse() -> Vec<Bad> {
+    let logits = || ramp(DType::F32, &[2, 3], 0.0, 1.0);
+    let labels = |values: &[f64]| of(DType::I64, &[values.len()], values);
+    let floats = ramp(DType::F32, &[2], 0.0, 1.0);
+    vec![
+        Bad::new(vec![labels(&[0.0, 3.0]), logits()], ErrorKind::Index, "label 3 of row 1 is outside 0..3"),
+        Bad::new(vec![labels(&[-1.0, 0.0]), logits()], ErrorKind::Index, "label -1 of row 0 is outside 0..3"),
+        Bad::new(
+            vec![labels(&[0.0]), logits()],
+            ErrorKind::Shape,
+            "logits [2, 3] go with labels [2], not [1]",
+        ),
+        Bad::new(vec![floats, logits()], ErrorKind::DType, "labels of type float32 are not supported"),
+    ]
+}
+
+fn refuses_sigmoid() -> Vec<Bad> {
+    let with = |labels: &[usize], dtype| vec![ramp(dtype, labels, 0.0, 1.0), ramp(dtype, &[3], 0.0, 1.0)];
+    vec![
+        Bad::new(with(&[2], DType::F32), ErrorKind::Shape, "logits [3] and labels [2] differ in shape"),
+        Bad::new(with(&[3], DType::I32), ErrorKind::DType, "logits of type int32 are not supported"),
+    ]
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "softmax_cross_entropy_with_logits",
+        PARAMS,
+        |a| one(softmax_cross_entropy_with_logits(a.tensor(0)?, a.tensor(1)?)),
+        Reference::Numpy(
+            "-np.sum(labels * sp.log_softmax(logits.astype(np.float64), -1), -1).astype(logits.dtype)",
+        ),
+        Samples::List(dense_samples),
+    )
+    .refuses(refuses_dense),
+    Entry::new(
+        "sparse_softmax_cross_entropy_with_logits",
+        PARAMS,
+        |a| one(sparse_softmax_cross_entropy_with_logits(a.tensor(0)?, a.tensor(1)?)),
+        Reference::Numpy(
+            "-np.take_along_axis(sp.log_softmax(logits.astype(np.float64), -1), \
+             labels.astype(np.int64)[..., None], -1)[..., 0].astype(logits.dtype)",
+        ),
+        Samples::List(sparse_samples),
+    )
+    .refuses(refuses_sparse),
+    Entry::new(
+        "sigmoid_cross_entropy_with_logits",
+        PARAMS,
+        |a| one(sigmoid_cross_entropy_with_logits(a.tensor(0)?, a.tensor(1)?)),
+        Reference::Numpy(
+            "[z := labels.astype(np.float64), x := logits.astype(np.float64), \
+             (-z * np.log(sp.expit(x)) - (1 - z) * np.log(sp.expit(-x))).astype(logits.dtype)][-1]",
+        ),
+        Samples::List(dense_samples),
+    )
+    .refuses(refuses_sigmoid),
+];

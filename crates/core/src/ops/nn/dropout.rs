@@ -1,0 +1,106 @@
+//! Dropout.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::binary::{mul, where_};
+use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Shape, Tensor, apply};
+use std::panic::Location;
+use taut_kernels::random::{self as kernel, Key};
+use taut_kernels::{Arg, ViewMut};
+
+/// Which elements stay: a function of the key and the element's place.
+#[derive(Clone, Debug)]
+struct DropoutMask {
+    shape: Shape,
+    rate: f64,
+}
+
+impl Op for DropoutMask {
+    fn name(&self) -> &'static str {
+        "dropout_mask"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let key = inputs[0];
+        if key.dtype != DType::U64 {
+            return Err(Error::dtype(format!("a key is of type uint64, not {}", key.dtype)));
+        }
+        if key.shape != [2] {
+            return Err(Error::shape(format!("a key has shape [2], not {}", key.shape)));
+        }
+        if !(0.0..1.0).contains(&self.rate) {
+            return Err(Error::value(format!("a rate of {} does not lie between 0 and 1", self.rate))
+                .help("0 drops nothing; 1 would drop everything"));
+        }
+        Ok(Spec::new(DType::Bool, self.shape.clone()).into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let key = inputs[0].view();
+        let (words, first) = (key.data::<u64>(), key.offset());
+        let key = Key { seed: words[first], op: words[first.wrapping_add_signed(key.strides()[0])] };
+        kernel::bernoulli(key, 0, 1.0 - self.rate, outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn attributes(&self) -> String {
+        format!("shape={}, rate={}", self.shape, self.rate)
+    }
+}
+
+/// Drops elements with probability `rate` and scales the others by `1 / (1 - rate)`, so that the expectation stays. The
+/// key, two `uint64`, decides which: the same key drops the same elements.
+///
+/// ```
+/// use taut_core::{DType, Tensor, ops::{creation::ones, nn::dropout}};
+/// let key = Tensor::from_slice(&[1u64, 2], [2])?;
+/// let x = dropout(&ones([100], DType::F32)?, 0.5, &key)?.to_vec::<f32>()?;
+/// assert!(x.iter().all(|&x| x == 0.0 || x == 2.0));
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn dropout(x: impl Into<Tensor>, rate: f64, key: impl Into<Tensor>) -> Result<Tensor> {
+    let x = x.into();
+    if !x.dtype().is_float() {
+        let error = Error::dtype(format!("{} is not supported", x.dtype())).help("cast to a float");
+        return Err(error.in_op("dropout", [x.spec()]).at(Location::caller()));
+    }
+    let mask = apply(&DropoutMask { shape: x.shape().clone(), rate }, [key.into()])?;
+    where_(mask, mul(x, 1.0 / (1.0 - rate))?, 0.0)
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "dropout",
+    &[Param::tensor("x"), Param::new("rate", Kind::Float), Param::tensor("key")],
+    |a| one(dropout(a.tensor(0)?, a.float(1)?, a.tensor(2)?)),
+    // Each element is dropped or scaled; nothing is dropped at rate 0, and about the right share of many.
+    Reference::Property(
+        "[y := x.astype(np.float64) / (1 - rate), z := out.astype(np.float64), kept := np.mean(z != 0) if x.size else 1, \
+         z.shape == x.shape and np.all((z == 0) | np.isclose(z, y, 1e-2)) and (rate > 0 or np.all(z == y)) \
+         and (x.size < 500 or abs(kept - (1 - rate)) < 0.08)][-1]",
+    ),
+    Samples::List(|| {
+        let cases: [(&[usize], f64); 6] =
+            [(&[7], 0.5), (&[2, 3], 0.0), (&[], 0.9), (&[0, 2], 0.5), (&[2, 3, 4], 0.1), (&[10, 100], 0.3)];
+        let key = |seed| of(DType::U64, &[2], &[seed, 7.0]);
+        let with = |dtype, (shape, rate): (&[usize], f64)| {
+            vec![ramp(dtype, shape, 0.5, 2.0), Value::Float(rate), key(3.0)]
+        };
+        dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
+    }),
+)
+.refuses(|| {
+    let args = |dtype, rate, key: Value| vec![ramp(dtype, &[3], 0.0, 1.0), Value::Float(rate), key];
+    let key = || of(DType::U64, &[2], &[1.0, 2.0]);
+    let f = DType::F32;
+    vec![
+        Bad::new(args(f, 1.0, key()), ErrorKind::Value, "a rate of 1 does not lie between 0 and 1"),
+        Bad::new(args(f, -0.1, key()), ErrorKind::Value, "a rate of -0.1"),
+        Bad::new(args(f, f64::NAN, key()), ErrorKind::Value, "a rate of NaN"),
+        Bad::new(args(DType::I32, 0.5, key()), ErrorKind::DType, "int32 is not supported"),
+        Bad::new(args(f, 0.5, of(DType::I64, &[2], &[1.0, 2.0])), ErrorKind::DType, "a key is of type uint64"),
+        Bad::new(args(f, 0.5, of(DType::U64, &[1], &[1.0])), ErrorKind::Shape, "a key has shape [2], not [1]"),
+    ]
+})];

@@ -1,0 +1,87 @@
+//! Rows of a table.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::{Bad, Entry, Param, Reference, Samples, Value, one};
+use crate::{DType, Tensor, apply};
+use taut_kernels::{Arg, ViewMut, index as kernel};
+
+#[derive(Clone, Debug)]
+struct EmbeddingLookup;
+
+impl Op for EmbeddingLookup {
+    fn name(&self) -> &'static str {
+        "embedding_lookup"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let (params, ids) = (inputs[0], inputs[1]);
+        let Some((_, row)) = params.shape.split_first() else {
+            return Err(Error::shape("a number has no rows").help("the table is [rows, ..]"));
+        };
+        if !ids.dtype.is_integer() {
+            return Err(Error::dtype(format!("ids of type {} are not integers", ids.dtype)));
+        }
+        Ok(Spec { dtype: params.dtype, shape: ids.shape.iter().chain(row).copied().collect() }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let (params, ids) = (inputs[0].view(), inputs[1].view());
+        kernel::gather(params, ids, 0, 0, outputs[0].reborrow()).map_err(|bad| {
+            let message =
+                format!("id {} (number {}) is not among the {} rows", bad.value, bad.position, bad.limit);
+            Error::index(message).help("ids count from 0")
+        })
+    }
+}
+
+/// The rows of a table that `ids` name. An id that is no row is an error.
+///
+/// ```
+/// use taut_core::{Tensor, ops::nn::embedding_lookup};
+/// let table = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+/// let ids = Tensor::from_slice(&[1, 0, 1], [3])?;
+/// assert_eq!(embedding_lookup(&table, &ids)?.to_vec::<f32>()?, [3.0, 4.0, 1.0, 2.0, 3.0, 4.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn embedding_lookup(params: impl Into<Tensor>, ids: impl Into<Tensor>) -> Result<Tensor> {
+    apply(&EmbeddingLookup, [params.into(), ids.into()])
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "embedding_lookup",
+    &[Param::tensor("params"), Param::tensor("ids")],
+    |a| one(embedding_lookup(a.tensor(0)?, a.tensor(1)?)),
+    Reference::Numpy("params[ids.astype(np.int64)]"),
+    Samples::List(|| {
+        let cases: [(&[usize], &[usize]); 5] =
+            [(&[5, 3], &[4]), (&[5], &[2, 2]), (&[5, 2, 2], &[]), (&[5, 3], &[0]), (&[5, 0], &[2])];
+        let with = |dtype, ids, (table, shape): (&[usize], &[usize])| {
+            vec![ramp(dtype, table, -4.0, 4.0), ramp(ids, shape, 0.0, 4.9)]
+        };
+        let mut samples: Vec<Vec<Value>> =
+            dtypes::KINDS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, DType::I32, case))).collect();
+        samples.extend(dtypes::INTEGERS.iter().map(|&ids| with(DType::F32, ids, (&[5, 3], &[2, 3]))));
+        samples
+    }),
+)
+.refuses(|| {
+    let args = |table: &[usize], ids: Value| vec![ramp(DType::F32, table, 0.0, 1.0), ids];
+    let ids = |dtype, value| of(dtype, &[2], &[0.0, value]);
+    vec![
+        Bad::new(
+            args(&[3, 2], ids(DType::I32, 3.0)),
+            ErrorKind::Index,
+            "id 3 (number 1) is not among the 3 rows",
+        ),
+        Bad::new(args(&[3, 2], ids(DType::I64, -1.0)), ErrorKind::Index, "id -1 (number 1) is not among"),
+        Bad::new(
+            args(&[3, 2], ids(DType::F32, 1.0)),
+            ErrorKind::DType,
+            "ids of type float32 are not integers",
+        ),
+        Bad::new(args(&[], ids(DType::I32, 0.0)), ErrorKind::Shape, "a number has no rows"),
+    ]
+})];

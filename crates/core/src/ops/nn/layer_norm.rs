@@ -1,0 +1,230 @@
+//! Normalising the last axes: layer norm and root-mean-square norm.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Cost, Op, Spec, Specs};
+use crate::ops::sample::{dtypes, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Shape, Tensor, apply_at};
+use std::panic::Location;
+use taut_kernels::norm::{self, statistics_dtype};
+use taut_kernels::{Arg, ViewMut};
+
+/// Inputs: `x`, then the scale and the offset if it has them. Outputs: the result, then per row the mean (unless it
+/// centres nothing) and the reciprocal of the deviation, which gradients start from.
+#[derive(Clone, Debug)]
+struct RowNorm {
+    axes: usize,
+    epsilon: f64,
+    scaled: bool,
+    shifted: bool,
+    centred: bool,
+}
+
+impl Op for RowNorm {
+    fn name(&self) -> &'static str {
+        if self.centred { "layer_norm" } else { "rms_norm" }
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype, shape } = inputs[0];
+        if !dtype.is_float() {
+            return Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"));
+        }
+        if self.axes == 0 || self.axes > shape.rank() {
+            let message = format!("{} axes to normalise of {}", self.axes, shape.rank());
+            return Err(
+                Error::new(ErrorKind::Axis, message).help("the last ones are normalised, one at least")
+            );
+        }
+        check_epsilon(self.epsilon)?;
+        let (lead, row) = shape.split_at(shape.rank() - self.axes);
+        for parameter in &inputs[1..] {
+            check_parameter(parameter, *dtype, row)?;
+        }
+        let statistics = Spec::new(statistics_dtype(*dtype), lead);
+        let mut outputs = Specs::from(inputs[0].clone());
+        outputs.extend(vec![statistics; if self.centred { 2 } else { 1 }]);
+        Ok(outputs)
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let gamma = self.scaled.then(|| inputs[1].view());
+        let beta = self.shifted.then(|| inputs[1 + usize::from(self.scaled)].view());
+        match outputs {
+            [out, mean, rstd] => norm::layer_norm(
+                inputs[0],
+                self.axes,
+                gamma,
+                beta,
+                self.epsilon,
+                out.reborrow(),
+                Some(mean.reborrow()),
+                Some(rstd.reborrow()),
+            ),
+            [out, rstd] => {
+                let rstd = Some(rstd.reborrow());
+                norm::rms_norm(inputs[0], self.axes, gamma, self.epsilon, out.reborrow(), rstd);
+            }
+            _ => return Err(Error::new(ErrorKind::Graph, "two or three outputs")),
+        }
+        Ok(())
+    }
+
+    fn aliases(&self) -> &'static [usize] {
+        &[0]
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
+        Cost { flops: 7 * inputs[0].shape.len() as u64, bytes: bytes as u64 }
+    }
+
+    fn attributes(&self) -> String {
+        format!("axes={}, epsilon={}", self.axes, self.epsilon)
+    }
+}
+
+/// Refuses what cannot keep a division from failing.
+pub(super) fn check_epsilon(epsilon: f64) -> Result<()> {
+    if epsilon.is_finite() && epsilon >= 0.0 {
+        return Ok(());
+    }
+    Err(Error::value(format!("an epsilon of {epsilon} makes no sense")).help("a small positive number does"))
+}
+
+/// Refuses a scale or an offset of another type or shape than the data asks for.
+pub(super) fn check_parameter(parameter: &Spec, dtype: DType, shape: &[usize]) -> Result<()> {
+    if parameter.dtype != dtype {
+        return Err(Error::dtype(format!("types {dtype} and {} differ", parameter.dtype)));
+    }
+    if parameter.shape != *shape {
+        let wanted = Shape::from(shape);
+        return Err(Error::shape(format!("a parameter has shape {}, not {wanted}", parameter.shape)));
+    }
+    Ok(())
+}
+
+/// Normalises every row to mean 0 and deviation 1, then scales it by `gamma` and shifts it by `beta`. A row is what
+/// the last `axes` axes hold; both parameters have its shape and may be left out.
+///
+/// ```
+/// use taut_core::{Tensor, ops::nn::layer_norm};
+/// let x = Tensor::from_slice(&[1.0f64, 3.0, -2.0, -2.0], [2, 2])?;
+/// assert_eq!(layer_norm(&x, None, None, 1, 1e-300)?.to_vec::<f64>()?, [-1.0, 1.0, 0.0, 0.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn layer_norm(
+    x: impl Into<Tensor>,
+    gamma: Option<&Tensor>,
+    beta: Option<&Tensor>,
+    axes: usize,
+    epsilon: f64,
+) -> Result<Tensor> {
+    let op = RowNorm { axes, epsilon, scaled: gamma.is_some(), shifted: beta.is_some(), centred: true };
+    let mut inputs: Vec<Tensor> =
+        [x.into()].into_iter().chain([gamma, beta].into_iter().flatten().cloned()).collect();
+    Ok(apply_at(&op, &mut inputs, Location::caller())?.swap_remove(0))
+}
+
+/// Divides every row by the root of its mean square, then scales it by `gamma`. A row is what the last `axes` axes
+/// hold; `gamma` has its shape and may be left out.
+#[track_caller]
+pub fn rms_norm(x: impl Into<Tensor>, gamma: Option<&Tensor>, axes: usize, epsilon: f64) -> Result<Tensor> {
+    let op = RowNorm { axes, epsilon, scaled: gamma.is_some(), shifted: false, centred: false };
+    let mut inputs: Vec<Tensor> = [x.into()].into_iter().chain(gamma.cloned()).collect();
+    Ok(apply_at(&op, &mut inputs, Location::caller())?.swap_remove(0))
+}
+
+/// Arguments: `x`, this many parameters, the number of axes, epsilon.
+fn samples(parameters: usize) -> Vec<Vec<Value>> {
+    let cases: [(&[usize], usize, bool); 6] = [
+        (&[5], 1, true),
+        (&[3, 4], 1, true),
+        (&[2, 3, 4], 2, true),
+        (&[2, 3, 4], 1, false),
+        (&[2, 2], 2, true),
+        (&[0, 3], 1, true),
+    ];
+    let with = |dtype, (shape, axes, given): (&[usize], usize, bool)| {
+        let row = &shape[shape.len() - axes..];
+        let mut args = vec![ramp(dtype, shape, -3.0, 3.0)];
+        for i in 0..parameters {
+            let parameter = ramp(dtype, row, 0.5 - i as f64, 2.0);
+            args.push(if given { parameter } else { Value::None });
+        }
+        args.extend([Value::Int(axes as i64), Value::Float(1e-3)]);
+        args
+    };
+    dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
+}
+
+fn refuses(parameters: usize) -> Vec<Bad> {
+    let args = |dtype, shape: &[usize], gamma: &[usize], axes, epsilon| {
+        let mut args = vec![ramp(dtype, shape, 0.0, 1.0), ramp(dtype, gamma, 0.0, 1.0)];
+        args.resize(parameters + 1, Value::None);
+        args.extend([Value::Int(axes), Value::Float(epsilon)]);
+        args
+    };
+    let f = DType::F32;
+    vec![
+        Bad::new(args(f, &[2, 3], &[2], 1, 0.1), ErrorKind::Shape, "a parameter has shape [2], not [3]"),
+        Bad::new(args(f, &[2, 3], &[3], 0, 0.1), ErrorKind::Axis, "0 axes to normalise of 2"),
+        Bad::new(args(f, &[2, 3], &[3], 3, 0.1), ErrorKind::Axis, "3 axes to normalise of 2"),
+        Bad::new(args(f, &[2, 3], &[3], -1, 0.1), ErrorKind::Axis, "-1 axes"),
+        Bad::new(args(f, &[2, 3], &[3], 1, -0.1), ErrorKind::Value, "an epsilon of -0.1 makes no sense"),
+        Bad::new(args(f, &[2, 3], &[3], 1, f64::NAN), ErrorKind::Value, "an epsilon of NaN makes no sense"),
+        Bad::new(args(DType::I32, &[2, 3], &[3], 1, 0.1), ErrorKind::DType, "int32 is not supported"),
+    ]
+}
+
+fn axes(given: Option<i64>) -> Result<usize> {
+    let given = given.unwrap_or(1);
+    usize::try_from(given).map_err(|_| Error::new(ErrorKind::Axis, format!("{given} axes do not exist")))
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "layer_norm",
+        &[
+            Param::tensor("x"),
+            Param::optional("gamma", Kind::Tensor, "None"),
+            Param::optional("beta", Kind::Tensor, "None"),
+            Param::optional("axes", Kind::Int, "1"),
+            Param::optional("epsilon", Kind::Float, "1e-5"),
+        ],
+        |a| {
+            let (gamma, beta) = (a.tensor_or(1)?, a.tensor_or(2)?);
+            let epsilon = a.float_or(4)?.unwrap_or(1e-5);
+            one(layer_norm(a.tensor(0)?, gamma.as_ref(), beta.as_ref(), axes(a.int_or(3)?)?, epsilon))
+        },
+        Reference::Numpy(
+            "[z := x.astype(np.float64), over := tuple(range(-axes, 0)), m := np.mean(z, axis=over, keepdims=True), \
+             v := np.mean((z - m) ** 2, axis=over, keepdims=True), \
+             ((z - m) / np.sqrt(v + epsilon) * (1 if gamma is None else gamma) + (0 if beta is None else beta))\
+             .astype(x.dtype)][-1]",
+        ),
+        Samples::List(|| samples(2)),
+    )
+    .refuses(|| refuses(2)),
+    Entry::new(
+        "rms_norm",
+        &[
+            Param::tensor("x"),
+            Param::optional("gamma", Kind::Tensor, "None"),
+            Param::optional("axes", Kind::Int, "1"),
+            Param::optional("epsilon", Kind::Float, "1e-6"),
+        ],
+        |a| {
+            let epsilon = a.float_or(3)?.unwrap_or(1e-6);
+            one(rms_norm(a.tensor(0)?, a.tensor_or(1)?.as_ref(), axes(a.int_or(2)?)?, epsilon))
+        },
+        Reference::Numpy(
+            "[z := x.astype(np.float64), over := tuple(range(-axes, 0)), \
+             (z / np.sqrt(np.mean(z * z, axis=over, keepdims=True) + epsilon) * (1 if gamma is None else gamma))\
+             .astype(x.dtype)][-1]",
+        ),
+        Samples::List(|| samples(1)),
+    )
+    .refuses(|| refuses(1)),
+];

@@ -1,0 +1,120 @@
+//! Softmax and its logarithm.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Cost, Op, Spec, Specs};
+use crate::ops::sample::{bad_unary, dtypes, of, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Tensor, apply, normalize_axis};
+use taut_kernels::{Arg, ViewMut, norm};
+
+#[derive(Clone, Debug)]
+struct Softmax {
+    axis: isize,
+    log: bool,
+}
+
+impl Op for Softmax {
+    fn name(&self) -> &'static str {
+        if self.log { "log_softmax" } else { "softmax" }
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let Spec { dtype, shape } = inputs[0];
+        if !dtype.is_float() {
+            return Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"));
+        }
+        shape.axis(self.axis)?;
+        Ok(inputs[0].clone().into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let out = outputs[0].reborrow();
+        let axis = normalize_axis(self.axis, out.shape().len())?;
+        match self.log {
+            true => norm::log_softmax(inputs[0], axis, out),
+            false => norm::softmax(inputs[0], axis, out),
+        }
+        Ok(())
+    }
+
+    fn aliases(&self) -> &'static [usize] {
+        &[0]
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        let bytes = inputs[0].bytes() + outputs[0].bytes();
+        // A maximum, an exponential, a sum and a quotient per element.
+        Cost { flops: 4 * outputs[0].shape.len() as u64, bytes: bytes as u64 }
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}", self.axis)
+    }
+}
+
+/// e^x / sum(e^x) along `axis`: numbers that are positive and sum to one. Large elements do not overflow.
+///
+/// ```
+/// use taut_core::{Tensor, ops::nn::softmax};
+/// let x = Tensor::from_slice(&[1000.0f32, 1000.0], [2])?;
+/// assert_eq!(softmax(&x, -1)?.to_vec::<f32>()?, [0.5, 0.5]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn softmax(logits: impl Into<Tensor>, axis: isize) -> Result<Tensor> {
+    apply(&Softmax { axis, log: false }, [logits.into()])
+}
+
+/// The logarithm of the softmax along `axis`, without its underflow.
+#[track_caller]
+pub fn log_softmax(logits: impl Into<Tensor>, axis: isize) -> Result<Tensor> {
+    apply(&Softmax { axis, log: true }, [logits.into()])
+}
+
+const PARAMS: &[Param] = &[Param::tensor("logits"), Param::optional("axis", Kind::Int, "-1")];
+
+fn samples() -> Vec<Vec<Value>> {
+    let cases: [(&[usize], i64); 7] =
+        [(&[5], -1), (&[1], 0), (&[2, 3], 1), (&[2, 3], 0), (&[2, 3, 4], -2), (&[2, 0, 3], 1), (&[0, 3], -1)];
+    let with = |dtype| cases.map(|(shape, axis)| vec![ramp(dtype, shape, -9.0, 9.0), Value::Int(axis)]);
+    let mut samples: Vec<_> = dtypes::FLOATS.iter().flat_map(|&dtype| with(dtype)).collect();
+    for &dtype in dtypes::WIDE {
+        let values = [1e4, 1e4, -1e4, f64::NEG_INFINITY, 0.0, 0.0, f64::NAN, 0.0, 1.0];
+        samples.push(vec![of(dtype, &[3, 3], &values), Value::Int(-1)]);
+    }
+    samples
+}
+
+fn refuses() -> Vec<Bad> {
+    let mut bad = bad_unary(&[DType::I32, DType::Bool]);
+    let with = |shape: &[usize], axis| vec![ramp(DType::F32, shape, 0.0, 1.0), Value::Int(axis)];
+    bad.push(Bad::new(with(&[2, 3], 2), ErrorKind::Axis, "axis 2 is out of range for rank 2"));
+    bad.push(Bad::new(with(&[2, 3], -3), ErrorKind::Axis, "axis -3 is out of range"));
+    bad.push(Bad::new(with(&[], -1), ErrorKind::Axis, "out of range for rank 0"));
+    bad
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[
+    Entry::new(
+        "softmax",
+        PARAMS,
+        |a| one(softmax(a.tensor(0)?, a.int_or(1)?.unwrap_or(-1) as isize)),
+        Reference::Numpy(
+            "[x := logits.astype(np.float64), e := np.exp(x - np.max(x, axis, keepdims=True, initial=-1e300)), \
+             (e / np.sum(e, axis, keepdims=True)).astype(logits.dtype)][-1]",
+        ),
+        Samples::List(samples),
+    )
+    .refuses(refuses),
+    Entry::new(
+        "log_softmax",
+        PARAMS,
+        |a| one(log_softmax(a.tensor(0)?, a.int_or(1)?.unwrap_or(-1) as isize)),
+        Reference::Numpy(
+            "[x := logits.astype(np.float64), z := x - np.max(x, axis, keepdims=True, initial=-1e300), \
+             (z - np.log(np.sum(np.exp(z), axis, keepdims=True))).astype(logits.dtype)][-1]",
+        ),
+        Samples::List(samples),
+    )
+    .refuses(refuses),
+];
