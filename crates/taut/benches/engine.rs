@@ -133,10 +133,9 @@ fn gemm(bench: &Bench) -> Result<()> {
         let flops = 2.0 * (n as f64).powi(3);
         let threads = pool::threads();
         pool::set_threads(1);
-        let [ours, bare] = race([
-            &mut || drop(black_box(taut::matmul(&a, &b))),
-            &mut || bare_gemm(&left, &right, black_box(&mut product), n),
-        ]);
+        let [ours, bare] = race([&mut || drop(black_box(taut::matmul(&a, &b))), &mut || {
+            bare_gemm(&left, &right, black_box(&mut product), n)
+        }]);
         pool::set_threads(threads);
         let [all] = race([&mut || drop(black_box(taut::matmul(&a, &b)))]);
         bench.compute(&name, ours, flops, &format!("; {:.2} x the bare gemm crate's speed", bare / ours));
@@ -176,7 +175,12 @@ fn elementwise(bench: &Bench) -> Result<()> {
         if bench.wants(name) {
             let x = normal(&[n])?;
             let [gelu] = race([&mut || drop(black_box(taut::gelu(&x, true)))]);
-            bench.stream(name, gelu, 8.0 * n as f64, &format!("; {:.2} ns per element", gelu * 1e9 / n as f64));
+            bench.stream(
+                name,
+                gelu,
+                8.0 * n as f64,
+                &format!("; {:.2} ns per element", gelu * 1e9 / n as f64),
+            );
         }
     }
     Ok(())

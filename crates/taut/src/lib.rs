@@ -19,10 +19,6 @@
 //!
 //! Functions take tensors by reference or by value: `exp(&x)` keeps `x`, `exp(x)` may compute in `x`'s own memory.
 
-pub use taut_core::{
-    Bool, Cost, DType, Element, Ellipsis, Error, ErrorKind, Graph, Host, Index, Kernel, Layout, NewAxis, Op, Operand,
-    Result, Scalar, Shape, Spec, Specs, Tensor, Traced, apply, apply_many, bf16, f16, graph, io, promote, s, trace,
-};
 pub use taut_core::ops::binary::*;
 pub use taut_core::ops::contract::*;
 pub use taut_core::ops::creation::*;
@@ -31,6 +27,11 @@ pub use taut_core::ops::reduce::*;
 pub use taut_core::ops::shape::*;
 pub use taut_core::ops::unary::*;
 pub use taut_core::ops::{self, linalg, nn, random};
+pub use taut_core::{
+    Bool, Cost, DType, Element, Ellipsis, Error, ErrorKind, Graph, Host, Index, Kernel, Layout, NewAxis, Op,
+    Operand, Result, Scalar, Shape, Spec, Specs, Tensor, Traced, apply, apply_many, bf16, f16, graph, io,
+    promote, s, trace,
+};
 
 /// Who holds how many bytes: the ledger, the limit, the allocators.
 pub mod memory {

@@ -22,7 +22,10 @@ fn main() -> Result<()> {
     overhead()?;
 
     drop((points, labels, centres, weights));
-    println!("6. At the end every tensor is gone: {} bytes live, as at the start.", memory::live_bytes() - start);
+    println!(
+        "6. At the end every tensor is gone: {} bytes live, as at the start.",
+        memory::live_bytes() - start
+    );
     assert_eq!(memory::live_bytes(), start, "every byte comes back");
     println!("\nNext: the book (docs/src/first-steps.md), `cargo xtask bench`, `cargo xtask test`.");
     Ok(())
@@ -101,9 +104,15 @@ fn ledger(points: &Tensor, labels: &Tensor, centres: &Tensor, weights: &Tensor) 
     println!("{}", memory::report());
     memory::record(false);
     println!("   live     what tensors hold now: the exact sum of what was asked for");
-    println!("   peak     the most at any moment of this step: here the distances, [3000, 100, 2] before they are summed");
-    println!("   idle     freed blocks kept for reuse, since fresh pages cost several times a pass over them");
-    println!("   by line  who holds it: log_softmax ran in the product's own buffer, so one line stands for both\n");
+    println!(
+        "   peak     the most at any moment of this step: here the distances, [3000, 100, 2] before they are summed"
+    );
+    println!(
+        "   idle     freed blocks kept for reuse, since fresh pages cost several times a pass over them"
+    );
+    println!(
+        "   by line  who holds it: log_softmax ran in the product's own buffer, so one line stands for both\n"
+    );
     assert_eq!(scores.shape()[0], labels.len());
     Ok(())
 }
@@ -139,7 +148,9 @@ fn overhead() -> Result<()> {
         taut::add(&x, &y)?;
     }
     let each = clock.elapsed().as_secs_f64() * 1e9 / f64::from(calls);
-    println!("5. Overhead: an eager add of two numbers takes {each:.0} ns, allocation and ledger included.\n");
+    println!(
+        "5. Overhead: an eager add of two numbers takes {each:.0} ns, allocation and ledger included.\n"
+    );
     Ok(())
 }
 

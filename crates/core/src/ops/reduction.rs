@@ -63,12 +63,6 @@ impl From<Option<&[isize]>> for Over {
     }
 }
 
-impl From<Option<Vec<isize>>> for Over {
-    fn from(axes: Option<Vec<isize>>) -> Over {
-        Over(axes.map(SmallVec::from_vec))
-    }
-}
-
 /// An op that folds axes away.
 #[derive(Clone, Debug)]
 pub struct Reduction {

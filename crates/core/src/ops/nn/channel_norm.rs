@@ -381,7 +381,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         "moments",
         Param::REDUCTION,
         |a| {
-            let (mean, variance) = moments(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))?;
+            let (mean, variance) = moments(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))?;
             Ok(vec![mean, variance])
         },
         Reference::Numpy(

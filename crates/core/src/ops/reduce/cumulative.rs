@@ -25,7 +25,8 @@ impl Op for Cumulative {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         shape.axis(self.axis)?;
-        let dtype = self.code.result(*dtype).ok_or_else(|| Error::dtype(format!("{dtype} is not supported")))?;
+        let dtype =
+            self.code.result(*dtype).ok_or_else(|| Error::dtype(format!("{dtype} is not supported")))?;
         Ok(Spec { dtype, shape: shape.clone() }.into())
     }
 
@@ -127,15 +128,17 @@ const THREE: &[Param] = &[
     Param::optional("reverse", Kind::Bool, "False"),
 ];
 
+/// Flip, accumulate (floats in double precision, rounded once), shift by one if exclusive, flip back.
 macro_rules! running {
     ($identity:literal, $accumulate:literal) => {
-        // Flip, accumulate, shift by one if exclusive, flip back.
         concat!(
-            "(lambda flip: (lambda a: flip(np.concatenate([np.full_like(a.take([0] if a.shape[axis] else [], axis), ",
+            "(lambda dtype, flip: flip((lambda a: np.concatenate([np.full_like(a.take([0], axis), ",
             $identity,
-            "), a.take(range(a.shape[axis] - 1), axis)], axis) if exclusive and a.shape[axis] else a))(",
+            "), a.take(range(a.shape[axis] - 1), axis)], axis) if exclusive and a.shape[axis] else a)(",
             $accumulate,
-            "(flip(x), axis=axis)))(lambda v: np.flip(v, axis) if reverse else v)"
+            "(flip(x), axis=axis, dtype=dtype))).astype(x.dtype if x.dtype.kind == 'f' else dtype))(",
+            "{'f': np.float64, 'u': np.uint64}.get(x.dtype.kind, np.int64), ",
+            "lambda v: np.flip(v, axis) if reverse else v)"
         )
     };
 }

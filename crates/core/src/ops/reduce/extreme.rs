@@ -132,7 +132,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "max",
         Param::REDUCTION,
-        |a| one(max(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+        |a| one(max(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.max(x, axis=axes, keepdims=keepdims)"),
         Samples::List(extremes),
     )
@@ -140,7 +140,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "min",
         Param::REDUCTION,
-        |a| one(min(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+        |a| one(min(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.min(x, axis=axes, keepdims=keepdims)"),
         Samples::List(extremes),
     )

@@ -36,7 +36,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "any",
         Param::REDUCTION,
-        |a| one(any(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+        |a| one(any(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.any(x, axis=axes, keepdims=keepdims)"),
         Samples::List(|| reductions(dtypes::ALL, -0.9, 1.2)),
     )
@@ -44,7 +44,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "all",
         Param::REDUCTION,
-        |a| one(all(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+        |a| one(all(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.all(x, axis=axes, keepdims=keepdims)"),
         Samples::List(|| reductions(dtypes::ALL, 0.5, 6.0)),
     )
@@ -52,7 +52,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "count_nonzero",
         Param::REDUCTION,
-        |a| one(count_nonzero(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+        |a| one(count_nonzero(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.asarray(np.count_nonzero(x, axis=axes, keepdims=keepdims), np.int64)"),
         Samples::List(|| reductions(dtypes::ALL, -2.0, 2.0)),
     )

@@ -23,7 +23,7 @@ pub fn logsumexp(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) ->
 pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     "logsumexp",
     Param::REDUCTION,
-    |a| one(logsumexp(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+    |a| one(logsumexp(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
     Reference::Numpy(
         "np.log(np.sum(np.exp(x.astype(np.float64)), axis=axes, keepdims=keepdims)).astype(x.dtype if x.dtype.kind == 'f' \
          else np.float64)",

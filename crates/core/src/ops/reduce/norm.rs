@@ -85,9 +85,9 @@ pub fn global_norm(tensors: &[Tensor]) -> Result<Tensor> {
     let Some((first, rest)) = tensors.split_first() else {
         return Err(Error::value("no tensors to measure").in_op("global_norm", []).at(Location::caller()));
     };
-    let mut squares = sum(square(first)?, None::<&[isize]>, false)?;
+    let mut squares = sum(square(first)?, None, false)?;
     for tensor in rest {
-        squares = (squares + sum(square(tensor)?, None::<&[isize]>, false)?)?;
+        squares = (squares + sum(square(tensor)?, None, false)?)?;
     }
     sqrt(squares)
 }
@@ -111,21 +111,37 @@ fn orders() -> Vec<Vec<Value>> {
     let mut samples = Vec::new();
     for ord in [2.0, 1.0, f64::INFINITY, f64::NEG_INFINITY, 0.0, 3.0] {
         for &dtype in &[DType::F32, DType::F64, DType::I32] {
-            samples.push(vec![ramp(dtype, &[5], -3.0, 3.0), Value::Float(ord), Value::Ints(vec![0]), Value::Bool(false)]);
-            samples.push(vec![ramp(dtype, &[3, 4], -3.0, 3.0), Value::Float(ord), Value::Ints(vec![-1]), Value::Bool(true)]);
+            samples.push(vec![
+                ramp(dtype, &[5], -3.0, 3.0),
+                Value::Float(ord),
+                Value::Ints(vec![0]),
+                Value::Bool(false),
+            ]);
+            samples.push(vec![
+                ramp(dtype, &[3, 4], -3.0, 3.0),
+                Value::Float(ord),
+                Value::Ints(vec![-1]),
+                Value::Bool(true),
+            ]);
         }
     }
     for &dtype in &[DType::F32, DType::F64] {
         let extreme = crate::ops::sample::of(dtype, &[2, 2], &[3e30, 4e30, 0.0, 0.0]);
         samples.push(vec![extreme, Value::Float(2.0), Value::Ints(vec![1]), Value::Bool(false)]);
-        samples.push(vec![ramp(dtype, &[0, 2], 0.0, 1.0), Value::Float(2.0), Value::Ints(vec![0]), Value::Bool(false)]);
+        samples.push(vec![
+            ramp(dtype, &[0, 2], 0.0, 1.0),
+            Value::Float(2.0),
+            Value::Ints(vec![0]),
+            Value::Bool(false),
+        ]);
     }
     samples
 }
 
 fn lists() -> Vec<Vec<Value>> {
     let list = |dtype: DType| {
-        let tensors = [&[3usize][..], &[2, 2], &[]].map(|shape| crate::ops::sample::tensor(dtype, shape, -3.0, 3.0));
+        let tensors =
+            [&[3usize][..], &[2, 2], &[]].map(|shape| crate::ops::sample::tensor(dtype, shape, -3.0, 3.0));
         Value::Tensors(tensors.to_vec())
     };
     let both = |clip: f64| dtypes::WIDE.iter().map(move |&dtype| vec![list(dtype), Value::Float(clip)]);
@@ -147,7 +163,14 @@ pub(crate) const ENTRIES: &[Entry] = &[
             Param::optional("axes", Kind::Ints, "None"),
             Param::optional("keepdims", Kind::Bool, "False"),
         ],
-        |a| one(norm(a.tensor(0)?, a.float_or(1)?.unwrap_or(2.0), a.axes(2)?, a.bool_or(3)?.unwrap_or(false))),
+        |a| {
+            one(norm(
+                a.tensor(0)?,
+                a.float_or(1)?.unwrap_or(2.0),
+                a.axes(2)?.as_deref(),
+                a.bool_or(3)?.unwrap_or(false),
+            ))
+        },
         Reference::Numpy(
             "np.linalg.norm(x.astype(np.float64), ord, axes[0], keepdims).astype(x.dtype if x.dtype.kind == 'f' else np.float64)",
         ),
@@ -155,8 +178,12 @@ pub(crate) const ENTRIES: &[Entry] = &[
     ),
     Entry::new(
         "l2_normalize",
-        &[Param::tensor("x"), Param::optional("axes", Kind::Ints, "None"), Param::optional("epsilon", Kind::Float, "1e-12")],
-        |a| one(l2_normalize(a.tensor(0)?, a.axes(1)?, a.float_or(2)?.unwrap_or(1e-12))),
+        &[
+            Param::tensor("x"),
+            Param::optional("axes", Kind::Ints, "None"),
+            Param::optional("epsilon", Kind::Float, "1e-12"),
+        ],
+        |a| one(l2_normalize(a.tensor(0)?, a.axes(1)?.as_deref(), a.float_or(2)?.unwrap_or(1e-12))),
         Reference::Numpy("x / np.sqrt(np.maximum(np.sum(x * x, axis=axes, keepdims=True), 1e-12))"),
         Samples::List(|| {
             let mut samples = reductions(dtypes::WIDE, -3.0, 3.0);
@@ -167,9 +194,15 @@ pub(crate) const ENTRIES: &[Entry] = &[
     .refuses(bad_axes),
     Entry::new(
         "clip_by_norm",
-        &[Param::tensor("x"), Param::new("clip_norm", Kind::Float), Param::optional("axes", Kind::Ints, "None")],
-        |a| one(clip_by_norm(a.tensor(0)?, a.float(1)?, a.axes(2)?)),
-        Reference::Numpy("x * (clip_norm / np.maximum(np.sqrt(np.sum(x * x, axis=axes, keepdims=True)), clip_norm))"),
+        &[
+            Param::tensor("x"),
+            Param::new("clip_norm", Kind::Float),
+            Param::optional("axes", Kind::Ints, "None"),
+        ],
+        |a| one(clip_by_norm(a.tensor(0)?, a.float(1)?, a.axes(2)?.as_deref())),
+        Reference::Numpy(
+            "x * (clip_norm / np.maximum(np.sqrt(np.sum(x * x, axis=axes, keepdims=True)), clip_norm))",
+        ),
         Samples::List(|| {
             let mut samples = reductions(dtypes::WIDE, -3.0, 3.0);
             samples.iter_mut().for_each(|args| {

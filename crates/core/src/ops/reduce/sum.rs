@@ -37,7 +37,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "sum",
         Param::REDUCTION,
-        |a| one(sum(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+        |a| one(sum(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.sum(x, axis=axes, keepdims=keepdims)"),
         Samples::List(|| reductions(dtypes::ALL, -3.0, 3.0)),
     )
@@ -45,7 +45,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "prod",
         Param::REDUCTION,
-        |a| one(prod(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+        |a| one(prod(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.prod(x, axis=axes, keepdims=keepdims)"),
         Samples::List(|| reductions(dtypes::ALL, 0.6, 1.6)),
     )
@@ -53,7 +53,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "mean",
         Param::REDUCTION,
-        |a| one(mean(a.tensor(0)?, a.axes(1)?, a.bool_or(2)?.unwrap_or(false))),
+        |a| one(mean(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.mean(x, axis=axes, keepdims=keepdims)"),
         Samples::List(|| reductions(dtypes::ALL, -3.0, 3.0)),
     )

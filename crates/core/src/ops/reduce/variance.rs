@@ -48,7 +48,14 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "var",
         SPREAD,
-        |a| one(var(a.tensor(0)?, a.axes(1)?, a.float_or(2)?.unwrap_or(0.0), a.bool_or(3)?.unwrap_or(false))),
+        |a| {
+            one(var(
+                a.tensor(0)?,
+                a.axes(1)?.as_deref(),
+                a.float_or(2)?.unwrap_or(0.0),
+                a.bool_or(3)?.unwrap_or(false),
+            ))
+        },
         Reference::Numpy("np.var(x, axis=axes, ddof=correction, keepdims=keepdims)"),
         Samples::List(samples),
     )
@@ -56,7 +63,14 @@ pub(crate) const ENTRIES: &[Entry] = &[
     Entry::new(
         "std",
         SPREAD,
-        |a| one(std(a.tensor(0)?, a.axes(1)?, a.float_or(2)?.unwrap_or(0.0), a.bool_or(3)?.unwrap_or(false))),
+        |a| {
+            one(std(
+                a.tensor(0)?,
+                a.axes(1)?.as_deref(),
+                a.float_or(2)?.unwrap_or(0.0),
+                a.bool_or(3)?.unwrap_or(false),
+            ))
+        },
         Reference::Numpy("np.std(x, axis=axes, ddof=correction, keepdims=keepdims)"),
         Samples::List(samples),
     )
