@@ -27,7 +27,8 @@ impl Matmul {
         };
         let ([m, k], [depth, n]) = (matrix(a, self.transpose_a, "a")?, matrix(b, self.transpose_b, "b")?);
         if k != depth {
-            return Err(Error::shape(format!("{m}x{k} and {depth}x{n} matrices do not multiply")));
+            let message = format!("{m}x{k} and {depth}x{n} matrices do not multiply");
+            return Err(Error::shape(message).help("transpose one of them (transpose_a, transpose_b)"));
         }
         Ok([m, k, depth, n])
     }
