@@ -54,7 +54,7 @@ table! {
     unary: bitcast cast classify erf exp gamma gelu hyperbolic not relu root round sigmoid sign trig;
 
     /// Functions of two or three tensors, element by element.
-    binary: arithmetic atan2 bitwise clip compare division extremum logical power select shift squared_difference;
+    binary: arithmetic atan2 bitwise clip compare division extremum logaddexp logical power select shift squared_difference;
 
     /// Folding axes away.
     reduce: cumulative extreme logic logsumexp norm sum variance;
