@@ -254,7 +254,7 @@ impl Tensor {
     pub(crate) fn copy_at(&self, at: &'static Location<'static>) -> Result<Tensor> {
         let view = self.view().map_err(|e| e.at(at))?;
         Tensor::build(self.spec().clone(), Category::Tensor, at, |out| {
-            elementwise::copy(view, out.reborrow())
+            elementwise::copy(view, out.reborrow());
         })
     }
 }

@@ -48,7 +48,7 @@ impl Bench {
         name.contains(&self.filter)
     }
 
-    fn row(&self, name: &str, seconds: f64, beside: &str) {
+    fn row(name: &str, seconds: f64, beside: &str) {
         let time = match seconds {
             s if s < 1e-6 => format!("{:8.1} ns", s * 1e9),
             s if s < 1e-3 => format!("{:8.1} us", s * 1e6),
@@ -60,13 +60,13 @@ impl Bench {
     /// A row of something limited by arithmetic.
     fn compute(&self, name: &str, seconds: f64, flops: f64, more: &str) {
         let (rate, share) = (flops / seconds / 1e9, flops / seconds / self.machine.flops);
-        self.row(name, seconds, &format!("{rate:6.1} GFLOP/s, {share:4.2} of one core's peak{more}"));
+        Self::row(name, seconds, &format!("{rate:6.1} GFLOP/s, {share:4.2} of one core's peak{more}"));
     }
 
     /// A row of something limited by memory.
     fn stream(&self, name: &str, seconds: f64, bytes: f64, more: &str) {
         let (rate, share) = (bytes / seconds / 1e9, bytes / seconds / self.machine.bandwidth);
-        self.row(name, seconds, &format!("{rate:6.1} GB/s, {share:4.2} of one core's copy{more}"));
+        Self::row(name, seconds, &format!("{rate:6.1} GB/s, {share:4.2} of one core's copy{more}"));
     }
 }
 
@@ -87,7 +87,8 @@ fn main() -> Result<()> {
     elementwise(&bench)?;
     reductions(&bench)?;
     convolution(&bench)?;
-    random(&bench)
+    random(&bench);
+    Ok(())
 }
 
 fn normal(shape: &[usize]) -> Result<Tensor> {
@@ -98,19 +99,19 @@ fn dispatch(bench: &Bench) -> Result<()> {
     if bench.wants("dispatch") {
         let (x, y) = (normal(&[1])?, normal(&[1])?);
         let [add] = race([&mut || drop(black_box(taut::add(&x, &y)))]);
-        bench.row("dispatch: add, 1 element", add, "aim: below 200 ns");
+        Bench::row("dispatch: add, 1 element", add, "aim: below 200 ns");
 
         let mut held = Some(normal(&[1])?);
         let [in_place] = race([&mut || held = taut::add(held.take().expect("put back"), &y).ok()]);
-        bench.row("dispatch: add in place, 1 element", in_place, "");
+        Bench::row("dispatch: add in place, 1 element", in_place, "");
 
         memory::record(true);
         let [recorded] = race([&mut || drop(black_box(taut::add(&x, &y)))]);
         memory::record(false);
-        bench.row("dispatch: add, recording lines", recorded, "");
+        Bench::row("dispatch: add, recording lines", recorded, "");
 
         let [view] = race([&mut || drop(black_box(taut::transpose(&x, None)))]);
-        bench.row("dispatch: transpose (a view)", view, "");
+        Bench::row("dispatch: transpose (a view)", view, "");
     }
     Ok(())
 }
@@ -134,7 +135,7 @@ fn gemm(bench: &Bench) -> Result<()> {
         let threads = pool::threads();
         pool::set_threads(1);
         let [ours, bare] = race([&mut || drop(black_box(taut::matmul(&a, &b))), &mut || {
-            bare_gemm(&left, &right, black_box(&mut product), n)
+            bare_gemm(&left, &right, black_box(&mut product), n);
         }]);
         pool::set_threads(threads);
         let [all] = race([&mut || drop(black_box(taut::matmul(&a, &b)))]);
@@ -219,7 +220,7 @@ fn convolution(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-fn random(bench: &Bench) -> Result<()> {
+fn random(bench: &Bench) {
     if bench.wants("random 100M normals") {
         let n = 100_000_000;
         let generator = taut::random::Generator::from_seed(1);
@@ -227,5 +228,4 @@ fn random(bench: &Bench) -> Result<()> {
         let each = format!("; {:.2} ns each", normals * 1e9 / n as f64);
         bench.stream("random 100M normals", normals, 4.0 * n as f64, &each);
     }
-    Ok(())
 }

@@ -30,9 +30,10 @@ impl Op for Softmax {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         let out = outputs[0].reborrow();
         let axis = normalize_axis(self.axis, out.shape().len())?;
-        match self.log {
-            true => norm::log_softmax(inputs[0], axis, out),
-            false => norm::softmax(inputs[0], axis, out),
+        if self.log {
+            norm::log_softmax(inputs[0], axis, out);
+        } else {
+            norm::softmax(inputs[0], axis, out);
         }
         Ok(())
     }
