@@ -119,9 +119,10 @@ fn samples(average: bool) -> Vec<Vec<Value>> {
         for (shape, way) in cases() {
             let options = PoolOptions::from_args(&Args(&way), 0);
             let (_, y) = options.and_then(|o| o.resolve(&shape.into())).expect("the cases are right");
-            let first = match average {
-                true => Value::Ints(shape.iter().map(|&d| d as i64).collect()),
-                false => ramp(dtype, shape, -4.0, 4.0),
+            let first = if average {
+                Value::Ints(shape.iter().map(|&d| d as i64).collect())
+            } else {
+                ramp(dtype, shape, -4.0, 4.0)
             };
             let mut args = vec![first, ramp(dtype, &y, -1.0, 2.0)];
             args.extend(way.into_iter().take(if average { 7 } else { 6 }));

@@ -56,9 +56,10 @@ impl Op for CrossEntropy {
             return Err(Error::dtype(format!("logits of type {} are not supported", logits.dtype))
                 .help("cast them to a float"));
         }
-        let fits = match self.sparse {
-            true => matches!(labels.dtype, DType::I32 | DType::I64),
-            false => labels.dtype == logits.dtype,
+        let fits = if self.sparse {
+            matches!(labels.dtype, DType::I32 | DType::I64)
+        } else {
+            labels.dtype == logits.dtype
         };
         if !fits {
             return Err(Error::dtype(format!("labels of type {} are not supported", labels.dtype)));
