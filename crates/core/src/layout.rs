@@ -68,7 +68,8 @@ impl Layout {
 
     /// The same elements in the same order under another shape, if strides can say it.
     pub fn reshape(&self, shape: &Shape) -> Option<Layout> {
-        if self.is_contiguous() {
+        // Without elements any strides will do.
+        if self.shape.is_empty() || self.is_contiguous() {
             return Some(Layout { strides: shape.strides(), shape: shape.clone(), offset: self.offset });
         }
         // Match runs of old dimensions with runs of new ones of the same size; a run of old dimensions can be

@@ -72,6 +72,9 @@ pub fn conv_transpose(
     conv_input_gradient(shape, filters, x, options)
 }
 
+/// Shapes of image, filters and output, and a way to slide.
+type Case<'a> = (&'a [usize], &'a [usize], Option<&'a [i64]>, Way<'a>);
+
 pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     "conv_transpose",
     &[
@@ -109,7 +112,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         "back(dx[crop]).astype(x.dtype)][-1]][-1]"
     )),
     Samples::List(|| {
-        let cases: [(&[usize], &[usize], Option<&[i64]>, Way<'_>); 6] = [
+        let cases: [Case<'_>; 6] = [
             (&[2, 3, 2], &[3, 4, 2], None, (&[2], "SAME", "NWC", &[], 1, None)),
             (&[2, 3, 4, 2], &[3, 2, 3, 2], None, (&[2, 1], "VALID", "NHWC", &[1, 2], 1, None)),
             (&[1, 2, 3, 3], &[2, 2, 3, 2], Some(&[1, 3, 7, 7]), (&[2], "EXPLICIT", "NCHW", &[], 1, Some(&[0, 0, 0, 0]))),
@@ -117,7 +120,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             (&[1, 2, 2, 2, 1], &[2, 2, 2, 2, 1], None, (&[2], "SAME", "NDHWC", &[], 1, None)),
             (&[0, 3, 2], &[3, 4, 2], None, (&[2], "SAME", "NWC", &[], 1, None)),
         ];
-        let with = |dtype, &(x, w, shape, how): &(&[usize], &[usize], Option<&[i64]>, Way<'_>)| {
+        let with = |dtype, &(x, w, shape, how): &Case<'_>| {
             let shape = shape.map_or(Value::None, |shape| Value::Ints(shape.to_vec()));
             let mut args = vec![ramp(dtype, x, -2.0, 2.0), ramp(dtype, w, -1.0, 1.5), shape];
             args.extend(way(how));

@@ -45,6 +45,9 @@ pub fn depthwise_conv2d(
     conv(x, filters, &grouped)
 }
 
+/// Shapes of image and filters, stride, padding, data format, dilation.
+type Case<'a> = (&'a [usize], &'a [usize], i64, &'static str, &'static str, i64);
+
 pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     "depthwise_conv2d",
     &[
@@ -72,13 +75,13 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         "back(y.reshape(shape[0], *o, shape[-1] * filters.shape[-1])).astype(x.dtype)][-1]"
     )),
     Samples::List(|| {
-        let cases: [(&[usize], &[usize], i64, &'static str, &'static str, i64); 4] = [
+        let cases: [Case<'_>; 4] = [
             (&[2, 5, 6, 3], &[3, 2, 3, 2], 1, "SAME", "NHWC", 1),
             (&[2, 3, 5, 6], &[3, 3, 3, 1], 2, "VALID", "NCHW", 1),
             (&[1, 7, 7, 1], &[2, 2, 1, 2], 1, "VALID", "NHWC", 2),
             (&[0, 7, 7, 2], &[2, 2, 2, 1], 1, "SAME", "NHWC", 1),
         ];
-        let with = |dtype, (x, w, stride, padding, format, dilation): (&[usize], &[usize], _, _, _, _)| {
+        let with = |dtype, (x, w, stride, padding, format, dilation): Case<'_>| {
             vec![
                 ramp(dtype, x, -2.0, 2.0),
                 ramp(dtype, w, -1.0, 1.5),

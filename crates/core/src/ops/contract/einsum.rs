@@ -108,16 +108,15 @@ fn parse(equation: &str, tensors: &[Tensor]) -> Result<(Vec<Vec<Label>>, Vec<Lab
         Label::Letter(_) => None,
     });
     let hidden = hidden.max().unwrap_or(0);
-    let output = match right {
-        Some(right) => labels(right, |_| Ok(if right.contains("...") { hidden } else { 0 }))?,
-        None => {
-            let once = |label: &Label| {
-                matches!(label, Label::Hidden(_)) || all.iter().filter(|other| *other == label).count() == 1
-            };
-            let mut output: Vec<Label> = all.iter().copied().filter(once).collect();
-            output.dedup();
-            output
-        }
+    let output = if let Some(right) = right {
+        labels(right, |_| Ok(if right.contains("...") { hidden } else { 0 }))?
+    } else {
+        let once = |label: &Label| {
+            matches!(label, Label::Hidden(_)) || all.iter().filter(|other| *other == label).count() == 1
+        };
+        let mut output: Vec<Label> = all.iter().copied().filter(once).collect();
+        output.dedup();
+        output
     };
     for (i, label) in output.iter().enumerate() {
         if let Label::Letter(letter) = label {

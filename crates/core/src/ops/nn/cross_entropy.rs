@@ -138,8 +138,12 @@ pub fn sigmoid_cross_entropy_with_logits(
         let message = format!("logits of type {} are not supported", logits.dtype());
         return Err(refuse(Error::dtype(message)).help("cast them to a float"));
     }
+    // Terms cancel, which halves have no digits for.
+    let dtype = promote(labels.dtype(), logits.dtype());
+    let wide = promote(dtype, DType::F32);
+    let (labels, logits) = (cast(labels, wide)?, cast(logits, wide)?);
     let linear = sub(relu(&logits)?, mul(&logits, labels)?)?;
-    add(linear, softplus(neg(abs(logits)?)?)?)
+    cast(add(linear, softplus(neg(abs(logits)?)?)?)?, dtype)
 }
 
 const PARAMS: &[Param] = &[Param::tensor("labels"), Param::tensor("logits")];

@@ -30,11 +30,8 @@ impl Op for Softmax {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         let out = outputs[0].reborrow();
         let axis = normalize_axis(self.axis, out.shape().len())?;
-        if self.log {
-            norm::log_softmax(inputs[0], axis, out);
-        } else {
-            norm::softmax(inputs[0], axis, out);
-        }
+        let kernel = if self.log { norm::log_softmax } else { norm::softmax };
+        kernel(inputs[0], axis, out);
         Ok(())
     }
 
