@@ -168,7 +168,8 @@ impl fmt::Display for Error {
                 write!(f, "{}{spec}", if i == 0 { "" } else { ", " })?;
             }
         }
-        if let Some(location) = details.location {
+        // A shortage of memory names the line in its own words.
+        if let Some(location) = details.location.filter(|_| details.kind != ErrorKind::OutOfMemory) {
             write!(f, "\n  at {location}")?;
         }
         if let Some(help) = &details.help {
