@@ -39,67 +39,106 @@ pub fn apply_at(op: &dyn Op, inputs: &mut [Tensor], at: &'static Location<'stati
     outcome.map_err(|error| error.in_op(op.name(), inputs.iter().map(Tensor::spec)).at(at))
 }
 
-/// The specs of the outputs, refused if they are too large to exist.
-pub(crate) fn infer(op: &dyn Op, inputs: &[Tensor]) -> Result<Specs> {
-    let specs: SmallVec<[&Spec; 3]> = inputs.iter().map(Tensor::spec).collect();
-    let outputs = op.infer(&specs)?;
-    for spec in &outputs {
-        if spec.shape.checked_len().is_none() {
-            return Err(Error::shape(format!(
-                "the result {spec} has more elements than memory has addresses"
-            )));
-        }
+/// Calls `use_specs` with the specs of the inputs, without the heap for as many inputs as ops commonly have.
+#[inline]
+pub(crate) fn with_specs<R>(inputs: &[Tensor], use_specs: impl FnOnce(&[&Spec]) -> R) -> R {
+    match inputs {
+        [] => use_specs(&[]),
+        [a] => use_specs(&[a.spec()]),
+        [a, b] => use_specs(&[a.spec(), b.spec()]),
+        [a, b, c] => use_specs(&[a.spec(), b.spec(), c.spec()]),
+        _ => use_specs(&inputs.iter().map(Tensor::spec).collect::<Vec<_>>()),
     }
-    Ok(outputs)
 }
 
+/// The specs of the outputs, refused if they are too large to exist.
+#[inline]
+pub(crate) fn infer(op: &dyn Op, inputs: &[&Spec]) -> Result<Specs> {
+    let outputs = op.infer(inputs)?;
+    match outputs.iter().find(|spec| spec.shape.checked_len().is_none()) {
+        None => Ok(outputs),
+        Some(spec) => Err(too_large(spec)),
+    }
+}
+
+#[cold]
+fn too_large(spec: &Spec) -> Error {
+    Error::shape(format!("the result {spec} has more elements than memory has addresses"))
+}
+
+#[inline]
 fn eager(op: &dyn Op, inputs: &mut [Tensor], at: &'static Location<'static>) -> Result<Outputs> {
-    let specs = infer(op, inputs)?;
-    let kernel = op.kernel();
-    if kernel == Kernel::View {
+    let (mut specs, scratch) =
+        with_specs(inputs, |inputs| Ok::<_, Error>((infer(op, inputs)?, op.scratch(inputs))))?;
+    if op.kernel() == Kernel::View {
         return view(op, &inputs[0], &specs[0], at);
     }
-
-    let scratch_bytes = {
-        let inputs: SmallVec<[&Spec; 3]> = inputs.iter().map(Tensor::spec).collect();
-        op.scratch(&inputs)
-    };
-    let mut scratch = match scratch_bytes {
+    let mut scratch = match scratch {
         0 => Buffer::default(),
         bytes => Buffer::new_at(bytes, Category::Scratch, at)?,
     };
-    let mut buffers: SmallVec<[Buffer; 1]> = SmallVec::new();
+
     let mut in_place = usize::MAX;
+    let mut first = Buffer::default();
     for &candidate in op.aliases() {
         if *inputs[candidate].spec() == specs[0]
             && let Some(buffer) = inputs[candidate].take_buffer()
         {
-            in_place = candidate;
-            buffers.push(buffer);
+            (in_place, first) = (candidate, buffer);
             break;
         }
+    }
+    if specs.len() == 1 {
+        // The common case, apart from the general one because its lists would cost as much as the op.
+        if in_place == usize::MAX {
+            first = allocate(&specs[0], Category::Tensor, at)?;
+        }
+        let spec = specs.swap_remove(0);
+        let out = ViewMut::new(spec.dtype, first.as_mut_slice(), &spec.shape);
+        with_args(op, inputs, in_place, &spec.shape, |args| op.run(args, &mut [out], scratch.as_mut_slice()))?;
+        let mut outputs = Outputs::new();
+        outputs.push(Tensor::from_buffer(spec, first));
+        return Ok(outputs);
+    }
+
+    let mut buffers: SmallVec<[Buffer; 2]> = SmallVec::new();
+    if in_place != usize::MAX {
+        buffers.push(first);
     }
     for spec in &specs[buffers.len()..] {
         buffers.push(allocate(spec, Category::Tensor, at)?);
     }
-
-    let broadcast =
-        if kernel == Kernel::Elementwise { broadcast_strides(inputs, &specs[0].shape) } else { None };
-    {
-        let mut args: SmallVec<[Arg<'_>; 3]> = SmallVec::new();
-        for (i, input) in inputs.iter().enumerate() {
-            args.push(match &broadcast {
-                _ if i == in_place => Arg::InPlace,
-                None => Arg::View(input.view()?),
-                Some(strides) => Arg::View(input.view_as(&specs[0].shape, &strides[i])?),
-            });
-        }
-        let mut outputs: SmallVec<[ViewMut<'_>; 1]> = (buffers.iter_mut().zip(&specs))
-            .map(|(buffer, spec)| ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape))
-            .collect();
-        op.run(&args, &mut outputs, scratch.as_mut_slice())?;
-    }
+    let mut outputs: SmallVec<[ViewMut<'_>; 2]> = (buffers.iter_mut().zip(&specs))
+        .map(|(buffer, spec)| ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape))
+        .collect();
+    with_args(op, inputs, in_place, &specs[0].shape, |args| op.run(args, &mut outputs, scratch.as_mut_slice()))?;
+    drop(outputs);
     Ok(specs.into_iter().zip(buffers).map(|(spec, buffer)| Tensor::from_buffer(spec, buffer)).collect())
+}
+
+/// Calls `run` with what the op reads: views of the inputs, broadcast to `shape` for an elementwise op.
+#[inline]
+fn with_args(
+    op: &dyn Op,
+    inputs: &[Tensor],
+    in_place: usize,
+    shape: &Shape,
+    run: impl FnOnce(&[Arg<'_>]) -> Result<()>,
+) -> Result<()> {
+    let broadcast =
+        if op.kernel() == Kernel::Elementwise { broadcast_strides(inputs, shape) } else { None };
+    let arg = |i: usize| {
+        Ok::<_, Error>(match &broadcast {
+            _ if i == in_place => Arg::InPlace,
+            None => Arg::View(inputs[i].view()?),
+            Some(strides) => Arg::View(inputs[i].view_as(shape, &strides[i])?),
+        })
+    };
+    match inputs.len() {
+        1 => run(&[arg(0)?]),
+        2 => run(&[arg(0)?, arg(1)?]),
+        _ => run(&(0..inputs.len()).map(arg).collect::<Result<SmallVec<[Arg<'_>; 4]>>>()?),
+    }
 }
 
 /// Strides that repeat every input to `shape`; `None` if all have it already.

@@ -77,8 +77,8 @@ impl From<Range<isize>> for Index {
 
 impl From<RangeInclusive<isize>> for Index {
     fn from(range: RangeInclusive<isize>) -> Index {
-        // `..=-1` ends at the axis's end, which no exclusive end can name.
-        let end = Some(*range.end() + 1).filter(|&end| end != 0);
+        // `0..=-1` ends at the axis's end, which no exclusive end can name.
+        let end = range.end().checked_add(1).filter(|&end| end != 0);
         Index::Range { start: Some(*range.start()), end, step: 1 }
     }
 }

@@ -88,6 +88,7 @@ mod tests {
     /// The documented table is the tested one: it is read from this file.
     #[test]
     fn table_in_the_docs_is_true() {
+        let _ledger = taut_memory::testing::ledger_check();
         let short = |name: &str| match name {
             "bool" => Bool,
             "bf16" => BF16,

@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Deref;
 
 /// Sizes of the dimensions. Up to four need no heap.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
+#[derive(Eq, Hash, Default)]
 pub struct Shape(SmallVec<[usize; 4]>);
 
 /// Distance between neighbours along each dimension, in elements; zero repeats, negative runs backwards.
@@ -55,6 +55,20 @@ impl Shape {
     /// Row-major strides.
     #[inline]
     pub fn strides(&self) -> Strides {
+        // Each case a few stores: a loop here would be felt in every op.
+        let size = |dim: usize| dim.max(1) as isize;
+        let (few, rank) = match *self.0 {
+            [] => ([0; 4], 0),
+            [_] => ([1, 0, 0, 0], 1),
+            [_, b] => ([size(b), 1, 0, 0], 2),
+            [_, b, c] => ([size(b) * size(c), size(c), 1, 0], 3),
+            [_, b, c, d] => ([size(b) * size(c) * size(d), size(c) * size(d), size(d), 1], 4),
+            _ => return self.long_strides(),
+        };
+        Strides::from_buf_and_len(few, rank)
+    }
+
+    fn long_strides(&self) -> Strides {
         let mut strides = Strides::from_elem(1, self.rank());
         let mut next = 1isize;
         for (stride, &dim) in strides.iter_mut().zip(&self.0).rev() {
@@ -155,6 +169,28 @@ fn broadcast_error(a: &Shape, b: &Shape, axis: usize, x: usize, y: usize) -> Err
         .help("dimensions must be equal, or one of them 1, counted from the last one")
 }
 
+impl Clone for Shape {
+    /// By cases, like [`Shape::strides`].
+    #[inline]
+    fn clone(&self) -> Shape {
+        Shape(match *self.0 {
+            [] => SmallVec::from_buf_and_len([0; 4], 0),
+            [a] => SmallVec::from_buf_and_len([a, 0, 0, 0], 1),
+            [a, b] => SmallVec::from_buf_and_len([a, b, 0, 0], 2),
+            [a, b, c] => SmallVec::from_buf_and_len([a, b, c, 0], 3),
+            [a, b, c, d] => SmallVec::from_buf_and_len([a, b, c, d], 4),
+            ref many => SmallVec::from_slice(many),
+        })
+    }
+}
+
+impl PartialEq for Shape {
+    #[inline]
+    fn eq(&self, other: &Shape) -> bool {
+        self.rank() == other.rank() && self.iter().zip(other.iter()).all(|(a, b)| a == b)
+    }
+}
+
 impl Deref for Shape {
     type Target = [usize];
     #[inline]
@@ -246,9 +282,11 @@ impl fmt::Debug for Shape {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use taut_memory::testing::ledger_check;
 
     #[test]
     fn broadcast_follows_numpy() {
+        let _ledger = ledger_check();
         let cases: [(&[usize], &[usize], Option<&[usize]>); 7] = [
             (&[], &[], Some(&[])),
             (&[3], &[], Some(&[3])),
@@ -265,7 +303,22 @@ mod tests {
     }
 
     #[test]
+    fn strides_are_row_major() {
+        let _ledger = ledger_check();
+        for rank in 0..7 {
+            let dims: Vec<usize> = (0..rank).map(|i| [3, 0, 2, 5, 1, 4][i]).collect();
+            let want: Vec<isize> =
+                (0..rank).map(|i| dims[i + 1..].iter().map(|&dim| dim.max(1) as isize).product()).collect();
+            let shape = Shape::from(&dims);
+            assert_eq!(shape.strides().to_vec(), want);
+            assert_eq!(shape.clone(), shape);
+            assert_eq!(*shape.clone(), dims[..]);
+        }
+    }
+
+    #[test]
     fn sizes_that_overflow_are_seen() {
+        let _ledger = ledger_check();
         assert_eq!(Shape::from([usize::MAX, 2]).checked_len(), None);
         assert_eq!(Shape::from([usize::MAX, 2, 0]).checked_len(), None);
         assert_eq!(Shape::from([0, 7]).checked_len(), Some(0));
@@ -274,6 +327,7 @@ mod tests {
 
     #[test]
     fn axes_count_from_both_ends() {
+        let _ledger = ledger_check();
         let shape = Shape::from([2, 3, 4]);
         assert_eq!(shape.axis(-1).unwrap(), 2);
         assert_eq!(shape.axis(0).unwrap(), 0);

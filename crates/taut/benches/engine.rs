@@ -5,7 +5,6 @@
 use std::hint::black_box;
 use std::time::Instant;
 use taut::{DType, Result, Tensor, memory};
-use taut_kernels::matmul::{Mat, MatMut};
 use taut_kernels::{limits, pool, simd};
 
 /// Seconds per call of each of several rivals: medians over interleaved rounds.
@@ -116,12 +115,6 @@ fn dispatch(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// The bare gemm crate, on one thread, through the narrowest door there is.
-fn bare_gemm(a: &[f32], b: &[f32], c: &mut [f32], n: usize) {
-    let matrix = |data| Mat::new(data, 0, n, n, n as isize, 1);
-    taut_kernels::matmul::gemm(matrix(a), matrix(b), MatMut::new(c, 0, n, n, n as isize, 1), false);
-}
-
 fn gemm(bench: &Bench) -> Result<()> {
     for n in [100, 512, 1024, 2048] {
         let name = format!("matmul {n}x{n}");
@@ -135,7 +128,7 @@ fn gemm(bench: &Bench) -> Result<()> {
         let threads = pool::threads();
         pool::set_threads(1);
         let [ours, bare] = race([&mut || drop(black_box(taut::matmul(&a, &b))), &mut || {
-            bare_gemm(&left, &right, black_box(&mut product), n);
+            limits::bare_gemm(&left, &right, black_box(&mut product), n);
         }]);
         pool::set_threads(threads);
         let [all] = race([&mut || drop(black_box(taut::matmul(&a, &b)))]);

@@ -1,7 +1,7 @@
 //! Tracing: the mode in which [`apply`](crate::apply) writes ops down instead of running them.
 
 use super::{Graph, Node, Origin, Value, ValueId};
-use crate::apply::{Outputs, infer};
+use crate::apply::{Outputs, infer, with_specs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec};
 use crate::tensor::Tensor;
@@ -62,6 +62,9 @@ pub fn trace(inputs: &[Spec], function: impl FnOnce(&[Tensor]) -> Result<Vec<Ten
     let trace = TRACES.fetch_add(1, Ordering::Relaxed);
 
     let enclosing = TRACERS.with_borrow(|tracers| tracers.iter().map(|tracer| tracer.trace).collect());
+    if let Some(spec) = inputs.iter().find(|spec| spec.shape.checked_len().is_none()) {
+        return Err(Error::shape(format!("{spec} has more elements than memory has addresses")));
+    }
     let mut tracer = Tracer { trace, enclosing, graph: Graph::default(), captures: Vec::new() };
     let arguments: Vec<Tensor> = inputs.iter().map(|spec| tracer.add_input(spec.clone())).collect();
     let guard = TraceGuard::enter(tracer);
@@ -102,7 +105,7 @@ impl Drop for TraceGuard {
 
 /// Appends a node for a call of `op` to the innermost trace.
 pub(crate) fn record(op: &dyn Op, inputs: &[Tensor], at: &'static Location<'static>) -> Result<Outputs> {
-    let specs = infer(op, inputs)?;
+    let specs = with_specs(inputs, |inputs| infer(op, inputs))?;
     TRACERS.with_borrow_mut(|tracers| {
         let tracer = tracers.last_mut().expect("is_tracing was checked");
         let inputs = inputs.iter().map(|t| tracer.value_of(t)).collect::<Result<SmallVec<[ValueId; 3]>>>()?;
