@@ -63,6 +63,10 @@ pub(crate) fn infer(op: &dyn Op, inputs: &[&Spec]) -> Result<Specs> {
 
 #[cold]
 fn too_large(spec: &Spec) -> Error {
+    if spec.shape.rank() > Shape::MAX_RANK {
+        let (rank, most) = (spec.shape.rank(), Shape::MAX_RANK);
+        return Error::shape(format!("the result has {rank} dimensions, and {most} are the most"));
+    }
     Error::shape(format!("the result {spec} has more elements than memory has addresses"))
 }
 

@@ -88,7 +88,7 @@ impl Graph {
     /// This is the plainest interpreter of a graph, and the reference for faster ones.
     #[track_caller]
     pub fn run(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        self.check_inputs(inputs).map_err(|e| e.at(Location::caller()))?;
+        self.check_ids().and_then(|()| self.check_inputs(inputs)).map_err(|e| e.at(Location::caller()))?;
         let mut last_use = vec![usize::MAX; self.values.len()];
         for (i, node) in self.nodes.iter().enumerate() {
             node.inputs.iter().for_each(|v| last_use[v.index()] = i);
@@ -119,6 +119,15 @@ impl Graph {
             }
         }
         self.outputs.iter().map(|v| values[v.index()].clone().ok_or_else(missing)).collect()
+    }
+
+    /// Whether every number stands for a value.
+    fn check_ids(&self) -> Result<()> {
+        let nodes = self.nodes.iter().flat_map(|node| node.inputs.iter().chain(&node.outputs));
+        match self.inputs.iter().chain(&self.outputs).chain(nodes).find(|id| id.index() >= self.values.len()) {
+            None => Ok(()),
+            Some(id) => Err(Error::new(ErrorKind::Graph, format!("the graph has no value {id}"))),
+        }
     }
 
     fn check_inputs(&self, inputs: &[Tensor]) -> Result<()> {

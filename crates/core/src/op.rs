@@ -79,6 +79,14 @@ pub struct Cost {
     pub bytes: u64,
 }
 
+impl Cost {
+    /// Bytes of all inputs and outputs.
+    pub fn traffic(inputs: &[&Spec], outputs: &[Spec]) -> u64 {
+        let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes));
+        bytes.fold(0, |sum, bytes| sum.saturating_add(bytes as u64))
+    }
+}
+
 /// A tensor operation with its attributes.
 ///
 /// `infer` and `run` never see tensors: the same op serves eager calls, tracing and planned execution. Attributes
@@ -120,8 +128,7 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
 
     /// How much work it is.
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
-        Cost { flops: outputs.iter().map(|s| s.shape.len() as u64).sum(), bytes: bytes as u64 }
+        Cost { flops: outputs.iter().map(|s| s.shape.len() as u64).sum(), bytes: Cost::traffic(inputs, outputs) }
     }
 
     /// The attributes as graphs print them: `axes=[0], keepdims`; empty if there are none.

@@ -21,15 +21,22 @@ impl Shape {
         Shape(SmallVec::new())
     }
 
+    /// The most dimensions that a tensor can have.
+    pub const MAX_RANK: usize = 64;
+
     /// Number of dimensions.
     #[inline]
     pub fn rank(&self) -> usize {
         self.0.len()
     }
 
-    /// How many elements, or `None` if that does not fit an allocation.
+    /// How many elements, or `None` if no tensor can have this shape: more elements than memory has addresses, or more
+    /// than [`Shape::MAX_RANK`] dimensions.
     #[inline]
     pub fn checked_len(&self) -> Option<usize> {
+        if self.rank() > Shape::MAX_RANK {
+            return None;
+        }
         let mut len = 1usize;
         let mut empty = false;
         for &dim in &self.0 {

@@ -68,7 +68,7 @@ pub fn attention_scratch(dtype: DType, q: &[usize], k: &[usize], v: &[usize]) ->
     let sizes = Sizes::new(q, k, v);
     let widen = matches!(dtype, DType::F16 | DType::BF16);
     let lanes = sizes.tasks().clamp(1, pool::threads());
-    lanes * sizes.slot_len(widen) * statistics_dtype(dtype).size()
+    lanes.saturating_mul(sizes.slot_len(widen)).saturating_mul(statistics_dtype(dtype).size())
 }
 
 /// `softmax(scale * q kᵀ + mask) v`, and the log-sum-exp of every row of scores.
@@ -132,7 +132,8 @@ fn run<T: Stored<Wide: GemmElement>>(
     }
     let slot = sizes.slot_len(T::DTYPE.size() != size_of::<T::Wide>());
     let slots = bytemuck::cast_slice_mut::<u8, T::Wide>(scratch);
-    let lanes = if tasks * QUERIES * sizes.keys * (sizes.depth + sizes.width) < PARALLEL {
+    let work = [QUERIES, sizes.keys, sizes.depth + sizes.width].into_iter().fold(tasks, usize::saturating_mul);
+    let lanes = if work < PARALLEL {
         1
     } else {
         (slots.len() / slot).clamp(1, tasks)

@@ -83,15 +83,18 @@ pub fn threads() -> usize {
 /// the default. Results do not depend on it.
 #[cold]
 pub fn set_threads(n: usize) -> usize {
-    let n = if n == 0 { default_threads() } else { n };
+    let n = if n == 0 { default_threads() } else { n.min(MOST) };
     THREADS.store(n, Ordering::Relaxed);
     n
 }
 
 fn default_threads() -> usize {
     let asked = std::env::var("TAUT_THREADS").ok().and_then(|n| n.parse().ok()).filter(|&n| n > 0);
-    asked.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get))
+    asked.unwrap_or_else(|| thread::available_parallelism().map_or(1, NonZero::get)).min(MOST)
 }
+
+/// More threads than this are a mistake, and would only exhaust the system.
+const MOST: usize = 1024;
 
 /// The thread count in force; 0 before anyone asked.
 static THREADS: AtomicUsize = AtomicUsize::new(0);

@@ -9,6 +9,7 @@ impl Graph {
     ///
     /// The error names the node, and the line that asked for it.
     pub fn verify(&self) -> Result<()> {
+        self.check_ids()?;
         let mut made = vec![false; self.values.len()];
         for (i, &id) in self.inputs.iter().enumerate() {
             match self.values.get(id.index()).map(|v| &v.origin) {

@@ -132,8 +132,7 @@ impl Op for Reduction {
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
-        Cost { flops: inputs[0].shape.len() as u64, bytes: bytes as u64 }
+        Cost { flops: inputs[0].shape.len() as u64, bytes: Cost::traffic(inputs, outputs) }
     }
 
     fn attributes(&self) -> String {

@@ -235,12 +235,13 @@ multiversion! {
 }
 
 fn slabs(problem: &Problem) -> usize {
-    (problem.pixels() * problem.taps() * problem.groups * problem.cout / TASK).clamp(1, SLABS)
+    let weights = problem.taps() * problem.groups * problem.cout;
+    (problem.pixels().saturating_mul(weights) / TASK).clamp(1, SLABS)
 }
 
 /// Bytes of scratch: a sum per slab and weight.
 pub(super) fn weight_scratch<T: Real>(problem: &Problem) -> usize {
-    lines::<T::Sum>(slabs(problem) * problem.taps() * problem.groups * problem.cout)
+    lines::<T::Sum>(slabs(problem).saturating_mul(problem.taps() * problem.groups * problem.cout))
 }
 
 /// Computes the gradient of every weight.

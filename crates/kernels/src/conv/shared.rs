@@ -50,7 +50,11 @@ pub(super) const LINE: usize = 64;
 
 /// The bytes of `len` elements, up to the next line.
 pub(super) const fn lines<T>(len: usize) -> usize {
-    (len * size_of::<T>()).next_multiple_of(LINE)
+    // What overflows cannot be allocated, and is refused there.
+    match len.saturating_mul(size_of::<T>()).checked_next_multiple_of(LINE) {
+        Some(bytes) => bytes,
+        None => usize::MAX,
+    }
 }
 
 /// How many tasks run at once, each with its own slot of scratch.

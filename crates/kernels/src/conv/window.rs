@@ -36,7 +36,7 @@ pub fn output_size(
     let padded = input.checked_add(padding.0)?.checked_add(padding.1)?;
     // Positions are computed as `isize` later on.
     let reach = padded.checked_add(stride)?;
-    isize::try_from(reach).ok()?;
+    isize::try_from(reach.checked_add(dilation)?.checked_add(span)?).ok()?;
     Some(reach.checked_sub(span)? / stride)
 }
 

@@ -253,7 +253,7 @@ multiversion! {
                 affine.normalize(first, (mean, rstd), from, to, &mut buffers);
                 continue;
             }
-            for (i, to) in to.chunks_exact_mut(inner).enumerate() {
+            for (i, to) in to.chunks_exact_mut(inner.max(1)).enumerate() {
                 let from = from.map(|from| &from[i * inner..][..inner]);
                 affine.normalize_one(first + i, (mean, rstd), from, to, &mut buffers);
             }

@@ -125,7 +125,7 @@ fn moments_of<T: Stored>(x: View<'_>, axis: usize, mut mean: ViewMut<'_>, mut va
     let source = Source::<T>::new(x);
     let (mean, variance) = (mean.slice::<T::Wide>(), Parts::new(variance.slice::<T::Wide>()));
     if inner == 1 {
-        let blocks = LANES * (CHUNK / (LANES * usize::max(outer, 1))).max(1);
+        let blocks = LANES * (CHUNK / LANES / usize::max(outer, 1)).max(1);
         pool::for_each_mut(mean, blocks, |first, mean| {
             // SAFETY: the variance has the channels of the mean, which are handed out once.
             let variance = unsafe { variance.part(first..first + mean.len()) };

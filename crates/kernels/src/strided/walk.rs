@@ -4,7 +4,7 @@ use super::BLOCK_COLUMNS;
 use bytemuck::Pod;
 
 /// Dimensions longer than one that cannot be merged. More of them would mean outputs beyond any memory.
-const MAX_RANK: usize = 40;
+const MAX_RANK: usize = usize::BITS as usize;
 
 /// The output's shape and the operands' strides, with as few dimensions as possible.
 pub(super) struct Walk<const N: usize> {

@@ -85,8 +85,8 @@ impl Op for Matmul {
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         let depth = self.sizes(&inputs[0].shape, &inputs[1].shape).map_or(0, |[_, k, ..]| k as u64);
-        let bytes = inputs.iter().map(|s| s.bytes()).sum::<usize>() + outputs[0].bytes();
-        Cost { flops: 2 * depth * outputs[0].shape.len() as u64, bytes: bytes as u64 }
+        let flops = (2 * depth).saturating_mul(outputs[0].shape.len() as u64);
+        Cost { flops, bytes: Cost::traffic(inputs, outputs) }
     }
 
     fn attributes(&self) -> String {

@@ -34,6 +34,14 @@ impl From<&[isize]> for Sections {
     }
 }
 
+/// Each part is a tensor of its own: more of them than this is a mistake that would exhaust memory.
+const MOST_PARTS: usize = 1 << 24;
+
+#[cold]
+fn too_many(parts: usize) -> Error {
+    Error::value(format!("{parts} parts are more than {MOST_PARTS}")).help("reshape instead")
+}
+
 impl Sections {
     /// The sizes of the parts of an axis.
     fn resolve(&self, axis: usize, dim: usize) -> Result<Vec<usize>> {
@@ -41,6 +49,7 @@ impl Sections {
             Sections::Equal(parts) if *parts < 1 => {
                 return Err(Error::value(format!("an axis cannot be cut into {parts} parts")));
             }
+            Sections::Equal(parts) if *parts as usize > MOST_PARTS => return Err(too_many(*parts as usize)),
             Sections::Equal(parts) if !dim.is_multiple_of(*parts as usize) => {
                 return Err(Error::shape(format!("axis {axis} of size {dim} has no {parts} equal parts"))
                     .help("give the sizes of the parts"));
@@ -110,8 +119,12 @@ pub fn split(
 pub fn unstack(value: impl Into<Tensor>, axis: isize) -> Result<Vec<Tensor>> {
     let (value, at) = (value.into(), Location::caller());
     let axis = value.shape().axis(axis).map_err(|e| e.in_op("unstack", [value.spec()]).at(at))?;
-    let mut parts = Vec::new();
-    for i in 0..value.shape()[axis] {
+    let count = value.shape()[axis];
+    if count > MOST_PARTS {
+        return Err(too_many(count).in_op("unstack", [value.spec()]).at(at));
+    }
+    let mut parts = Vec::with_capacity(count);
+    for i in 0..count {
         parts.push(part(&value, axis, Index::At(i as isize))?);
     }
     Ok(parts)
