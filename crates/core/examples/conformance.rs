@@ -22,14 +22,21 @@ fn main() -> Result<()> {
                 Reference::Property(expression) => ("property", expression),
             };
             let (name, expression) = (quote(entry.name), quote(expression));
-            writeln!(manifest, "{{\"op\": {name}, \"{kind}\": {expression}, \"args\": {{{args}}}, \"out\": {results}}}")
-                .expect("strings can be written to");
+            writeln!(
+                manifest,
+                "{{\"op\": {name}, \"{kind}\": {expression}, \"args\": {{{args}}}, \"out\": {results}}}"
+            )
+            .expect("strings can be written to");
         }
-        io::save_npz(directory.join(format!("{}.npz", entry.name)), arrays.iter().map(|(n, t)| (n.as_str(), t)))?;
+        io::save_npz(
+            directory.join(format!("{}.npz", entry.name)),
+            arrays.iter().map(|(n, t)| (n.as_str(), t)),
+        )?;
     }
     for a in DType::ALL {
         for b in DType::ALL {
-            writeln!(manifest, "{{\"promote\": [\"{a}\", \"{b}\", \"{}\"]}}", promote(a, b)).expect("as above");
+            writeln!(manifest, "{{\"promote\": [\"{a}\", \"{b}\", \"{}\"]}}", promote(a, b))
+                .expect("as above");
         }
     }
     std::fs::write(directory.join("manifest.jsonl"), manifest)?;
@@ -41,7 +48,7 @@ fn describe_args(entry: &Entry, args: &[Value], case: usize, arrays: &mut Vec<(S
     let describe = |(i, param): (usize, &taut_core::ops::Param)| {
         let key = format!("{case}.{}", param.name);
         let value = match args.get(i).unwrap_or(&Value::None) {
-            Value::None => "null".into(),
+            Value::None | Value::Given(_) => "null".into(),
             Value::Tensor(tensor) => {
                 arrays.push((key.clone(), tensor.clone()));
                 format!("{{\"tensor\": {}, \"dtype\": \"{}\"}}", quote(&key), tensor.dtype())

@@ -99,7 +99,9 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: &'static Location<'static>) -> 
         }
         let spec = specs.swap_remove(0);
         let out = ViewMut::new(spec.dtype, first.as_mut_slice(), &spec.shape);
-        with_args(op, inputs, in_place, &spec.shape, |args| op.run(args, &mut [out], scratch.as_mut_slice()))?;
+        with_args(op, inputs, in_place, &spec.shape, |args| {
+            op.run(args, &mut [out], scratch.as_mut_slice())
+        })?;
         let mut outputs = Outputs::new();
         outputs.push(Tensor::from_buffer(spec, first));
         return Ok(outputs);
@@ -115,7 +117,9 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: &'static Location<'static>) -> 
     let mut outputs: SmallVec<[ViewMut<'_>; 2]> = (buffers.iter_mut().zip(&specs))
         .map(|(buffer, spec)| ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape))
         .collect();
-    with_args(op, inputs, in_place, &specs[0].shape, |args| op.run(args, &mut outputs, scratch.as_mut_slice()))?;
+    with_args(op, inputs, in_place, &specs[0].shape, |args| {
+        op.run(args, &mut outputs, scratch.as_mut_slice())
+    })?;
     drop(outputs);
     Ok(specs.into_iter().zip(buffers).map(|(spec, buffer)| Tensor::from_buffer(spec, buffer)).collect())
 }
@@ -129,8 +133,7 @@ fn with_args(
     shape: &Shape,
     run: impl FnOnce(&[Arg<'_>]) -> Result<()>,
 ) -> Result<()> {
-    let broadcast =
-        if op.kernel() == Kernel::Elementwise { broadcast_strides(inputs, shape) } else { None };
+    let broadcast = if op.kernel() == Kernel::Elementwise { broadcast_strides(inputs, shape) } else { None };
     let arg = |i: usize| {
         Ok::<_, Error>(match &broadcast {
             _ if i == in_place => Arg::InPlace,

@@ -124,7 +124,8 @@ impl Graph {
     /// Whether every number stands for a value.
     fn check_ids(&self) -> Result<()> {
         let nodes = self.nodes.iter().flat_map(|node| node.inputs.iter().chain(&node.outputs));
-        match self.inputs.iter().chain(&self.outputs).chain(nodes).find(|id| id.index() >= self.values.len()) {
+        match self.inputs.iter().chain(&self.outputs).chain(nodes).find(|id| id.index() >= self.values.len())
+        {
             None => Ok(()),
             Some(id) => Err(Error::new(ErrorKind::Graph, format!("the graph has no value {id}"))),
         }

@@ -128,7 +128,10 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
 
     /// How much work it is.
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        Cost { flops: outputs.iter().map(|s| s.shape.len() as u64).sum(), bytes: Cost::traffic(inputs, outputs) }
+        Cost {
+            flops: outputs.iter().map(|s| s.shape.len() as u64).sum(),
+            bytes: Cost::traffic(inputs, outputs),
+        }
     }
 
     /// The attributes as graphs print them: `axes=[0], keepdims`; empty if there are none.

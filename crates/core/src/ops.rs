@@ -14,8 +14,8 @@ pub mod sample;
 mod window;
 
 pub use elementwise::{Code, Elementwise, Types};
-pub use reduction::{Folding, Over, Reduction};
 pub use entry::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+pub use reduction::{Folding, Over, Reduction};
 pub use window::{Channels, Padding};
 
 /// Declares a group's modules and collects their entries.

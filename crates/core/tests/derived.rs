@@ -1,8 +1,9 @@
 //! What every row of the op table must hold, derived from the row alone.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use taut_core::ops::{Args, Entry, Value, table};
+use taut_core::ops::{Args, Entry, Kind, Value, table};
 use taut_core::{DType, ErrorKind, Result, Spec, Tensor, trace};
 use taut_memory::testing::{allocations_on_thread, fail_nth, ledger_check};
 
@@ -94,6 +95,12 @@ fn samples_run_and_cover_the_edges() {
     every_row(|entry| {
         let results: Vec<_> = sample_results(entry).collect();
         assert!(results.len() >= 2, "fewer than two samples");
+        let takes_tensors = entry.params.iter().any(|p| matches!(p.kind, Kind::Tensor | Kind::Operand));
+        let is_random = entry.group() == "random";
+        let empty = |args: &[Value]| tensors(args).iter().any(Tensor::is_empty);
+        let tried =
+            results.iter().any(|(args, _)| empty(args)) || (entry.bad)().iter().any(|bad| empty(&bad.args));
+        assert!(!takes_tensors || is_random || tried, "no sample without elements");
     });
 }
 
@@ -159,7 +166,8 @@ fn strides_do_not_matter() {
         for (args, want) in sample_results(entry) {
             for (name, change) in layouts {
                 let changed = with_tensors(&args, &mut |t| change(t));
-                let got = call(entry, &changed).unwrap_or_else(|e| panic!("{name}: {args:?} is refused: {e}"));
+                let got =
+                    call(entry, &changed).unwrap_or_else(|e| panic!("{name}: {args:?} is refused: {e}"));
                 assert_close(name, &args, &got, &want);
             }
         }
@@ -219,6 +227,22 @@ fn inputs_that_are_held_stay_as_they_are() {
     });
 }
 
+/// Computing in the memory of an input that was given away changes nothing but where the result lies.
+#[test]
+fn inputs_given_away_give_the_same_results() {
+    every_row(|entry| {
+        for (args, want) in sample_results(entry) {
+            let give = |arg: &Value| match arg {
+                Value::Tensor(tensor) => Value::Given(RefCell::new(Some(tensor.copy().unwrap()))),
+                other => other.clone(),
+            };
+            let given: Vec<Value> = args.iter().map(give).collect();
+            let got = call(entry, &given).unwrap_or_else(|e| panic!("given away, {args:?} is refused: {e}"));
+            assert_same("given away", &args, &got, &want);
+        }
+    });
+}
+
 /// What must be refused is refused with the kind and the words that the row declares, naming op and line.
 #[test]
 fn bad_input_is_refused() {
@@ -230,8 +254,17 @@ fn bad_input_is_refused() {
             let error = outcome.err().unwrap_or_else(|| panic!("{args} is not refused"));
             assert_eq!(error.kind(), bad.kind, "on {args}: {error}");
             assert!(error.to_string().contains(bad.message), "on {args}, says:\n{error}");
+            // An argument that is not even of its kind is refused before the op is known.
+            let by_op = error.op().is_some() && error.location().is_some();
+            assert!(by_op || is_conversion(&error), "on {args}, names no op or line:\n{error}");
         }
     });
+}
+
+/// Refused by [`Args`], while arguments are brought into the function's types.
+fn is_conversion(error: &taut_core::Error) -> bool {
+    let said = error.message();
+    ["argument ", "a dimension of ", "is negative and counts nothing"].iter().any(|part| said.contains(part))
 }
 
 /// However an allocation fails, the call returns an error and gives everything back.
@@ -250,7 +283,9 @@ fn out_of_memory_at_any_moment_is_an_error() {
             let outcome = call(entry, &args);
             drop(fault);
             match outcome {
-                Err(e) => assert_eq!(e.kind(), ErrorKind::OutOfMemory, "allocation {n} fails on {args:?}: {e}"),
+                Err(e) => {
+                    assert_eq!(e.kind(), ErrorKind::OutOfMemory, "allocation {n} fails on {args:?}: {e}")
+                }
                 Ok(_) => panic!("the failure of allocation {n} goes unnoticed on {args:?}"),
             }
         }

@@ -86,7 +86,8 @@ fn an_error_names_op_shapes_and_line() {
     let location = error.location().unwrap();
     assert!(location.file().ends_with("engine.rs") && location.line() == line, "{location}");
     let text = error.to_string();
-    for part in ["add: shapes [2] and [3] do not broadcast", "float32[2], float32[3]", "engine.rs", "help: "] {
+    for part in ["add: shapes [2] and [3] do not broadcast", "float32[2], float32[3]", "engine.rs", "help: "]
+    {
         assert!(text.contains(part), "{part} is missing in:\n{text}");
     }
 }

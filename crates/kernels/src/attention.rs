@@ -132,12 +132,9 @@ fn run<T: Stored<Wide: GemmElement>>(
     }
     let slot = sizes.slot_len(T::DTYPE.size() != size_of::<T::Wide>());
     let slots = bytemuck::cast_slice_mut::<u8, T::Wide>(scratch);
-    let work = [QUERIES, sizes.keys, sizes.depth + sizes.width].into_iter().fold(tasks, usize::saturating_mul);
-    let lanes = if work < PARALLEL {
-        1
-    } else {
-        (slots.len() / slot).clamp(1, tasks)
-    };
+    let work =
+        [QUERIES, sizes.keys, sizes.depth + sizes.width].into_iter().fold(tasks, usize::saturating_mul);
+    let lanes = if work < PARALLEL { 1 } else { (slots.len() / slot).clamp(1, tasks) };
     let (out, lse) = (Parts::new(out.slice::<T>()), Parts::new(lse.slice::<T::Wide>()));
     let next = AtomicUsize::new(0);
     pool::for_each_mut(&mut slots[..lanes * slot], slot, |_, slot| {

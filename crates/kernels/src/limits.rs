@@ -45,7 +45,27 @@ pub fn bare_gemm(a: &[f32], b: &[f32], c: &mut [f32], n: usize) {
     unsafe {
         let parallelism = gemm::Parallelism::None;
         let (c, a, b) = (c.as_mut_ptr(), a.as_ptr(), b.as_ptr());
-        gemm::gemm(n, n, n, c, 1, row, false, a, 1, row, b, 1, row, 0.0, 1.0, false, false, false, parallelism);
+        gemm::gemm(
+            n,
+            n,
+            n,
+            c,
+            1,
+            row,
+            false,
+            a,
+            1,
+            row,
+            b,
+            1,
+            row,
+            0.0,
+            1.0,
+            false,
+            false,
+            false,
+            parallelism,
+        );
     }
 }
 

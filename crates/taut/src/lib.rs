@@ -28,9 +28,9 @@ pub use taut_core::ops::shape::*;
 pub use taut_core::ops::unary::*;
 pub use taut_core::ops::{self, linalg, nn, random};
 pub use taut_core::{
-    Bool, Cost, DType, Element, Ellipsis, Error, ErrorKind, Graph, Host, Index, Kernel, Layout, NewAxis, Op,
-    Operand, Result, Scalar, Shape, Spec, Specs, Tensor, Traced, apply, apply_many, bf16, f16, graph, io,
-    promote, s, trace,
+    Bool, Cost, DType, Element, Ellipsis, Error, ErrorKind, Graph, Host, Index, IntoTensor, Kernel, Layout,
+    NewAxis, Op, Operand, Outputs, Result, Scalar, Shape, Spec, Specs, Strides, Tensor, Traced, apply,
+    apply_many, bf16, f16, graph, io, promote, s, trace,
 };
 
 /// Who holds how many bytes: the ledger, the limit, the allocators.

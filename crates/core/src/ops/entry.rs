@@ -4,6 +4,7 @@ use super::sample;
 use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::{Operand, Scalar};
 use crate::tensor::Tensor;
+use std::cell::RefCell;
 use taut_kernels::DType;
 
 /// A row of the table.
@@ -176,6 +177,8 @@ pub enum Value {
     None,
     /// A tensor.
     Tensor(Tensor),
+    /// A tensor given away: the call gets the only handle, and may compute in its memory.
+    Given(RefCell<Option<Tensor>>),
     /// Several tensors.
     Tensors(Vec<Tensor>),
     /// An integer.
@@ -217,8 +220,6 @@ macro_rules! getters {
 
 impl Args<'_> {
     getters! {
-        /// A tensor.
-        tensor / tensor_or -> Tensor: Value::Tensor(t) => t.clone(), "a tensor";
         /// Several tensors.
         tensors / tensors_or -> Vec<Tensor>: Value::Tensors(t) => t.clone(), "a list of tensors";
         /// An integer.
@@ -231,6 +232,21 @@ impl Args<'_> {
         dtype / dtype_or -> DType: Value::DType(v) => *v, "a dtype";
         /// A word.
         str / str_or -> &'static str: Value::Str(v) => *v, "a string";
+    }
+
+    /// A tensor.
+    pub fn tensor(&self, position: usize) -> Result<Tensor> {
+        self.tensor_or(position)?.ok_or_else(|| wrong(position, "a tensor"))
+    }
+
+    /// A tensor. `None` if it was left out.
+    pub fn tensor_or(&self, position: usize) -> Result<Option<Tensor>> {
+        match self.0.get(position) {
+            None | Some(Value::None) => Ok(None),
+            Some(Value::Tensor(tensor)) => Ok(Some(tensor.clone())),
+            Some(Value::Given(tensor)) => Ok(tensor.borrow_mut().take()),
+            Some(_) => Err(wrong(position, "a tensor")),
+        }
     }
 
     /// A floating-point number; an integer will do.
@@ -251,7 +267,7 @@ impl Args<'_> {
     /// A tensor or a plain number.
     pub fn operand(&self, position: usize) -> Result<Operand> {
         match self.0.get(position) {
-            Some(Value::Tensor(t)) => Ok(t.into()),
+            Some(Value::Tensor(_) | Value::Given(_)) => Ok(self.tensor(position)?.into()),
             Some(Value::Int(v)) => Ok((*v).into()),
             Some(Value::Float(v)) => Ok((*v).into()),
             Some(Value::Bool(v)) => Ok((*v).into()),

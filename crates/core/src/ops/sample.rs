@@ -20,14 +20,10 @@ pub mod dtypes {
     pub const INTEGERS: &[DType] = &[U8, U16, U32, U64, I8, I16, I32, I64];
     /// Integers and `bool`.
     pub const BITS: &[DType] = &[Bool, U8, U16, U32, U64, I8, I16, I32, I64];
-    /// Signed integers and floats.
-    pub const SIGNED: &[DType] = &[I8, I16, I32, I64, F16, BF16, F32, F64];
     /// Floats.
     pub const FLOATS: &[DType] = &[F16, BF16, F32, F64];
     /// The two wide floats.
     pub const WIDE: &[DType] = &[F32, F64];
-    /// One of each kind, for ops that only move elements.
-    pub const KINDS: &[DType] = &[Bool, U8, I16, I32, I64, BF16, F32, F64];
 }
 
 /// A tensor of irregular values between `low` and `high`, as near as the type allows (an unsigned type takes their

@@ -64,7 +64,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             &[&[2], &[3], &[2], &[2]],
         ];
         let mut list = Vec::new();
-        for &dtype in dtypes::KINDS {
+        for &dtype in dtypes::ALL {
             for shapes in cases {
                 for indexing in ["xy", "ij"] {
                     let args = shapes.iter().map(|s| tensor(dtype, s, -4.0, 4.0)).collect();

@@ -194,7 +194,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
                     vec![x, i, Value::Int(axis), Value::Int(batch)]
                 })
             };
-            let mut list: Vec<_> = dtypes::KINDS.iter().flat_map(|&dtype| with(dtype, DType::I64)).collect();
+            let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype, DType::I64)).collect();
             for &ids in dtypes::INTEGERS {
                 list.push(with(DType::F32, ids)[5].clone());
             }
@@ -251,7 +251,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
                     vec![ramp(dtype, x, -9.0, 9.0), ramp(ids, i, 0.0, limit), Value::Int(batch)]
                 })
             };
-            let mut list: Vec<_> = dtypes::KINDS.iter().flat_map(|&dtype| with(dtype, DType::I32)).collect();
+            let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype, DType::I32)).collect();
             list.extend(with(DType::F32, DType::U8));
             list
         }),
@@ -291,7 +291,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
                     vec![ramp(dtype, x, -9.0, 9.0), ramp(ids, i, 0.0, limit), Value::Int(axis)]
                 })
             };
-            let mut list: Vec<_> = dtypes::KINDS.iter().flat_map(|&dtype| with(dtype, DType::I64)).collect();
+            let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype, DType::I64)).collect();
             list.extend(with(DType::F32, DType::U16));
             list
         }),

@@ -113,7 +113,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
                     vec![ramp(dtype, x, -9.0, 9.0), ramp(DType::Bool, mask, 0.0, 1.0), Value::Int(axis)]
                 })
             };
-            let mut list: Vec<_> = dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect();
+            let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect();
             // Filled by hand: samples of booleans have no two alike in a row.
             let x = || ramp(DType::F32, &[2, 2], -9.0, 9.0);
             let constant = |values: &[bool]| {

@@ -3,11 +3,12 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::binary::{mul, where_};
+use crate::ops::draw::{check_key, read_key};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{DType, Shape, Tensor, apply};
 use std::panic::Location;
-use taut_kernels::random::{self as kernel, Key};
+use taut_kernels::random as kernel;
 use taut_kernels::{Arg, ViewMut};
 
 /// Which elements stay: a function of the key and the element's place.
@@ -19,17 +20,11 @@ struct DropoutMask {
 
 impl Op for DropoutMask {
     fn name(&self) -> &'static str {
-        "dropout_mask"
+        "dropout"
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        let key = inputs[0];
-        if key.dtype != DType::U64 {
-            return Err(Error::dtype(format!("a key is of type uint64, not {}", key.dtype)));
-        }
-        if key.shape != [2] {
-            return Err(Error::shape(format!("a key has shape [2], not {}", key.shape)));
-        }
+        check_key(inputs[0])?;
         if !(0.0..1.0).contains(&self.rate) {
             return Err(Error::value(format!("a rate of {} does not lie between 0 and 1", self.rate))
                 .help("0 drops nothing; 1 would drop everything"));
@@ -38,10 +33,7 @@ impl Op for DropoutMask {
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        let key = inputs[0].view();
-        let (words, first) = (key.data::<u64>(), key.offset());
-        let key = Key { seed: words[first], op: words[first.wrapping_add_signed(key.strides()[0])] };
-        kernel::bernoulli(key, 0, 1.0 - self.rate, outputs[0].reborrow());
+        kernel::bernoulli(read_key(inputs[0].view()), 0, 1.0 - self.rate, outputs[0].reborrow());
         Ok(())
     }
 

@@ -62,7 +62,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             vec![ramp(dtype, table, -4.0, 4.0), ramp(ids, shape, 0.0, 4.9)]
         };
         let mut samples: Vec<Vec<Value>> =
-            dtypes::KINDS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, DType::I32, case))).collect();
+            dtypes::ALL.iter().flat_map(|&dtype| cases.map(|case| with(dtype, DType::I32, case))).collect();
         samples.extend(dtypes::INTEGERS.iter().map(|&ids| with(DType::F32, ids, (&[5, 3], &[2, 3]))));
         samples
     }),

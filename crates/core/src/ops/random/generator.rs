@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn threads_take_different_keys() {
-        let _ledger = taut_memory::testing::ledger_check();
+        let _ledger = ledger_check();
         let generator = Generator::from_seed(3);
         let take =
             || (0..50).map(|_| generator.next_key().unwrap().to_vec::<u64>().unwrap()[1]).collect::<Vec<_>>();

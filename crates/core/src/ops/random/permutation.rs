@@ -69,7 +69,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
                 [&[0][..], &[1], &[7], &[3, 2], &[4, 0], &[2, 3, 2]]
                     .map(|shape| vec![key(5.0), ramp(dtype, shape, -9.0, 9.0)])
             };
-            dtypes::KINDS.iter().flat_map(with).collect()
+            dtypes::ALL.iter().flat_map(with).collect()
         }),
     )
     .refuses(|| {

@@ -66,7 +66,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         ];
         let with =
             |dtype| cases.map(|(from, to)| vec![ramp(dtype, from, -4.0, 4.0), Value::Ints(to.to_vec())]);
-        dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+        dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
     }),
 )
 .refuses(|| {

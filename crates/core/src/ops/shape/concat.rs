@@ -121,7 +121,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
                 (&[&[0, 2], &[0, 3]], 1),
                 (&[&[1], &[1], &[1], &[1], &[1], &[1]], -1),
             ];
-            let mut list: Vec<_> = dtypes::KINDS
+            let mut list: Vec<_> = dtypes::ALL
                 .iter()
                 .flat_map(|&d| cases.map(|(shapes, axis)| case(&[d], shapes, axis)))
                 .collect();
@@ -158,7 +158,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
                 (&[&[2, 1, 3], &[2, 1, 3]], 3),
                 (&[&[0, 2], &[0, 2]], 1),
             ];
-            let mut list: Vec<_> = dtypes::KINDS
+            let mut list: Vec<_> = dtypes::ALL
                 .iter()
                 .flat_map(|&d| cases.map(|(shapes, axis)| case(&[d], shapes, axis)))
                 .collect();

@@ -137,7 +137,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     ),
     Samples::List(|| {
         let mut list = Vec::new();
-        for &dtype in dtypes::KINDS {
+        for &dtype in dtypes::ALL {
             let x = |shape: &[usize]| ramp(dtype, shape, -4.0, 4.0);
             list.push(args(x(&[]), &[], "CONSTANT", Value::None));
             list.push(args(x(&[3]), &[1, 2], "CONSTANT", Value::None));

@@ -68,7 +68,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             (&[2, 0], &[0, 1]),
         ];
         let with = |dtype| cases.map(|(x, axes)| vec![ramp(dtype, x, -4.0, 4.0), Value::Ints(axes.to_vec())]);
-        dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+        dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
     }),
 )
 .refuses(bad_axes)];

@@ -82,7 +82,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         let ints = |v: &[i64]| Value::Ints(v.to_vec());
         let with =
             |dtype| cases.map(|(x, shift, axis)| vec![ramp(dtype, x, -4.0, 4.0), ints(shift), ints(axis)]);
-        let mut list: Vec<_> = dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect();
+        let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect();
         list.push(vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), Value::Int(1), Value::Int(0)]);
         list
     }),

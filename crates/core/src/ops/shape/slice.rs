@@ -1,10 +1,11 @@
 //! Parts of a tensor.
 
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Kernel, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{DType, Index, Layout, Tensor, apply};
+use std::panic::Location;
 
 #[derive(Clone, Debug)]
 struct Slice {
@@ -66,6 +67,15 @@ pub fn strided_slice(
     end: &[isize],
     strides: &[isize],
 ) -> Result<Tensor> {
+    let (x, at) = (x.into(), Location::caller());
+    if end.len() != begin.len() || !(strides.is_empty() || strides.len() == begin.len()) {
+        let (b, e, s) = (begin.len(), end.len(), strides.len());
+        let message = format!("begin has {b} entries, end {e}, strides {s}");
+        return Err(Error::value(message)
+            .help("give as many of each; strides may be empty")
+            .in_op("strided_slice", [x.spec()])
+            .at(at));
+    }
     let indices = begin
         .iter()
         .enumerate()
@@ -75,7 +85,7 @@ pub fn strided_slice(
             step: strides.get(i).copied().unwrap_or(1),
         })
         .collect();
-    apply(&Slice { indices }, [x.into()])
+    apply(&Slice { indices }, [x])
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
@@ -87,7 +97,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         Param::optional("strides", Kind::Ints, "[]"),
     ],
     |a| {
-        let list = |i| Ok::<_, crate::Error>(a.axes(i)?.unwrap_or_default());
+        let list = |i| Ok::<_, Error>(a.axes(i)?.unwrap_or_default());
         one(strided_slice(a.tensor(0)?, &list(1)?, &list(2)?, &list(3)?))
     },
     Reference::Numpy("x[tuple(slice(b, e, s) for b, e, s in zip(begin, end, strides or [1] * len(begin)))]"),
@@ -103,7 +113,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         let ints = |v: &[i64]| Value::Ints(v.to_vec());
         let with =
             |dtype| cases.map(|(x, [b, e, s])| vec![ramp(dtype, x, -4.0, 4.0), ints(b), ints(e), ints(s)]);
-        dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+        dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
     }),
 )
 .refuses(|| {

@@ -157,7 +157,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| {
             let ints = |v: &[i64]| Value::Ints(v.to_vec());
             let mut list = Vec::new();
-            for &dtype in dtypes::KINDS {
+            for &dtype in dtypes::ALL {
                 let cases: [(&[usize], Value, i64); 8] = [
                     (&[6], Value::Int(3), 0),
                     (&[1], Value::Int(1), -1),
@@ -199,7 +199,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
             let cases: [(&[usize], i64); 6] =
                 [(&[3], 0), (&[1], -1), (&[2, 3], 1), (&[2, 3, 4], -2), (&[2, 0], 0), (&[0, 2], 0)];
             let with = |dtype| cases.map(|(x, axis)| vec![ramp(dtype, x, -4.0, 4.0), Value::Int(axis)]);
-            dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+            dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {

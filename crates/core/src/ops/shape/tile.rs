@@ -129,7 +129,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
                 (&[0, 2], &[3, 2]),
             ];
             let with = |dtype| cases.map(|(x, m)| vec![ramp(dtype, x, -4.0, 4.0), Value::Ints(m.to_vec())]);
-            dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+            dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {
@@ -157,7 +157,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| {
             let ints = |v: &[i64]| Value::Ints(v.to_vec());
             let mut list = Vec::new();
-            for &dtype in dtypes::KINDS {
+            for &dtype in dtypes::ALL {
                 let cases: [(&[usize], Value, Option<i64>); 10] = [
                     (&[], Value::Int(3), None),
                     (&[3], Value::Int(2), Some(0)),

@@ -106,7 +106,7 @@ const TRANSPOSE: Entry = Entry::new(
     Reference::Numpy("np.transpose(x, permutation)"),
     Samples::List(|| {
         let mut samples = Vec::new();
-        for &dtype in dtypes::KINDS {
+        for &dtype in dtypes::ALL {
             samples.push(vec![ramp(dtype, &[2, 3], -4.0, 4.0), Value::None]);
             samples.push(vec![ramp(dtype, &[2, 3, 4], -4.0, 4.0), Value::Ints(vec![2, 0, 1])]);
             samples.push(vec![ramp(dtype, &[2, 0, 4], -4.0, 4.0), Value::Ints(vec![-1, 0, 1])]);
@@ -144,7 +144,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
             let ints = |v: &[i64]| Value::Ints(v.to_vec());
             let with =
                 |dtype| cases.map(|(x, from, to)| vec![ramp(dtype, x, -4.0, 4.0), ints(from), ints(to)]);
-            dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+            dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {
@@ -171,7 +171,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
                 [(&[3], 0, -1), (&[2, 3], 0, 1), (&[2, 3, 4], -1, 0), (&[2, 3, 4], 1, 1), (&[2, 0, 4], 1, 2)];
             let with =
                 |dtype| cases.map(|(x, a, b)| vec![ramp(dtype, x, -4.0, 4.0), Value::Int(a), Value::Int(b)]);
-            dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+            dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {

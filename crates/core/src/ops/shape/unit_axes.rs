@@ -111,7 +111,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
             let cases: [(&[usize], i64); 7] =
                 [(&[], 0), (&[], -1), (&[3], 1), (&[2, 3], -1), (&[2, 3, 4], 1), (&[2, 3], -3), (&[0, 2], 2)];
             let with = |dtype| cases.map(|(x, axis)| vec![ramp(dtype, x, -4.0, 4.0), Value::Int(axis)]);
-            dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+            dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {
@@ -139,7 +139,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
             ];
             let axes = |axes: Option<&[i64]>| axes.map_or(Value::None, |axes| Value::Ints(axes.to_vec()));
             let with = |dtype| cases.map(|(x, axis)| vec![ramp(dtype, x, -4.0, 4.0), axes(axis)]);
-            dtypes::KINDS.iter().flat_map(|&dtype| with(dtype)).collect()
+            dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {
