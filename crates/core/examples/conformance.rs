@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use taut_core::ops::{Args, Entry, Reference, Value, table};
+use taut_core::ops::{Entry, Reference, Value, table};
 use taut_core::{DType, Result, Tensor, io, promote};
 
 fn main() -> Result<()> {
@@ -14,7 +14,7 @@ fn main() -> Result<()> {
     for entry in table() {
         let mut arrays = Vec::new();
         for (case, args) in entry.samples.list().iter().enumerate() {
-            let results = (entry.call)(&Args(args))?;
+            let results = entry.invoke(args)?;
             let args = describe_args(entry, args, case, &mut arrays);
             let results = store(&format!("{case}.out"), &results, &mut arrays);
             let (kind, expression) = match entry.reference {

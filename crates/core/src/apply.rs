@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
 use crate::op::{Kernel, Op, Spec, Specs};
 use crate::shape::{Shape, Strides};
-use crate::tensor::{Tensor, allocate};
+use crate::tensor::{Tensor, allocate, no_value};
 use smallvec::SmallVec;
 use std::panic::Location;
 use taut_kernels::{Arg, ViewMut};
@@ -72,79 +72,91 @@ fn too_large(spec: &Spec) -> Error {
 
 #[inline]
 fn eager(op: &dyn Op, inputs: &mut [Tensor], at: &'static Location<'static>) -> Result<Outputs> {
-    let (mut specs, scratch) =
-        with_specs(inputs, |inputs| Ok::<_, Error>((infer(op, inputs)?, op.scratch(inputs))))?;
-    if op.kernel() == Kernel::View {
+    let mut specs = with_specs(inputs, |specs| infer(op, specs))?;
+    let kernel = op.kernel();
+    if kernel == Kernel::View {
         return view(op, &inputs[0], &specs[0], at);
     }
-    let mut scratch = match scratch {
-        0 => Buffer::default(),
-        bytes => Buffer::new_at(bytes, Category::Scratch, at)?,
+    if let Some(traced) = inputs.iter().find(|input| input.traced_value().is_some()) {
+        return Err(no_value(traced.spec()));
+    }
+    let (in_place, reused) = reusable(op, inputs, &specs[0]);
+    if specs.len() > 1 {
+        return eager_many(op, inputs, specs, (in_place, reused), at);
+    }
+
+    // One output is the common case, and lists would cost it as much as the op itself.
+    let mut buffer = match reused {
+        Some(buffer) => buffer,
+        None => allocate(&specs[0], Category::Tensor, at)?,
     };
+    let Some(spec) = specs.pop() else { return Ok(Outputs::new()) };
+    let out = ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape);
+    run(op, inputs, in_place, &spec.shape, &mut [out], at)?;
+    let mut outputs = Outputs::new();
+    outputs.push(Tensor::from_buffer(spec, buffer));
+    Ok(outputs)
+}
 
-    let mut in_place = usize::MAX;
-    let mut first = Buffer::default();
-    for &candidate in op.aliases() {
-        if *inputs[candidate].spec() == specs[0]
-            && let Some(buffer) = inputs[candidate].take_buffer()
-        {
-            (in_place, first) = (candidate, buffer);
-            break;
-        }
-    }
-    if specs.len() == 1 {
-        // The common case, apart from the general one because its lists would cost as much as the op.
-        if in_place == usize::MAX {
-            first = allocate(&specs[0], Category::Tensor, at)?;
-        }
-        let spec = specs.swap_remove(0);
-        let out = ViewMut::new(spec.dtype, first.as_mut_slice(), &spec.shape);
-        with_args(op, inputs, in_place, &spec.shape, |args| {
-            op.run(args, &mut [out], scratch.as_mut_slice())
-        })?;
-        let mut outputs = Outputs::new();
-        outputs.push(Tensor::from_buffer(spec, first));
-        return Ok(outputs);
-    }
-
-    let mut buffers: SmallVec<[Buffer; 2]> = SmallVec::new();
-    if in_place != usize::MAX {
-        buffers.push(first);
-    }
+/// The general case of [`eager`]: several outputs.
+fn eager_many(
+    op: &dyn Op,
+    inputs: &[Tensor],
+    specs: Specs,
+    (in_place, reused): (usize, Option<Buffer>),
+    at: &'static Location<'static>,
+) -> Result<Outputs> {
+    let mut buffers: Vec<Buffer> = reused.into_iter().collect();
     for spec in &specs[buffers.len()..] {
         buffers.push(allocate(spec, Category::Tensor, at)?);
     }
-    let mut outputs: SmallVec<[ViewMut<'_>; 2]> = (buffers.iter_mut().zip(&specs))
+    let mut outputs: Vec<ViewMut<'_>> = (buffers.iter_mut().zip(&specs))
         .map(|(buffer, spec)| ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape))
         .collect();
-    with_args(op, inputs, in_place, &specs[0].shape, |args| {
-        op.run(args, &mut outputs, scratch.as_mut_slice())
-    })?;
+    run(op, inputs, in_place, &specs[0].shape, &mut outputs, at)?;
     drop(outputs);
     Ok(specs.into_iter().zip(buffers).map(|(spec, buffer)| Tensor::from_buffer(spec, buffer)).collect())
 }
 
-/// Calls `run` with what the op reads: views of the inputs, broadcast to `shape` for an elementwise op.
+/// The buffer of an input that the op may overwrite, that nobody else holds and that has the output's spec; and which
+/// input it was.
 #[inline]
-fn with_args(
+fn reusable(op: &dyn Op, inputs: &mut [Tensor], spec: &Spec) -> (usize, Option<Buffer>) {
+    for &candidate in op.aliases() {
+        if inputs[candidate].spec() == spec
+            && let Some(buffer) = inputs[candidate].take_buffer()
+        {
+            return (candidate, Some(buffer));
+        }
+    }
+    (usize::MAX, None)
+}
+
+/// Runs an op on inputs that have values, those of an elementwise op broadcast to `shape`.
+#[inline]
+fn run(
     op: &dyn Op,
     inputs: &[Tensor],
     in_place: usize,
     shape: &Shape,
-    run: impl FnOnce(&[Arg<'_>]) -> Result<()>,
+    outputs: &mut [ViewMut<'_>],
+    at: &'static Location<'static>,
 ) -> Result<()> {
+    let mut scratch = match with_specs(inputs, |specs| op.scratch(specs)) {
+        0 => None,
+        bytes => Some(Buffer::new_at(bytes, Category::Scratch, at)?),
+    };
+    let scratch = scratch.as_mut().map_or(&mut [][..], Buffer::as_mut_slice);
     let broadcast = if op.kernel() == Kernel::Elementwise { broadcast_strides(inputs, shape) } else { None };
-    let arg = |i: usize| {
-        Ok::<_, Error>(match &broadcast {
-            _ if i == in_place => Arg::InPlace,
-            None => Arg::View(inputs[i].view()?),
-            Some(strides) => Arg::View(inputs[i].view_as(shape, &strides[i])?),
-        })
+    let arg = |i: usize| match &broadcast {
+        _ if i == in_place => Arg::InPlace,
+        None => Arg::View(inputs[i].view_as(inputs[i].shape(), inputs[i].strides())),
+        Some(strides) => Arg::View(inputs[i].view_as(shape, &strides[i])),
     };
     match inputs.len() {
-        1 => run(&[arg(0)?]),
-        2 => run(&[arg(0)?, arg(1)?]),
-        _ => run(&(0..inputs.len()).map(arg).collect::<Result<SmallVec<[Arg<'_>; 4]>>>()?),
+        1 => op.run(&[arg(0)], outputs, scratch),
+        2 => op.run(&[arg(0), arg(1)], outputs, scratch),
+        n => op.run(&(0..n).map(arg).collect::<SmallVec<[Arg<'_>; 4]>>(), outputs, scratch),
     }
 }
 

@@ -234,8 +234,7 @@ fn npy_refuses_what_it_cannot_hold() {
     file.extend((header.len() as u16).to_le_bytes());
     file.extend(header.as_bytes());
     assert_eq!(refusal(Tensor::read_npy(&file[..])).1, "a shape of 65 dimensions, more than 64");
-    let deep = Tensor::from_vec(vec![1u8], vec![1usize; 65]).unwrap();
-    assert_eq!(refusal(deep.write_npy(Vec::new())).0, ErrorKind::Shape);
+    assert_eq!(Tensor::from_vec(vec![1u8], vec![1usize; 65]).unwrap_err().kind(), ErrorKind::Shape);
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::fmt;
 
 /// What a buffer is for. The ledger keeps a count for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
+// A whole word of its buffer, which is moved around more often than it is read.
+#[repr(u32)]
 pub enum Category {
     /// A value that a program computed.
     Tensor,

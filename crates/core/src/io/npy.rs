@@ -146,7 +146,7 @@ pub(super) fn write(tensor: &Tensor, writer: &mut dyn Write, at: Line) -> Result
     let reversed: Axes = (0..layout.shape.rank()).rev().collect();
     let transposed = layout.permute(&reversed);
     if !layout.is_contiguous() && transposed.is_contiguous() {
-        let view: View<'_> = tensor.view_as(&transposed.shape, &transposed.strides)?;
+        let view: View<'_> = tensor.view()?.with_layout(&transposed.shape, &transposed.strides);
         if let Some(bytes) = bytes_of(&view) {
             return put(true, bytes);
         }

@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::{Operand, Scalar};
 use crate::tensor::Tensor;
 use std::cell::RefCell;
+use std::panic::Location;
 use taut_kernels::DType;
 
 /// A row of the table.
@@ -14,7 +15,7 @@ pub struct Entry {
     pub name: &'static str,
     /// Its parameters, in order.
     pub params: &'static [Param],
-    /// Calls it.
+    /// How to call it; [`Entry::invoke`] does.
     pub call: fn(&Args<'_>) -> Result<Vec<Tensor>>,
     /// What the result is checked against.
     pub reference: Reference,
@@ -342,6 +343,13 @@ fn wrong(position: usize, what: &str) -> Error {
 }
 
 impl Entry {
+    /// Calls the op with these arguments. What goes wrong names the op, even if it is an argument of the wrong kind.
+    #[track_caller]
+    pub fn invoke(&self, args: &[Value]) -> Result<Vec<Tensor>> {
+        let at = Location::caller();
+        (self.call)(&Args(args)).map_err(|error| error.in_op(self.name, []).at(at))
+    }
+
     /// The group it belongs to: the folder its file is in.
     pub fn group(&self) -> &'static str {
         super::home(self).map_or("", |(group, _)| group)

@@ -296,6 +296,7 @@ pub(super) type Case<'a> = (&'a [usize], &'a [usize], Way<'a>);
 pub(super) const CASES: &[Case<'static>] = &[
     (&[2, 7, 2], &[3, 2, 3], (&[2], "SAME", "NWC", &[], 1, None)),
     (&[2, 4, 9], &[2, 2, 4], (&[1], "VALID", "NCW", &[3], 2, None)),
+    (&[0, 4, 3], &[2, 3, 2], (&[1], "VALID", "NWC", &[], 1, None)),
     (&[2, 5, 6, 2], &[3, 2, 2, 3], (&[1, 1], "SAME", "NHWC", &[1, 1], 1, None)),
     (&[1, 2, 5, 6], &[2, 3, 2, 2], (&[2, 1], "EXPLICIT", "NCHW", &[1, 2], 1, Some(&[0, 1, 2, 1]))),
     (&[1, 4, 4, 3], &[1, 1, 3, 2], (&[], "VALID", "NHWC", &[], 1, None)),
@@ -305,6 +306,7 @@ pub(super) const CASES: &[Case<'static>] = &[
     (&[1, 1, 1, 2], &[2, 2, 2, 2], (&[1], "VALID", "NHWC", &[], 1, None)),
     (&[1, 3, 4, 5, 2], &[2, 2, 3, 2, 2], (&[1, 2, 1], "SAME", "NDHWC", &[], 1, None)),
     (&[1, 2, 3, 4, 3], &[2, 2, 2, 2, 1], (&[1], "VALID", "NCDHW", &[1], 1, None)),
+    (&[0, 3, 3, 3, 2], &[2, 2, 2, 2, 1], (&[1], "VALID", "NDHWC", &[1], 1, None)),
 ];
 
 fn samples(rank: usize) -> Vec<Vec<Value>> {

@@ -59,6 +59,9 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     Reference::Numpy("x.astype(dtype)"),
     Samples::List(|| {
         let pairs = DType::ALL.into_iter().flat_map(|from| DType::ALL.map(|to| (from, to)));
-        pairs.map(|(from, to)| vec![sample::ramp(from, &[2, 3], 0.0, 100.0), Value::DType(to)]).collect()
+        let with = |shape: &'static [usize]| {
+            pairs.clone().map(|(from, to)| vec![sample::ramp(from, shape, 0.0, 100.0), Value::DType(to)])
+        };
+        with(&[2, 3]).chain(with(&[0])).chain(with(&[])).collect()
     }),
 )];
