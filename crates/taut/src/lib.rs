@@ -60,5 +60,6 @@ mod book {
         Errors: "../../../docs/src/errors.md";
         Graphs: "../../../docs/src/graphs.md";
         AddingAnOp: "../../../docs/src/adding-an-op.md";
+        Speed: "../../../docs/src/speed.md";
     }
 }
