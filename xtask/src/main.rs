@@ -79,7 +79,7 @@ fn check(fix: bool) -> Outcome {
         ["clippy", "--workspace", "--all-targets", "--features", "taut/ndarray", "--", "-D", "warnings"];
     cargo(&lint).run()?;
     step("Documentation");
-    cargo(&["doc", "--workspace", "--no-deps", "--document-private-items"])
+    cargo(&["doc", "--workspace", "--no-deps"])
         .env("RUSTDOCFLAGS", "-D warnings")
         .run()?;
     step("Tidiness");

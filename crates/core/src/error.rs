@@ -55,7 +55,7 @@ struct Details {
 }
 
 impl Error {
-    /// An error of this kind. [`apply`](crate::apply) adds the op, its inputs and the caller's line.
+    /// An error of this kind. [`apply`](crate::apply()) adds the op, its inputs and the caller's line.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         Error(Box::new(Details {

@@ -3,10 +3,11 @@
 use crate::error::{Error, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::ops::Deref;
 
 /// Sizes of the dimensions. Up to four need no heap.
-#[derive(Eq, Hash, Default)]
+#[derive(Default, Eq)]
 pub struct Shape(SmallVec<[usize; 4]>);
 
 /// Distance between neighbours along each dimension, in elements; zero repeats, negative runs backwards.
@@ -195,6 +196,12 @@ impl PartialEq for Shape {
     #[inline]
     fn eq(&self, other: &Shape) -> bool {
         self.rank() == other.rank() && self.iter().zip(other.iter()).all(|(a, b)| a == b)
+    }
+}
+
+impl Hash for Shape {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
     }
 }
 

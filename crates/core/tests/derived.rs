@@ -279,7 +279,7 @@ fn out_of_memory_at_any_moment_is_an_error() {
             drop(fault);
             match outcome {
                 Err(e) => {
-                    assert_eq!(e.kind(), ErrorKind::OutOfMemory, "allocation {n} fails on {args:?}: {e}")
+                    assert_eq!(e.kind(), ErrorKind::OutOfMemory, "allocation {n} fails on {args:?}: {e}");
                 }
                 Ok(_) => panic!("the failure of allocation {n} goes unnoticed on {args:?}"),
             }

@@ -1,6 +1,6 @@
 //! Matrix products.
 //!
-//! [`matmul`] multiplies stacks of matrices with all threads; [`gemm`] multiplies two matrices on the calling thread,
+//! [`matmul`] multiplies stacks of matrices with all threads; [`gemm()`] multiplies two matrices on the calling thread,
 //! for kernels that are products inside. Operands of any strides are read where they are.
 //!
 //! Large products of `f32` and `f64` go to the `gemm` crate (packed operands, blocks that fit the caches), small and

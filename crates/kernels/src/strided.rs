@@ -1,6 +1,6 @@
 //! Walking strided views: how every elementwise kernel meets its operands, and plain copies.
 //!
-//! A kernel is one loop over contiguous tiles. [`for_tiles`] brings the operands to it: contiguous ones as they are,
+//! A kernel is one loop over contiguous tiles. `for_tiles` brings the operands to it: contiguous ones as they are,
 //! small repeated ones (scalars, biases) from a pattern written once, rows of a strided one directly where they are
 //! contiguous and otherwise gathered into a tile on the stack. Nothing else is copied.
 

@@ -1,4 +1,4 @@
-//! Tracing: the mode in which [`apply`](crate::apply) writes ops down instead of running them.
+//! Tracing: the mode in which [`apply`](crate::apply()) writes ops down instead of running them.
 
 use super::{Graph, Node, Origin, Value, ValueId};
 use crate::apply::{Outputs, infer, with_specs};
