@@ -79,9 +79,7 @@ fn check(fix: bool) -> Outcome {
         ["clippy", "--workspace", "--all-targets", "--features", "taut/ndarray", "--", "-D", "warnings"];
     cargo(&lint).run()?;
     step("Documentation");
-    cargo(&["doc", "--workspace", "--no-deps"])
-        .env("RUSTDOCFLAGS", "-D warnings")
-        .run()?;
+    cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
     step("Tidiness");
     tidy::check()
 }
