@@ -23,7 +23,7 @@ pub enum Index {
 }
 
 impl Index {
-    /// Takes every `step`-th element of a range.
+    /// Takes every `step`-th element of a range. A single position, an ellipsis or a new axis has no step and stays as it is.
     ///
     /// ```
     /// # use taut_core::Index;
