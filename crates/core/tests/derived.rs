@@ -174,6 +174,33 @@ fn strides_do_not_matter() {
     });
 }
 
+/// Inputs repeated by a stride of zero are as good as inputs that hold the copies.
+#[test]
+fn repeated_inputs_are_like_copies() {
+    every_row(|entry| {
+        for args in entry.samples.list() {
+            let repeated = with_tensors(&args, &mut first_row_repeated);
+            let copied = with_tensors(&repeated, &mut |tensor| tensor.copy().unwrap());
+            // What was sorted or invertible may not be so any more; then both are refused.
+            match (call(entry, &repeated), call(entry, &copied)) {
+                (Ok(got), Ok(want)) => assert_close("repeated", &copied, &got, &want),
+                (Err(got), Err(want)) => assert_eq!(got.kind(), want.kind(), "on {copied:?}"),
+                (got, want) => panic!("repeated: {got:?}, copied: {want:?}, on {copied:?}"),
+            }
+        }
+    });
+}
+
+/// A tensor of the same shape whose rows are all the first one, in memory only once.
+fn first_row_repeated(tensor: &Tensor) -> Tensor {
+    use taut_core::ops::shape::{broadcast_to, slice};
+    use taut_core::s;
+    if tensor.rank() == 0 || tensor.is_empty() {
+        return tensor.clone();
+    }
+    broadcast_to(slice(tensor, &s![0..1]).unwrap(), tensor.shape()).unwrap()
+}
+
 /// The tensor with its axes in reverse order in memory.
 fn transposed_copy(tensor: &Tensor) -> Tensor {
     use taut_core::ops::shape::transpose;
