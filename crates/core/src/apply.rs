@@ -2,7 +2,9 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
+use crate::mode;
 use crate::op::{Kernel, Op, Spec, Specs};
+use crate::record;
 use crate::shape::{Shape, Strides};
 use crate::tensor::{Tensor, allocate, no_value};
 use smallvec::SmallVec;
@@ -33,10 +35,71 @@ pub fn apply_many(op: &dyn Op, mut inputs: Vec<Tensor>) -> Result<Outputs> {
 
 /// Calls an op on behalf of a caller's line. Inputs that nobody else holds may be consumed.
 ///
-/// *Eager*: infer, allocate, run the kernel. *Tracing* (inside [`trace`](crate::trace)): infer, append a node.
+/// *Eager*: infer, allocate, run the kernel. *Tracing* (inside [`trace`](crate::trace)): infer, append a node. In
+/// both, those who follow an input are told.
 pub fn apply_at(op: &dyn Op, inputs: &mut [Tensor], at: &'static Location<'static>) -> Result<Outputs> {
-    let outcome = if graph::is_tracing() { graph::record(op, inputs, at) } else { eager(op, inputs, at) };
+    let mode = mode::get();
+    if mode != 0 {
+        return observed(mode, op, inputs, at);
+    }
+    let outcome = eager(op, inputs, at);
     outcome.map_err(|error| error.in_op(op.name(), inputs.iter().map(Tensor::spec)).at(at))
+}
+
+/// Calls an op on a tensor that is replaced by the result, in its own memory if nobody else holds it. If the call fails,
+/// the tensor is as it was.
+pub fn update(
+    op: &dyn Op,
+    target: &mut Option<Tensor>,
+    rest: &[Tensor],
+    at: &'static Location<'static>,
+) -> Result<()> {
+    let mut inputs: SmallVec<[Tensor; 3]> = target.take().into_iter().chain(rest.iter().cloned()).collect();
+    let outcome = apply_at(op, &mut inputs, at);
+    let (result, outcome) = match outcome {
+        Ok(mut outputs) => (outputs.drain(..).next(), Ok(())),
+        Err(error) => (inputs.drain(..).next(), Err(error)),
+    };
+    *target = result;
+    outcome
+}
+
+/// A call that is more than run: written down, followed, checked, or made for somebody else.
+fn observed(
+    mode: u32,
+    op: &dyn Op,
+    inputs: &mut [Tensor],
+    at: &'static Location<'static>,
+) -> Result<Outputs> {
+    let behalf = if mode & mode::ON_BEHALF == 0 { None } else { mode::behalf() };
+    let at = behalf.map_or(at, |behalf| behalf.at);
+    let run = |inputs: &mut [Tensor]| {
+        if mode & mode::TRACING == 0 { eager(op, inputs, at) } else { graph::record(op, inputs, at) }
+    };
+    let followed = mode & mode::RECORDING != 0 && inputs.iter().any(Tensor::is_followed);
+    let outcome = if followed { record::follow(op, inputs, at, run) } else { run(inputs) };
+    let outcome = match outcome {
+        Ok(outputs) if mode & mode::CHECKING != 0 => check_outputs(&outputs).map(|()| outputs),
+        outcome => outcome,
+    };
+    outcome.map_err(|error| {
+        let error = error.in_op(op.name(), inputs.iter().map(Tensor::spec)).at(at);
+        match behalf {
+            None => error,
+            Some(behalf) => error.in_gradient_of(behalf.op),
+        }
+    })
+}
+
+/// Refuses NaN and infinity in the results of an op that was not given any.
+fn check_outputs(outputs: &[Tensor]) -> Result<()> {
+    for output in outputs.iter().filter(|output| output.dtype().is_float() && output.traced_value().is_none()) {
+        let (nans, infinities) = output.count_non_finite()?;
+        if nans + infinities > 0 {
+            return Err(Error::not_finite(output.spec(), nans, infinities));
+        }
+    }
+    Ok(())
 }
 
 /// Calls `use_specs` with the specs of the inputs, without the heap for as many inputs as ops commonly have.
@@ -92,7 +155,13 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: &'static Location<'static>) -> 
     };
     let Some(spec) = specs.pop() else { return Ok(Outputs::new()) };
     let out = ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape);
-    run(op, inputs, in_place, &spec.shape, &mut [out], at)?;
+    if let Err(error) = run(op, inputs, in_place, &spec.shape, &mut [out], at) {
+        // What was given away and not used goes back: a variable's memory must outlive a refused update.
+        if let Some(input) = inputs.get_mut(in_place) {
+            input.give_buffer(buffer);
+        }
+        return Err(error);
+    }
     let mut outputs = Outputs::new();
     outputs.push(Tensor::from_buffer(spec, buffer));
     Ok(outputs)

@@ -48,6 +48,7 @@ struct Details {
     kind: ErrorKind,
     message: String,
     op: Option<&'static str>,
+    gradient_of: Option<&'static str>,
     inputs: SmallVec<[Spec; 2]>,
     location: Option<&'static Location<'static>>,
     help: Option<String>,
@@ -62,6 +63,7 @@ impl Error {
             kind,
             message: message.into(),
             op: None,
+            gradient_of: None,
             inputs: SmallVec::new(),
             location: None,
             help: None,
@@ -117,6 +119,33 @@ impl Error {
         self
     }
 
+    /// NaN or infinity where there should be none.
+    #[cold]
+    pub(crate) fn not_finite(spec: &Spec, nans: usize, infinities: usize) -> Error {
+        let mut found = Vec::new();
+        if nans > 0 {
+            found.push(format!("{nans} NaN"));
+        }
+        if infinities > 0 {
+            found.push(format!("{infinities} infinite"));
+        }
+        let message = format!("the result {spec} has {} elements", found.join(" and "));
+        Error::new(ErrorKind::Numeric, message)
+            .help("look at what went into this op; checking every op stops at the first that makes one")
+    }
+
+    /// Says that it happened in the gradient of an op, unless it says so already.
+    #[must_use]
+    pub(crate) fn in_gradient_of(mut self, op: &'static str) -> Error {
+        self.0.gradient_of.get_or_insert(op);
+        self
+    }
+
+    /// The op whose gradient was being computed, if one was.
+    pub fn gradient_of(&self) -> Option<&'static str> {
+        self.0.gradient_of
+    }
+
     /// Says what it is about: a file, a part of one.
     #[must_use]
     pub(crate) fn about(mut self, what: impl fmt::Display) -> Error {
@@ -158,6 +187,9 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let details = &*self.0;
+        if let Some(op) = details.gradient_of {
+            write!(f, "in the gradient of {op}: ")?;
+        }
         if let Some(op) = details.op {
             write!(f, "{op}: ")?;
         }

@@ -5,7 +5,7 @@ mod print;
 mod verify;
 
 pub use build::{Traced, trace};
-pub(crate) use build::{ValueRef, is_tracing, record};
+pub(crate) use build::{ValueRef, record};
 
 use crate::apply::apply_at;
 use crate::error::{Error, ErrorKind, Result};

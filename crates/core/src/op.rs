@@ -1,8 +1,10 @@
 //! What an op is: the few questions every interpreter asks.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::gradient::{Call, Gradients, Saves, Set};
 use crate::layout::Layout;
 use crate::shape::Shape;
+use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
@@ -124,6 +126,28 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
     /// Inputs whose buffer the first output may overwrite, best first. Such an input has the output's spec.
     fn aliases(&self) -> &'static [usize] {
         &[]
+    }
+
+    /// What of a call has to be kept for the gradients of the `wanted` inputs; `None` if no gradient goes through.
+    ///
+    /// Inputs that are not floats are never wanted, and outputs that are not floats have no gradient.
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        None
+    }
+
+    /// Makes the one further value that the gradient needs, in place of something larger: the bits of a mask, say.
+    /// Called after the call, if [`Saves::residual`] asks for it, with every output and the inputs that
+    /// [`Saves::reads`] names.
+    fn residual(&self, _call: &Call<'_>) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// The gradients of the inputs, from those of the outputs and from what [`Op::saves`] declared. Written with
+    /// public ops, so that it can be differentiated again.
+    ///
+    /// At least one output has a gradient. A gradient that nobody wants is not computed.
+    fn vjp(&self, _call: &mut Call<'_>) -> Result<Gradients> {
+        Ok(Gradients::new())
     }
 
     /// How much work it is.

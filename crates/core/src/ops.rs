@@ -13,9 +13,9 @@ mod reduction;
 pub mod sample;
 mod window;
 
-pub use elementwise::{Code, Elementwise, Types};
+pub use elementwise::{Code, Elementwise, Rule, Types};
 pub use entry::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-pub use reduction::{Folding, Over, Reduction};
+pub use reduction::{FoldRule, Folding, Over, Reduction};
 pub use window::{Channels, Padding};
 
 /// Declares a group's modules and collects their entries.
@@ -63,7 +63,7 @@ table! {
     shape: broadcast_to concat identity pad reshape reverse roll slice split tile transpose unit_axes;
 
     /// Picking elements, and putting them back.
-    index: bincount gather mask scatter searchsorted segment sort top_k unique unsorted_segment;
+    index: bincount bits gather mask scatter searchsorted segment sort top_k unique unsorted_segment;
 
     /// Random numbers, counted rather than drawn.
     random: bernoulli categorical gamma generator integers normal permutation uniform;

@@ -6,8 +6,10 @@ use crate::layout::Layout;
 use crate::op::Spec;
 use crate::scalar::{Host, Scalar};
 use crate::shape::{Shape, Strides};
+use crate::record::{Link, Links};
 use std::panic::Location;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use taut_kernels::{DType, View, ViewMut, elementwise};
 use taut_memory::{Buffer, Category};
 
@@ -29,6 +31,17 @@ struct Inner {
     strides: Strides,
     offset: usize,
     data: Data,
+    /// Where it stands with those who follow how it came about.
+    links: Links,
+    /// Its own number, once somebody watches it; zero before.
+    mark: AtomicU64,
+}
+
+impl Inner {
+    #[inline]
+    fn new(spec: Spec, strides: Strides, offset: usize, data: Data) -> Inner {
+        Inner { spec, strides, offset, data, links: Links::new(), mark: AtomicU64::new(0) }
+    }
 }
 
 enum Data {
@@ -93,26 +106,75 @@ impl Tensor {
     #[inline]
     pub(crate) fn from_buffer(spec: Spec, buffer: Buffer) -> Tensor {
         debug_assert!(buffer.len() >= spec.bytes());
-        Tensor(Arc::new(Inner { strides: spec.shape.strides(), spec, offset: 0, data: Data::Own(buffer) }))
+        let strides = spec.shape.strides();
+        Tensor(Arc::new(Inner::new(spec, strides, 0, Data::Own(buffer))))
     }
 
     /// A value of a graph being traced.
     pub(crate) fn traced(spec: Spec, value: ValueRef) -> Tensor {
-        Tensor(Arc::new(Inner { strides: spec.shape.strides(), spec, offset: 0, data: Data::Traced(value) }))
+        let strides = spec.shape.strides();
+        Tensor(Arc::new(Inner::new(spec, strides, 0, Data::Traced(value))))
     }
 
     /// The same memory under another layout, which must lie within it.
     pub(crate) fn with_layout(&self, dtype: DType, layout: Layout) -> Tensor {
-        let base = match &self.0.data {
-            Data::View(base) => base.clone(),
-            _ => self.clone(),
-        };
-        Tensor(Arc::new(Inner {
-            spec: Spec { dtype, shape: layout.shape },
-            strides: layout.strides,
-            offset: layout.offset,
-            data: Data::View(base),
-        }))
+        let spec = Spec { dtype, shape: layout.shape };
+        Tensor(Arc::new(Inner::new(spec, layout.strides, layout.offset, self.shared_data())))
+    }
+
+    fn shared_data(&self) -> Data {
+        match &self.0.data {
+            Data::View(base) => Data::View(base.clone()),
+            Data::Own(_) => Data::View(self.clone()),
+            Data::Traced(value) => Data::Traced(*value),
+        }
+    }
+
+    /// The same value with these links instead of its own.
+    pub(crate) fn with_links(&self, links: Links) -> Tensor {
+        let inner = &*self.0;
+        let data = self.shared_data();
+        let view = Inner::new(inner.spec.clone(), inner.strides.clone(), inner.offset, data);
+        Tensor(Arc::new(Inner { links, ..view }))
+    }
+
+    /// The tensor with one more link.
+    pub(crate) fn linked(mut self, link: Link) -> Tensor {
+        match Arc::get_mut(&mut self.0) {
+            Some(inner) => {
+                inner.links.push(link);
+                self
+            }
+            None => {
+                let mut links = self.0.links.clone();
+                links.push(link);
+                self.with_links(links)
+            }
+        }
+    }
+
+    /// Its places with those who follow it.
+    #[inline]
+    pub(crate) fn links(&self) -> &[Link] {
+        &self.0.links
+    }
+
+    /// Its own number, or zero if nobody ever watched it.
+    #[inline]
+    pub(crate) fn mark(&self) -> u64 {
+        self.0.mark.load(Ordering::Relaxed)
+    }
+
+    /// Gives it a number, unless it has one; returns the one it has.
+    pub(crate) fn set_mark(&self, mark: u64) -> u64 {
+        let outcome = self.0.mark.compare_exchange(0, mark, Ordering::Relaxed, Ordering::Relaxed);
+        outcome.map_or_else(|had| had, |_| mark)
+    }
+
+    /// Whether somebody may follow it.
+    #[inline]
+    pub(crate) fn is_followed(&self) -> bool {
+        !self.0.links.is_empty() || self.mark() != 0
     }
 
     /// Takes the buffer out of a tensor that nobody else holds and that fills it in row-major order.
@@ -122,6 +184,13 @@ impl Tensor {
         match &mut inner.data {
             Data::Own(buffer) => Some(std::mem::take(buffer)),
             _ => None,
+        }
+    }
+
+    /// Gives a buffer back to the tensor that [`Tensor::take_buffer`] took it from.
+    pub(crate) fn give_buffer(&mut self, buffer: Buffer) {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.data = Data::Own(buffer);
         }
     }
 
@@ -184,6 +253,21 @@ impl Tensor {
         self.layout().is_contiguous()
     }
 
+    /// Whether it is a value of a graph being traced, without data.
+    pub fn is_traced(&self) -> bool {
+        matches!(self.0.data, Data::Traced(_))
+    }
+
+    /// Whether somebody else holds it too, or a view of it.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    /// The address of its first byte and the length of the buffer it looks at; `None` if it has no data.
+    pub fn memory(&self) -> Option<(usize, usize)> {
+        self.buffer().map(|buffer| (buffer.as_ptr() as usize, buffer.len()))
+    }
+
     /// Whether two handles are the same tensor.
     pub fn is_same(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -218,6 +302,11 @@ impl Tensor {
     pub(crate) fn view_as<'a>(&'a self, shape: &'a [usize], strides: &'a [isize]) -> View<'a> {
         let bytes = self.buffer().map_or(&[][..], Buffer::as_slice);
         View::new(self.dtype(), bytes, self.0.offset, shape, strides)
+    }
+
+    /// How many elements of a float tensor are NaN, and how many infinite.
+    pub(crate) fn count_non_finite(&self) -> Result<(usize, usize)> {
+        Ok(taut_kernels::bits::count_non_finite(self.view()?))
     }
 
     /// A copy of the elements in row-major order.

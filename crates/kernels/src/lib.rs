@@ -10,6 +10,7 @@
 #![allow(unsafe_code)]
 
 pub mod attention;
+pub mod bits;
 pub mod conv;
 pub mod dtype;
 pub mod elementwise;

@@ -3,10 +3,11 @@
 use super::{Graph, Node, Origin, Value, ValueId};
 use crate::apply::{Outputs, infer, with_specs};
 use crate::error::{Error, ErrorKind, Result};
+use crate::mode;
 use crate::op::{Op, Spec};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,13 +28,6 @@ struct Tracer {
 
 thread_local! {
     static TRACERS: RefCell<Vec<Tracer>> = const { RefCell::new(Vec::new()) };
-    static DEPTH: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Whether this thread is tracing.
-#[inline]
-pub(crate) fn is_tracing() -> bool {
-    DEPTH.get() != 0
 }
 
 /// What a trace found.
@@ -83,23 +77,27 @@ struct TraceGuard;
 impl TraceGuard {
     fn enter(tracer: Tracer) -> TraceGuard {
         TRACERS.with_borrow_mut(|tracers| tracers.push(tracer));
-        DEPTH.set(DEPTH.get() + 1);
+        mode::set(mode::TRACING, true);
         TraceGuard
     }
 
     fn leave(self) -> Tracer {
-        let tracer = TRACERS.with_borrow_mut(Vec::pop);
-        DEPTH.set(DEPTH.get() - 1);
         std::mem::forget(self);
-        tracer.expect("the guard put it there")
+        TraceGuard::pop().expect("the guard put it there")
+    }
+
+    fn pop() -> Option<Tracer> {
+        TRACERS.with_borrow_mut(|tracers| {
+            let tracer = tracers.pop();
+            mode::set(mode::TRACING, !tracers.is_empty());
+            tracer
+        })
     }
 }
 
 impl Drop for TraceGuard {
     fn drop(&mut self) {
-        let tracer = TRACERS.with_borrow_mut(Vec::pop);
-        DEPTH.set(DEPTH.get() - 1);
-        drop(tracer);
+        drop(TraceGuard::pop());
     }
 }
 

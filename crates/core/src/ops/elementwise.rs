@@ -2,7 +2,10 @@
 
 use crate::apply::apply;
 use crate::error::{Error, Result};
+use crate::gradient::{Call, Gradients, Saves, Set};
 use crate::op::{Kernel, Op, Spec, Specs};
+use crate::ops::reduce::sum;
+use crate::ops::shape::reshape_to;
 use crate::ops::unary::cast;
 use crate::promote::{float_of, promote, promote_scalar};
 use crate::scalar::{Operand, Scalar};
@@ -21,6 +24,19 @@ pub struct Elementwise {
     pub code: Code,
     /// What it computes in.
     pub types: Types,
+    /// Its derivative, if it has one.
+    pub rule: Option<Rule>,
+}
+
+/// The derivative of an elementwise op.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// What it keeps of a call, as [`Op::saves`].
+    pub saves: fn(Set) -> Saves,
+    /// The further value it keeps, as [`Op::residual`].
+    pub residual: Option<fn(&Call<'_>) -> Result<Tensor>>,
+    /// The gradient of one input, from that of the output and in its shape; the op sums it to the input's own.
+    pub partial: fn(&Call<'_>, Tensor, usize) -> Result<Tensor>,
 }
 
 /// What an elementwise op computes.
@@ -50,12 +66,42 @@ pub enum Types {
 impl Elementwise {
     /// An op of one tensor.
     pub const fn unary(name: &'static str, code: Unary, types: Types) -> Elementwise {
-        Elementwise { name, code: Code::Unary(code), types }
+        Elementwise::new(name, Code::Unary(code), types)
     }
 
     /// An op of two tensors.
     pub const fn binary(name: &'static str, code: Binary, types: Types) -> Elementwise {
-        Elementwise { name, code: Code::Binary(code), types }
+        Elementwise::new(name, Code::Binary(code), types)
+    }
+
+    /// An op.
+    pub const fn new(name: &'static str, code: Code, types: Types) -> Elementwise {
+        Elementwise { name, code, types, rule: None }
+    }
+
+    /// The op with its derivative: what it keeps, and the gradient of an input (its position is the last argument)
+    /// from that of the output.
+    #[must_use]
+    pub const fn grad(
+        mut self,
+        saves: fn(Set) -> Saves,
+        partial: fn(&Call<'_>, Tensor, usize) -> Result<Tensor>,
+    ) -> Elementwise {
+        self.rule = Some(Rule { saves, residual: None, partial });
+        self
+    }
+
+    /// As [`Elementwise::grad`], where the derivative keeps one further value, made from the outputs and the inputs
+    /// that `saves` says are read.
+    #[must_use]
+    pub const fn grad_with(
+        mut self,
+        saves: fn(Set) -> Saves,
+        residual: fn(&Call<'_>) -> Result<Tensor>,
+        partial: fn(&Call<'_>, Tensor, usize) -> Result<Tensor>,
+    ) -> Elementwise {
+        self.rule = Some(Rule { saves, residual: Some(residual), partial });
+        self
     }
 
     /// The type it computes in when its inputs meet in `dtype`.
@@ -143,12 +189,53 @@ impl Op for Elementwise {
         }
     }
 
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        self.rule.map(|rule| (rule.saves)(wanted))
+    }
+
+    fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+        self.rule.and_then(|rule| rule.residual).map(|residual| residual(call)).transpose()
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let (Some(rule), Some(gradient)) = (self.rule, call.take_gradient(0)) else {
+            return Ok(Gradients::new());
+        };
+        let last = (0..call.inputs.len()).rev().find(|&i| call.wants(i));
+        let mut gradient = Some(gradient);
+        let mut gradients = Gradients::new();
+        for i in 0..call.inputs.len() {
+            // The last one to use the gradient may have its memory.
+            let given = if Some(i) == last { gradient.take() } else { gradient.clone() };
+            gradients.push(match given {
+                Some(given) if call.wants(i) => {
+                    Some(sum_to((rule.partial)(call, given, i)?, call.input_shape(i))?.into())
+                }
+                _ => None,
+            });
+        }
+        Ok(gradients)
+    }
+
     fn attributes(&self) -> String {
         match self.code {
             Code::Unary(Unary::LeakyRelu(alpha) | Unary::Elu(alpha)) => format!("alpha={alpha}"),
             _ => String::new(),
         }
     }
+}
+
+/// Sums a gradient of a broadcast result to the shape of what was broadcast.
+#[track_caller]
+pub(super) fn sum_to(gradient: Tensor, shape: &Shape) -> Result<Tensor> {
+    if gradient.shape() == shape {
+        return Ok(gradient);
+    }
+    let added = gradient.rank() - shape.rank();
+    let repeated = |axis: &usize| *axis < added || shape[axis - added] != gradient.shape()[*axis];
+    let axes: Vec<isize> = (0..gradient.rank()).filter(repeated).map(|axis| axis as isize).collect();
+    let summed = sum(gradient, axes.as_slice(), false)?;
+    if summed.shape() == shape { Ok(summed) } else { reshape_to(summed, shape) }
 }
 
 /// The type that inputs have in common. Public functions convert before they apply; this is for those who do not.

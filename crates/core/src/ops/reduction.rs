@@ -2,8 +2,9 @@
 
 use crate::apply::apply;
 use crate::error::{Error, ErrorKind, Result};
+use crate::gradient::{Call, Gradients, Saves, Set};
 use crate::op::{Cost, Kernel, Op, Spec, Specs};
-use crate::ops::shape::reshape;
+use crate::ops::shape::reshape_to;
 use crate::ops::unary::cast;
 use crate::promote::float_of;
 use crate::shape::Shape;
@@ -72,6 +73,29 @@ pub struct Reduction {
     pub code: Folding,
     /// The axes it folds away.
     pub over: Over,
+    /// Its derivative, if it has one.
+    pub rule: Option<&'static FoldRule>,
+}
+
+/// The derivative of a reduction.
+#[derive(Debug)]
+pub struct FoldRule {
+    /// What it keeps of a call, as [`Op::saves`].
+    pub saves: fn(Set) -> Saves,
+    /// The further value it keeps, as [`Op::residual`].
+    pub residual: Option<fn(&Reduction, &Call<'_>) -> Result<Tensor>>,
+    /// The gradient of the input, from that of the output with the folded axes kept as axes of size one.
+    pub partial: fn(&Reduction, &Call<'_>, Tensor) -> Result<Tensor>,
+}
+
+impl Reduction {
+    /// The result, or something of its shape, with the folded axes as axes of size one, so that it broadcasts.
+    #[track_caller]
+    pub(super) fn unfold(&self, folded: impl Into<Tensor>, input: &Shape) -> Result<Tensor> {
+        let marks = self.over.marks(input)?;
+        let kept: Shape = input.iter().zip(&marks).map(|(&dim, &folded)| if folded { 1 } else { dim }).collect();
+        reshape_to(folded, &kept)
+    }
 }
 
 /// What a reduction computes.
@@ -131,6 +155,19 @@ impl Op for Reduction {
         Ok(())
     }
 
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        self.rule.map(|rule| (rule.saves)(wanted))
+    }
+
+    fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+        self.rule.and_then(|rule| rule.residual).map(|residual| residual(self, call)).transpose()
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let Some(rule) = self.rule else { return Ok(Gradients::new()) };
+        call.first(|call, g| (rule.partial)(self, call, self.unfold(g, call.input_shape(0))?))
+    }
+
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         Cost { flops: inputs[0].shape.len() as u64, bytes: Cost::traffic(inputs, outputs) }
     }
@@ -155,17 +192,14 @@ pub(super) fn reduce(
     x: Tensor,
     over: Over,
     keepdims: bool,
+    rule: Option<&'static FoldRule>,
 ) -> Result<Tensor> {
     if !keepdims {
-        return apply(&Reduction { name, code, over }, [x]);
+        return apply(&Reduction { name, code, over, rule }, [x]);
     }
     let shape = x.shape().clone();
-    let op = Reduction { name, code, over };
-    let folded = apply(&op, [x])?;
-    let marks = op.over.marks(&shape)?;
-    let kept: Vec<isize> =
-        shape.iter().zip(&marks).map(|(&dim, &m)| if m { 1 } else { dim as isize }).collect();
-    reshape(folded, &kept)
+    let op = Reduction { name, code, over, rule };
+    op.unfold(apply(&op, [x])?, &shape)
 }
 
 /// As [`reduce`], in floating point.
@@ -177,8 +211,9 @@ pub(super) fn reduce_float(
     x: Tensor,
     over: Over,
     keep: bool,
+    rule: Option<&'static FoldRule>,
 ) -> Result<Tensor> {
     // A mean of integers is a float64 in NumPy, whatever their width.
     let dtype = if x.dtype().is_float() { x.dtype() } else { float_of(crate::DType::I64) };
-    reduce(name, code, cast(x, dtype)?, over, keep)
+    reduce(name, code, cast(x, dtype)?, over, keep, rule)
 }

@@ -6,7 +6,7 @@ use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Bad, Code, Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
 use crate::{DType, Operand, Tensor, apply};
 
-static CLIP: Elementwise = Elementwise { name: "clip_by_value", code: Code::Clip, types: Types::Same };
+static CLIP: Elementwise = Elementwise::new("clip_by_value", Code::Clip, Types::Same);
 
 /// Each element, or the bound that it exceeds; the upper bound wins where the two contradict each other. NaN stays NaN.
 ///

@@ -1,12 +1,17 @@
 //! Choosing between two tensors.
 
 use crate::error::{ErrorKind, Result};
+use crate::ops::index::{keep_where, pack_bits};
 use crate::ops::elementwise::meeting_dtype;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Code, Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
-use crate::{DType, Operand, Tensor, apply};
+use crate::{DType, Operand, Saves, Tensor, apply};
 
-static WHERE: Elementwise = Elementwise { name: "where", code: Code::Select, types: Types::Same };
+static WHERE: Elementwise = Elementwise::new("where", Code::Select, Types::Same).grad_with(
+    |_| Saves::residual_of([0]),
+    |call| pack_bits(call.input(0)?),
+    |call, g, i| keep_where(g, call.residual()?, call.input_shape(0), i == 2),
+);
 
 /// x where the condition is true, y where it is false.
 ///

@@ -2,6 +2,9 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Kernel, Op, Spec, Specs};
+use crate::gradient::{Call, Gradients, Saves, Set};
+use crate::ops::elementwise::sum_to;
+use crate::ops::shape::{expand_dims, reshape_to};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
@@ -81,6 +84,44 @@ impl Op for Matmul {
             ViewMut::new(out.dtype(), out.bytes(), &shape),
         );
         Ok(())
+    }
+
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        Some(Saves::others(wanted))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let Some(g) = call.take_gradient(0) else { return Ok(Gradients::new()) };
+        let (a_shape, b_shape) = (call.input_shape(0), call.input_shape(1));
+        // A vector becomes the matrix it stands for; what the result lost by it comes back.
+        let row = |x: &Tensor| if x.rank() == 1 { expand_dims(x, 0) } else { Ok(x.clone()) };
+        let column = |x: &Tensor| if x.rank() == 1 { expand_dims(x, 1) } else { Ok(x.clone()) };
+        let g = if b_shape.rank() == 1 { expand_dims(g, -1)? } else { g };
+        let g = if a_shape.rank() == 1 { expand_dims(g, -2)? } else { g };
+        let own = |x: Tensor, shape: &Shape, vector: usize| match shape.rank() {
+            1 => reshape_to(sum_to(x, &shape.clone().with_inserted(vector, 1))?, shape),
+            _ => sum_to(x, shape),
+        };
+        let mut gradients = Gradients::from_elem(None, 2);
+        if call.wants(0) {
+            let b = column(call.input(1)?)?;
+            let a = if self.transpose_a {
+                matmul_with(b, &g, self.transpose_b, true)?
+            } else {
+                matmul_with(&g, b, false, !self.transpose_b)?
+            };
+            gradients[0] = Some(own(a, a_shape, 0)?.into());
+        }
+        if call.wants(1) {
+            let a = row(call.input(0)?)?;
+            let b = if self.transpose_b {
+                matmul_with(g, a, true, self.transpose_a)?
+            } else {
+                matmul_with(a, g, !self.transpose_a, false)?
+            };
+            gradients[1] = Some(own(b, b_shape, 1)?.into());
+        }
+        Ok(gradients)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

@@ -11,9 +11,11 @@ use crate::{DType, Tensor, apply};
 use taut_kernels::index::{self, Scatter};
 use taut_kernels::{Arg, ViewMut, elementwise};
 
+/// Puts slices where coordinates say.
 #[derive(Clone, Debug)]
-struct TensorScatter {
-    code: Scatter,
+pub struct TensorScatter {
+    /// What becomes of what is there.
+    pub code: Scatter,
 }
 
 impl Op for TensorScatter {

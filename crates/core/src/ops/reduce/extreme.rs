@@ -20,13 +20,13 @@ use taut_kernels::{Arg, ViewMut};
 /// ```
 #[track_caller]
 pub fn max(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("max", Folding::Fold(Reduce::Max), x.into(), axes.into(), keepdims)
+    reduce("max", Folding::Fold(Reduce::Max), x.into(), axes.into(), keepdims, None)
 }
 
 /// The smallest element over some axes; over all of them if `axes` is `None`. NaN wins.
 #[track_caller]
 pub fn min(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("min", Folding::Fold(Reduce::Min), x.into(), axes.into(), keepdims)
+    reduce("min", Folding::Fold(Reduce::Min), x.into(), axes.into(), keepdims, None)
 }
 
 #[derive(Clone, Debug)]

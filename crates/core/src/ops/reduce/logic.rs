@@ -10,13 +10,13 @@ use taut_kernels::reduce::Reduce;
 /// Whether any element is true (not zero), over some axes; over all of them if `axes` is `None`.
 #[track_caller]
 pub fn any(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("any", Folding::Fold(Reduce::Any), x.into(), axes.into(), keepdims)
+    reduce("any", Folding::Fold(Reduce::Any), x.into(), axes.into(), keepdims, None)
 }
 
 /// Whether all elements are true (not zero), over some axes; over all of them if `axes` is `None`.
 #[track_caller]
 pub fn all(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("all", Folding::Fold(Reduce::All), x.into(), axes.into(), keepdims)
+    reduce("all", Folding::Fold(Reduce::All), x.into(), axes.into(), keepdims, None)
 }
 
 /// How many elements are not zero, over some axes; over all of them if `axes` is `None`.
@@ -29,7 +29,7 @@ pub fn all(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Resul
 /// ```
 #[track_caller]
 pub fn count_nonzero(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("count_nonzero", Folding::Fold(Reduce::CountNonzero), x.into(), axes.into(), keepdims)
+    reduce("count_nonzero", Folding::Fold(Reduce::CountNonzero), x.into(), axes.into(), keepdims, None)
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[

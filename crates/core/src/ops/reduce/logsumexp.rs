@@ -17,7 +17,7 @@ use taut_kernels::reduce::Reduce;
 /// ```
 #[track_caller]
 pub fn logsumexp(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce_float("logsumexp", Folding::Fold(Reduce::LogSumExp), x.into(), axes.into(), keepdims)
+    reduce_float("logsumexp", Folding::Fold(Reduce::LogSumExp), x.into(), axes.into(), keepdims, None)
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[Entry::new(

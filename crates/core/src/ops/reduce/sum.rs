@@ -1,11 +1,28 @@
 //! Sums, products and means.
 
-use crate::Tensor;
 use crate::error::Result;
-use crate::ops::reduction::{Folding, Over, reduce, reduce_float};
+use crate::ops::binary::mul;
+use crate::ops::reduction::{FoldRule, Folding, Over, reduce, reduce_float};
 use crate::ops::sample::{bad_axes, dtypes, reductions};
 use crate::ops::{Entry, Param, Reference, Samples, one};
+use crate::ops::shape::broadcast_to;
+use crate::{Saves, Tensor};
 use taut_kernels::reduce::Reduce;
+
+static SUM: FoldRule = FoldRule {
+    saves: |_| Saves::NOTHING,
+    residual: None,
+    partial: |_, call, g| broadcast_to(g, call.input_shape(0).clone()),
+};
+
+static MEAN: FoldRule = FoldRule {
+    saves: |_| Saves::NOTHING,
+    residual: None,
+    partial: |op, call, g| {
+        let count = op.over.count(call.input_shape(0))?;
+        broadcast_to(mul(g, 1.0 / count as f64)?, call.input_shape(0).clone())
+    },
+};
 
 /// The sum over some axes; over all of them if `axes` is `None`. Small integers are summed as 64-bit ones.
 ///
@@ -18,19 +35,19 @@ use taut_kernels::reduce::Reduce;
 /// ```
 #[track_caller]
 pub fn sum(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("sum", Folding::Fold(Reduce::Sum), x.into(), axes.into(), keepdims)
+    reduce("sum", Folding::Fold(Reduce::Sum), x.into(), axes.into(), keepdims, Some(&SUM))
 }
 
 /// The product over some axes; over all of them if `axes` is `None`. Small integers are multiplied as 64-bit ones.
 #[track_caller]
 pub fn prod(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("prod", Folding::Fold(Reduce::Prod), x.into(), axes.into(), keepdims)
+    reduce("prod", Folding::Fold(Reduce::Prod), x.into(), axes.into(), keepdims, None)
 }
 
 /// The mean over some axes; over all of them if `axes` is `None`. The mean of integers is a float64.
 #[track_caller]
 pub fn mean(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce_float("mean", Folding::Fold(Reduce::Mean), x.into(), axes.into(), keepdims)
+    reduce_float("mean", Folding::Fold(Reduce::Mean), x.into(), axes.into(), keepdims, Some(&MEAN))
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[

@@ -18,14 +18,14 @@ use crate::ops::{Entry, Kind, Param, Reference, Samples, Value, one};
 /// ```
 #[track_caller]
 pub fn var(x: impl Into<Tensor>, axes: impl Into<Over>, correction: f64, keepdims: bool) -> Result<Tensor> {
-    reduce_float("var", Folding::Variance { correction }, x.into(), axes.into(), keepdims)
+    reduce_float("var", Folding::Variance { correction }, x.into(), axes.into(), keepdims, None)
 }
 
 /// The standard deviation over some axes; over all of them if `axes` is `None`. `correction` is subtracted from the
 /// count: 0 for a population, 1 for a sample.
 #[track_caller]
 pub fn std(x: impl Into<Tensor>, axes: impl Into<Over>, correction: f64, keepdims: bool) -> Result<Tensor> {
-    sqrt(reduce_float("std", Folding::Variance { correction }, x.into(), axes.into(), keepdims)?)
+    sqrt(reduce_float("std", Folding::Variance { correction }, x.into(), axes.into(), keepdims, None)?)
 }
 
 fn samples() -> Vec<Vec<Value>> {

@@ -1,7 +1,9 @@
 //! Repeating without copying.
 
 use crate::error::{ErrorKind, Result};
+use crate::gradient::{Call, Gradients, Saves, Set};
 use crate::op::{Kernel, Op, Spec, Specs};
+use crate::ops::elementwise::sum_to;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{DType, Layout, Shape, Tensor, apply};
@@ -28,6 +30,14 @@ impl Op for BroadcastTo {
 
     fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
         input.broadcast(&self.shape).ok()
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| sum_to(g, call.input_shape(0)))
     }
 
     fn attributes(&self) -> String {

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::op::{Kernel, Op, Spec, Specs};
 use crate::ops::sample::dtypes;
 use crate::ops::{Entry, Param, Reference, Samples, one};
-use crate::{Tensor, apply};
+use crate::{Call, Gradients, Saves, Set, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, elementwise};
 
 #[derive(Clone, Debug)]
@@ -21,6 +21,14 @@ impl Op for Identity {
 
     fn kernel(&self) -> Kernel {
         Kernel::Elementwise
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|_, g| Ok(g))
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {

@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Kernel, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Layout, Shape, Tensor, apply};
+use crate::{Call, DType, Gradients, Layout, Saves, Set, Shape, Tensor, apply};
 
 #[derive(Clone, Debug)]
 struct Reshape {
@@ -52,6 +52,14 @@ impl Op for Reshape {
         input.reshape(&self.resolve(&input.shape).ok()?)
     }
 
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        reshaped(call)
+    }
+
     fn attributes(&self) -> String {
         format!("shape={:?}", self.shape)
     }
@@ -69,6 +77,17 @@ impl Op for Reshape {
 #[track_caller]
 pub fn reshape(x: impl Into<Tensor>, shape: &[isize]) -> Result<Tensor> {
     apply(&Reshape { shape: shape.to_vec() }, [x.into()])
+}
+
+/// The gradient of every op that only gives its input another shape.
+pub(super) fn reshaped(call: &mut Call<'_>) -> Result<Gradients> {
+    call.first(|call, g| reshape_to(g, call.input_shape(0)))
+}
+
+/// As [`reshape`], to a shape that is known in full.
+#[track_caller]
+pub(crate) fn reshape_to(x: impl Into<Tensor>, shape: &Shape) -> Result<Tensor> {
+    apply(&Reshape { shape: shape.iter().map(|&dim| dim as isize).collect() }, [x.into()])
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[Entry::new(

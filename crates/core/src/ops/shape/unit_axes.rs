@@ -1,7 +1,9 @@
 //! Adding and removing axes of size one.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::gradient::{Call, Gradients, Saves, Set};
 use crate::op::{Kernel, Op, Spec, Specs};
+use crate::ops::shape::reshape::reshaped;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Axes, DType, Layout, Shape, Tensor, apply, normalize_axis};
@@ -28,6 +30,14 @@ impl Op for ExpandDims {
 
     fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
         Some(input.insert_axis(normalize_axis(self.axis, input.shape.rank() + 1).ok()?))
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        reshaped(call)
     }
 
     fn attributes(&self) -> String {
@@ -88,6 +98,14 @@ impl Op for Squeeze {
     fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
         let removed = self.resolve(&input.shape).ok()?;
         Some(removed.iter().rev().fold(input.clone(), |layout, &axis| layout.remove_axis(axis)))
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        reshaped(call)
     }
 
     fn attributes(&self) -> String {

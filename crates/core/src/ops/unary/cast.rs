@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::op::{Kernel, Op, Spec, Specs};
 use crate::ops::{Entry, Kind, Param, Reference, Samples, Value, one, sample};
-use crate::{Tensor, apply};
+use crate::{Call, Gradients, Saves, Set, Tensor, apply};
 use taut_kernels::{Arg, DType, ViewMut, elementwise};
 
 #[derive(Clone, Debug)]
@@ -27,6 +27,14 @@ impl Op for Cast {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         elementwise::cast(inputs[0].view(), outputs[0].reborrow());
         Ok(())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        self.to.is_float().then_some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| cast(g, call.inputs[0].spec.dtype))
     }
 
     fn attributes(&self) -> String {

@@ -5,10 +5,15 @@ use crate::ops::binary::clip_by_value;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{bad_unary, dtypes, unary as samples};
 use crate::ops::{Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
-use crate::{DType, Tensor};
+use crate::ops::index::{keep_bits, pack_bits};
+use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static RELU: Elementwise = Elementwise::unary("relu", Unary::Relu, Types::Same);
+static RELU: Elementwise = Elementwise::unary("relu", Unary::Relu, Types::Same).grad_with(
+    |_| Saves::residual_of([]),
+    |call| pack_bits(call.output(0)?),
+    |call, g, _| keep_bits(g, call.residual()?, false),
+);
 static RELU6: Elementwise = Elementwise::unary("relu6", Unary::Relu6, Types::Same);
 static SELU: Elementwise = Elementwise::unary("selu", Unary::Selu, Types::Float);
 

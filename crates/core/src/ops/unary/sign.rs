@@ -4,11 +4,13 @@ use crate::error::Result;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{bad_unary, dtypes};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
-use crate::{DType, Tensor};
+use crate::ops::binary::mul;
+use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static NEG: Elementwise = Elementwise::unary("neg", Unary::Neg, Types::Same);
-static ABS: Elementwise = Elementwise::unary("abs", Unary::Abs, Types::Same);
+static NEG: Elementwise = Elementwise::unary("neg", Unary::Neg, Types::Same).grad(|_| Saves::NOTHING, |_, g, _| neg(g));
+static ABS: Elementwise = Elementwise::unary("abs", Unary::Abs, Types::Same)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, sign(call.input(0)?)?));
 static SIGN: Elementwise = Elementwise::unary("sign", Unary::Sign, Types::Same);
 
 /// `-x`; integers wrap. Also `-x` on tensors.

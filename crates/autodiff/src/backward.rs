@@ -1,0 +1,214 @@
+//! The walk back: from what was computed to what it was computed from.
+
+use crate::record::{Entry, Record};
+use crate::slices;
+use smallvec::SmallVec;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use taut_core::ops::binary::add;
+use taut_core::record::{Recorder, Slot, is_active, linked};
+use taut_core::{Call, Error, ErrorKind, Gradient, IndexedSlices, Part, Result, Set, Spec, Tensor, on_behalf};
+
+/// A gradient while parts of it may still come.
+enum Sum {
+    Dense(Tensor),
+    Sparse(Vec<IndexedSlices>),
+}
+
+impl Sum {
+    fn plus(self, part: Gradient, entry: &Entry) -> Result<Sum> {
+        Ok(match (self, part) {
+            (Sum::Dense(sum), Gradient::Dense(part)) => Sum::Dense(add(sum, part)?),
+            (Sum::Sparse(mut parts), Gradient::Sparse(part)) => {
+                parts.push(part);
+                Sum::Sparse(parts)
+            }
+            (Sum::Dense(dense), Gradient::Sparse(part)) => Sum::Dense(add(dense, made_dense(&part, entry)?)?),
+            (Sum::Sparse(parts), Gradient::Dense(dense)) => {
+                Sum::Dense(add(dense, made_dense(&slices::join(parts)?, entry)?)?)
+            }
+        })
+    }
+
+    fn done(self) -> Result<Gradient> {
+        match self {
+            Sum::Dense(tensor) => Ok(Gradient::Dense(tensor)),
+            Sum::Sparse(parts) => Ok(Gradient::Sparse(slices::join(parts)?)),
+        }
+    }
+}
+
+impl From<Gradient> for Sum {
+    fn from(gradient: Gradient) -> Sum {
+        match gradient {
+            Gradient::Dense(tensor) => Sum::Dense(tensor),
+            Gradient::Sparse(slices) => Sum::Sparse(vec![slices]),
+        }
+    }
+}
+
+/// Makes a sparse gradient dense because an op wants it so, and says it once per line.
+fn made_dense(slices: &IndexedSlices, entry: &Entry) -> Result<Tensor> {
+    static SAID: Mutex<Option<HashSet<(&'static str, u32)>>> = Mutex::new(None);
+    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
+    if said.get_or_insert_default().insert((entry.at.file(), entry.at.line())) {
+        let op = entry.op.as_ref().map_or("a watched value", |op| op.name());
+        let (rows, shape) = (slices.indices.len(), &slices.dense_shape);
+        eprintln!(
+            "taut: {}: a sparse gradient ({rows} rows of {shape}) becomes dense here, because {op} has no sparse rule \
+             or adds a dense gradient to it",
+            entry.at
+        );
+    }
+    drop(said);
+    slices::to_dense(slices)
+}
+
+/// What leads where: decided before anything is computed.
+pub(crate) struct Paths {
+    /// Per entry, whether it is or depends on a source.
+    pub(crate) depends: Vec<bool>,
+}
+
+impl Paths {
+    /// Looks for the entries that depend on one of the sources.
+    pub(crate) fn new(entries: &[Option<Arc<Entry>>], sources: &[Option<Slot>]) -> Paths {
+        let mut depends = vec![false; entries.len()];
+        for source in sources.iter().flatten() {
+            if let Some(depends) = depends.get_mut(source.entry as usize) {
+                *depends = true;
+            }
+        }
+        for (i, entry) in entries.iter().enumerate() {
+            if let Some(entry) = entry {
+                depends[i] |= entry.sources.iter().flatten().any(|source| depends[source.entry as usize]);
+            }
+        }
+        Paths { depends }
+    }
+
+    fn wanted(&self, entry: &Entry) -> Set {
+        let on_path = |source: &Option<Slot>| source.is_some_and(|slot| self.depends[slot.entry as usize]);
+        let positions = entry.sources.iter().enumerate().filter(|(_, source)| on_path(source));
+        positions.fold(Set::NONE, |set, (i, _)| set.with(i))
+    }
+}
+
+/// Walks back from `seeds` to `sources`. An entry that nobody else holds is dropped as soon as it has been passed.
+pub(crate) fn backward(
+    record: &Arc<Record>,
+    mut entries: Vec<Option<Arc<Entry>>>,
+    seeds: Vec<(Slot, Tensor)>,
+    sources: &[Option<Slot>],
+) -> Result<Vec<Option<Gradient>>> {
+    let paths = Paths::new(&entries, sources);
+    let mut sums: Vec<SmallVec<[Option<Sum>; 1]>> = Vec::new();
+    sums.resize_with(entries.len(), SmallVec::new);
+    let put = |sums: &mut Vec<SmallVec<[Option<Sum>; 1]>>, slot: Slot, part: Gradient, entry: &Entry| {
+        let (outputs, output) = (&mut sums[slot.entry as usize], slot.output as usize);
+        if outputs.len() <= output {
+            outputs.resize_with(output + 1, || None);
+        }
+        outputs[output] = Some(match outputs[output].take() {
+            None => part.into(),
+            Some(sum) => sum.plus(part, entry)?,
+        });
+        Ok::<(), Error>(())
+    };
+    for (slot, seed) in seeds {
+        if let Some(Some(entry)) = entries.get(slot.entry as usize)
+            && paths.depends[slot.entry as usize]
+        {
+            put(&mut sums, slot, seed.into(), entry)?;
+        }
+    }
+
+    let mut found: Vec<Option<Gradient>> = vec![None; sources.len()];
+    // Only a tape that still records has to know its own results again.
+    let records = is_active(&**record);
+    for i in (0..entries.len()).rev() {
+        let Some(entry) = entries[i].take() else { continue };
+        let mut gradients = std::mem::take(&mut sums[i]);
+        if gradients.is_empty() {
+            continue;
+        }
+        let wanted = paths.wanted(&entry);
+        let here = |source: &&Option<Slot>| source.is_some_and(|slot| slot.entry as usize == i);
+        if sources.iter().any(|source| here(&source)) {
+            // The value is a source itself: its gradient is complete, as everything that used it came later.
+            let mut done: SmallVec<[Option<Gradient>; 1]> = SmallVec::new();
+            for sum in gradients {
+                done.push(sum.map(Sum::done).transpose()?);
+            }
+            for (slot, found) in sources.iter().zip(&mut found) {
+                if let Some(slot) = slot.filter(|slot| slot.entry as usize == i) {
+                    *found = done.get(slot.output as usize).cloned().flatten();
+                }
+            }
+            gradients = done.into_iter().map(|gradient| gradient.map(Sum::from)).collect();
+        }
+        let Some(op) = entry.op.clone().filter(|_| !wanted.is_empty()) else { continue };
+        let parts = on_behalf(op.name(), entry.at, || {
+            let mut dense: SmallVec<[Option<Tensor>; 1]> = SmallVec::new();
+            for sum in gradients {
+                dense.push(match sum.map(Sum::done).transpose()? {
+                    None => None,
+                    Some(Gradient::Dense(tensor)) => Some(tensor),
+                    Some(Gradient::Sparse(slices)) => Some(made_dense(&slices, &entry)?),
+                });
+            }
+            let relinked = if records { relinked(record, &entry, i as u32) } else { None };
+            let mut call = Call {
+                inputs: &entry.inputs,
+                outputs: relinked.as_deref().unwrap_or(&entry.outputs),
+                residual: entry.residual.as_ref(),
+                wanted,
+                gradients: dense,
+            };
+            op.vjp(&mut call)
+        })?;
+        let sources = entry.sources.iter().enumerate();
+        for ((position, source), part) in sources.zip(parts) {
+            let (Some(slot), Some(part)) = (source.filter(|_| wanted.has(position)), part) else { continue };
+            check(&part, &entry.inputs[position].spec, &entry)?;
+            on_behalf(op.name(), entry.at, || put(&mut sums, slot, part, &entry))?;
+        }
+    }
+    Ok(found)
+}
+
+/// The outputs that an entry kept, linked to it again: a tape that still records follows its own backward pass.
+fn relinked(record: &Arc<Record>, entry: &Entry, number: u32) -> Option<SmallVec<[Part; 1]>> {
+    entry.outputs.iter().any(|part| part.kept.is_some()).then(|| {
+        let part = |(output, part): (usize, &Part)| {
+            let kept = part.kept.as_ref().map(|kept| {
+                record.retain(number);
+                linked(kept.clone(), record.clone(), Slot { entry: number, output: output as u32 })
+            });
+            Part { spec: part.spec.clone(), kept }
+        };
+        entry.outputs.iter().enumerate().map(part).collect()
+    })
+}
+
+/// A rule that returns a gradient of another type or shape than its input is wrong, and says so itself.
+fn check(gradient: &Gradient, input: &Spec, entry: &Entry) -> Result<()> {
+    let fits = match gradient {
+        Gradient::Dense(tensor) => tensor.spec() == input,
+        Gradient::Sparse(slices) => {
+            slices.values.dtype() == input.dtype && slices.dense_shape == input.shape
+        }
+    };
+    if fits {
+        return Ok(());
+    }
+    let got = match gradient {
+        Gradient::Dense(tensor) => tensor.spec().to_string(),
+        Gradient::Sparse(slices) => format!("rows of {}{}", slices.values.dtype(), slices.dense_shape),
+    };
+    let name = entry.op.as_ref().map_or("", |op| op.name());
+    Err(Error::new(ErrorKind::Graph, format!("the gradient rule returned {got} for an input {input}"))
+        .in_op(name, entry.inputs.iter().map(|part| &part.spec))
+        .at(entry.at))
+}
+

@@ -1,0 +1,21 @@
+//! Gradients that keep only what they need.
+//!
+//! A [`GradientTape`] follows the ops that its thread applies to what it watches, keeps of each call exactly what
+//! [`Op::saves`](taut_core::Op::saves) declares, and walks back through [`Op::vjp`](taut_core::Op::vjp). Everything
+//! else here is made of those two: custom gradients and recomputed ones are ops with a rule of their own, forward mode
+//! is the rule applied twice, and the gradient of a graph is the rules applied while tracing.
+
+mod backward;
+mod explain;
+mod record;
+mod slices;
+mod structure;
+mod tape;
+mod variable;
+
+pub use slices::Sparse;
+pub use structure::{Dense, Source, Structure};
+pub use tape::{GradientTape, Options, Request, Unconnected};
+pub use variable::{Variable, VariableBuilder};
+
+pub use taut_core::{Gradient, IndexedSlices};

@@ -1,0 +1,172 @@
+//! Tensors and variables in nested structures: lists, tuples, maps.
+
+use crate::variable::Variable;
+use std::collections::BTreeMap;
+use taut_core::{Error, ErrorKind, Gradient, Result, Tensor};
+
+/// A leaf of a structure: what a gradient is asked for, or of.
+#[derive(Clone, Debug)]
+pub enum Source {
+    /// A tensor.
+    Tensor(Tensor),
+    /// A variable.
+    Variable(Variable),
+}
+
+/// Tensors and variables, alone or in lists, tuples and maps, nested as one likes. The result of a gradient has the
+/// structure of what it was asked for.
+pub trait Structure {
+    /// The same structure with something else at its leaves.
+    type Of<T>;
+
+    /// The leaves, in order.
+    fn leaves(&self, found: &mut Vec<Source>);
+
+    /// The same structure with these leaves, in the same order.
+    fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> Self::Of<T>;
+}
+
+fn next<T>(leaves: &mut dyn Iterator<Item = T>) -> T {
+    leaves.next().expect("a leaf for each that was found")
+}
+
+impl Structure for Tensor {
+    type Of<T> = T;
+
+    fn leaves(&self, found: &mut Vec<Source>) {
+        found.push(Source::Tensor(self.clone()));
+    }
+
+    fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> T {
+        next(leaves)
+    }
+}
+
+impl Structure for Variable {
+    type Of<T> = T;
+
+    fn leaves(&self, found: &mut Vec<Source>) {
+        found.push(Source::Variable(self.clone()));
+    }
+
+    fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> T {
+        next(leaves)
+    }
+}
+
+impl<S: Structure + ?Sized> Structure for &S {
+    type Of<T> = S::Of<T>;
+
+    fn leaves(&self, found: &mut Vec<Source>) {
+        (**self).leaves(found);
+    }
+
+    fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> S::Of<T> {
+        (**self).with(leaves)
+    }
+}
+
+impl<S: Structure> Structure for [S] {
+    type Of<T> = Vec<S::Of<T>>;
+
+    fn leaves(&self, found: &mut Vec<Source>) {
+        self.iter().for_each(|part| part.leaves(found));
+    }
+
+    fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> Vec<S::Of<T>> {
+        self.iter().map(|part| part.with(leaves)).collect()
+    }
+}
+
+impl<S: Structure> Structure for Vec<S> {
+    type Of<T> = Vec<S::Of<T>>;
+
+    fn leaves(&self, found: &mut Vec<Source>) {
+        self[..].leaves(found);
+    }
+
+    fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> Vec<S::Of<T>> {
+        self[..].with(leaves)
+    }
+}
+
+impl<S: Structure, const N: usize> Structure for [S; N] {
+    type Of<T> = [S::Of<T>; N];
+
+    fn leaves(&self, found: &mut Vec<Source>) {
+        self[..].leaves(found);
+    }
+
+    fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> [S::Of<T>; N] {
+        std::array::from_fn(|i| self[i].with(leaves))
+    }
+}
+
+impl<S: Structure> Structure for Option<S> {
+    type Of<T> = Option<S::Of<T>>;
+
+    fn leaves(&self, found: &mut Vec<Source>) {
+        self.iter().for_each(|part| part.leaves(found));
+    }
+
+    fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> Option<S::Of<T>> {
+        self.as_ref().map(|part| part.with(leaves))
+    }
+}
+
+impl<K: Clone + Ord, S: Structure> Structure for BTreeMap<K, S> {
+    type Of<T> = BTreeMap<K, S::Of<T>>;
+
+    fn leaves(&self, found: &mut Vec<Source>) {
+        self.values().for_each(|part| part.leaves(found));
+    }
+
+    fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> BTreeMap<K, S::Of<T>> {
+        self.iter().map(|(key, part)| (key.clone(), part.with(leaves))).collect()
+    }
+}
+
+macro_rules! tuples {
+    ($($($name:ident $i:tt),*;)*) => {$(
+        impl<$($name: Structure),*> Structure for ($($name,)*) {
+            type Of<T> = ($($name::Of<T>,)*);
+
+            fn leaves(&self, found: &mut Vec<Source>) {
+                $(self.$i.leaves(found);)*
+            }
+
+            fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> Self::Of<T> {
+                ($(self.$i.with(leaves),)*)
+            }
+        }
+    )*};
+}
+tuples! { A 0; A 0, B 1; A 0, B 1, C 2; A 0, B 1, C 2, D 3; A 0, B 1, C 2, D 3, E 4; A 0, B 1, C 2, D 3, E 4, F 5; }
+
+/// What one does with a gradient that ought to be there.
+pub trait Dense {
+    /// The gradient as a tensor; an error if there is none.
+    fn dense(self) -> Result<Tensor>;
+}
+
+impl Dense for Option<Gradient> {
+    #[track_caller]
+    fn dense(self) -> Result<Tensor> {
+        match self {
+            Some(gradient) => gradient.dense(),
+            None => Err(Error::new(ErrorKind::Value, "there is no gradient")
+                .help("the tape's explain_none() says why")
+                .at(std::panic::Location::caller())),
+        }
+    }
+}
+
+impl Dense for Gradient {
+    #[track_caller]
+    fn dense(self) -> Result<Tensor> {
+        match self {
+            Gradient::Dense(tensor) => Ok(tensor),
+            Gradient::Sparse(slices) => crate::slices::to_dense(&slices),
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! The tape.
+
+use crate::backward::backward;
+use crate::explain::{self, Explanation, Why};
+use crate::record::Record;
+use crate::structure::{Source, Structure};
+use crate::variable::Variable;
+use std::cell::RefCell;
+use std::marker::PhantomData;
+use std::panic::Location;
+use std::sync::Arc;
+use taut_core::ops::creation::zeros;
+use taut_core::ops::shape::broadcast_to;
+use taut_core::record::{self, Slot, is_active, slot_of};
+use taut_core::{Error, ErrorKind, Gradient, Result, Spec, Tensor};
+
+/// How a tape records.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Whether gradients can be asked for several times. What was kept for them then stays until the tape is dropped.
+    pub persistent: bool,
+    /// Whether trainable variables are followed as soon as they are read.
+    pub watch_accessed_variables: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { persistent: false, watch_accessed_variables: true }
+    }
+}
+
+/// What a gradient is where target and source are not connected.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unconnected {
+    /// None.
+    #[default]
+    None,
+    /// Zeros of the source's type and shape.
+    Zero,
+}
+
+/// The details of a question for gradients.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    /// A gradient per target to begin with, in the order of the targets; ones if it is `None`.
+    pub output_gradients: Option<Vec<Option<Tensor>>>,
+    /// What comes back for a source that the targets do not depend on.
+    pub unconnected: Unconnected,
+}
+
+/// Follows the ops that its thread applies to what it watches, so that gradients can be asked for.
+///
+/// It records from when it is made until it is asked for a gradient, or dropped, or told to [`stop`](Self::stop).
+/// Trainable variables are watched as soon as they are read; tensors are watched when asked. It keeps of each call only
+/// what the call's gradient needs, and of calls that nothing depends on any more nothing at all.
+///
+/// ```
+/// use taut_autodiff::{Dense, GradientTape};
+/// use taut_core::Tensor;
+/// let x = Tensor::scalar(3.0f32)?;
+/// let tape = GradientTape::new();
+/// tape.watch(&x);
+/// let y = (&x * &x)?;
+/// assert_eq!(tape.gradient(&y, &x)?.dense()?.item::<f32>()?, 6.0);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+pub struct GradientTape {
+    options: Options,
+    inner: RefCell<Inner>,
+    /// It records what its own thread does.
+    of_this_thread: PhantomData<*const ()>,
+}
+
+struct Inner {
+    record: Arc<Record>,
+    /// The line that asked for the gradient that used the tape up.
+    used: Option<&'static Location<'static>>,
+    /// Why sources had no gradient, for those who ask afterwards.
+    reasons: Vec<(Source, Why)>,
+}
+
+impl Default for GradientTape {
+    fn default() -> GradientTape {
+        GradientTape::new()
+    }
+}
+
+impl GradientTape {
+    /// A tape that gives one answer, and gives memory back while it does.
+    pub fn new() -> GradientTape {
+        GradientTape::with(Options::default())
+    }
+
+    /// A tape that can be asked several times.
+    pub fn persistent() -> GradientTape {
+        GradientTape::with(Options { persistent: true, ..Options::default() })
+    }
+
+    /// A tape that records as the options say.
+    pub fn with(options: Options) -> GradientTape {
+        let record = Arc::new(Record::new(options.watch_accessed_variables));
+        record::push(record.clone());
+        GradientTape {
+            options,
+            inner: RefCell::new(Inner { record, used: None, reasons: Vec::new() }),
+            of_this_thread: PhantomData,
+        }
+    }
+
+    pub(crate) fn record(&self) -> Arc<Record> {
+        self.inner.borrow().record.clone()
+    }
+
+    /// Follows these tensors and variables from now on. What is no float has no gradient and is not followed.
+    #[track_caller]
+    pub fn watch<S: Structure + ?Sized>(&self, sources: &S) {
+        let (mut leaves, at, record) = (Vec::new(), Location::caller(), self.record());
+        sources.leaves(&mut leaves);
+        for leaf in leaves {
+            match leaf {
+                Source::Tensor(tensor) if tensor.dtype().is_float() => record.watch(&tensor, at),
+                Source::Variable(variable) if variable.dtype().is_float() => {
+                    record.watch_variable(&variable, at);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The variables that are followed, in the order in which they came.
+    pub fn watched_variables(&self) -> Vec<Variable> {
+        self.record().watched_variables()
+    }
+
+    /// Whether it is recording.
+    pub fn is_recording(&self) -> bool {
+        is_active(&*self.record())
+    }
+
+    /// Does `work` without recording it.
+    pub fn stop_recording<R>(&self, work: impl FnOnce() -> R) -> R {
+        let record = self.record();
+        record::without(|_, other| std::ptr::addr_eq(other, &*record), work)
+    }
+
+    /// Records no longer. What is there can be asked for.
+    pub fn stop(&self) {
+        record::pop(&*self.record());
+    }
+
+    /// Records again after [`GradientTape::stop`].
+    pub fn resume(&self) {
+        let record = self.record();
+        if !is_active(&*record) {
+            record::push(record);
+        }
+    }
+
+    /// Forgets everything, what is watched too, and goes on recording.
+    pub fn reset(&self) {
+        let mut inner = self.inner.borrow_mut();
+        let fresh = Arc::new(Record::new(self.options.watch_accessed_variables));
+        let old = std::mem::replace(&mut inner.record, fresh.clone());
+        (inner.used, inner.reasons) = (None, Vec::new());
+        drop(inner);
+        record::pop(&*old);
+        record::push(fresh);
+        drop(old.take());
+    }
+
+    /// How many calls are written down.
+    pub fn num_entries(&self) -> usize {
+        self.record().calls()
+    }
+
+    /// How many bytes the values fill that are kept for gradients, each buffer counted once.
+    pub fn bytes_held(&self) -> usize {
+        explain::bytes_held(&self.record().entries())
+    }
+
+    /// What is kept, by which op and line, and why.
+    pub fn explain(&self) -> Explanation {
+        explain::explanation(&self.record().entries())
+    }
+
+    /// The gradients of the targets (summed, all of them and each over its elements) with respect to the sources, in
+    /// the sources' structure. `None` where there is none: [`GradientTape::explain_none`] says why.
+    #[track_caller]
+    pub fn gradient<T, S>(&self, targets: &T, sources: &S) -> Result<S::Of<Option<Gradient>>>
+    where
+        T: Structure + ?Sized,
+        S: Structure + ?Sized,
+    {
+        self.gradient_with(targets, sources, Request::default())
+    }
+
+    /// As [`GradientTape::gradient`], with the details said.
+    #[track_caller]
+    pub fn gradient_with<T, S>(
+        &self,
+        targets: &T,
+        sources: &S,
+        request: Request,
+    ) -> Result<S::Of<Option<Gradient>>>
+    where
+        T: Structure + ?Sized,
+        S: Structure + ?Sized,
+    {
+        let (mut ts, mut ss, at) = (Vec::new(), Vec::new(), Location::caller());
+        targets.leaves(&mut ts);
+        sources.leaves(&mut ss);
+        let gradients = self.ask(&ts, &ss, request, at).map_err(|error| error.at(at))?;
+        Ok(sources.with(&mut gradients.into_iter()))
+    }
+
+    fn ask(
+        &self,
+        targets: &[Source],
+        sources: &[Source],
+        request: Request,
+        at: &'static Location<'static>,
+    ) -> Result<Vec<Option<Gradient>>> {
+        self.check_unused()?;
+        let record = self.record();
+        let seeds = self.seeds(targets, request.output_gradients)?;
+        let slots: Vec<Option<Slot>> = sources.iter().map(|source| self.slot(source)).collect();
+        let entries = if self.options.persistent {
+            record.entries()
+        } else {
+            self.stop();
+            record.entries()
+        };
+        self.remember_reasons(&entries, targets, sources, &slots);
+        let entries = if self.options.persistent {
+            entries
+        } else {
+            drop(entries);
+            let mut inner = self.inner.borrow_mut();
+            inner.used = Some(at);
+            record.take()
+        };
+        let found = backward(&record, entries, seeds, &slots)?;
+        found.into_iter().zip(sources).map(|(gradient, source)| fill(gradient, source, request.unconnected)).collect()
+    }
+
+    /// Refuses a tape that has given its one answer.
+    pub(crate) fn check_unused(&self) -> Result<()> {
+        match self.inner.borrow().used {
+            None => Ok(()),
+            Some(at) => {
+                let message = format!("this tape gave its gradients already, at {at}");
+                Err(Error::new(ErrorKind::Value, message).help("make it persistent to ask several times"))
+            }
+        }
+    }
+
+    /// The gradients of the targets to begin with.
+    fn seeds(&self, targets: &[Source], given: Option<Vec<Option<Tensor>>>) -> Result<Vec<(Slot, Tensor)>> {
+        if let Some(given) = &given
+            && given.len() != targets.len()
+        {
+            let message = format!("{} output gradients for {} targets", given.len(), targets.len());
+            return Err(Error::value(message));
+        }
+        let mut seeds = Vec::new();
+        for (i, target) in targets.iter().enumerate() {
+            let seed = given.as_ref().and_then(|given| given[i].clone());
+            if let Some(seed) = &seed
+                && seed.spec() != spec(target)
+            {
+                let message = format!("output gradient {i} is {}, and target {i} is {}", seed.spec(), spec(target));
+                return Err(Error::shape(message));
+            }
+            if let Some(slot) = self.slot(target) {
+                seeds.push((slot, seed.map_or_else(|| ones(spec(target)), Ok)?));
+            }
+        }
+        Ok(seeds)
+    }
+
+    /// Where a target or source stands on this tape, if it is followed.
+    pub(crate) fn slot(&self, source: &Source) -> Option<Slot> {
+        let record = self.record();
+        match source {
+            Source::Tensor(tensor) if tensor.dtype().is_float() => slot_of(tensor, &*record),
+            Source::Tensor(_) => None,
+            Source::Variable(variable) => record.variable(variable),
+        }
+    }
+
+    fn remember_reasons(
+        &self,
+        entries: &[Option<Arc<crate::record::Entry>>],
+        targets: &[Source],
+        sources: &[Source],
+        slots: &[Option<Slot>],
+    ) {
+        let mut reasons = Vec::new();
+        for (source, slot) in sources.iter().zip(slots) {
+            let why = explain::why(entries, &self.record().blocks(), |s| self.slot(s), targets, source, *slot);
+            if let Some(why) = why {
+                reasons.push((source.clone(), why));
+            }
+        }
+        self.inner.borrow_mut().reasons = reasons;
+    }
+
+    /// Why the gradient of a target with respect to a source is `None`; `None` if it is not. A tape that gave its
+    /// answer explains that answer.
+    pub fn explain_none<T, S>(&self, target: &T, source: &S) -> Option<Why>
+    where
+        T: Structure + ?Sized,
+        S: Structure + ?Sized,
+    {
+        let (mut targets, mut sources) = (Vec::new(), Vec::new());
+        target.leaves(&mut targets);
+        source.leaves(&mut sources);
+        let inner = self.inner.borrow();
+        if inner.used.is_some() {
+            let asked = inner.reasons.iter().find(|(of, _)| sources.iter().any(|source| same(of, source)));
+            return asked.map(|(_, why)| why.clone());
+        }
+        let record = inner.record.clone();
+        drop(inner);
+        let (entries, blocks) = (record.entries(), record.blocks());
+        sources.iter().find_map(|source| {
+            explain::why(&entries, &blocks, |s| self.slot(s), &targets, source, self.slot(source))
+        })
+    }
+}
+
+fn same(a: &Source, b: &Source) -> bool {
+    match (a, b) {
+        (Source::Tensor(a), Source::Tensor(b)) => a.is_same(b),
+        (Source::Variable(a), Source::Variable(b)) => a.id() == b.id(),
+        _ => false,
+    }
+}
+
+pub(crate) fn spec(source: &Source) -> &Spec {
+    match source {
+        Source::Tensor(tensor) => tensor.spec(),
+        Source::Variable(variable) => variable.spec(),
+    }
+}
+
+fn ones(spec: &Spec) -> Result<Tensor> {
+    let one = Tensor::constant(1, spec.dtype)?;
+    if spec.shape.rank() == 0 { Ok(one) } else { broadcast_to(one, spec.shape.clone()) }
+}
+
+fn fill(gradient: Option<Gradient>, source: &Source, unconnected: Unconnected) -> Result<Option<Gradient>> {
+    match (gradient, unconnected) {
+        (None, Unconnected::Zero) => {
+            let spec = spec(source);
+            Ok(Some(zeros(spec.shape.clone(), spec.dtype)?.into()))
+        }
+        (gradient, _) => Ok(gradient),
+    }
+}
+
+impl Drop for GradientTape {
+    fn drop(&mut self) {
+        let record = self.inner.get_mut().record.clone();
+        record::pop(&*record);
+        drop(record.take());
+    }
+}

@@ -1,0 +1,299 @@
+//! State that is updated in its own memory.
+
+use std::fmt;
+use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use taut_core::ops::index::TensorScatter;
+use taut_core::ops::{Elementwise, Types};
+use taut_core::record::{accessed, detached, unrecorded};
+use taut_core::{DType, Error, ErrorKind, Op, Operand, Result, Shape, Spec, Specs, Tensor};
+use taut_kernels::elementwise::{self, Binary};
+use taut_kernels::index::Scatter;
+use taut_kernels::{Arg, ViewMut};
+use taut_memory::Category;
+
+/// A tensor that can be changed, and that tapes watch by themselves.
+///
+/// Reading costs nothing: the tensor that [`Variable::read`] returns looks at the variable's own memory. An update
+/// writes into that memory too, so the variable's address stays the same; only if somebody still holds a value that
+/// was read before, the update leaves it that memory and goes on in its own, because nothing changes a tensor that
+/// somebody holds.
+///
+/// A variable can be shared between threads; each read sees a whole update or none.
+///
+/// ```
+/// use taut_autodiff::Variable;
+/// use taut_core::Tensor;
+/// let step = Variable::new(Tensor::scalar(1.0f32)?)?;
+/// step.assign_add(2.0)?;
+/// assert_eq!(step.read().item::<f32>()?, 3.0);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Variable(Arc<Inner>);
+
+struct Inner {
+    id: u64,
+    name: Option<String>,
+    spec: Spec,
+    trainable: bool,
+    /// Always there; an update takes it out and puts the result back.
+    value: RwLock<Option<Tensor>>,
+}
+
+/// Says what a variable is like before it is made.
+#[derive(Clone, Debug, Default)]
+pub struct VariableBuilder {
+    name: Option<String>,
+    constant: bool,
+}
+
+impl VariableBuilder {
+    /// A name for people.
+    #[must_use]
+    pub fn name(mut self, name: impl Into<String>) -> VariableBuilder {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Whether tapes watch it by themselves; they do, unless it is said here.
+    #[must_use]
+    pub fn trainable(mut self, trainable: bool) -> VariableBuilder {
+        self.constant = !trainable;
+        self
+    }
+
+    /// The variable, with this value to begin with.
+    #[track_caller]
+    pub fn build(self, value: impl Into<Tensor>) -> Result<Variable> {
+        static IDS: AtomicU64 = AtomicU64::new(1);
+        let at = Location::caller();
+        let value = own(&value.into(), at)?;
+        Ok(Variable(Arc::new(Inner {
+            id: IDS.fetch_add(1, Ordering::Relaxed),
+            name: self.name,
+            spec: value.spec().clone(),
+            trainable: !self.constant,
+            value: RwLock::new(Some(value)),
+        })))
+    }
+}
+
+/// A copy in memory that counts as a variable's.
+fn own(value: &Tensor, at: &'static Location<'static>) -> Result<Tensor> {
+    let view = value.view().map_err(|e| e.at(at).help("a variable cannot take a value that is being traced"))?;
+    Tensor::build(value.spec().clone(), Category::Variable, at, |out| elementwise::copy(view, out.reborrow()))
+}
+
+impl Variable {
+    /// A trainable variable with this value to begin with.
+    #[track_caller]
+    pub fn new(value: impl Into<Tensor>) -> Result<Variable> {
+        VariableBuilder::default().build(value)
+    }
+
+    /// A variable with a name, or one that is not trainable.
+    pub fn builder() -> VariableBuilder {
+        VariableBuilder::default()
+    }
+
+    /// Its number, which no other variable of this process has.
+    pub fn id(&self) -> u64 {
+        self.0.id
+    }
+
+    /// Its name, if it was given one.
+    pub fn name(&self) -> Option<&str> {
+        self.0.name.as_deref()
+    }
+
+    /// Type and shape; they never change.
+    pub fn spec(&self) -> &Spec {
+        &self.0.spec
+    }
+
+    /// Element type.
+    pub fn dtype(&self) -> DType {
+        self.0.spec.dtype
+    }
+
+    /// Shape.
+    pub fn shape(&self) -> &Shape {
+        &self.0.spec.shape
+    }
+
+    /// Whether tapes watch it by themselves.
+    pub fn is_trainable(&self) -> bool {
+        self.0.trainable
+    }
+
+    /// The value as it is now, without a copy. A tape that follows the variable follows what is made of it.
+    pub fn read(&self) -> Tensor {
+        accessed(self, &self.value())
+    }
+
+    /// The value as it is now, without a copy and as a constant: no tape is told.
+    ///
+    /// # Panics
+    /// If an earlier panic took the value away, which no error does.
+    pub fn value(&self) -> Tensor {
+        let value = self.0.value.read().unwrap_or_else(PoisonError::into_inner);
+        value.clone().expect("a variable always has a value")
+    }
+
+    /// The address of its first byte.
+    pub fn address(&self) -> usize {
+        self.value().memory().map_or(0, |(address, _)| address)
+    }
+
+    /// Replaces the value.
+    #[track_caller]
+    pub fn assign(&self, value: impl Into<Tensor>) -> Result<()> {
+        self.update("assign", &Overwrite, value.into().into(), Location::caller())
+    }
+
+    /// Adds to the value.
+    #[track_caller]
+    pub fn assign_add(&self, delta: impl Into<Operand>) -> Result<()> {
+        static ADD: Elementwise = Elementwise::binary("assign_add", Binary::Add, Types::Same);
+        self.update("assign_add", &ADD, delta.into(), Location::caller())
+    }
+
+    /// Subtracts from the value.
+    #[track_caller]
+    pub fn assign_sub(&self, delta: impl Into<Operand>) -> Result<()> {
+        static SUB: Elementwise = Elementwise::binary("assign_sub", Binary::Sub, Types::Same);
+        self.update("assign_sub", &SUB, delta.into(), Location::caller())
+    }
+
+    fn update(
+        &self,
+        name: &'static str,
+        op: &dyn Op,
+        value: Operand,
+        at: &'static Location<'static>,
+    ) -> Result<()> {
+        let value = match value {
+            Operand::Tensor(value) => value,
+            Operand::Scalar(scalar) => Tensor::constant(scalar, self.dtype())?,
+        };
+        let scalar = value.rank() == 0 && name != "assign";
+        if value.dtype() != self.dtype() || (value.shape() != self.shape() && !scalar) {
+            let message = format!("a variable {self} cannot take {}", value.spec());
+            let kind = if value.dtype() == self.dtype() { ErrorKind::Shape } else { ErrorKind::DType };
+            return Err(Error::new(kind, message)
+                .in_op(name, [self.spec(), value.spec()])
+                .at(at)
+                .help("its type and shape never change"));
+        }
+        self.apply(op, &[detached(&value)], at).map_err(|e| e.in_op(name, [self.spec(), value.spec()]))
+    }
+
+    /// Applies an op to the value, in its own memory. If it fails, the value is as it was.
+    fn apply(&self, op: &dyn Op, rest: &[Tensor], at: &'static Location<'static>) -> Result<()> {
+        if let Some(traced) = rest.iter().find(|tensor| tensor.is_traced()) {
+            let message = format!("a variable cannot take {}, which is being traced", traced.spec());
+            return Err(Error::new(ErrorKind::Graph, message).at(at));
+        }
+        let mut value = self.0.value.write().unwrap_or_else(PoisonError::into_inner);
+        if value.as_ref().is_some_and(Tensor::is_shared) {
+            let copy = value.as_ref().map(|held| own(held, at)).transpose()?;
+            *value = copy;
+        }
+        unrecorded(|| taut_core::update(op, &mut value, rest, at))
+    }
+
+    #[track_caller]
+    fn scatter(
+        &self,
+        code: Scatter,
+        indices: impl Into<Tensor>,
+        updates: impl Into<Tensor>,
+    ) -> Result<()> {
+        let rest = [detached(&indices.into()), detached(&updates.into())];
+        self.apply(&TensorScatter { code }, &rest, Location::caller())
+    }
+}
+
+macro_rules! scatters {
+    ($($(#[$doc:meta])* $name:ident = $code:ident;)*) => {
+        impl Variable {$(
+            $(#[$doc])*
+            ///
+            /// The last axis of `indices` holds coordinates, as in
+            /// [`tensor_scatter_update`](taut_core::ops::index::tensor_scatter_update).
+            #[track_caller]
+            pub fn $name(&self, indices: impl Into<Tensor>, updates: impl Into<Tensor>) -> Result<()> {
+                self.scatter(Scatter::$code, indices, updates)
+            }
+        )*}
+    };
+}
+
+scatters! {
+    /// Replaces slices of the value.
+    scatter_update = Update;
+    /// Adds to slices of the value.
+    scatter_add = Add;
+    /// Subtracts from slices of the value.
+    scatter_sub = Sub;
+    /// Multiplies slices of the value.
+    scatter_mul = Mul;
+    /// Raises slices of the value to the updates where those are larger.
+    scatter_max = Max;
+    /// Lowers slices of the value to the updates where those are smaller.
+    scatter_min = Min;
+}
+
+/// Writes the second input over the first.
+#[derive(Clone, Debug)]
+struct Overwrite;
+
+impl Op for Overwrite {
+    fn name(&self) -> &'static str {
+        "assign"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        Ok(inputs[0].clone().into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        elementwise::copy(inputs[1].view(), outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn aliases(&self) -> &'static [usize] {
+        &[0]
+    }
+}
+
+impl From<&Variable> for Tensor {
+    /// Reads it.
+    fn from(variable: &Variable) -> Tensor {
+        variable.read()
+    }
+}
+
+impl From<&Variable> for Operand {
+    /// Reads it.
+    fn from(variable: &Variable) -> Operand {
+        variable.read().into()
+    }
+}
+
+impl fmt::Display for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.name() {
+            Some(name) => write!(f, "`{name}` {}", self.spec()),
+            None => write!(f, "{}", self.spec()),
+        }
+    }
+}
+
+impl fmt::Debug for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Variable({self}, {:?})", self.value())
+    }
+}

@@ -1,0 +1,247 @@
+//! What the gradient of every row of the op table must hold, derived from the row alone.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use taut_autodiff::{Dense, GradientTape, Request, Unconnected};
+use taut_core::ops::binary::{add, mul};
+use taut_core::ops::reduce::sum;
+use taut_core::ops::sample;
+use taut_core::ops::shape::transpose;
+use taut_core::ops::{Entry, Value, table};
+use taut_core::{DType, Result, Spec, Tensor, trace};
+use taut_memory::testing::ledger_check;
+
+/// Runs a check on every row and reports all rows that fail, each with its reason. `TAUT_ROWS=a,b` picks some.
+fn every_row(check: impl Fn(&Entry)) {
+    let only = std::env::var("TAUT_ROWS").unwrap_or_default();
+    let only: Vec<&str> = only.split(',').filter(|name| !name.is_empty()).collect();
+    let failures: Vec<String> = table()
+        .filter(|entry| only.is_empty() || only.contains(&entry.name))
+        .filter_map(|entry| {
+            let outcome = catch_unwind(AssertUnwindSafe(|| {
+                let _ledger = ledger_check();
+                check(entry);
+            }));
+            let panic = outcome.err()?;
+            let reason = (panic.downcast_ref::<String>().map(String::as_str))
+                .or_else(|| panic.downcast_ref::<&str>().copied());
+            Some(format!("{}: {}", entry.name, reason.unwrap_or("panicked")))
+        })
+        .collect();
+    assert!(failures.is_empty(), "{} rows fail:\n{}", failures.len(), failures.join("\n"));
+}
+
+/// Replaces every tensor among the arguments.
+fn with_tensors(args: &[Value], change: &mut impl FnMut(&Tensor) -> Tensor) -> Vec<Value> {
+    args.iter()
+        .map(|arg| match arg {
+            Value::Tensor(tensor) => Value::Tensor(change(tensor)),
+            Value::Tensors(tensors) => Value::Tensors(tensors.iter().map(&mut *change).collect()),
+            other => other.clone(),
+        })
+        .collect()
+}
+
+/// The arguments with their `float64` tensors replaced by these.
+fn with_floats(args: &[Value], floats: &[Tensor]) -> Vec<Value> {
+    let mut floats = floats.iter();
+    with_tensors(args, &mut |tensor| {
+        if tensor.dtype() == DType::F64 { floats.next().unwrap().clone() } else { tensor.clone() }
+    })
+}
+
+fn float_tensors(args: &[Value]) -> Vec<Tensor> {
+    let mut found = Vec::new();
+    with_tensors(args, &mut |tensor| {
+        if tensor.dtype() == DType::F64 {
+            found.push(tensor.clone());
+        }
+        tensor.clone()
+    });
+    found
+}
+
+/// Samples whose floats are all `float64`, finite, and not too many.
+fn cases(entry: &Entry) -> Vec<(Vec<Value>, Vec<Tensor>)> {
+    let usable = |args: &Vec<Value>| {
+        let (mut fits, mut count) = (true, 0);
+        with_tensors(args, &mut |tensor| {
+            fits &= !tensor.dtype().is_float() || tensor.dtype() == DType::F64;
+            if tensor.dtype() == DType::F64 {
+                fits &= tensor.to_vec::<f64>().unwrap().iter().all(|v| v.is_finite());
+                count += tensor.len();
+            }
+            tensor.clone()
+        });
+        fits && count <= 256
+    };
+    let list = entry.samples.list().into_iter().filter(usable);
+    list.map(|args| (args.clone(), float_tensors(&args))).filter(|(_, floats)| !floats.is_empty()).collect()
+}
+
+/// The float results, each multiplied by irregular weights, summed to one number.
+fn weighed(results: &[Tensor]) -> Result<Option<Tensor>> {
+    let mut total: Option<Tensor> = None;
+    for (i, result) in results.iter().enumerate().filter(|(_, r)| r.dtype() == DType::F64) {
+        let weights = sample::tensor(DType::F64, result.shape(), -1.0 + 0.1 * i as f64, 1.5);
+        let part = sum(mul(result, weights)?, None, false)?;
+        total = Some(match total {
+            None => part,
+            Some(total) => add(total, part)?,
+        });
+    }
+    Ok(total)
+}
+
+/// The number that a row makes of these floats; `None` if it has no float results or refuses.
+fn value(entry: &Entry, args: &[Value], floats: &[Tensor]) -> Option<f64> {
+    let results = entry.invoke(&with_floats(args, floats)).ok()?;
+    Some(weighed(&results).unwrap()?.item::<f64>().unwrap())
+}
+
+/// The gradients of that number with respect to the floats; `None` if it has no float results.
+fn gradients(entry: &Entry, args: &[Value], floats: &[Tensor]) -> Result<Option<Vec<Tensor>>> {
+    let tape = GradientTape::new();
+    tape.watch(floats);
+    let results = entry.invoke(&with_floats(args, floats))?;
+    let Some(total) = weighed(&results)? else { return Ok(None) };
+    let request = Request { unconnected: Unconnected::Zero, ..Request::default() };
+    let found = tape.gradient_with(&total, floats, request)?;
+    found.into_iter().map(Dense::dense).collect::<Result<Vec<_>>>().map(Some)
+}
+
+/// The floats with `step` times the directions added.
+fn moved(floats: &[Tensor], directions: &[Vec<f64>], step: f64) -> Vec<Tensor> {
+    floats
+        .iter()
+        .zip(directions)
+        .map(|(tensor, direction)| {
+            let values = tensor.to_vec::<f64>().unwrap();
+            let values: Vec<f64> = values.iter().zip(direction).map(|(v, d)| v + step * d).collect();
+            Tensor::from_vec(values, tensor.shape().clone()).unwrap()
+        })
+        .collect()
+}
+
+/// The slope of a function along the directions, or `None` where it has a kink or no value.
+fn slope(floats: &[Tensor], directions: &[Vec<f64>], f: impl Fn(&[Tensor]) -> Option<f64>) -> Option<f64> {
+    let step = 1e-5;
+    let at = |step: f64| f(&moved(floats, directions, step));
+    let (here, up, down) = (at(0.0)?, at(step)?, at(-step)?);
+    let (right, left, both) = ((up - here) / step, (here - down) / step, (up - down) / (2.0 * step));
+    let smooth = both.is_finite() && (right - left).abs() <= 2e-3 * (1.0 + both.abs());
+    smooth.then_some(both)
+}
+
+fn close(got: f64, want: f64) -> bool {
+    (got - want).abs() <= 2e-5 * (1.0 + want.abs())
+}
+
+fn directions(floats: &[Tensor], value: impl Fn(usize, usize) -> f64) -> Vec<Vec<f64>> {
+    floats.iter().enumerate().map(|(t, tensor)| (0..tensor.len()).map(|i| value(t, i)).collect()).collect()
+}
+
+/// Every element's derivative is the slope of the function.
+#[test]
+fn first_derivatives_are_the_slopes() {
+    every_row(|entry| {
+        let (mut checked, mut tried) = (0, 0);
+        for (args, floats) in cases(entry) {
+            let found = gradients(entry, &args, &floats).unwrap_or_else(|e| panic!("{args:?}: {e}"));
+            let Some(found) = found else { continue };
+            for (t, gradient) in found.iter().enumerate() {
+                assert_eq!(gradient.spec(), floats[t].spec(), "another type or shape on {args:?}");
+                let gradient = gradient.to_vec::<f64>().unwrap();
+                for (i, &got) in gradient.iter().enumerate() {
+                    tried += 1;
+                    let one = directions(&floats, |a, b| f64::from(u8::from((a, b) == (t, i))));
+                    let Some(want) = slope(&floats, &one, |floats| value(entry, &args, floats)) else { continue };
+                    checked += 1;
+                    assert!(close(got, want), "derivative {got}, slope {want}, of element {i} of tensor {t} in {args:?}");
+                }
+            }
+        }
+        assert!(tried == 0 || checked > 0, "no sample with a slope");
+    });
+}
+
+/// The second derivative along a direction is the slope of the gradient.
+#[test]
+fn second_derivatives_are_the_slopes_of_the_first() {
+    every_row(|entry| {
+        for (args, floats) in cases(entry) {
+            let along = directions(&floats, |t, i| ((i + 3 * t) as f64 * 0.754877).fract() - 0.4);
+            let weights = directions(&floats, |t, i| ((i + 5 * t) as f64 * 0.618034).fract() + 0.3);
+            let dot = |tensors: &[Tensor]| -> Result<Tensor> {
+                let mut total = Tensor::scalar(0.0f64)?;
+                for (tensor, weights) in tensors.iter().zip(&weights) {
+                    let weights = Tensor::from_slice(weights, tensor.shape().clone())?;
+                    total = add(total, sum(mul(tensor, weights)?, None, false)?)?;
+                }
+                Ok(total)
+            };
+            let first = |floats: &[Tensor]| -> Option<f64> {
+                let found = gradients(entry, &args, floats).ok()??;
+                Some(dot(&found).unwrap().item::<f64>().unwrap())
+            };
+            let Some(want) = slope(&floats, &along, first) else { continue };
+            let tape = GradientTape::new();
+            tape.watch(&floats);
+            let found = gradients(entry, &args, &floats).unwrap().unwrap();
+            let total = dot(&found).unwrap();
+            let request = Request { unconnected: Unconnected::Zero, ..Request::default() };
+            let second = tape.gradient_with(&total, &floats, request).unwrap_or_else(|e| panic!("{args:?}: {e}"));
+            let got: f64 = second
+                .into_iter()
+                .zip(&along)
+                .flat_map(|(g, d)| {
+                    let g = g.dense().unwrap().to_vec::<f64>().unwrap();
+                    g.into_iter().zip(d.clone()).map(|(g, d)| g * d).collect::<Vec<_>>()
+                })
+                .sum();
+            assert!(close(got, want), "second derivative {got}, slope of the first {want}, on {args:?}");
+        }
+    });
+}
+
+/// Gradients asked for inside a trace are the same bits as eager ones.
+#[test]
+fn traced_gradients_equal_eager_ones() {
+    every_row(|entry| {
+        for (args, floats) in cases(entry) {
+            let Some(eager) = gradients(entry, &args, &floats).unwrap() else { continue };
+            let specs: Vec<Spec> = floats.iter().map(|t| t.spec().clone()).collect();
+            let traced = trace(&specs, |floats| Ok(gradients(entry, &args, floats)?.unwrap_or_default()));
+            let traced = match traced {
+                Err(e) if entry.reads_data && e.kind() == taut_core::ErrorKind::Graph => continue,
+                other => other.unwrap_or_else(|e| panic!("cannot be traced on {args:?}: {e}")),
+            };
+            traced.graph.verify().unwrap();
+            let run = traced.graph.run(&floats).unwrap();
+            for (got, want) in run.iter().zip(&eager) {
+                let (got, want) = (got.to_vec::<f64>().unwrap(), want.to_vec::<f64>().unwrap());
+                let bits = |v: &[f64]| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+                assert!(bits(&got) == bits(&want), "traced {got:?}, eager {want:?}, on {args:?}");
+            }
+        }
+    });
+}
+
+/// Inputs with other strides have the same gradients.
+#[test]
+fn gradients_do_not_depend_on_strides() {
+    every_row(|entry| {
+        for (args, floats) in cases(entry) {
+            let Some(plain) = gradients(entry, &args, &floats).unwrap() else { continue };
+            let turned: Vec<Tensor> = floats
+                .iter()
+                .map(|t| transpose(transpose(t, None).unwrap().copy().unwrap(), None).unwrap())
+                .collect();
+            let strided = gradients(entry, &args, &turned).unwrap().unwrap();
+            for (got, want) in strided.iter().zip(&plain) {
+                let (got, want) = (got.to_vec::<f64>().unwrap(), want.to_vec::<f64>().unwrap());
+                let same = |(g, w): (&f64, &f64)| g == w || close(*g, *w) || (g.is_nan() && w.is_nan());
+                assert!(got.iter().zip(&want).all(same), "strided {got:?}, plain {want:?}, on {args:?}");
+            }
+        }
+    });
+}

@@ -1,0 +1,230 @@
+//! What a gradient rule is given, and what it returns.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::Spec;
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+
+/// A set of an op's inputs or outputs, by position.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Set(u64);
+
+impl Set {
+    /// No position.
+    pub const NONE: Set = Set(0);
+    /// Every position.
+    pub const ALL: Set = Set(u64::MAX);
+
+    /// These positions.
+    pub const fn of<const N: usize>(positions: [usize; N]) -> Set {
+        let (mut set, mut i) = (Set::NONE, 0);
+        while i < N {
+            set = set.with(positions[i]);
+            i += 1;
+        }
+        set
+    }
+
+    /// The set and one more position.
+    #[must_use]
+    pub const fn with(self, position: usize) -> Set {
+        Set(self.0 | Set::bit(position))
+    }
+
+    /// Whether a position is in the set. Positions from 63 on are in it together or not at all.
+    #[inline]
+    pub const fn has(self, position: usize) -> bool {
+        self.0 & Set::bit(position) != 0
+    }
+
+    /// Whether no position is in the set.
+    #[inline]
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// What is in either set.
+    #[must_use]
+    pub const fn union(self, other: Set) -> Set {
+        Set(self.0 | other.0)
+    }
+
+    const fn bit(position: usize) -> u64 {
+        1 << if position < 63 { position } else { 63 }
+    }
+}
+
+/// What of a call its gradient needs. Types and shapes are always there and need not be asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Saves {
+    /// Inputs that are kept.
+    pub inputs: Set,
+    /// Outputs that are kept.
+    pub outputs: Set,
+    /// Whether [`Op::residual`](crate::Op::residual) makes a further value to keep, in place of something larger.
+    pub residual: bool,
+    /// Inputs that making it reads. They outlive the call, but are not kept.
+    pub reads: Set,
+}
+
+impl Saves {
+    /// Nothing but shapes.
+    pub const NOTHING: Saves =
+        Saves { inputs: Set::NONE, outputs: Set::NONE, residual: false, reads: Set::NONE };
+    /// The first output.
+    pub const OUTPUT: Saves = Saves { outputs: Set::of([0]), ..Saves::NOTHING };
+    /// The first input.
+    pub const INPUT: Saves = Saves { inputs: Set::of([0]), ..Saves::NOTHING };
+
+    /// These inputs.
+    pub const fn inputs<const N: usize>(positions: [usize; N]) -> Saves {
+        Saves { inputs: Set::of(positions), ..Saves::NOTHING }
+    }
+
+    /// These outputs.
+    pub const fn outputs<const N: usize>(positions: [usize; N]) -> Saves {
+        Saves { outputs: Set::of(positions), ..Saves::NOTHING }
+    }
+
+    /// A value that [`Op::residual`](crate::Op::residual) makes from the outputs and these inputs.
+    pub const fn residual_of<const N: usize>(reads: [usize; N]) -> Saves {
+        Saves { residual: true, reads: Set::of(reads), ..Saves::NOTHING }
+    }
+
+    /// Of two inputs, the other one of each whose gradient is wanted: what a product needs.
+    pub const fn others(wanted: Set) -> Saves {
+        let mut inputs = Set::NONE;
+        if wanted.has(0) {
+            inputs = inputs.with(1);
+        }
+        if wanted.has(1) {
+            inputs = inputs.with(0);
+        }
+        Saves { inputs, ..Saves::NOTHING }
+    }
+
+    /// What either of the two asks for.
+    #[must_use]
+    pub const fn and(self, other: Saves) -> Saves {
+        Saves {
+            inputs: self.inputs.union(other.inputs),
+            outputs: self.outputs.union(other.outputs),
+            residual: self.residual || other.residual,
+            reads: self.reads.union(other.reads),
+        }
+    }
+}
+
+/// An input or output of a call, as its gradient sees it: always its type and shape, its value only if it was kept.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Type and shape.
+    pub spec: Spec,
+    /// The value, if it was kept.
+    pub kept: Option<Tensor>,
+}
+
+/// A call seen by its gradient rule: what was kept of it, and the gradients of its outputs.
+pub struct Call<'a> {
+    /// The inputs.
+    pub inputs: &'a [Part],
+    /// The outputs.
+    pub outputs: &'a [Part],
+    /// What [`Op::residual`](crate::Op::residual) made.
+    pub residual: Option<&'a Tensor>,
+    /// The inputs whose gradients are wanted.
+    pub wanted: Set,
+    /// The gradients of the outputs; `None` where there is none.
+    pub gradients: SmallVec<[Option<Tensor>; 1]>,
+}
+
+impl Call<'_> {
+    /// Whether the gradient of an input is wanted.
+    pub fn wants(&self, input: usize) -> bool {
+        self.wanted.has(input)
+    }
+
+    /// An input that [`Op::saves`](crate::Op::saves) declared. Anything else is not there.
+    pub fn input(&self, position: usize) -> Result<&Tensor> {
+        self.inputs[position].kept.as_ref().ok_or_else(|| undeclared("input", position))
+    }
+
+    /// An output that [`Op::saves`](crate::Op::saves) declared. Anything else is not there.
+    pub fn output(&self, position: usize) -> Result<&Tensor> {
+        self.outputs[position].kept.as_ref().ok_or_else(|| undeclared("output", position))
+    }
+
+    /// What [`Op::residual`](crate::Op::residual) made.
+    pub fn residual(&self) -> Result<&Tensor> {
+        self.residual.ok_or_else(|| undeclared("residual", 0))
+    }
+
+    /// The shape of an input.
+    pub fn input_shape(&self, position: usize) -> &Shape {
+        &self.inputs[position].spec.shape
+    }
+
+    /// The shape of an output.
+    pub fn output_shape(&self, position: usize) -> &Shape {
+        &self.outputs[position].spec.shape
+    }
+
+    /// The gradients of an op whose first input alone has one, and only from the first output.
+    pub fn first(&mut self, rule: impl FnOnce(&Self, Tensor) -> Result<Tensor>) -> Result<Gradients> {
+        let mut gradients = Gradients::new();
+        if let Some(gradient) = self.take_gradient(0)
+            && self.wants(0)
+        {
+            gradients.push(Some(rule(self, gradient)?.into()));
+        }
+        Ok(gradients)
+    }
+
+    /// Takes the gradient of an output, if there is one. Given by value to an op, its memory can be used again.
+    pub fn take_gradient(&mut self, output: usize) -> Option<Tensor> {
+        self.gradients.get_mut(output)?.take()
+    }
+}
+
+#[cold]
+fn undeclared(what: &str, position: usize) -> Error {
+    let message = format!("the gradient rule reads {what} {position}, which the op does not declare as saved");
+    Error::new(ErrorKind::Graph, message)
+}
+
+/// The gradients of a call's inputs, by position; what is missing at the end is `None`.
+pub type Gradients = SmallVec<[Option<Gradient>; 2]>;
+
+/// A gradient.
+#[derive(Clone, Debug)]
+pub enum Gradient {
+    /// A tensor of its source's type and shape.
+    Dense(Tensor),
+    /// Rows of such a tensor; the others are zero.
+    Sparse(IndexedSlices),
+}
+
+impl From<Tensor> for Gradient {
+    fn from(tensor: Tensor) -> Gradient {
+        Gradient::Dense(tensor)
+    }
+}
+
+impl From<IndexedSlices> for Gradient {
+    fn from(slices: IndexedSlices) -> Gradient {
+        Gradient::Sparse(slices)
+    }
+}
+
+/// A tensor that is zero but for some rows (slices along the first axis), of which only those are there. A row that is
+/// named several times is their sum.
+#[derive(Clone, Debug)]
+pub struct IndexedSlices {
+    /// The rows: one per index.
+    pub values: Tensor,
+    /// Which rows they are: integers, one-dimensional.
+    pub indices: Tensor,
+    /// The shape of the whole tensor.
+    pub dense_shape: Shape,
+}

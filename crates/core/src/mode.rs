@@ -1,0 +1,78 @@
+//! What the choke point must do besides running ops: one word per thread, zero in the plain case.
+
+use std::cell::Cell;
+use std::panic::Location;
+
+/// Ops are written into a graph instead of run.
+pub(crate) const TRACING: u32 = 1;
+/// Somebody follows the calls.
+pub(crate) const RECORDING: u32 = 2;
+/// Every result is checked for NaN and infinity.
+pub(crate) const CHECKING: u32 = 4;
+/// Calls are made on behalf of another line than the one that makes them.
+pub(crate) const ON_BEHALF: u32 = 8;
+
+thread_local! {
+    static MODE: Cell<u32> = const { Cell::new(0) };
+    static BEHALF: Cell<Option<Behalf>> = const { Cell::new(None) };
+}
+
+/// Whose work is being done: a gradient rule works for the op and the line that it is the gradient of.
+#[derive(Clone, Copy)]
+pub(crate) struct Behalf {
+    pub(crate) op: &'static str,
+    pub(crate) at: &'static Location<'static>,
+}
+
+/// The thread's mode.
+#[inline]
+pub(crate) fn get() -> u32 {
+    MODE.get()
+}
+
+/// Whether a bit of the thread's mode is set.
+#[inline]
+pub(crate) fn is(bit: u32) -> bool {
+    MODE.get() & bit != 0
+}
+
+/// Sets or clears a bit of the thread's mode.
+#[inline]
+pub(crate) fn set(bit: u32, on: bool) {
+    MODE.set(if on { MODE.get() | bit } else { MODE.get() & !bit });
+}
+
+/// Whose work is being done, if not the caller's own.
+pub(crate) fn behalf() -> Option<Behalf> {
+    BEHALF.get()
+}
+
+/// Runs `work` with every op call attributed to `op` and the line `at`: what it allocates and what goes wrong in it is
+/// theirs.
+pub fn on_behalf<R>(op: &'static str, at: &'static Location<'static>, work: impl FnOnce() -> R) -> R {
+    struct Restore(Option<Behalf>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            BEHALF.set(self.0);
+            set(ON_BEHALF, self.0.is_some());
+        }
+    }
+    let _restore = Restore(BEHALF.replace(Some(Behalf { op, at })));
+    set(ON_BEHALF, true);
+    work()
+}
+
+/// Whether every op's results are checked for NaN and infinity on this thread.
+pub fn is_checking_numerics() -> bool {
+    is(CHECKING)
+}
+
+/// Checks every op's results for NaN and infinity on this thread from now on, or no longer; returns what was before.
+///
+/// The first op that makes one is refused with its name and the caller's line, in the forward and in the backward pass
+/// alike.
+pub fn set_checking_numerics(on: bool) -> bool {
+    let before = is(CHECKING);
+    set(CHECKING, on);
+    before
+}

@@ -1,0 +1,315 @@
+//! Following calls: who wants to know of the ops that a thread applies, and the links they leave on tensors.
+//!
+//! A [`Recorder`] (a tape, a forward accumulator) is pushed onto the thread's stack. From then on the choke point tells
+//! it of every call that has an input it follows, and links the results to it. A thread without recorders, and a call
+//! whose inputs nobody follows, pay nothing.
+
+use crate::apply::Outputs;
+use crate::error::Result;
+use crate::gradient::{Call, Part, Saves, Set};
+use crate::mode;
+use crate::op::Op;
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::cell::RefCell;
+use std::panic::Location;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A value that a recorder follows: an output of one of its entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slot {
+    /// The entry's number.
+    pub entry: u32,
+    /// Which of its outputs.
+    pub output: u32,
+}
+
+/// Follows the calls of the thread that pushed it.
+///
+/// Links count as uses of an entry: [`Recorder::retain`] and [`Recorder::release`] are called as tensors come and go,
+/// on whatever thread that happens.
+pub trait Recorder: Send + Sync {
+    /// The slot of a watched tensor: one that was there before anybody recorded how it came about.
+    fn leaf(&self, mark: u64) -> Option<Slot>;
+
+    /// Takes note of a call. Returns the number of a new entry, whose outputs the call's results will be linked to; the
+    /// entry starts with one use per floating-point output.
+    fn follow(&self, call: &Followed<'_>) -> Result<Option<u32>>;
+
+    /// Takes note that a followed value went into an op that has no gradient.
+    fn blocked(&self, call: &Followed<'_>);
+
+    /// Says how the results of an entry look to the other recorders, when there are several.
+    fn settle(&self, entry: u32, outputs: &[Tensor]);
+
+    /// Takes note that a variable is read. Returns its slot, used once more, if it is followed.
+    fn access(&self, variable: &dyn Any) -> Option<Slot>;
+
+    /// One more use of an entry.
+    fn retain(&self, entry: u32);
+
+    /// One use less.
+    fn release(&self, entry: u32);
+}
+
+/// A call that a recorder is told of.
+pub struct Followed<'a> {
+    /// The op.
+    pub op: &'a dyn Op,
+    /// The line that called it.
+    pub at: &'static Location<'static>,
+    /// The inputs. Those that are not in `kept` may have lost their memory to the output.
+    pub inputs: &'a [Tensor],
+    /// The inputs that have to be kept, for this recorder or another.
+    pub kept: &'a [Option<Tensor>],
+    /// The outputs, without a link to this recorder.
+    pub outputs: &'a [Tensor],
+    /// What [`Op::residual`] made.
+    pub residual: Option<&'a Tensor>,
+    /// The inputs that the recorder follows.
+    pub wanted: Set,
+    /// What of the call is kept for its gradient.
+    pub saves: Saves,
+}
+
+/// A tensor's place on a recorder.
+pub(crate) struct Link {
+    recorder: Arc<dyn Recorder>,
+    slot: Slot,
+}
+
+pub(crate) type Links = SmallVec<[Link; 1]>;
+
+impl Link {
+    fn is_of(&self, recorder: &dyn Recorder) -> bool {
+        same(&*self.recorder, recorder)
+    }
+}
+
+impl Clone for Link {
+    fn clone(&self) -> Link {
+        self.recorder.retain(self.slot.entry);
+        Link { recorder: self.recorder.clone(), slot: self.slot }
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.recorder.release(self.slot.entry);
+    }
+}
+
+fn same(a: &dyn Recorder, b: &dyn Recorder) -> bool {
+    std::ptr::addr_eq(a, b)
+}
+
+thread_local! {
+    static STACK: RefCell<Vec<Arc<dyn Recorder>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Changes the stack of recorders.
+fn change<R>(act: impl FnOnce(&mut Vec<Arc<dyn Recorder>>) -> R) -> R {
+    STACK.with_borrow_mut(|stack| {
+        let result = act(stack);
+        mode::set(mode::RECORDING, !stack.is_empty());
+        result
+    })
+}
+
+/// Tells a recorder of every call on this thread from now on.
+pub fn push(recorder: Arc<dyn Recorder>) {
+    change(|stack| stack.push(recorder));
+}
+
+/// Tells it no longer. Returns whether it was told.
+pub fn pop(recorder: &dyn Recorder) -> bool {
+    change(|stack| {
+        let found = stack.iter().rposition(|other| same(&**other, recorder));
+        found.map(|i| stack.remove(i)).is_some()
+    })
+}
+
+/// Whether a recorder is told of this thread's calls.
+pub fn is_active(recorder: &dyn Recorder) -> bool {
+    STACK.with_borrow(|stack| stack.iter().any(|other| same(&**other, recorder)))
+}
+
+/// Whether anybody is told of this thread's calls.
+pub fn is_recording() -> bool {
+    mode::is(mode::RECORDING)
+}
+
+/// Runs `work` without telling the recorders for which `silent` holds; they are given with their place from the
+/// innermost, which is 0.
+pub fn without<R>(silent: impl Fn(usize, &dyn Recorder) -> bool, work: impl FnOnce() -> R) -> R {
+    struct Restore(Vec<Arc<dyn Recorder>>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            // What was pushed by the work and is still there stays, innermost.
+            let mut before = std::mem::take(&mut self.0);
+            change(|stack| {
+                let new = stack.drain(..).filter(|r| !before.iter().any(|b| same(&**b, &**r)));
+                let new: Vec<_> = new.collect();
+                before.extend(new);
+                *stack = before;
+            });
+        }
+    }
+    let restore = change(|stack| {
+        let before = stack.clone();
+        let last = stack.len().wrapping_sub(1);
+        *stack = before.iter().enumerate().filter(|(i, r)| !silent(last - i, &***r)).map(|(_, r)| r.clone()).collect();
+        Restore(before)
+    });
+    let result = work();
+    drop(restore);
+    result
+}
+
+/// Runs `work` without telling anybody.
+pub fn unrecorded<R>(work: impl FnOnce() -> R) -> R {
+    if is_recording() { without(|_, _| true, work) } else { work() }
+}
+
+/// A tensor's slot on a recorder, if the recorder follows it.
+pub fn slot_of(tensor: &Tensor, recorder: &dyn Recorder) -> Option<Slot> {
+    match tensor.links().iter().find(|link| link.is_of(recorder)) {
+        Some(link) => Some(link.slot),
+        None => match tensor.mark() {
+            0 => None,
+            mark => recorder.leaf(mark),
+        },
+    }
+}
+
+/// A tensor's own number, for recorders that watch it.
+pub fn mark(tensor: &Tensor) -> u64 {
+    static MARKS: AtomicU64 = AtomicU64::new(1);
+    match tensor.mark() {
+        0 => tensor.set_mark(MARKS.fetch_add(1, Ordering::Relaxed)),
+        mark => mark,
+    }
+}
+
+/// The value of a variable, as it was just read: followed by the recorders that follow the variable.
+pub fn accessed(variable: &dyn Any, value: &Tensor) -> Tensor {
+    if !is_recording() {
+        return value.clone();
+    }
+    let stack: SmallVec<[Arc<dyn Recorder>; 2]> = STACK.with_borrow(|stack| stack.iter().cloned().collect());
+    let link = |recorder: Arc<dyn Recorder>| Some(Link { slot: recorder.access(variable)?, recorder });
+    let links: Links = stack.into_iter().filter_map(link).collect();
+    if links.is_empty() { value.clone() } else { value.with_links(links) }
+}
+
+/// The tensor with a link to this slot, which counts as a use that the recorder has been told of.
+pub fn linked(tensor: Tensor, recorder: Arc<dyn Recorder>, slot: Slot) -> Tensor {
+    tensor.linked(Link { recorder, slot })
+}
+
+/// The same value, not followed by anybody.
+pub fn detached(tensor: &Tensor) -> Tensor {
+    if tensor.is_followed() { tensor.with_links(Links::new()) } else { tensor.clone() }
+}
+
+/// The same value, not followed by this recorder.
+pub fn detached_from(tensor: &Tensor, recorder: &dyn Recorder) -> Tensor {
+    if !tensor.links().iter().any(|link| link.is_of(recorder)) {
+        return tensor.clone();
+    }
+    tensor.with_links(tensor.links().iter().filter(|link| !link.is_of(recorder)).cloned().collect())
+}
+
+struct Follower {
+    recorder: Arc<dyn Recorder>,
+    wanted: Set,
+    saves: Option<Saves>,
+}
+
+/// Runs a call and tells those who follow its inputs.
+pub(crate) fn follow(
+    op: &dyn Op,
+    inputs: &mut [Tensor],
+    at: &'static Location<'static>,
+    run: impl FnOnce(&mut [Tensor]) -> Result<Outputs>,
+) -> Result<Outputs> {
+    let mut followers: SmallVec<[Follower; 2]> = SmallVec::new();
+    STACK.with_borrow(|stack| {
+        for recorder in stack {
+            let wanted = inputs.iter().enumerate().fold(Set::NONE, |wanted, (i, input)| {
+                let followed = input.dtype().is_float() && slot_of(input, &**recorder).is_some();
+                if followed { wanted.with(i) } else { wanted }
+            });
+            if !wanted.is_empty() {
+                followers.push(Follower { recorder: recorder.clone(), wanted, saves: op.saves(wanted) });
+            }
+        }
+    });
+    if followers.is_empty() {
+        return run(inputs);
+    }
+
+    let all = followers.iter().filter_map(|f| f.saves).fold(Saves::NOTHING, Saves::and);
+    let survive = all.inputs.union(all.reads);
+    let kept: SmallVec<[Option<Tensor>; 3]> =
+        inputs.iter().enumerate().map(|(i, input)| survive.has(i).then(|| input.clone())).collect();
+    let mut outputs = run(inputs)?;
+    let residual = if all.residual {
+        let wanted = followers.iter().fold(Set::NONE, |set, follower| set.union(follower.wanted));
+        residual(op, inputs, &kept, &outputs, wanted)?
+    } else {
+        None
+    };
+
+    let several = followers.len() > 1;
+    let mut entries: SmallVec<[(Arc<dyn Recorder>, u32); 2]> = SmallVec::new();
+    for Follower { recorder, wanted, saves } in followers {
+        let call = Followed {
+            op,
+            at,
+            inputs,
+            kept: &kept,
+            outputs: &outputs,
+            residual: residual.as_ref(),
+            wanted,
+            saves: saves.unwrap_or_default(),
+        };
+        if saves.is_none() {
+            recorder.blocked(&call);
+            continue;
+        }
+        let Some(entry) = recorder.follow(&call)? else { continue };
+        let link = |(output, result): (usize, Tensor)| {
+            let slot = Slot { entry, output: output as u32 };
+            let follow = result.dtype().is_float();
+            if follow { result.linked(Link { recorder: recorder.clone(), slot }) } else { result }
+        };
+        outputs = outputs.into_iter().enumerate().map(link).collect();
+        if several && saves.is_some_and(|saves| !saves.outputs.is_empty()) {
+            entries.push((recorder, entry));
+        }
+    }
+    for (recorder, entry) in entries {
+        recorder.settle(entry, &outputs);
+    }
+    Ok(outputs)
+}
+
+/// What an op makes of its call for the gradient; nobody follows how.
+fn residual(
+    op: &dyn Op,
+    inputs: &[Tensor],
+    kept: &[Option<Tensor>],
+    outputs: &[Tensor],
+    wanted: Set,
+) -> Result<Option<Tensor>> {
+    let inputs: SmallVec<[Part; 3]> =
+        inputs.iter().zip(kept).map(|(t, kept)| Part { spec: t.spec().clone(), kept: kept.clone() }).collect();
+    let outputs: SmallVec<[Part; 1]> =
+        outputs.iter().map(|t| Part { spec: t.spec().clone(), kept: Some(t.clone()) }).collect();
+    let call =
+        Call { inputs: &inputs, outputs: &outputs, residual: None, wanted, gradients: SmallVec::new() };
+    unrecorded(|| op.residual(&call))
+}
