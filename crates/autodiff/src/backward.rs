@@ -1,7 +1,6 @@
 //! The walk back: from what was computed to what it was computed from.
 
 use crate::record::{Entry, Record};
-use crate::slices;
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +24,7 @@ impl Sum {
             }
             (Sum::Dense(dense), Gradient::Sparse(part)) => Sum::Dense(add(dense, made_dense(&part, entry)?)?),
             (Sum::Sparse(parts), Gradient::Dense(dense)) => {
-                Sum::Dense(add(dense, made_dense(&slices::join(parts)?, entry)?)?)
+                Sum::Dense(add(dense, made_dense(&IndexedSlices::join(parts)?, entry)?)?)
             }
         })
     }
@@ -33,7 +32,7 @@ impl Sum {
     fn done(self) -> Result<Gradient> {
         match self {
             Sum::Dense(tensor) => Ok(Gradient::Dense(tensor)),
-            Sum::Sparse(parts) => Ok(Gradient::Sparse(slices::join(parts)?)),
+            Sum::Sparse(parts) => Ok(Gradient::Sparse(IndexedSlices::join(parts)?)),
         }
     }
 }
@@ -61,7 +60,7 @@ fn made_dense(slices: &IndexedSlices, entry: &Entry) -> Result<Tensor> {
         );
     }
     drop(said);
-    slices::to_dense(slices)
+    slices.to_dense()
 }
 
 /// What leads where: decided before anything is computed.
@@ -92,6 +91,18 @@ impl Paths {
         let positions = entry.sources.iter().enumerate().filter(|(_, source)| on_path(source));
         positions.fold(Set::NONE, |set, (i, _)| set.with(i))
     }
+}
+
+/// Per entry, whether one of the targets depends on it.
+pub(crate) fn reached(entries: &[Option<Arc<Entry>>], targets: &[Option<Slot>]) -> Vec<bool> {
+    let mut reached = vec![false; entries.len()];
+    targets.iter().flatten().for_each(|target| reached[target.entry as usize] = true);
+    for (i, entry) in entries.iter().enumerate().rev() {
+        if let Some(entry) = entry.as_ref().filter(|_| reached[i]) {
+            entry.sources.iter().flatten().for_each(|source| reached[source.entry as usize] = true);
+        }
+    }
+    reached
 }
 
 /// Walks back from `seeds` to `sources`. An entry that nobody else holds is dropped as soon as it has been passed.

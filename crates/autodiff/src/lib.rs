@@ -6,15 +6,25 @@
 //! is the rule applied twice, and the gradient of a graph is the rules applied while tracing.
 
 mod backward;
+mod checkpoint;
+mod custom;
 mod explain;
+mod forward;
+mod graph;
+mod jacobian;
+mod numerics;
 mod record;
-mod slices;
 mod structure;
 mod tape;
 mod variable;
 
-pub use slices::Sparse;
+pub use checkpoint::{checkpoint, recompute_grad};
+pub use custom::{Rule, custom_gradient};
+pub use forward::{ForwardAccumulator, hvp, jvp};
+pub use graph::{gradient_graph, gradients};
+pub use numerics::{disable_check_numerics, enable_check_numerics};
 pub use structure::{Dense, Source, Structure};
+pub use explain::{Explanation, Row, Why};
 pub use tape::{GradientTape, Options, Request, Unconnected};
 pub use variable::{Variable, VariableBuilder};
 

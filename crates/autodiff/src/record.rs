@@ -29,7 +29,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    fn leaf(spec: Spec, at: &'static Location<'static>) -> Entry {
+    pub(crate) fn leaf(spec: Spec, at: &'static Location<'static>) -> Entry {
         Entry {
             op: None,
             at,
@@ -94,6 +94,7 @@ type Ids<T> = HashMap<u64, T, BuildHasherDefault<ById>>;
 pub(crate) struct Record {
     state: Mutex<State>,
     watches_variables: bool,
+    once: bool,
 }
 
 #[derive(Default)]
@@ -144,8 +145,8 @@ impl State {
 }
 
 impl Record {
-    pub(crate) fn new(watches_variables: bool) -> Record {
-        Record { state: Mutex::default(), watches_variables }
+    pub(crate) fn new(watches_variables: bool, once: bool) -> Record {
+        Record { state: Mutex::default(), watches_variables, once }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -230,6 +231,10 @@ impl Record {
 impl Recorder for Record {
     fn leaf(&self, mark: u64) -> Option<Slot> {
         self.state().leaves.get(&mark).copied()
+    }
+
+    fn is_once(&self) -> bool {
+        self.once
     }
 
     fn follow(&self, call: &Followed<'_>) -> Result<Option<u32>> {

@@ -160,13 +160,3 @@ impl Dense for Option<Gradient> {
         }
     }
 }
-
-impl Dense for Gradient {
-    #[track_caller]
-    fn dense(self) -> Result<Tensor> {
-        match self {
-            Gradient::Dense(tensor) => Ok(tensor),
-            Gradient::Sparse(slices) => crate::slices::to_dense(&slices),
-        }
-    }
-}

@@ -1,8 +1,8 @@
 //! The tape.
 
-use crate::backward::backward;
+use crate::backward::{backward, reached};
 use crate::explain::{self, Explanation, Why};
-use crate::record::Record;
+use crate::record::{Entry, Record};
 use crate::structure::{Source, Structure};
 use crate::variable::Variable;
 use std::cell::RefCell;
@@ -98,7 +98,7 @@ impl GradientTape {
 
     /// A tape that records as the options say.
     pub fn with(options: Options) -> GradientTape {
-        let record = Arc::new(Record::new(options.watch_accessed_variables));
+        let record = Arc::new(Record::new(options.watch_accessed_variables, !options.persistent));
         record::push(record.clone());
         GradientTape {
             options,
@@ -159,7 +159,7 @@ impl GradientTape {
     /// Forgets everything, what is watched too, and goes on recording.
     pub fn reset(&self) {
         let mut inner = self.inner.borrow_mut();
-        let fresh = Arc::new(Record::new(self.options.watch_accessed_variables));
+        let fresh = Arc::new(Record::new(self.options.watch_accessed_variables, !self.options.persistent));
         let old = std::mem::replace(&mut inner.record, fresh.clone());
         (inner.used, inner.reasons) = (None, Vec::new());
         drop(inner);
@@ -221,26 +221,48 @@ impl GradientTape {
         at: &'static Location<'static>,
     ) -> Result<Vec<Option<Gradient>>> {
         self.check_unused()?;
-        let record = self.record();
         let seeds = self.seeds(targets, request.output_gradients)?;
-        let slots: Vec<Option<Slot>> = sources.iter().map(|source| self.slot(source)).collect();
-        let entries = if self.options.persistent {
-            record.entries()
-        } else {
-            self.stop();
-            record.entries()
-        };
-        self.remember_reasons(&entries, targets, sources, &slots);
-        let entries = if self.options.persistent {
-            entries
-        } else {
-            drop(entries);
-            let mut inner = self.inner.borrow_mut();
-            inner.used = Some(at);
-            record.take()
-        };
-        let found = backward(&record, entries, seeds, &slots)?;
+        let walk = self.prepare_at(targets, sources, at)?;
+        let found = walk.finish(seeds)?;
         found.into_iter().zip(sources).map(|(gradient, source)| fill(gradient, source, request.unconnected)).collect()
+    }
+
+    /// The gradients of plain lists.
+    pub(crate) fn ask_for(
+        &self,
+        targets: &[Tensor],
+        sources: &[Source],
+        request: Request,
+    ) -> Result<Vec<Option<Gradient>>> {
+        let targets: Vec<Source> = targets.iter().cloned().map(Source::Tensor).collect();
+        self.ask(&targets, sources, request, Location::caller())
+    }
+
+    /// Gets ready to walk back. A tape that can be asked once stops recording, and has nothing any more.
+    #[track_caller]
+    pub(crate) fn prepare(&self, targets: &[Source], sources: &[Source]) -> Result<Walk> {
+        self.prepare_at(targets, sources, Location::caller())
+    }
+
+    fn prepare_at(
+        &self,
+        targets: &[Source],
+        sources: &[Source],
+        at: &'static Location<'static>,
+    ) -> Result<Walk> {
+        self.check_unused()?;
+        let record = self.record();
+        let slots = |list: &[Source]| -> Vec<Option<Slot>> { list.iter().map(|leaf| self.slot(leaf)).collect() };
+        let mut walk =
+            Walk { entries: record.entries(), sources: slots(sources), targets: slots(targets), record };
+        self.remember_reasons(&walk, targets, sources);
+        if !self.options.persistent {
+            self.stop();
+            self.inner.borrow_mut().used = Some(at);
+            // Only what was taken is the walk's alone, to be dropped as it goes.
+            walk.entries = walk.record.take();
+        }
+        Ok(walk)
     }
 
     /// Refuses a tape that has given its one answer.
@@ -288,20 +310,15 @@ impl GradientTape {
         }
     }
 
-    fn remember_reasons(
-        &self,
-        entries: &[Option<Arc<crate::record::Entry>>],
-        targets: &[Source],
-        sources: &[Source],
-        slots: &[Option<Slot>],
-    ) {
-        let mut reasons = Vec::new();
-        for (source, slot) in sources.iter().zip(slots) {
-            let why = explain::why(entries, &self.record().blocks(), |s| self.slot(s), targets, source, *slot);
-            if let Some(why) = why {
-                reasons.push((source.clone(), why));
-            }
-        }
+    fn remember_reasons(&self, walk: &Walk, targets: &[Source], sources: &[Source]) {
+        let connected = walk.connected();
+        let unconnected = sources.iter().zip(&walk.sources).zip(connected).filter(|(_, connected)| !connected);
+        let blocks = walk.record.blocks();
+        let reasons = unconnected.filter_map(|((source, slot), _)| {
+            let why = explain::why(&walk.entries, &blocks, |leaf| self.slot(leaf), targets, source, *slot);
+            Some((source.clone(), why?))
+        });
+        let reasons = reasons.collect();
         self.inner.borrow_mut().reasons = reasons;
     }
 
@@ -344,7 +361,7 @@ pub(crate) fn spec(source: &Source) -> &Spec {
     }
 }
 
-fn ones(spec: &Spec) -> Result<Tensor> {
+pub(crate) fn ones(spec: &Spec) -> Result<Tensor> {
     let one = Tensor::constant(1, spec.dtype)?;
     if spec.shape.rank() == 0 { Ok(one) } else { broadcast_to(one, spec.shape.clone()) }
 }
@@ -356,6 +373,32 @@ fn fill(gradient: Option<Gradient>, source: &Source, unconnected: Unconnected) -
             Ok(Some(zeros(spec.shape.clone(), spec.dtype)?.into()))
         }
         (gradient, _) => Ok(gradient),
+    }
+}
+
+/// A walk that can begin.
+pub(crate) struct Walk {
+    record: Arc<Record>,
+    entries: Vec<Option<Arc<Entry>>>,
+    sources: Vec<Option<Slot>>,
+    pub(crate) targets: Vec<Option<Slot>>,
+}
+
+impl Walk {
+    /// For each source, whether a target depends on it.
+    pub(crate) fn connected(&self) -> Vec<bool> {
+        let reached = reached(&self.entries, &self.targets);
+        self.sources.iter().map(|source| source.is_some_and(|slot| reached[slot.entry as usize])).collect()
+    }
+
+    /// Walks, and keeps everything for another walk.
+    pub(crate) fn run(&self, seeds: Vec<(Slot, Tensor)>) -> Result<Vec<Option<Gradient>>> {
+        backward(&self.record, self.entries.clone(), seeds, &self.sources)
+    }
+
+    /// Walks, and drops everything on the way.
+    fn finish(self, seeds: Vec<(Slot, Tensor)>) -> Result<Vec<Option<Gradient>>> {
+        backward(&self.record, self.entries, seeds, &self.sources)
     }
 }
 

@@ -4,7 +4,7 @@ mod build;
 mod print;
 mod verify;
 
-pub use build::{Traced, trace};
+pub use build::{Traced, current, tensor_of, trace, value_of};
 pub(crate) use build::{ValueRef, record};
 
 use crate::apply::apply_at;

@@ -11,6 +11,7 @@ mod indices;
 mod matrices;
 mod reduction;
 pub mod sample;
+mod slices;
 mod window;
 
 pub use elementwise::{Code, Elementwise, Rule, Types};
@@ -51,7 +52,7 @@ table! {
     creation: diagonal eye fill like meshgrid one_hot range triangle;
 
     /// Functions of one tensor, element by element.
-    unary: bitcast cast classify erf exp gamma gelu hyperbolic not relu root round sigmoid sign trig;
+    unary: bitcast cast check_numerics classify erf exp gamma gelu hyperbolic not relu root round sigmoid sign trig;
 
     /// Functions of two or three tensors, element by element.
     binary: arithmetic atan2 bitwise clip compare division extremum logaddexp logical power select shift squared_difference;
@@ -60,7 +61,7 @@ table! {
     reduce: cumulative extreme logic logsumexp norm sum variance;
 
     /// Other shapes, other orders; mostly views.
-    shape: broadcast_to concat identity pad reshape reverse roll slice split tile transpose unit_axes;
+    shape: broadcast_to concat identity pad reshape reverse roll slice split stop_gradient tile transpose unit_axes;
 
     /// Picking elements, and putting them back.
     index: bincount bits gather mask scatter searchsorted segment sort top_k unique unsorted_segment;

@@ -34,6 +34,16 @@ pub trait Recorder: Send + Sync {
     /// The slot of a watched tensor: one that was there before anybody recorded how it came about.
     fn leaf(&self, mark: u64) -> Option<Slot>;
 
+    /// The slot of a tensor that others follow and this one does not yet. Asked once nothing else is known of it.
+    fn adopt(&self, _tensor: &Tensor) -> Option<Slot> {
+        None
+    }
+
+    /// Whether it can be asked only once, so that nothing of its own walk back needs to be followed by itself.
+    fn is_once(&self) -> bool {
+        false
+    }
+
     /// Takes note of a call. Returns the number of a new entry, whose outputs the call's results will be linked to; the
     /// entry starts with one use per floating-point output.
     fn follow(&self, call: &Followed<'_>) -> Result<Option<u32>>;
@@ -168,6 +178,34 @@ pub fn without<R>(silent: impl Fn(usize, &dyn Recorder) -> bool, work: impl FnOn
     result
 }
 
+/// Runs `work` without telling this recorder, nor those that were pushed after it.
+pub fn outside<R>(recorder: &dyn Recorder, work: impl FnOnce() -> R) -> R {
+    let place = STACK.with_borrow(|stack| {
+        stack.iter().rev().position(|other| same(&**other, recorder)).unwrap_or(usize::MAX)
+    });
+    without(|i, _| place != usize::MAX && i <= place, work)
+}
+
+/// Whether the only one that is told can be asked only once.
+pub fn is_simple() -> bool {
+    STACK.with_borrow(|stack| stack.len() == 1 && stack[0].is_once())
+}
+
+/// Tells those who follow the inputs of a call that it was made, with these results. How they were really made is
+/// nobody's business: they are linked to this call alone.
+pub fn done(
+    op: &dyn Op,
+    inputs: &mut [Tensor],
+    outputs: Outputs,
+    at: &'static Location<'static>,
+) -> Result<Outputs> {
+    let outputs: Outputs = outputs.iter().map(detached).collect();
+    if is_recording() && inputs.iter().any(Tensor::is_followed) {
+        return follow(op, inputs, at, |_| Ok(outputs));
+    }
+    Ok(outputs)
+}
+
 /// Runs `work` without telling anybody.
 pub fn unrecorded<R>(work: impl FnOnce() -> R) -> R {
     if is_recording() { without(|_, _| true, work) } else { work() }
@@ -177,10 +215,12 @@ pub fn unrecorded<R>(work: impl FnOnce() -> R) -> R {
 pub fn slot_of(tensor: &Tensor, recorder: &dyn Recorder) -> Option<Slot> {
     match tensor.links().iter().find(|link| link.is_of(recorder)) {
         Some(link) => Some(link.slot),
-        None => match tensor.mark() {
-            0 => None,
-            mark => recorder.leaf(mark),
-        },
+        None if tensor.is_followed() => {
+            let mark = tensor.mark();
+            let leaf = if mark == 0 { None } else { recorder.leaf(mark) };
+            leaf.or_else(|| recorder.adopt(tensor))
+        }
+        None => None,
     }
 }
 

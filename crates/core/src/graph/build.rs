@@ -120,6 +120,29 @@ pub(crate) fn record(op: &dyn Op, inputs: &[Tensor], at: &'static Location<'stat
     })
 }
 
+/// The graph that this thread is tracing, as far as it is known; `None` if it is not tracing.
+pub fn current() -> Option<Graph> {
+    TRACERS.with_borrow(|tracers| tracers.last().map(|tracer| tracer.graph.clone()))
+}
+
+/// The number of a tensor in the graph that this thread is tracing, if it is a value of it.
+pub fn value_of(tensor: &Tensor) -> Option<ValueId> {
+    let value = tensor.traced_value()?;
+    TRACERS.with_borrow(|tracers| tracers.last().filter(|tracer| tracer.trace == value.trace).map(|_| value.value))
+}
+
+/// A value of the graph that this thread is tracing.
+pub fn tensor_of(value: ValueId) -> Option<Tensor> {
+    TRACERS.with_borrow(|tracers| {
+        let tracer = tracers.last()?;
+        let Value { spec, origin } = tracer.graph.values.get(value.index())?;
+        Some(match origin {
+            Origin::Constant(tensor) => tensor.clone(),
+            _ => Tensor::traced(spec.clone(), ValueRef { trace: tracer.trace, value }),
+        })
+    })
+}
+
 impl Tracer {
     fn add_value(&mut self, spec: Spec, origin: Origin) -> ValueId {
         let id = ValueId(self.graph.values.len() as u32);

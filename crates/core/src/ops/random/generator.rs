@@ -8,6 +8,7 @@ use super::{
 use crate::error::Result;
 use crate::ops::Entry;
 use crate::{DType, Shape, Tensor};
+use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{LazyLock, Mutex, PoisonError};
 
@@ -41,6 +42,35 @@ pub fn set_seed(seed: u64) {
     GLOBAL.set_seed(seed);
 }
 
+/// The keys that a piece of work took, so that it can be done again with the same random numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
+    list: Vec<[u64; 2]>,
+    next: usize,
+}
+
+thread_local! {
+    /// The pieces of work, one in the other, whose keys are written down or given.
+    static KEYS: RefCell<Vec<Keys>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `work` with the keys that an earlier run took, whatever generators it asks; returns the keys it took. Keys
+/// beyond those are new ones.
+pub fn with_keys<R>(keys: &Keys, work: impl FnOnce() -> R) -> (R, Keys) {
+    struct Frame;
+    impl Drop for Frame {
+        fn drop(&mut self) {
+            KEYS.with_borrow_mut(Vec::pop);
+        }
+    }
+    KEYS.with_borrow_mut(|frames| frames.push(Keys { list: keys.list.clone(), next: 0 }));
+    let frame = Frame;
+    let result = work();
+    let taken = KEYS.with_borrow(|frames| frames.last().cloned().unwrap_or_default());
+    drop(frame);
+    (result, taken)
+}
+
 impl Generator {
     /// A generator that draws the same numbers in every run.
     pub fn from_seed(seed: u64) -> Generator {
@@ -71,12 +101,26 @@ impl Generator {
     /// The next key (uint64, shape `[2]`), for the functions called `stateless_…`.
     #[track_caller]
     pub fn next_key(&self) -> Result<Tensor> {
-        let State { seed, counter } = self.with(|state| {
-            let now = *state;
-            state.counter = state.counter.wrapping_add(1);
-            now
+        let key = KEYS.with_borrow_mut(|frames| {
+            // The innermost work that is done again says which key; work around it is not doing that part again.
+            let again = frames.iter().rposition(|keys| keys.next < keys.list.len());
+            let key = match again {
+                Some(i) => frames[i].list[frames[i].next],
+                None => self.with(|state| {
+                    let State { seed, counter } = *state;
+                    state.counter = counter.wrapping_add(1);
+                    [seed, counter]
+                }),
+            };
+            for (i, keys) in frames.iter_mut().enumerate().skip(again.unwrap_or(0)) {
+                if Some(i) != again {
+                    keys.list.push(key);
+                }
+                keys.next += 1;
+            }
+            key
         });
-        Tensor::from_slice(&[seed, counter], [2])
+        Tensor::from_slice(&key, [2])
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {

@@ -1,0 +1,178 @@
+//! Trading time for memory: keep the inputs, and do the work again when its gradient is asked for.
+
+use crate::structure::Source;
+use crate::tape::{GradientTape, Request};
+use crate::variable::Variable;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::fmt;
+use std::panic::Location;
+use std::sync::{Arc, Mutex, PoisonError};
+use taut_core::ops::random::{Keys, with_keys};
+use taut_core::record::{self, Followed, Recorder, Slot};
+use taut_core::{Call, Gradients, Op, Result, Saves, Set, Spec, Specs, Tensor};
+
+type Function = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
+
+/// Finds out what a function uses besides its arguments: followed tensors that it captured, and variables it reads.
+#[derive(Default)]
+struct Spy(Mutex<Found>);
+
+#[derive(Default)]
+struct Found {
+    tensors: Vec<Tensor>,
+    variables: Vec<Variable>,
+}
+
+impl Recorder for Spy {
+    fn leaf(&self, _mark: u64) -> Option<Slot> {
+        None
+    }
+
+    fn adopt(&self, tensor: &Tensor) -> Option<Slot> {
+        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if tensor.dtype().is_float() && !found.tensors.iter().any(|other| other.is_same(tensor)) {
+            found.tensors.push(tensor.clone());
+        }
+        None
+    }
+
+    fn access(&self, variable: &dyn Any) -> Option<Slot> {
+        let variable = variable.downcast_ref::<Variable>()?;
+        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !found.variables.iter().any(|other| other.id() == variable.id()) {
+            found.variables.push(variable.clone());
+        }
+        None
+    }
+
+    fn follow(&self, _call: &Followed<'_>) -> Result<Option<u32>> {
+        Ok(None)
+    }
+
+    fn blocked(&self, _call: &Followed<'_>) {}
+
+    fn settle(&self, _entry: u32, _outputs: &[Tensor]) {}
+
+    fn retain(&self, _entry: u32) {}
+
+    fn release(&self, _entry: u32) {}
+}
+
+#[derive(Clone)]
+struct Recompute {
+    function: Arc<Function>,
+    /// How many inputs are the function's own; then come what it captured, then the variables it read.
+    arguments: usize,
+    captured: usize,
+    variables: Vec<Variable>,
+    outputs: SmallVec<[Spec; 1]>,
+    keys: Keys,
+}
+
+impl fmt::Debug for Recompute {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Recompute({} arguments, {} variables)", self.arguments, self.variables.len())
+    }
+}
+
+impl Op for Recompute {
+    fn name(&self) -> &'static str {
+        "checkpoint"
+    }
+
+    fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
+        Ok(self.outputs.clone())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        let kept = (0..self.arguments + self.captured).fold(Set::NONE, Set::with);
+        Some(Saves { inputs: kept, ..Saves::NOTHING })
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let input = |i: usize| call.input(i).cloned();
+        let arguments: Vec<Tensor> = (0..self.arguments).map(input).collect::<Result<_>>()?;
+        let captured = self.arguments..self.arguments + self.captured;
+        let captured: Vec<Tensor> = captured.map(input).collect::<Result<_>>()?;
+
+        let tape = GradientTape::new();
+        tape.watch(&(&arguments, &captured, &self.variables));
+        let (outputs, _) = with_keys(&self.keys, || (self.function)(&arguments));
+        let (mut targets, mut given) = (Vec::new(), Vec::new());
+        for (i, output) in outputs?.into_iter().enumerate() {
+            if let Some(gradient) = call.take_gradient(i) {
+                targets.push(output);
+                given.push(Some(gradient));
+            }
+        }
+        let mut sources: Vec<Source> = Vec::new();
+        sources.extend(arguments.into_iter().chain(captured).map(Source::Tensor));
+        sources.extend(self.variables.iter().cloned().map(Source::Variable));
+        let request = Request { output_gradients: Some(given), ..Request::default() };
+        tape.ask_for(&targets, &sources, request).map(Gradients::from_vec)
+    }
+}
+
+/// Calls a function so that a tape keeps only its inputs; the rest is computed again when the gradient is asked for,
+/// with the same random numbers.
+///
+/// Variables that the function reads and followed tensors that it captures get their gradients too. The function must
+/// compute the same again: variables that it reads must not change between the call and the gradient.
+///
+/// ```
+/// use taut_autodiff::{Dense, GradientTape, checkpoint};
+/// use taut_core::{Tensor, ops::unary::square};
+/// let x = Tensor::scalar(3.0f64)?;
+/// let tape = GradientTape::new();
+/// tape.watch(&x);
+/// let y = checkpoint(&[x.clone()], |inputs| Ok(vec![square(square(&inputs[0])?)?]))?;
+/// assert_eq!(tape.bytes_held(), 8); // x, and nothing from inside
+/// assert_eq!(tape.gradient(&y, &x)?.dense()?.item::<f64>()?, 108.0);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn checkpoint(
+    inputs: &[Tensor],
+    function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+) -> Result<Vec<Tensor>> {
+    call(&(Arc::new(function) as Arc<Function>), inputs, Location::caller())
+}
+
+/// The function with its gradient recomputed: every call is a [`checkpoint`].
+pub fn recompute_grad(
+    function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
+) -> impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + Clone {
+    let function: Arc<Function> = Arc::new(function);
+    move |inputs: &[Tensor]| call(&function, inputs, Location::caller())
+}
+
+fn call(function: &Arc<Function>, inputs: &[Tensor], at: &'static Location<'static>) -> Result<Vec<Tensor>> {
+    if !record::is_recording() {
+        return function(inputs);
+    }
+    let spy = Arc::new(Spy::default());
+    let plain: Vec<Tensor> = inputs.iter().map(record::detached).collect();
+    let (outputs, keys) = record::unrecorded(|| {
+        record::push(spy.clone());
+        let result = with_keys(&Keys::default(), || function(&plain));
+        record::pop(&*spy);
+        result
+    });
+    let outputs = outputs?;
+    drop(plain);
+    let found = std::mem::take(&mut *spy.0.lock().unwrap_or_else(PoisonError::into_inner));
+
+    let mut all: Vec<Tensor> = inputs.to_vec();
+    all.extend(found.tensors.iter().cloned());
+    all.extend(found.variables.iter().map(Variable::read));
+    let op = Recompute {
+        function: function.clone(),
+        arguments: inputs.len(),
+        captured: found.tensors.len(),
+        variables: found.variables,
+        outputs: outputs.iter().map(|output| output.spec().clone()).collect(),
+        keys,
+    };
+    Ok(record::done(&op, &mut all, outputs.into(), at)?.into_vec())
+}

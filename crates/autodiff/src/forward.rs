@@ -1,0 +1,250 @@
+//! Forward mode: derivatives along a direction, computed with the values.
+
+use crate::custom::zeros;
+use crate::record::ById;
+use crate::structure::{Dense, Source, Structure};
+use crate::tape::{GradientTape, Request, spec};
+use crate::variable::Variable;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use taut_core::record::{self, Followed, Recorder, Slot, slot_of};
+use taut_core::{Call, Error, Part, Result, Tensor};
+
+type Ids = HashMap<u64, Slot, BuildHasherDefault<ById>>;
+
+/// The tangents of what is followed: how it changes as the primals move along theirs.
+#[derive(Default)]
+struct Tangents(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// A tangent per output; `None` as a whole once no tensor links to it.
+    entries: Vec<Option<SmallVec<[Option<Tensor>; 1]>>>,
+    uses: Vec<u32>,
+    tensors: Ids,
+    variables: Ids,
+}
+
+impl Tangents {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn push(&self, tangents: SmallVec<[Option<Tensor>; 1]>, uses: u32) -> u32 {
+        let mut state = self.state();
+        state.entries.push(Some(tangents));
+        state.uses.push(uses);
+        (state.entries.len() - 1) as u32
+    }
+
+    fn get(&self, slot: Slot) -> Option<Tensor> {
+        let state = self.state();
+        state.entries.get(slot.entry as usize)?.as_ref()?.get(slot.output as usize)?.clone()
+    }
+}
+
+impl Recorder for Tangents {
+    fn leaf(&self, mark: u64) -> Option<Slot> {
+        self.state().tensors.get(&mark).copied()
+    }
+
+    /// A rule that maps gradients backward is linear in them; its own gradient maps tangents forward.
+    fn follow(&self, call: &Followed<'_>) -> Result<Option<u32>> {
+        let tangents: SmallVec<[Option<Tensor>; 2]> =
+            call.inputs.iter().map(|input| self.get(slot_of(input, self)?)).collect();
+        let outputs = record::outside(self, || -> Result<SmallVec<[Option<Tensor>; 1]>> {
+            let tape = GradientTape::new();
+            let mut seeds: SmallVec<[Option<Tensor>; 1]> = SmallVec::new();
+            for output in call.outputs {
+                // Each a tensor of its own: they are told apart by identity.
+                let float = output.dtype().is_float();
+                seeds.push(float.then(|| zeros(output.spec())).transpose()?);
+            }
+            tape.watch(&seeds[..]);
+            let inputs: SmallVec<[Part; 3]> = (call.inputs.iter().enumerate())
+                .map(|(i, t)| Part {
+                    spec: t.spec().clone(),
+                    kept: call.kept[i].clone().filter(|_| call.saves.inputs.has(i)),
+                })
+                .collect();
+            let outputs: SmallVec<[Part; 1]> = (call.outputs.iter().enumerate())
+                .map(|(i, t)| Part {
+                    spec: t.spec().clone(),
+                    kept: call.saves.outputs.has(i).then(|| t.clone()),
+                })
+                .collect();
+            let mut backward = Call {
+                inputs: &inputs,
+                outputs: &outputs,
+                residual: call.residual,
+                wanted: call.wanted,
+                gradients: seeds.clone(),
+            };
+            let gradients = call.op.vjp(&mut backward)?;
+            let (mut targets, mut along) = (Vec::new(), Vec::new());
+            for (gradient, tangent) in gradients.into_iter().zip(tangents) {
+                if let (Some(gradient), Some(tangent)) = (gradient, tangent) {
+                    targets.push(gradient.dense()?);
+                    along.push(Some(tangent));
+                }
+            }
+            let request = Request { output_gradients: Some(along), ..Request::default() };
+            let sources: Vec<Source> = seeds.iter().flatten().cloned().map(Source::Tensor).collect();
+            let mut found = tape.ask_for(&targets, &sources, request)?.into_iter();
+            seeds
+                .iter()
+                .map(|seed| match seed {
+                    None => Ok(None),
+                    Some(_) => found.next().flatten().map(taut_core::Gradient::dense).transpose(),
+                })
+                .collect()
+        })?;
+        if outputs.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        let uses = call.outputs.iter().filter(|output| output.dtype().is_float()).count() as u32;
+        Ok(Some(self.push(outputs, uses)))
+    }
+
+    fn blocked(&self, _call: &Followed<'_>) {}
+
+    fn settle(&self, _entry: u32, _outputs: &[Tensor]) {}
+
+    fn access(&self, variable: &dyn Any) -> Option<Slot> {
+        let variable = variable.downcast_ref::<Variable>()?;
+        let slot = self.state().variables.get(&variable.id()).copied()?;
+        self.retain(slot.entry);
+        Some(slot)
+    }
+
+    fn retain(&self, entry: u32) {
+        if let Some(uses) = self.state().uses.get_mut(entry as usize) {
+            *uses += 1;
+        }
+    }
+
+    fn release(&self, entry: u32) {
+        let mut state = self.state();
+        let i = entry as usize;
+        let Some(Some(_)) = state.entries.get(i) else { return };
+        state.uses[i] -= 1;
+        if state.uses[i] == 0 {
+            let dead = state.entries[i].take();
+            while let Some(None) = state.entries.last() {
+                state.entries.pop();
+                state.uses.pop();
+            }
+            drop(state);
+            drop(dead);
+        }
+    }
+}
+
+/// Computes derivatives along a direction while values are computed: what [`GradientTape`] does backward, for functions
+/// of few inputs and many outputs.
+///
+/// ```
+/// use taut_autodiff::ForwardAccumulator;
+/// use taut_core::{Tensor, ops::binary::mul};
+/// let x = Tensor::from_slice(&[1.0f64, 2.0], [2])?;
+/// let along = Tensor::from_slice(&[1.0f64, 0.5], [2])?;
+/// let forward = ForwardAccumulator::new(&x, &along)?;
+/// let y = mul(&x, &x)?;
+/// assert_eq!(forward.jvp(&y).unwrap().to_vec::<f64>()?, [2.0, 2.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+pub struct ForwardAccumulator {
+    tangents: Arc<Tangents>,
+    /// It follows what its own thread does.
+    of_this_thread: PhantomData<*const ()>,
+}
+
+impl ForwardAccumulator {
+    /// Follows the primals from now on, as they move along the tangents: one per primal, of its type and shape.
+    #[track_caller]
+    pub fn new<P: Structure + ?Sized, T: Structure + ?Sized>(primals: &P, tangents: &T) -> Result<Self> {
+        let (mut at, mut along) = (Vec::new(), Vec::new());
+        primals.leaves(&mut at);
+        tangents.leaves(&mut along);
+        if at.len() != along.len() {
+            return Err(Error::value(format!("{} tangents for {} primals", along.len(), at.len())));
+        }
+        let followed = Tangents::default();
+        for (primal, tangent) in at.iter().zip(&along) {
+            if spec(primal) != spec(tangent) {
+                let message = format!("a tangent is {}, and its primal {}", spec(tangent), spec(primal));
+                return Err(Error::shape(message));
+            }
+            let tangent = match tangent {
+                Source::Tensor(tensor) => tensor.clone(),
+                Source::Variable(variable) => variable.read(),
+            };
+            let slot = Slot { entry: followed.push(SmallVec::from_iter([Some(tangent)]), 1), output: 0 };
+            match primal {
+                Source::Tensor(tensor) => followed.state().tensors.insert(record::mark(tensor), slot),
+                Source::Variable(variable) => followed.state().variables.insert(variable.id(), slot),
+            };
+        }
+        let tangents = Arc::new(followed);
+        record::push(tangents.clone());
+        Ok(ForwardAccumulator { tangents, of_this_thread: PhantomData })
+    }
+
+    /// The derivative of a value along the tangents; `None` if it does not depend on the primals.
+    pub fn jvp(&self, value: &Tensor) -> Option<Tensor> {
+        self.tangents.get(slot_of(value, &*self.tangents)?)
+    }
+}
+
+impl Drop for ForwardAccumulator {
+    fn drop(&mut self) {
+        record::pop(&*self.tangents);
+        let state = std::mem::take(&mut *self.tangents.state());
+        drop(state);
+    }
+}
+
+/// A function's value, and its derivative along the tangents (zeros where it does not depend on the primals).
+#[track_caller]
+pub fn jvp(
+    function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
+    primals: &[Tensor],
+    tangents: &[Tensor],
+) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
+    let forward = ForwardAccumulator::new(primals, tangents)?;
+    let values = function(primals)?;
+    let along = values.iter().map(|value| forward.jvp(value).map_or_else(|| zeros(value.spec()), Ok));
+    let along = along.collect::<Result<_>>()?;
+    drop(forward);
+    Ok((values.iter().map(record::detached).collect(), along))
+}
+
+/// The product of a function's Hessian with a vector: the derivative of its gradient along the vector, without the
+/// Hessian itself. The function's result is summed if it is not one number.
+///
+/// ```
+/// use taut_autodiff::hvp;
+/// use taut_core::{Tensor, ops::binary::mul};
+/// let x = Tensor::from_slice(&[1.0f64, 2.0], [2])?;
+/// let v = Tensor::from_slice(&[1.0f64, 1.0], [2])?;
+/// let cube = |x: &Tensor| mul(mul(x, x)?, x);
+/// assert_eq!(hvp(cube, &x, &v)?.to_vec::<f64>()?, [6.0, 12.0]);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn hvp(function: impl FnOnce(&Tensor) -> Result<Tensor>, at: &Tensor, vector: &Tensor) -> Result<Tensor> {
+    let forward = ForwardAccumulator::new(at, vector)?;
+    let tape = GradientTape::new();
+    tape.watch(at);
+    let value = function(at)?;
+    let gradient = tape.gradient(&value, at)?;
+    let product = match gradient {
+        Some(gradient) => forward.jvp(&Some(gradient).dense()?),
+        None => None,
+    };
+    product.map_or_else(|| zeros(at.spec()), Ok)
+}

@@ -1,0 +1,121 @@
+//! Gradients of graphs: the same rules, applied while tracing.
+
+use crate::backward::backward;
+use crate::record::{Entry, Record};
+use crate::tape::{GradientTape, ones};
+use smallvec::SmallVec;
+use std::panic::Location;
+use std::sync::Arc;
+use taut_core::graph::{Origin, ValueId, current, tensor_of, value_of};
+use taut_core::record::{Slot, unrecorded};
+use taut_core::{Call, Error, ErrorKind, Gradient, Graph, Part, Result, Set, Spec, Tensor, trace};
+
+/// The gradients of `ys` (summed) with respect to `xs`, inside a trace: what was traced so far is differentiated, whether
+/// or not a tape was there. `None` where `ys` does not depend on an `x`.
+///
+/// Outside a trace nothing remembers how values came about; that is what a [`GradientTape`] is for.
+#[track_caller]
+pub fn gradients(ys: &[Tensor], xs: &[Tensor]) -> Result<Vec<Option<Gradient>>> {
+    let at = Location::caller();
+    let Some(graph) = current() else {
+        let error = Error::new(ErrorKind::Graph, "gradients() works inside a trace, and nothing is being traced");
+        return Err(error.help("use a GradientTape").at(at));
+    };
+    differentiate(&graph, ys, xs, at).map_err(|error| error.at(at))
+}
+
+fn differentiate(
+    graph: &Graph,
+    ys: &[Tensor],
+    xs: &[Tensor],
+    at: &'static Location<'static>,
+) -> Result<Vec<Option<Gradient>>> {
+    // One entry per value that no node makes, then one per node.
+    let leaves = graph.values.len();
+    let slot = |value: ValueId| match graph.values[value.index()].origin {
+        Origin::Node { node, output } => Slot { entry: (leaves + node) as u32, output: output as u32 },
+        Origin::Input(_) | Origin::Constant(_) => Slot { entry: value.0, output: 0 },
+    };
+    let place = |tensor: &Tensor| value_of(tensor).filter(|_| tensor.dtype().is_float()).map(slot);
+    let sources: Vec<Option<Slot>> = xs.iter().map(place).collect();
+
+    let mut depends = vec![false; leaves + graph.nodes.len()];
+    sources.iter().flatten().for_each(|source| depends[source.entry as usize] = true);
+    let mut entries: Vec<Option<Arc<Entry>>> = Vec::new();
+    for value in &graph.values {
+        entries.push(Some(Arc::new(Entry::leaf(value.spec.clone(), at))));
+    }
+    for (i, node) in graph.nodes.iter().enumerate() {
+        let followed = |id: ValueId| graph.spec(id).dtype.is_float() && depends[slot(id).entry as usize];
+        let wanted = (node.inputs.iter().enumerate())
+            .filter(|&(_, &id)| followed(id))
+            .fold(Set::NONE, |set, (i, _)| set.with(i));
+        let saves = if wanted.is_empty() { None } else { node.op.saves(wanted) };
+        let Some(saves) = saves else {
+            entries.push(None);
+            continue;
+        };
+        depends[leaves + i] = true;
+        let part = |keep: bool, id: ValueId| Part {
+            spec: graph.spec(id).clone(),
+            kept: if keep { tensor_of(id) } else { None },
+        };
+        let parts = |keep: Set, ids: &[ValueId]| -> SmallVec<[Part; 2]> {
+            ids.iter().enumerate().map(|(i, &id)| part(keep.has(i), id)).collect()
+        };
+        let residual = if saves.residual {
+            let (inputs, outputs) = (parts(saves.inputs.union(saves.reads), &node.inputs), parts(Set::ALL, &node.outputs));
+            let call =
+                Call { inputs: &inputs, outputs: &outputs, residual: None, wanted, gradients: SmallVec::new() };
+            unrecorded(|| node.op.residual(&call))?
+        } else {
+            None
+        };
+        entries.push(Some(Arc::new(Entry {
+            op: Some(node.op.clone()),
+            at: node.at,
+            inputs: parts(saves.inputs, &node.inputs),
+            sources: (node.inputs.iter().enumerate())
+                .map(|(i, &id)| wanted.has(i).then(|| slot(id)))
+                .collect(),
+            outputs: parts(saves.outputs, &node.outputs).into_iter().collect(),
+            residual,
+            wanted,
+        })));
+    }
+    let mut seeds = Vec::new();
+    for y in ys {
+        if let Some(slot) = place(y) {
+            seeds.push((slot, ones(y.spec())?));
+        }
+    }
+    // Nobody links to this record: the graph itself says what depends on what.
+    backward(&Arc::new(Record::new(false, true)), entries, seeds, &sources)
+}
+
+/// The graph that computes what `graph` computes and, after its outputs, the gradients of those outputs (summed) with
+/// respect to the inputs at these positions; zeros where there is none.
+#[track_caller]
+pub fn gradient_graph(graph: &Graph, inputs: &[usize]) -> Result<Graph> {
+    let at = Location::caller();
+    if let Some(bad) = inputs.iter().find(|&&i| i >= graph.inputs.len()) {
+        let message = format!("there is no input {bad} in a graph of {} inputs", graph.inputs.len());
+        return Err(Error::value(message).at(at));
+    }
+    let specs: Vec<Spec> = graph.inputs.iter().map(|&id| graph.spec(id).clone()).collect();
+    let traced = trace(&specs, |arguments| {
+        let tape = GradientTape::new();
+        let sources: Vec<Tensor> = inputs.iter().map(|&i| arguments[i].clone()).collect();
+        tape.watch(&sources);
+        let mut results = graph.run(arguments)?;
+        let gradients = tape.gradient(&results, &sources)?;
+        for (gradient, source) in gradients.into_iter().zip(&sources) {
+            results.push(match gradient {
+                Some(gradient) => gradient.dense()?,
+                None => crate::custom::zeros(source.spec())?,
+            });
+        }
+        Ok(results)
+    })?;
+    Ok(traced.graph)
+}
