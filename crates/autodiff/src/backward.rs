@@ -6,7 +6,9 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::ops::binary::add;
 use taut_core::record::{Recorder, Slot, is_active, linked};
-use taut_core::{Call, Error, ErrorKind, Gradient, IndexedSlices, Part, Result, Set, Spec, Tensor, on_behalf};
+use taut_core::{
+    Call, Error, ErrorKind, Gradient, IndexedSlices, Part, Result, Set, Spec, Tensor, on_behalf,
+};
 
 /// A gradient while parts of it may still come.
 enum Sum {
@@ -206,9 +208,7 @@ fn relinked(record: &Arc<Record>, entry: &Entry, number: u32) -> Option<SmallVec
 fn check(gradient: &Gradient, input: &Spec, entry: &Entry) -> Result<()> {
     let fits = match gradient {
         Gradient::Dense(tensor) => tensor.spec() == input,
-        Gradient::Sparse(slices) => {
-            slices.values.dtype() == input.dtype && slices.dense_shape == input.shape
-        }
+        Gradient::Sparse(slices) => slices.values.dtype() == input.dtype && slices.dense_shape == input.shape,
     };
     if fits {
         return Ok(());
@@ -222,4 +222,3 @@ fn check(gradient: &Gradient, input: &Spec, entry: &Entry) -> Result<()> {
         .in_op(name, entry.inputs.iter().map(|part| &part.spec))
         .at(entry.at))
 }
-

@@ -126,17 +126,18 @@ impl Op for Recompute {
 /// let x = Tensor::scalar(3.0f64)?;
 /// let tape = GradientTape::new();
 /// tape.watch(&x);
-/// let y = checkpoint(&[x.clone()], |inputs| Ok(vec![square(square(&inputs[0])?)?]))?;
+/// let y = checkpoint([&x], |inputs| Ok(vec![square(square(&inputs[0])?)?]))?;
 /// assert_eq!(tape.bytes_held(), 8); // x, and nothing from inside
 /// assert_eq!(tape.gradient(&y, &x)?.dense()?.item::<f64>()?, 108.0);
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[track_caller]
 pub fn checkpoint(
-    inputs: &[Tensor],
+    inputs: impl IntoIterator<Item = impl Into<Tensor>>,
     function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
 ) -> Result<Vec<Tensor>> {
-    call(&(Arc::new(function) as Arc<Function>), inputs, Location::caller())
+    let inputs: Vec<Tensor> = inputs.into_iter().map(Into::into).collect();
+    call(&(Arc::new(function) as Arc<Function>), &inputs, Location::caller())
 }
 
 /// The function with its gradient recomputed: every call is a [`checkpoint`].

@@ -74,7 +74,8 @@ impl Op for Custom {
         }
         let found = (self.backward)(&saved, &gradients)?;
         if found.len() != self.inputs {
-            let message = format!("the custom gradient returned {} gradients for {} inputs", found.len(), self.inputs);
+            let message =
+                format!("the custom gradient returned {} gradients for {} inputs", found.len(), self.inputs);
             return Err(Error::value(message));
         }
         Ok(found.into_iter().collect())
@@ -97,7 +98,7 @@ pub(crate) fn zeros(spec: &Spec) -> Result<Tensor> {
 /// use taut_core::{Tensor, ops::unary::exp, ops::binary::{add, div, mul, sub}, ops::unary::log};
 /// // log(1 + e^x), with a gradient that does not overflow.
 /// let log1pexp = |x: &Tensor| -> taut_core::Result<Tensor> {
-///     let outputs = custom_gradient(&[x.clone()], |inputs| {
+///     let outputs = custom_gradient([x], |inputs| {
 ///         let e = exp(&inputs[0])?;
 ///         let y = log(add(&e, 1.0)?)?;
 ///         Ok(Rule::new(vec![y], vec![e], |saved, gradients| {
@@ -116,20 +117,21 @@ pub(crate) fn zeros(spec: &Spec) -> Result<Tensor> {
 /// ```
 #[track_caller]
 pub fn custom_gradient(
-    inputs: &[Tensor],
+    inputs: impl IntoIterator<Item = impl Into<Tensor>>,
     function: impl FnOnce(&[Tensor]) -> Result<Rule>,
 ) -> Result<Vec<Tensor>> {
-    let at = Location::caller();
+    let (at, inputs) = (Location::caller(), inputs.into_iter().map(Into::into).collect::<Vec<Tensor>>());
     let Rule { outputs, saved, backward } =
-        if record::is_simple() { record::unrecorded(|| function(inputs)) } else { function(inputs) }?;
+        if record::is_simple() { record::unrecorded(|| function(&inputs)) } else { function(&inputs) }?;
     let (count, most) = (inputs.len() + saved.len(), 63);
     if count > most {
-        let message = format!("{count} inputs and saved values are more than the {most} a custom gradient can have");
+        let message =
+            format!("{count} inputs and saved values are more than the {most} a custom gradient can have");
         return Err(Error::new(ErrorKind::Value, message).at(at));
     }
     let specs = outputs.iter().map(|output| output.spec().clone()).collect();
     let op = Custom { inputs: inputs.len(), outputs: specs, backward };
-    let mut all: Vec<Tensor> = inputs.iter().cloned().chain(saved).collect();
+    let mut all: Vec<Tensor> = inputs.into_iter().chain(saved).collect();
     Ok(record::done(&op, &mut all, outputs.into(), at)?.into_vec())
 }
 

@@ -212,11 +212,13 @@ impl Drop for ForwardAccumulator {
 #[track_caller]
 pub fn jvp(
     function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
-    primals: &[Tensor],
-    tangents: &[Tensor],
+    primals: impl IntoIterator<Item = impl Into<Tensor>>,
+    tangents: impl IntoIterator<Item = impl Into<Tensor>>,
 ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
-    let forward = ForwardAccumulator::new(primals, tangents)?;
-    let values = function(primals)?;
+    let primals: Vec<Tensor> = primals.into_iter().map(Into::into).collect();
+    let tangents: Vec<Tensor> = tangents.into_iter().map(Into::into).collect();
+    let forward = ForwardAccumulator::new(&primals, &tangents)?;
+    let values = function(&primals)?;
     let along = values.iter().map(|value| forward.jvp(value).map_or_else(|| zeros(value.spec()), Ok));
     let along = along.collect::<Result<_>>()?;
     drop(forward);

@@ -15,13 +15,19 @@ use taut_core::{Call, Error, ErrorKind, Gradient, Graph, Part, Result, Set, Spec
 ///
 /// Outside a trace nothing remembers how values came about; that is what a [`GradientTape`] is for.
 #[track_caller]
-pub fn gradients(ys: &[Tensor], xs: &[Tensor]) -> Result<Vec<Option<Gradient>>> {
+pub fn gradients(
+    ys: impl IntoIterator<Item = impl Into<Tensor>>,
+    xs: impl IntoIterator<Item = impl Into<Tensor>>,
+) -> Result<Vec<Option<Gradient>>> {
     let at = Location::caller();
+    let ys: Vec<Tensor> = ys.into_iter().map(Into::into).collect();
+    let xs: Vec<Tensor> = xs.into_iter().map(Into::into).collect();
     let Some(graph) = current() else {
-        let error = Error::new(ErrorKind::Graph, "gradients() works inside a trace, and nothing is being traced");
+        let error =
+            Error::new(ErrorKind::Graph, "gradients() works inside a trace, and nothing is being traced");
         return Err(error.help("use a GradientTape").at(at));
     };
-    differentiate(&graph, ys, xs, at).map_err(|error| error.at(at))
+    differentiate(&graph, &ys, &xs, at).map_err(|error| error.at(at))
 }
 
 fn differentiate(
@@ -64,9 +70,15 @@ fn differentiate(
             ids.iter().enumerate().map(|(i, &id)| part(keep.has(i), id)).collect()
         };
         let residual = if saves.residual {
-            let (inputs, outputs) = (parts(saves.inputs.union(saves.reads), &node.inputs), parts(Set::ALL, &node.outputs));
-            let call =
-                Call { inputs: &inputs, outputs: &outputs, residual: None, wanted, gradients: SmallVec::new() };
+            let (inputs, outputs) =
+                (parts(saves.inputs.union(saves.reads), &node.inputs), parts(Set::ALL, &node.outputs));
+            let call = Call {
+                inputs: &inputs,
+                outputs: &outputs,
+                residual: None,
+                wanted,
+                gradients: SmallVec::new(),
+            };
             unrecorded(|| node.op.residual(&call))?
         } else {
             None

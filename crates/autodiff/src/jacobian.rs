@@ -24,7 +24,11 @@ impl GradientTape {
     /// # Ok::<(), taut_core::Error>(())
     /// ```
     #[track_caller]
-    pub fn jacobian<S: Structure + ?Sized>(&self, target: &Tensor, sources: &S) -> Result<S::Of<Option<Tensor>>> {
+    pub fn jacobian<S: Structure + ?Sized>(
+        &self,
+        target: &Tensor,
+        sources: &S,
+    ) -> Result<S::Of<Option<Tensor>>> {
         let (at, len, shape, dtype) = (Location::caller(), target.len(), target.shape(), target.dtype());
         let seed = |i| hot(i, len, shape, dtype);
         self.rows(target, sources, None, len, seed, shape).map_err(|error| error.at(at))

@@ -20,11 +20,11 @@ mod variable;
 
 pub use checkpoint::{checkpoint, recompute_grad};
 pub use custom::{Rule, custom_gradient};
+pub use explain::{Explanation, Row, Why};
 pub use forward::{ForwardAccumulator, hvp, jvp};
 pub use graph::{gradient_graph, gradients};
 pub use numerics::{disable_check_numerics, enable_check_numerics};
 pub use structure::{Dense, Source, Structure};
-pub use explain::{Explanation, Row, Why};
 pub use tape::{GradientTape, Options, Request, Unconnected};
 pub use variable::{Variable, VariableBuilder};
 

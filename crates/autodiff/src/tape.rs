@@ -139,8 +139,7 @@ impl GradientTape {
 
     /// Does `work` without recording it.
     pub fn stop_recording<R>(&self, work: impl FnOnce() -> R) -> R {
-        let record = self.record();
-        record::without(|_, other| std::ptr::addr_eq(other, &*record), work)
+        record::paused(&*self.record(), work)
     }
 
     /// Records no longer. What is there can be asked for.
@@ -224,7 +223,11 @@ impl GradientTape {
         let seeds = self.seeds(targets, request.output_gradients)?;
         let walk = self.prepare_at(targets, sources, at)?;
         let found = walk.finish(seeds)?;
-        found.into_iter().zip(sources).map(|(gradient, source)| fill(gradient, source, request.unconnected)).collect()
+        found
+            .into_iter()
+            .zip(sources)
+            .map(|(gradient, source)| fill(gradient, source, request.unconnected))
+            .collect()
     }
 
     /// The gradients of plain lists.
@@ -252,7 +255,8 @@ impl GradientTape {
     ) -> Result<Walk> {
         self.check_unused()?;
         let record = self.record();
-        let slots = |list: &[Source]| -> Vec<Option<Slot>> { list.iter().map(|leaf| self.slot(leaf)).collect() };
+        let slots =
+            |list: &[Source]| -> Vec<Option<Slot>> { list.iter().map(|leaf| self.slot(leaf)).collect() };
         let mut walk =
             Walk { entries: record.entries(), sources: slots(sources), targets: slots(targets), record };
         self.remember_reasons(&walk, targets, sources);
@@ -290,7 +294,8 @@ impl GradientTape {
             if let Some(seed) = &seed
                 && seed.spec() != spec(target)
             {
-                let message = format!("output gradient {i} is {}, and target {i} is {}", seed.spec(), spec(target));
+                let message =
+                    format!("output gradient {i} is {}, and target {i} is {}", seed.spec(), spec(target));
                 return Err(Error::shape(message));
             }
             if let Some(slot) = self.slot(target) {
@@ -312,7 +317,8 @@ impl GradientTape {
 
     fn remember_reasons(&self, walk: &Walk, targets: &[Source], sources: &[Source]) {
         let connected = walk.connected();
-        let unconnected = sources.iter().zip(&walk.sources).zip(connected).filter(|(_, connected)| !connected);
+        let unconnected =
+            sources.iter().zip(&walk.sources).zip(connected).filter(|(_, connected)| !connected);
         let blocks = walk.record.blocks();
         let reasons = unconnected.filter_map(|((source, slot), _)| {
             let why = explain::why(&walk.entries, &blocks, |leaf| self.slot(leaf), targets, source, *slot);

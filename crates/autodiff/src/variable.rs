@@ -82,7 +82,8 @@ impl VariableBuilder {
 
 /// A copy in memory that counts as a variable's.
 fn own(value: &Tensor, at: &'static Location<'static>) -> Result<Tensor> {
-    let view = value.view().map_err(|e| e.at(at).help("a variable cannot take a value that is being traced"))?;
+    let view =
+        value.view().map_err(|e| e.at(at).help("a variable cannot take a value that is being traced"))?;
     Tensor::build(value.spec().clone(), Category::Variable, at, |out| elementwise::copy(view, out.reborrow()))
 }
 
@@ -205,12 +206,7 @@ impl Variable {
     }
 
     #[track_caller]
-    fn scatter(
-        &self,
-        code: Scatter,
-        indices: impl Into<Tensor>,
-        updates: impl Into<Tensor>,
-    ) -> Result<()> {
+    fn scatter(&self, code: Scatter, indices: impl Into<Tensor>, updates: impl Into<Tensor>) -> Result<()> {
         let rest = [detached(&indices.into()), detached(&updates.into())];
         self.apply(&TensorScatter { code }, &rest, Location::caller())
     }

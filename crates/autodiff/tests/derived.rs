@@ -154,9 +154,14 @@ fn first_derivatives_are_the_slopes() {
                 for (i, &got) in gradient.iter().enumerate() {
                     tried += 1;
                     let one = directions(&floats, |a, b| f64::from(u8::from((a, b) == (t, i))));
-                    let Some(want) = slope(&floats, &one, |floats| value(entry, &args, floats)) else { continue };
+                    let Some(want) = slope(&floats, &one, |floats| value(entry, &args, floats)) else {
+                        continue;
+                    };
                     checked += 1;
-                    assert!(close(got, want), "derivative {got}, slope {want}, of element {i} of tensor {t} in {args:?}");
+                    assert!(
+                        close(got, want),
+                        "derivative {got}, slope {want}, of element {i} of tensor {t} in {args:?}"
+                    );
                 }
             }
         }
@@ -189,7 +194,8 @@ fn second_derivatives_are_the_slopes_of_the_first() {
             let found = gradients(entry, &args, &floats).unwrap().unwrap();
             let total = dot(&found).unwrap();
             let request = Request { unconnected: Unconnected::Zero, ..Request::default() };
-            let second = tape.gradient_with(&total, &floats, request).unwrap_or_else(|e| panic!("{args:?}: {e}"));
+            let second =
+                tape.gradient_with(&total, &floats, request).unwrap_or_else(|e| panic!("{args:?}: {e}"));
             let got: f64 = second
                 .into_iter()
                 .zip(&along)

@@ -93,7 +93,8 @@ fn observed(
 
 /// Refuses NaN and infinity in the results of an op that was not given any.
 fn check_outputs(outputs: &[Tensor]) -> Result<()> {
-    for output in outputs.iter().filter(|output| output.dtype().is_float() && output.traced_value().is_none()) {
+    for output in outputs.iter().filter(|output| output.dtype().is_float() && output.traced_value().is_none())
+    {
         let (nans, infinities) = output.count_non_finite()?;
         if nans + infinities > 0 {
             return Err(Error::not_finite(output.spec(), nans, infinities));

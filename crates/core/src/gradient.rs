@@ -189,7 +189,8 @@ impl Call<'_> {
 
 #[cold]
 fn undeclared(what: &str, position: usize) -> Error {
-    let message = format!("the gradient rule reads {what} {position}, which the op does not declare as saved");
+    let message =
+        format!("the gradient rule reads {what} {position}, which the op does not declare as saved");
     Error::new(ErrorKind::Graph, message)
 }
 

@@ -153,7 +153,7 @@ pub fn is_recording() -> bool {
 
 /// Runs `work` without telling the recorders for which `silent` holds; they are given with their place from the
 /// innermost, which is 0.
-pub fn without<R>(silent: impl Fn(usize, &dyn Recorder) -> bool, work: impl FnOnce() -> R) -> R {
+fn without<R>(silent: impl Fn(usize, &dyn Recorder) -> bool, work: impl FnOnce() -> R) -> R {
     struct Restore(Vec<Arc<dyn Recorder>>);
     impl Drop for Restore {
         fn drop(&mut self) {
@@ -170,12 +170,22 @@ pub fn without<R>(silent: impl Fn(usize, &dyn Recorder) -> bool, work: impl FnOn
     let restore = change(|stack| {
         let before = stack.clone();
         let last = stack.len().wrapping_sub(1);
-        *stack = before.iter().enumerate().filter(|(i, r)| !silent(last - i, &***r)).map(|(_, r)| r.clone()).collect();
+        *stack = before
+            .iter()
+            .enumerate()
+            .filter(|(i, r)| !silent(last - i, &***r))
+            .map(|(_, r)| r.clone())
+            .collect();
         Restore(before)
     });
     let result = work();
     drop(restore);
     result
+}
+
+/// Runs `work` without telling this recorder.
+pub fn paused<R>(recorder: &dyn Recorder, work: impl FnOnce() -> R) -> R {
+    without(|_, other| same(other, recorder), work)
 }
 
 /// Runs `work` without telling this recorder, nor those that were pushed after it.
@@ -345,8 +355,11 @@ fn residual(
     outputs: &[Tensor],
     wanted: Set,
 ) -> Result<Option<Tensor>> {
-    let inputs: SmallVec<[Part; 3]> =
-        inputs.iter().zip(kept).map(|(t, kept)| Part { spec: t.spec().clone(), kept: kept.clone() }).collect();
+    let inputs: SmallVec<[Part; 3]> = inputs
+        .iter()
+        .zip(kept)
+        .map(|(t, kept)| Part { spec: t.spec().clone(), kept: kept.clone() })
+        .collect();
     let outputs: SmallVec<[Part; 1]> =
         outputs.iter().map(|t| Part { spec: t.spec().clone(), kept: Some(t.clone()) }).collect();
     let call =

@@ -83,7 +83,7 @@ multiversion! {
     fn pack_f64(x: &[f64], out: &mut [u8]) { pack_slice(x, out, |e| e > 0.0) }
 }
 multiversion! {
-    fn pack_bool(x: &[Bool], out: &mut [u8]) { pack_slice(x, out, |e| e.get()) }
+    fn pack_bool(x: &[Bool], out: &mut [u8]) { pack_slice(x, out, Bool::get) }
 }
 
 /// The booleans that [`positive`] packed.
@@ -221,7 +221,8 @@ mod tests {
                 assert_eq!(bits[i / 8] >> (i % 8) & 1 == 1, expected, "{i} of {len}");
             }
             let mut masked = vec![1f32; len];
-            let out = ViewMut::new(DType::F32, bytemuck::cast_slice_mut(&mut masked), std::slice::from_ref(&len));
+            let out =
+                ViewMut::new(DType::F32, bytemuck::cast_slice_mut(&mut masked), std::slice::from_ref(&len));
             let packed = View::new(DType::U8, &bits, 0, std::slice::from_ref(&bytes), &[1]);
             keep(Arg::View(view(&x, &[len], &[1])), packed, true, out);
             assert!(masked.iter().zip(&x).all(|(&m, &e)| m == if e > 0.0 { 0.0 } else { e }));

@@ -19,6 +19,7 @@
 //!
 //! Functions take tensors by reference or by value: `exp(&x)` keeps `x`, `exp(x)` may compute in `x`'s own memory.
 
+pub use taut_autodiff::*;
 pub use taut_core::ops::binary::*;
 pub use taut_core::ops::contract::*;
 pub use taut_core::ops::creation::*;
@@ -28,9 +29,9 @@ pub use taut_core::ops::shape::*;
 pub use taut_core::ops::unary::*;
 pub use taut_core::ops::{self, linalg, nn, random};
 pub use taut_core::{
-    Bool, Cost, DType, Element, Ellipsis, Error, ErrorKind, Graph, Host, Index, IntoTensor, Kernel, Layout,
-    NewAxis, Op, Operand, Outputs, Result, Scalar, Shape, Spec, Specs, Strides, Tensor, Traced, apply,
-    apply_many, bf16, f16, graph, io, promote, s, trace,
+    Bool, Call, Cost, DType, Element, Ellipsis, Error, ErrorKind, Gradients, Graph, Host, Index, IntoTensor,
+    Kernel, Layout, NewAxis, Op, Operand, Outputs, Result, Saves, Scalar, Set, Shape, Spec, Specs, Strides,
+    Tensor, Traced, apply, apply_many, bf16, f16, graph, io, promote, s, trace,
 };
 
 /// Who holds how many bytes: the ledger, the limit, the allocators.

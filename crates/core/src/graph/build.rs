@@ -128,7 +128,9 @@ pub fn current() -> Option<Graph> {
 /// The number of a tensor in the graph that this thread is tracing, if it is a value of it.
 pub fn value_of(tensor: &Tensor) -> Option<ValueId> {
     let value = tensor.traced_value()?;
-    TRACERS.with_borrow(|tracers| tracers.last().filter(|tracer| tracer.trace == value.trace).map(|_| value.value))
+    TRACERS.with_borrow(|tracers| {
+        tracers.last().filter(|tracer| tracer.trace == value.trace).map(|_| value.value)
+    })
 }
 
 /// A value of the graph that this thread is tracing.

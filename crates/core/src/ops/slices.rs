@@ -149,7 +149,8 @@ impl Gradient {
     #[track_caller]
     pub fn clip_by_value(self, low: f64, high: f64) -> Result<Gradient> {
         if matches!(self, Gradient::Sparse(_)) && !(low <= 0.0 && 0.0 <= high) {
-            let message = format!("a sparse gradient cannot be kept between {low} and {high}: its zeros are outside");
+            let message =
+                format!("a sparse gradient cannot be kept between {low} and {high}: its zeros are outside");
             return Err(Error::value(message).at(Location::caller()));
         }
         self.map(false, |tensor| clip_by_value(tensor, low, high))
@@ -195,7 +196,8 @@ impl Gradient {
             let factor = cast(&factor, gradient.spec().dtype)?;
             gradient.scale(factor)
         };
-        let clipped = gradients.into_iter().map(|gradient| gradient.map(clip).transpose()).collect::<Result<_>>()?;
+        let clipped =
+            gradients.into_iter().map(|gradient| gradient.map(clip).transpose()).collect::<Result<_>>()?;
         Ok((clipped, norm))
     }
 }

@@ -128,7 +128,9 @@ pub(crate) fn keep_where(x: Tensor, bits: &Tensor, mask: &Shape, inverted: bool)
 /// Refuses what cannot be the bits of a tensor of this shape.
 fn check(bits: &Spec, shape: &Shape) -> Result<()> {
     if bits.dtype != DType::U8 {
-        return Err(Error::dtype(format!("bits come in uint8, not {}", bits.dtype)).help("pack_bits makes them"));
+        return Err(
+            Error::dtype(format!("bits come in uint8, not {}", bits.dtype)).help("pack_bits makes them")
+        );
     }
     let bytes = shape.checked_len().map(kernels::bytes);
     if bits.shape.rank() != 1 || Some(bits.shape.len()) != bytes {

@@ -3,8 +3,8 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
 use crate::op::{Kernel, Op, Spec, Specs};
-use crate::ops::shape::reshape::reshaped;
 use crate::ops::sample::{dtypes, ramp};
+use crate::ops::shape::reshape::reshaped;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Axes, DType, Layout, Shape, Tensor, apply, normalize_axis};
 

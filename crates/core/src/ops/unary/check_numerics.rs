@@ -20,7 +20,9 @@ impl Op for CheckNumerics {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         if !inputs[0].dtype.is_float() {
-            return Err(Error::dtype(format!("{} is not supported", inputs[0].dtype)).help("every integer is finite"));
+            return Err(
+                Error::dtype(format!("{} is not supported", inputs[0].dtype)).help("every integer is finite")
+            );
         }
         Ok(inputs[0].clone().into())
     }

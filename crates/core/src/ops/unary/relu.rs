@@ -3,9 +3,9 @@
 use crate::error::Result;
 use crate::ops::binary::clip_by_value;
 use crate::ops::elementwise::unary;
+use crate::ops::index::{keep_bits, pack_bits};
 use crate::ops::sample::{bad_unary, dtypes, unary as samples};
 use crate::ops::{Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
-use crate::ops::index::{keep_bits, pack_bits};
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 

@@ -1,0 +1,167 @@
+//! Custom gradients and recomputed ones.
+
+use taut_autodiff::{
+    Dense, GradientTape, Rule, Variable, checkpoint, custom_gradient, gradients, recompute_grad,
+};
+use taut_core::ops::binary::{add, div, mul};
+use taut_core::ops::random::{set_seed, uniform};
+use taut_core::ops::unary::relu;
+use taut_core::{DType, Gradient, Result, Tensor};
+use taut_memory::testing::ledger_check;
+
+fn numbers(values: &[f64]) -> Tensor {
+    Tensor::from_slice(values, [values.len()]).unwrap()
+}
+
+fn list(tensor: &Tensor) -> Vec<f64> {
+    tensor.to_vec::<f64>().unwrap()
+}
+
+/// x * y and x / y, with a rule that keeps x and y; `scale` makes it wrong on purpose, to see that it is used.
+fn product_and_quotient(x: &Tensor, y: &Tensor, scale: f64) -> Result<Vec<Tensor>> {
+    custom_gradient([x, y], |inputs| {
+        let (x, y) = (&inputs[0], &inputs[1]);
+        let outputs = vec![mul(x, y)?, div(x, y)?];
+        Ok(Rule::new(outputs, vec![x.clone(), y.clone()], move |saved, gradients| {
+            let (x, y) = (&saved[0], &saved[1]);
+            let dx = add(mul(&gradients[0], y)?, div(&gradients[1], y)?)?;
+            let quotient = div(mul(&gradients[1], x)?, mul(y, y)?)?;
+            let dy = taut_core::ops::binary::sub(mul(&gradients[0], x)?, quotient)?;
+            Ok(vec![Some(mul(dx, scale)?.into()), Some(dy.into())])
+        }))
+    })
+}
+
+#[test]
+fn a_custom_gradient_is_used_and_keeps_what_it_says() {
+    let _ledger = ledger_check();
+    let (x, y) = (numbers(&[3.0, 4.0]), numbers(&[2.0, 5.0]));
+    let tape = GradientTape::new();
+    tape.watch(&(&x, &y));
+    let both = product_and_quotient(&x, &y, 10.0).unwrap();
+    assert_eq!((tape.num_entries(), tape.bytes_held()), (1, 32));
+    let (dx, dy) = tape.gradient(&both[0], &(&x, &y)).unwrap();
+    assert_eq!(list(&dx.dense().unwrap()), [20.0, 50.0]);
+    assert_eq!(list(&dy.dense().unwrap()), [3.0, 4.0]);
+}
+
+#[test]
+fn a_custom_gradient_has_a_second_order() {
+    let _ledger = ledger_check();
+    let (x, y) = (numbers(&[3.0]), numbers(&[2.0]));
+    let plain = |x: &Tensor, y: &Tensor| Ok::<_, taut_core::Error>(vec![mul(x, y)?, div(x, y)?]);
+    let second = |f: &dyn Fn(&Tensor, &Tensor) -> Result<Vec<Tensor>>| {
+        let outer = GradientTape::new();
+        outer.watch(&(&x, &y));
+        let inner = GradientTape::new();
+        inner.watch(&(&x, &y));
+        let both = f(&x, &y).unwrap();
+        let dy = inner.gradient(&both, &y).unwrap().dense().unwrap();
+        let (dxy, dyy) = outer.gradient(&dy, &(&x, &y)).unwrap();
+        (list(&dxy.dense().unwrap()), list(&dyy.dense().unwrap()))
+    };
+    let custom = second(&|x, y| product_and_quotient(x, y, 1.0));
+    assert_eq!(custom, second(&plain));
+    assert_eq!(custom, (vec![1.0 - 0.25], vec![2.0 * 3.0 / 8.0]));
+}
+
+/// What the rule saves may be computed inside: its gradient is followed where somebody asks for it.
+#[test]
+fn saved_values_are_followed_for_the_second_order() {
+    let _ledger = ledger_check();
+    let x = numbers(&[2.0]);
+    let cube = |x: &Tensor| {
+        custom_gradient([x], |inputs| {
+            let square = mul(&inputs[0], &inputs[0])?;
+            let y = mul(&square, &inputs[0])?;
+            let slope = mul(square, 3.0)?;
+            Ok(Rule::new(vec![y], vec![slope], |saved, g| Ok(vec![Some(mul(&g[0], &saved[0])?.into())])))
+        })
+    };
+    for persistent in [false, true] {
+        let outer = GradientTape::persistent();
+        outer.watch(&x);
+        let dy = if persistent {
+            let y = cube(&x).unwrap();
+            outer.gradient(&y, &x).unwrap().dense().unwrap()
+        } else {
+            let inner = GradientTape::new();
+            inner.watch(&x);
+            let y = cube(&x).unwrap();
+            inner.gradient(&y, &x).unwrap().dense().unwrap()
+        };
+        assert_eq!(list(&dy), [12.0]);
+        assert_eq!(list(&outer.gradient(&dy, &x).unwrap().dense().unwrap()), [12.0]);
+    }
+}
+
+#[test]
+fn a_wrong_custom_gradient_is_refused() {
+    let _ledger = ledger_check();
+    let x = numbers(&[2.0, 3.0]);
+    let ask = |found: fn() -> Vec<Option<Gradient>>| {
+        let tape = GradientTape::new();
+        tape.watch(&x);
+        let y =
+            custom_gradient([&x], |i| Ok(Rule::new(vec![mul(&i[0], 2.0)?], vec![], move |_, _| Ok(found()))));
+        tape.gradient(&y.unwrap(), &x).unwrap_err()
+    };
+    let few = ask(Vec::new);
+    assert!(few.message().contains("0 gradients for 1 inputs"), "{few}");
+    let shape = ask(|| vec![Some(numbers(&[1.0]).into())]);
+    assert!(shape.message().contains("returned float64[1] for an input float64[2]"), "{shape}");
+    assert!(shape.location().unwrap().file().ends_with("more.rs"));
+}
+
+/// Dropout by hand: random numbers, a mask.
+fn noisy(x: &Tensor) -> Result<Tensor> {
+    let noise = uniform(x.shape().clone(), 0.0, 1.0, DType::F64)?;
+    mul(relu(mul(x, x)?)?, noise)
+}
+
+#[test]
+fn recomputed_gradients_are_the_same_bits_and_keep_only_inputs() {
+    let _ledger = ledger_check();
+    let x = numbers(&[1.5, -2.0, 0.3, 4.0]);
+    let w = Variable::new(numbers(&[0.5, 0.25, 2.0, 1.0])).unwrap();
+    let captured = numbers(&[1.0, 2.0, 3.0, 4.0]);
+    let run = |recompute: bool| {
+        set_seed(7);
+        let tape = GradientTape::new();
+        tape.watch(&(&x, &captured));
+        let inside = mul(&captured, 2.0).unwrap();
+        let block = {
+            let (w, inside) = (w.clone(), inside.clone());
+            move |i: &[Tensor]| Ok(vec![mul(noisy(&mul(&i[0], &w)?)?, &inside)?])
+        };
+        let nested = recompute_grad(block.clone());
+        let y = if recompute {
+            checkpoint([&x], move |i| nested(&nested(i)?)).unwrap()
+        } else {
+            block(&block(std::slice::from_ref(&x)).unwrap()).unwrap()
+        };
+        let held = tape.bytes_held();
+        let (dx, dw, dc) = tape.gradient(&y, &(&x, &w, &captured)).unwrap();
+        let next = uniform([1], 0.0, 1.0, DType::F64).unwrap();
+        let found = [dx, dw, dc].map(|g| list(&g.dense().unwrap()));
+        (found, list(&y[0]), list(&next), held)
+    };
+    let (plain, again) = (run(false), run(true));
+    assert_eq!((plain.0, plain.1, plain.2), (again.0, again.1, again.2));
+    // The argument and what was captured; a scalar of the product before it.
+    assert_eq!(again.3, 2 * 32 + 8);
+    assert!(plain.3 > again.3);
+}
+
+#[test]
+fn recomputed_gradients_have_a_second_order() {
+    let _ledger = ledger_check();
+    let x = numbers(&[2.0]);
+    let outer = GradientTape::new();
+    outer.watch(&x);
+    let inner = GradientTape::new();
+    inner.watch(&x);
+    let y = checkpoint([&x], |i| Ok(vec![mul(mul(&i[0], &i[0])?, &i[0])?])).unwrap();
+    let dy = inner.gradient(&y, &x).unwrap().dense().unwrap();
+    assert_eq!(list(&outer.gradient(&dy, &x).unwrap().dense().unwrap()), [12.0]);
+}
