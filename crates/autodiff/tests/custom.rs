@@ -1,8 +1,6 @@
 //! Custom gradients and recomputed ones.
 
-use taut_autodiff::{
-    Dense, GradientTape, Rule, Variable, checkpoint, custom_gradient, gradients, recompute_grad,
-};
+use taut_autodiff::{Dense, GradientTape, Rule, Variable, checkpoint, custom_gradient, recompute_grad};
 use taut_core::ops::binary::{add, div, mul};
 use taut_core::ops::random::{set_seed, uniform};
 use taut_core::ops::unary::relu;

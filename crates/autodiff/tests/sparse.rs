@@ -1,7 +1,6 @@
 //! Sparse gradients.
 
-use taut_autodiff::{Dense, IndexedSlices};
-use taut_core::ops::creation::zeros;
+use taut_autodiff::IndexedSlices;
 use taut_core::{ErrorKind, Gradient, Result, Tensor};
 use taut_memory::testing::ledger_check;
 
