@@ -2,35 +2,12 @@
 //!
 //! Every row is a median over rounds that are interleaved with its rival's, so that a noisy moment hits both.
 
+mod timing;
+
 use std::hint::black_box;
-use std::time::Instant;
 use taut::{DType, Result, Tensor, memory};
 use taut_kernels::{limits, pool, simd};
-
-/// Seconds per call of each of several rivals: medians over interleaved rounds.
-fn race<const N: usize>(mut rivals: [&mut dyn FnMut(); N]) -> [f64; N] {
-    let calls = rivals.each_mut().map(|work| {
-        work();
-        let start = Instant::now();
-        work();
-        // Rounds of about ten milliseconds, whatever one call costs.
-        (0.01 / start.elapsed().as_secs_f64()).clamp(1.0, 1e6) as usize
-    });
-    let mut times: [Vec<f64>; N] = [const { Vec::new() }; N];
-    for _ in 0..15 {
-        for (i, work) in rivals.iter_mut().enumerate() {
-            let start = Instant::now();
-            for _ in 0..calls[i] {
-                work();
-            }
-            times[i].push(start.elapsed().as_secs_f64() / calls[i] as f64);
-        }
-    }
-    times.map(|mut samples| {
-        samples.sort_by(f64::total_cmp);
-        samples[samples.len() / 2]
-    })
-}
+use timing::{race, row};
 
 struct Machine {
     flops: f64,
@@ -47,25 +24,16 @@ impl Bench {
         name.contains(&self.filter)
     }
 
-    fn row(name: &str, seconds: f64, beside: &str) {
-        let time = match seconds {
-            s if s < 1e-6 => format!("{:8.1} ns", s * 1e9),
-            s if s < 1e-3 => format!("{:8.1} us", s * 1e6),
-            s => format!("{:8.2} ms", s * 1e3),
-        };
-        println!("{name:<34} {time}   {beside}");
-    }
-
     /// A row of something limited by arithmetic.
     fn compute(&self, name: &str, seconds: f64, flops: f64, more: &str) {
         let (rate, share) = (flops / seconds / 1e9, flops / seconds / self.machine.flops);
-        Self::row(name, seconds, &format!("{rate:6.1} GFLOP/s, {share:4.2} of one core's peak{more}"));
+        row(name, seconds, &format!("{rate:6.1} GFLOP/s, {share:4.2} of one core's peak{more}"));
     }
 
     /// A row of something limited by memory.
     fn stream(&self, name: &str, seconds: f64, bytes: f64, more: &str) {
         let (rate, share) = (bytes / seconds / 1e9, bytes / seconds / self.machine.bandwidth);
-        Self::row(name, seconds, &format!("{rate:6.1} GB/s, {share:4.2} of one core's copy{more}"));
+        row(name, seconds, &format!("{rate:6.1} GB/s, {share:4.2} of one core's copy{more}"));
     }
 }
 
@@ -98,19 +66,19 @@ fn dispatch(bench: &Bench) -> Result<()> {
     if bench.wants("dispatch") {
         let (x, y) = (normal(&[1])?, normal(&[1])?);
         let [add] = race([&mut || drop(black_box(taut::add(&x, &y)))]);
-        Bench::row("dispatch: add, 1 element", add, "aim: below 200 ns");
+        row("dispatch: add, 1 element", add, "aim: below 200 ns");
 
         let mut held = Some(normal(&[1])?);
         let [in_place] = race([&mut || held = taut::add(held.take().expect("put back"), &y).ok()]);
-        Bench::row("dispatch: add in place, 1 element", in_place, "");
+        row("dispatch: add in place, 1 element", in_place, "");
 
         memory::record(true);
         let [recorded] = race([&mut || drop(black_box(taut::add(&x, &y)))]);
         memory::record(false);
-        Bench::row("dispatch: add, recording lines", recorded, "");
+        row("dispatch: add, recording lines", recorded, "");
 
         let [view] = race([&mut || drop(black_box(taut::transpose(&x, None)))]);
-        Bench::row("dispatch: transpose (a view)", view, "");
+        row("dispatch: transpose (a view)", view, "");
     }
     Ok(())
 }

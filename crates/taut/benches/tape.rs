@@ -1,0 +1,254 @@
+//! `cargo xtask bench tape`: what following gradients costs, in time and in bytes.
+//!
+//! Every row is a median over rounds that are interleaved with its rival's, so that a noisy moment hits both. With
+//! `--json <workload>` it measures one workload as a peer among others: see `benches/peers`.
+
+mod peer;
+mod timing;
+
+use std::hint::black_box;
+use std::time::Instant;
+use taut::memory::{Buffer, Bytes, Category, live_bytes, peak_bytes, reset_peak};
+use taut::random::Generator;
+use taut::{DType, Dense, GradientTape, Result, Tensor, Variable, nn};
+use taut_kernels::{ViewMut, matmul, pool, simd};
+use timing::{median, race, race_rounds, row};
+
+fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+    // `cargo bench` passes `--bench`.
+    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
+    if args.first().is_some_and(|arg| arg == "--json") {
+        return peer::main(&args[1..]);
+    }
+    let filter = args.first().map_or("", String::as_str);
+    println!("{} threads, {:?}\n", pool::threads(), simd::level());
+    let rows: [(&str, fn() -> Result<()>); 5] = [
+        ("op: add and mul", per_op),
+        ("classic step", classic_step),
+        ("mlp step", mlp_step),
+        ("power loop", power_loop),
+        ("deep mlp", deep_mlp),
+    ];
+    for (_, measure) in rows.iter().filter(|(name, _)| name.contains(filter)) {
+        measure()?;
+    }
+    Ok(())
+}
+
+/// Normal numbers, others for every seed.
+fn normal(seed: u64, shape: &[usize], deviation: f64) -> Result<Tensor> {
+    Generator::from_seed(seed).normal(shape, 0.0, deviation, DType::F32)
+}
+
+type Call = fn(&Tensor, &Tensor) -> Result<Tensor>;
+
+/// The same machine code for every rival: only the tapes around it differ.
+#[inline(never)]
+fn repeat(calls: usize, op: Call, x: &Tensor, y: &Tensor) {
+    for _ in 0..calls {
+        drop(black_box(op(x, y)));
+    }
+}
+
+/// What an op costs that a tape sees. The result is dropped, so its entry goes too and nothing grows.
+fn per_op() -> Result<()> {
+    let ops: [(&str, Call); 2] = [("add", |x, y| taut::add(x, y)), ("mul", |x, y| taut::mul(x, y))];
+    for (name, op) in ops {
+        let (x, y, watched) = (normal(1, &[1], 1.0)?, normal(2, &[1], 1.0)?, normal(3, &[1], 1.0)?);
+        let (idle, watching) = (GradientTape::new(), GradientTape::new());
+        watching.watch(&watched);
+        idle.stop();
+        watching.stop();
+        let under = |tape: &GradientTape, calls, x| {
+            tape.resume();
+            repeat(calls, op, x, &y);
+            tape.stop();
+        };
+        let [bare, unwatched, followed] = race_rounds([
+            &mut |calls| repeat(calls, op, &x, &y),
+            &mut |calls| under(&idle, calls, &x),
+            &mut |calls| under(&watching, calls, &watched),
+        ]);
+        let times = |seconds: f64| format!("{:.2} x no tape", seconds / bare);
+        row(&format!("op: {name}, no tape"), bare, "");
+        row(&format!("op: {name}, tape watches neither"), unwatched, &times(unwatched));
+        let entries = format!("{}; {} entries left", times(followed), watching.num_entries());
+        row(&format!("op: {name}, tape watches one"), followed, &entries);
+    }
+    Ok(())
+}
+
+/// The mean square of what `relu(x @ w)` is off by.
+fn classic_loss(x: &Tensor, w: &Variable, y: &Tensor) -> Result<Tensor> {
+    let off = (taut::relu(taut::matmul(x, w)?)? - y)?;
+    taut::mean(taut::square(off)?, None, false)
+}
+
+/// The smallest training step there is: what it costs beyond its products is the engine's own.
+fn classic_step() -> Result<()> {
+    let (x, y) = (normal(1, &[32, 784], 1.0)?, normal(2, &[32, 10], 1.0)?);
+    let w = Variable::new(normal(3, &[784, 10], 0.03)?)?;
+    let step = || {
+        let tape = GradientTape::new();
+        let loss = classic_loss(&x, &w, &y)?;
+        tape.gradient(&loss, &w)?.dense()
+    };
+    step()?;
+
+    // The same two products into memory that is there already.
+    let (value, across) = (w.value(), taut::transpose(&x, None)?);
+    let mut h = Buffer::new(32 * 10 * 4, Category::Tensor)?;
+    let mut dw = Buffer::new(784 * 10 * 4, Category::Tensor)?;
+    let (left, right, left_t, g) = (x.view()?, value.view()?, across.view()?, y.view()?);
+    let mut products = || {
+        matmul::matmul(left, right, ViewMut::new(DType::F32, h.as_mut_slice(), &[32, 10]));
+        matmul::matmul(left_t, g, ViewMut::new(DType::F32, dw.as_mut_slice(), &[784, 10]));
+    };
+    let [both, forward, bare] = race([
+        &mut || drop(black_box(step())),
+        &mut || drop(black_box(classic_loss(&x, &w, &y))),
+        &mut products,
+    ]);
+    row("classic step: forward + backward", both, "relu(x[32,784] @ w[784,10]), mean of squares");
+    row("classic step: forward, no tape", forward, &format!("{:.2} of it", forward / both));
+    row("classic step: its 2 products", bare, &format!("{:.2} of it, the bare kernels", bare / both));
+    row("classic step: everything else", both - bare, &format!("{:.2} of it", 1.0 - bare / both));
+    Ok(())
+}
+
+/// The matrices and biases of layers of these sizes.
+fn layers(sizes: &[usize]) -> Result<Vec<Variable>> {
+    let mut variables = Vec::new();
+    for (i, pair) in sizes.windows(2).enumerate() {
+        let deviation = (2.0 / pair[0] as f64).sqrt();
+        variables.push(Variable::new(normal(10 + i as u64, pair, deviation)?)?);
+        variables.push(Variable::new(taut::zeros([pair[1]], DType::F32)?)?);
+    }
+    Ok(variables)
+}
+
+/// A training step as people write it: forward, loss, gradients, an update in the variables' own memory.
+fn train(x: &Tensor, labels: &Tensor, variables: &[Variable]) -> Result<Tensor> {
+    let tape = GradientTape::new();
+    let mut h = x.clone();
+    for (i, layer) in variables.chunks(2).enumerate() {
+        h = (taut::matmul(h, &layer[0])? + &layer[1])?;
+        if (i + 1) * 2 < variables.len() {
+            h = taut::relu(h)?;
+        }
+    }
+    let loss = taut::mean(nn::sparse_softmax_cross_entropy_with_logits(labels, h)?, None, false)?;
+    for (variable, gradient) in variables.iter().zip(tape.gradient(&loss, variables)?) {
+        variable.assign_sub((gradient.dense()? * 0.01)?)?;
+    }
+    Ok(loss)
+}
+
+fn mlp_step() -> Result<()> {
+    let (batch, sizes) = (128, [784, 512, 512, 10]);
+    let x = normal(1, &[batch, sizes[0]], 1.0)?;
+    let labels = Generator::from_seed(2).integers([batch], 0, 10, DType::I32)?;
+    let variables = layers(&sizes)?;
+    let held = variables.iter().map(|v| v.shape().len() * 4).sum::<usize>();
+    let before = live_bytes();
+    reset_peak();
+    train(&x, &labels, &variables)?;
+    let peak = peak_bytes() - before;
+    let [step] = race([&mut || drop(black_box(train(&x, &labels, &variables)))]);
+    // Forward and the gradients of all matrices; the gradients of the inputs of all layers but the first.
+    let products: Vec<usize> = sizes.windows(2).map(|pair| pair[0] * pair[1]).collect();
+    let flops = (2 * batch * (3 * products.iter().sum::<usize>() - products[0])) as f64;
+    row("mlp step: 784-512-512-10, SGD", step, &format!("batch {batch}; {:.1} GFLOP/s", flops / step / 1e9));
+    println!("    peak {} over the variables' {}", Bytes(peak), Bytes(held));
+    Ok(())
+}
+
+const POWERS: usize = 2000;
+
+/// The sum of a high power of `a`, one product at a time.
+fn power(a: &Tensor) -> Result<Tensor> {
+    let mut result = a.clone();
+    for _ in 0..POWERS {
+        result = taut::matmul(result, a)?;
+    }
+    taut::sum(result, None, false)
+}
+
+/// A long loop: what is kept for it, and that all of it goes back.
+fn power_loop() -> Result<()> {
+    let n = 256;
+    // An orthogonal matrix, so that its powers neither grow nor vanish.
+    let a = taut::linalg::qr(normal(1, &[n, n], 1.0)?, false)?.0;
+    let before = live_bytes();
+    let (mut forward, mut backward, mut drops, mut held) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    for _ in 0..3 {
+        let tape = GradientTape::new();
+        tape.watch(&a);
+        let start = Instant::now();
+        let total = power(&a)?;
+        forward.push(start.elapsed().as_secs_f64());
+        held = tape.bytes_held();
+        let start = Instant::now();
+        drop(tape.gradient(&total, &a)?.dense()?);
+        backward.push(start.elapsed().as_secs_f64());
+    }
+    let asked = live_bytes();
+    for _ in 0..3 {
+        let tape = GradientTape::new();
+        tape.watch(&a);
+        let total = power(&a)?;
+        let start = Instant::now();
+        drop(total);
+        drop(tape);
+        drops.push(start.elapsed().as_secs_f64());
+    }
+    let unasked = live_bytes();
+    let [no_tape] = race([&mut || drop(black_box(power(&a)))]);
+    let (forward, backward) = (median(forward), median(backward));
+    let beside = format!("{POWERS} products of {n}x{n}; {:.2} x without a tape", forward / no_tape);
+    row("power loop: forward", forward, &beside);
+    row("power loop: backward", backward, &format!("{:.2} x forward", backward / forward));
+    row("power loop: dropped unasked", median(drops), "the tape and the result, no gradient");
+    println!("    {held} bytes held; {POWERS} x {} = {}", n * n * 4, POWERS * n * n * 4);
+    println!("    live: {before} bytes before, {asked} after a gradient, {unasked} after a drop unasked");
+    Ok(())
+}
+
+fn deep_loss(x: &Tensor, matrices: &[Variable]) -> Result<Tensor> {
+    let mut h = x.clone();
+    for w in matrices {
+        h = taut::relu(taut::matmul(h, w)?)?;
+    }
+    taut::mean(taut::square(h)?, None, false)
+}
+
+/// Many layers: the most that is alive at any moment of a step.
+fn deep_mlp() -> Result<()> {
+    let (depth, batch, width) = (64, 1024, 256);
+    let x = normal(1, &[batch, width], 1.0)?;
+    let deviation = (2.0 / width as f64).sqrt();
+    let matrices = (0..depth)
+        .map(|i| Variable::new(normal(10 + i, &[width, width], deviation)?))
+        .collect::<Result<Vec<_>>>()?;
+    let step = || {
+        let tape = GradientTape::new();
+        let loss = deep_loss(&x, &matrices)?;
+        tape.gradient(&loss, &matrices)
+    };
+    let before = live_bytes();
+    reset_peak();
+    let gradients = step()?;
+    let peak = peak_bytes() - before;
+    let left = live_bytes() - before;
+    drop(gradients);
+    let [time] = race([&mut || drop(black_box(step()))]);
+    let activation = batch * width * 4;
+    row("deep mlp: forward + backward", time, &format!("{depth} layers {width} wide, batch {batch}"));
+    println!(
+        "    peak {}: {:.3} x the {depth} activations; the gradients alone are {}",
+        Bytes(peak),
+        peak as f64 / (depth as usize * activation) as f64,
+        Bytes(left)
+    );
+    Ok(())
+}
