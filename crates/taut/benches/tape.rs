@@ -23,7 +23,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let filter = args.first().map_or("", String::as_str);
     println!("{} threads, {:?}\n", pool::threads(), simd::level());
     let rows: [(&str, fn() -> Result<()>); 5] = [
-        ("op: add and mul", per_op),
+        ("per op: add and mul", per_op),
         ("classic step", classic_step),
         ("mlp step", mlp_step),
         ("power loop", power_loop),
@@ -70,10 +70,10 @@ fn per_op() -> Result<()> {
             &mut |calls| under(&watching, calls, &watched),
         ]);
         let times = |seconds: f64| format!("{:.2} x no tape", seconds / bare);
-        row(&format!("op: {name}, no tape"), bare, "");
-        row(&format!("op: {name}, tape watches neither"), unwatched, &times(unwatched));
+        row(&format!("per op: {name}, no tape"), bare, "");
+        row(&format!("per op: {name}, watching neither"), unwatched, &times(unwatched));
         let entries = format!("{}; {} entries left", times(followed), watching.num_entries());
-        row(&format!("op: {name}, tape watches one"), followed, &entries);
+        row(&format!("per op: {name}, watching one"), followed, &entries);
     }
     Ok(())
 }
@@ -180,8 +180,13 @@ fn power_loop() -> Result<()> {
     // An orthogonal matrix, so that its powers neither grow nor vanish.
     let a = taut::linalg::qr(normal(1, &[n, n], 1.0)?, false)?.0;
     let before = live_bytes();
-    let (mut forward, mut backward, mut drops, mut held) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut alone, mut forward, mut backward, mut drops) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut held, mut asked) = (0, 0);
     for _ in 0..3 {
+        let start = Instant::now();
+        drop(power(&a)?);
+        alone.push(start.elapsed().as_secs_f64());
+
         let tape = GradientTape::new();
         tape.watch(&a);
         let start = Instant::now();
@@ -191,21 +196,19 @@ fn power_loop() -> Result<()> {
         let start = Instant::now();
         drop(tape.gradient(&total, &a)?.dense()?);
         backward.push(start.elapsed().as_secs_f64());
-    }
-    let asked = live_bytes();
-    for _ in 0..3 {
+        drop((total, tape));
+        asked = live_bytes();
+
         let tape = GradientTape::new();
         tape.watch(&a);
         let total = power(&a)?;
         let start = Instant::now();
-        drop(total);
-        drop(tape);
+        drop((total, tape));
         drops.push(start.elapsed().as_secs_f64());
     }
     let unasked = live_bytes();
-    let [no_tape] = race([&mut || drop(black_box(power(&a)))]);
-    let (forward, backward) = (median(forward), median(backward));
-    let beside = format!("{POWERS} products of {n}x{n}; {:.2} x without a tape", forward / no_tape);
+    let (alone, forward, backward) = (median(alone), median(forward), median(backward));
+    let beside = format!("{POWERS} products of {n}x{n}; {:.2} x without a tape", forward / alone);
     row("power loop: forward", forward, &beside);
     row("power loop: backward", backward, &format!("{:.2} x forward", backward / forward));
     row("power loop: dropped unasked", median(drops), "the tape and the result, no gradient");
