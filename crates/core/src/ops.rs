@@ -13,7 +13,7 @@ mod reduction;
 pub mod sample;
 mod window;
 
-pub use elementwise::{Code, Elementwise, Rule, Types};
+pub use elementwise::{Code, Elementwise, Partial, Rule, Types};
 pub use entry::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 pub use reduction::{FoldRule, Folding, Over, Reduction};
 pub use window::{Channels, Padding};
