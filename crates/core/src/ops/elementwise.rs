@@ -234,9 +234,7 @@ impl Op for Elementwise {
             // The last one to use the gradient may have its memory.
             let given = if Some(i) == last { gradient.take() } else { gradient.clone() };
             gradients.push(match given {
-                Some(given) if call.wants(i) => {
-                    Some(self.partial(rule, call, given, i)?.into())
-                }
+                Some(given) if call.wants(i) => Some(self.partial(rule, call, given, i)?.into()),
                 _ => None,
             });
         }

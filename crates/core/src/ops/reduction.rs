@@ -94,7 +94,8 @@ impl Reduction {
     #[track_caller]
     pub(super) fn unfold(&self, folded: impl Into<Tensor>, input: &Shape) -> Result<Tensor> {
         let marks = self.over.marks(input)?;
-        let kept: Shape = input.iter().zip(&marks).map(|(&dim, &folded)| if folded { 1 } else { dim }).collect();
+        let kept: Shape =
+            input.iter().zip(&marks).map(|(&dim, &folded)| if folded { 1 } else { dim }).collect();
         reshape_to(folded, &kept)
     }
 }

@@ -3,15 +3,17 @@
 use crate::error::{ErrorKind, Result};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{bad_binary, dtypes, ramp};
-use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
 use crate::ops::unary::neg;
+use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
 use crate::{DType, Operand, Saves, Tensor};
 use taut_kernels::elementwise::Binary;
 
-static ADD: Elementwise = Elementwise::binary("add", Binary::Add, Types::Same).grad(|_| Saves::NOTHING, |_, g, _| Ok(g));
+static ADD: Elementwise =
+    Elementwise::binary("add", Binary::Add, Types::Same).grad(|_| Saves::NOTHING, |_, g, _| Ok(g));
 static SUB: Elementwise = Elementwise::binary("sub", Binary::Sub, Types::Same)
     .grad(|_| Saves::NOTHING, |_, g, i| if i == 0 { Ok(g) } else { neg(g) });
-static MUL: Elementwise = Elementwise::binary("mul", Binary::Mul, Types::Same).grad(Saves::others, |call, g, i| mul(g, call.input(1 - i)?));
+static MUL: Elementwise = Elementwise::binary("mul", Binary::Mul, Types::Same)
+    .grad(Saves::others, |call, g, i| mul(g, call.input(1 - i)?));
 static DIV: Elementwise = Elementwise::binary("div", Binary::Div, Types::Quotient).grad(
     |wanted| if wanted.has(1) { Saves::inputs([1]).and(Saves::OUTPUT) } else { Saves::inputs([1]) },
     |call, g, i| {

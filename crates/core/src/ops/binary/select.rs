@@ -1,8 +1,8 @@
 //! Choosing between two tensors.
 
 use crate::error::{ErrorKind, Result};
-use crate::ops::index::{keep_where, pack_bits};
 use crate::ops::elementwise::meeting_dtype;
+use crate::ops::index::{keep_where, pack_bits};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Code, Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
 use crate::{DType, Operand, Saves, Tensor, apply};

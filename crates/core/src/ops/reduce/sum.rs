@@ -5,8 +5,8 @@ use crate::ops::binary::mul;
 use crate::ops::reduce::cumprod;
 use crate::ops::reduction::{FoldRule, Folding, Over, reduce, reduce_float};
 use crate::ops::sample::{bad_axes, dtypes, reductions};
-use crate::ops::{Entry, Param, Reference, Samples, one};
 use crate::ops::shape::broadcast_to;
+use crate::ops::{Entry, Param, Reference, Samples, one};
 use crate::{Saves, Tensor};
 use taut_kernels::reduce::Reduce;
 

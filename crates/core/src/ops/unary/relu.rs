@@ -3,12 +3,10 @@
 use crate::error::Result;
 use crate::ops::binary::{add, clip_by_value, greater, less, logical_and, minimum, mul, where_};
 use crate::ops::elementwise::unary;
-use crate::ops::sample::{bad_unary, dtypes, unary as samples};
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
+use crate::ops::sample::{bad_unary, dtypes, unary as samples};
 use crate::ops::unary::exp;
-use crate::ops::{
-    Elementwise, Entry, Kind, Param, Partial, Reference, Rule, Samples, Types, Value, one,
-};
+use crate::ops::{Elementwise, Entry, Kind, Param, Partial, Reference, Rule, Samples, Types, Value, one};
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
@@ -22,8 +20,10 @@ static RELU6: Elementwise = Elementwise::unary("relu6", Unary::Relu6, Types::Sam
     |call| pack_bits(logical_and(greater(call.output(0)?, 0)?, less(call.output(0)?, 6)?)?),
     |call, g, _| keep_bits(g, call.residual()?, false),
 );
-static SELU: Elementwise = Elementwise::unary("selu", Unary::Selu, Types::Float)
-    .grad(|_| Saves::OUTPUT, |call, g, _| mul(g, elu_slope(call.output(0)?, 1.0507009873554805, 1.6732632423543772)?));
+static SELU: Elementwise = Elementwise::unary("selu", Unary::Selu, Types::Float).grad(
+    |_| Saves::OUTPUT,
+    |call, g, _| mul(g, elu_slope(call.output(0)?, 1.0507009873554805, 1.6732632423543772)?),
+);
 
 /// Of an output `scale * x` above zero and `scale * alpha * (exp(x) - 1)` below.
 fn elu_slope(y: &Tensor, scale: f64, alpha: f64) -> Result<Tensor> {

@@ -1,14 +1,15 @@
 //! Signs and magnitudes.
 
 use crate::error::Result;
+use crate::ops::binary::mul;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{bad_unary, dtypes};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
-use crate::ops::binary::mul;
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static NEG: Elementwise = Elementwise::unary("neg", Unary::Neg, Types::Same).grad(|_| Saves::NOTHING, |_, g, _| neg(g));
+static NEG: Elementwise =
+    Elementwise::unary("neg", Unary::Neg, Types::Same).grad(|_| Saves::NOTHING, |_, g, _| neg(g));
 static ABS: Elementwise = Elementwise::unary("abs", Unary::Abs, Types::Same)
     .grad(|_| Saves::INPUT, |call, g, _| mul(g, sign(call.input(0)?)?));
 static SIGN: Elementwise = Elementwise::unary("sign", Unary::Sign, Types::Same);
