@@ -30,8 +30,7 @@ static CLIP: Elementwise = Elementwise::new("clip_by_value", Code::Clip, Types::
         if bits.len() == call.output_shape(0).len().div_ceil(8) {
             return keep_bits(g, bits, true);
         }
-        let (lowered, raised) =
-            (slice(bits, &s![..bytes as isize])?, slice(bits, &s![bytes as isize..])?);
+        let (lowered, raised) = (slice(bits, &s![..bytes as isize])?, slice(bits, &s![bytes as isize..])?);
         match i {
             0 => keep_bits(keep_bits(g, lowered, true)?, raised, true),
             1 => keep_bits(g, raised, false),

@@ -10,15 +10,14 @@ use crate::{DType, Operand, Saves, Set, Tensor};
 use taut_kernels::elementwise::Binary;
 
 static FLOOR_DIV: Elementwise = Elementwise::binary("floor_div", Binary::FloorDiv, Types::Same);
-static MOD: Elementwise = Elementwise::binary("mod", Binary::Mod, Types::Same).grad(remainder_saves, |call, g, i| {
-    if i == 0 { Ok(g) } else { neg(mul(g, floor_div(call.input(0)?, call.input(1)?)?)?) }
-});
-static TRUNCATE_MOD: Elementwise = Elementwise::binary("truncate_mod", Binary::TruncateMod, Types::Same).grad(
-    remainder_saves,
-    |call, g, i| {
+static MOD: Elementwise =
+    Elementwise::binary("mod", Binary::Mod, Types::Same).grad(remainder_saves, |call, g, i| {
+        if i == 0 { Ok(g) } else { neg(mul(g, floor_div(call.input(0)?, call.input(1)?)?)?) }
+    });
+static TRUNCATE_MOD: Elementwise = Elementwise::binary("truncate_mod", Binary::TruncateMod, Types::Same)
+    .grad(remainder_saves, |call, g, i| {
         if i == 0 { Ok(g) } else { neg(mul(g, trunc(div(call.input(0)?, call.input(1)?)?)?)?) }
-    },
-);
+    });
 static DIV_NO_NAN: Elementwise = Elementwise::binary("div_no_nan", Binary::DivNoNan, Types::Quotient).grad(
     |wanted| if wanted.has(1) { Saves::inputs([1]).and(Saves::OUTPUT) } else { Saves::inputs([1]) },
     |call, g, i| {

@@ -29,7 +29,14 @@ static LOGSUMEXP: FoldRule = FoldRule {
 /// ```
 #[track_caller]
 pub fn logsumexp(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce_float("logsumexp", Folding::Fold(Reduce::LogSumExp), x.into(), axes.into(), keepdims, Some(&LOGSUMEXP))
+    reduce_float(
+        "logsumexp",
+        Folding::Fold(Reduce::LogSumExp),
+        x.into(),
+        axes.into(),
+        keepdims,
+        Some(&LOGSUMEXP),
+    )
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[Entry::new(

@@ -1,12 +1,12 @@
 //! The error function, its complement and its inverse.
 
-use crate::{Saves, Tensor};
 use crate::error::Result;
 use crate::ops::binary::mul;
-use crate::ops::unary::{exp, neg, square};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
+use crate::ops::unary::{exp, neg, square};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{Saves, Tensor};
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 use taut_kernels::elementwise::Unary;
 

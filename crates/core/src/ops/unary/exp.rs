@@ -1,11 +1,11 @@
 //! Exponentials and logarithms.
 
-use crate::{Saves, Tensor};
 use crate::error::Result;
 use crate::ops::binary::{add, div, mul};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
 static EXP: Elementwise = Elementwise::unary("exp", Unary::Exp, Types::Float)

@@ -1,12 +1,12 @@
 //! The gamma function, by its logarithm.
 
-use crate::{DType, Saves, Tensor};
 use crate::error::Result;
 use crate::ops::binary::{add, div, less, mul, sub, where_};
-use crate::ops::unary::{cast, reciprocal, round, sin, square};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
+use crate::ops::unary::{cast, reciprocal, round, sin, square};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{DType, Saves, Tensor};
 use std::f64::consts::PI;
 use taut_kernels::elementwise::Unary;
 

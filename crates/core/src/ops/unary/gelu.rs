@@ -1,6 +1,5 @@
 //! Activations that weigh their input by how likely it is to pass: gelu and silu.
 
-use crate::{Saves, Tensor};
 use crate::error::Result;
 use crate::ops::binary::{add, clip_by_value, mul, sub};
 use crate::ops::elementwise::unary;
@@ -8,6 +7,7 @@ use crate::ops::sample::{dtypes, unary as samples};
 use crate::ops::unary::{cast, erfc, exp, sigmoid, square};
 use crate::ops::{Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
 use crate::promote::float_of;
+use crate::{Saves, Tensor};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use taut_kernels::elementwise::Unary;
 

@@ -1,12 +1,12 @@
 //! Trigonometric functions and their inverses.
 
-use crate::{Saves, Tensor};
 use crate::error::Result;
 use crate::ops::binary::{add, div, mul, sub};
-use crate::ops::unary::{neg, rsqrt, square};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
+use crate::ops::unary::{neg, rsqrt, square};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
 static SIN: Elementwise = Elementwise::unary("sin", Unary::Sin, Types::Float)
