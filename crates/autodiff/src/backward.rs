@@ -161,7 +161,7 @@ pub(crate) fn backward(
             gradients = done.into_iter().map(|gradient| gradient.map(Sum::from)).collect();
         }
         let Some(op) = entry.op.clone().filter(|_| !wanted.is_empty()) else { continue };
-        let parts = on_behalf(op.name(), entry.at, || {
+        let parts = on_behalf(Some(op.name()), entry.at, || {
             let mut dense: SmallVec<[Option<Tensor>; 1]> = SmallVec::new();
             for sum in gradients {
                 dense.push(match sum.map(Sum::done).transpose()? {
@@ -184,7 +184,7 @@ pub(crate) fn backward(
         for ((position, source), part) in sources.zip(parts) {
             let (Some(slot), Some(part)) = (source.filter(|_| wanted.has(position)), part) else { continue };
             check(&part, &entry.inputs[position].spec, &entry)?;
-            on_behalf(op.name(), entry.at, || put(&mut sums, slot, part, &entry))?;
+            on_behalf(Some(op.name()), entry.at, || put(&mut sums, slot, part, &entry))?;
         }
     }
     Ok(found)

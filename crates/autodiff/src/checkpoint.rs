@@ -136,16 +136,27 @@ pub fn checkpoint(
     inputs: impl IntoIterator<Item = impl Into<Tensor>>,
     function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
 ) -> Result<Vec<Tensor>> {
-    let inputs: Vec<Tensor> = inputs.into_iter().map(Into::into).collect();
-    call(&(Arc::new(function) as Arc<Function>), &inputs, Location::caller())
+    recompute_grad(function).call(inputs)
 }
 
-/// The function with its gradient recomputed: every call is a [`checkpoint`].
+/// A function whose every call is a [`checkpoint`]: made by [`recompute_grad`].
+#[derive(Clone)]
+pub struct Recomputed(Arc<Function>);
+
+/// The function with its gradient recomputed.
 pub fn recompute_grad(
     function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
-) -> impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + Clone {
-    let function: Arc<Function> = Arc::new(function);
-    move |inputs: &[Tensor]| call(&function, inputs, Location::caller())
+) -> Recomputed {
+    Recomputed(Arc::new(function))
+}
+
+impl Recomputed {
+    /// Calls the function.
+    #[track_caller]
+    pub fn call(&self, inputs: impl IntoIterator<Item = impl Into<Tensor>>) -> Result<Vec<Tensor>> {
+        let inputs: Vec<Tensor> = inputs.into_iter().map(Into::into).collect();
+        call(&self.0, &inputs, Location::caller())
+    }
 }
 
 fn call(function: &Arc<Function>, inputs: &[Tensor], at: &'static Location<'static>) -> Result<Vec<Tensor>> {

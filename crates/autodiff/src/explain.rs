@@ -145,8 +145,8 @@ impl fmt::Display for Why {
 pub(crate) fn why(
     entries: &[Option<Arc<Entry>>],
     blocks: &[Block],
-    slot_of: impl Fn(&Source) -> Option<Slot>,
     targets: &[Source],
+    target_slots: &[Option<Slot>],
     source: &Source,
     slot: Option<Slot>,
 ) -> Option<Why> {
@@ -163,7 +163,7 @@ pub(crate) fn why(
     };
     let paths = crate::backward::Paths::new(entries, &[Some(slot)]);
     let reached = |slot: Slot| paths.depends.get(slot.entry as usize).copied().unwrap_or(false);
-    let slots: Vec<Slot> = targets.iter().filter_map(&slot_of).collect();
+    let slots: Vec<Slot> = target_slots.iter().flatten().copied().collect();
     if slots.iter().any(|&target| reached(target)) {
         return None;
     }

@@ -55,7 +55,7 @@ impl Recorder for Tangents {
     /// A rule that maps gradients backward is linear in them; its own gradient maps tangents forward.
     fn follow(&self, call: &Followed<'_>) -> Result<Option<u32>> {
         let tangents: SmallVec<[Option<Tensor>; 2]> =
-            call.inputs.iter().map(|input| self.get(slot_of(input, self)?)).collect();
+            call.slots.iter().map(|slot| self.get((*slot)?)).collect();
         let outputs = record::outside(self, || -> Result<SmallVec<[Option<Tensor>; 1]>> {
             let tape = GradientTape::new();
             let mut seeds: SmallVec<[Option<Tensor>; 1]> = SmallVec::new();

@@ -6,7 +6,7 @@ use std::panic::Location;
 use taut_core::ops::creation::{one_hot, zeros};
 use taut_core::ops::index::TensorScatter;
 use taut_core::ops::shape::{broadcast_to, reshape};
-use taut_core::{DType, Error, Result, Shape, Tensor};
+use taut_core::{DType, Error, Result, Shape, Tensor, on_behalf};
 use taut_kernels::index::Scatter;
 
 impl GradientTape {
@@ -31,7 +31,8 @@ impl GradientTape {
     ) -> Result<S::Of<Option<Tensor>>> {
         let (at, len, shape, dtype) = (Location::caller(), target.len(), target.shape(), target.dtype());
         let seed = |i| hot(i, len, shape, dtype);
-        self.rows(target, sources, None, len, seed, shape).map_err(|error| error.at(at))
+        on_behalf(None, at, || self.rows(target, sources, None, len, seed, shape))
+            .map_err(|error| error.at(at))
     }
 
     /// As [`GradientTape::jacobian`], where rows of the target depend only on the same rows of the source: one table per
@@ -50,7 +51,8 @@ impl GradientTape {
         }
         let (len, rest, dtype) = (rest.iter().product(), Shape::from(rest), target.dtype());
         let seed = |i| broadcast_to(hot(i, len, &rest, dtype)?, target.shape().clone());
-        self.rows(target, source, Some(batch), len, seed, &rest).map_err(|error| error.at(at))
+        on_behalf(None, at, || self.rows(target, source, Some(batch), len, seed, &rest))
+            .map_err(|error| error.at(at))
     }
 
     /// Walks back once per seed, and puts the gradients side by side: along the first axis, or along the second if the

@@ -254,9 +254,7 @@ impl Recorder for Record {
             inputs: (call.inputs.iter().enumerate())
                 .map(|(i, tensor)| part((i, tensor), saves.inputs, call.kept[i].as_ref()))
                 .collect(),
-            sources: (call.inputs.iter().enumerate())
-                .map(|(i, tensor)| if call.wanted.has(i) { slot_of(tensor, self) } else { None })
-                .collect(),
+            sources: call.slots.iter().copied().collect(),
             outputs: (call.outputs.iter().enumerate())
                 .map(|(i, tensor)| part((i, tensor), saves.outputs, Some(tensor)))
                 .collect(),
@@ -267,14 +265,12 @@ impl Recorder for Record {
     }
 
     fn blocked(&self, call: &Followed<'_>) {
-        for input in call.inputs.iter().filter(|input| input.dtype().is_float()) {
-            if let Some(from) = slot_of(input, self) {
-                let mut state = self.state();
-                if state.blocks.len() == BLOCKS {
-                    state.blocks.pop_front();
-                }
-                state.blocks.push_back(Block { from, op: call.op.name(), at: call.at });
+        let mut state = self.state();
+        for &from in call.slots.iter().flatten() {
+            if state.blocks.len() == BLOCKS {
+                state.blocks.pop_front();
             }
+            state.blocks.push_back(Block { from, op: call.op.name(), at: call.at });
         }
     }
 

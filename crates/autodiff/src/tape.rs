@@ -2,7 +2,7 @@
 
 use crate::backward::{backward, reached};
 use crate::explain::{self, Explanation, Why};
-use crate::record::{Entry, Record};
+use crate::record::{Block, Entry, Record};
 use crate::structure::{Source, Structure};
 use crate::variable::Variable;
 use std::cell::RefCell;
@@ -257,15 +257,17 @@ impl GradientTape {
         let record = self.record();
         let slots =
             |list: &[Source]| -> Vec<Option<Slot>> { list.iter().map(|leaf| self.slot(leaf)).collect() };
-        let mut walk =
-            Walk { entries: record.entries(), sources: slots(sources), targets: slots(targets), record };
-        self.remember_reasons(&walk, targets, sources);
-        if !self.options.persistent {
+        let (targets_at, sources_at, blocks) = (slots(targets), slots(sources), record.blocks());
+        let entries = if self.options.persistent {
+            record.entries()
+        } else {
             self.stop();
             self.inner.borrow_mut().used = Some(at);
-            // Only what was taken is the walk's alone, to be dropped as it goes.
-            walk.entries = walk.record.take();
-        }
+            // What is taken is the walk's alone, to be dropped as it goes.
+            record.take()
+        };
+        let walk = Walk { record, entries, sources: sources_at, targets: targets_at };
+        self.inner.borrow_mut().reasons = walk.reasons(targets, sources, &blocks);
         Ok(walk)
     }
 
@@ -315,19 +317,6 @@ impl GradientTape {
         }
     }
 
-    fn remember_reasons(&self, walk: &Walk, targets: &[Source], sources: &[Source]) {
-        let connected = walk.connected();
-        let unconnected =
-            sources.iter().zip(&walk.sources).zip(connected).filter(|(_, connected)| !connected);
-        let blocks = walk.record.blocks();
-        let reasons = unconnected.filter_map(|((source, slot), _)| {
-            let why = explain::why(&walk.entries, &blocks, |leaf| self.slot(leaf), targets, source, *slot);
-            Some((source.clone(), why?))
-        });
-        let reasons = reasons.collect();
-        self.inner.borrow_mut().reasons = reasons;
-    }
-
     /// Why the gradient of a target with respect to a source is `None`; `None` if it is not. A tape that gave its
     /// answer explains that answer.
     pub fn explain_none<T, S>(&self, target: &T, source: &S) -> Option<Why>
@@ -346,9 +335,10 @@ impl GradientTape {
         let record = inner.record.clone();
         drop(inner);
         let (entries, blocks) = (record.entries(), record.blocks());
-        sources.iter().find_map(|source| {
-            explain::why(&entries, &blocks, |s| self.slot(s), &targets, source, self.slot(source))
-        })
+        let slots: Vec<Option<Slot>> = targets.iter().map(|target| self.slot(target)).collect();
+        sources
+            .iter()
+            .find_map(|source| explain::why(&entries, &blocks, &targets, &slots, source, self.slot(source)))
     }
 }
 
@@ -391,6 +381,16 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
+    /// Why sources have no gradient, where they have none.
+    fn reasons(&self, targets: &[Source], sources: &[Source], blocks: &[Block]) -> Vec<(Source, Why)> {
+        let unconnected = sources.iter().zip(self.connected()).zip(&self.sources).filter(|((_, c), _)| !c);
+        let why = |((source, _), slot): ((&Source, bool), &Option<Slot>)| {
+            let why = explain::why(&self.entries, blocks, targets, &self.targets, source, *slot)?;
+            Some((source.clone(), why))
+        };
+        unconnected.filter_map(why).collect()
+    }
+
     /// For each source, whether a target depends on it.
     pub(crate) fn connected(&self) -> Vec<bool> {
         let reached = reached(&self.entries, &self.targets);

@@ -1,14 +1,14 @@
 //! What the gradient of every row of the op table must hold, derived from the row alone.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use taut_autodiff::{Dense, GradientTape, Request, Unconnected};
+use taut_autodiff::{Dense, ForwardAccumulator, GradientTape, Request, Unconnected};
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::reduce::sum;
-use taut_core::ops::sample;
 use taut_core::ops::shape::transpose;
 use taut_core::ops::{Entry, Value, table};
-use taut_core::{DType, Result, Spec, Tensor, trace};
-use taut_memory::testing::ledger_check;
+use taut_core::{DType, ErrorKind, Result, Spec, Tensor, trace};
+use taut_memory::testing::{fail_nth, ledger_check};
+use taut_memory::thread_live_bytes;
 
 /// Runs a check on every row and reports all rows that fail, each with its reason. `TAUT_ROWS=a,b` picks some.
 fn every_row(check: impl Fn(&Entry)) {
@@ -82,7 +82,9 @@ fn cases(entry: &Entry) -> Vec<(Vec<Value>, Vec<Tensor>)> {
 fn weighed(results: &[Tensor]) -> Result<Option<Tensor>> {
     let mut total: Option<Tensor> = None;
     for (i, result) in results.iter().enumerate().filter(|(_, r)| r.dtype() == DType::F64) {
-        let weights = sample::tensor(DType::F64, result.shape(), -1.0 + 0.1 * i as f64, 1.5);
+        let weight = |k: usize| ((k as f64 + 0.5) * 0.618034).fract() * (2.5 - 0.1 * i as f64) - 1.0;
+        let weights =
+            Tensor::from_vec((0..result.len()).map(weight).collect::<Vec<_>>(), result.shape().clone())?;
         let part = sum(mul(result, weights)?, None, false)?;
         total = Some(match total {
             None => part,
@@ -140,10 +142,16 @@ fn directions(floats: &[Tensor], value: impl Fn(usize, usize) -> f64) -> Vec<Vec
     floats.iter().enumerate().map(|(t, tensor)| (0..tensor.len()).map(|i| value(t, i)).collect()).collect()
 }
 
+/// Ops that are constants to a gradient by their very purpose.
+const CONSTANTS: &[&str] = &["stop_gradient"];
+
 /// Every element's derivative is the slope of the function.
 #[test]
 fn first_derivatives_are_the_slopes() {
     every_row(|entry| {
+        if CONSTANTS.contains(&entry.name) {
+            return;
+        }
         let (mut checked, mut tried) = (0, 0);
         for (args, floats) in cases(entry) {
             let found = gradients(entry, &args, &floats).unwrap_or_else(|e| panic!("{args:?}: {e}"));
@@ -218,7 +226,7 @@ fn traced_gradients_equal_eager_ones() {
             let specs: Vec<Spec> = floats.iter().map(|t| t.spec().clone()).collect();
             let traced = trace(&specs, |floats| Ok(gradients(entry, &args, floats)?.unwrap_or_default()));
             let traced = match traced {
-                Err(e) if entry.reads_data && e.kind() == taut_core::ErrorKind::Graph => continue,
+                Err(e) if entry.reads_data && e.kind() == ErrorKind::Graph => continue,
                 other => other.unwrap_or_else(|e| panic!("cannot be traced on {args:?}: {e}")),
             };
             traced.graph.verify().unwrap();
@@ -247,6 +255,63 @@ fn gradients_do_not_depend_on_strides() {
                 let (got, want) = (got.to_vec::<f64>().unwrap(), want.to_vec::<f64>().unwrap());
                 let same = |(g, w): (&f64, &f64)| g == w || close(*g, *w) || (g.is_nan() && w.is_nan());
                 assert!(got.iter().zip(&want).all(same), "strided {got:?}, plain {want:?}, on {args:?}");
+            }
+        }
+    });
+}
+
+/// Forward mode along a direction gives what the gradient gives along it.
+#[test]
+fn forward_mode_agrees_with_the_gradient() {
+    every_row(|entry| {
+        for (args, floats) in cases(entry) {
+            let Some(found) = gradients(entry, &args, &floats).unwrap() else { continue };
+            let along = directions(&floats, |t, i| ((i + 3 * t) as f64 * 0.754877).fract() - 0.4);
+            let dot = |(g, d): (&Tensor, &Vec<f64>)| -> f64 {
+                g.to_vec::<f64>().unwrap().iter().zip(d).map(|(g, d)| g * d).sum()
+            };
+            let want: f64 = found.iter().zip(&along).map(dot).sum();
+            let tangents: Vec<Tensor> = floats
+                .iter()
+                .zip(&along)
+                .map(|(t, d)| Tensor::from_slice(d, t.shape().clone()).unwrap())
+                .collect();
+            let forward = ForwardAccumulator::new(&floats, &tangents).unwrap();
+            let results =
+                entry.invoke(&with_floats(&args, &floats)).unwrap_or_else(|e| panic!("{args:?}: {e}"));
+            let total = weighed(&results).unwrap().unwrap();
+            if !total.item::<f64>().unwrap().is_finite() {
+                continue;
+            }
+            let got = forward.jvp(&total).map_or(0.0, |tangent| tangent.item::<f64>().unwrap());
+            let same = close(got, want) || (got.is_nan() && want.is_nan()) || got == want;
+            assert!(same, "forward {got}, backward {want}, on {args:?}");
+        }
+    });
+}
+
+/// Memory that runs out anywhere, recording or walking back, is an error, and nothing is lost.
+#[test]
+fn running_out_of_memory_loses_nothing() {
+    every_row(|entry| {
+        for (args, floats) in cases(entry).into_iter().take(3) {
+            for nth in 0.. {
+                let before = thread_live_bytes();
+                let fault = fail_nth(nth);
+                let outcome = gradients(entry, &args, &floats);
+                let fired = fault.fired();
+                drop(fault);
+                match outcome {
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}"),
+                    Ok(found) => {
+                        assert!(!fired, "an allocation failed unnoticed");
+                        drop(found);
+                    }
+                }
+                assert_eq!(thread_live_bytes(), before, "after allocation {nth} failed on {args:?}");
+                if !fired {
+                    break;
+                }
             }
         }
     });

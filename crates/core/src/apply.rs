@@ -84,9 +84,9 @@ fn observed(
     };
     outcome.map_err(|error| {
         let error = error.in_op(op.name(), inputs.iter().map(Tensor::spec)).at(at);
-        match behalf {
+        match behalf.and_then(|behalf| behalf.op) {
             None => error,
-            Some(behalf) => error.in_gradient_of(behalf.op),
+            Some(op) => error.in_gradient_of(op),
         }
     })
 }

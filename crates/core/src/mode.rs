@@ -20,7 +20,8 @@ thread_local! {
 /// Whose work is being done: a gradient rule works for the op and the line that it is the gradient of.
 #[derive(Clone, Copy)]
 pub(crate) struct Behalf {
-    pub(crate) op: &'static str,
+    /// The op whose gradient it is, if it is one.
+    pub(crate) op: Option<&'static str>,
     pub(crate) at: &'static Location<'static>,
 }
 
@@ -47,9 +48,9 @@ pub(crate) fn behalf() -> Option<Behalf> {
     BEHALF.get()
 }
 
-/// Runs `work` with every op call attributed to `op` and the line `at`: what it allocates and what goes wrong in it is
-/// theirs.
-pub fn on_behalf<R>(op: &'static str, at: &'static Location<'static>, work: impl FnOnce() -> R) -> R {
+/// Runs `work` with every op call attributed to the line `at`, and to the gradient of `op` if it is one: what it
+/// allocates and what goes wrong in it is theirs.
+pub fn on_behalf<R>(op: Option<&'static str>, at: &'static Location<'static>, work: impl FnOnce() -> R) -> R {
     struct Restore(Option<Behalf>);
     impl Drop for Restore {
         fn drop(&mut self) {

@@ -78,6 +78,8 @@ pub struct Followed<'a> {
     pub outputs: &'a [Tensor],
     /// What [`Op::residual`] made.
     pub residual: Option<&'a Tensor>,
+    /// The slots of the inputs on this recorder, where it follows them.
+    pub slots: &'a [Option<Slot>],
     /// The inputs that the recorder follows.
     pub wanted: Set,
     /// What of the call is kept for its gradient.
@@ -209,7 +211,10 @@ pub fn done(
     outputs: Outputs,
     at: &'static Location<'static>,
 ) -> Result<Outputs> {
-    let outputs: Outputs = outputs.iter().map(detached).collect();
+    let outputs: Outputs = outputs
+        .into_iter()
+        .map(|output| if output.is_followed() { detached(&output) } else { output })
+        .collect();
     if is_recording() && inputs.iter().any(Tensor::is_followed) {
         return follow(op, inputs, at, |_| Ok(outputs));
     }
@@ -274,6 +279,7 @@ pub fn detached_from(tensor: &Tensor, recorder: &dyn Recorder) -> Tensor {
 
 struct Follower {
     recorder: Arc<dyn Recorder>,
+    slots: SmallVec<[Option<Slot>; 3]>,
     wanted: Set,
     saves: Option<Saves>,
 }
@@ -288,12 +294,17 @@ pub(crate) fn follow(
     let mut followers: SmallVec<[Follower; 2]> = SmallVec::new();
     STACK.with_borrow(|stack| {
         for recorder in stack {
-            let wanted = inputs.iter().enumerate().fold(Set::NONE, |wanted, (i, input)| {
-                let followed = input.dtype().is_float() && slot_of(input, &**recorder).is_some();
-                if followed { wanted.with(i) } else { wanted }
-            });
+            let (mut slots, mut wanted) = (SmallVec::new(), Set::NONE);
+            for (i, input) in inputs.iter().enumerate() {
+                let slot = if input.dtype().is_float() { slot_of(input, &**recorder) } else { None };
+                if slot.is_some() {
+                    wanted = wanted.with(i);
+                }
+                slots.push(slot);
+            }
             if !wanted.is_empty() {
-                followers.push(Follower { recorder: recorder.clone(), wanted, saves: op.saves(wanted) });
+                let saves = op.saves(wanted);
+                followers.push(Follower { recorder: recorder.clone(), slots, wanted, saves });
             }
         }
     });
@@ -315,7 +326,7 @@ pub(crate) fn follow(
 
     let several = followers.len() > 1;
     let mut entries: SmallVec<[(Arc<dyn Recorder>, u32); 2]> = SmallVec::new();
-    for Follower { recorder, wanted, saves } in followers {
+    for Follower { recorder, slots, wanted, saves } in followers {
         let call = Followed {
             op,
             at,
@@ -323,6 +334,7 @@ pub(crate) fn follow(
             kept: &kept,
             outputs: &outputs,
             residual: residual.as_ref(),
+            slots: &slots,
             wanted,
             saves: saves.unwrap_or_default(),
         };

@@ -12,9 +12,9 @@ mod tests;
 use crate::conv::real::Real;
 use crate::conv::window::{Axis, Grid, three};
 use crate::conv::{Layout, output_size};
-use crate::dtype::{Element, bf16, f16};
+use crate::dtype::{DType, Element, bf16, f16};
 use crate::view::{View, ViewMut};
-use crate::{dispatch, pool};
+use crate::{dispatch, pool, strided};
 
 /// How a pooling window slides. Only the first `rank` entries of each array count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +80,67 @@ pub fn max_gradient(p: &PoolParams, x: View<'_>, dy: View<'_>, mut dx: ViewMut<'
             forward::run(p.layout, &inputs, forward::Argmax::<T, u32>::default(), x.data::<T>(), winners);
             let spread = backward::ToMax::new(&*winners);
             backward::run(p.layout, &geometry, spread, dy.data::<T>(), dx.slice::<T>());
+        }
+    });
+}
+
+/// The type that numbers a window's taps: `u8` if that is enough, else `u32`.
+pub fn winner_dtype(p: &PoolParams) -> DType {
+    if p.window[..p.rank].iter().product::<usize>() <= 256 { DType::U8 } else { DType::U32 }
+}
+
+/// The tap of each window that holds its first maximum in window order (its first NaN if it has one), as a number of
+/// type [`winner_dtype`]. A window with nothing but padding gives any tap.
+pub fn max_winners(p: &PoolParams, x: View<'_>, mut out: ViewMut<'_>) {
+    assert_eq!(out.dtype(), winner_dtype(p), "the type of winners");
+    dispatch!(x.dtype(), T in floats => {
+        let grid = Grid::new(p.layout, p.rank, x.shape(), x.strides(), x.offset());
+        let geometry = Geometry::new(p, grid, Grid::contiguous(p.layout, p.rank, out.shape()));
+        if out.dtype() == DType::U8 {
+            let fold = forward::Argmax::<T, u8>::default();
+            forward::run(p.layout, &geometry, fold, x.data::<T>(), out.slice::<u8>());
+        } else {
+            let fold = forward::Argmax::<T, u32>::default();
+            forward::run(p.layout, &geometry, fold, x.data::<T>(), out.slice::<u32>());
+        }
+    });
+}
+
+/// What [`max_gradient`] computes, from the [`max_winners`] of the input. Needs as many bytes of scratch as that.
+pub fn to_winners(p: &PoolParams, winners: View<'_>, dy: View<'_>, mut dx: ViewMut<'_>, scratch: &mut [u8]) {
+    assert!(winners.shape() == dy.shape() && winners.dtype() == winner_dtype(p), "a winner per window");
+    dispatch!(dy.dtype(), T in floats => {
+        let geometry = Geometry::backward(p, &dy, &dx);
+        if winners.dtype() == DType::U8 {
+            let spread = backward::ToMax::new(in_order::<u8>(winners, scratch));
+            backward::run(p.layout, &geometry, spread, dy.data::<T>(), dx.slice::<T>());
+        } else {
+            let spread = backward::ToMax::new(in_order::<u32>(winners, scratch));
+            backward::run(p.layout, &geometry, spread, dy.data::<T>(), dx.slice::<T>());
+        }
+    });
+}
+
+/// The elements in row-major order, copied if they do not lie so.
+fn in_order<'a, T: Element>(x: View<'a>, scratch: &'a mut [u8]) -> &'a [T] {
+    if let Some(x) = x.contiguous() {
+        return x;
+    }
+    let scratch = &mut scratch[..x.len() * x.dtype().size()];
+    strided::copy(x, ViewMut::new(x.dtype(), scratch, x.shape()));
+    bytemuck::cast_slice(scratch)
+}
+
+/// The element of `x` at each window's winning tap, and zero where that is padding: the transpose of [`to_winners`].
+pub fn of_winners(p: &PoolParams, x: View<'_>, winners: View<'_>, mut out: ViewMut<'_>) {
+    assert!(winners.shape() == out.shape() && winners.dtype() == winner_dtype(p), "a winner per window");
+    let grid = Grid::new(p.layout, p.rank, winners.shape(), winners.strides(), winners.offset());
+    dispatch!(x.dtype(), T in floats => {
+        let geometry = Geometry { y: grid, ..Geometry::forward(p, &x, &out) };
+        if winners.dtype() == DType::U8 {
+            forward::pick(p.layout, &geometry, x.data::<T>(), winners.data::<u8>(), out.slice::<T>());
+        } else {
+            forward::pick(p.layout, &geometry, x.data::<T>(), winners.data::<u32>(), out.slice::<T>());
         }
     });
 }

@@ -59,6 +59,7 @@ mod book {
         Tensors: "../../../docs/src/tensors.md";
         Memory: "../../../docs/src/memory.md";
         Errors: "../../../docs/src/errors.md";
+        Gradients: "../../../docs/src/gradients.md";
         Graphs: "../../../docs/src/graphs.md";
         AddingAnOp: "../../../docs/src/adding-an-op.md";
         Speed: "../../../docs/src/speed.md";

@@ -36,7 +36,16 @@ pub struct Rule {
     /// The further value it keeps, as [`Op::residual`].
     pub residual: Option<fn(&Call<'_>) -> Result<Tensor>>,
     /// The gradient of one input, from that of the output and in its shape; the op sums it to the input's own.
-    pub partial: fn(&Call<'_>, Tensor, usize) -> Result<Tensor>,
+    pub partial: Partial,
+}
+
+/// How an elementwise op makes the gradient of an input from that of the output.
+#[derive(Clone, Copy, Debug)]
+pub enum Partial {
+    /// From the call and the input's position.
+    Of(fn(&Call<'_>, Tensor, usize) -> Result<Tensor>),
+    /// From the call and the `alpha` of an op of one tensor.
+    Alpha(fn(&Call<'_>, Tensor, f64) -> Result<Tensor>),
 }
 
 /// What an elementwise op computes.
@@ -87,7 +96,7 @@ impl Elementwise {
         saves: fn(Set) -> Saves,
         partial: fn(&Call<'_>, Tensor, usize) -> Result<Tensor>,
     ) -> Elementwise {
-        self.rule = Some(Rule { saves, residual: None, partial });
+        self.rule = Some(Rule { saves, residual: None, partial: Partial::Of(partial) });
         self
     }
 
@@ -100,8 +109,25 @@ impl Elementwise {
         residual: fn(&Call<'_>) -> Result<Tensor>,
         partial: fn(&Call<'_>, Tensor, usize) -> Result<Tensor>,
     ) -> Elementwise {
-        self.rule = Some(Rule { saves, residual: Some(residual), partial });
+        self.rule = Some(Rule { saves, residual: Some(residual), partial: Partial::Of(partial) });
         self
+    }
+
+    /// The number that some ops of one tensor have beside it.
+    fn alpha(&self) -> Option<f64> {
+        match self.code {
+            Code::Unary(Unary::LeakyRelu(alpha) | Unary::Elu(alpha)) => Some(alpha),
+            _ => None,
+        }
+    }
+
+    /// The gradient of input `i`, from that of the output.
+    fn partial(&self, rule: Rule, call: &Call<'_>, gradient: Tensor, i: usize) -> Result<Tensor> {
+        let partial = match rule.partial {
+            Partial::Of(partial) => partial(call, gradient, i),
+            Partial::Alpha(partial) => partial(call, gradient, self.alpha().unwrap_or_default()),
+        };
+        sum_to(partial?, call.input_shape(i))
     }
 
     /// The type it computes in when its inputs meet in `dtype`.
@@ -208,9 +234,7 @@ impl Op for Elementwise {
             // The last one to use the gradient may have its memory.
             let given = if Some(i) == last { gradient.take() } else { gradient.clone() };
             gradients.push(match given {
-                Some(given) if call.wants(i) => {
-                    Some(sum_to((rule.partial)(call, given, i)?, call.input_shape(i))?.into())
-                }
+                Some(given) if call.wants(i) => Some(self.partial(rule, call, given, i)?.into()),
                 _ => None,
             });
         }
@@ -218,10 +242,7 @@ impl Op for Elementwise {
     }
 
     fn attributes(&self) -> String {
-        match self.code {
-            Code::Unary(Unary::LeakyRelu(alpha) | Unary::Elu(alpha)) => format!("alpha={alpha}"),
-            _ => String::new(),
-        }
+        self.alpha().map_or_else(String::new, |alpha| format!("alpha={alpha}"))
     }
 }
 

@@ -2,10 +2,15 @@
 
 use crate::error::{Error, Result};
 use crate::op::Spec;
+use crate::ops::binary::{add, mul};
+use crate::ops::creation::range;
+use crate::ops::index::unsorted_segment_sum;
+use crate::ops::shape::reshape_to;
+use crate::ops::unary::cast;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use taut_kernels::dispatch;
 use taut_kernels::index::{BadIndex, SegmentError};
+use taut_kernels::{DType, dispatch};
 
 impl From<BadIndex> for Error {
     #[cold]
@@ -78,4 +83,50 @@ pub(super) fn check_batch(x: &Shape, indices: &Shape, batch_dims: isize) -> Resu
 #[track_caller]
 pub(super) fn integer_item(x: &Tensor) -> Result<i128> {
     dispatch!(x.dtype(), T in integers => Ok(i128::from(x.item::<T>()?)))
+}
+
+/// 0, `step`, 2 * `step`, ..: `count` numbers.
+#[track_caller]
+fn steps(count: usize, step: usize) -> Result<Tensor> {
+    mul(range(0, count as i64, 1, DType::I64)?, step as i64)
+}
+
+/// The gradient of slices taken along an axis: each is added to the slice that its index names. `places` are the number
+/// of batch dimensions, the axis, and its size in the tensor, of this shape, that slices were taken from.
+#[track_caller]
+pub(super) fn sum_slices(
+    g: Tensor,
+    indices: &Tensor,
+    (batch, axis, dim): (usize, usize, usize),
+    shape: &Shape,
+) -> Result<Tensor> {
+    let size = |dims: &[usize]| dims.iter().product::<usize>();
+    let (outer, middle, inner) = (size(&shape[..batch]), size(&shape[batch..axis]), size(&shape[axis + 1..]));
+    let count = size(&indices.shape()[batch..]);
+    // Every slice of the tensor gets a number, counted through all axes up to the one that is indexed.
+    let ids = reshape_to(cast(indices, DType::I64)?, &[outer, 1, count].into())?;
+    let ids = match outer * middle {
+        1 => ids,
+        lead => add(ids, reshape_to(steps(lead, dim)?, &[outer, middle, 1].into())?)?,
+    };
+    let g = reshape_to(g, &[outer, middle, count, inner].into())?;
+    let ids = reshape_to(ids, &[outer, middle, count].into())?;
+    reshape_to(unsorted_segment_sum(g, ids, outer * middle * dim)?, shape)
+}
+
+/// The gradient of elements taken along an axis of a tensor of this shape, one per index: each is added to the element
+/// that its index names.
+#[track_caller]
+pub(super) fn sum_along_axis(g: Tensor, indices: &Tensor, axis: usize, shape: &Shape) -> Result<Tensor> {
+    let size = |dims: &[usize]| dims.iter().product::<usize>();
+    let (outer, dim, inner) = (size(&shape[..axis]), shape[axis], size(&shape[axis + 1..]));
+    let taken = Shape::from([outer, indices.shape()[axis], inner]);
+    let mut ids = reshape_to(cast(indices, DType::I64)?, &taken)?;
+    if inner > 1 {
+        ids = add(mul(ids, inner as i64)?, steps(inner, 1)?)?;
+    }
+    if outer > 1 {
+        ids = add(ids, reshape_to(steps(outer, dim * inner)?, &[outer, 1, 1].into())?)?;
+    }
+    reshape_to(unsorted_segment_sum(reshape_to(g, &taken)?, ids, shape.len())?, shape)
 }

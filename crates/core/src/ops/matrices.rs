@@ -1,8 +1,12 @@
 //! Stacks of matrices: what solving and factoring share.
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::gradient::{Call, Gradients, Saves, Set};
 use crate::op::{Cost, Op, Spec, Specs};
+use crate::ops::binary::{add, mul};
+use crate::ops::creation::tril;
 use crate::ops::sample::{filled, ramp};
+use crate::ops::shape::{expand_dims, swapaxes};
 use crate::ops::unary::cast;
 use crate::ops::{Bad, Value};
 use crate::shape::{Shape, Strides};
@@ -15,6 +19,16 @@ use taut_kernels::{Arg, DType, View, ViewMut};
 pub(super) struct OnMatrix {
     pub(super) name: &'static str,
     pub(super) code: Code,
+    pub(super) rule: Rule,
+}
+
+/// The gradient of an op on every matrix of a stack.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    /// What it keeps of a call.
+    pub(super) saves: Saves,
+    /// As [`Op::vjp`].
+    pub(super) gradient: fn(&mut Call<'_>) -> Result<Gradients>,
 }
 
 /// What is computed of a matrix.
@@ -109,6 +123,14 @@ impl Op for OnMatrix {
         outcome.map_err(numeric)
     }
 
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(self.rule.saves)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        (self.rule.gradient)(call)
+    }
+
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         let per_element = inputs[0].shape.last().copied().unwrap_or(0) as u64;
         // The constants of the textbook algorithms.
@@ -160,6 +182,25 @@ pub(super) fn numeric(error: LinalgError) -> Error {
 #[track_caller]
 pub(super) fn wide(a: Tensor) -> Result<Tensor> {
     if a.dtype().is_float() { Ok(a) } else { cast(a, DType::F64) }
+}
+
+/// Every matrix transposed.
+#[track_caller]
+pub(super) fn adjoint(x: impl Into<Tensor>) -> Result<Tensor> {
+    swapaxes(x, -1, -2)
+}
+
+/// A number per matrix, as a stack of 1x1 matrices.
+#[track_caller]
+pub(super) fn per_matrix(x: impl Into<Tensor>) -> Result<Tensor> {
+    expand_dims(expand_dims(x, -1)?, -1)
+}
+
+/// The lower triangles with half the diagonal. Where only the lower triangle of a symmetric matrix is read, that of
+/// `p + adjoint(p)` is the gradient if `p` is the one that takes every element for itself.
+#[track_caller]
+pub(super) fn half_lower(x: &Tensor) -> Result<Tensor> {
+    mul(add(tril(x, 0)?, tril(x, -1)?)?, 0.5)
 }
 
 /// The layout that repeats a stack of matrices to the stack `batch`.

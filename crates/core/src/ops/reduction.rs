@@ -4,14 +4,15 @@ use crate::apply::apply;
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
 use crate::op::{Cost, Kernel, Op, Spec, Specs};
+use crate::ops::binary::{equal, maximum, where_};
 use crate::ops::shape::reshape_to;
-use crate::ops::unary::cast;
+use crate::ops::unary::{cast, sqrt};
 use crate::promote::float_of;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use taut_kernels::reduce::{self as kernels, Reduce};
-use taut_kernels::{Arg, ViewMut};
+use taut_kernels::{Arg, Element, ViewMut, dispatch};
 
 /// The axes that a reduction folds away: one, several, or all (`None`). Negative ones count from the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -217,4 +218,24 @@ pub(super) fn reduce_float(
     // A mean of integers is a float64 in NumPy, whatever their width.
     let dtype = if x.dtype().is_float() { x.dtype() } else { float_of(crate::DType::I64) };
     reduce(name, code, cast(x, dtype)?, over, keep, rule)
+}
+
+/// The square root of lengths, with the gradient 0 at 0: there the true one is infinite, times the zeros it is made of.
+#[track_caller]
+pub(super) fn root(squares: Tensor) -> Result<Tensor> {
+    away_from_zero(squares, sqrt)
+}
+
+/// A function that is 0 at 0 and has no gradient there.
+#[track_caller]
+pub(super) fn away_from_zero(x: Tensor, function: impl FnOnce(Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    let zero = equal(&x, 0)?;
+    where_(&zero, 0, function(where_(&zero, 1, x)?)?)
+}
+
+/// The same but for minus infinity, which becomes the least number: so that it can be subtracted from itself.
+#[track_caller]
+pub(super) fn above_minus_infinity(x: &Tensor) -> Result<Tensor> {
+    let least = dispatch!(x.dtype(), T in floats => T::MIN.to_f64());
+    maximum(x, least)
 }

@@ -86,6 +86,7 @@ impl<T: Ordered, I: Tap> Fold for Argmax<T, I> {
 /// The number of a tap, as wide as the window asks for.
 pub(super) trait Tap: Element {
     fn of(tap: u32) -> Self;
+    fn number(self) -> usize;
 }
 
 impl Tap for u8 {
@@ -93,12 +94,20 @@ impl Tap for u8 {
     fn of(tap: u32) -> u8 {
         tap as u8
     }
+    #[inline(always)]
+    fn number(self) -> usize {
+        usize::from(self)
+    }
 }
 
 impl Tap for u32 {
     #[inline(always)]
     fn of(tap: u32) -> u32 {
         tap
+    }
+    #[inline(always)]
+    fn number(self) -> usize {
+        self as usize
     }
 }
 
@@ -147,6 +156,40 @@ pub(super) fn run<F: Fold>(layout: Layout, geometry: &Geometry, fold: F, x: &[F:
     tasks(out, unit, geometry.taps(), |first, part| match layout {
         Layout::ChannelsLast => channels_last(fold, geometry, x, first, part),
         Layout::ChannelsFirst => channels_first(fold, geometry, x, first, part),
+    });
+}
+
+/// Writes the element of `x` at each window's given tap, or zero where that is padding; `g.y` is where the taps are.
+pub(super) fn pick<T: Real, I: Tap>(layout: Layout, g: &Geometry, x: &[T], taps: &[I], out: &mut [T]) {
+    let (channels, [depth, height, width]) = (g.y.channels, g.y.size);
+    let unit = if layout == Layout::ChannelsLast { channels } else { width };
+    tasks(out, unit, 1, |first, part| {
+        for (i, out) in part.iter_mut().enumerate() {
+            let mut left = first * unit + i;
+            let mut next = |size: usize| {
+                let at = left % size;
+                left /= size;
+                at
+            };
+            let (w, h, d, channel);
+            if layout == Layout::ChannelsLast {
+                (channel, w, h, d) = (next(channels), next(width), next(height), next(depth));
+            } else {
+                (w, h, d, channel) = (next(width), next(height), next(depth), next(channels));
+            }
+            let n = left;
+            let at = g.y.at(n, d as isize, h as isize, w as isize) + channel as isize * g.y.strides[4];
+            let (mut tap, mut place, mut inside) = (taps[at as usize].number(), [0; 3], true);
+            for (axis, window) in [w, h, d].into_iter().enumerate().map(|(i, window)| (2 - i, window)) {
+                let over = &g.axes[axis];
+                place[axis] = over.at(window, tap % over.taps);
+                tap /= over.taps;
+                inside &= (0..over.size).contains(&place[axis]);
+            }
+            let [d, h, w] = place;
+            let at = g.x.at(n, d, h, w) + channel as isize * g.x.strides[4];
+            *out = if inside { x[at as usize] } else { T::narrow(T::Sum::ZERO) };
+        }
     });
 }
 

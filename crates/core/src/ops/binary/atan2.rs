@@ -1,13 +1,26 @@
 //! The angle of a point.
 
 use crate::error::Result;
+use crate::ops::binary::{add, div, maximum, mul};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{bad_binary, dtypes};
+use crate::ops::unary::{abs, neg, square};
 use crate::ops::{Elementwise, Entry, Kind, Param, Reference, Samples, Types, one};
-use crate::{Operand, Tensor};
+use crate::record::detached;
+use crate::{Operand, Saves, Tensor};
 use taut_kernels::elementwise::Binary;
 
-static ATAN2: Elementwise = Elementwise::binary("atan2", Binary::Atan2, Types::Float);
+static ATAN2: Elementwise = Elementwise::binary("atan2", Binary::Atan2, Types::Float).grad(
+    |_| Saves::inputs([0, 1]),
+    |call, g, i| {
+        // Both scaled by the larger one, so that no square overflows or vanishes. Any scale has the same derivatives.
+        let (y, x) = (call.input(0)?, call.input(1)?);
+        let scale = maximum(abs(detached(y))?, abs(detached(x))?)?;
+        let (y, x) = (div(y, &scale)?, div(x, &scale)?);
+        let length = mul(add(square(&x)?, square(&y)?)?, scale)?;
+        if i == 0 { mul(g, div(x, length)?) } else { mul(g, div(neg(y)?, length)?) }
+    },
+);
 
 /// The angle between -pi and pi of the point at abscissa x and ordinate y.
 ///

@@ -1,12 +1,48 @@
 //! Keeping values within bounds.
 
 use crate::error::{ErrorKind, Result};
+use crate::ops::binary::{greater, less, logical_and, logical_or, maximum};
 use crate::ops::elementwise::meeting_dtype;
+use crate::ops::index::{keep_bits, pack_bits};
 use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::shape::{concat, slice};
+use crate::ops::unary::logical_not;
 use crate::ops::{Bad, Code, Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
-use crate::{DType, Operand, Tensor, apply};
+use crate::{DType, Operand, Saves, Set, Tensor, apply, s};
 
-static CLIP: Elementwise = Elementwise::new("clip_by_value", Code::Clip, Types::Same);
+static CLIP: Elementwise = Elementwise::new("clip_by_value", Code::Clip, Types::Same).grad_with(
+    |wanted| if bounds(wanted) { Saves::residual_of([0, 1]) } else { Saves::residual_of([0]) },
+    |call| {
+        let (t, out) = (call.input(0)?, call.output(0)?);
+        let raised = greater(out, t)?;
+        if !bounds(call.wanted) {
+            return pack_bits(logical_or(raised, less(out, t)?)?);
+        }
+        // The upper bound wins, so that what it lowered may still be above t.
+        let lowered = less(out, maximum(t, call.input(1)?)?)?;
+        let raised = logical_and(raised, logical_not(&lowered)?)?;
+        concat(&[pack_bits(lowered)?, pack_bits(raised)?], 0)
+    },
+    |call, g, i| {
+        let bits = call.residual()?;
+        let bytes = bits.len() / 2;
+        // Which of the two forms it is depends on all who follow the call.
+        if bits.len() == call.output_shape(0).len().div_ceil(8) {
+            return keep_bits(g, bits, true);
+        }
+        let (lowered, raised) = (slice(bits, &s![..bytes as isize])?, slice(bits, &s![bytes as isize..])?);
+        match i {
+            0 => keep_bits(keep_bits(g, lowered, true)?, raised, true),
+            1 => keep_bits(g, raised, false),
+            _ => keep_bits(g, lowered, false),
+        }
+    },
+);
+
+/// Whether the gradient of a bound is wanted.
+fn bounds(wanted: Set) -> bool {
+    wanted.has(1) || wanted.has(2)
+}
 
 /// Each element, or the bound that it exceeds; the upper bound wins where the two contradict each other. NaN stays NaN.
 ///

@@ -1,16 +1,35 @@
 //! Division that rounds, what it leaves over, and division that has an answer for zero.
 
 use crate::error::Result;
+use crate::ops::binary::{div, mul};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{bad_binary, dtypes};
+use crate::ops::unary::{neg, trunc};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
-use crate::{DType, Operand, Tensor};
+use crate::{DType, Operand, Saves, Set, Tensor};
 use taut_kernels::elementwise::Binary;
 
 static FLOOR_DIV: Elementwise = Elementwise::binary("floor_div", Binary::FloorDiv, Types::Same);
-static MOD: Elementwise = Elementwise::binary("mod", Binary::Mod, Types::Same);
-static TRUNCATE_MOD: Elementwise = Elementwise::binary("truncate_mod", Binary::TruncateMod, Types::Same);
-static DIV_NO_NAN: Elementwise = Elementwise::binary("div_no_nan", Binary::DivNoNan, Types::Quotient);
+static MOD: Elementwise =
+    Elementwise::binary("mod", Binary::Mod, Types::Same).grad(remainder_saves, |call, g, i| {
+        if i == 0 { Ok(g) } else { neg(mul(g, floor_div(call.input(0)?, call.input(1)?)?)?) }
+    });
+static TRUNCATE_MOD: Elementwise = Elementwise::binary("truncate_mod", Binary::TruncateMod, Types::Same)
+    .grad(remainder_saves, |call, g, i| {
+        if i == 0 { Ok(g) } else { neg(mul(g, trunc(div(call.input(0)?, call.input(1)?)?)?)?) }
+    });
+static DIV_NO_NAN: Elementwise = Elementwise::binary("div_no_nan", Binary::DivNoNan, Types::Quotient).grad(
+    |wanted| if wanted.has(1) { Saves::inputs([1]).and(Saves::OUTPUT) } else { Saves::inputs([1]) },
+    |call, g, i| {
+        let quotient = div_no_nan(g, call.input(1)?)?;
+        if i == 0 { Ok(quotient) } else { neg(mul(quotient, call.output(0)?)?) }
+    },
+);
+
+/// Only how the remainder changes with the divisor depends on them.
+fn remainder_saves(wanted: Set) -> Saves {
+    if wanted.has(1) { Saves::inputs([0, 1]) } else { Saves::NOTHING }
+}
 
 /// The largest whole number that is not above `x / y`, in the operands' own type; an integer divided by 0 is 0.
 ///

@@ -1,14 +1,29 @@
 //! The larger and the smaller of two.
 
 use crate::error::Result;
+use crate::ops::binary::equal;
 use crate::ops::elementwise::binary;
+use crate::ops::index::{keep_bits, pack_bits};
 use crate::ops::sample::{bad_binary, dtypes};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
-use crate::{Operand, Tensor};
+use crate::{Call, Operand, Saves, Tensor};
 use taut_kernels::elementwise::Binary;
 
-static MAXIMUM: Elementwise = Elementwise::binary("maximum", Binary::Maximum, Types::Same);
-static MINIMUM: Elementwise = Elementwise::binary("minimum", Binary::Minimum, Types::Same);
+static MAXIMUM: Elementwise = Elementwise::binary("maximum", Binary::Maximum, Types::Same).grad_with(
+    |_| Saves::residual_of([0]),
+    chosen,
+    |call, g, i| keep_bits(g, call.residual()?, i == 1),
+);
+static MINIMUM: Elementwise = Elementwise::binary("minimum", Binary::Minimum, Types::Same).grad_with(
+    |_| Saves::residual_of([0]),
+    chosen,
+    |call, g, i| keep_bits(g, call.residual()?, i == 1),
+);
+
+/// Where x is the result: equals are x.
+fn chosen(call: &Call<'_>) -> Result<Tensor> {
+    pack_bits(equal(call.output(0)?, call.input(0)?)?)
+}
 
 /// The larger of x and y; NaN if either is.
 ///

@@ -1,14 +1,33 @@
 //! Powers.
 
 use crate::error::{ErrorKind, Result};
+use crate::ops::binary::{equal, greater, mul, sub, where_};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{binary as pairs, dtypes, ramp};
-use crate::ops::unary::square;
+use crate::ops::unary::{log, square};
 use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
-use crate::{DType, Operand, Scalar, Tensor};
+use crate::{DType, Operand, Saves, Scalar, Tensor};
 use taut_kernels::elementwise::Binary;
 
-static POW: Elementwise = Elementwise::binary("pow", Binary::Pow, Types::Same);
+static POW: Elementwise = Elementwise::binary("pow", Binary::Pow, Types::Same).grad(
+    |wanted| {
+        let base = if wanted.has(0) { Saves::inputs([0, 1]) } else { Saves::NOTHING };
+        let power = if wanted.has(1) { Saves::INPUT.and(Saves::OUTPUT) } else { Saves::NOTHING };
+        base.and(power)
+    },
+    |call, g, i| {
+        let x = call.input(0)?;
+        if i == 0 {
+            // The power 0 has the slope 0 everywhere, and 0 * x^-1 has not.
+            let y = call.input(1)?;
+            let lower = where_(equal(y, 0)?, 0, sub(y, 1)?)?;
+            return mul(mul(g, y)?, pow(x, lower)?);
+        }
+        // Negative numbers have powers only here and there, and zero has a jump: no slope.
+        let safe = where_(greater(x, 0)?, x, 1)?;
+        mul(mul(g, call.output(0)?)?, log(safe)?)
+    },
+);
 
 /// x to the power of y. Integers wrap; of a negative power they keep what an integer can: the reciprocal, truncated.
 ///

@@ -1,14 +1,18 @@
 //! The square of a difference.
 
 use crate::error::Result;
+use crate::ops::binary::{mul, sub};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{bad_binary, dtypes};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
-use crate::{DType, Operand, Tensor};
+use crate::{DType, Operand, Saves, Tensor};
 use taut_kernels::elementwise::Binary;
 
 static SQUARED_DIFFERENCE: Elementwise =
-    Elementwise::binary("squared_difference", Binary::SquaredDifference, Types::Same);
+    Elementwise::binary("squared_difference", Binary::SquaredDifference, Types::Same).grad(
+        |_| Saves::inputs([0, 1]),
+        |call, g, i| mul(mul(g, 2)?, sub(call.input(i)?, call.input(1 - i)?)?),
+    );
 
 /// `(x - y) * (x - y)`; integers wrap.
 ///

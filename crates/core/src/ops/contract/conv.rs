@@ -1,12 +1,13 @@
 //! Convolution over one to three spatial dimensions.
 
+use super::{conv_filter_gradient, conv_input_gradient};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Kernel, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
 use crate::ops::window::{Channels, Padding, Sliding, sizes, sliding_reference};
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Shape, Tensor, apply, apply_at, promote};
+use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply, apply_at, promote};
 use std::panic::Location;
 use taut_kernels::conv::{self as kernel, ConvParams};
 use taut_kernels::{Arg, ViewMut};
@@ -138,6 +139,19 @@ impl Op for Conv {
         Ok(())
     }
 
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        Some(Saves::others(wanted))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let (x, filters) = (call.input_shape(0).clone(), call.input_shape(1).clone());
+        product(
+            call,
+            |dy, w| conv_input_gradient(x, w, dy, &self.options),
+            |dy, x| conv_filter_gradient(x, filters, dy, &self.options),
+        )
+    }
+
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         flops(&outputs[0].shape, &inputs[1].shape, inputs, outputs)
     }
@@ -145,6 +159,24 @@ impl Op for Conv {
     fn attributes(&self) -> String {
         self.options.attributes()
     }
+}
+
+/// The gradients of an op of two inputs that is linear in each: `first` makes that of the first input from the gradient and the
+/// second input, `second` that of the second from the gradient and the first.
+pub(super) fn product(
+    call: &mut Call<'_>,
+    first: impl FnOnce(Tensor, &Tensor) -> Result<Tensor>,
+    second: impl FnOnce(Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Gradients> {
+    let mut gradients = Gradients::from_elem(None, 2);
+    let Some(g) = call.take_gradient(0) else { return Ok(gradients) };
+    if call.wants(0) {
+        gradients[0] = Some(first(g.clone(), call.input(1)?)?.into());
+    }
+    if call.wants(1) {
+        gradients[1] = Some(second(g, call.input(0)?)?.into());
+    }
+    Ok(gradients)
 }
 
 /// Two operations for every output element, tap and input channel; the same for the gradients.

@@ -1,13 +1,13 @@
 //! The gradients of a convolution with respect to its input and to its filters.
 
-use super::conv::{CASES, ConvOptions, float_dtype, flops, way};
+use super::conv::{CASES, ConvOptions, conv, float_dtype, flops, product, way};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Kernel, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
 use crate::ops::window::sliding_reference;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Shape, Tensor, apply, promote};
+use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply, promote};
 use std::panic::Location;
 use taut_kernels::conv as kernel;
 use taut_kernels::{Arg, ViewMut};
@@ -45,6 +45,19 @@ impl Op for InputGradient {
         let (params, _) = self.options.resolve(&self.input_shape, &w.shape().into())?;
         kernel::input_gradient(&params, dy, w, outputs[0].reborrow(), scratch);
         Ok(())
+    }
+
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        Some(Saves::others(wanted))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let filters = call.input_shape(0).clone();
+        product(
+            call,
+            |dx, dy| conv_filter_gradient(dx, filters, dy, &self.options),
+            |dx, w| conv(dx, w, &self.options),
+        )
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
@@ -89,6 +102,19 @@ impl Op for FilterGradient {
         let (params, _) = self.options.resolve(&x.shape().into(), &self.filter_shape)?;
         kernel::weight_gradient(&params, x, dy, outputs[0].reborrow(), scratch);
         Ok(())
+    }
+
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        Some(Saves::others(wanted))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let x = call.input_shape(0).clone();
+        product(
+            call,
+            |dw, dy| conv_input_gradient(x, dw, dy, &self.options),
+            |dw, x| conv(x, dw, &self.options),
+        )
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

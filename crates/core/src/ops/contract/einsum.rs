@@ -4,12 +4,13 @@ use super::matmul;
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Kernel, Op, Spec, Specs};
 use crate::ops::binary::mul;
+use crate::ops::creation::diag;
 use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, tensor};
 use crate::ops::shape::{reshape, transpose};
 use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Layout, Shape, Tensor, apply, promote};
+use crate::{Call, DType, Gradients, Layout, Saves, Set, Shape, Tensor, apply, promote};
 use std::panic::Location;
 
 /// The diagonal of the last two axes, without copying.
@@ -36,6 +37,14 @@ impl Op for Diagonal {
 
     fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
         Some(input.diagonal(0))
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|_, g| diag(g, 0))
     }
 }
 
@@ -232,10 +241,11 @@ impl Term {
             )?;
             mul(a, b)?
         } else {
-            let [stack, rows, columns] = [0, 1, 2].map(|i| sizes[i].iter().product::<isize>());
-            let a = reshape(self.ordered(&[&batch[..], &left, &summed].concat())?, &[stack, rows, depth])?;
-            let b =
-                reshape(other.ordered(&[&batch[..], &summed, &right].concat())?, &[stack, depth, columns])?;
+            let [rows, columns] = [1, 2].map(|i| sizes[i].iter().product::<isize>());
+            // The stack keeps its axes: joining them would copy operands that have them in another order.
+            let stacked = |rows, columns| [&sizes[0][..], &[rows, columns]].concat();
+            let a = reshape(self.ordered(&[&batch[..], &left, &summed].concat())?, &stacked(rows, depth))?;
+            let b = reshape(other.ordered(&[&batch[..], &summed, &right].concat())?, &stacked(depth, columns))?;
             reshape(matmul(a, b)?, &sizes.concat())?
         };
         Ok(Term { tensor, labels })

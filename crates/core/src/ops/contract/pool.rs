@@ -1,11 +1,12 @@
 //! Pooling: the largest or the mean element of every window.
 
+use super::pool_gradient::{avg_pool_gradient, to_winners, winners};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::{Channels, Padding, Sliding, sizes, sliding_reference};
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Shape, Tensor, apply};
+use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply};
 use std::panic::Location;
 use taut_kernels::pooling::{self as kernel, PoolParams};
 use taut_kernels::{Arg, ViewMut};
@@ -124,6 +125,27 @@ impl Op for Pool {
             Keep::Mean => kernel::average(&params, self.options.count_padding, x, out),
         }
         Ok(())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(match self.keep {
+            Keep::Largest => Saves::residual_of([0]),
+            Keep::Mean => Saves::NOTHING,
+        })
+    }
+
+    fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+        winners(call.input(0)?, &self.options).map(Some)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| {
+            let x = call.input_shape(0).clone();
+            match self.keep {
+                Keep::Largest => to_winners(x, call.residual()?, g, &self.options),
+                Keep::Mean => avg_pool_gradient(x, g, &self.options),
+            }
+        })
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

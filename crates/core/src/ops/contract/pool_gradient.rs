@@ -1,13 +1,13 @@
 //! The gradients of pooling.
 
-use super::pool::{Keep, PoolOptions, cases};
+use super::pool::{Keep, PoolOptions, avg_pool_with, cases};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::sliding_reference;
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Shape, Tensor, apply};
-use taut_kernels::pooling as kernel;
+use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply};
+use taut_kernels::pooling::{self as kernel, PoolParams};
 use taut_kernels::{Arg, ViewMut};
 
 #[derive(Clone, Debug)]
@@ -42,6 +42,25 @@ impl Op for MaxPoolGradient {
         Ok(())
     }
 
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::residual_of([0]))
+    }
+
+    fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+        winners(call.input(0)?, &self.options).map(Some)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        // Which element wins does not change with it: the image itself has no gradient.
+        let mut gradients = Gradients::from_elem(None, 2);
+        if let Some(g) = call.take_gradient(0)
+            && call.wants(1)
+        {
+            gradients[1] = Some(of_winners(g, call.residual()?, &self.options)?.into());
+        }
+        Ok(gradients)
+    }
+
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         self.options.cost(&inputs[1].shape, inputs, outputs)
     }
@@ -49,6 +68,159 @@ impl Op for MaxPoolGradient {
     fn attributes(&self) -> String {
         self.options.attributes()
     }
+}
+
+/// The tap of every window that holds its first largest element, as a number in window order: all that the gradient of
+/// max pooling has to know.
+#[derive(Clone, Debug)]
+struct Winners {
+    options: PoolOptions,
+}
+
+impl Op for Winners {
+    fn name(&self) -> &'static str {
+        "max_pool_winners"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        Keep::Mean.check(inputs[0].dtype)?;
+        let (params, shape) = self.options.resolve(&inputs[0].shape)?;
+        Ok(Spec { dtype: kernel::winner_dtype(&params), shape }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let x = inputs[0].view();
+        let (params, _) = self.options.resolve(&x.shape().into())?;
+        kernel::max_winners(&params, x, outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        self.options.cost(&outputs[0].shape, inputs, outputs)
+    }
+
+    fn attributes(&self) -> String {
+        self.options.attributes()
+    }
+}
+
+/// The winning taps of [`max_pool`](super::max_pool)'s windows.
+#[track_caller]
+pub(super) fn winners(x: &Tensor, options: &PoolOptions) -> Result<Tensor> {
+    apply(&Winners { options: options.clone() }, [x.into()])
+}
+
+/// Adds each window's value to the element that its winning tap lies at.
+#[derive(Clone, Debug)]
+struct ToWinners {
+    input_shape: Shape,
+    options: PoolOptions,
+}
+
+impl Op for ToWinners {
+    fn name(&self) -> &'static str {
+        "max_pool_to_winners"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let (winners, dy) = (inputs[0], inputs[1]);
+        Keep::Mean.check(dy.dtype)?;
+        let (params, y) = self.options.resolve(&self.input_shape)?;
+        check_winners(winners, &params, &y)?;
+        check_gradient(&dy.shape, &y)?;
+        Ok(Spec { dtype: dy.dtype, shape: self.input_shape.clone() }.into())
+    }
+
+    fn scratch(&self, inputs: &[&Spec]) -> usize {
+        inputs[0].bytes()
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
+        let (params, _) = self.options.resolve(&self.input_shape)?;
+        kernel::to_winners(&params, inputs[0].view(), inputs[1].view(), outputs[0].reborrow(), scratch);
+        Ok(())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::inputs([0]))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let mut gradients = Gradients::from_elem(None, 2);
+        if let Some(g) = call.take_gradient(0) {
+            gradients[1] = Some(of_winners(g, call.input(0)?, &self.options)?.into());
+        }
+        Ok(gradients)
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        self.options.cost(&inputs[1].shape, inputs, outputs)
+    }
+
+    fn attributes(&self) -> String {
+        format!("input_shape={}, {}", self.input_shape, self.options.attributes())
+    }
+}
+
+/// [`max_pool_gradient`] where the winners are known.
+#[track_caller]
+pub(super) fn to_winners(
+    input_shape: Shape,
+    winners: &Tensor,
+    dy: Tensor,
+    options: &PoolOptions,
+) -> Result<Tensor> {
+    apply(&ToWinners { input_shape, options: options.clone() }, [winners.into(), dy])
+}
+
+/// The element that each window's winning tap lies at; zero if that is padding.
+#[derive(Clone, Debug)]
+struct OfWinners {
+    options: PoolOptions,
+}
+
+impl Op for OfWinners {
+    fn name(&self) -> &'static str {
+        "max_pool_of_winners"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let (x, winners) = (inputs[0], inputs[1]);
+        Keep::Mean.check(x.dtype)?;
+        let (params, y) = self.options.resolve(&x.shape)?;
+        check_winners(winners, &params, &y)?;
+        Ok(Spec { dtype: x.dtype, shape: y }.into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let x = inputs[0].view();
+        let (params, _) = self.options.resolve(&x.shape().into())?;
+        kernel::of_winners(&params, x, inputs[1].view(), outputs[0].reborrow());
+        Ok(())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::inputs([1]))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| to_winners(call.input_shape(0).clone(), call.input(1)?, g, &self.options))
+    }
+
+    fn attributes(&self) -> String {
+        self.options.attributes()
+    }
+}
+
+/// What [`to_winners`] is the way back from.
+#[track_caller]
+fn of_winners(x: Tensor, winners: &Tensor, options: &PoolOptions) -> Result<Tensor> {
+    apply(&OfWinners { options: options.clone() }, [x, winners.into()])
+}
+
+fn check_winners(winners: &Spec, params: &PoolParams, y: &Shape) -> Result<()> {
+    let wanted = Spec::new(kernel::winner_dtype(params), y.clone());
+    if *winners == wanted { Ok(()) } else { Err(Error::shape(format!("the winners are {winners}, not {wanted}"))) }
 }
 
 #[derive(Clone, Debug)]
@@ -73,6 +245,14 @@ impl Op for AvgPoolGradient {
         let out = outputs[0].reborrow();
         kernel::average_gradient(&params, self.options.count_padding, inputs[0].view(), out);
         Ok(())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|_, g| avg_pool_with(g, &self.options))
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

@@ -2,9 +2,11 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Kernel, Op, Spec, Specs};
+use crate::ops::creation::zeros;
 use crate::ops::sample::{dtypes, ramp};
+use crate::ops::shape::{Margin, pad, slice};
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Layout, Tensor, apply};
+use crate::{Call, DType, Ellipsis, Gradients, Layout, Saves, Set, Tensor, apply, s};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -33,6 +35,14 @@ impl Op for Diag {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         index::diagonal(inputs[0].view(), self.k, outputs[0].reborrow());
         Ok(())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|_, g| diag_part(g, self.k))
     }
 
     fn attributes(&self) -> String {
@@ -79,6 +89,28 @@ impl Op for DiagPart {
 
     fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
         Some(input.diagonal(self.k))
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| {
+            let shape = call.input_shape(0);
+            if g.is_empty() {
+                return zeros(shape.clone(), g.dtype());
+            }
+            // The square with this diagonal, cut or filled up to the matrix it comes from.
+            let square = diag(g, self.k)?;
+            let (side, rank) = (square.shape()[shape.rank() - 1], shape.rank());
+            let mut margins = vec![[0, 0]; rank];
+            let [rows, columns] = [rank - 2, rank - 1].map(|axis| {
+                margins[axis][1] = shape[axis].saturating_sub(side);
+                shape[axis].min(side) as isize
+            });
+            pad(slice(square, &s![Ellipsis, ..rows, ..columns])?, &margins, Margin::Constant(0.into()))
+        })
     }
 
     fn attributes(&self) -> String {

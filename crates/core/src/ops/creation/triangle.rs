@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Tensor, apply};
+use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -29,6 +29,14 @@ impl Op for Triangle {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         index::triangle(inputs[0].view(), self.k, self.upper, outputs[0].reborrow());
         Ok(())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|_, g| apply(self, [g]))
     }
 
     fn attributes(&self) -> String {

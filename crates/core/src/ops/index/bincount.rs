@@ -2,11 +2,12 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
+use crate::ops::index::gather_dense;
 use crate::ops::indices::{check_integers, integer_item};
 use crate::ops::reduce::max;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Tensor, apply};
+use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply};
 use std::panic::Location;
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -28,6 +29,21 @@ impl Op for Bincount {
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         Ok(index::bincount(inputs[0].view(), inputs.get(1).map(Arg::view), false, outputs[0].reborrow())?)
+    }
+
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        // Counts have no gradient, only sums of weights do.
+        wanted.has(1).then_some(Saves::INPUT)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let mut gradients = Gradients::new();
+        if let Some(g) = call.take_gradient(0)
+            && call.wants(1)
+        {
+            gradients.extend([None, Some(gather_dense(g, call.input(0)?, 0)?.into())]);
+        }
+        Ok(gradients)
     }
 
     fn attributes(&self) -> String {

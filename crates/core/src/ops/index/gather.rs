@@ -2,17 +2,23 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
-use crate::ops::indices::{check_batch, check_coordinates, check_integers};
+use crate::ops::creation::range;
+use crate::ops::index::scatter_nd;
+use crate::ops::indices::{check_batch, check_coordinates, check_integers, sum_along_axis, sum_slices};
 use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::shape::{broadcast_to, concat, reshape_to};
+use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::shape::Shape;
-use crate::{DType, Tensor, apply};
+use crate::{Call, DType, Gradients, IndexedSlices, Saves, Set, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
 struct Gather {
     axis: isize,
     batch_dims: isize,
+    /// Whether the gradient is a whole tensor even where rows alone would do.
+    dense: bool,
 }
 
 impl Gather {
@@ -48,6 +54,21 @@ impl Op for Gather {
         Ok(index::gather(x, indices, axis, batch, outputs[0].reborrow())?)
     }
 
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::inputs([1]))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let (axis, batch) = self.resolve(call.input_shape(0), call.input_shape(1))?;
+        if axis == 0 && !self.dense {
+            return row_gradient(call);
+        }
+        call.first(|call, g| {
+            let shape = call.input_shape(0);
+            sum_slices(g, call.input(1)?, (batch, axis, shape[axis]), shape)
+        })
+    }
+
     fn attributes(&self) -> String {
         format!("axis={}, batch_dims={}", self.axis, self.batch_dims)
     }
@@ -71,7 +92,31 @@ pub fn gather(
     axis: isize,
     batch_dims: isize,
 ) -> Result<Tensor> {
-    apply(&Gather { axis, batch_dims }, [params.into(), indices.into()])
+    apply(&Gather { axis, batch_dims, dense: false }, [params.into(), indices.into()])
+}
+
+/// As [`gather`], for what is rarely much smaller than the tensor: the gradient is a whole tensor.
+#[track_caller]
+pub(crate) fn gather_dense(
+    params: impl Into<Tensor>,
+    indices: impl Into<Tensor>,
+    axis: isize,
+) -> Result<Tensor> {
+    apply(&Gather { axis, batch_dims: 0, dense: true }, [params.into(), indices.into()])
+}
+
+/// The gradient of rows (the first input) taken by their numbers (the second): only those rows.
+pub(crate) fn row_gradient(call: &mut Call<'_>) -> Result<Gradients> {
+    let mut gradients = Gradients::new();
+    if let Some(g) = call.take_gradient(0)
+        && call.wants(0)
+    {
+        let (dense_shape, count) = (call.input_shape(0).clone(), call.input_shape(1).len());
+        let values = reshape_to(g, &dense_shape.clone().with(0, count))?;
+        let indices = reshape_to(call.input(1)?, &[count].into())?;
+        gradients.push(Some(IndexedSlices { values, indices, dense_shape }.into()));
+    }
+    Ok(gradients)
 }
 
 #[derive(Clone, Debug)]
@@ -105,6 +150,20 @@ impl Op for GatherNd {
         Ok(index::gather_nd(x, indices, batch, outputs[0].reborrow())?)
     }
 
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::inputs([1]))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| {
+            let (shape, indices) = (call.input_shape(0), call.input(1)?);
+            match check_batch(shape, indices.shape(), self.batch_dims)? {
+                0 => scatter_nd(indices, g, shape.clone()),
+                batch => scatter_batches(indices, g, batch, shape),
+            }
+        })
+    }
+
     fn attributes(&self) -> String {
         format!("batch_dims={}", self.batch_dims)
     }
@@ -115,6 +174,20 @@ impl Op for GatherNd {
 #[track_caller]
 pub fn gather_nd(params: impl Into<Tensor>, indices: impl Into<Tensor>, batch_dims: isize) -> Result<Tensor> {
     apply(&GatherNd { batch_dims }, [params.into(), indices.into()])
+}
+
+/// [`scatter_nd`] into a tensor of this shape, whose first dimensions go together with those of the others.
+fn scatter_batches(indices: &Tensor, g: Tensor, batch: usize, shape: &Shape) -> Result<Tensor> {
+    let own = indices.shape();
+    let count = own[..batch].iter().product::<usize>();
+    let merged = |of: &Shape| -> Shape { [&[count], &of[batch..]].into_iter().flatten().copied().collect() };
+    let column = merged(own).with(own.rank() - batch, 1);
+    let first: Shape = std::iter::once(count).chain(vec![1; own.rank() - batch]).collect();
+    // The number of the batch becomes the first coordinate.
+    let numbers = broadcast_to(reshape_to(range(0, count as i64, 1, DType::I64)?, &first)?, column)?;
+    let coordinates = concat(&[numbers, reshape_to(cast(indices, DType::I64)?, &merged(own))?], -1)?;
+    let updates = merged(g.shape());
+    reshape_to(scatter_nd(coordinates, reshape_to(g, &updates)?, merged(shape))?, shape)
 }
 
 #[derive(Clone, Debug)]
@@ -142,6 +215,17 @@ impl Op for TakeAlongAxis {
         let x = inputs[0].view();
         let axis = crate::normalize_axis(self.axis, x.shape().len())?;
         Ok(index::take_along_axis(x, inputs[1].view(), axis, outputs[0].reborrow())?)
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::inputs([1]))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| {
+            let shape = call.input_shape(0);
+            sum_along_axis(g, call.input(1)?, shape.axis(self.axis)?, shape)
+        })
     }
 
     fn attributes(&self) -> String {

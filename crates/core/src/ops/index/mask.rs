@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
-use crate::ops::index::gather;
+use crate::ops::index::gather_dense;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::reshape;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
@@ -64,7 +64,7 @@ pub fn boolean_mask(tensor: impl Into<Tensor>, mask: impl Into<Tensor>, axis: is
     let merged: Vec<isize> = merged.into_iter().map(|dim| dim as isize).collect();
     let found = nonzero(reshape(&mask, &[mask.len() as isize])?)?;
     let indices = reshape(&found, &[found.len() as isize])?;
-    gather(reshape(tensor, &merged)?, indices, axis as isize, 0)
+    gather_dense(reshape(tensor, &merged)?, indices, axis as isize)
 }
 
 fn check_mask(tensor: &Tensor, mask: &Tensor, axis: isize) -> Result<usize> {

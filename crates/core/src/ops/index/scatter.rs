@@ -2,20 +2,74 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
-use crate::ops::creation::zeros;
+use crate::ops::binary::{div, equal, maximum, where_};
+use crate::ops::creation::{range, zeros};
+use crate::ops::index::{gather_nd, keep_bits, pack_bits, unpack_bits};
 use crate::ops::indices::{check_coordinates, check_integers};
 use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::shape::{concat, reshape_to, slice};
+use crate::ops::unary::{cast, neg};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::shape::Shape;
-use crate::{DType, Tensor, apply};
+use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply, s};
 use taut_kernels::index::{self, Scatter};
-use taut_kernels::{Arg, ViewMut, elementwise};
+use taut_kernels::{Arg, ViewMut, bits, elementwise};
 
 /// Puts slices where coordinates say.
 #[derive(Clone, Debug)]
 pub struct TensorScatter {
     /// What becomes of what is there.
     pub code: Scatter,
+}
+
+impl TensorScatter {
+    /// What becomes of the gradient of each update: that of the place it went to, if it is still there.
+    fn taken(&self, call: &Call<'_>, g: &Tensor) -> Result<Tensor> {
+        let indices = call.input(1)?;
+        let taken = gather_nd(g, indices, 0)?;
+        match self.code {
+            Scatter::Sub => neg(taken),
+            Scatter::Update => {
+                let last = last_updates(indices, call.input_shape(0))?;
+                let ones = vec![1; taken.rank() - last.rank()];
+                let last = reshape_to(&last, &last.shape().iter().copied().chain(ones).collect())?;
+                where_(last, taken, 0.0)
+            }
+            _ => Ok(taken),
+        }
+    }
+
+    /// The gradients where the larger or the smaller stays. All that reached the extreme share it.
+    fn shared(call: &Call<'_>, g: Tensor) -> Result<Gradients> {
+        let (indices, bytes) = (call.input(1)?, bits::bytes(call.input_shape(0).len()) as isize);
+        let stayed = slice(call.residual()?, &s![..bytes])?;
+        let came = slice(call.residual()?, &s![bytes..])?;
+        let wide = taut_kernels::norm::statistics_dtype(g.dtype());
+        let count = tensor_scatter_add(
+            cast(unpack_bits(&stayed, call.input_shape(0).clone())?, wide)?,
+            indices,
+            cast(unpack_bits(&came, call.input_shape(2).clone())?, wide)?,
+        )?;
+        let dtype = g.dtype();
+        let share = div(g, cast(maximum(count, 1.0)?, dtype)?)?;
+        let mut gradients = Gradients::from_elem(None, 3);
+        if call.wants(2) {
+            gradients[2] = Some(keep_bits(gather_nd(&share, indices, 0)?, came, false)?.into());
+        }
+        if call.wants(0) {
+            gradients[0] = Some(keep_bits(share, stayed, false)?.into());
+        }
+        Ok(gradients)
+    }
+}
+
+/// Whether each update is the last of its place in a tensor of this shape.
+fn last_updates(indices: &Tensor, shape: &Shape) -> Result<Tensor> {
+    let (heads, k) =
+        (indices.shape().clone().without(indices.rank() - 1), indices.shape()[indices.rank() - 1]);
+    let order = reshape_to(range(0, heads.len() as i64, 1, DType::I64)?, &heads)?;
+    let last = tensor_scatter_update(zeros(&shape[..k], DType::I64)?, indices, &order)?;
+    equal(gather_nd(last, indices, 0)?, order)
 }
 
 impl Op for TensorScatter {
@@ -63,6 +117,44 @@ impl Op for TensorScatter {
 
     fn aliases(&self) -> &'static [usize] {
         &[0]
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        match self.code {
+            Scatter::Update | Scatter::Add | Scatter::Sub => Some(Saves::inputs([1])),
+            Scatter::Max | Scatter::Min => Some(Saves::inputs([1]).and(Saves::residual_of([0, 1, 2]))),
+            Scatter::Mul => None,
+        }
+    }
+
+    /// For extremes: whether each element stayed, then whether each update came.
+    fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+        let (tensor, indices, updates, output) =
+            (call.input(0)?, call.input(1)?, call.input(2)?, call.output(0)?);
+        let stayed = pack_bits(equal(tensor, output)?)?;
+        let came = pack_bits(equal(updates, gather_nd(output, indices, 0)?)?)?;
+        concat(&[stayed, came], 0).map(Some)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let Some(g) = call.take_gradient(0) else { return Ok(Gradients::new()) };
+        if matches!(self.code, Scatter::Max | Scatter::Min) {
+            return TensorScatter::shared(call, g);
+        }
+        let mut gradients = Gradients::from_elem(None, 3);
+        if call.wants(2) {
+            gradients[2] = Some(self.taken(call, &g)?.into());
+        }
+        if call.wants(0) {
+            gradients[0] = Some(match self.code {
+                Scatter::Update => {
+                    let nothing = zeros(call.input_shape(2).clone(), g.dtype())?;
+                    tensor_scatter_update(g, call.input(1)?, nothing)?.into()
+                }
+                _ => g.into(),
+            });
+        }
+        Ok(gradients)
     }
 }
 

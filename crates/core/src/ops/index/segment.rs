@@ -2,14 +2,21 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
+use crate::ops::binary::{div, equal, less_equal, maximum, mul, where_};
+use crate::ops::creation::ones;
+use crate::ops::index::{
+    gather_dense, keep_bits, pack_bits, unpack_bits, unsorted_segment_prod, unsorted_segment_sum,
+};
 use crate::ops::indices::{check_integers, integer_item};
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::shape::slice;
+use crate::ops::shape::{reshape_to, slice};
+use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Param, Reference, Samples, Value, one};
 use crate::shape::Shape;
-use crate::{DType, Index, Tensor, apply};
+use crate::{Call, DType, Gradients, Index, Saves, Set, Tensor, apply};
 use std::panic::Location;
 use taut_kernels::index::{self, Empty, Segment};
+use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut};
 
 #[derive(Clone, Debug)]
@@ -24,6 +31,27 @@ pub(super) struct Segments {
 impl Segments {
     fn shape(&self, data: &Shape, ids: &Shape) -> Shape {
         std::iter::once(self.count).chain(data[ids.rank()..].iter().copied()).collect()
+    }
+
+    /// One for every segment divided by its size, so that it multiplies a gradient of the result.
+    fn shares(&self, ids: &Tensor, result: &Shape, dtype: DType) -> Result<Tensor> {
+        let counts =
+            unsorted_segment_sum(ones(ids.shape().clone(), statistics_dtype(dtype))?, ids, self.count)?;
+        let shares = cast(div(1.0, maximum(counts, 1.0)?)?, dtype)?;
+        reshape_to(shares, &std::iter::once(self.count).chain(vec![1; result.rank() - 1]).collect())
+    }
+
+    /// The gradient of products: that of an element times the product of the others, also where that is zero.
+    fn product(&self, call: &Call<'_>, g: Tensor) -> Result<Tensor> {
+        let (data, ids, product) = (call.input(0)?, call.input(1)?, call.output(0)?);
+        let zero = equal(data, 0.0)?;
+        let zeros = unsorted_segment_sum(cast(&zero, DType::I64)?, ids, self.count)?;
+        let divisors = where_(&zero, 1.0, data)?;
+        let without = gather_dense(unsorted_segment_prod(&divisors, ids, self.count)?, ids, 0)?;
+        let others = where_(zero, without, div(gather_dense(product, ids, 0)?, divisors)?)?;
+        // With two zeros, there is always one among the others.
+        let g = where_(less_equal(zeros, 1)?, g, 0.0)?;
+        mul(gather_dense(g, ids, 0)?, others)
     }
 }
 
@@ -63,6 +91,43 @@ impl Op for Segments {
 
     fn scratch(&self, inputs: &[&Spec]) -> usize {
         index::segment_scratch(inputs[0].dtype, &self.shape(&inputs[0].shape, &inputs[1].shape))
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        let ids = Saves::inputs([1]);
+        Some(match self.code {
+            Segment::Sum | Segment::Mean => ids,
+            Segment::Max | Segment::Min => ids.and(Saves::residual_of([0, 1])),
+            Segment::Prod => ids.and(Saves::INPUT).and(Saves::OUTPUT),
+        })
+    }
+
+    /// For extremes: whether each element is one.
+    fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+        let extremes = gather_dense(call.output(0)?, call.input(1)?, 0)?;
+        pack_bits(equal(call.input(0)?, extremes)?).map(Some)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| {
+            let ids = call.input(1)?;
+            match self.code {
+                Segment::Sum => gather_dense(g, ids, 0),
+                Segment::Mean => {
+                    let shares = self.shares(ids, g.shape(), g.dtype())?;
+                    gather_dense(mul(g, shares)?, ids, 0)
+                }
+                Segment::Max | Segment::Min => {
+                    // Equal extremes share the gradient.
+                    let (bits, dtype) = (call.residual()?, g.dtype());
+                    let chosen =
+                        cast(unpack_bits(bits, call.input_shape(0).clone())?, statistics_dtype(dtype))?;
+                    let count = maximum(unsorted_segment_sum(chosen, ids, self.count)?, 1.0)?;
+                    keep_bits(gather_dense(div(g, cast(count, dtype)?)?, ids, 0)?, bits, false)
+                }
+                Segment::Prod => self.product(call, g),
+            }
+        })
     }
 
     fn attributes(&self) -> String {

@@ -2,9 +2,10 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
+use crate::ops::indices::sum_along_axis;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value};
-use crate::{DType, Tensor, apply_many};
+use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply_many};
 use taut_kernels::{Arg, ViewMut, sort};
 
 #[derive(Clone, Debug)]
@@ -51,6 +52,17 @@ impl Op for TopK {
 
     fn scratch(&self, inputs: &[&Spec]) -> usize {
         sort::top_k_scratch(inputs[0].dtype, &inputs[0].shape, self.k)
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::outputs([1]))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| {
+            let shape = call.input_shape(0);
+            sum_along_axis(g, call.output(1)?, shape.rank() - 1, shape)
+        })
     }
 
     fn attributes(&self) -> String {

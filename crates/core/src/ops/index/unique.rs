@@ -2,11 +2,16 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
+use crate::ops::binary::{div, maximum, mul};
+use crate::ops::creation::ones;
+use crate::ops::index::{gather_dense, unsorted_segment_sum};
 use crate::ops::sample::dtypes;
-use crate::ops::shape::slice;
+use crate::ops::shape::{identity, slice};
+use crate::ops::unary::cast;
 use crate::ops::{Entry, Param, Reference, Samples};
-use crate::{DType, Shape, Tensor, apply_many, s};
+use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply_many, s};
 use std::panic::Location;
+use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut, sort};
 
 /// Values and counts come with room for as many as there are elements, and the last output says how many there are:
@@ -50,6 +55,24 @@ impl Op for Unique {
         // Room for a copy, which an input that is not contiguous needs.
         inputs[0].shape.len().saturating_mul(8 + inputs[0].dtype.size())
     }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::outputs([1]))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| {
+            // Equal elements share the gradient of their value.
+            let inverse = call.output(1)?;
+            let counts = unsorted_segment_sum(
+                ones(inverse.shape().clone(), statistics_dtype(g.dtype()))?,
+                inverse,
+                g.len(),
+            )?;
+            let share = cast(div(1.0, maximum(counts, 1.0)?)?, g.dtype())?;
+            gather_dense(mul(g, share)?, inverse, 0)
+        })
+    }
 }
 
 /// The distinct values in ascending order, the number of its value for each element, and how often each value occurs
@@ -72,7 +95,7 @@ pub fn unique(x: impl Into<Tensor>) -> Result<(Tensor, Tensor, Tensor)> {
     let distinct = |all: &Tensor| {
         let part = slice(all, &s![..number as isize])?;
         // A view would hold on to the room for all of them.
-        if part.len() < all.len() { part.copy_at(at) } else { Ok(part) }
+        if part.len() < all.len() { identity(part) } else { Ok(part) }
     };
     Ok((distinct(&outputs[0])?, outputs[1].clone(), distinct(&outputs[2])?))
 }

@@ -1,12 +1,31 @@
 //! Cholesky factors.
 
 use crate::error::{ErrorKind, Result};
-use crate::ops::matrices::{Code, OnMatrix, SQUARE, bad_square, definite, wide};
+use super::triangular_solve;
+use crate::ops::binary::add;
+use crate::ops::contract::matmul_with;
+use crate::ops::matrices::{Code, OnMatrix, Rule, SQUARE, adjoint, bad_square, definite, half_lower, wide};
 use crate::ops::sample::{dtypes, of};
 use crate::ops::{Bad, Entry, Param, Reference, Samples, one};
-use crate::{DType, Tensor, apply};
+use crate::{DType, Saves, Tensor, apply};
 
-static CHOLESKY: OnMatrix = OnMatrix { name: "cholesky", code: Code::Cholesky };
+static CHOLESKY: OnMatrix = OnMatrix {
+    name: "cholesky",
+    code: Code::Cholesky,
+    rule: Rule {
+        saves: Saves::OUTPUT,
+        gradient: |call| {
+            call.first(|call, g| {
+                // With p = L⁻ᵀ half_lower(Lᵀ g) L⁻¹, and p's transpose doing as well.
+                let l = call.output(0)?;
+                let inner = half_lower(&matmul_with(l, g, true, false)?)?;
+                let left = triangular_solve(l, inner, true, true, false)?;
+                let p = triangular_solve(l, adjoint(left)?, true, true, false)?;
+                half_lower(&add(adjoint(&p)?, p)?)
+            })
+        },
+    },
+};
 
 /// The lower triangular `L` with `a = L @ transpose(L)` of every symmetric positive definite matrix; one that is not is an error.
 /// Only the lower triangle of `a` is read.

@@ -1,13 +1,71 @@
 //! Determinants.
 
 use crate::error::Result;
-use crate::ops::matrices::{Code, OnMatrix, SQUARE, bad_square, regular, wide};
+use super::{inv, svd};
+use crate::gradient::{Call, Gradients};
+use crate::ops::binary::{div, equal, mul, where_};
+use crate::ops::contract::matmul;
+use crate::ops::creation::{diag, eye, range};
+use crate::ops::matrices::{
+    Code, OnMatrix, Rule, SQUARE, adjoint, bad_square, per_matrix, regular, wide,
+};
+use crate::ops::reduce::prod;
+use crate::ops::shape::expand_dims;
+use crate::ops::unary::sign;
 use crate::ops::sample::{dtypes, of};
 use crate::ops::{Entry, Param, Reference, Samples, Value, one};
-use crate::{DType, Tensor, apply, apply_many};
+use crate::{DType, Saves, Set, Tensor, apply, apply_many};
 
-static DET: OnMatrix = OnMatrix { name: "det", code: Code::Determinant };
-static SLOGDET: OnMatrix = OnMatrix { name: "slogdet", code: Code::SignLog };
+/// The matrix and the first output, which says whether it is singular.
+const BOTH: Saves = Saves { outputs: Set::of([0]), ..Saves::INPUT };
+
+static DET: OnMatrix = OnMatrix {
+    name: "det",
+    code: Code::Determinant,
+    rule: Rule {
+        saves: BOTH,
+        gradient: |call| {
+            call.first(|call, g| mul(per_matrix(g)?, cofactors(call.input(0)?, call.output(0)?)?))
+        },
+    },
+};
+
+static SLOGDET: OnMatrix = OnMatrix {
+    name: "slogdet",
+    code: Code::SignLog,
+    rule: Rule { saves: BOTH, gradient: log_gradient },
+};
+
+/// The matrix of cofactors, `det(a) inv(a)ᵀ` where there is an inverse.
+fn cofactors(a: &Tensor, det: &Tensor) -> Result<Tensor> {
+    let n = a.shape()[a.rank() - 1];
+    let singular = equal(per_matrix(det)?, 0.0)?;
+    let by_inverse = mul(per_matrix(det)?, adjoint(inv(where_(&singular, identity(a)?, a)?)?)?)?;
+    // Where there is none, by singular values, each replaced by the product of all others. Other matrices stay out of
+    // this: their singular values need not be distinct, which matters when this is differentiated.
+    let distinct = diag(range(1.0, n as f64 + 1.0, 1.0, a.dtype())?, 0)?;
+    let (u, s, vh) = svd(where_(&singular, a, distinct)?, false)?;
+    let own = eye(n, None, (), DType::Bool, 0)?;
+    let others = prod(where_(own, 1.0, expand_dims(s, -2)?)?, -1, false)?;
+    let sign = sign(mul(super::det(&u)?, super::det(&vh)?)?)?;
+    let scaled = mul(u, expand_dims(mul(others, expand_dims(sign, -1)?)?, -2)?)?;
+    where_(singular, matmul(scaled, vh)?, by_inverse)
+}
+
+/// The identity matrix, of the type and size of a stack's.
+fn identity(a: &Tensor) -> Result<Tensor> {
+    eye(a.shape()[a.rank() - 1], None, (), a.dtype(), 0)
+}
+
+fn log_gradient(call: &mut Call<'_>) -> Result<Gradients> {
+    let Some(g) = call.take_gradient(1) else { return Ok(Gradients::new()) };
+    let (a, sign) = (call.input(0)?, call.output(0)?);
+    // A singular matrix has no gradient, which is not an error as it would be for the inverse: dividing by the sign's
+    // square makes it infinite.
+    let regular = where_(equal(per_matrix(sign)?, 0.0)?, identity(a)?, a)?;
+    let g = div(g, mul(sign, sign)?)?;
+    Ok(Gradients::from_iter([Some(mul(per_matrix(g)?, adjoint(inv(regular)?)?)?.into())]))
+}
 
 /// The determinant of every matrix.
 ///

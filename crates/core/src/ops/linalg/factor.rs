@@ -1,25 +1,38 @@
 //! Orthogonal factors: QR, singular values, eigenvalues.
 
+use super::triangular_solve;
 use crate::error::{ErrorKind, Result};
-use crate::ops::matrices::{Code, OnMatrix, SQUARE, bad_square, definite, wide};
+use crate::gradient::{Call, Gradients};
+use crate::op::Spec;
+use crate::ops::binary::{add, div, mul, sub};
+use crate::ops::contract::{matmul, matmul_with};
+use crate::ops::creation::{diag, eye, tril, zeros};
+use crate::ops::matrices::{Code, OnMatrix, Rule, SQUARE, adjoint, bad_square, definite, half_lower, wide};
+use crate::ops::shape::{concat, expand_dims, slice};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Outputs, Tensor, apply, apply_many};
+use crate::{DType, Ellipsis, Outputs, Saves, Tensor, apply, apply_many, s};
 use taut_kernels::linalg::SvdVectors;
 
-/// `a = q @ r` with orthonormal columns in `q` and an upper triangular `r`; with `full_matrices`, `q` is square.
+/// `a = q @ r` with orthonormal columns in `q` and an upper triangular `r`; with `full_matrices`, `q` is square. Two
+/// columns or more that only complete `q` have gradients as far as results depend on what they span, not on which they are.
 #[track_caller]
 pub fn qr(a: impl Into<Tensor>, full_matrices: bool) -> Result<(Tensor, Tensor)> {
-    let op = OnMatrix { name: "qr", code: Code::Qr { full: full_matrices } };
+    let rule = Rule { saves: Saves::outputs([0, 1]), gradient: qr_gradient };
+    let op = OnMatrix { name: "qr", code: Code::Qr { full: full_matrices }, rule };
     Ok(two(apply_many(&op, vec![wide(a.into())?])?))
 }
 
 /// `a = u @ diag(s) @ vh` with orthonormal columns in `u`, orthonormal rows in `vh`, and singular values that fall; with
 /// `full_matrices`, `u` and `vh` are square. The result is `(u, s, vh)`.
+///
+/// Singular vectors have gradients if their values are distinct. Two vectors or more that only complete a basis have
+/// gradients as far as results depend on what they span, not on which they are.
 #[track_caller]
 pub fn svd(a: impl Into<Tensor>, full_matrices: bool) -> Result<(Tensor, Tensor, Tensor)> {
     let vectors = if full_matrices { SvdVectors::Full } else { SvdVectors::Thin };
-    let op = OnMatrix { name: "svd", code: Code::Svd { vectors } };
+    let rule = Rule { saves: Saves::outputs([0, 1, 2]), gradient: svd_gradient };
+    let op = OnMatrix { name: "svd", code: Code::Svd { vectors }, rule };
     let mut outputs = apply_many(&op, vec![wide(a.into())?])?;
     let vh = outputs.swap_remove(2);
     let (u, s) = two(outputs);
@@ -37,22 +50,156 @@ pub fn svd(a: impl Into<Tensor>, full_matrices: bool) -> Result<(Tensor, Tensor,
 /// ```
 #[track_caller]
 pub fn svdvals(a: impl Into<Tensor>) -> Result<Tensor> {
-    let op = OnMatrix { name: "svdvals", code: Code::Svd { vectors: SvdVectors::None } };
+    let rule = Rule {
+        saves: Saves::INPUT,
+        gradient: |call| {
+            call.first(|call, g| {
+                let (u, _, vh) = svd(call.input(0)?, false)?;
+                matmul(mul(u, expand_dims(g, -2)?)?, vh)
+            })
+        },
+    };
+    let op = OnMatrix { name: "svdvals", code: Code::Svd { vectors: SvdVectors::None }, rule };
     apply(&op, [wide(a.into())?])
 }
 
 /// Eigenvalues of every symmetric matrix, smallest first, and its eigenvectors as columns. Only the lower triangle is read.
 #[track_caller]
 pub fn eigh(a: impl Into<Tensor>) -> Result<(Tensor, Tensor)> {
-    let op = OnMatrix { name: "eigh", code: Code::Eigen { vectors: true } };
+    let rule = Rule { saves: Saves::outputs([0, 1]), gradient: eigh_gradient };
+    let op = OnMatrix { name: "eigh", code: Code::Eigen { vectors: true }, rule };
     Ok(two(apply_many(&op, vec![wide(a.into())?])?))
 }
 
 /// Eigenvalues of every symmetric matrix, smallest first. Only the lower triangle is read.
 #[track_caller]
 pub fn eigvalsh(a: impl Into<Tensor>) -> Result<Tensor> {
-    let op = OnMatrix { name: "eigvalsh", code: Code::Eigen { vectors: false } };
+    let rule = Rule {
+        saves: Saves::INPUT,
+        gradient: |call| {
+            call.first(|call, g| {
+                let (_, v) = eigh(call.input(0)?)?;
+                half_lower(&matmul_with(mul(&v, expand_dims(mul(g, 2.0)?, -2)?)?, v, false, true)?)
+            })
+        },
+    };
+    let op = OnMatrix { name: "eigvalsh", code: Code::Eigen { vectors: false }, rule };
     apply(&op, [wide(a.into())?])
+}
+
+/// The first `k` columns and the others.
+fn columns(x: &Tensor, k: usize) -> Result<(Tensor, Tensor)> {
+    let k = k as isize;
+    Ok((slice(x, &s![Ellipsis, ..k])?, slice(x, &s![Ellipsis, k..])?))
+}
+
+/// The gradient of the first `k` columns of a basis, from that of all of them. The others span what is left, so they turn as
+/// the first ones do. How they turn among themselves is not determined, and taken to be not at all.
+fn of_first(basis: &Tensor, g: Tensor, k: usize) -> Result<Tensor> {
+    if g.shape()[g.rank() - 1] == k {
+        return Ok(g);
+    }
+    let ((first, others), (g_first, g_others)) = (columns(basis, k)?, columns(&g, k)?);
+    sub(g_first, matmul(others, matmul_with(g_others, first, true, false)?)?)
+}
+
+fn qr_gradient(call: &mut Call<'_>) -> Result<Gradients> {
+    let [.., m, n] = call.input_shape(0)[..] else { return Ok(Gradients::new()) };
+    let mut gradient = |i: usize| {
+        let Spec { dtype, shape } = call.outputs[i].spec.clone();
+        call.take_gradient(i).map_or_else(|| zeros(shape, dtype), Ok)
+    };
+    let (mut gq, gr) = (gradient(0)?, gradient(1)?);
+    let (q, r) = (call.output(0)?, call.output(1)?);
+    // The columns that q comes from. The last one of a square q is what the others leave.
+    let k = if q.shape()[q.rank() - 1] == m { n.min(m.saturating_sub(1)) } else { n };
+    let ((r, r_last), (gr, gr_last)) = (columns(r, k)?, columns(&gr, k)?);
+    // The others are q times columns of r.
+    let mut last = None;
+    if n > k {
+        gq = add(gq, matmul(q, matmul_with(r_last, &gr_last, false, true)?)?)?;
+        last = Some(matmul(q, gr_last)?);
+    }
+    let rows = |x: Tensor| slice(x, &s![Ellipsis, ..k as isize, ..]);
+    let first = tall_qr_gradient(&columns(q, k)?.0, &rows(r)?, of_first(q, gq, k)?, rows(gr)?)?;
+    one_gradient(match last {
+        None => first,
+        Some(last) => concat(&[first, last], -1)?,
+    })
+}
+
+/// The gradient of a matrix with more rows than columns, from those of its thin factors.
+fn tall_qr_gradient(q: &Tensor, r: &Tensor, gq: Tensor, gr: Tensor) -> Result<Tensor> {
+    let m = sub(matmul_with(r, gr, false, true)?, matmul_with(&gq, q, true, false)?)?;
+    let symmetric = add(tril(&m, 0)?, adjoint(tril(&m, -1)?)?)?;
+    let turned = add(gq, matmul(q, symmetric)?)?;
+    adjoint(triangular_solve(r, adjoint(turned)?, false, false, false)?)
+}
+
+/// How the columns of `x` turn into each other for the gradient `g`; `apart` keeps them from doing so.
+fn turned(x: &Tensor, g: &Tensor, apart: &Tensor) -> Result<Tensor> {
+    let m = matmul_with(x, g, true, false)?;
+    // The numerator's diagonal is zero, and the denominator's as well.
+    let one = eye(apart.shape()[apart.rank() - 1], None, (), apart.dtype(), 0)?;
+    div(sub(&m, adjoint(&m)?)?, add(apart, one)?)
+}
+
+fn one_gradient(g: Tensor) -> Result<Gradients> {
+    Ok(Gradients::from_iter([Some(g.into())]))
+}
+
+fn plus(a: Option<Tensor>, b: Tensor) -> Result<Option<Tensor>> {
+    Ok(Some(match a {
+        None => b,
+        Some(a) => add(a, b)?,
+    }))
+}
+
+fn svd_gradient(call: &mut Call<'_>) -> Result<Gradients> {
+    let [.., m, n] = call.input_shape(0)[..] else { return Ok(Gradients::new()) };
+    let k = m.min(n);
+    let (gu, gs, gvh) = (call.take_gradient(0), call.take_gradient(1), call.take_gradient(2));
+    let (u, v) = (call.output(0)?, adjoint(call.output(2)?)?);
+    let gu = gu.map(|g| of_first(u, g, k)).transpose()?;
+    let gv = gvh.map(|g| of_first(&v, adjoint(g)?, k)).transpose()?;
+    let (u, v) = (columns(u, k)?.0, columns(&v, k)?.0);
+    let (row, column) = (expand_dims(call.output(1)?, -2)?, expand_dims(call.output(1)?, -1)?);
+    // What a basis of fewer columns than rows gains from outside what it spans.
+    let outside = |basis: &Tensor, g: &Tensor| {
+        let g = div(g, &row)?;
+        sub(&g, matmul(basis, matmul_with(basis, &g, true, false)?)?)
+    };
+    let apart = || mul(sub(&row, &column)?, add(&row, &column)?);
+    // In the bases of both sides.
+    let mut inner = gs.map(|g| diag(g, 0)).transpose()?;
+    let mut total = None;
+    if let Some(g) = gu {
+        inner = plus(inner, mul(turned(&u, &g, &apart()?)?, &row)?)?;
+        if m > k {
+            total = plus(total, matmul_with(outside(&u, &g)?, &v, false, true)?)?;
+        }
+    }
+    if let Some(g) = gv {
+        inner = plus(inner, mul(turned(&v, &g, &apart()?)?, &column)?)?;
+        if n > k {
+            total = plus(total, matmul_with(&u, outside(&v, &g)?, false, true)?)?;
+        }
+    }
+    if let Some(inner) = inner {
+        total = plus(total, matmul_with(matmul(&u, inner)?, &v, false, true)?)?;
+    }
+    Ok(Gradients::from_iter([total.map(Into::into)]))
+}
+
+fn eigh_gradient(call: &mut Call<'_>) -> Result<Gradients> {
+    let (gw, gv) = (call.take_gradient(0), call.take_gradient(1));
+    let (w, v) = (call.output(0)?, call.output(1)?);
+    let mut inner = gw.map(|g| diag(mul(g, 2.0)?, 0)).transpose()?;
+    if let Some(g) = gv {
+        inner = plus(inner, turned(v, &g, &sub(expand_dims(w, -2)?, expand_dims(w, -1)?)?)?)?;
+    }
+    let Some(inner) = inner else { return Ok(Gradients::new()) };
+    one_gradient(half_lower(&matmul_with(matmul(v, inner)?, v, false, true)?)?)
 }
 
 fn two(mut outputs: Outputs) -> (Tensor, Tensor) {
@@ -69,8 +216,21 @@ fn rectangles() -> Vec<Vec<Value>> {
 }
 
 fn full_or_not() -> Vec<Vec<Value>> {
-    let both = |args: Vec<Value>| [false, true].map(|full| [args.clone(), vec![Value::Bool(full)]].concat());
-    rectangles().into_iter().flat_map(both).collect()
+    let mut samples = Vec::new();
+    for &dtype in dtypes::WIDE {
+        for &shape in RECTANGLES {
+            // Two columns or more that complete a basis are the kernel's choice, whose slopes no gradient can know: where
+            // derivatives are tried, they are too many.
+            let full: &[usize] = match shape {
+                [4, 2] if dtype == DType::F64 => &[18, 16],
+                [2, 4] if dtype == DType::F64 => &[15, 20],
+                _ => shape,
+            };
+            samples.push(vec![ramp(dtype, shape, -2.0, 2.0), Value::Bool(false)]);
+            samples.push(vec![ramp(dtype, full, -2.0, 2.0), Value::Bool(true)]);
+        }
+    }
+    samples
 }
 
 fn symmetric() -> Vec<Vec<Value>> {

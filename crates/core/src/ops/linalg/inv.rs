@@ -1,12 +1,26 @@
 //! Inverses.
 
 use crate::error::{ErrorKind, Result};
-use crate::ops::matrices::{Code, OnMatrix, SQUARE, bad_square, regular, wide};
+use crate::ops::contract::matmul_with;
+use crate::ops::matrices::{Code, OnMatrix, Rule, SQUARE, bad_square, regular, wide};
 use crate::ops::sample::{dtypes, of};
+use crate::ops::unary::neg;
 use crate::ops::{Bad, Entry, Param, Reference, Samples, one};
-use crate::{DType, Tensor, apply};
+use crate::{DType, Saves, Tensor, apply};
 
-static INV: OnMatrix = OnMatrix { name: "inv", code: Code::Inverse };
+static INV: OnMatrix = OnMatrix {
+    name: "inv",
+    code: Code::Inverse,
+    rule: Rule {
+        saves: Saves::OUTPUT,
+        gradient: |call| {
+            call.first(|call, g| {
+                let y = call.output(0)?;
+                neg(matmul_with(matmul_with(y, g, true, false)?, y, false, true)?)
+            })
+        },
+    },
+};
 
 /// The inverse of every matrix; a singular one is an error.
 ///

@@ -2,9 +2,16 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Kernel, Op, Spec, Specs};
+use crate::ops::binary::{add, equal, logical_and, mul, sub, where_};
+use crate::ops::contract::matmul_with;
+use crate::ops::creation::{ones, tril};
+use crate::ops::elementwise::sum_to;
+use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, ramp};
+use crate::ops::shape::{expand_dims, reshape_to};
+use crate::ops::unary::{cast, exp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Layout, Shape, Tensor, apply_at};
+use crate::{Call, DType, Gradients, Layout, Saves, Set, Shape, Tensor, apply_at};
 use std::panic::Location;
 use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut, attention as kernel};
@@ -20,6 +27,31 @@ impl Attention {
     /// What scores are multiplied by, for vectors of this length.
     fn scale(&self, depth: usize) -> f64 {
         self.scale.unwrap_or_else(|| 1.0 / (depth.max(1) as f64).sqrt())
+    }
+
+    /// What every query makes of every key, `[b, h, n, m]`: the softmax of the scores, made again from their
+    /// log-sum-exp.
+    fn probabilities(&self, call: &Call<'_>, q: &Tensor, k: &Tensor) -> Result<Tensor> {
+        let (&[b, h, n, d], m) = (&dims(call, 0), call.input_shape(1)[2]);
+        let scores = matmul_with(mul(q, self.scale(d))?, k, false, true)?;
+        let mut scores = reshape_to(scores, &[b, h, n, m].into())?;
+        let mask = if call.inputs.len() > 3 { Some(call.input(3)?) } else { None };
+        let bools = mask.filter(|mask| mask.dtype() == DType::Bool);
+        if let (Some(mask), None) = (mask, bools) {
+            scores = add(scores, mask)?;
+        }
+        let triangle = if self.causal { Some(tril(ones([n, m], DType::Bool)?, 0)?) } else { None };
+        let seen = match (bools.cloned(), triangle) {
+            (Some(mask), Some(triangle)) => Some(logical_and(mask, triangle)?),
+            (mask, triangle) => mask.or(triangle),
+        };
+        if let Some(seen) = seen {
+            scores = where_(seen, scores, f64::NEG_INFINITY)?;
+        }
+        // A query that sees nothing has no probabilities, not undefined ones.
+        let lse = call.output(1)?;
+        let lse = where_(equal(lse, f64::NEG_INFINITY)?, f64::INFINITY, lse)?;
+        exp(sub(scores, expand_dims(lse, -1)?)?)
     }
 }
 
@@ -93,6 +125,65 @@ impl Op for Attention {
         Ok(())
     }
 
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        // The probabilities are made again from queries, keys and mask; values are for their gradient.
+        let probabilities = Saves::inputs([0, 1, 3]).and(Saves::outputs([1]));
+        let rest = Saves::inputs([2]).and(Saves::OUTPUT);
+        let only_values = !(wanted.has(0) || wanted.has(1) || wanted.has(3));
+        Some(if only_values { probabilities } else { probabilities.and(rest) })
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let (g, g_lse) = (call.take_gradient(0), call.take_gradient(1));
+        let dtype = call.inputs[0].spec.dtype;
+        let (&[b, h, n, d], &[_, groups, m, e]) = (&dims(call, 0), &dims(call, 2));
+        // Heads of queries that share keys stand below each other: they need no copies of the keys, and the gradients
+        // of keys and values are sums over them by themselves.
+        let rows = h / groups * n;
+        let grouped = |x: &Tensor, depth| reshape_to(x, &[b, groups, rows, depth].into());
+        let wide = statistics_dtype(dtype);
+        let (q, k) = (grouped(&cast(call.input(0)?, wide)?, d)?, cast(call.input(1)?, wide)?);
+        let g = g.map(|g| cast(g, wide)).transpose()?;
+        let p = self.probabilities(call, &q, &k)?;
+        let mut gradients = Gradients::from_elem(None, call.inputs.len());
+        if let Some(g) = &g
+            && call.wants(2)
+        {
+            let v = matmul_with(grouped(&p, m)?, grouped(g, e)?, true, false)?;
+            gradients[2] = Some(cast(v, dtype)?.into());
+        }
+        if !(call.wants(0) || call.wants(1) || call.wants(3)) {
+            return Ok(gradients);
+        }
+        // What comes from the values, less its mean, which every row of probabilities takes out.
+        let mut scores = match g {
+            None => None,
+            Some(g) => {
+                let mean = sum(mul(&g, call.output(0)?)?, -1, true)?;
+                let from_values = matmul_with(grouped(&g, e)?, cast(call.input(2)?, wide)?, false, true)?;
+                Some(sub(reshape_to(from_values, p.shape())?, mean)?)
+            }
+        };
+        if let Some(g_lse) = g_lse {
+            let g_lse = expand_dims(g_lse, -1)?;
+            scores = Some(scores.map_or(Ok(g_lse.clone()), |scores| add(scores, &g_lse))?);
+        }
+        let Some(scores) = scores else { return Ok(gradients) };
+        let scores = mul(p, scores)?;
+        if call.wants(3) {
+            gradients[3] = Some(cast(sum_to(scores.clone(), call.input_shape(3))?, dtype)?.into());
+        }
+        let (scores, scale) = (grouped(&scores, m)?, self.scale(d));
+        if call.wants(0) {
+            let q = mul(matmul_with(&scores, k, false, false)?, scale)?;
+            gradients[0] = Some(cast(reshape_to(q, call.input_shape(0))?, dtype)?.into());
+        }
+        if call.wants(1) {
+            gradients[1] = Some(cast(matmul_with(scores, mul(q, scale)?, true, false)?, dtype)?.into());
+        }
+        Ok(gradients)
+    }
+
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         let (&[b, h, n, d], &[.., m, e]) = (&inputs[0].shape[..], &inputs[2].shape[..]) else {
             return Cost::default();
@@ -110,6 +201,12 @@ impl Op for Attention {
             Some(scale) => format!("scale={scale}"),
         }
     }
+}
+
+/// The four dimensions of an input.
+fn dims(call: &Call<'_>, input: usize) -> [usize; 4] {
+    let shape = call.input_shape(input);
+    [shape[0], shape[1], shape[2], shape[3]]
 }
 
 /// `softmax(scale * q @ transpose(k) + mask) @ v`, without ever making the matrix of scores.

@@ -1,16 +1,16 @@
 //! Normalising by channel: group norm, batch norm, and the moments it is trained with.
 
-use super::layer_norm::{check_epsilon, check_parameter};
+use super::layer_norm::{Norm, check_epsilon, check_parameter, norm_saves};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Op, Spec, Specs};
-use crate::ops::binary::add;
-use crate::ops::reduce::{mean, var};
+use crate::ops::binary::{add, mul, sub};
+use crate::ops::reduce::{mean, sum, var};
 use crate::ops::reduction::Over;
 use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
-use crate::ops::shape::reshape;
-use crate::ops::unary::{cast, rsqrt};
+use crate::ops::shape::{broadcast_to, reshape, reshape_to};
+use crate::ops::unary::{cast, neg, rsqrt};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Tensor, apply_at, apply_many};
+use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply_at, apply_many};
 use std::panic::Location;
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, ViewMut};
@@ -89,6 +89,29 @@ impl Op for GroupNorm {
         &[0]
     }
 
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        Some(norm_saves(wanted, self.scaled, Set::of([1, 2])))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let shape = call.input_shape(0);
+        let axis = shape.axis(self.axis)?;
+        // The channels become an axis of groups and an axis of their channels.
+        let each = shape[axis] / self.groups;
+        let shape = shape.clone().with(axis, self.groups).with_inserted(axis + 1, each);
+        let ones = Shape::from(vec![1; shape.rank()]);
+        let norm = Norm {
+            statistics: ones.clone().with(0, shape[0]).with(axis, self.groups),
+            parameters: ones.with(axis, self.groups).with(axis + 1, each),
+            over: (1..shape.rank()).filter(|&i| i != axis).map(|i| i as isize).collect(),
+            shape,
+            scaled: self.scaled,
+            shifted: self.shifted,
+            centred: true,
+        };
+        norm.vjp(call)
+    }
+
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         work(inputs, outputs)
     }
@@ -133,6 +156,61 @@ impl Op for Normalize {
         &[0]
     }
 
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        let scale = if self.scaled { Saves::inputs([3]) } else { Saves::NOTHING };
+        let mut saves = Saves::NOTHING;
+        if wanted.has(0) || wanted.has(1) {
+            saves = saves.and(Saves::inputs([2])).and(scale);
+        }
+        if wanted.has(2) {
+            saves = saves.and(Saves::inputs([0, 1])).and(scale);
+        }
+        if self.scaled && wanted.has(3) {
+            saves = saves.and(Saves::inputs([0, 1, 2]));
+        }
+        Some(saves)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let mut gradients = Gradients::from_elem(None, call.inputs.len());
+        let Some(g) = call.take_gradient(0) else { return Ok(gradients) };
+        let dtype = g.dtype();
+        let wide = statistics_dtype(dtype);
+        let shape = g.shape().clone();
+        let axis = shape.axis(self.axis)?;
+        let channels = Shape::from(vec![1; shape.rank()]).with(axis, shape[axis]);
+        let others: Vec<isize> = (0..shape.rank()).filter(|&i| i != axis).map(|i| i as isize).collect();
+        let scaled = |x: Tensor| if self.scaled { mul(x, cast(call.input(3)?, wide)?) } else { Ok(x) };
+        let g = cast(g, wide)?;
+        let offset = 3 + usize::from(self.scaled);
+        let wants_offset = self.shifted && call.wants(offset);
+        if wants_offset || call.wants(1) {
+            let total = sum(&g, others.as_slice(), false)?;
+            if wants_offset {
+                gradients[offset] = Some(cast(&total, dtype)?.into());
+            }
+            if call.wants(1) {
+                gradients[1] = Some(neg(mul(total, scaled(call.input(2)?.clone())?)?)?.into());
+            }
+        }
+        let wants_scale = self.scaled && call.wants(3);
+        if wants_scale || call.wants(2) {
+            let centred = sub(call.input(0)?, reshape_to(call.input(1)?, &channels)?)?;
+            let total = sum(mul(centred, &g)?, others.as_slice(), false)?;
+            if call.wants(2) {
+                gradients[2] = Some(scaled(total.clone())?.into());
+            }
+            if wants_scale {
+                gradients[3] = Some(cast(mul(total, call.input(2)?)?, dtype)?.into());
+            }
+        }
+        if call.wants(0) {
+            let factor = reshape_to(scaled(call.input(2)?.clone())?, &channels)?;
+            gradients[0] = Some(cast(mul(g, factor)?, dtype)?.into());
+        }
+        Ok(gradients)
+    }
+
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         work(inputs, outputs)
     }
@@ -164,6 +242,29 @@ impl Op for Moments {
         let [mean, variance] = outputs else { return Err(Error::new(ErrorKind::Graph, "two outputs")) };
         norm::moments(inputs[0].view(), self.axis, mean.reborrow(), variance.reborrow());
         Ok(())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::INPUT.and(Saves::OUTPUT))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let shape = call.input_shape(0);
+        let channels = Shape::from(vec![1; shape.rank()]).with(self.axis, shape[self.axis]);
+        let share = shape[self.axis].max(1) as f64 / shape.len().max(1) as f64;
+        let of = |g: Option<Tensor>, share: f64| g.map(|g| mul(reshape_to(g, &channels)?, share)).transpose();
+        let (g_mean, g_variance) = (call.take_gradient(0), call.take_gradient(1));
+        let (g_mean, g_variance) = (of(g_mean, share)?, of(g_variance, 2.0 * share)?);
+        let x = match (g_variance, g_mean) {
+            (Some(g), g_mean) => {
+                let centred = sub(call.input(0)?, reshape_to(call.output(0)?, &channels)?)?;
+                let x = mul(centred, g)?;
+                if let Some(g) = g_mean { add(x, g)? } else { x }
+            }
+            (None, Some(g)) => broadcast_to(g, call.input_shape(0).clone())?,
+            (None, None) => return Ok(Gradients::new()),
+        };
+        Ok(Gradients::from_elem(Some(cast(x, call.inputs[0].spec.dtype)?.into()), 1))
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

@@ -2,15 +2,20 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
-use crate::ops::binary::{add, mul, sub};
+use crate::ops::binary::{mul, sub};
+use crate::ops::creation::range;
+use crate::ops::index::tensor_scatter_sub;
+use crate::ops::nn::{log_softmax, softmax};
+use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::shape::reshape;
-use crate::ops::unary::{abs, cast, neg, relu, softplus};
+use crate::ops::shape::{expand_dims, reshape, stack};
+use crate::ops::unary::{cast, neg, sigmoid};
 use crate::ops::{Bad, Entry, Param, Reference, Samples, Value, one};
-use crate::{DType, Tensor, apply_at, promote};
+use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply_at, promote};
 use std::panic::Location;
+use taut_kernels::elementwise::{self, Binary, Unary};
 use taut_kernels::norm::{self, statistics_dtype};
-use taut_kernels::{Arg, ViewMut};
+use taut_kernels::{Arg, View, ViewMut};
 
 /// Per row of `[rows, classes]`: the loss, and the log-sum-exp of the logits that gradients start from.
 #[derive(Clone, Debug)]
@@ -80,6 +85,92 @@ impl Op for CrossEntropy {
         norm::sparse_softmax_cross_entropy(logits, labels, loss.reborrow(), lse.reborrow())
             .map_err(|bad| Error::index(bad.to_string()))
     }
+
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        Some(if wanted.has(0) { Saves::inputs([0, 1]) } else { Saves::INPUT })
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let mut gradients = Gradients::from_elem(None, 2);
+        let Some(g) = call.take_gradient(0) else { return Ok(gradients) };
+        let logits = call.input(0)?;
+        if call.wants(1) {
+            gradients[1] = Some(mul(log_softmax(logits, -1)?, neg(expand_dims(&g, 1)?)?)?.into());
+        }
+        if call.wants(0) {
+            let (labels, column) = (call.input(1)?, expand_dims(&g, 1)?);
+            // One product with numbers that are not kept: the softmax is made again.
+            gradients[0] = Some(if self.sparse {
+                let rows = range(0, g.len() as i64, 1, labels.dtype())?;
+                let right = stack(&[rows, labels.clone()], 1)?;
+                tensor_scatter_sub(mul(softmax(logits, -1)?, column)?, right, g)?.into()
+            } else {
+                let predicted = mul(softmax(logits, -1)?, sum(labels, -1, true)?)?;
+                mul(sub(predicted, labels)?, column)?.into()
+            });
+        }
+        Ok(gradients)
+    }
+}
+
+/// Inputs: logits and labels, element by element.
+#[derive(Clone, Debug)]
+struct SigmoidCrossEntropy;
+
+impl Op for SigmoidCrossEntropy {
+    fn name(&self) -> &'static str {
+        "sigmoid_cross_entropy_with_logits"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let (logits, labels) = (inputs[0], inputs[1]);
+        if labels.shape != logits.shape {
+            let message = format!("logits {} and labels {} differ in shape", logits.shape, labels.shape);
+            return Err(Error::shape(message));
+        }
+        if labels.dtype != logits.dtype {
+            return Err(Error::dtype(format!("types {} and {} differ", logits.dtype, labels.dtype)));
+        }
+        Ok(logits.clone().into())
+    }
+
+    /// `max(x, 0) - x * labels + log(1 + e^-|x|)`.
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
+        let (x, out) = (inputs[0], &mut outputs[0]);
+        let (dtype, shape) = (out.dtype(), out.shape());
+        let strides = crate::Shape::from(shape).strides();
+        elementwise::unary(Unary::Relu, x, out.reborrow());
+        elementwise::binary(Binary::Mul, x, inputs[1], ViewMut::new(dtype, scratch, shape));
+        let term = Arg::View(View::new(dtype, scratch, 0, shape, &strides));
+        elementwise::binary(Binary::Sub, Arg::InPlace, term, out.reborrow());
+        elementwise::unary(Unary::Abs, x, ViewMut::new(dtype, scratch, shape));
+        elementwise::unary(Unary::Neg, Arg::InPlace, ViewMut::new(dtype, scratch, shape));
+        elementwise::unary(Unary::Softplus, Arg::InPlace, ViewMut::new(dtype, scratch, shape));
+        let term = Arg::View(View::new(dtype, scratch, 0, shape, &strides));
+        elementwise::binary(Binary::Add, Arg::InPlace, term, out.reborrow());
+        Ok(())
+    }
+
+    fn scratch(&self, inputs: &[&Spec]) -> usize {
+        inputs[0].bytes()
+    }
+
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        Some(if wanted.has(0) { Saves::inputs([0, 1]) } else { Saves::INPUT })
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let mut gradients = Gradients::from_elem(None, 2);
+        let Some(g) = call.take_gradient(0) else { return Ok(gradients) };
+        let logits = call.input(0)?;
+        if call.wants(1) {
+            gradients[1] = Some(neg(mul(&g, logits)?)?.into());
+        }
+        if call.wants(0) {
+            gradients[0] = Some(mul(sub(sigmoid(logits)?, call.input(1)?)?, g)?.into());
+        }
+        Ok(gradients)
+    }
 }
 
 /// `-sum(labels * log(softmax(logits)))` over the last axis, of predictions that are not yet normalised. Labels have
@@ -142,8 +233,8 @@ pub fn sigmoid_cross_entropy_with_logits(
     let dtype = promote(labels.dtype(), logits.dtype());
     let wide = promote(dtype, DType::F32);
     let (labels, logits) = (cast(labels, wide)?, cast(logits, wide)?);
-    let linear = sub(relu(&logits)?, mul(&logits, labels)?)?;
-    cast(add(linear, softplus(neg(abs(logits)?)?)?)?, dtype)
+    let loss = apply_at(&SigmoidCrossEntropy, &mut [logits, labels], Location::caller())?.swap_remove(0);
+    cast(loss, dtype)
 }
 
 const PARAMS: &[Param] = &[Param::tensor("labels"), Param::tensor("logits")];

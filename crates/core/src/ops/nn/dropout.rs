@@ -2,43 +2,75 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
-use crate::ops::binary::{mul, where_};
 use crate::ops::draw::{check_key, read_key};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Shape, Tensor, apply};
-use std::panic::Location;
+use crate::{Call, DType, Gradients, Saves, Scalar, Set, Tensor, apply};
+use taut_kernels::elementwise::{self, Binary};
 use taut_kernels::random as kernel;
-use taut_kernels::{Arg, ViewMut};
+use taut_kernels::{Arg, View, ViewMut};
 
-/// Which elements stay: a function of the key and the element's place.
+/// Inputs: `x` and a key. Which elements stay is a function of the key and the element's place.
 #[derive(Clone, Debug)]
-struct DropoutMask {
-    shape: Shape,
+struct Dropout {
     rate: f64,
 }
 
-impl Op for DropoutMask {
+impl Op for Dropout {
     fn name(&self) -> &'static str {
         "dropout"
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        check_key(inputs[0])?;
+        let dtype = inputs[0].dtype;
+        if !dtype.is_float() {
+            return Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"));
+        }
+        check_key(inputs[1])?;
         if !(0.0..1.0).contains(&self.rate) {
             return Err(Error::value(format!("a rate of {} does not lie between 0 and 1", self.rate))
                 .help("0 drops nothing; 1 would drop everything"));
         }
-        Ok(Spec::new(DType::Bool, self.shape.clone()).into())
+        Ok(inputs[0].clone().into())
     }
 
-    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        kernel::bernoulli(read_key(inputs[0].view()), 0, 1.0 - self.rate, outputs[0].reborrow());
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
+        let out = &mut outputs[0];
+        let (dtype, shape) = (out.dtype(), out.shape());
+        kernel::bernoulli(
+            read_key(inputs[1].view()),
+            0,
+            1.0 - self.rate,
+            ViewMut::new(DType::Bool, scratch, shape),
+        );
+        let (scale, zero) =
+            (Scalar::Float(1.0 / (1.0 - self.rate)).to_bytes(dtype), Scalar::Int(0).to_bytes(dtype));
+        let (strides, flat) = (crate::Shape::from(shape).strides(), vec![0; shape.len()]);
+        let every = |bytes| Arg::View(View::new(dtype, bytes, 0, shape, &flat));
+        elementwise::binary(Binary::Mul, inputs[0], every(&scale), out.reborrow());
+        let stays = Arg::View(View::new(DType::Bool, scratch, 0, shape, &strides));
+        elementwise::select(stays, Arg::InPlace, every(&zero), out.reborrow());
         Ok(())
     }
 
+    fn scratch(&self, inputs: &[&Spec]) -> usize {
+        inputs[0].shape.len()
+    }
+
+    fn aliases(&self) -> &'static [usize] {
+        &[0]
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::inputs([1]))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| dropout(g, self.rate, call.input(1)?))
+    }
+
     fn attributes(&self) -> String {
-        format!("shape={}, rate={}", self.shape, self.rate)
+        format!("rate={}", self.rate)
     }
 }
 
@@ -54,13 +86,7 @@ impl Op for DropoutMask {
 /// ```
 #[track_caller]
 pub fn dropout(x: impl Into<Tensor>, rate: f64, key: impl Into<Tensor>) -> Result<Tensor> {
-    let x = x.into();
-    if !x.dtype().is_float() {
-        let error = Error::dtype(format!("{} is not supported", x.dtype())).help("cast to a float");
-        return Err(error.in_op("dropout", [x.spec()]).at(Location::caller()));
-    }
-    let mask = apply(&DropoutMask { shape: x.shape().clone(), rate }, [key.into()])?;
-    where_(mask, mul(x, 1.0 / (1.0 - rate))?, 0.0)
+    apply(&Dropout { rate }, [x.into(), key.into()])
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[Entry::new(

@@ -2,9 +2,10 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
+use crate::ops::index::row_gradient;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Bad, Entry, Param, Reference, Samples, Value, one};
-use crate::{DType, Tensor, apply};
+use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, index as kernel};
 
 #[derive(Clone, Debug)]
@@ -33,6 +34,14 @@ impl Op for EmbeddingLookup {
                 format!("id {} (number {}) is not among the {} rows", bad.value, bad.position, bad.limit);
             Error::index(message).help("ids count from 0")
         })
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::inputs([1]))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        row_gradient(call)
     }
 }
 

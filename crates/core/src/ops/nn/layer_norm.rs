@@ -2,9 +2,14 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Op, Spec, Specs};
+use crate::ops::binary::{add, mul, sub};
+use crate::ops::elementwise::sum_to;
+use crate::ops::reduce::mean;
 use crate::ops::sample::{dtypes, ramp};
+use crate::ops::shape::{broadcast_to, reshape_to};
+use crate::ops::unary::{cast, neg};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Shape, Tensor, apply_at};
+use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply_at};
 use std::panic::Location;
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, ViewMut};
@@ -74,6 +79,25 @@ impl Op for RowNorm {
         &[0]
     }
 
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        Some(norm_saves(wanted, self.scaled, if self.centred { Set::of([1, 2]) } else { Set::of([1]) }))
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let shape = call.input_shape(0).clone();
+        let lead = shape.rank() - self.axes;
+        let norm = Norm {
+            statistics: (0..shape.rank()).map(|i| if i < lead { shape[i] } else { 1 }).collect(),
+            parameters: shape[lead..].into(),
+            over: (lead as isize..shape.rank() as isize).collect(),
+            shape,
+            scaled: self.scaled,
+            shifted: self.shifted,
+            centred: self.centred,
+        };
+        norm.vjp(call)
+    }
+
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
         Cost { flops: 7 * inputs[0].shape.len() as u64, bytes: bytes as u64 }
@@ -81,6 +105,115 @@ impl Op for RowNorm {
 
     fn attributes(&self) -> String {
         format!("axes={}, epsilon={}", self.axes, self.epsilon)
+    }
+}
+
+/// What the gradient of a norm keeps, whose statistics are these outputs.
+pub(super) fn norm_saves(wanted: Set, scaled: bool, statistics: Set) -> Saves {
+    if !(wanted.has(0) || scaled && wanted.has(1)) {
+        return Saves::NOTHING;
+    }
+    let saves = Saves { outputs: statistics, ..Saves::INPUT };
+    if scaled && wanted.has(0) { saves.and(Saves::inputs([1])) } else { saves }
+}
+
+/// The gradient of a norm. Inputs: `x`, then the scale and the offset if it has them; outputs: the result, then the
+/// means (if it is centred) and the reciprocal deviations.
+pub(super) struct Norm {
+    /// The shape of `x` in which the axes to normalise are axes of their own.
+    pub(super) shape: Shape,
+    /// The shape of the statistics that broadcasts to it.
+    pub(super) statistics: Shape,
+    /// The shape of the parameters that broadcasts to it.
+    pub(super) parameters: Shape,
+    /// The axes that are normalised.
+    pub(super) over: Vec<isize>,
+    pub(super) scaled: bool,
+    pub(super) shifted: bool,
+    pub(super) centred: bool,
+}
+
+impl Norm {
+    pub(super) fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let last = 1 + usize::from(self.centred);
+        // Without means, the deviations are the output after the result.
+        let (g, g_rstd, g_mean) = (call.take_gradient(0), call.take_gradient(last), call.take_gradient(1));
+        let dtype = call.inputs[0].spec.dtype;
+        let wide = statistics_dtype(dtype);
+        let g = g.map(|g| cast(reshape_to(g, &self.shape)?, wide)).transpose()?;
+        let mut gradients = Gradients::from_elem(None, call.inputs.len());
+        let offset = 1 + usize::from(self.scaled);
+        if let Some(g) = &g
+            && self.shifted
+            && call.wants(offset)
+        {
+            gradients[offset] = Some(self.parameter(call, offset, g.clone())?.into());
+        }
+        let wants_scale = self.scaled && call.wants(1);
+        if !(call.wants(0) || wants_scale) {
+            return Ok(gradients);
+        }
+        let statistic = |i| reshape_to(call.output(i)?, &self.statistics);
+        let x = cast(reshape_to(call.input(0)?, &self.shape)?, wide)?;
+        let rstd = statistic(last)?;
+        let normal = mul(if self.centred { sub(x, statistic(1)?)? } else { x }, &rstd)?;
+        if let Some(g) = &g
+            && wants_scale
+        {
+            gradients[1] = Some(self.parameter(call, 1, mul(g, &normal)?)?.into());
+        }
+        if !call.wants(0) {
+            return Ok(gradients);
+        }
+        let g = match g {
+            Some(g) if self.scaled => Some(mul(g, reshape_to(call.input(1)?, &self.parameters)?)?),
+            g => g,
+        };
+        let size = |shape: &Shape| shape.len().max(1) as f64;
+        let share = size(&self.statistics) / size(&self.shape);
+        let over = self.over.as_slice();
+        // What a row's mean and deviation do to it: a multiple of one, and a multiple of the normalised row. Both are
+        // small, and are put together before anything large is touched.
+        let of_rstd = match &g {
+            Some(g) => Some(mul(mean(mul(g, &normal)?, over, true)?, &rstd)?),
+            None => None,
+        };
+        let given = g_rstd.map(|g| mul(mul(reshape_to(g, &self.statistics)?, share)?, mul(&rstd, &rstd)?));
+        let of_rstd = plus(of_rstd, given.transpose()?)?;
+        let of_mean = match &g {
+            Some(g) if self.centred => Some(mul(mean(g, over, true)?, &rstd)?),
+            _ => None,
+        };
+        let given = g_mean.map(|g| mul(reshape_to(g, &self.statistics)?, -share));
+        let of_mean = plus(of_mean, given.transpose()?)?;
+        let mut x = g.map(|g| mul(g, rstd)).transpose()?;
+        x = match (x, of_rstd) {
+            (Some(x), Some(part)) => Some(sub(x, mul(normal, part)?)?),
+            (None, Some(part)) => Some(neg(mul(normal, part)?)?),
+            (x, None) => x,
+        };
+        x = match (x, of_mean) {
+            (Some(x), Some(part)) => Some(sub(x, part)?),
+            (None, Some(part)) => Some(broadcast_to(neg(part)?, self.shape.clone())?),
+            (x, None) => x,
+        };
+        if let Some(x) = x {
+            gradients[0] = Some(cast(reshape_to(x, call.input_shape(0))?, dtype)?.into());
+        }
+        Ok(gradients)
+    }
+
+    /// The gradient of a parameter, from that of every place it was used in.
+    fn parameter(&self, call: &Call<'_>, input: usize, g: Tensor) -> Result<Tensor> {
+        let Spec { dtype, shape } = &call.inputs[input].spec;
+        cast(reshape_to(sum_to(g, &self.parameters)?, shape)?, *dtype)
+    }
+}
+
+fn plus(a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tensor>> {
+    match (a, b) {
+        (Some(a), Some(b)) => add(a, b).map(Some),
+        (a, b) => Ok(a.or(b)),
     }
 }
 

@@ -2,9 +2,12 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Op, Spec, Specs};
+use crate::ops::binary::{mul, sub};
+use crate::ops::reduce::sum;
 use crate::ops::sample::{bad_unary, dtypes, of, ramp};
+use crate::ops::unary::exp;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Tensor, apply, normalize_axis};
+use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, norm};
 
 #[derive(Clone, Debug)]
@@ -43,6 +46,22 @@ impl Op for Softmax {
         let bytes = inputs[0].bytes() + outputs[0].bytes();
         // A maximum, an exponential, a sum and a quotient per element.
         Cost { flops: 4 * outputs[0].shape.len() as u64, bytes: bytes as u64 }
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::OUTPUT)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| {
+            let y = call.output(0)?;
+            if self.log {
+                let total = sum(&g, self.axis, true)?;
+                return sub(g, mul(exp(y)?, total)?);
+            }
+            let mean = sum(mul(&g, y)?, self.axis, true)?;
+            mul(sub(g, mean)?, y)
+        })
     }
 
     fn attributes(&self) -> String {

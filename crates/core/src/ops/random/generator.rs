@@ -42,6 +42,13 @@ pub fn set_seed(seed: u64) {
     GLOBAL.set_seed(seed);
 }
 
+/// The next key of the module's own generator: for [`dropout`](crate::ops::nn::dropout) and the functions called
+/// `stateless_…`.
+#[track_caller]
+pub fn next_key() -> Result<Tensor> {
+    GLOBAL.next_key()
+}
+
 /// The keys that a piece of work took, so that it can be done again with the same random numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {

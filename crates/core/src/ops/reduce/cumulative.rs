@@ -2,9 +2,14 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
+use crate::ops::binary::{add, equal, minimum, mul, sub};
+use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
+use crate::ops::reduction::above_minus_infinity;
 use crate::ops::sample::{dtypes, ramp};
+use crate::ops::shape::{Margin, pad, slice};
+use crate::ops::unary::{cast, exp, logical_not};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Tensor, apply, normalize_axis};
+use crate::{Call, DType, Gradients, Index, Saves, Set, Tensor, apply, normalize_axis};
 use taut_kernels::scan::{Scan, scan};
 use taut_kernels::{Arg, ViewMut};
 
@@ -37,6 +42,46 @@ impl Op for Cumulative {
         Ok(())
     }
 
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(match self.code {
+            Scan::Sum => Saves::NOTHING,
+            Scan::Prod => Saves::INPUT,
+            Scan::Max | Scan::Min => Saves::residual_of([0]),
+            Scan::LogSumExp => Saves::INPUT.and(Saves::OUTPUT),
+        })
+    }
+
+    fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+        pack_bits(equal(call.input(0)?, call.output(0)?)?).map(Some)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| match self.code {
+            Scan::Sum => cumsum(g, self.axis, self.exclusive, !self.reverse),
+            Scan::Prod => {
+                // All before an element, times its followers' products, each times their gradient.
+                let x = call.input(0)?;
+                let g = if self.exclusive { self.next(g, 1)? } else { g };
+                let after = self.gathered(g, self.next(x, 1)?)?;
+                mul(after, cumprod(x, self.axis, true, self.reverse)?)
+            }
+            Scan::Max | Scan::Min => {
+                // An extreme stays until the next one; of equals the latest counts.
+                let bits = call.residual()?;
+                let stays = logical_not(unpack_bits(bits, call.input_shape(0).clone())?)?;
+                let stays = self.next(cast(stays, g.dtype())?, 1)?;
+                keep_bits(self.gathered(g, stays)?, bits, false)
+            }
+            Scan::LogSumExp => {
+                // No exponent is above zero: nothing overflows.
+                let y = above_minus_infinity(call.output(0)?)?;
+                let share = exp(sub(call.input(0)?, &y)?)?;
+                let shrinks = exp(minimum(sub(&y, self.next(&y, 1)?)?, 0)?)?;
+                mul(self.gathered(g, shrinks)?, share)
+            }
+        })
+    }
+
     fn attributes(&self) -> String {
         let mut text = format!("axis={}", self.axis);
         for (flag, word) in [(self.exclusive, ", exclusive"), (self.reverse, ", reverse")] {
@@ -45,6 +90,38 @@ impl Op for Cumulative {
             }
         }
         text
+    }
+}
+
+impl Cumulative {
+    /// What comes `by` places later in the order of the scan; zeros after the end.
+    fn next(&self, x: impl Into<Tensor>, by: usize) -> Result<Tensor> {
+        let x = x.into();
+        let axis = x.shape().axis(self.axis)?;
+        let by = by.min(x.shape()[axis]);
+        let (mut indices, mut margins) = (vec![Index::from(..); axis], vec![[0, 0]; x.rank()]);
+        indices.push(if self.reverse {
+            Index::from(..(x.shape()[axis] - by) as isize)
+        } else {
+            Index::from(by as isize..)
+        });
+        margins[axis] = if self.reverse { [by, 0] } else { [0, by] };
+        pad(slice(x, &indices)?, &margins, Margin::Constant(0.into()))
+    }
+
+    /// The solution of `sum = terms + factors * next(sum)`: every element with all that follow it, each times the
+    /// factors on the way. Step by step twice as many are gathered.
+    fn gathered(&self, terms: Tensor, factors: Tensor) -> Result<Tensor> {
+        let length = terms.shape()[terms.shape().axis(self.axis)?];
+        let (mut sum, mut factors, mut step) = (terms, factors, 1);
+        while step < length {
+            sum = add(mul(self.next(&sum, step)?, &factors)?, sum)?;
+            if 2 * step < length {
+                factors = mul(self.next(&factors, step)?, factors)?;
+            }
+            step *= 2;
+        }
+        Ok(sum)
     }
 }
 

@@ -2,13 +2,32 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Kernel, Op, Spec, Specs};
-use crate::ops::reduction::{Folding, Over, reduce};
+use crate::ops::binary::{div, equal};
+use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
+use crate::ops::reduce::sum;
+use crate::ops::reduction::{FoldRule, Folding, Over, reduce};
 use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
-use crate::ops::shape::reshape;
+use crate::ops::shape::{broadcast_to, reshape};
+use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Tensor, apply};
+use crate::{DType, Saves, Tensor, apply};
 use taut_kernels::reduce::{self as kernels, Reduce};
 use taut_kernels::{Arg, ViewMut};
+
+static EXTREME: FoldRule = FoldRule {
+    saves: |_| Saves::residual_of([0]),
+    residual: Some(|op, call| {
+        let x = call.input(0)?;
+        pack_bits(equal(x, op.unfold(call.output(0)?, x.shape())?)?)
+    }),
+    // Equals share.
+    partial: |op, call, g| {
+        let (bits, shape) = (call.residual()?, call.input_shape(0));
+        let count = sum(unpack_bits(bits, shape.clone())?, op.over.clone(), true)?;
+        let share = div(&g, cast(count, g.dtype())?)?;
+        keep_bits(broadcast_to(share, shape.clone())?, bits, false)
+    },
+};
 
 /// The largest element over some axes; over all of them if `axes` is `None`. NaN wins.
 ///
@@ -20,13 +39,13 @@ use taut_kernels::{Arg, ViewMut};
 /// ```
 #[track_caller]
 pub fn max(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("max", Folding::Fold(Reduce::Max), x.into(), axes.into(), keepdims, None)
+    reduce("max", Folding::Fold(Reduce::Max), x.into(), axes.into(), keepdims, Some(&EXTREME))
 }
 
 /// The smallest element over some axes; over all of them if `axes` is `None`. NaN wins.
 #[track_caller]
 pub fn min(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("min", Folding::Fold(Reduce::Min), x.into(), axes.into(), keepdims, None)
+    reduce("min", Folding::Fold(Reduce::Min), x.into(), axes.into(), keepdims, Some(&EXTREME))
 }
 
 #[derive(Clone, Debug)]

@@ -1,11 +1,23 @@
 //! The logarithm of a sum of exponentials.
 
-use crate::Tensor;
 use crate::error::Result;
-use crate::ops::reduction::{Folding, Over, reduce_float};
+use crate::ops::binary::{mul, sub};
+use crate::ops::reduction::{FoldRule, Folding, Over, above_minus_infinity, reduce_float};
 use crate::ops::sample::{bad_axes, dtypes, reductions};
+use crate::ops::unary::exp;
 use crate::ops::{Entry, Param, Reference, Samples, one};
+use crate::{Saves, Tensor};
 use taut_kernels::reduce::Reduce;
+
+static LOGSUMEXP: FoldRule = FoldRule {
+    saves: |_| Saves::INPUT.and(Saves::OUTPUT),
+    residual: None,
+    partial: |op, call, g| {
+        let x = call.input(0)?;
+        let y = above_minus_infinity(call.output(0)?)?;
+        mul(exp(sub(x, op.unfold(y, x.shape())?)?)?, g)
+    },
+};
 
 /// log(sum(exp(x))) over some axes, without overflow; over all of them if `axes` is `None`.
 ///
@@ -17,7 +29,14 @@ use taut_kernels::reduce::Reduce;
 /// ```
 #[track_caller]
 pub fn logsumexp(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce_float("logsumexp", Folding::Fold(Reduce::LogSumExp), x.into(), axes.into(), keepdims, None)
+    reduce_float(
+        "logsumexp",
+        Folding::Fold(Reduce::LogSumExp),
+        x.into(),
+        axes.into(),
+        keepdims,
+        Some(&LOGSUMEXP),
+    )
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[Entry::new(

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::ops::binary::mul;
+use crate::ops::reduce::cumprod;
 use crate::ops::reduction::{FoldRule, Folding, Over, reduce, reduce_float};
 use crate::ops::sample::{bad_axes, dtypes, reductions};
 use crate::ops::shape::broadcast_to;
@@ -24,6 +25,32 @@ static MEAN: FoldRule = FoldRule {
     },
 };
 
+static PROD: FoldRule = FoldRule {
+    saves: |_| Saves::INPUT,
+    residual: None,
+    partial: |op, call, mut g| {
+        // Each element's slope is the product of all others: those before and after it along an axis, and likewise of
+        // the products along that axis for the next one. Nothing is divided, so zeros are as good as any number.
+        let x = call.input(0)?;
+        let marks = op.over.marks(x.shape())?;
+        let axes = marks.iter().enumerate().filter(|(_, folded)| **folded).map(|(axis, _)| axis as isize);
+        let mut products = vec![(x.clone(), None)];
+        for axis in axes {
+            let last = products.len() - 1;
+            products[last].1 = Some(axis);
+            let folded = prod(&products[last].0, axis, true)?;
+            products.push((folded, None));
+        }
+        for (lines, axis) in products.into_iter().rev() {
+            if let Some(axis) = axis {
+                let before = cumprod(&lines, axis, true, false)?;
+                g = mul(mul(before, cumprod(lines, axis, true, true)?)?, g)?;
+            }
+        }
+        Ok(g)
+    },
+};
+
 /// The sum over some axes; over all of them if `axes` is `None`. Small integers are summed as 64-bit ones.
 ///
 /// ```
@@ -41,7 +68,7 @@ pub fn sum(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Resul
 /// The product over some axes; over all of them if `axes` is `None`. Small integers are multiplied as 64-bit ones.
 #[track_caller]
 pub fn prod(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("prod", Folding::Fold(Reduce::Prod), x.into(), axes.into(), keepdims, None)
+    reduce("prod", Folding::Fold(Reduce::Prod), x.into(), axes.into(), keepdims, Some(&PROD))
 }
 
 /// The mean over some axes; over all of them if `axes` is `None`. The mean of integers is a float64.

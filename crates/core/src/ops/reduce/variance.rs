@@ -1,11 +1,25 @@
 //! How far elements spread.
 
-use crate::Tensor;
 use crate::error::Result;
-use crate::ops::reduction::{Folding, Over, reduce_float};
+use crate::ops::binary::{mul, sub};
+use crate::ops::reduce::mean;
+use crate::ops::reduction::{FoldRule, Folding, Over, reduce_float, root};
 use crate::ops::sample::{bad_axes, dtypes, reductions};
-use crate::ops::unary::sqrt;
 use crate::ops::{Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{Saves, Tensor};
+
+static VARIANCE: FoldRule = FoldRule {
+    saves: |_| Saves::INPUT,
+    residual: None,
+    partial: |op, call, g| {
+        let x = call.input(0)?;
+        let correction = if let Folding::Variance { correction } = op.code { correction } else { 0.0 };
+        // As the kernel: without degrees of freedom there is no variance.
+        let freedom = op.over.count(x.shape())? as f64 - correction;
+        let deviation = sub(x, mean(x, op.over.clone(), true)?)?;
+        mul(deviation, mul(g, 2.0 / freedom)?)
+    },
+};
 
 /// The variance over some axes; over all of them if `axes` is `None`. `correction` is subtracted from the count: 0 for a
 /// population, 1 for a sample.
@@ -18,14 +32,15 @@ use crate::ops::{Entry, Kind, Param, Reference, Samples, Value, one};
 /// ```
 #[track_caller]
 pub fn var(x: impl Into<Tensor>, axes: impl Into<Over>, correction: f64, keepdims: bool) -> Result<Tensor> {
-    reduce_float("var", Folding::Variance { correction }, x.into(), axes.into(), keepdims, None)
+    reduce_float("var", Folding::Variance { correction }, x.into(), axes.into(), keepdims, Some(&VARIANCE))
 }
 
 /// The standard deviation over some axes; over all of them if `axes` is `None`. `correction` is subtracted from the
 /// count: 0 for a population, 1 for a sample.
 #[track_caller]
 pub fn std(x: impl Into<Tensor>, axes: impl Into<Over>, correction: f64, keepdims: bool) -> Result<Tensor> {
-    sqrt(reduce_float("std", Folding::Variance { correction }, x.into(), axes.into(), keepdims, None)?)
+    let code = Folding::Variance { correction };
+    root(reduce_float("std", code, x.into(), axes.into(), keepdims, Some(&VARIANCE))?)
 }
 
 fn samples() -> Vec<Vec<Value>> {

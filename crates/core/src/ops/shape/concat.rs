@@ -1,12 +1,12 @@
 //! Joining tensors.
 
-use super::expand_dims;
+use super::{expand_dims, slice};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::sample::{dtypes, tensor};
 use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Tensor, apply_many, promote};
+use crate::{Call, DType, Gradients, Index, Saves, Set, Tensor, apply_many, promote};
 use smallvec::SmallVec;
 use std::panic::Location;
 use taut_kernels::{Arg, View, ViewMut, index};
@@ -49,6 +49,24 @@ impl Op for Concat {
         let axis = crate::normalize_axis(self.axis, inputs[0].shape().len())?;
         index::concat(&inputs, axis, outputs[0].reborrow());
         Ok(())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let Some(g) = call.take_gradient(0) else { return Ok(Gradients::new()) };
+        let axis = g.shape().axis(self.axis)?;
+        let (mut gradients, mut start) = (Gradients::new(), 0);
+        for i in 0..call.inputs.len() {
+            let end = start + call.input_shape(i)[axis] as isize;
+            let mut part = vec![Index::from(..); axis];
+            part.push(Index::Range { start: Some(start), end: Some(end), step: 1 });
+            gradients.push(if call.wants(i) { Some(slice(&g, &part)?.into()) } else { None });
+            start = end;
+        }
+        Ok(gradients)
     }
 
     fn attributes(&self) -> String {

@@ -2,10 +2,12 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
+use crate::ops::binary::add;
 use crate::ops::elementwise::must_fit;
 use crate::ops::sample::{dtypes, ramp};
+use crate::ops::shape::{reverse, slice};
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Scalar, Shape, Tensor, apply};
+use crate::{Call, DType, Gradients, Index, Saves, Scalar, Set, Shape, Tensor, apply};
 use smallvec::SmallVec;
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -35,6 +37,52 @@ impl Pad {
             Margin::Symmetric => dim,
         }
     }
+
+    /// The gradient along one axis, which had `dim` elements: what is inside, and the margins folded back onto it.
+    fn unpadded(&self, g: Tensor, axis: usize, dim: usize) -> Result<Tensor> {
+        let [before, after] = self.paddings[axis];
+        if before + after == 0 {
+            return Ok(g);
+        }
+        let inside = part(&g, axis, before, dim)?;
+        let edge = match self.margin {
+            Margin::Constant(_) => return Ok(inside),
+            Margin::Reflect => 1,
+            Margin::Symmetric => 0,
+        };
+        let folded = |start: usize, count: usize, place: usize| {
+            let mirrored = reverse(part(&g, axis, start, count)?, &[axis as isize])?;
+            padded(mirrored, axis, place, dim - place - count)
+        };
+        let mut sum = inside;
+        if before > 0 {
+            sum = add(sum, folded(0, before, edge)?)?;
+        }
+        if after > 0 {
+            sum = add(sum, folded(before + dim, after, dim - edge - after)?)?;
+        }
+        Ok(sum)
+    }
+}
+
+/// `count` elements of an axis from `start` on.
+#[track_caller]
+fn part(x: &Tensor, axis: usize, start: usize, count: usize) -> Result<Tensor> {
+    let mut indices = vec![Index::from(..); axis];
+    let end = (start + count) as isize;
+    indices.push(Index::Range { start: Some(start as isize), end: Some(end), step: 1 });
+    slice(x, &indices)
+}
+
+/// Zeros before and after on one axis.
+#[track_caller]
+pub(super) fn padded(x: Tensor, axis: usize, before: usize, after: usize) -> Result<Tensor> {
+    if before + after == 0 {
+        return Ok(x);
+    }
+    let mut paddings = vec![[0, 0]; x.rank()];
+    paddings[axis] = [before, after];
+    pad(x, &paddings, Margin::Constant(Scalar::Int(0)))
 }
 
 impl Op for Pad {
@@ -77,6 +125,25 @@ impl Op for Pad {
             Margin::Symmetric => index::pad(x, &before, index::Pad::Symmetric, out),
         }
         Ok(())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| {
+            let shape = call.input_shape(0);
+            if let Margin::Constant(_) = self.margin {
+                let inside = |(&[before, _], &dim): (&[usize; 2], &usize)| Index::Range {
+                    start: Some(before as isize),
+                    end: Some((before + dim) as isize),
+                    step: 1,
+                };
+                return slice(g, &self.paddings.iter().zip(shape.iter()).map(inside).collect::<Vec<_>>());
+            }
+            shape.iter().enumerate().try_fold(g, |g, (axis, &dim)| self.unpadded(g, axis, dim))
+        })
     }
 
     fn attributes(&self) -> String {

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::op::{Kernel, Op, Spec, Specs};
 use crate::ops::sample::{bad_axes, dtypes, ramp};
 use crate::ops::{Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Layout, Tensor, apply};
+use crate::{Call, DType, Gradients, Layout, Saves, Set, Tensor, apply};
 
 #[derive(Clone, Debug)]
 struct Reverse {
@@ -31,6 +31,14 @@ impl Op for Reverse {
             let dim = layout.shape[axis];
             layout.range(axis, dim.saturating_sub(1), dim, -1)
         }))
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|_, g| reverse(g, &self.axes))
     }
 
     fn attributes(&self) -> String {

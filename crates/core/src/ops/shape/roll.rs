@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Strides, Tensor, apply, normalize_axis};
+use crate::{Call, DType, Gradients, Saves, Set, Strides, Tensor, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -40,6 +40,21 @@ impl Op for Roll {
         }
         index::roll(x, &shifts, outputs[0].reborrow());
         Ok(())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|_, g| {
+            let mut back = Vec::with_capacity(self.shifts.len());
+            for (&shift, &axis) in self.shifts.iter().zip(&self.axes) {
+                // Below the axis's size, a shift always has a negative.
+                back.push(-shift.rem_euclid(g.shape()[g.shape().axis(axis)?].max(1) as isize));
+            }
+            roll(g, &back, &self.axes)
+        })
     }
 
     fn attributes(&self) -> String {

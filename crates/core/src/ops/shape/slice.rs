@@ -3,13 +3,49 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Kernel, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
+use crate::ops::shape::pad::padded;
+use crate::ops::shape::{Margin, pad, reshape_to, reverse};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Index, Layout, Tensor, apply};
+use crate::{Call, DType, Gradients, Index, Layout, Saves, Set, Shape, Tensor, apply};
 use std::panic::Location;
 
 #[derive(Clone, Debug)]
 struct Slice {
     indices: Vec<Index>,
+}
+
+impl Slice {
+    /// The index of every axis of a tensor of this rank.
+    fn by_axis(&self, rank: usize) -> Vec<Index> {
+        let given = self.indices.iter().filter(|index| index.consumes_axis()).count();
+        let mut all = Vec::with_capacity(rank);
+        for index in &self.indices {
+            match index {
+                Index::NewAxis => {}
+                Index::Ellipsis => all.resize(all.len() + rank.saturating_sub(given), Index::from(..)),
+                index => all.push(*index),
+            }
+        }
+        all.resize(rank, Index::from(..));
+        all
+    }
+}
+
+/// The gradient of `count` elements of an axis, in their order there and with zeros for those between them.
+fn spread(g: Tensor, axis: usize, step: isize) -> Result<Tensor> {
+    let g = if step < 0 { reverse(g, &[axis as isize])? } else { g };
+    let (shape, stride) = (g.shape().clone(), step.unsigned_abs());
+    let count = shape[axis];
+    if stride == 1 || count < 2 {
+        return Ok(g);
+    }
+    // Zeros behind every element: an axis of their own, which then becomes part of this one.
+    let apart = padded(reshape_to(g, &shape.clone().with_inserted(axis + 1, 1))?, axis + 1, 0, stride - 1)?;
+    let apart = reshape_to(apart, &shape.with(axis, count * stride))?;
+    let mut whole = vec![Index::from(..); axis];
+    let end = Some(((count - 1) * stride + 1) as isize);
+    whole.push(Index::Range { start: None, end, step: 1 });
+    slice(apart, &whole)
 }
 
 impl Op for Slice {
@@ -28,6 +64,37 @@ impl Op for Slice {
 
     fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
         input.slice(&self.indices).ok()
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| {
+            let shape = call.input_shape(0);
+            // Where the part of each axis begins, how many elements it has and how far apart they are.
+            let parts = self.by_axis(shape.rank()).into_iter().zip(shape.iter()).map(|(index, &dim)| {
+                let part = Layout::contiguous(Shape::from([dim])).slice(&[index])?;
+                let step = if let Index::Range { step, .. } = index { step } else { 1 };
+                Ok((part.offset, part.shape.len(), step))
+            });
+            let parts = parts.collect::<Result<Vec<_>>>()?;
+            let part: Shape = parts.iter().map(|&(_, count, _)| count).collect();
+            let g = if *g.shape() == part { g } else { reshape_to(g, &part)? };
+            let (mut g, mut paddings) = (g, Vec::with_capacity(parts.len()));
+            for (axis, (&(start, count, step), &dim)) in parts.iter().zip(shape.iter()).enumerate() {
+                g = spread(g, axis, step)?;
+                let size = g.shape()[axis];
+                let before = match count {
+                    0 => 0,
+                    _ if step < 0 => start + 1 - size,
+                    _ => start,
+                };
+                paddings.push([before, dim - before - size]);
+            }
+            if g.shape() == shape { Ok(g) } else { pad(g, &paddings, Margin::Constant(0.into())) }
+        })
     }
 
     fn attributes(&self) -> String {

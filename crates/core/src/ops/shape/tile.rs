@@ -1,11 +1,13 @@
 //! Repeating with copies.
 
-use super::reshape;
+use super::{reshape, reshape_to};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
+use crate::ops::indices::sum_slices;
+use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Shape, Tensor, apply, normalize_axis};
+use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[cold]
@@ -37,6 +39,30 @@ impl Op for Tile {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         index::tile(inputs[0].view(), outputs[0].reborrow());
         Ok(())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| {
+            let shape = call.input_shape(0);
+            // The copies get axes of their own, and are added up.
+            let (mut apart, mut copies) = (Vec::new(), Vec::new());
+            for (&dim, &multiple) in shape.iter().zip(&self.multiples) {
+                if multiple != 1 {
+                    copies.push(apart.len() as isize);
+                    apart.push(multiple);
+                }
+                apart.push(dim);
+            }
+            if copies.is_empty() {
+                Ok(g)
+            } else {
+                sum(reshape_to(g, &apart.into())?, copies.as_slice(), false)
+            }
+        })
     }
 
     fn attributes(&self) -> String {
@@ -89,6 +115,25 @@ impl Op for Repeat {
         let axis = normalize_axis(self.axis, x.shape().len())?;
         index::repeat(x, &self.repeats, axis, outputs[0].reborrow());
         Ok(())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| {
+            let shape = call.input_shape(0);
+            let axis = shape.axis(self.axis)?;
+            let dim = shape[axis];
+            if let [count] = self.repeats[..] {
+                let apart = shape.clone().with_inserted(axis + 1, count);
+                return sum(reshape_to(g, &apart)?, axis as isize + 1, false);
+            }
+            let ids = self.repeats.iter().enumerate().flat_map(|(i, &n)| std::iter::repeat_n(i as i64, n));
+            let ids = Tensor::from_vec(ids.collect::<Vec<_>>(), [g.shape()[axis]])?;
+            sum_slices(g, &ids, (0, axis, dim), shape)
+        })
     }
 
     fn attributes(&self) -> String {

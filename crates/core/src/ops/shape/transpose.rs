@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Kernel, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Axes, DType, Layout, Shape, Tensor, apply};
+use crate::{Axes, Call, DType, Gradients, Layout, Saves, Set, Shape, Tensor, apply};
 use std::panic::Location;
 
 #[derive(Clone, Debug)]
@@ -40,6 +40,19 @@ impl Op for Transpose {
 
     fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
         Some(input.permute(&self.resolve(&input.shape).ok()?))
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|call, g| {
+            let permutation = self.resolve(call.input_shape(0))?;
+            let mut back = vec![0; permutation.len()];
+            permutation.iter().enumerate().for_each(|(i, &axis)| back[axis] = i as isize);
+            transpose(g, back.as_slice())
+        })
     }
 
     fn attributes(&self) -> String {

@@ -1,15 +1,26 @@
 //! The error function, its complement and its inverse.
 
-use crate::Tensor;
 use crate::error::Result;
+use crate::ops::binary::mul;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
+use crate::ops::unary::{exp, neg, square};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{Saves, Tensor};
+use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 use taut_kernels::elementwise::Unary;
 
-static ERF: Elementwise = Elementwise::unary("erf", Unary::Erf, Types::Float);
-static ERFC: Elementwise = Elementwise::unary("erfc", Unary::Erfc, Types::Float);
-static ERFINV: Elementwise = Elementwise::unary("erfinv", Unary::Erfinv, Types::Float);
+static ERF: Elementwise = Elementwise::unary("erf", Unary::Erf, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, bell(call.input(0)?)?));
+static ERFC: Elementwise = Elementwise::unary("erfc", Unary::Erfc, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| neg(mul(g, bell(call.input(0)?)?)?));
+static ERFINV: Elementwise = Elementwise::unary("erfinv", Unary::Erfinv, Types::Float)
+    .grad(|_| Saves::OUTPUT, |call, g, _| mul(mul(g, 0.5 * PI.sqrt())?, exp(square(call.output(0)?)?)?));
+
+/// The derivative of the error function.
+fn bell(x: &Tensor) -> Result<Tensor> {
+    mul(exp(neg(square(x)?)?)?, FRAC_2_SQRT_PI)
+}
 
 /// The error function: how much of a normal distribution of variance 1/2 lies within x of its mean.
 ///

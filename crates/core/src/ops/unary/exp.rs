@@ -1,16 +1,22 @@
 //! Exponentials and logarithms.
 
-use crate::Tensor;
 use crate::error::Result;
+use crate::ops::binary::{add, div, mul};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static EXP: Elementwise = Elementwise::unary("exp", Unary::Exp, Types::Float);
-static EXPM1: Elementwise = Elementwise::unary("expm1", Unary::Expm1, Types::Float);
-static LOG: Elementwise = Elementwise::unary("log", Unary::Log, Types::Float);
-static LOG1P: Elementwise = Elementwise::unary("log1p", Unary::Log1p, Types::Float);
+static EXP: Elementwise = Elementwise::unary("exp", Unary::Exp, Types::Float)
+    .grad(|_| Saves::OUTPUT, |call, g, _| mul(g, call.output(0)?));
+// The output has lost what is far below one: the input has not.
+static EXPM1: Elementwise = Elementwise::unary("expm1", Unary::Expm1, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, exp(call.input(0)?)?));
+static LOG: Elementwise = Elementwise::unary("log", Unary::Log, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| div(g, call.input(0)?));
+static LOG1P: Elementwise = Elementwise::unary("log1p", Unary::Log1p, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| div(g, add(call.input(0)?, 1.0)?));
 
 /// e to the power of each element.
 ///

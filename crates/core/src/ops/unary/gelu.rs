@@ -1,18 +1,54 @@
 //! Activations that weigh their input by how likely it is to pass: gelu and silu.
 
-use crate::Tensor;
 use crate::error::Result;
-use crate::ops::binary::mul;
+use crate::ops::binary::{add, clip_by_value, mul, sub};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{dtypes, unary as samples};
-use crate::ops::unary::{cast, sigmoid};
+use crate::ops::unary::{cast, erfc, exp, sigmoid, square};
 use crate::ops::{Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
 use crate::promote::float_of;
+use crate::{Saves, Tensor};
+use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use taut_kernels::elementwise::Unary;
 
-static GELU: Elementwise = Elementwise::unary("gelu", Unary::Gelu, Types::Float);
-static GELU_TANH: Elementwise = Elementwise::unary("gelu_tanh", Unary::GeluTanh, Types::Float);
-static SILU: Elementwise = Elementwise::unary("silu", Unary::Silu, Types::Float);
+static GELU: Elementwise = Elementwise::unary("gelu", Unary::Gelu, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, gelu_slope(call.input(0)?)?));
+static GELU_TANH: Elementwise = Elementwise::unary("gelu_tanh", Unary::GeluTanh, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, gelu_tanh_slope(call.input(0)?)?));
+static SILU: Elementwise = Elementwise::unary("silu", Unary::Silu, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, silu_slope(call.input(0)?)?));
+
+/// The elements up to a size from which on the derivatives below no longer change: infinity times the zero that it
+/// would meet there is NaN.
+fn bounded(x: &Tensor, size: f64) -> Result<Tensor> {
+    clip_by_value(x, -size, size)
+}
+
+/// The normal distribution function, and x times its density.
+fn gelu_slope(x: &Tensor) -> Result<Tensor> {
+    let x = bounded(x, 100.0)?;
+    let below = mul(erfc(mul(&x, -FRAC_1_SQRT_2)?)?, 0.5)?;
+    let density = mul(exp(mul(square(&x)?, -0.5)?)?, 1.0 / (2.0 * PI).sqrt())?;
+    add(below, mul(density, x)?)
+}
+
+/// The function is x sigmoid(u) with u = x (a + b x^2): sigmoid(u) (1 + (1 - sigmoid(u)) x u').
+fn gelu_tanh_slope(x: &Tensor) -> Result<Tensor> {
+    let a = 2.0 * (2.0 / PI).sqrt();
+    let b = 0.044715 * a;
+    let x = bounded(x, 100.0)?;
+    let x2 = square(&x)?;
+    let s = sigmoid(mul(add(mul(&x2, b)?, a)?, &x)?)?;
+    let rest = mul(mul(sub(1.0, &s)?, x)?, add(mul(x2, 3.0 * b)?, a)?)?;
+    mul(add(rest, 1.0)?, s)
+}
+
+/// sigmoid(x) (1 + x (1 - sigmoid(x))).
+fn silu_slope(x: &Tensor) -> Result<Tensor> {
+    let x = bounded(x, 1000.0)?;
+    let s = sigmoid(&x)?;
+    mul(add(mul(sub(1.0, &s)?, x)?, 1.0)?, s)
+}
 
 /// Each element times the normal distribution function at it; with `approximate`, by the formula with tanh that some
 /// models were trained with.

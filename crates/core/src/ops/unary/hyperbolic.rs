@@ -1,18 +1,33 @@
 //! Hyperbolic functions and their inverses.
 
-use crate::Tensor;
 use crate::error::Result;
+use crate::ops::binary::{add, div, mul, sub};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
+use crate::ops::unary::square;
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static SINH: Elementwise = Elementwise::unary("sinh", Unary::Sinh, Types::Float);
-static COSH: Elementwise = Elementwise::unary("cosh", Unary::Cosh, Types::Float);
-static TANH: Elementwise = Elementwise::unary("tanh", Unary::Tanh, Types::Float);
-static ASINH: Elementwise = Elementwise::unary("asinh", Unary::Asinh, Types::Float);
-static ACOSH: Elementwise = Elementwise::unary("acosh", Unary::Acosh, Types::Float);
-static ATANH: Elementwise = Elementwise::unary("atanh", Unary::Atanh, Types::Float);
+static SINH: Elementwise = Elementwise::unary("sinh", Unary::Sinh, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, cosh(call.input(0)?)?));
+static COSH: Elementwise = Elementwise::unary("cosh", Unary::Cosh, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, sinh(call.input(0)?)?));
+static TANH: Elementwise = Elementwise::unary("tanh", Unary::Tanh, Types::Float)
+    .grad(|_| Saves::OUTPUT, |call, g, _| mul(g, sub(1.0, square(call.output(0)?)?)?));
+// From the outputs: the square of the input may not fit its type.
+static ASINH: Elementwise = Elementwise::unary("asinh", Unary::Asinh, Types::Float)
+    .grad(|_| Saves::OUTPUT, |call, g, _| div(g, cosh(call.output(0)?)?));
+static ACOSH: Elementwise = Elementwise::unary("acosh", Unary::Acosh, Types::Float)
+    .grad(|_| Saves::OUTPUT, |call, g, _| div(g, sinh(call.output(0)?)?));
+static ATANH: Elementwise = Elementwise::unary("atanh", Unary::Atanh, Types::Float).grad(
+    |_| Saves::INPUT,
+    |call, g, _| {
+        // Two factors, that lose nothing near the ends.
+        let x = call.input(0)?;
+        div(g, mul(sub(1.0, x)?, add(x, 1.0)?)?)
+    },
+);
 
 /// The hyperbolic sine of each element.
 #[inline]

@@ -1,11 +1,12 @@
 //! The rectifier and its relatives.
 
 use crate::error::Result;
-use crate::ops::binary::clip_by_value;
+use crate::ops::binary::{add, clip_by_value, greater, less, logical_and, minimum, mul, where_};
 use crate::ops::elementwise::unary;
-use crate::ops::index::{keep_bits, pack_bits};
+use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
 use crate::ops::sample::{bad_unary, dtypes, unary as samples};
-use crate::ops::{Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
+use crate::ops::unary::exp;
+use crate::ops::{Elementwise, Entry, Kind, Param, Partial, Reference, Rule, Samples, Types, Value, one};
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
@@ -14,8 +15,56 @@ static RELU: Elementwise = Elementwise::unary("relu", Unary::Relu, Types::Same).
     |call| pack_bits(call.output(0)?),
     |call, g, _| keep_bits(g, call.residual()?, false),
 );
-static RELU6: Elementwise = Elementwise::unary("relu6", Unary::Relu6, Types::Same);
-static SELU: Elementwise = Elementwise::unary("selu", Unary::Selu, Types::Float);
+static RELU6: Elementwise = Elementwise::unary("relu6", Unary::Relu6, Types::Same).grad_with(
+    |_| Saves::residual_of([]),
+    |call| pack_bits(logical_and(greater(call.output(0)?, 0)?, less(call.output(0)?, 6)?)?),
+    |call, g, _| keep_bits(g, call.residual()?, false),
+);
+static SELU: Elementwise = Elementwise::unary("selu", Unary::Selu, Types::Float).grad(
+    |_| Saves::OUTPUT,
+    |call, g, _| mul(g, elu_slope(call.output(0)?, 1.0507009873554805, 1.6732632423543772)?),
+);
+
+/// Of an output `scale * x` above zero and `scale * alpha * (exp(x) - 1)` below.
+fn elu_slope(y: &Tensor, scale: f64, alpha: f64) -> Result<Tensor> {
+    where_(greater(y, 0)?, scale, add(y, scale * alpha)?)
+}
+
+const LEAKY: Partial = Partial::Alpha(|call, g, alpha| {
+    let above = unpack_bits(call.residual()?, call.output_shape(0).clone())?;
+    where_(above, &g, mul(&g, alpha)?)
+});
+/// The output has the input's sign.
+static LEAKY_RELU: Rule = Rule {
+    saves: |_| Saves::residual_of([]),
+    residual: Some(|call| pack_bits(call.output(0)?)),
+    partial: LEAKY,
+};
+/// With a negative alpha it has not.
+static FOLDING_RELU: Rule = Rule {
+    saves: |_| Saves::residual_of([0]),
+    residual: Some(|call| pack_bits(call.input(0)?)),
+    partial: LEAKY,
+};
+static ELU: Rule = Rule {
+    saves: |_| Saves::OUTPUT,
+    residual: None,
+    partial: Partial::Alpha(|call, g, alpha| mul(g, elu_slope(call.output(0)?, 1.0, alpha)?)),
+};
+/// With a negative alpha the output does not say which side of zero the input is on.
+static FOLDING_ELU: Rule = Rule {
+    saves: |_| Saves::INPUT,
+    residual: None,
+    partial: Partial::Alpha(|call, g, alpha| {
+        let x = call.input(0)?;
+        let below = mul(exp(minimum(x, 0)?)?, alpha)?;
+        mul(g, where_(greater(x, 0)?, 1.0, below)?)
+    }),
+};
+
+fn with_rule(name: &'static str, code: Unary, rule: Rule) -> Elementwise {
+    Elementwise { rule: Some(rule), ..Elementwise::unary(name, code, Types::Float) }
+}
 
 /// Each element, or zero where it is negative.
 ///
@@ -43,14 +92,16 @@ pub fn relu6(features: impl Into<Tensor>) -> Result<Tensor> {
 #[inline]
 #[track_caller]
 pub fn leaky_relu(features: impl Into<Tensor>, alpha: f64) -> Result<Tensor> {
-    unary(&Elementwise::unary("leaky_relu", Unary::LeakyRelu(alpha), Types::Float), features.into())
+    let rule = if alpha >= 0.0 { LEAKY_RELU } else { FOLDING_RELU };
+    unary(&with_rule("leaky_relu", Unary::LeakyRelu(alpha), rule), features.into())
 }
 
 /// Each element, or `alpha * (exp(features) - 1)` where it is negative.
 #[inline]
 #[track_caller]
 pub fn elu(features: impl Into<Tensor>, alpha: f64) -> Result<Tensor> {
-    unary(&Elementwise::unary("elu", Unary::Elu(alpha), Types::Float), features.into())
+    let rule = if alpha >= 0.0 { ELU } else { FOLDING_ELU };
+    unary(&with_rule("elu", Unary::Elu(alpha), rule), features.into())
 }
 
 /// [`elu`] scaled so that layers keep mean zero and variance one.

@@ -1,16 +1,33 @@
 //! Roots, squares and reciprocals.
 
 use crate::error::Result;
+use crate::ops::binary::{div, mul};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{bad_unary, dtypes};
+use crate::ops::unary::neg;
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
-use crate::{DType, Tensor};
+use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static SQRT: Elementwise = Elementwise::unary("sqrt", Unary::Sqrt, Types::Float);
-static RSQRT: Elementwise = Elementwise::unary("rsqrt", Unary::Rsqrt, Types::Float);
-static SQUARE: Elementwise = Elementwise::unary("square", Unary::Square, Types::Same);
-static RECIPROCAL: Elementwise = Elementwise::unary("reciprocal", Unary::Reciprocal, Types::Quotient);
+static SQRT: Elementwise = Elementwise::unary("sqrt", Unary::Sqrt, Types::Float)
+    .grad(|_| Saves::OUTPUT, |call, g, _| div(mul(g, 0.5)?, call.output(0)?));
+static RSQRT: Elementwise = Elementwise::unary("rsqrt", Unary::Rsqrt, Types::Float).grad(
+    |_| Saves::OUTPUT,
+    |call, g, _| {
+        // One factor at a time: the cube of the output may not fit where the gradient does.
+        let y = call.output(0)?;
+        mul(mul(mul(mul(g, -0.5)?, y)?, y)?, y)
+    },
+);
+static SQUARE: Elementwise = Elementwise::unary("square", Unary::Square, Types::Same)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(mul(g, 2.0)?, call.input(0)?));
+static RECIPROCAL: Elementwise = Elementwise::unary("reciprocal", Unary::Reciprocal, Types::Quotient).grad(
+    |_| Saves::OUTPUT,
+    |call, g, _| {
+        let y = call.output(0)?;
+        neg(mul(mul(g, y)?, y)?)
+    },
+);
 
 /// The square root of each element; NaN below zero.
 ///

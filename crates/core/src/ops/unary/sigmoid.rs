@@ -1,14 +1,22 @@
 //! The logistic function and its integral.
 
-use crate::Tensor;
 use crate::error::Result;
+use crate::ops::binary::{mul, sub};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static SIGMOID: Elementwise = Elementwise::unary("sigmoid", Unary::Sigmoid, Types::Float);
-static SOFTPLUS: Elementwise = Elementwise::unary("softplus", Unary::Softplus, Types::Float);
+static SIGMOID: Elementwise = Elementwise::unary("sigmoid", Unary::Sigmoid, Types::Float).grad(
+    |_| Saves::OUTPUT,
+    |call, g, _| {
+        let y = call.output(0)?;
+        mul(mul(g, y)?, sub(1.0, y)?)
+    },
+);
+static SOFTPLUS: Elementwise = Elementwise::unary("softplus", Unary::Softplus, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, sigmoid(call.input(0)?)?));
 
 /// `1 / (1 + exp(-x))`, between 0 and 1.
 ///

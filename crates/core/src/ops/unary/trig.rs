@@ -1,18 +1,31 @@
 //! Trigonometric functions and their inverses.
 
-use crate::Tensor;
 use crate::error::Result;
+use crate::ops::binary::{add, div, mul, sub};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
+use crate::ops::unary::{neg, rsqrt, square};
 use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::{Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static SIN: Elementwise = Elementwise::unary("sin", Unary::Sin, Types::Float);
-static COS: Elementwise = Elementwise::unary("cos", Unary::Cos, Types::Float);
-static TAN: Elementwise = Elementwise::unary("tan", Unary::Tan, Types::Float);
-static ASIN: Elementwise = Elementwise::unary("asin", Unary::Asin, Types::Float);
-static ACOS: Elementwise = Elementwise::unary("acos", Unary::Acos, Types::Float);
-static ATAN: Elementwise = Elementwise::unary("atan", Unary::Atan, Types::Float);
+static SIN: Elementwise = Elementwise::unary("sin", Unary::Sin, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, cos(call.input(0)?)?));
+static COS: Elementwise = Elementwise::unary("cos", Unary::Cos, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| neg(mul(g, sin(call.input(0)?)?)?));
+static TAN: Elementwise = Elementwise::unary("tan", Unary::Tan, Types::Float)
+    .grad(|_| Saves::OUTPUT, |call, g, _| mul(g, add(square(call.output(0)?)?, 1.0)?));
+static ASIN: Elementwise = Elementwise::unary("asin", Unary::Asin, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, slope(call.input(0)?)?));
+static ACOS: Elementwise = Elementwise::unary("acos", Unary::Acos, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| neg(mul(g, slope(call.input(0)?)?)?));
+static ATAN: Elementwise = Elementwise::unary("atan", Unary::Atan, Types::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| div(g, add(square(call.input(0)?)?, 1.0)?));
+
+/// The derivative of the arcsine, from factors that lose nothing near the ends: 1 / sqrt((1 - x) (1 + x)).
+fn slope(x: &Tensor) -> Result<Tensor> {
+    rsqrt(mul(sub(1.0, x)?, add(x, 1.0)?)?)
+}
 
 /// The sine of each element, an angle in radians.
 ///
