@@ -220,7 +220,11 @@ fn of_winners(x: Tensor, winners: &Tensor, options: &PoolOptions) -> Result<Tens
 
 fn check_winners(winners: &Spec, params: &PoolParams, y: &Shape) -> Result<()> {
     let wanted = Spec::new(kernel::winner_dtype(params), y.clone());
-    if *winners == wanted { Ok(()) } else { Err(Error::shape(format!("the winners are {winners}, not {wanted}"))) }
+    if *winners == wanted {
+        Ok(())
+    } else {
+        Err(Error::shape(format!("the winners are {winners}, not {wanted}")))
+    }
 }
 
 #[derive(Clone, Debug)]
