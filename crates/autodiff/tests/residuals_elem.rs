@@ -287,6 +287,8 @@ fn infinities() {
     near(&slope(&[-1000.0, 1000.0], |x| cumulative_logsumexp(x, 0, false)), &[1.0, 1.0]);
     let found = slopes(&[f64s(&[-INF, -INF, 3.0]), f64s(&[-INF, 0.0, -INF])], |x| logaddexp(&x[0], &x[1]));
     assert_eq!(found, [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]);
+    let (nan, infinite) = (f64s(&[f64::NAN, INF, f64::NAN, -INF]), f64s(&[INF, f64::NAN, -INF, f64::NAN]));
+    assert!(logaddexp(nan, infinite).unwrap().to_vec::<f64>().unwrap().iter().all(|v| v.is_nan()));
     // Subnormal results of exp are still gradients.
     near(&slope(&[-40.0], |x| mul(expm1(x)?, 1e17)), &[1e17 * (-40.0f64).exp()]);
 }
