@@ -111,9 +111,10 @@ impl Op for Parts {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         let mut parts = Vec::new();
-        for (i, part) in call.outputs.iter().enumerate() {
+        let outputs = call.outputs;
+        for (i, part) in outputs.iter().enumerate() {
             let Spec { dtype, shape } = &part.spec;
-            parts.push(match call.gradients[i].take() {
+            parts.push(match call.take_gradient(i) {
                 Some(gradient) => gradient,
                 None => broadcast_to(Tensor::constant(0, *dtype)?, shape.clone())?,
             });
