@@ -1,11 +1,11 @@
 //! Products of matrices.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Cost, Kernel, Op, Spec, Specs};
 use crate::gradient::{Call, Gradients, Saves, Set};
+use crate::op::{Cost, Kernel, Op, Spec, Specs};
 use crate::ops::elementwise::sum_to;
-use crate::ops::shape::{expand_dims, reshape_to};
 use crate::ops::sample::{dtypes, ramp};
+use crate::ops::shape::{expand_dims, reshape_to};
 use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{DType, Shape, Strides, Tensor, apply, promote};
