@@ -1,6 +1,6 @@
 //! What gradients of shape, index and nn ops keep, to the byte, and what they are at the edges.
 
-use taut_autodiff::{Dense, Gradient, GradientTape, Sparse};
+use taut_autodiff::{Dense, Gradient, GradientTape};
 use taut_core::ops::index::*;
 use taut_core::ops::nn::*;
 use taut_core::ops::reduce::sum;

@@ -58,6 +58,9 @@ pub fn on_behalf<R>(op: Option<&'static str>, at: &'static Location<'static>, wo
             set(ON_BEHALF, self.0.is_some());
         }
     }
+    if op.is_none() && BEHALF.get().is_some() {
+        return work(); // whoever is being worked for already
+    }
     let _restore = Restore(BEHALF.replace(Some(Behalf { op, at })));
     set(ON_BEHALF, true);
     work()

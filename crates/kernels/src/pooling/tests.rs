@@ -213,8 +213,76 @@ fn max_gradient_goes_to_the_first_maximum() {
             let got =
                 output(dtype, &want.shape, |dx| max_gradient(&p, x.view(), dy.view(), dx, scratch.bytes()));
             assert_close(&got, &want, epsilon(dtype), &format!("{p:?} {dtype} {storage:?}"));
+            let winners = Winners::new(&p, x.view(), dy.view().shape());
+            let mut scratch = Scratch::new(winners.len);
+            let known = output(dtype, &want.shape, |dx| {
+                to_winners(&p, winners.view(), dy.view(), dx, scratch.bytes());
+            });
+            assert_eq!(known.values, got.values, "{p:?} {dtype} {storage:?}");
         }
     }
+}
+
+/// What [`max_winners`] makes.
+struct Winners {
+    dtype: DType,
+    /// Words, so that numbers of any width are aligned.
+    words: Vec<u32>,
+    len: usize,
+    shape: Vec<usize>,
+    strides: Vec<isize>,
+}
+
+impl Winners {
+    fn new(p: &PoolParams, x: View<'_>, shape: &[usize]) -> Winners {
+        let dtype = winner_dtype(p);
+        let len = shape.iter().product::<usize>() * dtype.size();
+        let mut words = vec![0u32; len.div_ceil(4)];
+        max_winners(p, x, ViewMut::new(dtype, &mut bytemuck::cast_slice_mut(&mut words)[..len], shape));
+        let strides = (0..shape.len()).map(|d| shape[d + 1..].iter().product::<usize>() as isize).collect();
+        Winners { dtype, words, len, shape: shape.to_vec(), strides }
+    }
+
+    fn view(&self) -> View<'_> {
+        let bytes = &bytemuck::cast_slice(&self.words)[..self.len];
+        View::new(self.dtype, bytes, 0, &self.shape, &self.strides)
+    }
+}
+
+#[test]
+fn of_winners_is_the_transpose_of_to_winners() {
+    for (p, spatial) in cases() {
+        for (dtype, storage) in FLOATS.into_iter().zip(STORAGES) {
+            let mut x = Array::random(&shape(&p, 2, &spatial, 5), 5);
+            x.values.iter_mut().for_each(|v| *v = v.round());
+            let out = shape(&p, 2, &out_spatial(&p, &spatial), 5);
+            let winners = Winners::new(&p, x.store(dtype, storage).view(), &out);
+            let g = Array::random(&x.shape, 6);
+            let mut want = Array::zeros(&out);
+            windows(&p, &x, &out, |o, window| {
+                want.values[o] = winner(&x, window).map_or(0.0, |i| g.values[i]);
+            });
+            let g = g.store(dtype, storage);
+            let got = output(dtype, &out, |y| of_winners(&p, g.view(), winners.view(), y));
+            assert_close(&got, &want, epsilon(dtype), &format!("{p:?} {dtype} {storage:?}"));
+        }
+    }
+}
+
+#[test]
+fn strided_winners() {
+    let p = params(Layout::ChannelsFirst, &[2], &[2], &[1], &[(0, 0)]);
+    let dy = [1.0f32, 2.0, 3.0, 4.0];
+    let dy = View::new(DType::F32, bytemuck::cast_slice(&dy), 0, &[1, 2, 2], &[4, 2, 1]);
+    // Two channels with the same winners, from the last window to the first.
+    let winners = View::new(DType::U8, &[0, 1], 1, &[1, 2, 2], &[0, 0, -1]);
+    let mut scratch = Scratch::new(4);
+    let dx = output(DType::F32, &[1, 2, 4], |dx| to_winners(&p, winners, dy, dx, scratch.bytes()));
+    assert_eq!(dx.values, [0.0, 1.0, 2.0, 0.0, 0.0, 3.0, 4.0, 0.0]);
+    let x = [1.0f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+    let x = View::new(DType::F32, bytemuck::cast_slice(&x), 0, &[1, 2, 4], &[8, 4, 1]);
+    let picked = output(DType::F32, &[1, 2, 2], |y| of_winners(&p, x, winners, y));
+    assert_eq!(picked.values, [2.0, 3.0, 6.0, 7.0]);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The logarithm of a sum of two exponentials.
 
 use crate::error::Result;
-use crate::ops::binary::{add, greater_equal, sub, where_};
+use crate::ops::binary::{add, greater_equal, maximum, sub, where_};
 use crate::ops::sample::dtypes;
 use crate::ops::unary::{is_finite, neg, softplus};
 use crate::ops::{Entry, Param, Reference, Samples, one};
@@ -18,9 +18,9 @@ use crate::{Operand, Tensor};
 #[track_caller]
 pub fn logaddexp(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     let (x, y) = (x.into(), y.into());
-    // By one mask: of equals one is the higher and the other the lower, and each has half of the gradient.
+    // Of equals the first is the higher one, so the second must be the lower one: then each has half of the gradient.
     let above = greater_equal(x.clone(), y.clone())?;
-    let (high, low) = (where_(&above, x.clone(), y.clone())?, where_(above, y, x)?);
+    let (high, low) = (maximum(x.clone(), y.clone())?, where_(above, y, x)?);
     // Equal infinities have no difference, and need none.
     let distance = where_(is_finite(&high)?, sub(&high, low)?, 0.0)?;
     add(high, softplus(neg(distance)?)?)

@@ -245,7 +245,8 @@ impl Term {
             // The stack keeps its axes: joining them would copy operands that have them in another order.
             let stacked = |rows, columns| [&sizes[0][..], &[rows, columns]].concat();
             let a = reshape(self.ordered(&[&batch[..], &left, &summed].concat())?, &stacked(rows, depth))?;
-            let b = reshape(other.ordered(&[&batch[..], &summed, &right].concat())?, &stacked(depth, columns))?;
+            let b =
+                reshape(other.ordered(&[&batch[..], &summed, &right].concat())?, &stacked(depth, columns))?;
             reshape(matmul(a, b)?, &sizes.concat())?
         };
         Ok(Term { tensor, labels })

@@ -42,8 +42,9 @@ impl Op for MaxPoolGradient {
         Ok(())
     }
 
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::residual_of([0]))
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        // Which element wins does not change with it: the image itself has no gradient.
+        wanted.has(1).then_some(Saves::residual_of([0]))
     }
 
     fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
@@ -51,7 +52,6 @@ impl Op for MaxPoolGradient {
     }
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
-        // Which element wins does not change with it: the image itself has no gradient.
         let mut gradients = Gradients::from_elem(None, 2);
         if let Some(g) = call.take_gradient(0)
             && call.wants(1)
@@ -220,7 +220,11 @@ fn of_winners(x: Tensor, winners: &Tensor, options: &PoolOptions) -> Result<Tens
 
 fn check_winners(winners: &Spec, params: &PoolParams, y: &Shape) -> Result<()> {
     let wanted = Spec::new(kernel::winner_dtype(params), y.clone());
-    if *winners == wanted { Ok(()) } else { Err(Error::shape(format!("the winners are {winners}, not {wanted}"))) }
+    if *winners == wanted {
+        Ok(())
+    } else {
+        Err(Error::shape(format!("the winners are {winners}, not {wanted}")))
+    }
 }
 
 #[derive(Clone, Debug)]

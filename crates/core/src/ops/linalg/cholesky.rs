@@ -1,7 +1,7 @@
 //! Cholesky factors.
 
-use crate::error::{ErrorKind, Result};
 use super::triangular_solve;
+use crate::error::{ErrorKind, Result};
 use crate::ops::binary::add;
 use crate::ops::contract::matmul_with;
 use crate::ops::matrices::{Code, OnMatrix, Rule, SQUARE, adjoint, bad_square, definite, half_lower, wide};

@@ -1,18 +1,16 @@
 //! Determinants.
 
-use crate::error::Result;
 use super::{inv, svd};
+use crate::error::Result;
 use crate::gradient::{Call, Gradients};
 use crate::ops::binary::{div, equal, mul, where_};
 use crate::ops::contract::matmul;
 use crate::ops::creation::{diag, eye, range};
-use crate::ops::matrices::{
-    Code, OnMatrix, Rule, SQUARE, adjoint, bad_square, per_matrix, regular, wide,
-};
+use crate::ops::matrices::{Code, OnMatrix, Rule, SQUARE, adjoint, bad_square, per_matrix, regular, wide};
 use crate::ops::reduce::prod;
+use crate::ops::sample::{dtypes, of};
 use crate::ops::shape::expand_dims;
 use crate::ops::unary::sign;
-use crate::ops::sample::{dtypes, of};
 use crate::ops::{Entry, Param, Reference, Samples, Value, one};
 use crate::{DType, Saves, Set, Tensor, apply, apply_many};
 
@@ -30,11 +28,8 @@ static DET: OnMatrix = OnMatrix {
     },
 };
 
-static SLOGDET: OnMatrix = OnMatrix {
-    name: "slogdet",
-    code: Code::SignLog,
-    rule: Rule { saves: BOTH, gradient: log_gradient },
-};
+static SLOGDET: OnMatrix =
+    OnMatrix { name: "slogdet", code: Code::SignLog, rule: Rule { saves: BOTH, gradient: log_gradient } };
 
 /// The matrix of cofactors, `det(a) inv(a)ᵀ` where there is an inverse.
 fn cofactors(a: &Tensor, det: &Tensor) -> Result<Tensor> {

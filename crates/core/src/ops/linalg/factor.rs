@@ -8,8 +8,8 @@ use crate::ops::binary::{add, div, mul, sub};
 use crate::ops::contract::{matmul, matmul_with};
 use crate::ops::creation::{diag, eye, tril, zeros};
 use crate::ops::matrices::{Code, OnMatrix, Rule, SQUARE, adjoint, bad_square, definite, half_lower, wide};
-use crate::ops::shape::{concat, expand_dims, slice};
 use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::shape::{concat, expand_dims, slice};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{DType, Ellipsis, Outputs, Saves, Tensor, apply, apply_many, s};
 use taut_kernels::linalg::SvdVectors;
@@ -122,10 +122,10 @@ fn qr_gradient(call: &mut Call<'_>) -> Result<Gradients> {
     }
     let rows = |x: Tensor| slice(x, &s![Ellipsis, ..k as isize, ..]);
     let first = tall_qr_gradient(&columns(q, k)?.0, &rows(r)?, of_first(q, gq, k)?, rows(gr)?)?;
-    one_gradient(match last {
+    Ok(alone(match last {
         None => first,
         Some(last) => concat(&[first, last], -1)?,
-    })
+    }))
 }
 
 /// The gradient of a matrix with more rows than columns, from those of its thin factors.
@@ -144,8 +144,8 @@ fn turned(x: &Tensor, g: &Tensor, apart: &Tensor) -> Result<Tensor> {
     div(sub(&m, adjoint(&m)?)?, add(apart, one)?)
 }
 
-fn one_gradient(g: Tensor) -> Result<Gradients> {
-    Ok(Gradients::from_iter([Some(g.into())]))
+fn alone(g: Tensor) -> Gradients {
+    Gradients::from_iter([Some(g.into())])
 }
 
 fn plus(a: Option<Tensor>, b: Tensor) -> Result<Option<Tensor>> {
@@ -199,7 +199,7 @@ fn eigh_gradient(call: &mut Call<'_>) -> Result<Gradients> {
         inner = plus(inner, turned(v, &g, &sub(expand_dims(w, -2)?, expand_dims(w, -1)?)?)?)?;
     }
     let Some(inner) = inner else { return Ok(Gradients::new()) };
-    one_gradient(half_lower(&matmul_with(matmul(v, inner)?, v, false, true)?)?)
+    Ok(alone(half_lower(&matmul_with(matmul(v, inner)?, v, false, true)?)?))
 }
 
 fn two(mut outputs: Outputs) -> (Tensor, Tensor) {

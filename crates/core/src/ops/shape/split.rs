@@ -1,10 +1,13 @@
 //! Cutting a tensor into parts along an axis.
 
-use super::slice;
+use super::{broadcast_to, concat, slice, stack};
 use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value};
-use crate::{DType, Index, Tensor};
+use crate::record::{done, unrecorded};
+use crate::{Call, DType, Gradients, Index, Saves, Set, Tensor, on_behalf};
+use smallvec::smallvec;
 use std::panic::Location;
 
 /// How [`split`] cuts: into so many equal parts, or into parts of these sizes (one may be -1 and is worked out).
@@ -77,11 +80,68 @@ impl Sections {
 }
 
 /// The part of a tensor that an index picks on one axis.
-#[track_caller]
 fn part(value: &Tensor, axis: usize, index: Index) -> Result<Tensor> {
     let mut indices = vec![Index::from(..); axis];
     indices.push(index);
     slice(value, &indices)
+}
+
+/// All parts of a tensor at once, to those who follow it: one gradient put together from theirs, where a slice each would
+/// be a gradient of the whole's size each.
+#[derive(Clone, Debug)]
+struct Parts {
+    axis: usize,
+    /// Whether the parts have lost the axis.
+    unstacked: bool,
+    specs: Specs,
+}
+
+impl Op for Parts {
+    fn name(&self) -> &'static str {
+        if self.unstacked { "unstack" } else { "split" }
+    }
+
+    fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
+        Ok(self.specs.clone())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let mut parts = Vec::new();
+        let outputs = call.outputs;
+        for (i, part) in outputs.iter().enumerate() {
+            let Spec { dtype, shape } = &part.spec;
+            parts.push(match call.take_gradient(i) {
+                Some(gradient) => gradient,
+                None => broadcast_to(Tensor::constant(0, *dtype)?, shape.clone())?,
+            });
+        }
+        let axis = self.axis as isize;
+        let whole = if self.unstacked { stack(&parts, axis)? } else { concat(&parts, axis)? };
+        Ok(smallvec![Some(whole.into())])
+    }
+}
+
+/// Makes parts that are followed together.
+fn together(
+    value: Tensor,
+    axis: usize,
+    unstacked: bool,
+    at: &'static Location<'static>,
+    cut: impl FnOnce(&Tensor) -> Result<Vec<Tensor>>,
+) -> Result<Vec<Tensor>> {
+    if !value.is_followed() {
+        return on_behalf(None, at, || cut(&value));
+    }
+    let parts = unrecorded(|| on_behalf(None, at, || cut(&value)))?;
+    if parts.is_empty() {
+        return Ok(parts);
+    }
+    let specs = parts.iter().map(|part| part.spec().clone()).collect();
+    Ok(done(&Parts { axis, unstacked, specs }, &mut [value], parts.into(), at)?.into_vec())
 }
 
 /// Cuts a tensor along an axis into equal parts, or into parts of given sizes, without copying.
@@ -105,13 +165,15 @@ pub fn split(
         Ok((axis, sections.resolve(axis, value.shape()[axis])?))
     };
     let (axis, sizes) = resolve().map_err(|e: Error| e.in_op("split", [value.spec()]).at(at))?;
-    let (mut parts, mut start) = (Vec::new(), 0);
-    for size in sizes {
-        let range = Index::Range { start: Some(start), end: Some(start + size as isize), step: 1 };
-        parts.push(part(&value, axis, range)?);
-        start += size as isize;
-    }
-    Ok(parts)
+    together(value, axis, false, at, |value| {
+        let (mut parts, mut start) = (Vec::new(), 0);
+        for size in sizes {
+            let range = Index::Range { start: Some(start), end: Some(start + size as isize), step: 1 };
+            parts.push(part(value, axis, range)?);
+            start += size as isize;
+        }
+        Ok(parts)
+    })
 }
 
 /// The slices of a tensor along an axis, which they no longer have. Without copying.
@@ -123,11 +185,9 @@ pub fn unstack(value: impl Into<Tensor>, axis: isize) -> Result<Vec<Tensor>> {
     if count > MOST_PARTS {
         return Err(too_many(count).in_op("unstack", [value.spec()]).at(at));
     }
-    let mut parts = Vec::with_capacity(count);
-    for i in 0..count {
-        parts.push(part(&value, axis, Index::At(i as isize))?);
-    }
-    Ok(parts)
+    together(value, axis, true, at, |value| {
+        (0..count).map(|i| part(value, axis, Index::At(i as isize))).collect()
+    })
 }
 
 fn f32s(shape: &[usize]) -> Value {

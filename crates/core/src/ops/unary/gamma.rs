@@ -15,6 +15,10 @@ static LGAMMA: Elementwise = Elementwise::unary("lgamma", Unary::Lgamma, Types::
 static DIGAMMA: Elementwise = Elementwise::unary("digamma", Unary::Digamma, Types::Float)
     .grad(|_| Saves::INPUT, |call, g, _| mul(g, trigamma(call.input(0)?)?));
 
+/// B(2), B(4), and so on.
+const BERNOULLI: [f64; 7] =
+    [1.0 / 6.0, -1.0 / 30.0, 1.0 / 42.0, -1.0 / 30.0, 5.0 / 66.0, -691.0 / 2730.0, 7.0 / 6.0];
+
 /// The derivative of [`digamma`]. It is made of other ops, so that it has derivatives of every order itself.
 fn trigamma(x: &Tensor) -> Result<Tensor> {
     let dtype = x.dtype();
@@ -31,8 +35,6 @@ fn trigamma(x: &Tensor) -> Result<Tensor> {
     let w = reciprocal(add(z, 1.0)?)?;
     let w2 = square(&w)?;
     // 1/z + 1/(2 z^2) + the Bernoulli numbers B(2), B(4), ... over z^3, z^5, ...
-    const BERNOULLI: [f64; 7] =
-        [1.0 / 6.0, -1.0 / 30.0, 1.0 / 42.0, -1.0 / 30.0, 5.0 / 66.0, -691.0 / 2730.0, 7.0 / 6.0];
     let mut series = mul(&w2, BERNOULLI[6])?;
     for number in BERNOULLI[1..6].iter().rev() {
         series = mul(add(series, *number)?, &w2)?;
