@@ -1,5 +1,6 @@
 //! The project's chores: `cargo xtask test | check | bench | docs | sanitize`.
 
+mod bench;
 mod python;
 mod shell;
 mod tidy;
@@ -25,10 +26,11 @@ enum Chore {
         #[arg(long)]
         fix: bool,
     },
-    /// Measures the engine against the machine's own limits
+    /// Measures the engine against the machine's own limits, or the tape beside other engines
     Bench {
-        /// Only rows whose name contains this
-        filter: Option<String>,
+        /// `engine` (the suite if none is named) or `tape`, then a part of the names of the rows to measure
+        #[arg(num_args = 0..=2, value_names = ["SUITE", "FILTER"])]
+        words: Vec<String>,
     },
     /// Builds the API documentation and the book
     Docs,
@@ -40,7 +42,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().chore {
         Chore::Test => test(),
         Chore::Check { fix } => check(fix),
-        Chore::Bench { filter } => bench(filter),
+        Chore::Bench { words } => bench::run(&words),
         Chore::Docs => docs(),
         Chore::Sanitize => sanitize(),
     };
@@ -82,10 +84,6 @@ fn check(fix: bool) -> Outcome {
     cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
     step("Tidiness");
     tidy::check()
-}
-
-fn bench(filter: Option<String>) -> Outcome {
-    cargo(&["bench", "--quiet", "--package", "taut", "--bench", "engine", "--"]).args(filter).run()
 }
 
 fn docs() -> Outcome {
