@@ -3,6 +3,7 @@
 use crate::record::{Entry, Record};
 use smallvec::SmallVec;
 use std::collections::HashSet;
+use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::ops::binary::add;
 use taut_core::record::{Recorder, Slot, is_active, linked};
@@ -55,7 +56,8 @@ fn made_dense(slices: &IndexedSlices, entry: &Entry) -> Result<Tensor> {
     if said.get_or_insert_default().insert((entry.at.file(), entry.at.line())) {
         let op = entry.op.as_ref().map_or("a watched value", |op| op.name());
         let (rows, shape) = (slices.indices.len(), &slices.dense_shape);
-        eprintln!(
+        let _ = writeln!(
+            std::io::stderr(),
             "taut: {}: a sparse gradient ({rows} rows of {shape}) becomes dense here, because {op} has no sparse rule \
              or adds a dense gradient to it",
             entry.at
@@ -65,34 +67,27 @@ fn made_dense(slices: &IndexedSlices, entry: &Entry) -> Result<Tensor> {
     slices.to_dense()
 }
 
-/// What leads where: decided before anything is computed.
-pub(crate) struct Paths {
-    /// Per entry, whether it is or depends on a source.
-    pub(crate) depends: Vec<bool>,
+/// Per entry, whether it is or depends on one of the sources.
+pub(crate) fn dependent(entries: &[Option<Arc<Entry>>], sources: &[Option<Slot>]) -> Vec<bool> {
+    let mut depends = vec![false; entries.len()];
+    for source in sources.iter().flatten() {
+        if let Some(depends) = depends.get_mut(source.entry as usize) {
+            *depends = true;
+        }
+    }
+    for (i, entry) in entries.iter().enumerate() {
+        if let Some(entry) = entry {
+            depends[i] |= entry.sources.iter().flatten().any(|source| depends[source.entry as usize]);
+        }
+    }
+    depends
 }
 
-impl Paths {
-    /// Looks for the entries that depend on one of the sources.
-    pub(crate) fn new(entries: &[Option<Arc<Entry>>], sources: &[Option<Slot>]) -> Paths {
-        let mut depends = vec![false; entries.len()];
-        for source in sources.iter().flatten() {
-            if let Some(depends) = depends.get_mut(source.entry as usize) {
-                *depends = true;
-            }
-        }
-        for (i, entry) in entries.iter().enumerate() {
-            if let Some(entry) = entry {
-                depends[i] |= entry.sources.iter().flatten().any(|source| depends[source.entry as usize]);
-            }
-        }
-        Paths { depends }
-    }
-
-    fn wanted(&self, entry: &Entry) -> Set {
-        let on_path = |source: &Option<Slot>| source.is_some_and(|slot| self.depends[slot.entry as usize]);
-        let positions = entry.sources.iter().enumerate().filter(|(_, source)| on_path(source));
-        positions.fold(Set::NONE, |set, (i, _)| set.with(i))
-    }
+/// The inputs of an entry that depend on a source.
+fn wanted(entry: &Entry, depends: &[bool]) -> Set {
+    let on_path = |source: &Option<Slot>| source.is_some_and(|slot| depends[slot.entry as usize]);
+    let positions = entry.sources.iter().enumerate().filter(|(_, source)| on_path(source));
+    positions.fold(Set::NONE, |set, (i, _)| set.with(i))
 }
 
 /// Per entry, whether one of the targets depends on it.
@@ -114,7 +109,7 @@ pub(crate) fn backward(
     seeds: Vec<(Slot, Tensor)>,
     sources: &[Option<Slot>],
 ) -> Result<Vec<Option<Gradient>>> {
-    let paths = Paths::new(&entries, sources);
+    let depends = dependent(&entries, sources);
     let mut sums: Vec<SmallVec<[Option<Sum>; 1]>> = Vec::new();
     sums.resize_with(entries.len(), SmallVec::new);
     let put = |sums: &mut Vec<SmallVec<[Option<Sum>; 1]>>, slot: Slot, part: Gradient, entry: &Entry| {
@@ -130,7 +125,7 @@ pub(crate) fn backward(
     };
     for (slot, seed) in seeds {
         if let Some(Some(entry)) = entries.get(slot.entry as usize)
-            && paths.depends[slot.entry as usize]
+            && depends[slot.entry as usize]
         {
             put(&mut sums, slot, seed.into(), entry)?;
         }
@@ -145,7 +140,7 @@ pub(crate) fn backward(
         if gradients.is_empty() {
             continue;
         }
-        let wanted = paths.wanted(&entry);
+        let wanted = wanted(&entry, &depends);
         let here = |source: &&Option<Slot>| source.is_some_and(|slot| slot.entry as usize == i);
         if sources.iter().any(|source| here(&source)) {
             // The value is a source itself: its gradient is complete, as everything that used it came later.

@@ -19,9 +19,23 @@ type Function = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
 struct Spy(Mutex<Found>);
 
 #[derive(Default)]
-struct Found {
+pub(crate) struct Found {
     tensors: Vec<Tensor>,
-    variables: Vec<Variable>,
+    pub(crate) variables: Vec<Variable>,
+}
+
+/// Does `work`, and says what it used that is followed, or that tapes would follow.
+pub(crate) fn watched<R>(work: impl FnOnce(&dyn Recorder) -> R) -> (R, Found) {
+    let spy = Arc::new(Spy::default());
+    let result = record::with(&(spy.clone() as Arc<dyn Recorder>), || work(&*spy));
+    let found = std::mem::take(&mut *spy.0.lock().unwrap_or_else(PoisonError::into_inner));
+    (result, found)
+}
+
+/// The same value as a tensor of its own, which other tapes follow as they do the first.
+pub(crate) fn itself(tensor: &Tensor) -> Result<Tensor> {
+    let shape: SmallVec<[isize; 4]> = tensor.shape().iter().map(|&dim| dim as isize).collect();
+    taut_core::ops::shape::reshape(tensor, &shape)
 }
 
 impl Recorder for Spy {
@@ -92,7 +106,9 @@ impl Op for Recompute {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         let input = |i: usize| call.input(i).cloned();
-        let arguments: Vec<Tensor> = (0..self.arguments).map(input).collect::<Result<_>>()?;
+        // Each argument by itself, even if one was given twice or captured too; other tapes follow it all the same.
+        let alone = |i: usize| itself(&input(i)?);
+        let arguments: Vec<Tensor> = (0..self.arguments).map(alone).collect::<Result<_>>()?;
         let captured = self.arguments..self.arguments + self.captured;
         let captured: Vec<Tensor> = captured.map(input).collect::<Result<_>>()?;
 
@@ -163,17 +179,19 @@ fn call(function: &Arc<Function>, inputs: &[Tensor], at: &'static Location<'stat
     if !record::is_recording() {
         return function(inputs);
     }
-    let spy = Arc::new(Spy::default());
     let plain: Vec<Tensor> = inputs.iter().map(record::detached).collect();
-    let (outputs, keys) = record::unrecorded(|| {
-        record::push(spy.clone());
-        let result = with_keys(&Keys::default(), || function(&plain));
-        record::pop(&*spy);
-        result
+    let ((outputs, keys), found) = record::unrecorded(|| {
+        watched(|spy| {
+            let (outputs, keys) = with_keys(&Keys::default(), || function(&plain));
+            // What was captured may also be returned as it is.
+            outputs.iter().flatten().for_each(|output| {
+                let _ = record::slot_of(output, spy);
+            });
+            (outputs, keys)
+        })
     });
     let outputs = outputs?;
     drop(plain);
-    let found = std::mem::take(&mut *spy.0.lock().unwrap_or_else(PoisonError::into_inner));
 
     let mut all: Vec<Tensor> = inputs.to_vec();
     all.extend(found.tensors.iter().cloned());

@@ -1,12 +1,16 @@
 //! Gradients that people write themselves.
 
+use crate::checkpoint::watched;
 use smallvec::SmallVec;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::record;
-use taut_core::{Call, Error, ErrorKind, Gradient, Gradients, Op, Result, Saves, Set, Spec, Specs, Tensor};
+use taut_core::{
+    Call, DType, Error, ErrorKind, Gradient, Gradients, Kernel, Layout, Op, Part, Result, Saves, Set, Spec,
+    Specs, Tensor, apply_at, is_tracing,
+};
 
 type Backward = dyn Fn(&[Tensor], &[Tensor]) -> Result<Vec<Option<Gradient>>> + Send + Sync;
 
@@ -56,12 +60,8 @@ impl Op for Custom {
     }
 
     fn saves(&self, _wanted: Set) -> Option<Saves> {
-        // What is saved comes after the inputs; shapes tell which those were.
-        let mut inputs = Set::NONE;
-        for position in self.inputs..64 {
-            inputs = inputs.with(position);
-        }
-        Some(Saves { inputs, ..Saves::NOTHING })
+        let saved = (self.inputs..64).fold(Set::NONE, Set::with);
+        Some(Saves { inputs: saved, ..Saves::NOTHING })
     }
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
@@ -82,12 +82,65 @@ impl Op for Custom {
     }
 }
 
+/// One output of a custom gradient in a graph: the same value, with the rule for its gradient. The first input is the
+/// value, the others are those of [`Custom`].
+#[derive(Clone, Debug)]
+struct Ruled {
+    custom: Custom,
+    output: usize,
+}
+
+impl Op for Ruled {
+    fn name(&self) -> &'static str {
+        "custom_gradient"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        Ok(inputs[0].clone().into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::View
+    }
+
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        Some(input.clone())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        let saved = (self.custom.inputs + 1..64).fold(Set::NONE, Set::with);
+        Some(Saves { inputs: saved, ..Saves::NOTHING })
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let mut gradients = SmallVec::from_elem(None, self.custom.outputs.len());
+        gradients[self.output] = call.take_gradient(0);
+        let outputs: SmallVec<[Part; 1]> =
+            self.custom.outputs.iter().map(|spec| Part { spec: spec.clone(), kept: None }).collect();
+        let mut inner = Call {
+            inputs: &call.inputs[1..],
+            outputs: &outputs,
+            residual: None,
+            wanted: Set::ALL,
+            gradients,
+        };
+        let found = self.custom.vjp(&mut inner)?;
+        Ok(std::iter::once(None).chain(found).collect())
+    }
+
+    fn attributes(&self) -> String {
+        format!("output={}", self.output)
+    }
+}
+
 /// Zeros that fill one number.
 pub(crate) fn zeros(spec: &Spec) -> Result<Tensor> {
     broadcast_to(Tensor::constant(0, spec.dtype)?, spec.shape.clone())
 }
 
 /// Calls a function that brings its own gradient.
+///
+/// What it captures is a constant to the rule, and it must not read trainable variables: those are inputs.
 ///
 /// The ops inside it are not recorded on a tape that is asked once: such a tape keeps what the [`Rule`] saves and
 /// nothing else. Where more than that is followed (nested tapes, a persistent one), the ops inside are, so that the
@@ -120,10 +173,21 @@ pub fn custom_gradient(
     inputs: impl IntoIterator<Item = impl Into<Tensor>>,
     function: impl FnOnce(&[Tensor]) -> Result<Rule>,
 ) -> Result<Vec<Tensor>> {
-    let (at, inputs) = (Location::caller(), inputs.into_iter().map(Into::into).collect::<Vec<Tensor>>());
-    let Rule { outputs, saved, backward } =
-        if record::is_simple() { record::unrecorded(|| function(&inputs)) } else { function(&inputs) }?;
-    let (count, most) = (inputs.len() + saved.len(), 63);
+    let (at, recording) = (Location::caller(), record::is_recording());
+    let inputs: Vec<Tensor> = inputs.into_iter().map(Into::into).collect();
+    let call = || watched(|_| function(&inputs));
+    let (rule, found) = if record::is_simple() { record::unrecorded(call) } else { call() };
+    let Rule { outputs, saved, backward } = rule?;
+    if let Some(variable) =
+        found.variables.iter().find(|variable| variable.is_trainable()).filter(|_| recording)
+    {
+        let message = format!("the function reads the variable {variable}, which its rule gives no gradient");
+        return Err(Error::value(message)
+            .help("make it an input, or read it with value(), as a constant")
+            .in_op("custom_gradient", inputs.iter().map(Tensor::spec))
+            .at(at));
+    }
+    let (count, most) = (inputs.len() + saved.len(), 62);
     if count > most {
         let message =
             format!("{count} inputs and saved values are more than the {most} a custom gradient can have");
@@ -132,11 +196,16 @@ pub fn custom_gradient(
     let specs = outputs.iter().map(|output| output.spec().clone()).collect();
     let op = Custom { inputs: inputs.len(), outputs: specs, backward };
     let mut all: Vec<Tensor> = inputs.into_iter().chain(saved).collect();
-    Ok(record::done(&op, &mut all, outputs.into(), at)?.into_vec())
-}
-
-impl Clone for Rule {
-    fn clone(&self) -> Rule {
-        Rule { outputs: self.outputs.clone(), saved: self.saved.clone(), backward: self.backward.clone() }
+    if !is_tracing() {
+        return Ok(record::done(&op, &mut all, outputs.into(), at)?.into_vec());
     }
+    // A graph is differentiated by its nodes: each output is made one that has the rule.
+    let mut ruled = Vec::new();
+    for (output, result) in outputs.into_iter().enumerate() {
+        let mut inputs: Vec<Tensor> =
+            std::iter::once(record::detached(&result)).chain(all.iter().cloned()).collect();
+        let op = Ruled { custom: op.clone(), output };
+        ruled.extend(apply_at(&op, &mut inputs, at)?);
+    }
+    Ok(ruled)
 }

@@ -116,6 +116,8 @@ pub enum Why {
     Blocked(Vec<(&'static str, &'static Location<'static>)>),
     /// The source was used, but the target does not depend on it.
     Independent,
+    /// The target depends on the source, but a rule on the way gave no gradient.
+    NoRule,
 }
 
 impl fmt::Display for Why {
@@ -137,6 +139,7 @@ impl fmt::Display for Why {
                 by.iter().try_for_each(|(op, at)| write!(f, "\n  {op} at {at}"))
             }
             Why::Independent => f.write_str("the source was used, but the target does not depend on it"),
+            Why::NoRule => f.write_str("the target depends on the source, but a rule on the way gave no gradient"),
         }
     }
 }
@@ -161,25 +164,28 @@ pub(crate) fn why(
             Source::Variable(_) => Why::NotRead,
         });
     };
-    let paths = crate::backward::Paths::new(entries, &[Some(slot)]);
-    let reached = |slot: Slot| paths.depends.get(slot.entry as usize).copied().unwrap_or(false);
+    let depends = crate::backward::dependent(entries, &[Some(slot)]);
+    let reached = |slot: Slot| depends.get(slot.entry as usize).copied().unwrap_or(false);
     let slots: Vec<Slot> = target_slots.iter().flatten().copied().collect();
     if slots.iter().any(|&target| reached(target)) {
         return None;
     }
+    let is_alive = |block: &Block| {
+        let entry = entries.get(block.from.entry as usize).and_then(Option::as_ref);
+        entry.is_some_and(|entry| entry.serial == block.serial)
+    };
     let stops: Vec<_> =
-        blocks.iter().filter(|block| reached(block.from)).map(|block| (block.op, block.at)).collect();
+        blocks.iter().filter(|block| reached(block.from) && is_alive(block)).map(|b| (b.op, b.at)).collect();
     if let Some(target) = targets.iter().find(|target| !spec(target).dtype.is_float()) {
         return Some(Why::TargetNotFloat(spec(target).dtype));
     }
     if !stops.is_empty() {
         return Some(Why::Blocked(stops));
     }
-    let used = paths.depends.iter().filter(|&&depends| depends).count() > 1;
+    let used = depends.iter().filter(|&&depends| depends).count() > 1;
     Some(match (slots.is_empty(), used) {
-        (true, false) => Why::NeverUsed,
+        (_, false) => Why::NeverUsed,
         (true, true) => Why::TargetNotFollowed,
         (false, true) => Why::Independent,
-        (false, false) => Why::NeverUsed,
     })
 }

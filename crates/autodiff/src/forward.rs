@@ -1,5 +1,6 @@
 //! Forward mode: derivatives along a direction, computed with the values.
 
+use crate::checkpoint::itself;
 use crate::custom::zeros;
 use crate::record::ById;
 use crate::structure::{Dense, Source, Structure};
@@ -10,9 +11,10 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::marker::PhantomData;
+use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taut_core::record::{self, Followed, Recorder, Slot, slot_of};
-use taut_core::{Call, Error, Part, Result, Tensor};
+use taut_core::{Call, Error, Part, Result, Tensor, on_behalf};
 
 type Ids = HashMap<u64, Slot, BuildHasherDefault<ById>>;
 
@@ -56,7 +58,7 @@ impl Recorder for Tangents {
     fn follow(&self, call: &Followed<'_>) -> Result<Option<u32>> {
         let tangents: SmallVec<[Option<Tensor>; 2]> =
             call.slots.iter().map(|slot| self.get((*slot)?)).collect();
-        let outputs = record::outside(self, || -> Result<SmallVec<[Option<Tensor>; 1]>> {
+        let work = || -> Result<SmallVec<[Option<Tensor>; 1]>> {
             let tape = GradientTape::new();
             let mut seeds: SmallVec<[Option<Tensor>; 1]> = SmallVec::new();
             for output in call.outputs {
@@ -102,7 +104,8 @@ impl Recorder for Tangents {
                     Some(_) => found.next().flatten().map(taut_core::Gradient::dense).transpose(),
                 })
                 .collect()
-        })?;
+        };
+        let outputs = record::outside(self, || on_behalf(Some(call.op.name()), call.at, work))?;
         if outputs.iter().all(Option::is_none) {
             return Ok(None);
         }
@@ -170,24 +173,28 @@ impl ForwardAccumulator {
         let (mut at, mut along) = (Vec::new(), Vec::new());
         primals.leaves(&mut at);
         tangents.leaves(&mut along);
+        let line = Location::caller();
         if at.len() != along.len() {
-            return Err(Error::value(format!("{} tangents for {} primals", along.len(), at.len())));
+            return Err(Error::value(format!("{} tangents for {} primals", along.len(), at.len())).at(line));
         }
         let followed = Tangents::default();
         for (primal, tangent) in at.iter().zip(&along) {
             if spec(primal) != spec(tangent) {
                 let message = format!("a tangent is {}, and its primal {}", spec(tangent), spec(primal));
-                return Err(Error::shape(message));
+                return Err(Error::shape(message).at(line));
             }
             let tangent = match tangent {
                 Source::Tensor(tensor) => tensor.clone(),
                 Source::Variable(variable) => variable.read(),
             };
             let slot = Slot { entry: followed.push(SmallVec::from_iter([Some(tangent)]), 1), output: 0 };
-            match primal {
+            let before = match primal {
                 Source::Tensor(tensor) => followed.state().tensors.insert(record::mark(tensor), slot),
                 Source::Variable(variable) => followed.state().variables.insert(variable.id(), slot),
             };
+            if before.is_some() {
+                return Err(Error::value("one primal is given twice").at(line));
+            }
         }
         let tangents = Arc::new(followed);
         record::push(tangents.clone());
@@ -215,7 +222,9 @@ pub fn jvp(
     primals: impl IntoIterator<Item = impl Into<Tensor>>,
     tangents: impl IntoIterator<Item = impl Into<Tensor>>,
 ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
-    let primals: Vec<Tensor> = primals.into_iter().map(Into::into).collect();
+    // Each by itself, even if one is given twice.
+    let primals =
+        primals.into_iter().map(|primal| itself(&primal.into())).collect::<Result<Vec<Tensor>>>()?;
     let tangents: Vec<Tensor> = tangents.into_iter().map(Into::into).collect();
     let forward = ForwardAccumulator::new(&primals, &tangents)?;
     let values = function(&primals)?;

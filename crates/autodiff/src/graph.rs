@@ -6,9 +6,9 @@ use crate::tape::{GradientTape, ones};
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::Arc;
-use taut_core::graph::{Origin, ValueId, current, tensor_of, value_of};
+use taut_core::graph::{Origin, Value, ValueId, current, tensor_of, value_of};
 use taut_core::record::{Slot, unrecorded};
-use taut_core::{Call, Error, ErrorKind, Gradient, Graph, Part, Result, Set, Spec, Tensor, trace};
+use taut_core::{Call, Error, ErrorKind, Gradient, Graph, Part, Result, Set, Spec, Tensor, on_behalf, trace};
 
 /// The gradients of `ys` (summed) with respect to `xs`, inside a trace: what was traced so far is differentiated, whether
 /// or not a tape was there. `None` where `ys` does not depend on an `x`.
@@ -27,7 +27,7 @@ pub fn gradients(
             Error::new(ErrorKind::Graph, "gradients() works inside a trace, and nothing is being traced");
         return Err(error.help("use a GradientTape").at(at));
     };
-    differentiate(&graph, &ys, &xs, at).map_err(|error| error.at(at))
+    on_behalf(None, at, || differentiate(&graph, &ys, &xs, at)).map_err(|error| error.at(at))
 }
 
 fn differentiate(
@@ -42,7 +42,16 @@ fn differentiate(
         Origin::Node { node, output } => Slot { entry: (leaves + node) as u32, output: output as u32 },
         Origin::Input(_) | Origin::Constant(_) => Slot { entry: value.0, output: 0 },
     };
-    let place = |tensor: &Tensor| value_of(tensor).filter(|_| tensor.dtype().is_float()).map(slot);
+    let constant = |tensor: &Tensor| {
+        let same = |value: &Value| matches!(&value.origin, Origin::Constant(other) if other.is_same(tensor));
+        graph.values.iter().position(same).map(|i| ValueId(i as u32))
+    };
+    let place = |tensor: &Tensor| {
+        let value = if tensor.is_traced() { value_of(tensor) } else { constant(tensor) };
+        value.filter(|_| tensor.dtype().is_float()).map(slot)
+    };
+    let targets: Vec<Option<Slot>> = ys.iter().map(place).collect();
+    let needed = needed(graph, &targets, leaves);
     let sources: Vec<Option<Slot>> = xs.iter().map(place).collect();
 
     let mut depends = vec![false; leaves + graph.nodes.len()];
@@ -56,9 +65,11 @@ fn differentiate(
         let wanted = (node.inputs.iter().enumerate())
             .filter(|&(_, &id)| followed(id))
             .fold(Set::NONE, |set, (i, _)| set.with(i));
-        let saves = if wanted.is_empty() { None } else { node.op.saves(wanted) };
+        let saves = if wanted.is_empty() || !needed[i] { None } else { node.op.saves(wanted) };
         let Some(saves) = saves else {
-            entries.push(None);
+            // No gradient goes through it; but it may be a source itself.
+            let spec = graph.spec(node.outputs[0]).clone();
+            entries.push(depends[leaves + i].then(|| Arc::new(Entry::leaf(spec, node.at))));
             continue;
         };
         depends[leaves + i] = true;
@@ -93,16 +104,35 @@ fn differentiate(
             outputs: parts(saves.outputs, &node.outputs).into_iter().collect(),
             residual,
             wanted,
+            serial: i as u64,
         })));
     }
     let mut seeds = Vec::new();
-    for y in ys {
-        if let Some(slot) = place(y) {
+    for (y, slot) in ys.iter().zip(targets) {
+        if let Some(slot) = slot {
             seeds.push((slot, ones(y.spec())?));
         }
     }
     // Nobody links to this record: the graph itself says what depends on what.
     backward(&Arc::new(Record::new(false, true)), entries, seeds, &sources)
+}
+
+/// Per node, whether a target depends on it.
+fn needed(graph: &Graph, targets: &[Option<Slot>], leaves: usize) -> Vec<bool> {
+    let mut needed = vec![false; graph.nodes.len()];
+    for target in targets.iter().flatten().filter_map(|slot| (slot.entry as usize).checked_sub(leaves)) {
+        needed[target] = true;
+    }
+    for (i, node) in graph.nodes.iter().enumerate().rev() {
+        if needed[i] {
+            for id in &node.inputs {
+                if let Origin::Node { node, .. } = graph.values[id.index()].origin {
+                    needed[node] = true;
+                }
+            }
+        }
+    }
+    needed
 }
 
 /// The graph that computes what `graph` computes and, after its outputs, the gradients of those outputs (summed) with

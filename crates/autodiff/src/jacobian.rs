@@ -71,16 +71,17 @@ impl GradientTape {
         let walk = self.prepare(&[Source::Tensor(target.clone())], &leaves)?;
         let own = |leaf: &Source| spec(leaf).shape[usize::from(batch.is_some())..].to_vec();
         let mut tables: Vec<Option<Tensor>> = Vec::new();
-        for (leaf, connected) in leaves.iter().zip(walk.connected()) {
-            let shape: Shape = batch.into_iter().chain([len]).chain(own(leaf)).collect();
-            tables.push(if connected { Some(zeros(shape, spec(leaf).dtype)?) } else { None });
-        }
+        tables.resize_with(leaves.len(), || None);
         for i in 0..len {
             let Some(slot) = walk.targets[0] else { break };
-            for (table, gradient) in tables.iter_mut().zip(walk.run(vec![(slot, seed(i)?)])?) {
-                if let Some(gradient) = gradient.filter(|_| table.is_some()) {
-                    put(table, batch, i, gradient.dense()?)?;
+            let found = walk.run(vec![(slot, seed(i)?)])?;
+            for ((table, leaf), gradient) in tables.iter_mut().zip(&leaves).zip(found) {
+                let Some(gradient) = gradient else { continue };
+                if table.is_none() {
+                    let shape: Shape = batch.into_iter().chain([len]).chain(own(leaf)).collect();
+                    *table = Some(zeros(shape, spec(leaf).dtype)?);
                 }
+                put(table, batch, i, gradient.dense()?)?;
             }
         }
         let mut done = Vec::new();

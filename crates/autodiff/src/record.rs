@@ -26,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) residual: Option<Tensor>,
     /// The inputs that are followed.
     pub(crate) wanted: Set,
+    /// How many entries came before it, dead ones included: places are used again, this number is not.
+    pub(crate) serial: u64,
 }
 
 impl Entry {
@@ -38,6 +40,7 @@ impl Entry {
             outputs: SmallVec::from_iter([Part { spec, kept: None }]),
             residual: None,
             wanted: Set::NONE,
+            serial: 0,
         }
     }
 
@@ -62,6 +65,8 @@ pub(crate) enum Kept {
 #[derive(Clone, Copy)]
 pub(crate) struct Block {
     pub(crate) from: Slot,
+    /// The serial number of the entry that it came from.
+    pub(crate) serial: u64,
     pub(crate) op: &'static str,
     pub(crate) at: &'static Location<'static>,
 }
@@ -103,6 +108,8 @@ struct State {
     entries: Vec<Option<Arc<Entry>>>,
     /// How many tensors and later entries refer to each.
     uses: Vec<u32>,
+    /// Whether a block is remembered of each.
+    blocked: Vec<bool>,
     leaves: Ids<Slot>,
     variables: Ids<Slot>,
     watched: Vec<Variable>,
@@ -110,16 +117,45 @@ struct State {
     /// Entries that are to be dropped, but not while the lock is held: they hold tensors, whose links call back.
     graves: Vec<Arc<Entry>>,
     burying: bool,
+    /// How many entries there were, dead ones included.
+    serial: u64,
+    /// Whether its entries were taken away: what is linked to it is not followed any more.
+    closed: bool,
 }
 
 impl State {
-    fn push(&mut self, entry: Entry, uses: u32) -> u32 {
+    fn push(&mut self, mut entry: Entry, uses: u32) -> u32 {
+        entry.serial = self.serial;
+        self.serial += 1;
         for source in entry.sources.iter().flatten() {
             self.uses[source.entry as usize] += 1;
         }
         self.entries.push(Some(Arc::new(entry)));
         self.uses.push(uses);
+        self.blocked.push(false);
         (self.entries.len() - 1) as u32
+    }
+
+    /// Takes note that no gradient goes from a value into an op.
+    fn block(&mut self, from: Slot, op: &'static str, at: &'static Location<'static>) {
+        let Some(Some(entry)) = self.entries.get(from.entry as usize) else { return };
+        if self.blocks.len() == BLOCKS {
+            self.blocks.pop_front();
+        }
+        self.blocks.push_back(Block { from, serial: entry.serial, op, at });
+        self.blocked[from.entry as usize] = true;
+    }
+
+    /// What blocked a value that is gone blocks what it was made of.
+    fn pass_on_blocks(&mut self, number: usize, dead: &Entry) {
+        let is_its = |block: &Block| block.from.entry as usize == number && block.serial == dead.serial;
+        let (its, others): (Vec<Block>, Vec<Block>) = self.blocks.drain(..).partition(is_its);
+        self.blocks = others.into();
+        for block in its {
+            for &source in dead.sources.iter().flatten() {
+                self.block(source, block.op, block.at);
+            }
+        }
     }
 
     /// Takes a use away, and moves what nobody uses any more to the graves.
@@ -133,6 +169,9 @@ impl State {
             if self.uses[i] == 0
                 && let Some(dead) = self.entries[i].take()
             {
+                if self.blocked[i] {
+                    self.pass_on_blocks(i, &dead);
+                }
                 left.extend(dead.sources.iter().flatten().map(|source| source.entry));
                 self.graves.push(dead);
             }
@@ -140,6 +179,7 @@ impl State {
         while let Some(None) = self.entries.last() {
             self.entries.pop();
             self.uses.pop();
+            self.blocked.pop();
         }
     }
 }
@@ -161,21 +201,27 @@ impl Record {
         }
         let mark = taut_core::record::mark(tensor);
         let mut state = self.state();
+        if state.closed {
+            return;
+        }
         let entry = state.push(Entry::leaf(tensor.spec().clone(), at), 1);
         state.leaves.insert(mark, Slot { entry, output: 0 });
     }
 
     /// Follows a variable from now on.
-    pub(crate) fn watch_variable(&self, variable: &Variable, at: &'static Location<'static>) -> Slot {
+    pub(crate) fn watch_variable(&self, variable: &Variable, at: &'static Location<'static>) -> Option<Slot> {
         let mut state = self.state();
         if let Some(&slot) = state.variables.get(&variable.id()) {
-            return slot;
+            return Some(slot);
+        }
+        if state.closed {
+            return None;
         }
         let entry = state.push(Entry::leaf(variable.spec().clone(), at), 1);
         let slot = Slot { entry, output: 0 };
         state.variables.insert(variable.id(), slot);
         state.watched.push(variable.clone());
-        slot
+        Some(slot)
     }
 
     /// The variable's slot, if it is followed.
@@ -202,7 +248,7 @@ impl Record {
     pub(crate) fn take(&self) -> Vec<Option<Arc<Entry>>> {
         let mut state = self.state();
         let taken = std::mem::take(&mut *state);
-        state.burying = taken.burying;
+        (state.burying, state.closed) = (taken.burying, true);
         drop(state);
         drop(taken.graves);
         taken.entries
@@ -260,17 +306,20 @@ impl Recorder for Record {
                 .collect(),
             residual: call.residual.filter(|_| saves.residual).cloned(),
             wanted: call.wanted,
+            serial: 0,
         };
-        Ok(Some(self.state().push(entry, outputs as u32)))
+        let mut state = self.state();
+        if state.closed {
+            drop(state);
+            return Ok(None);
+        }
+        Ok(Some(state.push(entry, outputs as u32)))
     }
 
     fn blocked(&self, call: &Followed<'_>) {
         let mut state = self.state();
         for &from in call.slots.iter().flatten() {
-            if state.blocks.len() == BLOCKS {
-                state.blocks.pop_front();
-            }
-            state.blocks.push_back(Block { from, op: call.op.name(), at: call.at });
+            state.block(from, call.op.name(), call.at);
         }
     }
 
@@ -295,7 +344,7 @@ impl Recorder for Record {
         let variable = variable.downcast_ref::<Variable>()?;
         let follow = self.watches_variables && variable.is_trainable() && variable.dtype().is_float();
         let slot = match self.variable(variable) {
-            None if follow => self.watch_variable(variable, Location::caller()),
+            None if follow => self.watch_variable(variable, Location::caller())?,
             slot => slot?,
         };
         self.retain(slot.entry);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::record::{self, Slot, is_active, slot_of};
-use taut_core::{Error, ErrorKind, Gradient, Result, Spec, Tensor};
+use taut_core::{Error, ErrorKind, Gradient, Result, Spec, Tensor, on_behalf};
 
 /// How a tape records.
 #[derive(Clone, Copy, Debug)]
@@ -50,7 +50,8 @@ pub struct Request {
 
 /// Follows the ops that its thread applies to what it watches, so that gradients can be asked for.
 ///
-/// It records from when it is made until it is asked for a gradient, or dropped, or told to [`stop`](Self::stop).
+/// It records from when it is made until it is dropped or told to [`stop`](Self::stop); one that can be asked only once
+/// stops when it is.
 /// Trainable variables are watched as soon as they are read; tensors are watched when asked. It keeps of each call only
 /// what the call's gradient needs, and of calls that nothing depends on any more nothing at all.
 ///
@@ -76,7 +77,7 @@ struct Inner {
     /// The line that asked for the gradient that used the tape up.
     used: Option<&'static Location<'static>>,
     /// Why sources had no gradient, for those who ask afterwards.
-    reasons: Vec<(Source, Why)>,
+    reasons: Vec<(Identity, Why)>,
 }
 
 impl Default for GradientTape {
@@ -120,7 +121,7 @@ impl GradientTape {
             match leaf {
                 Source::Tensor(tensor) if tensor.dtype().is_float() => record.watch(&tensor, at),
                 Source::Variable(variable) if variable.dtype().is_float() => {
-                    record.watch_variable(&variable, at);
+                    let _ = record.watch_variable(&variable, at);
                 }
                 _ => {}
             }
@@ -147,10 +148,10 @@ impl GradientTape {
         record::pop(&*self.record());
     }
 
-    /// Records again after [`GradientTape::stop`].
+    /// Records again after [`GradientTape::stop`]. A tape that gave its one answer does not.
     pub fn resume(&self) {
         let record = self.record();
-        if !is_active(&*record) {
+        if self.inner.borrow().used.is_none() && !is_active(&*record) {
             record::push(record);
         }
     }
@@ -219,10 +220,26 @@ impl GradientTape {
         request: Request,
         at: &'static Location<'static>,
     ) -> Result<Vec<Option<Gradient>>> {
+        on_behalf(None, at, || self.ask_on_behalf(targets, sources, request, at))
+    }
+
+    fn ask_on_behalf(
+        &self,
+        targets: &[Source],
+        sources: &[Source],
+        request: Request,
+        at: &'static Location<'static>,
+    ) -> Result<Vec<Option<Gradient>>> {
         self.check_unused()?;
         let seeds = self.seeds(targets, request.output_gradients)?;
         let walk = self.prepare_at(targets, sources, at)?;
+        let connected = walk.connected();
         let found = walk.finish(seeds)?;
+        for ((source, connected), gradient) in sources.iter().zip(connected).zip(&found) {
+            if connected && gradient.is_none() {
+                self.inner.borrow_mut().reasons.push((Identity::of(source), Why::NoRule));
+            }
+        }
         found
             .into_iter()
             .zip(sources)
@@ -329,8 +346,8 @@ impl GradientTape {
         source.leaves(&mut sources);
         let inner = self.inner.borrow();
         if inner.used.is_some() {
-            let asked = inner.reasons.iter().find(|(of, _)| sources.iter().any(|source| same(of, source)));
-            return asked.map(|(_, why)| why.clone());
+            let asked = |(of, _): &&(Identity, Why)| sources.iter().any(|source| *of == Identity::of(source));
+            return inner.reasons.iter().find(asked).map(|(_, why)| why.clone());
         }
         let record = inner.record.clone();
         drop(inner);
@@ -342,11 +359,19 @@ impl GradientTape {
     }
 }
 
-fn same(a: &Source, b: &Source) -> bool {
-    match (a, b) {
-        (Source::Tensor(a), Source::Tensor(b)) => a.is_same(b),
-        (Source::Variable(a), Source::Variable(b)) => a.id() == b.id(),
-        _ => false,
+/// Which tensor or variable it was, without holding it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Identity {
+    Tensor(usize),
+    Variable(u64),
+}
+
+impl Identity {
+    fn of(source: &Source) -> Identity {
+        match source {
+            Source::Tensor(tensor) => Identity::Tensor(tensor.identity()),
+            Source::Variable(variable) => Identity::Variable(variable.id()),
+        }
     }
 }
 
@@ -382,11 +407,11 @@ pub(crate) struct Walk {
 
 impl Walk {
     /// Why sources have no gradient, where they have none.
-    fn reasons(&self, targets: &[Source], sources: &[Source], blocks: &[Block]) -> Vec<(Source, Why)> {
+    fn reasons(&self, targets: &[Source], sources: &[Source], blocks: &[Block]) -> Vec<(Identity, Why)> {
         let unconnected = sources.iter().zip(self.connected()).zip(&self.sources).filter(|((_, c), _)| !c);
         let why = |((source, _), slot): ((&Source, bool), &Option<Slot>)| {
             let why = explain::why(&self.entries, blocks, targets, &self.targets, source, *slot)?;
-            Some((source.clone(), why))
+            Some((Identity::of(source), why))
         };
         unconnected.filter_map(why).collect()
     }

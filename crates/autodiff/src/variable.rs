@@ -5,9 +5,12 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use taut_core::ops::index::TensorScatter;
+use taut_core::ops::shape::broadcast_to;
 use taut_core::ops::{Elementwise, Types};
 use taut_core::record::{accessed, detached, unrecorded};
-use taut_core::{DType, Error, ErrorKind, Op, Operand, Result, Shape, Spec, Specs, Tensor};
+use taut_core::{
+    DType, Error, ErrorKind, Op, Operand, Result, Shape, Spec, Specs, Tensor, is_tracing, promote_scalar,
+};
 use taut_kernels::elementwise::{self, Binary};
 use taut_kernels::index::Scatter;
 use taut_kernels::{Arg, ViewMut};
@@ -150,8 +153,8 @@ impl Variable {
 
     /// Replaces the value.
     #[track_caller]
-    pub fn assign(&self, value: impl Into<Tensor>) -> Result<()> {
-        self.update("assign", &Overwrite, value.into().into(), Location::caller())
+    pub fn assign(&self, value: impl Into<Operand>) -> Result<()> {
+        self.update("assign", &Overwrite, value.into(), Location::caller())
     }
 
     /// Adds to the value.
@@ -177,10 +180,16 @@ impl Variable {
     ) -> Result<()> {
         let value = match value {
             Operand::Tensor(value) => value,
-            Operand::Scalar(scalar) => Tensor::constant(scalar, self.dtype())?,
+            Operand::Scalar(scalar) => {
+                if promote_scalar(self.dtype(), scalar) != self.dtype() || !scalar.fits(self.dtype()) {
+                    let message = format!("a variable {self} cannot take {scalar}");
+                    let error = Error::value(message).help("its type never changes");
+                    return Err(error.in_op(name, [self.spec()]).at(at));
+                }
+                broadcast_to(Tensor::constant(scalar, self.dtype())?, self.shape().clone())?
+            }
         };
-        let scalar = value.rank() == 0 && name != "assign";
-        if value.dtype() != self.dtype() || (value.shape() != self.shape() && !scalar) {
+        if value.spec() != self.spec() {
             let message = format!("a variable {self} cannot take {}", value.spec());
             let kind = if value.dtype() == self.dtype() { ErrorKind::Shape } else { ErrorKind::DType };
             return Err(Error::new(kind, message)
@@ -193,9 +202,11 @@ impl Variable {
 
     /// Applies an op to the value, in its own memory. If it fails, the value is as it was.
     fn apply(&self, op: &dyn Op, rest: &[Tensor], at: &'static Location<'static>) -> Result<()> {
-        if let Some(traced) = rest.iter().find(|tensor| tensor.is_traced()) {
-            let message = format!("a variable cannot take {}, which is being traced", traced.spec());
-            return Err(Error::new(ErrorKind::Graph, message).at(at));
+        if is_tracing() {
+            let message = format!("a variable {self} cannot be updated while a graph is traced");
+            let error =
+                Error::new(ErrorKind::Graph, message).help("return the new value, and assign it afterwards");
+            return Err(error.at(at));
         }
         let mut value = self.0.value.write().unwrap_or_else(PoisonError::into_inner);
         if value.as_ref().is_some_and(Tensor::is_shared) {

@@ -54,6 +54,11 @@ pub fn update(
     rest: &[Tensor],
     at: &'static Location<'static>,
 ) -> Result<()> {
+    if mode::is(mode::CHECKING) {
+        // What the check refuses must not have been written: try it on the side first.
+        let mut tried: SmallVec<[Tensor; 3]> = target.iter().chain(rest).cloned().collect();
+        apply_at(op, &mut tried, at)?;
+    }
     let mut inputs: SmallVec<[Tensor; 3]> = target.take().into_iter().chain(rest.iter().cloned()).collect();
     let outcome = apply_at(op, &mut inputs, at);
     let (result, outcome) = match outcome {
@@ -91,7 +96,7 @@ fn observed(
     })
 }
 
-/// Refuses NaN and infinity in the results of an op that was not given any.
+/// Refuses NaN and infinity in the results of an op.
 fn check_outputs(outputs: &[Tensor]) -> Result<()> {
     for output in outputs.iter().filter(|output| output.dtype().is_float() && output.traced_value().is_none())
     {

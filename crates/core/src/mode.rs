@@ -48,6 +48,17 @@ pub(crate) fn behalf() -> Option<Behalf> {
     BEHALF.get()
 }
 
+/// The line that work is done for: this one, unless it is done on behalf of another.
+#[inline]
+pub(crate) fn behalf_of(at: &'static Location<'static>) -> &'static Location<'static> {
+    if is(ON_BEHALF) { behalf().map_or(at, |behalf| behalf.at) } else { at }
+}
+
+/// Whether this thread is tracing.
+pub fn is_tracing() -> bool {
+    is(TRACING)
+}
+
 /// Runs `work` with every op call attributed to the line `at`, and to the gradient of `op` if it is one: what it
 /// allocates and what goes wrong in it is theirs.
 pub fn on_behalf<R>(op: Option<&'static str>, at: &'static Location<'static>, work: impl FnOnce() -> R) -> R {

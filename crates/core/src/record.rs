@@ -7,7 +7,7 @@
 use crate::apply::Outputs;
 use crate::error::Result;
 use crate::gradient::{Call, Part, Saves, Set};
-use crate::mode;
+use crate::mode::{self, on_behalf};
 use crate::op::Op;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -117,35 +117,66 @@ fn same(a: &dyn Recorder, b: &dyn Recorder) -> bool {
     std::ptr::addr_eq(a, b)
 }
 
-thread_local! {
-    static STACK: RefCell<Vec<Arc<dyn Recorder>>> = const { RefCell::new(Vec::new()) };
+/// A recorder on the stack.
+struct Active {
+    recorder: Arc<dyn Recorder>,
+    /// How many pieces of work, one in the other, it is not told of.
+    muted: u32,
 }
 
-/// Changes the stack of recorders.
-fn change<R>(act: impl FnOnce(&mut Vec<Arc<dyn Recorder>>) -> R) -> R {
-    STACK.with_borrow_mut(|stack| {
-        let result = act(stack);
-        mode::set(mode::RECORDING, !stack.is_empty());
+thread_local! {
+    static STACK: RefCell<Vec<Active>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Changes the stack of recorders. A thread that is ending has none.
+fn change<R: Default>(act: impl FnOnce(&mut Vec<Active>) -> R) -> R {
+    let changed = STACK.try_with(|stack| {
+        let mut stack = stack.borrow_mut();
+        let result = act(&mut stack);
+        mode::set(mode::RECORDING, stack.iter().any(|active| active.muted == 0));
         result
+    });
+    changed.unwrap_or_default()
+}
+
+/// The recorders that are told, outermost first.
+fn told() -> SmallVec<[Arc<dyn Recorder>; 2]> {
+    STACK.with_borrow(|stack| {
+        stack.iter().filter(|active| active.muted == 0).map(|active| active.recorder.clone()).collect()
     })
 }
 
 /// Tells a recorder of every call on this thread from now on.
 pub fn push(recorder: Arc<dyn Recorder>) {
-    change(|stack| stack.push(recorder));
+    change(|stack| stack.push(Active { recorder, muted: 0 }));
 }
 
 /// Tells it no longer. Returns whether it was told.
 pub fn pop(recorder: &dyn Recorder) -> bool {
     change(|stack| {
-        let found = stack.iter().rposition(|other| same(&**other, recorder));
+        let found = stack.iter().rposition(|active| same(&*active.recorder, recorder));
         found.map(|i| stack.remove(i)).is_some()
     })
 }
 
+/// Tells a recorder of what `work` does.
+pub fn with<R>(recorder: &Arc<dyn Recorder>, work: impl FnOnce() -> R) -> R {
+    struct Pop<'a>(&'a dyn Recorder);
+    impl Drop for Pop<'_> {
+        fn drop(&mut self) {
+            pop(self.0);
+        }
+    }
+    push(recorder.clone());
+    let _pop = Pop(&**recorder);
+    work()
+}
+
 /// Whether a recorder is told of this thread's calls.
 pub fn is_active(recorder: &dyn Recorder) -> bool {
-    STACK.with_borrow(|stack| stack.iter().any(|other| same(&**other, recorder)))
+    STACK.with_borrow(|stack| {
+        stack.iter().any(|active| active.muted == 0 && same(&*active.recorder, recorder))
+    })
 }
 
 /// Whether anybody is told of this thread's calls.
@@ -154,34 +185,33 @@ pub fn is_recording() -> bool {
 }
 
 /// Runs `work` without telling the recorders for which `silent` holds; they are given with their place from the
-/// innermost, which is 0.
+/// innermost, which is 0. One that ends meanwhile has ended.
 fn without<R>(silent: impl Fn(usize, &dyn Recorder) -> bool, work: impl FnOnce() -> R) -> R {
-    struct Restore(Vec<Arc<dyn Recorder>>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            // What was pushed by the work and is still there stays, innermost.
-            let mut before = std::mem::take(&mut self.0);
+    struct Unmute(SmallVec<[Arc<dyn Recorder>; 2]>);
+    impl Unmute {
+        fn change(&self, change_muted: impl Fn(&mut u32)) {
             change(|stack| {
-                let new = stack.drain(..).filter(|r| !before.iter().any(|b| same(&**b, &**r)));
-                let new: Vec<_> = new.collect();
-                before.extend(new);
-                *stack = before;
+                for active in stack.iter_mut() {
+                    if self.0.iter().any(|muted| same(&**muted, &*active.recorder)) {
+                        change_muted(&mut active.muted);
+                    }
+                }
             });
         }
     }
-    let restore = change(|stack| {
-        let before = stack.clone();
-        let last = stack.len().wrapping_sub(1);
-        *stack = before
-            .iter()
-            .enumerate()
-            .filter(|(i, r)| !silent(last - i, &***r))
-            .map(|(_, r)| r.clone())
-            .collect();
-        Restore(before)
+    impl Drop for Unmute {
+        fn drop(&mut self) {
+            self.change(|muted| *muted = muted.saturating_sub(1));
+        }
+    }
+    let muted = STACK.with_borrow(|stack| {
+        let places =
+            stack.iter().rev().enumerate().filter(|(place, active)| silent(*place, &*active.recorder));
+        Unmute(places.map(|(_, active)| active.recorder.clone()).collect())
     });
+    muted.change(|muted| *muted += 1);
     let result = work();
-    drop(restore);
+    drop(muted);
     result
 }
 
@@ -192,15 +222,14 @@ pub fn paused<R>(recorder: &dyn Recorder, work: impl FnOnce() -> R) -> R {
 
 /// Runs `work` without telling this recorder, nor those that were pushed after it.
 pub fn outside<R>(recorder: &dyn Recorder, work: impl FnOnce() -> R) -> R {
-    let place = STACK.with_borrow(|stack| {
-        stack.iter().rev().position(|other| same(&**other, recorder)).unwrap_or(usize::MAX)
-    });
-    without(|i, _| place != usize::MAX && i <= place, work)
+    let place = STACK.with_borrow(|stack| stack.iter().rev().position(|a| same(&*a.recorder, recorder)));
+    without(|i, _| place.is_some_and(|place| i <= place), work)
 }
 
 /// Whether the only one that is told can be asked only once.
 pub fn is_simple() -> bool {
-    STACK.with_borrow(|stack| stack.len() == 1 && stack[0].is_once())
+    let told = told();
+    told.len() == 1 && told[0].is_once()
 }
 
 /// Tells those who follow the inputs of a call that it was made, with these results. How they were really made is
@@ -211,10 +240,8 @@ pub fn done(
     outputs: Outputs,
     at: &'static Location<'static>,
 ) -> Result<Outputs> {
-    let outputs: Outputs = outputs
-        .into_iter()
-        .map(|output| if output.is_followed() { detached(&output) } else { output })
-        .collect();
+    let at = mode::behalf_of(at);
+    let outputs: Outputs = outputs.iter().map(detached).collect();
     if is_recording() && inputs.iter().any(Tensor::is_followed) {
         return follow(op, inputs, at, |_| Ok(outputs));
     }
@@ -253,9 +280,8 @@ pub fn accessed(variable: &dyn Any, value: &Tensor) -> Tensor {
     if !is_recording() {
         return value.clone();
     }
-    let stack: SmallVec<[Arc<dyn Recorder>; 2]> = STACK.with_borrow(|stack| stack.iter().cloned().collect());
     let link = |recorder: Arc<dyn Recorder>| Some(Link { slot: recorder.access(variable)?, recorder });
-    let links: Links = stack.into_iter().filter_map(link).collect();
+    let links: Links = told().into_iter().filter_map(link).collect();
     if links.is_empty() { value.clone() } else { value.with_links(links) }
 }
 
@@ -266,7 +292,7 @@ pub fn linked(tensor: Tensor, recorder: Arc<dyn Recorder>, slot: Slot) -> Tensor
 
 /// The same value, not followed by anybody.
 pub fn detached(tensor: &Tensor) -> Tensor {
-    if tensor.is_followed() { tensor.with_links(Links::new()) } else { tensor.clone() }
+    tensor.unlinked()
 }
 
 /// The same value, not followed by this recorder.
@@ -293,7 +319,7 @@ pub(crate) fn follow(
 ) -> Result<Outputs> {
     let mut followers: SmallVec<[Follower; 2]> = SmallVec::new();
     STACK.with_borrow(|stack| {
-        for recorder in stack {
+        for recorder in stack.iter().filter(|active| active.muted == 0).map(|active| &active.recorder) {
             let (mut slots, mut wanted) = (SmallVec::new(), Set::NONE);
             for (i, input) in inputs.iter().enumerate() {
                 let slot = if input.dtype().is_float() { slot_of(input, &**recorder) } else { None };
@@ -319,7 +345,7 @@ pub(crate) fn follow(
     let mut outputs = run(inputs)?;
     let residual = if all.residual {
         let wanted = followers.iter().fold(Set::NONE, |set, follower| set.union(follower.wanted));
-        residual(op, inputs, &kept, &outputs, wanted)?
+        residual(op, inputs, &kept, &outputs, wanted, at)?
     } else {
         None
     };
@@ -366,6 +392,7 @@ fn residual(
     kept: &[Option<Tensor>],
     outputs: &[Tensor],
     wanted: Set,
+    at: &'static Location<'static>,
 ) -> Result<Option<Tensor>> {
     let inputs: SmallVec<[Part; 3]> = inputs
         .iter()
@@ -376,5 +403,5 @@ fn residual(
         outputs.iter().map(|t| Part { spec: t.spec().clone(), kept: Some(t.clone()) }).collect();
     let call =
         Call { inputs: &inputs, outputs: &outputs, residual: None, wanted, gradients: SmallVec::new() };
-    unrecorded(|| op.residual(&call))
+    unrecorded(|| on_behalf(None, at, || op.residual(&call)))
 }

@@ -20,6 +20,21 @@ pub enum Scalar {
 }
 
 impl Scalar {
+    /// Whether an integer is one of `dtype`'s, if that is an integer type. NumPy refuses one that is not, too.
+    pub fn fits(self, dtype: DType) -> bool {
+        let value = match self {
+            Scalar::Int(value) => i128::from(value),
+            Scalar::Uint(value) => i128::from(value),
+            Scalar::Bool(_) | Scalar::Float(_) => return true,
+        };
+        let bits = 8 * dtype.size();
+        match dtype {
+            d if d.is_unsigned_integer() => (0..1 << bits).contains(&value),
+            d if d.is_signed_integer() => (-(1 << (bits - 1))..1 << (bits - 1)).contains(&value),
+            _ => true,
+        }
+    }
+
     /// The value as element type `dtype`, in that type's bytes. Integers wrap and floats round, as NumPy does.
     pub fn to_bytes(self, dtype: DType) -> SmallVec<[u8; 8]> {
         fn bytes<T: Element>(value: T) -> SmallVec<[u8; 8]> {

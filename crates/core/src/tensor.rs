@@ -3,6 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::ValueRef;
 use crate::layout::Layout;
+use crate::mode;
 use crate::op::Spec;
 use crate::record::{Link, Links};
 use crate::scalar::{Host, Scalar};
@@ -24,31 +25,42 @@ use taut_memory::{Buffer, Category};
 /// # Ok(()) }
 /// ```
 #[derive(Clone)]
-pub struct Tensor(Arc<Inner>);
+pub struct Tensor {
+    inner: Arc<Inner>,
+    /// Where it stands with those who follow how it came about. They are the handle's, not the memory's: a view of it,
+    /// or the same value as a constant, keeps the memory and nothing of its history.
+    links: Option<Arc<Links>>,
+}
 
 struct Inner {
     spec: Spec,
     strides: Strides,
     offset: usize,
     data: Data,
-    /// Where it stands with those who follow how it came about.
-    links: Links,
     /// Its own number, once somebody watches it; zero before.
     mark: AtomicU64,
 }
 
 impl Inner {
+    fn buffer(&self) -> Option<&Buffer> {
+        match &self.data {
+            Data::Own(buffer) => Some(buffer),
+            Data::View(base) => base.buffer(),
+            Data::Traced(_) => None,
+        }
+    }
+
     #[inline]
     fn new(spec: Spec, strides: Strides, offset: usize, data: Data) -> Inner {
-        Inner { spec, strides, offset, data, links: Links::new(), mark: AtomicU64::new(0) }
+        Inner { spec, strides, offset, data, mark: AtomicU64::new(0) }
     }
 }
 
 enum Data {
     /// Its own buffer.
     Own(Buffer),
-    /// Part of the buffer of another tensor, which owns one.
-    View(Tensor),
+    /// Part of the buffer of another one, which owns it.
+    View(Arc<Inner>),
     /// A value of a graph being traced: no bytes.
     Traced(ValueRef),
 }
@@ -90,6 +102,11 @@ impl Tensor {
         })
     }
 
+    #[inline]
+    fn of(inner: Inner) -> Tensor {
+        Tensor { inner: Arc::new(inner), links: None }
+    }
+
     /// Allocates a tensor and lets `fill` write every element of it.
     pub fn build(
         spec: Spec,
@@ -97,6 +114,7 @@ impl Tensor {
         at: &'static Location<'static>,
         fill: impl FnOnce(&mut ViewMut<'_>),
     ) -> Result<Tensor> {
+        let at = mode::behalf_of(at);
         let mut buffer = allocate(&spec, category, at)?;
         fill(&mut ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape));
         Ok(Tensor::from_buffer(spec, buffer))
@@ -107,80 +125,79 @@ impl Tensor {
     pub(crate) fn from_buffer(spec: Spec, buffer: Buffer) -> Tensor {
         debug_assert!(buffer.len() >= spec.bytes());
         let strides = spec.shape.strides();
-        Tensor(Arc::new(Inner::new(spec, strides, 0, Data::Own(buffer))))
+        Tensor::of(Inner::new(spec, strides, 0, Data::Own(buffer)))
     }
 
     /// A value of a graph being traced.
     pub(crate) fn traced(spec: Spec, value: ValueRef) -> Tensor {
         let strides = spec.shape.strides();
-        Tensor(Arc::new(Inner::new(spec, strides, 0, Data::Traced(value))))
+        Tensor::of(Inner::new(spec, strides, 0, Data::Traced(value)))
     }
 
     /// The same memory under another layout, which must lie within it.
     pub(crate) fn with_layout(&self, dtype: DType, layout: Layout) -> Tensor {
         let spec = Spec { dtype, shape: layout.shape };
-        Tensor(Arc::new(Inner::new(spec, layout.strides, layout.offset, self.shared_data())))
+        Tensor::of(Inner::new(spec, layout.strides, layout.offset, self.shared_data()))
     }
 
     fn shared_data(&self) -> Data {
-        match &self.0.data {
+        match &self.inner.data {
             Data::View(base) => Data::View(base.clone()),
-            Data::Own(_) => Data::View(self.clone()),
+            Data::Own(_) => Data::View(self.inner.clone()),
             Data::Traced(value) => Data::Traced(*value),
         }
     }
 
+    /// The same value, which nobody follows.
+    pub(crate) fn unlinked(&self) -> Tensor {
+        if self.mark() == 0 {
+            return Tensor { inner: self.inner.clone(), links: None };
+        }
+        // Those who watch it know its memory by number: another handle would not do.
+        let inner = &*self.inner;
+        Tensor::of(Inner::new(inner.spec.clone(), inner.strides.clone(), inner.offset, self.shared_data()))
+    }
+
     /// The same value with these links instead of its own.
     pub(crate) fn with_links(&self, links: Links) -> Tensor {
-        let inner = &*self.0;
-        let data = self.shared_data();
-        let view = Inner::new(inner.spec.clone(), inner.strides.clone(), inner.offset, data);
-        Tensor(Arc::new(Inner { links, ..view }))
+        Tensor { links: Some(Arc::new(links)), ..self.unlinked() }
     }
 
     /// The tensor with one more link.
-    pub(crate) fn linked(mut self, link: Link) -> Tensor {
-        match Arc::get_mut(&mut self.0) {
-            Some(inner) => {
-                inner.links.push(link);
-                self
-            }
-            None => {
-                let mut links = self.0.links.clone();
-                links.push(link);
-                self.with_links(links)
-            }
-        }
+    pub(crate) fn linked(self, link: Link) -> Tensor {
+        let mut links: Links = self.links().iter().cloned().collect();
+        links.push(link);
+        Tensor { inner: self.inner, links: Some(Arc::new(links)) }
     }
 
     /// Its places with those who follow it.
     #[inline]
     pub(crate) fn links(&self) -> &[Link] {
-        &self.0.links
+        self.links.as_deref().map_or(&[], |links| links)
     }
 
     /// Its own number, or zero if nobody ever watched it.
     #[inline]
     pub(crate) fn mark(&self) -> u64 {
-        self.0.mark.load(Ordering::Relaxed)
+        self.inner.mark.load(Ordering::Relaxed)
     }
 
     /// Gives it a number, unless it has one; returns the one it has.
     pub(crate) fn set_mark(&self, mark: u64) -> u64 {
-        let outcome = self.0.mark.compare_exchange(0, mark, Ordering::Relaxed, Ordering::Relaxed);
+        let outcome = self.inner.mark.compare_exchange(0, mark, Ordering::Relaxed, Ordering::Relaxed);
         outcome.map_or_else(|had| had, |_| mark)
     }
 
     /// Whether somebody may follow it.
     #[inline]
     pub(crate) fn is_followed(&self) -> bool {
-        !self.0.links.is_empty() || self.mark() != 0
+        self.links.is_some() || self.mark() != 0
     }
 
     /// Takes the buffer out of a tensor that nobody else holds and that fills it in row-major order.
     #[inline]
     pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {
-        let inner = Arc::get_mut(&mut self.0)?;
+        let inner = Arc::get_mut(&mut self.inner)?;
         match &mut inner.data {
             Data::Own(buffer) => Some(std::mem::take(buffer)),
             _ => None,
@@ -189,7 +206,7 @@ impl Tensor {
 
     /// Gives a buffer back to the tensor that [`Tensor::take_buffer`] took it from.
     pub(crate) fn give_buffer(&mut self, buffer: Buffer) {
-        if let Some(inner) = Arc::get_mut(&mut self.0) {
+        if let Some(inner) = Arc::get_mut(&mut self.inner) {
             inner.data = Data::Own(buffer);
         }
     }
@@ -197,7 +214,7 @@ impl Tensor {
     /// The graph value, if this is one.
     #[inline]
     pub(crate) fn traced_value(&self) -> Option<ValueRef> {
-        match self.0.data {
+        match self.inner.data {
             Data::Traced(value) => Some(value),
             _ => None,
         }
@@ -206,19 +223,19 @@ impl Tensor {
     /// Element type.
     #[inline]
     pub fn dtype(&self) -> DType {
-        self.0.spec.dtype
+        self.inner.spec.dtype
     }
 
     /// Shape.
     #[inline]
     pub fn shape(&self) -> &Shape {
-        &self.0.spec.shape
+        &self.inner.spec.shape
     }
 
     /// Type and shape.
     #[inline]
     pub fn spec(&self) -> &Spec {
-        &self.0.spec
+        &self.inner.spec
     }
 
     /// Number of dimensions.
@@ -240,12 +257,12 @@ impl Tensor {
 
     /// Strides, in elements.
     pub fn strides(&self) -> &[isize] {
-        &self.0.strides
+        &self.inner.strides
     }
 
     /// Shape, strides and offset.
     pub fn layout(&self) -> Layout {
-        Layout { shape: self.shape().clone(), strides: self.0.strides.clone(), offset: self.0.offset }
+        Layout { shape: self.shape().clone(), strides: self.inner.strides.clone(), offset: self.inner.offset }
     }
 
     /// Whether the elements lie one after the other in row-major order.
@@ -255,12 +272,12 @@ impl Tensor {
 
     /// Whether it is a value of a graph being traced, without data.
     pub fn is_traced(&self) -> bool {
-        matches!(self.0.data, Data::Traced(_))
+        matches!(self.inner.data, Data::Traced(_))
     }
 
     /// Whether somebody else holds it too, or a view of it.
     pub fn is_shared(&self) -> bool {
-        Arc::strong_count(&self.0) > 1
+        Arc::strong_count(&self.inner) > 1
     }
 
     /// The address of its first byte and the length of the buffer it looks at; `None` if it has no data.
@@ -268,9 +285,14 @@ impl Tensor {
         self.buffer().map(|buffer| (buffer.as_ptr() as usize, buffer.len()))
     }
 
+    /// A number that no other tensor has while this one is there.
+    pub fn identity(&self) -> usize {
+        Arc::as_ptr(&self.inner) as usize
+    }
+
     /// Whether two handles are the same tensor.
     pub fn is_same(&self, other: &Tensor) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.inner, &other.inner)
     }
 
     /// Whether two tensors share a buffer.
@@ -282,18 +304,14 @@ impl Tensor {
     }
 
     fn buffer(&self) -> Option<&Buffer> {
-        match &self.0.data {
-            Data::Own(buffer) => Some(buffer),
-            Data::View(base) => base.buffer(),
-            Data::Traced(_) => None,
-        }
+        self.inner.buffer()
     }
 
     /// The elements as kernels see them.
     #[inline]
     pub fn view(&self) -> Result<View<'_>> {
         let buffer = self.buffer().ok_or_else(|| no_value(self.spec()))?;
-        let inner = &*self.0;
+        let inner = &*self.inner;
         Ok(View::new(inner.spec.dtype, buffer.as_slice(), inner.offset, &inner.spec.shape, &inner.strides))
     }
 
@@ -301,7 +319,7 @@ impl Tensor {
     #[inline]
     pub(crate) fn view_as<'a>(&'a self, shape: &'a [usize], strides: &'a [isize]) -> View<'a> {
         let bytes = self.buffer().map_or(&[][..], Buffer::as_slice);
-        View::new(self.dtype(), bytes, self.0.offset, shape, strides)
+        View::new(self.dtype(), bytes, self.inner.offset, shape, strides)
     }
 
     /// How many elements of a float tensor are NaN, and how many infinite.

@@ -146,7 +146,7 @@ impl Elementwise {
         let dtype = self.compute_dtype(meeting);
         match operand {
             Operand::Tensor(tensor) => cast(tensor, dtype),
-            Operand::Scalar(scalar) if !fits(scalar, meeting) => Err(self.does_not_fit(scalar, meeting)),
+            Operand::Scalar(scalar) if !scalar.fits(meeting) => Err(self.does_not_fit(scalar, meeting)),
             Operand::Scalar(scalar) => Tensor::constant(scalar, dtype),
         }
     }
@@ -280,24 +280,9 @@ fn unsupported(dtype: DType) -> Error {
     Error::dtype(format!("{dtype} is not supported")).help("cast to another type first")
 }
 
-/// Whether an integer is one of `dtype`'s, if that is an integer type. NumPy refuses one that is not, too.
-fn fits(scalar: Scalar, dtype: DType) -> bool {
-    let value = match scalar {
-        Scalar::Int(value) => i128::from(value),
-        Scalar::Uint(value) => i128::from(value),
-        Scalar::Bool(_) | Scalar::Float(_) => return true,
-    };
-    let bits = 8 * dtype.size();
-    match dtype {
-        d if d.is_unsigned_integer() => (0..1 << bits).contains(&value),
-        d if d.is_signed_integer() => (-(1 << (bits - 1))..1 << (bits - 1)).contains(&value),
-        _ => true,
-    }
-}
-
 /// Refuses an integer that is not one of `dtype`'s.
 pub(super) fn must_fit(scalar: Scalar, dtype: DType) -> Result<()> {
-    if fits(scalar, dtype) { Ok(()) } else { Err(Error::value(format!("{scalar} does not fit {dtype}"))) }
+    if scalar.fits(dtype) { Ok(()) } else { Err(Error::value(format!("{scalar} does not fit {dtype}"))) }
 }
 
 /// The type that operands meet in: that of the tensors, unless a number is of a kind they cannot hold.

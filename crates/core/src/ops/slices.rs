@@ -2,17 +2,17 @@
 
 use crate::error::{Error, Result};
 use crate::gradient::{Gradient, IndexedSlices};
-use crate::ops::binary::{add, clip_by_value, minimum, mul};
+use crate::ops::binary::{add, clip_by_value, mul};
 use crate::ops::creation::zeros;
 use crate::ops::index::{tensor_scatter_add, unique, unsorted_segment_sum};
-use crate::ops::reduce::sum;
+use crate::ops::reduce::{clip_by_global_norm, global_norm};
 use crate::ops::shape::{concat, expand_dims};
-use crate::ops::unary::{cast, sqrt, square};
+use crate::ops::unary::cast;
 use crate::promote::promote;
 use crate::scalar::Operand;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use crate::{DType, Spec};
+use crate::{DType, Spec, on_behalf};
 use std::panic::Location;
 
 impl IndexedSlices {
@@ -72,7 +72,7 @@ impl IndexedSlices {
     #[track_caller]
     pub fn join(mut parts: Vec<IndexedSlices>) -> Result<IndexedSlices> {
         let (Some(first), at) = (parts.first(), Location::caller()) else {
-            return Err(Error::value("there is nothing to join"));
+            return Err(Error::value("there is nothing to join").at(Location::caller()));
         };
         let spec = first.spec();
         if let Some(other) = parts.iter().map(IndexedSlices::spec).find(|other| *other != spec) {
@@ -163,41 +163,54 @@ impl Gradient {
         clipped.swap_remove(0).ok_or_else(|| Error::value("there is no gradient"))
     }
 
-    /// The norm of several gradients taken together, in the widest of their types; `float32` if there are none.
+    /// The norm of several gradients taken together; zero (`float32`) if there are none.
     #[track_caller]
     pub fn global_norm(gradients: &[Option<Gradient>]) -> Result<Tensor> {
-        let mut total: Option<Tensor> = None;
-        for gradient in gradients.iter().flatten() {
-            let squares = match gradient {
-                Gradient::Dense(tensor) => sum(square(tensor)?, None, false)?,
-                Gradient::Sparse(slices) => sum(square(slices.coalesce()?.values)?, None, false)?,
-            };
-            total = Some(match total {
-                None => squares,
-                Some(total) => add(total, squares)?,
-            });
-        }
-        sqrt(total.map_or_else(|| Tensor::scalar(0.0f32), Ok)?)
+        let at = Location::caller();
+        let elements =
+            gradients.iter().flatten().map(|gradient| Ok(gradient.clone().coalesced()?.elements()));
+        let elements: Vec<Tensor> = on_behalf(None, at, || elements.collect::<Result<_>>())?;
+        if elements.is_empty() { Tensor::scalar(0.0f32) } else { global_norm(&elements) }
     }
 
-    /// Several gradients scaled down together so that their common norm is at most `limit`, and that norm before.
+    /// Several gradients scaled down together so that their common norm is at most `limit`, and that norm before. All
+    /// become NaN if the norm is not finite, so that it does not go unseen.
     #[track_caller]
     pub fn clip_by_global_norm(
         gradients: Vec<Option<Gradient>>,
         limit: f64,
     ) -> Result<(Vec<Option<Gradient>>, Tensor)> {
         let at = Location::caller();
-        if limit.is_nan() || limit <= 0.0 {
-            return Err(Error::value(format!("a norm is limited by a positive number, not {limit}")).at(at));
+        on_behalf(None, at, || {
+            let there: Vec<Gradient> = gradients.iter().flatten().cloned().collect();
+            let there: Vec<Gradient> = there.into_iter().map(Gradient::coalesced).collect::<Result<_>>()?;
+            if there.is_empty() {
+                return Ok((gradients, Tensor::scalar(0.0f32)?));
+            }
+            let elements: Vec<Tensor> = there.iter().map(Gradient::elements).collect();
+            let (clipped, norm) = clip_by_global_norm(&elements, limit)?;
+            let mut clipped = there.into_iter().zip(clipped).map(|(gradient, elements)| match gradient {
+                Gradient::Dense(_) => Gradient::Dense(elements),
+                Gradient::Sparse(slices) => Gradient::Sparse(IndexedSlices { values: elements, ..slices }),
+            });
+            let clipped =
+                gradients.iter().map(|gradient| gradient.as_ref().and_then(|_| clipped.next())).collect();
+            Ok((clipped, norm))
+        })
+        .map_err(|error: Error| error.at(at))
+    }
+
+    fn coalesced(self) -> Result<Gradient> {
+        match self {
+            Gradient::Sparse(slices) => Ok(slices.coalesce()?.into()),
+            dense @ Gradient::Dense(_) => Ok(dense),
         }
-        let norm = Gradient::global_norm(&gradients)?;
-        let factor = minimum(crate::ops::binary::div(limit, &norm)?, 1.0)?;
-        let clip = |gradient: Gradient| -> Result<Gradient> {
-            let factor = cast(&factor, gradient.spec().dtype)?;
-            gradient.scale(factor)
-        };
-        let clipped =
-            gradients.into_iter().map(|gradient| gradient.map(clip).transpose()).collect::<Result<_>>()?;
-        Ok((clipped, norm))
+    }
+
+    fn elements(&self) -> Tensor {
+        match self {
+            Gradient::Dense(tensor) => tensor.clone(),
+            Gradient::Sparse(slices) => slices.values.clone(),
+        }
     }
 }

@@ -5,7 +5,7 @@ use crate::ops::binary::{div, maximum, mul, not_equal, pow, where_};
 use crate::ops::reduce::{max, min, sum};
 use crate::ops::reduction::{Over, away_from_zero, root};
 use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
-use crate::ops::unary::{abs, cast, rsqrt, square};
+use crate::ops::unary::{abs, cast, is_finite, rsqrt, square};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::record::detached;
 use crate::{DType, Tensor};
@@ -100,7 +100,9 @@ pub fn clip_by_global_norm(tensors: &[Tensor], clip_norm: f64) -> Result<(Vec<Te
     let at = Location::caller();
     let length = global_norm(tensors).map_err(|e| e.at(at))?;
     check_clip("clip_by_global_norm", clip_norm, &length, at)?;
+    // An infinite norm would quietly make zeros of what is finite.
     let scale = div(clip_norm, maximum(&length, clip_norm)?)?;
+    let scale = where_(is_finite(&length)?, scale, f64::NAN)?;
     let mut clipped = Vec::with_capacity(tensors.len());
     for tensor in tensors {
         clipped.push(mul(tensor, cast(&scale, tensor.dtype())?)?);
