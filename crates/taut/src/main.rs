@@ -3,7 +3,7 @@
 use std::time::Instant;
 use taut::memory::Bytes;
 use taut::random::Generator;
-use taut::{DType, Result, Tensor, memory};
+use taut::{DType, Dense, GradientTape, Result, Tensor, Variable, memory};
 
 const POINTS: usize = 3000;
 const CLASSES: usize = 3;
@@ -16,6 +16,7 @@ fn main() -> Result<()> {
     let (points, labels) = spirals()?;
     let (centres, weights) = train(&points, &labels)?;
     picture(&centres, &weights)?;
+    tape(&points, &labels, &centres, &weights)?;
     ledger(&points, &labels, &centres, &weights)?;
     limit(&points);
     mistake(&points, &weights);
@@ -23,7 +24,7 @@ fn main() -> Result<()> {
 
     drop((points, labels, centres, weights));
     println!(
-        "6. At the end every tensor is gone: {} bytes live, as at the start.",
+        "7. At the end every tensor is gone: {} bytes live, as at the start.",
         memory::live_bytes() - start
     );
     assert_eq!(memory::live_bytes(), start, "every byte comes back");
@@ -51,26 +52,30 @@ fn features(points: &Tensor, centres: &Tensor) -> Result<Tensor> {
     taut::exp((distance * -30.0)?)
 }
 
-/// Gradient descent on the cross-entropy, its gradient written by hand.
-fn train(points: &Tensor, labels: &Tensor) -> Result<(Tensor, Tensor)> {
+/// Gradient descent on the cross-entropy.
+fn train(points: &Tensor, labels: &Tensor) -> Result<(Tensor, Variable)> {
     let centres = Generator::from_seed(1).uniform([100, 2], -1.1, 1.1, DType::F32)?;
-    let mut weights = taut::zeros([100, CLASSES], DType::F32)?;
-    let x = features(points, &centres)?;
-    let wanted = taut::one_hot(labels, CLASSES, 1, 0, -1, DType::F32)?;
+    let weights = Variable::new(taut::zeros([100, CLASSES], DType::F32)?)?;
+    let (x, address) = (features(points, &centres)?, weights.address());
     let clock = Instant::now();
     for step in 1..=STEPS {
-        let scores = taut::nn::log_softmax(taut::matmul(&x, &weights)?, -1)?;
+        let tape = GradientTape::new();
+        let scores = taut::matmul(&x, &weights)?;
+        let loss = loss(labels, &scores)?;
         if step % 40 == 0 || step == 1 {
-            let loss = taut::mean((&scores * &wanted)?, None, false)?.item::<f32>()? * -(CLASSES as f32);
-            println!("   step {step:4}   loss {loss:.4}   accuracy {:.3}", accuracy(&scores, labels)?);
+            let accuracy = accuracy(&scores, labels)?;
+            println!("   step {step:4}   loss {:.4}   accuracy {accuracy:.3}", loss.item::<f32>()?);
         }
-        // Each of these runs in the memory of the one before: nobody else holds it.
-        let error = (taut::exp(scores)? - &wanted)?;
-        let gradient = taut::matmul(taut::transpose(&x, None)?, error)?;
-        weights = (weights - (gradient * (20.0 / POINTS as f64))?)?;
+        let gradient = tape.gradient(&loss, &weights)?.dense()?;
+        weights.assign_sub(taut::mul(gradient, 20.0)?)?;
     }
     println!("   {STEPS} steps in {:.0} ms\n", clock.elapsed().as_secs_f64() * 1e3);
+    assert_eq!(weights.address(), address, "updates happen in place");
     Ok((centres, weights))
+}
+
+fn loss(labels: &Tensor, scores: &Tensor) -> Result<Tensor> {
+    taut::mean(taut::nn::sparse_softmax_cross_entropy_with_logits(labels, scores)?, None, false)
 }
 
 fn accuracy(scores: &Tensor, labels: &Tensor) -> Result<f64> {
@@ -79,7 +84,7 @@ fn accuracy(scores: &Tensor, labels: &Tensor) -> Result<f64> {
 }
 
 /// The classes of a grid of points, as a person would rather see them.
-fn picture(centres: &Tensor, weights: &Tensor) -> Result<()> {
+fn picture(centres: &Tensor, weights: &Variable) -> Result<()> {
     let (rows, columns) = (18, 46);
     let y = taut::linspace(1.1, -1.1, rows, true, DType::F32)?;
     let x = taut::linspace(-1.1, 1.1, columns, true, DType::F32)?;
@@ -95,8 +100,23 @@ fn picture(centres: &Tensor, weights: &Tensor) -> Result<()> {
     Ok(())
 }
 
-fn ledger(points: &Tensor, labels: &Tensor, centres: &Tensor, weights: &Tensor) -> Result<()> {
-    println!("2. The ledger: one step again, with source lines recorded\n");
+/// One step that could train the centres too: what its gradients need, line by line.
+fn tape(points: &Tensor, labels: &Tensor, centres: &Tensor, weights: &Variable) -> Result<()> {
+    println!("2. The tape: what it keeps for the gradients of weights and centres, and for which\n");
+    let tape = GradientTape::new();
+    tape.watch(centres);
+    let loss = loss(labels, &taut::matmul(features(points, centres)?, weights)?)?;
+    println!("{}", indent(&tape.explain().to_string()));
+    let before = memory::live_bytes();
+    let gradients = tape.gradient(&loss, &(weights, centres))?;
+    let freed = before - memory::live_bytes();
+    println!("   Walking back gave {} back on the way, with both gradients there.\n", Bytes(freed));
+    drop(gradients);
+    Ok(())
+}
+
+fn ledger(points: &Tensor, labels: &Tensor, centres: &Tensor, weights: &Variable) -> Result<()> {
+    println!("3. The ledger: one step again, with source lines recorded\n");
     memory::record(true);
     memory::reset_peak();
     let x = features(points, centres)?;
@@ -119,7 +139,7 @@ fn ledger(points: &Tensor, labels: &Tensor, centres: &Tensor, weights: &Tensor) 
 
 fn limit(points: &Tensor) {
     let allowed = memory::live_bytes() + (1 << 20);
-    println!("3. A limit: {} more than what is live, and a request for 400 MB\n", Bytes(1 << 20));
+    println!("4. A limit: {} more than what is live, and a request for 400 MB\n", Bytes(1 << 20));
     let previous = memory::limit(allowed);
     let refused = taut::ones([100_000_000], DType::F32);
     memory::limit(previous);
@@ -130,8 +150,8 @@ fn limit(points: &Tensor) {
     println!("   An error, not a crash; the {} points are as they were.\n", points.shape()[0]);
 }
 
-fn mistake(points: &Tensor, weights: &Tensor) {
-    println!("4. A mistake: points times weights, without the features\n");
+fn mistake(points: &Tensor, weights: &Variable) {
+    println!("5. A mistake: points times weights, without the features\n");
     match taut::matmul(points, weights) {
         Err(error) => println!("{}\n", indent(&error.to_string())),
         Ok(_) => unreachable!("2 columns do not meet 100 rows"),
@@ -147,7 +167,7 @@ fn overhead() -> Result<()> {
     }
     let each = clock.elapsed().as_secs_f64() * 1e9 / f64::from(calls);
     println!(
-        "5. Overhead: an eager add of two numbers takes {each:.0} ns, allocation and ledger included.\n"
+        "6. Overhead: an eager add of two numbers takes {each:.0} ns, allocation and ledger included.\n"
     );
     Ok(())
 }
