@@ -12,7 +12,7 @@ use crate::promote::promote;
 use crate::scalar::Operand;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use crate::{DType, Spec, on_behalf};
+use crate::{DType, Spec};
 use std::panic::Location;
 
 impl IndexedSlices {
@@ -168,10 +168,10 @@ impl Gradient {
     /// The norm of several gradients taken together; zero (`float32`) if there are none.
     #[track_caller]
     pub fn global_norm(gradients: &[Option<Gradient>]) -> Result<Tensor> {
-        let at = Location::caller();
-        let elements =
-            gradients.iter().flatten().map(|gradient| Ok(gradient.clone().coalesced()?.elements()));
-        let elements: Vec<Tensor> = on_behalf(None, at, || elements.collect::<Result<_>>())?;
+        let mut elements = Vec::new();
+        for gradient in gradients.iter().flatten() {
+            elements.push(gradient.clone().coalesced()?.elements());
+        }
         if elements.is_empty() { Tensor::scalar(0.0f32) } else { global_norm(&elements) }
     }
 
@@ -182,26 +182,30 @@ impl Gradient {
         gradients: Vec<Option<Gradient>>,
         limit: f64,
     ) -> Result<(Vec<Option<Gradient>>, Tensor)> {
-        let at = Location::caller();
-        on_behalf(None, at, || {
-            let there: Vec<Gradient> = gradients.iter().flatten().cloned().collect();
-            let there: Vec<Gradient> = there.into_iter().map(Gradient::coalesced).collect::<Result<_>>()?;
-            if there.is_empty() {
-                return Ok((gradients, Tensor::scalar(0.0f32)?));
-            }
-            let elements: Vec<Tensor> = there.iter().map(Gradient::elements).collect();
-            let (clipped, norm) = clip_by_global_norm(&elements, limit)?;
-            let mut clipped = there.into_iter().zip(clipped).map(|(gradient, elements)| match gradient {
-                Gradient::Dense(_) => Gradient::Dense(elements),
-                Gradient::Sparse(slices) => Gradient::Sparse(IndexedSlices { values: elements, ..slices }),
+        let mut once = Vec::with_capacity(gradients.len());
+        for gradient in gradients {
+            once.push(match gradient {
+                Some(gradient) => Some(gradient.coalesced()?),
+                None => None,
             });
-            let clipped =
-                gradients.iter().map(|gradient| gradient.as_ref().and_then(|_| clipped.next())).collect();
-            Ok((clipped, norm))
-        })
-        .map_err(|error: Error| error.at(at))
+        }
+        let elements: Vec<Tensor> = once.iter().flatten().map(Gradient::elements).collect();
+        let (clipped, norm) = if elements.is_empty() {
+            clip_by_global_norm(&[Tensor::scalar(0.0f32)?], limit)?
+        } else {
+            clip_by_global_norm(&elements, limit)?
+        };
+        for (gradient, elements) in once.iter_mut().flatten().zip(clipped) {
+            match gradient {
+                Gradient::Dense(tensor) => *tensor = elements,
+                Gradient::Sparse(slices) => slices.values = elements,
+            }
+        }
+        Ok((once, norm))
     }
 
+    /// The gradient with every row named once.
+    #[track_caller]
     fn coalesced(self) -> Result<Gradient> {
         match self {
             Gradient::Sparse(slices) => Ok(slices.coalesce()?.into()),
@@ -209,6 +213,7 @@ impl Gradient {
         }
     }
 
+    /// The tensor, or the rows.
     fn elements(&self) -> Tensor {
         match self {
             Gradient::Dense(tensor) => tensor.clone(),
