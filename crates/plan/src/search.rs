@@ -1,347 +1,354 @@
-//! search
+//! Whether a part fits below a ceiling: depth-first, with reasons for every failure.
 
+use crate::bits::{add, both, has, ones, remove};
 use crate::shape::Shape;
+use std::ops::Range;
 
-/// what an attempt ended with
-#[derive(Debug, PartialEq, Eq)]
+/// No item is left in this section.
+const DONE: u64 = u64::MAX;
+
 pub enum Outcome {
-    Found(Vec<u64>),
+    /// An offset per item.
+    Fits(Vec<u64>),
+    /// No packing is this small.
     Impossible,
-    OutOfSteps,
+    /// So many failures, or steps, that another order is worth more.
+    Stopped,
 }
 
-pub struct Bits;
-pub fn ones(word: u64) -> impl Iterator<Item = usize> {
-    let mut w = word;
-    std::iter::from_fn(move || {
-        if w == 0 {
-            return None;
-        }
-        let i = w.trailing_zeros() as usize;
-        w &= w - 1;
-        Some(i)
-    })
+/// Which section is filled next.
+#[derive(Clone, Copy)]
+pub struct Rule {
+    /// Any section that nothing can come below, not only the lowest.
+    pub anywhere: bool,
+    /// Prefer sections that have failed often.
+    pub weighted: bool,
 }
 
+/// A value to put back.
 enum Undo {
-    Off(u32, u64),
-    Low(u32, u64),
-    Floor(u32, u64),
-    Place(u32),
+    Offset(usize, u64),
+    Low(usize, u64),
+    Floor(usize, u64),
+    Placed(usize),
 }
 
-struct Frame {
-    buffer: u32,
-    right: bool,
+/// A choice: the item was placed; when that failed, it was lifted.
+struct Choice {
+    item: usize,
+    lifted: bool,
     trail: usize,
 }
 
 pub struct Search<'a> {
     shape: &'a Shape,
     capacity: u64,
-    /// capacity rounded to grain
+    /// The capacity rounded up to the grain, as sizes are.
     ceiling: u64,
-    off: Vec<u64>,
-    floor: Vec<u64>,
-    low: Vec<u64>,
-    rest: Vec<u64>,
+    /// The lowest offset each item can still have, or the one it has.
+    offset: Vec<u64>,
     unplaced: Vec<u64>,
-    trail: Vec<Undo>,
-    stack: Vec<Frame>,
-    reasons: Vec<u64>,
-    conflict: Vec<u64>,
+    /// Per section: where the highest placed item ends.
+    floor: Vec<u64>,
+    /// Per section: the lowest offset of those unplaced.
+    low: Vec<u64>,
+    /// Per section: an unplaced item at that offset, if it has not moved since.
+    witness: Vec<usize>,
+    /// Per section: bytes unplaced.
+    rest: Vec<u64>,
+    /// Per section: unplaced items that are alive in the next one, too.
+    crossing: Vec<u32>,
+    /// Per section: how often it has failed.
     weight: Vec<u64>,
-    key: Vec<u64>,
+    trail: Vec<Undo>,
+    choices: Vec<Choice>,
+    /// Per choice: the sections that explain why its tries failed.
+    reasons: Vec<u64>,
+    /// The sections that explain the latest failure.
+    conflict: Vec<u64>,
+    /// What this search has done so far, in looks at items.
     pub steps: u64,
-    pub mode: u32,
-    fails: u64,
-    pub maxdepth: usize,
 }
 
 impl<'a> Search<'a> {
     pub fn new(shape: &'a Shape, capacity: u64) -> Self {
-        let n = shape.len();
-        let m = shape.sections();
-        let ceiling = capacity.next_multiple_of(shape.grain);
+        let (items, sections) = (shape.len(), shape.sections());
         Search {
             shape,
             capacity,
-            ceiling,
-            off: vec![0; n],
-            floor: vec![0; m],
-            low: vec![0; m],
-            rest: shape.load.clone(),
-            unplaced: vec![0; shape.words],
+            ceiling: capacity.next_multiple_of(shape.grain),
+            offset: vec![0; items],
+            unplaced: vec![0; items.div_ceil(64)],
+            floor: vec![0; sections],
+            low: vec![0; sections],
+            witness: vec![0; sections],
+            rest: vec![0; sections],
+            crossing: vec![0; sections],
+            weight: vec![1; sections],
             trail: Vec::new(),
-            stack: Vec::new(),
+            choices: Vec::new(),
             reasons: Vec::new(),
-            conflict: vec![0; m.div_ceil(64)],
-            weight: vec![0; m],
-            key: vec![0; n],
+            conflict: vec![0; sections.div_ceil(64)],
             steps: 0,
-            mode: 0,
-            fails: 0,
-            maxdepth: 0,
         }
+    }
+
+    /// Searches from the start; items with a higher rank are tried first. It stops after so many failures or steps.
+    pub fn run(&mut self, rank: &[f64], rule: Rule, mut failures: u64, steps: u64) -> Outcome {
+        if self.shape.load.iter().any(|&load| load > self.ceiling) {
+            return Outcome::Impossible;
+        }
+        self.reset();
+        let stop = self.steps.saturating_add(steps);
+        while let Some(b) = self.choose(rank, rule) {
+            if self.steps >= stop || failures == 0 {
+                return Outcome::Stopped;
+            }
+            let rests = self.ground(b).next_multiple_of(self.shape.items[b].align) == self.offset[b];
+            self.choices.push(Choice { item: b, lifted: !rests, trail: self.trail.len() });
+            self.reasons.extend(self.conflict.iter().map(|_| 0));
+            // An item that was lifted and has nothing to rest on here lies higher.
+            let goes_on = if rests { self.place(b) } else { self.lift(b) };
+            if !goes_on {
+                failures -= 1;
+                if !self.back() {
+                    return Outcome::Impossible;
+                }
+            }
+        }
+        Outcome::Fits(self.offset.clone())
     }
 
     fn reset(&mut self) {
-        self.off.fill(0);
+        let shape = self.shape;
+        self.offset.fill(0);
         self.floor.fill(0);
         self.low.fill(0);
-        self.rest.clone_from(&self.shape.load);
-        self.unplaced.fill(0);
-        for b in 0..self.shape.len() {
-            self.unplaced[b / 64] |= 1 << (b % 64);
+        self.rest.copy_from_slice(&shape.load);
+        self.crossing.fill(0);
+        for b in 0..shape.len() {
+            add(&mut self.unplaced, b);
+            let span = shape.span(b);
+            self.witness[span.clone()].fill(b);
+            for s in span.start..span.end - 1 {
+                self.crossing[s] += 1;
+            }
         }
         self.trail.clear();
-        self.stack.clear();
+        self.choices.clear();
         self.reasons.clear();
     }
 
-    pub fn run(&mut self, key: &[u64], limit: u64) -> Outcome {
-        self.reset();
-        self.key.clear();
-        self.key.extend_from_slice(key);
-        if self.rest.iter().any(|&r| r > self.ceiling) {
-            return Outcome::Impossible;
+    /// The item to decide on next: none if all are placed.
+    fn choose(&mut self, rank: &[f64], rule: Rule) -> Option<usize> {
+        let shape = self.shape;
+        let first = self.low.iter().position(|&low| low != DONE)?;
+        // What nothing crosses falls apart; the earliest piece is finished first.
+        let mut last = first;
+        while self.crossing[last] > 0 {
+            last += 1;
         }
-        let stop = self.steps + limit;
-        loop {
-            let Some(b) = self.choose() else {
-                return Outcome::Found(self.off.clone());
-            };
-            self.steps += 1;
-            if self.steps > stop {
-                return Outcome::OutOfSteps;
-            }
-            let words = self.conflict.len();
-            let supported = self.base(b).next_multiple_of(self.shape.align[b]) == self.off[b];
-            self.stack.push(Frame { buffer: b as u32, right: !supported, trail: self.trail.len() });
-            self.maxdepth = self.maxdepth.max(self.stack.len());
-            self.reasons.resize(self.stack.len() * words, 0);
-            let at = (self.stack.len() - 1) * words;
-            self.reasons[at..].fill(0);
-            let good = if supported { self.place(b) } else { self.postpone(b) };
-            if !good && !self.backtrack() {
-                return Outcome::Impossible;
-            }
-        }
+        self.steps += (last - first) as u64 / 4;
+        let below = if rule.anywhere { self.lowest_top(last) } else { self.lowest(first..last + 1) + 1 };
+        let open = (first..=last).filter(|&s| self.low[s] < below);
+        let s = open.reduce(|best, s| if self.before(s, best, rule) { s } else { best })?;
+        let ready = both(shape.members(s), &self.unplaced).filter(|&b| self.offset[b] == self.low[s]);
+        ready.reduce(|best, b| if rank[b] > rank[best] { b } else { best })
     }
 
-    fn base(&self, b: usize) -> u64 {
+    fn lowest(&self, sections: Range<usize>) -> u64 {
+        self.low[sections].iter().copied().min().unwrap_or(0)
+    }
+
+    /// Nothing that is unplaced up to this section can end below this.
+    fn lowest_top(&mut self, last: usize) -> u64 {
+        let shape = self.shape;
+        self.steps += shape.len() as u64 / 2;
+        let all = self.unplaced.iter().enumerate().flat_map(|(word, &bits)| ones(word, bits));
+        let near = all.filter(|&b| shape.span(b).start <= last);
+        near.map(|b| self.offset[b] + shape.items[b].size).min().unwrap_or(DONE)
+    }
+
+    /// Whether section `s` is filled before `best`: the least room to spare first.
+    fn before(&self, s: usize, best: usize, rule: Rule) -> bool {
+        let spare = |s: usize| self.ceiling - self.low[s] - self.rest[s];
+        if !rule.weighted {
+            return (spare(s), self.low[s]) < (spare(best), self.low[best]);
+        }
+        let scaled = |spare: u64, weight: u64| u128::from(spare + 1) * u128::from(weight);
+        scaled(spare(s), self.weight[best]) < scaled(spare(best), self.weight[s])
+    }
+
+    /// Where the highest placed item below this one ends.
+    fn ground(&self, b: usize) -> u64 {
         self.floor[self.shape.span(b)].iter().copied().max().unwrap_or(0)
     }
 
-    fn meets(&self, b: usize) -> bool {
-        self.shape.span(b).any(|s| self.conflict[s / 64] >> (s % 64) & 1 == 1)
+    /// Places an item at its lowest offset. False if that leaves too little room somewhere.
+    fn place(&mut self, b: usize) -> bool {
+        let shape = self.shape;
+        let item = &shape.items[b];
+        if self.offset[b] + item.raw > self.capacity {
+            self.conflict.fill(0);
+            shape.span(b).for_each(|s| add(&mut self.conflict, s));
+            return false;
+        }
+        let top = self.offset[b] + item.size;
+        remove(&mut self.unplaced, b);
+        self.trail.push(Undo::Placed(b));
+        let mut touched = shape.span(b);
+        for s in shape.span(b) {
+            self.trail.push(Undo::Floor(s, self.floor[s]));
+            self.floor[s] = top;
+            self.rest[s] -= item.size;
+            self.crossing[s] -= u32::from(s + 1 < touched.end);
+        }
+        let mut looks = 0;
+        for d in both(shape.overlap(b), &self.unplaced) {
+            looks += 1;
+            if self.offset[d] < top {
+                self.trail.push(Undo::Offset(d, self.offset[d]));
+                self.offset[d] = top.next_multiple_of(shape.items[d].align);
+                let span = shape.span(d);
+                touched = touched.start.min(span.start)..touched.end.max(span.end);
+            }
+        }
+        self.steps += looks;
+        self.update(touched)
     }
 
-    fn backtrack(&mut self) -> bool {
+    /// An item that is not at its lowest offset lies on one that is not placed yet. False if that is too high.
+    fn lift(&mut self, b: usize) -> bool {
+        let shape = self.shape;
+        let top = |d: usize| self.offset[d] + shape.items[d].size;
+        let onto = both(shape.overlap(b), &self.unplaced).map(top).min();
+        let too_high = self.ceiling - shape.items[b].size + 1;
+        let least = onto.unwrap_or(DONE).min(too_high);
         let words = self.conflict.len();
-        while let Some(frame) = self.stack.last() {
-            let (b, right, mark) = (frame.buffer as usize, frame.right, frame.trail);
-            self.undo(mark);
-            if !self.meets(b) {
-                self.stack.pop();
+        let at = self.reasons.len() - words;
+        let reason = &mut self.reasons[at..];
+        shape.span(b).for_each(|s| add(reason, s));
+        let mut looks = 0;
+        for d in both(shape.overlap(b), &self.unplaced) {
+            looks += 2;
+            // If the floors in both spans hold `d` up enough, its other sections have no part in this.
+            let (x, y) = (shape.span(b), shape.span(d));
+            let shared = &self.floor[x.start.max(y.start)..x.end.min(y.end)];
+            if shared.iter().max().unwrap_or(&0) + shape.items[d].size < least {
+                y.for_each(|s| add(reason, s));
+            }
+        }
+        self.steps += looks;
+        if least == too_high {
+            self.conflict.copy_from_slice(reason);
+            return false;
+        }
+        self.trail.push(Undo::Offset(b, self.offset[b]));
+        self.offset[b] = least.next_multiple_of(shape.items[b].align);
+        self.update(shape.span(b))
+    }
+
+    /// Finds the lowest offsets in sections anew. False if what is left does not fit above one of them.
+    fn update(&mut self, sections: Range<usize>) -> bool {
+        self.steps += sections.len() as u64 / 4;
+        for s in sections {
+            let known = self.witness[s];
+            if self.offset[known] == self.low[s] && has(&self.unplaced, known) {
                 continue;
             }
-            let at = (self.stack.len() - 1) * words;
-            for w in 0..words {
-                self.reasons[at + w] |= self.conflict[w];
+            let mut low = DONE;
+            let mut looks = 0;
+            for b in both(self.shape.members(s), &self.unplaced) {
+                looks += 1;
+                if self.offset[b] < low {
+                    low = self.offset[b];
+                    self.witness[s] = b;
+                }
             }
-            if right {
-                self.conflict.copy_from_slice(&self.reasons[at..at + words]);
-                self.stack.pop();
+            self.steps += looks;
+            if low == self.low[s] {
                 continue;
             }
-            let top = self.stack.len() - 1;
-            self.stack[top].right = true;
-            if self.postpone(b) {
-                return true;
+            self.trail.push(Undo::Low(s, self.low[s]));
+            self.low[s] = low;
+            if low != DONE && low + self.rest[s] > self.ceiling {
+                self.weight[s] += 1;
+                self.explain(s);
+                return false;
             }
+        }
+        true
+    }
+
+    /// Which sections are why this one has too little room: all its unplaced items lie too high.
+    fn explain(&mut self, s: usize) {
+        let shape = self.shape;
+        let too_high = self.ceiling - self.rest[s] + 1;
+        let conflict = &mut self.conflict;
+        conflict.fill(0);
+        add(conflict, s);
+        if self.floor[s] >= too_high {
+            return;
+        }
+        let mut looks = 0;
+        for b in both(shape.members(s), &self.unplaced) {
+            looks += 1;
+            let high = || shape.span(b).filter(|&t| self.floor[t] >= too_high);
+            if high().any(|t| has(conflict, t)) {
+                continue;
+            }
+            match high().next() {
+                Some(t) => add(conflict, t),
+                // It was lifted; its choice knows the rest of the reason.
+                None => shape.span(b).for_each(|t| add(conflict, t)),
+            }
+        }
+        self.steps += looks;
+    }
+
+    /// Takes choices back until one of them can be made otherwise. False if none is left.
+    fn back(&mut self) -> bool {
+        let words = self.conflict.len();
+        while let Some(choice) = self.choices.last_mut() {
+            let (b, lifted, trail) = (choice.item, choice.lifted, choice.trail);
+            choice.lifted = true;
+            self.undo(trail);
+            let at = self.reasons.len() - words;
+            // A choice in other sections has not caused this, and no other choice there would help.
+            if self.shape.span(b).any(|s| has(&self.conflict, s)) {
+                for (reason, conflict) in self.reasons[at..].iter_mut().zip(&self.conflict) {
+                    *reason |= conflict;
+                }
+                if !lifted {
+                    if self.lift(b) {
+                        return true;
+                    }
+                    continue;
+                }
+                self.conflict.copy_from_slice(&self.reasons[at..]);
+            }
+            self.choices.pop();
+            self.reasons.truncate(at);
         }
         false
     }
 
     fn undo(&mut self, mark: usize) {
-        while self.trail.len() > mark {
-            match self.trail.pop() {
-                Some(Undo::Off(b, v)) => self.off[b as usize] = v,
-                Some(Undo::Low(s, v)) => self.low[s as usize] = v,
-                Some(Undo::Floor(s, v)) => self.floor[s as usize] = v,
-                Some(Undo::Place(b)) => {
-                    let b = b as usize;
-                    self.unplaced[b / 64] |= 1 << (b % 64);
-                    for s in self.shape.span(b) {
-                        self.rest[s] += self.shape.size[b];
-                    }
-                }
-                None => {}
-            }
-        }
-    }
-
-    fn place(&mut self, b: usize) -> bool {
         let shape = self.shape;
-        let top = self.off[b] + shape.size[b];
-        if self.off[b] + shape.raw[b] > self.capacity {
-            self.conflict.fill(0);
-            for s in shape.span(b) {
-                self.conflict[s / 64] |= 1 << (s % 64);
-            }
-            return false;
-        }
-        self.unplaced[b / 64] &= !(1 << (b % 64));
-        self.trail.push(Undo::Place(b as u32));
-        let mut hull = shape.span(b);
-        for s in shape.span(b) {
-            self.trail.push(Undo::Floor(s as u32, self.floor[s]));
-            self.floor[s] = top;
-            self.rest[s] -= shape.size[b];
-        }
-        for w in 0..shape.words {
-            for i in ones(shape.overlap(b)[w] & self.unplaced[w]) {
-                let d = w * 64 + i;
-                if top > self.off[d] {
-                    self.trail.push(Undo::Off(d as u32, self.off[d]));
-                    self.off[d] = top.next_multiple_of(shape.align[d]);
-                    let span = shape.span(d);
-                    hull = hull.start.min(span.start)..hull.end.max(span.end);
-                }
-            }
-        }
-        self.refresh(hull)
-    }
-
-    /// b is not at off
-    fn postpone(&mut self, b: usize) -> bool {
-        let shape = self.shape;
-        let mut next = u64::MAX;
-        for w in 0..shape.words {
-            for i in ones(shape.overlap(b)[w] & self.unplaced[w]) {
-                let d = w * 64 + i;
-                next = next.min(self.off[d] + shape.size[d]);
-            }
-        }
-        let words = self.conflict.len();
-        let at = (self.stack.len() - 1) * words;
-        for s in shape.span(b) {
-            self.reasons[at + s / 64] |= 1 << (s % 64);
-        }
-        let cap = next.min(self.ceiling - shape.size[b] + 1);
-        for w in 0..shape.words {
-            for i in ones(shape.overlap(b)[w] & self.unplaced[w]) {
-                let d = w * 64 + i;
-                let both = shape.lo[b].max(shape.lo[d]) as usize..shape.hi[b].min(shape.hi[d]) as usize;
-                let near = self.floor[both].iter().copied().max().unwrap_or(0);
-                if near + shape.size[d] < cap {
-                    for s in shape.span(d) {
-                        self.reasons[at + s / 64] |= 1 << (s % 64);
+        for undo in self.trail.drain(mark..).rev() {
+            match undo {
+                Undo::Offset(b, offset) => self.offset[b] = offset,
+                Undo::Low(s, low) => self.low[s] = low,
+                Undo::Floor(s, floor) => self.floor[s] = floor,
+                Undo::Placed(b) => {
+                    add(&mut self.unplaced, b);
+                    let span = shape.span(b);
+                    for s in span.clone() {
+                        self.rest[s] += shape.items[b].size;
+                        self.crossing[s] += u32::from(s + 1 < span.end);
                     }
                 }
             }
         }
-        if next == u64::MAX || next + shape.size[b] > self.ceiling {
-            self.conflict.copy_from_slice(&self.reasons[at..at + words]);
-            return false;
-        }
-        self.trail.push(Undo::Off(b as u32, self.off[b]));
-        self.off[b] = next.next_multiple_of(shape.align[b]);
-        self.refresh(shape.span(b))
-    }
-
-    fn refresh(&mut self, hull: std::ops::Range<usize>) -> bool {
-        let shape = self.shape;
-        let mut failed = None;
-        for s in hull {
-            let mut low = u64::MAX;
-            for (w, (&member, &un)) in shape.members(s).iter().zip(&self.unplaced).enumerate() {
-                for i in ones(member & un) {
-                    low = low.min(self.off[w * 64 + i]);
-                }
-            }
-            if low != self.low[s] {
-                self.trail.push(Undo::Low(s as u32, self.low[s]));
-                self.low[s] = low;
-                if low != u64::MAX && low + self.rest[s] > self.ceiling {
-                    failed = Some(s);
-                    break;
-                }
-            }
-        }
-        if let Some(s) = failed {
-            self.weight[s] += 1;
-            self.fails += 1;
-            self.explain(s);
-            return false;
-        }
-        true
-    }
-
-    fn explain(&mut self, s: usize) {
-        let shape = self.shape;
-        self.conflict.fill(0);
-        self.conflict[s / 64] |= 1 << (s % 64);
-        let need = self.ceiling - self.rest[s] + 1;
-        if self.floor[s] >= need {
-            return;
-        }
-        for (w, (&member, &un)) in shape.members(s).iter().zip(&self.unplaced).enumerate() {
-            for i in ones(member & un) {
-                let d = w * 64 + i;
-                let span = shape.span(d);
-                if span.clone().any(|t| self.floor[t] >= need && self.conflict[t / 64] >> (t % 64) & 1 == 1) {
-                    continue;
-                }
-                match span.clone().find(|&t| self.floor[t] >= need) {
-                    Some(t) => self.conflict[t / 64] |= 1 << (t % 64),
-                    None => {
-                        for t in span {
-                            self.conflict[t / 64] |= 1 << (t % 64);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    fn choose(&mut self) -> Option<usize> {
-        let shape = self.shape;
-        let m = shape.sections();
-        let start = (0..m).find(|&s| self.low[s] != u64::MAX)?;
-        let mut best = start;
-        let mut s = start;
-        loop {
-            let slack = |s: usize| self.ceiling - self.low[s] - self.rest[s];
-            let better = self.low[s] < self.low[best]
-                || self.low[s] == self.low[best]
-                    && match self.mode & 1 {
-                        0 => slack(s) < slack(best),
-                        _ => (self.weight[s] + 1) * (slack(best) + 1) > (self.weight[best] + 1) * (slack(s) + 1),
-                    };
-            if better {
-                best = s;
-            }
-            if s + 1 >= m {
-                break;
-            }
-            let crosses = shape.members(s).iter().zip(shape.members(s + 1)).zip(&self.unplaced);
-            if crosses.fold(0, |acc, ((a, b), u)| acc | a & b & u) == 0 {
-                break;
-            }
-            s += 1;
-        }
-        let level = self.low[best];
-        let mut chosen = None;
-        for (w, (&member, &un)) in shape.members(best).iter().zip(&self.unplaced).enumerate() {
-            for i in ones(member & un) {
-                let d = w * 64 + i;
-                if self.off[d] == level && chosen.is_none_or(|c: usize| self.key[d] > self.key[c]) {
-                    chosen = Some(d);
-                }
-            }
-        }
-        chosen
     }
 }

@@ -1,89 +1,85 @@
-//! shape
+//! A part in the form the search works on: who is alive in which section, who overlaps whom.
+
+use crate::bits::{add, ones};
+use crate::parts::Item;
 use std::ops::Range;
 
 pub struct Shape {
-    pub size: Vec<u64>,
-    pub raw: Vec<u64>,
-    pub align: Vec<u64>,
-    pub lo: Vec<u32>,
-    pub hi: Vec<u32>,
+    pub items: Vec<Item>,
+    /// The sections in which each item is alive.
+    spans: Vec<Range<u32>>,
+    /// Bytes alive in each section.
     pub load: Vec<u64>,
+    /// Per item, the bytes of those that overlap it.
+    pub crowd: Vec<u64>,
     pub grain: u64,
-    pub words: usize,
+    /// Words in a set of items.
+    words: usize,
     members: Vec<u64>,
     overlaps: Vec<u64>,
 }
 
 impl Shape {
-    pub fn new(list: &[(u64, u32, u32, u64)]) -> Shape {
-        let n = list.len();
-        let mut events: Vec<(u32, bool)> = Vec::new();
-        for &(_, a, b, _) in list {
-            events.push((a, true));
-            events.push((b, false));
-        }
-        events.sort_unstable();
-        // a section begins at a start that follows an end
-        let mut starts: Vec<u32> = Vec::new();
-        let mut ended = true;
-        for &(t, start) in &events {
-            if start && ended {
-                starts.push(t);
-            } else if start {
-                *starts.last_mut().unwrap() = t;
+    pub fn new(items: Vec<Item>, grain: u64) -> Self {
+        let instants = sections(&items);
+        let at = |time: u32| instants.partition_point(|&t| t < time) as u32;
+        let spans: Vec<Range<u32>> = items.iter().map(|i| at(i.start)..at(i.end)).collect();
+        let words = items.len().div_ceil(64);
+        let mut members = vec![0; instants.len() * words];
+        let mut overlaps = vec![0; items.len() * words];
+        let mut load = vec![0; instants.len()];
+        for (b, span) in spans.iter().enumerate() {
+            for s in span.start as usize..span.end as usize {
+                add(&mut members[s * words..(s + 1) * words], b);
+                load[s] += items[b].size;
             }
-            ended = !start;
         }
-        // section k is the instant starts[k]
-        let lo: Vec<u32> = list.iter().map(|l| starts.partition_point(|&t| t < l.1) as u32).collect();
-        let hi: Vec<u32> = list.iter().map(|l| starts.partition_point(|&t| t < l.2) as u32).collect();
-        let grain = list.iter().fold(0, |g, l| gcd(g, l.3)).max(1);
-        let size: Vec<u64> = list.iter().map(|l| l.0.next_multiple_of(grain)).collect();
-        let words = n.div_ceil(64);
-        let m = starts.len();
-        let mut members = vec![0u64; m * words];
-        let mut load = vec![0; m];
-        let mut overlaps = vec![0u64; n * words];
-        for b in 0..n {
-            for s in lo[b]..hi[b] {
-                members[s as usize * words + b / 64] |= 1 << (b % 64);
-                load[s as usize] += size[b];
-            }
-            for d in 0..n {
-                if b != d && lo[b] < hi[d] && lo[d] < hi[b] {
-                    overlaps[b * words + d / 64] |= 1 << (d % 64);
+        for (b, span) in spans.iter().enumerate() {
+            let row = &mut overlaps[b * words..(b + 1) * words];
+            for (d, other) in spans.iter().enumerate() {
+                if b != d && span.start < other.end && other.start < span.end {
+                    add(row, d);
                 }
             }
         }
-        Shape {
-            size,
-            raw: list.iter().map(|l| l.0).collect(),
-            align: list.iter().map(|l| l.3).collect(),
-            lo,
-            hi,
-            load,
-            grain,
-            words,
-            members,
-            overlaps,
-        }
+        let mut shape = Shape { items, spans, load, crowd: Vec::new(), grain, words, members, overlaps };
+        shape.crowd =
+            (0..shape.len()).map(|b| shape.neighbours(b).map(|d| shape.items[d].size).sum()).collect();
+        shape
     }
+
+    fn neighbours(&self, b: usize) -> impl Iterator<Item = usize> {
+        self.overlap(b).iter().enumerate().flat_map(|(word, &bits)| ones(word, bits))
+    }
+
     pub fn len(&self) -> usize {
-        self.size.len()
+        self.items.len()
     }
+
     pub fn sections(&self) -> usize {
         self.load.len()
     }
+
+    /// The sections in which an item is alive.
     pub fn span(&self, b: usize) -> Range<usize> {
-        self.lo[b] as usize..self.hi[b] as usize
+        self.spans[b].start as usize..self.spans[b].end as usize
     }
+
+    /// The items alive in a section.
     pub fn members(&self, s: usize) -> &[u64] {
         &self.members[s * self.words..(s + 1) * self.words]
     }
+
+    /// The items alive together with this one.
     pub fn overlap(&self, b: usize) -> &[u64] {
         &self.overlaps[b * self.words..(b + 1) * self.words]
     }
 }
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
+
+/// The instants whose sets of live items are contained in no other's: the last start before each end.
+fn sections(items: &[Item]) -> Vec<u32> {
+    let mut events: Vec<(u32, bool)> = items.iter().flat_map(|i| [(i.start, true), (i.end, false)]).collect();
+    events.sort_unstable();
+    let pairs = events.iter().zip(events.iter().skip(1));
+    pairs.filter(|(this, next)| this.1 && !next.1).map(|(this, _)| this.0).collect()
 }
