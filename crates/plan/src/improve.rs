@@ -8,7 +8,9 @@ use crate::search::Outcome;
 use crate::shape::Shape;
 
 /// Steps for one goal in the first round; each round has four times as many.
-const FIRST_ROUND: u64 = 4_000_000;
+const FIRST_ROUND: u64 = 1_000_000;
+/// The lower bound is the goal that is worth most: it gets so many times the steps of another.
+const FOR_THE_BOUND: u64 = 8;
 /// The last round has more steps than any machine.
 const ROUNDS: u64 = 20;
 /// The search keeps sets of pairs; beyond so many buffers in one part they would be too large.
@@ -96,7 +98,8 @@ impl State {
                 if self.steps >= effort {
                     return;
                 }
-                match self.attempt(goal, round, budget, effort) {
+                let share = if goal == self.least { budget.saturating_mul(FOR_THE_BOUND) } else { budget };
+                match self.attempt(goal, round, share, effort) {
                     Attempt::Reached => {}
                     Attempt::Impossible => {
                         self.least = goal + self.input.unit;

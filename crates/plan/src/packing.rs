@@ -43,7 +43,7 @@ impl Effort {
 impl Default for Effort {
     /// About a second of one core, where the greedy orders miss the load.
     fn default() -> Self {
-        Effort { steps: 500_000_000 }
+        Effort { steps: 200_000_000 }
     }
 }
 
