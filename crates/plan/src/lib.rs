@@ -1,4 +1,7 @@
-//! Packs the lifetimes of buffers into one arena.
+//! Knows a graph's memory before it runs: where every value lies, and how many bytes that takes.
+//!
+//! [`Program::new`] makes a program of a graph: views become layouts, calls overwrite what nobody reads any more, and what
+//! is left is packed into one arena. It never looks at data.
 //!
 //! A step of training or inference that is known before it runs tells of every buffer when it is first and last used.
 //! [`pack`] gives each an offset in one arena, so that buffers that are alive together never share a byte, in as few
@@ -54,6 +57,7 @@ mod greedy;
 mod improve;
 mod packing;
 mod parts;
+mod program;
 mod restarts;
 mod search;
 mod shape;
@@ -61,4 +65,5 @@ mod verify;
 
 pub use improve::{pack, pack_within};
 pub use packing::{Buffer, Effort, FoundBy, Packing, Refused};
+pub use program::{Home, Operand, Program, Step, Storage, Target};
 pub use verify::{Flaw, verify};
