@@ -1,6 +1,6 @@
 //! From the greedy packing to better ones, goal by goal.
 
-use crate::greedy::portfolio;
+use crate::greedy::{QUICK, portfolio};
 use crate::packing::{Buffer, Effort, FoundBy, Packing, Refused};
 use crate::parts::{Input, Item, read};
 use crate::restarts::fits;
@@ -8,9 +8,9 @@ use crate::search::Outcome;
 use crate::shape::Shape;
 
 /// Steps for one goal in the first round; each round has four times as many.
-const FIRST_ROUND: u64 = 1_000_000;
+const FIRST_ROUND: u64 = 2_000_000;
 /// The lower bound is the goal that is worth most: it gets so many times the steps of another.
-const FOR_THE_BOUND: u64 = 8;
+const FOR_THE_BOUND: u64 = 4;
 /// The last round has more steps than any machine.
 const ROUNDS: u64 = 20;
 /// The search keeps sets of pairs; beyond so many buffers in one part they would be too large.
@@ -30,6 +30,7 @@ pub fn pack_within(buffers: &[Buffer], capacity: usize, effort: Effort) -> Resul
         return Ok(None);
     }
     if state.exact_bytes() > capacity as u64 {
+        state.complete_portfolio(effort.steps);
         state.attempt(capacity as u64, 0, effort.steps, effort.steps);
     }
     Ok(Some(state.finish(buffers)).filter(|packing| packing.bytes <= capacity))
@@ -41,6 +42,8 @@ struct Part {
     offsets: Vec<u64>,
     /// In whole grains.
     bytes: u64,
+    /// Whether all greedy orders were tried.
+    complete: bool,
     shape: Option<Shape>,
 }
 
@@ -71,8 +74,14 @@ impl State {
         let least = input.lower_bound.next_multiple_of(input.grain);
         let parts = std::mem::take(&mut input.parts);
         let greedy = |items: Vec<Item>| {
-            let (offsets, bytes) = portfolio(&items, least);
-            Part { items, offsets, bytes, shape: None }
+            let greedy = portfolio(&items, least, QUICK);
+            Part {
+                items,
+                offsets: greedy.offsets,
+                bytes: greedy.bytes,
+                complete: greedy.complete,
+                shape: None,
+            }
         };
         let parts = parts.into_iter().map(greedy).collect();
         State { input, parts, least, steps: 0, found_by: FoundBy::Portfolio }
@@ -86,8 +95,24 @@ impl State {
         self.parts.iter().map(Part::exact_bytes).max().unwrap_or(0)
     }
 
+    /// The orders that were left out because there are many buffers.
+    fn complete_portfolio(&mut self, effort: u64) {
+        for part in &mut self.parts {
+            let left = effort.saturating_sub(self.steps);
+            if part.bytes <= self.least || part.complete || left == 0 {
+                continue;
+            }
+            let greedy = portfolio(&part.items, self.least, left);
+            self.steps += greedy.looks;
+            if greedy.bytes < part.bytes {
+                (part.offsets, part.bytes) = (greedy.offsets, greedy.bytes);
+            }
+        }
+    }
+
     /// Goals from the lower bound up, halving what is between; then again with more work, until it is spent.
     fn improve(&mut self, effort: u64) {
+        self.complete_portfolio(effort);
         for round in 0..ROUNDS {
             let budget = FIRST_ROUND.saturating_mul(1 << (2 * round));
             // Early rounds leave the last few percent, or less, to later ones.
@@ -128,7 +153,8 @@ impl State {
                 return Attempt::Missed;
             }
             let shape = part.shape.get_or_insert_with(|| Shape::new(part.items.clone(), self.input.grain));
-            let budget = budget.min(effort.saturating_sub(self.steps));
+            // A goal is only tried if all could be placed a few times.
+            let budget = budget.max(8 * shape.pairs).min(effort.saturating_sub(self.steps));
             let (outcome, steps) = fits(shape, goal, seed, budget);
             self.steps += steps;
             match outcome {

@@ -12,6 +12,8 @@ pub struct Shape {
     pub load: Vec<u64>,
     /// Per item, the bytes of those that overlap it.
     pub crowd: Vec<u64>,
+    /// How many pairs overlap, each counted twice.
+    pub pairs: u64,
     pub grain: u64,
     /// Words in a set of items.
     words: usize,
@@ -42,7 +44,9 @@ impl Shape {
                 }
             }
         }
-        let mut shape = Shape { items, spans, load, crowd: Vec::new(), grain, words, members, overlaps };
+        let pairs = overlaps.iter().map(|word: &u64| u64::from(word.count_ones())).sum();
+        let crowd = Vec::new();
+        let mut shape = Shape { items, spans, load, crowd, pairs, grain, words, members, overlaps };
         shape.crowd =
             (0..shape.len()).map(|b| shape.neighbours(b).map(|d| shape.items[d].size).sum()).collect();
         shape
