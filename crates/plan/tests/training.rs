@@ -60,12 +60,6 @@ fn the_greedy_orders_reach_the_load() {
                 let list = step(net, layers, seed);
                 let packing = pack(&list, Effort::PORTFOLIO).unwrap();
                 assert_eq!(verify(&list, &packing), Ok(()));
-                if !packing.optimal {
-                    println!(
-                        "{net:?}, {layers} layers, seed {seed}: {packing}\n    {}",
-                        pack(&list, Effort::default()).unwrap()
-                    );
-                }
                 assert!(true || packing.optimal, "{net:?}, {layers} layers, seed {seed}: {packing}");
             }
         }
@@ -100,11 +94,6 @@ fn the_greedy_orders_are_fast() {
         let packing = pack(&list, Effort::PORTFOLIO).unwrap();
         println!("{name}: {} buffers in {time:?}: {packing}", list.len());
         assert_eq!(verify(&list, &packing), Ok(()));
-        for steps in [1_000_000, 10_000_000, 100_000_000] {
-            let t = Instant::now();
-            let p = pack(&list, Effort { steps }).unwrap();
-            println!("{steps} {p} {:?}", t.elapsed());
-        }
         assert!(cfg!(debug_assertions) || time < Duration::from_millis(10), "{name}: {time:?}");
     }
 }
