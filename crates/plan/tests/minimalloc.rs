@@ -34,7 +34,7 @@ fn all_reach_their_capacity() {
 
 /// Without being told how small it can be.
 #[test]
-fn nearly_all_reach_it_unasked() {
+fn all_reach_it_unasked() {
     let mut reached = 0;
     for name in 'A'..='K' {
         let buffers = instance(name);

@@ -1,7 +1,7 @@
-//! Lifetimes as steps of training have them: the greedy orders alone reach the load.
+//! Lifetimes as steps of training have them: the greedy orders reach the load.
 
 use std::time::{Duration, Instant};
-use taut_plan::{Buffer, Effort, pack, verify};
+use taut_plan::{Buffer, Effort, FoundBy, pack, verify};
 
 /// Numbers that look random and are the same everywhere.
 struct Numbers(u64);
@@ -23,6 +23,8 @@ enum Net {
     /// Any size, from bytes to megabytes.
     Any,
 }
+
+const LAYERS: [usize; 8] = [1, 2, 3, 5, 8, 13, 40, 150];
 
 /// One step: activations are kept from their layer forward to their layer backward, like brackets; each layer has
 /// scratch memory, a gradient that lives until the layer before has used it, and a weight gradient that is used at once.
@@ -54,26 +56,44 @@ fn step(net: Net, layers: usize, seed: u64) -> Vec<Buffer> {
 
 #[test]
 fn the_greedy_orders_reach_the_load() {
-    for net in [Net::Even, Net::Narrowing, Net::Any] {
-        for layers in [1, 2, 3, 5, 8, 13, 40, 150] {
+    for net in [Net::Even, Net::Narrowing] {
+        for layers in LAYERS {
             for seed in 0..20 {
                 let list = step(net, layers, seed);
                 let packing = pack(&list, Effort::PORTFOLIO).unwrap();
                 assert_eq!(verify(&list, &packing), Ok(()));
-                assert!(true || packing.optimal, "{net:?}, {layers} layers, seed {seed}: {packing}");
+                assert!(packing.optimal, "{net:?}, {layers} layers, seed {seed}: {packing}");
             }
         }
     }
 }
 
-/// The best of a few runs: others may be using the machine.
+/// Sizes without any pattern: the greedy orders miss the load in a few of a hundred, and the search finds it soon.
+#[test]
+fn any_sizes_reach_the_load() {
+    let (mut greedy, mut all) = (0, 0);
+    for layers in LAYERS {
+        for seed in 0..100 {
+            let list = step(Net::Any, layers, seed);
+            let packing = pack(&list, Effort { steps: 20_000_000 }).unwrap();
+            assert_eq!(verify(&list, &packing), Ok(()));
+            let above = packing.bytes - packing.lower_bound;
+            assert!(packing.optimal && above < 64, "{layers} layers, seed {seed}: {packing}");
+            greedy += usize::from(packing.found_by == FoundBy::Portfolio);
+            all += 1;
+        }
+    }
+    assert!(greedy * 100 >= all * 97, "{greedy} of {all} without search");
+}
+
+/// The best of many runs: others may be using the machine.
 fn fastest(mut work: impl FnMut()) -> Duration {
     let mut run = || {
         let begun = Instant::now();
         work();
         begun.elapsed()
     };
-    (0..10).map(|_| run()).min().unwrap_or_default()
+    (0..60).map(|_| run()).min().unwrap_or_default()
 }
 
 /// 2,500 buffers in milliseconds, whether the load is reached at once or in no order.

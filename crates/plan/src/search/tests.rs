@@ -38,7 +38,7 @@ fn fits(offsets: &[u64], items: &[Item], bytes: u64) -> bool {
         let alive = a.start < b.end && b.start < a.end;
         !alive || offsets[i] + a.size <= offsets[j] || offsets[j] + b.size <= offsets[i]
     };
-    let inside = |i: usize| offsets[i] + items[i].raw <= bytes && offsets[i] % items[i].align == 0;
+    let inside = |i: usize| offsets[i] + items[i].raw <= bytes && offsets[i].is_multiple_of(items[i].align);
     (0..items.len()).all(|i| inside(i) && (0..i).all(|j| apart(i, j)))
 }
 
