@@ -3,8 +3,8 @@
 use crate::parts::Item;
 use std::cmp::Reverse;
 
-/// Looks at placed buffers after which no further order is tried.
-const WORK: u64 = 3_000_000;
+/// Looks at placed buffers that are always worth it: a few milliseconds, enough for all orders of 400 buffers.
+pub const QUICK: u64 = 1_000_000;
 
 /// Where a buffer goes among the gaps that it fits in.
 #[derive(Clone, Copy, PartialEq)]
@@ -19,29 +19,44 @@ enum Order {
     Forward,
     /// By end, from the last: the same with time reversed.
     Backward,
+    /// Those of the fullest instant first, then those of the next: what is tight is stacked without a gap.
+    Peak,
     Area,
     Size,
     Time,
 }
 
 /// The likely ones first: the first that reaches the load ends it.
-const ORDERS: [Order; 5] = [Order::Forward, Order::Backward, Order::Area, Order::Size, Order::Time];
+const ORDERS: [Order; 6] =
+    [Order::Forward, Order::Backward, Order::Peak, Order::Area, Order::Size, Order::Time];
 
-/// The best of all orders: an offset per item, and the bytes they take. It stops at `goal` bytes.
-pub fn portfolio(items: &[Item], goal: u64) -> (Vec<u64>, u64) {
-    let mut best = (Vec::new(), u64::MAX);
-    let mut work = 0;
+/// The best of the orders that were tried.
+pub struct Greedy {
+    /// Per item.
+    pub offsets: Vec<u64>,
+    pub bytes: u64,
+    /// How often a placed buffer was looked at.
+    pub looks: u64,
+    /// Whether there was enough work for all orders.
+    pub complete: bool,
+}
+
+/// Tries all orders. It stops at `goal` bytes, or after so many looks; the first order is always completed.
+pub fn portfolio(items: &[Item], goal: u64, most: u64) -> Greedy {
+    let mut best = Greedy { offsets: Vec::new(), bytes: u64::MAX, looks: 0, complete: true };
     for tie in [false, true] {
         for fit in [Fit::Lowest, Fit::Tightest] {
             for order in ORDERS {
-                let must = best.0.is_empty();
-                if best.1 <= goal || (work > WORK && !must) {
+                let most = if best.offsets.is_empty() { u64::MAX } else { most };
+                if best.bytes <= goal {
                     return best;
                 }
-                let limit = if must { u64::MAX } else { WORK };
-                if let Some(found) = place(items, order, fit, tie, best.1, &mut work, limit) {
-                    best = found;
+                if let Some((offsets, bytes)) =
+                    place(items, order, fit, tie, best.bytes, &mut best.looks, most)
+                {
+                    (best.offsets, best.bytes) = (offsets, bytes);
                 }
+                best.complete &= best.looks <= most;
             }
         }
     }
@@ -57,11 +72,50 @@ fn sorted(items: &[Item], order: Order, tie: bool) -> Vec<usize> {
     match order {
         Order::Forward => list.sort_by_key(|&i| (items[i].start, small(i), i)),
         Order::Backward => list.sort_by_key(|&i| (Reverse(items[i].end), small(i), i)),
+        Order::Peak => {
+            let peaks = peaks(items);
+            let long = |i: usize| Reverse(if tie { items[i].size } else { items[i].time() });
+            list.sort_by_key(|&i| (Reverse(peaks[i]), long(i), i));
+        }
         Order::Area => list.sort_by_key(|&i| (Reverse(area(i)), late(i), i)),
         Order::Size => list.sort_by_key(|&i| (Reverse(items[i].size), Reverse(items[i].time()), late(i), i)),
         Order::Time => list.sort_by_key(|&i| (Reverse(items[i].time()), Reverse(items[i].size), late(i), i)),
     }
     list
+}
+
+/// Per item, the most bytes that are alive at some instant of its life.
+fn peaks(items: &[Item]) -> Vec<u64> {
+    let mut events: Vec<(u32, bool, u64)> = Vec::new();
+    for i in items {
+        events.extend([(i.start, true, i.size), (i.end, false, i.size)]);
+    }
+    events.sort_unstable();
+    // The load after the last event of each instant.
+    let mut loads: Vec<(u32, u64)> = Vec::new();
+    let mut now = 0;
+    for (time, begins, size) in events {
+        now = if begins { now + size } else { now - size };
+        match loads.last_mut() {
+            Some(last) if last.0 == time => last.1 = now,
+            _ => loads.push((time, now)),
+        }
+    }
+    // Row k has the most of 2^k neighbours, so two of them cover any range.
+    let mut rows: Vec<Vec<u64>> = vec![loads.iter().map(|load| load.1).collect()];
+    let mut step = 1;
+    while let Some(row) = rows.last().filter(|row| row.len() > step) {
+        let next = row.iter().zip(&row[step..]).map(|(a, b)| *a.max(b)).collect();
+        rows.push(next);
+        step *= 2;
+    }
+    let at = |time: u32| loads.partition_point(|load| load.0 < time);
+    let peak = |i: &Item| {
+        let (from, to) = (at(i.start), at(i.end));
+        let row = (to - from).ilog2() as usize;
+        rows[row][from].max(rows[row][to - (1 << row)])
+    };
+    items.iter().map(peak).collect()
 }
 
 /// A placed buffer.
@@ -79,9 +133,12 @@ fn place(
     fit: Fit,
     tie: bool,
     bound: u64,
-    work: &mut u64,
-    limit: u64,
+    looks: &mut u64,
+    most: u64,
 ) -> Option<(Vec<u64>, u64)> {
+    if *looks > most {
+        return None;
+    }
     let mut offsets = vec![0; items.len()];
     let mut bytes = 0;
     let mut slots: Vec<Slot> = Vec::new();
@@ -93,10 +150,10 @@ fn place(
             Order::Backward => slots.retain(|slot| slot.start < item.end),
             _ => {}
         }
-        let (offset, looks) = lowest(&slots, item, fit);
+        let (offset, slots_seen) = lowest(&slots, item, fit);
         let top = offset + item.size;
-        *work += looks as u64;
-        if top >= bound || *work > limit {
+        *looks += slots_seen as u64;
+        if top >= bound || *looks > most {
             return None;
         }
         offsets[i] = offset;

@@ -1,6 +1,6 @@
 //! From the greedy packing to better ones, goal by goal.
 
-use crate::greedy::portfolio;
+use crate::greedy::{QUICK, portfolio};
 use crate::packing::{Buffer, Effort, FoundBy, Packing, Refused};
 use crate::parts::{Input, Item, read};
 use crate::restarts::fits;
@@ -8,13 +8,13 @@ use crate::search::Outcome;
 use crate::shape::Shape;
 
 /// Steps for one goal in the first round; each round has four times as many.
-const FIRST_ROUND: u64 = 1_000_000;
+const FIRST_ROUND: u64 = 2_000_000;
 /// The lower bound is the goal that is worth most: it gets so many times the steps of another.
-const FOR_THE_BOUND: u64 = 8;
+const FOR_THE_BOUND: u64 = 4;
 /// The last round has more steps than any machine.
 const ROUNDS: u64 = 20;
 /// The search keeps sets of pairs; beyond so many buffers in one part they would be too large.
-const LARGEST: usize = 20_000;
+const LARGEST: usize = 10_000;
 
 /// Gives each buffer an offset, in as few bytes as the effort allows.
 pub fn pack(buffers: &[Buffer], effort: Effort) -> Result<Packing, Refused> {
@@ -23,13 +23,15 @@ pub fn pack(buffers: &[Buffer], effort: Effort) -> Result<Packing, Refused> {
     Ok(state.finish(buffers))
 }
 
-/// A packing in at most so many bytes, or none if the effort finds none. (None can exist if the load is larger.)
+/// A packing in at most so many bytes. `None` says that the effort found none; if the capacity is below the load, it
+/// says so at once.
 pub fn pack_within(buffers: &[Buffer], capacity: usize, effort: Effort) -> Result<Option<Packing>, Refused> {
     let mut state = State::new(read(buffers)?);
     if state.input.lower_bound > capacity as u64 {
         return Ok(None);
     }
     if state.exact_bytes() > capacity as u64 {
+        state.complete_portfolio(effort.steps);
         state.attempt(capacity as u64, 0, effort.steps, effort.steps);
     }
     Ok(Some(state.finish(buffers)).filter(|packing| packing.bytes <= capacity))
@@ -41,10 +43,18 @@ struct Part {
     offsets: Vec<u64>,
     /// In whole grains.
     bytes: u64,
+    /// Whether all greedy orders were tried.
+    complete: bool,
     shape: Option<Shape>,
 }
 
 impl Part {
+    fn take(&mut self, offsets: Vec<u64>) {
+        let tops = self.items.iter().zip(&offsets).map(|(item, offset)| offset + item.size);
+        self.bytes = tops.max().unwrap_or(0);
+        self.offsets = offsets;
+    }
+
     fn exact_bytes(&self) -> u64 {
         self.items.iter().zip(&self.offsets).map(|(i, offset)| offset + i.raw).max().unwrap_or(0)
     }
@@ -71,8 +81,14 @@ impl State {
         let least = input.lower_bound.next_multiple_of(input.grain);
         let parts = std::mem::take(&mut input.parts);
         let greedy = |items: Vec<Item>| {
-            let (offsets, bytes) = portfolio(&items, least);
-            Part { items, offsets, bytes, shape: None }
+            let greedy = portfolio(&items, least, QUICK);
+            Part {
+                items,
+                offsets: greedy.offsets,
+                bytes: greedy.bytes,
+                complete: greedy.complete,
+                shape: None,
+            }
         };
         let parts = parts.into_iter().map(greedy).collect();
         State { input, parts, least, steps: 0, found_by: FoundBy::Portfolio }
@@ -86,31 +102,51 @@ impl State {
         self.parts.iter().map(Part::exact_bytes).max().unwrap_or(0)
     }
 
+    /// The orders that were left out because there are many buffers.
+    fn complete_portfolio(&mut self, effort: u64) {
+        for part in &mut self.parts {
+            let left = effort.saturating_sub(self.steps);
+            if part.bytes <= self.least || part.complete || left == 0 {
+                continue;
+            }
+            let greedy = portfolio(&part.items, self.least, left);
+            self.steps += greedy.looks;
+            if greedy.bytes < part.bytes {
+                (part.offsets, part.bytes) = (greedy.offsets, greedy.bytes);
+            }
+        }
+    }
+
     /// Goals from the lower bound up, halving what is between; then again with more work, until it is spent.
     fn improve(&mut self, effort: u64) {
+        self.complete_portfolio(effort);
+        // Parts that are too large for the search stay as they are, so no goal below them is of use.
+        let large = self.parts.iter().filter(|part| part.items.len() > LARGEST);
+        let fixed = large.map(|part| part.bytes).max().unwrap_or(0);
         for round in 0..ROUNDS {
             let budget = FIRST_ROUND.saturating_mul(1 << (2 * round));
             // Early rounds leave the last few percent, or less, to later ones.
             let near_enough = self.least >> (7 + 2 * round);
-            let mut from = self.least;
+            let bound = self.least.max(fixed);
+            let mut from = bound;
             let mut goal = from;
             while from + near_enough < self.bytes() {
                 if self.steps >= effort {
                     return;
                 }
-                let share = if goal == self.least { budget.saturating_mul(FOR_THE_BOUND) } else { budget };
+                let share = if goal == bound { budget.saturating_mul(FOR_THE_BOUND) } else { budget };
                 match self.attempt(goal, round, share, effort) {
                     Attempt::Reached => {}
                     Attempt::Impossible => {
                         self.least = goal + self.input.unit;
-                        from = self.least;
+                        from = self.least.max(fixed);
                     }
                     Attempt::Missed => from = goal + self.input.unit,
                 }
                 let between = self.bytes().saturating_sub(from) / 2;
                 goal = from + between / self.input.unit * self.input.unit;
             }
-            if self.least >= self.bytes() {
+            if self.least.max(fixed) >= self.bytes() {
                 return;
             }
         }
@@ -118,31 +154,28 @@ impl State {
 
     /// Asks for a packing of all parts in `goal` bytes.
     fn attempt(&mut self, goal: u64, seed: u64, budget: u64, effort: u64) -> Attempt {
-        let before = self.bytes();
-        for part in &mut self.parts {
+        for i in 0..self.parts.len() {
+            let before = self.bytes();
+            let part = &mut self.parts[i];
             if part.exact_bytes() <= goal {
                 continue;
             }
             if part.items.len() > LARGEST {
-                self.steps = effort;
                 return Attempt::Missed;
             }
             let shape = part.shape.get_or_insert_with(|| Shape::new(part.items.clone(), self.input.grain));
-            let budget = budget.min(effort.saturating_sub(self.steps));
+            // A goal is only tried if all could be placed a few times.
+            let budget = budget.max(8 * shape.pairs).min(effort.saturating_sub(self.steps));
             let (outcome, steps) = fits(shape, goal, seed, budget);
             self.steps += steps;
             match outcome {
-                Outcome::Fits(offsets) => {
-                    part.bytes =
-                        part.items.iter().zip(&offsets).map(|(i, at)| at + i.size).max().unwrap_or(0);
-                    part.offsets = offsets;
-                }
+                Outcome::Fits(offsets) => part.take(offsets),
                 Outcome::Impossible => return Attempt::Impossible,
                 Outcome::Stopped => return Attempt::Missed,
             }
-        }
-        if self.bytes() < before {
-            self.found_by = FoundBy::Search { steps: self.steps };
+            if self.bytes() < before {
+                self.found_by = FoundBy::Search { steps: self.steps };
+            }
         }
         Attempt::Reached
     }

@@ -25,10 +25,11 @@
 //! **The load.** At every instant, the buffers alive then need at least the sum of their sizes. The largest such sum is
 //! the lower bound. Alignments that all buffers share are counted in: sizes are rounded up to their common divisor.
 //!
-//! **Greedy orders.** Buffers are placed one by one at the lowest offset where they fit, or in the tightest gap, in a
-//! dozen orders: by start, by end, by size, length and both. The first packing that reaches the load is the answer; the
-//! steps of real models nearly always end here. In the order of time, n buffers of which at most a are alive at once cost
-//! O(n·a); in the other orders O(n²), of which a fixed amount of work is spent at most.
+//! **Greedy orders.** Buffers are placed one by one, at the lowest offset where they fit or in the tightest gap, in six
+//! orders with two tie-breaks each: by start, by end, by the fullest instant of their life, by area, size and length. The
+//! first packing that reaches the load is the answer; the steps of real models nearly always end here. In the order of
+//! time, n buffers of which at most a are alive at once cost O(n·a), in the other orders O(n²); with many buffers, orders
+//! that would take more than a few milliseconds wait until the effort allows them.
 //!
 //! **Parts.** Where no buffer is alive across an instant, what is before and after it shares nothing. Each such part is
 //! packed alone, and only parts that are above the goal are worked on.
@@ -43,7 +44,8 @@
 //! on the way back; so parts that fall apart during the search never wait for one another. Sections that fail often are
 //! taken first. The search restarts with other preferences: long, large or crowded buffers first, with a little noise.
 //! A decision costs O(o + s), with o the buffers that overlap the one that is placed and s the sections they span; the
-//! number of decisions has no useful bound, which is why [`Effort`] exists. Memory is n²/4 bits for a part of n buffers.
+//! number of decisions has no useful bound, which is why [`Effort`] exists. Memory is at most
+//! n²/4 bytes for a part of n buffers; beyond 10,000 of them in one part, the greedy orders are all there is.
 //!
 //! **Goals.** The first goal is the load itself, then others between it and the best packing so far, by halving; then
 //! all again with more work each. A goal that is proven impossible lifts the lower end. More effort only continues

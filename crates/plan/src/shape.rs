@@ -12,6 +12,8 @@ pub struct Shape {
     pub load: Vec<u64>,
     /// Per item, the bytes of those that overlap it.
     pub crowd: Vec<u64>,
+    /// How many pairs overlap, each counted twice.
+    pub pairs: u64,
     pub grain: u64,
     /// Words in a set of items.
     words: usize,
@@ -20,6 +22,7 @@ pub struct Shape {
 }
 
 impl Shape {
+    /// For items in the order of their starts.
     pub fn new(items: Vec<Item>, grain: u64) -> Self {
         let instants = sections(&items);
         let at = |time: u32| instants.partition_point(|&t| t < time) as u32;
@@ -34,15 +37,17 @@ impl Shape {
                 load[s] += items[b].size;
             }
         }
+        // Items come in the order of their starts: whoever overlaps one and comes after it follows at once.
         for (b, span) in spans.iter().enumerate() {
-            let row = &mut overlaps[b * words..(b + 1) * words];
-            for (d, other) in spans.iter().enumerate() {
-                if b != d && span.start < other.end && other.start < span.end {
-                    add(row, d);
-                }
+            let after = spans.iter().enumerate().skip(b + 1);
+            for (d, _) in after.take_while(|(_, other)| other.start < span.end) {
+                add(&mut overlaps[b * words..], d);
+                add(&mut overlaps[d * words..], b);
             }
         }
-        let mut shape = Shape { items, spans, load, crowd: Vec::new(), grain, words, members, overlaps };
+        let pairs = overlaps.iter().map(|word: &u64| u64::from(word.count_ones())).sum();
+        let crowd = Vec::new();
+        let mut shape = Shape { items, spans, load, crowd, pairs, grain, words, members, overlaps };
         shape.crowd =
             (0..shape.len()).map(|b| shape.neighbours(b).map(|d| shape.items[d].size).sum()).collect();
         shape
