@@ -14,7 +14,7 @@ pub mod sample;
 mod slices;
 mod window;
 
-pub use elementwise::{Code, Elementwise, Partial, Rule, Types};
+pub use elementwise::{Code, Derivative, Elementwise, Partial, Types};
 pub use entry::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 pub use reduction::{FoldRule, Folding, Over, Reduction};
 pub use window::{Channels, Padding};

@@ -25,12 +25,12 @@ pub struct Elementwise {
     /// What it computes in.
     pub types: Types,
     /// Its derivative, if it has one.
-    pub rule: Option<Rule>,
+    pub derivative: Option<Derivative>,
 }
 
 /// The derivative of an elementwise op.
 #[derive(Clone, Copy, Debug)]
-pub struct Rule {
+pub struct Derivative {
     /// What it keeps of a call, as [`Op::saves`].
     pub saves: fn(Set) -> Saves,
     /// The further value it keeps, as [`Op::residual`].
@@ -85,7 +85,7 @@ impl Elementwise {
 
     /// An op.
     pub const fn new(name: &'static str, code: Code, types: Types) -> Elementwise {
-        Elementwise { name, code, types, rule: None }
+        Elementwise { name, code, types, derivative: None }
     }
 
     /// The op with its derivative: what it keeps, and the gradient of an input (its position is the last argument)
@@ -96,7 +96,7 @@ impl Elementwise {
         saves: fn(Set) -> Saves,
         partial: fn(&Call<'_>, Tensor, usize) -> Result<Tensor>,
     ) -> Elementwise {
-        self.rule = Some(Rule { saves, residual: None, partial: Partial::Of(partial) });
+        self.derivative = Some(Derivative { saves, residual: None, partial: Partial::Of(partial) });
         self
     }
 
@@ -109,7 +109,7 @@ impl Elementwise {
         residual: fn(&Call<'_>) -> Result<Tensor>,
         partial: fn(&Call<'_>, Tensor, usize) -> Result<Tensor>,
     ) -> Elementwise {
-        self.rule = Some(Rule { saves, residual: Some(residual), partial: Partial::Of(partial) });
+        self.derivative = Some(Derivative { saves, residual: Some(residual), partial: Partial::Of(partial) });
         self
     }
 
@@ -122,8 +122,8 @@ impl Elementwise {
     }
 
     /// The gradient of input `i`, from that of the output.
-    fn partial(&self, rule: Rule, call: &Call<'_>, gradient: Tensor, i: usize) -> Result<Tensor> {
-        let partial = match rule.partial {
+    fn partial(&self, derivative: Derivative, call: &Call<'_>, gradient: Tensor, i: usize) -> Result<Tensor> {
+        let partial = match derivative.partial {
             Partial::Of(partial) => partial(call, gradient, i),
             Partial::Alpha(partial) => partial(call, gradient, self.alpha().unwrap_or_default()),
         };
@@ -216,15 +216,15 @@ impl Op for Elementwise {
     }
 
     fn saves(&self, wanted: Set) -> Option<Saves> {
-        self.rule.map(|rule| (rule.saves)(wanted))
+        self.derivative.map(|derivative| (derivative.saves)(wanted))
     }
 
     fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
-        self.rule.and_then(|rule| rule.residual).map(|residual| residual(call)).transpose()
+        self.derivative.and_then(|derivative| derivative.residual).map(|residual| residual(call)).transpose()
     }
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
-        let (Some(rule), Some(gradient)) = (self.rule, call.take_gradient(0)) else {
+        let (Some(derivative), Some(gradient)) = (self.derivative, call.take_gradient(0)) else {
             return Ok(Gradients::new());
         };
         let last = (0..call.inputs.len()).rev().find(|&i| call.wants(i));
@@ -234,7 +234,7 @@ impl Op for Elementwise {
             // The last one to use the gradient may have its memory.
             let given = if Some(i) == last { gradient.take() } else { gradient.clone() };
             gradients.push(match given {
-                Some(given) if call.wants(i) => Some(self.partial(rule, call, given, i)?.into()),
+                Some(given) if call.wants(i) => Some(self.partial(derivative, call, given, i)?.into()),
                 _ => None,
             });
         }

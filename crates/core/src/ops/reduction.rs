@@ -223,14 +223,16 @@ pub(super) fn reduce_float(
 /// The square root of lengths, with the gradient 0 at 0: there the true one is infinite, times the zeros it is made of.
 #[track_caller]
 pub(super) fn root(squares: Tensor) -> Result<Tensor> {
-    away_from_zero(squares, sqrt)
+    let (zero, usable) = away_from_zero(squares)?;
+    where_(zero, 0, sqrt(usable)?)
 }
 
-/// A function that is 0 at 0 and has no gradient there.
+/// Where x is 0, and x with 1 in those places: for a function that is 0 at 0 and has no gradient there.
 #[track_caller]
-pub(super) fn away_from_zero(x: Tensor, function: impl FnOnce(Tensor) -> Result<Tensor>) -> Result<Tensor> {
+pub(super) fn away_from_zero(x: Tensor) -> Result<(Tensor, Tensor)> {
     let zero = equal(&x, 0)?;
-    where_(&zero, 0, function(where_(&zero, 1, x)?)?)
+    let usable = where_(&zero, 1, x)?;
+    Ok((zero, usable))
 }
 
 /// The same but for minus infinity, which becomes the least number: so that it can be subtracted from itself.

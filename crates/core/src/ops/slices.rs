@@ -12,7 +12,7 @@ use crate::promote::promote;
 use crate::scalar::Operand;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use crate::{DType, Spec, on_behalf};
+use crate::{DType, Spec};
 use std::panic::Location;
 
 impl IndexedSlices {
@@ -71,8 +71,9 @@ impl IndexedSlices {
     /// The sum of rows of tensors of one shape: all their rows.
     #[track_caller]
     pub fn join(mut parts: Vec<IndexedSlices>) -> Result<IndexedSlices> {
-        let (Some(first), at) = (parts.first(), Location::caller()) else {
-            return Err(Error::value("there is nothing to join").at(Location::caller()));
+        let at = Location::caller();
+        let Some(first) = parts.first() else {
+            return Err(Error::value("there is nothing to join").at(at));
         };
         let spec = first.spec();
         if let Some(other) = parts.iter().map(IndexedSlices::spec).find(|other| *other != spec) {
@@ -82,9 +83,11 @@ impl IndexedSlices {
             return Ok(parts.swap_remove(0));
         }
         let wide = parts.iter().map(|part| part.indices.dtype()).reduce(promote).unwrap_or(DType::I64);
-        let indices: Vec<Tensor> =
-            parts.iter().map(|part| cast(&part.indices, wide)).collect::<Result<_>>()?;
-        let values: Vec<Tensor> = parts.into_iter().map(|part| part.values).collect();
+        let (mut values, mut indices) = (Vec::with_capacity(parts.len()), Vec::with_capacity(parts.len()));
+        for part in parts {
+            indices.push(cast(part.indices, wide)?);
+            values.push(part.values);
+        }
         let (values, indices) = (concat(&values, 0)?, concat(&indices, 0)?);
         Ok(IndexedSlices { values, indices, dense_shape: spec.shape })
     }
@@ -125,23 +128,15 @@ impl Gradient {
         }
     }
 
-    /// The gradient with a function applied to its elements, which leaves zero at zero. Rows that are named twice are
-    /// summed first unless the function is linear.
-    #[track_caller]
-    fn map(self, linear: bool, function: impl FnOnce(Tensor) -> Result<Tensor>) -> Result<Gradient> {
-        match self {
-            Gradient::Dense(tensor) => Ok(function(tensor)?.into()),
-            Gradient::Sparse(slices) => {
-                let slices = if linear { slices } else { slices.coalesce()? };
-                Ok(IndexedSlices { values: function(slices.values)?, ..slices }.into())
-            }
-        }
-    }
-
     /// Times a number, or a tensor of one number.
     #[track_caller]
     pub fn scale(self, factor: impl Into<Operand>) -> Result<Gradient> {
-        self.map(true, |tensor| mul(tensor, factor))
+        Ok(match self {
+            Gradient::Dense(tensor) => mul(tensor, factor)?.into(),
+            Gradient::Sparse(slices) => {
+                IndexedSlices { values: mul(slices.values, factor)?, ..slices }.into()
+            }
+        })
     }
 
     /// Each element kept between two bounds. The bounds of a sparse gradient must enclose zero, so that what is not
@@ -153,7 +148,14 @@ impl Gradient {
                 format!("a sparse gradient cannot be kept between {low} and {high}: its zeros are outside");
             return Err(Error::value(message).at(Location::caller()));
         }
-        self.map(false, |tensor| clip_by_value(tensor, low, high))
+        Ok(match self {
+            Gradient::Dense(tensor) => clip_by_value(tensor, low, high)?.into(),
+            Gradient::Sparse(slices) => {
+                // Rows that are named twice count as their sum.
+                let slices = slices.coalesce()?;
+                IndexedSlices { values: clip_by_value(slices.values, low, high)?, ..slices }.into()
+            }
+        })
     }
 
     /// Scaled down so that its norm is at most `limit`.
@@ -166,10 +168,10 @@ impl Gradient {
     /// The norm of several gradients taken together; zero (`float32`) if there are none.
     #[track_caller]
     pub fn global_norm(gradients: &[Option<Gradient>]) -> Result<Tensor> {
-        let at = Location::caller();
-        let elements =
-            gradients.iter().flatten().map(|gradient| Ok(gradient.clone().coalesced()?.elements()));
-        let elements: Vec<Tensor> = on_behalf(None, at, || elements.collect::<Result<_>>())?;
+        let mut elements = Vec::new();
+        for gradient in gradients.iter().flatten() {
+            elements.push(gradient.clone().coalesced()?.elements());
+        }
         if elements.is_empty() { Tensor::scalar(0.0f32) } else { global_norm(&elements) }
     }
 
@@ -180,26 +182,30 @@ impl Gradient {
         gradients: Vec<Option<Gradient>>,
         limit: f64,
     ) -> Result<(Vec<Option<Gradient>>, Tensor)> {
-        let at = Location::caller();
-        on_behalf(None, at, || {
-            let there: Vec<Gradient> = gradients.iter().flatten().cloned().collect();
-            let there: Vec<Gradient> = there.into_iter().map(Gradient::coalesced).collect::<Result<_>>()?;
-            if there.is_empty() {
-                return Ok((gradients, Tensor::scalar(0.0f32)?));
-            }
-            let elements: Vec<Tensor> = there.iter().map(Gradient::elements).collect();
-            let (clipped, norm) = clip_by_global_norm(&elements, limit)?;
-            let mut clipped = there.into_iter().zip(clipped).map(|(gradient, elements)| match gradient {
-                Gradient::Dense(_) => Gradient::Dense(elements),
-                Gradient::Sparse(slices) => Gradient::Sparse(IndexedSlices { values: elements, ..slices }),
+        let mut once = Vec::with_capacity(gradients.len());
+        for gradient in gradients {
+            once.push(match gradient {
+                Some(gradient) => Some(gradient.coalesced()?),
+                None => None,
             });
-            let clipped =
-                gradients.iter().map(|gradient| gradient.as_ref().and_then(|_| clipped.next())).collect();
-            Ok((clipped, norm))
-        })
-        .map_err(|error: Error| error.at(at))
+        }
+        let elements: Vec<Tensor> = once.iter().flatten().map(Gradient::elements).collect();
+        let (clipped, norm) = if elements.is_empty() {
+            clip_by_global_norm(&[Tensor::scalar(0.0f32)?], limit)?
+        } else {
+            clip_by_global_norm(&elements, limit)?
+        };
+        for (gradient, elements) in once.iter_mut().flatten().zip(clipped) {
+            match gradient {
+                Gradient::Dense(tensor) => *tensor = elements,
+                Gradient::Sparse(slices) => slices.values = elements,
+            }
+        }
+        Ok((once, norm))
     }
 
+    /// The gradient with every row named once.
+    #[track_caller]
     fn coalesced(self) -> Result<Gradient> {
         match self {
             Gradient::Sparse(slices) => Ok(slices.coalesce()?.into()),
@@ -207,6 +213,7 @@ impl Gradient {
         }
     }
 
+    /// The tensor, or the rows.
     fn elements(&self) -> Tensor {
         match self {
             Gradient::Dense(tensor) => tensor.clone(),

@@ -7,7 +7,7 @@ use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
 use crate::ops::window::{Channels, Padding, Sliding, sizes, sliding_reference};
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply, apply_at, promote};
+use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply, promote};
 use std::panic::Location;
 use taut_kernels::conv::{self as kernel, ConvParams};
 use taut_kernels::{Arg, ViewMut};
@@ -221,13 +221,14 @@ pub fn conv(x: impl Into<Tensor>, filters: impl Into<Tensor>, options: &ConvOpti
 }
 
 /// A convolution over a fixed number of spatial dimensions.
+#[track_caller]
 fn ranked(
     (name, rank): (&'static str, usize),
     x: Tensor,
     filters: Tensor,
     options: Result<ConvOptions>,
-    at: &'static Location<'static>,
 ) -> Result<Tensor> {
+    let at = Location::caller();
     let refuse = |error: Error| error.in_op(name, [x.spec(), filters.spec()]).at(at);
     let options = options.map_err(refuse)?;
     if filters.rank() != rank + 2 {
@@ -237,8 +238,7 @@ fn ranked(
         ))));
     }
     let dtype = promote(x.dtype(), filters.dtype());
-    let mut inputs = [cast(x, dtype)?, cast(filters, dtype)?];
-    Ok(apply_at(&Conv { options }, &mut inputs, at)?.swap_remove(0))
+    apply(&Conv { options }, [cast(x, dtype)?, cast(filters, dtype)?])
 }
 
 /// Convolution over one spatial dimension: `x` is `[batch, width, channels]`, `filters` are
@@ -251,7 +251,7 @@ pub fn conv1d(
     padding: &str,
 ) -> Result<Tensor> {
     let options = ConvOptions::new(strides, padding);
-    ranked(("conv1d", 1), x.into(), filters.into(), options, Location::caller())
+    ranked(("conv1d", 1), x.into(), filters.into(), options)
 }
 
 /// Convolution over two spatial dimensions: `x` is `[batch, height, width, channels]`, `filters` are
@@ -264,7 +264,7 @@ pub fn conv2d(
     padding: &str,
 ) -> Result<Tensor> {
     let options = ConvOptions::new(strides, padding);
-    ranked(("conv2d", 2), x.into(), filters.into(), options, Location::caller())
+    ranked(("conv2d", 2), x.into(), filters.into(), options)
 }
 
 /// Convolution over three spatial dimensions: `x` is `[batch, depth, height, width, channels]`, `filters` are
@@ -277,13 +277,14 @@ pub fn conv3d(
     padding: &str,
 ) -> Result<Tensor> {
     let options = ConvOptions::new(strides, padding);
-    ranked(("conv3d", 3), x.into(), filters.into(), options, Location::caller())
+    ranked(("conv3d", 3), x.into(), filters.into(), options)
 }
 
 /// Calls a row of the table: the options follow the tensors.
+#[track_caller]
 fn call(a: &Args<'_>, name: &'static str, rank: usize) -> Result<Vec<Tensor>> {
     let options = ConvOptions::from_args(a, 2, rank);
-    one(ranked((name, rank), a.tensor(0)?, a.tensor(1)?, options, Location::caller()))
+    one(ranked((name, rank), a.tensor(0)?, a.tensor(1)?, options))
 }
 
 const PARAMS: &[Param] = &[

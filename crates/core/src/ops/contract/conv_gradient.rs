@@ -170,8 +170,9 @@ pub fn conv2d_input_gradient(
     strides: &[usize],
     padding: &str,
 ) -> Result<Tensor> {
-    let options = ConvOptions::new(strides, padding)
-        .map_err(|e| e.in_op("conv2d_input_gradient", []).at(Location::caller()))?;
+    let at = Location::caller();
+    let options =
+        ConvOptions::new(strides, padding).map_err(|e| e.in_op("conv2d_input_gradient", []).at(at))?;
     conv_input_gradient(input_shape, filters, dy, &options)
 }
 
@@ -184,8 +185,9 @@ pub fn conv2d_filter_gradient(
     strides: &[usize],
     padding: &str,
 ) -> Result<Tensor> {
-    let options = ConvOptions::new(strides, padding)
-        .map_err(|e| e.in_op("conv2d_filter_gradient", []).at(Location::caller()))?;
+    let at = Location::caller();
+    let options =
+        ConvOptions::new(strides, padding).map_err(|e| e.in_op("conv2d_filter_gradient", []).at(at))?;
     conv_filter_gradient(x, filter_shape, dy, &options)
 }
 

@@ -26,8 +26,8 @@ pub fn depthwise_conv2d(
     filters: impl Into<Tensor>,
     options: &ConvOptions,
 ) -> Result<Tensor> {
-    let (x, filters) = (x.into(), filters.into());
-    let refuse = |e: Error| e.in_op("depthwise_conv2d", [x.spec(), filters.spec()]).at(Location::caller());
+    let (x, filters, at) = (x.into(), filters.into(), Location::caller());
+    let refuse = |e: Error| e.in_op("depthwise_conv2d", [x.spec(), filters.spec()]).at(at);
     let &[height, width, channels, multiplier] = &filters.shape()[..] else {
         let message =
             format!("filters of shape {} are not [height, width, channels, multiplier]", filters.shape());

@@ -172,6 +172,7 @@ impl Term {
     }
 
     /// The term with its axes in this order, which holds each of its labels once.
+    #[track_caller]
     fn ordered(self, labels: &[Label]) -> Result<Tensor> {
         if self.labels == labels {
             return Ok(self.tensor);
@@ -184,6 +185,7 @@ impl Term {
 
     /// The term with every label once: diagonals where one is repeated, no axis of size one under an ellipsis that
     /// another term has larger, and summed over what only it has and nobody wants.
+    #[track_caller]
     fn simplified(
         mut self,
         wanted: impl Fn(Label) -> bool,
@@ -219,6 +221,7 @@ impl Term {
     }
 
     /// The product of two terms, summed over the labels that both have and nobody wants any more.
+    #[track_caller]
     fn contract(self, other: Term, wanted: impl Fn(Label) -> bool) -> Result<Term> {
         let shared = |label: &Label| other.labels.contains(label);
         let batch: Vec<Label> = self.labels.iter().copied().filter(|l| shared(l) && wanted(*l)).collect();

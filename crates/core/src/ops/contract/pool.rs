@@ -169,7 +169,8 @@ impl Op for Pool {
 #[track_caller]
 pub fn max_pool(x: impl Into<Tensor>, ksize: &[usize], strides: &[usize], padding: &str) -> Result<Tensor> {
     let options = PoolOptions::new(ksize, strides, padding);
-    max_pool_with(x, &options.map_err(|e| e.in_op("max_pool", []).at(Location::caller()))?)
+    let at = Location::caller();
+    max_pool_with(x, &options.map_err(|e| e.in_op("max_pool", []).at(at))?)
 }
 
 /// The mean of every window of an image `[batch, spatial.., channels]` with one to three spatial dimensions, over what
@@ -177,7 +178,8 @@ pub fn max_pool(x: impl Into<Tensor>, ksize: &[usize], strides: &[usize], paddin
 #[track_caller]
 pub fn avg_pool(x: impl Into<Tensor>, ksize: &[usize], strides: &[usize], padding: &str) -> Result<Tensor> {
     let options = PoolOptions::new(ksize, strides, padding);
-    avg_pool_with(x, &options.map_err(|e| e.in_op("avg_pool", []).at(Location::caller()))?)
+    let at = Location::caller();
+    avg_pool_with(x, &options.map_err(|e| e.in_op("avg_pool", []).at(at))?)
 }
 
 /// As [`max_pool`], with all the ways to slide.

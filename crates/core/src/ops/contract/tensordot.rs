@@ -76,9 +76,9 @@ impl Summed {
 /// ```
 #[track_caller]
 pub fn tensordot(a: impl Into<Tensor>, b: impl Into<Tensor>, axes: impl Into<Summed>) -> Result<Tensor> {
-    let (a, b) = (a.into(), b.into());
+    let (a, b, at) = (a.into(), b.into(), Location::caller());
     let (left, right) = (axes.into().resolve(a.shape(), b.shape()))
-        .map_err(|e| e.in_op("tensordot", [a.spec(), b.spec()]).at(Location::caller()))?;
+        .map_err(|e| e.in_op("tensordot", [a.spec(), b.spec()]).at(at))?;
     let rest = |rank, summed: &[usize]| (0..rank).filter(|axis| !summed.contains(axis)).collect::<Vec<_>>();
     let (a_rest, b_rest) = (rest(a.rank(), &left), rest(b.rank(), &right));
     let size = |t: &Tensor, axes: &[usize]| axes.iter().map(|&axis| t.shape()[axis] as isize).product();

@@ -85,6 +85,7 @@ pub fn bincount(x: impl Into<Tensor>, weights: Option<&Tensor>, minlength: usize
     }
 }
 
+#[track_caller]
 fn bins(x: &Tensor, weights: Option<&Tensor>, minlength: usize) -> Result<usize> {
     check(x.spec(), weights.map(Tensor::spec))?;
     if x.is_empty() {

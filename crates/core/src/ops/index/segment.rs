@@ -149,6 +149,7 @@ fn segment(
     apply(&Segments { name, code, count, sorted: true, empty }, [data, ids])
 }
 
+#[track_caller]
 fn count(ids: &Tensor) -> Result<usize> {
     if ids.rank() != 1 || ids.is_empty() || !ids.dtype().is_integer() {
         // Nothing to read; what is wrong, the op says.

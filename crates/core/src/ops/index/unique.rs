@@ -92,12 +92,15 @@ pub fn unique(x: impl Into<Tensor>) -> Result<(Tensor, Tensor, Tensor)> {
     let spec = x.spec().clone();
     let outputs = apply_many(&Unique, vec![x])?;
     let number = outputs[3].item::<i64>().map_err(|error| error.in_op("unique", [&spec]).at(at))?;
-    let distinct = |all: &Tensor| {
-        let part = slice(all, &s![..number as isize])?;
-        // A view would hold on to the room for all of them.
-        if part.len() < all.len() { identity(part) } else { Ok(part) }
-    };
-    Ok((distinct(&outputs[0])?, outputs[1].clone(), distinct(&outputs[2])?))
+    Ok((first(&outputs[0], number)?, outputs[1].clone(), first(&outputs[2], number)?))
+}
+
+/// The first so many elements.
+#[track_caller]
+fn first(all: &Tensor, number: i64) -> Result<Tensor> {
+    let part = slice(all, &s![..number as isize])?;
+    // A view would hold on to the room for all of them.
+    if part.len() < all.len() { identity(part) } else { Ok(part) }
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[Entry::new(

@@ -12,8 +12,7 @@ use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::reshape;
 use crate::ops::unary::{cast, neg};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Outputs, Shape, Tensor, apply_at, promote};
-use std::panic::Location;
+use crate::{DType, Outputs, Shape, Tensor, apply_many, promote};
 use taut_kernels::linalg as kernels;
 use taut_kernels::{Arg, ViewMut};
 
@@ -39,13 +38,14 @@ enum Code {
 
 impl Solve {
     /// Applies it to operands of any types; a vector `b` is a column, and the solution a vector.
-    fn apply(&self, a: Tensor, b: Tensor, at: &'static Location<'static>) -> Result<Outputs> {
+    #[track_caller]
+    fn apply(&self, a: Tensor, b: Tensor) -> Result<Outputs> {
         let (a, b) = (wide(a)?, wide(b)?);
         let dtype = promote(a.dtype(), b.dtype());
         let vector = b.rank() == 1;
         let b = cast(b, dtype)?;
         let b = if vector { reshape(&b, &[b.len() as isize, 1])? } else { b };
-        let mut outputs = apply_at(self, &mut [cast(a, dtype)?, b], at)?;
+        let mut outputs = apply_many(self, vec![cast(a, dtype)?, b])?;
         if vector {
             let shape = outputs[0].shape();
             let flat: Vec<isize> = shape[..shape.rank() - 1].iter().map(|&dim| dim as isize).collect();
@@ -206,7 +206,7 @@ fn wanted(call: &Call<'_>, rule: impl FnOnce(&Tensor) -> Result<Tensor>) -> Resu
 #[track_caller]
 pub fn solve(a: impl Into<Tensor>, b: impl Into<Tensor>) -> Result<Tensor> {
     let op = Solve { code: Code::Square };
-    Ok(op.apply(a.into(), b.into(), Location::caller())?.swap_remove(0))
+    Ok(op.apply(a.into(), b.into())?.swap_remove(0))
 }
 
 /// The `x` with `a @ x = b` for triangular matrices, of which only that triangle is read: the lower one or the upper one. With
@@ -220,7 +220,7 @@ pub fn triangular_solve(
     unit_diagonal: bool,
 ) -> Result<Tensor> {
     let op = Solve { code: Code::Triangular { lower, unit: unit_diagonal, transpose: adjoint } };
-    Ok(op.apply(a.into(), b.into(), Location::caller())?.swap_remove(0))
+    Ok(op.apply(a.into(), b.into())?.swap_remove(0))
 }
 
 /// The `x` that brings `a @ x` nearest to `b`, the shortest if there are several, and the rank of every matrix. Singular values
@@ -232,7 +232,7 @@ pub fn lstsq(
     rcond: impl Into<Option<f64>>,
 ) -> Result<(Tensor, Tensor)> {
     let op = Solve { code: Code::LeastSquares { rcond: rcond.into() } };
-    let mut outputs = op.apply(a.into(), b.into(), Location::caller())?;
+    let mut outputs = op.apply(a.into(), b.into())?;
     let x = outputs.swap_remove(0);
     Ok((x, outputs.swap_remove(0)))
 }

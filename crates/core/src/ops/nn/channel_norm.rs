@@ -7,7 +7,7 @@ use crate::ops::binary::{add, mul, sub};
 use crate::ops::reduce::{mean, sum, var};
 use crate::ops::reduction::Over;
 use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
-use crate::ops::shape::{broadcast_to, reshape, reshape_to};
+use crate::ops::shape::{broadcast_to, reshape_to};
 use crate::ops::unary::{cast, neg, rsqrt};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply_at, apply_many};
@@ -325,21 +325,21 @@ pub fn batch_norm(
 /// Mean and variance (of the population) over some axes; over all of them if `axes` is `None`.
 #[track_caller]
 pub fn moments(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<(Tensor, Tensor)> {
-    let (x, axes) = (x.into(), axes.into());
-    let marks = axes.marks(x.shape()).map_err(|e| e.in_op("moments", [x.spec()]).at(Location::caller()))?;
+    let (x, axes, at) = (x.into(), axes.into(), Location::caller());
+    let marks = axes.marks(x.shape()).map_err(|e| e.in_op("moments", [x.spec()]).at(at))?;
     let mut kept = (0..x.rank()).filter(|&axis| !marks[axis]);
     let channel = kept.next().filter(|_| kept.next().is_none() && x.dtype().is_float() && x.rank() > 1);
     let Some(axis) = channel else {
         return Ok((mean(&x, axes.clone(), keepdims)?, var(&x, axes, 0.0, keepdims)?));
     };
-    let (dtype, mut shape) = (x.dtype(), vec![1; x.rank()]);
-    shape[axis] = x.shape()[axis] as isize;
+    let dtype = x.dtype();
+    let channels = Shape::from(vec![1; x.rank()]).with(axis, x.shape()[axis]);
     let outputs = apply_many(&Moments { axis }, vec![x])?;
-    let finish = |t: &Tensor| {
-        let t = cast(t, dtype)?;
-        if keepdims { reshape(t, &shape) } else { Ok(t) }
-    };
-    Ok((finish(&outputs[0])?, finish(&outputs[1])?))
+    let (mean, variance) = (cast(&outputs[0], dtype)?, cast(&outputs[1], dtype)?);
+    if !keepdims {
+        return Ok((mean, variance));
+    }
+    Ok((reshape_to(mean, &channels)?, reshape_to(variance, &channels)?))
 }
 
 const GAMMA: Param = Param::optional("gamma", Kind::Tensor, "None");

@@ -26,7 +26,9 @@ struct CrossEntropy {
 
 impl CrossEntropy {
     /// Applies it to logits `[.., classes]`; gives the loss of every row.
-    fn apply(&self, logits: Tensor, labels: Tensor, at: &'static Location<'static>) -> Result<Tensor> {
+    #[track_caller]
+    fn apply(&self, logits: Tensor, labels: Tensor) -> Result<Tensor> {
+        let at = Location::caller();
         let refuse = |e: Error| e.in_op(self.name(), [labels.spec(), logits.spec()]).at(at);
         let Some((&classes, lead)) = logits.shape().split_last() else {
             return Err(refuse(Error::shape("a number has no classes")).help("logits are [.., classes]"));
@@ -191,7 +193,7 @@ pub fn softmax_cross_entropy_with_logits(
 ) -> Result<Tensor> {
     let (labels, logits) = (labels.into(), logits.into());
     let dtype = promote(labels.dtype(), logits.dtype());
-    CrossEntropy { sparse: false }.apply(cast(logits, dtype)?, cast(labels, dtype)?, Location::caller())
+    CrossEntropy { sparse: false }.apply(cast(logits, dtype)?, cast(labels, dtype)?)
 }
 
 /// The cross-entropy of predictions `[.., classes]` that are not yet normalised, where each label names the one class
@@ -206,7 +208,7 @@ pub fn sparse_softmax_cross_entropy_with_logits(
         dtype if dtype.is_integer() && dtype != DType::I32 => cast(labels, DType::I64)?,
         _ => labels,
     };
-    CrossEntropy { sparse: true }.apply(logits.into(), labels, Location::caller())
+    CrossEntropy { sparse: true }.apply(logits.into(), labels)
 }
 
 /// The cross-entropy of independent yes-or-no predictions that are not yet normalised, element by element:
@@ -216,10 +218,10 @@ pub fn sigmoid_cross_entropy_with_logits(
     labels: impl Into<Tensor>,
     logits: impl Into<Tensor>,
 ) -> Result<Tensor> {
-    let (labels, logits) = (labels.into(), logits.into());
+    let (labels, logits, at) = (labels.into(), logits.into(), Location::caller());
     let refuse = |e: Error| {
         let specs = [labels.spec(), logits.spec()];
-        e.in_op("sigmoid_cross_entropy_with_logits", specs).at(Location::caller())
+        e.in_op("sigmoid_cross_entropy_with_logits", specs).at(at)
     };
     if labels.shape() != logits.shape() {
         let message = format!("logits {} and labels {} differ in shape", logits.shape(), labels.shape());
@@ -233,7 +235,7 @@ pub fn sigmoid_cross_entropy_with_logits(
     let dtype = promote(labels.dtype(), logits.dtype());
     let wide = promote(dtype, DType::F32);
     let (labels, logits) = (cast(labels, wide)?, cast(logits, wide)?);
-    let loss = apply_at(&SigmoidCrossEntropy, &mut [logits, labels], Location::caller())?.swap_remove(0);
+    let loss = apply_at(&SigmoidCrossEntropy, &mut [logits, labels], at)?.swap_remove(0);
     cast(loss, dtype)
 }
 

@@ -43,7 +43,10 @@ pub fn norm(x: impl Into<Tensor>, ord: f64, axes: impl Into<Over>, keepdims: boo
         f64::INFINITY => max(abs(x)?, axes, keepdims),
         f64::NEG_INFINITY => min(abs(x)?, axes, keepdims),
         0.0 => sum(cast(not_equal(x, 0)?, dtype)?, axes, keepdims),
-        _ => away_from_zero(sum(pow(abs(x)?, ord)?, axes, keepdims)?, |sum| pow(sum, 1.0 / ord)),
+        _ => {
+            let (zero, usable) = away_from_zero(sum(pow(abs(x)?, ord)?, axes, keepdims)?)?;
+            where_(zero, 0, pow(usable, 1.0 / ord)?)
+        }
     }
 }
 

@@ -6,7 +6,9 @@ use crate::ops::elementwise::unary;
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
 use crate::ops::sample::{bad_unary, dtypes, unary as samples};
 use crate::ops::unary::exp;
-use crate::ops::{Elementwise, Entry, Kind, Param, Partial, Reference, Rule, Samples, Types, Value, one};
+use crate::ops::{
+    Derivative, Elementwise, Entry, Kind, Param, Partial, Reference, Samples, Types, Value, one,
+};
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
@@ -35,24 +37,24 @@ const LEAKY: Partial = Partial::Alpha(|call, g, alpha| {
     where_(above, &g, mul(&g, alpha)?)
 });
 /// The output has the input's sign.
-static LEAKY_RELU: Rule = Rule {
+static LEAKY_RELU: Derivative = Derivative {
     saves: |_| Saves::residual_of([]),
     residual: Some(|call| pack_bits(call.output(0)?)),
     partial: LEAKY,
 };
 /// With a negative alpha it has not.
-static FOLDING_RELU: Rule = Rule {
+static FOLDING_RELU: Derivative = Derivative {
     saves: |_| Saves::residual_of([0]),
     residual: Some(|call| pack_bits(call.input(0)?)),
     partial: LEAKY,
 };
-static ELU: Rule = Rule {
+static ELU: Derivative = Derivative {
     saves: |_| Saves::OUTPUT,
     residual: None,
     partial: Partial::Alpha(|call, g, alpha| mul(g, elu_slope(call.output(0)?, 1.0, alpha)?)),
 };
 /// With a negative alpha the output does not say which side of zero the input is on.
-static FOLDING_ELU: Rule = Rule {
+static FOLDING_ELU: Derivative = Derivative {
     saves: |_| Saves::INPUT,
     residual: None,
     partial: Partial::Alpha(|call, g, alpha| {
@@ -62,8 +64,8 @@ static FOLDING_ELU: Rule = Rule {
     }),
 };
 
-fn with_rule(name: &'static str, code: Unary, rule: Rule) -> Elementwise {
-    Elementwise { rule: Some(rule), ..Elementwise::unary(name, code, Types::Float) }
+fn with_derivative(name: &'static str, code: Unary, derivative: Derivative) -> Elementwise {
+    Elementwise { derivative: Some(derivative), ..Elementwise::unary(name, code, Types::Float) }
 }
 
 /// Each element, or zero where it is negative.
@@ -92,16 +94,16 @@ pub fn relu6(features: impl Into<Tensor>) -> Result<Tensor> {
 #[inline]
 #[track_caller]
 pub fn leaky_relu(features: impl Into<Tensor>, alpha: f64) -> Result<Tensor> {
-    let rule = if alpha >= 0.0 { LEAKY_RELU } else { FOLDING_RELU };
-    unary(&with_rule("leaky_relu", Unary::LeakyRelu(alpha), rule), features.into())
+    let derivative = if alpha >= 0.0 { LEAKY_RELU } else { FOLDING_RELU };
+    unary(&with_derivative("leaky_relu", Unary::LeakyRelu(alpha), derivative), features.into())
 }
 
 /// Each element, or `alpha * (exp(features) - 1)` where it is negative.
 #[inline]
 #[track_caller]
 pub fn elu(features: impl Into<Tensor>, alpha: f64) -> Result<Tensor> {
-    let rule = if alpha >= 0.0 { ELU } else { FOLDING_ELU };
-    unary(&with_rule("elu", Unary::Elu(alpha), rule), features.into())
+    let derivative = if alpha >= 0.0 { ELU } else { FOLDING_ELU };
+    unary(&with_derivative("elu", Unary::Elu(alpha), derivative), features.into())
 }
 
 /// [`elu`] scaled so that layers keep mean zero and variance one.
