@@ -165,6 +165,9 @@ struct Draft<'a> {
     constants: Vec<Tensor>,
 }
 
+/// A hundredth of a second of search, where the greedy orders are not enough: a plan is waited for.
+const EFFORT: Effort = Effort { steps: 2_000_000 };
+
 /// Every storage begins at a multiple of this.
 const ALIGNMENT: usize = 64;
 
@@ -318,7 +321,7 @@ impl<'a> Draft<'a> {
             packed_scratch.push(i);
         }
         let packing =
-            pack(&packed, Effort::default()).map_err(|refused| Error::shape(refused.to_string()))?;
+            pack(&packed, EFFORT).map_err(|refused| Error::shape(refused.to_string()))?;
         let (storage_offsets, scratch_offsets) = packing.offsets.split_at(packed_storages.len());
         for (&storage, &offset) in packed_storages.iter().zip(storage_offsets) {
             storages[storage].home = Home::Arena(offset);

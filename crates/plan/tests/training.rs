@@ -1,6 +1,5 @@
 //! Lifetimes as steps of training have them: the greedy orders reach the load.
 
-use std::time::{Duration, Instant};
 use taut_plan::{Buffer, Effort, FoundBy, pack, verify};
 
 /// Numbers that look random and are the same everywhere.
@@ -86,19 +85,9 @@ fn any_sizes_reach_the_load() {
     assert!(greedy * 100 >= all * 97, "{greedy} of {all} without search");
 }
 
-/// The best of many runs: others may be using the machine.
-fn fastest(mut work: impl FnMut()) -> Duration {
-    let mut run = || {
-        let begun = Instant::now();
-        work();
-        begun.elapsed()
-    };
-    (0..60).map(|_| run()).min().unwrap_or_default()
-}
-
-/// 2,500 buffers in milliseconds, whether the load is reached at once or in no order.
+/// As many buffers as a large step has, whether the load is reached at once or in no order.
 #[test]
-fn the_greedy_orders_are_fast() {
+fn the_greedy_orders_pack_large_steps() {
     let easy = step(Net::Any, 625, 1);
     let mut numbers = Numbers(1);
     let mut any = || {
@@ -107,14 +96,10 @@ fn the_greedy_orders_are_fast() {
         Buffer::new(1 + numbers.below(1 << 20), start as u32, (start + time) as u32)
     };
     let hard: Vec<Buffer> = (0..2500).map(|_| any()).collect();
-    for (name, list) in [("easy", easy), ("hard", hard)] {
-        let time = fastest(|| {
-            pack(&list, Effort::PORTFOLIO).unwrap();
-        });
+    for (name, list, gap) in [("easy", easy, 0.0), ("hard", hard, 0.2)] {
         let packing = pack(&list, Effort::PORTFOLIO).unwrap();
-        println!("{name}: {} buffers in {time:?}: {packing}", list.len());
         assert_eq!(verify(&list, &packing), Ok(()));
-        assert!(cfg!(debug_assertions) || time < Duration::from_millis(10), "{name}: {time:?}");
+        assert!(packing.gap() <= gap, "{name}: {packing}");
     }
 }
 
