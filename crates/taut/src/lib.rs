@@ -41,6 +41,7 @@ pub mod memory {
 
 /// What ops see of tensors: views, element types.
 pub mod kernels {
+    pub use taut_kernels::elementwise::copy;
     pub use taut_kernels::{Arg, View, ViewMut, dispatch};
 }
 
