@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 /// The rooms in the order data flows: a crate depends only on those before it.
-const ROOMS: &[&str] = &["memory", "kernels", "core", "autodiff", "taut"];
+const ROOMS: &[&str] = &["memory", "kernels", "core", "autodiff", "plan", "exec", "taut"];
 /// Rooms that depend on nobody.
 const GROUND: &[&str] = &["memory", "kernels"];
 /// Where `unsafe` is allowed.

@@ -194,6 +194,32 @@ impl Tensor {
         self.links.is_some() || self.mark() != 0
     }
 
+    /// A contiguous tensor over a buffer that holds its elements, and perhaps more.
+    pub fn over(spec: Spec, buffer: Buffer) -> Result<Tensor> {
+        match spec.shape.checked_len().and_then(|len| len.checked_mul(spec.dtype.size())) {
+            Some(bytes) if bytes <= buffer.len() => Ok(Tensor::from_buffer(spec, buffer)),
+            _ => Err(Error::shape(format!("{spec} does not fit into {} bytes", buffer.len()))),
+        }
+    }
+
+    /// The elements of a contiguous tensor through another type and layout, which begins where the tensor does.
+    pub fn seen_through<'a>(&'a self, dtype: DType, layout: &'a Layout) -> Result<View<'a>> {
+        let buffer = self.buffer().ok_or_else(|| no_value(self.spec()))?;
+        let start = self.inner.offset * self.dtype().size();
+        if !self.is_contiguous() || !start.is_multiple_of(dtype.size()) {
+            return Err(Error::new(ErrorKind::Graph, "only what is contiguous has other layouts"));
+        }
+        let offset = start / dtype.size() + layout.offset;
+        Ok(View::new(dtype, buffer.as_slice(), offset, &layout.shape, &layout.strides))
+    }
+
+    /// The same memory as a tensor of another type and layout, which begins where this contiguous one does.
+    pub fn through(&self, dtype: DType, layout: &Layout) -> Result<Tensor> {
+        self.seen_through(dtype, layout)?;
+        let offset = self.inner.offset * self.dtype().size() / dtype.size() + layout.offset;
+        Ok(self.with_layout(dtype, Layout { offset, ..layout.clone() }))
+    }
+
     /// Takes the buffer out of a tensor that nobody else holds and that fills it in row-major order.
     #[inline]
     pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {

@@ -43,6 +43,7 @@ mod category;
 mod error;
 mod ledger;
 mod limit;
+mod parts;
 mod record;
 mod report;
 pub mod testing;
@@ -54,6 +55,7 @@ pub use category::Category;
 pub use error::{Cause, OutOfMemory, Shortage};
 pub use ledger::{allocations, live_bytes, live_bytes_of, peak_bytes, reset_peak, thread_live_bytes};
 pub use limit::limit;
+pub use parts::Parts;
 pub use record::record;
 pub use report::{Bytes, CategoryUse, Owner, Report, report};
 
