@@ -271,7 +271,7 @@ impl Op for Overwrite {
         Ok(())
     }
 
-    fn aliases(&self) -> &'static [usize] {
+    fn aliases(&self, _output: usize) -> &[usize] {
         &[0]
     }
 }

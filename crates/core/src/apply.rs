@@ -197,7 +197,7 @@ fn eager_many(
 /// input it was.
 #[inline]
 fn reusable(op: &dyn Op, inputs: &mut [Tensor], spec: &Spec) -> (usize, Option<Buffer>) {
-    for &candidate in op.aliases() {
+    for &candidate in op.aliases(0) {
         if inputs[candidate].spec() == spec
             && let Some(buffer) = inputs[candidate].take_buffer()
         {
@@ -224,7 +224,7 @@ fn run(
     let scratch = scratch.as_mut().map_or(&mut [][..], Buffer::as_mut_slice);
     let broadcast = if op.kernel() == Kernel::Elementwise { broadcast_strides(inputs, shape) } else { None };
     let arg = |i: usize| match &broadcast {
-        _ if i == in_place => Arg::InPlace,
+        _ if i == in_place => Arg::InPlace(0),
         None => Arg::View(inputs[i].view_as(inputs[i].shape(), inputs[i].strides())),
         Some(strides) => Arg::View(inputs[i].view_as(shape, &strides[i])),
     };

@@ -3,11 +3,14 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
 use crate::layout::Layout;
+use crate::scalar::Scalar;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
+use taut_kernels::elementwise::Code;
+use taut_kernels::reduce::Reduce;
 use taut_kernels::{Arg, DType, ViewMut};
 
 /// What is known of a tensor without its data.
@@ -72,6 +75,27 @@ pub enum Kernel {
     Custom,
 }
 
+/// What an op computes, as far as a compiler can make use of it.
+#[derive(Clone, Debug)]
+pub enum Form {
+    /// Nothing is known.
+    Opaque,
+    /// This, of the elements at each place of its inputs, which are broadcast; one output.
+    Elements(Code),
+    /// A fold of the marked axes of its input; one output, without those axes.
+    Fold {
+        /// What is made of the elements.
+        code: Reduce,
+        /// A mark per dimension of the input.
+        axes: SmallVec<[bool; 8]>,
+    },
+    /// Every element of its output is this number.
+    Uniform(Scalar),
+    /// The output's elements in row-major order are those of its contiguous input through this layout, also in row-major
+    /// order. The layout may have other dimensions than the output.
+    Spread(Layout),
+}
+
 /// How much work an op is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
@@ -123,8 +147,14 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
         0
     }
 
-    /// Inputs whose buffer the first output may overwrite, best first. Such an input has the output's spec.
-    fn aliases(&self) -> &'static [usize] {
+    /// What it computes, as far as that lets it be merged with others.
+    fn form(&self, _inputs: &[&Spec]) -> Form {
+        Form::Opaque
+    }
+
+    /// Inputs whose buffer an output may overwrite, best first. Such an input has the output's spec. Eager calls ask for
+    /// the first output only.
+    fn aliases(&self, _output: usize) -> &[usize] {
         &[]
     }
 

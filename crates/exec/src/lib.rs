@@ -156,7 +156,7 @@ fn with_parts(
     let mut arguments: SmallVec<[Arg<'_>; 4]> = SmallVec::new();
     for operand in &step.operands {
         arguments.push(match operand.in_place {
-            true => Arg::InPlace,
+            true => Arg::InPlace(0),
             false => Arg::View(view(program, operand, inputs, &mut parts, outputs)?),
         });
     }

@@ -25,12 +25,53 @@ use crate::strided::{TILE, for_tiles};
 use crate::view::{Arg, View, ViewMut};
 use bytemuck::{cast_slice, cast_slice_mut};
 
+/// What is computed of the elements at one place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Code {
+    /// A function of one element.
+    Unary(Unary),
+    /// A function of two elements of one type.
+    Binary(Binary),
+    /// The second or the third element, as the first one, a boolean, says.
+    Select,
+    /// The first element, kept between the second and the third.
+    Clip,
+    /// The element as another type.
+    Cast(DType),
+    /// The element itself.
+    Copy,
+}
+
+impl Code {
+    /// How many operands it has.
+    pub fn operands(self) -> usize {
+        match self {
+            Code::Unary(_) | Code::Cast(_) | Code::Copy => 1,
+            Code::Binary(_) => 2,
+            Code::Select | Code::Clip => 3,
+        }
+    }
+
+    /// The type of the result for operands of these types, or `None` if there is no such operation.
+    pub fn result(self, operands: &[DType]) -> Option<DType> {
+        match (self, operands) {
+            (Code::Unary(code), [x]) => code.result(*x),
+            (Code::Binary(code), [a, b]) if a == b => code.result(*a),
+            (Code::Select, [DType::Bool, a, b]) if a == b => Some(*a),
+            (Code::Clip, [x, low, high]) if x == low && x == high && *x != DType::Bool => Some(*x),
+            (Code::Cast(to), [_]) => Some(to),
+            (Code::Copy, [x]) => Some(*x),
+            _ => None,
+        }
+    }
+}
+
 /// The type of an operand; one that is in place has the output's.
 #[inline]
 fn dtype_of(arg: &Arg<'_>, out: &ViewMut<'_>) -> DType {
     match arg {
         Arg::View(view) => view.dtype(),
-        Arg::InPlace => out.dtype(),
+        Arg::InPlace(_) => out.dtype(),
     }
 }
 

@@ -85,7 +85,7 @@ pub(crate) fn for_tiles<const N: usize>(
                     *slot = &bytes_of(view)[start * size..(start + len) * size];
                 }
             }
-            Arg::InPlace => simple = false,
+            Arg::InPlace(_) => simple = false,
         }
     }
     if len == 0 {

@@ -192,8 +192,8 @@ impl<'a> ViewMut<'a> {
 pub enum Arg<'a> {
     /// Read it here.
     View(View<'a>),
-    /// Its elements are already in the first output, with that output's type and shape, to be overwritten.
-    InPlace,
+    /// Its elements are already in the output of this number, with that output's type and shape, to be overwritten.
+    InPlace(usize),
 }
 
 impl<'a> Arg<'a> {
@@ -205,7 +205,7 @@ impl<'a> Arg<'a> {
     pub fn view(&self) -> View<'a> {
         match self {
             Arg::View(view) => *view,
-            Arg::InPlace => panic!("this op did not offer to work in place"),
+            Arg::InPlace(_) => panic!("this op did not offer to work in place"),
         }
     }
 }

@@ -48,7 +48,7 @@ impl<'a> Parts<'a> {
         if part.start > part.end || part.end > self.len {
             return None;
         }
-        let overlaps = |other: &Range<usize>| part.start < other.end && other.start < part.end;
+        let overlaps = |other: &Range<usize>| part.start.max(other.start) < part.end.min(other.end);
         if self.lent.iter().any(|(other, written)| (write || *written) && overlaps(other)) {
             return None;
         }

@@ -320,8 +320,7 @@ impl<'a> Draft<'a> {
             packed.push(buffer(step.scratch.1, i, i + 1));
             packed_scratch.push(i);
         }
-        let packing =
-            pack(&packed, EFFORT).map_err(|refused| Error::shape(refused.to_string()))?;
+        let packing = pack(&packed, EFFORT).map_err(|refused| Error::shape(refused.to_string()))?;
         let (storage_offsets, scratch_offsets) = packing.offsets.split_at(packed_storages.len());
         for (&storage, &offset) in packed_storages.iter().zip(storage_offsets) {
             storages[storage].home = Home::Arena(offset);
@@ -354,7 +353,7 @@ impl<'a> Draft<'a> {
         let mut left: Vec<usize> = self.pieces.iter().map(|piece| piece.reads).collect();
         for i in 0..self.steps.len() {
             let step = &self.steps[i];
-            let candidates = step.op.as_ref().map_or(&[][..], |op| op.aliases());
+            let candidates = step.op.as_ref().map_or(&[][..], |op| op.aliases(0));
             let chosen =
                 candidates.iter().copied().find(|&candidate| self.may_overwrite(step, candidate, &left));
             for operand in &step.operands {

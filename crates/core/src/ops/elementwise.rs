@@ -3,7 +3,7 @@
 use crate::apply::apply;
 use crate::error::{Error, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Form, Kernel, Op, Spec, Specs};
 use crate::ops::reduce::sum;
 use crate::ops::shape::reshape_to;
 use crate::ops::unary::cast;
@@ -12,6 +12,7 @@ use crate::scalar::{Operand, Scalar};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use std::panic::Location;
+pub use taut_kernels::elementwise::Code;
 use taut_kernels::elementwise::{self as kernels, Binary, Unary};
 use taut_kernels::{Arg, DType, ViewMut};
 
@@ -46,19 +47,6 @@ pub enum Partial {
     Of(fn(&Call<'_>, Tensor, usize) -> Result<Tensor>),
     /// From the call and the `alpha` of an op of one tensor.
     Alpha(fn(&Call<'_>, Tensor, f64) -> Result<Tensor>),
-}
-
-/// What an elementwise op computes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Code {
-    /// A function of one element.
-    Unary(Unary),
-    /// A function of two elements.
-    Binary(Binary),
-    /// The second or the third element, as the first one says.
-    Select,
-    /// The first element, kept between the second and the third.
-    Clip,
 }
 
 /// What an elementwise op computes in.
@@ -186,6 +174,8 @@ impl Op for Elementwise {
                 let dtype = shared_dtype(inputs)?;
                 (Some(dtype).filter(|&dtype| dtype != DType::Bool), broadcast_all(inputs)?)
             }
+            Code::Cast(to) => (Some(to), first.shape.clone()),
+            Code::Copy => (Some(first.dtype), first.shape.clone()),
         };
         let dtype = result.ok_or_else(|| unsupported(first.dtype))?;
         Ok(Spec { dtype, shape }.into())
@@ -203,16 +193,23 @@ impl Op for Elementwise {
             Code::Binary(code) => kernels::binary(code, inputs[0], inputs[1], out),
             Code::Select => kernels::select(inputs[0], inputs[1], inputs[2], out),
             Code::Clip => kernels::clip(inputs[0], inputs[1].view(), inputs[2].view(), out),
+            Code::Cast(_) => kernels::cast(inputs[0].view(), out),
+            Code::Copy => kernels::copy(inputs[0].view(), out),
         }
         Ok(())
     }
 
-    fn aliases(&self) -> &'static [usize] {
+    fn aliases(&self, _output: usize) -> &[usize] {
         match self.code {
             Code::Unary(_) | Code::Clip => &[0],
             Code::Binary(_) => &[0, 1],
             Code::Select => &[1, 2],
+            Code::Cast(_) | Code::Copy => &[],
         }
+    }
+
+    fn form(&self, _inputs: &[&Spec]) -> Form {
+        Form::Elements(self.code)
     }
 
     fn saves(&self, wanted: Set) -> Option<Saves> {

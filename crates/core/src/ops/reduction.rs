@@ -3,7 +3,7 @@
 use crate::apply::apply;
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Cost, Kernel, Op, Spec, Specs};
+use crate::op::{Cost, Form, Kernel, Op, Spec, Specs};
 use crate::ops::binary::{equal, maximum, where_};
 use crate::ops::shape::reshape_to;
 use crate::ops::unary::{cast, sqrt};
@@ -155,6 +155,13 @@ impl Op for Reduction {
             Folding::Variance { correction } => kernels::var(x, &marks, correction, out, scratch),
         }
         Ok(())
+    }
+
+    fn form(&self, inputs: &[&Spec]) -> Form {
+        match (self.code, self.over.marks(&inputs[0].shape)) {
+            (Folding::Fold(code), Ok(axes)) => Form::Fold { code, axes },
+            _ => Form::Opaque,
+        }
     }
 
     fn saves(&self, wanted: Set) -> Option<Saves> {

@@ -381,7 +381,7 @@ fn selections() {
         let condition = [Bool::TRUE, Bool::FALSE, Bool::TRUE];
         let view = |dtype, x| Arg::View(View::new(dtype, x, 0, &[3], &[1]));
         let target = ViewMut::new(T::DTYPE, cast_slice_mut(&mut out), &[3]);
-        select(view(DType::Bool, bytes(&condition)), Arg::InPlace, view(T::DTYPE, bytes(&other)), target);
+        select(view(DType::Bool, bytes(&condition)), Arg::InPlace(0), view(T::DTYPE, bytes(&other)), target);
         assert_eq!(out, [1.0, 5.0, 3.0].map(T::from_f64));
     }
     let shape = [3, 40];
@@ -422,7 +422,7 @@ fn clipping() {
             "{out:?}, not {want:?}"
         );
         let target = ViewMut::new(T::DTYPE, cast_slice_mut(&mut out), &shape);
-        clip(Arg::InPlace, view(bytes(&low), &[0]), view(bytes(&high), &[0]), target);
+        clip(Arg::InPlace(0), view(bytes(&low), &[0]), view(bytes(&high), &[0]), target);
         assert!(
             out.iter().zip(&want).all(|(x, y)| close(x.to_f64(), y.to_f64(), 0.0)),
             "clipping is idempotent"
@@ -501,7 +501,7 @@ fn views_of_every_kind() {
     // In place, beyond the parallel threshold, half precision.
     let mut values: Vec<f16> = (0..40_000).map(|i| f16::from_f32((i % 100) as f32)).collect();
     let target = ViewMut::new(DType::F16, cast_slice_mut(&mut values), &[40_000]);
-    unary(Unary::Square, Arg::InPlace, target);
+    unary(Unary::Square, Arg::InPlace(0), target);
     assert!(
         values.iter().enumerate().all(|(i, x)| x.to_f32() == ((i % 100) * (i % 100)) as f32 || i % 100 > 45)
     );

@@ -25,7 +25,7 @@ impl<'a, T: Element> Source<'a, T> {
 
     pub(crate) fn of(arg: Arg<'a>) -> Source<'a, T> {
         match arg {
-            Arg::InPlace => Source::InPlace,
+            Arg::InPlace(_) => Source::InPlace,
             Arg::View(view) => Source::new(view),
         }
     }

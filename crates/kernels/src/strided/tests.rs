@@ -88,12 +88,12 @@ fn check_pair<T: Element>(a: &Layout, b: &Layout) {
     // The same with the first operand in place.
     copy(view_a, ViewMut::new(T::DTYPE, cast_slice_mut(&mut out), &a.shape));
     let target = ViewMut::new(T::DTYPE, cast_slice_mut(&mut out), &a.shape);
-    for_tiles([Arg::InPlace, Arg::View(view_b)], target, subtract);
+    for_tiles([Arg::InPlace(0), Arg::View(view_b)], target, subtract);
     assert_eq!(out, want, "{a:?} in place and {b:?}");
     // And with the second one, or both.
     copy(view_b, ViewMut::new(T::DTYPE, cast_slice_mut(&mut out), &a.shape));
     let target = ViewMut::new(T::DTYPE, cast_slice_mut(&mut out), &a.shape);
-    for_tiles([Arg::View(view_a), Arg::InPlace], target, subtract);
+    for_tiles([Arg::View(view_a), Arg::InPlace(0)], target, subtract);
     assert_eq!(out, want, "{a:?} and {b:?} in place");
 }
 
@@ -163,7 +163,7 @@ fn nothing_and_one_element() {
     assert_eq!(out, [2.5]);
     let empty = View::new(DType::F32, &[], 0, &[3, 0], &[0, 1]);
     copy(empty, ViewMut::new(DType::F32, &mut [], &[3, 0]));
-    for_tiles([Arg::InPlace], ViewMut::new(DType::F32, &mut [], &[0]), |[_], _| panic!("nothing to do"));
+    for_tiles([Arg::InPlace(0)], ViewMut::new(DType::F32, &mut [], &[0]), |[_], _| panic!("nothing to do"));
 }
 
 #[test]

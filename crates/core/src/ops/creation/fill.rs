@@ -1,7 +1,7 @@
 //! Tensors of one value.
 
 use crate::error::{ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Form, Op, Spec, Specs};
 use crate::ops::elementwise::must_fit;
 use crate::ops::sample::dtypes;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
@@ -27,6 +27,10 @@ impl Op for Full {
     fn run(&self, _inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         elementwise::fill(outputs[0].reborrow(), &self.value.to_bytes(self.spec.dtype));
         Ok(())
+    }
+
+    fn form(&self, _inputs: &[&Spec]) -> Form {
+        Form::Uniform(self.value)
     }
 
     fn attributes(&self) -> String {

@@ -91,7 +91,7 @@ impl Op for KeepBits {
         Ok(())
     }
 
-    fn aliases(&self) -> &'static [usize] {
+    fn aliases(&self, _output: usize) -> &[usize] {
         &[0]
     }
 

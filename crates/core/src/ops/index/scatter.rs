@@ -115,7 +115,7 @@ impl Op for TensorScatter {
         Ok(index::scatter_nd(self.code, outputs[0].reborrow(), inputs[1].view(), inputs[2].view())?)
     }
 
-    fn aliases(&self) -> &'static [usize] {
+    fn aliases(&self, _output: usize) -> &[usize] {
         &[0]
     }
 

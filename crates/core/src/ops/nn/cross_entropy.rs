@@ -144,12 +144,12 @@ impl Op for SigmoidCrossEntropy {
         elementwise::unary(Unary::Relu, x, out.reborrow());
         elementwise::binary(Binary::Mul, x, inputs[1], ViewMut::new(dtype, scratch, shape));
         let term = Arg::View(View::new(dtype, scratch, 0, shape, &strides));
-        elementwise::binary(Binary::Sub, Arg::InPlace, term, out.reborrow());
+        elementwise::binary(Binary::Sub, Arg::InPlace(0), term, out.reborrow());
         elementwise::unary(Unary::Abs, x, ViewMut::new(dtype, scratch, shape));
-        elementwise::unary(Unary::Neg, Arg::InPlace, ViewMut::new(dtype, scratch, shape));
-        elementwise::unary(Unary::Softplus, Arg::InPlace, ViewMut::new(dtype, scratch, shape));
+        elementwise::unary(Unary::Neg, Arg::InPlace(0), ViewMut::new(dtype, scratch, shape));
+        elementwise::unary(Unary::Softplus, Arg::InPlace(0), ViewMut::new(dtype, scratch, shape));
         let term = Arg::View(View::new(dtype, scratch, 0, shape, &strides));
-        elementwise::binary(Binary::Add, Arg::InPlace, term, out.reborrow());
+        elementwise::binary(Binary::Add, Arg::InPlace(0), term, out.reborrow());
         Ok(())
     }
 

@@ -49,7 +49,7 @@ impl Op for Dropout {
         let every = |bytes| Arg::View(View::new(dtype, bytes, 0, shape, &flat));
         elementwise::binary(Binary::Mul, inputs[0], every(&scale), out.reborrow());
         let stays = Arg::View(View::new(DType::Bool, scratch, 0, shape, &strides));
-        elementwise::select(stays, Arg::InPlace, every(&zero), out.reborrow());
+        elementwise::select(stays, Arg::InPlace(0), every(&zero), out.reborrow());
         Ok(())
     }
 
@@ -57,7 +57,7 @@ impl Op for Dropout {
         inputs[0].shape.len()
     }
 
-    fn aliases(&self) -> &'static [usize] {
+    fn aliases(&self, _output: usize) -> &[usize] {
         &[0]
     }
 

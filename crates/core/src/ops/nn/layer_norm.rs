@@ -75,7 +75,7 @@ impl Op for RowNorm {
         Ok(())
     }
 
-    fn aliases(&self) -> &'static [usize] {
+    fn aliases(&self, _output: usize) -> &[usize] {
         &[0]
     }
 

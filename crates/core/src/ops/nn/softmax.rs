@@ -38,7 +38,7 @@ impl Op for Softmax {
         Ok(())
     }
 
-    fn aliases(&self) -> &'static [usize] {
+    fn aliases(&self, _output: usize) -> &[usize] {
         &[0]
     }
 

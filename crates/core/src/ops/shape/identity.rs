@@ -1,7 +1,7 @@
 //! A copy.
 
 use crate::error::Result;
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Form, Kernel, Op, Spec, Specs};
 use crate::ops::sample::dtypes;
 use crate::ops::{Entry, Param, Reference, Samples, one};
 use crate::{Call, Gradients, Saves, Set, Tensor, apply};
@@ -21,6 +21,10 @@ impl Op for Identity {
 
     fn kernel(&self) -> Kernel {
         Kernel::Elementwise
+    }
+
+    fn form(&self, _inputs: &[&Spec]) -> Form {
+        Form::Elements(elementwise::Code::Copy)
     }
 
     fn saves(&self, _wanted: Set) -> Option<Saves> {

@@ -2,11 +2,13 @@
 
 use super::{reshape, reshape_to};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::layout::Layout;
+use crate::op::{Form, Op, Spec, Specs};
 use crate::ops::indices::sum_slices;
 use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::shape::Strides;
 use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -39,6 +41,17 @@ impl Op for Tile {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         index::tile(inputs[0].view(), outputs[0].reborrow());
         Ok(())
+    }
+
+    fn form(&self, inputs: &[&Spec]) -> Form {
+        let shape = &inputs[0].shape;
+        let whole = Layout::contiguous(shape.clone());
+        let (mut dims, mut strides) = (Vec::new(), Strides::new());
+        for (axis, &multiple) in self.multiples.iter().enumerate() {
+            dims.extend([multiple, shape[axis]]);
+            strides.extend([0, whole.strides[axis]]);
+        }
+        Form::Spread(Layout { shape: dims.into(), strides, offset: 0 })
     }
 
     fn saves(&self, _wanted: Set) -> Option<Saves> {
@@ -115,6 +128,14 @@ impl Op for Repeat {
         let axis = normalize_axis(self.axis, x.shape().len())?;
         index::repeat(x, &self.repeats, axis, outputs[0].reborrow());
         Ok(())
+    }
+
+    fn form(&self, inputs: &[&Spec]) -> Form {
+        let shape = &inputs[0].shape;
+        let (&[count], Ok(axis)) = (&self.repeats[..], shape.axis(self.axis)) else { return Form::Opaque };
+        let mut strides = Layout::contiguous(shape.clone()).strides;
+        strides.insert(axis + 1, 0);
+        Form::Spread(Layout { shape: shape.clone().with_inserted(axis + 1, count), strides, offset: 0 })
     }
 
     fn saves(&self, _wanted: Set) -> Option<Saves> {

@@ -1,7 +1,7 @@
 //! Converting between element types.
 
 use crate::error::Result;
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Form, Kernel, Op, Spec, Specs};
 use crate::ops::{Entry, Kind, Param, Reference, Samples, Value, one, sample};
 use crate::{Call, Gradients, Saves, Set, Tensor, apply};
 use taut_kernels::{Arg, DType, ViewMut, elementwise};
@@ -27,6 +27,10 @@ impl Op for Cast {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         elementwise::cast(inputs[0].view(), outputs[0].reborrow());
         Ok(())
+    }
+
+    fn form(&self, _inputs: &[&Spec]) -> Form {
+        Form::Elements(elementwise::Code::Cast(self.to))
     }
 
     fn saves(&self, _wanted: Set) -> Option<Saves> {

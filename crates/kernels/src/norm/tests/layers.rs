@@ -122,7 +122,7 @@ fn check_layer_norm<T: Stored>() {
                     assert_near(&found_rms[r * n..][..n], &expected, 3.0 * tolerance::<T>());
                 }
                 let mut in_place = x.contiguous();
-                layer_norm(Arg::InPlace, axes, g, b, EPS, in_place.out(), None, None);
+                layer_norm(Arg::InPlace(0), axes, g, b, EPS, in_place.out(), None, None);
                 assert_same(&in_place, &out);
             }
         }
@@ -195,7 +195,7 @@ fn check_apply<T: Stored>() {
             assert_near(&out.values(), &expected, 8.0 * tolerance::<T>());
             let mut in_place = x.contiguous();
             let (g, b) = (Some(gamma.view()), Some(beta.view()));
-            normalize_apply(Arg::InPlace, axis, mean.view(), rstd.view(), g, b, in_place.out());
+            normalize_apply(Arg::InPlace(0), axis, mean.view(), rstd.view(), g, b, in_place.out());
             assert_same(&in_place, &out);
         }
     }
@@ -247,7 +247,7 @@ fn check_group_norm<T: Stored>() {
                 }
             }
             let mut in_place = x.contiguous();
-            group_norm(Arg::InPlace, axis, groups, g, b, EPS, in_place.out(), None, None);
+            group_norm(Arg::InPlace(0), axis, groups, g, b, EPS, in_place.out(), None, None);
             assert_same(&in_place, &out);
         }
     }

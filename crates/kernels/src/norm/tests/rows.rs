@@ -28,7 +28,7 @@ fn check_one<T: Stored>(x: &Host<T>, axis: usize) {
         run(x.arg(), axis, out.out());
         assert_near(&out.values(), &expected, tolerance::<T>());
         let mut in_place = x.contiguous();
-        run(Arg::InPlace, axis, in_place.out());
+        run(Arg::InPlace(0), axis, in_place.out());
         assert_same(&in_place, &out);
     }
 }

@@ -1,0 +1,1 @@
+//! Turns a function into planned programs: traced once per signature.
