@@ -26,6 +26,6 @@ pub use graph::{gradient_graph, gradients};
 pub use numerics::{disable_check_numerics, enable_check_numerics};
 pub use structure::{Dense, Source, Structure};
 pub use tape::{GradientTape, Options, Request, Unconnected};
-pub use variable::{Variable, VariableBuilder};
+pub use variable::{Held, Variable, VariableBuilder};
 
 pub use taut_core::{Gradient, IndexedSlices};

@@ -1,15 +1,19 @@
 //! State that is updated in its own memory.
 
+use smallvec::SmallVec;
+use std::any::Any;
 use std::fmt;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use taut_core::graph::{State, create_state, evaluate, read_state, write_state};
 use taut_core::ops::index::TensorScatter;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::ops::{Elementwise, Types};
 use taut_core::record::{accessed, detached, unrecorded};
 use taut_core::{
-    DType, Error, ErrorKind, Op, Operand, Result, Shape, Spec, Specs, Tensor, is_tracing, promote_scalar,
+    DType, Error, ErrorKind, Op, Operand, Result, Shape, Spec, Specs, Tensor, apply_at, is_tracing,
+    promote_scalar,
 };
 use taut_kernels::elementwise::{self, Binary};
 use taut_kernels::index::Scatter;
@@ -68,25 +72,50 @@ impl VariableBuilder {
     }
 
     /// The variable, with this value to begin with.
+    ///
+    /// In the first trace of a function, the variable belongs to that function; a value that is being traced is computed
+    /// at once, and must not depend on the function's arguments.
     #[track_caller]
     pub fn build(self, value: impl Into<Tensor>) -> Result<Variable> {
         static IDS: AtomicU64 = AtomicU64::new(1);
         let at = Location::caller();
-        let value = own(&value.into(), at)?;
-        Ok(Variable(Arc::new(Inner {
+        let value = evaluate(&value.into()).map_err(|e| e.in_op("variable", []).at(at))?;
+        let value = own(&value, at)?;
+        let variable = Variable(Arc::new(Inner {
             id: IDS.fetch_add(1, Ordering::Relaxed),
             name: self.name,
             spec: value.spec().clone(),
             trainable: !self.constant,
             value: RwLock::new(Some(value)),
-        })))
+        }));
+        create_state(&variable.state()).map_err(|e| e.in_op("variable", [variable.spec()]).at(at))?;
+        Ok(variable)
+    }
+}
+
+impl State for Inner {
+    fn id(&self) -> u64 {
+        self.id
+    }
+
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+}
+
+/// The value of a variable, to be changed in place. Nobody reads the variable meanwhile.
+pub struct Held<'a>(RwLockWriteGuard<'a, Option<Tensor>>);
+
+impl Held<'_> {
+    /// The value. Nobody else holds its memory.
+    pub fn tensor(&mut self) -> Option<&mut Tensor> {
+        self.0.as_mut()
     }
 }
 
 /// A copy in memory that counts as a variable's.
 fn own(value: &Tensor, at: &'static Location<'static>) -> Result<Tensor> {
-    let view =
-        value.view().map_err(|e| e.at(at).help("a variable cannot take a value that is being traced"))?;
+    let view = value.view().map_err(|e| e.at(at))?;
     Tensor::build(value.spec().clone(), Category::Variable, at, |out| elementwise::copy(view, out.reborrow()))
 }
 
@@ -132,23 +161,57 @@ impl Variable {
         self.0.trainable
     }
 
+    /// As what traced functions refer to.
+    pub fn state(&self) -> Arc<dyn State> {
+        self.0.clone()
+    }
+
+    /// The variable that a traced function refers to.
+    pub fn of_state(state: &Arc<dyn State>) -> Option<Variable> {
+        let state: Arc<dyn Any + Send + Sync> = state.clone();
+        state.downcast::<Inner>().ok().map(Variable)
+    }
+
+    /// Takes hold of the value, to change it in place. A value that somebody else holds is left to them, and copied.
+    ///
+    /// Whoever holds several variables takes them in the order of their ids, so that nobody waits for each other.
+    pub fn hold(&self, at: &'static Location<'static>) -> Result<Held<'_>> {
+        let mut value = self.0.value.write().unwrap_or_else(PoisonError::into_inner);
+        if value.as_ref().is_some_and(Tensor::is_shared) {
+            let copy = value.as_ref().map(|held| own(held, at)).transpose()?;
+            *value = copy;
+        }
+        Ok(Held(value))
+    }
+
     /// The value as it is now, without a copy. A tape that follows the variable follows what is made of it.
     pub fn read(&self) -> Tensor {
         accessed(self, &self.value())
     }
 
-    /// The value as it is now, without a copy and as a constant: no tape is told.
+    /// The value as it is now, without a copy and as a constant: no tape is told. In a traced function, it is the value
+    /// that a call finds there.
     ///
     /// # Panics
     /// If an earlier panic took the value away, which no error does.
     pub fn value(&self) -> Tensor {
+        if is_tracing()
+            && let Some(traced) = read_state(&self.state())
+        {
+            return traced;
+        }
+        self.now()
+    }
+
+    /// The value as it is now, even if a function is being traced.
+    fn now(&self) -> Tensor {
         let value = self.0.value.read().unwrap_or_else(PoisonError::into_inner);
         value.clone().expect("a variable always has a value")
     }
 
     /// The address of its first byte.
     pub fn address(&self) -> usize {
-        self.value().memory().map_or(0, |(address, _)| address)
+        self.now().memory().map_or(0, |(address, _)| address)
     }
 
     /// Replaces the value.
@@ -197,23 +260,38 @@ impl Variable {
                 .at(at)
                 .help("its type and shape never change"));
         }
-        self.apply(op, &[detached(&value)], at).map_err(|e| e.in_op(name, [self.spec(), value.spec()]))
+        let value = detached(&value);
+        if name == Overwrite.name()
+            && is_tracing()
+            && let Some(written) = write_state(&self.state(), &value)
+        {
+            // A value of a graph is never overwritten: the new one is the state from here on.
+            return written.map_err(|e| e.at(at));
+        }
+        self.apply(op, std::slice::from_ref(&value), at).map_err(|e| e.in_op(name, [self.spec(), value.spec()]))
     }
 
     /// Applies an op to the value, in its own memory. If it fails, the value is as it was.
     fn apply(&self, op: &dyn Op, rest: &[Tensor], at: &'static Location<'static>) -> Result<()> {
         if is_tracing() {
+            return self.trace(op, rest, at);
+        }
+        let mut held = self.hold(at)?;
+        unrecorded(|| taut_core::update(op, &mut held.0, rest, at))
+    }
+
+    /// The update as part of a function being traced.
+    fn trace(&self, op: &dyn Op, rest: &[Tensor], at: &'static Location<'static>) -> Result<()> {
+        let state = self.state();
+        let Some(value) = read_state(&state) else {
             let message = format!("a variable {self} cannot be updated while a graph is traced");
             let error =
                 Error::new(ErrorKind::Graph, message).help("return the new value, and assign it afterwards");
             return Err(error.at(at));
-        }
-        let mut value = self.0.value.write().unwrap_or_else(PoisonError::into_inner);
-        if value.as_ref().is_some_and(Tensor::is_shared) {
-            let copy = value.as_ref().map(|held| own(held, at)).transpose()?;
-            *value = copy;
-        }
-        unrecorded(|| taut_core::update(op, &mut value, rest, at))
+        };
+        let mut inputs: SmallVec<[Tensor; 3]> = std::iter::once(value).chain(rest.iter().cloned()).collect();
+        let outputs = unrecorded(|| apply_at(op, &mut inputs, at))?;
+        write_state(&state, &outputs[0]).unwrap_or(Ok(())).map_err(|e| e.at(at))
     }
 
     #[track_caller]
@@ -301,6 +379,6 @@ impl fmt::Display for Variable {
 
 impl fmt::Debug for Variable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Variable({self}, {:?})", self.value())
+        write!(f, "Variable({self}, {:?})", self.now())
     }
 }

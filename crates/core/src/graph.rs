@@ -2,10 +2,15 @@
 
 mod build;
 mod print;
+mod state;
 mod verify;
 
-pub use build::{Traced, current, tensor_of, trace, value_of};
-pub(crate) use build::{ValueRef, record};
+pub use build::{
+    Traced, TracedFunction, calls_so_far, create_state, current, evaluate, outside_traces, read_state,
+    tensor_of, trace, trace_function, value_of, write_state,
+};
+pub(crate) use build::{ValueRef, next_key, record};
+pub use state::{KeySource, State, StateUse};
 
 use crate::apply::apply_at;
 use crate::error::{Error, ErrorKind, Result};
@@ -83,6 +88,67 @@ impl Graph {
         &self.values[value.index()].spec
     }
 
+    /// Makes a value the next input of the graph.
+    pub(crate) fn add_input(&mut self, value: ValueId) {
+        self.values[value.index()].origin = Origin::Input(self.inputs.len());
+        self.inputs.push(value);
+    }
+
+    /// The part of the graph that computes `outputs` from `inputs`, as a graph of its own with those inputs. Refused if it
+    /// needs another input of the whole.
+    pub fn part(&self, inputs: &[ValueId], outputs: &[ValueId]) -> Result<Graph> {
+        self.check_ids()?;
+        let mut needed = vec![false; self.values.len()];
+        let mut given = vec![false; self.values.len()];
+        outputs.iter().for_each(|id| needed[id.index()] = true);
+        inputs.iter().for_each(|id| given[id.index()] = true);
+        let mut nodes = vec![false; self.nodes.len()];
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            nodes[i] = node.outputs.iter().any(|id| needed[id.index()] && !given[id.index()]);
+            if nodes[i] {
+                node.inputs.iter().for_each(|id| needed[id.index()] = true);
+            }
+        }
+
+        let mut part = Graph::default();
+        let mut numbers: Vec<Option<ValueId>> = vec![None; self.values.len()];
+        let add = |part: &mut Graph, spec: &Spec, origin: Origin| {
+            part.values.push(Value { spec: spec.clone(), origin });
+            ValueId(part.values.len() as u32 - 1)
+        };
+        for &id in inputs {
+            let number = add(&mut part, self.spec(id), Origin::Input(part.inputs.len()));
+            part.inputs.push(number);
+            numbers[id.index()] = Some(number);
+        }
+        for (i, value) in self.values.iter().enumerate().filter(|&(i, _)| needed[i] && !given[i]) {
+            match &value.origin {
+                Origin::Constant(_) => {
+                    numbers[i] = Some(add(&mut part, &value.spec, value.origin.clone()));
+                }
+                Origin::Input(_) => return Err(unknown()),
+                Origin::Node { .. } => {}
+            }
+        }
+        for (_, node) in self.nodes.iter().enumerate().filter(|&(i, _)| nodes[i]) {
+            let number = part.nodes.len();
+            let known = |id: &ValueId| numbers[id.index()].ok_or_else(unknown);
+            let inputs = node.inputs.iter().map(known).collect::<Result<_>>()?;
+            let mut made = SmallVec::new();
+            for (output, &id) in node.outputs.iter().enumerate() {
+                let new = add(&mut part, self.spec(id), Origin::Node { node: number, output });
+                if !given[id.index()] {
+                    numbers[id.index()] = Some(new);
+                }
+                made.push(new);
+            }
+            part.nodes.push(Node { op: node.op.clone(), inputs, outputs: made, at: node.at });
+        }
+        let known = |id: &ValueId| numbers[id.index()].ok_or_else(unknown);
+        part.outputs = outputs.iter().map(known).collect::<Result<_>>()?;
+        Ok(part)
+    }
+
     /// Runs the nodes one after the other, each value dropped after its last use.
     ///
     /// This is the plainest interpreter of a graph, and the reference for faster ones.
@@ -145,4 +211,10 @@ impl Graph {
         }
         Ok(())
     }
+}
+
+#[cold]
+fn unknown() -> Error {
+    Error::new(ErrorKind::Graph, "the value depends on what only a call of the function knows")
+        .help("compute it from constants, or outside the function")
 }

@@ -180,6 +180,11 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
         Ok(Gradients::new())
     }
 
+    /// Tensors that the op itself holds for its gradient, beside those that [`Op::saves`] names.
+    fn holds(&self) -> &[Tensor] {
+        &[]
+    }
+
     /// How much work it is.
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         Cost {

@@ -266,6 +266,11 @@ pub fn slot_of(tensor: &Tensor, recorder: &dyn Recorder) -> Option<Slot> {
     }
 }
 
+/// Whether somebody may follow a tensor.
+pub fn is_followed(tensor: &Tensor) -> bool {
+    tensor.is_followed()
+}
+
 /// A tensor's own number, for recorders that watch it.
 pub fn mark(tensor: &Tensor) -> u64 {
     static MARKS: AtomicU64 = AtomicU64::new(1);

@@ -134,6 +134,11 @@ impl Tensor {
         Tensor::of(Inner::new(spec, strides, 0, Data::Traced(value)))
     }
 
+    /// A tensor without a value: it stands for one of this type and shape where only those matter, as in planning.
+    pub fn stand_in(spec: Spec) -> Tensor {
+        Tensor::traced(spec, ValueRef::NOWHERE)
+    }
+
     /// The same memory under another layout, which must lie within it.
     pub(crate) fn with_layout(&self, dtype: DType, layout: Layout) -> Tensor {
         let spec = Spec { dtype, shape: layout.shape };

@@ -1,5 +1,6 @@
 //! Tracing: the mode in which [`apply`](crate::apply()) writes ops down instead of running them.
 
+use super::state::{KeySource, KeyUse, Outside, State, StateRead, StateUse};
 use super::{Graph, Node, Origin, Value, ValueId};
 use crate::apply::{Outputs, infer, with_specs};
 use crate::error::{Error, ErrorKind, Result};
@@ -8,8 +9,11 @@ use crate::op::{Op, Spec};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::panic::Location;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use taut_kernels::DType;
 
 /// Names a value of a trace in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,12 +22,21 @@ pub(crate) struct ValueRef {
     value: ValueId,
 }
 
+impl ValueRef {
+    /// A value of no trace.
+    pub(crate) const NOWHERE: ValueRef = ValueRef { trace: u64::MAX, value: ValueId(0) };
+}
+
 struct Tracer {
     trace: u64,
     /// The traces around this one.
     enclosing: SmallVec<[u64; 4]>,
     graph: Graph,
-    captures: Vec<Tensor>,
+    captures: Vec<(ValueId, Tensor)>,
+    /// The constants by [`Tensor::identity`]; the graph holds them, so no other tensor has that number.
+    constants: HashMap<usize, ValueId>,
+    /// What is read anew by each call; `None` if that is up to an enclosing trace.
+    outside: Option<Outside>,
 }
 
 thread_local! {
@@ -39,6 +52,22 @@ pub struct Traced {
     pub captures: Vec<Tensor>,
 }
 
+/// What the trace of a function found: [`trace_function`].
+#[derive(Clone, Debug)]
+pub struct TracedFunction {
+    /// The graph. Its inputs are the ones asked for, then one per capture, per state and per key; its outputs are the
+    /// function's, then one per state that it writes, in the order of `states`.
+    pub graph: Graph,
+    /// Values of an enclosing trace that the function used.
+    pub captures: Vec<Tensor>,
+    /// What the function reads or writes by reference.
+    pub states: Vec<StateUse>,
+    /// Where each call's keys come from, in the order in which the function asks for them.
+    pub keys: Vec<Arc<dyn KeySource>>,
+    /// State that came into being during the trace.
+    pub created: Vec<Arc<dyn State>>,
+}
+
 /// Calls `function` on tensors without data and writes down every op it applies.
 ///
 /// Tensors that already have data become constants of the graph. Traces nest: what an inner one uses of an outer one
@@ -52,6 +81,48 @@ pub struct Traced {
 /// # Ok(()) }
 /// ```
 pub fn trace(inputs: &[Spec], function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Result<Traced> {
+    let (mut tracer, ()) = follow(inputs, None, |arguments| Ok((function(arguments)?, ())))?;
+    let captures = tracer.take_captures();
+    Ok(Traced { graph: tracer.graph, captures })
+}
+
+/// As [`trace`], for a function that is called many times: variables and keys for random numbers are inputs of the graph,
+/// and what the function writes to variables is among its outputs. Returns what the function returned besides its
+/// tensors, too.
+///
+/// `may_create` says whether state may come into being during this trace.
+pub fn trace_function<R>(
+    inputs: &[Spec],
+    may_create: bool,
+    function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
+) -> Result<(TracedFunction, R)> {
+    let (mut tracer, rest) = follow(inputs, Some(Outside::new(may_create)), function)?;
+    let captures = tracer.take_captures();
+    let outside = tracer.outside.take().unwrap_or_else(|| Outside::new(false));
+    let graph = &mut tracer.graph;
+    let mut states = Vec::new();
+    for read in outside.states {
+        let writes = read.written.is_some();
+        if let Some(value) = read.written {
+            graph.outputs.push(value);
+        }
+        graph.add_input(read.input);
+        states.push(StateUse { state: read.state, writes });
+    }
+    let mut keys = Vec::new();
+    for key in outside.keys.into_iter().filter(|key| !key.spent) {
+        graph.add_input(key.input);
+        keys.push(key.source);
+    }
+    let found = TracedFunction { graph: tracer.graph, captures, states, keys, created: outside.created };
+    Ok((found, rest))
+}
+
+fn follow<R>(
+    inputs: &[Spec],
+    outside: Option<Outside>,
+    function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
+) -> Result<(Tracer, R)> {
     static TRACES: AtomicU64 = AtomicU64::new(0);
     let trace = TRACES.fetch_add(1, Ordering::Relaxed);
 
@@ -59,16 +130,43 @@ pub fn trace(inputs: &[Spec], function: impl FnOnce(&[Tensor]) -> Result<Vec<Ten
     if let Some(spec) = inputs.iter().find(|spec| spec.shape.checked_len().is_none()) {
         return Err(Error::shape(format!("{spec} has more elements than memory has addresses")));
     }
-    let mut tracer = Tracer { trace, enclosing, graph: Graph::default(), captures: Vec::new() };
-    let arguments: Vec<Tensor> = inputs.iter().map(|spec| tracer.add_input(spec.clone())).collect();
+    let mut tracer = Tracer {
+        trace,
+        enclosing,
+        graph: Graph::default(),
+        captures: Vec::new(),
+        constants: HashMap::new(),
+        outside,
+    };
+    let mut arguments = Vec::new();
+    for spec in inputs {
+        let id = tracer.provided(spec.clone());
+        tracer.graph.add_input(id);
+        arguments.push(tracer.tensor(id));
+    }
     let guard = TraceGuard::enter(tracer);
-    let results = function(&arguments)?;
+    let (results, rest) = function(&arguments)?;
     let mut tracer = guard.leave();
     for result in &results {
         let id = tracer.value_of(result)?;
         tracer.graph.outputs.push(id);
     }
-    Ok(Traced { graph: tracer.graph, captures: tracer.captures })
+    Ok((tracer, rest))
+}
+
+/// Runs `work` as if nothing were being traced: its ops run, and are not written down.
+pub fn outside_traces<R>(work: impl FnOnce() -> R) -> R {
+    struct Restore(Vec<Tracer>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let tracers = std::mem::take(&mut self.0);
+            mode::set(mode::TRACING, !tracers.is_empty());
+            TRACERS.with_borrow_mut(|current| *current = tracers);
+        }
+    }
+    let _restore = Restore(TRACERS.take());
+    mode::set(mode::TRACING, false);
+    work()
 }
 
 /// Takes the tracer off the stack even if the traced function panics.
@@ -120,6 +218,11 @@ pub(crate) fn record(op: &dyn Op, inputs: &[Tensor], at: &'static Location<'stat
     })
 }
 
+/// How many calls the trace of this thread has written down; `None` if it is not tracing.
+pub fn calls_so_far() -> Option<usize> {
+    TRACERS.with_borrow(|tracers| tracers.last().map(|tracer| tracer.graph.nodes.len()))
+}
+
 /// The graph that this thread is tracing, as far as it is known; `None` if it is not tracing.
 pub fn current() -> Option<Graph> {
     TRACERS.with_borrow(|tracers| tracers.last().map(|tracer| tracer.graph.clone()))
@@ -145,6 +248,82 @@ pub fn tensor_of(value: ValueId) -> Option<Tensor> {
     })
 }
 
+/// Calls `act` with the innermost trace that keeps track of what is outside, if there is one.
+fn with_outside<R>(act: impl FnOnce(&mut Tracer) -> R) -> Option<R> {
+    TRACERS
+        .with_borrow_mut(|tracers| tracers.iter_mut().rev().find(|tracer| tracer.outside.is_some()).map(act))
+}
+
+/// The value of a state in the function being traced: what it wrote there last, or what a call will find. `None` if no
+/// function is being traced.
+pub fn read_state(state: &Arc<dyn State>) -> Option<Tensor> {
+    with_outside(|tracer| {
+        let i = tracer.state(state);
+        let read = &tracer.outside.as_ref()?.states[i];
+        let id = read.written.unwrap_or(read.input);
+        Some(tracer.tensor(id))
+    })?
+}
+
+/// Writes to a state in the function being traced. `None` if no function is being traced.
+pub fn write_state(state: &Arc<dyn State>, value: &Tensor) -> Option<Result<()>> {
+    let innermost = TRACERS.with_borrow(|tracers| tracers.last().is_some_and(|t| t.outside.is_some()));
+    with_outside(|tracer| {
+        if !innermost {
+            return Err(Error::new(
+                ErrorKind::Graph,
+                "the body of a traced loop or branch cannot write to state",
+            )
+            .help("return the new value from it, and assign that"));
+        }
+        let id = tracer.value_of(value)?;
+        let i = tracer.state(state);
+        if let Some(outside) = &mut tracer.outside {
+            outside.states[i].written = Some(id);
+        }
+        Ok(())
+    })
+}
+
+/// Tells the function being traced that a state came into being; refused if it may not. Fine if none is being traced.
+pub fn create_state(state: &Arc<dyn State>) -> Result<()> {
+    let told = with_outside(|tracer| match &mut tracer.outside {
+        Some(outside) if outside.may_create => {
+            outside.created.push(state.clone());
+            Ok(())
+        }
+        _ => Err(Error::new(ErrorKind::Graph, "a variable is created by a function that was traced before")
+            .help("create it once, in the function's first trace or outside of it, and use it from there")),
+    });
+    told.unwrap_or(Ok(()))
+}
+
+/// A key that each call of the function being traced takes anew. `None` if no function is being traced.
+pub(crate) fn next_key(source: Arc<dyn KeySource>) -> Option<Tensor> {
+    with_outside(|tracer| {
+        let input = tracer.provided(Spec::new(DType::U64, [2]));
+        let tensor = tracer.tensor(input);
+        if let Some(outside) = &mut tracer.outside {
+            outside.keys.push(KeyUse { input, source, spent: false });
+        }
+        tensor
+    })
+}
+
+/// The value of a tensor being traced, computed now. It must not depend on what only a call will know. Keys that it
+/// takes are taken once, now, and not by calls.
+pub fn evaluate(tensor: &Tensor) -> Result<Tensor> {
+    let Some(value) = tensor.traced_value() else { return Ok(tensor.clone()) };
+    let (graph, keys) = TRACERS.with_borrow_mut(|tracers| {
+        let tracer =
+            tracers.iter_mut().rev().find(|tracer| tracer.trace == value.trace).ok_or_else(leaked)?;
+        tracer.part(value.value)
+    })?;
+    let keys: Vec<Tensor> = keys.iter().map(|source| source.take()).collect::<Result<_>>()?;
+    let results = outside_traces(|| crate::record::unrecorded(|| graph.run(&keys)))?;
+    Ok(results[0].clone())
+}
+
 impl Tracer {
     fn add_value(&mut self, spec: Spec, origin: Origin) -> ValueId {
         let id = ValueId(self.graph.values.len() as u32);
@@ -152,10 +331,50 @@ impl Tracer {
         id
     }
 
-    fn add_input(&mut self, spec: Spec) -> Tensor {
-        let id = self.add_value(spec.clone(), Origin::Input(self.graph.inputs.len()));
-        self.graph.inputs.push(id);
-        Tensor::traced(spec, ValueRef { trace: self.trace, value: id })
+    /// A value that comes from the caller; which of the graph's inputs it is, is said later.
+    fn provided(&mut self, spec: Spec) -> ValueId {
+        self.add_value(spec, Origin::Input(usize::MAX))
+    }
+
+    fn tensor(&self, value: ValueId) -> Tensor {
+        Tensor::traced(self.graph.spec(value).clone(), ValueRef { trace: self.trace, value })
+    }
+
+    fn take_captures(&mut self) -> Vec<Tensor> {
+        let captures = std::mem::take(&mut self.captures);
+        captures.iter().for_each(|&(id, _)| self.graph.add_input(id));
+        captures.into_iter().map(|(_, tensor)| tensor).collect()
+    }
+
+    /// Which of the states used so far this one is; it is one from now on.
+    fn state(&mut self, state: &Arc<dyn State>) -> usize {
+        let known = |outside: &Outside| outside.states.iter().position(|used| used.state.id() == state.id());
+        if let Some(i) = self.outside.as_ref().and_then(known) {
+            return i;
+        }
+        let input = self.provided(state.spec().clone());
+        let Some(outside) = &mut self.outside else { return 0 };
+        outside.states.push(StateRead { state: state.clone(), input, written: None });
+        outside.states.len() - 1
+    }
+
+    /// The part of the graph that a value depends on, and the keys that are its inputs: those are spent.
+    fn part(&mut self, value: ValueId) -> Result<(Graph, Vec<Arc<dyn KeySource>>)> {
+        let keys = self.outside.as_ref().map_or(&[][..], |outside| &outside.keys);
+        let all: Vec<ValueId> = keys.iter().map(|key| key.input).collect();
+        let whole = self.graph.part(&all, &[value])?;
+        let is_read = |id: &ValueId| whole.nodes.iter().any(|node| node.inputs.contains(id));
+        let read: Vec<bool> = whole.inputs.iter().map(is_read).collect();
+        let mut spent = Vec::new();
+        let mut keys = Vec::new();
+        for (key, _) in
+            self.outside.iter_mut().flat_map(|outside| &mut outside.keys).zip(read).filter(|&(_, read)| read)
+        {
+            key.spent = true;
+            spent.push(key.input);
+            keys.push(key.source.clone());
+        }
+        Ok((self.graph.part(&spent, &[value])?, keys))
     }
 
     /// The number of a tensor in this graph; a tensor from outside becomes a constant or a captured input.
@@ -164,22 +383,21 @@ impl Tracer {
             Some(value) if value.trace == self.trace => Ok(value.value),
             Some(value) if !self.enclosing.contains(&value.trace) => Err(leaked()),
             Some(_) => {
-                let first = self.graph.inputs.len() - self.captures.len();
-                if let Some(i) = self.captures.iter().position(|t| t.is_same(tensor)) {
-                    return Ok(self.graph.inputs[first + i]);
+                if let Some((id, _)) = self.captures.iter().find(|(_, t)| t.is_same(tensor)) {
+                    return Ok(*id);
                 }
-                self.add_input(tensor.spec().clone());
-                self.captures.push(tensor.clone());
-                Ok(*self.graph.inputs.last().expect("just added"))
+                let id = self.provided(tensor.spec().clone());
+                self.captures.push((id, tensor.clone()));
+                Ok(id)
             }
             None => {
-                let known = self.graph.values.iter().position(
-                    |v| matches!(&v.origin, Origin::Constant(constant) if constant.is_same(tensor)),
-                );
-                Ok(match known {
-                    Some(i) => ValueId(i as u32),
-                    None => self.add_value(tensor.spec().clone(), Origin::Constant(tensor.clone())),
-                })
+                let key = tensor.identity();
+                if let Some(&id) = self.constants.get(&key) {
+                    return Ok(id);
+                }
+                let id = self.add_value(tensor.spec().clone(), Origin::Constant(tensor.clone()));
+                self.constants.insert(key, id);
+                Ok(id)
             }
         }
     }

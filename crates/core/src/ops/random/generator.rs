@@ -6,11 +6,12 @@ use super::{
     stateless_truncated_normal, stateless_uniform,
 };
 use crate::error::Result;
+use crate::graph::{self, KeySource};
 use crate::ops::Entry;
 use crate::{DType, Shape, Tensor};
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 /// A source of random numbers that may be shared between threads.
 ///
@@ -25,13 +26,38 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 /// ```
 #[derive(Debug)]
 pub struct Generator {
-    state: Mutex<State>,
+    /// Shared with the traced functions that draw from it.
+    shared: Arc<Shared>,
 }
+
+#[derive(Debug)]
+struct Shared(Mutex<State>);
 
 #[derive(Clone, Copy, Debug)]
 struct State {
     seed: u64,
     counter: u64,
+}
+
+impl Shared {
+    fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        // A thread that panicked elsewhere cannot have left two numbers half written.
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn next(&self) -> [u64; 2] {
+        self.with(|state| {
+            let State { seed, counter } = *state;
+            state.counter = counter.wrapping_add(1);
+            [seed, counter]
+        })
+    }
+}
+
+impl KeySource for Shared {
+    fn take(&self) -> Result<Tensor> {
+        Tensor::from_slice(&self.next(), [2])
+    }
 }
 
 /// The generator behind the functions of this module.
@@ -52,8 +78,15 @@ pub fn next_key() -> Result<Tensor> {
 /// The keys that a piece of work took, so that it can be done again with the same random numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
-    list: Vec<[u64; 2]>,
+    list: Vec<Key>,
     next: usize,
+}
+
+#[derive(Clone, Debug)]
+enum Key {
+    Numbers([u64; 2]),
+    /// One that each call of a traced function takes anew.
+    Traced(Tensor),
 }
 
 thread_local! {
@@ -86,7 +119,7 @@ impl Generator {
 
     /// A generator that goes on where [`Generator::state`] was taken.
     pub fn from_state(seed: u64, counter: u64) -> Generator {
-        Generator { state: Mutex::new(State { seed, counter }) }
+        Generator { shared: Arc::new(Shared(Mutex::new(State { seed, counter }))) }
     }
 
     /// A generator with a seed from the operating system.
@@ -97,12 +130,12 @@ impl Generator {
 
     /// Starts anew from this seed.
     pub fn set_seed(&self, seed: u64) {
-        self.with(|state| *state = State { seed, counter: 0 });
+        self.shared.with(|state| *state = State { seed, counter: 0 });
     }
 
     /// The seed, and how many keys were taken.
     pub fn state(&self) -> (u64, u64) {
-        self.with(|state| (state.seed, state.counter))
+        self.shared.with(|state| (state.seed, state.counter))
     }
 
     /// The next key (uint64, shape `[2]`), for the functions called `stateless_…`.
@@ -112,27 +145,24 @@ impl Generator {
             // The innermost work that is done again says which key; work around it is not doing that part again.
             let again = frames.iter().rposition(|keys| keys.next < keys.list.len());
             let key = match again {
-                Some(i) => frames[i].list[frames[i].next],
-                None => self.with(|state| {
-                    let State { seed, counter } = *state;
-                    state.counter = counter.wrapping_add(1);
-                    [seed, counter]
-                }),
+                Some(i) => frames[i].list[frames[i].next].clone(),
+                None => match graph::next_key(self.shared.clone()) {
+                    Some(key) => Key::Traced(key),
+                    None => Key::Numbers(self.shared.next()),
+                },
             };
             for (i, keys) in frames.iter_mut().enumerate().skip(again.unwrap_or(0)) {
                 if Some(i) != again {
-                    keys.list.push(key);
+                    keys.list.push(key.clone());
                 }
                 keys.next += 1;
             }
             key
         });
-        Tensor::from_slice(&key, [2])
-    }
-
-    fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        // A thread that panicked elsewhere cannot have left two numbers half written.
-        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+        match key {
+            Key::Numbers(numbers) => Tensor::from_slice(&numbers, [2]),
+            Key::Traced(key) => Ok(key),
+        }
     }
 }
 

@@ -1,0 +1,82 @@
+//! What a traced function reads anew with each call, and what it leaves behind.
+
+use super::ValueId;
+use crate::error::Result;
+use crate::op::Spec;
+use crate::tensor::Tensor;
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+/// Something that keeps its value between calls of a traced function, which refers to it instead of copying it: a
+/// variable.
+pub trait State: Any + Send + Sync {
+    /// Its number, which no other state has.
+    fn id(&self) -> u64;
+
+    /// Type and shape; they never change.
+    fn spec(&self) -> &Spec;
+}
+
+/// Where keys for random numbers come from: each call of a traced function takes new ones.
+pub trait KeySource: Send + Sync {
+    /// The next key (uint64, shape `[2]`).
+    fn take(&self) -> Result<Tensor>;
+}
+
+/// A state that a traced function uses.
+#[derive(Clone)]
+pub struct StateUse {
+    /// The state.
+    pub state: Arc<dyn State>,
+    /// Whether the function writes to it.
+    pub writes: bool,
+}
+
+impl fmt::Debug for StateUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = if self.writes { "writes" } else { "reads" };
+        write!(f, "{verb} state {}: {}", self.state.id(), self.state.spec())
+    }
+}
+
+impl fmt::Debug for dyn KeySource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("KeySource")
+    }
+}
+
+impl fmt::Debug for dyn State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "state {}: {}", self.id(), self.spec())
+    }
+}
+
+/// What a trace uses from outside so far.
+pub(super) struct Outside {
+    pub(super) may_create: bool,
+    pub(super) states: Vec<StateRead>,
+    pub(super) keys: Vec<KeyUse>,
+    pub(super) created: Vec<Arc<dyn State>>,
+}
+
+impl Outside {
+    pub(super) fn new(may_create: bool) -> Outside {
+        Outside { may_create, states: Vec::new(), keys: Vec::new(), created: Vec::new() }
+    }
+}
+
+pub(super) struct StateRead {
+    pub(super) state: Arc<dyn State>,
+    /// Its value when the function is called.
+    pub(super) input: ValueId,
+    /// What was written to it last.
+    pub(super) written: Option<ValueId>,
+}
+
+pub(super) struct KeyUse {
+    pub(super) input: ValueId,
+    pub(super) source: Arc<dyn KeySource>,
+    /// Whether it was taken during the trace already.
+    pub(super) spent: bool,
+}

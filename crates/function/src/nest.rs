@@ -1,0 +1,247 @@
+//! Arguments and results: tensors, variables and plain values, nested as one likes.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use taut_autodiff::Variable;
+use taut_core::Tensor;
+
+/// A plain value that a function is traced for: another value is another trace.
+pub trait Static: Any + Debug + Send + Sync {
+    /// Whether it is the same value.
+    fn same(&self, other: &dyn Any) -> bool;
+
+    /// A copy that outlives the call.
+    fn kept(&self) -> Box<dyn Static>;
+
+    /// A number that equal values share.
+    fn mixed(&self) -> u64;
+}
+
+/// What a structure is made of, from front to back.
+#[derive(Clone, Copy)]
+pub enum Leaf<'a> {
+    /// A tensor: its type and shape are part of the signature.
+    Tensor(&'a Tensor),
+    /// A variable: which one it is, is part of the signature.
+    Variable(&'a Variable),
+    /// A plain value.
+    Value(&'a dyn Static),
+    /// As many parts follow.
+    Parts(usize),
+    /// The name of the part that follows.
+    Name(&'a str),
+}
+
+/// Arguments or results of a traced function: tensors, variables and plain values, alone or in lists, tuples and maps.
+///
+/// A function of several arguments takes a tuple. Plain values (numbers, strings, flags; anything else in
+/// [`Value`](crate::Value)) are known while the function is traced, so they can decide what it does.
+pub trait Nest {
+    /// The same structure, owned.
+    type Owned: Nest<Owned = Self::Owned>;
+
+    /// Shows what it is made of.
+    fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>));
+
+    /// The same structure with these tensors in place of its own, in the same order.
+    fn rebuild(&self, tensors: &mut dyn Iterator<Item = Tensor>) -> Self::Owned;
+}
+
+impl Nest for Tensor {
+    type Owned = Tensor;
+
+    fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
+        visit(Leaf::Tensor(self));
+    }
+
+    fn rebuild(&self, tensors: &mut dyn Iterator<Item = Tensor>) -> Tensor {
+        tensors.next().unwrap_or_else(|| self.clone())
+    }
+}
+
+impl Nest for Variable {
+    type Owned = Variable;
+
+    fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
+        visit(Leaf::Variable(self));
+    }
+
+    fn rebuild(&self, _tensors: &mut dyn Iterator<Item = Tensor>) -> Variable {
+        self.clone()
+    }
+}
+
+impl<N: Nest> Nest for &N {
+    type Owned = N::Owned;
+
+    fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
+        (**self).leaves(visit);
+    }
+
+    fn rebuild(&self, tensors: &mut dyn Iterator<Item = Tensor>) -> N::Owned {
+        (**self).rebuild(tensors)
+    }
+}
+
+impl<N: Nest> Nest for Vec<N> {
+    type Owned = Vec<N::Owned>;
+
+    fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
+        visit(Leaf::Parts(self.len()));
+        self.iter().for_each(|part| part.leaves(visit));
+    }
+
+    fn rebuild(&self, tensors: &mut dyn Iterator<Item = Tensor>) -> Vec<N::Owned> {
+        self.iter().map(|part| part.rebuild(tensors)).collect()
+    }
+}
+
+impl<N: Nest, const COUNT: usize> Nest for [N; COUNT] {
+    type Owned = [N::Owned; COUNT];
+
+    fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
+        visit(Leaf::Parts(COUNT));
+        self.iter().for_each(|part| part.leaves(visit));
+    }
+
+    fn rebuild(&self, tensors: &mut dyn Iterator<Item = Tensor>) -> [N::Owned; COUNT] {
+        std::array::from_fn(|i| self[i].rebuild(tensors))
+    }
+}
+
+impl<N: Nest> Nest for Option<N> {
+    type Owned = Option<N::Owned>;
+
+    fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
+        visit(Leaf::Parts(usize::from(self.is_some())));
+        self.iter().for_each(|part| part.leaves(visit));
+    }
+
+    fn rebuild(&self, tensors: &mut dyn Iterator<Item = Tensor>) -> Option<N::Owned> {
+        self.as_ref().map(|part| part.rebuild(tensors))
+    }
+}
+
+impl<N: Nest> Nest for BTreeMap<String, N> {
+    type Owned = BTreeMap<String, N::Owned>;
+
+    fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
+        visit(Leaf::Parts(self.len()));
+        for (name, part) in self {
+            visit(Leaf::Name(name));
+            part.leaves(visit);
+        }
+    }
+
+    fn rebuild(&self, tensors: &mut dyn Iterator<Item = Tensor>) -> BTreeMap<String, N::Owned> {
+        self.iter().map(|(name, part)| (name.clone(), part.rebuild(tensors))).collect()
+    }
+}
+
+macro_rules! tuples {
+    ($($count:literal: $($name:ident $i:tt),*;)*) => {$(
+        impl<$($name: Nest),*> Nest for ($($name,)*) {
+            type Owned = ($($name::Owned,)*);
+
+            fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
+                visit(Leaf::Parts($count));
+                $(self.$i.leaves(visit);)*
+            }
+
+            fn rebuild(&self, _tensors: &mut dyn Iterator<Item = Tensor>) -> Self::Owned {
+                ($(self.$i.rebuild(_tensors),)*)
+            }
+        }
+    )*};
+}
+tuples! {
+    0: ;
+    1: A 0;
+    2: A 0, B 1;
+    3: A 0, B 1, C 2;
+    4: A 0, B 1, C 2, D 3;
+    5: A 0, B 1, C 2, D 3, E 4;
+    6: A 0, B 1, C 2, D 3, E 4, F 5;
+    7: A 0, B 1, C 2, D 3, E 4, F 5, G 6;
+    8: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7;
+}
+
+/// Any value that can be compared, as an argument that a function is traced for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value<T>(pub T);
+
+impl<T: Clone + PartialEq + Debug + Send + Sync + 'static> Static for Value<T> {
+    fn same(&self, other: &dyn Any) -> bool {
+        other.downcast_ref::<Value<T>>().is_some_and(|other| self == other)
+    }
+
+    fn kept(&self) -> Box<dyn Static> {
+        Box::new(self.clone())
+    }
+
+    fn mixed(&self) -> u64 {
+        0
+    }
+}
+
+impl<T: Clone + PartialEq + Debug + Send + Sync + 'static> Nest for Value<T> {
+    type Owned = Value<T>;
+
+    fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
+        visit(Leaf::Value(self));
+    }
+
+    fn rebuild(&self, _tensors: &mut dyn Iterator<Item = Tensor>) -> Value<T> {
+        self.clone()
+    }
+}
+
+macro_rules! values {
+    ($($ty:ty: |$x:ident| $bits:expr;)*) => {$(
+        impl Static for $ty {
+            fn same(&self, other: &dyn Any) -> bool {
+                let bits = |$x: &$ty| $bits;
+                other.downcast_ref::<$ty>().is_some_and(|other| bits(self) == bits(other))
+            }
+
+            fn kept(&self) -> Box<dyn Static> {
+                Box::new(self.clone())
+            }
+
+            fn mixed(&self) -> u64 {
+                let bits = |$x: &$ty| $bits;
+                let mut hasher = DefaultHasher::new();
+                bits(self).hash(&mut hasher);
+                hasher.finish()
+            }
+        }
+
+        impl Nest for $ty {
+            type Owned = $ty;
+
+            fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
+                visit(Leaf::Value(self));
+            }
+
+            fn rebuild(&self, _tensors: &mut dyn Iterator<Item = Tensor>) -> $ty {
+                self.clone()
+            }
+        }
+    )*};
+}
+// Floats by their bits: NaN is the same value each time, and -0 another than 0.
+values! {
+    bool: |x| *x;
+    i32: |x| *x;
+    i64: |x| *x;
+    u32: |x| *x;
+    u64: |x| *x;
+    usize: |x| *x;
+    isize: |x| *x;
+    f32: |x| x.to_bits();
+    f64: |x| x.to_bits();
+    String: |x| x.clone();
+    &'static str: |x| *x;
+}
