@@ -117,7 +117,8 @@ impl Graph {
             ValueId(part.values.len() as u32 - 1)
         };
         for &id in inputs {
-            let number = add(&mut part, self.spec(id), Origin::Input(part.inputs.len()));
+            let position = part.inputs.len();
+            let number = add(&mut part, self.spec(id), Origin::Input(position));
             part.inputs.push(number);
             numbers[id.index()] = Some(number);
         }
