@@ -7,10 +7,14 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
 use std::panic::Location;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::ops::random::{Keys, with_keys};
 use taut_core::record::{self, Followed, Recorder, Slot};
-use taut_core::{Call, Gradients, Op, Result, Saves, Set, Spec, Specs, Tensor};
+use taut_core::{
+    Call, DType, Form, Gradients, Kernel, Layout, Op, Result, Saves, Set, Spec, Specs, Tensor, apply_at,
+    behalf_of, is_tracing,
+};
 
 type Function = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
 
@@ -32,10 +36,58 @@ pub(crate) fn watched<R>(work: impl FnOnce(&dyn Recorder) -> R) -> (R, Found) {
     (result, found)
 }
 
-/// The same value as a tensor of its own, which other tapes follow as they do the first.
-pub(crate) fn itself(tensor: &Tensor) -> Result<Tensor> {
+/// The same value as a tensor of its own, which other tapes follow as they do the first. In a graph, what is computed of
+/// it is computed anew, once `after` is there.
+pub fn itself(tensor: &Tensor, after: &[Tensor]) -> Result<Tensor> {
+    if is_tracing() {
+        static NUMBERS: AtomicU64 = AtomicU64::new(0);
+        let anew = Anew { number: NUMBERS.fetch_add(1, Ordering::Relaxed) };
+        let mut inputs: Vec<Tensor> =
+            std::iter::once(tensor.clone()).chain(after.iter().map(record::detached)).collect();
+        return Ok(apply_at(&anew, &mut inputs, behalf_of(Location::caller()))?.swap_remove(0));
+    }
     let shape: SmallVec<[isize; 4]> = tensor.shape().iter().map(|&dim| dim as isize).collect();
     taut_core::ops::shape::reshape(tensor, &shape)
+}
+
+/// The first input under another name, so that nobody takes work done again for the work done before.
+#[derive(Clone, Debug)]
+struct Anew {
+    number: u64,
+}
+
+impl Op for Anew {
+    fn name(&self) -> &'static str {
+        "anew"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        Ok(inputs[0].clone().into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::View
+    }
+
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        Some(input.clone())
+    }
+
+    fn form(&self, _inputs: &[&Spec]) -> Form {
+        Form::Barrier
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        call.first(|_, gradient| Ok(gradient))
+    }
+
+    fn attributes(&self) -> String {
+        format!("number={}", self.number)
+    }
 }
 
 impl Recorder for Spy {
@@ -106,8 +158,9 @@ impl Op for Recompute {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         let input = |i: usize| call.input(i).cloned();
+        let after: Vec<Tensor> = call.gradients.iter().flatten().cloned().collect();
         // Each argument by itself, even if one was given twice or captured too; other tapes follow it all the same.
-        let alone = |i: usize| itself(&input(i)?);
+        let alone = |i: usize| itself(&input(i)?, &after);
         let arguments: Vec<Tensor> = (0..self.arguments).map(alone).collect::<Result<_>>()?;
         let captured = self.arguments..self.arguments + self.captured;
         let captured: Vec<Tensor> = captured.map(input).collect::<Result<_>>()?;

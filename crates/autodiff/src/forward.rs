@@ -224,7 +224,7 @@ pub fn jvp(
 ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
     // Each by itself, even if one is given twice.
     let primals =
-        primals.into_iter().map(|primal| itself(&primal.into())).collect::<Result<Vec<Tensor>>>()?;
+        primals.into_iter().map(|primal| itself(&primal.into(), &[])).collect::<Result<Vec<Tensor>>>()?;
     let tangents: Vec<Tensor> = tangents.into_iter().map(Into::into).collect();
     let forward = ForwardAccumulator::new(&primals, &tangents)?;
     let values = function(&primals)?;

@@ -18,7 +18,7 @@ mod structure;
 mod tape;
 mod variable;
 
-pub use checkpoint::{Recomputed, checkpoint, recompute_grad};
+pub use checkpoint::{Recomputed, checkpoint, itself, recompute_grad};
 pub use custom::{Rule, custom_gradient};
 pub use explain::{Explanation, Row, Why};
 pub use forward::{ForwardAccumulator, hvp, jvp};

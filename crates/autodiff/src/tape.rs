@@ -248,7 +248,7 @@ impl GradientTape {
     }
 
     /// The gradients of plain lists.
-    pub(crate) fn ask_for(
+    pub fn ask_for(
         &self,
         targets: &[Tensor],
         sources: &[Source],

@@ -268,7 +268,8 @@ impl Variable {
             // A value of a graph is never overwritten: the new one is the state from here on.
             return written.map_err(|e| e.at(at));
         }
-        self.apply(op, std::slice::from_ref(&value), at).map_err(|e| e.in_op(name, [self.spec(), value.spec()]))
+        self.apply(op, std::slice::from_ref(&value), at)
+            .map_err(|e| e.in_op(name, [self.spec(), value.spec()]))
     }
 
     /// Applies an op to the value, in its own memory. If it fails, the value is as it was.

@@ -50,7 +50,7 @@ pub(crate) fn behalf() -> Option<Behalf> {
 
 /// The line that work is done for: this one, unless it is done on behalf of another.
 #[inline]
-pub(crate) fn behalf_of(at: &'static Location<'static>) -> &'static Location<'static> {
+pub fn behalf_of(at: &'static Location<'static>) -> &'static Location<'static> {
     if is(ON_BEHALF) { behalf().map_or(at, |behalf| behalf.at) } else { at }
 }
 

@@ -89,6 +89,9 @@ pub enum Form {
         /// A mark per dimension of the input.
         axes: SmallVec<[bool; 8]>,
     },
+    /// The first input, but not to be taken for it: what is computed of it is computed anew, after the other inputs are
+    /// there.
+    Barrier,
     /// Every element of its output is this number.
     Uniform(Scalar),
     /// The output's elements in row-major order are those of its contiguous input through this layout, also in row-major

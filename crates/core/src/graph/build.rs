@@ -319,7 +319,8 @@ pub fn evaluate(tensor: &Tensor) -> Result<Tensor> {
             tracers.iter_mut().rev().find(|tracer| tracer.trace == value.trace).ok_or_else(leaked)?;
         tracer.part(value.value)
     })?;
-    let keys: Vec<Tensor> = keys.iter().map(|source| source.take()).collect::<Result<_>>()?;
+    let key = |source: &Arc<dyn KeySource>| Tensor::from_slice(&source.next(), [2]);
+    let keys: Vec<Tensor> = keys.iter().map(key).collect::<Result<_>>()?;
     let results = outside_traces(|| crate::record::unrecorded(|| graph.run(&keys)))?;
     Ok(results[0].clone())
 }

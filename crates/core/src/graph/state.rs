@@ -1,9 +1,7 @@
 //! What a traced function reads anew with each call, and what it leaves behind.
 
 use super::ValueId;
-use crate::error::Result;
 use crate::op::Spec;
-use crate::tensor::Tensor;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -20,8 +18,8 @@ pub trait State: Any + Send + Sync {
 
 /// Where keys for random numbers come from: each call of a traced function takes new ones.
 pub trait KeySource: Send + Sync {
-    /// The next key (uint64, shape `[2]`).
-    fn take(&self) -> Result<Tensor>;
+    /// The next key: a seed, and the number of the call.
+    fn next(&self) -> [u64; 2];
 }
 
 /// A state that a traced function uses.

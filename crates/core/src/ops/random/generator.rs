@@ -45,18 +45,15 @@ impl Shared {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+}
+
+impl KeySource for Shared {
     fn next(&self) -> [u64; 2] {
         self.with(|state| {
             let State { seed, counter } = *state;
             state.counter = counter.wrapping_add(1);
             [seed, counter]
         })
-    }
-}
-
-impl KeySource for Shared {
-    fn take(&self) -> Result<Tensor> {
-        Tensor::from_slice(&self.next(), [2])
     }
 }
 
@@ -141,28 +138,35 @@ impl Generator {
     /// The next key (uint64, shape `[2]`), for the functions called `stateless_…`.
     #[track_caller]
     pub fn next_key(&self) -> Result<Tensor> {
-        let key = KEYS.with_borrow_mut(|frames| {
-            // The innermost work that is done again says which key; work around it is not doing that part again.
-            let again = frames.iter().rposition(|keys| keys.next < keys.list.len());
-            let key = match again {
-                Some(i) => frames[i].list[frames[i].next].clone(),
-                None => match graph::next_key(self.shared.clone()) {
-                    Some(key) => Key::Traced(key),
-                    None => Key::Numbers(self.shared.next()),
-                },
-            };
-            for (i, keys) in frames.iter_mut().enumerate().skip(again.unwrap_or(0)) {
-                if Some(i) != again {
-                    keys.list.push(key.clone());
-                }
-                keys.next += 1;
+        let source: Arc<dyn KeySource> = self.shared.clone();
+        take_key(&source)
+    }
+}
+
+/// The next key of a source: in a traced function, one that each of its calls takes anew.
+#[track_caller]
+pub fn take_key(source: &Arc<dyn KeySource>) -> Result<Tensor> {
+    let key = KEYS.with_borrow_mut(|frames| {
+        // The innermost work that is done again says which key; work around it is not doing that part again.
+        let again = frames.iter().rposition(|keys| keys.next < keys.list.len());
+        let key = match again {
+            Some(i) => frames[i].list[frames[i].next].clone(),
+            None => match graph::next_key(source.clone()) {
+                Some(key) => Key::Traced(key),
+                None => Key::Numbers(source.next()),
+            },
+        };
+        for (i, keys) in frames.iter_mut().enumerate().skip(again.unwrap_or(0)) {
+            if Some(i) != again {
+                keys.list.push(key.clone());
             }
-            key
-        });
-        match key {
-            Key::Numbers(numbers) => Tensor::from_slice(&numbers, [2]),
-            Key::Traced(key) => Ok(key),
+            keys.next += 1;
         }
+        key
+    });
+    match key {
+        Key::Numbers(numbers) => Tensor::from_slice(&numbers, [2]),
+        Key::Traced(key) => Ok(key),
     }
 }
 

@@ -1,0 +1,107 @@
+//! The traces of a function, the least recently used ones first to go.
+
+use crate::concrete::Concrete;
+use crate::nest::Nest;
+use crate::signature::Signature;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A trace in the cache.
+pub(crate) struct Entry<R> {
+    pub(crate) signature: Signature,
+    pub(crate) concrete: Concrete,
+    /// What the function returned, with tensors of the trace in place of values.
+    pub(crate) template: R,
+    hash: u64,
+    used: AtomicU64,
+}
+
+impl<R> Entry<R> {
+    pub(crate) fn new(signature: Signature, hash: u64, concrete: Concrete, template: R) -> Entry<R> {
+        Entry { signature, concrete, template, hash, used: AtomicU64::new(0) }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Entry<R>>() + self.signature.bytes() + self.concrete.bytes()
+    }
+}
+
+pub(crate) struct Cache<R> {
+    by_hash: HashMap<u64, Vec<Arc<Entry<R>>>>,
+    /// The one used last: most calls are like the one before.
+    recent: Option<Arc<Entry<R>>>,
+    clock: u64,
+}
+
+impl<R> Cache<R> {
+    pub(crate) fn new() -> Cache<R> {
+        Cache { by_hash: HashMap::new(), recent: None, clock: 0 }
+    }
+
+    pub(crate) fn find<N: Nest>(&mut self, arguments: &N, given: bool) -> Option<Arc<Entry<R>>> {
+        if let Some(recent) = &self.recent
+            && recent.signature.fits(arguments, given)
+        {
+            return Some(recent.clone());
+        }
+        let hash = crate::signature::hash(arguments, given);
+        let found = self.by_hash.get(&hash)?.iter().find(|entry| entry.signature.fits(arguments, given));
+        let found = found.cloned()?;
+        self.touch(&found);
+        Some(found)
+    }
+
+    /// Adds a trace, unless another thread was first; returns the one that stays.
+    pub(crate) fn insert<N: Nest>(&mut self, entry: Entry<R>, arguments: &N) -> Arc<Entry<R>> {
+        if let Some(first) = self.find(arguments, entry.signature.given()) {
+            return first;
+        }
+        let entry = Arc::new(entry);
+        self.by_hash.entry(entry.hash).or_default().push(entry.clone());
+        self.touch(&entry);
+        entry
+    }
+
+    fn touch(&mut self, entry: &Arc<Entry<R>>) {
+        self.clock += 1;
+        entry.used.store(self.clock, Ordering::Relaxed);
+        self.recent = Some(entry.clone());
+    }
+
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &Arc<Entry<R>>> {
+        self.by_hash.values().flatten()
+    }
+
+    /// Forgets until at most `cap` bytes are held: first the arenas, then the traces that were not used for longest. The
+    /// one used last stays.
+    pub(crate) fn shrink(&mut self, cap: usize) {
+        let mut bytes: usize = self.entries().map(|entry| entry.bytes()).sum();
+        if bytes <= cap {
+            return;
+        }
+        let mut oldest: Vec<Arc<Entry<R>>> = self.entries().cloned().collect();
+        oldest.sort_by_key(|entry| entry.used.load(Ordering::Relaxed));
+        oldest.pop();
+        for entry in &oldest {
+            if bytes <= cap {
+                return;
+            }
+            let before = entry.bytes();
+            entry.concrete.release();
+            bytes -= before - entry.bytes();
+        }
+        for entry in &oldest {
+            if bytes <= cap {
+                return;
+            }
+            bytes -= entry.bytes();
+            if let Some(list) = self.by_hash.get_mut(&entry.hash) {
+                list.retain(|other| !Arc::ptr_eq(other, entry));
+                if list.is_empty() {
+                    self.by_hash.remove(&entry.hash);
+                }
+            }
+        }
+    }
+}
