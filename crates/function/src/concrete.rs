@@ -160,24 +160,24 @@ impl Concrete {
         for &i in &self.written {
             held.push((i, self.variables[i].variable.hold(at)?));
         }
-        let read: SmallVec<[Option<Tensor>; 8]> =
-            self.variables.iter().map(|used| (!used.writes).then(|| used.variable.value())).collect();
+        let read = self.variables.iter().map(|used| (!used.writes).then(|| used.variable.value()));
+        let read: SmallVec<[Option<Tensor>; 8]> = read.collect();
+        let lent: SmallVec<[Tensor; 8]>;
         let mut inputs: SmallVec<[Input<'_>; 16]> = SmallVec::new();
-        for argument in arguments {
-            inputs.push(if given && argument.is_contiguous() {
-                Input::Given(argument)
-            } else {
-                Input::Read(argument)
-            });
+        if given {
+            inputs.extend(arguments.into_iter().map(Input::Given));
+        } else {
+            lent = arguments;
+            inputs.extend(lent.iter().map(Input::Read));
         }
         let first = inputs.len();
-        inputs.extend(read.into_iter().map(|value| value.map_or(Input::Missing, Input::Read)));
+        inputs.extend(read.iter().map(|value| value.as_ref().map_or(Input::Taken, Input::Read)));
         for (i, held) in &mut held {
             if let Some(tensor) = held.tensor() {
-                inputs[first + *i] = Input::Update(tensor);
+                inputs[first + *i] = Input::Updated(tensor);
             }
         }
-        inputs.extend(keys.into_iter().map(Input::Read));
+        inputs.extend(keys.iter().map(Input::Read));
         program.run(&mut inputs, at)
     }
 

@@ -14,14 +14,14 @@ use taut_core::{
     behalf_of, record, trace,
 };
 use taut_exec::Input;
-use taut_plan::Request;
+use taut_plan::{Given, Request};
 
 /// Where something that the backward pass needs is after the forward pass.
 #[derive(Clone, Copy)]
 enum Kept {
     /// An input of the function.
     Input(usize),
-    /// An output of the forward program.
+    /// One of the tensors that the forward program returns: what it writes to variables is not among them.
     Output(usize),
 }
 
@@ -185,13 +185,22 @@ fn ask(
 
 /// Cuts a graph of forward and backward calls in two. The forward part gets an output for each value that the backward
 /// part needs and that is no input; the backward part gets an input for each of those, before its gradients.
-fn split(joint: &Graph, boundary: usize, inputs: usize, outputs: usize) -> Result<(Graph, Graph, Vec<Kept>)> {
+///
+/// The graph's outputs are `results` of the function, `updates` of variables, and the gradients; its inputs are `inputs` of
+/// the function and gradients of results.
+fn split(
+    joint: &Graph,
+    boundary: usize,
+    inputs: usize,
+    results: usize,
+    updates: usize,
+) -> Result<(Graph, Graph, Vec<Kept>)> {
     let is_forward = |id: ValueId| match joint.values[id.index()].origin {
         Origin::Node { node, .. } => node < boundary,
         Origin::Input(input) => input < inputs,
         Origin::Constant(_) => false,
     };
-    let (results, gradients) = joint.outputs.split_at(outputs);
+    let (own, gradients) = joint.outputs.split_at(results + updates);
     let mut needed = vec![false; joint.values.len()];
     gradients.iter().for_each(|id| needed[id.index()] = true);
     for node in joint.nodes[boundary..].iter().rev() {
@@ -204,17 +213,17 @@ fn split(joint: &Graph, boundary: usize, inputs: usize, outputs: usize) -> Resul
         .filter(|&id| needed[id.index()] && is_forward(id))
         .collect();
 
-    let mut forward: Vec<ValueId> = results.to_vec();
-    let mut kept = Vec::new();
+    let (mut saved, mut kept): (Vec<ValueId>, Vec<Kept>) = (Vec::new(), Vec::new());
     for &id in &crossing {
         kept.push(match joint.values[id.index()].origin {
             Origin::Input(input) => Kept::Input(input),
-            _ => Kept::Output(forward.iter().position(|&other| other == id).unwrap_or_else(|| {
-                forward.push(id);
-                forward.len() - 1
+            _ => Kept::Output(own[..results].iter().position(|&other| other == id).unwrap_or_else(|| {
+                saved.push(id);
+                results + saved.len() - 1
             })),
         });
     }
+    let forward: Vec<ValueId> = own.iter().chain(&saved).copied().collect();
     let given: Vec<ValueId> = crossing.iter().chain(&joint.inputs[inputs..]).copied().collect();
     Ok((joint.part(&joint.inputs[..inputs], &forward)?, joint.part(&given, gradients)?, kept))
 }
