@@ -166,7 +166,7 @@ fn strides_are_taken_as_they_are() {
     assert_eq!(values(&f.call(&across).unwrap()), want);
     assert_eq!(f.plan(&across).unwrap().peak_bytes(), 96, "no copy of the input");
     let backwards = taut_core::ops::shape::reverse(&x, &[0]).unwrap();
-    assert_eq!(values(&f.call(&backwards).unwrap())[23], 1.25f32.mul_add(1.25, -1.25f32.mul_add(1.25, 0.0)) + 1.0625);
+    assert_eq!(values(&f.call(&backwards).unwrap())[23], 1.0625);
 }
 
 #[test]

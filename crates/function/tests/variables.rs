@@ -1,0 +1,299 @@
+//! Variables in traced functions: by reference, updated in their own memory, and owned by the function that made them.
+
+use std::sync::{Arc, OnceLock};
+use taut_autodiff::{Dense, GradientTape, Variable};
+use taut_core::ops::binary::{add, div, mul, sub};
+use taut_core::ops::contract::matmul;
+use taut_core::ops::index::gather;
+use taut_core::ops::nn::sparse_softmax_cross_entropy;
+use taut_core::ops::random::Generator;
+use taut_core::ops::reduce::mean;
+use taut_core::ops::unary::{relu, sqrt, square};
+use taut_core::{DType, ErrorKind, Result, Tensor};
+use taut_function::function;
+use taut_memory::testing::ledger_check;
+
+fn vector(values: &[f32]) -> Tensor {
+    Tensor::from_slice(values, [values.len()]).unwrap()
+}
+
+fn values(tensor: &Tensor) -> Vec<f32> {
+    tensor.to_vec().unwrap()
+}
+
+#[test]
+fn variables_are_read_anew_by_each_call() {
+    let _ledger = ledger_check();
+    let w = Variable::new(vector(&[1.0, 2.0])).unwrap();
+    let inside = w.clone();
+    let f = function(move |x: &Tensor| mul(x, &inside));
+    let x = vector(&[3.0, 4.0]);
+    assert_eq!(values(&f.call(&x).unwrap()), [3.0, 8.0]);
+    w.assign(vector(&[10.0, 20.0])).unwrap();
+    assert_eq!(values(&f.call(&x).unwrap()), [30.0, 80.0]);
+    assert_eq!(f.trace_count(), 1);
+}
+
+#[test]
+fn variables_are_told_apart_as_arguments() {
+    let _ledger = ledger_check();
+    let (a, b) = (Variable::new(vector(&[1.0])).unwrap(), Variable::new(vector(&[5.0])).unwrap());
+    let f = function(|(v, x): &(Variable, Tensor)| add(v, x));
+    let x = vector(&[1.0]);
+    assert_eq!(values(&f.call((&a, &x)).unwrap()), [2.0]);
+    assert_eq!(values(&f.call((&b, &x)).unwrap()), [6.0]);
+    assert_eq!(values(&f.call((&a, &x)).unwrap()), [2.0]);
+    assert_eq!(f.trace_count(), 2);
+}
+
+#[test]
+fn updates_happen_in_place_in_the_order_of_the_code() {
+    let _ledger = ledger_check();
+    let v = Variable::new(vector(&[1.0, 2.0])).unwrap();
+    let address = v.address();
+    let inside = v.clone();
+    let f = function(move |x: &Tensor| -> Result<(Tensor, Tensor)> {
+        let before = mul(&inside, 1.0)?;
+        inside.assign_add(x)?;
+        let between = mul(&inside, 10.0)?;
+        inside.assign_sub(vector(&[0.5, 0.5]))?;
+        Ok((before, between))
+    });
+    let x = vector(&[1.0, 1.0]);
+    let (before, between) = f.call(&x).unwrap();
+    assert_eq!((values(&before), values(&between)), (vec![1.0, 2.0], vec![20.0, 30.0]));
+    assert_eq!(values(&v.read()), [1.5, 2.5]);
+    drop((before, between));
+    f.call(&x).unwrap();
+    assert_eq!((values(&v.read()), v.address()), (vec![2.0, 3.0], address));
+}
+
+#[test]
+fn what_was_read_before_keeps_its_value() {
+    let _ledger = ledger_check();
+    let v = Variable::new(vector(&[1.0, 2.0])).unwrap();
+    let inside = v.clone();
+    let f = function(move |x: &Tensor| inside.assign_add(x));
+    let held = v.read();
+    f.call(&vector(&[1.0, 1.0])).unwrap();
+    assert_eq!((values(&held), values(&v.read())), (vec![1.0, 2.0], vec![2.0, 3.0]));
+    let g_inside = v.clone();
+    let g = function(move |(): &()| {
+        g_inside.assign_add(vector(&[1.0, 1.0]))?;
+        Ok(g_inside.read())
+    });
+    let returned = g.call(()).unwrap();
+    g.call(()).unwrap();
+    assert_eq!((values(&returned), values(&v.read())), (vec![3.0, 4.0], vec![4.0, 5.0]));
+}
+
+#[test]
+fn values_can_be_exchanged() {
+    let _ledger = ledger_check();
+    let (a, b) = (Variable::new(vector(&[1.0])).unwrap(), Variable::new(vector(&[2.0])).unwrap());
+    let (x, y) = (a.clone(), b.clone());
+    let swap = function(move |(): &()| {
+        let (old, new) = (x.read(), y.read());
+        x.assign(new)?;
+        y.assign(old)
+    });
+    swap.call(()).unwrap();
+    assert_eq!((values(&a.read()), values(&b.read())), (vec![2.0], vec![1.0]));
+}
+
+#[test]
+fn a_variable_can_take_an_argument_or_a_constant() {
+    let _ledger = ledger_check();
+    let v = Variable::new(vector(&[0.0, 0.0])).unwrap();
+    let (inside, address) = (v.clone(), v.address());
+    let f = function(move |x: &Tensor| inside.assign(x));
+    let x = vector(&[7.0, 8.0]);
+    f.call(&x).unwrap();
+    assert_eq!((values(&v.read()), v.address()), (vec![7.0, 8.0], address));
+    assert!(!v.value().shares_memory(&x));
+    let inside = v.clone();
+    let g = function(move |(): &()| inside.assign(3.0));
+    g.call(()).unwrap();
+    assert_eq!(values(&v.read()), [3.0, 3.0]);
+    g.call(()).unwrap();
+    assert_eq!(values(&v.read()), [3.0, 3.0]);
+}
+
+#[test]
+fn variables_of_the_first_trace_belong_to_the_function() {
+    let _ledger = ledger_check();
+    let slot: Arc<OnceLock<Variable>> = Arc::default();
+    let generator = Arc::new(Generator::from_seed(7));
+    let draws = generator.clone();
+    let f = function(move |x: &Tensor| {
+        if slot.get().is_none() {
+            let start = draws.normal([3], 0.0, 1.0, DType::F32)?;
+            let _ = slot.set(Variable::new(mul(start, 2.0)?)?);
+        }
+        let w = slot.get().expect("just set");
+        w.assign_add(x)?;
+        mul(w, 1.0)
+    });
+    let start = Generator::from_seed(7).normal([3], 0.0, 1.0, DType::F32).unwrap();
+    let start: Vec<f32> = values(&start).iter().map(|x| x * 2.0).collect();
+    let x = vector(&[1.0, 1.0, 1.0]);
+    for n in 1..4 {
+        let want: Vec<f32> = start.iter().map(|w| (0..n).fold(*w, |w, _| w + 1.0)).collect();
+        assert_eq!(values(&f.call(&x).unwrap()), want);
+    }
+    assert_eq!(f.variables().len(), 1);
+    assert_eq!(generator.state().1, 1, "drawn once, not by each call");
+}
+
+#[test]
+fn a_variable_made_by_a_later_trace_is_refused() {
+    let _ledger = ledger_check();
+    let f = function(|x: &Tensor| {
+        let w = Variable::new(vector(&[2.0]))?;
+        mul(w.read(), x)
+    });
+    assert_eq!(values(&f.call(&vector(&[3.0])).unwrap()), [6.0]);
+    assert_eq!(values(&f.call(&vector(&[4.0])).unwrap()), [8.0], "the same signature: the same variable");
+    let error = f.call(&vector(&[3.0, 4.0])).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Graph);
+    assert!(error.to_string().contains("created by a function that was traced before"), "{error}");
+    assert_eq!(error.location().unwrap().file(), file!());
+    assert_eq!(values(&f.call(&vector(&[5.0])).unwrap()), [10.0], "still usable");
+}
+
+#[test]
+fn a_variable_cannot_begin_as_an_argument() {
+    let _ledger = ledger_check();
+    let f = function(|x: &Tensor| {
+        let w = Variable::new(mul(x, 2.0)?)?;
+        Ok(w.read())
+    });
+    let error = f.call(&vector(&[3.0])).unwrap_err();
+    assert!(error.to_string().contains("depends on what only a call of the function knows"), "{error}");
+}
+
+#[test]
+fn an_error_in_a_call_leaves_variables_as_they_were() {
+    let _ledger = ledger_check();
+    let v = Variable::new(vector(&[1.0, 2.0, 3.0])).unwrap();
+    let inside = v.clone();
+    let f = function(move |ids: &Tensor| {
+        let row = gather(&inside, ids, 0)?;
+        inside.assign_add(&row)
+    });
+    let ids = |list: [i64; 3]| Tensor::from_slice(&list, [3]).unwrap();
+    f.call(&ids([0, 0, 0])).unwrap();
+    assert_eq!(values(&v.read()), [2.0, 3.0, 4.0]);
+    let error = f.call(&ids([0, 9, 0])).unwrap_err();
+    assert_eq!(error.location().unwrap().file(), file!());
+    assert_eq!(values(&v.read()), [2.0, 3.0, 4.0]);
+    f.call(&ids([2, 2, 2])).unwrap();
+    assert_eq!(values(&v.read()), [6.0, 7.0, 8.0]);
+}
+
+/// A dense net with Adam, forward, backward and update, as one function or as eager ops.
+struct Net {
+    weights: Vec<Variable>,
+    moments: Vec<(Variable, Variable)>,
+    step: Variable,
+}
+
+impl Net {
+    fn new(widths: &[usize], seed: u64) -> Net {
+        let generator = Generator::from_seed(seed);
+        let (mut weights, mut moments) = (Vec::new(), Vec::new());
+        for pair in widths.windows(2) {
+            let scale = (2.0 / pair[0] as f64).sqrt();
+            for value in [
+                generator.normal([pair[0], pair[1]], 0.0, scale, DType::F32).unwrap(),
+                generator.normal([pair[1]], 0.0, 0.01, DType::F32).unwrap(),
+            ] {
+                let zeros = || Variable::builder().trainable(false).build(mul(&value, 0.0).unwrap()).unwrap();
+                moments.push((zeros(), zeros()));
+                weights.push(Variable::new(&value).unwrap());
+            }
+        }
+        let step = Variable::builder().trainable(false).build(Tensor::scalar(0.0f32).unwrap()).unwrap();
+        Net { weights, moments, step }
+    }
+
+    fn train(&self, x: &Tensor, labels: &Tensor) -> Result<Tensor> {
+        let tape = GradientTape::new();
+        let mut h = x.clone();
+        let layers = self.weights.len() / 2;
+        for layer in 0..layers {
+            h = add(matmul(h, &self.weights[2 * layer])?, &self.weights[2 * layer + 1])?;
+            if layer + 1 < layers {
+                h = relu(h)?;
+            }
+        }
+        let loss = mean(sparse_softmax_cross_entropy(labels, h)?, None, false)?;
+        let gradients = tape.gradient(&loss, &self.weights)?;
+        self.step.assign_add(1.0)?;
+        let t = self.step.read();
+        let (b1, b2) = (0.9, 0.999);
+        let correct = |b: f64| sub(1.0, taut_core::ops::binary::pow(b, &t)?);
+        let rate = div(mul(sqrt(correct(b2)?)?, 1e-3)?, correct(b1)?)?;
+        for ((w, (m, v)), g) in self.weights.iter().zip(&self.moments).zip(gradients) {
+            let g = g.dense()?;
+            m.assign(add(mul(m, b1)?, mul(&g, 1.0 - b1)?)?)?;
+            v.assign(add(mul(v, b2)?, mul(square(&g)?, 1.0 - b2)?)?)?;
+            w.assign_sub(div(mul(m, &rate)?, add(sqrt(v)?, 1e-7)?)?)?;
+        }
+        Ok(loss)
+    }
+
+    fn addresses(&self) -> Vec<usize> {
+        let moments = self.moments.iter().flat_map(|(m, v)| [m, v]);
+        self.weights.iter().chain(moments).map(Variable::address).collect()
+    }
+}
+
+fn batch(n: usize, width: usize, classes: i64) -> (Tensor, Tensor) {
+    let generator = Generator::from_seed(99);
+    let x = generator.normal([n, width], 0.0, 1.0, DType::F32).unwrap();
+    (x, generator.integers([n], 0, classes, DType::I64).unwrap())
+}
+
+#[test]
+fn a_traced_train_step_is_the_eager_one() {
+    let _ledger = ledger_check();
+    let widths = [20, 16, 12, 5];
+    let (eager, traced) = (Net::new(&widths, 3), Arc::new(Net::new(&widths, 3)));
+    let (x, labels) = batch(8, 20, 5);
+    let inside = traced.clone();
+    let step = function(move |(x, labels): &(Tensor, Tensor)| inside.train(x, labels));
+    let addresses = traced.addresses();
+    for _ in 0..5 {
+        let want: f32 = eager.train(&x, &labels).unwrap().item().unwrap();
+        let got: f32 = step.call((&x, &labels)).unwrap().item().unwrap();
+        assert!((want - got).abs() < 1e-5, "{want} {got}");
+    }
+    for (a, b) in eager.weights.iter().zip(&traced.weights) {
+        let (a, b) = (values(&a.read()), values(&b.read()));
+        assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5));
+    }
+    assert_eq!(traced.addresses(), addresses);
+    assert_eq!(step.trace_count(), 1);
+}
+
+#[test]
+fn gradients_of_a_step_are_never_all_alive() {
+    let _ledger = ledger_check();
+    let net = Arc::new(Net::new(&[784, 512, 512, 10], 3));
+    let bytes: usize = net.weights.iter().map(|w| w.spec().bytes()).sum();
+    let (x, labels) = batch(128, 784, 10);
+    let inside = net.clone();
+    let step = function(move |(x, labels): &(Tensor, Tensor)| inside.train(x, labels));
+    let plan = step.plan((&x, &labels)).unwrap();
+    // The widest gradient, and what the backward pass needs at that moment; never all 2.7 MB of gradients besides the
+    // activations.
+    let widest = 784 * 512 * 4;
+    assert!(plan.peak_bytes() < widest + 4 * 128 * 512 * 4, "{} of {bytes}\n{}", plan.peak_bytes(), plan.explain_peak());
+    assert_eq!(plan.lower_bound(), plan.peak_bytes(), "nothing is lost in packing");
+    let addresses = net.addresses();
+    for _ in 0..2 {
+        step.call((&x, &labels)).unwrap();
+    }
+    assert_eq!(net.addresses(), addresses);
+}
