@@ -207,27 +207,51 @@ impl Tensor {
         }
     }
 
-    /// The elements of a contiguous tensor through another type and layout, which begins where the tensor does.
-    pub fn seen_through<'a>(&'a self, dtype: DType, layout: &'a Layout) -> Result<View<'a>> {
+    /// The bytes from its lowest element to the end of its highest one; `None` if it has no data.
+    pub fn span(&self) -> Option<&[u8]> {
+        let (size, (low, high)) = (self.dtype().size(), self.reach());
+        Some(&self.buffer()?.as_slice()[low * size..high * size])
+    }
+
+    /// Its lowest element, and the one after its highest, counted from the start of the buffer.
+    fn reach(&self) -> (usize, usize) {
+        if self.is_empty() {
+            return (0, 0);
+        }
+        let (mut low, mut high) = (self.inner.offset as isize, self.inner.offset as isize + 1);
+        for (&dim, &stride) in self.shape().iter().zip(self.strides()) {
+            let reach = (dim as isize - 1) * stride;
+            if reach < 0 { low += reach } else { high += reach }
+        }
+        (low as usize, high as usize)
+    }
+
+    /// The same memory as a tensor of another type and layout. The layout's offset counts from this tensor's lowest
+    /// element, where its [`span`](Tensor::span) begins.
+    pub fn through(&self, dtype: DType, layout: &Layout) -> Result<Tensor> {
         let buffer = self.buffer().ok_or_else(|| no_value(self.spec()))?;
-        let start = self.inner.offset * self.dtype().size();
-        if !self.is_contiguous() || !start.is_multiple_of(dtype.size()) {
-            return Err(Error::new(ErrorKind::Graph, "only what is contiguous has other layouts"));
+        let start = self.reach().0 * self.dtype().size();
+        if !start.is_multiple_of(dtype.size()) {
+            let message = format!("a {dtype} cannot begin at byte {start}");
+            return Err(Error::new(ErrorKind::Graph, message));
         }
         let offset = start / dtype.size() + layout.offset;
-        Ok(View::new(dtype, buffer.as_slice(), offset, &layout.shape, &layout.strides))
+        let other = self.with_layout(dtype, Layout { offset, ..layout.clone() });
+        if other.reach().1 * dtype.size() > buffer.len() {
+            return Err(Error::new(ErrorKind::Graph, "a layout outside the memory it is a layout of"));
+        }
+        Ok(other)
     }
 
-    /// The same memory as a tensor of another type and layout, which begins where this contiguous one does.
-    pub fn through(&self, dtype: DType, layout: &Layout) -> Result<Tensor> {
-        self.seen_through(dtype, layout)?;
-        let offset = self.inner.offset * self.dtype().size() / dtype.size() + layout.offset;
-        Ok(self.with_layout(dtype, Layout { offset, ..layout.clone() }))
+    /// Whether [`Tensor::take_buffer`] would find a buffer.
+    pub fn is_own(&self) -> bool {
+        matches!(self.inner.data, Data::Own(_)) && !self.is_shared()
     }
 
-    /// Takes the buffer out of a tensor that nobody else holds and that fills it in row-major order.
+    /// Takes the buffer out of a tensor that nobody else holds and that fills it in row-major order. Until
+    /// [`Tensor::give_buffer`] gives one back, the tensor must not be read.
     #[inline]
-    pub(crate) fn take_buffer(&mut self) -> Option<Buffer> {
+    pub fn take_buffer(&mut self) -> Option<Buffer> {
         let inner = Arc::get_mut(&mut self.inner)?;
         match &mut inner.data {
             Data::Own(buffer) => Some(std::mem::take(buffer)),
@@ -236,8 +260,10 @@ impl Tensor {
     }
 
     /// Gives a buffer back to the tensor that [`Tensor::take_buffer`] took it from.
-    pub(crate) fn give_buffer(&mut self, buffer: Buffer) {
-        if let Some(inner) = Arc::get_mut(&mut self.inner) {
+    pub fn give_buffer(&mut self, buffer: Buffer) {
+        if let Some(inner) = Arc::get_mut(&mut self.inner)
+            && buffer.len() >= inner.spec.bytes()
+        {
             inner.data = Data::Own(buffer);
         }
     }

@@ -1,66 +1,30 @@
 //! Planned programs compute what graphs compute, in the bytes that were planned. Alone in their process: the peak is
 //! everybody's.
 
+mod common;
+
+use common::{alone, check};
 use proptest::prelude::*;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use taut_core::ops::binary::{add, maximum, mul, sub};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::nn::softmax;
 use taut_core::ops::reduce::{max, mean, sum};
 use taut_core::ops::sample;
-use taut_core::ops::shape::{broadcast_to, concat, reshape, split, transpose};
+use taut_core::ops::shape::{broadcast_to, concat, reshape, reverse, split, transpose};
 use taut_core::ops::unary::{exp, relu, tanh};
 use taut_core::ops::{Value, table};
-use taut_core::{DType, ErrorKind, Graph, Result, Spec, Tensor, trace};
-use taut_exec::Executor;
+use taut_core::{DType, ErrorKind, Result, Spec, Tensor, trace};
+use taut_exec::{Executor, Input};
+use taut_memory::live_bytes;
 use taut_memory::testing::{fail_nth, ledger_check};
-use taut_memory::{live_bytes, peak_bytes, reset_peak};
-use taut_plan::Program;
-
-/// Measures one thing at a time.
-static ALONE: Mutex<()> = Mutex::new(());
-
-fn bits(tensor: &Tensor) -> Vec<u64> {
-    let wide = taut_core::ops::unary::cast(tensor, DType::F64).unwrap();
-    wide.to_vec::<f64>().unwrap().iter().map(|v| v.to_bits()).collect()
-}
-
-/// Runs a graph both ways, and compares bits and bytes.
-fn check(graph: &Graph, inputs: &[Tensor]) {
-    let program = Arc::new(Program::new(graph).unwrap());
-    assert!(program.lower_bound() <= program.peak_bytes());
-    let expected = graph.run(inputs).unwrap();
-    for verifying in [false, true] {
-        let mut executor = Executor::new(program.clone());
-        executor.verify(verifying);
-        reset_peak();
-        let before = live_bytes();
-        let got = executor.run(inputs).unwrap();
-        assert_eq!(peak_bytes() - before, program.peak_bytes(), "planned and measured");
-        assert_eq!(live_bytes() - before, program.peak_bytes(), "the arena stays for the next run");
-        for _ in 0..2 {
-            drop(executor.run(inputs).unwrap());
-        }
-        assert_eq!(live_bytes() - before, program.peak_bytes());
-        for (got, expected) in got.iter().zip(&expected) {
-            assert_eq!(got.spec(), expected.spec());
-            assert_eq!(bits(got), bits(expected), "verifying: {verifying}");
-        }
-        drop((got, executor));
-        assert_eq!(live_bytes(), before);
-    }
-}
+use taut_plan::{Given, Program, Request};
 
 /// A step of a random program: an op, and which of the values so far it reads.
-#[derive(Clone, Debug)]
-struct Choice {
-    op: u8,
-    left: usize,
-    right: usize,
-}
+type Choice = (u8, u16, u16);
 
-fn apply(choice: &Choice, values: &[Tensor]) -> Result<Vec<Tensor>> {
-    let (a, b) = (&values[choice.left % values.len()], &values[choice.right % values.len()]);
+fn apply(&(op, left, right): &Choice, values: &[Tensor]) -> Result<Vec<Tensor>> {
+    let (a, b) = (&values[left as usize % values.len()], &values[right as usize % values.len()]);
     let square = |x: &Tensor| -> Result<Tensor> {
         // Everything is 6 x 6 again, so that everything fits everything.
         let len = x.len();
@@ -72,7 +36,7 @@ fn apply(choice: &Choice, values: &[Tensor]) -> Result<Vec<Tensor>> {
             broadcast_to(x, [6, 6])
         }
     };
-    Ok(match choice.op % 14 {
+    Ok(match op % 15 {
         0 => vec![add(a, b)?],
         1 => vec![mul(a, 0.5)?],
         2 => vec![sub(b, a)?],
@@ -89,41 +53,60 @@ fn apply(choice: &Choice, values: &[Tensor]) -> Result<Vec<Tensor>> {
         10 => vec![softmax(a, -1)?],
         11 => vec![maximum(a, exp(mul(b, 0.01)?)?)?],
         12 => vec![square(&reshape(transpose(a, None)?, &[36])?)?],
+        13 => vec![reverse(a, &[0])?],
         _ => vec![square(&reshape(mean(a, None, false)?, &[1, 1])?)?],
     })
 }
 
+/// A 6 x 6 input: contiguous, transposed, backwards or one row again and again.
+fn input(kind: u8, high: f64) -> Tensor {
+    let square = sample::tensor(DType::F32, &[6, 6], -1.0, high);
+    match kind {
+        0 => transpose(&square, None).unwrap(),
+        1 => reverse(&square, &[0, 1]).unwrap(),
+        2 => broadcast_to(sample::tensor(DType::F32, &[6], -1.0, high), [6, 6]).unwrap(),
+        _ => square,
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_programs_run_as_planned(
-        choices in prop::collection::vec((any::<u8>(), any::<u16>(), any::<u16>()), 1..30),
-        outputs in prop::collection::vec(any::<u16>(), 1..4),
+        choices in prop::collection::vec(any::<Choice>(), 1..30),
+        outputs in prop::collection::vec(any::<u16>(), 1..6),
+        kinds in prop::collection::vec(0u8..8, 3),
+        updates in prop::collection::vec(any::<bool>(), 3),
     ) {
         let _ledger = ledger_check();
-        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let inputs = [sample::tensor(DType::F32, &[6, 6], -1.0, 1.0), sample::tensor(DType::F32, &[6, 6], -2.0, 2.0)];
+        let _alone = alone();
+        let inputs: Vec<Tensor> = kinds.iter().enumerate().map(|(i, &kind)| input(kind, 1.0 + i as f64)).collect();
         let specs: Vec<Spec> = inputs.iter().map(|t| t.spec().clone()).collect();
         let graph = trace(&specs, |inputs| {
             let mut values = inputs.to_vec();
-            for &(op, left, right) in &choices {
-                let choice = Choice { op, left: left as usize, right: right as usize };
-                values.extend(apply(&choice, &values)?);
+            for choice in &choices {
+                values.extend(apply(choice, &values)?);
             }
             Ok(outputs.iter().map(|&i| values[i as usize % values.len()].clone()).collect())
         })
         .unwrap()
         .graph;
-        check(&graph, &inputs);
+        let given = |(tensor, &kind): (&Tensor, &u8)| Given { donated: kind >= 6, ..Given::like(tensor) };
+        let given: Vec<Given> = inputs.iter().zip(&kinds).map(given).collect();
+        // The n-th output goes to the n-th input, where that can be updated at all.
+        let updates = (0..outputs.len().min(3)).filter(|&i| updates[i] && given[i].strides.is_none());
+        let request = Request { updates: updates.map(|i| (i, i)).collect(), inputs: given, ..Request::default() };
+        check(&graph, &inputs, &request);
+        check(&graph, &inputs, &Request { updates: Vec::new(), ..request });
     }
 }
 
-/// Every op of the table, planned and run.
+/// Every op of the table, planned and run; with its inputs read, and given.
 #[test]
 fn every_op_runs_as_planned() {
     let _ledger = ledger_check();
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     for entry in table() {
         for args in entry.samples.list().into_iter().take(40) {
             let mut inputs = Vec::new();
@@ -152,7 +135,17 @@ fn every_op_runs_as_planned() {
                 Err(error) if entry.reads_data && error.kind() == ErrorKind::Graph => continue,
                 other => other.unwrap_or_else(|e| panic!("{}: {e}", entry.name)).graph,
             };
-            check(&graph, &inputs);
+            let mut request = Request { inputs: inputs.iter().map(Given::like).collect(), ..Request::default() };
+            check(&graph, &inputs, &request);
+            request.inputs.iter_mut().for_each(|given| given.donated = true);
+            check(&graph, &inputs, &request);
+            // The first output as the new value of the first input that it fits.
+            let first = graph.outputs.first().map(|&id| graph.spec(id));
+            let fits = |i: &usize| Some(inputs[*i].spec()) == first && inputs[*i].is_contiguous();
+            if let Some(input) = (0..inputs.len()).find(fits) {
+                request.updates.push((0, input));
+                check(&graph, &inputs, &request);
+            }
         }
     }
 }
@@ -161,7 +154,7 @@ fn every_op_runs_as_planned() {
 #[test]
 fn chains_need_their_output_and_layers_two_activations() {
     let _ledger = ledger_check();
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone();
     let spec = [Spec::new(DType::F32, [64, 64])];
     let chain = trace(&spec, |x| Ok(vec![add(mul(mul(&x[0], 2.0)?, &x[0])?, 1.0)?])).unwrap().graph;
     let program = Program::new(&chain).unwrap();
@@ -194,33 +187,67 @@ fn chains_need_their_output_and_layers_two_activations() {
 #[test]
 fn running_out_of_memory_comes_before_the_first_call() {
     let _ledger = ledger_check();
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let spec = [Spec::new(DType::F32, [8, 8])];
-    let graph = trace(&spec, |x| {
-        let h = matmul(&x[0], &x[0])?;
-        Ok(vec![matmul(&h, &h)?, h])
+    let _alone = alone();
+    let spec = Spec::new(DType::F32, [8, 8]);
+    let graph = trace(&[spec.clone(), spec.clone(), spec], |x| {
+        let h = matmul(&x[0], &x[1])?;
+        Ok(vec![matmul(&h, &h)?, matmul(&h, &x[2])?, h])
     });
-    let program = Arc::new(Program::new(&graph.unwrap().graph).unwrap());
-    let x = [sample::tensor(DType::F32, &[8, 8], -1.0, 1.0)];
+    let inputs = vec![Given::default(), Given::donated(), Given::default()];
+    let request = Request { inputs, updates: vec![(1, 2)], ..Request::default() };
+    let program = Arc::new(Program::plan(&graph.unwrap().graph, &request).unwrap());
+    let sample = |high: f64| sample::tensor(DType::F32, &[8, 8], -1.0, high);
+    let (x, mut given, mut variable) = (sample(1.0), Some(sample(2.0)), sample(3.0));
+    let held = variable.clone(); // so that the update needs a copy, too
     let mut executor = Executor::new(program);
     let before = live_bytes();
     for nth in 0.. {
+        let mut inputs = [Input::Read(&x), Input::Given(given.take().unwrap()), Input::Updated(&mut variable)];
         let fault = fail_nth(nth);
-        let outcome = executor.run(&x);
+        let outcome = executor.run(&mut inputs);
         let fired = fault.fired();
         drop(fault);
-        match outcome {
-            Ok(_) => {
-                assert!(!fired && nth > 0);
-                break;
-            }
-            Err(error) => assert_eq!(error.kind(), ErrorKind::OutOfMemory),
+        if outcome.is_ok() {
+            assert!(!fired && nth >= 2 && matches!(inputs[1], Input::Taken));
+            break;
         }
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::OutOfMemory);
+        let Input::Given(tensor) = std::mem::replace(&mut inputs[1], Input::Taken) else { panic!("it was taken") };
+        assert_eq!(common::bits(&tensor), common::bits(&sample(2.0)));
+        assert!(variable.is_same(&held));
+        given = Some(tensor);
         executor.release();
         assert_eq!(live_bytes(), before);
     }
-    let wrong = executor.run(&[]).unwrap_err();
-    assert!(wrong.message().contains("takes 1 inputs, not 0"), "{wrong}");
-    let wrong = executor.run(&[sample::tensor(DType::F32, &[8, 7], 0.0, 1.0)]).unwrap_err();
-    assert!(wrong.message().contains("input 0 is float32[8, 7]"), "{wrong}");
+    assert_eq!(common::bits(&held), common::bits(&sample(3.0)));
+    assert!(!variable.shares_memory(&held));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_before_anything_runs() {
+    let _ledger = ledger_check();
+    let _alone = alone();
+    let spec = Spec::new(DType::F32, [8, 8]);
+    let graph = trace(&[spec.clone(), spec], |x| Ok(vec![add(&x[0], &x[1])?])).unwrap().graph;
+    let program = Program::plan(&graph, &Request { inputs: vec![Given::donated()], ..Request::default() });
+    let mut executor = Executor::new(Arc::new(program.unwrap()));
+    let mut x = sample::tensor(DType::F32, &[8, 8], 0.0, 1.0);
+    let other = sample::tensor(DType::F32, &[8, 7], 0.0, 1.0);
+    let backwards = reverse(&x, &[0]).unwrap();
+    let y = x.copy().unwrap();
+    let mut refused = |inputs: &mut [Input<'_>], why: &str| {
+        let error = executor.run(inputs).unwrap_err();
+        assert!(error.message().contains(why), "{error}");
+    };
+    refused(&mut [], "takes 2 inputs, not 0");
+    refused(&mut [Input::Read(&x), Input::Read(&y)], "which was not given");
+    refused(&mut [Input::Given(other.clone()), Input::Read(&y)], "input 0 is float32[8, 7]");
+    refused(&mut [Input::Given(x.clone()), Input::Read(&y)], "input 0 is given to the program, and somebody else");
+    refused(&mut [Input::Taken, Input::Read(&y)], "was given to an earlier run");
+    refused(&mut [Input::Given(y.copy().unwrap()), Input::Read(&backwards)], "takes a contiguous tensor");
+    drop(backwards);
+    let given = Input::Given(y.copy().unwrap());
+    refused(&mut [given, Input::Updated(&mut x)], "the program only reads it");
+    let mut inputs = [Input::Given(x), Input::Read(&y)];
+    assert_eq!(executor.run(&mut inputs).unwrap()[0].shape()[..], [8, 8]);
 }

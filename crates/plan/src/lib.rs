@@ -57,9 +57,13 @@
 mod bits;
 mod greedy;
 mod improve;
+mod lower;
+mod order;
 mod packing;
 mod parts;
+mod place;
 mod program;
+mod request;
 mod restarts;
 mod search;
 mod shape;
@@ -67,5 +71,6 @@ mod verify;
 
 pub use improve::{pack, pack_within};
 pub use packing::{Buffer, Effort, FoundBy, Packing, Refused};
-pub use program::{Home, Operand, Program, Step, Storage, Target};
+pub use program::{Access, Home, Operand, Program, Provided, Step, Storage, Target};
+pub use request::{Given, Request};
 pub use verify::{Flaw, verify};

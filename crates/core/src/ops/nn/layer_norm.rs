@@ -75,8 +75,8 @@ impl Op for RowNorm {
         Ok(())
     }
 
-    fn aliases(&self, _output: usize) -> &[usize] {
-        &[0]
+    fn aliases(&self, output: usize) -> &[usize] {
+        if output == 0 { &[0] } else { &[] }
     }
 
     fn saves(&self, wanted: Set) -> Option<Saves> {

@@ -1,0 +1,225 @@
+//! What the caller provides, made ready for the steps, and put back after them.
+
+use smallvec::SmallVec;
+use std::panic::Location;
+use taut_core::{Error, Result, Spec, Tensor};
+use taut_kernels::{ViewMut, elementwise};
+use taut_memory::{Buffer, Category};
+use taut_plan::{Access, Home, Program, Provided};
+
+/// An input of a run.
+pub enum Input<'a> {
+    /// To be read.
+    Read(&'a Tensor),
+    /// To be used up, if the program was planned for it; nobody else may hold it. A run that succeeds leaves
+    /// [`Input::Taken`] behind.
+    Given(Tensor),
+    /// To be replaced by its new value in its own memory. If somebody else holds the tensor, it keeps the old value, and
+    /// this one gets memory of its own before the run.
+    Updated(&'a mut Tensor),
+    /// Was given, and is no more.
+    Taken,
+}
+
+impl<'a> From<&'a Tensor> for Input<'a> {
+    fn from(tensor: &'a Tensor) -> Input<'a> {
+        Input::Read(tensor)
+    }
+}
+
+impl Input<'_> {
+    fn tensor(&self) -> Option<&Tensor> {
+        match self {
+            Input::Read(tensor) => Some(tensor),
+            Input::Given(tensor) => Some(tensor),
+            Input::Updated(tensor) => Some(tensor),
+            Input::Taken => None,
+        }
+    }
+}
+
+/// Refuses inputs that the program cannot take.
+pub(crate) fn check(program: &Program, inputs: &[Input<'_>]) -> Result<()> {
+    if program.inputs.len() != inputs.len() {
+        let (wanted, got) = (program.inputs.len(), inputs.len());
+        return Err(Error::value(format!("the program takes {wanted} inputs, not {got}")));
+    }
+    for (i, (wanted, input)) in program.inputs.iter().zip(inputs).enumerate() {
+        let Some(tensor) = input.tensor() else {
+            return Err(Error::value(format!("input {i} was given to an earlier run")));
+        };
+        check_layout(i, wanted, tensor)?;
+        match (wanted.access, input) {
+            (Access::Read, Input::Read(_) | Input::Given(_)) | (Access::Updated, Input::Updated(_)) => {}
+            (Access::Given, Input::Given(_)) if !tensor.is_own() => {
+                let message = format!("input {i} is given to the program, and somebody else still holds it");
+                return Err(Error::value(message).help("drop the other handles and views, or give a copy"));
+            }
+            (Access::Given, Input::Given(_)) => {}
+            (Access::Given, _) => {
+                let message = format!("the program uses up the memory of input {i}, which was not given");
+                return Err(Error::value(message).help("pass it as Input::Given"));
+            }
+            (Access::Updated, _) => {
+                let message = format!("the program updates input {i}, which may only be read");
+                return Err(Error::value(message).help("pass it as Input::Updated"));
+            }
+            (Access::Read, _) => {
+                let message = format!("input {i} is to be updated, and the program only reads it");
+                return Err(Error::value(message).help("pass it as Input::Read"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_layout(i: usize, wanted: &Provided, tensor: &Tensor) -> Result<()> {
+    let Provided { spec, strides, .. } = wanted;
+    if tensor.spec() != spec {
+        return Err(Error::shape(format!("input {i} is {}, and the program takes {spec}", tensor.spec())));
+    }
+    if tensor.is_traced() {
+        return Err(Error::value(format!("input {i} is being traced and has no value yet")));
+    }
+    let fits = match strides {
+        None => tensor.is_contiguous(),
+        Some(strides) => (spec.shape.iter().zip(strides).zip(tensor.strides()))
+            .all(|((&dim, wanted), got)| dim == 1 || wanted == got),
+    };
+    if fits || spec.shape.is_empty() {
+        return Ok(());
+    }
+    let got = tensor.strides();
+    Err(Error::value(match strides {
+        None => format!("input {i} has strides {got:?}, and the program takes a contiguous tensor"),
+        Some(strides) => format!("input {i} has strides {got:?}, and the program takes {strides:?}"),
+    })
+    .help("plan for the strides of the input, or pass a copy of it"))
+}
+
+/// The memory of one input during a run.
+pub(crate) enum Slot<'a> {
+    /// Only read: the bytes of its span.
+    Read(&'a [u8]),
+    /// May be written.
+    Own(Buffer),
+}
+
+impl Slot<'_> {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Slot::Read(bytes) => bytes,
+            Slot::Own(buffer) => buffer.as_slice(),
+        }
+    }
+}
+
+/// Holds the inputs for a run. What was taken of tensors that are updated is put back when this is dropped.
+pub(crate) struct Bound<'a, 'i> {
+    slots: SmallVec<[Slot<'a>; 8]>,
+    /// The tensors that slots are put back into, and that results may be views of.
+    kept: SmallVec<[Kept<'a, 'i>; 8]>,
+}
+
+enum Kept<'a, 'i> {
+    Read(&'a Tensor),
+    Updated(&'a mut Tensor),
+    Given(&'a mut Input<'i>),
+}
+
+impl<'a, 'i> Bound<'a, 'i> {
+    /// Takes what the program writes to out of the tensors. If that fails, all of them are as they were.
+    pub(crate) fn new(
+        inputs: &'a mut [Input<'i>],
+        program: &Program,
+        at: &'static Location<'static>,
+    ) -> Result<Bound<'a, 'i>> {
+        let mut copies = copies(inputs, at)?;
+        let mut bound = Bound { slots: SmallVec::new(), kept: SmallVec::new() };
+        for (i, (input, wanted)) in inputs.iter_mut().zip(&program.inputs).enumerate() {
+            let (slot, kept) = match input {
+                Input::Updated(tensor) => {
+                    // Somebody else has the old value.
+                    if let Some(copy) = copies.iter_mut().find(|copy| copy.0 == i) {
+                        **tensor = Tensor::over(wanted.spec.clone(), std::mem::take(&mut copy.1))?;
+                    }
+                    (Slot::Own(tensor.take_buffer().unwrap_or_default()), Kept::Updated(&mut **tensor))
+                }
+                Input::Given(_) if wanted.access == Access::Given => {
+                    let Input::Given(tensor) = input else { continue };
+                    let buffer = tensor.take_buffer().unwrap_or_default();
+                    (Slot::Own(buffer), Kept::Given(input))
+                }
+                Input::Given(tensor) => {
+                    let tensor: &'a Tensor = tensor;
+                    (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor))
+                }
+                Input::Read(tensor) => {
+                    (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor))
+                }
+                Input::Taken => continue,
+            };
+            bound.slots.push(slot);
+            bound.kept.push(kept);
+        }
+        for kept in &mut bound.kept {
+            if let Kept::Given(input) = kept {
+                **input = Input::Taken;
+            }
+        }
+        Ok(bound)
+    }
+
+    pub(crate) fn slots(&mut self) -> &mut [Slot<'a>] {
+        &mut self.slots
+    }
+
+    /// The buffer of an input that was given.
+    pub(crate) fn take(&mut self, input: usize) -> Option<Buffer> {
+        match (&mut self.slots[input], &self.kept[input]) {
+            (Slot::Own(buffer), Kept::Given(_)) => Some(std::mem::take(buffer)),
+            _ => None,
+        }
+    }
+
+    /// The tensor of an input that is only read.
+    pub(crate) fn tensor(&self, home: Home) -> Option<Tensor> {
+        match home {
+            Home::Input(input) => match self.kept[input] {
+                Kept::Read(tensor) => Some(tensor.clone()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl Drop for Bound<'_, '_> {
+    fn drop(&mut self) {
+        for (slot, kept) in self.slots.iter_mut().zip(&mut self.kept) {
+            if let (Slot::Own(buffer), Kept::Updated(tensor)) = (slot, kept) {
+                tensor.give_buffer(std::mem::take(buffer));
+            }
+        }
+    }
+}
+
+/// Copies of the tensors that are updated and that somebody else holds, by number, made before anything changes.
+fn copies(inputs: &[Input<'_>], at: &'static Location<'static>) -> Result<SmallVec<[(usize, Buffer); 1]>> {
+    let mut copies = SmallVec::new();
+    for (i, input) in inputs.iter().enumerate() {
+        if let Input::Updated(tensor) = input
+            && !tensor.is_own()
+        {
+            copies.push((i, copy(tensor, at)?));
+        }
+    }
+    Ok(copies)
+}
+
+fn copy(tensor: &Tensor, at: &'static Location<'static>) -> Result<Buffer> {
+    let Spec { dtype, shape } = tensor.spec();
+    let mut buffer = Buffer::new_at(tensor.spec().bytes(), Category::Variable, at)?;
+    elementwise::copy(tensor.view()?, ViewMut::new(*dtype, buffer.as_mut_slice(), shape));
+    Ok(buffer)
+}

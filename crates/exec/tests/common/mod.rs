@@ -1,0 +1,82 @@
+//! Runs a graph both ways, and compares bits and bytes.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use taut_core::{DType, Graph, Tensor};
+use taut_exec::{Executor, Input};
+use taut_memory::{live_bytes, peak_bytes, reset_peak};
+use taut_plan::{Access, Program, Request};
+
+/// The ledger's peak is everybody's: one test at a time measures it.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub fn bits(tensor: &Tensor) -> Vec<u64> {
+    let wide = taut_core::ops::unary::cast(tensor, DType::F64).unwrap();
+    wide.to_vec::<f64>().unwrap().iter().map(|v| v.to_bits()).collect()
+}
+
+fn assert_same(got: &Tensor, expected: &Tensor, what: &str) {
+    assert_eq!(got.spec(), expected.spec(), "{what}");
+    assert_eq!(bits(got), bits(expected), "{what}");
+}
+
+/// Own copies of what the program writes to.
+fn own_copies(program: &Program, inputs: &[Tensor]) -> Vec<Option<Tensor>> {
+    let copies = program.inputs.iter().zip(inputs);
+    copies.map(|(p, t)| (p.access != Access::Read).then(|| t.copy().unwrap())).collect()
+}
+
+fn bind<'a>(program: &Program, inputs: &'a [Tensor], own: &'a mut [Option<Tensor>]) -> Vec<Input<'a>> {
+    (program.inputs.iter().zip(inputs).zip(own))
+        .map(|((provided, input), own)| match provided.access {
+            Access::Read => Input::Read(input),
+            Access::Given => Input::Given(own.take().unwrap()),
+            Access::Updated => Input::Updated(own.as_mut().unwrap()),
+        })
+        .collect()
+}
+
+/// Plans a graph and runs it three times, once with an eye on every byte: what comes out is what the graph gives, and
+/// what it takes is what the plan says.
+pub fn check(graph: &Graph, inputs: &[Tensor], request: &Request) -> Arc<Program> {
+    let program = Arc::new(Program::plan(graph, request).unwrap());
+    program.verify().unwrap();
+    assert!(program.lower_bound() <= program.peak_bytes());
+    let written = Program::plan(graph, &Request { as_written: true, ..request.clone() }).unwrap();
+    assert!(program.peak_bytes() <= written.peak_bytes(), "a worse order than the graph's own");
+    let expected = graph.run(inputs).unwrap();
+    let is_update = |output: usize| request.updates.iter().any(|&(o, _)| o == output);
+    let returned: Vec<&Tensor> =
+        expected.iter().enumerate().filter(|&(i, _)| !is_update(i)).map(|(_, tensor)| tensor).collect();
+    for verifying in [false, true] {
+        let mut executor = Executor::new(program.clone());
+        executor.verify(verifying).unwrap();
+        let start = live_bytes();
+        for round in 0..3 {
+            let mut own = own_copies(&program, inputs);
+            let addresses: Vec<_> = own.iter().map(|own| own.as_ref().map(|t| t.memory())).collect();
+            let mut bound = bind(&program, inputs, &mut own);
+            reset_peak();
+            let before = live_bytes();
+            let got = executor.run(&mut bound).unwrap();
+            let arena = if round == 0 { 0 } else { program.arena_bytes() };
+            assert_eq!(peak_bytes() - before, program.peak_bytes() - arena, "planned and measured");
+            drop(bound);
+            assert_eq!(got.len(), returned.len());
+            for (i, (got, expected)) in got.iter().zip(&returned).enumerate() {
+                assert_same(got, expected, &format!("output {i}, verifying: {verifying}"));
+            }
+            for &(output, input) in &request.updates {
+                let updated = own[input].as_ref().unwrap();
+                assert_same(updated, &expected[output], &format!("update {output}, verifying: {verifying}"));
+                assert_eq!(Some(updated.memory()), addresses[input], "an update stays in its memory");
+            }
+        }
+        assert_eq!(live_bytes() - start, program.arena_bytes(), "the arena stays for the next run");
+        drop(executor);
+        assert_eq!(live_bytes(), start);
+    }
+    program
+}

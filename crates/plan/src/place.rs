@@ -1,0 +1,267 @@
+//! Where everything lies, once the order is known: what is computed in place, how long it lives, how it is packed.
+
+use crate::lower::{Draft, Kind};
+use crate::program::{Home, Program, Storage};
+use crate::{Buffer, Effort, Packing, pack};
+use taut_core::{Error, Result};
+
+/// A hundredth of a second of search, where the greedy orders are not enough: a plan is waited for.
+const EFFORT: Effort = Effort { steps: 2_000_000 };
+
+/// Every storage begins at a multiple of this.
+const ALIGNMENT: usize = 64;
+
+pub(crate) fn buffer(size: usize, start: usize, end: usize) -> Buffer {
+    Buffer { align: ALIGNMENT, ..Buffer::new(size, start as u32, end as u32) }
+}
+
+/// What a buffer takes of the arena.
+pub(crate) fn rounded(bytes: usize) -> usize {
+    bytes.next_multiple_of(ALIGNMENT)
+}
+
+/// What a root piece gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// The memory of this input.
+    Input(usize),
+    Constant(usize),
+    Arena,
+    /// A buffer made for the caller.
+    Output,
+}
+
+/// The pieces under one order: which share their memory, and from when to when.
+pub(crate) struct Placement {
+    /// Per piece, the first of those that are computed one over the other.
+    roots: Vec<u32>,
+    /// Step (by its place in the order), operand and output of what is computed in place.
+    in_place: Vec<(u32, u32, u32)>,
+    starts: Vec<u32>,
+    ends: Vec<u32>,
+    /// Of roots.
+    places: Vec<Place>,
+    /// The most that is alive in the arena at once.
+    load: usize,
+    /// The buffers made for the caller.
+    outputs: usize,
+}
+
+/// Plans the order that needs the fewest bytes; the first of those that need the same.
+pub(crate) fn best(draft: Draft<'_>, orders: &[Vec<u32>]) -> Result<Program> {
+    let placements: Vec<Placement> = orders.iter().map(|order| Placement::new(&draft, order)).collect();
+    let bytes = |i: &usize| placements[*i].load + placements[*i].outputs;
+    let chosen = (0..orders.len()).min_by_key(bytes).unwrap_or(0);
+    let packing = placements[chosen].pack(&draft, &orders[chosen])?;
+    // A packing may miss the load. Then the graph's own order, packed, may be better after all.
+    let taken = packing.bytes + placements[chosen].outputs;
+    if chosen != 0 && taken > bytes(&0) {
+        let own = placements[0].pack(&draft, &orders[0])?;
+        if own.bytes + placements[0].outputs <= taken {
+            return Ok(placements[0].finish(draft, &orders[0], own));
+        }
+    }
+    Ok(placements[chosen].finish(draft, &orders[chosen], packing))
+}
+
+impl Placement {
+    pub(crate) fn new(draft: &Draft<'_>, order: &[u32]) -> Placement {
+        let count = draft.pieces.len();
+        let mut placement = Placement {
+            roots: (0..count as u32).collect(),
+            in_place: Vec::new(),
+            starts: vec![u32::MAX; count],
+            ends: vec![0; count],
+            places: Vec::with_capacity(count),
+            load: 0,
+            outputs: 0,
+        };
+        placement.compute_in_place(draft, order);
+        placement.measure_lives(draft, order);
+        placement.use_donations(draft);
+        placement.add_up(draft, order);
+        placement
+    }
+
+    /// Lets a step write over an operand that nobody reads later, where the op allows it.
+    fn compute_in_place(&mut self, draft: &Draft<'_>, order: &[u32]) {
+        let mut left: Vec<usize> = draft.pieces.iter().map(|piece| piece.reads).collect();
+        for (at, &number) in order.iter().enumerate() {
+            let step = &draft.steps[number as usize];
+            let first = self.in_place.len();
+            for choice in &draft.choices[number as usize] {
+                let (from, to) = (step.operands[choice.operand].storage, step.targets[choice.output].storage);
+                let piece = &draft.pieces[from];
+                let free = matches!(piece.kind, Kind::Made | Kind::Donated(_)) && !piece.is_output;
+                let made = draft.pieces[to].kind == Kind::Made;
+                let taken = |&(_, operand, output): &(u32, u32, u32)| {
+                    operand == choice.operand as u32 || output == choice.output as u32
+                };
+                if left[from] == 1
+                    && (choice.forced || (free && made))
+                    && !self.in_place[first..].iter().any(taken)
+                {
+                    self.roots[to] = self.roots[from];
+                    self.in_place.push((at as u32, choice.operand as u32, choice.output as u32));
+                }
+            }
+            for operand in &step.operands {
+                left[operand.storage] -= 1;
+            }
+        }
+    }
+
+    /// The first step of each root, and the step after its last.
+    fn measure_lives(&mut self, draft: &Draft<'_>, order: &[u32]) {
+        for (at, &number) in order.iter().enumerate() {
+            let step = &draft.steps[number as usize];
+            let used = step.operands.iter().map(|o| o.storage).chain(step.targets.iter().map(|t| t.storage));
+            for root in used.map(|piece| self.roots[piece] as usize) {
+                self.starts[root] = self.starts[root].min(at as u32);
+                self.ends[root] = at as u32 + 1;
+            }
+        }
+        let after = order.len() as u32 + 1;
+        for (i, piece) in draft.pieces.iter().enumerate() {
+            let root = self.roots[i] as usize;
+            if piece.is_output || matches!(piece.kind, Kind::Update(_)) {
+                self.ends[root] = after;
+            }
+        }
+        for (i, piece) in draft.pieces.iter().enumerate() {
+            if !matches!(piece.kind, Kind::Made | Kind::Update(_)) {
+                self.starts[i] = 0;
+            }
+            self.places.push(match piece.kind {
+                Kind::Input(input) | Kind::Donated(input) | Kind::Update(input) => Place::Input(input),
+                Kind::Constant(constant) => Place::Constant(constant),
+                Kind::Made if self.ends[i] == after => Place::Output,
+                Kind::Made => Place::Arena,
+            });
+        }
+    }
+
+    /// Puts values of exactly its size into the memory of a donated input that nobody reads any more. One that is
+    /// returned goes last: its memory would have to be there from the start.
+    fn use_donations(&mut self, draft: &Draft<'_>) {
+        let is_donated = |piece: &usize| matches!(draft.pieces[*piece].kind, Kind::Donated(_));
+        let donated: Vec<usize> = (0..draft.inputs.len()).filter(is_donated).collect();
+        if donated.is_empty() {
+            return;
+        }
+        let (mut wanting, mut returned) = (Vec::new(), Vec::new());
+        for (i, piece) in draft.pieces.iter().enumerate() {
+            let is_root = self.roots[i] as usize == i && piece.bytes > 0;
+            match self.places[i] {
+                Place::Arena if is_root => wanting.push(i),
+                Place::Output if is_root => returned.push(i),
+                _ => {}
+            }
+        }
+        wanting.sort_by_key(|&i| (self.ends[i], self.starts[i]));
+        for home in donated {
+            let (bytes, place) = (draft.pieces[home].bytes, self.places[home]);
+            let mut free = self.ends[home];
+            let fits = |i: &usize| draft.pieces[*i].bytes == bytes;
+            let last = returned.iter().position(|i| fits(i) && self.starts[*i] >= free);
+            let last = last.map(|at| returned.remove(at));
+            let until = last.map_or(u32::MAX, |i| self.starts[i]);
+            if let Some(last) = last {
+                self.places[last] = place;
+            }
+            // By their ends: as many as fit one after the other.
+            wanting.retain(|i| {
+                let taken = fits(i) && self.starts[*i] >= free && self.ends[*i] <= until;
+                if taken {
+                    free = self.ends[*i];
+                    self.places[*i] = place;
+                }
+                !taken
+            });
+        }
+    }
+
+    fn add_up(&mut self, draft: &Draft<'_>, order: &[u32]) {
+        let mut changes = vec![0isize; order.len() + 2];
+        for (i, piece) in draft.pieces.iter().enumerate().filter(|&(i, _)| self.roots[i] as usize == i) {
+            match self.places[i] {
+                Place::Arena => {
+                    let bytes = rounded(piece.bytes) as isize;
+                    changes[self.starts[i] as usize] += bytes;
+                    changes[self.ends[i] as usize] -= bytes;
+                }
+                Place::Output => self.outputs += piece.bytes,
+                _ => {}
+            }
+        }
+        for (at, &number) in order.iter().enumerate() {
+            let scratch = rounded(draft.steps[number as usize].scratch.1) as isize;
+            changes[at] += scratch;
+            changes[at + 1] -= scratch;
+        }
+        let (mut now, mut most) = (0, 0);
+        for change in changes {
+            now += change;
+            most = most.max(now);
+        }
+        self.load = most as usize;
+    }
+
+    /// Packs what goes into the arena: roots in the order of pieces, then each step's scratch.
+    fn pack(&self, draft: &Draft<'_>, order: &[u32]) -> Result<Packing> {
+        let mut buffers = Vec::new();
+        for (i, piece) in draft.pieces.iter().enumerate() {
+            if self.is_packed(i) {
+                buffers.push(buffer(piece.bytes, self.starts[i] as usize, self.ends[i] as usize));
+            }
+        }
+        for (at, &number) in order.iter().enumerate() {
+            match draft.steps[number as usize].scratch.1 {
+                0 => {}
+                scratch => buffers.push(buffer(scratch, at, at + 1)),
+            }
+        }
+        pack(&buffers, EFFORT).map_err(|refused| Error::shape(refused.to_string()))
+    }
+
+    fn is_packed(&self, piece: usize) -> bool {
+        self.roots[piece] as usize == piece && self.places[piece] == Place::Arena
+    }
+
+    /// The program, with every storage at its place.
+    fn finish(&self, draft: Draft<'_>, order: &[u32], packing: Packing) -> Program {
+        let mut offsets = packing.offsets.iter().copied();
+        let (mut storages, mut buffers) = (Vec::new(), Vec::new());
+        let mut numbers = vec![0; draft.pieces.len()];
+        for (i, piece) in draft.pieces.iter().enumerate().filter(|&(i, _)| self.roots[i] as usize == i) {
+            let home = match self.places[i] {
+                Place::Input(input) => Home::Input(input),
+                Place::Constant(constant) => Home::Constant(constant),
+                Place::Output => {
+                    buffers.push(piece.bytes);
+                    Home::Output(buffers.len() - 1)
+                }
+                Place::Arena => Home::Arena(offsets.next().unwrap_or(0)),
+            };
+            numbers[i] = storages.len();
+            let (start, end) = (self.starts[i].min(self.ends[i]) as usize, self.ends[i] as usize);
+            storages.push(Storage { home, bytes: piece.bytes, start, end, value: piece.value });
+        }
+        let number = |piece: &mut usize| *piece = numbers[self.roots[*piece] as usize];
+        let Draft { steps, constants, inputs, mut results, .. } = draft;
+        let mut waiting: Vec<_> = steps.into_iter().map(Some).collect();
+        let mut steps: Vec<_> = order.iter().filter_map(|&i| waiting[i as usize].take()).collect();
+        for &(at, operand, output) in &self.in_place {
+            steps[at as usize].operands[operand as usize].in_place = Some(output as usize);
+        }
+        for step in &mut steps {
+            step.operands.iter_mut().for_each(|operand| number(&mut operand.storage));
+            step.targets.iter_mut().for_each(|target| number(&mut target.storage));
+            if step.scratch.1 > 0 {
+                step.scratch.0 = offsets.next().unwrap_or(0);
+            }
+        }
+        results.iter_mut().for_each(|result| number(&mut result.storage));
+        Program { steps, storages, results, buffers, constants, inputs, packing }
+    }
+}
