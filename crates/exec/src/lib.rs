@@ -80,6 +80,11 @@ impl Executor {
         Ok(())
     }
 
+    /// The bytes of the arena that is kept for the next run.
+    pub fn arena_bytes(&self) -> usize {
+        self.arena.as_ref().map_or(0, Buffer::len)
+    }
+
     /// Gives the arena back. The next run makes another.
     pub fn release(&mut self) {
         self.arena = None;
@@ -96,7 +101,8 @@ impl Executor {
         self.run_at(inputs, at).map_err(|error| error.at(at))
     }
 
-    fn run_at(&mut self, inputs: &mut [Input<'_>], at: &'static Location<'static>) -> Result<Vec<Tensor>> {
+    /// As [`Executor::run`], on behalf of a caller's line.
+    pub fn run_at(&mut self, inputs: &mut [Input<'_>], at: &'static Location<'static>) -> Result<Vec<Tensor>> {
         let Executor { program, arena, lent, alone, verifying } = self;
         bind::check(program, inputs)?;
         let arena = match arena {

@@ -111,7 +111,7 @@ impl Concrete {
 
     /// Gives the arenas back that no call is using.
     pub(crate) fn release(&self) {
-        self.program.iter().for_each(Compiled::release);
+        self.program.get().into_iter().for_each(Compiled::release);
         let more = self.differentiated.lock().unwrap_or_else(PoisonError::into_inner);
         more.iter().for_each(|(_, form)| form.release());
     }

@@ -106,16 +106,20 @@ impl Differentiated {
                 }
             }
         }
-        let (forward, backward, kept) = split(&joint, boundary, count, total)?;
-        let (options, request) = (concrete.options(), concrete.request());
-        let forward_request = Request {
-            inputs: request.inputs.clone(),
-            updates: request.updates.clone(),
-            ..Request::default()
-        };
-        let forward = Compiled::new(&forward, options, &forward_request)?;
-        let program = Compiled::new(&backward, options, &Request::default())?;
         let results = concrete.results;
+        let (forward, backward, kept) = split(&joint, boundary, count, results, total - results)?;
+        let (options, request) = (concrete.options(), concrete.request());
+        let forward = Compiled::new(&forward, options, request)?;
+        // What was kept is read where it lies.
+        let layout = |kept: &Kept| match *kept {
+            Kept::Input(i) => request.inputs.get(i).and_then(|given| given.strides.clone()),
+            Kept::Output(i) => {
+                let layout = &forward.program().results[i].layout;
+                (!layout.is_contiguous()).then(|| layout.strides.clone())
+            }
+        };
+        let given = kept.iter().map(|kept| Given { strides: layout(kept), donated: false }).collect();
+        let program = Compiled::new(&backward, options, &Request { inputs: given, ..Request::default() })?;
         Ok(Differentiated { forward, results, kept, backward, program, followed, answers, whole, specs })
     }
 
@@ -274,12 +278,10 @@ impl Op for Called {
         if record::is_recording() {
             return if self.whole { self.again(call, &given) } else { self.by_ops(given) };
         }
-        let contiguous = |tensor: Tensor| {
-            if tensor.is_contiguous() { Ok(tensor) } else { tensor.copy() }
-        };
-        let inputs =
-            self.saved.iter().cloned().chain(given).map(|tensor| contiguous(tensor).map(Input::Read));
-        let mut inputs: SmallVec<[Input<'_>; 16]> = inputs.collect::<Result<_>>()?;
+        for gradient in given.iter_mut().filter(|gradient| !gradient.is_contiguous()) {
+            *gradient = gradient.copy()?;
+        }
+        let mut inputs: SmallVec<[Input<'_>; 16]> = self.saved.iter().chain(&given).map(Input::Read).collect();
         Ok(form.gradients(form.program.run(&mut inputs, behalf_of(Location::caller()))?.0))
     }
 }

@@ -110,11 +110,11 @@ fn many_retraces_are_told_once_with_their_culprit() {
     let sink = told.clone();
     set_warning_sink(Some(Box::new(move |message| sink.lock().unwrap().push(message.to_owned()))));
     let f = function(|(x, n): &(Tensor, i64)| mul(x, *n as f64)).named("scaled");
-    for n in 0..20 {
+    for n in 0..20i64 {
         f.call((&ramp(&[2]), n)).unwrap();
     }
     let quiet = function(|(x, n): &(Tensor, i64)| mul(x, *n as f64));
-    for n in 0..20 {
+    for n in 0..20i64 {
         (0..5).for_each(|_| drop(quiet.call((&ramp(&[2]), n)).unwrap()));
     }
     set_warning_sink(None);
@@ -285,7 +285,7 @@ fn views_can_be_returned() {
 
 #[test]
 fn threads_share_a_function() {
-    let _ledger = ledger_check();
+    // No check of the ledger: it counts by thread, and an arena may be given back by another than the one that made it.
     let f = function(|x: &Tensor| sum(exp(tanh(x)?)?, None, false));
     let want: Vec<f32> =
         (1..5).map(|n| sum(exp(tanh(ramp(&[n, 70])).unwrap()).unwrap(), None, false).unwrap().item().unwrap()).collect();

@@ -45,8 +45,7 @@ fn a_call_is_one_entry_with_the_eager_gradient() {
         tape.watch(&x);
         let y = f.call(&x).unwrap();
         close(&y, &body(&x).unwrap());
-        let watched = 2; // x and w
-        assert_eq!(tape.num_entries(), watched + 1);
+        assert_eq!(tape.num_entries(), 1);
         let (dx, dw) = tape.gradient(&y, &(&x, &w)).unwrap();
         close(&dx.dense().unwrap(), &eager.0.clone().dense().unwrap());
         close(&dw.dense().unwrap(), &eager.1.clone().dense().unwrap());
@@ -131,8 +130,8 @@ fn second_derivatives_go_through() {
 
     let ones = Tensor::from_vec(vec![1.0f64; 4], [4]).unwrap();
     let g = f.clone();
-    let along = hvp(move |x: &[Tensor]| g.call(&x[0]), [&x], [&ones]).unwrap();
-    close(&along[0], &want);
+    let along = hvp(|x| g.call(x), &x, &ones).unwrap();
+    close(&along, &want);
 }
 
 #[test]
@@ -151,14 +150,14 @@ fn rows_of_a_table_stay_rows() {
     let _ledger = ledger_check();
     let table = Variable::new(random(&[1000, 3], 1)).unwrap();
     let inside = table.clone();
-    let f = function(move |ids: &Tensor| sum(square(gather(&inside, ids, 0)?)?, None, false));
+    let f = function(move |ids: &Tensor| sum(square(gather(&inside, ids, 0, 0)?)?, None, false));
     let ids = Tensor::from_slice(&[3i64, 7, 3], [3]).unwrap();
     let tape = GradientTape::new();
     let y = f.call(&ids).unwrap();
     let gradient = tape.gradient(&y, &table).unwrap().unwrap();
     let Gradient::Sparse(slices) = &gradient else { panic!("dense") };
     assert_eq!(slices.values.shape(), &[3, 3]);
-    let want = mul(gather(&table, &ids, 0).unwrap(), 2.0).unwrap();
+    let want = mul(gather(&table, &ids, 0, 0).unwrap(), 2.0).unwrap();
     close(&slices.values, &want);
 }
 

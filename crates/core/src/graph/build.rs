@@ -110,7 +110,7 @@ pub fn trace_function<R>(
         states.push(StateUse { state: read.state, writes });
     }
     let mut keys = Vec::new();
-    for key in outside.keys.into_iter().filter(|key| !key.spent) {
+    for key in outside.keys {
         graph.add_input(key.input);
         keys.push(key.source);
     }
@@ -304,7 +304,7 @@ pub(crate) fn next_key(source: Arc<dyn KeySource>) -> Option<Tensor> {
         let input = tracer.provided(Spec::new(DType::U64, [2]));
         let tensor = tracer.tensor(input);
         if let Some(outside) = &mut tracer.outside {
-            outside.keys.push(KeyUse { input, source, spent: false });
+            outside.keys.push(KeyUse { input, source });
         }
         tensor
     })
@@ -314,14 +314,12 @@ pub(crate) fn next_key(source: Arc<dyn KeySource>) -> Option<Tensor> {
 /// takes are taken once, now, and not by calls.
 pub fn evaluate(tensor: &Tensor) -> Result<Tensor> {
     let Some(value) = tensor.traced_value() else { return Ok(tensor.clone()) };
-    let (graph, keys) = TRACERS.with_borrow_mut(|tracers| {
-        let tracer =
-            tracers.iter_mut().rev().find(|tracer| tracer.trace == value.trace).ok_or_else(leaked)?;
-        tracer.part(value.value)
+    let graph = TRACERS.with_borrow_mut(|tracers| {
+        let tracer = tracers.iter_mut().rev().find(|tracer| tracer.trace == value.trace).ok_or_else(leaked)?;
+        tracer.spend_keys(value.value)?;
+        tracer.graph.part(&[], &[value.value])
     })?;
-    let key = |source: &Arc<dyn KeySource>| Tensor::from_slice(&source.next(), [2]);
-    let keys: Vec<Tensor> = keys.iter().map(key).collect::<Result<_>>()?;
-    let results = outside_traces(|| crate::record::unrecorded(|| graph.run(&keys)))?;
+    let results = outside_traces(|| crate::record::unrecorded(|| graph.run(&[])))?;
     Ok(results[0].clone())
 }
 
@@ -359,23 +357,23 @@ impl Tracer {
         outside.states.len() - 1
     }
 
-    /// The part of the graph that a value depends on, and the keys that are its inputs: those are spent.
-    fn part(&mut self, value: ValueId) -> Result<(Graph, Vec<Arc<dyn KeySource>>)> {
-        let keys = self.outside.as_ref().map_or(&[][..], |outside| &outside.keys);
-        let all: Vec<ValueId> = keys.iter().map(|key| key.input).collect();
-        let whole = self.graph.part(&all, &[value])?;
-        let is_read = |id: &ValueId| whole.nodes.iter().any(|node| node.inputs.contains(id));
-        let read: Vec<bool> = whole.inputs.iter().map(is_read).collect();
-        let mut spent = Vec::new();
-        let mut keys = Vec::new();
-        for (key, _) in
-            self.outside.iter_mut().flat_map(|outside| &mut outside.keys).zip(read).filter(|&(_, read)| read)
-        {
-            key.spent = true;
-            spent.push(key.input);
-            keys.push(key.source.clone());
+    /// Takes the keys that a value depends on: they are constants from now on.
+    fn spend_keys(&mut self, value: ValueId) -> Result<()> {
+        let Some(outside) = &mut self.outside else { return Ok(()) };
+        let all: Vec<ValueId> = outside.keys.iter().map(|key| key.input).collect();
+        let part = self.graph.part(&all, &[value])?;
+        let mut read = part.inputs.iter().map(|id| part.nodes.iter().any(|node| node.inputs.contains(id)));
+        let mut kept = Vec::new();
+        for key in std::mem::take(&mut outside.keys) {
+            if read.next() == Some(true) {
+                let numbers = Tensor::from_slice(&key.source.next(), [2])?;
+                self.graph.values[key.input.index()].origin = Origin::Constant(numbers);
+            } else {
+                kept.push(key);
+            }
         }
-        Ok((self.graph.part(&spent, &[value])?, keys))
+        outside.keys = kept;
+        Ok(())
     }
 
     /// The number of a tensor in this graph; a tensor from outside becomes a constant or a captured input.

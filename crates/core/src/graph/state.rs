@@ -75,6 +75,4 @@ pub(super) struct StateRead {
 pub(super) struct KeyUse {
     pub(super) input: ValueId,
     pub(super) source: Arc<dyn KeySource>,
-    /// Whether it was taken during the trace already.
-    pub(super) spent: bool,
 }
