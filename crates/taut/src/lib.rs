@@ -31,8 +31,15 @@ pub use taut_core::ops::{self, linalg, nn, random};
 pub use taut_core::{
     Bool, Call, Cost, DType, Element, Ellipsis, Error, ErrorKind, Gradients, Graph, Host, Index, IntoTensor,
     Kernel, Layout, NewAxis, Op, Operand, Outputs, Result, Saves, Scalar, Set, Shape, Spec, Specs, Strides,
-    Tensor, Traced, apply, apply_many, bf16, f16, graph, io, promote, s, trace,
+    Tensor, Traced, apply, apply_many, bf16, f16, graph, io, promote, s, set_warning_sink, trace,
 };
+pub use taut_function::*;
+
+
+/// What a call of a function does and needs, known before it runs.
+pub mod plan {
+    pub use taut_plan::*;
+}
 
 /// Who holds how many bytes: the ledger, the limit, the allocators.
 pub mod memory {
