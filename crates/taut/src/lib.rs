@@ -68,6 +68,7 @@ mod book {
         Memory: "../../../docs/src/memory.md";
         Errors: "../../../docs/src/errors.md";
         Gradients: "../../../docs/src/gradients.md";
+        Functions: "../../../docs/src/functions.md";
         Graphs: "../../../docs/src/graphs.md";
         AddingAnOp: "../../../docs/src/adding-an-op.md";
         Speed: "../../../docs/src/speed.md";
