@@ -109,8 +109,7 @@ impl<'a> Feeds<'a> {
             }
             feeds.walk = Some(walk);
         }
-        if repeated + gathered > 0 {
-            let fits = PREPARED.saturating_sub(runs) / (repeated + gathered);
+        if let Some(fits) = PREPARED.saturating_sub(runs).checked_div(repeated + gathered) {
             feeds.piece = feeds.piece.min(fits / LINE * LINE).clamp(LINE, LONGEST);
         }
         feeds.prepare(args, len, patterns);

@@ -200,3 +200,6 @@ impl<'a> Parts<'a> {
         self.starts.iter().map(part).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;
