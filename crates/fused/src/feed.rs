@@ -228,9 +228,10 @@ impl<'a> Feeds<'a> {
             }
             let tiles = &*tiles;
             self.compute(outputs, done, n, |input| match self.ways[input] {
-                Way::Strided { data, number, tile } => {
-                    self.strided(input, data, offsets[number], n, &tiles[tile..], direct(walk, number))
+                Way::Strided { data, number, .. } if direct(walk, number) => {
+                    row(data, self.sizes[input], offsets[number], n)
                 }
+                Way::Strided { tile, .. } => &tiles[tile..][..n * self.sizes[input]],
                 _ => self.ready(input, first + done, n),
             });
             done += n;
@@ -238,17 +239,17 @@ impl<'a> Feeds<'a> {
     }
 
     fn cover_columns(&self, walk: &Walk, first: usize, outputs: &mut [&mut [u8]], tiles: &mut [u8]) {
-        let row = walk.row();
-        let rows = self.elements(outputs) / row;
+        let width = walk.row();
+        let rows = self.elements(outputs) / width;
         let mut cursor = Cursor::new(walk, first, &self.starts);
         let mut bases: SmallVec<[SmallVec<[isize; 8]>; BLOCK_ROWS]> = SmallVec::new();
         for _ in 0..rows {
             bases.push(cursor.offsets.clone());
-            cursor.advance(row);
+            cursor.advance(width);
         }
         let columns = self.piece.min(LONGEST) / BLOCK_ROWS;
-        for column in (0..row).step_by(columns) {
-            let n = columns.min(row - column);
+        for column in (0..width).step_by(columns) {
+            let n = columns.min(width - column);
             let offset = |number: usize, r: usize| bases[r][number] + column as isize * walk.inner(number);
             self.each_gathered(walk, |number, data, size, tile| {
                 let tile = &mut tiles[tile..tile + rows * columns * size];
@@ -264,31 +265,19 @@ impl<'a> Feeds<'a> {
             });
             let tiles = &*tiles;
             for r in 0..rows {
-                let at = r * row + column;
+                let at = r * width + column;
                 self.compute(outputs, at, n, |input| match self.ways[input] {
-                    Way::Strided { data, number, tile } => {
-                        let tile = &tiles[tile..][r * columns * self.sizes[input]..];
-                        self.strided(input, data, offset(number, r), n, tile, direct(walk, number))
+                    Way::Strided { data, number, .. } if direct(walk, number) => {
+                        row(data, self.sizes[input], offset(number, r), n)
+                    }
+                    Way::Strided { tile, .. } => {
+                        let size = self.sizes[input];
+                        &tiles[tile + r * columns * size..][..n * size]
                     }
                     _ => self.ready(input, first + at, n),
                 });
             }
         }
-    }
-
-    /// What the tiles see of a strided input: a row in its data at `offset`, or its tile.
-    #[inline]
-    fn strided<'b>(
-        &self,
-        input: usize,
-        data: &'b [u8],
-        offset: isize,
-        n: usize,
-        tile: &'b [u8],
-        direct: bool,
-    ) -> &'b [u8] {
-        let size = self.sizes[input];
-        if direct { &data[offset as usize * size..][..n * size] } else { &tile[..n * size] }
     }
 
     /// Calls `visit(number in the walk, data, element size, where its tile starts)` on each input that is gathered.
@@ -308,6 +297,12 @@ impl<'a> Feeds<'a> {
 #[inline]
 fn direct(walk: &Walk, number: usize) -> bool {
     walk.inner(number) == 1 && walk.row() >= ROW
+}
+
+/// The `n` elements from `offset` on.
+#[inline]
+fn row(data: &[u8], size: usize, offset: isize, n: usize) -> &[u8] {
+    &data[offset as usize * size..][..n * size]
 }
 
 /// Gathers a tile full of elements, the first at `offset` and each `stride` after the one before.

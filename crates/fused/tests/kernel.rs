@@ -129,7 +129,7 @@ fn two_inputs_can_be_in_one_place() {
 #[test]
 fn an_update_writes_its_state_in_place() {
     let n = 40_000;
-    let rate = Data::from(&[0.01f64], &[1]);
+    let (shape, rate) = ([n], Data::from(&[0.01f64], &[1]));
     let [beta, gamma, tiny] = [0.9, 0.999, 1e-8];
     // Inputs: weight, gradient, m, v, rate.
     let steps = vec![
@@ -155,7 +155,7 @@ fn an_update_writes_its_state_in_place() {
     let mut outputs = [&weight, &m, &v].map(|values| Data::from(values, &[n]));
     let mut views: Vec<_> = outputs.iter_mut().map(Data::out).collect();
     let gradients = Data::from(&gradient, &[n]);
-    let rates = View::new(DType::F64, bytemuck::cast_slice(&rate.words), 0, &[n], &[0]);
+    let rates = View::new(DType::F64, bytemuck::cast_slice(&rate.words), 0, &shape, &[0]);
     let args =
         [Arg::InPlace(0), Arg::View(gradients.view()), Arg::InPlace(1), Arg::InPlace(2), Arg::View(rates)];
     kernel.run(&args, &mut views);
@@ -173,9 +173,9 @@ fn outputs_can_be_the_same_copies_and_constants() {
     let steps = vec![step(Code::Copy, &[I(0)]), step(Code::Copy, &[C(0)]), step(ADD, &[S(0), S(1)])];
     let program = Program::new(vec![DType::F32], vec![constant(4f32)], steps, vec![2, 0, 2, 1]).unwrap();
     let outputs = run(&program, &[&Data::from(&x, &[1000])], &[1000]);
-    for i in 0..1000 {
+    for (i, &x) in x.iter().enumerate() {
         let found: Vec<f32> = outputs.iter().map(|output| output.slice::<f32>()[i]).collect();
-        assert_eq!(found, [x[i] + 4.0, x[i], x[i] + 4.0, 4.0]);
+        assert_eq!(found, [x + 4.0, x, x + 4.0, 4.0]);
     }
 }
 

@@ -16,13 +16,13 @@ impl Tiles for Adder {
         let [out] = outputs else { panic!("one output") };
         let out: &mut [f32] = bytemuck::cast_slice_mut(out);
         self.0.lock().unwrap().push(out.len());
-        for i in 0..out.len() {
+        for (i, out) in out.iter_mut().enumerate() {
             let element = |n: usize| match in_place[n] {
-                Some(_) => out[i],
+                Some(_) => *out,
                 None => bytemuck::cast_slice::<u8, f32>(inputs[n])[i],
             };
             assert!((0..2).all(|n| in_place[n].is_none() || inputs[n].is_empty()));
-            out[i] = element(0) + element(1);
+            *out = element(0) + element(1);
         }
     }
 }

@@ -4,7 +4,7 @@
 use smallvec::SmallVec;
 use taut_fused::{Constant, Program, Source, Step};
 use taut_kernels::elementwise::{self, Binary, Code, Unary};
-use taut_kernels::{Arg, Bool, DType, Element, View, ViewMut, dispatch};
+use taut_kernels::{Arg, DType, Element, View, ViewMut, dispatch};
 
 /// Random choices that a failing case can be shrunk by.
 pub struct Choices {
@@ -199,7 +199,7 @@ pub fn constant<T: Element>(value: T) -> Constant {
 pub fn random_program(choices: &mut Choices, random: &mut Random, outputs: usize) -> Program {
     let floats = [DType::F32, DType::F64, DType::F16, DType::BF16];
     let some: Vec<DType> = if choices.below(2) == 0 { floats.to_vec() } else { DType::ALL.to_vec() };
-    let inputs: Vec<DType> = (0..1 + choices.below(4)).map(|_| choices.pick(&some)).collect();
+    let inputs: Vec<DType> = (0..=choices.below(4)).map(|_| choices.pick(&some)).collect();
     let constants: Vec<Constant> = (0..choices.below(4))
         .map(|_| {
             let dtype = choices.pick(&inputs);
@@ -212,7 +212,7 @@ pub fn random_program(choices: &mut Choices, random: &mut Random, outputs: usize
         inputs.iter().enumerate().map(|(i, dtype)| (Source::Input(i), *dtype)).collect();
     values.extend(constants.iter().enumerate().map(|(i, constant)| (Source::Constant(i), constant.dtype)));
     let mut steps = Vec::new();
-    for i in 0..1 + choices.below(12) {
+    for i in 0..=choices.below(12) {
         let (x, dtype) = choices.pick(&values);
         let like: Vec<Source> = values.iter().filter(|(_, other)| *other == dtype).map(|(v, _)| *v).collect();
         let truths: Vec<Source> =
@@ -239,7 +239,7 @@ pub fn random_program(choices: &mut Choices, random: &mut Random, outputs: usize
         steps.push(made);
     }
     let mut results = vec![steps.len() - 1];
-    for _ in 1..1 + choices.below(outputs) {
+    for _ in 1..=choices.below(outputs) {
         results.push(choices.below(steps.len()));
     }
     Program::new(inputs, constants, steps, results).expect("a right program")
@@ -293,9 +293,4 @@ pub fn step_by_step(program: &Program, inputs: &[Data], shape: &[usize]) -> Vec<
         results.push(result);
     }
     program.outputs().iter().map(|&output| results[output].clone()).collect()
-}
-
-/// True and false as elements.
-pub fn truths(values: &[bool]) -> Vec<Bool> {
-    values.iter().map(|&value| Bool::from(value)).collect()
 }
