@@ -1,5 +1,6 @@
 //! One pass against a kernel per step: `cargo bench -p taut-fused --bench fused`.
 
+use std::hint::black_box;
 use std::time::Instant;
 use taut_fused::Source::{Constant as C, Input as I, Step as S};
 use taut_fused::{Constant, Kernel, Program, Source, Step};
@@ -202,6 +203,8 @@ fn fold(name: &str, shape: [usize; 2], axes: [bool; 2], bias: bool) {
 }
 
 fn main() {
+    let (ready, copied) = rivals(1001, || drop(black_box(Kernel::new(gelu()))), || drop(black_box(gelu())));
+    println!("making gelu ready: {:.2} us", (ready - copied) / 1000.0);
     for threads in [1, 0] {
         println!("{} threads", pool::set_threads(threads));
         let parabola = || {

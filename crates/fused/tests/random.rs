@@ -22,7 +22,7 @@ const REDUCTIONS: [Reduce; 10] = [
 ];
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_kernel_computes_what_its_steps_do(choices in prop::collection::vec(any::<u32>(), 160), seed: u64) {
