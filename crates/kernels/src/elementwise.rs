@@ -1,9 +1,9 @@
 //! Elementwise kernels: one contiguous tile loop per operation and type, driven over any layout.
 //!
 //! A [`Unary`] or [`Binary`] code and a [`DType`] name a *tile function* ([`unary_tile`], [`binary_tile`],
-//! [`cast_tile`]): a vectorised loop over contiguous elements. [`unary`], [`binary`], [`select`], [`clip`] and [`cast`]
-//! run it over strided and broadcast views, in place or not, with threads if there is enough to do. Half-precision
-//! types are computed in `f32`, a tile at a time.
+//! [`cast_tile`], [`select_tile`]): a vectorised loop over contiguous elements. [`unary`], [`binary`], [`select`],
+//! [`clip`] and [`cast`] run it over strided and broadcast views, in place or not, with threads if there is enough to
+//! do. Half-precision types are computed in `f32`, a tile at a time.
 
 mod binary;
 mod cast;
@@ -101,13 +101,37 @@ pub fn binary(code: Binary, a: Arg<'_>, b: Arg<'_>, out: ViewMut<'_>) {
 }
 
 multiversion! {
-    fn select_tile[T: Element](condition: &[Bool], a: &[T], b: &[T], out: &mut [T]) {
+    fn select_all[T: Element](condition: &[Bool], a: &[T], b: &[T], out: &mut [T]) {
         let n = out.len();
         let (condition, a, b) = (&condition[..n], &a[..n], &b[..n]);
         for i in 0..n {
             out[i] = if condition[i].get() { a[i] } else { b[i] };
         }
     }
+}
+
+/// A loop over contiguous elements that takes each from one of two operands.
+#[derive(Clone, Copy, Debug)]
+pub struct SelectTile(fn(&[u8], &[u8], &[u8], &mut [u8]));
+
+impl SelectTile {
+    /// Takes from `a` where `condition` is true, else from `b`, as many elements as `out` has room for; all slices are
+    /// aligned for their type.
+    ///
+    /// # Panics
+    /// If an operand has fewer elements.
+    #[inline]
+    pub fn call(&self, condition: &[u8], a: &[u8], b: &[u8], out: &mut [u8]) {
+        (self.0)(condition, a, b, out);
+    }
+}
+
+/// The tile loop that selects elements of this type.
+pub fn select_tile(dtype: DType) -> SelectTile {
+    fn erased<T: Element>(condition: &[u8], a: &[u8], b: &[u8], out: &mut [u8]) {
+        select_all::<T>(cast_slice(condition), cast_slice(a), cast_slice(b), cast_slice_mut(out));
+    }
+    crate::dispatch!(dtype, T in sizes => SelectTile(erased::<T>))
 }
 
 /// `out = condition ? a : b`, element by element; `condition` is boolean, the others have one type.
@@ -118,9 +142,8 @@ pub fn select(condition: Arg<'_>, a: Arg<'_>, b: Arg<'_>, out: ViewMut<'_>) {
     let dtype = out.dtype();
     assert_eq!(dtype_of(&condition, &out), DType::Bool, "a boolean condition");
     assert!([&a, &b].into_iter().all(|x| dtype_of(x, &out) == dtype), "operands of the output's type");
-    crate::dispatch!(dtype, T in sizes => for_tiles([condition, a, b], out, |[condition, a, b], out| {
-        select_tile::<T>(cast_slice(condition), cast_slice(a), cast_slice(b), cast_slice_mut(out));
-    }));
+    let tile = select_tile(dtype);
+    for_tiles([condition, a, b], out, |[condition, a, b], out| tile.call(condition, a, b, out));
 }
 
 /// `out = min(max(x, low), high)`, element by element; NaN in any of them propagates.

@@ -21,7 +21,7 @@ use crate::view::{View, ViewMut};
 use fold::*;
 use kernel::{Lanes, lanes};
 use plan::{Dim, MAX_DIMS, Plan};
-use run::{Once, Source, Twice, drive};
+use run::{Data, Once, Source, Twice, drive};
 
 /// What to make of the elements along the reduced dimensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -110,10 +110,37 @@ pub fn reduce(code: Reduce, x: View<'_>, axes: &[bool], out: ViewMut<'_>, scratc
     check_kept(x.shape(), |d| axes[d], out.shape());
     let mut dims = [Dim::default(); 8];
     if x.shape().len() <= dims.len() {
-        run_code(code, x, &plan(x, axes, &mut dims), out, scratch);
+        run_code(code, Input::View(x), &plan(x, axes, &mut dims), out, scratch);
     } else {
-        run_code(code, x, &plan(x, axes, &mut [Dim::default(); MAX_DIMS]), out, scratch);
+        run_code(code, Input::View(x), &plan(x, axes, &mut [Dim::default(); MAX_DIMS]), out, scratch);
     }
+}
+
+/// Writes elements as they are asked for: `compute(first, out)` fills `out`, which is aligned to the element's size, with
+/// those from number `first` on, in row-major order. It may be asked for an element more than once.
+pub type Computed<'a> = &'a (dyn Fn(usize, &mut [u8]) + Sync);
+
+/// [`reduce`] of `shape` elements of type `dtype` that are computed a few at a time, and never lie in memory together.
+/// The result is that of reducing them from contiguous memory, to the last bit.
+///
+/// # Panics
+/// As [`reduce`].
+pub fn reduce_computed(
+    code: Reduce,
+    dtype: DType,
+    shape: &[usize],
+    compute: Computed<'_>,
+    axes: &[bool],
+    out: ViewMut<'_>,
+    scratch: &mut [u8],
+) {
+    assert_eq!(code.result(dtype), Some(out.dtype()), "{code:?} of {dtype}");
+    assert_eq!(shape.len(), axes.len(), "one mark per dimension");
+    check_kept(shape, |d| axes[d], out.shape());
+    let stride = |d: usize| shape[d + 1..].iter().product::<usize>() as isize;
+    let mut dims = [Dim::default(); MAX_DIMS];
+    let plan = Plan::new(0, shape, stride, |d| axes[d], false, &mut dims);
+    run_code(code, Input::Computed(dtype, compute), &plan, out, scratch);
 }
 
 /// The variance over the dimensions of `x` that are marked in `axes`: the sum of squared distances from the mean,
@@ -142,10 +169,33 @@ fn check_kept(shape: &[usize], reduces: impl Fn(usize) -> bool, out: &[usize]) {
 }
 
 fn plan<'a>(x: View<'_>, axes: &[bool], dims: &'a mut [Dim]) -> Plan<'a> {
-    Plan::new(x.offset(), x.shape(), x.strides(), |d| axes[d], false, dims)
+    Plan::new(x.offset(), x.shape(), |d| x.strides()[d], |d| axes[d], false, dims)
 }
 
-fn run_code(code: Reduce, x: View<'_>, plan: &Plan<'_>, mut out: ViewMut<'_>, scratch: &mut [u8]) {
+/// The elements that are reduced.
+#[derive(Clone, Copy)]
+enum Input<'a> {
+    View(View<'a>),
+    Computed(DType, Computed<'a>),
+}
+
+impl<'a> Input<'a> {
+    fn dtype(&self) -> DType {
+        match self {
+            Input::View(view) => view.dtype(),
+            Input::Computed(dtype, _) => *dtype,
+        }
+    }
+
+    fn data<T: Element>(&self) -> Data<'a, T> {
+        match self {
+            Input::View(view) => Data::Memory(view.data()),
+            Input::Computed(_, compute) => Data::Computed(*compute),
+        }
+    }
+}
+
+fn run_code(code: Reduce, x: Input<'_>, plan: &Plan<'_>, mut out: ViewMut<'_>, scratch: &mut [u8]) {
     let all = plan.count as i64;
     match (code, x.dtype()) {
         (Reduce::Sum | Reduce::CountNonzero, DType::Bool) | (Reduce::CountNonzero, _) => {
@@ -204,7 +254,7 @@ fn once<F: Fold, O: Element, const L: usize>(
     lanes: Lanes<L>,
     context: F::Context,
     finish: impl Fn(F::Acc) -> O + Sync,
-    x: View<'_>,
+    x: Input<'_>,
     plan: &Plan<'_>,
     mut out: ViewMut<'_>,
     scratch: &mut [u8],
@@ -215,7 +265,7 @@ fn once<F: Fold, O: Element, const L: usize>(
 
 /// Counts what is not zero by its bits, where -0.0 is zero too.
 fn count<O: Element>(
-    x: View<'_>,
+    x: Input<'_>,
     plan: &Plan<'_>,
     out: ViewMut<'_>,
     scratch: &mut [u8],
@@ -240,6 +290,6 @@ fn run_var(x: View<'_>, plan: &Plan<'_>, correction: f64, mut out: ViewMut<'_>, 
             context: |sum| sum / n,
             finish: |_mean, spread| T::from_f64(spread / divisor),
         };
-        drive(&program, &Source { data: x.data(), plan }, out.slice(), scratch);
+        drive(&program, &Source { data: Data::Memory(x.data()), plan }, out.slice(), scratch);
     });
 }

@@ -11,7 +11,8 @@ use crate::view::{Arg, View, ViewMut};
 use bytemuck::{cast_slice, cast_slice_mut};
 use std::array::from_fn;
 use std::mem::MaybeUninit;
-use walk::{Cursor, Walk, gather, transpose};
+use walk::{Cursor, Walk};
+pub use walk::{gather, transpose};
 
 /// Elements a tile holds when an operand has to be gathered, repeated or saved from being overwritten.
 pub const TILE: usize = 512;
@@ -21,26 +22,26 @@ const PARALLEL: usize = 16384;
 const CHUNK: usize = 8192;
 
 /// Patterns up to this length are repeated in a tile. Longer rows are worth a kernel call of their own.
-const SHORT: usize = 64;
+pub const SHORT: usize = 64;
 
 /// Operands whose rows lie across the output's are read in blocks of this many rows (a cache line of `f32`) and as many
 /// columns as fill a tile, down the columns: so each line is read once, wherever it may map to in the cache.
-const BLOCK_ROWS: usize = 16;
+pub const BLOCK_ROWS: usize = 16;
 const BLOCK_COLUMNS: usize = TILE / BLOCK_ROWS;
 
 /// A tile on the stack, uninitialised until used: small calls must not pay for it.
 #[repr(C, align(64))]
-struct Buffer<const WORDS: usize>([MaybeUninit<u64>; WORDS]);
+pub(crate) struct Buffer<const WORDS: usize>([MaybeUninit<u64>; WORDS]);
 
 impl<const WORDS: usize> Buffer<WORDS> {
     #[inline(always)]
-    const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Buffer([const { MaybeUninit::uninit() }; WORDS])
     }
 
     /// Its first `len` bytes, zeroed.
     #[inline]
-    fn zeroed(&mut self, len: usize) -> &mut [u8] {
+    pub(crate) fn zeroed(&mut self, len: usize) -> &mut [u8] {
         let words = &mut self.0[..len.div_ceil(8)];
         words.fill(MaybeUninit::new(0));
         // SAFETY: these words were just initialised, any byte is a valid u8, and `len` bytes lie within them.
@@ -50,7 +51,7 @@ impl<const WORDS: usize> Buffer<WORDS> {
 
 /// The bytes of the buffer behind a view.
 #[inline]
-pub(crate) fn bytes_of<'a>(view: &View<'a>) -> &'a [u8] {
+pub fn bytes_of<'a>(view: &View<'a>) -> &'a [u8] {
     match view.dtype().size() {
         1 => view.data::<u8>(),
         2 => cast_slice(view.data::<u16>()),
@@ -136,8 +137,8 @@ enum Feed<'a> {
     Strided(&'a [u8]),
 }
 
-/// If the view repeats one short contiguous run, its length.
-fn period(view: &View<'_>) -> Option<usize> {
+/// If the view repeats one contiguous run of at most [`SHORT`] elements, its length.
+pub fn period(view: &View<'_>) -> Option<usize> {
     let mut run = 1;
     let mut dims = view.shape().iter().zip(view.strides()).rev().filter(|(dim, _)| **dim != 1).peekable();
     while let Some((dim, _)) = dims.next_if(|(_, stride)| **stride == run as isize) {
@@ -146,8 +147,8 @@ fn period(view: &View<'_>) -> Option<usize> {
     (run <= SHORT && dims.all(|(_, stride)| *stride == 0)).then_some(run)
 }
 
-/// Fills `pattern` with copies of `source`.
-fn repeat(source: &[u8], pattern: &mut [u8]) {
+/// Fills `pattern` with copies of `source`, the last of which may be cut off.
+pub fn repeat(source: &[u8], pattern: &mut [u8]) {
     let mut filled = source.len().min(pattern.len());
     pattern[..filled].copy_from_slice(&source[..filled]);
     while filled < pattern.len() {
@@ -402,10 +403,10 @@ impl<const N: usize> Job<'_, N> {
         let Feed::Strided(data) = self.feeds.ways[i] else { return };
         let stride = self.walk.inner(i);
         match self.feeds.sizes[i] {
-            1 => transpose::<u8>(data, offsets, stride, tile, n),
-            2 => transpose::<u16>(cast_slice(data), offsets, stride, cast_slice_mut(tile), n),
-            4 => transpose::<u32>(cast_slice(data), offsets, stride, cast_slice_mut(tile), n),
-            _ => transpose::<u64>(cast_slice(data), offsets, stride, cast_slice_mut(tile), n),
+            1 => transpose::<u8>(data, offsets, stride, tile, BLOCK_COLUMNS, n),
+            2 => transpose::<u16>(cast_slice(data), offsets, stride, cast_slice_mut(tile), BLOCK_COLUMNS, n),
+            4 => transpose::<u32>(cast_slice(data), offsets, stride, cast_slice_mut(tile), BLOCK_COLUMNS, n),
+            _ => transpose::<u64>(cast_slice(data), offsets, stride, cast_slice_mut(tile), BLOCK_COLUMNS, n),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::check_kept;
 use super::fold::{Fold, Largest, Ordered, Smallest, Value};
 use super::kernel::{Lanes, lanes};
 use super::plan::{Dim, MAX_DIMS, Plan};
-use super::run::{PARTIALS, Program, Source, Tile, branch_units, drive};
+use super::run::{Data, PARTIALS, Program, Source, Tile, branch_units, drive};
 use crate::dtype::DType;
 use crate::view::{View, ViewMut};
 use crate::{dispatch, multiversion, pool};
@@ -28,15 +28,17 @@ pub fn arg_extreme(max: bool, x: View<'_>, axis: usize, out: ViewMut<'_>) {
 }
 
 fn run(max: bool, x: View<'_>, axis: usize, dims: &mut [Dim], mut out: ViewMut<'_>) {
-    let plan = Plan::new(x.offset(), x.shape(), x.strides(), |d| d == axis, true, dims);
+    let plan = Plan::new(x.offset(), x.shape(), |d| x.strides()[d], |d| d == axis, true, dims);
     assert!(plan.count > 0 || plan.outputs == 0, "the position of an extreme of no elements");
     dispatch!(x.dtype(), T in all => {
         const L: usize = lanes::<<T as Ordered>::Value>();
-        let source = Source { data: x.data::<T>(), plan: &plan };
+        let data = x.data::<T>();
+        let source = Source { data: Data::Memory(data), plan: &plan };
+        let (lanes, out) = (Lanes::<L>, out.slice());
         if max {
-            drive(&Position { fold: Largest::<T>::NEW, lanes: Lanes::<L> }, &source, out.slice(), &mut []);
+            drive(&Position { fold: Largest::<T>::NEW, lanes, data }, &source, out, &mut []);
         } else {
-            drive(&Position { fold: Smallest::<T>::NEW, lanes: Lanes::<L> }, &source, out.slice(), &mut []);
+            drive(&Position { fold: Smallest::<T>::NEW, lanes, data }, &source, out, &mut []);
         }
     });
 }
@@ -70,9 +72,11 @@ impl<T: Ordered> Extreme for Smallest<T> {
 }
 
 /// Finds which unit has the extreme by the vector loops of the value reductions, then looks through that unit.
-struct Position<F, const L: usize> {
+struct Position<'a, F: Fold, const L: usize> {
     fold: F,
     lanes: Lanes<L>,
+    /// What the source reads.
+    data: &'a [F::In],
 }
 
 /// An extreme and the unit that has it first.
@@ -91,7 +95,7 @@ impl<V: Value> Best<V> {
     }
 }
 
-impl<F: Extreme, const L: usize> Position<F, L> {
+impl<F: Extreme, const L: usize> Position<'_, F, L> {
     /// The best of the given units for each output of the tile that starts at `first`.
     fn search<const W: usize>(
         &self,
@@ -124,9 +128,9 @@ impl<F: Extreme, const L: usize> Position<F, L> {
         let stride = source.plan.reduced.last().map_or(0, |dim| dim.x);
         let first = first.wrapping_add_signed(start as isize * stride);
         let within = if stride == 1 {
-            find(self.fold, &source.data[first..first + len], best.value)
+            find(self.fold, &self.data[first..first + len], best.value)
         } else {
-            let element = |i: usize| source.data[first.wrapping_add_signed(i as isize * stride)];
+            let element = |i: usize| self.data[first.wrapping_add_signed(i as isize * stride)];
             (0..len).find(|&i| same(F::value(element(i)), best.value))
         };
         (start + within.expect("the extreme is one of the elements")) as i64
@@ -152,7 +156,7 @@ multiversion! {
     }
 }
 
-impl<F: Extreme, const L: usize> Program for Position<F, L> {
+impl<F: Extreme, const L: usize> Program for Position<'_, F, L> {
     type In = F::In;
     type Out = i64;
 

@@ -13,7 +13,7 @@ pub(crate) const fn lanes<Leaf>() -> usize {
 }
 
 /// How many times a row's lanes step before they are merged into its wider accumulators.
-const LEAF_STEPS: usize = 16;
+pub(crate) const LEAF_STEPS: usize = 16;
 const _: () = assert!(LEAF_STEPS < STEPS);
 
 /// The lanes of a row too short for `L` of them.
@@ -54,9 +54,9 @@ fn short_row<F: Fold>(x: &[F::In], context: F::Context) -> F::Acc {
     tree::<F>(&mut leaves.map(F::widen))
 }
 
+/// Merges the leaves of `x` into `accs`.
 #[inline(always)]
-fn long_row<F: Fold, const L: usize>(x: &[F::In], context: F::Context) -> F::Acc {
-    let mut accs = [F::START; L];
+fn long_part<F: Fold, const L: usize>(x: &[F::In], context: F::Context, accs: &mut [F::Acc; L]) {
     for part in x.chunks(LEAF_STEPS * L) {
         let mut leaves = [F::LEAF; L];
         let (steps, rest) = part.as_chunks::<L>();
@@ -72,7 +72,27 @@ fn long_row<F: Fold, const L: usize>(x: &[F::In], context: F::Context) -> F::Acc
             accs[i] = F::merge(accs[i], F::widen(leaves[i]));
         }
     }
+}
+
+#[inline(always)]
+fn long_row<F: Fold, const L: usize>(x: &[F::In], context: F::Context) -> F::Acc {
+    let mut accs = [F::START; L];
+    long_part::<F, L>(x, context, &mut accs);
     tree::<F>(&mut accs)
+}
+
+multiversion! {
+    /// Merges the next part of a long row into its lanes: a multiple of `LEAF_STEPS * L` elements, or the last ones.
+    pub(crate) fn row_part[F: Fold, const L: usize](
+        _fold: F, _lanes: Lanes<L>, x: &[F::In], context: F::Context, accs: &mut [F::Acc; L],
+    ) {
+        long_part::<F, L>(x, context, accs);
+    }
+}
+
+/// What the lanes of a long row amount to.
+pub(crate) fn row_end<F: Fold, const L: usize>(accs: &mut [F::Acc; L]) -> F::Acc {
+    tree::<F>(accs)
 }
 
 multiversion! {
@@ -93,7 +113,7 @@ multiversion! {
 }
 
 /// How many rows [`columns`] adds up before it touches an accumulator.
-const GROUP: usize = 4;
+pub(crate) const GROUP: usize = 4;
 
 multiversion! {
     /// Merges `count` rows, the first at `first` and each `stride` after the one before, into `accs`, column by column.

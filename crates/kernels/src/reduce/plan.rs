@@ -35,14 +35,15 @@ pub(crate) struct Plan<'a> {
 
 impl<'a> Plan<'a> {
     /// Plans the reduction of the dimensions that `reduces` names; the kept ones are laid out row-major in the output.
-    /// `dims` is room for at least `min(rank, MAX_DIMS)` dimensions.
+    /// `stride(d)` is the
+    /// input's in dimension `d`, and `dims` room for at least `min(rank, MAX_DIMS)` dimensions.
     ///
     /// With `ordered`, positions along the reduced dimensions keep their order, as finding the first of something
     /// needs; without, the walk takes whatever order is fastest.
     pub(crate) fn new(
         offset: usize,
         shape: &[usize],
-        strides: &[isize],
+        stride: impl Fn(usize) -> isize,
         reduces: impl Fn(usize) -> bool,
         ordered: bool,
         dims: &'a mut [Dim],
@@ -52,7 +53,7 @@ impl<'a> Plan<'a> {
         let (mut count, mut outputs) = (1usize, 1usize);
         for d in (0..shape.len()).rev() {
             let (n, reduce) = (shape[d], reduces(d));
-            let mut dim = Dim { n, x: strides[d], out: if reduce { 0 } else { outputs as isize } };
+            let mut dim = Dim { n, x: stride(d), out: if reduce { 0 } else { outputs as isize } };
             if reduce {
                 count *= n;
             } else {

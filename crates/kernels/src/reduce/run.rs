@@ -6,12 +6,15 @@
 //! grows with the logarithm of the number of elements. Sizes and tree follow from shape and layout alone. Threads
 //! are given whole outputs, or whole branches of the tree: their number never shows in a result.
 
+use super::Computed;
 use super::fold::Fold;
-use super::kernel::{self, Lanes, ROW_STEPS};
+use super::kernel::{self, GROUP, LEAF_STEPS, Lanes, ROW_STEPS};
 use super::plan::{Plan, offsets, runs};
 use super::shared::Shared;
 use crate::dtype::Element;
 use crate::pool;
+use crate::strided::Buffer;
+use bytemuck::cast_slice_mut;
 
 /// How many outputs are computed together down columns, and the size of a row's piece that is gathered.
 pub(crate) const WIDE: usize = 512;
@@ -19,6 +22,8 @@ pub(crate) const WIDE: usize = 512;
 pub(crate) const NARROW: usize = 16;
 /// Elements gathered at a time when they do not lie one after the other.
 const GATHER: usize = 1024;
+/// Elements computed at a time when they do not lie in memory: whole leaves of rows, and whole groups of rows of a tile.
+const ROOM: usize = GROUP * WIDE;
 /// Rows in a unit of columns.
 const COLUMN_UNIT: usize = 64;
 /// Branches of the merge tree.
@@ -47,10 +52,19 @@ pub(crate) struct Tile {
     pub(crate) width: usize,
 }
 
+/// Where a reduction's elements come from.
+#[derive(Clone, Copy)]
+pub(crate) enum Data<'a, T> {
+    /// From memory, at the plan's offsets.
+    Memory(&'a [T]),
+    /// From a function that is told their number. The plan is that of contiguous memory, so every run it visits is too.
+    Computed(Computed<'a>),
+}
+
 /// The input of a reduction with the plan of its walk.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a, T> {
-    pub(crate) data: &'a [T],
+    pub(crate) data: Data<'a, T>,
     pub(crate) plan: &'a Plan<'a>,
 }
 
@@ -78,7 +92,19 @@ impl<T: Element> Source<'_, T> {
         }
     }
 
+    fn computed(&self) -> bool {
+        matches!(self.data, Data::Computed(_))
+    }
+
+    /// Whether elements are computed for several rows at once.
+    fn computed_rows(&self) -> bool {
+        self.computed() && self.plan.contiguous_rows() && self.plan.count <= ROOM
+    }
+
     pub(crate) fn room(&self) -> Option<Gathered<T>> {
+        if self.computed() {
+            return None;
+        }
         let direct = if self.plan.columns { self.plan.tile.x == 1 } else { self.plan.contiguous_rows() };
         (!direct).then(|| Gathered([T::zeroed(); GATHER]))
     }
@@ -95,15 +121,89 @@ impl<T: Element> Source<'_, T> {
         room: &mut Option<Gathered<T>>,
         acc: &mut [F::Acc],
     ) {
+        let data = match self.data {
+            Data::Memory(data) => data,
+            Data::Computed(compute) => {
+                acc[0] = self.compute_row(fold, lanes, compute, first, (at, len), context[0]);
+                return;
+            }
+        };
         let Some(Gathered(room)) = room else {
-            return kernel::rows(fold, lanes, self.data, first + at, 0, len, context, acc);
+            return kernel::rows(fold, lanes, data, first + at, 0, len, context, acc);
         };
         let mut filled = 0;
         runs(self.plan.reduced, at, len, |offset, stride, n| {
-            gather(self.data, first.wrapping_add_signed(offset), stride, &mut room[filled..filled + n]);
+            gather(data, first.wrapping_add_signed(offset), stride, &mut room[filled..filled + n]);
             filled += n;
         });
         kernel::rows(fold, lanes, &room[..], 0, 0, len, context, acc);
+    }
+
+    /// [`Source::fold_row`] of elements that are computed, a part at a time.
+    fn compute_row<F: Fold<In = T>, const L: usize>(
+        &self,
+        fold: F,
+        lanes: Lanes<L>,
+        compute: Computed<'_>,
+        first: usize,
+        (at, len): (usize, usize),
+        context: F::Context,
+    ) -> F::Acc {
+        const { assert!(ROOM.is_multiple_of(LEAF_STEPS * L) && GATHER <= ROOM) };
+        let mut buffer = Buffer::<ROOM>::new();
+        let room: &mut [T] = cast_slice_mut(buffer.zeroed(len.min(ROOM) * size_of::<T>()));
+        if len <= ROOM {
+            let mut filled = 0;
+            runs(self.plan.reduced, at, len, |offset, _one, n| {
+                compute(first.wrapping_add_signed(offset), cast_slice_mut(&mut room[filled..filled + n]));
+                filled += n;
+            });
+            let mut acc = [F::START];
+            kernel::rows(fold, lanes, room, 0, 0, len, &[context], &mut acc);
+            return acc[0];
+        }
+        let mut accs = [F::START; L];
+        for start in (0..len).step_by(ROOM) {
+            let part = &mut room[..ROOM.min(len - start)];
+            compute(first + at + start, cast_slice_mut(part));
+            kernel::row_part(fold, lanes, part, context, &mut accs);
+        }
+        kernel::row_end::<F, L>(&mut accs)
+    }
+
+    /// Merges `rows` contiguous rows, as wide as `accs` and each `stride` after the one before, column by column.
+    fn merge_rows<F: Fold<In = T>>(
+        &self,
+        fold: F,
+        first: usize,
+        stride: isize,
+        rows: usize,
+        contexts: &[F::Context],
+        accs: &mut [F::Acc],
+    ) {
+        let compute = match self.data {
+            Data::Memory(data) => {
+                return kernel::columns(fold, data, first, stride, rows, contexts, accs);
+            }
+            Data::Computed(compute) => compute,
+        };
+        let width = accs.len();
+        // Whole groups, so that elements meet in the order in which they would in memory.
+        let batch = ROOM / width / GROUP * GROUP;
+        let mut buffer = Buffer::<ROOM>::new();
+        let room: &mut [T] = cast_slice_mut(buffer.zeroed(batch.min(rows) * width * size_of::<T>()));
+        for start in (0..rows).step_by(batch) {
+            let n = batch.min(rows - start);
+            let first = first.wrapping_add_signed(start as isize * stride);
+            if stride == width as isize {
+                compute(first, cast_slice_mut(&mut room[..n * width]));
+            } else {
+                for (i, row) in room[..n * width].chunks_exact_mut(width).enumerate() {
+                    compute(first.wrapping_add_signed(i as isize * stride), cast_slice_mut(row));
+                }
+            }
+            kernel::columns(fold, room, 0, width as isize, n, contexts, accs);
+        }
     }
 
     /// Folds elements `at..at + len` of each output of the tile, row by row.
@@ -120,12 +220,12 @@ impl<T: Element> Source<'_, T> {
         let many = self.rows_at_once(width);
         runs(self.plan.reduced, at, len, |offset, stride, rows| {
             let first = first.wrapping_add_signed(offset);
-            if let Some(Gathered(room)) = room {
+            if let (Some(Gathered(room)), Data::Memory(data)) = (&mut *room, self.data) {
                 for start in (0..rows).step_by(GATHER / width) {
                     let n = (rows - start).min(GATHER / width);
                     for (i, row) in room[..n * width].chunks_exact_mut(width).enumerate() {
                         let at = first.wrapping_add_signed((start + i) as isize * stride);
-                        gather(self.data, at, self.plan.tile.x, row);
+                        gather(data, at, self.plan.tile.x, row);
                     }
                     kernel::columns(fold, &room[..], 0, width as isize, n, contexts, accs);
                 }
@@ -136,14 +236,14 @@ impl<T: Element> Source<'_, T> {
                     part.copy_from_slice(&contexts[..width]);
                 }
                 let mut wide_accs = [F::START; COLUMN_UNIT];
-                kernel::columns(fold, self.data, first, wide as isize, bulk, &all, &mut wide_accs[..wide]);
+                self.merge_rows(fold, first, wide as isize, bulk, &all, &mut wide_accs[..wide]);
                 for part in wide_accs[..wide].chunks_exact(width) {
                     merge::<F>(accs, part);
                 }
                 let rest = first + bulk * wide;
-                kernel::columns(fold, self.data, rest, stride, rows - bulk * many, contexts, accs);
+                self.merge_rows(fold, rest, stride, rows - bulk * many, contexts, accs);
             } else {
-                kernel::columns(fold, self.data, first, stride, rows, contexts, accs);
+                self.merge_rows(fold, first, stride, rows, contexts, accs);
             }
         });
     }
@@ -180,19 +280,30 @@ impl<T: Element> Source<'_, T> {
         mut scratch: Option<&mut [u8]>,
     ) {
         let plan = self.plan;
-        if plan.count == 0 {
-            accs.fill(F::EMPTY);
-        } else if plan.columns {
-            self.fold_units::<F, L, W>(fold, lanes, tile.first, contexts, accs, scratch);
-        } else if plan.contiguous_rows() && plan.count <= ROW_STEPS * L {
-            let stride = plan.tile.x as usize;
-            kernel::rows(fold, lanes, self.data, tile.first, stride, plan.count, contexts, accs);
-        } else {
-            for (j, acc) in accs.chunks_mut(1).enumerate() {
-                let first = tile.first + j * plan.tile.x as usize;
-                let context = &contexts[j..=j];
-                let scratch = scratch.as_deref_mut();
-                self.fold_units::<F, L, W>(fold, lanes, first, context, acc, scratch);
+        let short_rows = plan.contiguous_rows() && plan.count <= ROW_STEPS * L;
+        match self.data {
+            _ if plan.count == 0 => accs.fill(F::EMPTY),
+            _ if plan.columns => {
+                self.fold_units::<F, L, W>(fold, lanes, tile.first, contexts, accs, scratch);
+            }
+            Data::Memory(data) if short_rows => {
+                let stride = plan.tile.x as usize;
+                kernel::rows(fold, lanes, data, tile.first, stride, plan.count, contexts, accs);
+            }
+            Data::Computed(compute) if self.computed_rows() => {
+                let len = accs.len() * plan.count;
+                let mut buffer = Buffer::<ROOM>::new();
+                let room: &mut [T] = cast_slice_mut(buffer.zeroed(len * size_of::<T>()));
+                compute(tile.first, cast_slice_mut(room));
+                kernel::rows(fold, lanes, room, 0, plan.count, plan.count, contexts, accs);
+            }
+            _ => {
+                for (j, acc) in accs.chunks_mut(1).enumerate() {
+                    let first = tile.first + j * plan.tile.x as usize;
+                    let context = &contexts[j..=j];
+                    let scratch = scratch.as_deref_mut();
+                    self.fold_units::<F, L, W>(fold, lanes, first, context, acc, scratch);
+                }
             }
         }
     }
@@ -224,7 +335,7 @@ impl<T: Element> Source<'_, T> {
         let partials = if parts * width <= PARTIALS {
             &mut few[..parts * width]
         } else if bytes <= scratch.len() {
-            bytemuck::cast_slice_mut(&mut scratch[..bytes])
+            cast_slice_mut(&mut scratch[..bytes])
         } else {
             return branch(0, units, accs);
         };
@@ -321,7 +432,8 @@ pub(crate) fn drive<P: Program>(
     scratch: &mut [u8],
 ) {
     assert_eq!(out.len(), source.plan.outputs, "one output per kept position");
-    if source.plan.columns && source.plan.tile.n > NARROW {
+    let plan = source.plan;
+    if (plan.columns || source.computed_rows() && plan.count <= ROOM / NARROW) && plan.tile.n > NARROW {
         drive_tiles::<P, WIDE>(program, source, out, scratch);
     } else {
         drive_tiles::<P, NARROW>(program, source, out, scratch);
@@ -339,8 +451,15 @@ fn drive_tiles<P: Program, const W: usize>(
     if plan.outputs == 0 {
         return;
     }
-    // Long rows are tiles of their own, so that there are enough tiles to share.
-    let width = if plan.columns { W } else { (GATHER * NARROW / plan.count.max(1)).clamp(1, NARROW) };
+    let width = if plan.columns {
+        // As few tiles as possible, and none of them much narrower than the others.
+        n.div_ceil(n.div_ceil(W)).next_multiple_of(COLUMN_UNIT).min(W)
+    } else if source.computed() {
+        (ROOM / plan.count.max(1)).clamp(1, W)
+    } else {
+        // Long rows are tiles of their own, so that there are enough tiles to share.
+        (GATHER * NARROW / plan.count.max(1)).clamp(1, NARROW)
+    };
     let per_line = n.div_ceil(width);
     let tiles = plan.outputs / n * per_line;
     let shared = Shared::new(out);

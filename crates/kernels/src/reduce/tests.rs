@@ -1,3 +1,5 @@
+mod computed;
+
 use super::*;
 use crate::dtype::{bf16, f16};
 use crate::simd;

@@ -1,6 +1,5 @@
 //! The shape of a walk over several strided operands, and a position in it.
 
-use super::BLOCK_COLUMNS;
 use bytemuck::Pod;
 
 /// Dimensions longer than one that cannot be merged. More of them would mean outputs beyond any memory.
@@ -101,8 +100,11 @@ impl<'a, const N: usize> Cursor<'a, N> {
 }
 
 /// `out[k] = data[offset + k * stride]`.
+///
+/// # Panics
+/// If an element lies outside `data`.
 #[inline]
-pub(super) fn gather<T: Pod>(data: &[T], offset: isize, stride: isize, out: &mut [T]) {
+pub fn gather<T: Pod>(data: &[T], offset: isize, stride: isize, out: &mut [T]) {
     let Some(last) = out.len().checked_sub(1) else { return };
     let end = offset + last as isize * stride;
     let (low, high) = (offset.min(end) as usize, offset.max(end) as usize);
@@ -121,19 +123,30 @@ pub(super) fn gather<T: Pod>(data: &[T], offset: isize, stride: isize, out: &mut
     }
 }
 
-/// `out[r * BLOCK_COLUMNS + k] = data[offsets[r] + k * stride]` for `k < n`, column by column.
-pub(super) fn transpose<T: Pod>(data: &[T], offsets: &[isize], stride: isize, out: &mut [T], n: usize) {
+/// `out[r * pitch + k] = data[offsets[r] + k * stride]` for `k < n`, column by column.
+///
+/// # Panics
+/// If an element lies outside `data`, or a row outside `out`.
+#[inline]
+pub fn transpose<T: Pod>(
+    data: &[T],
+    offsets: &[isize],
+    stride: isize,
+    out: &mut [T],
+    pitch: usize,
+    n: usize,
+) {
     let next_to_each_other = offsets.windows(2).all(|pair| pair[1] - pair[0] == 1);
     for k in 0..n {
         let at = k as isize * stride;
         if next_to_each_other {
             let column = &data[(offsets[0] + at) as usize..][..offsets.len()];
             for (r, x) in column.iter().enumerate() {
-                out[r * BLOCK_COLUMNS + k] = *x;
+                out[r * pitch + k] = *x;
             }
         } else {
             for (r, offset) in offsets.iter().enumerate() {
-                out[r * BLOCK_COLUMNS + k] = data[(offset + at) as usize];
+                out[r * pitch + k] = data[(offset + at) as usize];
             }
         }
     }

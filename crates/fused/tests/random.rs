@@ -1,0 +1,91 @@
+//! Random programs over random layouts give what their steps give one by one.
+
+mod common;
+
+use common::{Choices, Data, Random, random_program, random_shape, step_by_step};
+use proptest::prelude::*;
+use taut_fused::Kernel;
+use taut_kernels::reduce::{Reduce, reduce, reduce_scratch};
+use taut_kernels::{Arg, DType};
+
+const REDUCTIONS: [Reduce; 10] = [
+    Reduce::Sum,
+    Reduce::Mean,
+    Reduce::Max,
+    Reduce::SumSquares,
+    Reduce::Min,
+    Reduce::Prod,
+    Reduce::Any,
+    Reduce::All,
+    Reduce::CountNonzero,
+    Reduce::LogSumExp,
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_kernel_computes_what_its_steps_do(choices in prop::collection::vec(any::<u32>(), 160), seed: u64) {
+        let (choices, random) = (&mut Choices::new(choices), &mut Random(seed));
+        let program = random_program(choices, random, 4);
+        let shape = random_shape(choices);
+        let types: Vec<DType> = program.output_types().collect();
+        let mut inputs: Vec<Data> =
+            program.inputs().iter().map(|&dtype| Data::random(choices, random, dtype, &shape)).collect();
+
+        // Some inputs move to where an output will be; a second one there is the same input.
+        let mut outputs: Vec<Data> = types.iter().map(|&dtype| Data::zeros(dtype, &shape)).collect();
+        let mut occupied = vec![false; outputs.len()];
+        let mut in_place = vec![None; inputs.len()];
+        for (i, input) in inputs.iter_mut().enumerate() {
+            let k = choices.below(outputs.len());
+            if types[k] == input.dtype && choices.below(3) > 0 {
+                if !occupied[k] {
+                    outputs[k] = input.materialised();
+                }
+                *input = outputs[k].clone();
+                (occupied[k], in_place[i]) = (true, Some(k));
+            }
+        }
+
+        let plain: Vec<Data> = inputs.iter().map(Data::materialised).collect();
+        let expected = step_by_step(&program, &plain, &shape);
+        let kernel = Kernel::new(program);
+        let args: Vec<Arg<'_>> = (inputs.iter().zip(&in_place))
+            .map(|(input, at)| at.map_or_else(|| Arg::View(input.view()), Arg::InPlace))
+            .collect();
+        let mut views: Vec<_> = outputs.iter_mut().map(Data::out).collect();
+        kernel.run(&args, &mut views);
+        for (k, (expected, output)) in expected.iter().zip(&outputs).enumerate() {
+            prop_assert!(expected.same(output), "output {k} of {:?} on {shape:?}, {in_place:?}", kernel.program());
+        }
+    }
+
+    #[test]
+    fn a_fold_is_the_reduction_of_what_is_not_stored(choices in prop::collection::vec(any::<u32>(), 160), seed: u64) {
+        let (choices, random) = (&mut Choices::new(choices), &mut Random(seed));
+        let code = choices.pick(&REDUCTIONS);
+        let shape = random_shape(choices);
+        let axes: Vec<bool> = shape.iter().map(|_| choices.below(2) == 0).collect();
+        let program = random_program(choices, random, 1);
+        let inputs: Vec<Data> =
+            program.inputs().iter().map(|&dtype| Data::random(choices, random, dtype, &shape)).collect();
+        let dtype = program.output_types().next().unwrap();
+        let needs_element = matches!(code, Reduce::Max | Reduce::Min) && shape.contains(&0);
+        if Kernel::folds(code, dtype) && !needs_element {
+            let result = code.result(dtype).unwrap();
+            let plain: Vec<Data> = inputs.iter().map(Data::materialised).collect();
+            let whole = &step_by_step(&program, &plain, &shape)[0];
+            let kept: Vec<usize> = shape.iter().zip(&axes).filter(|(_, reduced)| !**reduced).map(|(n, _)| *n).collect();
+            let mut scratch = vec![0u64; reduce_scratch(&shape, &axes).div_ceil(8)];
+            let scratch = bytemuck::cast_slice_mut(&mut scratch);
+            let (mut expected, mut found) = (Data::zeros(result, &kept), Data::zeros(result, &kept));
+            reduce(code, whole.view(), &axes, expected.out(), scratch);
+            let kernel = Kernel::new(program);
+            prop_assert_eq!(Kernel::fold_scratch(&shape, &axes), scratch.len());
+            let args: Vec<Arg<'_>> = inputs.iter().map(|input| Arg::View(input.view())).collect();
+            kernel.fold(&args, &shape, code, &axes, found.out(), scratch);
+            prop_assert!(expected.same(&found), "{code:?} of {:?} on {shape:?} over {axes:?}", kernel.program());
+        }
+    }
+}
