@@ -1,0 +1,409 @@
+//! Gives values registers and writes the loop.
+//!
+//! The code is straight, so one walk decides: an operand's register is free after its last use, and if none is free the
+//! value whose next use is furthest goes to the stack. A constant stays in a register if one is left over, and else is
+//! an operand in memory.
+
+use super::block::{Arg, Block, Instruction, Place};
+use super::encode::{self as x86, Code, Form, General, Op, Operand};
+
+/// The function's arguments: the table of pieces (an address each, of the end of what is computed), the number of
+/// elements, negative, and the constants.
+const TABLE: General = x86::RDI;
+const INDEX: General = x86::RSI;
+const CONSTANTS: General = x86::RDX;
+
+/// Hold the addresses of the first pieces; those of the rest are read when needed, into [`SCRATCH`].
+const BASES: [General; 10] =
+    [x86::RCX, x86::R8, x86::R9, x86::R10, x86::R11, x86::RBX, x86::R12, x86::R13, x86::R14, x86::R15];
+/// How many of [`BASES`] a function may overwrite without asking.
+const VOLATILE: usize = 5;
+const SCRATCH: General = x86::RAX;
+
+const VECTOR: i32 = 32;
+const REGISTERS: usize = 16;
+/// More vectors on the stack than this are no longer worth it.
+const MOST_SLOTS: usize = 96;
+const NEVER: u32 = u32::MAX;
+
+/// Writes a function that runs `block` for every `elements` of the pieces, and returns where it starts; `None` if it
+/// needs too much room on the stack. With `stream`, whole vectors are stored past the caches.
+pub(super) fn write(
+    code: &mut Code,
+    block: &Block,
+    pieces: usize,
+    elements: usize,
+    stream: bool,
+) -> Option<usize> {
+    code.align(32);
+    let entry = code.position();
+    let bases = &BASES[..pieces.min(BASES.len())];
+    let saved = &bases[VOLATILE.min(bases.len())..];
+    code.push(x86::RBP);
+    saved.iter().for_each(|&register| code.push(register));
+    code.copy(x86::RBP, x86::RSP);
+    code.add(x86::RSP, 0);
+    let frame = code.position();
+    code.align_32(x86::RSP);
+    for (i, &base) in bases.iter().enumerate() {
+        code.load(base, TABLE, 8 * i as i32);
+    }
+    let mut registers = Registers::new(code, block, stream);
+    registers.pin();
+    registers.code.align(32);
+    let head = registers.code.position();
+    for (i, instruction) in block.instructions.iter().enumerate() {
+        registers.instruction(i, instruction);
+    }
+    let slots = registers.slots;
+    code.add(INDEX, elements as i32);
+    code.jump_unless_zero(head);
+    code.patch(frame, -VECTOR * slots as i32);
+    if stream {
+        code.store_fence();
+    }
+    code.zero_upper();
+    code.copy(x86::RSP, x86::RBP);
+    saved.iter().rev().for_each(|&register| code.pop(register));
+    code.pop(x86::RBP);
+    code.ret();
+    (slots <= MOST_SLOTS).then_some(entry)
+}
+
+/// Where a value is: in a register, on the stack, or both.
+#[derive(Clone, Copy, Default)]
+struct Home {
+    register: Option<u8>,
+    slot: Option<u32>,
+}
+
+struct Registers<'a> {
+    code: &'a mut Code,
+    block: &'a Block,
+    stream: bool,
+    homes: Vec<Home>,
+    /// When each value is read next.
+    next: Vec<u32>,
+    /// When what each operand of each instruction names is read again.
+    after: Vec<[u32; 3]>,
+    /// The registers of constants that have one.
+    pinned: Vec<Option<u8>>,
+    /// What is in each register.
+    holders: [Option<u32>; REGISTERS],
+    /// Bits of registers.
+    free: u16,
+    /// Those that the current instruction reads.
+    locked: u16,
+    slots: usize,
+    free_slots: Vec<u32>,
+    /// Slots that the current instruction may still read.
+    dead_slots: Vec<u32>,
+    /// Registers of constants.
+    pins: u16,
+}
+
+fn lowest(set: u16) -> u8 {
+    set.trailing_zeros() as u8
+}
+
+impl<'a> Registers<'a> {
+    fn new(code: &'a mut Code, block: &'a Block, stream: bool) -> Registers<'a> {
+        let n = block.instructions.len();
+        let (mut next, mut after) = (vec![NEVER; n], vec![[NEVER; 3]; n]);
+        for (i, instruction) in block.instructions.iter().enumerate().rev() {
+            for (k, arg) in instruction.args().iter().enumerate() {
+                if let Arg::Value(value) = *arg {
+                    after[i][k] = next[value as usize];
+                }
+            }
+            for arg in instruction.args() {
+                if let Arg::Value(value) = *arg {
+                    next[value as usize] = i as u32;
+                }
+            }
+        }
+        Registers {
+            code,
+            block,
+            stream,
+            homes: vec![Home::default(); n],
+            next,
+            after,
+            pinned: vec![None; block.constants.len()],
+            holders: [None; REGISTERS],
+            free: u16::MAX,
+            locked: 0,
+            slots: 0,
+            free_slots: Vec::new(),
+            dead_slots: Vec::new(),
+            pins: 0,
+        }
+    }
+
+    /// The most values that are alive at one time.
+    fn pressure(&self) -> usize {
+        let (mut alive, mut most) = (0usize, 0);
+        for (i, instruction) in self.block.instructions.iter().enumerate() {
+            let args = instruction.args();
+            for (k, arg) in args.iter().enumerate() {
+                let last = matches!(arg, Arg::Value(_)) && self.after[i][k] == NEVER;
+                alive -= (last && !args[..k].contains(arg)) as usize;
+            }
+            alive += (self.next[i] != NEVER) as usize;
+            most = most.max(alive);
+        }
+        most
+    }
+
+    /// Loads the most used constants into registers that the values leave over.
+    fn pin(&mut self) {
+        let mut uses = vec![0u32; self.block.constants.len()];
+        for instruction in &self.block.instructions {
+            for (k, arg) in instruction.args().iter().enumerate() {
+                if let Arg::Constant(constant) = *arg {
+                    // As the first operand it needs a register anyway.
+                    uses[constant as usize] += if k == 0 { 3 } else { 1 };
+                }
+            }
+        }
+        let mut order: Vec<usize> = (0..uses.len()).collect();
+        order.sort_by_key(|&constant| std::cmp::Reverse(uses[constant]));
+        // Two more than alive: a constant that an instruction needs in a register, and a copy.
+        let left = REGISTERS.saturating_sub(self.pressure() + 2);
+        for &constant in order.iter().take(left) {
+            let register = lowest(self.free);
+            self.free &= self.free - 1;
+            self.pinned[constant] = Some(register);
+            self.pins |= 1 << register;
+            let place = Operand::At(CONSTANTS, VECTOR * constant as i32);
+            self.code.vector(x86::LOAD, register, 0, place, None);
+        }
+    }
+
+    fn register_of(&self, arg: Arg) -> Option<u8> {
+        match arg {
+            Arg::Value(value) => self.homes[value as usize].register,
+            Arg::Constant(constant) => self.pinned[constant as usize],
+        }
+    }
+
+    /// Where something is, in a register or in memory.
+    fn operand(&self, arg: Arg) -> Operand {
+        match (self.register_of(arg), arg) {
+            (Some(register), _) => Operand::Register(register),
+            (None, Arg::Constant(constant)) => Operand::At(CONSTANTS, VECTOR * constant as i32),
+            (None, Arg::Value(value)) => {
+                let slot = self.homes[value as usize].slot.expect("a value that is alive has a home");
+                Operand::At(x86::RSP, VECTOR * slot as i32)
+            }
+        }
+    }
+
+    /// A register to write to; its value goes to the stack if none is free.
+    fn take(&mut self) -> u8 {
+        if self.free == 0 {
+            let victim = (0..REGISTERS as u8)
+                .filter(|&register| self.locked >> register & 1 == 0)
+                .filter_map(|register| self.holders[register as usize].map(|value| (register, value)))
+                .max_by_key(|&(_, value)| self.next[value as usize]);
+            let (register, value) =
+                victim.expect("an instruction reads fewer values than there are registers");
+            self.spill(register, value);
+        }
+        let register = lowest(self.free);
+        self.free &= self.free - 1;
+        register
+    }
+
+    fn spill(&mut self, register: u8, value: u32) {
+        if self.homes[value as usize].slot.is_none() {
+            let slot = self.free_slots.pop().unwrap_or_else(|| {
+                self.slots += 1;
+                self.slots as u32 - 1
+            });
+            self.homes[value as usize].slot = Some(slot);
+            let place = Operand::At(x86::RSP, VECTOR * slot as i32);
+            self.code.vector(x86::STORE, register, 0, place, None);
+        }
+        self.homes[value as usize].register = None;
+        self.holders[register as usize] = None;
+        self.free |= 1 << register;
+    }
+
+    /// Brings something into a register that stays untouched until [`Registers::release`].
+    fn fetch(&mut self, arg: Arg) -> u8 {
+        let register = self.register_of(arg).unwrap_or_else(|| {
+            let place = self.operand(arg);
+            let register = self.take();
+            self.code.vector(x86::LOAD, register, 0, place, None);
+            if let Arg::Value(value) = arg {
+                self.homes[value as usize].register = Some(register);
+                self.holders[register as usize] = Some(value);
+            }
+            register
+        });
+        self.locked |= 1 << register;
+        register
+    }
+
+    /// Frees what the `i`-th instruction was the last to read, and the registers of its constants.
+    fn release(&mut self, i: usize, args: &[Arg]) {
+        for (k, arg) in args.iter().enumerate() {
+            let Arg::Value(value) = *arg else { continue };
+            let value = value as usize;
+            self.next[value] = self.after[i][k];
+            if self.next[value] == NEVER {
+                let home = std::mem::take(&mut self.homes[value]);
+                if let Some(register) = home.register {
+                    self.holders[register as usize] = None;
+                }
+                self.dead_slots.extend(home.slot);
+            }
+        }
+        // Locked without a holder: a dead value's, or a constant's that is not pinned.
+        for register in (0..REGISTERS).filter(|&register| self.holders[register].is_none()) {
+            self.free |= self.locked & !self.pins & 1 << register;
+        }
+    }
+
+    /// The instruction is written.
+    fn done(&mut self) {
+        self.locked = 0;
+        self.free_slots.append(&mut self.dead_slots);
+    }
+
+    /// The `i`-th instruction is written, and its value is in this register.
+    fn define(&mut self, i: usize, register: u8) {
+        self.done();
+        if self.next[i] == NEVER {
+            self.free |= 1 << register;
+            return;
+        }
+        self.homes[i].register = Some(register);
+        self.holders[register as usize] = Some(i as u32);
+    }
+
+    /// The address of a place in a piece.
+    fn address(&mut self, place: Place) -> Operand {
+        let base = BASES.get(place.piece as usize).copied().unwrap_or_else(|| {
+            self.code.load(SCRATCH, TABLE, 8 * place.piece as i32);
+            SCRATCH
+        });
+        Operand::Indexed { base, index: INDEX, scale: place.scale, displacement: place.offset }
+    }
+
+    fn instruction(&mut self, i: usize, instruction: &Instruction) {
+        match *instruction {
+            Instruction::Load(op, place) => {
+                let to = self.take();
+                let address = self.address(place);
+                self.code.vector(op, to, 0, address, None);
+                self.define(i, to);
+            }
+            Instruction::Store(op, place, value) => {
+                let from = self.fetch(value);
+                let address = self.address(place);
+                let op = if self.stream && op == x86::STORE { x86::STREAM } else { op };
+                self.code.vector(op, from, 0, address, None);
+                self.release(i, instruction.args());
+                self.done();
+            }
+            Instruction::Compute { op, args, number } => {
+                self.compute(i, op, args, instruction.args(), number);
+            }
+        }
+    }
+
+    fn compute(&mut self, i: usize, op: Op, args: [Arg; 3], used: &[Arg], number: Option<u8>) {
+        match op.form {
+            Form::Unary => {
+                let x = self.operand(args[0]);
+                self.lock(x);
+                self.release(i, used);
+                let to = self.take();
+                self.code.vector(op, to, 0, x, number);
+                self.define(i, to);
+            }
+            Form::Shift(digit) => {
+                let x = self.fetch(args[0]);
+                self.release(i, used);
+                let to = self.take();
+                self.code.vector(op, digit, to, Operand::Register(x), number);
+                self.define(i, to);
+            }
+            Form::Reversed => {
+                let x = self.fetch(args[0]);
+                self.release(i, used);
+                let to = self.take();
+                self.code.vector(op, x, 0, Operand::Register(to), number);
+                self.define(i, to);
+            }
+            Form::Binary | Form::Commuting => {
+                let a = self.fetch(args[0]);
+                let b = self.operand(args[1]);
+                self.lock(b);
+                self.release(i, used);
+                let to = self.take();
+                self.code.vector(op, to, a, b, number);
+                self.define(i, to);
+            }
+            Form::Blend => {
+                let a = self.fetch(args[0]);
+                let mask = self.fetch(args[2]);
+                let b = self.operand(args[1]);
+                self.lock(b);
+                self.release(i, used);
+                let to = self.take();
+                self.code.vector(op, to, a, b, Some(mask << 4));
+                self.define(i, to);
+            }
+            Form::Fused => self.fused(i, op, args),
+        }
+    }
+
+    fn lock(&mut self, operand: Operand) {
+        if let Operand::Register(register) = operand {
+            self.locked |= 1 << register;
+        }
+    }
+
+    /// `args[0] * args[1] + args[2]` overwrites one of the three: one that dies here, or a copy.
+    fn fused(&mut self, i: usize, op: Op, args: [Arg; 3]) {
+        let memory = [2, 1, 0].into_iter().find(|&k| self.register_of(args[k]).is_none());
+        let mut registers = [0; 3];
+        for k in (0..3).filter(|&k| Some(k) != memory) {
+            registers[k] = self.fetch(args[k]);
+        }
+        let dies = |k: usize| match args[k] {
+            Arg::Value(_) => self.after[i][k] == NEVER,
+            Arg::Constant(constant) => self.pinned[constant as usize].is_none(),
+        };
+        let candidates = || (0..3).filter(|&k| Some(k) != memory);
+        let target =
+            candidates().find(|&k| dies(k)).or_else(|| candidates().next()).expect("two are in registers");
+        let dead = dies(target);
+        let place = |k: usize| match memory {
+            Some(at) if at == k => self.operand(args[k]),
+            _ => Operand::Register(registers[k]),
+        };
+        // 132: target * operand + other; 213: other * target + operand; 231: other * operand + target.
+        let (order, other, operand) = match (target, memory) {
+            (2, Some(0)) => (2, 1, 0),
+            (2, _) => (2, 0, 1),
+            (factor, Some(2) | None) => (1, 1 - factor, 2),
+            (factor, _) => (0, 2, 1 - factor),
+        };
+        let operand = place(operand);
+        self.release(i, &args);
+        let to = if dead {
+            self.free &= !(1 << registers[target]);
+            registers[target]
+        } else {
+            let to = self.take();
+            self.code.vector(x86::MOVE, to, 0, Operand::Register(registers[target]), None);
+            to
+        };
+        self.code.vector(op.fused(order), to, registers[other], operand, None);
+        self.define(i, to);
+    }
+}

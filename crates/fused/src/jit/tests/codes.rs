@@ -1,0 +1,134 @@
+//! Every operation of every type.
+
+use super::*;
+use taut_kernels::elementwise::{Binary, Unary};
+
+const N: usize = 1000;
+
+/// Runs a program at many lengths and compares with the kernels; all elements are of the operands' samples.
+fn check(program: &Program, native: &Native, n: usize) {
+    let mut bits = Bits(n as u64);
+    let first = program.inputs().first().map_or(1, |dtype| specials(*dtype).len());
+    let strides = [1, first, 1];
+    let stride = |i: usize| if program.inputs().len() == 1 { 1 } else { strides[i] };
+    let inputs: Vec<Piece> = program
+        .inputs()
+        .iter()
+        .enumerate()
+        .map(|(i, dtype)| samples(*dtype, n, stride(i), &mut bits))
+        .collect();
+    let want = reference(program, &inputs, n);
+    for length in (0..70).chain([n]) {
+        let cut: Vec<Piece> =
+            inputs.iter().zip(program.inputs()).map(|(piece, dtype)| piece.cut(*dtype, length)).collect();
+        let got = run(native, program, &cut, length);
+        let want: Vec<Piece> =
+            want.iter().zip(program.output_types()).map(|(piece, dtype)| piece.cut(dtype, length)).collect();
+        assert_same(program, &cut, &got, &want);
+    }
+}
+
+/// What has no code, though it is defined.
+fn missing_unary(code: Unary, dtype: DType) -> bool {
+    use Unary::*;
+    let rare = matches!(
+        code,
+        Sin | Cos
+            | Tan
+            | Asin
+            | Acos
+            | Atan
+            | Sinh
+            | Cosh
+            | Asinh
+            | Acosh
+            | Atanh
+            | Erfc
+            | Erfinv
+            | Lgamma
+            | Digamma
+    );
+    dtype.is_float() && rare
+}
+
+fn missing_binary(code: Binary, dtype: DType) -> bool {
+    use Binary::*;
+    match code {
+        FloorDiv | Mod | TruncateMod | Atan2 => true,
+        Pow => !dtype.is_float(),
+        ShiftRight => dtype == DType::I64,
+        _ => false,
+    }
+}
+
+#[test]
+fn unary_codes_agree_with_the_kernels() {
+    for code in Unary::ALL.into_iter().chain([Unary::LeakyRelu(-0.3), Unary::Elu(0.7)]) {
+        for dtype in DType::ALL {
+            let Some((program, native)) = single(Code::Unary(code), &[dtype]) else { continue };
+            assert_eq!(native.is_none(), missing_unary(code, dtype), "{code:?} of {dtype}");
+            if let Some(native) = native {
+                check(&program, &native, N);
+            }
+        }
+    }
+}
+
+#[test]
+fn binary_codes_agree_with_the_kernels() {
+    for code in Binary::ALL {
+        for dtype in DType::ALL {
+            let Some((program, native)) = single(Code::Binary(code), &[dtype; 2]) else { continue };
+            assert_eq!(native.is_none(), missing_binary(code, dtype), "{code:?} of {dtype}");
+            if let Some(native) = native {
+                check(&program, &native, 12 * N);
+            }
+        }
+    }
+}
+
+#[test]
+fn selections_and_bounds_agree_with_the_kernels() {
+    for dtype in DType::ALL {
+        for (code, first) in [(Code::Select, DType::Bool), (Code::Clip, dtype)] {
+            let Some((program, native)) = single(code, &[first, dtype, dtype]) else { continue };
+            check(&program, &native.unwrap(), N);
+        }
+        let (program, native) = single(Code::Copy, &[dtype]).unwrap();
+        check(&program, &native.unwrap(), N);
+    }
+}
+
+#[test]
+fn conversions_agree_with_the_kernels() {
+    let long = |dtype: DType| dtype.is_integer() && dtype.size() == 8;
+    for from in DType::ALL {
+        for to in DType::ALL {
+            let (program, native) = single(Code::Cast(to), &[from]).unwrap();
+            let missing = from.is_float() && long(to) || long(from) && to == DType::F32;
+            assert_eq!(native.is_none(), missing, "{from} to {to}");
+            if let Some(native) = native {
+                check(&program, &native, 10 * N);
+            }
+        }
+    }
+}
+
+/// Uniform samples of the ranges where the functions' pieces meet, which random bits seldom hit.
+#[test]
+fn functions_agree_over_their_ranges() {
+    let mut bits = Bits(11);
+    for code in Unary::ALL {
+        for dtype in [DType::F32, DType::F64] {
+            let Some((program, Some(native))) = single(Code::Unary(code), &[dtype]) else { continue };
+            let n = 20_000;
+            let mut x = Piece::zeros(n * dtype.size());
+            for (i, to) in x.get_mut().chunks_mut(dtype.size()).enumerate() {
+                let value = [0.1, 1.0, 3.0, 20.0, 100.0, 760.0][i % 6] * bits.unit();
+                to.copy_from_slice(&encode(dtype, value).to_le_bytes()[..dtype.size()]);
+            }
+            let x = [x];
+            assert_same(&program, &x, &run(&native, &program, &x, n), &reference(&program, &x, n));
+        }
+    }
+}
