@@ -154,9 +154,7 @@ impl<'a, 'i> Bound<'a, 'i> {
                     let tensor: &'a Tensor = tensor;
                     (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor))
                 }
-                Input::Read(tensor) => {
-                    (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor))
-                }
+                Input::Read(tensor) => (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor)),
                 Input::Taken => continue,
             };
             bound.slots.push(slot);

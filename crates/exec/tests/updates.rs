@@ -79,7 +79,11 @@ fn values_can_change_places() {
     let program = checked(1, &[(0, 0)], |x| Ok(vec![transpose(&x[0], None)?]));
     assert_eq!((program.peak_bytes(), program.steps.len()), (BYTES, 2));
     let program = checked(2, &[(0, 0)], |x| Ok(vec![x[0].clone(), x[0].clone()]));
-    assert_eq!((program.peak_bytes(), program.steps.len()), (BYTES, 1), "it stays; what is returned is a copy");
+    assert_eq!(
+        (program.peak_bytes(), program.steps.len()),
+        (BYTES, 1),
+        "it stays; what is returned is a copy"
+    );
 }
 
 #[test]
@@ -181,7 +185,8 @@ fn a_failure_leaves_old_or_new_values() {
 fn somebody_who_holds_the_old_value_keeps_it() {
     let (_ledger, _alone) = (ledger_check(), alone());
     let specs = vec![Spec::new(DType::F32, [4]); 3];
-    let graph = trace(&specs, |x| Ok(vec![add(&x[0], 1.0)?, add(&x[1], 2.0)?, add(&x[2], 3.0)?])).unwrap().graph;
+    let graph =
+        trace(&specs, |x| Ok(vec![add(&x[0], 1.0)?, add(&x[1], 2.0)?, add(&x[2], 3.0)?])).unwrap().graph;
     let request = Request { updates: vec![(0, 0), (1, 1), (2, 2)], ..Request::default() };
     let mut executor = Executor::new(Arc::new(Program::plan(&graph, &request).unwrap()));
     let first = sample::tensor(DType::F32, &[4], 0.0, 1.0);

@@ -8,6 +8,9 @@ use taut_core::{Error, Result};
 /// A hundredth of a second of search, where the greedy orders are not enough: a plan is waited for.
 const EFFORT: Effort = Effort { steps: 2_000_000 };
 
+/// So many donated inputs are tried in two ways; a plan is waited for.
+const MOST_WAITING: usize = 8;
+
 /// Every storage begins at a multiple of this.
 const ALIGNMENT: usize = 64;
 
@@ -50,12 +53,11 @@ pub(crate) struct Placement {
 /// Plans the order that needs the fewest bytes; the first of those that need the same.
 pub(crate) fn best(draft: Draft<'_>, orders: &[Vec<u32>]) -> Result<Program> {
     let placements: Vec<Placement> = orders.iter().map(|order| Placement::new(&draft, order)).collect();
-    let bytes = |i: &usize| placements[*i].load + placements[*i].outputs;
-    let chosen = (0..orders.len()).min_by_key(bytes).unwrap_or(0);
+    let chosen = (0..orders.len()).min_by_key(|&i| placements[i].bytes()).unwrap_or(0);
     let packing = placements[chosen].pack(&draft, &orders[chosen])?;
     // A packing may miss the load. Then the graph's own order, packed, may be better after all.
     let taken = packing.bytes + placements[chosen].outputs;
-    if chosen != 0 && taken > bytes(&0) {
+    if chosen != 0 && taken > placements[0].bytes() {
         let own = placements[0].pack(&draft, &orders[0])?;
         if own.bytes + placements[0].outputs <= taken {
             return Ok(placements[0].finish(draft, &orders[0], own));
@@ -65,7 +67,33 @@ pub(crate) fn best(draft: Draft<'_>, orders: &[Vec<u32>]) -> Result<Program> {
 }
 
 impl Placement {
-    pub(crate) fn new(draft: &Draft<'_>, order: &[u32]) -> Placement {
+    /// Computes over donated inputs where that is possible, unless fewer bytes are needed if one of them waits for a
+    /// value that is returned.
+    fn new(draft: &Draft<'_>, order: &[u32]) -> Placement {
+        let is_donated = |input: &usize| matches!(draft.pieces[*input].kind, Kind::Donated(_));
+        let mut waiting = vec![false; draft.inputs.len()];
+        let mut best = Placement::with(draft, order, &waiting);
+        for input in (0..draft.inputs.len()).filter(is_donated).take(MOST_WAITING) {
+            if best.roots.iter().filter(|&&root| root as usize == input).count() == 1 {
+                continue;
+            }
+            waiting[input] = true;
+            let other = Placement::with(draft, order, &waiting);
+            if other.bytes() < best.bytes() {
+                best = other;
+            } else {
+                waiting[input] = false;
+            }
+        }
+        best
+    }
+
+    fn bytes(&self) -> usize {
+        self.load + self.outputs
+    }
+
+    /// The placement in which nothing is computed over the inputs that wait.
+    fn with(draft: &Draft<'_>, order: &[u32], waiting: &[bool]) -> Placement {
         let count = draft.pieces.len();
         let mut placement = Placement {
             roots: (0..count as u32).collect(),
@@ -76,7 +104,7 @@ impl Placement {
             load: 0,
             outputs: 0,
         };
-        placement.compute_in_place(draft, order);
+        placement.compute_in_place(draft, order, waiting);
         placement.measure_lives(draft, order);
         placement.use_donations(draft);
         placement.add_up(draft, order);
@@ -84,7 +112,7 @@ impl Placement {
     }
 
     /// Lets a step write over an operand that nobody reads later, where the op allows it.
-    fn compute_in_place(&mut self, draft: &Draft<'_>, order: &[u32]) {
+    fn compute_in_place(&mut self, draft: &Draft<'_>, order: &[u32], waiting: &[bool]) {
         let mut left: Vec<usize> = draft.pieces.iter().map(|piece| piece.reads).collect();
         for (at, &number) in order.iter().enumerate() {
             let step = &draft.steps[number as usize];
@@ -92,7 +120,11 @@ impl Placement {
             for choice in &draft.choices[number as usize] {
                 let (from, to) = (step.operands[choice.operand].storage, step.targets[choice.output].storage);
                 let piece = &draft.pieces[from];
-                let free = matches!(piece.kind, Kind::Made | Kind::Donated(_)) && !piece.is_output;
+                let free = match piece.kind {
+                    Kind::Made => !piece.is_output,
+                    Kind::Donated(input) => !piece.is_output && !waiting[input],
+                    _ => false,
+                };
                 let made = draft.pieces[to].kind == Kind::Made;
                 let taken = |&(_, operand, output): &(u32, u32, u32)| {
                     operand == choice.operand as u32 || output == choice.output as u32

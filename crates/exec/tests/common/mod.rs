@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taut_core::{DType, Graph, Tensor};
 use taut_exec::{Executor, Input};
 use taut_memory::{live_bytes, peak_bytes, reset_peak};
-use taut_plan::{Access, Program, Request};
+use taut_plan::{Access, Given, Held, Program, Request};
 
 /// The ledger's peak is everybody's: one test at a time measures it.
 pub fn alone() -> MutexGuard<'static, ()> {
@@ -46,6 +46,7 @@ pub fn check(graph: &Graph, inputs: &[Tensor], request: &Request) -> Arc<Program
     assert!(program.lower_bound() <= program.peak_bytes());
     let written = Program::plan(graph, &Request { as_written: true, ..request.clone() }).unwrap();
     assert!(program.peak_bytes() <= written.peak_bytes(), "a worse order than the graph's own");
+    explains_itself(&program, graph, request);
     let expected = graph.run(inputs).unwrap();
     let is_update = |output: usize| request.updates.iter().any(|&(o, _)| o == output);
     let returned: Vec<&Tensor> =
@@ -79,4 +80,26 @@ pub fn check(graph: &Graph, inputs: &[Tensor], request: &Request) -> Arc<Program
         assert_eq!(live_bytes(), start);
     }
     program
+}
+
+/// Every byte of the peak has a row, an input that is given as a row suggests saves what the row has, and a plan does not
+/// differ from itself.
+fn explains_itself(program: &Program, graph: &Graph, request: &Request) {
+    let explanation = program.explain_peak();
+    assert_eq!(
+        explanation.rows.iter().map(|row| row.bytes).sum::<usize>(),
+        program.peak_bytes(),
+        "{explanation}"
+    );
+    assert!(program.diff(program).is_empty());
+    for row in explanation.rows.iter().filter(|row| row.held == Held::Output) {
+        let Some(input) = row.give else { continue };
+        let mut request = request.clone();
+        request.inputs.resize(program.inputs.len(), Given::default());
+        request.inputs[input].donated = true;
+        let better = Program::plan(graph, &request).unwrap();
+        // Up to the alignment of what lies on top.
+        let promised = program.peak_bytes() - row.bytes + 63;
+        assert!(better.peak_bytes() <= promised, "{explanation}{program}{better}");
+    }
 }
