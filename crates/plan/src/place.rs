@@ -71,7 +71,7 @@ pub(crate) fn best(draft: Draft<'_>, orders: &[Vec<u32>]) -> Result<Program> {
 impl Placement {
     /// Computes over donated inputs where that is possible, unless fewer bytes are needed if one of them waits for a
     /// value that is returned.
-    fn new(draft: &Draft<'_>, order: &[u32]) -> Placement {
+    pub(crate) fn new(draft: &Draft<'_>, order: &[u32]) -> Placement {
         let is_donated = |input: &usize| matches!(draft.pieces[*input].kind, Kind::Donated(_));
         let donated: SmallVec<[usize; 8]> =
             (0..draft.inputs.len()).filter(is_donated).take(MOST_WAITING).collect();
@@ -99,7 +99,7 @@ impl Placement {
         }
     }
 
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.load + self.outputs
     }
 

@@ -57,7 +57,7 @@ pub fn check(graph: &Graph, inputs: &[Tensor], request: &Request) -> Arc<Program
         let start = live_bytes();
         for round in 0..3 {
             let mut own = own_copies(&program, inputs);
-            let addresses: Vec<_> = own.iter().map(|own| own.as_ref().map(|t| t.memory())).collect();
+            let addresses: Vec<_> = own.iter().map(|own| own.as_ref().map(Tensor::memory)).collect();
             let mut bound = bind(&program, inputs, &mut own);
             reset_peak();
             let before = live_bytes();
