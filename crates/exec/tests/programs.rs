@@ -23,7 +23,7 @@ use taut_plan::{Given, Program, Request};
 /// A step of a random program: an op, and which of the values so far it reads.
 type Choice = (u8, u16, u16);
 
-fn apply(&(op, left, right): &Choice, values: &[Tensor]) -> Result<Vec<Tensor>> {
+fn apply((op, left, right): Choice, values: &[Tensor]) -> Result<Vec<Tensor>> {
     let (a, b) = (&values[left as usize % values.len()], &values[right as usize % values.len()]);
     let square = |x: &Tensor| -> Result<Tensor> {
         // Everything is 6 x 6 again, so that everything fits everything.
@@ -85,7 +85,7 @@ proptest! {
         let specs: Vec<Spec> = inputs.iter().map(|t| t.spec().clone()).collect();
         let graph = trace(&specs, |inputs| {
             let mut values = inputs.to_vec();
-            for choice in &choices {
+            for &choice in &choices {
                 values.extend(apply(choice, &values)?);
             }
             Ok(outputs.iter().map(|&i| values[i as usize % values.len()].clone()).collect())

@@ -13,7 +13,7 @@ use taut_core::ops::unary::{check_numerics, exp};
 use taut_core::{DType, ErrorKind, Index, Result, Spec, Tensor, trace};
 use taut_exec::{Executor, Input};
 use taut_memory::testing::ledger_check;
-use taut_plan::{Home, Program, Request};
+use taut_plan::{Given, Home, Program, Request};
 
 const BYTES: usize = 4 * 4 * 4;
 
@@ -123,7 +123,7 @@ fn requests_that_make_no_sense() {
     let graph = trace(&specs, |x| Ok(x.to_vec())).unwrap().graph;
     let refused = |updates: &[(usize, usize)], strides: Option<&[isize]>, why: &str| {
         let strides = strides.map(|strides| strides.iter().copied().collect());
-        let inputs = vec![taut_plan::Given { strides, donated: false }];
+        let inputs = vec![Given { strides, donated: false }];
         let request = Request { inputs, updates: updates.to_vec(), ..Request::default() };
         let error = Program::plan(&graph, &request).unwrap_err();
         assert!(error.message().contains(why), "{error}");
@@ -135,7 +135,7 @@ fn requests_that_make_no_sense() {
     refused(&[(0, 0)], Some(&[-1]), "must be contiguous");
     refused(&[], Some(&[1, 1]), "2 strides");
     refused(&[], Some(&[isize::MIN]), "reach beyond memory");
-    let request = Request { inputs: vec![Default::default(); 3], ..Request::default() };
+    let request = Request { inputs: vec![Given::default(); 3], ..Request::default() };
     assert!(Program::plan(&graph, &request).unwrap_err().message().contains("the graph has 2 inputs"));
 }
 

@@ -242,3 +242,6 @@ impl Links {
         order
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 use crate::lower::{Draft, Kind};
 use crate::program::{Home, Program, Storage};
 use crate::{Buffer, Effort, Packing, pack};
+use smallvec::SmallVec;
 use taut_core::{Error, Result};
 
 /// A hundredth of a second of search, where the greedy orders are not enough: a plan is waited for.
@@ -55,9 +56,10 @@ pub(crate) fn best(draft: Draft<'_>, orders: &[Vec<u32>]) -> Result<Program> {
     let placements: Vec<Placement> = orders.iter().map(|order| Placement::new(&draft, order)).collect();
     let chosen = (0..orders.len()).min_by_key(|&i| placements[i].bytes()).unwrap_or(0);
     let packing = placements[chosen].pack(&draft, &orders[chosen])?;
-    // A packing may miss the load. Then the graph's own order, packed, may be better after all.
+    // A packing may miss the load, or end below it by less than the alignment. Then the graph's own order, packed, may be
+    // better after all.
     let taken = packing.bytes + placements[chosen].outputs;
-    if chosen != 0 && taken > placements[0].bytes() {
+    if chosen != 0 && taken + ALIGNMENT > placements[0].bytes() {
         let own = placements[0].pack(&draft, &orders[0])?;
         if own.bytes + placements[0].outputs <= taken {
             return Ok(placements[0].finish(draft, &orders[0], own));
@@ -69,26 +71,35 @@ pub(crate) fn best(draft: Draft<'_>, orders: &[Vec<u32>]) -> Result<Program> {
 impl Placement {
     /// Computes over donated inputs where that is possible, unless fewer bytes are needed if one of them waits for a
     /// value that is returned.
-    fn new(draft: &Draft<'_>, order: &[u32]) -> Placement {
+    pub(crate) fn new(draft: &Draft<'_>, order: &[u32]) -> Placement {
         let is_donated = |input: &usize| matches!(draft.pieces[*input].kind, Kind::Donated(_));
+        let donated: SmallVec<[usize; 8]> =
+            (0..draft.inputs.len()).filter(is_donated).take(MOST_WAITING).collect();
         let mut waiting = vec![false; draft.inputs.len()];
         let mut best = Placement::with(draft, order, &waiting);
-        for input in (0..draft.inputs.len()).filter(is_donated).take(MOST_WAITING) {
-            if best.roots.iter().filter(|&&root| root as usize == input).count() == 1 {
-                continue;
+        loop {
+            let mut better = None;
+            for &input in &donated {
+                let is_overwritten = best.roots.iter().filter(|&&root| root as usize == input).count() > 1;
+                if !is_overwritten && !waiting[input] {
+                    continue;
+                }
+                waiting[input] ^= true;
+                let other = Placement::with(draft, order, &waiting);
+                waiting[input] ^= true;
+                if other.bytes()
+                    < better.as_ref().map_or(best.bytes(), |(_, other): &(_, Placement)| other.bytes())
+                {
+                    better = Some((input, other));
+                }
             }
-            waiting[input] = true;
-            let other = Placement::with(draft, order, &waiting);
-            if other.bytes() < best.bytes() {
-                best = other;
-            } else {
-                waiting[input] = false;
-            }
+            let Some((input, other)) = better else { return best };
+            waiting[input] ^= true;
+            best = other;
         }
-        best
     }
 
-    fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.load + self.outputs
     }
 
@@ -190,25 +201,32 @@ impl Placement {
                 _ => {}
             }
         }
-        wanting.sort_by_key(|&i| (self.ends[i], self.starts[i]));
-        for home in donated {
-            let (bytes, place) = (draft.pieces[home].bytes, self.places[home]);
-            let mut free = self.ends[home];
-            let fits = |i: &usize| draft.pieces[*i].bytes == bytes;
-            let last = returned.iter().position(|i| fits(i) && self.starts[*i] >= free);
-            let last = last.map(|at| returned.remove(at));
-            let until = last.map_or(u32::MAX, |i| self.starts[i]);
-            if let Some(last) = last {
-                self.places[last] = place;
+        // What is free for one is free for those that come later: each takes what became free last.
+        returned.sort_by_key(|&i| self.starts[i]);
+        let mut until = vec![u32::MAX; donated.len()];
+        for i in returned {
+            let fits = |&n: &usize| {
+                let home = donated[n];
+                let is_free = self.ends[home] <= self.starts[i] && until[n] == u32::MAX;
+                is_free && draft.pieces[home].bytes == draft.pieces[i].bytes
+            };
+            if let Some(n) = (0..donated.len()).filter(fits).max_by_key(|&n| self.ends[donated[n]]) {
+                until[n] = self.starts[i];
+                self.places[i] = self.places[donated[n]];
             }
-            // By their ends: as many as fit one after the other.
-            wanting.retain(|i| {
-                let taken = fits(i) && self.starts[*i] >= free && self.ends[*i] <= until;
-                if taken {
-                    free = self.ends[*i];
-                    self.places[*i] = place;
+        }
+        // By their ends: as many as fit one after the other.
+        wanting.sort_by_key(|&i| (self.ends[i], self.starts[i]));
+        for (home, until) in donated.into_iter().zip(until) {
+            let mut free = self.ends[home];
+            wanting.retain(|&i| {
+                let fits = draft.pieces[i].bytes == draft.pieces[home].bytes;
+                let is_taken = fits && self.starts[i] >= free && self.ends[i] <= until;
+                if is_taken {
+                    free = self.ends[i];
+                    self.places[i] = self.places[home];
                 }
-                !taken
+                !is_taken
             });
         }
     }
