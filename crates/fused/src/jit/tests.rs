@@ -1,6 +1,7 @@
 //! Machine code against the kernels, step by step, bit by bit.
 
 mod codes;
+mod encoding;
 mod programs;
 
 use super::{Native, compile};
