@@ -112,11 +112,38 @@ pub(crate) struct LayoutView {
     from: Spec,
     dtype: DType,
     layout: Layout,
+    kind: Kind,
+}
+
+/// What is special about a view: some can be taken of inputs that are not contiguous, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Reshape,
+    Broadcast,
+    Other,
 }
 
 impl LayoutView {
     pub(crate) fn new(from: Spec, seen: &Seen) -> LayoutView {
-        LayoutView { from, dtype: seen.dtype, layout: seen.layout.clone() }
+        let (layout, whole) = (seen.layout.clone(), Layout::contiguous(from.shape.clone()));
+        let kind = if seen.dtype != from.dtype {
+            Kind::Other
+        } else if whole.reshape(&layout.shape).is_some_and(|reshaped| {
+            from.shape.len() == layout.shape.len() && normal(reshaped) == layout
+        }) {
+            Kind::Reshape
+        } else if whole.broadcast(&layout.shape).is_ok_and(|broadcast| normal(broadcast) == layout) {
+            Kind::Broadcast
+        } else {
+            Kind::Other
+        };
+        LayoutView { from, dtype: seen.dtype, layout, kind }
+    }
+
+    /// A value repeated to a shape.
+    pub(crate) fn broadcast(from: Spec, shape: &Shape) -> Result<LayoutView> {
+        let layout = normal(Layout::contiguous(from.shape.clone()).broadcast(shape)?);
+        Ok(LayoutView { dtype: from.dtype, from, layout, kind: Kind::Broadcast })
     }
 }
 
@@ -137,6 +164,11 @@ impl Op for LayoutView {
     }
 
     fn view(&self, dtype: DType, input: &Layout) -> Option<Layout> {
+        match self.kind {
+            Kind::Reshape => return input.reshape(&self.layout.shape),
+            Kind::Broadcast => return input.broadcast(&self.layout.shape).ok(),
+            Kind::Other => {}
+        }
         let first = input.offset * dtype.size();
         if !input.is_contiguous() || !first.is_multiple_of(self.dtype.size()) {
             return None;
@@ -145,21 +177,18 @@ impl Op for LayoutView {
     }
 
     fn attributes(&self) -> String {
-        let Layout { shape, strides, offset } = &self.layout;
+        let Layout { strides, offset, .. } = &self.layout;
+        match self.kind {
+            Kind::Reshape => return "reshape".into(),
+            Kind::Broadcast => return "broadcast".into(),
+            Kind::Other => {}
+        }
         let mut text = format!("strides={:?}", strides.as_slice());
         if *offset != 0 {
             text += &format!(", offset={offset}");
         }
         if self.dtype != self.from.dtype {
             text += &format!(", as {}", self.dtype);
-        }
-        let whole = Layout::contiguous(self.from.shape.clone());
-        let plain = self.dtype == self.from.dtype && *offset == 0;
-        if plain && *strides == shape.strides() && shape.len() == self.from.shape.len() {
-            return "reshape".into();
-        }
-        if plain && whole.broadcast(shape).is_ok_and(|layout| normal(layout) == self.layout) {
-            return "broadcast".into();
         }
         text
     }
