@@ -3,7 +3,7 @@
 mod common;
 
 use common::assert_agree;
-use proptest::prelude::*;
+use proptest::prelude::{ProptestConfig, Strategy, proptest};
 use std::sync::Arc;
 use taut_autodiff::{Dense, gradients};
 use taut_compile::{Options, compile};
@@ -28,7 +28,7 @@ struct Move {
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
     let one = (0..48u8, 0..64usize, 0..64usize, 0..64usize).prop_map(|(kind, a, b, n)| Move { kind, a, b, n });
-    prop::collection::vec(one, 1..24)
+    proptest::collection::vec(one, 1..24)
 }
 
 /// Whether a graph only has steps that give the same bits however they are grouped.
@@ -92,8 +92,8 @@ fn step(m: Move, values: &[Tensor]) -> Result<Option<Tensor>> {
                 _ => logsumexp(a, axis, true)?,
             }
         }
-        38 => repeat(a, 1 + m.n % 3, 0)?,
-        39 => sum(repeat(a, 3, 0)?, None, false)?,
+        38 => repeat(a, &[1 + m.n % 3], 0)?,
+        39 => sum(repeat(a, &[3], 0)?, None, false)?,
         40 => sum(square(&float(&tile(a, &vec![2; a.rank()])?)?)?, None, false)?,
         41 => {
             if a.rank() != 2 || b.rank() != 2 {
@@ -181,17 +181,17 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn graphs(moves in moves(), odd in any::<bool>(), first in 0..6usize) {
+    fn graphs(moves in moves(), odd in proptest::bool::ANY, first in 0..6usize) {
         check(&moves, odd, false, first);
     }
 
     #[test]
     fn elementwise_graphs_to_the_bit(
-        moves in prop::collection::vec(
+        moves in proptest::collection::vec(
             (0..32u8, 0..64usize, 0..64usize, 0..64usize).prop_map(|(kind, a, b, n)| Move { kind, a, b, n }),
             1..40,
         ),
-        odd in any::<bool>(),
+        odd in proptest::bool::ANY,
         first in 0..6usize,
     ) {
         check(&moves, odd, false, first);
