@@ -1,13 +1,12 @@
 //! Several elementwise ops, and perhaps a reduction of them, as one op.
 
 use crate::Options;
-use crate::kernel::{Kernel as Made, fold_scratch};
 use smallvec::SmallVec;
 use std::fmt::{self, Write};
 use std::panic::Location;
 use std::sync::Arc;
 use taut_core::{Cost, DType, Error, Kernel, Op, Result, Scalar, Shape, Spec, Specs};
-use taut_fused::{Constant, Program, Source};
+use taut_fused::{Constant, Kernel as Made, Program, Source};
 use taut_kernels::reduce::Reduce;
 use taut_kernels::{Arg, Element, ViewMut, dispatch};
 
@@ -55,8 +54,8 @@ impl Fused {
 }
 
 /// The one place where programs become kernels.
-fn kernel(program: Program, _options: &Options) -> Made {
-    Made::new(program)
+fn kernel(program: Program, options: &Options) -> Made {
+    if options.native { Made::native(program) } else { Made::new(program) }
 }
 
 impl fmt::Debug for Fused {
@@ -112,11 +111,7 @@ impl Op for Fused {
     }
 
     fn scratch(&self, _inputs: &[&Spec]) -> usize {
-        let dtype = self.kernel.program().output_types().next();
-        match (&self.fold, dtype) {
-            (Some(fold), Some(dtype)) => fold_scratch(&self.shape, &fold.axes, dtype),
-            _ => 0,
-        }
+        self.fold.as_ref().map_or(0, |fold| Made::fold_scratch(&self.shape, &fold.axes))
     }
 
     fn aliases(&self, output: usize) -> &[usize] {

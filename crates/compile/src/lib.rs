@@ -17,7 +17,6 @@
 mod clusters;
 mod fuse;
 mod fused;
-mod kernel;
 mod passes;
 mod prune;
 mod reach;

@@ -149,7 +149,7 @@ impl Rewriter {
 fn describe(to: &mut impl Write, form: &Form, op: &dyn Op) -> fmt::Result {
     match form {
         Form::Elements(_) | Form::Fold { .. } | Form::Uniform(_) => write!(to, "{form:?}"),
-        Form::Opaque | Form::Spread(_) => write!(to, "{op:?}"),
+        Form::Opaque | Form::Spread(_) | Form::Barrier => write!(to, "{op:?}"),
     }
 }
 

@@ -115,12 +115,13 @@ impl<'a> Simplifier<'a> {
         for &id in &node.inputs {
             inputs.push(self.get(id)?);
         }
-        if node.op.kernel() == Kernel::View {
+        let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| old.spec(id)).collect();
+        let form = node.op.form(&specs);
+        if node.op.kernel() == Kernel::View && !matches!(form, Form::Barrier) {
             return self.view(node, &inputs[0].seen);
         }
-        let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| old.spec(id)).collect();
         let seen: SmallVec<[Seen; 3]> = inputs.iter().map(|known| known.seen.clone()).collect();
-        match node.op.form(&specs) {
+        match form {
             Form::Elements(Code::Copy) if self.may_share(node.outputs[0], &seen[0]) => {
                 self.known[node.outputs[0].index()] = Some(inputs[0].clone());
                 Ok(())
@@ -154,7 +155,7 @@ impl<'a> Simplifier<'a> {
                 Ok(())
             }
             Form::Spread(layout) => self.spread(node, &seen[0], layout),
-            Form::Opaque => self.opaque(node, &seen),
+            Form::Opaque | Form::Barrier => self.opaque(node, &seen),
         }
     }
 
