@@ -138,6 +138,26 @@ impl Interpreter {
         let ops = ops.collect();
         Interpreter { ops, registers, register_bytes, constants, outputs, last_reads, longest }
     }
+
+    /// Which outputs have to wait in a register because an input in their place is read when they are computed, or
+    /// later: those marked.
+    #[inline]
+    fn late(&self, in_place: &[Option<usize>]) -> SmallVec<[bool; 8]> {
+        if in_place.iter().all(Option::is_none) {
+            return SmallVec::new();
+        }
+        let waits = |(k, output): (usize, &Output)| {
+            let mut reads = in_place.iter().zip(&self.last_reads);
+            reads.any(|(at, last)| *at == Some(k) && *last >= Some(output.op))
+        };
+        self.outputs.iter().enumerate().map(waits).collect()
+    }
+}
+
+/// Whether output `k` is late.
+#[inline]
+fn is_late(late: &[bool], k: usize) -> bool {
+    late.get(k).is_some_and(|late| *late)
 }
 
 /// A tile full of each constant, and where each starts.
@@ -165,13 +185,7 @@ impl Tiles for Interpreter {
     fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>]) {
         let n = outputs[0].len() / self.outputs[0].size;
         assert!(n <= self.longest, "a piece longer than a tile");
-        let late: SmallVec<[bool; 8]> = (self.outputs.iter().enumerate())
-            .map(|(k, output)| {
-                let reads = in_place.iter().zip(&self.last_reads);
-                output.register.is_some()
-                    && reads.into_iter().any(|(at, &last)| *at == Some(k) && last >= Some(output.op))
-            })
-            .collect();
+        let late = self.late(in_place);
         // Whole lines, so that registers of any element size are aligned.
         let pitch = n.next_multiple_of(LINE);
         with_registers(self.register_bytes * pitch, |registers| {
@@ -179,7 +193,7 @@ impl Tiles for Interpreter {
             for op in &self.ops {
                 piece.step(op, registers, outputs);
             }
-            for (k, output) in self.outputs.iter().enumerate().filter(|(k, _)| late[*k]) {
+            for (k, output) in self.outputs.iter().enumerate().filter(|(k, _)| is_late(&late, *k)) {
                 let register = output.register.expect("a late output waits in a register");
                 let start = self.registers[register].start * pitch;
                 outputs[k].copy_from_slice(&registers[start..start + n * output.size]);
@@ -212,7 +226,7 @@ impl Piece<'_> {
     fn settled(&self, place: Place) -> Place {
         match place {
             Place::Input(i) => self.in_place[i].map_or(place, Place::Output),
-            Place::Output(k) if self.late[k] => {
+            Place::Output(k) if is_late(self.late, k) => {
                 Place::Register(self.tiles.outputs[k].register.expect("a late output waits in a register"))
             }
             place => place,
