@@ -118,7 +118,7 @@ fn what_is_returned_is_not_the_variable() {
 
 #[test]
 fn requests_that_make_no_sense() {
-    let _ledger = ledger_check();
+    let (_ledger, _alone) = (ledger_check(), alone());
     let specs = [Spec::new(DType::F32, [2]), Spec::new(DType::F32, [3])];
     let graph = trace(&specs, |x| Ok(x.to_vec())).unwrap().graph;
     let refused = |updates: &[(usize, usize)], strides: Option<&[isize]>, why: &str| {
