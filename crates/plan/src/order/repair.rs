@@ -5,7 +5,7 @@ use crate::lower::Draft;
 use crate::place::Placement;
 
 /// How many steps may be looked at, again and again: a millisecond or two.
-const WORK: usize = 60_000;
+const WORK: usize = 30_000;
 
 /// An order that needs fewer bytes than all the given ones, if moves lead to one. The most promising are tried first.
 pub(crate) fn repair(
