@@ -13,6 +13,8 @@ use crate::Options;
 use crate::rewrite::{Inputs, Made, Rewriter};
 use crate::seen::{LayoutView, Seen, normal};
 use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::Location;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
@@ -55,6 +57,8 @@ struct Simplifier<'a> {
     returned: Vec<bool>,
     /// What the values of the new graph that are views show.
     views: Vec<Option<Seen>>,
+    /// The same, by the hash of what they show.
+    view_ids: HashMap<u64, SmallVec<[ValueId; 1]>>,
 }
 
 /// A line of the user's.
@@ -68,7 +72,7 @@ impl<'a> Simplifier<'a> {
         }
         old.outputs.iter().for_each(|id| returned[id.index()] = true);
         let (new, known) = (Rewriter::new(old), vec![None; old.values.len()]);
-        Simplifier { old, new, known, uses, returned, views: Vec::new() }
+        Simplifier { old, new, known, uses, returned, views: Vec::new(), view_ids: HashMap::new() }
     }
 
     fn finish(mut self) -> Result<Graph> {
@@ -227,10 +231,18 @@ impl<'a> Simplifier<'a> {
         if seen.is_whole(&self.new.graph) {
             return seen.base;
         }
+        let Layout { shape, strides, offset } = &seen.layout;
+        let mut hash = DefaultHasher::new();
+        (seen.base, seen.dtype, shape, strides, offset).hash(&mut hash);
+        let known = self.view_ids.entry(hash.finish()).or_default();
+        if let Some(&id) = known.iter().find(|id| self.views[id.index()].as_ref() == Some(seen)) {
+            return id;
+        }
         let from = self.new.graph.spec(seen.base).clone();
-        let spec = Spec { dtype: seen.dtype, shape: seen.layout.shape.clone() };
+        let spec = Spec { dtype: seen.dtype, shape: shape.clone() };
         let op = Arc::new(LayoutView::new(from, seen));
-        let id = self.new.call(op, [seen.base].into_iter().collect(), spec.into(), at)[0];
+        let id = self.new.push(op, [seen.base].into_iter().collect(), spec.into(), at)[0];
+        known.push(id);
         self.views.resize(self.new.graph.values.len(), None);
         self.views[id.index()] = Some(seen.clone());
         id
