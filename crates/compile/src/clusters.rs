@@ -273,7 +273,8 @@ impl<'a> Clusters<'a> {
         let (one, two) = (&self.list[a], &self.list[b]);
         let inside = |reader: usize| self.homes[reader].iter().all(|&home| home == a || home == b);
         let leaves = |from: &Cluster| {
-            let outside = from.readers.iter().filter(|&&reader| self.homes[reader].is_empty() || !inside(reader));
+            let outside =
+                from.readers.iter().filter(|&&reader| self.homes[reader].is_empty() || !inside(reader));
             outside.fold(0, |slots, &reader| slots | self.reach.from(reader))
         };
         let (after_one, after_two) = (leaves(one), leaves(two));
@@ -393,7 +394,19 @@ fn is_cheap(code: Code) -> bool {
         }
         Code::Binary(code) => matches!(
             code,
-            Add | Sub | Mul | Maximum | Minimum | Eq | Ne | Lt | Le | Gt | Ge | LogicalAnd | LogicalOr | LogicalXor
+            Add | Sub
+                | Mul
+                | Maximum
+                | Minimum
+                | Eq
+                | Ne
+                | Lt
+                | Le
+                | Gt
+                | Ge
+                | LogicalAnd
+                | LogicalOr
+                | LogicalXor
         ),
         Code::Select | Code::Clip => false,
     }

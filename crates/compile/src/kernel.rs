@@ -70,7 +70,9 @@ impl Kernel {
             .collect();
         let strides = shape.strides();
         let views: Vec<View<'_>> = (inputs.iter().zip(&copies))
-            .map(|(input, copy)| copy.as_ref().map_or_else(|| input.view(), |copy| copy.view(&shape, &strides)))
+            .map(|(input, copy)| {
+                copy.as_ref().map_or_else(|| input.view(), |copy| copy.view(&shape, &strides))
+            })
             .collect();
         let steps = self.steps(&views, &shape);
         for (out, &step) in outputs.iter_mut().zip(self.program.outputs()) {
@@ -99,7 +101,10 @@ impl Kernel {
         let strides = shape.strides();
         let zeros = vec![0; shape.rank()];
         let constants: Vec<Temporary> = (self.program.constants().iter())
-            .map(|constant| Temporary { words: vec![u64::from_ne_bytes(constant.bytes)], dtype: constant.dtype })
+            .map(|constant| Temporary {
+                words: vec![u64::from_ne_bytes(constant.bytes)],
+                dtype: constant.dtype,
+            })
             .collect();
         let mut steps: Vec<Temporary> = Vec::new();
         for (i, step) in self.program.steps().iter().enumerate() {

@@ -64,7 +64,8 @@ pub fn compile_with_report(graph: &Graph, options: &Options) -> Result<(Graph, V
         });
         if cfg!(debug_assertions) {
             made.verify()?;
-            let specs = |graph: &Graph, ids: &[_]| ids.iter().map(|&id| graph.spec(id).clone()).collect::<Vec<_>>();
+            let specs =
+                |graph: &Graph, ids: &[_]| ids.iter().map(|&id| graph.spec(id).clone()).collect::<Vec<_>>();
             debug_assert_eq!(specs(&made, &made.inputs), specs(graph, &graph.inputs), "{}", pass.name);
             debug_assert_eq!(specs(&made, &made.outputs), specs(graph, &graph.outputs), "{}", pass.name);
         }

@@ -47,7 +47,11 @@ impl Seen {
     }
 
     pub(crate) fn broadcast(&self, shape: &Shape) -> Result<Seen> {
-        if self.layout.shape == *shape { Ok(self.clone()) } else { Ok(self.with(self.layout.broadcast(shape)?)) }
+        if self.layout.shape == *shape {
+            Ok(self.clone())
+        } else {
+            Ok(self.with(self.layout.broadcast(shape)?))
+        }
     }
 
     /// With these axes only, the others at their first place.
@@ -128,9 +132,10 @@ impl LayoutView {
         let (layout, whole) = (seen.layout.clone(), Layout::contiguous(from.shape.clone()));
         let kind = if seen.dtype != from.dtype {
             Kind::Other
-        } else if whole.reshape(&layout.shape).is_some_and(|reshaped| {
-            from.shape.len() == layout.shape.len() && normal(reshaped) == layout
-        }) {
+        } else if whole
+            .reshape(&layout.shape)
+            .is_some_and(|reshaped| from.shape.len() == layout.shape.len() && normal(reshaped) == layout)
+        {
             Kind::Reshape
         } else if whole.broadcast(&layout.shape).is_ok_and(|broadcast| normal(broadcast) == layout) {
             Kind::Broadcast

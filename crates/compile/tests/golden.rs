@@ -119,9 +119,8 @@ fn transposes_are_not_copied() {
     let program = Program::new(&graph).unwrap();
     assert!(program.steps.iter().all(|step| step.op.is_some()), "{graph}");
     assert_eq!(program.steps.len(), 2);
-    let direct = compiled(&[f32(&[64, 32]), f32(&[64, 16])], |x| {
-        Ok(vec![matmul(transpose(&x[0], None)?, &x[1])?])
-    });
+    let direct =
+        compiled(&[f32(&[64, 32]), f32(&[64, 16])], |x| Ok(vec![matmul(transpose(&x[0], None)?, &x[1])?]));
     assert_eq!(Program::new(&direct).unwrap().steps.len(), 1);
 }
 
@@ -135,35 +134,7 @@ fn slopes_are_not_kept() {
         let loss = sum(matmul(&hidden, &i[2])?, None, false)?;
         Ok(gradients([&loss], &i[1..2])?.into_iter().map(|g| g.dense().unwrap()).collect())
     });
-    let tanh_node = graph.nodes.iter().find(|node| node.op.attributes().contains("tanh") || node.op.name() == "tanh");
+    let tanh_node =
+        graph.nodes.iter().find(|node| node.op.attributes().contains("tanh") || node.op.name() == "tanh");
     assert_eq!(tanh_node.unwrap().outputs.len(), 1, "{graph}");
-}
-
-#[test]
-fn speed() {
-    let x = f32(&[64, 64]);
-    let graph = trace(&[x.clone(), x.clone(), x], |i| {
-        let (mut h, mut w) = (i[0].clone(), Vec::new());
-        for k in 0..60 {
-            let p = add(&i[1], k as f64)?;
-            h = relu(add(matmul(&h, &p)?, &i[2])?)?;
-            w.push(p);
-        }
-        let loss = sum(&h, None, false)?;
-        let found = gradients([&loss], &w)?;
-        let mut out = vec![loss];
-        for (g, p) in found.into_iter().zip(&w) {
-            out.extend(adam(p, &i[1], &i[2], &g.dense()?, &out[0].clone())?);
-        }
-        Ok(out)
-    })
-    .unwrap()
-    .graph;
-    println!("{} nodes", graph.nodes.len());
-    for _ in 0..3 {
-        let start = std::time::Instant::now();
-        let (compiled, report) = taut_compile::compile_with_report(&graph, &Options::default()).unwrap();
-        println!("total {:?} -> {}", start.elapsed(), kernels(&compiled));
-        report.iter().for_each(|r| println!("{r}"));
-    }
 }

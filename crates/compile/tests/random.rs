@@ -27,7 +27,8 @@ struct Move {
 }
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let one = (0..48u8, 0..64usize, 0..64usize, 0..64usize).prop_map(|(kind, a, b, n)| Move { kind, a, b, n });
+    let one =
+        (0..48u8, 0..64usize, 0..64usize, 0..64usize).prop_map(|(kind, a, b, n)| Move { kind, a, b, n });
     proptest::collection::vec(one, 1..24)
 }
 

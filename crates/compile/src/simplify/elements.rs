@@ -157,7 +157,8 @@ impl Simplifier<'_> {
             .collect::<Result<_>>()?;
         let source = self.elements(&node.op, code, &operands, &Spec { dtype: spec.dtype, shape }, node.at)?;
         let id = self.id(&source, node.at);
-        let id = self.new.call(spread.op.clone(), [id].into_iter().collect(), spec.clone().into(), node.at)[0];
+        let id =
+            self.new.call(spread.op.clone(), [id].into_iter().collect(), spec.clone().into(), node.at)[0];
         let spread = Spread { op: spread.op.clone(), source, layout: spread.layout.clone() };
         Ok(Some(Known { seen: Seen::whole(id, spec), spread: Some(Arc::new(spread)) }))
     }

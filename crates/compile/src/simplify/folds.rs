@@ -1,7 +1,7 @@
 //! Reductions: what is repeated is reduced once, what has one element is not reduced at all.
 
 use super::{Known, Line, Simplifier};
-use crate::seen::{Seen, axes_in, is_bijective, spread_over};
+use crate::seen::{LayoutView, Seen, axes_in, is_bijective, spread_over};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
@@ -146,7 +146,8 @@ impl Simplifier<'_> {
         }
         let mut outer = marks.iter();
         let all: Marks = axes.iter().map(|&mark| mark || outer.next() == Some(&true)).collect();
-        let spec = Spec::new(self.new.graph.spec(x.base).dtype, unmarked(&self.new.graph.spec(input).shape, &all));
+        let spec =
+            Spec::new(self.new.graph.spec(x.base).dtype, unmarked(&self.new.graph.spec(input).shape, &all));
         let source = self.seen_of(input);
         self.folded(node, code, &all, &source, &spec).map(Some)
     }
@@ -192,8 +193,7 @@ impl Simplifier<'_> {
                 let wide = if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype };
                 let count = self.number(times as u64, wide)?.broadcast(&shape)?;
                 let x = self.cast(x, wide, at)?;
-                let made =
-                    self.elementwise("multiply", Code::Binary(Binary::Mul), &[x, count], wide, at)?;
+                let made = self.elementwise("multiply", Code::Binary(Binary::Mul), &[x, count], wide, at)?;
                 self.cast(made, dtype, at)
             }
             LogSumExp => {
@@ -222,7 +222,15 @@ impl Simplifier<'_> {
         let seen = spread.source.with(spread.layout.clone());
         let kept = Spec { dtype: spec.dtype, shape: unmarked(&spread.layout.shape, &apart) };
         let made = self.fold(node, code, &apart, &seen, &kept)?;
-        Ok(made.layout.reshape(&spec.shape).map(|layout| made.with(layout)))
+        if let Some(layout) = made.layout.reshape(&spec.shape) {
+            return Ok(Some(made.with(layout)));
+        }
+        // The result itself still repeats, in a way that strides cannot say: it is copied, which is less than the input.
+        let id = self.id(&made, node.at);
+        let whole = Seen { base: id, dtype: spec.dtype, layout: Layout::contiguous(spec.shape.clone()) };
+        let op = Arc::new(LayoutView::new(kept, &whole));
+        let id = self.new.call(op, [id].into_iter().collect(), spec.clone().into(), node.at)[0];
+        Ok(Some(Seen::whole(id, spec)))
     }
 }
 
