@@ -45,7 +45,7 @@ impl Fused {
         parts: Vec<Part>,
         shape: Shape,
         fold: Option<Fold>,
-        options: &Options,
+        options: Options,
     ) -> Fused {
         let inputs = program.inputs();
         let of_type = |dtype: DType| (0..inputs.len()).filter(|&i| inputs[i] == dtype).collect();
@@ -55,7 +55,7 @@ impl Fused {
 }
 
 /// The one place where programs become kernels.
-fn kernel(program: Program, _options: &Options) -> Made {
+fn kernel(program: Program, _options: Options) -> Made {
     Made::new(program)
 }
 

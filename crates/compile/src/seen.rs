@@ -1,6 +1,7 @@
 //! Values as parts of others: a base, and the layout through which it is seen. What chains of views come down to.
 
 use smallvec::SmallVec;
+use std::fmt::Write;
 use taut_core::graph::ValueId;
 use taut_core::{DType, Error, Graph, Kernel, Layout, Op, Result, Shape, Spec, Specs, Strides};
 
@@ -188,12 +189,13 @@ impl Op for LayoutView {
             Kind::Broadcast => return "broadcast".into(),
             Kind::Other => {}
         }
+        // A string takes all that is written to it.
         let mut text = format!("strides={:?}", strides.as_slice());
         if *offset != 0 {
-            text += &format!(", offset={offset}");
+            let _ = write!(text, ", offset={offset}");
         }
         if self.dtype != self.from.dtype {
-            text += &format!(", as {}", self.dtype);
+            let _ = write!(text, ", as {}", self.dtype);
         }
         text
     }

@@ -9,7 +9,6 @@ mod constants;
 mod elements;
 mod folds;
 
-use crate::Options;
 use crate::rewrite::{Inputs, Made, Rewriter};
 use crate::seen::{LayoutView, Seen, normal};
 use smallvec::SmallVec;
@@ -21,7 +20,7 @@ use taut_core::graph::{Node, Origin, ValueId};
 use taut_core::{Form, Graph, Kernel, Layout, Op, Result, Spec, Specs};
 use taut_kernels::elementwise::Code;
 
-pub(crate) fn simplify(graph: &Graph, _options: &Options) -> Result<Graph> {
+pub(crate) fn simplify(graph: &Graph) -> Result<Graph> {
     let mut simplifier = Simplifier::new(graph);
     for number in 0..graph.nodes.len() {
         simplifier.node(number)?;
@@ -120,7 +119,7 @@ impl<'a> Simplifier<'a> {
             inputs.push(self.get(id)?);
         }
         if node.op.kernel() == Kernel::View {
-            return self.view(node, &inputs[0].seen);
+            return self.view(node, &inputs[0]);
         }
         let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| old.spec(id)).collect();
         let seen: SmallVec<[Seen; 3]> = inputs.iter().map(|known| known.seen.clone()).collect();
@@ -158,7 +157,10 @@ impl<'a> Simplifier<'a> {
                 Ok(())
             }
             Form::Spread(layout) => self.spread(node, &seen[0], layout),
-            Form::Opaque => self.opaque(node, &seen),
+            Form::Opaque => {
+                self.opaque(node, &seen);
+                Ok(())
+            }
         }
     }
 
@@ -169,9 +171,14 @@ impl<'a> Simplifier<'a> {
     }
 
     /// A view of a view is a view; unless strides cannot say it, and it is made of a copy.
-    fn view(&mut self, node: &Node, input: &Seen) -> Result<()> {
+    fn view(&mut self, node: &Node, known: &Known) -> Result<()> {
         let (output, spec) = (node.outputs[0], self.old.spec(node.outputs[0]));
+        let input = &known.seen;
         let seen = match node.op.view(input.dtype, &input.layout) {
+            Some(layout) if layout == input.layout && spec.dtype == input.dtype => {
+                self.known[output.index()] = Some(known.clone());
+                return Ok(());
+            }
             Some(layout) => Seen { base: input.base, dtype: spec.dtype, layout: normal(layout) },
             None => {
                 let mut inputs: Inputs = SmallVec::new();
@@ -201,7 +208,7 @@ impl<'a> Simplifier<'a> {
             self.set(output, source.with(layout));
             return Ok(());
         }
-        self.opaque(node, std::slice::from_ref(source))?;
+        self.opaque(node, std::slice::from_ref(source));
         let spread = Arc::new(Spread { op: node.op.clone(), source: source.clone(), layout });
         if let Some(known) = &mut self.known[output.index()] {
             known.spread = Some(spread);
@@ -210,20 +217,19 @@ impl<'a> Simplifier<'a> {
     }
 
     /// A call of which nothing is known.
-    fn opaque(&mut self, node: &Node, inputs: &[Seen]) -> Result<()> {
+    fn opaque(&mut self, node: &Node, inputs: &[Seen]) {
         let specs: Specs = node.outputs.iter().map(|&id| self.old.spec(id).clone()).collect();
         if let [spec] = &specs[..]
             && let Some(seen) = self.evaluated(&node.op, inputs, spec, node.at)
         {
             self.set(node.outputs[0], seen);
-            return Ok(());
+            return;
         }
         let ids: Inputs = inputs.iter().map(|seen| self.id(seen, node.at)).collect();
         let made: Made = self.new.call(node.op.clone(), ids, specs, node.at);
         for (&old, new) in node.outputs.iter().zip(made) {
             self.set(old, Seen::whole(new, self.old.spec(old)));
         }
-        Ok(())
     }
 
     /// The number of what is seen in the new graph.

@@ -210,7 +210,7 @@ fn long_graphs_fuse() {
         }
         let total = kept.iter().skip(1).try_fold(kept[0].clone(), add)?;
         let found = gradients([&sum(total, None, false)?], x)?;
-        found.into_iter().map(|gradient| gradient.dense()).collect()
+        found.into_iter().map(Dense::dense).collect()
     };
     let specs = [x.spec().clone(), x.spec().clone()];
     let graph = trace(&specs, function).unwrap().graph;
@@ -242,7 +242,12 @@ fn chains_take_no_memory() {
         let compiled = compile(&graph, &Options::default()).unwrap();
         assert_eq!(compiled.nodes.len(), (2 * len as usize).div_ceil(64));
         assert_eq!(Program::new(&compiled).unwrap().peak_bytes(), 800);
-        assert_agree("chain", &compiled.run(&[x.clone()]).unwrap(), &function(&[x]).unwrap(), true);
+        assert_agree(
+            "chain",
+            &compiled.run(std::slice::from_ref(&x)).unwrap(),
+            &function(&[x]).unwrap(),
+            true,
+        );
     }
 }
 
