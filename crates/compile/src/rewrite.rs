@@ -125,7 +125,7 @@ impl Rewriter {
             Form::Elements(_) | Form::Uniform(_) => {}
             Form::Fold { code, axes } => (code, axes).hash(&mut hash.0),
             // A hash takes all that is written to it.
-            Form::Opaque | Form::Spread(_) => drop(describe(&mut hash, &form, &*op)),
+            Form::Opaque | Form::Spread(_) | Form::Barrier => drop(describe(&mut hash, &form, &*op)),
         }
         let key = hash.0.finish();
         drop(input_specs);

@@ -177,7 +177,7 @@ fn check(moves: &[Move], odd: bool, differentiate: bool, first: usize) {
 
         let mut executor = Executor::new(Arc::new(Program::new(&compiled).unwrap()));
         executor.verify(true);
-        let planned = executor.run(&inputs).unwrap_or_else(|e| panic!("{e}\n{graph}{compiled}"));
+        let planned = executor.run(&mut inputs.iter().map(taut_exec::Input::Read).collect::<Vec<_>>()).unwrap_or_else(|e| panic!("{e}\n{graph}{compiled}"));
         assert_agree(&format!("planned\n{graph}{compiled}"), &planned, &got, exactly);
     }
 }
