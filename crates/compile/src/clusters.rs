@@ -4,7 +4,7 @@
 //! then computed where the gradient is, not kept from where its operand was made. A cluster never has a path that leaves
 //! it and comes back, nor two clusters a path into each other both ways: [`Reach`] knows.
 
-use crate::kernel::folds;
+use crate::kernel::Kernel as Made;
 use crate::reach::{Reach, Slots};
 use smallvec::SmallVec;
 use taut_core::graph::{Node, Origin, ValueId};
@@ -65,14 +65,10 @@ impl<'a> Clusters<'a> {
     pub(crate) fn find(graph: &'a Graph) -> Clusters<'a> {
         let mut clusters = Clusters::new(graph);
         for number in (0..graph.nodes.len()).rev() {
-            let behind = clusters.behind(number);
             match &clusters.kinds[number] {
-                Kind::Elements(code) => {
-                    let code = *code;
-                    clusters.place(number, code);
-                }
+                Kind::Elements(_) => clusters.place(number),
                 Kind::Fold(..) => clusters.open(number, true),
-                Kind::Other => clusters.reach.set(number, behind),
+                Kind::Other => clusters.reach.set(number, clusters.behind(number)),
             }
         }
         clusters
@@ -163,7 +159,7 @@ impl<'a> Clusters<'a> {
     }
 
     /// Finds an elementwise node its cluster.
-    fn place(&mut self, number: usize, code: Code) {
+    fn place(&mut self, number: usize) {
         let output = self.graph.nodes[number].outputs[0];
         let shape = &self.graph.spec(output).shape;
         let readers = self.readers[output.index()].clone();
@@ -190,7 +186,7 @@ impl<'a> Clusters<'a> {
                 }
             }
             near.retain(|&mut home| self.list[home].slots != 0);
-            if near.len() > 1 && self.copy_into(number, code, &readers, &near) {
+            if near.len() > 1 && self.copy_into(number, &readers, &near) {
                 return;
             }
             if plain.first().is_some_and(|&first| self.join(number, first)) {
@@ -231,6 +227,7 @@ impl<'a> Clusters<'a> {
         if cluster.slots == 0
             || behind & cluster.slots != 0
             || (leaves && cluster.fold.is_some())
+            || (self.runs_twice(cluster) && !self.is_cheap(number))
             || cluster.members.len() >= MOST_STEPS
             || inputs.len() + outputs > MOST_OPERANDS
         {
@@ -249,6 +246,15 @@ impl<'a> Clusters<'a> {
         cluster.outputs = outputs;
         cluster.readers.extend(outside);
         true
+    }
+
+    /// Whether the kernel computes every element twice: the logarithm of a sum of exponentials looks for the largest first.
+    fn runs_twice(&self, cluster: &Cluster) -> bool {
+        matches!(self.kinds[cluster.last], Kind::Fold(Reduce::LogSumExp, _))
+    }
+
+    fn is_cheap(&self, number: usize) -> bool {
+        matches!(self.kinds[number], Kind::Elements(code) if is_cheap(code))
     }
 
     /// The bytes of operands that would have to live until `last`, and would not otherwise.
@@ -328,7 +334,7 @@ impl<'a> Clusters<'a> {
     }
 
     /// Lets every cluster that reads a cheap node compute it again, where that means that it need not be kept.
-    fn copy_into(&mut self, number: usize, code: Code, readers: &[usize], homes: &[usize]) -> bool {
+    fn copy_into(&mut self, number: usize, readers: &[usize], homes: &[usize]) -> bool {
         let output = self.graph.nodes[number].outputs[0];
         let shape = &self.graph.spec(output).shape;
         let is_large = |&id: &ValueId| self.graph.spec(self.base(id)).shape.len() >= shape.len();
@@ -337,7 +343,7 @@ impl<'a> Clusters<'a> {
             !self.homes[*reader].is_empty() && self.homes[*reader].iter().all(|home| homes.contains(home))
         };
         let last = homes.iter().map(|&home| self.list[home].last).max().unwrap_or(0);
-        if !is_cheap(code)
+        if !self.is_cheap(number)
             || self.returned[output.index()]
             || homes.is_empty()
             || homes.len() > MOST_COPIES
@@ -372,7 +378,7 @@ fn kind(graph: &Graph, node: &Node) -> Kind {
     let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| graph.spec(id)).collect();
     match node.op.form(&specs) {
         Form::Elements(code) => Kind::Elements(code),
-        Form::Fold { code, axes } if folds(code, specs[0].dtype) && !specs[0].shape.is_empty() => {
+        Form::Fold { code, axes } if Made::folds(code, specs[0].dtype) && !specs[0].shape.is_empty() => {
             Kind::Fold(code, axes)
         }
         _ => Kind::Other,
