@@ -16,8 +16,10 @@ use taut_kernels::reduce::Reduce;
 const MOST_OPERANDS: usize = 60;
 /// The most steps of a kernel.
 const MOST_STEPS: usize = 64;
-/// How many nodes away something may be computed without asking what that keeps alive.
-const WINDOW: usize = 32;
+/// How many other nodes away something may be computed without asking what that keeps alive.
+const WINDOW: usize = 16;
+/// Up to this many bytes, one kernel less is worth more than memory.
+const SMALL: usize = 4096;
 /// The most kernels that compute the same thing again.
 const MOST_COPIES: usize = 4;
 
@@ -233,7 +235,12 @@ impl<'a> Clusters<'a> {
         {
             return false;
         }
-        let far = cluster.last - number > WINDOW;
+        // Others read it before the cluster, which could then overwrite it: inside, it would be there beside the results.
+        let kept = self.returned[output.index()] || self.last_use[output.index()] > cluster.last;
+        if leaves && !kept && self.graph.spec(output).bytes() > SMALL {
+            return false;
+        }
+        let far = cluster.last - number > WINDOW + cluster.members.len();
         if far && (leaves || self.kept_alive(number, cluster.last) > self.graph.spec(output).bytes()) {
             return false;
         }
@@ -291,7 +298,7 @@ impl<'a> Clusters<'a> {
             || (after_one | after_two) & (one.slots | two.slots) != 0
             || one.members.len() + two.members.len() >= MOST_STEPS
             || inputs.len() + one.outputs + two.outputs > MOST_OPERANDS
-            || one.last.abs_diff(two.last) > WINDOW
+            || one.last.abs_diff(two.last) > WINDOW + one.members.len().min(two.members.len())
         {
             return false;
         }
@@ -337,8 +344,9 @@ impl<'a> Clusters<'a> {
     fn copy_into(&mut self, number: usize, readers: &[usize], homes: &[usize]) -> bool {
         let output = self.graph.nodes[number].outputs[0];
         let shape = &self.graph.spec(output).shape;
-        let is_large = |&id: &ValueId| self.graph.spec(self.base(id)).shape.len() >= shape.len();
-        let large = self.operands(number).filter(is_large).count();
+        let mut large: SmallVec<[ValueId; 3]> = self.operands(number).map(|id| self.base(id)).collect();
+        large.retain(|id| self.graph.spec(*id).shape.len() >= shape.len());
+        large.dedup();
         let covered = |reader: &usize| {
             !self.homes[*reader].is_empty() && self.homes[*reader].iter().all(|home| homes.contains(home))
         };
@@ -347,7 +355,7 @@ impl<'a> Clusters<'a> {
             || self.returned[output.index()]
             || homes.is_empty()
             || homes.len() > MOST_COPIES
-            || large > 1
+            || large.len() > 1
             || !readers.iter().all(covered)
             || self.kept_alive(number, last) > self.graph.spec(output).bytes()
         {

@@ -10,7 +10,7 @@ mod elements;
 mod folds;
 
 use crate::rewrite::{Inputs, Made, Rewriter};
-use crate::seen::{LayoutView, Seen, normal};
+use crate::seen::{LayoutView, Seen, normal, through};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -203,8 +203,8 @@ impl<'a> Simplifier<'a> {
             self.set(output, seen);
             return Ok(());
         }
-        let whole = source.is_whole(&self.new.graph);
-        if let (true, Some(layout)) = (whole, layout.reshape(&spec.shape)) {
+        let seen = through(&source.layout, &layout).and_then(|layout| layout.reshape(&spec.shape));
+        if let Some(layout) = seen.filter(|_| !spec.shape.is_empty()) {
             self.set(output, source.with(layout));
             return Ok(());
         }
