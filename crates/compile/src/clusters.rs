@@ -4,7 +4,7 @@
 //! then computed where the gradient is, not kept from where its operand was made. A cluster never has a path that leaves
 //! it and comes back, nor two clusters a path into each other both ways: [`Reach`] knows.
 
-use crate::kernel::Kernel as Made;
+use crate::kernel::folds;
 use crate::reach::{Reach, Slots};
 use smallvec::SmallVec;
 use taut_core::graph::{Node, Origin, ValueId};
@@ -386,7 +386,7 @@ fn kind(graph: &Graph, node: &Node) -> Kind {
     let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| graph.spec(id)).collect();
     match node.op.form(&specs) {
         Form::Elements(code) => Kind::Elements(code),
-        Form::Fold { code, axes } if Made::folds(code, specs[0].dtype) && !specs[0].shape.is_empty() => {
+        Form::Fold { code, axes } if folds(code, specs[0].dtype) && !specs[0].shape.is_empty() => {
             Kind::Fold(code, axes)
         }
         _ => Kind::Other,

@@ -1,7 +1,7 @@
 //! Several elementwise ops, and perhaps a reduction of them, as one op.
 
 use crate::Options;
-use crate::kernel::Kernel as Made;
+use crate::kernel::{Kernel as Made, fold_scratch};
 use smallvec::SmallVec;
 use std::fmt::{self, Write};
 use std::panic::Location;
@@ -112,7 +112,11 @@ impl Op for Fused {
     }
 
     fn scratch(&self, _inputs: &[&Spec]) -> usize {
-        self.fold.as_ref().map_or(0, |fold| Made::fold_scratch(&self.shape, &fold.axes))
+        let dtype = self.kernel.program().output_types().next();
+        match (&self.fold, dtype) {
+            (Some(fold), Some(dtype)) => fold_scratch(&self.shape, &fold.axes, dtype),
+            _ => 0,
+        }
     }
 
     fn aliases(&self, output: usize) -> &[usize] {

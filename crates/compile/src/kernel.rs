@@ -12,6 +12,16 @@ pub(crate) struct Kernel {
     program: Program,
 }
 
+/// Whether results of a program of this type can be folded as they are made.
+pub(crate) fn folds(code: Reduce, dtype: DType) -> bool {
+    code.result(dtype).is_some()
+}
+
+/// The scratch memory that folding wants.
+pub(crate) fn fold_scratch(shape: &[usize], axes: &[bool], _dtype: DType) -> usize {
+    reduce::reduce_scratch(shape, axes)
+}
+
 /// A tensor of zeros, eight bytes aligned.
 struct Temporary {
     words: Vec<u64>,
@@ -39,16 +49,6 @@ impl Temporary {
 impl Kernel {
     pub(crate) fn new(program: Program) -> Kernel {
         Kernel { program }
-    }
-
-    /// Whether results of this type can be folded as they are made.
-    pub(crate) fn folds(code: Reduce, dtype: DType) -> bool {
-        code.result(dtype).is_some()
-    }
-
-    /// The scratch memory that folding wants.
-    pub(crate) fn fold_scratch(shape: &[usize], axes: &[bool]) -> usize {
-        reduce::reduce_scratch(shape, axes)
     }
 
     pub(crate) fn program(&self) -> &Program {
