@@ -320,7 +320,8 @@ impl Placement {
                 |k: usize| fitting.partition_point(|&i| self.ends[i] <= self.starts[fitting[k]]).min(k);
             for k in 0..fitting.len() {
                 let with = most[before(k)].0 + bytes(fitting[k]);
-                most[k + 1] = if with > most[k].0 { (with, true) } else { (most[k].0, false) };
+                // Rather the later one: what lives on until the result is made cannot be there, and is its neighbour.
+                most[k + 1] = if with >= most[k].0 { (with, true) } else { (most[k].0, false) };
             }
             let mut k = fitting.len();
             let mut chosen = Vec::new();
