@@ -385,7 +385,9 @@ fn kind(graph: &Graph, node: &Node) -> Kind {
     let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| graph.spec(id)).collect();
     match node.op.form(&specs) {
         Form::Elements(code) => Kind::Elements(code),
-        Form::Fold { code, axes } if taut_fused::Kernel::folds(code, specs[0].dtype) && !specs[0].shape.is_empty() => {
+        Form::Fold { code, axes }
+            if taut_fused::Kernel::folds(code, specs[0].dtype) && !specs[0].shape.is_empty() =>
+        {
             Kind::Fold(code, axes)
         }
         _ => Kind::Other,
