@@ -140,6 +140,16 @@ impl<N: Nest> Nest for BTreeMap<String, N> {
     }
 }
 
+impl Nest for () {
+    type Owned = ();
+
+    fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
+        visit(Leaf::Parts(0));
+    }
+
+    fn rebuild(&self, _tensors: &mut dyn Iterator<Item = Tensor>) {}
+}
+
 macro_rules! tuples {
     ($($count:literal: $($name:ident $i:tt),*;)*) => {$(
         impl<$($name: Nest),*> Nest for ($($name,)*) {
@@ -150,14 +160,13 @@ macro_rules! tuples {
                 $(self.$i.leaves(visit);)*
             }
 
-            fn rebuild(&self, _tensors: &mut dyn Iterator<Item = Tensor>) -> Self::Owned {
-                ($(self.$i.rebuild(_tensors),)*)
+            fn rebuild(&self, tensors: &mut dyn Iterator<Item = Tensor>) -> Self::Owned {
+                ($(self.$i.rebuild(tensors),)*)
             }
         }
     )*};
 }
 tuples! {
-    0: ;
     1: A 0;
     2: A 0, B 1;
     3: A 0, B 1, C 2;

@@ -87,7 +87,7 @@ impl Report {
             self.traces.pop_front();
         }
         self.traces.push_back(trace);
-        let Some(last) = changes.first() else { return None };
+        let last = changes.first()?;
         self.retraces += 1;
         for change in &changes {
             *self.culprits.entry(change.argument.clone()).or_default() += 1;

@@ -36,10 +36,11 @@ fn a_call_is_what_the_closure_computes() {
     assert!(f.traces()[0].time.as_nanos() > 0 && f.traces()[0].bytes > 0);
 }
 
+type Args = (BTreeMap<String, Tensor>, Vec<Tensor>, bool);
+
 #[test]
 fn arguments_and_results_nest() {
     let _ledger = ledger_check();
-    type Args = (BTreeMap<String, Tensor>, Vec<Tensor>, bool);
     let f = function(|(map, list, double): &Args| -> Result<(Option<Tensor>, Vec<Tensor>, usize)> {
         let all = list.iter().try_fold(map["a"].clone(), |all, t| add(all, t))?;
         let all = if *double { mul(all, 2.0)? } else { all };
@@ -57,14 +58,15 @@ fn arguments_and_results_nest() {
     assert_eq!(reason, "args[2] was false and is true");
 }
 
+#[derive(Clone, Debug, PartialEq)]
+enum Activation {
+    Tanh,
+    Exp,
+}
+
 #[test]
 fn any_value_that_can_be_compared_is_known_while_tracing() {
     let _ledger = ledger_check();
-    #[derive(Clone, Debug, PartialEq)]
-    enum Activation {
-        Tanh,
-        Exp,
-    }
     let f = function(|(x, what): &(Tensor, Value<Activation>)| match what.0 {
         Activation::Tanh => tanh(x),
         Activation::Exp => exp(x),
@@ -207,8 +209,7 @@ fn a_function_may_use_what_is_around_it_in_a_trace() {
 #[test]
 fn a_function_that_calls_itself_is_refused() {
     let _ledger = ledger_check();
-    type F = taut_function::Function<Tensor, Tensor>;
-    let slot: Arc<std::sync::OnceLock<F>> = Arc::default();
+    let slot: Arc<std::sync::OnceLock<taut_function::Function<Tensor, Tensor>>> = Arc::default();
     let inner = Arc::downgrade(&slot);
     let f = function(move |x: &Tensor| inner.upgrade().unwrap().get().unwrap().call(x)).named("endless");
     assert!(slot.set(f).is_ok());
