@@ -189,6 +189,11 @@ impl Variable {
         accessed(self, &self.value())
     }
 
+    /// A tensor without a value that tapes follow as they would follow the value.
+    pub fn stand_in(&self) -> Tensor {
+        accessed(self, &Tensor::stand_in(self.spec().clone()))
+    }
+
     /// The value as it is now, without a copy and as a constant: no tape is told. In a traced function, it is the value
     /// that a call finds there.
     ///

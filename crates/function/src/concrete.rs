@@ -98,6 +98,11 @@ impl Concrete {
         self.settings
     }
 
+    /// The arena of a call.
+    pub(crate) fn arena_bytes(&self) -> usize {
+        self.program.get().map_or(0, |program| program.program().arena_bytes())
+    }
+
     /// What it takes beside what a running call takes.
     pub(crate) fn bytes(&self) -> usize {
         let graph = self.graph.nodes.len() * size_of::<taut_core::graph::Node>()
@@ -128,7 +133,12 @@ impl Concrete {
         }
         if record::is_recording() {
             let mut inputs: Vec<Tensor> = arguments.iter().cloned().collect();
-            inputs.extend(self.variables.iter().map(|used| used.variable.read()));
+            // A handle on what is about to be written would force a copy of it.
+            inputs.extend(
+                self.variables
+                    .iter()
+                    .map(|used| if used.writes { used.variable.stand_in() } else { used.variable.read() }),
+            );
             if inputs.iter().any(|input| input.dtype().is_float() && record::is_followed(input)) {
                 if given {
                     let message = "what a tape follows cannot be given to a function: the tape may need it";
@@ -156,12 +166,14 @@ impl Concrete {
         keys: SmallVec<[Tensor; 4]>,
         at: &'static Location<'static>,
     ) -> Result<(Vec<Tensor>, bool)> {
+        // Nothing is held while others are waited for, but in the order of ids: so calls never wait for each other in a
+        // circle.
+        let read = self.variables.iter().map(|used| (!used.writes).then(|| used.variable.value()));
+        let read: SmallVec<[Option<Tensor>; 8]> = read.collect();
         let mut held: SmallVec<[(usize, Held<'_>); 8]> = SmallVec::new();
         for &i in &self.written {
             held.push((i, self.variables[i].variable.hold(at)?));
         }
-        let read = self.variables.iter().map(|used| (!used.writes).then(|| used.variable.value()));
-        let read: SmallVec<[Option<Tensor>; 8]> = read.collect();
         let lent: SmallVec<[Tensor; 8]>;
         let mut inputs: SmallVec<[Input<'_>; 16]> = SmallVec::new();
         if given {

@@ -286,7 +286,7 @@ where
         let start = Instant::now();
         let (signature, hash) = (Signature::of(arguments, given), hash(arguments, given));
         self.check(&signature).map_err(|error| error.at(at))?;
-        let reason = self.reason(&signature);
+        let reason = self.reason(&signature, hash);
         if let (OnRetrace::Deny, Reason::Changed(_)) = (self.on_retrace, &reason) {
             let message = format!("{} must not be traced again: {reason}", self.name);
             let help = "leave sizes open with input_signature, or allow it with on_retrace";
@@ -334,7 +334,7 @@ where
             signature: text,
             reason,
             time: start.elapsed(),
-            bytes: entry.bytes(),
+            bytes: entry.bytes() + entry.concrete.arena_bytes(),
             peak_bytes: entry.concrete.peak_bytes(),
         };
         let entry = {
@@ -344,7 +344,11 @@ where
             entry
         };
         let calls = self.calls.load(Ordering::Relaxed) + 1;
-        let told = lock(&self.report).add(&self.name, trace, calls);
+        let told = {
+            let mut report = lock(&self.report);
+            report.known.insert(hash);
+            report.add(&self.name, trace, calls)
+        };
         if let (Some(told), OnRetrace::Warn) = (told, self.on_retrace) {
             warn(&told);
         }
@@ -378,11 +382,14 @@ where
         }
     }
 
-    fn reason(&self, signature: &Signature) -> Reason {
+    fn reason(&self, signature: &Signature, hash: u64) -> Reason {
+        if lock(&self.report).known.contains(&hash) {
+            return Reason::Forgotten;
+        }
         let cache = lock(&self.cache);
         let known = cache.entries().map(|entry| &entry.signature);
         let Some(changes) = changes(signature, known) else {
-            return if self.trace_count() == 0 { Reason::First } else { Reason::Forgotten };
+            return Reason::First;
         };
         drop(cache);
         let only_sizes = !changes.is_empty() && changes.iter().all(|change| change.only_sizes);

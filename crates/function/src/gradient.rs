@@ -139,8 +139,14 @@ impl Differentiated {
         mut inputs: Vec<Tensor>,
         at: &'static Location<'static>,
     ) -> Result<(Vec<Tensor>, bool)> {
-        // Read before the call writes to them: what it keeps of variables is what they were.
         let simple = record::is_simple();
+        // Where the backward pass needs what the call writes to: what it was before.
+        for (i, used) in concrete.variables.iter().enumerate().filter(|(_, used)| used.writes) {
+            let input = concrete.arguments + i;
+            if !simple || self.kept.iter().any(|kept| matches!(kept, Kept::Input(kept) if *kept == input)) {
+                inputs[input] = used.variable.read();
+            }
+        }
         let arguments = inputs[..concrete.arguments].iter().map(record::detached).collect();
         let first_key = concrete.arguments + concrete.variables.len();
         let keys = inputs[first_key..].iter().cloned().collect();

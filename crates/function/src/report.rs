@@ -1,7 +1,7 @@
 //! What the traces of a function cost, and why they were made.
 
 use crate::signature::{Change, Signature};
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
 
@@ -69,6 +69,8 @@ pub(crate) struct Report {
     pub(crate) made: usize,
     pub(crate) retraces: usize,
     pub(crate) time: Duration,
+    /// The hashes of all signatures so far.
+    pub(crate) known: HashSet<u64>,
     /// How often each argument was the reason.
     culprits: HashMap<String, usize>,
     warned: bool,

@@ -300,3 +300,37 @@ fn gradients_of_a_step_are_never_all_alive() {
     }
     assert_eq!(net.addresses(), addresses);
 }
+
+#[test]
+fn calls_that_read_what_others_write_do_not_wait_in_a_circle() {
+    let (a, b) = (Variable::new(vector(&[0.0])).unwrap(), Variable::new(vector(&[0.0])).unwrap());
+    let crossed = |to: &Variable, from: &Variable| {
+        let (to, from) = (to.clone(), from.clone());
+        function(move |(): &()| to.assign(add(&from, 1.0)?))
+    };
+    let (forth, back) = (crossed(&a, &b), crossed(&b, &a));
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..2000).for_each(|_| forth.call(()).unwrap()));
+        scope.spawn(|| (0..2000).for_each(|_| back.call(()).unwrap()));
+    });
+    assert!(values(&a.read())[0] > 0.0 && values(&b.read())[0] > 0.0);
+}
+
+#[test]
+fn a_tape_does_not_make_updates_move() {
+    let _ledger = ledger_check();
+    let w = Variable::new(vector(&[3.0, 4.0])).unwrap();
+    let count = Variable::builder().trainable(false).build(vector(&[0.0])).unwrap();
+    let (inside, counted) = (w.clone(), count.clone());
+    let f = function(move |x: &Tensor| {
+        counted.assign_add(1.0)?;
+        mean(mul(&inside, x)?, None, false)
+    });
+    let (address, x) = (count.address(), vector(&[1.0, 2.0]));
+    for _ in 0..3 {
+        let tape = GradientTape::new();
+        let y = f.call(&x).unwrap();
+        assert_eq!(values(&tape.gradient(&y, &w).unwrap().dense().unwrap()), [0.5, 1.0]);
+    }
+    assert_eq!((values(&count.read()), count.address()), (vec![3.0], address));
+}
