@@ -143,6 +143,10 @@ impl fmt::Debug for Recompute {
 }
 
 impl Op for Recompute {
+    fn is_data(&self) -> bool {
+        false
+    }
+
     fn name(&self) -> &'static str {
         "checkpoint"
     }

@@ -51,6 +51,10 @@ impl fmt::Debug for Custom {
 }
 
 impl Op for Custom {
+    fn is_data(&self) -> bool {
+        false
+    }
+
     fn name(&self) -> &'static str {
         "custom_gradient"
     }
@@ -91,6 +95,10 @@ struct Ruled {
 }
 
 impl Op for Ruled {
+    fn is_data(&self) -> bool {
+        false
+    }
+
     fn name(&self) -> &'static str {
         "custom_gradient"
     }

@@ -101,6 +101,11 @@ impl State for Inner {
     fn spec(&self) -> &Spec {
         &self.spec
     }
+
+    fn value(&self) -> Tensor {
+        let value = self.value.read().unwrap_or_else(PoisonError::into_inner);
+        value.clone().expect("a variable always has a value")
+    }
 }
 
 /// The value of a variable, to be changed in place. Nobody reads the variable meanwhile.
@@ -134,6 +139,11 @@ impl Variable {
     /// Its number, which no other variable of this process has.
     pub fn id(&self) -> u64 {
         self.0.id
+    }
+
+    /// Whether another handle on it is held somewhere.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
     }
 
     /// Its name, if it was given one.
@@ -210,8 +220,7 @@ impl Variable {
 
     /// The value as it is now, even if a function is being traced.
     fn now(&self) -> Tensor {
-        let value = self.0.value.read().unwrap_or_else(PoisonError::into_inner);
-        value.clone().expect("a variable always has a value")
+        State::value(&*self.0)
     }
 
     /// The address of its first byte.

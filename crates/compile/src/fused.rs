@@ -114,6 +114,10 @@ impl Op for Fused {
         self.fold.as_ref().map_or(0, |fold| Made::fold_scratch(&self.shape, &fold.axes))
     }
 
+    fn footprint(&self) -> usize {
+        size_of::<Fused>() + size_of_val(&self.parts[..]) + self.kernel.bytes()
+    }
+
     fn aliases(&self, output: usize) -> &[usize] {
         self.aliases.get(output).map_or(&[], |aliases| aliases)
     }

@@ -13,6 +13,7 @@ pub(crate) fn prune(graph: &Graph) -> Graph {
     };
     graph.outputs.iter().for_each(|&id| mark(&mut needed, id));
     for (i, node) in graph.nodes.iter().enumerate().rev() {
+        needed[i] |= node.op.is_check();
         if needed[i] {
             node.inputs.iter().for_each(|&id| mark(&mut needed, id));
         }

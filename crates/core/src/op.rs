@@ -189,6 +189,16 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
         Ok(Gradients::new())
     }
 
+    /// Whether it is called for the sake of its errors, and so even if nobody reads what it returns.
+    fn is_check(&self) -> bool {
+        false
+    }
+
+    /// The bytes of memory that the op itself takes, as far as that is worth counting.
+    fn footprint(&self) -> usize {
+        size_of_val(self)
+    }
+
     /// Tensors that the op itself holds for its gradient, beside those that [`Op::saves`] names.
     fn holds(&self) -> &[Tensor] {
         &[]

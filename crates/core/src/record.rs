@@ -266,9 +266,9 @@ pub fn slot_of(tensor: &Tensor, recorder: &dyn Recorder) -> Option<Slot> {
     }
 }
 
-/// Whether somebody may follow a tensor.
+/// Whether somebody who is told of this thread's calls follows a tensor.
 pub fn is_followed(tensor: &Tensor) -> bool {
-    tensor.is_followed()
+    tensor.is_followed() && told().iter().any(|recorder| slot_of(tensor, &**recorder).is_some())
 }
 
 /// A tensor's own number, for recorders that watch it.

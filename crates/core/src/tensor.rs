@@ -163,6 +163,11 @@ impl Tensor {
         Tensor::of(Inner::new(inner.spec.clone(), inner.strides.clone(), inner.offset, self.shared_data()))
     }
 
+    /// The same tensor without its links; those who watch it still know it.
+    pub(crate) fn without_links(&self) -> Tensor {
+        Tensor { inner: self.inner.clone(), links: None }
+    }
+
     /// The same value with these links instead of its own.
     pub(crate) fn with_links(&self, links: Links) -> Tensor {
         Tensor { links: Some(Arc::new(links)), ..self.unlinked() }

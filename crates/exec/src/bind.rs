@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 use std::panic::Location;
-use taut_core::{Error, Result, Spec, Tensor};
+use taut_core::{DType, Error, Result, Spec, Tensor};
 use taut_kernels::{ViewMut, elementwise};
 use taut_memory::{Buffer, Category};
 use taut_plan::{Access, Home, Program, Provided};
@@ -17,6 +17,8 @@ pub enum Input<'a> {
     /// To be replaced by its new value in its own memory. If somebody else holds the tensor, it keeps the old value, and
     /// this one gets memory of its own before the run.
     Updated(&'a mut Tensor),
+    /// A key for random numbers, to be read: a uint64 of shape `[2]` that needs no tensor.
+    Key([u64; 2]),
     /// Was given, and is no more.
     Taken,
 }
@@ -33,7 +35,7 @@ impl Input<'_> {
             Input::Read(tensor) => Some(tensor),
             Input::Given(tensor) => Some(tensor),
             Input::Updated(tensor) => Some(tensor),
-            Input::Taken => None,
+            Input::Key(_) | Input::Taken => None,
         }
     }
 }
@@ -45,6 +47,9 @@ pub(crate) fn check(program: &Program, inputs: &[Input<'_>]) -> Result<()> {
         return Err(Error::value(format!("the program takes {wanted} inputs, not {got}")));
     }
     for (i, (wanted, input)) in program.inputs.iter().zip(inputs).enumerate() {
+        if matches!(input, Input::Key(_)) && wanted.access == Access::Read && wanted.spec == key_spec() {
+            continue;
+        }
         let Some(tensor) = input.tensor() else {
             return Err(Error::value(format!("input {i} was given to an earlier run")));
         };
@@ -97,10 +102,16 @@ fn check_layout(i: usize, wanted: &Provided, tensor: &Tensor) -> Result<()> {
     .help("plan for the strides of the input, or pass a copy of it"))
 }
 
+fn key_spec() -> Spec {
+    Spec::new(DType::U64, [2])
+}
+
 /// The memory of one input during a run.
 pub(crate) enum Slot<'a> {
     /// Only read: the bytes of its span.
     Read(&'a [u8]),
+    /// Only read.
+    Key([u64; 2]),
     /// May be written.
     Own(Buffer),
 }
@@ -109,6 +120,7 @@ impl Slot<'_> {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
             Slot::Read(bytes) => bytes,
+            Slot::Key(words) => bytemuck::cast_slice(words),
             Slot::Own(buffer) => buffer.as_slice(),
         }
     }
@@ -122,6 +134,7 @@ pub(crate) struct Bound<'a, 'i> {
 }
 
 enum Kept<'a, 'i> {
+    Nothing,
     Read(&'a Tensor),
     Updated(&'a mut Tensor),
     Given(&'a mut Input<'i>),
@@ -155,6 +168,7 @@ impl<'a, 'i> Bound<'a, 'i> {
                     (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor))
                 }
                 Input::Read(tensor) => (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor)),
+                Input::Key(words) => (Slot::Key(*words), Kept::Nothing),
                 Input::Taken => continue,
             };
             bound.slots.push(slot);

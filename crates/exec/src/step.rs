@@ -4,6 +4,7 @@ use crate::NONSENSE;
 use crate::bind::Slot;
 use smallvec::SmallVec;
 use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use taut_core::{Error, ErrorKind, Result};
 use taut_kernels::{Arg, View, ViewMut, elementwise};
 use taut_memory::{Buffer, Parts};
@@ -37,13 +38,14 @@ impl Memory<'_, '_> {
 
     pub(crate) fn run(&mut self, program: &Program, step: &Step) -> Result<()> {
         // A buffer that is written is taken out for the time being: the others can be read meanwhile.
-        let mut taken: SmallVec<[Buffer; 2]> = SmallVec::new();
+        let mut taken: SmallVec<[Buffer; 4]> = SmallVec::new();
         for target in &step.targets {
             if let Some(buffer) = self.buffer(program.storages[target.storage].home) {
                 taken.push(std::mem::take(buffer));
             }
         }
-        let outcome = self.call(program, step, &mut taken);
+        // A kernel that panics must not take a variable's memory with it.
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.call(program, step, &mut taken)));
         let mut taken = taken.into_iter();
         for target in &step.targets {
             if let Some(buffer) = self.buffer(program.storages[target.storage].home)
@@ -52,7 +54,7 @@ impl Memory<'_, '_> {
                 *buffer = back;
             }
         }
-        outcome
+        outcome.unwrap_or_else(|panic| resume_unwind(panic))
     }
 
     fn call(&mut self, program: &Program, step: &Step, taken: &mut [Buffer]) -> Result<()> {
@@ -60,7 +62,7 @@ impl Memory<'_, '_> {
         let (start, len) = step.scratch;
         let scratch =
             if len == 0 { &mut [][..] } else { parts.write(start..start + len).ok_or_else(overlap)? };
-        let mut targets: SmallVec<[ViewMut<'_>; 2]> = SmallVec::new();
+        let mut targets: SmallVec<[ViewMut<'_>; 8]> = SmallVec::new();
         let mut taken = taken.iter_mut();
         for target in &step.targets {
             let Storage { home, bytes, .. } = program.storages[target.storage];
@@ -70,7 +72,7 @@ impl Memory<'_, '_> {
             };
             targets.push(ViewMut::new(target.spec.dtype, bytes, &target.spec.shape));
         }
-        let mut arguments: SmallVec<[Arg<'_>; 4]> = SmallVec::new();
+        let mut arguments: SmallVec<[Arg<'_>; 16]> = SmallVec::new();
         for operand in &step.operands {
             arguments.push(match operand.in_place {
                 Some(output) => Arg::InPlace(output),

@@ -6,6 +6,7 @@ mod common;
 use common::{alone, check};
 use proptest::prelude::*;
 use std::sync::Arc;
+use taut_compile::{Options, compile};
 use taut_core::ops::binary::{add, maximum, mul, sub};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::nn::softmax;
@@ -98,7 +99,11 @@ proptest! {
         let updates = (0..outputs.len().min(3)).filter(|&i| updates[i] && given[i].strides.is_none());
         let request = Request { updates: updates.map(|i| (i, i)).collect(), inputs: given, ..Request::default() };
         check(&graph, &inputs, &request);
-        check(&graph, &inputs, &Request { updates: Vec::new(), ..request });
+        check(&graph, &inputs, &Request { updates: Vec::new(), ..request.clone() });
+        for native in [false, true] {
+            let compiled = compile(&graph, &Options { fuse: true, native }).unwrap();
+            check(&compiled, &inputs, &request);
+        }
     }
 }
 

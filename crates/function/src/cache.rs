@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A trace in the cache.
 pub(crate) struct Entry<R> {
-    pub(crate) signature: Signature,
+    pub(crate) signature: Arc<Signature>,
     pub(crate) concrete: Concrete,
     /// What the function returned, with tensors of the trace in place of values.
     pub(crate) template: R,
@@ -18,7 +18,7 @@ pub(crate) struct Entry<R> {
 }
 
 impl<R> Entry<R> {
-    pub(crate) fn new(signature: Signature, hash: u64, concrete: Concrete, template: R) -> Entry<R> {
+    pub(crate) fn new(signature: Arc<Signature>, hash: u64, concrete: Concrete, template: R) -> Entry<R> {
         Entry { signature, concrete, template, hash, used: AtomicU64::new(0) }
     }
 
@@ -89,18 +89,31 @@ impl<R> Cache<R> {
             }
             let before = entry.bytes();
             entry.concrete.release();
-            bytes -= before - entry.bytes();
+            bytes = bytes.saturating_sub(before.saturating_sub(entry.bytes()));
         }
         for entry in &oldest {
             if bytes <= cap {
                 return;
             }
-            bytes -= entry.bytes();
-            if let Some(list) = self.by_hash.get_mut(&entry.hash) {
-                list.retain(|other| !Arc::ptr_eq(other, entry));
-                if list.is_empty() {
-                    self.by_hash.remove(&entry.hash);
-                }
+            bytes = bytes.saturating_sub(entry.bytes());
+            self.forget(entry);
+        }
+    }
+
+    /// Forgets traces that nobody can call any more.
+    pub(crate) fn sweep(&mut self) {
+        let orphans: Vec<_> = self.entries().filter(|entry| entry.concrete.is_orphaned()).cloned().collect();
+        orphans.iter().for_each(|entry| self.forget(entry));
+    }
+
+    fn forget(&mut self, entry: &Arc<Entry<R>>) {
+        if self.recent.as_ref().is_some_and(|recent| Arc::ptr_eq(recent, entry)) {
+            self.recent = None;
+        }
+        if let Some(list) = self.by_hash.get_mut(&entry.hash) {
+            list.retain(|other| !Arc::ptr_eq(other, entry));
+            if list.is_empty() {
+                self.by_hash.remove(&entry.hash);
             }
         }
     }

@@ -18,6 +18,7 @@ pub(crate) struct Settings {
 /// A program, and an executor with its arena for each call that was ever under way at once.
 pub(crate) struct Compiled {
     program: Arc<Program>,
+    program_bytes: usize,
     verify: bool,
     idle: Mutex<Vec<Executor>>,
 }
@@ -25,7 +26,8 @@ pub(crate) struct Compiled {
 impl Compiled {
     pub(crate) fn new(graph: &Graph, settings: Settings, request: &Request) -> Result<Compiled> {
         let program = Arc::new(Program::plan(&compile(graph, &settings.options)?, request)?);
-        Ok(Compiled { program, verify: settings.verify, idle: Mutex::new(Vec::new()) })
+        let program_bytes = program_bytes(&program);
+        Ok(Compiled { program, program_bytes, verify: settings.verify, idle: Mutex::new(Vec::new()) })
     }
 
     pub(crate) fn program(&self) -> &Arc<Program> {
@@ -58,13 +60,28 @@ impl Compiled {
         self.idle().clear();
     }
 
-    /// The bytes of the arenas that no call is using, and of the constants.
+    /// What it holds: the program with its kernels and constants, and the arenas that no call is using.
     pub(crate) fn bytes(&self) -> usize {
         let arenas: usize = self.idle().iter().map(Executor::arena_bytes).sum();
-        arenas + self.program.constant_bytes() + self.program.steps.len() * size_of::<taut_plan::Step>()
+        arenas + self.program_bytes
     }
 
     fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Executor>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn program_bytes(program: &Program) -> usize {
+    let step = |step: &taut_plan::Step| {
+        let lists = size_of_val(&step.operands[..]) + size_of_val(&step.targets[..]);
+        size_of::<taut_plan::Step>() + lists + step.op.as_ref().map_or(0, |op| op.footprint())
+    };
+    let steps: usize = program.steps.iter().map(step).sum();
+    steps + size_of_val(&program.storages[..]) + program.constant_bytes()
+}
+
+/// About the bytes that a graph takes, its constants aside.
+pub(crate) fn graph_bytes(graph: &Graph) -> usize {
+    let ops: usize = graph.nodes.iter().map(|node| node.op.footprint()).sum();
+    ops + size_of_val(&graph.nodes[..]) + size_of_val(&graph.values[..])
 }

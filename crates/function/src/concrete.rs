@@ -1,15 +1,15 @@
 //! One trace of a function: its graph, what it uses from outside, and the programs made of it.
 
-use crate::compiled::{Compiled, Settings};
+use crate::compiled::{Compiled, Settings, graph_bytes};
 use crate::gradient::Differentiated;
 use crate::signature::Signature;
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use taut_autodiff::{Held, Variable};
-use taut_core::graph::{KeySource, TracedFunction, outside_traces};
-use taut_core::ops::random::take_key;
-use taut_core::{Error, ErrorKind, Graph, Result, Tensor, record};
+use taut_core::graph::{KeySource, Node, Origin, TracedFunction, ValueId, outside_traces};
+use taut_core::ops::random::{take_key, take_numbers};
+use taut_core::{Error, ErrorKind, Graph, Kernel, Result, Tensor, is_checking_numerics, is_tracing, record};
 use taut_exec::Input;
 use taut_plan::{Given, Program, Request};
 
@@ -28,6 +28,10 @@ pub(crate) struct Concrete {
     settings: Settings,
     /// Made when it is first asked for: a function that is only called by others never needs it.
     program: OnceLock<Compiled>,
+    /// Whether keys are only read by ops, so that their numbers will do.
+    plain_keys: bool,
+    /// Constants of the graph that are floats: a tape may watch them.
+    constants: Vec<Tensor>,
     /// The forms with a gradient that were asked for, by the inputs that are followed.
     differentiated: Mutex<Vec<(Vec<bool>, Arc<Differentiated>)>>,
 }
@@ -58,7 +62,19 @@ impl Concrete {
         };
         let request =
             Request { inputs: signature.tensors().map(given).collect(), updates, ..Request::default() };
+        let graph = &traced.graph;
+        let first_key = arguments + variables.len();
+        let is_key = |id: &ValueId| graph.inputs[first_key..].contains(id);
+        let shows_key = |node: &Node| node.op.kernel() == Kernel::View && node.inputs.iter().any(is_key);
+        let plain_keys = !graph.outputs.iter().any(is_key) && !graph.nodes.iter().any(shows_key);
+        let constants = graph.values.iter().filter_map(|value| match &value.origin {
+            Origin::Constant(tensor) if tensor.dtype().is_float() => Some(tensor.clone()),
+            _ => None,
+        });
+        let constants = constants.collect();
         Ok(Concrete {
+            plain_keys,
+            constants,
             graph: traced.graph,
             arguments,
             variables,
@@ -105,8 +121,7 @@ impl Concrete {
 
     /// What it takes beside what a running call takes.
     pub(crate) fn bytes(&self) -> usize {
-        let graph = self.graph.nodes.len() * size_of::<taut_core::graph::Node>()
-            + self.graph.values.len() * size_of::<taut_core::graph::Value>();
+        let graph = graph_bytes(&self.graph);
         let more = self.differentiated.lock().unwrap_or_else(PoisonError::into_inner);
         graph
             + self.program.get().map_or(0, Compiled::bytes)
@@ -121,17 +136,31 @@ impl Concrete {
     }
 
     /// Calls it; says, too, whether it holds more than before. The arguments are lent or given, as the signature says.
+    /// `relieve` is asked to give memory back if there is not enough.
     pub(crate) fn call(
         &self,
-        arguments: SmallVec<[Tensor; 8]>,
+        arguments: &mut Arguments,
         given: bool,
+        relieve: &dyn Fn() -> bool,
         at: &'static Location<'static>,
     ) -> Result<(Vec<Tensor>, bool)> {
         // Who checks every op for NaN wants to know which op and line it was: op by op, then.
-        if taut_core::is_tracing() || taut_core::is_checking_numerics() {
+        if is_tracing() || is_checking_numerics() {
             return Ok((self.inline(arguments, at)?, false));
         }
         if record::is_recording() {
+            if given
+                && arguments
+                    .iter()
+                    .any(|argument| argument.dtype().is_float() && record::is_followed(argument))
+            {
+                let message = "what a tape follows cannot be given to a function: the tape may need it";
+                return Err(Error::value(message).help("use call() instead of give()").at(at));
+            }
+            // A tape watches what the function captured as a constant.
+            if self.constants.iter().any(record::is_followed) {
+                return Ok((self.inline(arguments, at)?, false));
+            }
             let mut inputs: Vec<Tensor> = arguments.iter().cloned().collect();
             // A handle on what is about to be written would force a copy of it.
             inputs.extend(
@@ -139,47 +168,56 @@ impl Concrete {
                     .iter()
                     .map(|used| if used.writes { used.variable.stand_in() } else { used.variable.read() }),
             );
-            if inputs.iter().any(|input| input.dtype().is_float() && record::is_followed(input)) {
-                if given {
-                    let message = "what a tape follows cannot be given to a function: the tape may need it";
-                    return Err(Error::value(message).help("use call() instead of give()").at(at));
-                }
+            let wanted: Vec<bool> =
+                inputs.iter().map(|input| input.dtype().is_float() && record::is_followed(input)).collect();
+            if wanted.contains(&true) && !given {
                 for key in &self.keys {
                     inputs.push(take_key(key)?);
                 }
-                return self.differentiated(&inputs)?.call(self, inputs, at);
+                return self.differentiated(&wanted)?.call(self, inputs, relieve, at);
+            }
+            if wanted.contains(&true) {
+                return Ok((self.inline(arguments, at)?, false));
             }
         }
-        let mut keys: SmallVec<[Tensor; 4]> = SmallVec::new();
-        for key in &self.keys {
-            keys.push(take_key(key)?);
+        let mut keys: SmallVec<[Key; 4]> = SmallVec::new();
+        if self.plain_keys {
+            keys.extend(self.keys.iter().filter_map(take_numbers).map(Key::Numbers));
+        } else {
+            for key in &self.keys {
+                keys.push(Key::Tensor(take_key(key)?));
+            }
         }
-        self.run(self.program()?, arguments, given, keys, at)
+        self.run(self.program()?, arguments, With { given, variables: None, keys, relieve }, at)
     }
 
     /// Runs a program that takes this function's inputs.
     pub(crate) fn run(
         &self,
         program: &Compiled,
-        arguments: SmallVec<[Tensor; 8]>,
-        given: bool,
-        keys: SmallVec<[Tensor; 4]>,
+        arguments: &mut Arguments,
+        with: With<'_>,
         at: &'static Location<'static>,
     ) -> Result<(Vec<Tensor>, bool)> {
+        let With { given, variables, keys, relieve } = with;
         // Nothing is held while others are waited for, but in the order of ids: so calls never wait for each other in a
         // circle.
-        let read = self.variables.iter().map(|used| (!used.writes).then(|| used.variable.value()));
+        let read = self.variables.iter().enumerate().map(|(i, used)| match variables {
+            _ if used.writes => None,
+            Some(variables) => Some(variables[i].clone()),
+            None => Some(used.variable.value()),
+        });
         let read: SmallVec<[Option<Tensor>; 8]> = read.collect();
         let mut held: SmallVec<[(usize, Held<'_>); 8]> = SmallVec::new();
         for &i in &self.written {
             held.push((i, self.variables[i].variable.hold(at)?));
         }
-        let lent: SmallVec<[Tensor; 8]>;
+        let lent: Arguments;
         let mut inputs: SmallVec<[Input<'_>; 16]> = SmallVec::new();
         if given {
-            inputs.extend(arguments.into_iter().map(Input::Given));
+            inputs.extend(arguments.drain(..).map(Input::Given));
         } else {
-            lent = arguments;
+            lent = std::mem::take(arguments);
             inputs.extend(lent.iter().map(Input::Read));
         }
         let first = inputs.len();
@@ -189,17 +227,19 @@ impl Concrete {
                 inputs[first + *i] = Input::Updated(tensor);
             }
         }
-        inputs.extend(keys.iter().map(Input::Read));
-        program.run(&mut inputs, at)
+        inputs.extend(keys.iter().map(|key| match key {
+            Key::Numbers(numbers) => Input::Key(*numbers),
+            Key::Tensor(tensor) => Input::Read(tensor),
+        }));
+        match program.run(&mut inputs, at) {
+            Err(error) if error.kind() == ErrorKind::OutOfMemory && relieve() => program.run(&mut inputs, at),
+            outcome => outcome,
+        }
     }
 
     /// Calls it op by op: so it becomes part of the function being traced, if one is.
-    fn inline(
-        &self,
-        arguments: SmallVec<[Tensor; 8]>,
-        at: &'static Location<'static>,
-    ) -> Result<Vec<Tensor>> {
-        let mut inputs = arguments.into_vec();
+    fn inline(&self, arguments: &Arguments, at: &'static Location<'static>) -> Result<Vec<Tensor>> {
+        let mut inputs: Vec<Tensor> = arguments.to_vec();
         inputs.extend(self.variables.iter().map(|used| used.variable.read()));
         for key in &self.keys {
             inputs.push(take_key(key)?);
@@ -212,16 +252,54 @@ impl Concrete {
         Ok(outputs)
     }
 
-    /// The form with a gradient for the inputs that are followed.
-    fn differentiated(&self, inputs: &[Tensor]) -> Result<Arc<Differentiated>> {
-        let is_wanted = |input: &Tensor| input.dtype().is_float() && record::is_followed(input);
-        let wanted: Vec<bool> = inputs.iter().map(is_wanted).collect();
-        let mut forms = self.differentiated.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, form)) = forms.iter().find(|(of, _)| *of == wanted) {
-            return Ok(form.clone());
+    /// The form with a gradient for these inputs.
+    pub(crate) fn differentiated(&self, wanted: &[bool]) -> Result<Arc<Differentiated>> {
+        let find = || {
+            let forms = self.differentiated.lock().unwrap_or_else(PoisonError::into_inner);
+            forms.iter().find(|(of, _)| *of == wanted).map(|(_, form)| form.clone())
+        };
+        if let Some(form) = find() {
+            return Ok(form);
         }
-        let form = Arc::new(Differentiated::new(self, &wanted)?);
-        forms.push((wanted, form.clone()));
+        // Not under the lock: it takes a while.
+        let form = Arc::new(Differentiated::new(self, wanted)?);
+        let mut forms = self.differentiated.lock().unwrap_or_else(PoisonError::into_inner);
+        forms.push((wanted.to_vec(), form.clone()));
         Ok(form)
     }
+
+    /// Whether it uses a variable that nobody holds any more: then nobody can call it.
+    pub(crate) fn is_orphaned(&self) -> bool {
+        self.variables.iter().any(|used| !used.variable.is_shared())
+    }
+
+    /// The inputs that a tape around the call would follow, if it watched every argument.
+    pub(crate) fn trainable(&self) -> Vec<bool> {
+        let is_float = |i: usize| self.graph.spec(self.graph.inputs[i]).dtype.is_float();
+        let arguments = (0..self.arguments).map(is_float);
+        let variables = self
+            .variables
+            .iter()
+            .map(|used| used.variable.is_trainable() && used.variable.dtype().is_float());
+        arguments.chain(variables).collect()
+    }
+}
+
+/// The tensors among the arguments of a call.
+pub(crate) type Arguments = SmallVec<[Tensor; 8]>;
+
+/// A key for random numbers.
+pub(crate) enum Key {
+    Numbers([u64; 2]),
+    Tensor(Tensor),
+}
+
+/// The rest of what a call needs.
+pub(crate) struct With<'a> {
+    pub(crate) given: bool,
+    /// The variables as they were read; `None` reads them.
+    pub(crate) variables: Option<&'a [Tensor]>,
+    pub(crate) keys: SmallVec<[Key; 4]>,
+    /// Gives memory back; says whether it could.
+    pub(crate) relieve: &'a dyn Fn() -> bool,
 }

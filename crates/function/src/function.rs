@@ -2,20 +2,20 @@
 
 use crate::cache::{Cache, Entry};
 use crate::compiled::Settings;
-use crate::concrete::Concrete;
+use crate::concrete::{Arguments, Concrete};
 use crate::nest::{Leaf, Nest};
 use crate::report::{Reason, Report, Trace, changes};
 use crate::signature::{Signature, TensorSpec, hash};
-use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use taut_autodiff::Variable;
 use taut_core::graph::trace_function;
-use taut_core::{Error, ErrorKind, Result, Spec, Tensor, is_tracing, record, warn};
+use taut_core::{Error, ErrorKind, Result, Spec, is_tracing, record, warn};
+use taut_memory::live_bytes;
 use taut_plan::Program;
 
 /// What happens when a function has to be traced again.
@@ -45,15 +45,26 @@ pub struct Function<A, R> {
     cache: Mutex<Cache<R>>,
     report: Mutex<Report>,
     calls: AtomicU64,
-    /// The variables that the first trace made; `None` before it. Locked while that trace is under way.
-    owned: Mutex<Option<Vec<Variable>>>,
+    first: Mutex<First>,
+    /// Told when a first trace is over.
+    over: Condvar,
     /// What sizes were found to vary, per tensor argument.
     open: Mutex<Vec<Vec<TensorSpec>>>,
 }
 
+/// The trace that may make variables.
+enum First {
+    /// Still to be made.
+    Open,
+    /// Some thread is making it.
+    UnderWay,
+    /// It is there, and these are its variables.
+    Made(Vec<Variable>),
+}
+
 thread_local! {
-    /// The traces that this thread is making: the function's address, and the arguments' hash.
-    static TRACING: RefCell<Vec<(usize, u64)>> = const { RefCell::new(Vec::new()) };
+    /// The traces that this thread is making: the function's address, and the signature.
+    static TRACING: RefCell<Vec<(usize, Arc<Signature>)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Turns a function into one that is traced once per signature: types and shapes of the tensors among its arguments,
@@ -88,7 +99,8 @@ where
         cache: Mutex::new(Cache::new()),
         report: Mutex::default(),
         calls: AtomicU64::new(0),
-        owned: Mutex::new(None),
+        first: Mutex::new(First::Open),
+        over: Condvar::new(),
         open: Mutex::default(),
     }
 }
@@ -135,8 +147,7 @@ where
         self
     }
 
-    /// Whether fused loops become machine code, where this machine's kind is known; it changes speed, and results by no
-    /// more than rounding.
+    /// Whether fused loops become machine code, where this machine's kind is known. It changes speed, and no results.
     #[must_use]
     pub fn jit_compile(mut self, on: bool) -> Self {
         self.settings.options.native = on;
@@ -175,6 +186,17 @@ where
         let entry = self.entry(&arguments, true, at)?;
         let tensors = tensors(&arguments);
         drop(arguments);
+        if let Some(i) = tensors.iter().position(|tensor| tensor.is_contiguous() && !tensor.is_own()) {
+            let path = &entry.signature.tensor_paths()[i];
+            let (reason, help) = if tensors[i].is_shared() {
+                ("somebody else still holds it", "drop the other handles, or give a copy")
+            } else {
+                ("it is a view of another's memory", "give a copy")
+            };
+            return Err(Error::value(format!("{path} is given to {}, and {reason}", self.name))
+                .help(help)
+                .at(at));
+        }
         self.finish(&entry, tensors, true, at)
     }
 
@@ -214,7 +236,23 @@ where
 
     /// The variables that the first trace made.
     pub fn variables(&self) -> Vec<Variable> {
-        lock(&self.owned).clone().unwrap_or_default()
+        match &*lock(&self.first) {
+            First::Made(variables) => variables.clone(),
+            First::Open | First::UnderWay => Vec::new(),
+        }
+    }
+
+    /// The plans of a call under a tape that follows every float argument and trainable variable: the forward program, which
+    /// returns what is kept as well, and the backward program.
+    #[track_caller]
+    pub fn plan_gradient<N: Nest<Owned = A>>(&self, arguments: N) -> Result<(Arc<Program>, Arc<Program>)> {
+        let entry = self.entry(&arguments, false, Location::caller())?;
+        Ok(entry.concrete.differentiated(&entry.concrete.trainable())?.plans())
+    }
+
+    /// Forgets all traces. The variables that the first one made stay, and no other trace may make any.
+    pub fn forget(&self) {
+        *lock(&self.cache) = Cache::new();
     }
 
     /// Gives back the memory that is kept between calls. The traces stay.
@@ -237,12 +275,19 @@ where
     fn finish(
         &self,
         entry: &Arc<Entry<R>>,
-        tensors: SmallVec<[Tensor; 8]>,
+        mut tensors: Arguments,
         given: bool,
         at: &'static Location<'static>,
     ) -> Result<R> {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        let (outputs, grew) = entry.concrete.call(tensors, given, at)?;
+        let relieve = || {
+            // The arenas of other traces only wait for their next call.
+            let before = live_bytes();
+            self.release();
+            live_bytes() < before
+        };
+        let outcome = entry.concrete.call(&mut tensors, given, &relieve, at);
+        let (outputs, grew) = outcome.map_err(|error| error.at(at))?;
         if grew {
             lock(&self.cache).shrink(self.cache_bytes);
         }
@@ -284,29 +329,33 @@ where
         at: &'static Location<'static>,
     ) -> Result<Option<Arc<Entry<R>>>> {
         let start = Instant::now();
-        let (signature, hash) = (Signature::of(arguments, given), hash(arguments, given));
+        let (signature, hash) = (Arc::new(Signature::of(arguments, given)), hash(arguments, given));
         self.check(&signature).map_err(|error| error.at(at))?;
         let reason = self.reason(&signature, hash);
         if let (OnRetrace::Deny, Reason::Changed(_)) = (self.on_retrace, &reason) {
-            let message = format!("{} must not be traced again: {reason}", self.name);
+            let so_far = lock(&self.report).time.as_secs_f64() * 1e3;
+            let message = format!(
+                "{} must not be traced again: {reason} ({so_far:.1} ms of tracing so far)",
+                self.name
+            );
             let help = "leave sizes open with input_signature, or allow it with on_retrace";
             return Err(Error::value(message).help(help).at(at));
         }
 
-        let here = (std::ptr::from_ref(self).addr(), hash);
-        if TRACING.with_borrow(|tracing| tracing.contains(&here)) {
+        let here = std::ptr::from_ref(self).addr();
+        let is_here = |(of, traced): &(usize, Arc<Signature>)| *of == here && traced.is_like(&signature);
+        if TRACING.with_borrow(|tracing| tracing.iter().any(is_here)) {
             let message = format!("{} calls itself while it is traced, with the same signature", self.name);
             return Err(Error::new(ErrorKind::Graph, message).at(at));
         }
-        let nested = TRACING.with_borrow(|tracing| tracing.iter().any(|(of, _)| *of == here.0));
-        let mut owned = (!nested).then(|| lock(&self.owned));
-        let may_create = owned.as_ref().is_some_and(|owned| owned.is_none());
-        if !may_create {
-            owned = None;
+        let first = self.begin();
+        if let Some(found) = lock(&self.cache).find(arguments, given) {
+            return Ok(Some(found)); // another thread was faster
         }
+        let may_create = first.is_some();
 
         let specs: Vec<Spec> = signature.specs().cloned().collect();
-        let guard = Under::new(here);
+        let guard = Under::new((here, signature.clone()));
         let outcome = record::unrecorded(|| {
             trace_function(&specs, may_create, |inputs| {
                 let own = arguments.rebuild(&mut inputs.iter().cloned());
@@ -315,7 +364,7 @@ where
             })
         });
         drop(guard);
-        let (traced, template) = outcome?;
+        let (traced, template) = outcome.map_err(|error| error.at(at))?;
         if !traced.captures.is_empty() {
             return Ok(None);
         }
@@ -324,8 +373,8 @@ where
         if !is_tracing() {
             concrete.plan().map_err(|error| error.at(at))?;
         }
-        if let Some(mut owned) = owned {
-            *owned = Some(created);
+        if let Some(first) = first {
+            first.end(created);
         }
         self.remember(&signature);
         let text = signature.to_string();
@@ -339,6 +388,7 @@ where
         };
         let entry = {
             let mut cache = lock(&self.cache);
+            cache.sweep();
             let entry = cache.insert(entry, arguments);
             cache.shrink(self.cache_bytes);
             entry
@@ -353,6 +403,21 @@ where
             warn(&told);
         }
         Ok(Some(entry))
+    }
+
+    /// Begins the first trace, if this is it; waits for another thread that is making it. A thread that is tracing already
+    /// does not wait: that could be in a circle.
+    fn begin(&self) -> Option<FirstTrace<'_>> {
+        let mut first = lock(&self.first);
+        let may_wait = TRACING.with_borrow(Vec::is_empty);
+        while matches!(*first, First::UnderWay) && may_wait {
+            first = self.over.wait(first).unwrap_or_else(PoisonError::into_inner);
+        }
+        if !matches!(*first, First::Open) {
+            return None;
+        }
+        *first = First::UnderWay;
+        Some(FirstTrace { first: &self.first, over: &self.over })
     }
 
     /// Refuses arguments that the input signature does not cover.
@@ -387,7 +452,7 @@ where
             return Reason::Forgotten;
         }
         let cache = lock(&self.cache);
-        let known = cache.entries().map(|entry| &entry.signature);
+        let known = cache.entries().map(|entry| &*entry.signature);
         let Some(changes) = changes(signature, known) else {
             return Reason::First;
         };
@@ -428,11 +493,34 @@ where
     }
 }
 
+/// The first trace while it is made. If it fails, another one is the first.
+struct FirstTrace<'a> {
+    first: &'a Mutex<First>,
+    over: &'a Condvar,
+}
+
+impl FirstTrace<'_> {
+    fn end(self, variables: Vec<Variable>) {
+        *lock(self.first) = First::Made(variables);
+    }
+}
+
+impl Drop for FirstTrace<'_> {
+    fn drop(&mut self) {
+        let mut first = lock(self.first);
+        if matches!(*first, First::UnderWay) {
+            *first = First::Open;
+        }
+        drop(first);
+        self.over.notify_all();
+    }
+}
+
 /// The trace that this thread is making, until it is dropped.
 struct Under;
 
 impl Under {
-    fn new(what: (usize, u64)) -> Under {
+    fn new(what: (usize, Arc<Signature>)) -> Under {
         TRACING.with_borrow_mut(|tracing| tracing.push(what));
         Under
     }
@@ -444,8 +532,8 @@ impl Drop for Under {
     }
 }
 
-fn tensors<N: Nest>(nest: &N) -> SmallVec<[Tensor; 8]> {
-    let mut tensors = SmallVec::new();
+fn tensors<N: Nest>(nest: &N) -> Arguments {
+    let mut tensors = Arguments::new();
     nest.leaves(&mut |leaf| {
         if let Leaf::Tensor(tensor) = leaf {
             tensors.push(tensor.clone());

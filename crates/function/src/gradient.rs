@@ -1,7 +1,7 @@
 //! A function under a tape: one entry, with a compiled backward pass joined to the forward one by what it keeps.
 
-use crate::compiled::Compiled;
-use crate::concrete::Concrete;
+use crate::compiled::{Compiled, graph_bytes};
+use crate::concrete::{Arguments, Concrete, Key, With};
 use smallvec::SmallVec;
 use std::fmt;
 use std::panic::Location;
@@ -11,10 +11,10 @@ use taut_core::graph::{Origin, ValueId, calls_so_far};
 use taut_core::ops::creation::zeros;
 use taut_core::{
     Call, Gradient, Gradients, Graph, IndexedSlices, Op, Result, Saves, Set, Shape, Spec, Specs, Tensor,
-    behalf_of, record, trace,
+    behalf_of, is_tracing, record, trace,
 };
 use taut_exec::Input;
-use taut_plan::{Given, Request};
+use taut_plan::{Given, Program, Request};
 
 /// Where something that the backward pass needs is after the forward pass.
 #[derive(Clone, Copy)]
@@ -75,7 +75,8 @@ impl Differentiated {
                 boundary = calls_so_far().unwrap_or(0);
                 let found = ask(&tape, &outputs, &followed, gradients, sources)?;
                 let mut found = found.into_iter();
-                for &wanted in wanted {
+                for i in 0..count {
+                    let wanted = wanted.get(i) == Some(&true);
                     let gradient = if wanted { found.next().flatten() } else { None };
                     answers.push(match gradient {
                         None => Answer::None,
@@ -123,8 +124,13 @@ impl Differentiated {
         Ok(Differentiated { forward, results, kept, backward, program, followed, answers, whole, specs })
     }
 
+    /// The forward and the backward program.
+    pub(crate) fn plans(&self) -> (Arc<Program>, Arc<Program>) {
+        (self.forward.program().clone(), self.program.program().clone())
+    }
+
     pub(crate) fn bytes(&self) -> usize {
-        self.forward.bytes() + self.program.bytes()
+        self.forward.bytes() + self.program.bytes() + graph_bytes(&self.whole) + graph_bytes(&self.backward)
     }
 
     pub(crate) fn release(&self) {
@@ -137,6 +143,7 @@ impl Differentiated {
         self: Arc<Self>,
         concrete: &Concrete,
         mut inputs: Vec<Tensor>,
+        relieve: &dyn Fn() -> bool,
         at: &'static Location<'static>,
     ) -> Result<(Vec<Tensor>, bool)> {
         let simple = record::is_simple();
@@ -147,10 +154,13 @@ impl Differentiated {
                 inputs[input] = used.variable.read();
             }
         }
-        let arguments = inputs[..concrete.arguments].iter().map(record::detached).collect();
         let first_key = concrete.arguments + concrete.variables.len();
-        let keys = inputs[first_key..].iter().cloned().collect();
-        let (mut outputs, grew) = concrete.run(&self.forward, arguments, false, keys, at)?;
+        let mut arguments: Arguments = inputs[..concrete.arguments].iter().map(record::detached).collect();
+        let variables: SmallVec<[Tensor; 8]> =
+            inputs[concrete.arguments..first_key].iter().map(record::detached).collect();
+        let keys = inputs[first_key..].iter().cloned().map(Key::Tensor).collect();
+        let with = With { given: false, variables: Some(&variables), keys, relieve };
+        let (mut outputs, grew) = concrete.run(&self.forward, &mut arguments, with, at)?;
         let saved = self
             .kept
             .iter()
@@ -254,6 +264,10 @@ impl fmt::Debug for Called {
 }
 
 impl Op for Called {
+    fn is_data(&self) -> bool {
+        false
+    }
+
     fn name(&self) -> &'static str {
         "function"
     }
@@ -281,7 +295,7 @@ impl Op for Called {
                 None => zeros(spec.shape.clone(), spec.dtype)?,
             });
         }
-        if record::is_recording() {
+        if record::is_recording() || is_tracing() {
             return if self.whole { self.again(call, &given) } else { self.by_ops(given) };
         }
         for gradient in given.iter_mut().filter(|gradient| !gradient.is_contiguous()) {

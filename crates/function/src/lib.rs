@@ -17,4 +17,4 @@ mod signature;
 pub use function::{Function, OnRetrace, function};
 pub use nest::{Leaf, Nest, Static, Value};
 pub use report::{Reason, Trace};
-pub use signature::{Change, Signature, TensorSpec};
+pub use signature::{Change, TensorSpec};

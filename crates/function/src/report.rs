@@ -24,7 +24,6 @@ impl fmt::Display for Reason {
         match self {
             Reason::First => f.write_str("first call"),
             Reason::Changed(changes) => f.write_str(&list(changes)),
-            Reason::OpenSize(changes) if changes.is_empty() => f.write_str("a size left open"),
             Reason::OpenSize(changes) => write!(f, "a size left open: {}", list(changes)),
             Reason::Forgotten => f.write_str("made before, and forgotten to keep the cache under its cap"),
         }
@@ -103,6 +102,8 @@ impl Report {
         let last = changes.iter().find(|change| change.argument == culprit).unwrap_or(last);
         let advice = if last.only_sizes {
             "leave that size open with input_signature, or use reduce_retracing"
+        } else if last.new.contains("strides") || last.old.contains("strides") {
+            "pass it contiguous, as copy() makes it"
         } else {
             "pass what changes as a tensor, or make one function per value"
         };

@@ -6,7 +6,7 @@ use std::fmt;
 use taut_core::{DType, Shape, Spec, Strides, Tensor};
 
 /// What of the arguments a trace depends on.
-pub struct Signature {
+pub(crate) struct Signature {
     pieces: Vec<Piece>,
     /// Whether the tensors are given to the call, which may overwrite them.
     given: bool,
@@ -155,6 +155,11 @@ impl Signature {
         self.pieces.len() * size_of::<Piece>()
     }
 
+    /// Whether it is the same signature.
+    pub(crate) fn is_like(&self, other: &Signature) -> bool {
+        self.given == other.given && self.distance(other) == Some(0)
+    }
+
     /// How many pieces differ; `None` if the structures do.
     pub(crate) fn distance(&self, other: &Signature) -> Option<usize> {
         let same_kind = |(a, b): (&Piece, &Piece)| match (a, b) {
@@ -186,7 +191,7 @@ impl Signature {
             let (old, new) = (&old.pieces[i], &self.pieces[i]);
             let only_sizes = match (old, new) {
                 (Piece::Tensor { spec: a, .. }, Piece::Tensor { spec: b, .. }) => {
-                    a.dtype == b.dtype && a.shape.rank() == b.shape.rank()
+                    a.dtype == b.dtype && a.shape != b.shape && a.shape.rank() == b.shape.rank()
                 }
                 _ => false,
             };

@@ -324,3 +324,42 @@ fn a_nan_is_found_in_the_line_that_made_it() {
     assert_eq!(error.location().unwrap().line(), line, "{error}");
     assert!(error.to_string().starts_with("log"), "{error}");
 }
+
+#[test]
+fn a_function_may_call_itself_with_another_value() {
+    let _ledger = ledger_check();
+    type Power = taut_function::Function<(Tensor, Value<u8>), Tensor>;
+    let slot: Arc<std::sync::OnceLock<Power>> = Arc::default();
+    let inner = Arc::downgrade(&slot);
+    let power = function(move |(x, n): &(Tensor, Value<u8>)| match n.0 {
+        0 => Ok(x.clone()),
+        n => mul(inner.upgrade().unwrap().get().unwrap().call((x, Value(n - 1)))?, x),
+    });
+    assert!(slot.set(power).is_ok());
+    let x = Tensor::scalar(2.0f32).unwrap();
+    assert_eq!(slot.get().unwrap().call((&x, Value(3))).unwrap().item::<f32>().unwrap(), 16.0);
+}
+
+#[test]
+fn a_check_is_made_even_if_nobody_reads_it() {
+    let _ledger = ledger_check();
+    let f = function(|x: &Tensor| {
+        let y = taut_core::ops::unary::log(x)?;
+        taut_core::ops::unary::check_numerics(&y, "y")?;
+        Ok(x.clone())
+    });
+    let line = line!() - 3;
+    assert!(f.call(&Tensor::scalar(1.0f32).unwrap()).is_ok());
+    let error = f.call(&Tensor::scalar(-1.0f32).unwrap()).unwrap_err();
+    assert_eq!(error.location().unwrap().line(), line, "{error}");
+}
+
+#[test]
+fn forgotten_traces_are_made_again() {
+    let _ledger = ledger_check();
+    let f = function(|x: &Tensor| square(x)).cache_bytes(0);
+    for n in [1, 2, 1] {
+        f.call(&ramp(&[n])).unwrap();
+    }
+    assert_eq!(f.traces()[2].reason, Reason::Forgotten);
+}

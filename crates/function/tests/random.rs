@@ -81,3 +81,48 @@ fn dropout_is_the_same_forward_and_backward_and_recomputed() {
     }
     assert_eq!(generator.state(), (11, 3), "one key a call: the recomputed part takes none");
 }
+
+#[test]
+fn a_function_inside_a_checkpoint_draws_the_same_again() {
+    let _ledger = ledger_check();
+    let x = Generator::from_seed(1).normal([64], 0.0, 1.0, DType::F64).unwrap();
+    let slope = |traced_around: bool| {
+        let generator = Arc::new(Generator::from_seed(3));
+        let inside = generator.clone();
+        let noisy = Arc::new(function(move |x: &Tensor| tanh(dropout(x, 0.5, inside.next_key()?)?)));
+        let body = move |x: &Tensor| -> Result<(Tensor, Tensor)> {
+            let tape = GradientTape::new();
+            tape.watch(x);
+            let noisy = noisy.clone();
+            let y = checkpoint([x], move |x| Ok(vec![noisy.call(&x[0])?]))?;
+            let gradient = tape.gradient(&sum(&y[0], None, false)?, x)?.dense()?;
+            Ok((y[0].clone(), gradient))
+        };
+        let results: Vec<(Tensor, Tensor)> = if traced_around {
+            let f = function(body);
+            (0..2).map(|_| f.call(&x).unwrap()).collect()
+        } else {
+            (0..2).map(|_| body(&x).unwrap()).collect()
+        };
+        assert_eq!(generator.state(), (3, 2));
+        results
+    };
+    for ((y, gradient), (again, same)) in slope(false).into_iter().zip(slope(true)) {
+        assert_eq!(values(&y), values(&again));
+        for ((y, g), h) in values(&y).iter().zip(&values(&gradient)).zip(&values(&same)) {
+            // What was dropped is 0 and has no slope; the rest was doubled.
+            let want = if *y == 0.0 { 0.0 } else { 2.0 * (1.0 - y * y) };
+            assert!((g - want).abs() < 1e-12 && (h - want).abs() < 1e-12, "{y} {g} {h}");
+        }
+    }
+}
+
+#[test]
+fn keys_can_be_returned() {
+    let _ledger = ledger_check();
+    let generator = Arc::new(Generator::from_seed(4));
+    let inside = generator.clone();
+    let f = function(move |(): &()| inside.next_key());
+    assert_eq!(f.call(()).unwrap().to_vec::<u64>().unwrap(), [4, 0]);
+    assert_eq!(f.call(()).unwrap().to_vec::<u64>().unwrap(), [4, 1]);
+}

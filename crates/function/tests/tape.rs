@@ -196,3 +196,43 @@ fn variables_that_a_call_updates_are_differentiated_as_they_were() {
     close(&gradient, &mul(mul(&before, &x).unwrap(), 2.0).unwrap());
     close(&w.read(), &add(&before, &x).unwrap());
 }
+
+#[test]
+fn a_captured_tensor_that_is_watched_has_its_gradient() {
+    let _ledger = ledger_check();
+    let (x, y) = (random(&[3], 1), random(&[3], 2));
+    let inside = x.clone();
+    let f = function(move |y: &Tensor| sum(mul(y, square(&inside)?)?, None, false));
+    f.call(&y).unwrap();
+    let tape = GradientTape::new();
+    tape.watch(&x);
+    let z = f.call(&y).unwrap();
+    close(&tape.gradient(&z, &x).unwrap().dense().unwrap(), &mul(mul(&x, &y).unwrap(), 2.0).unwrap());
+}
+
+#[test]
+fn what_is_given_is_not_followed_but_variables_may_be() {
+    let _ledger = ledger_check();
+    let w = Variable::new(random(&[3], 1)).unwrap();
+    let inside = w.clone();
+    let f = function(move |x: &Tensor| sum(mul(x, &inside)?, None, false));
+    let x = random(&[3], 2);
+    let want = x.copy().unwrap();
+    let tape = GradientTape::new();
+    let y = f.give(x).unwrap();
+    close(&tape.gradient(&y, &w).unwrap().dense().unwrap(), &want);
+    let tape = GradientTape::new();
+    tape.watch(&want);
+    let error = f.give(want).unwrap_err();
+    assert!(error.to_string().contains("cannot be given"), "{error}");
+}
+
+#[test]
+fn plans_of_forward_and_backward_are_known() {
+    let _ledger = ledger_check();
+    let f = function(|x: &Tensor| exp(tanh(sin(x)?)?));
+    let x = random(&[100], 3);
+    let (forward, backward) = f.plan_gradient(&x).unwrap();
+    assert_eq!(forward.peak_bytes(), 2400 - 800, "the outputs of tanh and exp; x is the caller's");
+    assert_eq!(backward.peak_bytes(), 800, "the gradient alone");
+}

@@ -334,3 +334,75 @@ fn a_tape_does_not_make_updates_move() {
     }
     assert_eq!((values(&count.read()), count.address()), (vec![3.0], address));
 }
+
+#[test]
+fn threads_that_come_first_together_share_the_first_trace() {
+    for _ in 0..20 {
+        let f = function(|x: &Tensor| {
+            let w = Variable::new(vector(&[2.0]))?;
+            w.assign_add(x)?;
+            Ok(w.read())
+        });
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| f.call(&vector(&[1.0])).unwrap());
+            }
+        });
+        assert_eq!((f.trace_count(), f.variables().len()), (1, 1));
+        assert_eq!(values(&f.variables()[0].read()), [5.0]);
+    }
+}
+
+#[test]
+fn a_variable_can_begin_as_another_is() {
+    let _ledger = ledger_check();
+    let w = Variable::new(vector(&[3.0])).unwrap();
+    let (inside, slot) = (w.clone(), Arc::new(OnceLock::<Variable>::new()));
+    let average = slot.clone();
+    let f = function(move |(): &()| {
+        if average.get().is_none() {
+            let _ = average.set(Variable::new(mul(&inside, 0.5)?)?);
+        }
+        average.get().expect("just set").assign_add(1.0)
+    });
+    f.call(()).unwrap();
+    assert_eq!(values(&slot.get().unwrap().read()), [2.5]);
+}
+
+#[test]
+fn traces_for_variables_that_are_gone_are_forgotten() {
+    let _ledger = ledger_check();
+    let f = function(|v: &Variable| mul(v, 2.0));
+    let mut most = 0;
+    for i in 0..50 {
+        let v = Variable::new(vector(&[i as f32; 1000])).unwrap();
+        assert_eq!(values(&f.call(&v).unwrap())[0], 2.0 * i as f32);
+        most = most.max(taut_memory::thread_live_bytes());
+        let w = v.clone();
+        drop(v);
+        assert_eq!(values(&f.call(&w).unwrap())[0], 2.0 * i as f32);
+    }
+    assert_eq!(f.trace_count(), 50);
+    f.forget();
+    assert_eq!(f.cached_bytes(), 0);
+    assert!(most < 20 * 4000, "{most}");
+}
+
+#[test]
+fn a_hundred_variables_have_gradients() {
+    let _ledger = ledger_check();
+    let weights: Vec<Variable> = (0..100).map(|i| Variable::new(vector(&[i as f32, 1.0])).unwrap()).collect();
+    let inside = weights.clone();
+    let f = function(move |x: &Tensor| {
+        let all = inside.iter().try_fold(mul(x, 0.0)?, |all, w| add(all, square(w)?))?;
+        mean(all, None, false)
+    });
+    let x = vector(&[1.0, 1.0]);
+    let tape = GradientTape::new();
+    let y = f.call(&x).unwrap();
+    assert_eq!(tape.num_entries(), 1);
+    let gradients = tape.gradient(&y, &weights).unwrap();
+    for (i, gradient) in gradients.into_iter().enumerate() {
+        assert_eq!(values(&gradient.dense().unwrap()), [i as f32, 1.0]);
+    }
+}

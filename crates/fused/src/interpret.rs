@@ -182,6 +182,10 @@ impl Tiles for Interpreter {
         self.longest
     }
 
+    fn bytes(&self) -> usize {
+        size_of::<Interpreter>() + size_of_val(&self.constants[..]) + size_of_val(&self.ops[..])
+    }
+
     fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>], _stream: bool) {
         let n = outputs[0].len() / self.outputs[0].size;
         assert!(n <= self.longest, "a piece longer than a tile");

@@ -76,6 +76,11 @@ impl Kernel {
         Kernel { program, tiles }
     }
 
+    /// The bytes of memory that it takes, machine code included.
+    pub fn bytes(&self) -> usize {
+        size_of::<Kernel>() + size_of_val(self.program.steps()) + self.tiles.bytes()
+    }
+
     /// What it computes.
     pub fn program(&self) -> &Program {
         &self.program
@@ -183,6 +188,10 @@ impl Kernel {
 impl Tiles for Native {
     fn longest(&self) -> usize {
         usize::MAX
+    }
+
+    fn bytes(&self) -> usize {
+        Native::bytes(self)
     }
 
     fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>], stream: bool) {

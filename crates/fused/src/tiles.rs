@@ -5,6 +5,9 @@ pub(crate) trait Tiles: Send + Sync {
     /// The most elements [`Tiles::run`] takes: a tile for an interpreter, any number for machine code.
     fn longest(&self) -> usize;
 
+    /// The bytes of memory it takes.
+    fn bytes(&self) -> usize;
+
     /// Computes the outputs of one piece: `n` elements, of which there are at least one and at most
     /// [`Tiles::longest`].
     ///

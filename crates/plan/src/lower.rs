@@ -238,6 +238,7 @@ fn needed(graph: &Graph) -> Vec<bool> {
     };
     graph.outputs.iter().for_each(|&id| mark(&mut needed, id));
     for (i, node) in graph.nodes.iter().enumerate().rev() {
+        needed[i] |= node.op.is_check();
         if needed[i] {
             node.inputs.iter().for_each(|&id| mark(&mut needed, id));
         }

@@ -6,6 +6,7 @@ use crate::apply::{Outputs, infer, with_specs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode;
 use crate::op::{Op, Spec};
+use crate::ops::random::apart;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -96,7 +97,7 @@ pub fn trace_function<R>(
     may_create: bool,
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(TracedFunction, R)> {
-    let (mut tracer, rest) = follow(inputs, Some(Outside::new(may_create)), function)?;
+    let (mut tracer, rest) = apart(|| follow(inputs, Some(Outside::new(may_create)), function))?;
     let captures = tracer.take_captures();
     let outside = tracer.outside.take().unwrap_or_else(|| Outside::new(false));
     let graph = &mut tracer.graph;
@@ -310,17 +311,19 @@ pub(crate) fn next_key(source: Arc<dyn KeySource>) -> Option<Tensor> {
     })
 }
 
-/// The value of a tensor being traced, computed now. It must not depend on what only a call will know. Keys that it
-/// takes are taken once, now, and not by calls.
+/// The value of a tensor being traced, computed now, from states as they are now. It must not depend on arguments. Keys
+/// that it takes are taken once, now, and not by calls.
 pub fn evaluate(tensor: &Tensor) -> Result<Tensor> {
     let Some(value) = tensor.traced_value() else { return Ok(tensor.clone()) };
-    let graph = TRACERS.with_borrow_mut(|tracers| {
+    let (graph, states) = TRACERS.with_borrow_mut(|tracers| {
         let tracer =
             tracers.iter_mut().rev().find(|tracer| tracer.trace == value.trace).ok_or_else(leaked)?;
-        tracer.spend_keys(value.value)?;
-        tracer.graph.part(&[], &[value.value])
+        tracer.known_part(value.value)
     })?;
-    let results = outside_traces(|| crate::record::unrecorded(|| graph.run(&[])))?;
+    let results = outside_traces(|| {
+        let states: Vec<Tensor> = states.iter().map(|state| state.value()).collect();
+        crate::record::unrecorded(|| graph.run(&states))
+    })?;
     Ok(results[0].clone())
 }
 
@@ -358,12 +361,18 @@ impl Tracer {
         outside.states.len() - 1
     }
 
-    /// Takes the keys that a value depends on: they are constants from now on.
-    fn spend_keys(&mut self, value: ValueId) -> Result<()> {
-        let Some(outside) = &mut self.outside else { return Ok(()) };
-        let all: Vec<ValueId> = outside.keys.iter().map(|key| key.input).collect();
-        let part = self.graph.part(&all, &[value])?;
-        let mut read = part.inputs.iter().map(|id| part.nodes.iter().any(|node| node.inputs.contains(id)));
+    /// The part of the graph that makes a value of what is known before any call: constants, and the states that are its
+    /// inputs. Keys that it depends on are taken, and constants from now on.
+    fn known_part(&mut self, value: ValueId) -> Result<(Graph, Vec<Arc<dyn State>>)> {
+        let Some(outside) = &mut self.outside else {
+            return Ok((self.graph.part(&[], &[value])?, Vec::new()));
+        };
+        let states: Vec<ValueId> = outside.states.iter().map(|read| read.input).collect();
+        let keys = outside.keys.iter().map(|key| key.input);
+        let part = self.graph.part(&states.iter().copied().chain(keys).collect::<Vec<_>>(), &[value])?;
+        let is_read =
+            |id: &ValueId| part.outputs.contains(id) || part.nodes.iter().any(|n| n.inputs.contains(id));
+        let mut read = part.inputs[states.len()..].iter().map(is_read);
         let mut kept = Vec::new();
         for key in std::mem::take(&mut outside.keys) {
             if read.next() == Some(true) {
@@ -374,7 +383,8 @@ impl Tracer {
             }
         }
         outside.keys = kept;
-        Ok(())
+        let used = outside.states.iter().map(|read| read.state.clone()).collect();
+        Ok((self.graph.part(&states, &[value])?, used))
     }
 
     /// The number of a tensor in this graph; a tensor from outside becomes a constant or a captured input.
@@ -395,7 +405,8 @@ impl Tracer {
                 if let Some(&id) = self.constants.get(&key) {
                     return Ok(id);
                 }
-                let id = self.add_value(tensor.spec().clone(), Origin::Constant(tensor.clone()));
+                // What led to it is no business of a graph, which may outlive that by far.
+                let id = self.add_value(tensor.spec().clone(), Origin::Constant(tensor.without_links()));
                 self.constants.insert(key, id);
                 Ok(id)
             }

@@ -2,6 +2,7 @@
 
 use super::ValueId;
 use crate::op::Spec;
+use crate::tensor::Tensor;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
@@ -14,6 +15,9 @@ pub trait State: Any + Send + Sync {
 
     /// Type and shape; they never change.
     fn spec(&self) -> &Spec;
+
+    /// Its value as it is now.
+    fn value(&self) -> Tensor;
 }
 
 /// Where keys for random numbers come from: each call of a traced function takes new ones.

@@ -64,6 +64,11 @@ impl Native {
         })
     }
 
+    /// The bytes of memory it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Native>() + self.pages.bytes() + size_of_val(&self.constants[..])
+    }
+
     /// Computes the outputs, element by element of the inputs. All pieces are contiguous and have one number of elements.
     /// Where `in_place[i]` is `Some(k)`, the `i`-th input is what the `k`-th output holds before, and `inputs[i]` is
     /// empty; inputs beyond the end of `in_place` are not in place.

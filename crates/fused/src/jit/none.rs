@@ -17,6 +17,10 @@ impl Native {
         match *self {}
     }
 
+    pub(crate) fn bytes(&self) -> usize {
+        match *self {}
+    }
+
     pub(crate) fn run_part(
         &self,
         _inputs: &[&[u8]],

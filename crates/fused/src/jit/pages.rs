@@ -15,6 +15,11 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
+    /// How many bytes they are.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// Pages that begin with `code`, or `None` if the system refuses.
     pub fn new(code: &[u8]) -> Option<Pages> {
         let bytes = code.len();

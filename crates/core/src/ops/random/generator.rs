@@ -107,6 +107,19 @@ pub fn with_keys<R>(keys: &Keys, work: impl FnOnce() -> R) -> (R, Keys) {
     (result, taken)
 }
 
+/// Runs `work` apart from the pieces of work whose keys are written down or given: what it takes is its own.
+pub(crate) fn apart<R>(work: impl FnOnce() -> R) -> R {
+    struct Restore(Vec<Keys>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            let frames = std::mem::take(&mut self.0);
+            KEYS.with_borrow_mut(|current| *current = frames);
+        }
+    }
+    let _restore = Restore(KEYS.take());
+    work()
+}
+
 impl Generator {
     /// A generator that draws the same numbers in every run.
     pub fn from_seed(seed: u64) -> Generator {
@@ -145,7 +158,22 @@ impl Generator {
 /// The next key of a source: in a traced function, one that each of its calls takes anew.
 #[track_caller]
 pub fn take_key(source: &Arc<dyn KeySource>) -> Result<Tensor> {
-    let key = KEYS.with_borrow_mut(|frames| {
+    match next(source) {
+        Key::Numbers(numbers) => Tensor::from_slice(&numbers, [2]),
+        Key::Traced(key) => Ok(key),
+    }
+}
+
+/// The numbers of the next key of a source; `None` in a traced function, where only its calls know them.
+pub fn take_numbers(source: &Arc<dyn KeySource>) -> Option<[u64; 2]> {
+    match next(source) {
+        Key::Numbers(numbers) => Some(numbers),
+        Key::Traced(_) => None,
+    }
+}
+
+fn next(source: &Arc<dyn KeySource>) -> Key {
+    KEYS.with_borrow_mut(|frames| {
         // The innermost work that is done again says which key; work around it is not doing that part again.
         let again = frames.iter().rposition(|keys| keys.next < keys.list.len());
         let key = match again {
@@ -162,11 +190,7 @@ pub fn take_key(source: &Arc<dyn KeySource>) -> Result<Tensor> {
             keys.next += 1;
         }
         key
-    });
-    match key {
-        Key::Numbers(numbers) => Tensor::from_slice(&numbers, [2]),
-        Key::Traced(key) => Ok(key),
-    }
+    })
 }
 
 /// Declares each distribution twice: as a method, and as a function of the module's own generator.

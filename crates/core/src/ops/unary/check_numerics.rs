@@ -45,6 +45,10 @@ impl Op for CheckNumerics {
         Err(Error::new(ErrorKind::Numeric, message))
     }
 
+    fn is_check(&self) -> bool {
+        true
+    }
+
     fn aliases(&self, _output: usize) -> &[usize] {
         &[0]
     }
