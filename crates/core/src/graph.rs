@@ -94,6 +94,24 @@ impl Graph {
         self.inputs.push(value);
     }
 
+    /// Per node, whether an output depends on it, or whether it is a check that is made for its own sake.
+    pub fn needed(&self) -> Vec<bool> {
+        let mut needed = vec![false; self.nodes.len()];
+        let mark = |needed: &mut Vec<bool>, id: ValueId| {
+            if let Origin::Node { node, .. } = self.values[id.index()].origin {
+                needed[node] = true;
+            }
+        };
+        self.outputs.iter().for_each(|&id| mark(&mut needed, id));
+        for (i, node) in self.nodes.iter().enumerate().rev() {
+            needed[i] |= node.op.is_check();
+            if needed[i] {
+                node.inputs.iter().for_each(|&id| mark(&mut needed, id));
+            }
+        }
+        needed
+    }
+
     /// The part of the graph that computes `outputs` from `inputs`, as a graph of its own with those inputs. Refused if it
     /// needs another input of the whole.
     pub fn part(&self, inputs: &[ValueId], outputs: &[ValueId]) -> Result<Graph> {

@@ -13,6 +13,7 @@
 
 pub mod double;
 pub mod single;
+pub mod tables;
 #[cfg(test)]
 mod tests;
 

@@ -83,7 +83,7 @@ impl<'a> Draft<'a> {
             results: Vec::new(),
         };
         draft.place_inputs()?;
-        let needed = needed(graph);
+        let needed = graph.needed();
         for number in (0..graph.nodes.len()).filter(|&number| needed[number]) {
             draft.call(number)?;
         }
@@ -226,24 +226,6 @@ impl<'a> Draft<'a> {
             _ => false,
         }
     }
-}
-
-/// Per node, whether an output depends on it.
-fn needed(graph: &Graph) -> Vec<bool> {
-    let mut needed = vec![false; graph.nodes.len()];
-    let mark = |needed: &mut Vec<bool>, id: ValueId| {
-        if let Origin::Node { node, .. } = graph.values[id.index()].origin {
-            needed[node] = true;
-        }
-    };
-    graph.outputs.iter().for_each(|&id| mark(&mut needed, id));
-    for (i, node) in graph.nodes.iter().enumerate().rev() {
-        needed[i] |= node.op.is_check();
-        if needed[i] {
-            node.inputs.iter().for_each(|&id| mark(&mut needed, id));
-        }
-    }
-    needed
 }
 
 /// A layout whose offset counts from its lowest element.

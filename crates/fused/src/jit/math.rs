@@ -7,9 +7,8 @@ use super::vector::{Relation, Vector};
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2, LOG2_E};
 
 mod power;
-mod tables;
 
-use tables as table;
+use taut_kernels::math::tables as table;
 
 impl Vector<'_> {
     /// `c[0] + c[1] x + c[2] x^2 + …`, in the kernels' order.

@@ -12,40 +12,14 @@ pub use special::*;
 pub use trig::*;
 
 use super::poly;
+use crate::math::tables::{EXP_DOUBLE as EXP, LN2_LO_DOUBLE as LN2_LO, LOG_DOUBLE as LOG};
 use std::f64::consts::{LN_2, LOG2_E};
 
 const LN2_HI: f64 = LN_2;
-const LN2_LO: f64 = 2.3190468138462996e-17;
 
 /// Adding and subtracting `1.5 * 2^52` rounds to an integer, whose bits are then the sum's low bits.
 const ROUND: f64 = 6755399441055744.0;
 const EXPONENT_BIAS: f64 = 2048.0;
-
-/// `(e^r - 1 - r) / r^2` for `|r| <= ln(2) / 2`, within `2^-61` of `e^r - 1`.
-const EXP: [f64; 11] = [
-    0.5,
-    0.16666666666666677,
-    0.041666666666666505,
-    0.008333333333321629,
-    0.0013888888888963873,
-    0.00019841269886172673,
-    2.4801587170558288e-05,
-    2.755724412588088e-06,
-    2.755740358360879e-07,
-    2.5109077525136996e-08,
-    2.0875243351270035e-09,
-];
-
-/// `(2 atanh(s) - 2 s) / s^3` in `s^2`, for `m = (1 + s) / (1 - s)` between `sqrt(1/2)` and `sqrt(2)`.
-const LOG: [f64; 7] = [
-    0.6666666666666735,
-    0.3999999999940821,
-    0.28571428743981675,
-    0.22222198394092718,
-    0.18183574413440382,
-    0.15313773255847468,
-    0.14798909167268837,
-];
 
 /// `e^x = (1 + small) * 2^(k - 2048)`; returns `small` and `k`.
 #[inline(always)]

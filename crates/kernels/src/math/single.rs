@@ -5,78 +5,20 @@
 //! absolute bound, that one holds).
 
 use super::{double, poly};
+use crate::math::tables::{ERF, ERF_TAIL, EXP, LN2_HI, LN2_LO, LOG, NORMAL, NORMAL_TAIL};
 
 /// Up to this magnitude the `*_bounded` functions hold.
 pub const TRIG_BOUND: f32 = double::TRIG_BOUND as f32;
 
-const LN2_HI: f32 = std::f32::consts::LN_2;
-const LN2_LO: f32 = -1.9046542e-09;
-
 /// Adding and subtracting `1.5 * 2^23` rounds to an integer, whose bits are then the sum's low bits.
 const ROUND: f32 = 12582912.0;
 const EXPONENT_BIAS: f32 = 256.0;
-
-/// `(e^r - 1 - r) / r^2` for `|r| <= ln(2) / 2`, within `2^-31` of `e^r - 1`.
-const EXP: [f32; 6] = [5.0e-01, 1.6666666e-01, 4.166636e-02, 8.333391e-03, 1.3940723e-03, 1.9845214e-04];
-
-/// `(ln(1 + f) - f + f^2 / 2) / f^3` for `1 + f` between `sqrt(1/2)` and `sqrt(2)`.
-const LOG: [f32; 9] = [
-    3.333331e-01,
-    -2.500001e-01,
-    2.0002167e-01,
-    -1.6668092e-01,
-    1.421856e-01,
-    -1.24030285e-01,
-    1.1893417e-01,
-    -1.1694715e-01,
-    6.758282e-02,
-];
 
 /// `(sin(r) - r) / r^3` in `r^2`.
 const SIN: [f32; 4] = [-1.6666667e-01, 8.333329e-03, -1.9839297e-04, 2.7179688e-06];
 
 /// `(cos(r) - 1 + r^2 / 2) / r^4` in `r^2`.
 const COS: [f32; 3] = [4.1666646e-02, -1.3887304e-03, 2.4431694e-05];
-
-/// `erf(x) / x` in `x^2`, for `|x| <= 1`.
-const ERF: [f32; 7] = [
-    std::f32::consts::FRAC_2_SQRT_PI,
-    -3.7612626e-01,
-    1.1283584e-01,
-    -2.685377e-02,
-    5.1882346e-03,
-    -8.0092787e-04,
-    7.8505276e-05,
-];
-
-/// `-ln(erfc(x))` for `x` between 1 and 4, where `erf` reaches one.
-const ERF_TAIL: [f32; 8] = [
-    -5.460153e-05,
-    1.1289774,
-    6.3435334e-01,
-    1.07260466e-01,
-    -2.451689e-02,
-    3.9638025e-03,
-    -3.9611725e-04,
-    1.8157487e-05,
-];
-
-/// `(1 + 3/2 x) e^(x^2 / 2)` times the normal distribution's tail beyond `x`, in `(x - 4) / (x + 4)`, for `x` from 3/4
-/// to 14.5.
-const NORMAL_TAIL: [f32; 9] = [
-    6.608745e-01,
-    -5.9856314e-02,
-    -4.1190013e-02,
-    7.875251e-02,
-    -6.373276e-02,
-    3.1169293e-02,
-    -7.7274987e-03,
-    -8.27035e-04,
-    1.0285632e-03,
-];
-
-/// The normal distribution function less a half, over `x`, in `x^2`, for `|x| <= 3/4`.
-const NORMAL: [f32; 5] = [3.989423e-01, -6.649029e-02, 9.972349e-03, -1.181283e-03, 1.0293849e-04];
 
 /// `e^x = (1 + small) * 2^(k - 256)`; returns `small` and `k`.
 #[inline(always)]

@@ -2,18 +2,7 @@
 
 use super::{EXP, EXPONENT_BIAS, LN2_HI, LN2_LO, LOG2_E, ROUND, exp, log, scale, split_log_any};
 use crate::math::poly;
-
-/// `(2 atanh(s) - 2 s - 2/3 s^3) / s^5` in `s^2`.
-const LOG_TAIL: [f64; 8] = [
-    0.39999999999999974,
-    0.28571428571445334,
-    0.22222222217482088,
-    0.18181818876989173,
-    0.15384556415283637,
-    0.13336334970039107,
-    0.11674461803964901,
-    0.11991987719421915,
-];
+use crate::math::tables::LOG_TAIL_DOUBLE as LOG_TAIL;
 
 #[inline(always)]
 fn two_sum(a: f64, b: f64) -> (f64, f64) {

@@ -1,7 +1,10 @@
-//! The coefficients of the kernels' polynomials. Tests compare what is computed with them bit by bit.
+//! The coefficients of the polynomials, for those who compute them in another way: bits must agree.
 
+/// The first bits of ln(2).
 pub const LN2_HI: f32 = std::f32::consts::LN_2;
+/// The rest of ln(2).
 pub const LN2_LO: f32 = -1.9046542e-09;
+/// The rest of ln(2) after its `f64`.
 pub const LN2_LO_DOUBLE: f64 = 2.3190468138462996e-17;
 
 /// `(e^r - 1 - r) / r^2` for `|r| <= ln(2) / 2`, within `2^-31` of `e^r - 1`.
