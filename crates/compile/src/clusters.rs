@@ -12,7 +12,7 @@ use taut_kernels::elementwise::{Binary, Code, Unary};
 use taut_kernels::reduce::Reduce;
 
 /// The most operands and outputs of a kernel: more do not fit the sets of positions that others keep of them.
-const MOST_OPERANDS: usize = 60;
+pub(crate) const MOST_OPERANDS: usize = 60;
 /// The most steps of a kernel.
 const MOST_STEPS: usize = 64;
 /// How many other nodes away something may be computed without asking what that keeps alive.
@@ -385,7 +385,9 @@ fn kind(graph: &Graph, node: &Node) -> Kind {
     let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| graph.spec(id)).collect();
     match node.op.form(&specs) {
         Form::Elements(code) => Kind::Elements(code),
-        Form::Fold { code, axes } if taut_fused::Kernel::folds(code, specs[0].dtype) && !specs[0].shape.is_empty() => {
+        Form::Fold { code, axes }
+            if taut_fused::Kernel::folds(code, specs[0].dtype) && !specs[0].shape.is_empty() =>
+        {
             Kind::Fold(code, axes)
         }
         _ => Kind::Other,
