@@ -12,7 +12,7 @@ use taut_kernels::elementwise::{Binary, Code, Unary};
 use taut_kernels::reduce::Reduce;
 
 /// The most operands and outputs of a kernel: more do not fit the sets of positions that others keep of them.
-const MOST_OPERANDS: usize = 60;
+pub(crate) const MOST_OPERANDS: usize = 60;
 /// The most steps of a kernel.
 const MOST_STEPS: usize = 64;
 /// How many other nodes away something may be computed without asking what that keeps alive.

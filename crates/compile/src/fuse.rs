@@ -7,11 +7,19 @@ use crate::rewrite::{Inputs, Rewriter, scalar_bytes};
 use crate::seen::LayoutView;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use taut_core::graph::{Origin, ValueId};
+use taut_core::graph::{Node, Origin, ValueId};
 use taut_core::{Error, ErrorKind, Graph, Op, Result, Specs};
 use taut_fused::{Constant, Program, Source, Step};
+use taut_kernels::elementwise::Code;
 
-pub(crate) fn fuse(graph: &Graph, options: Options) -> Result<Graph> {
+/// A graph, and its fused nodes.
+pub(crate) struct Outcome {
+    pub(crate) graph: Graph,
+    /// Numbers of nodes, which rise, and their ops.
+    pub(crate) fused: Vec<(usize, Arc<Fused>)>,
+}
+
+pub(crate) fn fuse(graph: &Graph, options: Options) -> Result<Outcome> {
     let clusters = Clusters::find(graph);
     let mut fuser = Fuser {
         graph,
@@ -20,6 +28,7 @@ pub(crate) fn fuse(graph: &Graph, options: Options) -> Result<Graph> {
         new: Rewriter::new(graph),
         map: vec![None; graph.values.len()],
         done: vec![false; graph.nodes.len()],
+        fused: Vec::new(),
     };
     for number in 0..graph.nodes.len() {
         // A cluster stands where its last node stood, unless somebody needs it earlier.
@@ -30,7 +39,7 @@ pub(crate) fn fuse(graph: &Graph, options: Options) -> Result<Graph> {
         }
     }
     let outputs = graph.outputs.iter().map(|&id| fuser.new.copied(graph, &mut fuser.map, id)).collect();
-    Ok(fuser.new.finish(outputs))
+    Ok(Outcome { graph: fuser.new.finish(outputs), fused: fuser.fused })
 }
 
 /// What becomes a node of its own.
@@ -50,6 +59,7 @@ struct Fuser<'a> {
     map: Vec<Option<ValueId>>,
     /// The nodes that are there, a cluster's by its last.
     done: Vec<bool>,
+    fused: Vec<(usize, Arc<Fused>)>,
 }
 
 impl Fuser<'_> {
@@ -146,10 +156,7 @@ impl Fuser<'_> {
         for &member in &members {
             let node = &graph.nodes[member];
             let Kind::Elements(code) = clusters.kinds[member] else { continue };
-            let sources = node.inputs.iter().map(|&id| draft.source(graph, id)).collect::<Result<_>>()?;
-            draft.made.push(node.outputs[0]);
-            draft.steps.push(Step { code, sources });
-            parts.push(Part { name: node.op.name(), at: node.at });
+            parts.push(draft.step(graph, node, code)?);
         }
         let last = &graph.nodes[cluster.last];
         let mut results: SmallVec<[ValueId; 1]> = SmallVec::new();
@@ -163,9 +170,7 @@ impl Fuser<'_> {
             leaving.inspect(|&(_, id)| results.push(id)).map(|(step, _)| step).collect()
         };
 
-        let dtypes = draft.inputs.iter().map(|&id| graph.spec(id).dtype).collect();
-        let program = Program::new(dtypes, draft.constants, draft.steps, outputs)
-            .map_err(|flaw| Error::new(ErrorKind::Graph, format!("a fused program does not hold: {flaw}")))?;
+        let (program, operands) = draft.program(graph, outputs)?;
         let fold = match (cluster.fold, &clusters.kinds[cluster.last]) {
             (Some(_), Kind::Fold(code, axes)) => {
                 let part = Part { name: last.op.name(), at: last.at };
@@ -174,7 +179,7 @@ impl Fuser<'_> {
             _ => None,
         };
         let mut inputs = Inputs::new();
-        for &id in &draft.inputs {
+        for id in operands {
             let mut new = self.new.copied(graph, &mut self.map, id);
             let spec = graph.spec(id);
             // Only elementwise ops get their inputs broadcast.
@@ -187,6 +192,7 @@ impl Fuser<'_> {
         }
         let specs: Specs = results.iter().map(|&id| graph.spec(id).clone()).collect();
         let op = Arc::new(Fused::new(program, parts, shape, fold, self.options));
+        self.fused.push((self.new.graph.nodes.len(), Arc::clone(&op)));
         let made = self.new.push(op, inputs, specs, last.at);
         for (&old, new) in results.iter().zip(made) {
             self.map[old.index()] = Some(new);
@@ -197,7 +203,7 @@ impl Fuser<'_> {
 
 /// A program in the making.
 #[derive(Default)]
-struct Draft {
+pub(crate) struct Draft {
     inputs: Vec<ValueId>,
     constants: Vec<Constant>,
     steps: Vec<Step>,
@@ -206,6 +212,22 @@ struct Draft {
 }
 
 impl Draft {
+    /// Adds what a node computes.
+    pub(crate) fn step(&mut self, graph: &Graph, node: &Node, code: Code) -> Result<Part> {
+        let sources = node.inputs.iter().map(|&id| self.source(graph, id)).collect::<Result<_>>()?;
+        self.made.push(node.outputs[0]);
+        self.steps.push(Step { code, sources });
+        Ok(Part { name: node.op.name(), at: node.at })
+    }
+
+    /// The program that makes what these steps make, and what its inputs are.
+    pub(crate) fn program(self, graph: &Graph, outputs: Vec<usize>) -> Result<(Program, Vec<ValueId>)> {
+        let dtypes = self.inputs.iter().map(|&id| graph.spec(id).dtype).collect();
+        let program = Program::new(dtypes, self.constants, self.steps, outputs)
+            .map_err(|flaw| Error::new(ErrorKind::Graph, format!("a fused program does not hold: {flaw}")))?;
+        Ok((program, self.inputs))
+    }
+
     fn source(&mut self, graph: &Graph, id: ValueId) -> Result<Source> {
         if let Some(step) = self.made.iter().position(|&made| made == id) {
             return Ok(Source::Step(step));

@@ -2,13 +2,14 @@
 
 use crate::Options;
 use smallvec::SmallVec;
+use std::cmp::Ordering;
 use std::fmt::{self, Write};
 use std::panic::Location;
 use std::sync::Arc;
-use taut_core::{Cost, DType, Error, Kernel, Op, Result, Shape, Spec, Specs};
+use taut_core::{Cost, DType, Error, Finish, Kernel, Op, Result, Shape, Spec, Specs, Strides};
 use taut_fused::{Constant, Kernel as Made, Program, Source};
 use taut_kernels::reduce::Reduce;
-use taut_kernels::{Arg, ViewMut, dispatch};
+use taut_kernels::{Arg, View, ViewMut, dispatch};
 
 /// An op that was fused, for those who explain.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +51,35 @@ impl Fused {
         let of_type = |dtype: DType| (0..inputs.len()).filter(|&i| inputs[i] == dtype).collect();
         let aliases = if fold.is_some() { Vec::new() } else { program.output_types().map(of_type).collect() };
         Fused { kernel: Arc::new(kernel(program, options)), parts, shape, fold, aliases }
+    }
+
+    /// Whether it is no more than one value for each place.
+    pub(crate) fn is_elementwise(&self) -> bool {
+        self.fold.is_none() && self.kernel.program().outputs().len() == 1
+    }
+
+    /// The program, with its inputs under these names, and steps `a`, `b`, ….
+    fn describe(&self, input: impl Fn(usize) -> String) -> String {
+        let program = self.kernel.program();
+        let operand = |&source: &Source| match source {
+            Source::Input(i) => input(i),
+            Source::Constant(i) => number(&program.constants()[i]),
+            Source::Step(i) => letters(i),
+        };
+        let mut text = String::new();
+        for (i, (step, part)) in program.steps().iter().zip(&self.parts).enumerate() {
+            let operands: Vec<String> = step.sources.iter().map(operand).collect();
+            // A string takes all that is written to it.
+            let _ = write!(text, "{} = {}({}); ", letters(i), part.name, operands.join(", "));
+        }
+        let outputs: Vec<String> = program.outputs().iter().map(|&step| letters(step)).collect();
+        match &self.fold {
+            None => text + "return " + &outputs.join(", "),
+            Some(Fold { part, axes, .. }) => {
+                let axes: Vec<usize> = (0..axes.len()).filter(|&axis| axes[axis]).collect();
+                format!("{text}return {}({}) over axes={axes:?}", part.name, outputs.join(", "))
+            }
+        }
     }
 }
 
@@ -129,30 +159,65 @@ impl Op for Fused {
 
     /// The program: inputs are `x0`, `x1`, …, and steps `a`, `b`, ….
     fn attributes(&self) -> String {
-        let program = self.kernel.program();
-        let mut text = String::new();
-        for (i, (step, part)) in program.steps().iter().zip(&self.parts).enumerate() {
-            let operands: Vec<String> = step.sources.iter().map(|&source| operand(program, source)).collect();
-            // A string takes all that is written to it.
-            let _ = write!(text, "{} = {}({}); ", letters(i), part.name, operands.join(", "));
-        }
-        let outputs: Vec<String> = program.outputs().iter().map(|&step| letters(step)).collect();
-        match &self.fold {
-            None => text + "return " + &outputs.join(", "),
-            Some(Fold { part, axes, .. }) => {
-                let axes: Vec<usize> = (0..axes.len()).filter(|&axis| axes[axis]).collect();
-                format!("{text}return {}({}) over axes={axes:?}", part.name, outputs.join(", "))
-            }
-        }
+        self.describe(|i| format!("x{i}"))
     }
 }
 
-fn operand(program: &Program, source: Source) -> String {
-    match source {
-        Source::Input(i) => format!("x{i}"),
-        Source::Constant(i) => number(&program.constants()[i]),
-        Source::Step(i) => letters(i),
+/// A fused op at the end of another: one of its inputs is what the other makes.
+#[derive(Clone, Debug)]
+pub(crate) struct Ending {
+    fused: Arc<Fused>,
+    /// Which input.
+    product: usize,
+}
+
+impl Ending {
+    /// `fused` is elementwise.
+    pub(crate) fn new(fused: Arc<Fused>, product: usize) -> Ending {
+        debug_assert!(fused.is_elementwise());
+        Ending { fused, product }
     }
+}
+
+impl Finish for Ending {
+    fn check(&self, output: &Spec, operands: &[&Spec]) -> Result<()> {
+        let mut inputs: SmallVec<[&Spec; 4]> = SmallVec::from_slice(operands);
+        inputs.insert(self.product.min(operands.len()), output);
+        let made = self.fused.infer(&inputs)?;
+        if made[..] == [output.clone()] {
+            Ok(())
+        } else {
+            Err(Error::shape(format!("{output} would become {}", made[0])))
+        }
+    }
+
+    fn with(&self, operands: &[Arg<'_>], work: &mut dyn FnMut(&(dyn Fn(usize, &mut [u8]) + Sync))) {
+        let shape = &self.fused.shape;
+        let strides: SmallVec<[Strides; 4]> =
+            operands.iter().map(|operand| broadcast(&operand.view(), shape)).collect();
+        let mut inputs: SmallVec<[Arg<'_>; 4]> = (operands.iter().zip(&strides))
+            .map(|(operand, strides)| Arg::View(operand.view().with_layout(shape, strides)))
+            .collect();
+        inputs.insert(self.product, Arg::InPlace(0));
+        self.fused.kernel.finishing(&inputs, shape, work);
+    }
+
+    fn describe(&self, first: usize) -> String {
+        self.fused.describe(|i| match i.cmp(&self.product) {
+            Ordering::Less => format!("x{}", first + i),
+            Ordering::Equal => "product".into(),
+            Ordering::Greater => format!("x{}", first + i - 1),
+        })
+    }
+}
+
+/// The strides by which a view fills a shape that it broadcasts to.
+fn broadcast(view: &View<'_>, shape: &Shape) -> Strides {
+    let added = shape.rank() - view.shape().len();
+    let mut strides = Strides::from_elem(0, added);
+    let own = view.shape().iter().zip(view.strides()).zip(&shape[added..]);
+    strides.extend(own.map(|((dim, &stride), wanted)| if dim == wanted { stride } else { 0 }));
+    strides
 }
 
 /// A constant as its own type prints it.

@@ -15,6 +15,7 @@
 //! ```
 
 mod clusters;
+mod finish;
 mod fuse;
 mod fused;
 mod passes;
@@ -29,7 +30,8 @@ pub use passes::{PassReport, compile, compile_with_report};
 /// What the compiler may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Whether chains of elementwise ops, and reductions of them, become one kernel.
+    /// Whether chains of elementwise ops, and reductions of them, become one kernel, and matrix products end in what is
+    /// computed of their elements.
     pub fuse: bool,
     /// Whether those kernels are machine code rather than interpreted tile by tile, where the machine allows it.
     pub native: bool,

@@ -1,6 +1,6 @@
 //! The list of passes, in the order they run.
 
-use crate::{Options, fuse, prune, simplify};
+use crate::{Options, finish, fuse, prune, simplify};
 use std::fmt;
 use std::time::{Duration, Instant};
 use taut_core::{Graph, Result};
@@ -17,7 +17,11 @@ const PASSES: &[Pass] = &[
     Pass { name: "prune", run: |graph, _| Ok(prune::prune(graph)), wanted: |_| true },
     Pass { name: "simplify", run: |graph, _| simplify::simplify(graph), wanted: |_| true },
     Pass { name: "prune", run: |graph, _| Ok(prune::prune(graph)), wanted: |_| true },
-    Pass { name: "fuse", run: fuse::fuse, wanted: |options| options.fuse },
+    Pass {
+        name: "fuse",
+        run: |graph, options| finish::finish(fuse::fuse(graph, options)?, options),
+        wanted: |options| options.fuse,
+    },
 ];
 
 /// What a pass did.

@@ -155,6 +155,14 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
         Form::Opaque
     }
 
+    /// The op that computes this and has every element finished while it is near: one output of this op's spec, of this
+    /// op's inputs and, after them, the operands of `finish`. `None` if it cannot.
+    ///
+    /// It need not have a gradient: it is made after gradients are.
+    fn then(&self, _finish: Arc<dyn Finish>) -> Option<Arc<dyn Op>> {
+        None
+    }
+
     /// Whether its name and its `Debug` text say all that it computes, so that two calls of the same inputs that agree in
     /// both are one. An op that holds a function, a graph or a tensor says no.
     fn is_data(&self) -> bool {
@@ -216,6 +224,23 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
     fn attributes(&self) -> String {
         String::new()
     }
+}
+
+/// What becomes of each element of another op's output, in its place and before anybody else sees it: a bias is added, say,
+/// and an activation taken.
+///
+/// Its `Debug` text says all that it computes.
+pub trait Finish: fmt::Debug + Send + Sync {
+    /// Refuses what it cannot finish: an output of this spec, with these operands, which may have fewer dimensions and
+    /// are broadcast.
+    fn check(&self, output: &Spec, operands: &[&Spec]) -> Result<()>;
+
+    /// Calls `work` once, with a function that finishes elements in place: the first one's number in the output, and the bytes
+    /// of those from there on.
+    fn with(&self, operands: &[Arg<'_>], work: &mut dyn FnMut(&(dyn Fn(usize, &mut [u8]) + Sync)));
+
+    /// What it computes, for readers of a graph. Its operands are called `x` and a number, from `first` on.
+    fn describe(&self, first: usize) -> String;
 }
 
 /// Makes an op that outlives the call: graphs and tapes keep one. Implemented for every op that is `Clone`.

@@ -160,6 +160,55 @@ impl Kernel {
         reduce_computed(code, dtype, shape, &compute, axes, out, scratch);
     }
 
+    /// Hands `work` a function that computes, in place, some elements of the program's only output over `shape`: those from
+    /// the given number on. Whoever makes the elements of the input that is in place can so have them finished piece by
+    /// piece, from any thread.
+    ///
+    /// Inputs have `shape`, or are in place in output 0.
+    ///
+    /// # Panics
+    /// If the program has several outputs, or shapes or types contradict each other; the function, if it is asked for elements
+    /// beyond `shape`.
+    ///
+    /// ```
+    /// use taut_fused::{Kernel, Program, Source, Step};
+    /// use taut_kernels::{Arg, DType, View, elementwise::{Binary, Code}};
+    /// let add = Step {
+    ///     code: Code::Binary(Binary::Add),
+    ///     sources: [Source::Input(0), Source::Input(1)].into_iter().collect(),
+    /// };
+    /// let kernel = Kernel::new(Program::new(vec![DType::F32; 2], vec![], vec![add], vec![0])?);
+    /// let (bias, mut made) = ([10f32, 20.0], [1f32, 2.0, 3.0, 4.0]);
+    /// let bias = View::new(DType::F32, bytemuck::cast_slice(&bias), 0, &[2, 2], &[0, 1]);
+    /// kernel.finishing(&[Arg::InPlace(0), Arg::View(bias)], &[2, 2], |finish| {
+    ///     finish(1, bytemuck::cast_slice_mut(&mut made[1..]));
+    /// });
+    /// assert_eq!(made, [1.0, 22.0, 13.0, 24.0]);
+    /// # Ok::<(), taut_fused::Flaw>(())
+    /// ```
+    pub fn finishing<R>(
+        &self,
+        inputs: &[Arg<'_>],
+        shape: &[usize],
+        work: impl FnOnce(&(dyn Fn(usize, &mut [u8]) + Sync)) -> R,
+    ) -> R {
+        let &[step] = self.program.outputs() else { panic!("a program of one output") };
+        let dtype = self.program.step_type(step);
+        self.check_inputs(inputs, shape, |k| {
+            assert_eq!(k, 0, "a program of one output");
+            dtype
+        });
+        let len = shape.iter().product::<usize>();
+        let mut patterns = Patterns::new();
+        let feeds = Feeds::new(&*self.tiles, inputs, shape, smallvec![dtype.size()], &mut patterns);
+        work(&|first, part| {
+            assert!(first + part.len() / dtype.size() <= len, "elements of the output");
+            if !part.is_empty() {
+                feeds.cover(first, &mut [part]);
+            }
+        })
+    }
+
     /// Bytes of scratch with which [`Kernel::fold`] uses every thread.
     pub fn fold_scratch(shape: &[usize], axes: &[bool]) -> usize {
         reduce_scratch(shape, axes)

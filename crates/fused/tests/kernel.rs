@@ -270,6 +270,75 @@ fn sums_end_a_chain() {
     }));
 }
 
+/// `relu((y + a) * y - b)` of elements `y` that are made piece by piece, as if they had been there from the start.
+#[test]
+fn what_others_make_is_finished_piece_by_piece() {
+    let steps = vec![
+        step(ADD, &[I(1), I(0)]),
+        step(MUL, &[S(0), I(1)]),
+        step(SUB, &[S(1), I(2)]),
+        step(Code::Unary(Unary::Relu), &[S(2)]),
+    ];
+    let program = Program::new(vec![DType::F32; 3], vec![], steps, vec![3]).unwrap();
+    for (rows, columns) in [(1, 1), (7, 10), (60, 64), (90, 301), (3, 4000), (4000, 3)] {
+        let shape = [rows, columns];
+        let (made, operands) = (numbers(rows * columns), numbers(rows * columns + 5));
+        let (r, c) = (rows as isize, columns as isize);
+        let last = rows * columns - 1;
+        let layouts = [
+            (0, [c, 1]),
+            (5, [0, 1]),
+            (0, [1, 0]),
+            (3, [0, 0]),
+            (last, [-c, -1]),
+            (0, [1, r]),
+            (columns - 1, [0, -1]),
+        ];
+        for (i, a) in layouts.iter().enumerate() {
+            let b = &layouts[(i * 3 + 1) % layouts.len()];
+            let element = |(offset, strides): &(usize, [isize; 2]), at: usize| {
+                let (row, column) = ((at / columns) as isize, (at % columns) as isize);
+                operands[(*offset as isize + row * strides[0] + column * strides[1]) as usize]
+            };
+            let expected: Vec<f32> = (made.iter().enumerate())
+                .map(|(at, y)| ((y + element(a, at)) * y - element(b, at)).max(0.0))
+                .collect();
+            let bytes = bytemuck::cast_slice(&operands);
+            let args = [
+                Arg::View(View::new(DType::F32, bytes, a.0, &shape, &a.1)),
+                Arg::InPlace(0),
+                Arg::View(View::new(DType::F32, bytes, b.0, &shape, &b.1)),
+            ];
+            for kernel in [Kernel::new(program.clone()), Kernel::native(program.clone())] {
+                for piece in [1, 37, columns, 5 * columns, rows * columns] {
+                    let mut out = made.clone();
+                    let count = kernel.finishing(&args, &shape, |finish| {
+                        // The last pieces first: each stands for itself.
+                        let pieces = out.chunks_mut(piece).enumerate().rev();
+                        pieces.map(|(i, part)| finish(i * piece, bytemuck::cast_slice_mut(part))).count()
+                    });
+                    assert_eq!(count, (rows * columns).div_ceil(piece));
+                    assert!(out == expected, "{shape:?} by {piece}: {a:?} {b:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "elements of the output")]
+fn nothing_is_finished_beyond_the_output() {
+    let mut part = [0f32; 3];
+    let finish = |finish: &(dyn Fn(usize, &mut [u8]) + Sync)| finish(2, bytemuck::cast_slice_mut(&mut part));
+    Kernel::new(parabola()).finishing(&[Arg::InPlace(0)], &[4], finish);
+}
+
+#[test]
+#[should_panic(expected = "a program of one output")]
+fn several_outputs_are_not_finished_at_once() {
+    Kernel::new(three(DType::F32)).finishing(&[Arg::InPlace(0), Arg::InPlace(0)], &[4], |_| ());
+}
+
 #[test]
 fn sums_of_integers_widen() {
     let x = Data::from(&[100i8; 1000], &[1000]);

@@ -1,7 +1,8 @@
 //! Matrix products.
 //!
 //! [`matmul`] multiplies stacks of matrices with all threads; [`gemm()`] multiplies two matrices on the calling thread,
-//! for kernels that are products inside. Operands of any strides are read where they are.
+//! for kernels that are products inside. Operands of any strides are read where they are. [`matmul_then`] has more done to
+//! each block of a product before it leaves the caches.
 //!
 //! Large products of `f32` and `f64` go to the `gemm` crate (packed operands, blocks that fit the caches), small and
 //! thin ones to kernels that do not pack. Half precisions are widened block by block; integers have a kernel of
@@ -18,7 +19,7 @@ mod packed;
 mod serial;
 mod unpacked;
 
-pub use batched::matmul;
+pub use batched::{matmul, matmul_then};
 pub use mat::{Mat, MatMut};
 
 use crate::Element;

@@ -22,12 +22,41 @@ use std::ops::Range;
 /// assert_eq!(c, [17.0, 39.0]);
 /// ```
 pub fn matmul(a: View<'_>, b: View<'_>, out: ViewMut<'_>) {
-    let dtype = out.dtype();
-    assert!(a.dtype() == dtype && b.dtype() == dtype, "operands of one type");
-    dispatch!(dtype, T in numbers => typed::<T>(a, b, out));
+    multiply(a, b, out, None);
 }
 
-fn typed<T: GemmElement>(a: View<'_>, b: View<'_>, mut out: ViewMut<'_>) {
+/// As [`matmul`], and every element of the product goes through `finish` once, while it is in the caches: a contiguous run
+/// of finished sums at a time, with the number of the run's first element in `out`, on the thread that computed it.
+///
+/// # Panics
+/// As [`matmul`].
+///
+/// ```
+/// use taut_kernels::{DType, View, ViewMut, matmul::matmul_then};
+///
+/// let (a, b, mut c) = ([1f32, 2.0], [3f32, -4.0], [0f32; 4]);
+/// let a = View::new(DType::F32, bytemuck::cast_slice(&a), 0, &[2, 1], &[1, 1]);
+/// let b = View::new(DType::F32, bytemuck::cast_slice(&b), 0, &[1, 2], &[2, 1]);
+/// let relu = |_first: usize, run: &mut [u8]| {
+///     bytemuck::cast_slice_mut(run).iter_mut().for_each(|x: &mut f32| *x = x.max(0.0));
+/// };
+/// matmul_then(a, b, ViewMut::new(DType::F32, bytemuck::cast_slice_mut(&mut c), &[2, 2]), &relu);
+/// assert_eq!(c, [3.0, 0.0, 6.0, 0.0]);
+/// ```
+pub fn matmul_then(a: View<'_>, b: View<'_>, out: ViewMut<'_>, finish: &(dyn Fn(usize, &mut [u8]) + Sync)) {
+    multiply(a, b, out, Some(finish));
+}
+
+/// What is done to finished elements, if anything.
+type Finish<'a> = Option<&'a (dyn Fn(usize, &mut [u8]) + Sync)>;
+
+fn multiply(a: View<'_>, b: View<'_>, out: ViewMut<'_>, finish: Finish<'_>) {
+    let dtype = out.dtype();
+    assert!(a.dtype() == dtype && b.dtype() == dtype, "operands of one type");
+    dispatch!(dtype, T in numbers => typed::<T>(a, b, out, finish));
+}
+
+fn typed<T: GemmElement>(a: View<'_>, b: View<'_>, mut out: ViewMut<'_>, finish: Finish<'_>) {
     let shape = out.shape();
     let rank = shape.len();
     assert!(rank >= 2 && a.shape().len() == rank && b.shape().len() == rank, "matrices of one rank");
@@ -42,8 +71,8 @@ fn typed<T: GemmElement>(a: View<'_>, b: View<'_>, mut out: ViewMut<'_>) {
     let stack = Stack { a, b, m, n, k, lead };
     let batch = shape[..lead].iter().product::<usize>();
     match stack.folded_row_stride(batch) {
-        Some(stride) if batch > 1 => Stack { m: batch * m, ..stack }.run::<T>(1, stride, out.slice()),
-        _ => stack.run::<T>(batch, a.strides()[lead], out.slice()),
+        Some(stride) if batch > 1 => Stack { m: batch * m, ..stack }.run::<T>(1, stride, out.slice(), finish),
+        _ => stack.run::<T>(batch, a.strides()[lead], out.slice(), finish),
     }
 }
 
@@ -89,7 +118,7 @@ impl Stack<'_> {
         (a as usize, b as usize)
     }
 
-    fn run<T: GemmElement>(&self, batch: usize, a_row_stride: isize, out: &mut [T]) {
+    fn run<T: GemmElement>(&self, batch: usize, a_row_stride: isize, out: &mut [T], finish: Finish<'_>) {
         let &Stack { m, n, k, lead, .. } = self;
         let (a_data, b_data) = (self.a.data::<T>(), self.b.data::<T>());
         let (a_col, b_row, b_col) =
@@ -105,10 +134,14 @@ impl Stack<'_> {
                 let (row_end, col_end) = ((row + rows).min(m), (col + cols).min(n));
                 let (a_offset, b_offset) = self.offsets(place);
                 // SAFETY: no two blocks have a row and a column in common.
-                let c = unsafe { out.share() }.block(place * m + row..place * m + row_end, col..col_end);
+                let mut c = unsafe { out.share() }.block(place * m + row..place * m + row_end, col..col_end);
                 let a = Mat::new(a_data, a_offset, m, k, a_row_stride, a_col).block(row..row_end, 0..k);
                 let b = Mat::new(b_data, b_offset, k, n, b_row, b_col).block(0..k, col..col_end);
-                gemm(a, b, c, false);
+                gemm(a, b, c.reborrow(), false);
+                if let Some(finish) = finish {
+                    let first = (place * m + row) * n + col;
+                    c.for_runs(|row, run| finish(first + row * n, bytemuck::cast_slice_mut(run)));
+                }
             }
         };
         pool::for_each(count, group, compute);

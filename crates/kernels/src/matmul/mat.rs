@@ -293,4 +293,18 @@ impl<T: Copy> MatMut<'_, T> {
         // SAFETY: `new` checked that the row's elements lie in the borrowed slice, and they follow each other.
         (self.col_stride == 1).then(|| unsafe { std::slice::from_raw_parts_mut(self.at(row, 0), self.cols) })
     }
+
+    /// Visits all elements, rows of which are contiguous: row by row with its number, or in one run from row 0 on if rows
+    /// follow each other.
+    ///
+    /// # Panics
+    /// If rows are not contiguous.
+    pub(super) fn for_runs(self, mut visit: impl FnMut(usize, &mut [T])) {
+        let together = self.row_stride == self.cols as isize && self.col_stride == 1;
+        let (rows, cols) = if together { (1, self.rows * self.cols) } else { (self.rows, self.cols) };
+        let mut runs = MatMut { rows, cols, ..self };
+        for row in 0..rows {
+            visit(row, runs.row_mut(row).expect("contiguous rows"));
+        }
+    }
 }

@@ -3,6 +3,7 @@ use crate::pool::tests::with_threads;
 use crate::{Bool, DType, View, ViewMut};
 use proptest::prelude::*;
 use std::cell::Cell;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// A small generator of test values, so that failures repeat.
 struct Values(Cell<u64>);
@@ -399,6 +400,81 @@ fn results_do_not_depend_on_the_thread_count() {
             check::<bf16>(&case);
         }
     }
+}
+
+/// A product whose elements are halved and get the remainder of their number by 13 added.
+fn finished<T: Element>(a: &Stack<T>, b: &Stack<T>, runs: &AtomicUsize) -> Vec<T> {
+    let rank = a.shape.len();
+    let mut shape = a.shape.clone();
+    shape[rank - 1] = b.shape[rank - 1];
+    let mut out = vec![T::from_f64(77.0); shape.iter().product()];
+    let out_view = ViewMut::new(T::DTYPE, bytemuck::cast_slice_mut(&mut out), &shape);
+    matmul_then(a.view(), b.view(), out_view, &|first, run| {
+        runs.fetch_add(1, Ordering::Relaxed);
+        ending::<T>(first, bytemuck::cast_slice_mut(run));
+    });
+    out
+}
+
+fn ending<T: Element>(first: usize, run: &mut [T]) {
+    for (i, x) in run.iter_mut().enumerate() {
+        *x = T::from_f64(x.to_f64() * 0.5 + ((first + i) % 13) as f64);
+    }
+}
+
+#[test]
+fn every_element_is_finished_once_where_it_is() {
+    fn check<T: Element>(case: &Case) {
+        let (a, b) = case.operands::<T>();
+        let mut expected = product(&a, &b);
+        ending(0, &mut expected);
+        for threads in [1, 2, 3] {
+            let _turn = with_threads(threads);
+            let got = finished(&a, &b, &AtomicUsize::new(0));
+            assert!(
+                bytemuck::cast_slice::<T, u8>(&got) == bytemuck::cast_slice::<T, u8>(&expected),
+                "{case:?}"
+            );
+        }
+    }
+    let shapes = [
+        (1, 1, 1),
+        (7, 0, 5),
+        (1, 9, 1030),
+        (1030, 9, 1),
+        (200, 70, 260),
+        (131, 40, 600),
+        (600, 3, 600),
+        (40, 20, 40),
+    ];
+    for (m, k, n) in shapes {
+        // One, several, and several that make one tall matrix.
+        for (batch, broadcast) in [(vec![], (0, 0)), (vec![3], (0, 0)), (vec![2, 2], (0, 3))] {
+            if batch.is_empty() || m * n < 100_000 {
+                let case = Case { batch, broadcast, kinds: (0, 1), m, k, n };
+                check::<f32>(&case);
+                check::<f64>(&case);
+                check::<bf16>(&case);
+                check::<i32>(&case);
+            }
+        }
+    }
+}
+
+#[test]
+fn runs_are_blocks_where_these_are_contiguous() {
+    let runs = |batch: &[usize], m, n| {
+        let case = Case { batch: batch.to_vec(), broadcast: (0, 3), kinds: (0, 0), m, k: 4, n };
+        let (a, b) = case.operands::<f32>();
+        let runs = AtomicUsize::new(0);
+        finished(&a, &b, &runs);
+        runs.into_inner()
+    };
+    assert_eq!(runs(&[], 64, 64), 1);
+    assert_eq!(runs(&[2, 2], 16, 16), 1);
+    // Two blocks of columns: a run for each row of each.
+    assert_eq!(runs(&[], 10, 600), 20);
+    assert_eq!([runs(&[], 0, 5), runs(&[], 5, 0), runs(&[0], 5, 5)], [0; 3]);
 }
 
 #[test]

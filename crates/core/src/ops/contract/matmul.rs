@@ -2,19 +2,22 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Cost, Kernel, Op, Spec, Specs};
+use crate::op::{Cost, Finish, Kernel, Op, Spec, Specs};
 use crate::ops::elementwise::sum_to;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{expand_dims, reshape_to};
 use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{DType, Shape, Strides, Tensor, apply, promote};
+use std::sync::Arc;
 use taut_kernels::{Arg, View, ViewMut, matmul as kernel};
 
 #[derive(Clone, Debug)]
 struct Matmul {
     transpose_a: bool,
     transpose_b: bool,
+    /// What becomes of the product; its operands are the inputs from the third on.
+    finish: Option<Arc<dyn Finish>>,
 }
 
 impl Matmul {
@@ -59,7 +62,11 @@ impl Op for Matmul {
         if a.shape.rank() > 1 {
             shape = shape.with_inserted(lead, m);
         }
-        Ok(Spec { dtype: a.dtype, shape }.into())
+        let product = Spec { dtype: a.dtype, shape };
+        if let Some(finish) = &self.finish {
+            finish.check(&product, &inputs[2..])?;
+        }
+        Ok(product.into())
     }
 
     fn kernel(&self) -> Kernel {
@@ -78,16 +85,26 @@ impl Op for Matmul {
             strides(&a, batch, self.transpose_a, |s| [0, s]),
             strides(&b, batch, self.transpose_b, |s| [s, 0]),
         );
-        kernel::matmul(
-            a.with_layout(&a_shape, &a_strides),
-            b.with_layout(&b_shape, &b_strides),
-            ViewMut::new(out.dtype(), out.bytes(), &shape),
-        );
+        let (a, b) = (a.with_layout(&a_shape, &a_strides), b.with_layout(&b_shape, &b_strides));
+        let mut out = ViewMut::new(out.dtype(), out.bytes(), &shape);
+        match &self.finish {
+            None => kernel::matmul(a, b, out),
+            Some(finish) => {
+                finish.with(&inputs[2..], &mut |finish| kernel::matmul_then(a, b, out.reborrow(), finish));
+            }
+        }
         Ok(())
     }
 
+    fn then(&self, finish: Arc<dyn Finish>) -> Option<Arc<dyn Op>> {
+        match self.finish {
+            None => Some(Arc::new(Matmul { finish: Some(finish), ..self.clone() })),
+            Some(_) => None,
+        }
+    }
+
     fn saves(&self, wanted: Set) -> Option<Saves> {
-        Some(Saves::others(wanted))
+        self.finish.is_none().then(|| Saves::others(wanted))
     }
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
@@ -131,12 +148,10 @@ impl Op for Matmul {
     }
 
     fn attributes(&self) -> String {
-        match (self.transpose_a, self.transpose_b) {
-            (false, false) => String::new(),
-            (true, false) => "transpose_a".into(),
-            (false, true) => "transpose_b".into(),
-            (true, true) => "transpose_a, transpose_b".into(),
-        }
+        let flags = [(self.transpose_a, "transpose_a"), (self.transpose_b, "transpose_b")];
+        let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, name)| name.into());
+        let finish = self.finish.iter().map(|finish| format!("then {}", finish.describe(2)));
+        flags.chain(finish).collect::<Vec<String>>().join(", ")
     }
 }
 
@@ -187,7 +202,7 @@ pub fn matmul_with(
 ) -> Result<Tensor> {
     let (a, b) = (a.into(), b.into());
     let dtype = promote(a.dtype(), b.dtype());
-    apply(&Matmul { transpose_a, transpose_b }, [cast(a, dtype)?, cast(b, dtype)?])
+    apply(&Matmul { transpose_a, transpose_b, finish: None }, [cast(a, dtype)?, cast(b, dtype)?])
 }
 
 pub(crate) const ENTRIES: &[Entry] = &[Entry::new(

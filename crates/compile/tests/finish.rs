@@ -1,0 +1,259 @@
+//! Products that end in what is computed of them: one node, one step, the same bits.
+
+mod common;
+
+use common::assert_agree;
+use std::sync::Arc;
+use taut_autodiff::{Dense, gradients};
+use taut_compile::{Options, compile};
+use taut_core::ops::binary::{add, maximum, mul, sub};
+use taut_core::ops::contract::{matmul, matmul_with};
+use taut_core::ops::reduce::sum;
+use taut_core::ops::sample;
+use taut_core::ops::shape::{reverse, transpose};
+use taut_core::ops::unary::{cast, exp, gelu, neg, relu, silu, square, tanh};
+use taut_core::{DType, Graph, Result, Spec, Tensor, trace};
+use taut_exec::{Executor, Input};
+use taut_kernels::pool;
+use taut_memory::testing::ledger_check;
+use taut_plan::{Program, Request};
+
+fn tensors(dtype: DType, shapes: &[&[usize]]) -> Vec<Tensor> {
+    let one = |(i, shape): (usize, &&[usize])| sample::tensor(dtype, shape, -1.5, 1.0 + i as f64 / 4.0);
+    shapes.iter().enumerate().map(one).collect()
+}
+
+fn traced(inputs: &[Tensor], function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Graph {
+    let specs: Vec<Spec> = inputs.iter().map(|tensor| tensor.spec().clone()).collect();
+    trace(&specs, function).unwrap().graph
+}
+
+/// How many products of a graph have an ending.
+fn endings(graph: &Graph) -> usize {
+    graph.nodes.iter().filter(|node| node.op.attributes().contains("then ")).count()
+}
+
+/// Compiles a function, checks that every way to run it gives the bits of the eager call, and returns the graph.
+fn checked(inputs: &[Tensor], function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>) -> Graph {
+    let graph = traced(inputs, &function);
+    let want = function(inputs).unwrap();
+    for native in [true, false] {
+        let compiled = compile(&graph, &Options { fuse: true, native }).unwrap();
+        let text = format!("{graph}{compiled}");
+        assert_agree(&text, &compiled.run(inputs).unwrap(), &want, true);
+        let mut executor = Executor::new(Arc::new(Program::new(&compiled).unwrap()));
+        executor.verify(true).unwrap();
+        let planned = executor.run(&mut inputs.iter().map(Input::Read).collect::<Vec<_>>()).unwrap();
+        assert_agree(&format!("planned\n{text}"), &planned, &want, true);
+    }
+    compile(&graph, &Options::default()).unwrap()
+}
+
+/// As [`checked`]; the whole function must be one step.
+fn is_one(inputs: &[Tensor], function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>) {
+    let graph = checked(inputs, function);
+    assert_eq!((endings(&graph), Program::new(&graph).unwrap().steps.len()), (1, 1), "{graph}");
+}
+
+fn dense(x: &[Tensor]) -> Result<Vec<Tensor>> {
+    Ok(vec![relu(add(matmul(&x[0], &x[1])?, &x[2])?)?])
+}
+
+#[test]
+fn a_dense_layer_is_one_step() {
+    let _ledger = ledger_check();
+    let shapes: [[&[usize]; 3]; 9] = [
+        [&[3, 4], &[4, 5], &[5]],
+        [&[128, 40], &[40, 64], &[64]],
+        [&[130, 70], &[70, 600], &[600]],
+        [&[600, 20], &[20, 10], &[10]],
+        [&[3, 40, 30], &[30, 50], &[50]],
+        [&[2, 1, 40, 30], &[3, 30, 50], &[3, 1, 50]],
+        [&[7], &[7, 300], &[300]],
+        [&[4, 0], &[0, 3], &[3]],
+        [&[0, 3], &[3, 4], &[4]],
+    ];
+    for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
+        for shapes in shapes {
+            is_one(&tensors(dtype, &shapes), dense);
+        }
+    }
+}
+
+#[test]
+fn threads_do_not_show() {
+    let _ledger = ledger_check();
+    let inputs = tensors(DType::F32, &[&[300, 200], &[200, 700], &[700]]);
+    for threads in [1, 2, 3] {
+        pool::set_threads(threads);
+        is_one(&inputs, dense);
+    }
+    pool::set_threads(0);
+}
+
+#[test]
+fn whatever_is_computed_of_a_product_is() {
+    let _ledger = ledger_check();
+    for dtype in [DType::F32, DType::F64] {
+        let x = tensors(dtype, &[&[70, 30], &[30, 90], &[90], &[70, 1], &[]]);
+        let product = |x: &[Tensor]| matmul(&x[0], &x[1]);
+        is_one(&x[..2], |x| Ok(vec![relu(product(x)?)?]));
+        is_one(&x[..2], |x| Ok(vec![mul(product(x)?, 0.5)?]));
+        is_one(&x[..2], |x| Ok(vec![gelu(product(x)?, true)?]));
+        is_one(&x[..2], |x| Ok(vec![square(product(x)?)?]));
+        is_one(&x, |x| Ok(vec![sub(&x[2], product(x)?)?]));
+        is_one(&x, |x| Ok(vec![maximum(&x[3], product(x)?)?]));
+        is_one(&x, |x| Ok(vec![silu(add(mul(add(product(x)?, &x[3])?, &x[4])?, &x[2])?, 1.0)?]));
+        let flipped = tensors(dtype, &[&[30, 70], &[90, 30], &[90]]);
+        is_one(&flipped, |x| Ok(vec![tanh(add(matmul_with(&x[0], &x[1], true, true)?, &x[2])?)?]));
+    }
+    let x = tensors(DType::I32, &[&[5, 6], &[6, 7], &[7]]);
+    is_one(&x, |x| Ok(vec![sub(mul(matmul(&x[0], &x[1])?, 3)?, &x[2])?]));
+}
+
+/// Views and special numbers as operands of the ending.
+#[test]
+fn operands_lie_any_way() {
+    let _ledger = ledger_check();
+    for dtype in [DType::F32, DType::F64] {
+        let mut x = tensors(dtype, &[&[33, 20], &[20, 70], &[70], &[70, 33]]);
+        let odd = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0, 0.0, 1e-40, 2.5];
+        let values: Vec<f64> = (0..70).map(|i| odd[i % 7]).collect();
+        x[2] = cast(Tensor::from_slice(&values, [70]).unwrap(), dtype).unwrap();
+        is_one(&x, |x| Ok(vec![relu(add(matmul(&x[0], &x[1])?, reverse(&x[2], &[0])?)?)?]));
+        // As large as the product, and in another order.
+        let graph = checked(&x, |x| {
+            let other = exp(&x[3])?;
+            Ok(vec![mul(matmul(&x[0], &x[1])?, transpose(&other, None)?)?, other])
+        });
+        assert_eq!(endings(&graph), 1, "{graph}");
+        let graph = checked(&x[..2], |x| {
+            let product = matmul(&x[0], &x[1])?;
+            Ok(vec![neg(mul(&product, &product)?)?])
+        });
+        assert_eq!((graph.nodes.len(), endings(&graph)), (1, 1), "{graph}");
+    }
+}
+
+#[test]
+fn what_others_need_stays() {
+    let _ledger = ledger_check();
+    let x = tensors(DType::F64, &[&[6, 8], &[8, 6], &[6, 6]]);
+    let product = |x: &[Tensor]| matmul(&x[0], &x[1]);
+    let none = |function: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>| {
+        let graph = checked(&x, function);
+        assert_eq!(endings(&graph), 0, "{graph}");
+    };
+    // It is returned; another reads it; there are two results; the result has another type or shape.
+    none(&|x| {
+        let product = product(x)?;
+        Ok(vec![relu(&product)?, product])
+    });
+    none(&|x| {
+        let product = product(x)?;
+        Ok(vec![matmul(relu(&product)?, &product)?])
+    });
+    none(&|x| {
+        let product = product(x)?;
+        Ok(vec![exp(&product)?, tanh(&product)?])
+    });
+    none(&|x| Ok(vec![cast(product(x)?, DType::F32)?]));
+    none(&|x| Ok(vec![add(sum(product(x)?, 0, false)?, &x[2])?]));
+    // An operand of more bytes than the result.
+    let wide = [tensors(DType::F32, &[&[6, 8], &[8, 6]]), tensors(DType::F64, &[&[6, 6]])].concat();
+    let graph = checked(&wide, |x| Ok(vec![add(matmul(&x[0], &x[1])?, cast(exp(&x[2])?, DType::F32)?)?]));
+    assert_eq!(endings(&graph), 0, "{graph}");
+}
+
+/// A new value of an input is written over the old one, which a product would destroy first.
+#[test]
+fn updates_stay_in_place() {
+    let _ledger = ledger_check();
+    let x = tensors(DType::F32, &[&[8, 6], &[6, 8], &[8, 8]]);
+    let graph = checked(&x, |x| Ok(vec![sub(&x[2], mul(matmul(&x[0], &x[1])?, 0.1)?)?]));
+    let program = Program::plan(&graph, &Request { updates: vec![(0, 2)], ..Request::default() }).unwrap();
+    assert_eq!((program.steps.len(), program.peak_bytes()), (2, 8 * 8 * 4));
+}
+
+/// A product does not wait for an operand of its ending if that keeps its own, larger operands.
+#[test]
+fn nothing_lives_longer() {
+    let _ledger = ledger_check();
+    let x = tensors(DType::F64, &[&[4, 1000], &[1000, 4], &[4, 1000]]);
+    let function = |x: &[Tensor], first: bool| {
+        let early = if first { Some(sum(exp(&x[2])?, 1, false)?) } else { None };
+        let product = matmul(tanh(&x[0])?, &x[1])?;
+        let other = early.map_or_else(|| sum(exp(&x[2])?, 1, false), Ok)?;
+        Ok(vec![add(product, other)?])
+    };
+    assert_eq!(endings(&checked(&x, |x| function(x, true))), 1);
+    assert_eq!(endings(&checked(&x, |x| function(x, false))), 0);
+    // What is needed longer anyway, or is smaller than the product, is not kept by it.
+    let graph = checked(&x, |x| {
+        let large = tanh(&x[0])?;
+        let product = matmul(&large, &x[1])?;
+        let result = add(product, sum(exp(&x[2])?, 1, false)?)?;
+        Ok(vec![result, large])
+    });
+    assert_eq!(endings(&graph), 1, "{graph}");
+    let small = tensors(DType::F64, &[&[50, 2], &[2, 50], &[50, 50]]);
+    let graph = checked(&small, |x| {
+        let product = matmul(tanh(&x[0])?, &x[1])?;
+        Ok(vec![relu(add(product, sum(exp(&x[2])?, 0, false)?)?)?])
+    });
+    assert_eq!(endings(&graph), 1, "{graph}");
+}
+
+/// Of two products, the later one takes the sum; several layers have an ending each.
+#[test]
+fn each_product_has_its_own() {
+    let _ledger = ledger_check();
+    let x = tensors(DType::F64, &[&[9, 9], &[9, 9], &[9, 9], &[9]]);
+    let graph = checked(&x, |x| Ok(vec![tanh(add(matmul(&x[0], &x[1])?, matmul(&x[1], &x[2])?)?)?]));
+    assert_eq!((graph.nodes.len(), endings(&graph)), (2, 1), "{graph}");
+    let graph = checked(&x, |x| {
+        (0..5).try_fold(x[0].clone(), |h, i| tanh(add(matmul(h, &x[i % 3])?, &x[3])?)).map(|h| vec![h])
+    });
+    assert_eq!((graph.nodes.len(), endings(&graph)), (5, 5), "{graph}");
+}
+
+/// The joint node is the last op's for those who look for lines.
+#[test]
+fn the_line_is_the_last_ones() {
+    let _ledger = ledger_check();
+    let x = tensors(DType::F32, &[&[3, 4], &[4, 5]]);
+    let mut line = 0;
+    let graph = traced(&x, |x| {
+        let product = matmul(&x[0], &x[1])?;
+        line = line!() + 1;
+        Ok(vec![relu(product)?])
+    });
+    let compiled = compile(&graph, &Options::default()).unwrap();
+    assert_eq!((compiled.nodes.len(), compiled.nodes[0].at.line()), (1, line));
+    assert!(compiled.to_string().contains("{then a = relu(product); return a}"), "{compiled}");
+}
+
+/// A step of training: the forward products have endings, and nothing comes out differently.
+#[test]
+fn training_is_as_exact() {
+    let _ledger = ledger_check();
+    for dtype in [DType::F32, DType::F64] {
+        let x = tensors(dtype, &[&[32, 20], &[20, 16], &[16], &[16, 4], &[4]]);
+        let step = |x: &[Tensor]| {
+            let hidden = relu(add(matmul(&x[0], &x[1])?, &x[2])?)?;
+            let result = tanh(add(matmul(hidden, &x[3])?, &x[4])?)?;
+            let mut results = vec![result.clone()];
+            for gradient in gradients([&result], &x[1..])? {
+                results.push(gradient.dense()?);
+            }
+            Ok(results)
+        };
+        let graph = traced(&x, step);
+        let compiled = compile(&graph, &Options::default()).unwrap();
+        assert!(endings(&compiled) >= 2, "{compiled}");
+        let want = graph.run(&x).unwrap();
+        assert_agree(&compiled.to_string(), &compiled.run(&x).unwrap(), &want, true);
+        let (before, after) = (Program::new(&graph).unwrap(), Program::new(&compiled).unwrap());
+        assert!(after.peak_bytes() <= before.peak_bytes(), "{compiled}");
+    }
+}
