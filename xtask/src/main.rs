@@ -105,7 +105,7 @@ fn docs() -> Outcome {
 fn sanitize() -> Outcome {
     // The sanitizer's switch is not stable yet, its runtime ships with every toolchain.
     let target = shell::host_triple()?;
-    for package in ["taut-memory", "taut-kernels"] {
+    for package in ["taut-memory", "taut-kernels", "taut-fused"] {
         step(&format!("{package} under the address sanitizer"));
         cargo(&["test", "--package", package, "--lib", "--tests", "--target", &target, "--target-dir"])
             .arg(root().join("target/sanitize"))
