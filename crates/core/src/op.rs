@@ -155,6 +155,12 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
         Form::Opaque
     }
 
+    /// Whether its name and its `Debug` text say all that it computes, so that two calls of the same inputs that agree in
+    /// both are one. An op that holds a function, a graph or a tensor says no.
+    fn is_data(&self) -> bool {
+        true
+    }
+
     /// Inputs whose buffer an output may overwrite, best first. Such an input has the output's spec. Eager calls ask for
     /// the first output only.
     fn aliases(&self, _output: usize) -> &[usize] {

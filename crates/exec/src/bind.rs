@@ -143,7 +143,7 @@ impl<'a, 'i> Bound<'a, 'i> {
                     if let Some(copy) = copies.iter_mut().find(|copy| copy.0 == i) {
                         **tensor = Tensor::over(wanted.spec.clone(), std::mem::take(&mut copy.1))?;
                     }
-                    (Slot::Own(tensor.take_buffer().unwrap_or_default()), Kept::Updated(&mut **tensor))
+                    (Slot::Own(tensor.take_buffer().unwrap_or_default()), Kept::Updated(tensor))
                 }
                 Input::Given(_) if wanted.access == Access::Given => {
                     let Input::Given(tensor) = input else { continue };
@@ -154,9 +154,7 @@ impl<'a, 'i> Bound<'a, 'i> {
                     let tensor: &'a Tensor = tensor;
                     (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor))
                 }
-                Input::Read(tensor) => {
-                    (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor))
-                }
+                Input::Read(tensor) => (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor)),
                 Input::Taken => continue,
             };
             bound.slots.push(slot);

@@ -162,9 +162,7 @@ fn results(
             }
             (None, _) => {
                 let base = match buffer(bound, outputs) {
-                    Some(buffer) => {
-                        Tensor::over(Spec::new(taut_core::DType::U8, [buffer.len()]), buffer)?
-                    }
+                    Some(buffer) => Tensor::over(Spec::new(taut_core::DType::U8, [buffer.len()]), buffer)?,
                     None => bound.tensor(home).ok_or_else(step::overlap)?,
                 };
                 shared.push((home, base));

@@ -23,7 +23,7 @@ use taut_plan::{Given, Program, Request};
 /// A step of a random program: an op, and which of the values so far it reads.
 type Choice = (u8, u16, u16);
 
-fn apply(&(op, left, right): &Choice, values: &[Tensor]) -> Result<Vec<Tensor>> {
+fn apply((op, left, right): Choice, values: &[Tensor]) -> Result<Vec<Tensor>> {
     let (a, b) = (&values[left as usize % values.len()], &values[right as usize % values.len()]);
     let square = |x: &Tensor| -> Result<Tensor> {
         // Everything is 6 x 6 again, so that everything fits everything.
@@ -85,7 +85,7 @@ proptest! {
         let specs: Vec<Spec> = inputs.iter().map(|t| t.spec().clone()).collect();
         let graph = trace(&specs, |inputs| {
             let mut values = inputs.to_vec();
-            for choice in &choices {
+            for &choice in &choices {
                 values.extend(apply(choice, &values)?);
             }
             Ok(outputs.iter().map(|&i| values[i as usize % values.len()].clone()).collect())
@@ -135,7 +135,8 @@ fn every_op_runs_as_planned() {
                 Err(error) if entry.reads_data && error.kind() == ErrorKind::Graph => continue,
                 other => other.unwrap_or_else(|e| panic!("{}: {e}", entry.name)).graph,
             };
-            let mut request = Request { inputs: inputs.iter().map(Given::like).collect(), ..Request::default() };
+            let mut request =
+                Request { inputs: inputs.iter().map(Given::like).collect(), ..Request::default() };
             check(&graph, &inputs, &request);
             request.inputs.iter_mut().for_each(|given| given.donated = true);
             check(&graph, &inputs, &request);
@@ -202,7 +203,8 @@ fn running_out_of_memory_comes_before_the_first_call() {
     let mut executor = Executor::new(program);
     let before = live_bytes();
     for nth in 0.. {
-        let mut inputs = [Input::Read(&x), Input::Given(given.take().unwrap()), Input::Updated(&mut variable)];
+        let mut inputs =
+            [Input::Read(&x), Input::Given(given.take().unwrap()), Input::Updated(&mut variable)];
         let fault = fail_nth(nth);
         let outcome = executor.run(&mut inputs);
         let fired = fault.fired();
@@ -212,7 +214,9 @@ fn running_out_of_memory_comes_before_the_first_call() {
             break;
         }
         assert_eq!(outcome.unwrap_err().kind(), ErrorKind::OutOfMemory);
-        let Input::Given(tensor) = std::mem::replace(&mut inputs[1], Input::Taken) else { panic!("it was taken") };
+        let Input::Given(tensor) = std::mem::replace(&mut inputs[1], Input::Taken) else {
+            panic!("it was taken")
+        };
         assert_eq!(common::bits(&tensor), common::bits(&sample(2.0)));
         assert!(variable.is_same(&held));
         given = Some(tensor);
@@ -242,7 +246,10 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
     refused(&mut [], "takes 2 inputs, not 0");
     refused(&mut [Input::Read(&x), Input::Read(&y)], "which was not given");
     refused(&mut [Input::Given(other.clone()), Input::Read(&y)], "input 0 is float32[8, 7]");
-    refused(&mut [Input::Given(x.clone()), Input::Read(&y)], "input 0 is given to the program, and somebody else");
+    refused(
+        &mut [Input::Given(x.clone()), Input::Read(&y)],
+        "input 0 is given to the program, and somebody else",
+    );
     refused(&mut [Input::Taken, Input::Read(&y)], "was given to an earlier run");
     refused(&mut [Input::Given(y.copy().unwrap()), Input::Read(&backwards)], "takes a contiguous tensor");
     drop(backwards);

@@ -126,21 +126,3 @@ fn gradients_are_never_all_there() {
         }
     }
 }
-
-#[test]
-fn tmp_time() {
-    let mut sizes = vec![64; 80];
-    sizes.push(10);
-    let t = training(32, &sizes, Rule::Adam, false);
-    for _ in 0..3 {
-    let s = std::time::Instant::now();
-    t.graph.verify().unwrap();
-    let v = s.elapsed();
-    let s = std::time::Instant::now();
-    let w = Program::plan(&t.graph, &Request{as_written: true, ..t.request.clone()}).unwrap();
-    let a = s.elapsed();
-    let s = std::time::Instant::now();
-    let p = Program::plan(&t.graph, &t.request).unwrap();
-    println!("nodes {} steps {} verify {v:?} written {a:?} {} plan {:?} {} {}", t.graph.nodes.len(), p.steps.len(), w.peak_bytes(), s.elapsed(), p.peak_bytes(), p.packing);
-    }
-}

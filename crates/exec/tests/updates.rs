@@ -13,7 +13,7 @@ use taut_core::ops::unary::{check_numerics, exp};
 use taut_core::{DType, ErrorKind, Index, Result, Spec, Tensor, trace};
 use taut_exec::{Executor, Input};
 use taut_memory::testing::ledger_check;
-use taut_plan::{Home, Program, Request};
+use taut_plan::{Given, Home, Program, Request};
 
 const BYTES: usize = 4 * 4 * 4;
 
@@ -79,7 +79,11 @@ fn values_can_change_places() {
     let program = checked(1, &[(0, 0)], |x| Ok(vec![transpose(&x[0], None)?]));
     assert_eq!((program.peak_bytes(), program.steps.len()), (BYTES, 2));
     let program = checked(2, &[(0, 0)], |x| Ok(vec![x[0].clone(), x[0].clone()]));
-    assert_eq!((program.peak_bytes(), program.steps.len()), (BYTES, 1), "it stays; what is returned is a copy");
+    assert_eq!(
+        (program.peak_bytes(), program.steps.len()),
+        (BYTES, 1),
+        "it stays; what is returned is a copy"
+    );
 }
 
 #[test]
@@ -119,7 +123,7 @@ fn requests_that_make_no_sense() {
     let graph = trace(&specs, |x| Ok(x.to_vec())).unwrap().graph;
     let refused = |updates: &[(usize, usize)], strides: Option<&[isize]>, why: &str| {
         let strides = strides.map(|strides| strides.iter().copied().collect());
-        let inputs = vec![taut_plan::Given { strides, donated: false }];
+        let inputs = vec![Given { strides, donated: false }];
         let request = Request { inputs, updates: updates.to_vec(), ..Request::default() };
         let error = Program::plan(&graph, &request).unwrap_err();
         assert!(error.message().contains(why), "{error}");
@@ -131,7 +135,7 @@ fn requests_that_make_no_sense() {
     refused(&[(0, 0)], Some(&[-1]), "must be contiguous");
     refused(&[], Some(&[1, 1]), "2 strides");
     refused(&[], Some(&[isize::MIN]), "reach beyond memory");
-    let request = Request { inputs: vec![Default::default(); 3], ..Request::default() };
+    let request = Request { inputs: vec![Given::default(); 3], ..Request::default() };
     assert!(Program::plan(&graph, &request).unwrap_err().message().contains("the graph has 2 inputs"));
 }
 
@@ -181,7 +185,8 @@ fn a_failure_leaves_old_or_new_values() {
 fn somebody_who_holds_the_old_value_keeps_it() {
     let (_ledger, _alone) = (ledger_check(), alone());
     let specs = vec![Spec::new(DType::F32, [4]); 3];
-    let graph = trace(&specs, |x| Ok(vec![add(&x[0], 1.0)?, add(&x[1], 2.0)?, add(&x[2], 3.0)?])).unwrap().graph;
+    let graph =
+        trace(&specs, |x| Ok(vec![add(&x[0], 1.0)?, add(&x[1], 2.0)?, add(&x[2], 3.0)?])).unwrap().graph;
     let request = Request { updates: vec![(0, 0), (1, 1), (2, 2)], ..Request::default() };
     let mut executor = Executor::new(Arc::new(Program::plan(&graph, &request).unwrap()));
     let first = sample::tensor(DType::F32, &[4], 0.0, 1.0);

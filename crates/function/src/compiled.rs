@@ -7,16 +7,25 @@ use taut_core::{Graph, Result, Tensor};
 use taut_exec::{Executor, Input};
 use taut_plan::{Program, Request};
 
+/// How graphs become programs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) options: Options,
+    /// Whether runs overwrite dead memory with nonsense.
+    pub(crate) verify: bool,
+}
+
 /// A program, and an executor with its arena for each call that was ever under way at once.
 pub(crate) struct Compiled {
     program: Arc<Program>,
+    verify: bool,
     idle: Mutex<Vec<Executor>>,
 }
 
 impl Compiled {
-    pub(crate) fn new(graph: &Graph, options: &Options, request: &Request) -> Result<Compiled> {
-        let program = Arc::new(Program::plan(&compile(graph, options)?, request)?);
-        Ok(Compiled { program, idle: Mutex::new(Vec::new()) })
+    pub(crate) fn new(graph: &Graph, settings: Settings, request: &Request) -> Result<Compiled> {
+        let program = Arc::new(Program::plan(&compile(graph, &settings.options)?, request)?);
+        Ok(Compiled { program, verify: settings.verify, idle: Mutex::new(Vec::new()) })
     }
 
     pub(crate) fn program(&self) -> &Arc<Program> {
@@ -31,7 +40,14 @@ impl Compiled {
     ) -> Result<(Vec<Tensor>, bool)> {
         let idle = self.idle().pop();
         let grew = idle.is_none();
-        let mut executor = idle.unwrap_or_else(|| Executor::new(self.program.clone()));
+        let mut executor = match idle {
+            Some(executor) => executor,
+            None => {
+                let mut executor = Executor::new(self.program.clone());
+                executor.verify(self.verify)?;
+                executor
+            }
+        };
         let outcome = executor.run_at(inputs, at);
         self.idle().push(executor);
         outcome.map(|outputs| (outputs, grew))

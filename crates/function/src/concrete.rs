@@ -1,13 +1,12 @@
 //! One trace of a function: its graph, what it uses from outside, and the programs made of it.
 
-use crate::compiled::Compiled;
+use crate::compiled::{Compiled, Settings};
 use crate::gradient::Differentiated;
 use crate::signature::Signature;
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use taut_autodiff::{Held, Variable};
-use taut_compile::Options;
 use taut_core::graph::{KeySource, TracedFunction, outside_traces};
 use taut_core::ops::random::take_key;
 use taut_core::{Error, ErrorKind, Graph, Result, Tensor, record};
@@ -26,7 +25,7 @@ pub(crate) struct Concrete {
     /// The variables that are written, in the order of their ids: their places among `variables`.
     written: Vec<usize>,
     request: Request,
-    options: Options,
+    settings: Settings,
     /// Made when it is first asked for: a function that is only called by others never needs it.
     program: OnceLock<Compiled>,
     /// The forms with a gradient that were asked for, by the inputs that are followed.
@@ -40,7 +39,7 @@ pub(crate) struct Used {
 }
 
 impl Concrete {
-    pub(crate) fn new(traced: TracedFunction, signature: &Signature, options: Options) -> Result<Concrete> {
+    pub(crate) fn new(traced: TracedFunction, signature: &Signature, settings: Settings) -> Result<Concrete> {
         let unknown = || Error::new(ErrorKind::Graph, "the function uses a state that is not a variable");
         let mut variables = Vec::new();
         for used in &traced.states {
@@ -67,7 +66,7 @@ impl Concrete {
             results,
             written,
             request,
-            options,
+            settings,
             program: OnceLock::new(),
             differentiated: Mutex::new(Vec::new()),
         })
@@ -77,7 +76,7 @@ impl Concrete {
         if let Some(program) = self.program.get() {
             return Ok(program);
         }
-        let made = outside_traces(|| Compiled::new(&self.graph, &self.options, &self.request))?;
+        let made = outside_traces(|| Compiled::new(&self.graph, self.settings, &self.request))?;
         Ok(self.program.get_or_init(|| made))
     }
 
@@ -95,8 +94,8 @@ impl Concrete {
         &self.request
     }
 
-    pub(crate) fn options(&self) -> &Options {
-        &self.options
+    pub(crate) fn settings(&self) -> Settings {
+        self.settings
     }
 
     /// What it takes beside what a running call takes.
@@ -123,7 +122,8 @@ impl Concrete {
         given: bool,
         at: &'static Location<'static>,
     ) -> Result<(Vec<Tensor>, bool)> {
-        if taut_core::is_tracing() {
+        // Who checks every op for NaN wants to know which op and line it was: op by op, then.
+        if taut_core::is_tracing() || taut_core::is_checking_numerics() {
             return Ok((self.inline(arguments, at)?, false));
         }
         if record::is_recording() {
@@ -181,7 +181,7 @@ impl Concrete {
         program.run(&mut inputs, at)
     }
 
-    /// Becomes part of the function being traced.
+    /// Calls it op by op: so it becomes part of the function being traced, if one is.
     fn inline(
         &self,
         arguments: SmallVec<[Tensor; 8]>,

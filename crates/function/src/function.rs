@@ -1,6 +1,7 @@
 //! The function: what people call.
 
 use crate::cache::{Cache, Entry};
+use crate::compiled::Settings;
 use crate::concrete::Concrete;
 use crate::nest::{Leaf, Nest};
 use crate::report::{Reason, Report, Trace, changes};
@@ -13,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use taut_autodiff::Variable;
-use taut_compile::Options;
 use taut_core::graph::trace_function;
 use taut_core::{Error, ErrorKind, Result, Spec, Tensor, is_tracing, record, warn};
 use taut_plan::Program;
@@ -41,7 +41,7 @@ pub struct Function<A, R> {
     reduce_retracing: bool,
     on_retrace: OnRetrace,
     cache_bytes: usize,
-    options: Options,
+    settings: Settings,
     cache: Mutex<Cache<R>>,
     report: Mutex<Report>,
     calls: AtomicU64,
@@ -84,7 +84,7 @@ where
         reduce_retracing: false,
         on_retrace: OnRetrace::default(),
         cache_bytes: CACHE_BYTES,
-        options: Options::default(),
+        settings: Settings::default(),
         cache: Mutex::new(Cache::new()),
         report: Mutex::default(),
         calls: AtomicU64::new(0),
@@ -139,14 +139,22 @@ where
     /// more than rounding.
     #[must_use]
     pub fn jit_compile(mut self, on: bool) -> Self {
-        self.options.native = on;
+        self.settings.options.native = on;
         self
     }
 
     /// Whether chains of operations become single passes over memory. They do, unless it is said here.
     #[must_use]
     pub fn fuse(mut self, on: bool) -> Self {
-        self.options.fuse = on;
+        self.settings.options.fuse = on;
+        self
+    }
+
+    /// Whether calls overwrite memory with nonsense before anything lies there and after its last use, so that a mistake
+    /// of the planner shows. For tests: it costs about as much as the work itself.
+    #[must_use]
+    pub fn verify(mut self, on: bool) -> Self {
+        self.settings.verify = on;
         self
     }
 
@@ -312,7 +320,7 @@ where
             return Ok(None);
         }
         let created = traced.created.iter().filter_map(Variable::of_state).collect();
-        let concrete = Concrete::new(traced, &signature, self.options.clone())?;
+        let concrete = Concrete::new(traced, &signature, self.settings)?;
         if !is_tracing() {
             concrete.plan().map_err(|error| error.at(at))?;
         }

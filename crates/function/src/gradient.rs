@@ -108,8 +108,8 @@ impl Differentiated {
         }
         let results = concrete.results;
         let (forward, backward, kept) = split(&joint, boundary, count, results, total - results)?;
-        let (options, request) = (concrete.options(), concrete.request());
-        let forward = Compiled::new(&forward, options, request)?;
+        let (settings, request) = (concrete.settings(), concrete.request());
+        let forward = Compiled::new(&forward, settings, request)?;
         // What was kept is read where it lies.
         let layout = |kept: &Kept| match *kept {
             Kept::Input(i) => request.inputs.get(i).and_then(|given| given.strides.clone()),
@@ -119,7 +119,7 @@ impl Differentiated {
             }
         };
         let given = kept.iter().map(|kept| Given { strides: layout(kept), donated: false }).collect();
-        let program = Compiled::new(&backward, options, &Request { inputs: given, ..Request::default() })?;
+        let program = Compiled::new(&backward, settings, &Request { inputs: given, ..Request::default() })?;
         Ok(Differentiated { forward, results, kept, backward, program, followed, answers, whole, specs })
     }
 
@@ -281,7 +281,8 @@ impl Op for Called {
         for gradient in given.iter_mut().filter(|gradient| !gradient.is_contiguous()) {
             *gradient = gradient.copy()?;
         }
-        let mut inputs: SmallVec<[Input<'_>; 16]> = self.saved.iter().chain(&given).map(Input::Read).collect();
+        let mut inputs: SmallVec<[Input<'_>; 16]> =
+            self.saved.iter().chain(&given).map(Input::Read).collect();
         Ok(form.gradients(form.program.run(&mut inputs, behalf_of(Location::caller()))?.0))
     }
 }

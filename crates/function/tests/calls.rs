@@ -135,7 +135,9 @@ fn open_sizes_are_no_retraces() {
     }
     let error = f.call(&ramp(&[2, 4])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Shape);
-    assert!(error.to_string().contains("takes args as float32[?, 3] by its input signature, not float32[2, 4]"));
+    assert!(
+        error.to_string().contains("takes args as float32[?, 3] by its input signature, not float32[2, 4]")
+    );
     let error = f.call(&Tensor::from_vec(vec![1i32; 3], [1, 3]).unwrap()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DType);
     let error = f.call(&ramp(&[3])).unwrap_err();
@@ -287,8 +289,9 @@ fn views_can_be_returned() {
 fn threads_share_a_function() {
     // No check of the ledger: it counts by thread, and an arena may be given back by another than the one that made it.
     let f = function(|x: &Tensor| sum(exp(tanh(x)?)?, None, false));
-    let want: Vec<f32> =
-        (1..5).map(|n| sum(exp(tanh(ramp(&[n, 70])).unwrap()).unwrap(), None, false).unwrap().item().unwrap()).collect();
+    let want: Vec<f32> = (1..5)
+        .map(|n| sum(exp(tanh(ramp(&[n, 70])).unwrap()).unwrap(), None, false).unwrap().item().unwrap())
+        .collect();
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -301,4 +304,22 @@ fn threads_share_a_function() {
         }
     });
     assert!(f.trace_count() <= 12);
+}
+
+#[test]
+fn a_nan_is_found_in_the_line_that_made_it() {
+    let _ledger = ledger_check();
+    let f = function(|x: &Tensor| {
+        let y = exp(x)?;
+        let z = taut_core::ops::unary::log(sub(y, 2.0)?)?;
+        add(z, 1.0)
+    });
+    let line = line!() - 3;
+    let x = ramp(&[4]);
+    assert!(f.call(&x).unwrap().to_vec::<f32>().unwrap()[0].is_nan());
+    taut_core::set_checking_numerics(true);
+    let error = f.call(&x).unwrap_err();
+    taut_core::set_checking_numerics(false);
+    assert_eq!(error.location().unwrap().line(), line, "{error}");
+    assert!(error.to_string().starts_with("log"), "{error}");
 }

@@ -33,7 +33,11 @@ fn calls_draw_what_eager_calls_draw() {
     }
     traced.set_seed(5);
     eager.set_seed(5);
-    assert_eq!(values(&f.call(&x).unwrap()), values(&body(&eager, &x).unwrap()), "the seed is not fixed in the trace");
+    assert_eq!(
+        values(&f.call(&x).unwrap()),
+        values(&body(&eager, &x).unwrap()),
+        "the seed is not fixed in the trace"
+    );
 }
 
 #[test]

@@ -215,7 +215,7 @@ impl<'a> Feeds<'a> {
         let mut done = 0;
         while done < len {
             let n = if short { len - done } else { cursor.left().min(len - done) }.min(self.piece);
-            let offsets = cursor.offsets.clone();
+            let offsets: SmallVec<[isize; 8]> = SmallVec::from_slice(&cursor.offsets);
             let mut filled = 0;
             while filled < n {
                 let run = cursor.left().min(n - filled);
@@ -244,7 +244,7 @@ impl<'a> Feeds<'a> {
         let mut cursor = Cursor::new(walk, first, &self.starts);
         let mut bases: SmallVec<[SmallVec<[isize; 8]>; BLOCK_ROWS]> = SmallVec::new();
         for _ in 0..rows {
-            bases.push(cursor.offsets.clone());
+            bases.push(SmallVec::from_slice(&cursor.offsets));
             cursor.advance(width);
         }
         let columns = self.piece.min(LONGEST) / BLOCK_ROWS;

@@ -1,13 +1,13 @@
 //! Programs run step by step, a tile at a time, so that what steps hand on stays in the first-level cache.
 
-use crate::program::{Program, Source};
+mod lower;
+
+use crate::program::Program;
 use crate::scratch::{CACHED, LINE, Line, lines, with_registers};
 use crate::tiles::Tiles;
-use smallvec::{SmallVec, smallvec};
-use taut_kernels::elementwise::{
-    Binary, BinaryTile, CastTile, Code, SelectTile, UnaryTile, binary_tile, cast_tile, select_tile,
-    unary_tile,
-};
+use lower::{Value, assign, calls};
+use smallvec::SmallVec;
+use taut_kernels::elementwise::{BinaryTile, CastTile, SelectTile, UnaryTile};
 use taut_kernels::strided::repeat;
 
 /// The most elements of a tile: more would not make the cost of a step's call any less noticeable.
@@ -62,9 +62,11 @@ enum Place {
     Output(usize),
 }
 
+/// A tile for what steps hand on.
 struct Register {
-    /// Bytes of the registers before it, and its own, for each element of a tile.
+    /// Bytes of the registers before it, for each element of a tile.
     start: usize,
+    /// Its own bytes, for each element of a tile.
     size: usize,
 }
 
@@ -76,201 +78,103 @@ struct Output {
     register: Option<usize>,
 }
 
-/// What an op reads before it has a place: the place of an input or constant, or the number of an op.
-#[derive(Clone, Copy)]
-enum Value {
-    At(Place),
-    Op(usize),
-}
-
-/// An op whose result has no place yet.
-struct Loose {
-    function: Function,
-    operands: SmallVec<[(Value, usize); 3]>,
-    size: usize,
-    output: Option<usize>,
-}
-
 impl Interpreter {
     pub(crate) fn new(program: &Program) -> Interpreter {
-        let ops = loosen(program);
-        let (mut last_reads, mut last_uses) = (vec![None; program.inputs().len()], vec![0; ops.len()]);
-        for (i, op) in ops.iter().enumerate() {
-            for &(value, _) in &op.operands {
-                match value {
-                    Value::At(Place::Input(input)) => last_reads[input] = Some(i),
-                    Value::Op(op) => last_uses[op] = i,
-                    Value::At(_) => {}
+        let calls = calls(program);
+        let mut last_reads = vec![None; program.inputs().len()];
+        for (i, call) in calls.iter().enumerate() {
+            for &(value, _) in &call.operands {
+                if let Value::Input(input) = value {
+                    last_reads[input] = Some(i);
                 }
             }
         }
+        let types: SmallVec<[_; 8]> = program.output_types().collect();
+        let may_wait = |call: usize| {
+            let mut inputs = program.inputs().iter().zip(&last_reads);
+            let dtype = calls[call].output.map(|k| types[k]);
+            inputs.any(|(input, last)| Some(*input) == dtype && *last >= Some(call))
+        };
+        let assignment = assign(&calls, may_wait);
 
-        let types: Vec<_> = program.output_types().collect();
         let mut outputs: Vec<Output> =
             types.iter().map(|dtype| Output { op: 0, size: dtype.size(), register: None }).collect();
-        let mut registers = Registers::default();
-        let mut places = Vec::with_capacity(ops.len());
-        for (i, op) in ops.iter().enumerate() {
-            let place = match op.output {
-                Some(k) => {
-                    let can_be_late = (program.inputs().iter().zip(&last_reads))
-                        .any(|(dtype, &last)| *dtype == types[k] && last >= Some(i));
-                    outputs[k].op = i;
-                    outputs[k].register = can_be_late.then(|| registers.take(op.size));
-                    Place::Output(k)
-                }
-                None => Place::Register(registers.take(op.size)),
-            };
-            places.push(place);
-            // Operands are given back after the result has its place: a tile function does not work in place.
-            for (n, &(value, _)) in op.operands.iter().enumerate() {
-                let again = op.operands[..n].iter().any(|(other, _)| same_op(*other, value));
-                let Value::Op(operand) = value else { continue };
-                if let (Place::Register(register), true) =
-                    (places[operand], last_uses[operand] == i && !again)
-                {
-                    registers.free.push(register);
-                }
+        for (op, call) in calls.iter().enumerate() {
+            if let Some(k) = call.output {
+                (outputs[k].op, outputs[k].register) = (op, assignment.registers[op]);
             }
         }
+        let mut register_bytes = 0;
+        let mut register = |&size: &usize| {
+            register_bytes += size;
+            Register { start: register_bytes - size, size }
+        };
+        let registers: Vec<Register> = assignment.sizes.iter().map(&mut register).collect();
 
-        let registers = registers.lay_out();
-        let register_bytes = registers.last().map_or(0, |last| last.start + last.size);
         let constant_bytes: usize = program.constants().iter().map(|constant| constant.dtype.size()).sum();
         let operand_bytes: usize = program.inputs().iter().chain(&types).map(|dtype| dtype.size()).sum();
         let longest = CACHED / (register_bytes + constant_bytes + operand_bytes);
         let longest = (longest / LINE * LINE).clamp(LINE, MOST);
+        let (constants, starts) = constant_tiles(program, longest);
 
-        let mut constants = lines(constant_bytes * longest);
-        let mut starts: SmallVec<[usize; 8]> = SmallVec::new();
-        let (mut rest, mut start) = (bytemuck::cast_slice_mut::<Line, u8>(&mut constants), 0);
-        for constant in program.constants() {
-            let size = constant.dtype.size();
-            let (tile, others) = rest.split_at_mut(size * longest);
-            repeat(&constant.bytes[..size], tile);
-            starts.push(start);
-            rest = others;
-            start += size * longest;
-        }
-        let placed = |value: Value| match value {
-            Value::At(Place::Constant(constant)) => Place::Constant(starts[constant]),
-            Value::At(place) => place,
-            Value::Op(op) => places[op],
+        let result = |call: usize| match calls[call].output {
+            Some(k) => Place::Output(k),
+            None => Place::Register(assignment.registers[call].expect("what is no output is in a register")),
         };
-        let ops = ops.into_iter().enumerate().map(|(i, op)| Op {
-            function: op.function,
-            operands: op
-                .operands
-                .iter()
-                .map(|&(value, size)| Operand { place: placed(value), size })
-                .collect(),
-            to: places[i],
-            size: op.size,
-        });
-        Interpreter { ops: ops.collect(), registers, register_bytes, constants, outputs, last_reads, longest }
-    }
-}
-
-fn same_op(a: Value, b: Value) -> bool {
-    matches!((a, b), (Value::Op(a), Value::Op(b)) if a == b)
-}
-
-/// The program's steps as calls of tile functions: only what an output needs, and nothing for a copy between steps.
-fn loosen(program: &Program) -> Vec<Loose> {
-    let steps = program.steps();
-    let mut needed = vec![false; steps.len()];
-    for &output in program.outputs() {
-        needed[output] = true;
-    }
-    for (i, step) in steps.iter().enumerate().rev() {
-        for source in &step.sources {
-            if let Source::Step(before) = *source {
-                needed[before] |= needed[i];
-            }
-        }
-    }
-
-    let mut ops: Vec<Loose> = Vec::with_capacity(steps.len());
-    let mut values: Vec<Value> = Vec::with_capacity(steps.len());
-    for (i, step) in steps.iter().enumerate() {
-        if !needed[i] {
-            // Nobody reads it; the entry keeps later numbers right.
-            values.push(Value::Op(usize::MAX));
-            continue;
-        }
-        let dtype = |n: usize| program.dtype(step.sources[n]).expect("a program's sources are there");
-        let operand = |n: usize| {
-            let value = match step.sources[n] {
-                Source::Input(input) => Value::At(Place::Input(input)),
-                Source::Constant(constant) => Value::At(Place::Constant(constant)),
-                Source::Step(before) => values[before],
+        let operand = |&(value, size): &(Value, usize)| {
+            let place = match value {
+                Value::Input(input) => Place::Input(input),
+                Value::Constant(constant) => Place::Constant(starts[constant]),
+                Value::Call(call) => result(call),
             };
-            (value, dtype(n).size())
+            Operand { place, size }
         };
-        let size = program.step_type(i).size();
-        let mut outputs =
-            program.outputs().iter().enumerate().filter(|(_, step)| **step == i).map(|(output, _)| output);
-        let output = outputs.next();
-        let function = match step.code {
-            Code::Unary(code) => Function::Unary(unary_tile(code, dtype(0))),
-            Code::Binary(code) => Function::Binary(binary_tile(code, dtype(0))),
-            Code::Select => Function::Select(select_tile(dtype(1))),
-            Code::Clip => {
-                let raise = Function::Binary(binary_tile(Binary::Maximum, dtype(0)));
-                let operands = smallvec![operand(0), operand(1)];
-                ops.push(Loose { function: raise, operands, size, output: None });
-                Function::Binary(binary_tile(Binary::Minimum, dtype(0)))
-            }
-            Code::Cast(to) if to != dtype(0) => Function::Cast(cast_tile(dtype(0), to)),
-            Code::Cast(_) | Code::Copy => Function::Copy,
-        };
-        if matches!(function, Function::Copy) && output.is_none() {
-            values.push(operand(0).0);
-            continue;
-        }
-        let operands = match step.code {
-            Code::Clip => smallvec![(Value::Op(ops.len() - 1), size), operand(2)],
-            code => (0..code.operands()).map(operand).collect(),
-        };
-        ops.push(Loose { function, operands, size, output });
-        let value = Value::Op(ops.len() - 1);
-        for another in outputs {
-            let operands = smallvec![(value, size)];
-            ops.push(Loose { function: Function::Copy, operands, size, output: Some(another) });
-        }
-        values.push(value);
+        let ops = calls.iter().enumerate().map(|(i, call)| Op {
+            function: call.function,
+            operands: call.operands.iter().map(operand).collect(),
+            to: result(i),
+            size: call.size,
+        });
+        let ops = ops.collect();
+        Interpreter { ops, registers, register_bytes, constants, outputs, last_reads, longest }
     }
-    ops
+
+    /// Which outputs have to wait in a register because an input in their place is read when they are computed, or
+    /// later: those marked.
+    #[inline]
+    fn late(&self, in_place: &[Option<usize>]) -> SmallVec<[bool; 8]> {
+        if in_place.iter().all(Option::is_none) {
+            return SmallVec::new();
+        }
+        let waits = |(k, output): (usize, &Output)| {
+            let mut reads = in_place.iter().zip(&self.last_reads);
+            reads.any(|(at, last)| *at == Some(k) && *last >= Some(output.op))
+        };
+        self.outputs.iter().enumerate().map(waits).collect()
+    }
 }
 
-/// Registers while they are given out: the widest element each has to hold, and which hold nothing now.
-#[derive(Default)]
-struct Registers {
-    sizes: Vec<usize>,
-    free: SmallVec<[usize; 16]>,
+/// Whether output `k` is late.
+#[inline]
+fn is_late(late: &[bool], k: usize) -> bool {
+    late.get(k).is_some_and(|late| *late)
 }
 
-impl Registers {
-    /// A register for elements of this size.
-    fn take(&mut self, size: usize) -> usize {
-        let widest = (0..self.free.len()).max_by_key(|&at| self.sizes[self.free[at]]);
-        let register = widest.map_or(self.sizes.len(), |at| self.free.swap_remove(at));
-        if register == self.sizes.len() {
-            self.sizes.push(0);
-        }
-        self.sizes[register] = self.sizes[register].max(size);
-        register
+/// A tile full of each constant, and where each starts.
+fn constant_tiles(program: &Program, len: usize) -> (Vec<Line>, SmallVec<[usize; 8]>) {
+    let mut starts = SmallVec::new();
+    let mut bytes = 0;
+    for constant in program.constants() {
+        starts.push(bytes);
+        bytes += constant.dtype.size() * len;
     }
-
-    fn lay_out(self) -> Vec<Register> {
-        let mut start = 0;
-        let place = |size| {
-            let register = Register { start, size };
-            start += size;
-            register
-        };
-        self.sizes.into_iter().map(place).collect()
+    let mut tiles = lines(bytes);
+    for (constant, &start) in program.constants().iter().zip(&starts) {
+        let size = constant.dtype.size();
+        let all: &mut [u8] = bytemuck::cast_slice_mut(&mut tiles);
+        repeat(&constant.bytes[..size], &mut all[start..start + size * len]);
     }
+    (tiles, starts)
 }
 
 impl Tiles for Interpreter {
@@ -281,13 +185,7 @@ impl Tiles for Interpreter {
     fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>]) {
         let n = outputs[0].len() / self.outputs[0].size;
         assert!(n <= self.longest, "a piece longer than a tile");
-        let late: SmallVec<[bool; 8]> = (self.outputs.iter().enumerate())
-            .map(|(k, output)| {
-                let reads = in_place.iter().zip(&self.last_reads);
-                output.register.is_some()
-                    && reads.into_iter().any(|(at, &last)| *at == Some(k) && last >= Some(output.op))
-            })
-            .collect();
+        let late = self.late(in_place);
         // Whole lines, so that registers of any element size are aligned.
         let pitch = n.next_multiple_of(LINE);
         with_registers(self.register_bytes * pitch, |registers| {
@@ -295,7 +193,7 @@ impl Tiles for Interpreter {
             for op in &self.ops {
                 piece.step(op, registers, outputs);
             }
-            for (k, output) in self.outputs.iter().enumerate().filter(|(k, _)| late[*k]) {
+            for (k, output) in self.outputs.iter().enumerate().filter(|(k, _)| is_late(&late, *k)) {
                 let register = output.register.expect("a late output waits in a register");
                 let start = self.registers[register].start * pitch;
                 outputs[k].copy_from_slice(&registers[start..start + n * output.size]);
@@ -328,7 +226,7 @@ impl Piece<'_> {
     fn settled(&self, place: Place) -> Place {
         match place {
             Place::Input(i) => self.in_place[i].map_or(place, Place::Output),
-            Place::Output(k) if self.late[k] => {
+            Place::Output(k) if is_late(self.late, k) => {
                 Place::Register(self.tiles.outputs[k].register.expect("a late output waits in a register"))
             }
             place => place,

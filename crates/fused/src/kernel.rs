@@ -2,6 +2,7 @@
 
 use crate::feed::{Feeds, Patterns};
 use crate::interpret::Interpreter;
+use crate::jit::{Native, compile};
 use crate::program::Program;
 use crate::tiles::Tiles;
 use smallvec::{SmallVec, smallvec};
@@ -56,6 +57,15 @@ impl Kernel {
     pub fn new(program: Program) -> Kernel {
         let tiles = Box::new(Interpreter::new(&program));
         Kernel::with(program, tiles)
+    }
+
+    /// Makes a program ready as machine code, where this machine, its system and every step have it; otherwise as
+    /// [`Kernel::new`] does. Elements have the same bits either way.
+    pub fn native(program: Program) -> Kernel {
+        match compile(&program) {
+            Some(native) => Kernel::with(program, Box::new(native)),
+            None => Kernel::new(program),
+        }
     }
 
     /// A kernel whose pieces are computed by `tiles`, which must compute what the program says.
@@ -162,6 +172,16 @@ impl Kernel {
             };
             assert_eq!(found, *dtype, "an input's type");
         }
+    }
+}
+
+impl Tiles for Native {
+    fn longest(&self) -> usize {
+        usize::MAX
+    }
+
+    fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>]) {
+        Native::run(self, inputs, outputs, in_place);
     }
 }
 

@@ -50,14 +50,16 @@ proptest! {
 
         let plain: Vec<Data> = inputs.iter().map(Data::materialised).collect();
         let expected = step_by_step(&program, &plain, &shape);
-        let kernel = Kernel::new(program);
-        let args: Vec<Arg<'_>> = (inputs.iter().zip(&in_place))
-            .map(|(input, at)| at.map_or_else(|| Arg::View(input.view()), Arg::InPlace))
-            .collect();
-        let mut views: Vec<_> = outputs.iter_mut().map(Data::out).collect();
-        kernel.run(&args, &mut views);
-        for (k, (expected, output)) in expected.iter().zip(&outputs).enumerate() {
-            prop_assert!(expected.same(output), "output {k} of {:?} on {shape:?}, {in_place:?}", kernel.program());
+        for kernel in [Kernel::new(program.clone()), Kernel::native(program)] {
+            let args: Vec<Arg<'_>> = (inputs.iter().zip(&in_place))
+                .map(|(input, at)| at.map_or_else(|| Arg::View(input.view()), Arg::InPlace))
+                .collect();
+            let mut outputs = outputs.clone();
+            let mut views: Vec<_> = outputs.iter_mut().map(Data::out).collect();
+            kernel.run(&args, &mut views);
+            for (k, (expected, output)) in expected.iter().zip(&outputs).enumerate() {
+                prop_assert!(expected.same(output), "output {k} of {kernel:?} on {shape:?}, {in_place:?}");
+            }
         }
     }
 
@@ -81,11 +83,12 @@ proptest! {
             let scratch = bytemuck::cast_slice_mut(&mut scratch);
             let (mut expected, mut found) = (Data::zeros(result, &kept), Data::zeros(result, &kept));
             reduce(code, whole.view(), &axes, expected.out(), scratch);
-            let kernel = Kernel::new(program);
             prop_assert_eq!(Kernel::fold_scratch(&shape, &axes), scratch.len());
             let args: Vec<Arg<'_>> = inputs.iter().map(|input| Arg::View(input.view())).collect();
-            kernel.fold(&args, &shape, code, &axes, found.out(), scratch);
-            prop_assert!(expected.same(&found), "{code:?} of {:?} on {shape:?} over {axes:?}", kernel.program());
+            for kernel in [Kernel::new(program.clone()), Kernel::native(program)] {
+                kernel.fold(&args, &shape, code, &axes, found.out(), scratch);
+                prop_assert!(expected.same(&found), "{code:?} of {kernel:?} on {shape:?} over {axes:?}");
+            }
         }
     }
 }

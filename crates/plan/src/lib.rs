@@ -55,6 +55,8 @@
 //! give the same packing on every machine.
 
 mod bits;
+mod diff;
+mod explain;
 mod greedy;
 mod improve;
 mod lower;
@@ -62,15 +64,21 @@ mod order;
 mod packing;
 mod parts;
 mod place;
+mod print;
 mod program;
 mod request;
 mod restarts;
 mod search;
 mod shape;
+mod table;
+mod uses;
 mod verify;
 
+pub use diff::{Change, Diff};
+pub use explain::{Explanation, Held, PeakRow};
 pub use improve::{pack, pack_within};
 pub use packing::{Buffer, Effort, FoundBy, Packing, Refused};
 pub use program::{Access, Home, Operand, Program, Provided, Step, Storage, Target};
 pub use request::{Given, Request};
+pub use table::{BufferRow, Table, Written};
 pub use verify::{Flaw, verify};

@@ -176,8 +176,7 @@ impl<'a> Draft<'a> {
         // Memory from outside may begin where an element of a larger type cannot.
         let widens = graph.spec(output).dtype.size() > spec.dtype.size();
         let from_outside = !matches!(self.pieces[operand.storage].kind, Kind::Made);
-        let direct =
-            if widens && from_outside { None } else { node.op.view(spec.dtype, &operand.layout) };
+        let direct = if widens && from_outside { None } else { node.op.view(spec.dtype, &operand.layout) };
         let layout = match direct {
             Some(layout) => layout,
             None => {

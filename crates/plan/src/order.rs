@@ -105,7 +105,9 @@ impl Links {
         let readers = Lists::new(pieces.len(), &by_piece);
         let weights = (pieces.iter().enumerate())
             .map(|(i, piece)| match piece.kind {
-                Kind::Made if !piece.is_output && !readers.of(i as u32).is_empty() => rounded(piece.bytes) as i64,
+                Kind::Made if !piece.is_output && !readers.of(i as u32).is_empty() => {
+                    rounded(piece.bytes) as i64
+                }
                 _ => 0,
             })
             .collect();
@@ -124,7 +126,8 @@ impl Links {
     fn forward(&self, rank: &[u32], key: impl Fn(i64) -> i64) -> Vec<u32> {
         let count = self.reads.len();
         let mut waiting: Vec<u32> = (0..count as u32).map(|i| self.earlier.of(i).len() as u32).collect();
-        let mut left: Vec<u32> = (0..self.weights.len() as u32).map(|i| self.readers.of(i).len() as u32).collect();
+        let mut left: Vec<u32> =
+            (0..self.weights.len() as u32).map(|i| self.readers.of(i).len() as u32).collect();
         let mut growth: Vec<i64> = (0..count)
             .map(|i| {
                 let last = self.reads[i].iter().filter(|&&piece| left[piece as usize] == 1);
@@ -233,11 +236,12 @@ impl Links {
             let first = open.len();
             open.extend(self.earlier.of(step).iter().filter(|&&i| !seen[i as usize]).map(|&i| (i, false)));
             // The last one on the pile is the first to be taken.
-            open[first..].sort_by_key(|&(i, _)| match deep_first {
-                true => (depth[i as usize], Reverse(i)),
-                false => (0, Reverse(i)),
-            });
+            let key = |i: u32| if deep_first { depth[i as usize] } else { 0 };
+            open[first..].sort_by_key(|&(i, _)| (key(i), Reverse(i)));
         }
         order
     }
 }
+
+#[cfg(test)]
+mod tests;

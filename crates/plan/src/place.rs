@@ -3,10 +3,14 @@
 use crate::lower::{Draft, Kind};
 use crate::program::{Home, Program, Storage};
 use crate::{Buffer, Effort, Packing, pack};
+use smallvec::SmallVec;
 use taut_core::{Error, Result};
 
 /// A hundredth of a second of search, where the greedy orders are not enough: a plan is waited for.
 const EFFORT: Effort = Effort { steps: 2_000_000 };
+
+/// So many donated inputs are tried in two ways; a plan is waited for.
+const MOST_WAITING: usize = 8;
 
 /// Every storage begins at a multiple of this.
 const ALIGNMENT: usize = 64;
@@ -50,12 +54,12 @@ pub(crate) struct Placement {
 /// Plans the order that needs the fewest bytes; the first of those that need the same.
 pub(crate) fn best(draft: Draft<'_>, orders: &[Vec<u32>]) -> Result<Program> {
     let placements: Vec<Placement> = orders.iter().map(|order| Placement::new(&draft, order)).collect();
-    let bytes = |i: &usize| placements[*i].load + placements[*i].outputs;
-    let chosen = (0..orders.len()).min_by_key(bytes).unwrap_or(0);
+    let chosen = (0..orders.len()).min_by_key(|&i| placements[i].bytes()).unwrap_or(0);
     let packing = placements[chosen].pack(&draft, &orders[chosen])?;
-    // A packing may miss the load. Then the graph's own order, packed, may be better after all.
+    // A packing may miss the load, or end below it by less than the alignment. Then the graph's own order, packed, may be
+    // better after all.
     let taken = packing.bytes + placements[chosen].outputs;
-    if chosen != 0 && taken > bytes(&0) {
+    if chosen != 0 && taken + ALIGNMENT > placements[0].bytes() {
         let own = placements[0].pack(&draft, &orders[0])?;
         if own.bytes + placements[0].outputs <= taken {
             return Ok(placements[0].finish(draft, &orders[0], own));
@@ -65,7 +69,42 @@ pub(crate) fn best(draft: Draft<'_>, orders: &[Vec<u32>]) -> Result<Program> {
 }
 
 impl Placement {
+    /// Computes over donated inputs where that is possible, unless fewer bytes are needed if one of them waits for a
+    /// value that is returned.
     pub(crate) fn new(draft: &Draft<'_>, order: &[u32]) -> Placement {
+        let is_donated = |input: &usize| matches!(draft.pieces[*input].kind, Kind::Donated(_));
+        let donated: SmallVec<[usize; 8]> =
+            (0..draft.inputs.len()).filter(is_donated).take(MOST_WAITING).collect();
+        let mut waiting = vec![false; draft.inputs.len()];
+        let mut best = Placement::with(draft, order, &waiting);
+        loop {
+            let mut better = None;
+            for &input in &donated {
+                let is_overwritten = best.roots.iter().filter(|&&root| root as usize == input).count() > 1;
+                if !is_overwritten && !waiting[input] {
+                    continue;
+                }
+                waiting[input] ^= true;
+                let other = Placement::with(draft, order, &waiting);
+                waiting[input] ^= true;
+                if other.bytes()
+                    < better.as_ref().map_or(best.bytes(), |(_, other): &(_, Placement)| other.bytes())
+                {
+                    better = Some((input, other));
+                }
+            }
+            let Some((input, other)) = better else { return best };
+            waiting[input] ^= true;
+            best = other;
+        }
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.load + self.outputs
+    }
+
+    /// The placement in which nothing is computed over the inputs that wait.
+    fn with(draft: &Draft<'_>, order: &[u32], waiting: &[bool]) -> Placement {
         let count = draft.pieces.len();
         let mut placement = Placement {
             roots: (0..count as u32).collect(),
@@ -76,7 +115,7 @@ impl Placement {
             load: 0,
             outputs: 0,
         };
-        placement.compute_in_place(draft, order);
+        placement.compute_in_place(draft, order, waiting);
         placement.measure_lives(draft, order);
         placement.use_donations(draft);
         placement.add_up(draft, order);
@@ -84,7 +123,7 @@ impl Placement {
     }
 
     /// Lets a step write over an operand that nobody reads later, where the op allows it.
-    fn compute_in_place(&mut self, draft: &Draft<'_>, order: &[u32]) {
+    fn compute_in_place(&mut self, draft: &Draft<'_>, order: &[u32], waiting: &[bool]) {
         let mut left: Vec<usize> = draft.pieces.iter().map(|piece| piece.reads).collect();
         for (at, &number) in order.iter().enumerate() {
             let step = &draft.steps[number as usize];
@@ -92,7 +131,11 @@ impl Placement {
             for choice in &draft.choices[number as usize] {
                 let (from, to) = (step.operands[choice.operand].storage, step.targets[choice.output].storage);
                 let piece = &draft.pieces[from];
-                let free = matches!(piece.kind, Kind::Made | Kind::Donated(_)) && !piece.is_output;
+                let free = match piece.kind {
+                    Kind::Made => !piece.is_output,
+                    Kind::Donated(input) => !piece.is_output && !waiting[input],
+                    _ => false,
+                };
                 let made = draft.pieces[to].kind == Kind::Made;
                 let taken = |&(_, operand, output): &(u32, u32, u32)| {
                     operand == choice.operand as u32 || output == choice.output as u32
@@ -158,25 +201,32 @@ impl Placement {
                 _ => {}
             }
         }
-        wanting.sort_by_key(|&i| (self.ends[i], self.starts[i]));
-        for home in donated {
-            let (bytes, place) = (draft.pieces[home].bytes, self.places[home]);
-            let mut free = self.ends[home];
-            let fits = |i: &usize| draft.pieces[*i].bytes == bytes;
-            let last = returned.iter().position(|i| fits(i) && self.starts[*i] >= free);
-            let last = last.map(|at| returned.remove(at));
-            let until = last.map_or(u32::MAX, |i| self.starts[i]);
-            if let Some(last) = last {
-                self.places[last] = place;
+        // What is free for one is free for those that come later: each takes what became free last.
+        returned.sort_by_key(|&i| self.starts[i]);
+        let mut until = vec![u32::MAX; donated.len()];
+        for i in returned {
+            let fits = |&n: &usize| {
+                let home = donated[n];
+                let is_free = self.ends[home] <= self.starts[i] && until[n] == u32::MAX;
+                is_free && draft.pieces[home].bytes == draft.pieces[i].bytes
+            };
+            if let Some(n) = (0..donated.len()).filter(fits).max_by_key(|&n| self.ends[donated[n]]) {
+                until[n] = self.starts[i];
+                self.places[i] = self.places[donated[n]];
             }
-            // By their ends: as many as fit one after the other.
-            wanting.retain(|i| {
-                let taken = fits(i) && self.starts[*i] >= free && self.ends[*i] <= until;
-                if taken {
-                    free = self.ends[*i];
-                    self.places[*i] = place;
+        }
+        // By their ends: as many as fit one after the other.
+        wanting.sort_by_key(|&i| (self.ends[i], self.starts[i]));
+        for (home, until) in donated.into_iter().zip(until) {
+            let mut free = self.ends[home];
+            wanting.retain(|&i| {
+                let fits = draft.pieces[i].bytes == draft.pieces[home].bytes;
+                let is_taken = fits && self.starts[i] >= free && self.ends[i] <= until;
+                if is_taken {
+                    free = self.ends[i];
+                    self.places[i] = self.places[home];
                 }
-                !taken
+                !is_taken
             });
         }
     }

@@ -229,7 +229,11 @@ impl Program {
                 written[target.storage] = true;
             }
         }
-        if self.results.iter().any(|r| !written[r.storage] || self.storages[r.storage].end <= self.steps.len()) {
+        if self
+            .results
+            .iter()
+            .any(|r| !written[r.storage] || self.storages[r.storage].end <= self.steps.len())
+        {
             return Err(Error::new(ErrorKind::Graph, "what is returned is not there after the run"));
         }
         self.verify_places()

@@ -96,7 +96,7 @@ fn the_greedy_orders_pack_large_steps() {
         Buffer::new(1 + numbers.below(1 << 20), start as u32, (start + time) as u32)
     };
     let hard: Vec<Buffer> = (0..2500).map(|_| any()).collect();
-    for (name, list, gap) in [("easy", easy, 0.0), ("hard", hard, 0.2)] {
+    for (name, list, gap) in [("easy", easy, 1e-5), ("hard", hard, 0.2)] {
         let packing = pack(&list, Effort::PORTFOLIO).unwrap();
         assert_eq!(verify(&list, &packing), Ok(()));
         assert!(packing.gap() <= gap, "{name}: {packing}");

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taut_core::{DType, Graph, Tensor};
 use taut_exec::{Executor, Input};
 use taut_memory::{live_bytes, peak_bytes, reset_peak};
-use taut_plan::{Access, Program, Request};
+use taut_plan::{Access, Given, Program, Request};
 
 /// The ledger's peak is everybody's: one test at a time measures it.
 pub fn alone() -> MutexGuard<'static, ()> {
@@ -46,6 +46,7 @@ pub fn check(graph: &Graph, inputs: &[Tensor], request: &Request) -> Arc<Program
     assert!(program.lower_bound() <= program.peak_bytes());
     let written = Program::plan(graph, &Request { as_written: true, ..request.clone() }).unwrap();
     assert!(program.peak_bytes() <= written.peak_bytes(), "a worse order than the graph's own");
+    explains_itself(&program, graph, request);
     let expected = graph.run(inputs).unwrap();
     let is_update = |output: usize| request.updates.iter().any(|&(o, _)| o == output);
     let returned: Vec<&Tensor> =
@@ -56,7 +57,7 @@ pub fn check(graph: &Graph, inputs: &[Tensor], request: &Request) -> Arc<Program
         let start = live_bytes();
         for round in 0..3 {
             let mut own = own_copies(&program, inputs);
-            let addresses: Vec<_> = own.iter().map(|own| own.as_ref().map(|t| t.memory())).collect();
+            let addresses: Vec<_> = own.iter().map(|own| own.as_ref().map(Tensor::memory)).collect();
             let mut bound = bind(&program, inputs, &mut own);
             reset_peak();
             let before = live_bytes();
@@ -79,4 +80,23 @@ pub fn check(graph: &Graph, inputs: &[Tensor], request: &Request) -> Arc<Program
         assert_eq!(live_bytes(), start);
     }
     program
+}
+
+/// Every byte of the peak has a row, to give an input does no harm, and a plan does not differ from itself.
+fn explains_itself(program: &Program, graph: &Graph, request: &Request) {
+    let explanation = program.explain_peak();
+    assert_eq!(
+        explanation.rows.iter().map(|row| row.bytes).sum::<usize>(),
+        program.peak_bytes(),
+        "{explanation}"
+    );
+    assert!(program.diff(program).is_empty());
+    for input in 0..program.inputs.len() {
+        let mut request = request.clone();
+        request.inputs.resize(program.inputs.len(), Given::default());
+        request.inputs[input].donated = true;
+        let better = Program::plan(graph, &request).unwrap();
+        // Up to the alignment of what lies on top.
+        assert!(better.lower_bound() <= program.lower_bound() + 63, "{explanation}{program}{better}");
+    }
 }

@@ -47,6 +47,9 @@ impl Instruction {
     }
 }
 
+/// How far back an operation is looked for: a function's parts repeat each other nearby, and far values hold registers.
+const MEMORY: usize = 32;
+
 /// What one turn of the loop does.
 #[derive(Debug, Default)]
 pub(super) struct Block {
@@ -59,6 +62,19 @@ impl Block {
     fn push(&mut self, instruction: Instruction) -> Arg {
         self.instructions.push(instruction);
         Arg::Value(self.instructions.len() as u32 - 1)
+    }
+
+    /// The value of an operation, of an earlier one if it was the same.
+    fn compute(&mut self, op: Op, args: [Arg; 3], number: Option<u8>) -> Arg {
+        let start = self.instructions.len().saturating_sub(MEMORY);
+        let known = self.instructions[start..].iter().position(|earlier| match earlier {
+            Instruction::Compute { op: o, args: a, number: n } => (*a, *o, *n) == (args, op, number),
+            _ => false,
+        });
+        match known {
+            Some(i) => Arg::Value((start + i) as u32),
+            None => self.push(Instruction::Compute { op, args, number }),
+        }
     }
 
     /// A vector of these 64 bits over and over.
@@ -79,27 +95,27 @@ impl Block {
     }
 
     pub fn one(&mut self, op: Op, x: Arg) -> Arg {
-        self.push(Instruction::Compute { op, args: [x; 3], number: None })
+        self.compute(op, [x; 3], None)
     }
 
     /// With a number in the instruction.
     pub fn one_with(&mut self, op: Op, x: Arg, number: u8) -> Arg {
-        self.push(Instruction::Compute { op, args: [x; 3], number: Some(number) })
+        self.compute(op, [x; 3], Some(number))
     }
 
     pub fn two(&mut self, op: Op, a: Arg, b: Arg) -> Arg {
         // A constant costs nothing as the last operand, which may be in memory.
         let swap = op.form == Form::Commuting && matches!(a, Arg::Constant(_));
         let (a, b) = if swap { (b, a) } else { (a, b) };
-        self.push(Instruction::Compute { op, args: [a, b, a], number: None })
+        self.compute(op, [a, b, a], None)
     }
 
     /// With a number in the instruction.
     pub fn two_with(&mut self, op: Op, a: Arg, b: Arg, number: u8) -> Arg {
-        self.push(Instruction::Compute { op, args: [a, b, a], number: Some(number) })
+        self.compute(op, [a, b, a], Some(number))
     }
 
     pub fn three(&mut self, op: Op, a: Arg, b: Arg, c: Arg) -> Arg {
-        self.push(Instruction::Compute { op, args: [a, b, c], number: None })
+        self.compute(op, [a, b, c], None)
     }
 }

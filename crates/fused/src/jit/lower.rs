@@ -69,9 +69,11 @@ impl<'a> Lowering<'a> {
     fn new(program: &'a Program) -> Lowering<'a> {
         let (steps, inputs) = (program.steps().len(), program.inputs().len());
         let (mut needed, mut read) = (vec![false; steps], vec![false; inputs]);
-        let mut narrow = false;
-        let mut seen = |dtype: Option<DType>| {
-            narrow |= dtype.is_some_and(|dtype| dtype != DType::Bool && !is_wide(dtype));
+        let (mut narrow, mut wide) = (false, false);
+        let mut seen = |dtype: DType| match dtype {
+            DType::Bool => {}
+            _ if is_wide(dtype) => wide = true,
+            _ => narrow = true,
         };
         for &output in program.outputs() {
             needed[output] = true;
@@ -80,9 +82,9 @@ impl<'a> Lowering<'a> {
             if !needed[i] {
                 continue;
             }
-            seen(Some(program.step_type(i)));
+            seen(program.step_type(i));
             for &source in &program.steps()[i].sources {
-                seen(program.dtype(source));
+                program.dtype(source).into_iter().for_each(&mut seen);
                 match source {
                     Source::Step(step) => needed[step] = true,
                     Source::Input(input) => read[input] = true,
@@ -90,17 +92,10 @@ impl<'a> Lowering<'a> {
                 }
             }
         }
-        // Booleans alone are best narrow.
-        let wide = !narrow
-            && needed.iter().enumerate().any(|(i, needed)| {
-                let of_step = is_wide(program.step_type(i));
-                let of_source = |&source: &Source| program.dtype(source).is_some_and(is_wide);
-                *needed && (of_step || program.steps()[i].sources.iter().any(of_source))
-            });
         Lowering {
             program,
             block: Block::default(),
-            lanes: if wide { 4 } else { 8 },
+            lanes: if wide && !narrow { 4 } else { 8 },
             needed,
             read,
             inputs: vec![None; inputs],

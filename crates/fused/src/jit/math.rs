@@ -65,7 +65,13 @@ impl Vector<'_> {
 
     /// `e^x = (1 + small) * 2^(k - bias)`; returns `small` and `k`.
     fn split_exp(&mut self, x: Arg) -> (Arg, Arg) {
+        // Beyond these the result has long been infinite or zero.
         let x = self.clamped(x, if self.wide { (-800.0, 720.0) } else { (-170.0, 90.0) });
+        self.split_exp_near(x)
+    }
+
+    /// [`Vector::split_exp`] of what is known to be within its bounds.
+    fn split_exp_near(&mut self, x: Arg) -> (Arg, Arg) {
         let (sum, n) = self.whole_powers(x);
         let (high, low) = (self.pick(table::LN2_HI, LN_2), self.pick(table::LN2_LO, table::LN2_LO_DOUBLE));
         let r = self.neg_mul_add(n, high, x);
@@ -143,7 +149,7 @@ impl Vector<'_> {
     pub fn expm1(&mut self, x: Arg) -> Arg {
         let large = self.exp(x);
         let near = self.clamped(x, (if self.wide { -40.0 } else { -18.0 }, 40.0));
-        let parts = self.split_exp(near);
+        let parts = self.split_exp_near(near);
         let near = self.expm1_of(parts);
         let beyond = self.compare_to(Relation::Greater, x, 40.0);
         let result = self.select(beyond, large, near);
@@ -268,7 +274,7 @@ impl Vector<'_> {
         let size = self.abs(x);
         let size = self.at_most(size, if self.wide { 20.0 } else { 10.0 });
         let size = self.mul(two, size);
-        let parts = self.split_exp(size);
+        let parts = self.split_exp_near(size);
         let t = self.expm1_of(parts);
         let below = self.add(t, two);
         let result = self.div(t, below);
@@ -384,7 +390,7 @@ impl Vector<'_> {
             let square = self.mul(a, a);
             let square_lo = self.mul_sub(a, a, square);
             let (exponent, lo) = (self.neg(square), self.neg(square_lo));
-            let (small, k) = self.split_exp(exponent);
+            let (small, k) = self.split_exp_near(exponent);
             let p = self.corrected(small, lo);
             let scaled = self.scaled_erfc(a);
             let product = self.mul(p, scaled);
@@ -423,7 +429,7 @@ impl Vector<'_> {
         let square_lo = self.mul_sub(b, b, square);
         let minus_half = self.number(-0.5);
         let (exponent, lo) = (self.mul(minus_half, square), self.mul(minus_half, square_lo));
-        let (small, k) = self.split_exp(exponent);
+        let (small, k) = self.split_exp_near(exponent);
         let p = self.corrected(small, lo);
         let product = if self.wide {
             let root = self.number(FRAC_1_SQRT_2);

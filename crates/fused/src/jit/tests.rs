@@ -1,6 +1,7 @@
 //! Machine code against the kernels, step by step, bit by bit.
 
 mod codes;
+mod encoding;
 mod programs;
 
 use super::{Native, compile};
@@ -124,7 +125,8 @@ fn specials(dtype: DType) -> Vec<u64> {
     all
 }
 
-/// `n` elements: the special ones from the `first` on, then random ones of all sizes.
+/// `n` elements: the special ones, each `stride` times in a row, then random ones of all sizes. With a stride of one for
+/// one operand and as many as there are for the other, special ones meet in all pairs.
 fn samples(dtype: DType, n: usize, stride: usize, bits: &mut Bits) -> Piece {
     let special = specials(dtype);
     let count = special.len() * if stride == 1 { 1 } else { special.len() };

@@ -180,7 +180,9 @@ impl Data {
                 && dispatch!(self.dtype, T in floats => {
                     self.slice::<T>()[i].to_f64().is_nan() && other.slice::<T>()[i].to_f64().is_nan()
                 });
-            a == b || both_nan
+            // Every byte but zero is true.
+            let both_true = self.dtype == DType::Bool && a[0] != 0 && b[0] != 0;
+            a == b || both_nan || both_true
         })
     }
 }

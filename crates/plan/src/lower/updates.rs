@@ -53,8 +53,10 @@ impl Draft<'_> {
             writers.push(Writer { input, piece, step });
         }
 
-        let returned: Vec<ValueId> =
-            (graph.outputs.iter().zip(&updating)).filter(|(_, updating)| !**updating).map(|(&id, _)| id).collect();
+        let returned: Vec<ValueId> = (graph.outputs.iter().zip(&updating))
+            .filter(|(_, updating)| !**updating)
+            .map(|(&id, _)| id)
+            .collect();
         // What is returned of an old value is copied while it is there.
         let mut results = Vec::with_capacity(returned.len());
         for &id in &returned {
@@ -85,7 +87,9 @@ impl Draft<'_> {
     /// Whether an operand is the whole of its piece, in order.
     fn is_whole(&self, operand: &Operand, id: ValueId) -> bool {
         let bytes = self.graph.spec(id).bytes();
-        operand.layout.offset == 0 && operand.layout.is_contiguous() && self.pieces[operand.storage].bytes == bytes
+        operand.layout.offset == 0
+            && operand.layout.is_contiguous()
+            && self.pieces[operand.storage].bytes == bytes
     }
 
     /// A copy of an operand in a piece of its own.
@@ -154,7 +158,8 @@ impl Draft<'_> {
                 self.pieces[piece].kind = Kind::Made;
                 let (value, bytes) = (self.pieces[piece].value, self.pieces[piece].bytes);
                 let home = self.piece(Kind::Update(input), bytes, value);
-                let spec = self.steps[step].targets.iter().find(|t| t.storage == piece).map(|t| t.spec.clone());
+                let spec =
+                    self.steps[step].targets.iter().find(|t| t.storage == piece).map(|t| t.spec.clone());
                 let Some(spec) = spec else { continue };
                 let layout = Layout::contiguous(spec.shape.clone());
                 let from = Operand { storage: piece, dtype: spec.dtype, layout, in_place: None };

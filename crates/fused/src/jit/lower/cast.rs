@@ -26,9 +26,8 @@ impl Lowering<'_> {
     /// A boolean as a mask of lanes of this width; other types stay.
     pub fn mask(&mut self, part: Part, wide: bool) -> Part {
         match part.dtype {
-            DType::Bool if part.wide != wide => {
-                Part { wide, ..if wide { self.widen(part, x86::I32_TO_64) } else { self.narrow(part) } }
-            }
+            DType::Bool if wide && !part.wide => self.widen(part, x86::I32_TO_64),
+            DType::Bool if part.wide && !wide => self.narrow(part),
             _ => part,
         }
     }

@@ -1,0 +1,174 @@
+//! Several elementwise ops, and perhaps a reduction of them, as one op.
+
+use crate::Options;
+use smallvec::SmallVec;
+use std::fmt::{self, Write};
+use std::panic::Location;
+use std::sync::Arc;
+use taut_core::{Cost, DType, Error, Kernel, Op, Result, Scalar, Shape, Spec, Specs};
+use taut_fused::{Constant, Kernel as Made, Program, Source};
+use taut_kernels::reduce::Reduce;
+use taut_kernels::{Arg, Element, ViewMut, dispatch};
+
+/// An op that was fused, for those who explain.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub(crate) name: &'static str,
+    pub(crate) at: &'static Location<'static>,
+}
+
+/// A reduction at the end of a fused op.
+#[derive(Clone, Debug)]
+pub(crate) struct Fold {
+    pub(crate) part: Part,
+    pub(crate) code: Reduce,
+    pub(crate) axes: SmallVec<[bool; 8]>,
+}
+
+/// One pass over memory for a whole program.
+#[derive(Clone)]
+pub(crate) struct Fused {
+    kernel: Arc<Made>,
+    /// What each step was.
+    parts: Vec<Part>,
+    /// The shape that the program runs over.
+    shape: Shape,
+    fold: Option<Fold>,
+    /// Per output, the inputs of its type.
+    aliases: Vec<Vec<usize>>,
+}
+
+impl Fused {
+    pub(crate) fn new(
+        program: Program,
+        parts: Vec<Part>,
+        shape: Shape,
+        fold: Option<Fold>,
+        options: &Options,
+    ) -> Fused {
+        let inputs = program.inputs();
+        let of_type = |dtype: DType| (0..inputs.len()).filter(|&i| inputs[i] == dtype).collect();
+        let aliases = if fold.is_some() { Vec::new() } else { program.output_types().map(of_type).collect() };
+        Fused { kernel: Arc::new(kernel(program, options)), parts, shape, fold, aliases }
+    }
+}
+
+/// The one place where programs become kernels.
+fn kernel(program: Program, options: &Options) -> Made {
+    if options.native { Made::native(program) } else { Made::new(program) }
+}
+
+impl fmt::Debug for Fused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Fused")
+            .field("program", self.kernel.program())
+            .field("shape", &self.shape)
+            .field("fold", &self.fold)
+            .field("lines", &self.parts.iter().map(|part| part.at.to_string()).collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Op for Fused {
+    fn name(&self) -> &'static str {
+        "fused"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let program = self.kernel.program();
+        if inputs.len() != program.inputs().len() {
+            let wanted = program.inputs().len();
+            return Err(Error::value(format!("{} inputs for a program of {wanted}", inputs.len())));
+        }
+        for (i, (input, &dtype)) in inputs.iter().zip(program.inputs()).enumerate() {
+            if input.dtype != dtype || input.shape.broadcast(&self.shape)? != self.shape {
+                let shape = &self.shape;
+                return Err(Error::shape(format!("input {i} is {input}, in a program of {dtype}{shape}")));
+            }
+        }
+        let Some(fold) = &self.fold else {
+            let specs = program.output_types().map(|dtype| Spec { dtype, shape: self.shape.clone() });
+            return Ok(specs.collect());
+        };
+        let kept = self.shape.iter().zip(&fold.axes).filter(|&(_, &folded)| !folded).map(|(&dim, _)| dim);
+        let dtype = program.output_types().next().and_then(|dtype| fold.code.result(dtype));
+        let dtype = dtype.ok_or_else(|| Error::dtype("the program makes nothing that can be folded"))?;
+        Ok(Spec { dtype, shape: kept.collect() }.into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        if self.fold.is_some() { Kernel::Reduce } else { Kernel::Elementwise }
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
+        match &self.fold {
+            None => self.kernel.run(inputs, outputs),
+            Some(Fold { code, axes, .. }) => {
+                self.kernel.fold(inputs, &self.shape, *code, axes, outputs[0].reborrow(), scratch);
+            }
+        }
+        Ok(())
+    }
+
+    fn scratch(&self, _inputs: &[&Spec]) -> usize {
+        self.fold.as_ref().map_or(0, |fold| Made::fold_scratch(&self.shape, &fold.axes))
+    }
+
+    fn aliases(&self, output: usize) -> &[usize] {
+        self.aliases.get(output).map_or(&[], |aliases| aliases)
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        let steps = self.parts.len() + usize::from(self.fold.is_some());
+        Cost { flops: (steps as u64) * self.shape.len() as u64, bytes: Cost::traffic(inputs, outputs) }
+    }
+
+    /// The program: inputs are `x0`, `x1`, …, and steps `a`, `b`, ….
+    fn attributes(&self) -> String {
+        let program = self.kernel.program();
+        let mut text = String::new();
+        for (i, (step, part)) in program.steps().iter().zip(&self.parts).enumerate() {
+            let operands: Vec<String> = step.sources.iter().map(|&source| operand(program, source)).collect();
+            // A string takes all that is written to it.
+            let _ = write!(text, "{} = {}({}); ", letters(i), part.name, operands.join(", "));
+        }
+        let outputs: Vec<String> = program.outputs().iter().map(|&step| letters(step)).collect();
+        match &self.fold {
+            None => text + "return " + &outputs.join(", "),
+            Some(Fold { part, axes, .. }) => {
+                let axes: Vec<usize> = (0..axes.len()).filter(|&axis| axes[axis]).collect();
+                format!("{text}return {}({}) over axes={axes:?}", part.name, outputs.join(", "))
+            }
+        }
+    }
+}
+
+fn operand(program: &Program, source: Source) -> String {
+    match source {
+        Source::Input(i) => format!("x{i}"),
+        Source::Constant(i) => number(&program.constants()[i]).to_string(),
+        Source::Step(i) => letters(i),
+    }
+}
+
+fn number(constant: &Constant) -> Scalar {
+    let dtype = constant.dtype;
+    let word = u64::from_ne_bytes(constant.bytes);
+    let value = dispatch!(dtype, T in all => {
+        let bytes = &bytemuck::bytes_of(&word)[..size_of::<T>()];
+        bytemuck::pod_read_unaligned::<T>(bytes).to_f64()
+    });
+    match dtype {
+        DType::Bool => Scalar::Bool(value != 0.0),
+        DType::U64 => Scalar::Uint(word),
+        DType::I64 => Scalar::Int(word as i64),
+        _ if dtype.is_integer() => Scalar::Int(value as i64),
+        _ => Scalar::Float(value),
+    }
+}
+
+/// `a` to `z`, then `a1` and so on.
+fn letters(i: usize) -> String {
+    let letter = char::from(b'a' + (i % 26) as u8);
+    if i < 26 { letter.to_string() } else { format!("{letter}{}", i / 26) }
+}

@@ -1,0 +1,74 @@
+//! The list of passes, in the order they run.
+
+use crate::{Options, fuse, prune, simplify};
+use std::fmt;
+use std::time::{Duration, Instant};
+use taut_core::{Graph, Result};
+
+struct Pass {
+    name: &'static str,
+    run: fn(&Graph, &Options) -> Result<Graph>,
+    /// Whether the options ask for it.
+    wanted: fn(&Options) -> bool,
+}
+
+/// Each leaves a graph with the same inputs and outputs, in number, order, type and shape.
+const PASSES: &[Pass] = &[
+    Pass { name: "prune", run: prune::prune, wanted: |_| true },
+    Pass { name: "simplify", run: simplify::simplify, wanted: |_| true },
+    Pass { name: "prune", run: prune::prune, wanted: |_| true },
+    Pass { name: "fuse", run: fuse::fuse, wanted: |options| options.fuse },
+];
+
+/// What a pass did.
+#[derive(Clone, Copy, Debug)]
+pub struct PassReport {
+    /// The pass.
+    pub name: &'static str,
+    /// How many nodes there were before.
+    pub before: usize,
+    /// How many there are after.
+    pub after: usize,
+    /// How long it took.
+    pub time: Duration,
+}
+
+impl fmt::Display for PassReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PassReport { name, before, after, time } = self;
+        write!(f, "{name}: {before} -> {after} nodes in {} us", time.as_micros())
+    }
+}
+
+/// A graph that computes the same with fewer nodes, for a plan to be made of.
+///
+/// Inputs and outputs keep their number, order, types and shapes. An output may become a view of an input or of a
+/// constant, where the original would have copied it.
+pub fn compile(graph: &Graph, options: &Options) -> Result<Graph> {
+    compile_with_report(graph, options).map(|(graph, _)| graph)
+}
+
+/// As [`compile`], and what each pass did.
+pub fn compile_with_report(graph: &Graph, options: &Options) -> Result<(Graph, Vec<PassReport>)> {
+    graph.verify()?;
+    let (mut current, mut report) = (None, Vec::new());
+    for pass in PASSES.iter().filter(|pass| (pass.wanted)(options)) {
+        let from = current.as_ref().unwrap_or(graph);
+        let start = Instant::now();
+        let made = (pass.run)(from, options)?;
+        report.push(PassReport {
+            name: pass.name,
+            before: from.nodes.len(),
+            after: made.nodes.len(),
+            time: start.elapsed(),
+        });
+        if cfg!(debug_assertions) {
+            made.verify()?;
+            let specs = |graph: &Graph, ids: &[_]| ids.iter().map(|&id| graph.spec(id).clone()).collect::<Vec<_>>();
+            debug_assert_eq!(specs(&made, &made.inputs), specs(graph, &graph.inputs), "{}", pass.name);
+            debug_assert_eq!(specs(&made, &made.outputs), specs(graph, &graph.outputs), "{}", pass.name);
+        }
+        current = Some(made);
+    }
+    Ok((current.unwrap_or_else(|| graph.clone()), report))
+}

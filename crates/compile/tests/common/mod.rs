@@ -1,0 +1,47 @@
+//! What the tests share: comparing tensors.
+#![allow(dead_code)]
+
+use taut_core::{DType, Tensor};
+
+/// The elements as `f64`, in row-major order; integers beyond 2^53 lose digits.
+pub fn numbers(tensor: &Tensor) -> Vec<f64> {
+    let copy = tensor.copy().unwrap();
+    let view = copy.view().unwrap();
+    taut_kernels::dispatch!(copy.dtype(), T in all => {
+        view.contiguous::<T>().unwrap().iter().map(|&e| taut_core::Element::to_f64(e)).collect()
+    })
+}
+
+/// Whether two lists hold the same bits, NaN being one value.
+pub fn same_bits(a: &[f64], b: &[f64]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()))
+}
+
+/// How far apart results of a type may be that add the same terms in another order, relative to the largest.
+pub fn tolerance(dtype: DType) -> f64 {
+    match dtype {
+        DType::F16 => 4e-3,
+        DType::BF16 => 3e-2,
+        DType::F32 => 2e-6,
+        DType::F64 => 1e-12,
+        _ => 0.0,
+    }
+}
+
+/// Whether two lists agree up to a part of the largest number, with NaN and infinities in the same places.
+pub fn close(a: &[f64], b: &[f64], tolerance: f64) -> bool {
+    let largest = b.iter().filter(|v| v.is_finite()).fold(1.0f64, |most, v| most.max(v.abs()));
+    let near = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance * largest;
+    a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| near(a, b))
+}
+
+/// Asserts that results agree: to the bit, or closely.
+pub fn assert_agree(what: &str, got: &[Tensor], want: &[Tensor], exactly: bool) {
+    assert_eq!(got.len(), want.len(), "{what}: another number of results");
+    for (i, (got, want)) in got.iter().zip(want).enumerate() {
+        assert_eq!(got.spec(), want.spec(), "{what}: another type or shape of result {i}");
+        let (a, b) = (numbers(got), numbers(want));
+        let agree = if exactly { same_bits(&a, &b) } else { close(&a, &b, tolerance(got.dtype())) };
+        assert!(agree, "{what}: result {i} is\n{got:?}, not\n{want:?}");
+    }
+}

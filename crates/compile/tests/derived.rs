@@ -1,0 +1,63 @@
+//! Every row of the op table, compiled, computes what it computes eagerly.
+
+mod common;
+
+use common::assert_agree;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use taut_compile::{Options, compile};
+use taut_core::ops::{Value, table};
+use taut_core::{ErrorKind, Spec, Tensor, trace};
+
+fn with_tensors(args: &[Value], change: &mut impl FnMut(&Tensor) -> Tensor) -> Vec<Value> {
+    args.iter()
+        .map(|arg| match arg {
+            Value::Tensor(tensor) => Value::Tensor(change(tensor)),
+            Value::Tensors(tensors) => Value::Tensors(tensors.iter().map(&mut *change).collect()),
+            other => other.clone(),
+        })
+        .collect()
+}
+
+/// With its tensors as inputs, and with its tensors as constants, which the compiler folds.
+fn check(entry: &taut_core::ops::Entry) {
+    let _ledger = taut_memory::testing::ledger_check();
+    for args in entry.samples.list() {
+        let eager = entry.invoke(&args).unwrap();
+        let mut inputs = Vec::new();
+        with_tensors(&args, &mut |tensor| {
+            inputs.push(tensor.clone());
+            tensor.clone()
+        });
+        let specs: Vec<Spec> = inputs.iter().map(|tensor| tensor.spec().clone()).collect();
+        let traced = trace(&specs, |symbols| {
+            let mut symbols = symbols.iter();
+            entry.invoke(&with_tensors(&args, &mut |_| symbols.next().unwrap().clone()))
+        });
+        let graph = match traced {
+            Err(e) if entry.reads_data && e.kind() == ErrorKind::Graph => continue,
+            traced => traced.unwrap().graph,
+        };
+        for fuse in [false, true] {
+            let compiled = compile(&graph, &Options { fuse, ..Options::default() }).unwrap();
+            let got = compiled.run(&inputs).unwrap_or_else(|e| panic!("{args:?}: {e}\n{compiled}"));
+            assert_agree(&format!("{args:?}\n{graph}{compiled}"), &got, &eager, false);
+        }
+        let Ok(constant) = trace(&[], |_| entry.invoke(&args)) else { continue };
+        let compiled = compile(&constant.graph, &Options::default()).unwrap();
+        let got = compiled.run(&[]).unwrap();
+        assert_agree(&format!("{args:?} as constants\n{compiled}"), &got, &eager, false);
+    }
+}
+
+#[test]
+fn compiled_equals_eager() {
+    let _ledger = taut_memory::testing::ledger_check();
+    let failures: Vec<String> = table()
+        .filter_map(|entry| {
+            let panic = catch_unwind(AssertUnwindSafe(|| check(entry))).err()?;
+            let reason = panic.downcast_ref::<String>().map_or("panicked", String::as_str);
+            Some(format!("{}: {reason}", entry.name))
+        })
+        .collect();
+    assert!(failures.is_empty(), "{} rows fail:\n{}", failures.len(), failures.join("\n"));
+}

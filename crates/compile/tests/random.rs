@@ -1,0 +1,204 @@
+//! Random graphs, and their gradients, compute the same compiled.
+
+mod common;
+
+use common::assert_agree;
+use proptest::prelude::{ProptestConfig, Strategy, proptest};
+use std::sync::Arc;
+use taut_autodiff::{Dense, gradients};
+use taut_compile::{Options, compile};
+use taut_core::ops::binary::*;
+use taut_core::ops::contract::matmul;
+use taut_core::ops::creation::full;
+use taut_core::ops::reduce::*;
+use taut_core::ops::shape::*;
+use taut_core::ops::unary::*;
+use taut_core::{DType, Graph, Result, Spec, Tensor, trace};
+use taut_exec::Executor;
+use taut_plan::Program;
+
+/// What a step does to values that are there.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    kind: u8,
+    a: usize,
+    b: usize,
+    n: usize,
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let one = (0..48u8, 0..64usize, 0..64usize, 0..64usize).prop_map(|(kind, a, b, n)| Move { kind, a, b, n });
+    proptest::collection::vec(one, 1..24)
+}
+
+/// Whether a graph only has steps that give the same bits however they are grouped.
+fn exact(moves: &[Move]) -> bool {
+    moves.iter().all(|m| m.kind < 32)
+}
+
+/// A step; `None` if it does not apply to what it meets.
+fn step(m: Move, values: &[Tensor]) -> Result<Option<Tensor>> {
+    let (a, b) = (&values[m.a % values.len()], &values[m.b % values.len()]);
+    let axis = |t: &Tensor| if t.rank() == 0 { None } else { Some((m.n % t.rank()) as isize) };
+    let float = |t: &Tensor| if t.dtype().is_float() { Ok(t.clone()) } else { cast(t, DType::F64) };
+    Ok(Some(match m.kind {
+        0 => add(a, b)?,
+        1 => sub(&float(a)?, &float(b)?)?,
+        2 => mul(a, b)?,
+        3 => div(a, b)?,
+        4 => maximum(a, b)?,
+        5 => neg(&float(a)?)?,
+        6 => tanh(a)?,
+        7 => square(&float(a)?)?,
+        8 => relu(&float(a)?)?,
+        9 => add(a, [0.0, -0.0, 1.0, 2.0][m.n % 4])?,
+        10 => mul(a, [1.0, -1.0, 0.5, 2.0][m.n % 4])?,
+        11 => sub(&float(a)?, [0.0, -0.0, 1.0][m.n % 3])?,
+        12 => div(&float(a)?, [1.0, 4.0][m.n % 2])?,
+        13 => cast(a, [DType::F32, DType::F64, DType::I32, DType::I8, DType::Bool][m.n % 5])?,
+        14 => where_(greater(a, b)?, a, b)?,
+        15 => where_(full([], m.n % 2 == 0, DType::Bool)?, a, b)?,
+        16 => transpose(a, None)?,
+        17 => reshape(a, &[-1])?,
+        18 => expand_dims(a, 0)?,
+        19 => expand_dims(a, -1)?,
+        20 => squeeze(a, None)?,
+        21 => match axis(a) {
+            Some(axis) => reverse(a, &[axis])?,
+            None => return Ok(None),
+        },
+        22 => identity(a)?,
+        23 => stop_gradient(a)?,
+        24 => {
+            let mut shape = a.shape().to_vec();
+            shape.insert(0, 2);
+            broadcast_to(a, shape)?
+        }
+        25 => add(full(a.shape().clone(), m.n as f64 - 3.0, a.dtype())?, a)?,
+        26 => neg(neg(&float(a)?)?)?,
+        27 => exp(broadcast_to(full([], 0.5, DType::F64)?, a.shape().clone())?)?,
+        28 => abs(&float(a)?)?,
+        29 => clip_by_value(&float(a)?, -1.0, 1.0)?,
+        30 => less(a, b)?,
+        31 => sigmoid(a)?,
+        32 => sum(a, None, false)?,
+        33..=37 => {
+            let Some(axis) = axis(a) else { return Ok(None) };
+            match m.kind {
+                33 => sum(a, axis, m.b % 2 == 0)?,
+                34 => mean(a, axis, m.b % 2 == 0)?,
+                35 => max(a, axis, true)?,
+                36 => min(a, axis, false)?,
+                _ => logsumexp(a, axis, true)?,
+            }
+        }
+        38 => repeat(a, &[1 + m.n % 3], 0)?,
+        39 => sum(repeat(a, &[3], 0)?, None, false)?,
+        40 => sum(square(&float(&tile(a, &vec![2; a.rank()])?)?)?, None, false)?,
+        41 => {
+            if a.rank() != 2 || b.rank() != 2 {
+                return Ok(None);
+            }
+            matmul(&float(a)?, transpose(&float(b)?, None)?)?
+        }
+        42 => any(a, None, false)?,
+        43 => all(a, axis(a).unwrap_or_default(), false)?,
+        44 => sum(broadcast_to(a, [vec![3], a.shape().to_vec()].concat())?, 0, false)?,
+        45 => mean(square(sub(&float(a)?, &float(b)?)?)?, None, false)?,
+        46 => prod(a, None, false)?,
+        _ => sum(sum(transpose(a, None)?, -1, false)?, None, false)?,
+    }))
+}
+
+/// The values that the moves make of the inputs, as far as they can be made and are small.
+fn build(moves: &[Move], inputs: &[Tensor]) -> Vec<Tensor> {
+    let mut values = inputs.to_vec();
+    for &m in moves {
+        if let Ok(Some(value)) = step(m, &values)
+            && value.len() <= 512
+            && value.rank() <= 5
+        {
+            values.push(value);
+        }
+    }
+    values
+}
+
+const SHAPES: [&[usize]; 6] = [&[2, 3], &[3], &[1, 3], &[], &[2, 1], &[0, 3]];
+const VALUES: [f64; 12] =
+    [0.5, -1.25, 2.0, -0.0, 0.0, 1.0, -3.5, 0.125, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 7.0];
+
+fn input(shape: &[usize], odd: bool, seed: usize) -> Tensor {
+    let many = if odd { VALUES.len() } else { 8 };
+    let value = |i: usize| VALUES[(i * 5 + seed) % many];
+    let len = shape.iter().product();
+    Tensor::from_vec((0..len).map(value).collect::<Vec<f64>>(), shape).unwrap()
+}
+
+fn traced(moves: &[Move], inputs: &[Tensor], differentiate: bool) -> Graph {
+    let specs: Vec<Spec> = inputs.iter().map(|tensor| tensor.spec().clone()).collect();
+    let outcome = trace(&specs, |inputs| {
+        let mut values = build(moves, inputs).split_off(inputs.len());
+        // Some of them are returned, so that others are only used.
+        let mut at = 0;
+        values.retain(|_| {
+            at += 1;
+            at % 3 == 0 || at > moves.len() / 2
+        });
+        if differentiate {
+            let floats: Vec<Tensor> = values.iter().filter(|v| v.dtype() == DType::F64).cloned().collect();
+            if !floats.is_empty() {
+                for found in gradients(&floats, inputs)?.into_iter().filter(Option::is_some) {
+                    values.push(found.dense()?);
+                }
+            }
+        }
+        Ok(values)
+    });
+    outcome.unwrap().graph
+}
+
+fn check(moves: &[Move], odd: bool, differentiate: bool, first: usize) {
+    let _ledger = taut_memory::testing::ledger_check();
+    let inputs: Vec<Tensor> =
+        (0..3).map(|i| input(SHAPES[(first + i) % SHAPES.len()], odd, i + first)).collect();
+    let graph = traced(moves, &inputs, differentiate);
+    let want = graph.run(&inputs).unwrap();
+    for fuse in [false, true] {
+        let compiled = compile(&graph, &Options { fuse, ..Options::default() }).unwrap();
+        let got = compiled.run(&inputs).unwrap_or_else(|e| panic!("{e}\n{graph}{compiled}"));
+        let exactly = exact(moves) && !differentiate;
+        assert_agree(&format!("{graph}{compiled}"), &got, &want, exactly);
+
+        let mut executor = Executor::new(Arc::new(Program::new(&compiled).unwrap()));
+        executor.verify(true);
+        let planned = executor.run(&inputs).unwrap_or_else(|e| panic!("{e}\n{graph}{compiled}"));
+        assert_agree(&format!("planned\n{graph}{compiled}"), &planned, &got, exactly);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn graphs(moves in moves(), odd in proptest::bool::ANY, first in 0..6usize) {
+        check(&moves, odd, false, first);
+    }
+
+    #[test]
+    fn elementwise_graphs_to_the_bit(
+        moves in proptest::collection::vec(
+            (0..32u8, 0..64usize, 0..64usize, 0..64usize).prop_map(|(kind, a, b, n)| Move { kind, a, b, n }),
+            1..40,
+        ),
+        odd in proptest::bool::ANY,
+        first in 0..6usize,
+    ) {
+        check(&moves, odd, false, first);
+    }
+
+    #[test]
+    fn gradients_of_graphs(moves in moves(), first in 0..6usize) {
+        check(&moves, false, true, first);
+    }
+}
