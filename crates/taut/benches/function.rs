@@ -172,7 +172,8 @@ fn chain(x: &Tensor) -> Result<Tensor> {
 
 /// GELU by its formula: a chain of nine ops.
 fn gelu(x: &Tensor) -> Result<Tensor> {
-    let inner = (x + (taut::pow(x, 3.0)? * 0.044_715)?)?;
+    let cube = (taut::square(x)? * x)?;
+    let inner = (x + (cube * 0.044_715)?)?;
     let inner = taut::tanh((inner * (2.0 / std::f64::consts::PI).sqrt())?)?;
     (x * 0.5)? * (inner + 1.0)?
 }
