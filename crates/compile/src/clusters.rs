@@ -187,11 +187,12 @@ impl<'a> Clusters<'a> {
                 for &other in others {
                     self.merge(first, other);
                 }
-                if self.join(number, first) {
-                    return;
-                }
             }
-            if self.copy_into(number, code, &readers, &near) {
+            near.retain(|&mut home| self.list[home].slots != 0);
+            if near.len() > 1 && self.copy_into(number, code, &readers, &near) {
+                return;
+            }
+            if plain.first().is_some_and(|&first| self.join(number, first)) {
                 return;
             }
         }
@@ -251,9 +252,19 @@ impl<'a> Clusters<'a> {
 
     /// The bytes of operands that would have to live until `last`, and would not otherwise.
     fn kept_alive(&self, number: usize, last: usize) -> usize {
-        let inputs = &self.graph.nodes[number].inputs;
-        let dying = inputs.iter().filter(|id| self.last_use[id.index()] < last);
-        dying.map(|&id| self.graph.spec(id).bytes()).sum()
+        let bases = self.graph.nodes[number].inputs.iter().map(|&id| self.base(id));
+        let dying = bases.filter(|id| self.last_use[id.index()] < last);
+        dying.map(|id| self.graph.spec(id).bytes()).sum()
+    }
+
+    /// What a value is a view of, or the value.
+    fn base(&self, mut id: ValueId) -> ValueId {
+        while let Origin::Node { node, .. } = self.graph.values[id.index()].origin
+            && self.graph.nodes[node].op.kernel() == Kernel::View
+        {
+            id = self.graph.nodes[node].inputs[0];
+        }
+        id
     }
 
     /// Makes two clusters one, under the same conditions.
@@ -261,7 +272,8 @@ impl<'a> Clusters<'a> {
         let (one, two) = (&self.list[a], &self.list[b]);
         let inside = |reader: usize| self.homes[reader].iter().all(|&home| home == a || home == b);
         let leaves = |from: &Cluster| {
-            let outside = from.readers.iter().filter(|&&reader| self.homes[reader].is_empty() || !inside(reader));
+            let outside =
+                from.readers.iter().filter(|&&reader| self.homes[reader].is_empty() || !inside(reader));
             outside.fold(0, |slots, &reader| slots | self.reach.from(reader))
         };
         let (after_one, after_two) = (leaves(one), leaves(two));
@@ -318,7 +330,8 @@ impl<'a> Clusters<'a> {
     fn copy_into(&mut self, number: usize, code: Code, readers: &[usize], homes: &[usize]) -> bool {
         let output = self.graph.nodes[number].outputs[0];
         let shape = &self.graph.spec(output).shape;
-        let large = self.operands(number).filter(|&id| self.graph.spec(id).shape == *shape).count();
+        let is_large = |&id: &ValueId| self.graph.spec(self.base(id)).shape.len() >= shape.len();
+        let large = self.operands(number).filter(is_large).count();
         let covered = |reader: &usize| {
             !self.homes[*reader].is_empty() && self.homes[*reader].iter().all(|home| homes.contains(home))
         };
@@ -380,7 +393,19 @@ fn is_cheap(code: Code) -> bool {
         }
         Code::Binary(code) => matches!(
             code,
-            Add | Sub | Mul | Maximum | Minimum | Eq | Ne | Lt | Le | Gt | Ge | LogicalAnd | LogicalOr | LogicalXor
+            Add | Sub
+                | Mul
+                | Maximum
+                | Minimum
+                | Eq
+                | Ne
+                | Lt
+                | Le
+                | Gt
+                | Ge
+                | LogicalAnd
+                | LogicalOr
+                | LogicalXor
         ),
         Code::Select | Code::Clip => false,
     }

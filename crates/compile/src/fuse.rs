@@ -11,7 +11,7 @@ use taut_core::graph::{Origin, ValueId};
 use taut_core::{Error, ErrorKind, Graph, Op, Result, Specs};
 use taut_fused::{Constant, Program, Source, Step};
 
-pub(crate) fn fuse(graph: &Graph, options: &Options) -> Result<Graph> {
+pub(crate) fn fuse(graph: &Graph, options: Options) -> Result<Graph> {
     let clusters = Clusters::find(graph);
     let mut fuser = Fuser {
         graph,
@@ -45,7 +45,7 @@ enum Unit {
 struct Fuser<'a> {
     graph: &'a Graph,
     clusters: &'a Clusters<'a>,
-    options: &'a Options,
+    options: Options,
     new: Rewriter,
     map: Vec<Option<ValueId>>,
     /// The nodes that are there, a cluster's by its last.
@@ -85,8 +85,7 @@ impl Fuser<'_> {
                 continue;
             }
             match self.missing(unit) {
-                Some(needed) if stack.len() > self.graph.nodes.len() => {
-                    let _ = needed;
+                Some(_) if stack.len() > self.graph.nodes.len() => {
                     return Err(Error::new(ErrorKind::Graph, "fusion made a circle of nodes"));
                 }
                 Some(needed) => stack.push(needed),

@@ -5,10 +5,10 @@ use smallvec::SmallVec;
 use std::fmt::{self, Write};
 use std::panic::Location;
 use std::sync::Arc;
-use taut_core::{Cost, DType, Error, Kernel, Op, Result, Scalar, Shape, Spec, Specs};
+use taut_core::{Cost, DType, Error, Kernel, Op, Result, Shape, Spec, Specs};
 use taut_fused::{Constant, Kernel as Made, Program, Source};
 use taut_kernels::reduce::Reduce;
-use taut_kernels::{Arg, Element, ViewMut, dispatch};
+use taut_kernels::{Arg, ViewMut, dispatch};
 
 /// An op that was fused, for those who explain.
 #[derive(Clone, Copy, Debug)]
@@ -44,7 +44,7 @@ impl Fused {
         parts: Vec<Part>,
         shape: Shape,
         fold: Option<Fold>,
-        options: &Options,
+        options: Options,
     ) -> Fused {
         let inputs = program.inputs();
         let of_type = |dtype: DType| (0..inputs.len()).filter(|&i| inputs[i] == dtype).collect();
@@ -54,7 +54,7 @@ impl Fused {
 }
 
 /// The one place where programs become kernels.
-fn kernel(program: Program, options: &Options) -> Made {
+fn kernel(program: Program, options: Options) -> Made {
     if options.native { Made::native(program) } else { Made::new(program) }
 }
 
@@ -146,25 +146,18 @@ impl Op for Fused {
 fn operand(program: &Program, source: Source) -> String {
     match source {
         Source::Input(i) => format!("x{i}"),
-        Source::Constant(i) => number(&program.constants()[i]).to_string(),
+        Source::Constant(i) => number(&program.constants()[i]),
         Source::Step(i) => letters(i),
     }
 }
 
-fn number(constant: &Constant) -> Scalar {
-    let dtype = constant.dtype;
+/// A constant as its own type prints it.
+fn number(constant: &Constant) -> String {
     let word = u64::from_ne_bytes(constant.bytes);
-    let value = dispatch!(dtype, T in all => {
+    dispatch!(constant.dtype, T in all => {
         let bytes = &bytemuck::bytes_of(&word)[..size_of::<T>()];
-        bytemuck::pod_read_unaligned::<T>(bytes).to_f64()
-    });
-    match dtype {
-        DType::Bool => Scalar::Bool(value != 0.0),
-        DType::U64 => Scalar::Uint(word),
-        DType::I64 => Scalar::Int(word as i64),
-        _ if dtype.is_integer() => Scalar::Int(value as i64),
-        _ => Scalar::Float(value),
-    }
+        format!("{:?}", bytemuck::pod_read_unaligned::<T>(bytes))
+    })
 }
 
 /// `a` to `z`, then `a1` and so on.

@@ -7,16 +7,16 @@ use taut_core::{Graph, Result};
 
 struct Pass {
     name: &'static str,
-    run: fn(&Graph, &Options) -> Result<Graph>,
+    run: fn(&Graph, Options) -> Result<Graph>,
     /// Whether the options ask for it.
     wanted: fn(&Options) -> bool,
 }
 
 /// Each leaves a graph with the same inputs and outputs, in number, order, type and shape.
 const PASSES: &[Pass] = &[
-    Pass { name: "prune", run: prune::prune, wanted: |_| true },
-    Pass { name: "simplify", run: simplify::simplify, wanted: |_| true },
-    Pass { name: "prune", run: prune::prune, wanted: |_| true },
+    Pass { name: "prune", run: |graph, _| Ok(prune::prune(graph)), wanted: |_| true },
+    Pass { name: "simplify", run: |graph, _| simplify::simplify(graph), wanted: |_| true },
+    Pass { name: "prune", run: |graph, _| Ok(prune::prune(graph)), wanted: |_| true },
     Pass { name: "fuse", run: fuse::fuse, wanted: |options| options.fuse },
 ];
 
@@ -55,7 +55,7 @@ pub fn compile_with_report(graph: &Graph, options: &Options) -> Result<(Graph, V
     for pass in PASSES.iter().filter(|pass| (pass.wanted)(options)) {
         let from = current.as_ref().unwrap_or(graph);
         let start = Instant::now();
-        let made = (pass.run)(from, options)?;
+        let made = (pass.run)(from, *options)?;
         report.push(PassReport {
             name: pass.name,
             before: from.nodes.len(),
@@ -64,7 +64,8 @@ pub fn compile_with_report(graph: &Graph, options: &Options) -> Result<(Graph, V
         });
         if cfg!(debug_assertions) {
             made.verify()?;
-            let specs = |graph: &Graph, ids: &[_]| ids.iter().map(|&id| graph.spec(id).clone()).collect::<Vec<_>>();
+            let specs =
+                |graph: &Graph, ids: &[_]| ids.iter().map(|&id| graph.spec(id).clone()).collect::<Vec<_>>();
             debug_assert_eq!(specs(&made, &made.inputs), specs(graph, &graph.inputs), "{}", pass.name);
             debug_assert_eq!(specs(&made, &made.outputs), specs(graph, &graph.outputs), "{}", pass.name);
         }

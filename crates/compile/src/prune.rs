@@ -1,11 +1,10 @@
 //! Leaves out the calls that lead to no output, and the constants that nobody reads.
 
-use crate::Options;
 use crate::rewrite::Rewriter;
+use taut_core::Graph;
 use taut_core::graph::{Origin, ValueId};
-use taut_core::{Graph, Result};
 
-pub(crate) fn prune(graph: &Graph, _options: &Options) -> Result<Graph> {
+pub(crate) fn prune(graph: &Graph) -> Graph {
     let mut needed = vec![false; graph.nodes.len()];
     let mark = |needed: &mut Vec<bool>, id: ValueId| {
         if let Origin::Node { node, .. } = graph.values[id.index()].origin {
@@ -30,5 +29,5 @@ pub(crate) fn prune(graph: &Graph, _options: &Options) -> Result<Graph> {
         }
     }
     let outputs = graph.outputs.iter().map(|&id| new.copied(graph, &mut map, id)).collect();
-    Ok(new.finish(outputs))
+    new.finish(outputs)
 }

@@ -83,3 +83,46 @@ fn bits(mut slots: Slots) -> impl Iterator<Item = usize> {
         Some(slot as usize)
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Chains of groups, many more than there are slots: what lies behind a node is known as long as its groups grow.
+    #[test]
+    fn slots_are_given_back() {
+        let _ledger = taut_memory::testing::ledger_check();
+        let mut reach = Reach::new(200);
+        let mut open: Vec<(usize, Slots)> = Vec::new();
+        for node in (0..200).rev() {
+            let behind = if node == 199 { 0 } else { reach.from(node + 1) };
+            let (slot, stopped) = reach.open(behind);
+            open.retain(|(_, slot)| slot & stopped == 0);
+            reach.set(node, slot);
+            open.push((node, slot));
+            assert!(open.len() <= 64);
+            for &(_, later) in &open {
+                assert_ne!(reach.from(node) & later, 0, "all lie behind the first");
+            }
+            for &(other, _) in &open[..open.len() - 1] {
+                assert_eq!(reach.from(other) & slot, 0, "the first lies behind none");
+            }
+        }
+    }
+
+    /// What a group gets behind it when it grows lies behind those before it, too.
+    #[test]
+    fn growth_is_passed_on() {
+        let _ledger = taut_memory::testing::ledger_check();
+        let mut reach = Reach::new(4);
+        let (far, _) = reach.open(0);
+        let (near, _) = reach.open(0);
+        reach.set(3, far);
+        reach.set(2, near);
+        reach.set(1, reach.from(2));
+        assert_eq!(reach.from(1), near);
+        reach.extend(near, reach.from(3));
+        assert_eq!(reach.from(1), near | far);
+        assert_eq!(reach.from(3), far);
+    }
+}

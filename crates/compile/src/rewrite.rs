@@ -117,12 +117,16 @@ impl Rewriter {
             return self.push(op, inputs, specs, at);
         }
         let mut hash = Text(DefaultHasher::new());
-        (op.name(), &inputs).hash(&mut hash.0);
-        specs.iter().for_each(|spec| (spec.dtype, &spec.shape).hash(&mut hash.0));
+        (op.name(), &inputs, &specs).hash(&mut hash.0);
         let input_specs: SmallVec<[&Spec; 3]> = inputs.iter().map(|&id| self.graph.spec(id)).collect();
         let form = op.form(&input_specs);
-        // A hash that cannot be written to does not exist.
-        let _ = describe(&mut hash, &form, &*op);
+        match &form {
+            // Nearly always said by the name; what is left is compared where hashes meet.
+            Form::Elements(_) | Form::Uniform(_) => {}
+            Form::Fold { code, axes } => (code, axes).hash(&mut hash.0),
+            // A hash takes all that is written to it.
+            Form::Opaque | Form::Spread(_) | Form::Barrier => drop(describe(&mut hash, &form, &*op)),
+        }
         let key = hash.0.finish();
         drop(input_specs);
         if let Some(same) = self.same_call(key, &*op, &form, &inputs, &specs) {

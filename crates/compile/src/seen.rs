@@ -1,6 +1,7 @@
 //! Values as parts of others: a base, and the layout through which it is seen. What chains of views come down to.
 
 use smallvec::SmallVec;
+use std::fmt::Write;
 use taut_core::graph::ValueId;
 use taut_core::{DType, Error, Graph, Kernel, Layout, Op, Result, Shape, Spec, Specs, Strides};
 
@@ -47,7 +48,11 @@ impl Seen {
     }
 
     pub(crate) fn broadcast(&self, shape: &Shape) -> Result<Seen> {
-        if self.layout.shape == *shape { Ok(self.clone()) } else { Ok(self.with(self.layout.broadcast(shape)?)) }
+        if self.layout.shape == *shape {
+            Ok(self.clone())
+        } else {
+            Ok(self.with(self.layout.broadcast(shape)?))
+        }
     }
 
     /// With these axes only, the others at their first place.
@@ -128,9 +133,10 @@ impl LayoutView {
         let (layout, whole) = (seen.layout.clone(), Layout::contiguous(from.shape.clone()));
         let kind = if seen.dtype != from.dtype {
             Kind::Other
-        } else if whole.reshape(&layout.shape).is_some_and(|reshaped| {
-            from.shape.len() == layout.shape.len() && normal(reshaped) == layout
-        }) {
+        } else if whole
+            .reshape(&layout.shape)
+            .is_some_and(|reshaped| from.shape.len() == layout.shape.len() && normal(reshaped) == layout)
+        {
             Kind::Reshape
         } else if whole.broadcast(&layout.shape).is_ok_and(|broadcast| normal(broadcast) == layout) {
             Kind::Broadcast
@@ -183,12 +189,13 @@ impl Op for LayoutView {
             Kind::Broadcast => return "broadcast".into(),
             Kind::Other => {}
         }
+        // A string takes all that is written to it.
         let mut text = format!("strides={:?}", strides.as_slice());
         if *offset != 0 {
-            text += &format!(", offset={offset}");
+            let _ = write!(text, ", offset={offset}");
         }
         if self.dtype != self.from.dtype {
-            text += &format!(", as {}", self.dtype);
+            let _ = write!(text, ", as {}", self.dtype);
         }
         text
     }

@@ -9,17 +9,18 @@ mod constants;
 mod elements;
 mod folds;
 
-use crate::Options;
 use crate::rewrite::{Inputs, Made, Rewriter};
 use crate::seen::{LayoutView, Seen, normal};
 use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::Location;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
 use taut_core::{Form, Graph, Kernel, Layout, Op, Result, Spec, Specs};
 use taut_kernels::elementwise::Code;
 
-pub(crate) fn simplify(graph: &Graph, _options: &Options) -> Result<Graph> {
+pub(crate) fn simplify(graph: &Graph) -> Result<Graph> {
     let mut simplifier = Simplifier::new(graph);
     for number in 0..graph.nodes.len() {
         simplifier.node(number)?;
@@ -55,6 +56,8 @@ struct Simplifier<'a> {
     returned: Vec<bool>,
     /// What the values of the new graph that are views show.
     views: Vec<Option<Seen>>,
+    /// The same, by the hash of what they show.
+    view_ids: HashMap<u64, SmallVec<[ValueId; 1]>>,
 }
 
 /// A line of the user's.
@@ -68,7 +71,7 @@ impl<'a> Simplifier<'a> {
         }
         old.outputs.iter().for_each(|id| returned[id.index()] = true);
         let (new, known) = (Rewriter::new(old), vec![None; old.values.len()]);
-        Simplifier { old, new, known, uses, returned, views: Vec::new() }
+        Simplifier { old, new, known, uses, returned, views: Vec::new(), view_ids: HashMap::new() }
     }
 
     fn finish(mut self) -> Result<Graph> {
@@ -118,7 +121,7 @@ impl<'a> Simplifier<'a> {
         let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| old.spec(id)).collect();
         let form = node.op.form(&specs);
         if node.op.kernel() == Kernel::View && !matches!(form, Form::Barrier) {
-            return self.view(node, &inputs[0].seen);
+            return self.view(node, &inputs[0]);
         }
         let seen: SmallVec<[Seen; 3]> = inputs.iter().map(|known| known.seen.clone()).collect();
         match form {
@@ -155,7 +158,10 @@ impl<'a> Simplifier<'a> {
                 Ok(())
             }
             Form::Spread(layout) => self.spread(node, &seen[0], layout),
-            Form::Opaque | Form::Barrier => self.opaque(node, &seen),
+            Form::Opaque | Form::Barrier => {
+                self.opaque(node, &seen);
+                Ok(())
+            }
         }
     }
 
@@ -166,9 +172,14 @@ impl<'a> Simplifier<'a> {
     }
 
     /// A view of a view is a view; unless strides cannot say it, and it is made of a copy.
-    fn view(&mut self, node: &Node, input: &Seen) -> Result<()> {
+    fn view(&mut self, node: &Node, known: &Known) -> Result<()> {
         let (output, spec) = (node.outputs[0], self.old.spec(node.outputs[0]));
+        let input = &known.seen;
         let seen = match node.op.view(input.dtype, &input.layout) {
+            Some(layout) if layout == input.layout && spec.dtype == input.dtype => {
+                self.known[output.index()] = Some(known.clone());
+                return Ok(());
+            }
             Some(layout) => Seen { base: input.base, dtype: spec.dtype, layout: normal(layout) },
             None => {
                 let mut inputs: Inputs = SmallVec::new();
@@ -198,7 +209,7 @@ impl<'a> Simplifier<'a> {
             self.set(output, source.with(layout));
             return Ok(());
         }
-        self.opaque(node, std::slice::from_ref(source))?;
+        self.opaque(node, std::slice::from_ref(source));
         let spread = Arc::new(Spread { op: node.op.clone(), source: source.clone(), layout });
         if let Some(known) = &mut self.known[output.index()] {
             known.spread = Some(spread);
@@ -207,20 +218,19 @@ impl<'a> Simplifier<'a> {
     }
 
     /// A call of which nothing is known.
-    fn opaque(&mut self, node: &Node, inputs: &[Seen]) -> Result<()> {
+    fn opaque(&mut self, node: &Node, inputs: &[Seen]) {
         let specs: Specs = node.outputs.iter().map(|&id| self.old.spec(id).clone()).collect();
         if let [spec] = &specs[..]
             && let Some(seen) = self.evaluated(&node.op, inputs, spec, node.at)
         {
             self.set(node.outputs[0], seen);
-            return Ok(());
+            return;
         }
         let ids: Inputs = inputs.iter().map(|seen| self.id(seen, node.at)).collect();
         let made: Made = self.new.call(node.op.clone(), ids, specs, node.at);
         for (&old, new) in node.outputs.iter().zip(made) {
             self.set(old, Seen::whole(new, self.old.spec(old)));
         }
-        Ok(())
     }
 
     /// The number of what is seen in the new graph.
@@ -228,10 +238,18 @@ impl<'a> Simplifier<'a> {
         if seen.is_whole(&self.new.graph) {
             return seen.base;
         }
+        let Layout { shape, strides, offset } = &seen.layout;
+        let mut hash = DefaultHasher::new();
+        (seen.base, seen.dtype, shape, strides, offset).hash(&mut hash);
+        let known = self.view_ids.entry(hash.finish()).or_default();
+        if let Some(&id) = known.iter().find(|id| self.views[id.index()].as_ref() == Some(seen)) {
+            return id;
+        }
         let from = self.new.graph.spec(seen.base).clone();
-        let spec = Spec { dtype: seen.dtype, shape: seen.layout.shape.clone() };
+        let spec = Spec { dtype: seen.dtype, shape: shape.clone() };
         let op = Arc::new(LayoutView::new(from, seen));
-        let id = self.new.call(op, [seen.base].into_iter().collect(), spec.into(), at)[0];
+        let id = self.new.push(op, [seen.base].into_iter().collect(), spec.into(), at)[0];
+        known.push(id);
         self.views.resize(self.new.graph.values.len(), None);
         self.views[id.index()] = Some(seen.clone());
         id

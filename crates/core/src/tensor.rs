@@ -210,34 +210,37 @@ impl Tensor {
     /// The bytes from its lowest element to the end of its highest one; `None` if it has no data.
     pub fn span(&self) -> Option<&[u8]> {
         let (size, (low, high)) = (self.dtype().size(), self.reach());
-        Some(&self.buffer()?.as_slice()[low * size..high * size])
+        Some(&self.buffer()?.as_slice()[low as usize * size..high as usize * size])
     }
 
     /// Its lowest element, and the one after its highest, counted from the start of the buffer.
-    fn reach(&self) -> (usize, usize) {
+    fn reach(&self) -> (isize, isize) {
         if self.is_empty() {
             return (0, 0);
         }
-        let (mut low, mut high) = (self.inner.offset as isize, self.inner.offset as isize + 1);
+        let mut low = self.inner.offset as isize;
+        let mut high = low.saturating_add(1);
         for (&dim, &stride) in self.shape().iter().zip(self.strides()) {
-            let reach = (dim as isize - 1) * stride;
-            if reach < 0 { low += reach } else { high += reach }
+            // Saturating: a reach beyond `isize` stays beyond every buffer.
+            let reach = (dim as isize - 1).saturating_mul(stride);
+            if reach < 0 { low = low.saturating_add(reach) } else { high = high.saturating_add(reach) }
         }
-        (low as usize, high as usize)
+        (low, high)
     }
 
     /// The same memory as a tensor of another type and layout. The layout's offset counts from this tensor's lowest
     /// element, where its [`span`](Tensor::span) begins.
     pub fn through(&self, dtype: DType, layout: &Layout) -> Result<Tensor> {
         let buffer = self.buffer().ok_or_else(|| no_value(self.spec()))?;
-        let start = self.reach().0 * self.dtype().size();
+        let start = self.reach().0 as usize * self.dtype().size();
         if !start.is_multiple_of(dtype.size()) {
             let message = format!("a {dtype} cannot begin at byte {start}");
             return Err(Error::new(ErrorKind::Graph, message));
         }
-        let offset = start / dtype.size() + layout.offset;
+        let offset = (start / dtype.size()).saturating_add(layout.offset);
         let other = self.with_layout(dtype, Layout { offset, ..layout.clone() });
-        if other.reach().1 * dtype.size() > buffer.len() {
+        let ((low, high), elements) = (other.reach(), buffer.len() / dtype.size());
+        if low < 0 || high as usize > elements {
             return Err(Error::new(ErrorKind::Graph, "a layout outside the memory it is a layout of"));
         }
         Ok(other)

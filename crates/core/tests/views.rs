@@ -5,7 +5,7 @@ use taut_core::ops::shape::{
     broadcast_to, concat, expand_dims, identity, moveaxis, reshape, reverse, slice, split, squeeze,
     strided_slice, swapaxes, transpose, unstack,
 };
-use taut_core::{Result, Tensor, s};
+use taut_core::{DType, Layout, Result, Shape, Tensor, s};
 use taut_memory::testing::{allocations_on_thread, ledger_check};
 
 fn cube() -> Result<Tensor> {
@@ -70,5 +70,51 @@ fn a_vast_view_costs_nothing_until_it_is_copied() -> Result<()> {
     assert_eq!(vast.len(), 1 << 50);
     assert_eq!(slice(&vast, &s![-1])?.item::<u8>()?, 1);
     assert_eq!(identity(&vast).unwrap_err().kind(), taut_core::ErrorKind::OutOfMemory);
+    Ok(())
+}
+
+#[test]
+fn a_span_reaches_from_the_lowest_element_to_the_highest() -> Result<()> {
+    let _ledger = ledger_check();
+    let x = Tensor::from_slice(&[0u8, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], [3, 4])?;
+    let bytes = |t: &Tensor| t.span().map(<[u8]>::to_vec);
+    assert_eq!(bytes(&slice(&x, &s![1])?), Some(vec![4, 5, 6, 7]));
+    // Backwards, the first element is the highest.
+    let backwards = slice(reverse(&x, &[0])?, &s![.., 1..3])?;
+    assert_eq!(bytes(&backwards), Some((1..=10).collect()));
+    assert_eq!(bytes(&slice(&x, &s![3..])?), Some(vec![]));
+    assert_eq!(bytes(&broadcast_to(Tensor::scalar(7u8)?, [1 << 50])?), Some(vec![7]));
+
+    let strided = |shape: [usize; 1], stride: isize, offset: usize| Layout {
+        shape: Shape::from(shape),
+        strides: [stride].into_iter().collect(),
+        offset,
+    };
+    assert_eq!(backwards.through(DType::U8, &strided([2], 9, 0))?.to_vec::<u8>()?, [1, 10]);
+    assert_eq!(
+        x.through(DType::U32, &strided([3], -1, 2))?.to_vec::<u32>()?[0],
+        u32::from_ne_bytes([8, 9, 10, 11])
+    );
+    assert!(backwards.through(DType::U32, &strided([1], 1, 0)).is_err());
+    assert!(x.through(DType::U8, &strided([2], -1, 0)).is_err());
+    assert!(x.through(DType::U8, &strided([2], 1, 11)).is_err());
+    assert!(x.through(DType::U8, &strided([usize::MAX >> 1], isize::MAX, 1)).is_err());
+    Ok(())
+}
+
+#[test]
+fn a_buffer_can_be_taken_from_who_holds_it_alone() -> Result<()> {
+    let _ledger = ledger_check();
+    let mut x = Tensor::from_slice(&[1u8, 2, 3, 4], [4])?;
+    let other = x.clone();
+    assert!(!x.is_own() && x.take_buffer().is_none());
+    drop(other);
+    let mut view = slice(&x, &s![1..])?;
+    assert!(!view.is_own() && view.take_buffer().is_none());
+    drop(view);
+    assert!(x.is_own());
+    let buffer = x.take_buffer().unwrap();
+    x.give_buffer(buffer);
+    assert_eq!(x.to_vec::<u8>()?, [1, 2, 3, 4]);
     Ok(())
 }

@@ -10,8 +10,9 @@ use taut_core::ops::index::gather;
 use taut_core::ops::sample;
 use taut_core::ops::shape::{reshape, slice, transpose};
 use taut_core::ops::unary::{check_numerics, exp};
-use taut_core::{DType, ErrorKind, Index, Result, Spec, Tensor, trace};
+use taut_core::{DType, ErrorKind, Index, Op, Result, Spec, Specs, Tensor, apply_many, trace};
 use taut_exec::{Executor, Input};
+use taut_kernels::{Arg, ViewMut};
 use taut_memory::testing::ledger_check;
 use taut_plan::{Given, Home, Program, Request};
 
@@ -118,7 +119,7 @@ fn what_is_returned_is_not_the_variable() {
 
 #[test]
 fn requests_that_make_no_sense() {
-    let _ledger = ledger_check();
+    let (_ledger, _alone) = (ledger_check(), alone());
     let specs = [Spec::new(DType::F32, [2]), Spec::new(DType::F32, [3])];
     let graph = trace(&specs, |x| Ok(x.to_vec())).unwrap().graph;
     let refused = |updates: &[(usize, usize)], strides: Option<&[isize]>, why: &str| {
@@ -197,4 +198,50 @@ fn somebody_who_holds_the_old_value_keeps_it() {
     assert_eq!(bits(&a), bits(&add(&first, 1.0).unwrap()));
     assert_eq!(bits(&b), bits(&add(&first, 2.0).unwrap()));
     assert_eq!(bits(&c), bits(&add(&third, 3.0).unwrap()));
+}
+
+/// Twice the first input and three times the second, each over its own input if it may be.
+#[derive(Clone, Debug)]
+struct Both;
+
+impl Op for Both {
+    fn name(&self) -> &'static str {
+        "both"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        Ok(inputs.iter().map(|&spec| spec.clone()).collect())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        for (i, (input, output)) in inputs.iter().zip(outputs).enumerate() {
+            match input {
+                Arg::View(view) => output.slice::<f32>().copy_from_slice(view.contiguous().unwrap()),
+                Arg::InPlace(number) => assert_eq!(*number, i),
+            }
+            output.slice::<f32>().iter_mut().for_each(|x| *x *= 2.0 + i as f32);
+        }
+        Ok(())
+    }
+
+    fn aliases(&self, output: usize) -> &[usize] {
+        if output == 0 { &[0] } else { &[1] }
+    }
+}
+
+#[test]
+fn several_outputs_are_computed_in_place() {
+    let (_ledger, _alone) = (ledger_check(), alone());
+    let both = |x: &[Tensor]| Ok(apply_many(&Both, x[..2].to_vec())?.into_vec());
+    let program = checked(2, &[(0, 0), (1, 1)], both);
+    assert_eq!((program.peak_bytes(), program.steps.len()), (0, 1));
+    assert_eq!(program.steps[0].operands[1].in_place, Some(1));
+    // One of them is new, the other goes where it came from.
+    let program = checked(2, &[(1, 1)], both);
+    assert_eq!((program.peak_bytes(), program.steps[0].operands[0].in_place), (BYTES, None));
+    // Both over what was made before; the same input for both is written by neither.
+    let program = checked(2, &[], |x| both(&[exp(&x[0])?, exp(&x[1])?]));
+    assert_eq!((program.peak_bytes(), program.arena_bytes()), (2 * BYTES, 0));
+    checked(2, &[(0, 0), (1, 1)], |x| both(&[x[0].clone(), x[0].clone()]));
+    checked(2, &[(0, 1), (1, 0)], both);
 }

@@ -36,6 +36,8 @@ enum Way<'a> {
 
 /// A program's inputs on their way to its tiles.
 pub(crate) struct Feeds<'a> {
+    /// Whether what is written is far larger than the caches.
+    pub(crate) stream: bool,
     tiles: &'a dyn Tiles,
     ways: SmallVec<[Way<'a>; 16]>,
     /// Bytes of an element of each input.
@@ -73,6 +75,7 @@ impl<'a> Feeds<'a> {
             gathered: 0,
             walk: None,
             starts: SmallVec::new(),
+            stream: false,
         };
         let mut strides: SmallVec<[&[isize]; 8]> = SmallVec::new();
         let (mut repeated, mut gathered, mut runs) = (0, 0, 0);
@@ -184,7 +187,7 @@ impl<'a> Feeds<'a> {
         let mut pieces: SmallVec<[&mut [u8]; 8]> = (outputs.iter_mut().zip(&self.output_sizes))
             .map(|(output, size)| &mut output[done * size..(done + n) * size])
             .collect();
-        self.tiles.run(&inputs, &mut pieces, &self.in_place);
+        self.tiles.run(&inputs, &mut pieces, &self.in_place, self.stream);
     }
 
     /// The `n` elements from number `at` on of an input that has them lying ready.

@@ -182,7 +182,7 @@ impl Tiles for Interpreter {
         self.longest
     }
 
-    fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>]) {
+    fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>], _stream: bool) {
         let n = outputs[0].len() / self.outputs[0].size;
         assert!(n <= self.longest, "a piece longer than a tile");
         let late = self.late(in_place);

@@ -20,6 +20,9 @@ const SMALLEST_CHUNK: usize = 8 << 10;
 const LARGEST_CHUNK: usize = 64 << 10;
 const CHUNKS: usize = 32;
 
+/// Outputs of at least so many bytes each do not stay in the caches anyway.
+const STREAMED: usize = 16 << 20;
+
 /// A program made ready to run.
 pub struct Kernel {
     program: Program,
@@ -100,7 +103,9 @@ impl Kernel {
         }
         let sizes = outputs.iter().map(|output| output.dtype().size()).collect();
         let mut patterns = Patterns::new();
-        let feeds = Feeds::new(&*self.tiles, inputs, shape, sizes, &mut patterns);
+        let mut feeds = Feeds::new(&*self.tiles, inputs, shape, sizes, &mut patterns);
+        feeds.stream = outputs.iter().all(|output| output.len() * output.dtype().size() >= STREAMED);
+        let feeds = feeds;
         let parts = Parts::new(outputs);
         let block = feeds.block();
         let work = |range: Range<usize>| {
@@ -180,8 +185,8 @@ impl Tiles for Native {
         usize::MAX
     }
 
-    fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>]) {
-        Native::run(self, inputs, outputs, in_place);
+    fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>], stream: bool) {
+        self.run_part(inputs, outputs, in_place, stream);
     }
 }
 

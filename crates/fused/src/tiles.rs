@@ -14,5 +14,7 @@ pub(crate) trait Tiles: Send + Sync {
     /// `inputs[i]` is empty, and the input's elements are those that `outputs[k]` holds at the call: they have that
     /// output's type, and no place may be written before every step has what it needs of the element there. Several
     /// inputs may be in one output.
-    fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>]);
+    ///
+    /// `stream` says that all pieces together are far larger than the caches, so that storing past them may pay.
+    fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>], stream: bool);
 }

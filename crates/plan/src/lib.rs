@@ -1,7 +1,8 @@
 //! Knows a graph's memory before it runs: where every value lies, and how many bytes that takes.
 //!
-//! [`Program::new`] makes a program of a graph: views become layouts, calls overwrite what nobody reads any more, and what
-//! is left is packed into one arena. It never looks at data.
+//! [`Program::plan`] makes a program of a graph: views become layouts, calls get the order that needs least and overwrite
+//! what nobody reads any more, updates stay in the memory of what they update, and what is left is packed into one
+//! arena. It never looks at data. [`Program::explain_peak`] says of every byte why it is there.
 //!
 //! A step of training or inference that is known before it runs tells of every buffer when it is first and last used.
 //! [`pack`] gives each an offset in one arena, so that buffers that are alive together never share a byte, in as few

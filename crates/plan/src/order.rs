@@ -4,9 +4,13 @@
 //! Each way sees what its neighbours do not. The graph's own order is what somebody wrote. Going forward and taking
 //! what grows least finds steps that free more than they make: an update beside its gradient. Going backward does the same
 //! from the end, and makes a value late instead of freeing it early. Going down from the outputs, nearest first,
-//! finishes one thing before it begins the next.
+//! finishes one thing before it begins the next. The best of them is then [repaired](repair) where its peak is.
 //!
 //! All are deterministic and take O(n log n) for n steps and as many reads.
+
+mod repair;
+
+pub(crate) use repair::repair;
 
 use crate::lower::{Draft, Kind};
 use crate::place::rounded;
@@ -15,8 +19,20 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// Orders to choose from, the graph's own first.
-pub(crate) fn candidates(draft: &Draft<'_>, as_written: bool) -> Vec<Vec<u32>> {
-    let links = Links::new(draft);
+pub(crate) struct Orders {
+    pub(crate) links: Links,
+    pub(crate) list: Vec<Vec<u32>>,
+}
+
+impl Orders {
+    pub(crate) fn new(draft: &Draft<'_>, as_written: bool) -> Orders {
+        let links = Links::new(draft);
+        let list = candidates(&links, as_written);
+        Orders { links, list }
+    }
+}
+
+fn candidates(links: &Links, as_written: bool) -> Vec<Vec<u32>> {
     let own: Vec<u32> = (0..links.reads.len() as u32).collect();
     let written = links.forward(&own, |_| 0);
     let mut orders = vec![written];
@@ -66,7 +82,7 @@ impl Lists {
 }
 
 /// Who reads, writes and waits for what.
-struct Links {
+pub(crate) struct Links {
     /// Per step, the pieces it reads, each once.
     reads: Vec<SmallVec<[u32; 4]>>,
     writes: Vec<SmallVec<[u32; 1]>>,

@@ -1,9 +1,11 @@
 //! Where everything lies, once the order is known: what is computed in place, how long it lives, how it is packed.
 
 use crate::lower::{Draft, Kind};
-use crate::program::{Home, Program, Storage};
+use crate::order::{Orders, repair};
+use crate::program::{Home, Program, Step, Storage};
 use crate::{Buffer, Effort, Packing, pack};
 use smallvec::SmallVec;
+use std::cmp::Ordering;
 use taut_core::{Error, Result};
 
 /// A hundredth of a second of search, where the greedy orders are not enough: a plan is waited for.
@@ -45,27 +47,50 @@ pub(crate) struct Placement {
     ends: Vec<u32>,
     /// Of roots.
     places: Vec<Place>,
-    /// The most that is alive in the arena at once.
+    /// The most that is alive in the arena at once, and at which steps first and how often.
     load: usize,
+    peak: usize,
+    peaks: usize,
     /// The buffers made for the caller.
     outputs: usize,
 }
 
 /// Plans the order that needs the fewest bytes; the first of those that need the same.
-pub(crate) fn best(draft: Draft<'_>, orders: &[Vec<u32>]) -> Result<Program> {
-    let placements: Vec<Placement> = orders.iter().map(|order| Placement::new(&draft, order)).collect();
-    let chosen = (0..orders.len()).min_by_key(|&i| placements[i].bytes()).unwrap_or(0);
-    let packing = placements[chosen].pack(&draft, &orders[chosen])?;
-    // A packing may miss the load, or end below it by less than the alignment. Then the graph's own order, packed, may be
+pub(crate) fn best(draft: Draft<'_>, orders: Orders) -> Result<Program> {
+    let Orders { links, list } = orders;
+    let mut tried: Vec<(Vec<u32>, Placement)> = Vec::with_capacity(list.len() + 1);
+    for order in list {
+        let placement = Placement::new(&draft, &order);
+        tried.push((order, placement));
+    }
+    let chosen = (0..tried.len()).min_by_key(|&i| tried[i].1.bytes()).unwrap_or(0);
+    let mut finalists: SmallVec<[usize; 3]> = [chosen, 0].into_iter().collect();
+    if tried.len() > 1
+        && let Some(repaired) = repair(&draft, &links, &tried)
+    {
+        finalists.insert(0, tried.len());
+        tried.push(repaired);
+    }
+    finalists.dedup();
+    // A packing may miss the load, or end below it by less than the alignment. Then an order of a higher load may be
     // better after all.
-    let taken = packing.bytes + placements[chosen].outputs;
-    if chosen != 0 && taken + ALIGNMENT > placements[0].bytes() {
-        let own = placements[0].pack(&draft, &orders[0])?;
-        if own.bytes + placements[0].outputs <= taken {
-            return Ok(placements[0].finish(draft, &orders[0], own));
+    let mut best: Option<(usize, usize, Packing)> = None;
+    for i in finalists {
+        let (order, placement) = &tried[i];
+        if best.as_ref().is_some_and(|(bytes, ..)| bytes + ALIGNMENT <= placement.bytes()) {
+            continue;
+        }
+        let packing = placement.pack(&draft, order)?;
+        let bytes = packing.bytes + placement.outputs;
+        if best.as_ref().is_none_or(|(least, ..)| bytes < *least) {
+            best = Some((bytes, i, packing));
         }
     }
-    Ok(placements[chosen].finish(draft, &orders[chosen], packing))
+    let Some((_, i, packing)) = best else {
+        return Err(Error::value("there is no order to plan"));
+    };
+    let (order, placement) = &tried[i];
+    Ok(placement.finish(draft, order, packing))
 }
 
 impl Placement {
@@ -103,6 +128,39 @@ impl Placement {
         self.load + self.outputs
     }
 
+    /// To compare orders by: bytes, then how long so many are needed.
+    pub(crate) fn height(&self) -> (usize, usize) {
+        (self.bytes(), self.peaks)
+    }
+
+    /// The first step, by its place in the order, at which most of the arena is needed.
+    pub(crate) fn peak(&self) -> usize {
+        self.peak
+    }
+
+    /// What lies in the arena at a step that does not use it; the largest first.
+    pub(crate) fn kept_at(&self, draft: &Draft<'_>, order: &[u32], at: usize) -> Vec<usize> {
+        let Some(&number) = order.get(at) else { return Vec::new() };
+        let is_kept = |&i: &usize| {
+            let spans = (self.starts[i] as usize) < at && self.ends[i] as usize > at + 1;
+            self.is_packed(i) && spans && !self.is_used(&draft.steps[number as usize], i)
+        };
+        let mut kept: Vec<usize> = (0..draft.pieces.len()).filter(is_kept).collect();
+        kept.sort_by_key(|&i| std::cmp::Reverse(draft.pieces[i].bytes));
+        kept
+    }
+
+    /// The steps that use a root, in their order.
+    pub(crate) fn users(&self, draft: &Draft<'_>, order: &[u32], root: usize) -> impl Iterator<Item = u32> {
+        let life = &order[self.starts[root] as usize..self.ends[root] as usize];
+        life.iter().copied().filter(move |&step| self.is_used(&draft.steps[step as usize], root))
+    }
+
+    fn is_used(&self, step: &Step, root: usize) -> bool {
+        let mut used = step.operands.iter().map(|o| o.storage).chain(step.targets.iter().map(|t| t.storage));
+        used.any(|piece| self.roots[piece] as usize == root)
+    }
+
     /// The placement in which nothing is computed over the inputs that wait.
     fn with(draft: &Draft<'_>, order: &[u32], waiting: &[bool]) -> Placement {
         let count = draft.pieces.len();
@@ -113,6 +171,8 @@ impl Placement {
             ends: vec![0; count],
             places: Vec::with_capacity(count),
             load: 0,
+            peak: 0,
+            peaks: 0,
             outputs: 0,
         };
         placement.compute_in_place(draft, order, waiting);
@@ -249,12 +309,15 @@ impl Placement {
             changes[at] += scratch;
             changes[at + 1] -= scratch;
         }
-        let (mut now, mut most) = (0, 0);
-        for change in changes {
+        let mut now = 0;
+        for (at, change) in changes[..order.len()].iter().enumerate() {
             now += change;
-            most = most.max(now);
+            match (now as usize).cmp(&self.load) {
+                Ordering::Greater => (self.load, self.peak, self.peaks) = (now as usize, at, 1),
+                Ordering::Equal => self.peaks += 1,
+                Ordering::Less => {}
+            }
         }
-        self.load = most as usize;
     }
 
     /// Packs what goes into the arena: roots in the order of pieces, then each step's scratch.

@@ -1,7 +1,8 @@
 //! A graph made ready to run: which calls run in which order, and where every value lies.
 
 use crate::lower::Draft;
-use crate::{Packing, Request, order, place};
+use crate::order::Orders;
+use crate::{Packing, Request, place};
 use smallvec::SmallVec;
 use std::panic::Location;
 use std::sync::Arc;
@@ -151,8 +152,8 @@ impl Program {
     pub fn plan(graph: &Graph, request: &Request) -> Result<Program> {
         graph.verify()?;
         let draft = Draft::new(graph, request, Location::caller())?;
-        let orders = order::candidates(&draft, request.as_written);
-        place::best(draft, &orders)
+        let orders = Orders::new(&draft, request.as_written);
+        place::best(draft, orders)
     }
 
     /// The length of the arena.

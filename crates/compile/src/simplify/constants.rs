@@ -17,7 +17,8 @@ impl Simplifier<'_> {
     /// A tensor as a constant: contiguous, without what it repeats.
     pub(super) fn constant(&mut self, tensor: &Tensor) -> Result<Seen> {
         let (shape, strides) = (tensor.shape(), tensor.strides());
-        if shape.is_empty() || (tensor.len() > 1 && tensor.is_contiguous()) {
+        let bare = tensor.len() > 1 || tensor.rank() == 0;
+        if shape.is_empty() || (bare && tensor.is_contiguous()) {
             let tensor = if tensor.is_contiguous() { tensor.clone() } else { tensor.copy()? };
             let spec = tensor.spec().clone();
             return Ok(Seen::whole(self.new.constant(tensor), &spec));

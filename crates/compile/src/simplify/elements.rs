@@ -36,7 +36,10 @@ impl Simplifier<'_> {
         let shape = &spec.shape;
         let repeated = |axis: usize| operands.iter().all(|seen| seen.layout.strides[axis] == 0);
         let small = |axis: usize| shape[axis] == 1 || repeated(axis);
-        let plain = operands.iter().all(|seen| seen.is_broadcast(&self.new.graph));
+        let graph = &self.new.graph;
+        let bases = operands.iter().map(|seen| &graph.spec(seen.base).shape);
+        let plain = operands.iter().all(|seen| seen.is_broadcast(graph))
+            && bases.map(Clone::clone).reduce(|a, b| a.broadcast(&b).unwrap_or(a)).as_ref() == Some(shape);
         if plain && (0..shape.rank()).all(|axis| shape[axis] == 1 || !repeated(axis)) {
             return self.computed(op, &operands, spec, at);
         }
@@ -78,9 +81,12 @@ impl Simplifier<'_> {
             return Ok(None);
         }
         let wholes: Result<SmallVec<[Seen; 3]>> = (operands.iter())
-            .map(|seen| match seen.is_uniform() {
-                true => seen.only(&[]).broadcast(&shape),
-                false => Ok(Seen::whole(seen.base, graph.spec(seen.base))),
+            .map(|seen| {
+                if seen.is_uniform() {
+                    seen.only(&[]).broadcast(&shape)
+                } else {
+                    Ok(Seen::whole(seen.base, graph.spec(seen.base)))
+                }
             })
             .collect();
         let layout = first.layout.clone();
@@ -157,7 +163,8 @@ impl Simplifier<'_> {
             .collect::<Result<_>>()?;
         let source = self.elements(&node.op, code, &operands, &Spec { dtype: spec.dtype, shape }, node.at)?;
         let id = self.id(&source, node.at);
-        let id = self.new.call(spread.op.clone(), [id].into_iter().collect(), spec.clone().into(), node.at)[0];
+        let id =
+            self.new.call(spread.op.clone(), [id].into_iter().collect(), spec.clone().into(), node.at)[0];
         let spread = Spread { op: spread.op.clone(), source, layout: spread.layout.clone() };
         Ok(Some(Known { seen: Seen::whole(id, spec), spread: Some(Arc::new(spread)) }))
     }

@@ -1,7 +1,7 @@
 //! Reductions: what is repeated is reduced once, what has one element is not reduced at all.
 
 use super::{Known, Line, Simplifier};
-use crate::seen::{Seen, axes_in, is_bijective, spread_over};
+use crate::seen::{LayoutView, Seen, axes_in, is_bijective, spread_over};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
@@ -25,17 +25,15 @@ impl Simplifier<'_> {
     ) -> Result<Seen> {
         let Layout { shape, strides, .. } = &x.layout;
         if shape.is_empty() || spec.shape.is_empty() {
-            return self.folded(node, code, marks, x, spec);
+            return Ok(self.folded(node, code, marks, x, spec));
         }
         // A product of repeated factors is a power, which rounds in its own way.
         let repeats = |axis: usize| strides[axis] == 0 && (!marks[axis] || code != Reduce::Prod);
         let kept: SmallVec<[usize; 8]> =
             (0..shape.rank()).filter(|&axis| shape[axis] != 1 && !repeats(axis)).collect();
         if kept.len() == shape.rank() && x.is_whole(&self.new.graph) {
-            return match self.refold(node, code, marks, x)? {
-                Some(made) => Ok(made),
-                None => self.folded(node, code, marks, x, spec),
-            };
+            let both = self.refold(node, code, marks, x);
+            return Ok(both.unwrap_or_else(|| self.folded(node, code, marks, x, spec)));
         }
         let times = (0..shape.rank())
             .filter(|axis| marks[*axis] && !kept.contains(axis))
@@ -44,7 +42,7 @@ impl Simplifier<'_> {
         let inner = x.only(&kept);
         let inner_marks: Marks = kept.iter().map(|&axis| marks[axis]).collect();
         let made = if inner_marks.contains(&true) {
-            self.inner_fold(node, code, &inner_marks, &inner, spec.dtype)?
+            self.inner_fold(node, code, &inner_marks, &inner, spec.dtype)
         } else {
             self.single(code, inner, spec.dtype, node.at)?
         };
@@ -60,14 +58,7 @@ impl Simplifier<'_> {
     }
 
     /// A reduction of something without axes of size one and without repeated ones.
-    fn inner_fold(
-        &mut self,
-        node: &Node,
-        code: Reduce,
-        marks: &[bool],
-        x: &Seen,
-        dtype: DType,
-    ) -> Result<Seen> {
+    fn inner_fold(&mut self, node: &Node, code: Reduce, marks: &[bool], x: &Seen, dtype: DType) -> Seen {
         let base = self.new.graph.spec(x.base).clone();
         let spec = |shape: Shape| Spec { dtype, shape };
         if base.dtype == x.dtype
@@ -81,10 +72,8 @@ impl Simplifier<'_> {
             let kept: Shape = unmarked(&base.shape, &base_marks);
             let strides = kept.strides();
             let whole = Seen::whole(x.base, &base);
-            let made = match self.refold(node, code, &base_marks, &whole)? {
-                Some(made) => made,
-                None => self.folded(node, code, &base_marks, &whole, &spec(kept))?,
-            };
+            let both = self.refold(node, code, &base_marks, &whole);
+            let made = both.unwrap_or_else(|| self.folded(node, code, &base_marks, &whole, &spec(kept)));
             let place = |axis: usize| base_marks[..axis].iter().filter(|&&mark| !mark).count();
             let (mut shape, mut order) = (Vec::new(), Strides::new());
             for (&axis, _) in axes.iter().zip(marks).filter(|&(_, &mark)| !mark) {
@@ -95,9 +84,9 @@ impl Simplifier<'_> {
                 // Known ahead of time, and without dimensions or in base order: seen through what it already is.
                 let axes: SmallVec<[usize; 8]> =
                     (axes.iter().zip(marks)).filter(|&(_, &mark)| !mark).map(|(&a, _)| place(a)).collect();
-                return Ok(made.only(&axes));
+                return made.only(&axes);
             }
-            return Ok(made.with(Layout { shape: shape.into(), strides: order, offset: 0 }));
+            return made.with(Layout { shape: shape.into(), strides: order, offset: 0 });
         }
         if marks.iter().all(|&mark| mark)
             && base.dtype == x.dtype
@@ -110,7 +99,7 @@ impl Simplifier<'_> {
     }
 
     /// The reduction itself: ahead of time, or by a call.
-    fn folded(&mut self, node: &Node, code: Reduce, marks: &[bool], x: &Seen, spec: &Spec) -> Result<Seen> {
+    fn folded(&mut self, node: &Node, code: Reduce, marks: &[bool], x: &Seen, spec: &Spec) -> Seen {
         let axes: SmallVec<[isize; 4]> =
             (0..marks.len()).filter(|&axis| marks[axis]).map(|axis| axis as isize).collect();
         let op: Arc<dyn Op> = Arc::new(Reduction {
@@ -120,35 +109,36 @@ impl Simplifier<'_> {
             rule: None,
         });
         if let Some(seen) = self.evaluated(&op, std::slice::from_ref(x), spec, node.at) {
-            return Ok(seen);
+            return seen;
         }
         let id = self.id(x, node.at);
         let id = self.new.call(op, [id].into_iter().collect(), spec.clone().into(), node.at)[0];
-        Ok(Seen::whole(id, spec))
+        Seen::whole(id, spec)
     }
 
     /// A reduction of one that nobody else reads, of the same kind: both at once. A mean of means is the mean, as all of
     /// them have the same number of elements.
-    fn refold(&mut self, node: &Node, code: Reduce, marks: &[bool], x: &Seen) -> Result<Option<Seen>> {
+    fn refold(&mut self, node: &Node, code: Reduce, marks: &[bool], x: &Seen) -> Option<Seen> {
         use Reduce::*;
         if !matches!(code, Sum | Prod | Mean | Max | Min | Any | All | LogSumExp)
             || !self.read_once(node.inputs[0])
         {
-            return Ok(None);
+            return None;
         }
-        let Some(maker) = self.new.maker(x.base) else { return Ok(None) };
-        let &[input] = &maker.inputs[..] else { return Ok(None) };
+        let maker = self.new.maker(x.base)?;
+        let &[input] = &maker.inputs[..] else { return None };
         let Form::Fold { code: before, axes } = maker.op.form(&[self.new.graph.spec(input)]) else {
-            return Ok(None);
+            return None;
         };
         if before != code || self.new.graph.spec(input).shape.is_empty() {
-            return Ok(None);
+            return None;
         }
         let mut outer = marks.iter();
         let all: Marks = axes.iter().map(|&mark| mark || outer.next() == Some(&true)).collect();
-        let spec = Spec::new(self.new.graph.spec(x.base).dtype, unmarked(&self.new.graph.spec(input).shape, &all));
+        let spec =
+            Spec::new(self.new.graph.spec(x.base).dtype, unmarked(&self.new.graph.spec(input).shape, &all));
         let source = self.seen_of(input);
-        self.folded(node, code, &all, &source, &spec).map(Some)
+        Some(self.folded(node, code, &all, &source, &spec))
     }
 
     /// Whether a value of the old graph and all that it is a view of are read once.
@@ -192,8 +182,7 @@ impl Simplifier<'_> {
                 let wide = if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype };
                 let count = self.number(times as u64, wide)?.broadcast(&shape)?;
                 let x = self.cast(x, wide, at)?;
-                let made =
-                    self.elementwise("multiply", Code::Binary(Binary::Mul), &[x, count], wide, at)?;
+                let made = self.elementwise("multiply", Code::Binary(Binary::Mul), &[x, count], wide, at)?;
                 self.cast(made, dtype, at)
             }
             LogSumExp => {
@@ -222,7 +211,15 @@ impl Simplifier<'_> {
         let seen = spread.source.with(spread.layout.clone());
         let kept = Spec { dtype: spec.dtype, shape: unmarked(&spread.layout.shape, &apart) };
         let made = self.fold(node, code, &apart, &seen, &kept)?;
-        Ok(made.layout.reshape(&spec.shape).map(|layout| made.with(layout)))
+        if let Some(layout) = made.layout.reshape(&spec.shape) {
+            return Ok(Some(made.with(layout)));
+        }
+        // The result itself still repeats, in a way that strides cannot say: it is copied, which is less than the input.
+        let id = self.id(&made, node.at);
+        let whole = Seen { base: id, dtype: spec.dtype, layout: Layout::contiguous(spec.shape.clone()) };
+        let op = Arc::new(LayoutView::new(kept, &whole));
+        let id = self.new.call(op, [id].into_iter().collect(), spec.clone().into(), node.at)[0];
+        Ok(Some(Seen::whole(id, spec)))
     }
 }
 

@@ -14,7 +14,8 @@ pub fn numbers(tensor: &Tensor) -> Vec<f64> {
 
 /// Whether two lists hold the same bits, NaN being one value.
 pub fn same_bits(a: &[f64], b: &[f64]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()))
+    a.len() == b.len()
+        && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()))
 }
 
 /// How far apart results of a type may be that add the same terms in another order, relative to the largest.

@@ -71,6 +71,18 @@ impl Native {
     /// # Panics
     /// If the pieces are not as many or not as long as the program says.
     pub fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>]) {
+        let stream = outputs.iter().all(|output| output.len() >= STREAMED);
+        self.run_part(inputs, outputs, in_place, stream);
+    }
+
+    /// As [`Native::run`], where the caller says whether all it writes is far larger than the caches.
+    pub(crate) fn run_part(
+        &self,
+        inputs: &[&[u8]],
+        outputs: &mut [&mut [u8]],
+        in_place: &[Option<usize>],
+        stream: bool,
+    ) {
         assert!(
             inputs.len() == self.inputs.len() && outputs.len() == self.outputs.len(),
             "the program's pieces"
@@ -101,12 +113,10 @@ impl Native {
         let (starts, sizes) = (&starts[..pieces], &sizes[..pieces]);
         let whole = n - n % self.block;
         if whole > 0 {
-            let stream = self.streaming.filter(|_| {
-                in_place.iter().all(Option::is_none)
-                    && outputs.iter().all(|output| {
-                        output.len() >= STREAMED && output.as_ptr().addr().is_multiple_of(size_of::<Lanes>())
-                    })
-            });
+            let aligned = |output: &&mut [u8]| output.as_ptr().addr().is_multiple_of(size_of::<Lanes>());
+            let stream = self
+                .streaming
+                .filter(|_| stream && in_place.iter().all(Option::is_none) && outputs.iter().all(aligned));
             // SAFETY: every piece has `n` elements, and `whole` is a multiple of the block and at most `n`.
             unsafe { self.blocks(starts, sizes, whole, stream.unwrap_or(self.entry)) };
         }

@@ -16,4 +16,14 @@ impl Native {
     pub fn run(&self, _inputs: &[&[u8]], _outputs: &mut [&mut [u8]], _in_place: &[Option<usize>]) {
         match *self {}
     }
+
+    pub(crate) fn run_part(
+        &self,
+        _inputs: &[&[u8]],
+        _outputs: &mut [&mut [u8]],
+        _in_place: &[Option<usize>],
+        _stream: bool,
+    ) {
+        match *self {}
+    }
 }

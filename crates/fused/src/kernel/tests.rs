@@ -12,7 +12,7 @@ impl Tiles for Adder {
         usize::MAX
     }
 
-    fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>]) {
+    fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>], _stream: bool) {
         let [out] = outputs else { panic!("one output") };
         let out: &mut [f32] = bytemuck::cast_slice_mut(out);
         self.0.lock().unwrap().push(out.len());

@@ -1,6 +1,6 @@
 //! The orders beside the best of all orders, on graphs that are small enough to try them all.
 
-use super::{Links, candidates};
+use super::{Links, candidates, repair};
 use crate::Request;
 use crate::lower::Draft;
 use crate::place::Placement;
@@ -94,19 +94,21 @@ fn the_best_of_these_orders_is_nearly_the_best_of_all() {
         if left == 0 {
             continue; // too many to try
         }
-        let orders = candidates(&draft, false);
-        let bytes: Vec<usize> = orders.iter().map(|order| Placement::new(&draft, order).bytes()).collect();
-        let here = bytes.iter().copied().min().unwrap_or(0);
+        let tried: Vec<(Vec<u32>, Placement)> = (candidates(&links, false).into_iter())
+            .map(|order| (order.clone(), Placement::new(&draft, &order)))
+            .collect();
+        let here = tried.iter().map(|(_, placement)| placement.bytes()).min().unwrap();
+        let here = repair(&draft, &links, &tried).map_or(here, |(_, placement)| placement.bytes());
         assert!(best <= here);
         graphs += 1;
         hits += usize::from(here == best);
-        written += bytes[0];
+        written += tried[0].1.bytes();
         found += here;
         least += best;
     }
-    assert!(hits * 100 >= graphs * 90, "the best order of {hits} of {graphs}");
+    assert!(hits * 100 >= graphs * 95, "the best order of {hits} of {graphs}");
     assert!(
-        found * 100 <= least * 102 && found < written,
+        found * 100 <= least * 101 && found < written,
         "{written} as written, {found} found, {least} possible"
     );
 }
