@@ -214,7 +214,7 @@ fn streams() -> Result<()> {
         let (plain, native) = (function(update.clone()), function(update.clone()).jit_compile(true));
         let times =
             race([&mut || drop(black_box(update(&x))), &mut || drop(black_box(plain.call(&x))), &mut || {
-                drop(black_box(native.call(&x)))
+                drop(black_box(native.call(&x)));
             }]);
         // The gradient is read; the variable and its two moments are read and written.
         print(&format!("Adam {size}"), 28 * n, times);
