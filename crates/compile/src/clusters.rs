@@ -15,8 +15,10 @@ use taut_kernels::reduce::Reduce;
 const MOST_OPERANDS: usize = 60;
 /// The most steps of a kernel.
 const MOST_STEPS: usize = 64;
-/// How many nodes away something may be computed without asking what that keeps alive.
-const WINDOW: usize = 32;
+/// How many other nodes away something may be computed without asking what that keeps alive.
+const WINDOW: usize = 16;
+/// Up to this many bytes, one kernel less is worth more than memory.
+const SMALL: usize = 4096;
 /// The most kernels that compute the same thing again.
 const MOST_COPIES: usize = 4;
 
@@ -64,14 +66,10 @@ impl<'a> Clusters<'a> {
     pub(crate) fn find(graph: &'a Graph) -> Clusters<'a> {
         let mut clusters = Clusters::new(graph);
         for number in (0..graph.nodes.len()).rev() {
-            let behind = clusters.behind(number);
             match &clusters.kinds[number] {
-                Kind::Elements(code) => {
-                    let code = *code;
-                    clusters.place(number, code);
-                }
+                Kind::Elements(_) => clusters.place(number),
                 Kind::Fold(..) => clusters.open(number, true),
-                Kind::Other => clusters.reach.set(number, behind),
+                Kind::Other => clusters.reach.set(number, clusters.behind(number)),
             }
         }
         clusters
@@ -162,7 +160,7 @@ impl<'a> Clusters<'a> {
     }
 
     /// Finds an elementwise node its cluster.
-    fn place(&mut self, number: usize, code: Code) {
+    fn place(&mut self, number: usize) {
         let output = self.graph.nodes[number].outputs[0];
         let shape = &self.graph.spec(output).shape;
         let readers = self.readers[output.index()].clone();
@@ -189,7 +187,7 @@ impl<'a> Clusters<'a> {
                 }
             }
             near.retain(|&mut home| self.list[home].slots != 0);
-            if near.len() > 1 && self.copy_into(number, code, &readers, &near) {
+            if near.len() > 1 && self.copy_into(number, &readers, &near) {
                 return;
             }
             if plain.first().is_some_and(|&first| self.join(number, first)) {
@@ -230,12 +228,18 @@ impl<'a> Clusters<'a> {
         if cluster.slots == 0
             || behind & cluster.slots != 0
             || (leaves && cluster.fold.is_some())
+            || (self.runs_twice(cluster) && !self.is_cheap(number))
             || cluster.members.len() >= MOST_STEPS
             || inputs.len() + outputs > MOST_OPERANDS
         {
             return false;
         }
-        let far = cluster.last - number > WINDOW;
+        // Others read it before the cluster, which could then overwrite it: inside, it would be there beside the results.
+        let kept = self.returned[output.index()] || self.last_use[output.index()] > cluster.last;
+        if leaves && !kept && self.graph.spec(output).bytes() > SMALL {
+            return false;
+        }
+        let far = cluster.last - number > WINDOW + cluster.members.len();
         if far && (leaves || self.kept_alive(number, cluster.last) > self.graph.spec(output).bytes()) {
             return false;
         }
@@ -248,6 +252,15 @@ impl<'a> Clusters<'a> {
         cluster.outputs = outputs;
         cluster.readers.extend(outside);
         true
+    }
+
+    /// Whether the kernel computes every element twice: the logarithm of a sum of exponentials looks for the largest first.
+    fn runs_twice(&self, cluster: &Cluster) -> bool {
+        matches!(self.kinds[cluster.last], Kind::Fold(Reduce::LogSumExp, _))
+    }
+
+    fn is_cheap(&self, number: usize) -> bool {
+        matches!(self.kinds[number], Kind::Elements(code) if is_cheap(code))
     }
 
     /// The bytes of operands that would have to live until `last`, and would not otherwise.
@@ -284,7 +297,7 @@ impl<'a> Clusters<'a> {
             || (after_one | after_two) & (one.slots | two.slots) != 0
             || one.members.len() + two.members.len() >= MOST_STEPS
             || inputs.len() + one.outputs + two.outputs > MOST_OPERANDS
-            || one.last.abs_diff(two.last) > WINDOW
+            || one.last.abs_diff(two.last) > WINDOW + one.members.len().min(two.members.len())
         {
             return false;
         }
@@ -327,20 +340,21 @@ impl<'a> Clusters<'a> {
     }
 
     /// Lets every cluster that reads a cheap node compute it again, where that means that it need not be kept.
-    fn copy_into(&mut self, number: usize, code: Code, readers: &[usize], homes: &[usize]) -> bool {
+    fn copy_into(&mut self, number: usize, readers: &[usize], homes: &[usize]) -> bool {
         let output = self.graph.nodes[number].outputs[0];
         let shape = &self.graph.spec(output).shape;
-        let is_large = |&id: &ValueId| self.graph.spec(self.base(id)).shape.len() >= shape.len();
-        let large = self.operands(number).filter(is_large).count();
+        let mut large: SmallVec<[ValueId; 3]> = self.operands(number).map(|id| self.base(id)).collect();
+        large.retain(|id| self.graph.spec(*id).shape.len() >= shape.len());
+        large.dedup();
         let covered = |reader: &usize| {
             !self.homes[*reader].is_empty() && self.homes[*reader].iter().all(|home| homes.contains(home))
         };
         let last = homes.iter().map(|&home| self.list[home].last).max().unwrap_or(0);
-        if !is_cheap(code)
+        if !self.is_cheap(number)
             || self.returned[output.index()]
             || homes.is_empty()
             || homes.len() > MOST_COPIES
-            || large > 1
+            || large.len() > 1
             || !readers.iter().all(covered)
             || self.kept_alive(number, last) > self.graph.spec(output).bytes()
         {
@@ -371,7 +385,9 @@ fn kind(graph: &Graph, node: &Node) -> Kind {
     let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| graph.spec(id)).collect();
     match node.op.form(&specs) {
         Form::Elements(code) => Kind::Elements(code),
-        Form::Fold { code, axes } if taut_fused::Kernel::folds(code, specs[0].dtype) && !specs[0].shape.is_empty() => {
+        Form::Fold { code, axes }
+            if taut_fused::Kernel::folds(code, specs[0].dtype) && !specs[0].shape.is_empty() =>
+        {
             Kind::Fold(code, axes)
         }
         _ => Kind::Other,

@@ -94,6 +94,21 @@ pub(crate) fn axes_in(base: &Shape, layout: &Layout) -> Option<SmallVec<[usize; 
         .collect()
 }
 
+/// A layout of something in row-major order, where that is itself seen through a layout; `None` if strides cannot say it.
+pub(crate) fn through(inner: &Layout, outer: &Layout) -> Option<Layout> {
+    let rows = inner.shape.strides();
+    let axis = |dim: usize, stride: isize| {
+        (0..rows.len()).find(|&axis| inner.shape[axis] == dim && rows[axis] == stride)
+    };
+    let strides = (outer.shape.iter().zip(&outer.strides)).map(|(&dim, &stride)| match stride {
+        _ if dim == 1 => Some(0),
+        0 => Some(0),
+        _ => axis(dim, stride).map(|axis| inner.strides[axis]),
+    });
+    let strides = strides.collect::<Option<Strides>>().filter(|_| outer.offset == 0)?;
+    Some(normal(Layout { shape: outer.shape.clone(), strides, offset: inner.offset }))
+}
+
 /// Whether a layout shows every element of a base of this length once, in whatever order.
 pub(crate) fn is_bijective(len: usize, layout: &Layout) -> bool {
     let mut dims: SmallVec<[(isize, usize); 8]> = (layout.shape.iter().zip(&layout.strides))

@@ -10,14 +10,14 @@ mod elements;
 mod folds;
 
 use crate::rewrite::{Inputs, Made, Rewriter};
-use crate::seen::{LayoutView, Seen, normal};
+use crate::seen::{LayoutView, Seen, normal, through};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::Location;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
-use taut_core::{Form, Graph, Kernel, Layout, Op, Result, Spec, Specs};
+use taut_core::{Form, Graph, Kernel, Layout, Result, Spec, Specs};
 use taut_kernels::elementwise::Code;
 
 pub(crate) fn simplify(graph: &Graph) -> Result<Graph> {
@@ -38,8 +38,6 @@ struct Known {
 /// A value that repeats the elements of another in a way that strides cannot say: row-major order through a layout of
 /// other dimensions.
 struct Spread {
-    /// What repeats it.
-    op: Arc<dyn Op>,
     /// What is repeated.
     source: Seen,
     /// In what order, of the source in row-major order.
@@ -131,13 +129,10 @@ impl<'a> Simplifier<'a> {
             }
             Form::Elements(code) => {
                 let spec = old.spec(node.outputs[0]);
-                let known = match self.spread_elements(node, code, &inputs, spec)? {
-                    Some(known) => known,
-                    None => {
-                        let seen = self.elements(&node.op, code, &seen, spec, node.at)?;
-                        Known { seen, spread: None }
-                    }
-                };
+                // Both ways, of which the one that nobody reads will go.
+                let spread = self.spread_elements(node, code, &inputs, spec)?;
+                let seen = self.elements(&node.op, code, &seen, spec, node.at)?;
+                let known = Known { seen, spread };
                 self.known[node.outputs[0].index()] = Some(known);
                 Ok(())
             }
@@ -204,13 +199,13 @@ impl<'a> Simplifier<'a> {
             self.set(output, seen);
             return Ok(());
         }
-        let whole = source.is_whole(&self.new.graph);
-        if let (true, Some(layout)) = (whole, layout.reshape(&spec.shape)) {
+        let seen = through(&source.layout, &layout).and_then(|layout| layout.reshape(&spec.shape));
+        if let Some(layout) = seen.filter(|_| !spec.shape.is_empty()) {
             self.set(output, source.with(layout));
             return Ok(());
         }
         self.opaque(node, std::slice::from_ref(source));
-        let spread = Arc::new(Spread { op: node.op.clone(), source: source.clone(), layout });
+        let spread = Arc::new(Spread { source: source.clone(), layout });
         if let Some(known) = &mut self.known[output.index()] {
             known.spread = Some(spread);
         }

@@ -5,8 +5,9 @@ mod common;
 use common::assert_agree;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use taut_compile::{Options, compile};
+use taut_core::ops::binary::{add, mul};
 use taut_core::ops::{Value, table};
-use taut_core::{ErrorKind, Spec, Tensor, trace};
+use taut_core::{ErrorKind, Result, Spec, Tensor, trace};
 
 fn with_tensors(args: &[Value], change: &mut impl FnMut(&Tensor) -> Tensor) -> Vec<Value> {
     args.iter()
@@ -18,11 +19,19 @@ fn with_tensors(args: &[Value], change: &mut impl FnMut(&Tensor) -> Tensor) -> V
         .collect()
 }
 
+/// The results, and something to fuse them with.
+fn more(mut results: Vec<Tensor>) -> Result<Vec<Tensor>> {
+    for result in results.clone().iter().filter(|result| result.dtype().is_float()) {
+        results.push(mul(result, add(result, 0.5)?)?);
+    }
+    Ok(results)
+}
+
 /// With its tensors as inputs, and with its tensors as constants, which the compiler folds.
 fn check(entry: &taut_core::ops::Entry) {
     let _ledger = taut_memory::testing::ledger_check();
     for args in entry.samples.list() {
-        let eager = entry.invoke(&args).unwrap();
+        let eager = more(entry.invoke(&args).unwrap()).unwrap();
         let mut inputs = Vec::new();
         with_tensors(&args, &mut |tensor| {
             inputs.push(tensor.clone());
@@ -31,18 +40,18 @@ fn check(entry: &taut_core::ops::Entry) {
         let specs: Vec<Spec> = inputs.iter().map(|tensor| tensor.spec().clone()).collect();
         let traced = trace(&specs, |symbols| {
             let mut symbols = symbols.iter();
-            entry.invoke(&with_tensors(&args, &mut |_| symbols.next().unwrap().clone()))
+            more(entry.invoke(&with_tensors(&args, &mut |_| symbols.next().unwrap().clone()))?)
         });
         let graph = match traced {
             Err(e) if entry.reads_data && e.kind() == ErrorKind::Graph => continue,
             traced => traced.unwrap().graph,
         };
-        for fuse in [false, true] {
-            let compiled = compile(&graph, &Options { fuse, ..Options::default() }).unwrap();
+        for (fuse, native) in [(false, false), (true, false), (true, true)] {
+            let compiled = compile(&graph, &Options { fuse, native }).unwrap();
             let got = compiled.run(&inputs).unwrap_or_else(|e| panic!("{args:?}: {e}\n{compiled}"));
             assert_agree(&format!("{args:?}\n{graph}{compiled}"), &got, &eager, false);
         }
-        let Ok(constant) = trace(&[], |_| entry.invoke(&args)) else { continue };
+        let Ok(constant) = trace(&[], |_| more(entry.invoke(&args)?)) else { continue };
         let compiled = compile(&constant.graph, &Options::default()).unwrap();
         let got = compiled.run(&[]).unwrap();
         assert_agree(&format!("{args:?} as constants\n{compiled}"), &got, &eager, false);

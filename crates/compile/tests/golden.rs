@@ -8,7 +8,7 @@ use taut_core::ops::contract::matmul;
 use taut_core::ops::nn::sparse_softmax_cross_entropy_with_logits;
 use taut_core::ops::reduce::{logsumexp, mean, sum};
 use taut_core::ops::shape::{repeat, transpose};
-use taut_core::ops::unary::{exp, relu, sqrt, square, tanh};
+use taut_core::ops::unary::{exp, gelu, relu, silu, sqrt, square, tanh};
 use taut_core::{DType, Graph, Kernel, Result, Spec, Tensor, trace};
 use taut_plan::Program;
 
@@ -137,4 +137,33 @@ fn slopes_are_not_kept() {
     let tanh_node =
         graph.nodes.iter().find(|node| node.op.attributes().contains("tanh") || node.op.name() == "tanh");
     assert_eq!(tanh_node.unwrap().outputs.len(), 1, "{graph}");
+}
+
+/// A deep network's train step: compiled, its plan needs less.
+#[test]
+fn plans_shrink() {
+    let _ledger = taut_memory::testing::ledger_check();
+    let x = f32(&[64, 64]);
+    let activations: [fn(Tensor) -> Result<Tensor>; 4] =
+        [|x| tanh(x), |x| relu(x), |x| silu(x, 1.0), |x| gelu(x, false)];
+    for activation in activations {
+        let specs = vec![x.clone(); 16];
+        let graph = trace(&specs, |i| {
+            let mut h = i[0].clone();
+            for weights in i[1..].chunks(3) {
+                h = activation(add(matmul(&h, &weights[0])?, sum(&weights[1], 0, false)?)?)?;
+            }
+            let loss = mean(square(&h)?, None, false)?;
+            let found = gradients([&loss], [&i[1], &i[4], &i[7], &i[10], &i[13]])?;
+            let mut results = vec![];
+            for (gradient, w) in found.into_iter().zip(i[1..].chunks(3)) {
+                results.extend(adam(&w[0], &w[1], &w[2], &gradient.dense()?, &loss)?);
+            }
+            Ok(results)
+        });
+        let graph = graph.unwrap().graph;
+        let compiled = compile(&graph, &Options::default()).unwrap();
+        let (before, after) = (Program::new(&graph).unwrap(), Program::new(&compiled).unwrap());
+        assert!(after.peak_bytes() <= before.peak_bytes(), "{graph}{compiled}");
+    }
 }

@@ -169,15 +169,17 @@ fn check(moves: &[Move], odd: bool, differentiate: bool, first: usize) {
         (0..3).map(|i| input(SHAPES[(first + i) % SHAPES.len()], odd, i + first)).collect();
     let graph = traced(moves, &inputs, differentiate);
     let want = graph.run(&inputs).unwrap();
-    for fuse in [false, true] {
-        let compiled = compile(&graph, &Options { fuse, ..Options::default() }).unwrap();
+    for (fuse, native) in [(false, false), (true, false), (true, true)] {
+        let compiled = compile(&graph, &Options { fuse, native }).unwrap();
         let got = compiled.run(&inputs).unwrap_or_else(|e| panic!("{e}\n{graph}{compiled}"));
         let exactly = exact(moves) && !differentiate;
         assert_agree(&format!("{graph}{compiled}"), &got, &want, exactly);
 
         let mut executor = Executor::new(Arc::new(Program::new(&compiled).unwrap()));
-        executor.verify(true);
-        let planned = executor.run(&mut inputs.iter().map(taut_exec::Input::Read).collect::<Vec<_>>()).unwrap_or_else(|e| panic!("{e}\n{graph}{compiled}"));
+        executor.verify(true).unwrap();
+        let planned = executor
+            .run(&mut inputs.iter().map(taut_exec::Input::Read).collect::<Vec<_>>())
+            .unwrap_or_else(|e| panic!("{e}\n{graph}{compiled}"));
         assert_agree(&format!("planned\n{graph}{compiled}"), &planned, &got, exactly);
     }
 }

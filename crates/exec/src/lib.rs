@@ -102,7 +102,11 @@ impl Executor {
     }
 
     /// As [`Executor::run`], on behalf of a caller's line.
-    pub fn run_at(&mut self, inputs: &mut [Input<'_>], at: &'static Location<'static>) -> Result<Vec<Tensor>> {
+    pub fn run_at(
+        &mut self,
+        inputs: &mut [Input<'_>],
+        at: &'static Location<'static>,
+    ) -> Result<Vec<Tensor>> {
         let Executor { program, arena, lent, alone, verifying } = self;
         bind::check(program, inputs)?;
         let arena = match arena {

@@ -94,12 +94,12 @@ impl Memory<'_, '_> {
             }
             match home {
                 Home::Arena(offset) => self.arena.as_mut_slice()[offset..offset + bytes].fill(NONSENSE),
-                Home::Input(input) if program.inputs[input].access == Access::Given => {
+                Home::Input(input) if program.inputs[input].access != Access::Given => {}
+                home => {
                     if let Some(buffer) = self.buffer(home) {
                         buffer.as_mut_slice().fill(NONSENSE);
                     }
                 }
-                _ => {}
             }
         }
     }

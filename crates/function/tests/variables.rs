@@ -290,7 +290,10 @@ fn gradients_of_a_step_are_never_all_alive() {
     // activations.
     let widest = 784 * 512 * 4;
     assert!(plan.peak_bytes() < widest + 4 * 128 * 512 * 4, "{} of {bytes}", plan.peak_bytes());
-    assert!(plan.peak_bytes() - plan.lower_bound() < 64, "nothing is lost in packing but the end of a cache line");
+    assert!(
+        plan.peak_bytes() - plan.lower_bound() < 64,
+        "nothing is lost in packing but the end of a cache line"
+    );
     let addresses = net.addresses();
     for _ in 0..2 {
         step.call((&x, &labels)).unwrap();

@@ -74,7 +74,8 @@ impl Program {
         for (i, storage) in self.storages.iter().enumerate() {
             let is_alive = step.is_some_and(|step| storage.start <= step && step < storage.end);
             let held = match storage.home {
-                Home::Output(_) => Held::Output,
+                // What lies there before what is returned does not count twice.
+                Home::Output(_) if storage.end > self.steps.len() => Held::Output,
                 Home::Arena(_) if is_alive => Held::Value,
                 _ => continue,
             };

@@ -35,6 +35,8 @@ enum Place {
     Arena,
     /// A buffer made for the caller.
     Output,
+    /// The buffer that is made for this piece, before that is there.
+    Before(usize),
 }
 
 /// The pieces under one order: which share their memory, and from when to when.
@@ -178,6 +180,7 @@ impl Placement {
         placement.compute_in_place(draft, order, waiting);
         placement.measure_lives(draft, order);
         placement.use_donations(draft);
+        placement.use_outputs(draft);
         placement.add_up(draft, order);
         placement
     }
@@ -291,6 +294,52 @@ impl Placement {
         }
     }
 
+    /// Puts values into the buffers made for the caller, which are there from the start, until what is returned is made:
+    /// of those that fit, as many bytes one after the other as possible.
+    fn use_outputs(&mut self, draft: &Draft<'_>) {
+        let bytes = |i: usize| draft.pieces[i].bytes;
+        let roots = |place: Place| {
+            let is_wanted =
+                |&i: &usize| self.roots[i] as usize == i && self.places[i] == place && bytes(i) > 0;
+            (0..draft.pieces.len()).filter(is_wanted).collect::<Vec<usize>>()
+        };
+        let mut homes = roots(Place::Output);
+        homes.retain(|&home| self.starts[home] > 0);
+        if homes.is_empty() {
+            return;
+        }
+        homes.sort_by_key(|&home| std::cmp::Reverse(bytes(home)));
+        let mut wanting = roots(Place::Arena);
+        wanting.sort_by_key(|&i| (self.ends[i], self.starts[i]));
+        for home in homes {
+            let fits = |&i: &usize| bytes(i) <= bytes(home) && self.ends[i] <= self.starts[home];
+            let fitting: Vec<usize> = wanting.iter().copied().filter(fits).collect();
+            // The most bytes among the first k, and whether the k-th is one of them.
+            let mut most = vec![(0usize, false); fitting.len() + 1];
+            let before =
+                |k: usize| fitting.partition_point(|&i| self.ends[i] <= self.starts[fitting[k]]).min(k);
+            for k in 0..fitting.len() {
+                let with = most[before(k)].0 + bytes(fitting[k]);
+                // Rather the later one: what lives on until the result is made cannot be there, and is its neighbour.
+                most[k + 1] = if with >= most[k].0 { (with, true) } else { (most[k].0, false) };
+            }
+            let mut k = fitting.len();
+            let mut chosen = Vec::new();
+            while k > 0 {
+                if most[k].1 {
+                    chosen.push(fitting[k - 1]);
+                    k = before(k - 1);
+                } else {
+                    k -= 1;
+                }
+            }
+            for &i in &chosen {
+                self.places[i] = Place::Before(home);
+            }
+            wanting.retain(|i| !chosen.contains(i));
+        }
+    }
+
     fn add_up(&mut self, draft: &Draft<'_>, order: &[u32]) {
         let mut changes = vec![0isize; order.len() + 2];
         for (i, piece) in draft.pieces.iter().enumerate().filter(|&(i, _)| self.roots[i] as usize == i) {
@@ -346,14 +395,19 @@ impl Placement {
         let mut offsets = packing.offsets.iter().copied();
         let (mut storages, mut buffers) = (Vec::new(), Vec::new());
         let mut numbers = vec![0; draft.pieces.len()];
+        let mut made = vec![0; draft.pieces.len()];
+        for (i, piece) in draft.pieces.iter().enumerate() {
+            if self.roots[i] as usize == i && self.places[i] == Place::Output {
+                made[i] = buffers.len();
+                buffers.push(piece.bytes);
+            }
+        }
         for (i, piece) in draft.pieces.iter().enumerate().filter(|&(i, _)| self.roots[i] as usize == i) {
             let home = match self.places[i] {
                 Place::Input(input) => Home::Input(input),
                 Place::Constant(constant) => Home::Constant(constant),
-                Place::Output => {
-                    buffers.push(piece.bytes);
-                    Home::Output(buffers.len() - 1)
-                }
+                Place::Output => Home::Output(made[i]),
+                Place::Before(returned) => Home::Output(made[returned]),
                 Place::Arena => Home::Arena(offsets.next().unwrap_or(0)),
             };
             numbers[i] = storages.len();

@@ -34,7 +34,7 @@ pub use taut_core::{
     Tensor, Traced, apply, apply_many, bf16, f16, graph, io, promote, s, set_warning_sink, trace,
 };
 pub use taut_function::*;
-
+pub use taut_plan::assert_peak;
 
 /// What a call of a function does and needs, known before it runs.
 pub mod plan {

@@ -3,7 +3,7 @@
 use std::time::Instant;
 use taut::memory::Bytes;
 use taut::random::Generator;
-use taut::{DType, Dense, GradientTape, Result, Tensor, Variable, memory};
+use taut::{DType, Dense, GradientTape, Result, Tensor, Variable, function, memory};
 
 const POINTS: usize = 3000;
 const CLASSES: usize = 3;
@@ -17,6 +17,7 @@ fn main() -> Result<()> {
     let (centres, weights) = train(&points, &labels)?;
     picture(&centres, &weights)?;
     tape(&points, &labels, &centres, &weights)?;
+    planned(&points, &labels, &centres, &weights)?;
     ledger(&points, &labels, &centres, &weights)?;
     limit(&points);
     mistake(&points, &weights);
@@ -24,7 +25,7 @@ fn main() -> Result<()> {
 
     drop((points, labels, centres, weights));
     println!(
-        "7. At the end every tensor is gone: {} bytes live, as at the start.",
+        "8. At the end every tensor is gone: {} bytes live, as at the start.",
         memory::live_bytes() - start
     );
     assert_eq!(memory::live_bytes(), start, "every byte comes back");
@@ -115,8 +116,30 @@ fn tape(points: &Tensor, labels: &Tensor, centres: &Tensor, weights: &Variable) 
     Ok(())
 }
 
+/// A whole step of training as one function: its peak is known before it runs.
+fn planned(points: &Tensor, labels: &Tensor, centres: &Tensor, weights: &Variable) -> Result<()> {
+    println!("3. The plan: such a step as one function, forward, backward and update\n");
+    let (inside, fixed) = (weights.clone(), centres.clone());
+    let step = function(move |(points, labels): &(Tensor, Tensor)| {
+        let tape = GradientTape::new();
+        let loss = loss(labels, &taut::matmul(features(points, &fixed)?, &inside)?)?;
+        let gradient = tape.gradient(&loss, &inside)?.dense()?;
+        inside.assign_sub(taut::mul(gradient, 20.0)?)?;
+        Ok(loss)
+    });
+    let plan = step.plan((points, labels))?;
+    println!("{}", indent(&plan.explain_peak().to_string()));
+    let (address, before) = (weights.address(), memory::live_bytes());
+    memory::reset_peak();
+    let loss = step.call((points, labels))?.item::<f32>()?;
+    let measured = memory::peak_bytes() - before;
+    println!("   planned {} bytes, measured {measured}; the loss is {loss:.4}\n", plan.peak_bytes());
+    assert_eq!((measured, weights.address()), (plan.peak_bytes(), address), "as planned, and in place");
+    Ok(())
+}
+
 fn ledger(points: &Tensor, labels: &Tensor, centres: &Tensor, weights: &Variable) -> Result<()> {
-    println!("3. The ledger: one step again, with source lines recorded\n");
+    println!("4. The ledger: one step again, with source lines recorded\n");
     memory::record(true);
     memory::reset_peak();
     let x = features(points, centres)?;
@@ -139,7 +162,7 @@ fn ledger(points: &Tensor, labels: &Tensor, centres: &Tensor, weights: &Variable
 
 fn limit(points: &Tensor) {
     let allowed = memory::live_bytes() + (1 << 20);
-    println!("4. A limit: {} more than what is live, and a request for 400 MB\n", Bytes(1 << 20));
+    println!("5. A limit: {} more than what is live, and a request for 400 MB\n", Bytes(1 << 20));
     let previous = memory::limit(allowed);
     let refused = taut::ones([100_000_000], DType::F32);
     memory::limit(previous);
@@ -151,7 +174,7 @@ fn limit(points: &Tensor) {
 }
 
 fn mistake(points: &Tensor, weights: &Variable) {
-    println!("5. A mistake: points times weights, without the features\n");
+    println!("6. A mistake: points times weights, without the features\n");
     match taut::matmul(points, weights) {
         Err(error) => println!("{}\n", indent(&error.to_string())),
         Ok(_) => unreachable!("2 columns do not meet 100 rows"),
@@ -167,7 +190,7 @@ fn overhead() -> Result<()> {
     }
     let each = clock.elapsed().as_secs_f64() * 1e9 / f64::from(calls);
     println!(
-        "6. Overhead: an eager add of two numbers takes {each:.0} ns, allocation and ledger included.\n"
+        "7. Overhead: an eager add of two numbers takes {each:.0} ns, allocation and ledger included.\n"
     );
     Ok(())
 }

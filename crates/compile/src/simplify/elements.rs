@@ -135,37 +135,29 @@ impl Simplifier<'_> {
         self.elementwise("cast", Code::Cast(to), &[x], to, at)
     }
 
-    /// An op of one value that repeats another: computed on the other, and repeated.
+    /// An op of one value that repeats another: what it makes repeats what the op makes of the other.
     pub(super) fn spread_elements(
         &mut self,
         node: &Node,
         code: Code,
         inputs: &[Known],
         spec: &Spec,
-    ) -> Result<Option<Known>> {
-        let mut found: Option<Arc<Spread>> = None;
-        for known in inputs {
-            match &known.spread {
-                Some(spread) if found.is_none() && known.seen.layout.shape == spec.shape => {
-                    found = Some(spread.clone());
-                }
-                _ if known.seen.is_uniform() => {}
-                _ => return Ok(None),
-            }
-        }
-        let Some(spread) = found else { return Ok(None) };
+    ) -> Result<Option<Arc<Spread>>> {
+        let repeats = |known: &Known| known.spread.clone().filter(|_| known.seen.layout.shape == spec.shape);
+        let Some((at, spread)) = inputs.iter().enumerate().find_map(|(i, known)| Some((i, repeats(known)?)))
+        else {
+            return Ok(None);
+        };
         let shape = spread.source.layout.shape.clone();
-        let operands: SmallVec<[Seen; 3]> = (inputs.iter())
-            .map(|known| match known.spread {
-                Some(_) => Ok(spread.source.clone()),
-                None => known.seen.only(&[]).broadcast(&shape),
-            })
-            .collect::<Result<_>>()?;
+        let mut operands: SmallVec<[Seen; 3]> = SmallVec::new();
+        for (i, known) in inputs.iter().enumerate() {
+            operands.push(match known {
+                _ if i == at => spread.source.clone(),
+                known if known.seen.is_uniform() => known.seen.only(&[]).broadcast(&shape)?,
+                _ => return Ok(None),
+            });
+        }
         let source = self.elements(&node.op, code, &operands, &Spec { dtype: spec.dtype, shape }, node.at)?;
-        let id = self.id(&source, node.at);
-        let id =
-            self.new.call(spread.op.clone(), [id].into_iter().collect(), spec.clone().into(), node.at)[0];
-        let spread = Spread { op: spread.op.clone(), source, layout: spread.layout.clone() };
-        Ok(Some(Known { seen: Seen::whole(id, spec), spread: Some(Arc::new(spread)) }))
+        Ok(Some(Arc::new(Spread { source, layout: spread.layout.clone() })))
     }
 }

@@ -1,7 +1,7 @@
 //! Reductions: what is repeated is reduced once, what has one element is not reduced at all.
 
 use super::{Known, Line, Simplifier};
-use crate::seen::{LayoutView, Seen, axes_in, is_bijective, spread_over};
+use crate::seen::{LayoutView, Seen, axes_in, is_bijective, spread_over, through};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
@@ -205,10 +205,11 @@ impl Simplifier<'_> {
         let Some(spread) = input.spread.clone() else { return Ok(None) };
         let shape = &input.seen.layout.shape;
         let Some(apart) = marks_apart(shape, &spread.layout.shape, marks) else { return Ok(None) };
-        if shape.is_empty() || !spread.source.is_whole(&self.new.graph) {
+        let Some(layout) = through(&spread.source.layout, &spread.layout) else { return Ok(None) };
+        if shape.is_empty() {
             return Ok(None);
         }
-        let seen = spread.source.with(spread.layout.clone());
+        let seen = spread.source.with(layout);
         let kept = Spec { dtype: spec.dtype, shape: unmarked(&spread.layout.shape, &apart) };
         let made = self.fold(node, code, &apart, &seen, &kept)?;
         if let Some(layout) = made.layout.reshape(&spec.shape) {

@@ -315,7 +315,8 @@ pub(crate) fn next_key(source: Arc<dyn KeySource>) -> Option<Tensor> {
 pub fn evaluate(tensor: &Tensor) -> Result<Tensor> {
     let Some(value) = tensor.traced_value() else { return Ok(tensor.clone()) };
     let graph = TRACERS.with_borrow_mut(|tracers| {
-        let tracer = tracers.iter_mut().rev().find(|tracer| tracer.trace == value.trace).ok_or_else(leaked)?;
+        let tracer =
+            tracers.iter_mut().rev().find(|tracer| tracer.trace == value.trace).ok_or_else(leaked)?;
         tracer.spend_keys(value.value)?;
         tracer.graph.part(&[], &[value.value])
     })?;

@@ -44,7 +44,6 @@ impl Shared {
         // A thread that panicked elsewhere cannot have left two numbers half written.
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
-
 }
 
 impl KeySource for Shared {
