@@ -68,7 +68,8 @@ fn function(filter: &str) -> Outcome {
         Engine { variable: "PEERS_JAX_PYTHON", package: "jax", peers: &["jax_jit"] },
     ];
     // Half of each workload's own budget: with three rounds, this is a matter of minutes, not of an hour.
-    let options = ["--budget", "2", "--beside", "taut_rust"];
+    // Engines differ in what other jobs do to them, so each run waits a little for those to pause.
+    let options = ["--budget", "2", "--quiet", "10", "--beside", "taut_rust"];
     peers(&engines, &["taut_rust", "taut_rust_jit"], &workloads, &options)
 }
 
