@@ -3,16 +3,23 @@
 use crate::shell::{Outcome, cargo, command, root, step};
 use std::ffi::OsString;
 
-/// `[engine|tape] [filter]`; a filter alone is for the engine.
+/// `[engine|tape|function] [filter]`; a filter alone is for the engine.
 pub fn run(words: &[String]) -> Outcome {
-    match words {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
         [] => rows("engine", ""),
-        [suite] if suite == "engine" => rows("engine", ""),
-        [suite, filter] if suite == "engine" => rows("engine", filter),
-        [suite] if suite == "tape" => tape(""),
-        [suite, filter] if suite == "tape" => tape(filter),
+        [suite @ ("engine" | "tape" | "function")] => measure(suite, ""),
+        [suite @ ("engine" | "tape" | "function"), filter] => measure(suite, filter),
         [filter] => rows("engine", filter),
-        _ => Err(format!("the suites are engine and tape, not {}", words[0])),
+        [suite, ..] => Err(format!("the suites are engine, tape and function, not {suite}")),
+    }
+}
+
+fn measure(suite: &str, filter: &str) -> Outcome {
+    match suite {
+        "tape" => tape(filter),
+        "function" => function(filter),
+        _ => rows(suite, filter),
     }
 }
 
@@ -29,11 +36,41 @@ fn tape(filter: &str) -> Outcome {
     rivals(filter)?;
     step("Beside TensorFlow and PyTorch");
     if "tape_step".contains(filter) || "classic step".contains(filter) {
-        peers()
+        let engines = [
+            Engine { variable: "PEERS_TF_PYTHON", package: "tensorflow", peers: &["tf_eager"] },
+            Engine { variable: "PEERS_TORCH_PYTHON", package: "torch", peers: &["torch_eager"] },
+        ];
+        peers(&engines, &["taut_rust"], &["tape_step"], &[])
     } else {
         println!("skipped: only the classic step is compared, and its name does not contain \"{filter}\"");
         Ok(())
     }
+}
+
+/// Traced functions alone, then the same work in other engines, as far as they are there: one run, one table.
+fn function(filter: &str) -> Outcome {
+    step("Taut");
+    rows("function", filter)?;
+    step("Beside TensorFlow, PyTorch and JAX");
+    let mut workloads = vec!["chain", "dense_forward", "train_step_small", "mlp_step", "retrace"];
+    workloads.retain(|name| name.contains(filter));
+    if workloads.is_empty() {
+        println!("skipped: no workload's name contains \"{filter}\"");
+        return Ok(());
+    }
+    let engines = [
+        Engine {
+            variable: "PEERS_TF_PYTHON",
+            package: "tensorflow",
+            peers: &["tf_function", "tf_rawadam", "tf_xla"],
+        },
+        Engine { variable: "PEERS_TORCH_PYTHON", package: "torch", peers: &["torch_eager", "torch_compile"] },
+        Engine { variable: "PEERS_JAX_PYTHON", package: "jax", peers: &["jax_jit"] },
+    ];
+    // Half of each workload's own budget: with three rounds, this is a matter of minutes, not of an hour.
+    // Engines differ in what other jobs do to them, so each run waits a little for those to pause.
+    let options = ["--budget", "2", "--quiet", "10", "--beside", "taut_rust"];
+    peers(&engines, &["taut_rust", "taut_rust_jit"], &workloads, &options)
 }
 
 /// Time and memory of the engines in Rust. They are not part of the workspace, and not everybody can build them.
@@ -62,24 +99,34 @@ fn rivals(filter: &str) -> Outcome {
     Ok(())
 }
 
-/// The classic step in Python's engines, where an interpreter has them.
-fn peers() -> Outcome {
-    let engines =
-        [("PEERS_TF_PYTHON", "tensorflow", "tf_eager"), ("PEERS_TORCH_PYTHON", "torch", "torch_eager")];
-    let mut found: Vec<(OsString, &str)> = Vec::new();
-    for (variable, package, peer) in engines {
+/// An engine of Python's: what names an interpreter that has it, and which of its peers are measured.
+struct Engine {
+    variable: &'static str,
+    package: &'static str,
+    peers: &'static [&'static str],
+}
+
+/// The workloads in Taut and in Python's engines, where an interpreter has them.
+fn peers(engines: &[Engine], taut: &[&str], workloads: &[&str], options: &[&str]) -> Outcome {
+    let mut found: Vec<(OsString, &Engine)> = Vec::new();
+    for engine in engines {
+        let Engine { variable, package, .. } = engine;
         let python = std::env::var_os(variable).unwrap_or_else(|| "python3".into());
         // `find_spec` sees the package without the seconds that importing it takes.
         let there = format!("import sys, importlib.util as u; sys.exit(u.find_spec('{package}') is None)");
         match command(&python).args(["-c", &there]).output() {
-            Ok(_) => found.push((python, peer)),
+            Ok(_) => found.push((python, engine)),
             Err(_) => println!("skipped {package}: {variable} can name an interpreter that has it"),
         }
     }
     let Some((python, _)) = found.first() else { return Ok(()) };
     command(python)
         .arg(root().join("benches/peers/run.py"))
-        .args(["--workloads", "tape_step", "--peers", "taut_rust"])
-        .args(found.iter().map(|(_, peer)| peer))
+        .arg("--workloads")
+        .args(workloads)
+        .arg("--peers")
+        .args(taut)
+        .args(found.iter().flat_map(|(_, engine)| engine.peers))
+        .args(options)
         .run()
 }

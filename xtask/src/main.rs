@@ -26,9 +26,9 @@ enum Chore {
         #[arg(long)]
         fix: bool,
     },
-    /// Measures the engine against the machine's own limits, or the tape beside other engines
+    /// Measures the engine against the machine's own limits, or tape and functions beside other engines
     Bench {
-        /// `engine` (the suite if none is named) or `tape`, then a part of the names of the rows to measure
+        /// `engine` (the suite if none is named), `tape` or `function`, then a part of the names of the rows to measure
         #[arg(num_args = 0..=2, value_names = ["SUITE", "FILTER"])]
         words: Vec<String>,
     },

@@ -1,26 +1,29 @@
 //! `cargo xtask bench tape`: what following gradients costs, in time and in bytes.
 //!
-//! Every row is a median over rounds that are interleaved with its rival's, so that a noisy moment hits both. With
-//! `--json <workload>` it measures one workload as a peer among others: see `benches/peers`.
+//! Every row is a median over rounds that are interleaved with its rival's, so that a noisy moment hits both.
 
-mod peer;
+#[path = "models/classic.rs"]
+mod classic;
+#[path = "models/dense.rs"]
+mod dense;
+#[path = "models/initial.rs"]
+mod initial;
 mod timing;
+
+use classic::{POWERS, power};
+use initial::{layers, normal};
 
 use std::hint::black_box;
 use std::time::Instant;
 use taut::memory::{Buffer, Bytes, Category, live_bytes, peak_bytes, reset_peak};
 use taut::random::Generator;
-use taut::{DType, Dense, GradientTape, Result, Tensor, Variable, nn};
+use taut::{DType, Dense, GradientTape, Result, Tensor, Variable};
 use taut_kernels::{ViewMut, matmul, pool, simd};
 use timing::{median, race, race_rounds, row};
 
-fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<()> {
     // `cargo bench` passes `--bench`.
-    let args: Vec<String> = std::env::args().skip(1).filter(|arg| arg != "--bench").collect();
-    if args.first().is_some_and(|arg| arg == "--json") {
-        return peer::main(&args[1..]);
-    }
-    let filter = args.first().map_or("", String::as_str);
+    let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).unwrap_or_default();
     println!("{} threads, {:?}\n", pool::threads(), simd::level());
     let rows: [(&str, fn() -> Result<()>); 5] = [
         ("per op: add and mul", per_op),
@@ -29,15 +32,10 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         ("power loop", power_loop),
         ("deep mlp", deep_mlp),
     ];
-    for (_, measure) in rows.iter().filter(|(name, _)| name.contains(filter)) {
+    for (_, measure) in rows.iter().filter(|(name, _)| name.contains(&filter)) {
         measure()?;
     }
     Ok(())
-}
-
-/// Normal numbers, others for every seed.
-fn normal(seed: u64, shape: &[usize], deviation: f64) -> Result<Tensor> {
-    Generator::from_seed(seed).normal(shape, 0.0, deviation, DType::F32)
 }
 
 type Call = fn(&Tensor, &Tensor) -> Result<Tensor>;
@@ -78,19 +76,13 @@ fn per_op() -> Result<()> {
     Ok(())
 }
 
-/// The mean square of what `relu(x @ w)` is off by.
-fn classic_loss(x: &Tensor, w: &Variable, y: &Tensor) -> Result<Tensor> {
-    let off = (taut::relu(taut::matmul(x, w)?)? - y)?;
-    taut::mean(taut::square(off)?, None, false)
-}
-
 /// The smallest training step there is: what it costs beyond its products is the engine's own.
 fn classic_step() -> Result<()> {
     let (x, y) = (normal(1, &[32, 784], 1.0)?, normal(2, &[32, 10], 1.0)?);
     let w = Variable::new(normal(3, &[784, 10], 0.03)?)?;
     let step = || {
         let tape = GradientTape::new();
-        let loss = classic_loss(&x, &w, &y)?;
+        let loss = classic::loss(&x, &w, &y)?;
         tape.gradient(&loss, &w)?.dense()
     };
     step()?;
@@ -102,7 +94,7 @@ fn classic_step() -> Result<()> {
     let (left, right, left_t, g) = (x.view()?, value.view()?, across.view()?, y.view()?);
     let [both, forward, product, product_t] = race([
         &mut || drop(black_box(step())),
-        &mut || drop(black_box(classic_loss(&x, &w, &y))),
+        &mut || drop(black_box(classic::loss(&x, &w, &y))),
         &mut || matmul::matmul(left, right, ViewMut::new(DType::F32, h.as_mut_slice(), &[32, 10])),
         &mut || matmul::matmul(left_t, g, ViewMut::new(DType::F32, dw.as_mut_slice(), &[784, 10])),
     ]);
@@ -116,28 +108,10 @@ fn classic_step() -> Result<()> {
     Ok(())
 }
 
-/// The matrices and biases of layers of these sizes.
-fn layers(sizes: &[usize]) -> Result<Vec<Variable>> {
-    let mut variables = Vec::new();
-    for (i, pair) in sizes.windows(2).enumerate() {
-        let deviation = (2.0 / pair[0] as f64).sqrt();
-        variables.push(Variable::new(normal(10 + i as u64, pair, deviation)?)?);
-        variables.push(Variable::new(taut::zeros([pair[1]], DType::F32)?)?);
-    }
-    Ok(variables)
-}
-
 /// A training step as people write it: forward, loss, gradients, an update in the variables' own memory.
 fn train(x: &Tensor, labels: &Tensor, variables: &[Variable]) -> Result<Tensor> {
     let tape = GradientTape::new();
-    let mut h = x.clone();
-    for (i, layer) in variables.chunks(2).enumerate() {
-        h = (taut::matmul(h, &layer[0])? + &layer[1])?;
-        if (i + 1) * 2 < variables.len() {
-            h = taut::relu(h)?;
-        }
-    }
-    let loss = taut::mean(nn::sparse_softmax_cross_entropy_with_logits(labels, h)?, None, false)?;
+    let loss = dense::cross_entropy(labels, dense::forward(variables, x)?)?;
     for (variable, gradient) in variables.iter().zip(tape.gradient(&loss, variables)?) {
         variable.assign_sub((gradient.dense()? * 0.01)?)?;
     }
@@ -161,17 +135,6 @@ fn mlp_step() -> Result<()> {
     row("mlp step: 784-512-512-10, SGD", step, &format!("batch {batch}; {:.1} GFLOP/s", flops / step / 1e9));
     println!("    peak {} over the variables' {}", Bytes(peak), Bytes(held));
     Ok(())
-}
-
-const POWERS: usize = 2000;
-
-/// The sum of a high power of `a`, one product at a time.
-fn power(a: &Tensor) -> Result<Tensor> {
-    let mut result = a.clone();
-    for _ in 0..POWERS {
-        result = taut::matmul(result, a)?;
-    }
-    taut::sum(result, None, false)
 }
 
 /// A long loop: what is kept for it, and that all of it goes back.

@@ -1,0 +1,179 @@
+//! What is measured: the workloads of `workloads.py`, with the sizes of their inputs.
+
+use crate::adam::Adam;
+use crate::{classic, dense};
+use std::path::PathBuf;
+use taut::{Dense, GradientTape, Nest, OnRetrace, Result, Tensor, Variable, function};
+
+/// One step, and the numbers of its result that are compared with other peers'.
+pub struct Case {
+    pub step: Box<dyn FnMut() -> Result<Vec<Tensor>>>,
+    pub values: fn(&[Tensor]) -> Result<Vec<f64>>,
+    /// Units in one step: times are per unit.
+    pub ops: usize,
+}
+
+impl Case {
+    fn new(
+        step: impl FnMut() -> Result<Vec<Tensor>> + 'static,
+        values: fn(&[Tensor]) -> Result<Vec<f64>>,
+    ) -> Case {
+        Case { step: Box::new(step), values, ops: 1 }
+    }
+}
+
+type Build = fn(&Inputs) -> Result<Case>;
+
+/// Peer, workload, and what makes the case. The peer `taut_rust` runs a step as people would: a traced function where the
+/// other engines trace, eager ops where the workload is about those. `taut_rust_jit` makes machine code of it.
+pub const CASES: &[(&str, &str, Build)] = &[
+    ("taut_rust", "tape_step", tape_step),
+    ("taut_rust", "eager_add", eager_add),
+    ("taut_rust", "power_loop_grad", power_loop_grad),
+    ("taut_rust", "chain", chain::<false>),
+    ("taut_rust_jit", "chain", chain::<true>),
+    ("taut_rust", "dense_forward", dense_forward::<false>),
+    ("taut_rust_jit", "dense_forward", dense_forward::<true>),
+    ("taut_rust", "train_step_small", train_step_small::<false>),
+    ("taut_rust_jit", "train_step_small", train_step_small::<true>),
+    ("taut_rust", "mlp_step", mlp_step::<false>),
+    ("taut_rust_jit", "mlp_step", mlp_step::<true>),
+    ("taut_rust", "retrace", retrace::<false>),
+    ("taut_rust_jit", "retrace", retrace::<true>),
+];
+
+/// The arrays of a workload, one file each.
+pub struct Inputs(PathBuf);
+
+impl Inputs {
+    pub fn new(folder: &str) -> Inputs {
+        Inputs(folder.into())
+    }
+
+    fn one(&self, name: &str) -> Result<Tensor> {
+        Tensor::load_npy(self.0.join(format!("{name}.npy")))
+    }
+
+    /// The arrays of a list: `name.0`, `name.1`, and so on.
+    fn list(&self, name: &str) -> Result<Vec<Tensor>> {
+        let named = (0..).map(|i| format!("{name}.{i}"));
+        named
+            .take_while(|name| self.0.join(format!("{name}.npy")).exists())
+            .map(|name| self.one(&name))
+            .collect()
+    }
+
+    fn variables(&self, name: &str) -> Result<Vec<Variable>> {
+        self.list(name)?.into_iter().map(Variable::new).collect()
+    }
+}
+
+fn tape_step(inputs: &Inputs) -> Result<Case> {
+    let (x, y) = (inputs.one("x")?, inputs.one("y")?);
+    let w = Variable::new(inputs.one("w")?)?;
+    let step = move || {
+        let tape = GradientTape::new();
+        let loss = classic::loss(&x, &w, &y)?;
+        let gradient = tape.gradient(&loss, &w)?.dense()?;
+        Ok(vec![loss, gradient])
+    };
+    Ok(Case::new(step, |out| Ok([scalar(out)?, summary(&out[1])?].concat())))
+}
+
+fn eager_add(inputs: &Inputs) -> Result<Case> {
+    let (zero, b) = (inputs.one("c")?, inputs.one("b")?);
+    let ops = 2000;
+    let step = move || {
+        let mut c = zero.clone();
+        for _ in 0..ops {
+            // By reference, as every other peer does it: a new result each time.
+            c = (&c + &b)?;
+        }
+        Ok(vec![c])
+    };
+    Ok(Case { ops, ..Case::new(step, scalar) })
+}
+
+fn power_loop_grad(inputs: &Inputs) -> Result<Case> {
+    let a = inputs.one("a")?;
+    let step = move || {
+        let tape = GradientTape::new();
+        tape.watch(&a);
+        let total = classic::power(&a)?;
+        Ok(vec![tape.gradient(&total, &a)?.dense()?])
+    };
+    Ok(Case::new(step, |out| summary(&out[0])))
+}
+
+/// Calls a traced function of one result with the same arguments, step by step.
+fn traced<A: Nest<Owned = A>>(
+    native: bool,
+    arguments: A,
+    body: impl Fn(&A) -> Result<Tensor> + Send + Sync + 'static,
+) -> impl FnMut() -> Result<Vec<Tensor>> {
+    let function = function(body).jit_compile(native);
+    move || Ok(vec![function.call(&arguments)?])
+}
+
+fn chain<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
+    let step = traced(NATIVE, inputs.one("x")?, |x| ((x * 2.0)? * x)? + 1.0);
+    Ok(Case::new(step, |out| summary(&out[0])))
+}
+
+fn dense_forward<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
+    let layers = inputs.variables("params")?;
+    let step = traced(NATIVE, inputs.one("x")?, move |x| taut::relu(dense::forward(&layers, x)?));
+    Ok(Case::new(step, |out| summary(&out[0])))
+}
+
+fn train_step_small<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
+    let w = [Variable::new(inputs.one("w")?)?];
+    let adam = Adam::new(&w, 0.01)?;
+    let step = traced(NATIVE, (inputs.one("x")?, inputs.one("y")?), move |(x, y)| {
+        let tape = GradientTape::new();
+        let loss = classic::loss(x, &w[0], y)?;
+        adam.minimize(&tape, &loss, &w)?;
+        Ok(loss)
+    });
+    Ok(Case::new(step, scalar))
+}
+
+fn mlp_step<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
+    let layers = inputs.variables("params")?;
+    let adam = Adam::new(&layers, 1e-3)?;
+    let step = traced(NATIVE, (inputs.one("x")?, inputs.one("y")?), move |(x, labels)| {
+        let tape = GradientTape::new();
+        let loss = dense::cross_entropy(labels, dense::forward(&layers, x)?)?;
+        adam.minimize(&tape, &loss, &layers)?;
+        Ok(loss)
+    });
+    Ok(Case::new(step, scalar))
+}
+
+fn retrace<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
+    let (layers, batches) = (inputs.variables("params")?, inputs.list("xs")?);
+    let forward = function(move |x: &Tensor| dense::forward(&layers, x))
+        .jit_compile(NATIVE)
+        .on_retrace(OnRetrace::Allow);
+    let step = move || batches.iter().map(|x| forward.call(x)).collect();
+    Ok(Case::new(step, |out| {
+        let sums = out.iter().map(|part| Ok(part.to_vec::<f32>()?.into_iter().map(f64::from).sum::<f64>()));
+        Ok(vec![sums.sum::<Result<f64>>()?])
+    }))
+}
+
+fn scalar(out: &[Tensor]) -> Result<Vec<f64>> {
+    Ok(vec![f64::from(out[0].item::<f32>()?)])
+}
+
+/// The two numbers of `workloads.summary`: a weighted sum and the norm. Copies nothing: memory is being watched.
+fn summary(tensor: &Tensor) -> Result<Vec<f64>> {
+    let (mut sum, mut squares) = (0.0, 0.0);
+    for part in tensor.view()?.contiguous::<f32>().expect("results are").chunks(1 << 18) {
+        for (i, &x) in part.iter().enumerate() {
+            sum += f64::from(x) * (1 + i % 7) as f64;
+            squares += f64::from(x) * f64::from(x);
+        }
+    }
+    Ok(vec![sum, squares.sqrt()])
+}
