@@ -156,12 +156,13 @@ impl<'a> Joints<'a> {
     /// Where a product and its ending can be one node that keeps no more alive than the two.
     fn place(&self, product: usize, ending: usize, operands: &[ValueId]) -> Option<usize> {
         let graph = self.graph;
-        let (node, spec) = (&graph.nodes[product], graph.spec(graph.nodes[ending].outputs[0]));
-        let bytes = spec.bytes();
+        let node = &graph.nodes[product];
+        let bytes = graph.spec(graph.nodes[ending].outputs[0]).bytes();
         // The result may be the new value of an input that it is computed of, and is then best written over the old one. A
         // product would destroy that first.
         let overwrites = |id: ValueId| {
-            graph.spec(id) == spec && matches!(graph.values[self.base(id).index()].origin, Origin::Input(_))
+            let base = &graph.values[self.base(id).index()];
+            matches!(base.origin, Origin::Input(_)) && base.spec.bytes() == bytes
         };
         if node.inputs.len() + operands.len() >= MOST_OPERANDS
             || operands.iter().any(|&id| graph.spec(id).bytes() > bytes || overwrites(id))

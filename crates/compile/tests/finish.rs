@@ -62,21 +62,21 @@ fn dense(x: &[Tensor]) -> Result<Vec<Tensor>> {
 #[test]
 fn a_dense_layer_is_one_step() {
     let _ledger = ledger_check();
-    let shapes: [[&[usize]; 3]; 9] = [
+    let shapes: [[&[usize]; 3]; 8] = [
         [&[3, 4], &[4, 5], &[5]],
         [&[128, 40], &[40, 64], &[64]],
         [&[130, 70], &[70, 600], &[600]],
         [&[600, 20], &[20, 10], &[10]],
         [&[3, 40, 30], &[30, 50], &[50]],
         [&[2, 1, 40, 30], &[3, 30, 50], &[3, 1, 50]],
-        [&[7], &[7, 300], &[300]],
+        [&[7], &[2, 7, 300], &[300]],
         [&[4, 0], &[0, 3], &[3]],
-        [&[0, 3], &[3, 4], &[4]],
     ];
     for dtype in [DType::F32, DType::F64, DType::F16, DType::BF16] {
         for shapes in shapes {
             is_one(&tensors(dtype, &shapes), dense);
         }
+        checked(&tensors(dtype, &[&[0, 3], &[3, 4], &[4]]), dense);
     }
 }
 
@@ -241,7 +241,7 @@ fn training_is_as_exact() {
         let x = tensors(dtype, &[&[32, 20], &[20, 16], &[16], &[16, 4], &[4]]);
         let step = |x: &[Tensor]| {
             let hidden = relu(add(matmul(&x[0], &x[1])?, &x[2])?)?;
-            let result = tanh(add(matmul(hidden, &x[3])?, &x[4])?)?;
+            let result = relu(add(matmul(hidden, &x[3])?, &x[4])?)?;
             let mut results = vec![result.clone()];
             for gradient in gradients([&result], &x[1..])? {
                 results.push(gradient.dense()?);
@@ -250,7 +250,7 @@ fn training_is_as_exact() {
         };
         let graph = traced(&x, step);
         let compiled = compile(&graph, &Options::default()).unwrap();
-        assert!(endings(&compiled) >= 2, "{compiled}");
+        assert_eq!(endings(&compiled), 2, "{compiled}");
         let want = graph.run(&x).unwrap();
         assert_agree(&compiled.to_string(), &compiled.run(&x).unwrap(), &want, true);
         let (before, after) = (Program::new(&graph).unwrap(), Program::new(&compiled).unwrap());
