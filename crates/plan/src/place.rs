@@ -8,8 +8,8 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 use taut_core::{Error, Result};
 
-/// A hundredth of a second of search, where the greedy orders are not enough: a plan is waited for.
-const EFFORT: Effort = Effort { steps: 2_000_000 };
+/// Some two milliseconds of search, where the greedy orders are not enough: a plan is waited for.
+const EFFORT: Effort = Effort { steps: 400_000 };
 
 /// So many donated inputs are tried in two ways; a plan is waited for.
 const MOST_WAITING: usize = 8;
