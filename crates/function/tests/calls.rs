@@ -325,10 +325,11 @@ fn a_nan_is_found_in_the_line_that_made_it() {
     assert!(error.to_string().starts_with("log"), "{error}");
 }
 
+type Power = taut_function::Function<(Tensor, Value<u8>), Tensor>;
+
 #[test]
 fn a_function_may_call_itself_with_another_value() {
     let _ledger = ledger_check();
-    type Power = taut_function::Function<(Tensor, Value<u8>), Tensor>;
     let slot: Arc<std::sync::OnceLock<Power>> = Arc::default();
     let inner = Arc::downgrade(&slot);
     let power = function(move |(x, n): &(Tensor, Value<u8>)| match n.0 {
