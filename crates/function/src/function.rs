@@ -201,7 +201,7 @@ where
     }
 
     /// The plan for these arguments: what a call needs, before it runs. Where only types and shapes are known, use
-    /// [`Tensor::stand_in`].
+    /// [`Tensor::stand_in`](taut_core::Tensor::stand_in).
     #[track_caller]
     pub fn plan<N: Nest<Owned = A>>(&self, arguments: N) -> Result<Arc<Program>> {
         self.entry(&arguments, false, Location::caller())?.concrete.plan()

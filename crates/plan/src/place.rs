@@ -40,6 +40,7 @@ enum Place {
 }
 
 /// The pieces under one order: which share their memory, and from when to when.
+#[derive(Clone)]
 pub(crate) struct Placement {
     /// Per piece, the first of those that are computed one over the other.
     roots: Vec<u32>,
@@ -180,8 +181,16 @@ impl Placement {
         placement.compute_in_place(draft, order, waiting);
         placement.measure_lives(draft, order);
         placement.use_donations(draft);
-        placement.use_outputs(draft);
+        let mut other = placement.clone();
+        let moved = placement.use_outputs(draft, true);
         placement.add_up(draft, order);
+        if moved {
+            other.use_outputs(draft, false);
+            other.add_up(draft, order);
+            if other.load < placement.load {
+                return other;
+            }
+        }
         placement
     }
 
@@ -295,8 +304,9 @@ impl Placement {
     }
 
     /// Puts values into the buffers made for the caller, which are there from the start, until what is returned is made:
-    /// of those that fit, as many bytes one after the other as possible.
-    fn use_outputs(&mut self, draft: &Draft<'_>) {
+    /// of those that fit, as many bytes one after the other as possible; of as many, the later ones or the earlier ones.
+    /// Says whether there was one.
+    fn use_outputs(&mut self, draft: &Draft<'_>, later: bool) -> bool {
         let bytes = |i: usize| draft.pieces[i].bytes;
         let roots = |place: Place| {
             let is_wanted =
@@ -306,8 +316,9 @@ impl Placement {
         let mut homes = roots(Place::Output);
         homes.retain(|&home| self.starts[home] > 0);
         if homes.is_empty() {
-            return;
+            return false;
         }
+        let mut moved = false;
         homes.sort_by_key(|&home| std::cmp::Reverse(bytes(home)));
         let mut wanting = roots(Place::Arena);
         wanting.sort_by_key(|&i| (self.ends[i], self.starts[i]));
@@ -320,8 +331,8 @@ impl Placement {
                 |k: usize| fitting.partition_point(|&i| self.ends[i] <= self.starts[fitting[k]]).min(k);
             for k in 0..fitting.len() {
                 let with = most[before(k)].0 + bytes(fitting[k]);
-                // Rather the later one: what lives on until the result is made cannot be there, and is its neighbour.
-                most[k + 1] = if with >= most[k].0 { (with, true) } else { (most[k].0, false) };
+                let better = with > most[k].0 || (later && with == most[k].0);
+                most[k + 1] = if better { (with, true) } else { (most[k].0, false) };
             }
             let mut k = fitting.len();
             let mut chosen = Vec::new();
@@ -333,11 +344,13 @@ impl Placement {
                     k -= 1;
                 }
             }
+            moved |= !chosen.is_empty();
             for &i in &chosen {
                 self.places[i] = Place::Before(home);
             }
             wanting.retain(|i| !chosen.contains(i));
         }
+        moved
     }
 
     fn add_up(&mut self, draft: &Draft<'_>, order: &[u32]) {
