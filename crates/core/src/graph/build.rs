@@ -6,7 +6,6 @@ use crate::apply::{Outputs, infer, with_specs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode;
 use crate::op::{Op, Spec};
-use crate::ops::random::apart;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -97,7 +96,7 @@ pub fn trace_function<R>(
     may_create: bool,
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(TracedFunction, R)> {
-    let (mut tracer, rest) = apart(|| follow(inputs, Some(Outside::new(may_create)), function))?;
+    let (mut tracer, rest) = follow(inputs, Some(Outside::new(may_create)), function)?;
     let captures = tracer.take_captures();
     let outside = tracer.outside.take().unwrap_or_else(|| Outside::new(false));
     let graph = &mut tracer.graph;
@@ -297,6 +296,11 @@ pub fn create_state(state: &Arc<dyn State>) -> Result<()> {
             .help("create it once, in the function's first trace or outside of it, and use it from there")),
     });
     told.unwrap_or(Ok(()))
+}
+
+/// How many functions, one in the other, this thread is tracing.
+pub(crate) fn depth() -> usize {
+    TRACERS.with_borrow(|tracers| tracers.iter().filter(|tracer| tracer.outside.is_some()).count())
 }
 
 /// A key that each call of the function being traced takes anew. `None` if no function is being traced.

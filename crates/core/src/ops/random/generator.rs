@@ -76,6 +76,8 @@ pub fn next_key() -> Result<Tensor> {
 pub struct Keys {
     list: Vec<Key>,
     next: usize,
+    /// How many functions were being traced when the work began: the keys of a trace inside it are not its own.
+    depth: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -99,25 +101,14 @@ pub fn with_keys<R>(keys: &Keys, work: impl FnOnce() -> R) -> (R, Keys) {
             KEYS.with_borrow_mut(Vec::pop);
         }
     }
-    KEYS.with_borrow_mut(|frames| frames.push(Keys { list: keys.list.clone(), next: 0 }));
+    KEYS.with_borrow_mut(|frames| {
+        frames.push(Keys { list: keys.list.clone(), next: 0, depth: graph::depth() })
+    });
     let frame = Frame;
     let result = work();
     let taken = KEYS.with_borrow(|frames| frames.last().cloned().unwrap_or_default());
     drop(frame);
     (result, taken)
-}
-
-/// Runs `work` apart from the pieces of work whose keys are written down or given: what it takes is its own.
-pub(crate) fn apart<R>(work: impl FnOnce() -> R) -> R {
-    struct Restore(Vec<Keys>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            let frames = std::mem::take(&mut self.0);
-            KEYS.with_borrow_mut(|current| *current = frames);
-        }
-    }
-    let _restore = Restore(KEYS.take());
-    work()
 }
 
 impl Generator {
@@ -174,6 +165,9 @@ pub fn take_numbers(source: &Arc<dyn KeySource>) -> Option<[u64; 2]> {
 
 fn next(source: &Arc<dyn KeySource>) -> Key {
     KEYS.with_borrow_mut(|frames| {
+        let depth = graph::depth();
+        let outer = frames.partition_point(|keys| keys.depth < depth);
+        let frames = &mut frames[outer..];
         // The innermost work that is done again says which key; work around it is not doing that part again.
         let again = frames.iter().rposition(|keys| keys.next < keys.list.len());
         let key = match again {
