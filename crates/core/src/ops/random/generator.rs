@@ -102,7 +102,7 @@ pub fn with_keys<R>(keys: &Keys, work: impl FnOnce() -> R) -> (R, Keys) {
         }
     }
     KEYS.with_borrow_mut(|frames| {
-        frames.push(Keys { list: keys.list.clone(), next: 0, depth: graph::depth() })
+        frames.push(Keys { list: keys.list.clone(), next: 0, depth: graph::depth() });
     });
     let frame = Frame;
     let result = work();
