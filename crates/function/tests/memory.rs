@@ -221,7 +221,10 @@ fn a_failure_at_any_allocation_changes_nothing() {
         drop(fault);
         match outcome {
             // It tried again with the arena that it had made given back.
-            Ok(_) => assert_eq!(v.read().to_vec::<f32>().unwrap()[7], 5001.0),
+            Ok(results) => {
+                drop(results);
+                assert_eq!(v.read().to_vec::<f32>().unwrap()[7], 5001.0);
+            }
             Err(error) => {
                 assert!(fired && error.kind() == ErrorKind::OutOfMemory);
                 assert_eq!((v.read().to_vec::<f32>().unwrap()[7], v.address()), (1.0, address));
