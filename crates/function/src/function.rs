@@ -368,13 +368,10 @@ where
         if !traced.captures.is_empty() {
             return Ok(None);
         }
-        let created = traced.created.iter().filter_map(Variable::of_state).collect();
+        let created: Vec<Variable> = traced.created.iter().filter_map(Variable::of_state).collect();
         let concrete = Concrete::new(traced, &signature, self.settings)?;
         if !is_tracing() {
             concrete.plan().map_err(|error| error.at(at))?;
-        }
-        if let Some(first) = first {
-            first.end(created);
         }
         self.remember(&signature);
         let text = signature.to_string();
@@ -393,6 +390,10 @@ where
             cache.shrink(self.cache_bytes);
             entry
         };
+        // Only now: who waits for the first trace looks for it in the cache.
+        if let Some(first) = first {
+            first.end(created);
+        }
         let calls = self.calls.load(Ordering::Relaxed) + 1;
         let told = {
             let mut report = lock(&self.report);
