@@ -52,15 +52,15 @@ impl<R> Cache<R> {
         Some(found)
     }
 
-    /// Adds a trace, unless another thread was first; returns the one that stays.
-    pub(crate) fn insert<N: Nest>(&mut self, entry: Entry<R>, arguments: &N) -> Arc<Entry<R>> {
+    /// Adds a trace, unless another thread was first; returns the one that stays, and whether it is this one.
+    pub(crate) fn insert<N: Nest>(&mut self, entry: Entry<R>, arguments: &N) -> (Arc<Entry<R>>, bool) {
         if let Some(first) = self.find(arguments, entry.signature.given()) {
-            return first;
+            return (first, false);
         }
         let entry = Arc::new(entry);
         self.by_hash.entry(entry.hash).or_default().push(entry.clone());
         self.touch(&entry);
-        entry
+        (entry, true)
     }
 
     fn touch(&mut self, entry: &Arc<Entry<R>>) {

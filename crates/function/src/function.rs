@@ -383,16 +383,19 @@ where
             bytes: entry.bytes() + entry.concrete.arena_bytes(),
             peak_bytes: entry.concrete.peak_bytes(),
         };
-        let entry = {
+        let (entry, is_new) = {
             let mut cache = lock(&self.cache);
             cache.sweep();
-            let entry = cache.insert(entry, arguments);
+            let inserted = cache.insert(entry, arguments);
             cache.shrink(self.cache_bytes);
-            entry
+            inserted
         };
         // Only now: who waits for the first trace looks for it in the cache.
         if let Some(first) = first {
             first.end(created);
+        }
+        if !is_new {
+            return Ok(Some(entry));
         }
         let calls = self.calls.load(Ordering::Relaxed) + 1;
         let told = {
