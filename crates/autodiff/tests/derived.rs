@@ -31,28 +31,17 @@ fn every_row(check: impl Fn(&Entry)) {
     assert!(failures.is_empty(), "{} rows fail:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// Replaces every tensor among the arguments.
-fn with_tensors(args: &[Value], change: &mut impl FnMut(&Tensor) -> Tensor) -> Vec<Value> {
-    args.iter()
-        .map(|arg| match arg {
-            Value::Tensor(tensor) => Value::Tensor(change(tensor)),
-            Value::Tensors(tensors) => Value::Tensors(tensors.iter().map(&mut *change).collect()),
-            other => other.clone(),
-        })
-        .collect()
-}
-
 /// The arguments with their `float64` tensors replaced by these.
 fn with_floats(args: &[Value], floats: &[Tensor]) -> Vec<Value> {
     let mut floats = floats.iter();
-    with_tensors(args, &mut |tensor| {
+    Value::with_tensors(args, &mut |tensor| {
         if tensor.dtype() == DType::F64 { floats.next().unwrap().clone() } else { tensor.clone() }
     })
 }
 
 fn float_tensors(args: &[Value]) -> Vec<Tensor> {
     let mut found = Vec::new();
-    with_tensors(args, &mut |tensor| {
+    Value::with_tensors(args, &mut |tensor| {
         if tensor.dtype() == DType::F64 {
             found.push(tensor.clone());
         }
@@ -65,7 +54,7 @@ fn float_tensors(args: &[Value]) -> Vec<Tensor> {
 fn cases(entry: &Entry) -> Vec<(Vec<Value>, Vec<Tensor>)> {
     let usable = |args: &Vec<Value>| {
         let (mut fits, mut count) = (true, 0);
-        with_tensors(args, &mut |tensor| {
+        Value::with_tensors(args, &mut |tensor| {
             fits &= !tensor.dtype().is_float() || tensor.dtype() == DType::F64;
             if tensor.dtype() == DType::F64 {
                 fits &= tensor.to_vec::<f64>().unwrap().iter().all(|v| v.is_finite());

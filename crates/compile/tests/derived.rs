@@ -9,16 +9,6 @@ use taut_core::ops::binary::{add, mul};
 use taut_core::ops::{Value, table};
 use taut_core::{ErrorKind, Result, Spec, Tensor, trace};
 
-fn with_tensors(args: &[Value], change: &mut impl FnMut(&Tensor) -> Tensor) -> Vec<Value> {
-    args.iter()
-        .map(|arg| match arg {
-            Value::Tensor(tensor) => Value::Tensor(change(tensor)),
-            Value::Tensors(tensors) => Value::Tensors(tensors.iter().map(&mut *change).collect()),
-            other => other.clone(),
-        })
-        .collect()
-}
-
 /// The results, and something to fuse them with.
 fn more(mut results: Vec<Tensor>) -> Result<Vec<Tensor>> {
     for result in results.clone().iter().filter(|result| result.dtype().is_float()) {
@@ -33,14 +23,14 @@ fn check(entry: &taut_core::ops::Entry) {
     for args in entry.samples.list() {
         let eager = more(entry.invoke(&args).unwrap()).unwrap();
         let mut inputs = Vec::new();
-        with_tensors(&args, &mut |tensor| {
+        Value::with_tensors(&args, &mut |tensor| {
             inputs.push(tensor.clone());
             tensor.clone()
         });
         let specs: Vec<Spec> = inputs.iter().map(|tensor| tensor.spec().clone()).collect();
         let traced = trace(&specs, |symbols| {
             let mut symbols = symbols.iter();
-            more(entry.invoke(&with_tensors(&args, &mut |_| symbols.next().unwrap().clone()))?)
+            more(entry.invoke(&Value::with_tensors(&args, &mut |_| symbols.next().unwrap().clone()))?)
         });
         let graph = match traced {
             Err(e) if entry.reads_data && e.kind() == ErrorKind::Graph => continue,

@@ -97,9 +97,12 @@ impl Graph {
     /// Per node, whether an output depends on it, or whether it is a check that is made for its own sake.
     pub fn needed(&self) -> Vec<bool> {
         let mut needed = vec![false; self.nodes.len()];
+        // Of a graph that contradicts itself, it says what it can.
         let mark = |needed: &mut Vec<bool>, id: ValueId| {
-            if let Origin::Node { node, .. } = self.values[id.index()].origin {
-                needed[node] = true;
+            if let Some(Value { origin: Origin::Node { node, .. }, .. }) = self.values.get(id.index())
+                && let Some(needed) = needed.get_mut(*node)
+            {
+                *needed = true;
             }
         };
         self.outputs.iter().for_each(|&id| mark(&mut needed, id));
@@ -116,6 +119,9 @@ impl Graph {
     /// needs another input of the whole.
     pub fn part(&self, inputs: &[ValueId], outputs: &[ValueId]) -> Result<Graph> {
         self.check_ids()?;
+        if let Some(id) = inputs.iter().chain(outputs).find(|id| id.index() >= self.values.len()) {
+            return Err(Error::new(ErrorKind::Graph, format!("the graph has no value {id}")));
+        }
         let mut needed = vec![false; self.values.len()];
         let mut given = vec![false; self.values.len()];
         outputs.iter().for_each(|id| needed[id.index()] = true);

@@ -25,17 +25,7 @@ impl Layout {
     /// Whether the elements lie one after the other in row-major order.
     #[inline]
     pub fn is_contiguous(&self) -> bool {
-        if self.shape.is_empty() {
-            return true;
-        }
-        let mut expected = 1isize;
-        for (&dim, &stride) in self.shape.iter().zip(&self.strides).rev() {
-            if dim != 1 && stride != expected {
-                return false;
-            }
-            expected *= dim as isize;
-        }
-        true
+        is_contiguous(&self.shape, &self.strides)
     }
 
     /// Dimensions in another order. `permutation` holds each axis once.
@@ -215,4 +205,20 @@ fn resolve_range(
     let distance = if step > 0 { end - start } else { start - end };
     let len = if distance > 0 { (distance as usize).div_ceil(step.unsigned_abs()) } else { 0 };
     Ok((start.max(0) as usize, len))
+}
+
+/// Whether elements with these strides lie one after the other in row-major order.
+#[inline]
+pub(crate) fn is_contiguous(shape: &[usize], strides: &[isize]) -> bool {
+    if shape.contains(&0) {
+        return true;
+    }
+    let mut expected = 1isize;
+    for (&dim, &stride) in shape.iter().zip(strides).rev() {
+        if dim != 1 && stride != expected {
+            return false;
+        }
+        expected *= dim as isize;
+    }
+    true
 }

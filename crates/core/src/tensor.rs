@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::ValueRef;
-use crate::layout::Layout;
+use crate::layout::{self, Layout};
 use crate::mode;
 use crate::op::Spec;
 use crate::record::{Link, Links};
@@ -136,7 +136,12 @@ impl Tensor {
 
     /// A tensor without a value: it stands for one of this type and shape where only those matter, as in planning.
     pub fn stand_in(spec: Spec) -> Tensor {
-        Tensor::traced(spec, ValueRef::NOWHERE)
+        // A shape that cannot be has no strides either; whoever plans for it is told.
+        let strides = match spec.shape.checked_len() {
+            Some(_) => spec.shape.strides(),
+            None => Strides::from_elem(0, spec.shape.rank()),
+        };
+        Tensor::of(Inner::new(spec, strides, 0, Data::Traced(ValueRef::NOWHERE)))
     }
 
     /// The same memory under another layout, which must lie within it.
@@ -257,12 +262,16 @@ impl Tensor {
     }
 
     /// Takes the buffer out of a tensor that nobody else holds and that fills it in row-major order. Until
-    /// [`Tensor::give_buffer`] gives one back, the tensor must not be read.
+    /// [`Tensor::give_buffer`] gives one back, the tensor has no value.
     #[inline]
     pub fn take_buffer(&mut self) -> Option<Buffer> {
         let inner = Arc::get_mut(&mut self.inner)?;
         match &mut inner.data {
-            Data::Own(buffer) => Some(std::mem::take(buffer)),
+            Data::Own(buffer) => {
+                let buffer = std::mem::take(buffer);
+                inner.data = Data::Traced(ValueRef::NOWHERE);
+                Some(buffer)
+            }
             _ => None,
         }
     }
@@ -332,7 +341,7 @@ impl Tensor {
 
     /// Whether the elements lie one after the other in row-major order.
     pub fn is_contiguous(&self) -> bool {
-        self.layout().is_contiguous()
+        layout::is_contiguous(self.shape(), &self.inner.strides)
     }
 
     /// Whether it is a value of a graph being traced, without data.

@@ -56,20 +56,9 @@ fn assert_same(what: &str, args: &[Value], got: &[Tensor], want: &[Tensor]) {
     }
 }
 
-/// Replaces every tensor among the arguments.
-fn with_tensors(args: &[Value], change: &mut impl FnMut(&Tensor) -> Tensor) -> Vec<Value> {
-    args.iter()
-        .map(|arg| match arg {
-            Value::Tensor(tensor) => Value::Tensor(change(tensor)),
-            Value::Tensors(tensors) => Value::Tensors(tensors.iter().map(&mut *change).collect()),
-            other => other.clone(),
-        })
-        .collect()
-}
-
 fn tensors(args: &[Value]) -> Vec<Tensor> {
     let mut found = Vec::new();
-    with_tensors(args, &mut |tensor| {
+    Value::with_tensors(args, &mut |tensor| {
         found.push(tensor.clone());
         tensor.clone()
     });
@@ -113,7 +102,7 @@ fn traced_equals_eager() {
             let specs: Vec<Spec> = inputs.iter().map(|t| t.spec().clone()).collect();
             let traced = trace(&specs, |symbols| {
                 let mut symbols = symbols.iter();
-                let args = with_tensors(&args, &mut |_| symbols.next().unwrap().clone());
+                let args = Value::with_tensors(&args, &mut |_| symbols.next().unwrap().clone());
                 call(entry, &args)
             });
             let traced = match traced {
@@ -165,7 +154,7 @@ fn strides_do_not_matter() {
     every_row(|entry| {
         for (args, want) in sample_results(entry) {
             for (name, change) in layouts {
-                let changed = with_tensors(&args, &mut |t| change(t));
+                let changed = Value::with_tensors(&args, &mut |t| change(t));
                 let got =
                     call(entry, &changed).unwrap_or_else(|e| panic!("{name}: {args:?} is refused: {e}"));
                 assert_close(name, &args, &got, &want);
@@ -179,8 +168,8 @@ fn strides_do_not_matter() {
 fn repeated_inputs_are_like_copies() {
     every_row(|entry| {
         for args in entry.samples.list() {
-            let repeated = with_tensors(&args, &mut first_row_repeated);
-            let copied = with_tensors(&repeated, &mut |tensor| tensor.copy().unwrap());
+            let repeated = Value::with_tensors(&args, &mut first_row_repeated);
+            let copied = Value::with_tensors(&repeated, &mut |tensor| tensor.copy().unwrap());
             // What was sorted or invertible may not be so any more; then both are refused.
             match (call(entry, &repeated), call(entry, &copied)) {
                 (Ok(got), Ok(want)) => assert_close("repeated", &copied, &got, &want),

@@ -254,18 +254,20 @@ impl Concrete {
 
     /// The form with a gradient for these inputs.
     pub(crate) fn differentiated(&self, wanted: &[bool]) -> Result<Arc<Differentiated>> {
-        let find = || {
-            let forms = self.differentiated.lock().unwrap_or_else(PoisonError::into_inner);
+        let forms = || self.differentiated.lock().unwrap_or_else(PoisonError::into_inner);
+        let find = |forms: &[(Vec<bool>, Arc<Differentiated>)]| {
             forms.iter().find(|(of, _)| *of == wanted).map(|(_, form)| form.clone())
         };
-        if let Some(form) = find() {
+        if let Some(form) = find(&forms()) {
             return Ok(form);
         }
         // Not under the lock: it takes a while.
         let form = Arc::new(Differentiated::new(self, wanted)?);
-        let mut forms = self.differentiated.lock().unwrap_or_else(PoisonError::into_inner);
-        forms.push((wanted.to_vec(), form.clone()));
-        Ok(form)
+        let mut forms = forms();
+        Ok(find(&forms).unwrap_or_else(|| {
+            forms.push((wanted.to_vec(), form.clone()));
+            form
+        }))
     }
 
     /// Whether it uses a variable that nobody holds any more: then nobody can call it.

@@ -331,7 +331,7 @@ where
         let start = Instant::now();
         let (signature, hash) = (Arc::new(Signature::of(arguments, given)), hash(arguments, given));
         self.check(&signature).map_err(|error| error.at(at))?;
-        let reason = self.reason(&signature, hash);
+        let (reason, digest) = (self.reason(&signature), signature.digest());
         if let (OnRetrace::Deny, Reason::Changed(_)) = (self.on_retrace, &reason) {
             let so_far = lock(&self.report).time.as_secs_f64() * 1e3;
             let message = format!(
@@ -400,7 +400,7 @@ where
         let calls = self.calls.load(Ordering::Relaxed) + 1;
         let told = {
             let mut report = lock(&self.report);
-            report.known.insert(hash);
+            report.known.insert(digest);
             report.add(&self.name, trace, calls)
         };
         if let (Some(told), OnRetrace::Warn) = (told, self.on_retrace) {
@@ -451,8 +451,8 @@ where
         }
     }
 
-    fn reason(&self, signature: &Signature, hash: u64) -> Reason {
-        if lock(&self.report).known.contains(&hash) {
+    fn reason(&self, signature: &Signature) -> Reason {
+        if lock(&self.report).known.contains(&signature.digest()) {
             return Reason::Forgotten;
         }
         let cache = lock(&self.cache);

@@ -68,7 +68,7 @@ pub(crate) struct Report {
     pub(crate) made: usize,
     pub(crate) retraces: usize,
     pub(crate) time: Duration,
-    /// The hashes of all signatures so far.
+    /// The digests of all signatures so far.
     pub(crate) known: HashSet<u64>,
     /// How often each argument was the reason.
     culprits: HashMap<String, usize>,

@@ -3,6 +3,7 @@
 use crate::nest::{Leaf, Nest, Static};
 use std::any::Any;
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use taut_core::{DType, Shape, Spec, Strides, Tensor};
 
 /// What of the arguments a trace depends on.
@@ -146,6 +147,14 @@ impl Signature {
         })
     }
 
+    /// A number for all it says, values included.
+    pub(crate) fn digest(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.given.hash(&mut hasher);
+        self.pieces.iter().for_each(|piece| piece.to_string().hash(&mut hasher));
+        hasher.finish()
+    }
+
     pub(crate) fn given(&self) -> bool {
         self.given
     }
@@ -202,8 +211,11 @@ impl Signature {
 
     /// The leaves by number and name.
     pub(crate) fn paths(&self) -> Vec<(usize, String)> {
-        let mut paths = Vec::new();
-        self.name_part(&mut 0, "args", &mut paths);
+        let (mut paths, mut at) = (Vec::new(), 0);
+        // Once, unless a structure does not say how many parts it has.
+        while at < self.pieces.len() {
+            self.name_part(&mut at, "args", &mut paths);
+        }
         paths
     }
 
@@ -213,6 +225,9 @@ impl Signature {
         match self.pieces.get(i) {
             Some(&Piece::Parts(count)) => {
                 for part in 0..count {
+                    if *at >= self.pieces.len() {
+                        break;
+                    }
                     let name = match self.pieces.get(*at) {
                         Some(Piece::Name(name)) => {
                             *at += 1;

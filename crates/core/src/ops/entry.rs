@@ -196,6 +196,19 @@ pub enum Value {
     Str(&'static str),
 }
 
+impl Value {
+    /// Arguments with every tensor among them replaced.
+    pub fn with_tensors(args: &[Value], change: &mut impl FnMut(&Tensor) -> Tensor) -> Vec<Value> {
+        args.iter()
+            .map(|arg| match arg {
+                Value::Tensor(tensor) => Value::Tensor(change(tensor)),
+                Value::Tensors(tensors) => Value::Tensors(tensors.iter().map(&mut *change).collect()),
+                other => other.clone(),
+            })
+            .collect()
+    }
+}
+
 /// The arguments of a call, by position. Asking for one as what it is not is an error that names the position.
 pub struct Args<'a>(pub &'a [Value]);
 
