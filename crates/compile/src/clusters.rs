@@ -5,9 +5,10 @@
 //! it and comes back, nor two clusters a path into each other both ways: [`Reach`] knows.
 
 use crate::reach::{Reach, Slots};
+use crate::uses::{base, last_uses};
 use smallvec::SmallVec;
 use taut_core::graph::{Node, Origin, ValueId};
-use taut_core::{Form, Graph, Kernel, Shape, Spec};
+use taut_core::{Form, Graph, Shape, Spec};
 use taut_kernels::elementwise::{Binary, Code, Unary};
 use taut_kernels::reduce::Reduce;
 
@@ -77,24 +78,14 @@ impl<'a> Clusters<'a> {
 
     fn new(graph: &'a Graph) -> Clusters<'a> {
         let mut readers = vec![SmallVec::new(); graph.values.len()];
-        let mut last_use: Vec<usize> = (graph.values.iter())
-            .map(|value| if matches!(value.origin, Origin::Node { .. }) { 0 } else { usize::MAX })
-            .collect();
         let mut returned = vec![false; graph.values.len()];
-        for id in &graph.outputs {
-            returned[id.index()] = true;
-            last_use[id.index()] = usize::MAX;
-        }
+        graph.outputs.iter().for_each(|id| returned[id.index()] = true);
         for (number, node) in graph.nodes.iter().enumerate().rev() {
-            let view = node.op.kernel() == Kernel::View;
-            let needed = if view { last_use[node.outputs[0].index()].max(number) } else { number };
             for id in &node.inputs {
-                let (list, last): (&mut SmallVec<[usize; 2]>, _) =
-                    (&mut readers[id.index()], &mut last_use[id.index()]);
+                let list: &mut SmallVec<[usize; 2]> = &mut readers[id.index()];
                 if list.last() != Some(&number) {
                     list.push(number);
                 }
-                *last = needed.max(*last);
             }
         }
         Clusters {
@@ -104,7 +95,7 @@ impl<'a> Clusters<'a> {
             homes: vec![SmallVec::new(); graph.nodes.len()],
             readers,
             returned,
-            last_use,
+            last_use: last_uses(graph),
             reach: Reach::new(graph.nodes.len()),
         }
     }
@@ -265,19 +256,9 @@ impl<'a> Clusters<'a> {
 
     /// The bytes of operands that would have to live until `last`, and would not otherwise.
     fn kept_alive(&self, number: usize, last: usize) -> usize {
-        let bases = self.graph.nodes[number].inputs.iter().map(|&id| self.base(id));
+        let bases = self.graph.nodes[number].inputs.iter().map(|&id| base(self.graph, id));
         let dying = bases.filter(|id| self.last_use[id.index()] < last);
         dying.map(|id| self.graph.spec(id).bytes()).sum()
-    }
-
-    /// What a value is a view of, or the value.
-    fn base(&self, mut id: ValueId) -> ValueId {
-        while let Origin::Node { node, .. } = self.graph.values[id.index()].origin
-            && self.graph.nodes[node].op.kernel() == Kernel::View
-        {
-            id = self.graph.nodes[node].inputs[0];
-        }
-        id
     }
 
     /// Makes two clusters one, under the same conditions.
@@ -343,7 +324,8 @@ impl<'a> Clusters<'a> {
     fn copy_into(&mut self, number: usize, readers: &[usize], homes: &[usize]) -> bool {
         let output = self.graph.nodes[number].outputs[0];
         let shape = &self.graph.spec(output).shape;
-        let mut large: SmallVec<[ValueId; 3]> = self.operands(number).map(|id| self.base(id)).collect();
+        let mut large: SmallVec<[ValueId; 3]> =
+            self.operands(number).map(|id| base(self.graph, id)).collect();
         large.retain(|id| self.graph.spec(*id).shape.len() >= shape.len());
         large.dedup();
         let covered = |reader: &usize| {

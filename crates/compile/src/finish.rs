@@ -9,6 +9,7 @@ use crate::clusters::MOST_OPERANDS;
 use crate::fuse::{Draft, Outcome};
 use crate::fused::{Ending, Fused};
 use crate::rewrite::{Inputs, Rewriter};
+use crate::uses::{base, last_uses};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
@@ -91,20 +92,13 @@ impl<'a> Joints<'a> {
 
     fn new(graph: &'a Graph, options: Options) -> Joints<'a> {
         let mut uses = vec![0; graph.values.len()];
-        let mut last_use = vec![0; graph.values.len()];
-        for id in &graph.outputs {
-            uses[id.index()] += 1;
-            last_use[id.index()] = usize::MAX;
-        }
-        for (number, node) in graph.nodes.iter().enumerate().rev() {
-            let view = node.op.kernel() == Kernel::View;
-            let needed = if view { last_use[node.outputs[0].index()].max(number) } else { number };
+        graph.outputs.iter().for_each(|id| uses[id.index()] += 1);
+        for node in &graph.nodes {
             for (i, id) in node.inputs.iter().enumerate() {
                 uses[id.index()] += usize::from(!node.inputs[..i].contains(id));
-                last_use[id.index()] = needed.max(last_use[id.index()]);
             }
         }
-        Joints { graph, options, uses, last_use }
+        Joints { graph, options, uses, last_use: last_uses(graph) }
     }
 
     /// What an elementwise node, which `fused` is if it was made of several, becomes with a product that it reads.
@@ -161,7 +155,7 @@ impl<'a> Joints<'a> {
         // The result may be the new value of an input that it is computed of, and is then best written over the old one. A
         // product would destroy that first.
         let overwrites = |id: ValueId| {
-            let base = &graph.values[self.base(id).index()];
+            let base = &graph.values[base(self.graph, id).index()];
             matches!(base.origin, Origin::Input(_)) && base.spec.bytes() == bytes
         };
         if node.inputs.len() + operands.len() >= MOST_OPERANDS
@@ -176,21 +170,11 @@ impl<'a> Joints<'a> {
         if operands.iter().all(|&id| made_by(id).is_none_or(|node| node < product)) {
             return Some(product);
         }
-        let mut bases: SmallVec<[ValueId; 3]> = node.inputs.iter().map(|&id| self.base(id)).collect();
+        let mut bases: SmallVec<[ValueId; 3]> = node.inputs.iter().map(|&id| base(self.graph, id)).collect();
         bases.sort_unstable_by_key(|id| id.index());
         bases.dedup();
         let dying = bases.iter().filter(|&&id| made_by(id).is_some() && self.last_use[id.index()] < ending);
         let kept: usize = dying.map(|&id| graph.spec(id).bytes()).sum();
         (kept <= bytes).then_some(ending)
-    }
-
-    /// What a value is a view of, or the value.
-    fn base(&self, mut id: ValueId) -> ValueId {
-        while let Origin::Node { node, .. } = self.graph.values[id.index()].origin
-            && self.graph.nodes[node].op.kernel() == Kernel::View
-        {
-            id = self.graph.nodes[node].inputs[0];
-        }
-        id
     }
 }

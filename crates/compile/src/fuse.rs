@@ -33,9 +33,9 @@ pub(crate) fn fuse(graph: &Graph, options: Options) -> Result<Outcome> {
     for number in 0..graph.nodes.len() {
         // A cluster stands where its last node stood, unless somebody needs it earlier.
         match fuser.unit(number) {
-            Unit::Cluster(cluster) if clusters.list[cluster].last != number => {}
-            Unit::Copied => {}
-            unit => fuser.emit(unit)?,
+            Some(Unit::Cluster(cluster)) if clusters.list[cluster].last != number => {}
+            Some(unit) => fuser.emit(unit)?,
+            None => {}
         }
     }
     let outputs = graph.outputs.iter().map(|&id| fuser.new.copied(graph, &mut fuser.map, id)).collect();
@@ -47,8 +47,6 @@ pub(crate) fn fuse(graph: &Graph, options: Options) -> Result<Outcome> {
 enum Unit {
     Node(usize),
     Cluster(usize),
-    /// Part of several clusters, and nothing by itself.
-    Copied,
 }
 
 struct Fuser<'a> {
@@ -63,12 +61,13 @@ struct Fuser<'a> {
 }
 
 impl Fuser<'_> {
-    fn unit(&self, number: usize) -> Unit {
+    /// What a node becomes part of; `None` if several clusters compute it for themselves.
+    fn unit(&self, number: usize) -> Option<Unit> {
         match self.clusters.homes[number][..] {
-            [] => Unit::Node(number),
-            [home] if self.nodes(home) == 1 => Unit::Node(number),
-            [home] => Unit::Cluster(home),
-            _ => Unit::Copied,
+            [] => Some(Unit::Node(number)),
+            [home] if self.nodes(home) == 1 => Some(Unit::Node(number)),
+            [home] => Some(Unit::Cluster(home)),
+            _ => None,
         }
     }
 
@@ -81,7 +80,6 @@ impl Fuser<'_> {
         match unit {
             Unit::Node(number) => number,
             Unit::Cluster(cluster) => self.clusters.list[cluster].last,
-            Unit::Copied => unreachable!("it is no unit by itself"),
         }
     }
 
@@ -103,7 +101,6 @@ impl Fuser<'_> {
                     match unit {
                         Unit::Node(number) => self.node(number),
                         Unit::Cluster(cluster) => self.cluster(cluster)?,
-                        Unit::Copied => {}
                     }
                     self.done[key] = true;
                     stack.pop();
@@ -119,7 +116,10 @@ impl Fuser<'_> {
             self.graph.nodes[number].inputs.iter().find_map(|id| {
                 let Origin::Node { node, .. } = self.graph.values[id.index()].origin else { return None };
                 let inside = own.is_some_and(|own| self.clusters.homes[node].contains(&own));
-                let unit = if inside { return None } else { self.unit(node) };
+                if inside {
+                    return None;
+                }
+                let unit = self.unit(node).unwrap_or(Unit::Node(node));
                 (!self.done[self.key(unit)]).then_some(unit)
             })
         };
@@ -129,7 +129,6 @@ impl Fuser<'_> {
                 let Cluster { members, fold, .. } = &self.clusters.list[cluster];
                 members.iter().chain(fold).find_map(|&number| find(number, Some(cluster)))
             }
-            Unit::Copied => None,
         }
     }
 

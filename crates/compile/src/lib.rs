@@ -24,6 +24,7 @@ mod reach;
 mod rewrite;
 mod seen;
 mod simplify;
+mod uses;
 
 pub use passes::{PassReport, compile, compile_with_report};
 

@@ -1,4 +1,4 @@
-//! Runs a planned program: one arena, no allocation per call, everything where the plan says.
+//! Runs a planned program: one arena, no allocation per step, everything where the plan says.
 //!
 //! ```
 //! use std::sync::Arc;
