@@ -5,8 +5,10 @@ use std::fs;
 use std::path::Path;
 
 /// The rooms in the order data flows: a crate depends only on those before it.
-const ROOMS: &[&str] =
-    &["memory", "kernels", "fused", "core", "autodiff", "compile", "plan", "exec", "function", "taut"];
+const ROOMS: &[&str] = &[
+    "memory", "kernels", "fused", "core", "autodiff", "compile", "plan", "exec", "control", "function",
+    "taut",
+];
 /// Rooms that depend on nobody.
 const GROUND: &[&str] = &["memory", "kernels"];
 /// Where `unsafe` is allowed.

@@ -1,5 +1,6 @@
 //! What an op is: the few questions every interpreter asks.
 
+use crate::apply::Outputs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
 use crate::layout::Layout;
@@ -197,6 +198,12 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
         Ok(Gradients::new())
     }
 
+    /// The outputs for many sets of inputs at once, each with the sets as its first axis; `None` if there is no better way
+    /// than one call per set. At least one input is mapped. Written with public ops.
+    fn batch(&self, _call: &Batch<'_>) -> Result<Option<Outputs>> {
+        Ok(None)
+    }
+
     /// Whether it is called for the sake of its errors, and so even if nobody reads what it returns.
     fn is_check(&self) -> bool {
         false
@@ -224,6 +231,16 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
     fn attributes(&self) -> String {
         String::new()
     }
+}
+
+/// A call that is made for many sets of inputs at once.
+pub struct Batch<'a> {
+    /// The inputs; those that are mapped have one more axis, the first, along which the sets lie.
+    pub inputs: &'a [Tensor],
+    /// Per input, whether it is another one in each set.
+    pub mapped: &'a [bool],
+    /// How many sets there are.
+    pub size: usize,
 }
 
 /// What becomes of each element of another op's output, in its place and before anybody else sees it: a bias is added, say,

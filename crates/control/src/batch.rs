@@ -1,0 +1,1 @@
+//! One more interpreter of graphs: many sets of inputs at once.

@@ -1,0 +1,4 @@
+//! Loops, branches and maps: ops that hold graphs.
+
+mod batch;
+pub mod schedule;
