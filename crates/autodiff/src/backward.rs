@@ -135,7 +135,7 @@ pub(crate) fn backward(
     // Only a tape that still records has to know its own results again.
     let records = is_active(&**record);
     for i in (0..entries.len()).rev() {
-        let Some(entry) = entries[i].take() else { continue };
+        let Some(mut entry) = entries[i].take() else { continue };
         let mut gradients = std::mem::take(&mut sums[i]);
         if gradients.is_empty() {
             continue;
@@ -166,9 +166,12 @@ pub(crate) fn backward(
                 });
             }
             let relinked = if records { relinked(record, &entry, i as u32) } else { None };
+            // What only this walk holds, the rule may use up.
+            let own = Arc::get_mut(&mut entry).map(|entry| std::mem::take(&mut entry.outputs));
+            let mut outputs = relinked.or(own).unwrap_or_else(|| entry.outputs.clone());
             let mut call = Call {
                 inputs: &entry.inputs,
-                outputs: relinked.as_deref().unwrap_or(&entry.outputs),
+                outputs: &mut outputs,
                 residual: entry.residual.as_ref(),
                 wanted,
                 gradients: dense,

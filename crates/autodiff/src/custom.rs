@@ -123,11 +123,11 @@ impl Op for Ruled {
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         let mut gradients = SmallVec::from_elem(None, self.custom.outputs.len());
         gradients[self.output] = call.take_gradient(0);
-        let outputs: SmallVec<[Part; 1]> =
+        let mut outputs: SmallVec<[Part; 1]> =
             self.custom.outputs.iter().map(|spec| Part { spec: spec.clone(), kept: None }).collect();
         let mut inner = Call {
             inputs: &call.inputs[1..],
-            outputs: &outputs,
+            outputs: &mut outputs,
             residual: None,
             wanted: Set::ALL,
             gradients,

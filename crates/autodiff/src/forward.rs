@@ -73,7 +73,7 @@ impl Recorder for Tangents {
                     kept: call.kept[i].clone().filter(|_| call.saves.inputs.has(i)),
                 })
                 .collect();
-            let outputs: SmallVec<[Part; 1]> = (call.outputs.iter().enumerate())
+            let mut outputs: SmallVec<[Part; 1]> = (call.outputs.iter().enumerate())
                 .map(|(i, t)| Part {
                     spec: t.spec().clone(),
                     kept: call.saves.outputs.has(i).then(|| t.clone()),
@@ -81,7 +81,7 @@ impl Recorder for Tangents {
                 .collect();
             let mut backward = Call {
                 inputs: &inputs,
-                outputs: &outputs,
+                outputs: &mut outputs,
                 residual: call.residual,
                 wanted: call.wanted,
                 gradients: seeds.clone(),

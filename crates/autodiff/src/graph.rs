@@ -81,11 +81,11 @@ fn differentiate(
             ids.iter().enumerate().map(|(i, &id)| part(keep.has(i), id)).collect()
         };
         let residual = if saves.residual {
-            let (inputs, outputs) =
+            let (inputs, mut outputs) =
                 (parts(saves.inputs.union(saves.reads), &node.inputs), parts(Set::ALL, &node.outputs));
             let call = Call {
                 inputs: &inputs,
-                outputs: &outputs,
+                outputs: &mut outputs,
                 residual: None,
                 wanted,
                 gradients: SmallVec::new(),

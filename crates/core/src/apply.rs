@@ -78,11 +78,11 @@ fn observed(
 ) -> Result<Outputs> {
     let behalf = if mode & mode::ON_BEHALF == 0 { None } else { mode::behalf() };
     let at = behalf.map_or(at, |behalf| behalf.at);
-    let run = |inputs: &mut [Tensor]| {
+    let run = |op: &dyn Op, inputs: &mut [Tensor]| {
         if mode & mode::TRACING == 0 { eager(op, inputs, at) } else { graph::record(op, inputs, at) }
     };
     let followed = mode & mode::RECORDING != 0 && inputs.iter().any(Tensor::is_followed);
-    let outcome = if followed { record::follow(op, inputs, at, run) } else { run(inputs) };
+    let outcome = if followed { record::follow(op, inputs, at, run) } else { run(op, inputs) };
     let outcome = match outcome {
         Ok(outputs) if mode & mode::CHECKING != 0 => check_outputs(&outputs).map(|()| outputs),
         outcome => outcome,
@@ -149,10 +149,16 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: &'static Location<'static>) -> 
     if let Some(traced) = inputs.iter().find(|input| input.traced_value().is_some()) {
         return Err(no_value(traced.spec()));
     }
-    let (in_place, reused) = reusable(op, inputs, &specs[0]);
-    if specs.len() > 1 {
-        return eager_many(op, inputs, specs, (in_place, reused), at);
+    if !op.is_strided() {
+        for input in inputs.iter_mut().filter(|input| !input.is_contiguous()) {
+            *input = input.copy_at(at)?;
+        }
     }
+    if specs.len() != 1 {
+        let reused = if specs.is_empty() { (usize::MAX, None) } else { reusable(op, inputs, &specs[0]) };
+        return eager_many(op, inputs, specs, reused, at);
+    }
+    let (in_place, reused) = reusable(op, inputs, &specs[0]);
 
     // One output is the common case, and lists would cost it as much as the op itself.
     let mut buffer = match reused {
@@ -188,7 +194,8 @@ fn eager_many(
     let mut outputs: Vec<ViewMut<'_>> = (buffers.iter_mut().zip(&specs))
         .map(|(buffer, spec)| ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape))
         .collect();
-    run(op, inputs, in_place, &specs[0].shape, &mut outputs, at)?;
+    let shape = specs.first().map_or(Shape::default(), |spec| spec.shape.clone());
+    run(op, inputs, in_place, &shape, &mut outputs, at)?;
     drop(outputs);
     Ok(specs.into_iter().zip(buffers).map(|(spec, buffer)| Tensor::from_buffer(spec, buffer)).collect())
 }

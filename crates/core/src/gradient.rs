@@ -130,7 +130,7 @@ pub struct Call<'a> {
     /// The inputs.
     pub inputs: &'a [Part],
     /// The outputs.
-    pub outputs: &'a [Part],
+    pub outputs: &'a mut [Part],
     /// What [`Op::residual`](crate::Op::residual) made.
     pub residual: Option<&'a Tensor>,
     /// The inputs whose gradients are wanted.
@@ -153,6 +153,11 @@ impl Call<'_> {
     /// An output that [`Op::saves`](crate::Op::saves) declared. Anything else is not there.
     pub fn output(&self, position: usize) -> Result<&Tensor> {
         self.outputs[position].kept.as_ref().ok_or_else(|| undeclared("output", position))
+    }
+
+    /// As [`Call::output`], and nobody else's if the tape needs it no longer: its memory can be used again.
+    pub fn take_output(&mut self, position: usize) -> Result<Tensor> {
+        self.outputs[position].kept.take().ok_or_else(|| undeclared("output", position))
     }
 
     /// What [`Op::residual`](crate::Op::residual) made.

@@ -7,7 +7,7 @@ mod verify;
 
 pub use build::{
     Traced, TracedFunction, calls_so_far, create_state, current, evaluate, outside_traces, read_state,
-    tensor_of, trace, trace_function, value_of, write_state,
+    tensor_of, trace, trace_body, trace_function, value_of, write_state,
 };
 pub(crate) use build::{ValueRef, depth, next_key, record};
 pub use state::{KeySource, State, StateUse};

@@ -32,7 +32,7 @@ pub use graph::{Graph, Traced, trace};
 pub use index::{Ellipsis, Index, NewAxis};
 pub use layout::Layout;
 pub use mode::{behalf_of, is_checking_numerics, is_tracing, on_behalf, set_checking_numerics};
-pub use op::{Batch, CloneOp, Cost, Finish, Form, Kernel, Op, Spec, Specs};
+pub use op::{Batch, CloneOp, Cost, Finish, Form, Kernel, Op, Spec, Specs, Trimmed};
 pub use promote::{float_of, promote, promote_scalar};
 pub use scalar::{Host, Operand, Scalar};
 pub use shape::{Axes, Shape, Strides, normalize_axis};

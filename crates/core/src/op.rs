@@ -2,6 +2,7 @@
 
 use crate::apply::Outputs;
 use crate::error::{Error, ErrorKind, Result};
+use crate::graph::Graph;
 use crate::gradient::{Call, Gradients, Saves, Set};
 use crate::layout::Layout;
 use crate::scalar::Scalar;
@@ -204,6 +205,33 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
         Ok(None)
     }
 
+    /// The op to call in place of this one when somebody follows the `wanted` inputs: it has the same inputs, this op's outputs
+    /// and after them further ones, which nobody sees but [`Op::saves`] of the returned op. `None` if this one will do.
+    fn keeping(&self, _wanted: Set, _inputs: &[&Spec]) -> Result<Option<Arc<dyn Op>>> {
+        Ok(None)
+    }
+
+    /// The graphs that it runs, with what they are to it, for readers and checks.
+    fn bodies(&self) -> Vec<(&'static str, &Graph)> {
+        Vec::new()
+    }
+
+    /// The same op with each of its graphs replaced by what `change` makes of it: the same inputs and outputs, in number, order,
+    /// type and shape. It need not have a gradient: it is made after gradients are. `None` if it has no graphs.
+    fn with_bodies(&self, _change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Option<Arc<dyn Op>>> {
+        Ok(None)
+    }
+
+    /// The op that makes only the outputs marked in `used`, if it can leave something out for it.
+    fn trimmed(&self, _used: &[bool]) -> Option<Trimmed> {
+        None
+    }
+
+    /// Whether `run` takes inputs of any strides; others are copied into row-major order for it.
+    fn is_strided(&self) -> bool {
+        true
+    }
+
     /// Whether it is called for the sake of its errors, and so even if nobody reads what it returns.
     fn is_check(&self) -> bool {
         false
@@ -231,6 +259,16 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
     fn attributes(&self) -> String {
         String::new()
     }
+}
+
+/// An op that makes less: [`Op::trimmed`].
+pub struct Trimmed {
+    /// The op.
+    pub op: Arc<dyn Op>,
+    /// Its inputs, as positions among those of the original.
+    pub inputs: Vec<usize>,
+    /// Its outputs, as positions among those of the original.
+    pub outputs: Vec<usize>,
 }
 
 /// A call that is made for many sets of inputs at once.

@@ -4,7 +4,7 @@
 //! it of every call that has an input it follows, and links the results to it. A thread without recorders, and a call
 //! whose inputs nobody follows, pay nothing.
 
-use crate::apply::Outputs;
+use crate::apply::{Outputs, with_specs};
 use crate::error::Result;
 use crate::gradient::{Call, Part, Saves, Set};
 use crate::mode::{self, on_behalf};
@@ -243,7 +243,7 @@ pub fn done(
     let at = mode::behalf_of(at);
     let outputs: Outputs = outputs.iter().map(detached).collect();
     if is_recording() && inputs.iter().any(Tensor::is_followed) {
-        return follow(op, inputs, at, |_| Ok(outputs));
+        return follow(op, inputs, at, |_, _| Ok(outputs));
     }
     Ok(outputs)
 }
@@ -320,7 +320,7 @@ pub(crate) fn follow(
     op: &dyn Op,
     inputs: &mut [Tensor],
     at: &'static Location<'static>,
-    run: impl FnOnce(&mut [Tensor]) -> Result<Outputs>,
+    run: impl FnOnce(&dyn Op, &mut [Tensor]) -> Result<Outputs>,
 ) -> Result<Outputs> {
     let mut followers: SmallVec<[Follower; 2]> = SmallVec::new();
     STACK.with_borrow(|stack| {
@@ -334,22 +334,28 @@ pub(crate) fn follow(
                 slots.push(slot);
             }
             if !wanted.is_empty() {
-                let saves = op.saves(wanted);
-                followers.push(Follower { recorder: recorder.clone(), slots, wanted, saves });
+                followers.push(Follower { recorder: recorder.clone(), slots, wanted, saves: None });
             }
         }
     });
     if followers.is_empty() {
-        return run(inputs);
+        return run(op, inputs);
     }
+    let wanted = followers.iter().fold(Set::NONE, |set, follower| set.union(follower.wanted));
+    let keeping = with_specs(inputs, |specs| op.keeping(wanted, specs))?;
+    let visible = match &keeping {
+        None => usize::MAX,
+        Some(_) => with_specs(inputs, |specs| op.infer(specs))?.len(),
+    };
+    let op = keeping.as_ref().map_or(op, |keeping| &**keeping);
+    followers.iter_mut().for_each(|follower| follower.saves = op.saves(follower.wanted));
 
     let all = followers.iter().filter_map(|f| f.saves).fold(Saves::NOTHING, Saves::and);
     let survive = all.inputs.union(all.reads);
     let kept: SmallVec<[Option<Tensor>; 3]> =
         inputs.iter().enumerate().map(|(i, input)| survive.has(i).then(|| input.clone())).collect();
-    let mut outputs = run(inputs)?;
+    let mut outputs = run(op, inputs)?;
     let residual = if all.residual {
-        let wanted = followers.iter().fold(Set::NONE, |set, follower| set.union(follower.wanted));
         residual(op, inputs, &kept, &outputs, wanted, at)?
     } else {
         None
@@ -387,6 +393,7 @@ pub(crate) fn follow(
     for (recorder, entry) in entries {
         recorder.settle(entry, &outputs);
     }
+    outputs.truncate(visible);
     Ok(outputs)
 }
 
@@ -404,9 +411,9 @@ fn residual(
         .zip(kept)
         .map(|(t, kept)| Part { spec: t.spec().clone(), kept: kept.clone() })
         .collect();
-    let outputs: SmallVec<[Part; 1]> =
+    let mut outputs: SmallVec<[Part; 1]> =
         outputs.iter().map(|t| Part { spec: t.spec().clone(), kept: Some(t.clone()) }).collect();
     let call =
-        Call { inputs: &inputs, outputs: &outputs, residual: None, wanted, gradients: SmallVec::new() };
+        Call { inputs: &inputs, outputs: &mut outputs, residual: None, wanted, gradients: SmallVec::new() };
     unrecorded(|| on_behalf(None, at, || op.residual(&call)))
 }

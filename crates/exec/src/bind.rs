@@ -116,12 +116,20 @@ pub(crate) enum Slot<'a> {
     Own(Buffer),
 }
 
-impl Slot<'_> {
+/// The memory of one input of a program, which somebody else keeps: [`run_in`](crate::run_in).
+#[derive(Debug)]
+pub enum Lent<'a> {
+    /// Only read: the bytes from its first element in memory to its last.
+    Read(&'a [u8]),
+    /// Updated: all of its bytes, in row-major order.
+    Write(&'a mut [u8]),
+}
+
+impl Lent<'_> {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Slot::Read(bytes) => bytes,
-            Slot::Key(words) => bytemuck::cast_slice(words),
-            Slot::Own(buffer) => buffer.as_slice(),
+            Lent::Read(bytes) => bytes,
+            Lent::Write(bytes) => bytes,
         }
     }
 }
@@ -182,8 +190,16 @@ impl<'a, 'i> Bound<'a, 'i> {
         Ok(bound)
     }
 
-    pub(crate) fn slots(&mut self) -> &mut [Slot<'a>] {
-        &mut self.slots
+    /// The memory of the inputs, for as long as the steps run.
+    pub(crate) fn lend(&mut self) -> SmallVec<[Lent<'_>; 16]> {
+        let slots = self.slots.iter_mut();
+        slots
+            .map(|slot| match slot {
+                Slot::Read(bytes) => Lent::Read(bytes),
+                Slot::Key(words) => Lent::Read(bytemuck::cast_slice(words)),
+                Slot::Own(buffer) => Lent::Write(buffer.as_mut_slice()),
+            })
+            .collect()
     }
 
     /// The buffer of an input that was given.

@@ -19,7 +19,7 @@
 mod bind;
 mod step;
 
-pub use bind::Input;
+pub use bind::{Input, Lent};
 
 use bind::Bound;
 use smallvec::SmallVec;
@@ -27,9 +27,9 @@ use std::ops::Range;
 use std::panic::Location;
 use std::sync::Arc;
 use step::Memory;
-use taut_core::{Result, Spec, Tensor};
+use taut_core::{Error, Result, Spec, Tensor};
 use taut_memory::{Buffer, Category};
-use taut_plan::{Home, Program};
+use taut_plan::{Access, Home, Program, Provided};
 
 /// A program and the arena it runs in, which is kept between runs.
 ///
@@ -118,23 +118,40 @@ impl Executor {
             outputs.push(Buffer::new_at(bytes, Category::Tensor, at)?);
         }
         let mut bound = Bound::new(inputs, program, at)?;
-        let mut memory = Memory { arena, outputs: &mut outputs, inputs: bound.slots(), lent };
-        if *verifying {
-            memory.arena.as_mut_slice().fill(NONSENSE);
-            memory.outputs.iter_mut().for_each(|output| output.as_mut_slice().fill(NONSENSE));
-        }
-        for (i, step) in program.steps.iter().enumerate() {
-            if let Err(error) = memory.run(program, step) {
-                let specs = step.operands.iter().map(|o| Spec::new(o.dtype, o.layout.shape.clone()));
-                let specs: SmallVec<[Spec; 3]> = specs.collect();
-                return Err(error.in_op(step.name(), &specs).at(step.at));
-            }
-            if *verifying {
-                memory.poison(program, i);
-            }
-        }
+        let mut lent_outputs: SmallVec<[&mut [u8]; 4]> = outputs.iter_mut().map(Buffer::as_mut_slice).collect();
+        let mut lent_inputs = bound.lend();
+        let mut memory = Memory {
+            arena: arena.as_mut_slice(),
+            outputs: &mut lent_outputs,
+            inputs: &mut lent_inputs,
+            lent,
+        };
+        memory.run_all(program, *verifying)?;
+        drop((lent_inputs, lent_outputs));
         results(program, alone, &mut bound, &mut outputs)
     }
+}
+
+/// Runs a program all of whose outputs are updates, in memory that somebody else keeps: one [`Lent`] per input, and an arena
+/// of at least [`Program::arena_bytes`]. `lent` is a list whose memory is used again and again.
+///
+/// This is how an op that holds graphs runs them, in its own outputs and scratch memory.
+pub fn run_in(
+    program: &Program,
+    inputs: &mut [Lent<'_>],
+    arena: &mut [u8],
+    lent: &mut Vec<(Range<usize>, bool)>,
+) -> Result<()> {
+    let fits = |(wanted, input): (&Provided, &Lent<'_>)| match (wanted.access, input) {
+        (Access::Updated, Lent::Write(bytes)) => bytes.len() == wanted.spec.bytes(),
+        (Access::Read, Lent::Read(bytes)) => wanted.strides.is_some() || bytes.len() >= wanted.spec.bytes(),
+        _ => false,
+    };
+    let all_fit = program.inputs.len() == inputs.len() && program.inputs.iter().zip(&*inputs).all(fits);
+    if !all_fit || !program.buffers.is_empty() || arena.len() < program.arena_bytes() {
+        return Err(Error::value("the memory lent to a program is not what it was planned for"));
+    }
+    Memory { arena, outputs: &mut [], inputs, lent }.run_all(program, false)
 }
 
 /// The outputs as tensors: over the buffers made for them, or views of those, of inputs or of constants.

@@ -1,20 +1,19 @@
 //! One step: find its memory, call its op.
 
 use crate::NONSENSE;
-use crate::bind::Slot;
+use crate::bind::Lent;
 use smallvec::SmallVec;
 use std::ops::Range;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use taut_core::{Error, ErrorKind, Result};
+use taut_core::{Error, ErrorKind, Result, Spec};
 use taut_kernels::{Arg, View, ViewMut, elementwise};
-use taut_memory::{Buffer, Parts};
+use taut_memory::Parts;
 use taut_plan::{Access, Home, Operand, Program, Step, Storage};
 
 /// All that steps read and write.
-pub(crate) struct Memory<'a, 'i> {
-    pub(crate) arena: &'a mut Buffer,
-    pub(crate) outputs: &'a mut [Buffer],
-    pub(crate) inputs: &'a mut [Slot<'i>],
+pub(crate) struct Memory<'a, 'm> {
+    pub(crate) arena: &'a mut [u8],
+    pub(crate) outputs: &'a mut [&'m mut [u8]],
+    pub(crate) inputs: &'a mut [Lent<'m>],
     pub(crate) lent: &'a mut Vec<(Range<usize>, bool)>,
 }
 
@@ -23,42 +22,60 @@ pub(crate) fn overlap() -> Error {
     Error::new(ErrorKind::Graph, "the plan puts two live values in one place")
 }
 
-impl Memory<'_, '_> {
-    /// A buffer outside the arena that may be written.
-    fn buffer(&mut self, home: Home) -> Option<&mut Buffer> {
+impl<'m> Memory<'_, 'm> {
+    /// Memory outside the arena that may be written.
+    fn place(&mut self, home: Home) -> Option<&mut &'m mut [u8]> {
         match home {
             Home::Output(output) => self.outputs.get_mut(output),
             Home::Input(input) => match self.inputs.get_mut(input) {
-                Some(Slot::Own(buffer)) => Some(buffer),
+                Some(Lent::Write(bytes)) => Some(bytes),
                 _ => None,
             },
             _ => None,
         }
     }
 
-    pub(crate) fn run(&mut self, program: &Program, step: &Step) -> Result<()> {
-        // A buffer that is written is taken out for the time being: the others can be read meanwhile.
-        let mut taken: SmallVec<[Buffer; 4]> = SmallVec::new();
-        for target in &step.targets {
-            if let Some(buffer) = self.buffer(program.storages[target.storage].home) {
-                taken.push(std::mem::take(buffer));
+    /// Runs every step, in order.
+    pub(crate) fn run_all(&mut self, program: &Program, verifying: bool) -> Result<()> {
+        if verifying {
+            self.arena.fill(NONSENSE);
+            self.outputs.iter_mut().for_each(|output| output.fill(NONSENSE));
+        }
+        for (i, step) in program.steps.iter().enumerate() {
+            if let Err(error) = self.run(program, step) {
+                let specs = step.operands.iter().map(|o| Spec::new(o.dtype, o.layout.shape.clone()));
+                let specs: SmallVec<[Spec; 3]> = specs.collect();
+                return Err(error.in_op(step.name(), &specs).at(step.at));
+            }
+            if verifying {
+                self.poison(program, i);
             }
         }
-        // A kernel that panics must not take a variable's memory with it.
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.call(program, step, &mut taken)));
-        let mut taken = taken.into_iter();
-        for target in &step.targets {
-            if let Some(buffer) = self.buffer(program.storages[target.storage].home)
-                && let Some(back) = taken.next()
-            {
-                *buffer = back;
-            }
-        }
-        outcome.unwrap_or_else(|panic| resume_unwind(panic))
+        Ok(())
     }
 
-    fn call(&mut self, program: &Program, step: &Step, taken: &mut [Buffer]) -> Result<()> {
-        let mut parts = Parts::new(self.arena.as_mut_slice(), self.lent);
+    fn run(&mut self, program: &Program, step: &Step) -> Result<()> {
+        // What is written is taken out for the time being: the rest can be read meanwhile.
+        let mut taken: SmallVec<[&'m mut [u8]; 4]> = SmallVec::new();
+        for target in &step.targets {
+            if let Some(bytes) = self.place(program.storages[target.storage].home) {
+                taken.push(std::mem::take(bytes));
+            }
+        }
+        let outcome = self.call(program, step, &mut taken);
+        let mut taken = taken.into_iter();
+        for target in &step.targets {
+            if let Some(bytes) = self.place(program.storages[target.storage].home)
+                && let Some(back) = taken.next()
+            {
+                *bytes = back;
+            }
+        }
+        outcome
+    }
+
+    fn call(&mut self, program: &Program, step: &Step, taken: &mut [&'m mut [u8]]) -> Result<()> {
+        let mut parts = Parts::new(self.arena, self.lent);
         let (start, len) = step.scratch;
         let scratch =
             if len == 0 { &mut [][..] } else { parts.write(start..start + len).ok_or_else(overlap)? };
@@ -68,7 +85,7 @@ impl Memory<'_, '_> {
             let Storage { home, bytes, .. } = program.storages[target.storage];
             let bytes = match home {
                 Home::Arena(offset) => parts.write(offset..offset + bytes).ok_or_else(overlap)?,
-                _ => taken.next().map(Buffer::as_mut_slice).ok_or_else(overlap)?,
+                _ => taken.next().map(|bytes| &mut **bytes).ok_or_else(overlap)?,
             };
             targets.push(ViewMut::new(target.spec.dtype, bytes, &target.spec.shape));
         }
@@ -89,17 +106,17 @@ impl Memory<'_, '_> {
     }
 
     /// Overwrites what nobody needs after step `i`.
-    pub(crate) fn poison(&mut self, program: &Program, i: usize) {
+    fn poison(&mut self, program: &Program, i: usize) {
         for &Storage { home, bytes, end, .. } in &program.storages {
             if end != i + 1 {
                 continue;
             }
             match home {
-                Home::Arena(offset) => self.arena.as_mut_slice()[offset..offset + bytes].fill(NONSENSE),
+                Home::Arena(offset) => self.arena[offset..offset + bytes].fill(NONSENSE),
                 Home::Input(input) if program.inputs[input].access != Access::Given => {}
                 home => {
-                    if let Some(buffer) = self.buffer(home) {
-                        buffer.as_mut_slice().fill(NONSENSE);
+                    if let Some(bytes) = self.place(home) {
+                        bytes.fill(NONSENSE);
                     }
                 }
             }
@@ -111,15 +128,15 @@ fn view<'a>(
     program: &'a Program,
     operand: &'a Operand,
     parts: &mut Parts<'a>,
-    inputs: &'a [Slot<'_>],
-    outputs: &'a [Buffer],
+    inputs: &'a [Lent<'_>],
+    outputs: &'a [&mut [u8]],
 ) -> Result<View<'a>> {
     let (storage, layout) = (&program.storages[operand.storage], &operand.layout);
     let bytes = match storage.home {
         Home::Input(input) => inputs[input].bytes(),
         Home::Constant(constant) => program.constants[constant].span().unwrap_or_default(),
         Home::Arena(offset) => parts.read(offset..offset + storage.bytes).ok_or_else(overlap)?,
-        Home::Output(output) => outputs[output].as_slice(),
+        Home::Output(output) => &*outputs[output],
     };
     Ok(View::new(operand.dtype, bytes, layout.offset, &layout.shape, &layout.strides))
 }

@@ -1,11 +1,11 @@
 //! The traces of a function, the least recently used ones first to go.
 
 use crate::concrete::Concrete;
-use crate::nest::Nest;
 use crate::signature::Signature;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use taut_autodiff::nest::Nest;
 
 /// A trace in the cache.
 pub(crate) struct Entry<R> {

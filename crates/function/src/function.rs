@@ -3,7 +3,6 @@
 use crate::cache::{Cache, Entry};
 use crate::compiled::Settings;
 use crate::concrete::{Arguments, Concrete};
-use crate::nest::{Leaf, Nest};
 use crate::report::{Reason, Report, Trace, changes};
 use crate::signature::{Signature, TensorSpec, hash};
 use std::cell::RefCell;
@@ -13,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use taut_autodiff::Variable;
+use taut_autodiff::nest::{Leaf, Nest};
 use taut_core::graph::trace_function;
 use taut_core::{Error, ErrorKind, Result, Spec, is_tracing, record, warn};
 use taut_memory::live_bytes;

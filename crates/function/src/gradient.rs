@@ -6,31 +6,15 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
-use taut_autodiff::{GradientTape, Request as Question, Source};
-use taut_core::graph::{Origin, ValueId, calls_so_far};
+use taut_autodiff::GradientTape;
+use taut_autodiff::joint::{Answer, Halves, Joint, Kept, ask};
 use taut_core::ops::creation::zeros;
 use taut_core::{
-    Call, Gradient, Gradients, Graph, IndexedSlices, Op, Result, Saves, Set, Shape, Spec, Specs, Tensor,
-    behalf_of, is_tracing, record, trace,
+    Call, Gradient, Gradients, Graph, IndexedSlices, Op, Result, Saves, Set, Spec, Specs, Tensor, behalf_of,
+    is_tracing, record,
 };
 use taut_exec::Input;
 use taut_plan::{Given, Program, Request};
-
-/// Where something that the backward pass needs is after the forward pass.
-#[derive(Clone, Copy)]
-enum Kept {
-    /// An input of the function.
-    Input(usize),
-    /// One of the tensors that the forward program returns: what it writes to variables is not among them.
-    Output(usize),
-}
-
-/// What the backward program computes for an input.
-enum Answer {
-    None,
-    Dense(usize),
-    Sparse { values: usize, indices: usize, dense_shape: Shape },
-}
 
 /// The forward program that keeps what is needed, and the backward program that needs it.
 pub(crate) struct Differentiated {
@@ -55,60 +39,9 @@ impl Differentiated {
         let specs: Vec<Spec> = whole.outputs.iter().map(|&id| whole.spec(id).clone()).collect();
         let followed: Vec<usize> =
             (0..concrete.results).filter(|&output| specs[output].dtype.is_float()).collect();
-        let count = whole.inputs.len();
-        let mut inputs: Vec<Spec> = whole.inputs.iter().map(|&id| whole.spec(id).clone()).collect();
-        inputs.extend(followed.iter().map(|&output| specs[output].clone()));
-
-        let (mut boundary, mut answers) = (0, Vec::new());
-        let joint = record::unrecorded(|| {
-            trace(&inputs, |arguments| {
-                let (inputs, gradients) = arguments.split_at(count);
-                let tape = GradientTape::new();
-                let sources: Vec<Tensor> = inputs
-                    .iter()
-                    .zip(wanted)
-                    .filter(|&(_, &wanted)| wanted)
-                    .map(|(t, _)| t.clone())
-                    .collect();
-                tape.watch(&sources);
-                let mut outputs = whole.run(inputs)?;
-                boundary = calls_so_far().unwrap_or(0);
-                let found = ask(&tape, &outputs, &followed, gradients, sources)?;
-                let mut found = found.into_iter();
-                for i in 0..count {
-                    let wanted = wanted.get(i) == Some(&true);
-                    let gradient = if wanted { found.next().flatten() } else { None };
-                    answers.push(match gradient {
-                        None => Answer::None,
-                        Some(Gradient::Dense(gradient)) => {
-                            outputs.push(gradient);
-                            Answer::Dense(outputs.len() - 1)
-                        }
-                        Some(Gradient::Sparse(slices)) => {
-                            let IndexedSlices { values, indices, dense_shape } = slices;
-                            outputs.extend([values, indices]);
-                            let (values, indices) = (outputs.len() - 2, outputs.len() - 1);
-                            Answer::Sparse { values, indices, dense_shape }
-                        }
-                    });
-                }
-                Ok(outputs)
-            })
-        })?
-        .graph;
-        let total = specs.len();
-        for answer in &mut answers {
-            match answer {
-                Answer::None => {}
-                Answer::Dense(at) => *at -= total,
-                Answer::Sparse { values, indices, .. } => {
-                    *values -= total;
-                    *indices -= total;
-                }
-            }
-        }
-        let results = concrete.results;
-        let (forward, backward, kept) = split(&joint, boundary, count, results, total - results)?;
+        let joint = Joint::new(&whole, wanted, &followed, false)?;
+        let Halves { forward, backward, kept } = joint.split(concrete.results)?;
+        let (results, answers) = (concrete.results, joint.answers);
         let (settings, request) = (concrete.settings(), concrete.request());
         let forward = Compiled::new(&forward, settings, request)?;
         // What was kept is read where it lies.
@@ -187,65 +120,6 @@ impl Differentiated {
         };
         self.answers.iter().map(answer).collect()
     }
-}
-
-fn ask(
-    tape: &GradientTape,
-    outputs: &[Tensor],
-    followed: &[usize],
-    gradients: &[Tensor],
-    sources: Vec<Tensor>,
-) -> Result<Vec<Option<Gradient>>> {
-    let targets: Vec<Tensor> = followed.iter().map(|&output| outputs[output].clone()).collect();
-    let given = gradients.iter().cloned().map(Some).collect();
-    let question = Question { output_gradients: Some(given), ..Question::default() };
-    let sources: Vec<Source> = sources.into_iter().map(Source::Tensor).collect();
-    tape.ask_for(&targets, &sources, question)
-}
-
-/// Cuts a graph of forward and backward calls in two. The forward part gets an output for each value that the backward
-/// part needs and that is no input; the backward part gets an input for each of those, before its gradients.
-///
-/// The graph's outputs are `results` of the function, `updates` of variables, and the gradients; its inputs are `inputs` of
-/// the function and gradients of results.
-fn split(
-    joint: &Graph,
-    boundary: usize,
-    inputs: usize,
-    results: usize,
-    updates: usize,
-) -> Result<(Graph, Graph, Vec<Kept>)> {
-    let is_forward = |id: ValueId| match joint.values[id.index()].origin {
-        Origin::Node { node, .. } => node < boundary,
-        Origin::Input(input) => input < inputs,
-        Origin::Constant(_) => false,
-    };
-    let (own, gradients) = joint.outputs.split_at(results + updates);
-    let mut needed = vec![false; joint.values.len()];
-    gradients.iter().for_each(|id| needed[id.index()] = true);
-    for node in joint.nodes[boundary..].iter().rev() {
-        if node.outputs.iter().any(|id| needed[id.index()]) {
-            node.inputs.iter().for_each(|id| needed[id.index()] = true);
-        }
-    }
-    let crossing: Vec<ValueId> = (0..joint.values.len() as u32)
-        .map(ValueId)
-        .filter(|&id| needed[id.index()] && is_forward(id))
-        .collect();
-
-    let (mut saved, mut kept): (Vec<ValueId>, Vec<Kept>) = (Vec::new(), Vec::new());
-    for &id in &crossing {
-        kept.push(match joint.values[id.index()].origin {
-            Origin::Input(input) => Kept::Input(input),
-            _ => Kept::Output(own[..results].iter().position(|&other| other == id).unwrap_or_else(|| {
-                saved.push(id);
-                results + saved.len() - 1
-            })),
-        });
-    }
-    let forward: Vec<ValueId> = own.iter().chain(&saved).copied().collect();
-    let given: Vec<ValueId> = crossing.iter().chain(&joint.inputs[inputs..]).copied().collect();
-    Ok((joint.part(&joint.inputs[..inputs], &forward)?, joint.part(&given, gradients)?, kept))
 }
 
 /// A call of a function, as tapes know it.

@@ -10,11 +10,9 @@ mod compiled;
 mod concrete;
 mod function;
 mod gradient;
-mod nest;
 mod report;
 mod signature;
 
 pub use function::{Function, OnRetrace, function};
-pub use nest::{Leaf, Nest, Static, Value};
 pub use report::{Reason, Trace};
 pub use signature::{Change, TensorSpec};

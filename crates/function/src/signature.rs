@@ -1,9 +1,9 @@
 //! What a trace is good for: structure, types, shapes, variables and plain values of the arguments.
 
-use crate::nest::{Leaf, Nest, Static};
 use std::any::Any;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use taut_autodiff::nest::{Leaf, Nest, Static};
 use taut_core::{DType, Shape, Spec, Strides, Tensor};
 
 /// What of the arguments a trace depends on.

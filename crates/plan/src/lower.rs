@@ -60,6 +60,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) constants: Vec<Tensor>,
     pub(crate) inputs: Vec<Provided>,
     pub(crate) results: Vec<Operand>,
+    /// Whether what is updated may be lost if a step fails.
+    careless: bool,
 }
 
 impl<'a> Draft<'a> {
@@ -81,6 +83,7 @@ impl<'a> Draft<'a> {
             constants: Vec::new(),
             inputs,
             results: Vec::new(),
+            careless: request.careless,
         };
         draft.place_inputs()?;
         let needed = graph.needed();
@@ -138,7 +141,9 @@ impl<'a> Draft<'a> {
         }
         let mut operands: SmallVec<[Operand; 3]> = SmallVec::new();
         for &id in &node.inputs {
-            operands.push(self.operand(id)?);
+            let operand = self.operand(id)?;
+            let fits = node.op.is_strided() || operand.layout.is_contiguous();
+            operands.push(if fits { operand } else { self.copied(operand, id) });
         }
         if node.op.kernel() == Kernel::Elementwise {
             let shape = &graph.spec(node.outputs[0]).shape;

@@ -36,4 +36,6 @@ pub struct Request {
     pub updates: Vec<(usize, usize)>,
     /// Whether calls keep the graph's order, even where another one needs less memory.
     pub as_written: bool,
+    /// Whether what is updated may be lost if a call fails; otherwise it has its old value then, or its new one.
+    pub careless: bool,
 }

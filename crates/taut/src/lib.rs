@@ -33,12 +33,13 @@ pub use taut_core::{
     Kernel, Layout, NewAxis, Op, Operand, Outputs, Result, Saves, Scalar, Set, Shape, Spec, Specs, Strides,
     Tensor, Traced, apply, apply_many, bf16, f16, graph, io, promote, s, set_warning_sink, trace,
 };
-pub use taut_function::{Function, Nest, OnRetrace, TensorSpec, Value, function};
+pub use taut_function::{Function, OnRetrace, TensorSpec, function};
 pub use taut_plan::assert_peak;
 
 /// What functions tell of their traces, and what arguments are made of.
 pub mod traces {
-    pub use taut_function::{Change, Leaf, Reason, Static, Trace};
+    pub use taut_autodiff::nest::{Leaf, Static};
+    pub use taut_function::{Change, Reason, Trace};
 }
 
 /// What a call of a function does and needs, known before it runs.

@@ -37,6 +37,8 @@ struct Tracer {
     constants: HashMap<usize, ValueId>,
     /// What is read anew by each call; `None` if that is up to an enclosing trace.
     outside: Option<Outside>,
+    /// Whether tensors that have data are captured, too, instead of being constants.
+    lifts: bool,
 }
 
 thread_local! {
@@ -81,9 +83,21 @@ pub struct TracedFunction {
 /// # Ok(()) }
 /// ```
 pub fn trace(inputs: &[Spec], function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Result<Traced> {
-    let (mut tracer, ()) = follow(inputs, None, |arguments| Ok((function(arguments)?, ())))?;
+    let (mut tracer, ()) = follow(inputs, None, false, |arguments| Ok((function(arguments)?, ())))?;
     let captures = tracer.take_captures();
     Ok(Traced { graph: tracer.graph, captures })
+}
+
+/// As [`trace`], for a graph that an op will hold: tensors that already have data are captures, too, so that they are
+/// inputs of that op and can be followed. Single numbers that nobody follows are constants. Returns what the function
+/// returned besides its tensors, too.
+pub fn trace_body<R>(
+    inputs: &[Spec],
+    function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
+) -> Result<(Traced, R)> {
+    let (mut tracer, rest) = follow(inputs, None, true, function)?;
+    let captures = tracer.take_captures();
+    Ok((Traced { graph: tracer.graph, captures }, rest))
 }
 
 /// As [`trace`], for a function that is called many times: variables and keys for random numbers are inputs of the graph,
@@ -96,7 +110,7 @@ pub fn trace_function<R>(
     may_create: bool,
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(TracedFunction, R)> {
-    let (mut tracer, rest) = follow(inputs, Some(Outside::new(may_create)), function)?;
+    let (mut tracer, rest) = follow(inputs, Some(Outside::new(may_create)), false, function)?;
     let captures = tracer.take_captures();
     let outside = tracer.outside.take().unwrap_or_else(|| Outside::new(false));
     let graph = &mut tracer.graph;
@@ -121,6 +135,7 @@ pub fn trace_function<R>(
 fn follow<R>(
     inputs: &[Spec],
     outside: Option<Outside>,
+    lifts: bool,
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(Tracer, R)> {
     static TRACES: AtomicU64 = AtomicU64::new(0);
@@ -137,6 +152,7 @@ fn follow<R>(
         captures: Vec::new(),
         constants: HashMap::new(),
         outside,
+        lifts,
     };
     let mut arguments = Vec::new();
     for spec in inputs {
@@ -391,19 +407,22 @@ impl Tracer {
         Ok((self.graph.part(&states, &[value])?, used))
     }
 
+    fn captured(&mut self, tensor: &Tensor) -> ValueId {
+        if let Some((id, _)) = self.captures.iter().find(|(_, t)| t.is_same(tensor)) {
+            return *id;
+        }
+        let id = self.provided(tensor.spec().clone());
+        self.captures.push((id, tensor.clone()));
+        id
+    }
+
     /// The number of a tensor in this graph; a tensor from outside becomes a constant or a captured input.
     fn value_of(&mut self, tensor: &Tensor) -> Result<ValueId> {
         match tensor.traced_value() {
             Some(value) if value.trace == self.trace => Ok(value.value),
             Some(value) if !self.enclosing.contains(&value.trace) => Err(leaked()),
-            Some(_) => {
-                if let Some((id, _)) = self.captures.iter().find(|(_, t)| t.is_same(tensor)) {
-                    return Ok(*id);
-                }
-                let id = self.provided(tensor.spec().clone());
-                self.captures.push((id, tensor.clone()));
-                Ok(id)
-            }
+            Some(_) => Ok(self.captured(tensor)),
+            None if self.lifts && (tensor.rank() > 0 || tensor.is_followed()) => Ok(self.captured(tensor)),
             None => {
                 let key = tensor.identity();
                 if let Some(&id) = self.constants.get(&key) {

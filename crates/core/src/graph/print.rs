@@ -11,18 +11,25 @@ impl fmt::Display for ValueId {
 
 impl fmt::Display for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("graph(")?;
+        self.print(f, "graph", "")
+    }
+}
+
+impl Graph {
+    /// The graph under a name; lines after the first are moved by `margin`.
+    fn print(&self, f: &mut fmt::Formatter<'_>, name: &str, margin: &str) -> fmt::Result {
+        write!(f, "{name}(")?;
         for (i, &id) in self.inputs.iter().enumerate() {
             write!(f, "{}{id}: {}", if i == 0 { "" } else { ", " }, self.spec(id))?;
         }
         f.write_str(") {\n")?;
         for (i, value) in self.values.iter().enumerate() {
             if matches!(value.origin, Origin::Constant(_)) {
-                writeln!(f, "  {}: {} = constant", ValueId(i as u32), value.spec)?;
+                writeln!(f, "{margin}  {}: {} = constant", ValueId(i as u32), value.spec)?;
             }
         }
         for node in &self.nodes {
-            f.write_str("  ")?;
+            write!(f, "{margin}  ")?;
             for (i, &id) in node.outputs.iter().enumerate() {
                 write!(f, "{}{id}: {}", if i == 0 { "" } else { ", " }, self.spec(id))?;
             }
@@ -31,8 +38,13 @@ impl fmt::Display for Graph {
                 attributes if attributes.is_empty() => f.write_str("\n")?,
                 attributes => writeln!(f, " {{{attributes}}}")?,
             }
+            for (name, body) in node.op.bodies() {
+                let margin = format!("{margin}    ");
+                f.write_str(&margin)?;
+                body.print(f, name, &margin)?;
+            }
         }
-        writeln!(f, "  return {}\n}}", comma_separated(&self.outputs))
+        writeln!(f, "{margin}  return {}\n{margin}}}", comma_separated(&self.outputs))
     }
 }
 

@@ -37,6 +37,9 @@ impl Graph {
                 return Err(broken(format!("node {index} ({name}) reads {id} before it is made")));
             }
         }
+        for (_, body) in node.op.bodies() {
+            body.verify()?;
+        }
         let inputs: Vec<&Spec> = node.inputs.iter().map(|&id| self.spec(id)).collect();
         let specs = node.op.infer(&inputs).map_err(|e| e.in_op(name, inputs.iter().copied()))?;
         if specs.len() != node.outputs.len() {

@@ -93,7 +93,7 @@ impl Draft<'_> {
     }
 
     /// A copy of an operand in a piece of its own.
-    fn copied(&mut self, from: Operand, id: ValueId) -> Operand {
+    pub(super) fn copied(&mut self, from: Operand, id: ValueId) -> Operand {
         let at = self.line_of(id);
         let storage = self.piece(Kind::Made, self.graph.spec(id).bytes(), id);
         let layout = Layout::contiguous(from.layout.shape.clone());
@@ -105,7 +105,7 @@ impl Draft<'_> {
     /// Whether a step may write the new value of an input into its memory, as far as the step itself is concerned.
     ///
     /// An op that can fail must not have written half of it. Those that are computed in place look before they write,
-    /// and arithmetic does not fail.
+    /// unless they run graphs, and arithmetic does not fail.
     fn may_write(&self, step: usize, source: &Operand, id: ValueId, input: usize) -> bool {
         let (old, step) = (self.old(input), &self.steps[step]);
         if self.pieces[source.storage].kind != Kind::Made || !self.is_whole(source, id) {
@@ -118,10 +118,12 @@ impl Draft<'_> {
         match (reads.next(), reads.next(), &step.op) {
             (None, _, None) => true,
             (None, _, Some(op)) => {
-                matches!(op.kernel(), Kernel::Elementwise | Kernel::Reduce | Kernel::Contract)
+                self.careless
+                    || matches!(op.kernel(), Kernel::Elementwise | Kernel::Reduce | Kernel::Contract)
             }
             (Some(operand), None, Some(op)) => {
-                op.aliases(output).contains(&operand)
+                (self.careless || op.bodies().is_empty())
+                    && op.aliases(output).contains(&operand)
                     && self.fits(step, operand, &step.targets[output])
                     && !self.is_taken(step, operand)
             }

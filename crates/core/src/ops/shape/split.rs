@@ -111,12 +111,13 @@ impl Op for Parts {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         let mut parts = Vec::new();
-        let outputs = call.outputs;
-        for (i, part) in outputs.iter().enumerate() {
-            let Spec { dtype, shape } = &part.spec;
+        for i in 0..call.outputs.len() {
             parts.push(match call.take_gradient(i) {
                 Some(gradient) => gradient,
-                None => broadcast_to(Tensor::constant(0, *dtype)?, shape.clone())?,
+                None => {
+                    let Spec { dtype, shape } = &call.outputs[i].spec;
+                    broadcast_to(Tensor::constant(0, *dtype)?, shape.clone())?
+                }
             });
         }
         let axis = self.axis as isize;

@@ -1,10 +1,10 @@
 //! Arguments and results: tensors, variables and plain values, nested as one likes.
 
+use crate::variable::Variable;
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use taut_autodiff::Variable;
 use taut_core::Tensor;
 
 /// A plain value that a function is traced for: another value is another trace.
@@ -37,7 +37,7 @@ pub enum Leaf<'a> {
 /// Arguments or results of a traced function: tensors, variables and plain values, alone or in lists, tuples and maps.
 ///
 /// A function of several arguments takes a tuple. Plain values (numbers, strings, flags; anything else in
-/// [`Value`](crate::Value)) are known while the function is traced, so they can decide what it does.
+/// [`Value`]) are known while the function is traced, so they can decide what it does.
 pub trait Nest {
     /// The same structure, owned.
     type Owned: Nest<Owned = Self::Owned>;
