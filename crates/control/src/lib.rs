@@ -1,4 +1,21 @@
 //! Loops, branches and maps: ops that hold graphs.
 
 mod batch;
-pub mod schedule;
+mod body;
+mod branch;
+mod build;
+mod cond;
+mod gradient;
+mod hoist;
+mod loops;
+mod looping;
+mod map;
+mod report;
+mod rewind;
+mod schedule;
+mod structure;
+mod trim;
+
+pub use cond::{Case, cond, switch_case};
+pub use loops::{Loops, foldl, foldr, fori_loop, scan, while_loop};
+pub use report::Report;

@@ -9,7 +9,7 @@ pub use build::{
     Traced, TracedFunction, calls_so_far, create_state, current, evaluate, outside_traces, read_state,
     tensor_of, trace, trace_body, trace_function, value_of, write_state,
 };
-pub(crate) use build::{ValueRef, depth, next_key, record};
+pub(crate) use build::{ValueRef, bodies, depth, next_key, record};
 pub use state::{KeySource, State, StateUse};
 
 use crate::apply::apply_at;

@@ -2,8 +2,8 @@
 
 use crate::apply::Outputs;
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::Graph;
 use crate::gradient::{Call, Gradients, Saves, Set};
+use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::scalar::Scalar;
 use crate::shape::Shape;

@@ -67,7 +67,7 @@ table! {
     index: bincount bits gather mask scatter searchsorted segment sort top_k unique unsorted_segment;
 
     /// Random numbers, counted rather than drawn.
-    random: bernoulli categorical gamma generator integers normal permutation uniform;
+    random: bernoulli categorical fold_in gamma generator integers normal permutation uniform;
 
     /// Sums of products.
     contract: conv conv_gradient conv_transpose depthwise einsum matmul pool pool_gradient tensordot;

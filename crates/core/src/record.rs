@@ -7,6 +7,7 @@
 use crate::apply::{Outputs, with_specs};
 use crate::error::Result;
 use crate::gradient::{Call, Part, Saves, Set};
+use crate::graph;
 use crate::mode::{self, on_behalf};
 use crate::op::Op;
 use crate::tensor::Tensor;
@@ -122,6 +123,8 @@ struct Active {
     recorder: Arc<dyn Recorder>,
     /// How many pieces of work, one in the other, it is not told of.
     muted: u32,
+    /// How many bodies were being traced when it was pushed. It is told of the op that holds a body, not of the body.
+    bodies: usize,
 }
 
 thread_local! {
@@ -148,7 +151,8 @@ fn told() -> SmallVec<[Arc<dyn Recorder>; 2]> {
 
 /// Tells a recorder of every call on this thread from now on.
 pub fn push(recorder: Arc<dyn Recorder>) {
-    change(|stack| stack.push(Active { recorder, muted: 0 }));
+    let bodies = graph::bodies();
+    change(|stack| stack.push(Active { recorder, muted: 0, bodies }));
 }
 
 /// Tells it no longer. Returns whether it was told.
@@ -323,8 +327,10 @@ pub(crate) fn follow(
     run: impl FnOnce(&dyn Op, &mut [Tensor]) -> Result<Outputs>,
 ) -> Result<Outputs> {
     let mut followers: SmallVec<[Follower; 2]> = SmallVec::new();
+    let bodies = if mode::is(mode::TRACING) { graph::bodies() } else { 0 };
     STACK.with_borrow(|stack| {
-        for recorder in stack.iter().filter(|active| active.muted == 0).map(|active| &active.recorder) {
+        let told = stack.iter().filter(|active| active.muted == 0 && active.bodies >= bodies);
+        for recorder in told.map(|active| &active.recorder) {
             let (mut slots, mut wanted) = (SmallVec::new(), Set::NONE);
             for (i, input) in inputs.iter().enumerate() {
                 let slot = if input.dtype().is_float() { slot_of(input, &**recorder) } else { None };
@@ -355,11 +361,7 @@ pub(crate) fn follow(
     let kept: SmallVec<[Option<Tensor>; 3]> =
         inputs.iter().enumerate().map(|(i, input)| survive.has(i).then(|| input.clone())).collect();
     let mut outputs = run(op, inputs)?;
-    let residual = if all.residual {
-        residual(op, inputs, &kept, &outputs, wanted, at)?
-    } else {
-        None
-    };
+    let residual = if all.residual { residual(op, inputs, &kept, &outputs, wanted, at)? } else { None };
 
     let several = followers.len() > 1;
     let mut entries: SmallVec<[(Arc<dyn Recorder>, u32); 2]> = SmallVec::new();

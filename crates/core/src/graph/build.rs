@@ -314,6 +314,11 @@ pub fn create_state(state: &Arc<dyn State>) -> Result<()> {
     told.unwrap_or(Ok(()))
 }
 
+/// How many bodies of loops and branches, one in the other, this thread is tracing.
+pub(crate) fn bodies() -> usize {
+    TRACERS.with_borrow(|tracers| tracers.iter().filter(|tracer| tracer.lifts).count())
+}
+
 /// How many functions, one in the other, this thread is tracing.
 pub(crate) fn depth() -> usize {
     TRACERS.with_borrow(|tracers| tracers.iter().filter(|tracer| tracer.outside.is_some()).count())

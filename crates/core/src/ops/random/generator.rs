@@ -1,7 +1,7 @@
 //! Where keys come from when nobody keeps them: a seed, and a count of the calls so far.
 
 use super::{
-    stateless_bernoulli, stateless_bernoulli_each, stateless_categorical, stateless_exponential,
+    fold_in, stateless_bernoulli, stateless_bernoulli_each, stateless_categorical, stateless_exponential,
     stateless_gamma, stateless_integers, stateless_normal, stateless_permutation, stateless_shuffle,
     stateless_truncated_normal, stateless_uniform,
 };
@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::graph::{self, KeySource};
 use crate::ops::Entry;
 use crate::{DType, Shape, Tensor};
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -92,6 +93,11 @@ thread_local! {
     static KEYS: RefCell<Vec<Keys>> = const { RefCell::new(Vec::new()) };
 }
 
+thread_local! {
+    /// The numbers of the steps of the loops being traced, one in the other, each with the number of functions around it.
+    static INDICES: RefCell<Vec<(usize, Tensor)>> = const { RefCell::new(Vec::new()) };
+}
+
 /// Runs `work` with the keys that an earlier run took, whatever generators it asks; returns the keys it took. Keys
 /// beyond those are new ones.
 pub fn with_keys<R>(keys: &Keys, work: impl FnOnce() -> R) -> (R, Keys) {
@@ -149,10 +155,29 @@ impl Generator {
 /// The next key of a source: in a traced function, one that each of its calls takes anew.
 #[track_caller]
 pub fn take_key(source: &Arc<dyn KeySource>) -> Result<Tensor> {
-    match next(source) {
-        Key::Numbers(numbers) => Tensor::from_slice(&numbers, [2]),
-        Key::Traced(key) => Ok(key),
+    let key = match next(source) {
+        Key::Numbers(numbers) => Tensor::from_slice(&numbers, [2])?,
+        Key::Traced(key) => key,
+    };
+    let depth = graph::depth();
+    let indices: SmallVec<[Tensor; 2]> = INDICES.with_borrow(|frames| {
+        frames.iter().filter(|(of, _)| *of == depth).map(|(_, index)| index.clone()).collect()
+    });
+    indices.into_iter().try_fold(key, fold_in)
+}
+
+/// Runs `work`, the body of a loop that is being traced, so that each of its keys is another one at each step: it is
+/// made of the key that the loop got and of the step's number, an int64.
+pub fn with_index<R>(index: &Tensor, work: impl FnOnce() -> R) -> R {
+    struct Frame;
+    impl Drop for Frame {
+        fn drop(&mut self) {
+            INDICES.with_borrow_mut(Vec::pop);
+        }
     }
+    INDICES.with_borrow_mut(|frames| frames.push((graph::depth(), index.clone())));
+    let _frame = Frame;
+    work()
 }
 
 /// The numbers of the next key of a source; `None` in a traced function, where only its calls know them.

@@ -1,0 +1,83 @@
+//! From what was traced to what an op holds.
+
+use std::cell::Cell;
+use taut_core::graph::{Origin, Value, ValueId};
+use taut_core::{Graph, Result, Tensor};
+
+/// How many states and slices a loop has.
+#[derive(Clone, Copy)]
+pub(crate) struct Spans {
+    pub(crate) states: usize,
+    pub(crate) slices: usize,
+}
+
+/// All captures of several graphs, each once.
+pub(crate) fn bodies(captures: &[&[Tensor]]) -> Vec<Tensor> {
+    let mut all: Vec<Tensor> = Vec::new();
+    for capture in captures.iter().flat_map(|list| *list) {
+        if !all.iter().any(|other| other.is_same(capture)) {
+            all.push(capture.clone());
+        }
+    }
+    all
+}
+
+/// A graph whose captures, the inputs from number `varying` on, are those in `all`; it may not read some of them.
+pub(crate) fn align(graph: Graph, varying: usize, own: &[Tensor], all: &[Tensor]) -> Graph {
+    let mut graph = graph;
+    let had = graph.inputs.split_off(varying);
+    for capture in all {
+        let id = match own.iter().position(|other| other.is_same(capture)) {
+            Some(i) => had[i],
+            None => {
+                let id = ValueId(graph.values.len() as u32);
+                let origin = Origin::Input(0);
+                graph.values.push(Value { spec: capture.spec().clone(), origin });
+                id
+            }
+        };
+        graph.values[id.index()].origin = Origin::Input(graph.inputs.len());
+        graph.inputs.push(id);
+    }
+    graph
+}
+
+thread_local! {
+    /// What a loop may keep that is inside one with a budget, and how many such loops there were.
+    static SHARE: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
+}
+
+/// The budget of a loop that has none of its own: its share of the one around it.
+pub(crate) fn inherited() -> Option<usize> {
+    let (share, loops) = SHARE.get()?;
+    SHARE.set(Some((share, loops + 1)));
+    Some(share)
+}
+
+/// Traces a body with this budget, of which loops in it get equal shares; returns what is left for the loop itself.
+pub(crate) fn nested<R>(
+    budget: Option<usize>,
+    trace: impl Fn() -> Result<R>,
+) -> Result<(R, Option<usize>)> {
+    struct Restore(Option<(usize, usize)>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            SHARE.set(self.0);
+        }
+    }
+    let _restore = Restore(SHARE.get());
+    let Some(budget) = budget else {
+        SHARE.set(None);
+        return Ok((trace()?, None));
+    };
+    SHARE.set(Some((budget / 2, 0)));
+    let first = trace()?;
+    let loops = SHARE.get().map_or(0, |(_, loops)| loops);
+    if loops < 2 {
+        return Ok((first, Some(if loops == 0 { budget } else { budget / 2 })));
+    }
+    drop(first);
+    let share = budget / (loops + 1);
+    SHARE.set(Some((share, 0)));
+    Ok((trace()?, Some(share)))
+}

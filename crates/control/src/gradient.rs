@@ -1,0 +1,461 @@
+//! The gradient of a loop is a loop.
+//!
+//! Its body's gradient needs some values of each step. Those that change from step to step are written down as further stacks of
+//! the forward loop ([`Reverse::keeping`]); captures and slices are there anyway. The backward loop reads those rows from the last
+//! to the first, carries the gradients of the states, adds up those of the captures, and writes those of the slices. A loop
+//! without states writes nothing down: each of its steps can be done again on its own.
+//!
+//! With a budget, the forward loop keeps some states instead, and the backward pass is a [`Rewind`].
+
+use crate::body::Body;
+use crate::hoist::hoisted;
+use crate::looping::{Loop, Slots, Steps, body_of, index_spec, stacked};
+use crate::rewind::Rewind;
+use std::sync::Arc;
+use taut_autodiff::joint::{Answer, Halves, Joint, Kept};
+use taut_core::graph::{Origin, ValueId};
+use taut_core::ops::binary::add;
+use taut_core::ops::creation::zeros;
+use taut_core::{
+    Call, Error, ErrorKind, Gradient, Gradients, Graph, Outputs, Result, Saves, Set, Spec, Tensor, apply_many,
+    record, trace,
+};
+
+/// How many states a loop of unknown length keeps if nobody said how much its gradient may keep.
+pub(crate) const DEFAULT_SLOTS: usize = 64;
+
+/// Where the backward pass finds something that it needs of a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    Index,
+    State(usize),
+    Slice(usize),
+    Capture(usize),
+    Stack(usize),
+}
+
+/// How the gradient of a loop goes.
+#[derive(Debug)]
+pub(crate) struct Reverse {
+    /// The states that have a gradient.
+    pub(crate) active: Vec<usize>,
+    /// The stacks that have one.
+    pub(crate) followed: Vec<usize>,
+    /// The slices whose gradient is wanted.
+    pub(crate) slices: Vec<usize>,
+    /// The captures whose gradient is wanted.
+    pub(crate) captures: Vec<usize>,
+    /// From what is kept of a step, the gradients of its active states and of its followed stacks, to what `answers` says.
+    backward: Graph,
+    answers: Vec<Answer>,
+    kept: Vec<From>,
+}
+
+/// What of a loop has to do with the gradients of the wanted inputs.
+struct Question {
+    active: Vec<usize>,
+    followed: Vec<usize>,
+    slices: Vec<usize>,
+    captures: Vec<usize>,
+    joint: Joint,
+}
+
+impl Question {
+    fn new(op: &Loop, wanted: Set) -> Result<Question> {
+        let graph = op.body.graph();
+        let (first, states) = (op.first(), op.states);
+        let is_float = |id: ValueId| graph.spec(id).dtype.is_float();
+        let count = graph.inputs.len();
+        // Per input of the body; the index comes first.
+        let mut from: Vec<bool> =
+            (0..count).map(|i| i > 0 && is_float(graph.inputs[i]) && wanted.has(first + i - 1)).collect();
+        let mut depends = dependent(graph, &from);
+        loop {
+            let mut grew = false;
+            for k in 0..states {
+                let output = graph.outputs[k];
+                if !from[1 + k] && is_float(output) && depends[output.index()] {
+                    from[1 + k] = true;
+                    grew = true;
+                }
+            }
+            if !grew {
+                break;
+            }
+            depends = dependent(graph, &from);
+        }
+        let active: Vec<usize> = (0..states).filter(|&k| from[1 + k]).collect();
+        let followed: Vec<usize> = (0..op.stacks)
+            .filter(|&k| {
+                let output = graph.outputs[states + k];
+                is_float(output) && depends[output.index()]
+            })
+            .collect();
+        let positions = |range: std::ops::Range<usize>| {
+            let start = range.start;
+            range.filter(|&i| from[i]).map(|i| i - start).collect::<Vec<usize>>()
+        };
+        let slices = positions(1 + states..1 + states + op.slices);
+        let captures = positions(1 + states + op.slices..count);
+        let outputs: Vec<usize> =
+            active.iter().copied().chain(followed.iter().map(|&stack| states + stack)).collect();
+        let joint = Joint::new(graph, &from, &outputs, true)?;
+        Ok(Question { active, followed, slices, captures, joint })
+    }
+
+    fn reverse(self, backward: Graph, kept: Vec<From>) -> Reverse {
+        let Question { active, followed, slices, captures, joint } = self;
+        Reverse { active, followed, slices, captures, backward, answers: joint.answers, kept }
+    }
+
+    /// The whole gradient of a step, from all that goes into the step.
+    fn again(&self) -> Result<Graph> {
+        let Joint { graph, outputs, .. } = &self.joint;
+        graph.part(&graph.inputs, &graph.outputs[*outputs..])
+    }
+}
+
+/// Per value, whether it depends on one of these inputs.
+fn dependent(graph: &Graph, from: &[bool]) -> Vec<bool> {
+    let mut depends = vec![false; graph.values.len()];
+    graph.inputs.iter().zip(from).for_each(|(id, &from)| depends[id.index()] = from);
+    for node in &graph.nodes {
+        if node.inputs.iter().any(|id| depends[id.index()]) {
+            node.outputs.iter().for_each(|id| depends[id.index()] = true);
+        }
+    }
+    depends
+}
+
+/// Where an input of a loop's body comes from.
+fn source(op: &Loop, input: usize) -> From {
+    match input {
+        0 => From::Index,
+        i if i <= op.states => From::State(i - 1),
+        i if i <= op.states + op.slices => From::Slice(i - 1 - op.states),
+        i => From::Capture(i - 1 - op.states - op.slices),
+    }
+}
+
+impl Reverse {
+    /// The form of a loop that keeps what its gradient needs; `None` if it needs nothing but the inputs.
+    pub(crate) fn keeping(op: &Loop, wanted: Set) -> Result<Option<Loop>> {
+        if op.states == 0 {
+            return Ok(None);
+        }
+        let question = Question::new(op, wanted)?;
+        let most = op.steps.most();
+        if most != usize::MAX {
+            let (kept, stacks) = Reverse::stacked(op, question)?;
+            let Some(budget) = op.budget else { return Ok(Some(kept)) };
+            let rows = (op.stacks..stacks).map(|k| kept.body.output(op.states + k).bytes());
+            let all = rows.sum::<usize>().saturating_mul(most);
+            // What is known to fit is kept: nothing is computed again.
+            if all <= budget && matches!(op.steps, Steps::Known(_)) {
+                if let Some(report) = &op.report {
+                    report.keeps(most, all.checked_div(most).unwrap_or(0));
+                    report.went_back(most, 0, 0);
+                }
+                return Ok(Some(kept));
+            }
+        }
+        let question = Question::new(op, wanted)?;
+        let one = op.state_bytes().max(1);
+        let count = op.budget.map_or(DEFAULT_SLOTS, |budget| budget / one).clamp(1, most.max(1));
+        if let Some(report) = &op.report {
+            report.keeps(count, one);
+        }
+        let backward = question.again()?;
+        let inputs = (0..op.body.graph().inputs.len()).map(|i| source(op, i)).collect();
+        let mut kept = op.clone();
+        kept.slots = Some(Slots { count });
+        kept.reverse_pass = Some(Arc::new(question.reverse(backward, inputs)));
+        Ok(Some(kept))
+    }
+
+    /// The form of a loop that writes down what its gradient needs of every step, and how many stacks it has.
+    fn stacked(op: &Loop, question: Question) -> Result<(Loop, usize)> {
+        let visible = op.states + op.stacks;
+        let Halves { mut forward, backward, kept } = question.joint.split(visible)?;
+        let mut sources = Vec::new();
+        for kept in kept {
+            sources.push(match kept {
+                Kept::Input(input) => match source(op, input) {
+                    From::State(k) => {
+                        forward.outputs.push(forward.inputs[1 + k]);
+                        From::Stack(forward.outputs.len() - 1 - op.states)
+                    }
+                    source => source,
+                },
+                Kept::Output(output) if output < op.states => {
+                    forward.outputs.push(forward.outputs[output]);
+                    From::Stack(forward.outputs.len() - 1 - op.states)
+                }
+                Kept::Output(output) => From::Stack(output - op.states),
+            });
+        }
+        let stacks = forward.outputs.len() - op.states;
+        let mut kept = op.clone();
+        kept.body = Arc::new(body_of(forward, op.states, stacks));
+        kept.stacks = stacks;
+        kept.slots = None;
+        kept.reverse_pass = Some(Arc::new(question.reverse(backward, sources)));
+        Ok((kept, stacks))
+    }
+
+    /// What of a call has to be kept.
+    pub(crate) fn saves(op: &Loop, _wanted: Set) -> Option<Saves> {
+        let Some(pass) = &op.reverse_pass else {
+            return Some(Saves { inputs: Set::ALL, ..Saves::NOTHING });
+        };
+        let (first, captures) = (op.first(), op.first() + op.states + op.slices);
+        let (mut inputs, mut outputs) = (Set::NONE, Set::NONE);
+        for from in &pass.kept {
+            match *from {
+                From::Index => {}
+                From::State(k) => inputs = inputs.with(first + k),
+                From::Slice(i) => inputs = inputs.with(first + op.states + i),
+                From::Capture(i) => inputs = inputs.with(captures + i),
+                From::Stack(k) => outputs = outputs.with(op.states + k),
+            }
+        }
+        if first == 1 {
+            inputs = inputs.with(0);
+        }
+        if op.counts() {
+            outputs = outputs.with(op.states + op.stacks);
+        }
+        if op.slots.is_some() {
+            outputs = outputs.with(op.slab());
+        }
+        // Who follows the backward pass as well has to see how what is kept came about.
+        if !record::is_simple() {
+            inputs = Set::ALL;
+        }
+        Some(Saves { inputs, outputs, ..Saves::NOTHING })
+    }
+
+    pub(crate) fn vjp(op: &Loop, call: &mut Call<'_>) -> Result<Gradients> {
+        if let (Some(pass), false) = (&op.reverse_pass, record::is_recording()) {
+            if op.slots.is_some() {
+                return Rewind::of(op, pass, call);
+            }
+            let given = Given {
+                count: match op.steps {
+                    Steps::Known(_) => None,
+                    Steps::Tested(_) => Some(call.output(op.states + op.stacks)?.clone()),
+                    Steps::Counted(_) => Some(call.input(0)?.clone()),
+                },
+                gradients: take_gradients(call, op),
+            };
+            let input = |i: usize| call.input(i).cloned();
+            let stack = |k: usize| call.output(op.states + k).cloned();
+            return pass.backward(op, &input, &stack, given);
+        }
+        let (mut op, wanted) = (op.clone(), call.wanted);
+        if op.steps.most() == usize::MAX {
+            let count = call.outputs[op.states + op.stacks].kept.clone();
+            let steps = count.filter(|count| !count.is_traced()).map(|count| count.item::<i64>()).transpose()?;
+            let Some(steps) = steps else { return Err(unbounded()) };
+            op.steps = Steps::Tested(steps.max(0) as usize);
+        }
+        let inputs: Vec<Tensor> = (0..call.inputs.len()).map(|i| call.input(i).cloned()).collect::<Result<_>>()?;
+        let gradients = take_gradients(call, &op);
+        Reverse::by_loops(&op, wanted, inputs, gradients)
+    }
+
+    /// The gradients of a loop's inputs by a loop that writes down all that is needed, and one that goes back. Those who
+    /// follow the inputs see both.
+    pub(crate) fn by_loops(
+        op: &Loop,
+        wanted: Set,
+        inputs: Vec<Tensor>,
+        gradients: Vec<Option<Tensor>>,
+    ) -> Result<Gradients> {
+        let mut op = op.clone();
+        (op.slots, op.reverse_pass) = (None, None);
+        let input = |i: usize| Ok(inputs[i].clone());
+        if op.states == 0 {
+            let question = Question::new(&op, wanted)?;
+            let backward = question.again()?;
+            let kept = (0..op.body.graph().inputs.len()).map(|i| source(&op, i)).collect();
+            let count = if op.first() == 1 { Some(inputs[0].clone()) } else { None };
+            let none = |_: usize| Err(unbounded());
+            return question.reverse(backward, kept).backward(&op, &input, &none, Given { count, gradients });
+        }
+        let (mut keeping, _) = Reverse::stacked(&op, Question::new(&op, wanted)?)?;
+        let Some(pass) = keeping.reverse_pass.take() else { return Ok(Gradients::new()) };
+        let outputs: Outputs = apply_many(&keeping, inputs.clone())?;
+        let count = match op.steps {
+            Steps::Known(_) => None,
+            Steps::Tested(_) => Some(outputs[keeping.states + keeping.stacks].clone()),
+            Steps::Counted(_) => Some(inputs[0].clone()),
+        };
+        let stack = |k: usize| Ok(outputs[op.states + k].clone());
+        pass.backward(&keeping, &input, &stack, Given { count, gradients })
+    }
+
+    /// Applies the backward loop of a loop whose inputs and stacks are these.
+    fn backward(
+        &self,
+        op: &Loop,
+        input: &dyn Fn(usize) -> Result<Tensor>,
+        stack: &dyn Fn(usize) -> Result<Tensor>,
+        given: Given,
+    ) -> Result<Gradients> {
+        let (first, steps) = (op.first(), op.steps.most());
+        let captures = first + op.states + op.slices;
+        let Given { count, mut gradients } = given;
+        let mut arguments: Vec<Tensor> = count.iter().cloned().collect();
+        let counted = arguments.len();
+        let mut specs = vec![index_spec()];
+        for &k in &self.active {
+            let spec = op.body.input(1 + k).clone();
+            arguments.push(or_zeros(gradients[k].take(), &spec)?);
+            specs.push(spec);
+        }
+        let capture_spec = |i: usize| op.body.input(1 + op.states + op.slices + i).clone();
+        for &i in &self.captures {
+            arguments.push(or_zeros(None, &capture_spec(i))?);
+            specs.push(capture_spec(i));
+        }
+        // Where each of what is kept is among the inputs of the backward body: rows first, then what stays.
+        let mut places = vec![0; self.kept.len()];
+        let mut rows = 0;
+        for (place, from) in places.iter_mut().zip(&self.kept) {
+            let row = match *from {
+                From::Slice(i) => (op.body.input(1 + op.states + i), input(first + op.states + i)?),
+                From::Stack(k) => (op.body.output(op.states + k), stack(k)?),
+                _ => continue,
+            };
+            *place = specs.len();
+            rows += 1;
+            specs.push(row.0.clone());
+            arguments.push(row.1);
+        }
+        let incoming = specs.len();
+        for &k in &self.followed {
+            let spec = op.body.output(op.states + k).clone();
+            arguments.push(or_zeros(gradients[op.states + k].take(), &stacked(steps, &spec))?);
+            specs.push(spec);
+            rows += 1;
+        }
+        for (place, from) in places.iter_mut().zip(&self.kept) {
+            if let From::Capture(i) = *from {
+                *place = specs.len();
+                specs.push(capture_spec(i));
+                arguments.push(input(captures + i)?);
+            }
+        }
+        let graph = self.body(op, &specs, |body| {
+            let mut inputs: Vec<Tensor> = places.iter().map(|&place| body[place].clone()).collect();
+            inputs.extend_from_slice(&body[1..=self.active.len()]);
+            inputs.extend_from_slice(&body[incoming..incoming + self.followed.len()]);
+            (inputs, 1 + self.active.len())
+        })?;
+        let carried = self.active.len() + self.captures.len();
+        let back = match op.steps {
+            Steps::Known(steps) => Steps::Known(steps),
+            Steps::Tested(most) | Steps::Counted(most) => Steps::Counted(most),
+        };
+        let fixed = arguments.split_off(counted + carried + rows);
+        let (graph, fixed) = hoisted(graph, 1 + carried + rows, fixed)?;
+        arguments.extend(fixed);
+        let stacks = self.slices.len();
+        let back = Loop::new("loop_gradient", graph, None, (carried, rows, stacks), back, !op.reverse);
+        let found = apply_many(&back, arguments)?;
+        Ok(self.gradients(op, found.into_iter()))
+    }
+
+    /// The body of a backward pass, from inputs of these specs to the gradients of the active states, the sums for the captures,
+    /// and the gradients of the slices. `arrange` says what the gradient graph is given, and where the sums so far begin.
+    pub(crate) fn body(
+        &self,
+        op: &Loop,
+        specs: &[Spec],
+        arrange: impl FnOnce(&[Tensor]) -> (Vec<Tensor>, usize),
+    ) -> Result<Graph> {
+        let traced = record::unrecorded(|| {
+            trace(specs, |arguments| {
+                let (inputs, sums) = arrange(arguments);
+                let found = self.backward.run(&inputs)?;
+                let answer = |input: usize| match self.answers[input] {
+                    Answer::Dense(at) => Some(found[at].clone()),
+                    _ => None,
+                };
+                let mut results = Vec::new();
+                for &k in &self.active {
+                    results.push(or_zeros(answer(1 + k), op.body.input(1 + k))?);
+                }
+                for (n, &i) in self.captures.iter().enumerate() {
+                    let sum = arguments[sums + n].clone();
+                    results.push(match answer(1 + op.states + op.slices + i) {
+                        None => sum,
+                        Some(part) => add(sum, part)?,
+                    });
+                }
+                for &i in &self.slices {
+                    let input = 1 + op.states + i;
+                    results.push(or_zeros(answer(input), op.body.input(input))?);
+                }
+                Ok(results)
+            })
+        })?;
+        Ok(traced.graph)
+    }
+
+    /// The inputs of the loop that have a gradient.
+    pub(crate) fn wanted(&self, op: &Loop) -> Set {
+        let first = op.first();
+        let states = self.active.iter().map(|&k| first + k);
+        let slices = self.slices.iter().map(|&i| first + op.states + i);
+        let captures = self.captures.iter().map(|&i| first + op.states + op.slices + i);
+        states.chain(slices).chain(captures).fold(Set::NONE, Set::with)
+    }
+
+    /// The gradients of a loop's inputs, from those of its active states, captures and slices in this order.
+    pub(crate) fn gradients(&self, op: &Loop, mut found: impl Iterator<Item = Tensor>) -> Gradients {
+        let first = op.first();
+        let mut gradients: Gradients =
+            (0..first + op.states + op.slices + op.captures()).map(|_| None).collect();
+        let states = self.active.iter().map(|&k| first + k);
+        let captures = self.captures.iter().map(|&i| first + op.states + op.slices + i);
+        let slices = self.slices.iter().map(|&i| first + op.states + i);
+        for position in states.chain(captures).chain(slices) {
+            gradients[position] = found.next().map(Gradient::Dense);
+        }
+        gradients
+    }
+}
+
+/// What a backward pass starts from.
+struct Given {
+    /// How many steps were made, if that was not known before.
+    count: Option<Tensor>,
+    /// The gradients of the states and of the stacks.
+    gradients: Vec<Option<Tensor>>,
+}
+
+/// The gradients of the states and of the stacks of a call.
+pub(crate) fn take_gradients(call: &mut Call<'_>, op: &Loop) -> Vec<Option<Tensor>> {
+    (0..op.states + op.stacks).map(|output| call.take_gradient(output)).collect()
+}
+
+pub(crate) fn or_zeros(tensor: Option<Tensor>, spec: &Spec) -> Result<Tensor> {
+    match tensor {
+        Some(tensor) => Ok(tensor),
+        None => zeros(spec.shape.clone(), spec.dtype),
+    }
+}
+
+/// The body without its stacks: what takes the states one step further.
+pub(crate) fn advance(op: &Loop) -> Result<Body> {
+    let graph = op.body.graph();
+    Ok(body_of(graph.part(&graph.inputs, &graph.outputs[..op.states])?, op.states, 0))
+}
+
+#[cold]
+pub(crate) fn unbounded() -> Error {
+    let message = "the gradient of the gradient of a loop of unknown length would have to keep any number of states";
+    Error::new(ErrorKind::Graph, message).help("say how many steps it makes at most: maximum_iterations")
+}

@@ -1,0 +1,431 @@
+//! The loop: one op for all of them.
+//!
+//! A loop carries **states** from step to step, reads a row of each of its **slices** and writes a row of each of its
+//! **stacks** per step, and sees **captures**, which stay what they are. Its body is a graph from
+//! `(index, states, slices, captures)` to `(states, stacks)`. A `while` has a second graph, the test; a scan has slices
+//! and stacks; a map has no states; and the gradient of any of them is a loop that runs the other way.
+//!
+//! The states live in the op's outputs, where the body updates them in place. Apart from that, a run needs the memory of one
+//! body, whatever the number of steps.
+
+use crate::body::{Body, Runner, bytes_of, rounded, take};
+use crate::gradient::Reverse;
+use crate::report::Report;
+use crate::schedule::{Known, Online};
+use smallvec::SmallVec;
+use std::fmt;
+use std::sync::Arc;
+use taut_core::{
+    Call, Cost, DType, Error, Gradients, Graph, Op, Outputs, Result, Saves, Set, Shape, Spec, Specs, Trimmed,
+};
+use taut_exec::Lent;
+use taut_kernels::{Arg, ViewMut};
+
+/// How many steps a loop makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Steps {
+    /// This many.
+    Known(usize),
+    /// As many as the test says, but no more than this; `usize::MAX` if there is no such limit.
+    Tested(usize),
+    /// As many as the first input says, but no more than this.
+    Counted(usize),
+}
+
+impl Steps {
+    /// How many at most; this is how many rows slices and stacks have.
+    pub(crate) fn most(self) -> usize {
+        match self {
+            Steps::Known(steps) | Steps::Tested(steps) | Steps::Counted(steps) => steps,
+        }
+    }
+}
+
+/// States that are kept at chosen steps, to compute the others again.
+#[derive(Clone, Debug)]
+pub(crate) struct Slots {
+    /// How many states can be kept, the first included.
+    pub(crate) count: usize,
+}
+
+/// A loop.
+#[derive(Clone)]
+pub(crate) struct Loop {
+    pub(crate) name: &'static str,
+    /// From `(index, states, slices, captures)` to `(states, stacks)`.
+    pub(crate) body: Arc<Body>,
+    /// From the same to a boolean: whether another step is made.
+    pub(crate) test: Option<Arc<Body>>,
+    pub(crate) states: usize,
+    pub(crate) slices: usize,
+    pub(crate) stacks: usize,
+    pub(crate) steps: Steps,
+    /// Whether the rows are taken from the last to the first.
+    pub(crate) reverse: bool,
+    /// Whether states are kept in a further output.
+    pub(crate) slots: Option<Slots>,
+    /// What the gradient may keep, in bytes.
+    pub(crate) budget: Option<usize>,
+    pub(crate) report: Option<Arc<Report>>,
+    /// How the gradient goes, if this is the form that keeps what it needs.
+    pub(crate) reverse_pass: Option<Arc<Reverse>>,
+    /// Per state that is an output, the inputs that it may overwrite.
+    pub(crate) aliases: Vec<[usize; 1]>,
+}
+
+/// What a body is given beside its states, slices and captures.
+pub(crate) fn index_spec() -> Spec {
+    Spec::new(DType::I64, Shape::scalar())
+}
+
+/// The spec of rows of this spec.
+pub(crate) fn stacked(rows: usize, row: &Spec) -> Spec {
+    Spec { dtype: row.dtype, shape: row.shape.clone().with_inserted(0, rows) }
+}
+
+impl Loop {
+    /// A loop without a gradient budget, over this body.
+    pub(crate) fn new(
+        name: &'static str,
+        body: Graph,
+        test: Option<Graph>,
+        (states, slices, stacks): (usize, usize, usize),
+        steps: Steps,
+        reverse: bool,
+    ) -> Loop {
+        let first = usize::from(matches!(steps, Steps::Counted(_)));
+        Loop {
+            name,
+            body: Arc::new(body_of(body, states, stacks)),
+            test: test.map(|test| Arc::new(Body::new(test, vec![None]))),
+            states,
+            slices,
+            stacks,
+            steps,
+            reverse,
+            slots: None,
+            budget: None,
+            report: None,
+            reverse_pass: None,
+            aliases: (0..states).map(|k| [first + k]).collect(),
+        }
+    }
+
+    /// The position of the first state among the inputs.
+    pub(crate) fn first(&self) -> usize {
+        usize::from(matches!(self.steps, Steps::Counted(_)))
+    }
+
+    /// How many captures there are.
+    pub(crate) fn captures(&self) -> usize {
+        self.body.graph().inputs.len() - 1 - self.states - self.slices
+    }
+
+    /// Whether the number of steps that were made is an output, after the stacks.
+    pub(crate) fn counts(&self) -> bool {
+        matches!(self.steps, Steps::Tested(_))
+    }
+
+    /// The position of the kept states among the outputs.
+    pub(crate) fn slab(&self) -> usize {
+        self.states + self.stacks + usize::from(self.counts())
+    }
+
+    /// The bytes of all states, each rounded up, as they are kept together.
+    pub(crate) fn state_bytes(&self) -> usize {
+        (0..self.states).map(|k| rounded(self.body.input(1 + k).bytes())).sum()
+    }
+
+    /// Refuses a budget that not even one state fits into.
+    pub(crate) fn check_budget(&self) -> Result<()> {
+        let one = self.state_bytes();
+        match self.budget {
+            Some(budget) if budget < one && self.steps.most() > 0 => {
+                let states: Vec<String> =
+                    (0..self.states).map(|k| format!("{k}: {}", self.body.input(1 + k))).collect();
+                let message = format!(
+                    "a gradient budget of {budget} bytes is less than one state of the loop, which takes {one} ({})",
+                    states.join(", ")
+                );
+                Err(Error::value(message).help("allow at least that, and twenty times as much for speed"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The body of a loop: its first outputs are the new values of its states.
+pub(crate) fn body_of(graph: Graph, states: usize, stacks: usize) -> Body {
+    let into = (0..states).map(|k| Some(1 + k)).chain((0..stacks).map(|_| None)).collect();
+    Body::new(graph, into)
+}
+
+impl fmt::Debug for Loop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Loop({}, {:?}, {:?})", self.name, self.steps, self.body)
+    }
+}
+
+impl Op for Loop {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        let (first, most) = (self.first(), self.steps.most());
+        let wanted = first + self.states + self.slices + self.captures();
+        if inputs.len() != wanted {
+            return Err(Error::value(format!("the loop takes {wanted} inputs, not {}", inputs.len())));
+        }
+        if first == 1 && *inputs[0] != index_spec() {
+            return Err(Error::value(format!("the number of steps is {}, not {}", index_spec(), inputs[0])));
+        }
+        for (i, input) in inputs[first..].iter().enumerate() {
+            let own = self.body.input(1 + i);
+            let is_slice = i >= self.states && i < self.states + self.slices;
+            let fits = if is_slice { **input == stacked(most, own) } else { *input == own };
+            if !fits {
+                let what = if i < self.states { "state" } else { "input" };
+                let rows = if is_slice { format!("{most} rows of ") } else { String::new() };
+                return Err(Error::shape(format!("{what} {i} is {input}, and the body takes {rows}{own}")));
+            }
+        }
+        for k in 0..self.states {
+            let (old, new) = (self.body.input(1 + k), self.body.output(k));
+            if old != new {
+                return Err(Error::shape(format!("state {k} is {old} before a step and {new} after it")));
+            }
+        }
+        let mut outputs: Specs = (0..self.states).map(|k| self.body.output(k).clone()).collect();
+        outputs.extend((0..self.stacks).map(|k| stacked(most, self.body.output(self.states + k))));
+        if self.counts() {
+            outputs.push(index_spec());
+        }
+        if let Some(Slots { count }) = self.slots {
+            outputs.push(Spec::new(DType::U8, [count - 1, self.state_bytes()]));
+        }
+        Ok(outputs)
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
+        let mut scratch = scratch;
+        let first = self.first();
+        let (own, rest) = inputs[first..].split_at(self.states);
+        let (slices, captures) = rest.split_at(self.slices);
+        let slices: SmallVec<[Rows<'_>; 8]> = (slices.iter().enumerate())
+            .map(|(i, slice)| Rows { bytes: bytes_of(slice), row: self.body.input(1 + self.states + i).bytes() })
+            .collect();
+        let captures: SmallVec<[&[u8]; 16]> = captures.iter().map(bytes_of).collect();
+        for (k, init) in own.iter().enumerate() {
+            if let Arg::View(_) = init {
+                outputs[k].bytes().copy_from_slice(bytes_of(init));
+            }
+        }
+        let mut outputs = outputs.iter_mut().map(ViewMut::bytes);
+        let mut states: SmallVec<[&mut [u8]; 8]> = outputs.by_ref().take(self.states).collect();
+        let mut stacks: SmallVec<[&mut [u8]; 8]> = outputs.by_ref().take(self.stacks).collect();
+        let made = if self.counts() { outputs.next() } else { None };
+        let mut keeper = match (&self.slots, outputs.next()) {
+            (Some(slots), Some(slab)) => Some(Keeper::new(self, slots, slab)),
+            _ => None,
+        };
+
+        let mut body = Runner::new(&self.body, &mut scratch)?;
+        let mut test = match &self.test {
+            None => None,
+            Some(test) => {
+                let answer = take(&mut scratch, rounded(1));
+                Some((Runner::new(test, &mut scratch)?, &mut answer[..1]))
+            }
+        };
+        let most = self.steps.most();
+        let steps = match self.steps {
+            Steps::Counted(_) => count(&inputs[0]).min(most),
+            _ => most,
+        };
+        let mut step = 0;
+        while step < steps {
+            let place = if self.reverse { steps - 1 - step } else { step };
+            let index = place as i64;
+            let index = bytemuck::bytes_of(&index);
+            if let Some((test, answer)) = &mut test {
+                let mut lent: SmallVec<[Lent<'_>; 24]> = SmallVec::new();
+                lent.push(Lent::Read(index));
+                lent.extend(states.iter().map(|state| Lent::Read(state)));
+                lent.extend(slices.iter().map(|slice| Lent::Read(slice.row(place))));
+                lent.extend(captures.iter().map(|capture| Lent::Read(capture)));
+                lent.push(Lent::Write(answer));
+                test.run(&mut lent)?;
+                drop(lent);
+                if answer[0] == 0 {
+                    break;
+                }
+            }
+            if let Some(keeper) = &mut keeper {
+                keeper.see(step, &states);
+            }
+            let mut lent: SmallVec<[Lent<'_>; 24]> = SmallVec::new();
+            lent.push(Lent::Read(index));
+            lent.extend(states.iter_mut().map(|state| Lent::Write(state)));
+            lent.extend(slices.iter().map(|slice| Lent::Read(slice.row(place))));
+            lent.extend(captures.iter().map(|capture| Lent::Read(capture)));
+            for (k, stack) in stacks.iter_mut().enumerate() {
+                let row = self.body.output(self.states + k).bytes();
+                lent.push(Lent::Write(&mut stack[place * row..(place + 1) * row]));
+            }
+            body.run(&mut lent)?;
+            step += 1;
+        }
+        if step < most {
+            for (k, stack) in stacks.iter_mut().enumerate() {
+                stack[step * self.body.output(self.states + k).bytes()..].fill(0);
+            }
+        }
+        if let Some(made) = made {
+            made.copy_from_slice(bytemuck::bytes_of(&(step as i64)));
+        }
+        Ok(())
+    }
+
+    fn scratch(&self, _inputs: &[&Spec]) -> usize {
+        self.body.arena_bytes() + self.test.as_ref().map_or(0, |test| rounded(1) + test.arena_bytes())
+    }
+
+    fn is_strided(&self) -> bool {
+        false
+    }
+
+    fn is_data(&self) -> bool {
+        false
+    }
+
+    fn aliases(&self, output: usize) -> &[usize] {
+        self.aliases.get(output).map_or(&[], |input| input)
+    }
+
+    fn bodies(&self) -> Vec<(&'static str, &Graph)> {
+        let test = self.test.iter().map(|test| ("test", test.graph()));
+        test.chain([("body", self.body.graph())]).collect()
+    }
+
+    fn with_bodies(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Option<Arc<dyn Op>>> {
+        let mut changed = self.clone();
+        changed.body = Arc::new(self.body.compiled(change)?);
+        if let Some(test) = &self.test {
+            changed.test = Some(Arc::new(test.compiled(change)?));
+        }
+        Ok(Some(Arc::new(changed)))
+    }
+
+    fn trimmed(&self, used: &[bool]) -> Option<Trimmed> {
+        crate::trim::trimmed(self, used)
+    }
+
+    fn keeping(&self, wanted: Set, _inputs: &[&Spec]) -> Result<Option<Arc<dyn Op>>> {
+        let kept = Reverse::keeping(self, wanted)?;
+        Ok(kept.map(|kept| -> Arc<dyn Op> { Arc::new(kept) }))
+    }
+
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        Reverse::saves(self, wanted)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        Reverse::vjp(self, call)
+    }
+
+    fn batch(&self, call: &taut_core::Batch<'_>) -> Result<Option<Outputs>> {
+        crate::map::batch_loop(self, call)
+    }
+
+    fn footprint(&self) -> usize {
+        size_of::<Loop>() + self.body.footprint() + self.test.as_ref().map_or(0, |test| test.footprint())
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        let graph = self.body.graph();
+        let one = graph.nodes.iter().map(|node| {
+            let inputs: Vec<&Spec> = node.inputs.iter().map(|&id| graph.spec(id)).collect();
+            let outputs: Vec<Spec> = node.outputs.iter().map(|&id| graph.spec(id).clone()).collect();
+            node.op.cost(&inputs, &outputs).flops
+        });
+        // Of an unknown number of steps, the cost of one.
+        let steps = if self.steps.most() == usize::MAX { 1 } else { self.steps.most() as u64 };
+        let flops = one.fold(0u64, u64::saturating_add).saturating_mul(steps);
+        Cost { flops, bytes: Cost::traffic(inputs, outputs) }
+    }
+
+    fn attributes(&self) -> String {
+        let mut text = match self.steps {
+            Steps::Known(steps) => format!("steps={steps}"),
+            Steps::Tested(usize::MAX) => "steps=while test".into(),
+            Steps::Tested(most) => format!("steps=while test, at most {most}"),
+            Steps::Counted(most) => format!("steps=first input, at most {most}"),
+        };
+        text += &format!(", states={}", self.states);
+        for (name, count) in [("slices", self.slices), ("stacks", self.stacks)] {
+            if count > 0 {
+                text += &format!(", {name}={count}");
+            }
+        }
+        if self.reverse {
+            text += ", reverse";
+        }
+        if let Some(slots) = &self.slots {
+            text += &format!(", slots={}", slots.count);
+        }
+        text
+    }
+}
+
+/// The rows of a slice.
+pub(crate) struct Rows<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) row: usize,
+}
+
+impl<'a> Rows<'a> {
+    pub(crate) fn row(&self, row: usize) -> &'a [u8] {
+        &self.bytes[row * self.row..(row + 1) * self.row]
+    }
+}
+
+/// The number of steps that an input says.
+pub(crate) fn count(input: &Arg<'_>) -> usize {
+    let bytes = bytes_of(input);
+    bytes.try_into().map_or(0, |bytes| i64::from_ne_bytes(bytes).max(0) as usize)
+}
+
+/// Keeps states as the schedule says. The first one is kept by the caller.
+struct Keeper<'a> {
+    schedule: Schedule,
+    slab: &'a mut [u8],
+    row: usize,
+}
+
+enum Schedule {
+    Known(Known),
+    Online(Online),
+}
+
+impl<'a> Keeper<'a> {
+    fn new(op: &Loop, slots: &Slots, slab: &'a mut [u8]) -> Keeper<'a> {
+        let schedule = match op.steps {
+            Steps::Known(steps) => Schedule::Known(Known::new(steps, slots.count)),
+            _ => Schedule::Online(Online::new(slots.count)),
+        };
+        Keeper { schedule, slab, row: op.state_bytes() }
+    }
+
+    fn see(&mut self, step: usize, states: &[&mut [u8]]) {
+        let slot = match &mut self.schedule {
+            Schedule::Known(schedule) => schedule.keep(step),
+            Schedule::Online(schedule) => schedule.keep(step),
+        };
+        let Some(row) = slot.and_then(|slot| slot.checked_sub(1)) else { return };
+        let mut kept = &mut self.slab[row * self.row..(row + 1) * self.row];
+        for state in states {
+            take(&mut kept, rounded(state.len()))[..state.len()].copy_from_slice(state);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Keys from keys: one for each step of a loop, each part of a model.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Op, Spec, Specs};
+use crate::ops::draw::{KEY, bad_keys, check_key, key, read_key};
+use crate::ops::sample::of;
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Operand, Tensor, apply};
+use taut_kernels::{Arg, ViewMut};
+
+#[derive(Clone, Debug)]
+struct FoldIn;
+
+/// Mixes the bits of a number, so that near ones come far apart; no two give the same.
+fn mixed(word: u64) -> u64 {
+    let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ (word >> 31)
+}
+
+impl Op for FoldIn {
+    fn name(&self) -> &'static str {
+        "fold_in"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        check_key(inputs[0])?;
+        if inputs[1].dtype != DType::I64 || inputs[1].shape.rank() != 0 {
+            return Err(Error::value(format!("the number is an int64, not {}", inputs[1])));
+        }
+        Ok(inputs[0].clone().into())
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        let key = read_key(inputs[0].view());
+        let number = inputs[1].view();
+        let number = number.data::<i64>()[number.offset()] as u64;
+        let golden = 0x9e37_79b9_7f4a_7c15u64;
+        let seed = mixed(key.seed ^ mixed(number.wrapping_add(golden)));
+        let op = mixed(key.op.wrapping_add(golden) ^ mixed(number.wrapping_mul(golden) ^ key.seed));
+        outputs[0].slice::<u64>().copy_from_slice(&[seed, op]);
+        Ok(())
+    }
+}
+
+/// Another key, made of this one and a number: each number gives a key of its own.
+///
+/// ```
+/// use taut_core::{Tensor, ops::random::fold_in};
+/// let key = Tensor::from_slice(&[7u64, 0], [2])?;
+/// let (first, second) = (fold_in(&key, 0i64)?.to_vec::<u64>()?, fold_in(&key, 1i64)?.to_vec::<u64>()?);
+/// assert_ne!(first, second);
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn fold_in(key: impl Into<Tensor>, number: impl Into<Operand>) -> Result<Tensor> {
+    let number = match number.into() {
+        Operand::Tensor(tensor) => tensor,
+        Operand::Scalar(scalar) => Tensor::constant(scalar, DType::I64)?,
+    };
+    apply(&FoldIn, [key.into(), number])
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "fold_in",
+    &[KEY, Param::new("number", Kind::Operand)],
+    |a| one(fold_in(a.tensor(0)?, a.operand(1)?)),
+    Reference::Numpy(
+        "(lambda m, g, s, c, n: np.array([m(s ^ m((n + g) % 2**64)), \
+         m((c + g) % 2**64 ^ m(n * g % 2**64 ^ s))], np.uint64))(\
+         lambda w: (lambda a: (lambda b: b ^ b >> 31)((a ^ a >> 27) * 0x94d049bb133111eb % 2**64))(\
+         (w ^ w >> 30) * 0xbf58476d1ce4e5b9 % 2**64), \
+         0x9e3779b97f4a7c15, int(key[0]), int(key[1]), int(number) % 2**64)",
+    ),
+    Samples::List(|| (-2..3).map(|n| vec![key(5.0), Value::Int(n)]).collect()),
+)
+.refuses(|| {
+    let mut list = bad_keys(&[Value::Int(0)]);
+    let several = vec![key(1.0), of(DType::I64, &[2], &[1.0, 2.0])];
+    list.push(Bad::new(several, ErrorKind::Value, "the number is an int64, not int64[2]"));
+    list
+})];
