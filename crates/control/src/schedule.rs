@@ -89,9 +89,11 @@ fn split(steps: usize, slots: usize) -> usize {
     let (r, less) = repetitions(steps, slots);
     let c = slots.min(steps);
     // Both parts stay in the range of lengths for which their slots and repetitions are best. Of the splits that do,
-    // the longest first part keeps the fewest states.
-    let rest = (less as u128 * c as u128 / (c + r - 1) as u128) as usize;
-    less.min(steps - rest)
+    // the shortest first part leads to the fewest stores.
+    let (less, steps) = (less as u128, steps as u128);
+    let first = less * (r - 1) as u128 / (c + r - 1) as u128;
+    let rest = less.saturating_mul(c as u128) / r as u128;
+    first.max(steps.saturating_sub(rest)).max(1) as usize
 }
 
 /// Which states a sweep of known length keeps: those from which the way back is the shortest possible.

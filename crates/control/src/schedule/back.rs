@@ -69,27 +69,31 @@ impl Back {
     }
 
     /// The next move; `None` when all steps are reversed.
-    #[expect(clippy::should_implement_trait, reason = "moves change what is kept: nobody may skip or collect them")]
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "moves change what is kept: nobody may skip or collect them"
+    )]
     pub fn next(&mut self) -> Option<Move> {
         let step = self.left.checked_sub(1)?;
-        let &(state, slot) = self.kept.last()?;
-        if state == step {
-            self.kept.pop();
+        if let Some((_, slot)) = self.kept.pop_if(|(state, _)| *state == step) {
             self.free.push(slot);
             self.left = step;
             self.working = None;
             return Some(Move::Reverse { step, slot: Some(slot) });
         }
-        let Some(now) = self.working else {
-            self.working = Some(state);
-            return Some(Move::Load { slot, state });
-        };
-        if now == step {
+        if self.working == Some(step) {
             self.left = step;
             self.working = None;
             return Some(Move::Reverse { step, slot: None });
         }
-        if now != state && let Some(slot) = self.free.pop() {
+        let &(state, slot) = self.kept.last()?;
+        let Some(now) = self.working else {
+            self.working = Some(state);
+            return Some(Move::Load { slot, state });
+        };
+        if now != state
+            && let Some(slot) = self.free.pop()
+        {
             self.kept.push((now, slot));
             return Some(Move::Store { slot, state: now });
         }

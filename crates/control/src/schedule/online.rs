@@ -1,14 +1,16 @@
 //! Which states a sweep keeps that does not know how long it will be.
 
-use super::forward_steps;
+use super::{binomial, forward_steps};
 
 /// Which states a sweep of unknown length keeps. After each step, what is kept is good for ending there.
 ///
-/// **While two runs of each step are enough**, the way back is the shortest possible. The states are kept in a fixed
+/// **While two runs of each step are enough**, with `c` slots for `n < (c + 1)(c + 2) / 2`, the way back is the shortest
+/// possible: [`recomputed`](super::recomputed)`(n + 1, c)` steps, state `n` being at hand. The states are kept in a fixed
 /// pattern: one by one, over what lies between milestones that stay, `c + 1`, `c`, `c - 1`, ... steps apart.
 ///
 /// **Beyond that**, no rule can be best for every length. A state is kept when that makes the way back from here shorter, in
-/// spite of the kept one that has to go for it: the one whose loss costs least.
+/// spite of the kept one that has to go for it: the one whose loss costs least. Measured for all `n` to 20,000, the steps run again are
+/// at most 1.231 times the fewest possible for 2 slots, 1.114 times for 3 and 4, 1.083 times for 5 to 8, and 1.062 times for 9 to 40.
 #[derive(Debug, Clone)]
 pub struct Online {
     slots: usize,
@@ -46,7 +48,9 @@ impl Online {
     /// What the slots hold now, as (state, slot), by rising state.
     pub fn kept(&self) -> Vec<(usize, usize)> {
         let mut kept: Vec<_> = match &self.rule {
-            Rule::Pattern(pattern) => pattern.states.iter().enumerate().map(|(slot, &state)| (state, slot)).collect(),
+            Rule::Pattern(pattern) => {
+                pattern.states.iter().enumerate().map(|(slot, &state)| (state, slot)).collect()
+            }
             Rule::Weighed(weighed) => weighed.places.iter().map(|place| (place.state, place.slot)).collect(),
         };
         kept.sort_unstable();
@@ -93,6 +97,7 @@ struct Weighed {
     places: Vec<Place>,
     /// No state before this one is worth a slot.
     due: usize,
+    patience: usize,
     table: Table,
 }
 
@@ -114,7 +119,7 @@ impl Weighed {
     fn new(states: &[usize]) -> Self {
         let places = states.iter().enumerate();
         let places = places.map(|(slot, &state)| Place { state, slot, loss: NEVER, cheapest: 0 }).collect();
-        let mut new = Self { places, due: 0, table: Table::new(states.len()) };
+        let mut new = Self { places, due: 0, patience: 1, table: Table::new(states.len()) };
         new.weigh(1);
         new
     }
@@ -159,61 +164,70 @@ impl Weighed {
             (place.loss, place.cheapest) = if kept <= joined { (kept, before.cheapest) } else { (joined, p) };
             (ahead, own) = (here, narrow);
         }
-        self.due = self.next_due();
+        self.patience = self.patience();
+        self.due = self.places[c - 1].state + self.patience;
     }
 
-    /// The first state behind the last that is worth a slot: from there to the next one, state by state with one slot,
-    /// the way back takes longer than with the cheapest place given up for it.
-    fn next_due(&self) -> usize {
+    /// How far behind the last kept state the first is that is worth a slot: the way back from there to the last, with one
+    /// slot, takes longer than with the cheapest place given up for it.
+    fn patience(&self) -> usize {
         let last = self.places[self.places.len() - 1].state;
         let worth = |since: usize| {
             let [inner, outer] = self.losses(last + since);
             inner.min(outer) < (since * (since + 1) / 2) as i64
         };
-        // The difference is negative at first and grows faster and faster.
-        let mut high = 2;
-        while !worth(high) {
-            high *= 2;
+        // What keeping a state spares grows faster and faster with the distance, and the distance changes little from state to state.
+        let mut since = self.patience;
+        while since > 1 && worth(since - 1) {
+            since -= 1;
         }
-        let mut low = high / 2;
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if worth(middle) {
-                high = middle;
-            } else {
-                low = middle;
-            }
+        while !worth(since) {
+            since += 1;
         }
-        last + high
+        since
     }
 }
 
 /// [`forward_steps`] at the cost of a look-up.
 #[derive(Debug, Clone)]
 struct Table {
-    /// `C(c + r, c)` for each number of slots `c`, for rising `r`.
-    reach: Vec<[usize; Table::REPETITIONS]>,
+    /// `C(c + r, c)` for each number of slots `c`, for rising `r`, row after row.
+    reach: Vec<usize>,
+    width: usize,
 }
 
 impl Table {
-    /// With more slots than a few, no loop that ends needs more.
-    const REPETITIONS: usize = 16;
+    /// Loops longer than this with few slots, or with more repetitions, are computed.
+    const LONGEST: u128 = 1 << 32;
+    const REPETITIONS: usize = 1024;
 
     fn new(slots: usize) -> Self {
-        let mut reach = vec![[1_usize; Self::REPETITIONS]; slots + 2];
-        for c in 1..reach.len() {
-            for r in 1..Self::REPETITIONS {
-                reach[c][r] = reach[c][r - 1].saturating_add(reach[c - 1][r]);
+        let reaches = |r: &usize| binomial(slots as u128, *r as u128, Self::LONGEST) >= Self::LONGEST;
+        let width = (1..Self::REPETITIONS).find(reaches).unwrap_or(Self::REPETITIONS) + 1;
+        let mut reach = vec![1_usize; (slots + 2) * width];
+        for at in width..reach.len() {
+            if at % width > 0 {
+                reach[at] = reach[at - 1].saturating_add(reach[at - width]);
             }
         }
-        Self { reach }
+        Self { reach, width }
     }
 
+    #[inline]
     fn steps(&self, n: usize, slots: usize) -> i64 {
-        match self.reach[slots].iter().position(|&reach| reach >= n) {
-            Some(0) => 0,
-            Some(r) => (r * n) as i64 - self.reach[slots + 1][r - 1] as i64,
-            None => i64::try_from(forward_steps(n, slots)).unwrap_or(NEVER).min(NEVER),
+        let from = slots * self.width;
+        let rows = &self.reach[from..from + 2 * self.width];
+        let (row, wider) = rows.split_at(self.width);
+        // Short rows are faster in turn.
+        let r = if self.width <= 32 {
+            row.iter().position(|&reach| reach >= n).unwrap_or(row.len())
+        } else {
+            row.partition_point(|&reach| reach < n)
+        };
+        match r {
+            0 => 0,
+            r if r < row.len() => (r * n) as i64 - wider[r - 1] as i64,
+            _ => i64::try_from(forward_steps(n, slots)).unwrap_or(NEVER).min(NEVER),
         }
     }
 }

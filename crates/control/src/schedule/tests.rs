@@ -107,7 +107,8 @@ fn the_formula_is_what_trying_everything_finds() {
 
 #[test]
 fn runs_per_step_are_those_of_the_table() {
-    let rows = [(1_000, [(10, 3.64), (20, 2.75), (50, 1.95)]), (100_000, [(10, 8.32), (20, 5.34), (50, 3.75)])];
+    let rows =
+        [(1_000, [(10, 3.64), (20, 2.75), (50, 1.95)]), (100_000, [(10, 8.32), (20, 5.34), (50, 3.75)])];
     for (n, cases) in rows {
         for (c, expected) in cases {
             let runs = forward_steps(n, c) as f64 / n as f64;
@@ -128,7 +129,7 @@ fn long_loops_take_what_the_formula_says() {
 
 #[test]
 fn one_slot_is_quadratic_and_enough_slots_are_free() {
-    for n in 0..40 {
+    for n in 0_usize..40 {
         let all = n * n.saturating_sub(1) / 2;
         assert_eq!(known(n, 1).recomputed, (all - n.saturating_sub(1)) as u64);
         assert_eq!(online(n, 1).recomputed, all as u64);
@@ -162,7 +163,9 @@ fn no_number_is_too_large() {
         assert!(first > 0 && first < most);
         assert_eq!(
             forward_steps(most, c),
-            (first as u64).saturating_add(forward_steps(most - first, c - 1)).saturating_add(forward_steps(first, c))
+            (first as u64)
+                .saturating_add(forward_steps(most - first, c - 1))
+                .saturating_add(forward_steps(first, c))
         );
         assert!(at_end(most, 60, true).len() == 60);
         let mut back = Back::new(&at_end(most, 60, true), most, 60);
@@ -214,5 +217,104 @@ fn unknown_length_costs_nothing_more_while_two_runs_are_enough() {
             let both = walk(Back::new(&kept, n, c), &kept, n, c, true);
             assert!(both.recomputed <= recomputed(n, c) + 1, "{n} steps, {c} slots");
         }
+    }
+}
+
+#[test]
+fn unknown_length_costs_little_more_beyond() {
+    // The worst over all lengths to 20,000, as measured and as the documentation says.
+    let bound = |c| match c {
+        2 => 1.231,
+        3..=4 => 1.114,
+        5..=8 => 1.083,
+        _ => 1.062,
+    };
+    for c in 2..=40 {
+        for (n, steps) in online_costs(20_000, c) {
+            let best = recomputed(n + 1, c);
+            assert!(steps >= best, "{n} steps, {c} slots: {steps}, and {best} are possible");
+            assert!(
+                steps as f64 <= best as f64 * bound(c),
+                "{n} steps, {c} slots: {steps}, and {best} are possible"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_way_back_takes_each_gap_at_its_best() {
+    for c in [2, 3, 6, 11, 19] {
+        for (n, steps) in online_costs(2_500, c).filter(|(n, _)| n % 97 == 0) {
+            assert_eq!(online(n, c).recomputed, steps, "{n} steps, {c} slots");
+        }
+    }
+}
+
+#[test]
+fn few_states_are_moved() {
+    // By hand: 6 steps, 2 slots. 0 and 3 are kept; 5 is at hand; 3 -> 4, 0 -> 1 (kept) -> 2.
+    let kept = at_end(6, 2, true);
+    assert_eq!(kept, [(0, 0), (3, 1)]);
+    let mut back = Back::new(&kept, 6, 2);
+    let moves: Vec<_> = std::iter::from_fn(|| back.next()).collect();
+    let expected = [
+        Move::Reverse { step: 5, slot: None },
+        Move::Load { slot: 1, state: 3 },
+        Move::Advance { from: 3, steps: 1 },
+        Move::Reverse { step: 4, slot: None },
+        Move::Reverse { step: 3, slot: Some(1) },
+        Move::Load { slot: 0, state: 0 },
+        Move::Advance { from: 0, steps: 1 },
+        Move::Store { slot: 1, state: 1 },
+        Move::Advance { from: 1, steps: 1 },
+        Move::Reverse { step: 2, slot: None },
+        Move::Reverse { step: 1, slot: Some(1) },
+        Move::Reverse { step: 0, slot: Some(0) },
+    ];
+    assert_eq!(moves, expected);
+}
+
+proptest! {
+    #[test]
+    fn any_loop_goes_back(n in 0_usize..3_000, c in 1_usize..80) {
+        prop_assume!(c > 2 || n < 300);
+        prop_assert_eq!(known(n, c).recomputed, recomputed(n, c));
+        let kept = at_end(n + 1, c, true);
+        let overwritten = walk(Back::overwritten(&kept, n, c), &kept, n, c.max(kept.len()), false);
+        prop_assert_eq!(overwritten.recomputed, recomputed(n + 1, c));
+        let steps = online_costs(n, c).last().map_or(0, |(_, steps)| steps);
+        prop_assert_eq!(online(n, c).recomputed, steps);
+    }
+
+    /// Whatever is kept, each gap takes what the formula says for the slots that are free by then.
+    #[test]
+    fn any_states_will_do(n in 1_usize..500, free in 0_usize..6, chosen in proptest::collection::btree_set(1_usize..500, 0..12)) {
+        let states: Vec<_> = std::iter::once(0).chain(chosen.into_iter().filter(|&state| state < n)).collect();
+        let count = states.len();
+        // Slots in another order than states.
+        let kept: Vec<_> = states.into_iter().enumerate().map(|(rank, state)| (state, count - 1 - rank)).collect();
+        let slots = (count + free).min(n);
+        let ends = kept.iter().skip(1).map(|&(state, _)| state).chain([n]);
+        let gaps = kept.iter().zip(ends).enumerate();
+        let steps: u64 = gaps.map(|(place, (&(state, _), end))| forward_steps(end - state, slots - place)).sum();
+        let back = Back::overwritten(&kept, n, slots);
+        prop_assert_eq!(walk(back, &kept, n, slots, false).recomputed, steps);
+    }
+}
+
+/// By hand: `cargo test -p taut-control --release schedule -- --ignored --nocapture`.
+#[test]
+#[ignore = "measures, asserts nothing"]
+fn time_per_move() {
+    for c in [2, 5, 10, 20, 40, 100, 1_000] {
+        let n = if c < 10 { 100_000 } else { 1_000_000 };
+        let start = std::time::Instant::now();
+        let kept = at_end(n, c, false);
+        let keep = start.elapsed().as_nanos() as f64 / n as f64;
+        let start = std::time::Instant::now();
+        let mut back = Back::overwritten(&kept, n, c);
+        let moves = std::iter::from_fn(|| back.next()).count();
+        let each = start.elapsed().as_nanos() as f64 / moves as f64;
+        println!("{c} slots, {n} steps: {keep:.1} ns per state offered; {moves} moves, {each:.1} ns each");
     }
 }
