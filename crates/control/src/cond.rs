@@ -19,9 +19,9 @@ pub type Case<'a, R> = Box<dyn FnOnce() -> Result<R> + 'a>;
 ///
 /// ```
 /// use taut_control::cond;
-/// use taut_core::Tensor;
+/// use taut_core::{Tensor, ops::binary::less};
 /// let x = Tensor::scalar(-2.0f32)?;
-/// let size = cond(x.lt(0.0)?, || -&x, || Ok(x.clone()))?;
+/// let size = cond(less(&x, 0.0)?, || -&x, || Ok(x.clone()))?;
 /// assert_eq!(size.item::<f32>()?, 2.0);
 /// # Ok::<(), taut_core::Error>(())
 /// ```

@@ -13,7 +13,7 @@ use crate::looping::{Loop, Slots, Steps, body_of, index_spec, stacked};
 use crate::rewind::Rewind;
 use std::sync::Arc;
 use taut_autodiff::joint::{Answer, Halves, Joint, Kept};
-use taut_core::graph::{Origin, ValueId};
+use taut_core::graph::ValueId;
 use taut_core::ops::binary::add;
 use taut_core::ops::creation::zeros;
 use taut_core::{
@@ -49,6 +49,8 @@ pub(crate) struct Reverse {
     backward: Graph,
     answers: Vec<Answer>,
     kept: Vec<From>,
+    /// Whether states are computed again from those in the slots.
+    rewinds: bool,
 }
 
 /// What of a loop has to do with the gradients of the wanted inputs.
@@ -103,9 +105,9 @@ impl Question {
         Ok(Question { active, followed, slices, captures, joint })
     }
 
-    fn reverse(self, backward: Graph, kept: Vec<From>) -> Reverse {
+    fn reverse(self, backward: Graph, kept: Vec<From>, rewinds: bool) -> Reverse {
         let Question { active, followed, slices, captures, joint } = self;
-        Reverse { active, followed, slices, captures, backward, answers: joint.answers, kept }
+        Reverse { active, followed, slices, captures, backward, answers: joint.answers, kept, rewinds }
     }
 
     /// The whole gradient of a step, from all that goes into the step.
@@ -145,6 +147,13 @@ impl Reverse {
         }
         let question = Question::new(op, wanted)?;
         let most = op.steps.most();
+        if op.slots.is_some() {
+            // Who sees the kept states as an output has a gradient of the gradient in mind.
+            if most == usize::MAX {
+                return Err(unbounded());
+            }
+            return Ok(Some(Reverse::stacked(op, question)?.0));
+        }
         if most != usize::MAX {
             let (kept, stacks) = Reverse::stacked(op, question)?;
             let Some(budget) = op.budget else { return Ok(Some(kept)) };
@@ -169,7 +178,7 @@ impl Reverse {
         let inputs = (0..op.body.graph().inputs.len()).map(|i| source(op, i)).collect();
         let mut kept = op.clone();
         kept.slots = Some(Slots { count });
-        kept.reverse_pass = Some(Arc::new(question.reverse(backward, inputs)));
+        kept.reverse_pass = Some(Arc::new(question.reverse(backward, inputs, true)));
         Ok(Some(kept))
     }
 
@@ -198,8 +207,7 @@ impl Reverse {
         let mut kept = op.clone();
         kept.body = Arc::new(body_of(forward, op.states, stacks));
         kept.stacks = stacks;
-        kept.slots = None;
-        kept.reverse_pass = Some(Arc::new(question.reverse(backward, sources)));
+        kept.reverse_pass = Some(Arc::new(question.reverse(backward, sources, false)));
         Ok((kept, stacks))
     }
 
@@ -216,16 +224,16 @@ impl Reverse {
                 From::State(k) => inputs = inputs.with(first + k),
                 From::Slice(i) => inputs = inputs.with(first + op.states + i),
                 From::Capture(i) => inputs = inputs.with(captures + i),
-                From::Stack(k) => outputs = outputs.with(op.states + k),
+                From::Stack(k) => outputs = outputs.with(op.stack(k)),
             }
         }
         if first == 1 {
             inputs = inputs.with(0);
         }
         if op.counts() {
-            outputs = outputs.with(op.states + op.stacks);
+            outputs = outputs.with(op.states);
         }
-        if op.slots.is_some() {
+        if pass.rewinds {
             outputs = outputs.with(op.slab());
         }
         // Who follows the backward pass as well has to see how what is kept came about.
@@ -237,24 +245,24 @@ impl Reverse {
 
     pub(crate) fn vjp(op: &Loop, call: &mut Call<'_>) -> Result<Gradients> {
         if let (Some(pass), false) = (&op.reverse_pass, record::is_recording()) {
-            if op.slots.is_some() {
+            if pass.rewinds {
                 return Rewind::of(op, pass, call);
             }
             let given = Given {
                 count: match op.steps {
                     Steps::Known(_) => None,
-                    Steps::Tested(_) => Some(call.output(op.states + op.stacks)?.clone()),
+                    Steps::Tested(_) => Some(call.output(op.states)?.clone()),
                     Steps::Counted(_) => Some(call.input(0)?.clone()),
                 },
                 gradients: take_gradients(call, op),
             };
             let input = |i: usize| call.input(i).cloned();
-            let stack = |k: usize| call.output(op.states + k).cloned();
+            let stack = |k: usize| call.output(op.stack(k)).cloned();
             return pass.backward(op, &input, &stack, given);
         }
         let (mut op, wanted) = (op.clone(), call.wanted);
         if op.steps.most() == usize::MAX {
-            let count = call.outputs[op.states + op.stacks].kept.clone();
+            let count = call.outputs[op.states].kept.clone();
             let steps = count.filter(|count| !count.is_traced()).map(|count| count.item::<i64>()).transpose()?;
             let Some(steps) = steps else { return Err(unbounded()) };
             op.steps = Steps::Tested(steps.max(0) as usize);
@@ -281,17 +289,17 @@ impl Reverse {
             let kept = (0..op.body.graph().inputs.len()).map(|i| source(&op, i)).collect();
             let count = if op.first() == 1 { Some(inputs[0].clone()) } else { None };
             let none = |_: usize| Err(unbounded());
-            return question.reverse(backward, kept).backward(&op, &input, &none, Given { count, gradients });
+            return question.reverse(backward, kept, false).backward(&op, &input, &none, Given { count, gradients });
         }
         let (mut keeping, _) = Reverse::stacked(&op, Question::new(&op, wanted)?)?;
         let Some(pass) = keeping.reverse_pass.take() else { return Ok(Gradients::new()) };
         let outputs: Outputs = apply_many(&keeping, inputs.clone())?;
         let count = match op.steps {
             Steps::Known(_) => None,
-            Steps::Tested(_) => Some(outputs[keeping.states + keeping.stacks].clone()),
+            Steps::Tested(_) => Some(outputs[op.states].clone()),
             Steps::Counted(_) => Some(inputs[0].clone()),
         };
-        let stack = |k: usize| Ok(outputs[op.states + k].clone());
+        let stack = |k: usize| Ok(outputs[keeping.stack(k)].clone());
         pass.backward(&keeping, &input, &stack, Given { count, gradients })
     }
 
@@ -438,7 +446,8 @@ struct Given {
 
 /// The gradients of the states and of the stacks of a call.
 pub(crate) fn take_gradients(call: &mut Call<'_>, op: &Loop) -> Vec<Option<Tensor>> {
-    (0..op.states + op.stacks).map(|output| call.take_gradient(output)).collect()
+    let stacks = (0..op.stacks).map(|k| op.stack(k));
+    (0..op.states).chain(stacks).map(|output| call.take_gradient(output)).collect()
 }
 
 pub(crate) fn or_zeros(tensor: Option<Tensor>, spec: &Spec) -> Result<Tensor> {

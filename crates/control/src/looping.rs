@@ -41,7 +41,8 @@ impl Steps {
     }
 }
 
-/// States that are kept at chosen steps, to compute the others again.
+/// States that are kept at chosen steps, to compute the others again. They lie in rows of one further output; its last row is for
+/// the state that the way back works on.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots {
     /// How many states can be kept, the first included.
@@ -121,14 +122,19 @@ impl Loop {
         self.body.graph().inputs.len() - 1 - self.states - self.slices
     }
 
-    /// Whether the number of steps that were made is an output, after the stacks.
+    /// Whether the number of steps that were made is an output: the first after the states.
     pub(crate) fn counts(&self) -> bool {
         matches!(self.steps, Steps::Tested(_))
     }
 
-    /// The position of the kept states among the outputs.
+    /// The position of the kept states among the outputs: before the stacks.
     pub(crate) fn slab(&self) -> usize {
-        self.states + self.stacks + usize::from(self.counts())
+        self.states + usize::from(self.counts())
+    }
+
+    /// The position of a stack among the outputs.
+    pub(crate) fn stack(&self, stack: usize) -> usize {
+        self.slab() + usize::from(self.slots.is_some()) + stack
     }
 
     /// The bytes of all states, each rounded up, as they are kept together.
@@ -197,13 +203,13 @@ impl Op for Loop {
             }
         }
         let mut outputs: Specs = (0..self.states).map(|k| self.body.output(k).clone()).collect();
-        outputs.extend((0..self.stacks).map(|k| stacked(most, self.body.output(self.states + k))));
         if self.counts() {
             outputs.push(index_spec());
         }
         if let Some(Slots { count }) = self.slots {
-            outputs.push(Spec::new(DType::U8, [count - 1, self.state_bytes()]));
+            outputs.push(Spec::new(DType::U8, [count, self.state_bytes()]));
         }
+        outputs.extend((0..self.stacks).map(|k| stacked(most, self.body.output(self.states + k))));
         Ok(outputs)
     }
 
@@ -223,12 +229,12 @@ impl Op for Loop {
         }
         let mut outputs = outputs.iter_mut().map(ViewMut::bytes);
         let mut states: SmallVec<[&mut [u8]; 8]> = outputs.by_ref().take(self.states).collect();
-        let mut stacks: SmallVec<[&mut [u8]; 8]> = outputs.by_ref().take(self.stacks).collect();
         let made = if self.counts() { outputs.next() } else { None };
-        let mut keeper = match (&self.slots, outputs.next()) {
-            (Some(slots), Some(slab)) => Some(Keeper::new(self, slots, slab)),
-            _ => None,
+        let mut keeper = match &self.slots {
+            None => None,
+            Some(slots) => outputs.next().map(|slab| Keeper::new(self, slots, slab)),
         };
+        let mut stacks: SmallVec<[&mut [u8]; 8]> = outputs.collect();
 
         let mut body = Runner::new(&self.body, &mut scratch)?;
         let mut test = match &self.test {
@@ -396,9 +402,11 @@ pub(crate) fn count(input: &Arg<'_>) -> usize {
     bytes.try_into().map_or(0, |bytes| i64::from_ne_bytes(bytes).max(0) as usize)
 }
 
-/// Keeps states as the schedule says. The first one is kept by the caller.
+/// Keeps states as the schedule says.
 struct Keeper<'a> {
     schedule: Schedule,
+    /// The step before which the state is kept for the way back to begin with, if that is known.
+    last: Option<usize>,
     slab: &'a mut [u8],
     row: usize,
 }
@@ -410,11 +418,11 @@ enum Schedule {
 
 impl<'a> Keeper<'a> {
     fn new(op: &Loop, slots: &Slots, slab: &'a mut [u8]) -> Keeper<'a> {
-        let schedule = match op.steps {
-            Steps::Known(steps) => Schedule::Known(Known::new(steps, slots.count)),
-            _ => Schedule::Online(Online::new(slots.count)),
+        let (schedule, last) = match op.steps {
+            Steps::Known(steps) => (Schedule::Known(Known::new(steps, slots.count)), steps.checked_sub(1)),
+            _ => (Schedule::Online(Online::new(slots.count)), None),
         };
-        Keeper { schedule, slab, row: op.state_bytes() }
+        Keeper { schedule, last, slab, row: op.state_bytes() }
     }
 
     fn see(&mut self, step: usize, states: &[&mut [u8]]) {
@@ -422,10 +430,14 @@ impl<'a> Keeper<'a> {
             Schedule::Known(schedule) => schedule.keep(step),
             Schedule::Online(schedule) => schedule.keep(step),
         };
-        let Some(row) = slot.and_then(|slot| slot.checked_sub(1)) else { return };
-        let mut kept = &mut self.slab[row * self.row..(row + 1) * self.row];
-        for state in states {
-            take(&mut kept, rounded(state.len()))[..state.len()].copy_from_slice(state);
+        // The first state is kept by the caller.
+        let rows = slot.filter(|&slot| slot > 0).map(|slot| slot - 1);
+        let last = (self.last == Some(step)).then(|| (self.slab.len() / self.row.max(1)).saturating_sub(1));
+        for row in rows.into_iter().chain(last) {
+            let mut kept = &mut self.slab[row * self.row..(row + 1) * self.row];
+            for state in states {
+                take(&mut kept, rounded(state.len()))[..state.len()].copy_from_slice(state);
+            }
         }
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Rewind {
 impl Rewind {
     /// The gradients of a loop that kept some of its states.
     pub(crate) fn of(op: &Loop, pass: &Arc<Reverse>, call: &mut Call<'_>) -> Result<Gradients> {
-        let counted = if op.counts() { Some(call.output(op.states + op.stacks)?.clone()) } else { None };
+        let counted = if op.counts() { Some(call.output(op.states)?.clone()) } else { None };
         let counted = if op.first() == 1 { Some(call.input(0)?.clone()) } else { counted };
         let mut gradients = take_gradients(call, op);
         let mut arguments: Vec<Tensor> = counted.into_iter().collect();
@@ -156,7 +156,7 @@ impl Op for Rewind {
             return Err(Error::value(format!("the way back takes {wanted} inputs, not {}", inputs.len())));
         }
         let [count, slab, states, gradients, sums, slices, incoming, captures] = pieces(inputs, &parts);
-        let kept = Spec::new(DType::U8, [self.slots - 1, self.op.state_bytes()]);
+        let kept = Spec::new(DType::U8, [self.slots, self.op.state_bytes()]);
         let body = |range: &[&Spec], from: usize, rows: Option<usize>| {
             range.iter().enumerate().all(|(i, input)| match rows {
                 None => *input == self.reverse.input(from + i),
@@ -210,13 +210,19 @@ impl Op for Rewind {
             outputs.by_ref().take(gradients.len() + sums.len()).collect();
         let mut stacks: SmallVec<[&mut [u8]; 8]> = outputs.collect();
 
-        let mut scratch = scratch;
-        let mut work = states_in(take(&mut scratch, self.op.state_bytes()), &first);
         // The two bodies never run at the same time.
         let (shared, mut recomputing) = (scratch, 0u64);
-        let known = matches!(self.op.steps, Steps::Known(_));
-        let mut back = Back::new(&at_end(steps, self.slots, known), steps, self.slots);
         let row_bytes = self.op.state_bytes();
+        let (slab, work) = slab.split_at_mut((self.slots - 1) * row_bytes);
+        let mut work = states_in(work, &first);
+        // A loop that knew which step was its last has kept the state before it, to begin with.
+        let known = matches!(self.op.steps, Steps::Known(_));
+        let kept = at_end(steps, self.slots, known);
+        let mut back = if known {
+            Back::new(&kept, steps, self.slots)
+        } else {
+            Back::overwritten(&kept, steps, self.slots)
+        };
         let place = |step: usize| if self.op.reverse { steps - 1 - step } else { step };
         while let Some(next) = back.next() {
             match next {
@@ -281,13 +287,14 @@ impl Op for Rewind {
             stack[steps * self.reverse.output(gradients.len() + sums.len() + n).bytes()..].fill(0);
         }
         if let Some(report) = &self.op.report {
-            report.went_back(steps, recomputed(steps, self.slots), recomputing);
+            let least = recomputed(steps + usize::from(!known), self.slots);
+            report.went_back(steps, least, recomputing);
         }
         Ok(())
     }
 
     fn scratch(&self, _inputs: &[&Spec]) -> usize {
-        self.op.state_bytes() + self.advance.arena_bytes().max(self.reverse.arena_bytes())
+        self.advance.arena_bytes().max(self.reverse.arena_bytes())
     }
 
     fn is_strided(&self) -> bool {

@@ -12,7 +12,7 @@ pub(crate) fn trimmed(op: &Loop, used: &[bool]) -> Option<Trimmed> {
     let slab_used = op.slots.is_some() && wants(op.slab());
     // States that are kept together stay together.
     let mut state: Vec<bool> = (0..states).map(|k| wants(k) || slab_used).collect();
-    let stack: Vec<bool> = (0..stacks).map(|k| wants(states + k)).collect();
+    let stack: Vec<bool> = (0..stacks).map(|k| wants(op.stack(k))).collect();
     let tested = op.test.as_ref().map(|test| needed(test.graph(), &[true]));
     if let Some(read) = &tested {
         (0..states).for_each(|k| state[k] |= read[1 + k]);
@@ -47,14 +47,14 @@ pub(crate) fn trimmed(op: &Loop, used: &[bool]) -> Option<Trimmed> {
         .chain(kept_slices.iter().map(|i| 1 + states + i))
         .chain(kept_captures.iter().copied())
         .collect();
-    let mut outputs: Vec<usize> =
+    let body_outputs: Vec<usize> =
         kept_states.iter().copied().chain(kept_stacks.iter().map(|k| states + k)).collect();
     let part = |graph: &Graph, outputs: &[usize]| {
         let inputs: Vec<_> = body_inputs.iter().map(|&i| graph.inputs[i]).collect();
         let outputs: Vec<_> = outputs.iter().map(|&i| graph.outputs[i]).collect();
         graph.part(&inputs, &outputs).ok()
     };
-    let body = part(graph, &outputs)?;
+    let body = part(graph, &body_outputs)?;
     let test = match &op.test {
         None => None,
         Some(test) => Some(part(test.graph(), &[0])?),
@@ -65,15 +65,12 @@ pub(crate) fn trimmed(op: &Loop, used: &[bool]) -> Option<Trimmed> {
         smaller.slots.clone_from(&op.slots);
     }
     smaller.report.clone_from(&op.report);
-    debug_assert_eq!(smaller.states, kept_states.len());
     let first = op.first();
     let inputs = (0..first).chain(body_inputs[1..].iter().map(|i| first + i - 1)).collect();
-    if op.counts() {
-        outputs.push(states + stacks);
-    }
-    if slab_used {
-        outputs.push(op.slab());
-    }
+    let count = op.counts().then_some(states);
+    let slab = slab_used.then(|| op.slab());
+    let stacks = kept_stacks.iter().map(|&k| op.stack(k));
+    let outputs = kept_states.iter().copied().chain(count).chain(slab).chain(stacks).collect();
     Some(Trimmed { op: Arc::new(smaller), inputs, outputs })
 }
 
