@@ -1,20 +1,65 @@
-//! Leaves out the calls that lead to no output, and the constants that nobody reads.
+//! Leaves out the calls that lead to no output, and the constants that nobody reads. Of a call that can do with less, it
+//! leaves out what is not used.
 
 use crate::rewrite::Rewriter;
-use taut_core::Graph;
-use taut_core::graph::ValueId;
+use taut_core::graph::{Node, ValueId};
+use taut_core::{Graph, Trimmed};
 
 pub(crate) fn prune(graph: &Graph) -> Graph {
+    let trims = trims(graph);
     let mut new = Rewriter::new(graph);
     let mut map: Vec<Option<ValueId>> = vec![None; graph.values.len()];
-    for (node, _) in graph.nodes.iter().zip(graph.needed()).filter(|&(_, needed)| needed) {
-        let inputs = node.inputs.iter().map(|&id| new.copied(graph, &mut map, id)).collect();
-        let specs = node.outputs.iter().map(|&id| graph.spec(id).clone()).collect();
-        let outputs = new.push(node.op.clone(), inputs, specs, node.at);
-        for (&old, new) in node.outputs.iter().zip(outputs) {
+    for (node, keep) in graph.nodes.iter().zip(&trims) {
+        let (op, inputs, outputs) = match keep {
+            Keep::Nothing => continue,
+            Keep::All => (&node.op, node.inputs.clone(), node.outputs.clone()),
+            Keep::Part(Trimmed { op, inputs, outputs }) => (
+                op,
+                inputs.iter().map(|&i| node.inputs[i]).collect(),
+                outputs.iter().map(|&i| node.outputs[i]).collect(),
+            ),
+        };
+        let inputs = inputs.iter().map(|&id| new.copied(graph, &mut map, id)).collect();
+        let specs = outputs.iter().map(|&id| graph.spec(id).clone()).collect();
+        let made = new.push(op.clone(), inputs, specs, node.at);
+        for (&old, new) in outputs.iter().zip(made) {
             map[old.index()] = Some(new);
         }
     }
     let outputs = graph.outputs.iter().map(|&id| new.copied(graph, &mut map, id)).collect();
     new.finish(outputs)
+}
+
+/// What of a node is kept.
+enum Keep {
+    Nothing,
+    All,
+    Part(Trimmed),
+}
+
+/// Per node, what of it is needed.
+fn trims(graph: &Graph) -> Vec<Keep> {
+    let mut used = vec![false; graph.values.len()];
+    graph.outputs.iter().for_each(|id| used[id.index()] = true);
+    let mut keeps: Vec<Keep> = Vec::with_capacity(graph.nodes.len());
+    for node in graph.nodes.iter().rev() {
+        let Node { op, inputs, outputs, .. } = node;
+        let count = outputs.iter().filter(|id| used[id.index()]).count();
+        let keep = match () {
+            () if count == 0 && !op.is_check() => Keep::Nothing,
+            () if count == outputs.len() => Keep::All,
+            () => {
+                let marks: Vec<bool> = outputs.iter().map(|id| used[id.index()]).collect();
+                op.trimmed(&marks).map_or(Keep::All, Keep::Part)
+            }
+        };
+        match &keep {
+            Keep::Nothing => {}
+            Keep::All => inputs.iter().for_each(|id| used[id.index()] = true),
+            Keep::Part(trimmed) => trimmed.inputs.iter().for_each(|&i| used[inputs[i].index()] = true),
+        }
+        keeps.push(keep);
+    }
+    keeps.reverse();
+    keeps
 }

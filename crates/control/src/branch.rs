@@ -2,14 +2,15 @@
 
 use crate::body::{Body, Runner, bytes_of};
 use crate::gradient::or_zeros;
+use crate::looping::checks;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
 use taut_autodiff::joint::{Answer, Halves, Joint, Kept};
 use taut_core::graph::{Origin, ValueId};
 use taut_core::{
-    Batch, Call, Cost, DType, Error, Gradient, Gradients, Graph, Op, Outputs, Result, Saves, Set, Spec, Specs,
-    Tensor, Trimmed, apply_many, record, trace,
+    Batch, Call, Cost, DType, Error, Gradient, Gradients, Graph, Op, Outputs, Result, Saves, Set, Spec,
+    Specs, Tensor, Trimmed, apply_many, record, trace,
 };
 use taut_exec::Lent;
 use taut_kernels::{Arg, ViewMut};
@@ -143,7 +144,10 @@ impl Op for Branch {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let captures = self.captures();
         if inputs.len() != 1 + captures {
-            return Err(Error::value(format!("{} inputs for a choice and {captures} captures", inputs.len())));
+            return Err(Error::value(format!(
+                "{} inputs for a choice and {captures} captures",
+                inputs.len()
+            )));
         }
         let choice = inputs[0];
         if choice.shape.rank() != 0 || !matches!(choice.dtype, DType::Bool | DType::I64) {
@@ -190,6 +194,10 @@ impl Op for Branch {
         false
     }
 
+    fn is_check(&self) -> bool {
+        self.branches.iter().any(|branch| checks(branch.graph()))
+    }
+
     fn bodies(&self) -> Vec<(&'static str, &Graph)> {
         self.branches.iter().map(|branch| ("branch", branch.graph())).collect()
     }
@@ -203,9 +211,8 @@ impl Op for Branch {
     }
 
     fn trimmed(&self, used: &[bool]) -> Option<Trimmed> {
-        let outputs: Vec<usize> =
-            (0..self.outputs.len()).filter(|&i| used.get(i) == Some(&true)).collect();
-        if outputs.len() == self.outputs.len() {
+        let outputs: Vec<usize> = (0..self.outputs.len()).filter(|&i| used.get(i) == Some(&true)).collect();
+        if outputs.len() == self.outputs.len() || self.is_check() {
             return None;
         }
         let (mut read, mut places) = (vec![false; self.captures()], Vec::new());
@@ -261,7 +268,8 @@ impl Op for Branch {
         }
         let mut keeping = self.stacked(call.wanted)?;
         let Some(reverse) = keeping.reverse.take() else { return Ok(Gradients::new()) };
-        let inputs: Vec<Tensor> = (0..call.inputs.len()).map(|i| call.input(i).cloned()).collect::<Result<_>>()?;
+        let inputs: Vec<Tensor> =
+            (0..call.inputs.len()).map(|i| call.input(i).cloned()).collect::<Result<_>>()?;
         let outputs = apply_many(&keeping, inputs.clone())?;
         let gradients = take_gradients(call, reverse.visible);
         let input = |i: usize| Ok(inputs[1 + i].clone());

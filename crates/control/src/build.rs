@@ -55,10 +55,7 @@ pub(crate) fn inherited() -> Option<usize> {
 }
 
 /// Traces a body with this budget, of which loops in it get equal shares; returns what is left for the loop itself.
-pub(crate) fn nested<R>(
-    budget: Option<usize>,
-    trace: impl Fn() -> Result<R>,
-) -> Result<(R, Option<usize>)> {
+pub(crate) fn nested<R>(budget: Option<usize>, trace: impl Fn() -> Result<R>) -> Result<(R, Option<usize>)> {
     struct Restore(Option<(usize, usize)>);
     impl Drop for Restore {
         fn drop(&mut self) {

@@ -17,8 +17,8 @@ use taut_core::graph::ValueId;
 use taut_core::ops::binary::add;
 use taut_core::ops::creation::zeros;
 use taut_core::{
-    Call, Error, ErrorKind, Gradient, Gradients, Graph, Outputs, Result, Saves, Set, Spec, Tensor, apply_many,
-    record, trace,
+    Call, Error, ErrorKind, Gradient, Gradients, Graph, Outputs, Result, Saves, Set, Spec, Tensor,
+    apply_many, record, trace,
 };
 
 /// How many states a loop of unknown length keeps if nobody said how much its gradient may keep.
@@ -263,11 +263,13 @@ impl Reverse {
         let (mut op, wanted) = (op.clone(), call.wanted);
         if op.steps.most() == usize::MAX {
             let count = call.outputs[op.states].kept.clone();
-            let steps = count.filter(|count| !count.is_traced()).map(|count| count.item::<i64>()).transpose()?;
+            let steps =
+                count.filter(|count| !count.is_traced()).map(|count| count.item::<i64>()).transpose()?;
             let Some(steps) = steps else { return Err(unbounded()) };
             op.steps = Steps::Tested(steps.max(0) as usize);
         }
-        let inputs: Vec<Tensor> = (0..call.inputs.len()).map(|i| call.input(i).cloned()).collect::<Result<_>>()?;
+        let inputs: Vec<Tensor> =
+            (0..call.inputs.len()).map(|i| call.input(i).cloned()).collect::<Result<_>>()?;
         let gradients = take_gradients(call, &op);
         Reverse::by_loops(&op, wanted, inputs, gradients)
     }
@@ -289,7 +291,12 @@ impl Reverse {
             let kept = (0..op.body.graph().inputs.len()).map(|i| source(&op, i)).collect();
             let count = if op.first() == 1 { Some(inputs[0].clone()) } else { None };
             let none = |_: usize| Err(unbounded());
-            return question.reverse(backward, kept, false).backward(&op, &input, &none, Given { count, gradients });
+            return question.reverse(backward, kept, false).backward(
+                &op,
+                &input,
+                &none,
+                Given { count, gradients },
+            );
         }
         let (mut keeping, _) = Reverse::stacked(&op, Question::new(&op, wanted)?)?;
         let Some(pass) = keeping.reverse_pass.take() else { return Ok(Gradients::new()) };
@@ -465,6 +472,7 @@ pub(crate) fn advance(op: &Loop) -> Result<Body> {
 
 #[cold]
 pub(crate) fn unbounded() -> Error {
-    let message = "the gradient of the gradient of a loop of unknown length would have to keep any number of states";
+    let message =
+        "the gradient of the gradient of a loop of unknown length would have to keep any number of states";
     Error::new(ErrorKind::Graph, message).help("say how many steps it makes at most: maximum_iterations")
 }

@@ -1,5 +1,6 @@
 //! What does not change from step to step is computed once, before the loop.
 
+use crate::looping::checks;
 use taut_core::graph::{Origin, ValueId};
 use taut_core::{Graph, Kernel, Result, Tensor};
 
@@ -10,6 +11,10 @@ use taut_core::{Graph, Kernel, Result, Tensor};
 /// Only arithmetic is moved: it cannot fail, so that a loop of no steps does not fail either. Views stay, since
 /// they cost nothing there.
 pub(crate) fn hoisted(body: Graph, varying: usize, captures: Vec<Tensor>) -> Result<(Graph, Vec<Tensor>)> {
+    // A check that nobody reads would be lost with the way it is read.
+    if checks(&body) {
+        return Ok((body, captures));
+    }
     let mut fixed: Vec<bool> = body.values.iter().map(|v| matches!(v.origin, Origin::Constant(_))).collect();
     let mut captured = vec![false; body.values.len()];
     for id in &body.inputs[varying..] {

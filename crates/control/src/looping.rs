@@ -219,7 +219,10 @@ impl Op for Loop {
         let (own, rest) = inputs[first..].split_at(self.states);
         let (slices, captures) = rest.split_at(self.slices);
         let slices: SmallVec<[Rows<'_>; 8]> = (slices.iter().enumerate())
-            .map(|(i, slice)| Rows { bytes: bytes_of(slice), row: self.body.input(1 + self.states + i).bytes() })
+            .map(|(i, slice)| Rows {
+                bytes: bytes_of(slice),
+                row: self.body.input(1 + self.states + i).bytes(),
+            })
             .collect();
         let captures: SmallVec<[&[u8]; 16]> = captures.iter().map(bytes_of).collect();
         for (k, init) in own.iter().enumerate() {
@@ -309,6 +312,10 @@ impl Op for Loop {
         self.aliases.get(output).map_or(&[], |input| input)
     }
 
+    fn is_check(&self) -> bool {
+        checks(self.body.graph()) || self.test.as_ref().is_some_and(|test| checks(test.graph()))
+    }
+
     fn bodies(&self) -> Vec<(&'static str, &Graph)> {
         let test = self.test.iter().map(|test| ("test", test.graph()));
         test.chain([("body", self.body.graph())]).collect()
@@ -382,6 +389,11 @@ impl Op for Loop {
         }
         text
     }
+}
+
+/// Whether a graph makes a check for its own sake.
+pub(crate) fn checks(graph: &Graph) -> bool {
+    graph.nodes.iter().any(|node| node.op.is_check())
 }
 
 /// The rows of a slice.

@@ -323,7 +323,10 @@ impl Loops {
         }
         for ((shape, state), name) in shapes.iter().zip(states).zip(names) {
             let fits = shape.len() == state.rank()
-                && shape.iter().zip(state.shape().iter()).all(|(open, dim)| open.is_none_or(|open| open == *dim));
+                && shape
+                    .iter()
+                    .zip(state.shape().iter())
+                    .all(|(open, dim)| open.is_none_or(|open| open == *dim));
             if !fits {
                 let shape: Vec<String> =
                     shape.iter().map(|dim| dim.map_or("?".into(), |dim| dim.to_string())).collect();
@@ -398,7 +401,8 @@ pub(crate) fn rows(elements: &impl Nest) -> Result<usize> {
         }
         if tensor.shape()[0] != first.shape()[0] {
             let (one, other) = (first.spec(), tensor.spec());
-            let message = format!("{which} is {other}, and the first is {one}: as many elements each are needed");
+            let message =
+                format!("{which} is {other}, and the first is {one}: as many elements each are needed");
             return Err(Error::shape(message));
         }
     }
@@ -406,7 +410,12 @@ pub(crate) fn rows(elements: &impl Nest) -> Result<usize> {
 }
 
 /// A loop of unknown length whose gradient is wanted: in pieces, each with room for twice as many steps as the one before.
-fn grow(op: Loop, states: Vec<Tensor>, captures: Vec<Tensor>, at: &'static Location<'static>) -> Result<Outputs> {
+fn grow(
+    op: Loop,
+    states: Vec<Tensor>,
+    captures: Vec<Tensor>,
+    at: &'static Location<'static>,
+) -> Result<Outputs> {
     /// What a piece may keep beyond what the first ones did.
     const MOST_BYTES: usize = 32 << 20;
     let (mut op, mut steps) = (op, 16usize);

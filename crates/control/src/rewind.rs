@@ -93,7 +93,8 @@ impl Rewind {
             inputs.extend_from_slice(&body[incoming..captures]);
             (inputs, sums)
         })?;
-        let into = (0..carried).map(|n| Some(1 + states + n)).chain(pass.slices.iter().map(|_| None)).collect();
+        let into =
+            (0..carried).map(|n| Some(1 + states + n)).chain(pass.slices.iter().map(|_| None)).collect();
         let slots = op.slots.as_ref().map_or(1, |slots| slots.count);
         let counts = usize::from(!matches!(op.steps, Steps::Known(_)));
         let aliases = [counts].into_iter().chain((0..carried).map(|n| counts + 1 + states + n));
@@ -329,7 +330,8 @@ impl Op for Rewind {
         if self.op.steps.most() == usize::MAX {
             return Err(unbounded());
         }
-        let all: Vec<Tensor> = (0..call.inputs.len()).map(|i| call.input(i).cloned()).collect::<Result<_>>()?;
+        let all: Vec<Tensor> =
+            (0..call.inputs.len()).map(|i| call.input(i).cloned()).collect::<Result<_>>()?;
         let parts = self.parts();
         // The kept states follow from the first, and nothing depends on them.
         let is_wanted = |i: usize| call.wants(i) && all[i].dtype().is_float();

@@ -100,7 +100,8 @@ pub(crate) fn same_specs(names: &[String], before: &[Spec], after: &[Tensor]) ->
         if before == after {
             continue;
         }
-        let which = if name.is_empty() { "the loop variable".into() } else { format!("loop variable {name}") };
+        let which =
+            if name.is_empty() { "the loop variable".into() } else { format!("loop variable {name}") };
         let message = format!("{which} is {before} before a step and {after} after it");
         return Err(if before.dtype == after.dtype {
             Error::shape(message).help("keep its shape, or say with shape_invariants which dimensions change")

@@ -1,12 +1,15 @@
 //! What nobody reads of a loop is not computed.
 
-use crate::looping::Loop;
+use crate::looping::{Loop, checks};
 use std::sync::Arc;
 use taut_core::{Graph, Trimmed};
 
 /// A loop without the states, stacks, slices and captures that the used outputs do not need; `None` if it needs all.
 pub(crate) fn trimmed(op: &Loop, used: &[bool]) -> Option<Trimmed> {
     let graph = op.body.graph();
+    if checks(graph) {
+        return None;
+    }
     let (states, slices, stacks) = (op.states, op.slices, op.stacks);
     let wants = |output: usize| used.get(output) == Some(&true);
     let slab_used = op.slots.is_some() && wants(op.slab());

@@ -33,7 +33,12 @@ fn a_while_runs_until_its_test_fails() {
 #[test]
 fn states_may_change_places() {
     let _ledger = ledger_check();
-    let (a, b) = fori_loop(0..10, |_, (a, b): (Tensor, Tensor)| Ok((b.clone(), add(a, b)?)), (number(0.0), number(1.0))).unwrap();
+    let (a, b) = fori_loop(
+        0..10,
+        |_, (a, b): (Tensor, Tensor)| Ok((b.clone(), add(a, b)?)),
+        (number(0.0), number(1.0)),
+    )
+    .unwrap();
     assert_eq!((a.item::<f64>().unwrap(), b.item::<f64>().unwrap()), (55.0, 89.0));
 }
 
@@ -55,7 +60,11 @@ fn scans_and_folds() {
 }
 
 /// The value and the gradients for `x` and `w` of twelve steps of `x = sin(x * w) + i`, by hand and by a loop.
-fn steps(x: &Tensor, w: &Tensor, run: impl Fn(&Tensor, &Tensor) -> Result<Tensor>) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
+fn steps(
+    x: &Tensor,
+    w: &Tensor,
+    run: impl Fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> (Vec<f64>, Vec<f64>, Vec<f64>) {
     let tape = GradientTape::new();
     tape.watch(&[x, w]);
     let y = run(x, w).unwrap();

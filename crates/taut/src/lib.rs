@@ -20,6 +20,9 @@
 //! Functions take tensors by reference or by value: `exp(&x)` keeps `x`, `exp(x)` may compute in `x`'s own memory.
 
 pub use taut_autodiff::*;
+pub use taut_control::{
+    Case, Loops, Report as LoopReport, cond, foldl, foldr, fori_loop, scan, switch_case, while_loop,
+};
 pub use taut_core::ops::binary::*;
 pub use taut_core::ops::contract::*;
 pub use taut_core::ops::creation::*;
