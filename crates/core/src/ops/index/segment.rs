@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Batch, Op, Spec, Specs};
-use crate::ops::batching::{merge, single};
+use crate::ops::batching::single;
 use crate::ops::binary::{
     add, div, equal, greater_equal, less, less_equal, logical_and, maximum, mul, where_,
 };
@@ -139,8 +139,8 @@ impl Op for Segments {
             let rows = moveaxis(&call.inputs[0], &[0], &[call.shape(1).rank() as isize])?;
             return single(moveaxis(apply(self, [rows, call.inputs[1].clone()])?, &[1], &[0])?);
         }
-        let Some(count) = self.count.checked_mul(call.size) else { return Ok(None) };
-        let data = call.spread(0)?;
+        // How many segments sorted ids have is read from them, so that no set has another number.
+        let Some(count) = self.count.checked_mul(call.size).filter(|_| !self.sorted) else { return Ok(None) };
         let shape: Shape = call.many(&self.shape(&call.shape(0), &call.shape(1)));
         // Every set has segments of its own. An id that is outside must not be one of another set's.
         let ids = cast(&call.inputs[1], DType::I64)?;
@@ -148,9 +148,7 @@ impl Op for Segments {
         let own = add(&ids, reshape_to(steps(call.size, self.count)?, &column)?)?;
         let inside = logical_and(greater_equal(&ids, 0)?, less(ids, self.count as i64)?)?;
         let ids = where_(inside, own, -1)?;
-        // Ids that are sorted have one axis.
-        let (data, ids) = if self.sorted { (merge(data)?, merge(ids)?) } else { (data, ids) };
-        single(reshape_to(apply(&Segments { count, ..self.clone() }, [data, ids])?, &shape)?)
+        single(reshape_to(apply(&Segments { count, ..self.clone() }, [call.spread(0)?, ids])?, &shape)?)
     }
 
     fn attributes(&self) -> String {
