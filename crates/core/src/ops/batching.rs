@@ -1,7 +1,7 @@
 //! Many sets of inputs at once: what the rules of ops have in common.
 
 use crate::apply::{Outputs, apply_many};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::op::{Batch, Op, Spec};
 use crate::ops::shape::{broadcast_to, moveaxis, reshape_to};
 use crate::shape::Shape;
@@ -99,9 +99,15 @@ impl Batch<'_> {
     }
 }
 
-/// The one output of a rule.
-pub(super) fn single(output: Tensor) -> Result<Option<Outputs>> {
-    Ok(Some(Outputs::from_elem(output, 1)))
+/// What a rule with one output returns.
+pub(super) fn single(output: Result<Tensor>) -> Result<Option<Outputs>> {
+    Ok(Some(Outputs::from_elem(output?, 1)))
+}
+
+/// As many elements as `size` sets have, if each has `count` of them.
+pub(super) fn times(count: usize, size: usize) -> Result<usize> {
+    let too_large = || Error::shape(format!("{size} sets have too many elements, {count} each"));
+    count.checked_mul(size).ok_or_else(too_large)
 }
 
 /// The first two axes as one.
@@ -115,7 +121,7 @@ pub(super) fn merge(x: Tensor) -> Result<Tensor> {
 #[track_caller]
 pub(super) fn into_axis(x: Tensor, axis: usize, groups: usize) -> Result<Tensor> {
     let own = x.shape().clone().without(0);
-    let joined = own.clone().with(axis, own[axis] * x.shape()[0]);
+    let joined = own.clone().with(axis, times(own[axis], x.shape()[0])?);
     if axis == 0 && groups == 1 {
         return reshape_to(x, &joined);
     }

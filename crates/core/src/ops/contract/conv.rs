@@ -163,15 +163,15 @@ impl Op for Conv {
         let (rank, groups, size) = (call.shape(1).rank() - 2, self.options.groups, call.size);
         let channels = self.options.channels.axis(rank);
         single(match call.mapped {
-            [_, false] => out_of_axis(conv(merge(x)?, filters, &self.options)?, 0, 1, size)?,
+            [_, false] => out_of_axis(conv(merge(x)?, filters, &self.options)?, 0, 1, size),
             [false, _] => {
                 let y = conv(x, into_axis(filters, rank + 1, groups)?, &self.options)?;
-                out_of_axis(y, channels, groups, size)?
+                out_of_axis(y, channels, groups, size)
             }
             _ => {
                 let filters = into_axis(filters, rank + 1, 1)?;
                 let y = conv(into_axis(x, channels, 1)?, filters, &self.options.apart(size))?;
-                out_of_axis(y, channels, 1, size)?
+                out_of_axis(y, channels, 1, size)
             }
         })
     }

@@ -3,7 +3,7 @@
 use super::conv::{CASES, ConvOptions, conv, float_dtype, flops, product, way};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Batch, Cost, Kernel, Op, Spec, Specs};
-use crate::ops::batching::{into_axis, merge, out_of_axis, single};
+use crate::ops::batching::{into_axis, merge, out_of_axis, single, times};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
 use crate::ops::window::sliding_reference;
@@ -66,20 +66,20 @@ impl Op for InputGradient {
         let (shape, size, options) = (&self.input_shape, call.size, &self.options);
         let (rank, groups) = (shape.rank() - 2, options.groups);
         let channels = options.channels.axis(rank);
-        let wider = |axis: usize| shape.clone().with(axis, shape[axis] * size);
+        let wider = |axis: usize| Ok::<_, Error>(shape.clone().with(axis, times(shape[axis], size)?));
         single(match call.mapped {
             [false, _] => {
-                out_of_axis(conv_input_gradient(wider(0), filters, merge(dy)?, options)?, 0, 1, size)?
+                out_of_axis(conv_input_gradient(wider(0)?, filters, merge(dy)?, options)?, 0, 1, size)
             }
             [_, false] => {
                 let filters = into_axis(filters, rank, 1)?;
-                let dx = conv_input_gradient(wider(channels), filters, dy, options)?;
-                out_of_axis(dx, channels, groups, size)?
+                let dx = conv_input_gradient(wider(channels)?, filters, dy, options)?;
+                out_of_axis(dx, channels, groups, size)
             }
             _ => {
                 let (filters, dy) = (into_axis(filters, rank + 1, 1)?, into_axis(dy, channels, 1)?);
-                let dx = conv_input_gradient(wider(channels), filters, dy, &options.apart(size))?;
-                out_of_axis(dx, channels, 1, size)?
+                let dx = conv_input_gradient(wider(channels)?, filters, dy, &options.apart(size))?;
+                out_of_axis(dx, channels, 1, size)
             }
         })
     }
@@ -146,20 +146,20 @@ impl Op for FilterGradient {
         let (shape, size, options) = (&self.filter_shape, call.size, &self.options);
         let (rank, groups) = (shape.rank() - 2, options.groups);
         let channels = options.channels.axis(rank);
-        let wider = |axis: usize| shape.clone().with(axis, shape[axis] * size);
+        let wider = |axis: usize| Ok::<_, Error>(shape.clone().with(axis, times(shape[axis], size)?));
         single(match call.mapped {
             [_, false] => {
-                let dw = conv_filter_gradient(into_axis(x, channels, groups)?, wider(rank), dy, options)?;
-                out_of_axis(dw, rank, 1, size)?
+                let dw = conv_filter_gradient(into_axis(x, channels, groups)?, wider(rank)?, dy, options)?;
+                out_of_axis(dw, rank, 1, size)
             }
             [false, _] => {
                 let dy = into_axis(dy, channels, groups)?;
-                out_of_axis(conv_filter_gradient(x, wider(rank + 1), dy, options)?, rank + 1, groups, size)?
+                out_of_axis(conv_filter_gradient(x, wider(rank + 1)?, dy, options)?, rank + 1, groups, size)
             }
             _ => {
                 let (x, dy) = (into_axis(x, channels, 1)?, into_axis(dy, channels, 1)?);
-                let dw = conv_filter_gradient(x, wider(rank + 1), dy, &options.apart(size))?;
-                out_of_axis(dw, rank + 1, 1, size)?
+                let dw = conv_filter_gradient(x, wider(rank + 1)?, dy, &options.apart(size))?;
+                out_of_axis(dw, rank + 1, 1, size)
             }
         })
     }

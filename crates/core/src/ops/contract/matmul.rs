@@ -150,11 +150,11 @@ impl Op for Matmul {
         // One product for all sets, whose vectors are its rows.
         match call.mapped {
             [true, false] if a.1.rank() == 1 && b.1.rank() <= 2 => {
-                return single(matmul_with(a.0, b.0, false, self.transpose_b)?);
+                return single(matmul_with(a.0, b.0, false, self.transpose_b));
             }
             [false, true] if b.1.rank() == 1 && a.1.rank() <= 2 => {
                 let rows = a.1.rank() == 2 && !self.transpose_a;
-                return single(matmul_with(b.0, a.0, false, rows)?);
+                return single(matmul_with(b.0, a.0, false, rows));
             }
             _ => {}
         }
@@ -172,7 +172,7 @@ impl Op for Matmul {
         let product = matmul_with(left, right, self.transpose_a, self.transpose_b)?;
         let specs = call.specs();
         let shape = call.many(&self.infer(&[&specs[0], &specs[1]])?[0].shape);
-        single(if *product.shape() == shape { product } else { reshape_to(product, &shape)? })
+        single(if *product.shape() == shape { Ok(product) } else { reshape_to(product, &shape) })
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

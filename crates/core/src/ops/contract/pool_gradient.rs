@@ -3,6 +3,7 @@
 use super::pool::{Keep, PoolOptions, avg_pool_with, cases};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Batch, Cost, Op, Spec, Specs};
+use crate::ops::batching::times;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::sliding_reference;
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
@@ -162,7 +163,7 @@ impl Op for ToWinners {
     }
 
     fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
-        let batch = self.input_shape[0] * call.size;
+        let batch = times(self.input_shape[0], call.size)?;
         call.folded(&ToWinners { input_shape: self.input_shape.clone().with(0, batch), ..self.clone() })
     }
 
@@ -277,7 +278,7 @@ impl Op for AvgPoolGradient {
     }
 
     fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
-        let batch = self.input_shape[0] * call.size;
+        let batch = times(self.input_shape[0], call.size)?;
         call.folded(&AvgPoolGradient { input_shape: self.input_shape.clone().with(0, batch), ..self.clone() })
     }
 

@@ -36,7 +36,7 @@ impl Op for PackBits {
             0 => rows,
             missing => pad(rows, &[[0, 0], [0, missing]], Margin::Constant(0.into()))?,
         };
-        single(reshape_to(pack_bits(rows)?, &[call.size, bytes].into())?)
+        single(reshape_to(pack_bits(rows)?, &[call.size, bytes].into()))
     }
 }
 
@@ -75,7 +75,7 @@ impl Op for UnpackBits {
     }
 
     fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
-        single(masks(call, 0, &self.shape)?)
+        single(masks(call, 0, &self.shape))
     }
 
     fn attributes(&self) -> String {
@@ -125,12 +125,12 @@ impl Op for KeepBits {
         let shape = call.shape(0);
         if !call.mapped[1] {
             let mask = unpack_bits(&call.inputs[1], shape)?;
-            return single(keep_by_mask(call.inputs[0].clone(), mask, self.inverted)?);
+            return single(keep_by_mask(call.inputs[0].clone(), mask, self.inverted));
         }
-        if shape.len() % 8 == 0 {
-            return single(keep_bits(call.spread(0)?, call.merged(1)?, self.inverted)?);
+        if shape.len().is_multiple_of(8) {
+            return single(keep_bits(call.spread(0)?, call.merged(1)?, self.inverted));
         }
-        single(keep_by_mask(call.inputs[0].clone(), masks(call, 1, &shape)?, self.inverted)?)
+        single(keep_by_mask(call.inputs[0].clone(), masks(call, 1, &shape)?, self.inverted))
     }
 
     fn attributes(&self) -> String {

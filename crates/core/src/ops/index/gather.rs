@@ -81,7 +81,7 @@ impl Op for Gather {
             [false, _] if batch == 0 => {
                 // The sets come where the indices do.
                 let taken = apply(&along(axis, 0), [call.inputs[0].clone(), call.inputs[1].clone()])?;
-                single(if axis == 0 { taken } else { moveaxis(taken, &[axis as isize], &[0])? })
+                single(if axis == 0 { Ok(taken) } else { moveaxis(taken, &[axis as isize], &[0]) })
             }
             [_, false] if batch == 0 => call.plain(&along(axis + 1, 0)),
             _ => call.each(&along(axis + 1, batch + 1)),

@@ -161,7 +161,7 @@ impl Op for TensorScatter {
     fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
         // The number of the set becomes the first coordinate.
         let inputs = [call.spread(0)?, numbered(call.spread(1)?)?, call.spread(2)?];
-        single(apply(self, inputs)?)
+        single(apply(self, inputs))
     }
 }
 

@@ -137,7 +137,7 @@ impl Op for Segments {
         if !call.mapped[1] {
             // The sets go behind the axes that are put together.
             let rows = moveaxis(&call.inputs[0], &[0], &[call.shape(1).rank() as isize])?;
-            return single(moveaxis(apply(self, [rows, call.inputs[1].clone()])?, &[1], &[0])?);
+            return single(moveaxis(apply(self, [rows, call.inputs[1].clone()])?, &[1], &[0]));
         }
         // How many segments sorted ids have is read from them, so that no set has another number.
         let Some(count) = self.count.checked_mul(call.size).filter(|_| !self.sorted) else { return Ok(None) };
@@ -148,7 +148,7 @@ impl Op for Segments {
         let own = add(&ids, reshape_to(steps(call.size, self.count)?, &column)?)?;
         let inside = logical_and(greater_equal(&ids, 0)?, less(ids, self.count as i64)?)?;
         let ids = where_(inside, own, -1)?;
-        single(reshape_to(apply(&Segments { count, ..self.clone() }, [call.spread(0)?, ids])?, &shape)?)
+        single(reshape_to(apply(&Segments { count, ..self.clone() }, [call.spread(0)?, ids])?, &shape))
     }
 
     fn attributes(&self) -> String {

@@ -3,7 +3,7 @@
 use super::layer_norm::{Norm, check_epsilon, check_parameter, norm_saves};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Batch, Cost, Op, Spec, Specs};
-use crate::ops::batching::{into_axis, merge, out_of_axis, single};
+use crate::ops::batching::{into_axis, merge, out_of_axis, single, times};
 use crate::ops::binary::{add, mul, sub};
 use crate::ops::reduce::{mean, sum, var};
 use crate::ops::reduction::Over;
@@ -124,7 +124,7 @@ impl Op for GroupNorm {
         for i in 1..call.inputs.len() {
             inputs.push(call.merged(i)?);
         }
-        let op = GroupNorm { groups: self.groups * call.size, axis: axis as isize, ..self.clone() };
+        let op = GroupNorm { groups: times(self.groups, call.size)?, axis: axis as isize, ..self.clone() };
         let outputs = apply_many(&op, inputs)?.into_iter().zip([axis, 1, 1]);
         outputs.map(|(output, axis)| out_of_axis(output, axis, 1, call.size)).collect::<Result<_>>().map(Some)
     }
@@ -239,7 +239,7 @@ impl Op for Normalize {
             inputs.push(call.merged(i)?);
         }
         let op = Normalize { axis: axis as isize, ..self.clone() };
-        single(out_of_axis(apply_many(&op, inputs)?.swap_remove(0), axis, 1, call.size)?)
+        single(out_of_axis(apply_many(&op, inputs)?.swap_remove(0), axis, 1, call.size))
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

@@ -78,7 +78,7 @@ impl Op for Dropout {
         }
         // One key: the same places are dropped in every set.
         let stays = stateless_bernoulli(&call.inputs[1], call.shape(0), 1.0 - self.rate)?;
-        single(where_(stays, mul(&call.inputs[0], 1.0 / (1.0 - self.rate))?, 0.0)?)
+        single(where_(stays, mul(&call.inputs[0], 1.0 / (1.0 - self.rate))?, 0.0))
     }
 
     fn attributes(&self) -> String {

@@ -62,7 +62,7 @@ impl Op for Reshape {
     }
 
     fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
-        single(reshape_to(&call.inputs[0], &call.many(&self.resolve(&call.shape(0))?))?)
+        single(reshape_to(&call.inputs[0], &call.many(&self.resolve(&call.shape(0))?)))
     }
 
     fn attributes(&self) -> String {
