@@ -2,13 +2,14 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Cost, Finish, Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Cost, Finish, Kernel, Op, Spec, Specs};
+use crate::ops::batching::single;
 use crate::ops::elementwise::sum_to;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{expand_dims, reshape_to};
 use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Shape, Strides, Tensor, apply, promote};
+use crate::{DType, Outputs, Shape, Strides, Tensor, apply, promote};
 use std::sync::Arc;
 use taut_kernels::{Arg, View, ViewMut, matmul as kernel};
 
@@ -139,6 +140,39 @@ impl Op for Matmul {
             gradients[1] = Some(own(b, b_shape, 1)?.into());
         }
         Ok(gradients)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        if self.finish.is_some() {
+            return Ok(None);
+        }
+        let [a, b] = [0, 1].map(|i| (&call.inputs[i], call.shape(i)));
+        // One product for all sets, whose vectors are its rows.
+        match call.mapped {
+            [true, false] if a.1.rank() == 1 && b.1.rank() <= 2 => {
+                return single(matmul_with(a.0, b.0, false, self.transpose_b));
+            }
+            [false, true] if b.1.rank() == 1 && a.1.rank() <= 2 => {
+                let rows = a.1.rank() == 2 && !self.transpose_a;
+                return single(matmul_with(b.0, a.0, false, rows));
+            }
+            _ => {}
+        }
+        let rank = a.1.rank().max(b.1.rank()).max(2);
+        // A vector of every set becomes the matrix it stands for, and stacks are lined up.
+        let operand = |i: usize, (x, shape): (&Tensor, &Shape)| {
+            if !call.mapped[i] {
+                return Ok(x.clone());
+            }
+            let shape = if shape.rank() == 1 { shape.clone().with_inserted(i, 1) } else { shape.clone() };
+            let ones = vec![1; rank - shape.rank()];
+            reshape_to(x, &call.many(&ones.into_iter().chain(shape.iter().copied()).collect()))
+        };
+        let (left, right) = (operand(0, (a.0, &a.1))?, operand(1, (b.0, &b.1))?);
+        let product = matmul_with(left, right, self.transpose_a, self.transpose_b)?;
+        let specs = call.specs();
+        let shape = call.many(&self.infer(&[&specs[0], &specs[1]])?[0].shape);
+        single(if *product.shape() == shape { Ok(product) } else { reshape_to(product, &shape) })
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
