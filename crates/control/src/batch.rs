@@ -3,8 +3,6 @@
 //! Every value is either the same in all sets, and computed once, or *mapped*: it has the sets as its first axis. A node
 //! that reads a mapped value is computed by its op's rule, [`Op::batch`](taut_core::Op::batch).
 
-#![cfg_attr(not(test), expect(dead_code, reason = "maps are to come"))]
-
 #[cfg(test)]
 mod tests;
 

@@ -9,6 +9,7 @@ mod gradient;
 mod hoist;
 mod looping;
 mod loops;
+mod many;
 mod map;
 mod report;
 mod rewind;
@@ -18,4 +19,5 @@ mod trim;
 
 pub use cond::{Case, cond, switch_case};
 pub use loops::{Loops, foldl, foldr, fori_loop, scan, while_loop};
+pub use map::{map_fn, vectorized_map};
 pub use report::Report;

@@ -21,7 +21,8 @@
 
 pub use taut_autodiff::*;
 pub use taut_control::{
-    Case, Loops, Report as LoopReport, cond, foldl, foldr, fori_loop, scan, switch_case, while_loop,
+    Case, Loops, Report as LoopReport, cond, foldl, foldr, fori_loop, map_fn, scan, switch_case,
+    vectorized_map, while_loop,
 };
 pub use taut_core::ops::binary::*;
 pub use taut_core::ops::contract::*;
