@@ -122,17 +122,33 @@ fn ulp(dtype: DType) -> f64 {
     }
 }
 
-/// The same specs, and elements that differ by at most so many units in the last place of the largest.
-fn assert_close(what: &str, got: &[Tensor], want: &[Tensor], ulps: f64) {
+/// How far floats may be apart: by so many units in the last place of the largest of them, or of `least` if that is more.
+#[derive(Clone, Copy)]
+struct Within {
+    ulps: f64,
+    least: f64,
+}
+
+/// The same bits.
+const EXACT: Within = Within { ulps: 0.0, least: 0.0 };
+
+/// The same terms, summed in another order.
+const SUMMED: Within = Within { ulps: 16.0, least: 0.0 };
+
+/// Sums of terms around one, which may cancel.
+const GRADIENTS: Within = Within { ulps: 64.0, least: 1.0 };
+
+/// The same specs, and the same elements as nearly as that.
+fn assert_close(what: &str, got: &[Tensor], want: &[Tensor], within: Within) {
     assert_eq!(got.len(), want.len(), "{what}");
     for (got, want) in got.iter().zip(want) {
         assert_eq!(got.spec(), want.spec(), "{what}");
-        let allowed = ulps * ulp(got.dtype());
+        let unit = within.ulps * ulp(got.dtype());
         let (got, want) = (numbers(got), numbers(want));
-        let largest = want.iter().filter(|v| v.is_finite()).fold(0.0f64, |most, v| most.max(v.abs()));
+        let largest = want.iter().filter(|v| v.is_finite()).fold(within.least, |most, v| most.max(v.abs()));
         for (g, w) in got.iter().zip(&want) {
             let bits = g.to_bits() == w.to_bits() || (g.is_nan() && w.is_nan());
-            let same = bits || (ulps > 0.0 && (g == w || (g - w).abs() <= allowed * largest));
+            let same = bits || (within.ulps > 0.0 && (g == w || (g - w).abs() <= unit * largest));
             assert!(same, "{what}: {got:?} for {want:?}");
         }
     }
@@ -145,8 +161,8 @@ struct Trial<'a> {
     inputs: &'a [Tensor],
     /// Whether elements must stay where they are.
     stay: bool,
-    /// By how many units in the last place floats may differ.
-    ulps: f64,
+    /// How far floats may be apart.
+    within: Within,
 }
 
 impl Trial<'_> {
@@ -186,17 +202,19 @@ impl Trial<'_> {
             all => stack(&all.iter().map(|set| set[i].clone()).collect::<Vec<_>>(), 0).unwrap(),
         };
         let want: Vec<Tensor> = which.iter().enumerate().map(want).collect();
-        assert_close(&what, &got, &want, self.ulps);
+        assert_close(&what, &got, &want, self.within);
 
         let inner = together(&sets, inputs, mapped, true);
+        // Sums follow memory.
+        let strided_within = if self.within.ulps > 0.0 { self.within } else { SUMMED };
         let (strided, _) = call(&inner).unwrap_or_else(|e| panic!("{what}, strided: {e}"));
-        assert_close(&format!("{what}, strided"), &strided, &want, self.ulps.max(16.0));
+        assert_close(&format!("{what}, strided"), &strided, &want, strided_within);
 
         let specs: Vec<Spec> = outer.iter().map(|tensor| tensor.spec().clone()).collect();
         let traced =
             trace(&specs, |symbols| Ok(call(symbols)?.0)).unwrap_or_else(|e| panic!("{what}, traced: {e}"));
         traced.graph.verify().unwrap();
-        assert_close(&format!("{what}, traced"), &traced.graph.run(&outer).unwrap(), &got, 0.0);
+        assert_close(&format!("{what}, traced"), &traced.graph.run(&outer).unwrap(), &got, EXACT);
         without
     }
 
@@ -213,14 +231,13 @@ impl Trial<'_> {
     }
 }
 
-/// By how many units in the last place of the largest element a row's floats may differ. All others are the same, bit for
-/// bit: their rules leave every sum as it is.
-fn ulps(name: &str) -> f64 {
+/// How far a row's floats may be apart. Most are the same, bit for bit: their rules leave every sum as it is.
+fn within(name: &str) -> Within {
     // One product for all sets is larger than that of each, and is summed in another order.
     let product = ["matmul", "einsum", "tensordot"].contains(&name) || name.contains("conv");
     // The scales and offsets of all sets are applied after the op, not within.
     let norm = ["layer_norm", "rms_norm"].contains(&name);
-    if product || norm { 16.0 } else { 0.0 }
+    if product || norm { SUMMED } else { EXACT }
 }
 
 #[test]
@@ -230,8 +247,8 @@ fn many_sets_are_like_one_after_the_other() {
         for args in entry.samples.list() {
             let Some((graph, inputs)) = traced(entry, &args) else { continue };
             let what = format!("{args:?}");
-            let (stay, ulps) = (entry.group() == "linalg", ulps(entry.name));
-            let missing = Trial { what: &what, graph: &graph, inputs: &inputs, stay, ulps }.all();
+            let (stay, within) = (entry.group() == "linalg", within(entry.name));
+            let missing = Trial { what: &what, graph: &graph, inputs: &inputs, stay, within }.all();
             if !missing.is_empty() {
                 without.borrow_mut().insert(entry.name);
             }
@@ -273,9 +290,6 @@ fn gradients(entry: &Entry, mut check: impl FnMut(&str, &Graph, &Graph, &[usize]
     tried
 }
 
-/// Sums of gradients follow memory, and some of them cancel.
-const GRADIENT_ULPS: f64 = 64.0;
-
 /// Gradients are graphs like any other, made of other ops.
 #[test]
 fn gradients_of_many_sets() {
@@ -283,7 +297,7 @@ fn gradients_of_many_sets() {
     every_row(|entry| {
         let tried = gradients(entry, |what, _, graph, _, inputs| {
             let stay = entry.group() == "linalg";
-            let trial = Trial { what, graph, inputs, stay, ulps: GRADIENT_ULPS };
+            let trial = Trial { what, graph, inputs, stay, within: GRADIENTS };
             for mapped in mappings(inputs.len()) {
                 without.borrow_mut().extend(trial.run(&mapped, 3));
             }
@@ -327,7 +341,7 @@ fn rules_have_gradients() {
                     let all = stack(&each, 0).unwrap();
                     if mapped[source] { all } else { sum(all, 0, false).unwrap() }
                 });
-                assert_close(&what, &got[count..], &want.collect::<Vec<_>>(), GRADIENT_ULPS);
+                assert_close(&what, &got[count..], &want.collect::<Vec<_>>(), GRADIENTS);
                 tried.set(true);
             }
         });

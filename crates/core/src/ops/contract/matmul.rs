@@ -146,31 +146,30 @@ impl Op for Matmul {
         if self.finish.is_some() {
             return Ok(None);
         }
-        let [a, b] = [0, 1].map(|i| (&call.inputs[i], call.shape(i)));
-        // One product for all sets, whose vectors are its rows.
+        let (a, b, specs) = (&call.inputs[0], &call.inputs[1], call.specs());
+        let [a_rank, b_rank] = [0, 1].map(|i| specs[i].shape.rank());
+        // Vectors of all sets are the rows of one matrix.
         match call.mapped {
-            [true, false] if a.1.rank() == 1 && b.1.rank() <= 2 => {
-                return single(matmul_with(a.0, b.0, false, self.transpose_b));
+            [true, false] if a_rank == 1 && b_rank <= 2 => {
+                return single(matmul_with(a, b, false, self.transpose_b));
             }
-            [false, true] if b.1.rank() == 1 && a.1.rank() <= 2 => {
-                let rows = a.1.rank() == 2 && !self.transpose_a;
-                return single(matmul_with(b.0, a.0, false, rows));
+            [false, true] if b_rank == 1 && a_rank <= 2 => {
+                return single(matmul_with(b, a, false, a_rank == 2 && !self.transpose_a));
             }
             _ => {}
         }
-        let rank = a.1.rank().max(b.1.rank()).max(2);
-        // A vector of every set becomes the matrix it stands for, and stacks are lined up.
-        let operand = |i: usize, (x, shape): (&Tensor, &Shape)| {
+        // A vector in every set becomes the matrix it stands for, and stacks are lined up.
+        let rank = a_rank.max(b_rank).max(2);
+        let operand = |i: usize| {
             if !call.mapped[i] {
-                return Ok(x.clone());
+                return Ok(call.inputs[i].clone());
             }
-            let shape = if shape.rank() == 1 { shape.clone().with_inserted(i, 1) } else { shape.clone() };
-            let ones = vec![1; rank - shape.rank()];
-            reshape_to(x, &call.many(&ones.into_iter().chain(shape.iter().copied()).collect()))
+            let shape = specs[i].shape.clone();
+            let matrix = if shape.rank() == 1 { shape.with_inserted(i, 1) } else { shape };
+            let ones = vec![1; rank - matrix.rank()];
+            reshape_to(&call.inputs[i], &call.many(&ones.into_iter().chain(matrix.iter().copied()).collect()))
         };
-        let (left, right) = (operand(0, (a.0, &a.1))?, operand(1, (b.0, &b.1))?);
-        let product = matmul_with(left, right, self.transpose_a, self.transpose_b)?;
-        let specs = call.specs();
+        let product = matmul_with(operand(0)?, operand(1)?, self.transpose_a, self.transpose_b)?;
         let shape = call.many(&self.infer(&[&specs[0], &specs[1]])?[0].shape);
         single(if *product.shape() == shape { Ok(product) } else { reshape_to(product, &shape) })
     }

@@ -25,6 +25,18 @@ fn float(spec: &Spec) -> Result<DType> {
     }
 }
 
+/// The axis of the channels, and data and parameters in which the channels of one set come after those of another: they
+/// do not see each other.
+#[track_caller]
+fn channels_apart(call: &Batch<'_>, axis: isize) -> Result<(usize, Vec<Tensor>)> {
+    let axis = call.shape(0).axis(axis)?;
+    let mut inputs = vec![into_axis(call.spread(0)?, axis, 1)?];
+    for i in 1..call.inputs.len() {
+        inputs.push(call.merged(i)?);
+    }
+    Ok((axis, inputs))
+}
+
 fn work(inputs: &[&Spec], outputs: &[Spec]) -> Cost {
     let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
     Cost { flops: 7 * inputs[0].shape.len() as u64, bytes: bytes as u64 }
@@ -118,12 +130,7 @@ impl Op for GroupNorm {
             let inputs = [merge(call.inputs[0].clone())?].into_iter().chain(call.inputs[1..].iter().cloned());
             return call.parted(apply_many(self, inputs.collect())?);
         }
-        // The groups of one set are not those of another.
-        let axis = call.shape(0).axis(self.axis)?;
-        let mut inputs = vec![into_axis(call.spread(0)?, axis, 1)?];
-        for i in 1..call.inputs.len() {
-            inputs.push(call.merged(i)?);
-        }
+        let (axis, inputs) = channels_apart(call, self.axis)?;
         let op = GroupNorm { groups: times(self.groups, call.size)?, axis: axis as isize, ..self.clone() };
         let outputs = apply_many(&op, inputs)?.into_iter().zip([axis, 1, 1]);
         outputs.map(|(output, axis)| out_of_axis(output, axis, 1, call.size)).collect::<Result<_>>().map(Some)
@@ -232,12 +239,7 @@ impl Op for Normalize {
         if !call.mapped[1..].contains(&true) {
             return call.plain(&Normalize { axis: call.axis(self.axis)?, ..self.clone() });
         }
-        // The channels of one set are not those of another.
-        let axis = call.shape(0).axis(self.axis)?;
-        let mut inputs = vec![into_axis(call.spread(0)?, axis, 1)?];
-        for i in 1..call.inputs.len() {
-            inputs.push(call.merged(i)?);
-        }
+        let (axis, inputs) = channels_apart(call, self.axis)?;
         let op = Normalize { axis: axis as isize, ..self.clone() };
         single(out_of_axis(apply_many(&op, inputs)?.swap_remove(0), axis, 1, call.size))
     }

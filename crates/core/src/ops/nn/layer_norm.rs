@@ -106,7 +106,7 @@ impl Op for RowNorm {
         let (dtype, rank) = (call.inputs[0].dtype(), call.shape(0).rank());
         let wide = statistics_dtype(dtype);
         let op = RowNorm { scaled: false, shifted: false, ..self.clone() };
-        let mut outputs = apply_many(&op, vec![cast(call.spread(0)?, wide)?])?;
+        let mut outputs = apply_many(&op, vec![cast(&call.inputs[0], wide)?])?;
         let mut rows = outputs[0].clone();
         if self.scaled {
             rows = mul(rows, call.ranked(1, rank)?)?;
@@ -115,6 +115,11 @@ impl Op for RowNorm {
             rows = add(rows, call.ranked(1 + usize::from(self.scaled), rank)?)?;
         }
         outputs[0] = cast(rows, dtype)?;
+        if !call.mapped[0] {
+            for statistic in &mut outputs[1..] {
+                *statistic = broadcast_to(&*statistic, call.many(statistic.shape()))?;
+            }
+        }
         Ok(Some(outputs))
     }
 
