@@ -6,11 +6,11 @@
 #[cfg(test)]
 mod tests;
 
+use crate::looping::stacked;
 use smallvec::SmallVec;
 use taut_core::graph::{Node, Origin};
 use taut_core::ops::creation::zeros;
-use taut_core::ops::shape::{slice, stack};
-use taut_core::{Batch, Error, ErrorKind, Graph, Index, Outputs, Result, Spec, Tensor, apply_at, on_behalf};
+use taut_core::{Batch, Error, ErrorKind, Graph, Outputs, Result, Spec, Tensor, apply_at, on_behalf};
 
 /// Computes a graph for `size` sets of inputs, of which the mapped ones have the sets as their first axis. Returns the
 /// outputs, and which of them are mapped: those that depend on a mapped input.
@@ -52,7 +52,7 @@ pub(crate) fn batched(
         }
         let any = mapped.contains(&true);
         let outputs = if any {
-            let wanted = node.outputs.iter().map(|&id| many(graph.spec(id), size));
+            let wanted = node.outputs.iter().map(|&id| stacked(size, graph.spec(id)));
             let call = Batch { inputs: &arguments, mapped: &mapped, size };
             many_sets(node, &call, &wanted.collect::<Vec<_>>(), without_rule)?
         } else {
@@ -92,33 +92,6 @@ fn many_sets(
     })
 }
 
-/// A node that reads mapped values, computed for one set after the other: always right, and the slowest way.
-pub(crate) fn one_by_one(node: &Node, inputs: &[Tensor], mapped: &[bool], size: usize) -> Result<Outputs> {
-    on_behalf(None, node.at, || {
-        let specs = Batch { inputs, mapped, size }.specs();
-        let specs = node.op.infer(&specs.iter().collect::<SmallVec<[&Spec; 3]>>())?;
-        if size == 0 {
-            return empty(&specs.iter().map(|spec| many(spec, size)).collect::<Vec<_>>());
-        }
-        let mut results = vec![Vec::with_capacity(size); specs.len()];
-        for set in 0..size {
-            let mut arguments: SmallVec<[Tensor; 3]> = SmallVec::new();
-            for (input, &mapped) in inputs.iter().zip(mapped) {
-                let own = if mapped { slice(input, &[Index::At(set as isize)])? } else { input.clone() };
-                arguments.push(own);
-            }
-            let outputs = apply_at(&*node.op, &mut arguments, node.at)?;
-            results.iter_mut().zip(outputs).for_each(|(all, output)| all.push(output));
-        }
-        results.iter().map(|all| stack(all, 0)).collect()
-    })
-}
-
-/// A value's spec with the sets as its first axis.
-fn many(spec: &Spec, size: usize) -> Spec {
-    Spec::new(spec.dtype, spec.shape.clone().with_inserted(0, size))
-}
-
 /// What no sets at all give.
 fn empty(specs: &[Spec]) -> Result<Outputs> {
     specs.iter().map(|spec| zeros(spec.shape.clone(), spec.dtype)).collect()
@@ -153,7 +126,7 @@ fn check(graph: &Graph, inputs: &[Tensor], mapped: &[bool], size: usize) -> Resu
     }
     for (i, (&id, (input, &mapped))) in graph.inputs.iter().zip(inputs.iter().zip(mapped)).enumerate() {
         let own = graph.spec(id);
-        let wanted = if mapped { many(own, size) } else { own.clone() };
+        let wanted = if mapped { stacked(size, own) } else { own.clone() };
         if *input.spec() != wanted {
             let message = format!("input {i} is {}, and {size} sets take {wanted}", input.spec());
             return Err(Error::shape(message));

@@ -11,6 +11,7 @@ mod looping;
 mod loops;
 mod many;
 mod map;
+pub mod recurrent;
 mod report;
 mod rewind;
 mod schedule;

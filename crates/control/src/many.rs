@@ -3,8 +3,8 @@
 use crate::batch::batched;
 use crate::branch::Branch;
 use crate::gradient::dependent;
-use crate::looping::Loop;
-use crate::map::{all_mapped, by_loop, many, repeated};
+use crate::looping::{Loop, stacked};
+use crate::map::{all_mapped, by_loop, repeated};
 use taut_core::ops::shape::transpose;
 use taut_core::{Batch, Graph, Outputs, Result, Spec, Tensor, apply_many, record, trace};
 
@@ -36,7 +36,7 @@ pub(crate) fn batch_loop(op: &Loop, call: &Batch<'_>) -> Result<Option<Outputs>>
         }
     }
     let specs: Vec<Spec> = (0..mapped.len())
-        .map(|i| if mapped[i] { many(op.body.input(i), size) } else { op.body.input(i).clone() })
+        .map(|i| if mapped[i] { stacked(size, op.body.input(i)) } else { op.body.input(i).clone() })
         .collect();
     let stack_mapped: Vec<bool> =
         (0..op.stacks).map(|k| depends[graph.outputs[op.states + k].index()]).collect();

@@ -6,7 +6,7 @@
 
 use crate::batch::batched;
 use crate::hoist::hoisted;
-use crate::looping::{Loop, Steps, index_spec};
+use crate::looping::{Loop, Steps, index_spec, stacked};
 use crate::loops::{Loops, rows};
 use crate::structure::tensors;
 use std::panic::Location;
@@ -156,7 +156,7 @@ fn none(graph: &Graph) -> Result<Vec<Tensor>> {
 fn chunked(graph: &Graph, slices: usize, chunks: usize, size: usize, first: usize) -> Result<Loop> {
     let spec = |i: usize| graph.spec(graph.inputs[i]).clone();
     let mut specs = vec![index_spec()];
-    specs.extend((1..=slices).map(|i| many(&spec(i), size)));
+    specs.extend((1..=slices).map(|i| stacked(size, &spec(i))));
     specs.extend((1 + slices..graph.inputs.len()).map(spec));
     let traced = record::unrecorded(|| {
         trace(&specs, |arguments| {
@@ -188,10 +188,6 @@ pub(crate) fn all_mapped(
 pub(crate) fn repeated(tensor: Tensor, size: usize) -> Result<Tensor> {
     let shape = tensor.shape().clone().with_inserted(0, size);
     broadcast_to(tensor, shape)
-}
-
-pub(crate) fn many(spec: &Spec, size: usize) -> Spec {
-    Spec::new(spec.dtype, spec.shape.clone().with_inserted(0, size))
 }
 
 fn dims(shape: &taut_core::Shape) -> Vec<isize> {

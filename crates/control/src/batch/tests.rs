@@ -7,13 +7,36 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use taut_autodiff::gradient_graph;
+use taut_core::Index;
 use taut_core::ops::binary::mul;
 use taut_core::ops::reduce::sum;
-use taut_core::ops::shape::{moveaxis, reshape, roll};
+use taut_core::ops::shape::{moveaxis, reshape, roll, slice, stack};
 use taut_core::ops::unary::cast;
 use taut_core::ops::{Entry, Value, table};
 use taut_core::{DType, Element, trace};
 use taut_memory::testing::ledger_check;
+
+/// A node that reads mapped values, computed for one set after the other: always right, and the slowest way.
+fn one_by_one(node: &Node, inputs: &[Tensor], mapped: &[bool], size: usize) -> Result<Outputs> {
+    on_behalf(None, node.at, || {
+        let specs = Batch { inputs, mapped, size }.specs();
+        let specs = node.op.infer(&specs.iter().collect::<SmallVec<[&Spec; 3]>>())?;
+        if size == 0 {
+            return empty(&specs.iter().map(|spec| stacked(size, spec)).collect::<Vec<_>>());
+        }
+        let mut results = vec![Vec::with_capacity(size); specs.len()];
+        for set in 0..size {
+            let mut arguments: SmallVec<[Tensor; 3]> = SmallVec::new();
+            for (input, &mapped) in inputs.iter().zip(mapped) {
+                let own = if mapped { slice(input, &[Index::At(set as isize)])? } else { input.clone() };
+                arguments.push(own);
+            }
+            let outputs = apply_at(&*node.op, &mut arguments, node.at)?;
+            results.iter_mut().zip(outputs).for_each(|(all, output)| all.push(output));
+        }
+        results.iter().map(|all| stack(all, 0)).collect()
+    })
+}
 
 /// Runs a check on every row and reports all rows that fail, each with its reason.
 fn every_row(check: impl Fn(&Entry)) {
@@ -85,7 +108,7 @@ fn together(sets: &[Vec<Tensor>], inputs: &[Tensor], mapped: &[bool], innermost:
         }
         let own: Vec<Tensor> = sets.iter().map(|set| set[i].clone()).collect();
         if own.is_empty() {
-            return zeros(many(inputs[i].spec(), 0).shape, inputs[i].dtype()).unwrap();
+            return zeros(stacked(0, inputs[i].spec()).shape, inputs[i].dtype()).unwrap();
         }
         if innermost {
             moveaxis(stack(&own, -1).unwrap(), &[-1], &[0]).unwrap()
@@ -194,7 +217,7 @@ impl Trial<'_> {
         let (got, which) = call(&outer).unwrap_or_else(|e| panic!("{what}: {e}"));
         let want = |(i, &mapped): (usize, &bool)| match &each[..] {
             [] if mapped => {
-                zeros(many(graph.spec(graph.outputs[i]), 0).shape, graph.spec(graph.outputs[i]).dtype)
+                zeros(stacked(0, graph.spec(graph.outputs[i])).shape, graph.spec(graph.outputs[i]).dtype)
                     .unwrap()
             }
             [] => got[i].clone(),

@@ -1,6 +1,8 @@
 //! The walk over a graph: what is computed once, what is refused, and on whose behalf.
 
-use super::{Batch, Error, ErrorKind, Graph, Node, Outputs, Result, Spec, Tensor, batched, many, one_by_one};
+use super::{
+    Batch, Error, ErrorKind, Graph, Node, Outputs, Result, Spec, Tensor, batched, one_by_one, stacked,
+};
 use std::cell::Cell;
 use taut_autodiff::gradient_graph;
 use taut_core::ops::binary::{add, mul};
@@ -188,7 +190,7 @@ fn gradients_per_example_and_per_net() {
         let all: Vec<Tensor> = specs
             .iter()
             .zip(mapped)
-            .map(|(spec, mapped)| ramp(&if mapped { many(spec, 4) } else { spec.clone() }.shape))
+            .map(|(spec, mapped)| ramp(&if mapped { stacked(4, spec) } else { spec.clone() }.shape))
             .collect();
         let (got, which) = batched(&graph, &all, &mapped, 4, &mut never).unwrap();
         assert!(which.iter().all(|&mapped| mapped));
