@@ -261,5 +261,5 @@ fn call(function: &Arc<Function>, inputs: &[Tensor], at: &'static Location<'stat
         outputs: outputs.iter().map(|output| output.spec().clone()).collect(),
         keys,
     };
-    Ok(record::done(&op, &mut all, outputs.into(), at)?.into_vec())
+    record::done(&op, &mut all, outputs, Vec::new(), at)
 }

@@ -49,8 +49,7 @@ impl Entry {
         let inputs = self.inputs.iter().enumerate().map(|(i, part)| (Kept::Input(i), part.kept.as_ref()));
         let outputs = self.outputs.iter().enumerate().map(|(i, part)| (Kept::Output(i), part.kept.as_ref()));
         let residual = std::iter::once((Kept::Residual, self.residual.as_ref()));
-        let held = self.op.iter().flat_map(|op| op.holds()).map(|tensor| (Kept::Residual, Some(tensor)));
-        inputs.chain(outputs).chain(residual).chain(held).filter_map(|(kind, kept)| Some((kind, kept?)))
+        inputs.chain(outputs).chain(residual).filter_map(|(kind, kept)| Some((kind, kept?)))
     }
 }
 

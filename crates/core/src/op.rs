@@ -242,11 +242,6 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
         size_of_val(self)
     }
 
-    /// Tensors that the op itself holds for its gradient, beside those that [`Op::saves`] names.
-    fn holds(&self) -> &[Tensor] {
-        &[]
-    }
-
     /// How much work it is.
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         Cost {

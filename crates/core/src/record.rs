@@ -237,18 +237,22 @@ pub fn is_simple() -> bool {
 }
 
 /// Tells those who follow the inputs of a call that it was made, with these results. How they were really made is
-/// nobody's business: they are linked to this call alone.
+/// nobody's business: they are linked to this call alone. What is `kept` counts as outputs after those, which nobody sees
+/// but [`Op::saves`].
 pub fn done(
     op: &dyn Op,
     inputs: &mut [Tensor],
-    outputs: Outputs,
+    outputs: Vec<Tensor>,
+    kept: Vec<Tensor>,
     at: &'static Location<'static>,
-) -> Result<Outputs> {
+) -> Result<Vec<Tensor>> {
     let at = mode::behalf_of(at);
-    let outputs: Outputs = outputs.iter().map(detached).collect();
-    if is_recording() && inputs.iter().any(Tensor::is_followed) {
-        return follow(op, inputs, at, |_, _| Ok(outputs));
-    }
+    let visible = outputs.len();
+    let all: Outputs = outputs.into_iter().chain(kept).map(|output| detached(&output)).collect();
+    let followed = is_recording() && inputs.iter().any(Tensor::is_followed);
+    let all = if followed { follow(op, inputs, at, |_, _| Ok(all))? } else { all };
+    let mut outputs = all.into_vec();
+    outputs.truncate(visible);
     Ok(outputs)
 }
 

@@ -1,20 +1,21 @@
 //! A function under a tape: one entry, with a compiled backward pass joined to the forward one by what it keeps.
 
-use crate::compiled::{Compiled, graph_bytes};
+use crate::compiled::{Compiled, Settings, graph_bytes};
 use crate::concrete::{Arguments, Concrete, Key, With};
 use smallvec::SmallVec;
 use std::fmt;
 use std::panic::Location;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use taut_autodiff::GradientTape;
 use taut_autodiff::joint::{Answer, Halves, Joint, Kept, ask};
+use taut_core::graph::outside_traces;
 use taut_core::ops::creation::zeros;
 use taut_core::{
     Call, Gradient, Gradients, Graph, IndexedSlices, Op, Result, Saves, Set, Spec, Specs, Tensor, behalf_of,
     is_tracing, record,
 };
 use taut_exec::Input;
-use taut_plan::{Given, Program, Request};
+use taut_plan::{Given, Home, Program, Request};
 
 /// The forward program that keeps what is needed, and the backward program that needs it.
 pub(crate) struct Differentiated {
@@ -24,7 +25,12 @@ pub(crate) struct Differentiated {
     kept: Vec<Kept>,
     /// From what is kept and the gradients of the results.
     backward: Graph,
-    program: Compiled,
+    /// Uses up what the forward program made for it alone.
+    taking: Compiled,
+    /// For those who may ask again.
+    reading: OnceLock<Compiled>,
+    request: Request,
+    settings: Settings,
     /// Which results have gradients: the floats.
     followed: Vec<usize>,
     answers: Vec<Answer>,
@@ -52,23 +58,56 @@ impl Differentiated {
                 (!layout.is_contiguous()).then(|| layout.strides.clone())
             }
         };
-        let given = kept.iter().map(|kept| Given { strides: layout(kept), donated: false }).collect();
-        let program = Compiled::new(&backward, settings, &Request { inputs: given, ..Request::default() })?;
-        Ok(Differentiated { forward, results, kept, backward, program, followed, answers, whole, specs })
+        let given = |kept: &Kept| {
+            let donated = matches!(*kept, Kept::Output(i) if i >= results && is_alone(forward.program(), i));
+            Given { strides: layout(kept), donated }
+        };
+        let given: Vec<Given> = kept.iter().map(given).collect();
+        let request = Request { inputs: given, ..Request::default() };
+        let taking = Compiled::new(&backward, settings, &request)?;
+        let reading = OnceLock::new();
+        Ok(Differentiated {
+            forward,
+            results,
+            kept,
+            backward,
+            taking,
+            reading,
+            request,
+            settings,
+            followed,
+            answers,
+            whole,
+            specs,
+        })
+    }
+
+    /// The backward program that leaves what was kept as it is.
+    fn reading(&self) -> Result<&Compiled> {
+        if let Some(program) = self.reading.get() {
+            return Ok(program);
+        }
+        let mut request = self.request.clone();
+        request.inputs.iter_mut().for_each(|given| given.donated = false);
+        let made = outside_traces(|| Compiled::new(&self.backward, self.settings, &request))?;
+        Ok(self.reading.get_or_init(|| made))
     }
 
     /// The forward and the backward program.
     pub(crate) fn plans(&self) -> (Arc<Program>, Arc<Program>) {
-        (self.forward.program().clone(), self.program.program().clone())
+        (self.forward.program().clone(), self.taking.program().clone())
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.forward.bytes() + self.program.bytes() + graph_bytes(&self.whole) + graph_bytes(&self.backward)
+        let reading = self.reading.get().map_or(0, Compiled::bytes);
+        let programs = self.forward.bytes() + self.taking.bytes() + reading;
+        programs + graph_bytes(&self.whole) + graph_bytes(&self.backward)
     }
 
     pub(crate) fn release(&self) {
         self.forward.release();
-        self.program.release();
+        self.taking.release();
+        self.reading.get().into_iter().for_each(Compiled::release);
     }
 
     /// Runs the forward program, and tells those who follow the inputs.
@@ -103,8 +142,8 @@ impl Differentiated {
             })
             .collect();
         outputs.truncate(self.results);
-        let op = Called { form: self, saved, whole: !simple };
-        Ok((record::done(&op, &mut inputs, outputs.into(), at)?.into_vec(), grew))
+        let op = Called { form: self, whole: !simple };
+        Ok((record::done(&op, &mut inputs, outputs, saved, at)?, grew))
     }
 
     /// The gradients of the inputs as the backward program, or its graph, computed them.
@@ -122,11 +161,22 @@ impl Differentiated {
     }
 }
 
+/// Whether a result is all that lies in a buffer made for it.
+fn is_alone(program: &Program, result: usize) -> bool {
+    let home = |result: usize| program.storages[program.results[result].storage].home;
+    let (layout, own) = (&program.results[result].layout, home(result));
+    let bytes = layout.shape.len() * program.results[result].dtype.size();
+    matches!(own, Home::Output(_))
+        && layout.offset == 0
+        && layout.is_contiguous()
+        && bytes == program.storages[program.results[result].storage].bytes
+        && (0..program.results.len()).filter(|&other| home(other) == own).count() == 1
+}
+
 /// A call of a function, as tapes know it.
 #[derive(Clone)]
 struct Called {
     form: Arc<Differentiated>,
-    saved: Vec<Tensor>,
     /// Whether the inputs are kept, too: somebody may follow the backward pass.
     whole: bool,
 }
@@ -152,11 +202,8 @@ impl Op for Called {
 
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         let inputs = if self.whole { Set::ALL } else { Set::NONE };
-        Some(Saves { inputs, ..Saves::NOTHING })
-    }
-
-    fn holds(&self) -> &[Tensor] {
-        &self.saved
+        let saved = self.form.results..self.form.results + self.form.kept.len();
+        Some(Saves { inputs, outputs: saved.fold(Set::NONE, Set::with), ..Saves::NOTHING })
     }
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
@@ -170,22 +217,48 @@ impl Op for Called {
             });
         }
         if record::is_recording() || is_tracing() {
-            return if self.whole { self.again(call, &given) } else { self.by_ops(given) };
+            return if self.whole { self.again(call, &given) } else { self.by_ops(call, given) };
         }
         for gradient in given.iter_mut().filter(|gradient| !gradient.is_contiguous()) {
             *gradient = gradient.copy()?;
         }
-        let mut inputs: SmallVec<[Input<'_>; 16]> =
-            self.saved.iter().chain(&given).map(Input::Read).collect();
-        Ok(form.gradients(form.program.run(&mut inputs, behalf_of(Location::caller()))?.0))
+        let mut saved: SmallVec<[Tensor; 16]> = SmallVec::new();
+        for i in 0..form.kept.len() {
+            saved.push(call.take_output(form.results + i)?);
+        }
+        let at = behalf_of(Location::caller());
+        let donated = |i: usize| form.request.inputs[i].donated;
+        if (0..saved.len()).any(|i| donated(i) && !saved[i].is_own()) {
+            let mut inputs: SmallVec<[Input<'_>; 16]> = saved.iter().chain(&given).map(Input::Read).collect();
+            return Ok(form.gradients(form.reading()?.run(&mut inputs, at)?.0));
+        }
+        let mut read: SmallVec<[Option<Tensor>; 16]> = SmallVec::new();
+        let mut taken: SmallVec<[Option<Tensor>; 16]> = SmallVec::new();
+        for (i, tensor) in saved.into_iter().enumerate() {
+            let is_donated = donated(i);
+            read.push((!is_donated).then(|| tensor.clone()));
+            taken.push(is_donated.then_some(tensor));
+        }
+        let mut inputs: SmallVec<[Input<'_>; 16]> = (read.iter().zip(taken))
+            .map(|(read, taken)| match (read, taken) {
+                (Some(read), _) => Input::Read(read),
+                (None, Some(taken)) => Input::Given(taken),
+                (None, None) => Input::Taken,
+            })
+            .collect();
+        inputs.extend(given.iter().map(Input::Read));
+        Ok(form.gradients(form.taking.run(&mut inputs, at)?.0))
     }
 }
 
 impl Called {
     /// The backward pass op by op, for those who follow it.
-    fn by_ops(&self, given: Vec<Tensor>) -> Result<Gradients> {
-        let inputs: Vec<Tensor> = self.saved.iter().cloned().chain(given).collect();
-        Ok(self.form.gradients(self.form.backward.run(&inputs)?))
+    fn by_ops(&self, call: &Call<'_>, given: Vec<Tensor>) -> Result<Gradients> {
+        let form = &*self.form;
+        let saved = (0..form.kept.len()).map(|i| call.output(form.results + i).cloned());
+        let mut inputs: Vec<Tensor> = saved.collect::<Result<_>>()?;
+        inputs.extend(given);
+        Ok(form.gradients(form.backward.run(&inputs)?))
     }
 
     /// The whole function again and its gradient, op by op: for those who follow how it came about.

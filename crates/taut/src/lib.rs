@@ -80,6 +80,7 @@ mod book {
         Errors: "../../../docs/src/errors.md";
         Gradients: "../../../docs/src/gradients.md";
         Functions: "../../../docs/src/functions.md";
+        ControlFlow: "../../../docs/src/control-flow.md";
         Graphs: "../../../docs/src/graphs.md";
         AddingAnOp: "../../../docs/src/adding-an-op.md";
         Speed: "../../../docs/src/speed.md";

@@ -295,6 +295,7 @@ const WITHOUT_RULE: &[(&str, &str)] = &[
     ("stateless_shuffle", "key"),
     ("stateless_uniform", "key"),
     ("dropout", "key"),
+    ("fold_in", "key"),
 ];
 
 /// The gradients of a row's samples: the inputs that have some, the graph that computes them, and the inputs.
