@@ -73,14 +73,17 @@ pub enum Statement {
         backward: bool,
         states: Vec<usize>,
         elements: Vec<usize>,
+        /// What is made of each element.
+        made: Vec<Kind>,
         body: Block,
     },
-    /// The body sees the states and an element.
+    /// The same, of which nothing but the states is returned.
     Fold {
         steps: usize,
         backward: bool,
         states: Vec<usize>,
         elements: Vec<usize>,
+        made: Vec<Kind>,
         body: Block,
     },
     /// The first block if the number is below the threshold.
@@ -136,22 +139,27 @@ pub struct Wishes {
     pub depth: usize,
     /// Whether every `while` has a limit.
     pub bounded: bool,
+    /// Whether anything is added up whose order is open. A compiler may add in another order. And a choice outside of
+    /// loops is made by the host, whose tape adds up the gradients of all that surrounds it in turn.
+    pub sums: bool,
 }
 
 impl Default for Wishes {
     fn default() -> Wishes {
-        Wishes { depth: 3, bounded: false }
+        Wishes { depth: 3, bounded: false, sums: true }
     }
 }
 
 /// Makes programs.
 pub struct Generator {
     state: u64,
+    sums: bool,
 }
 
 impl Generator {
     pub fn new(seed: u64) -> Generator {
-        Generator { state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x1234_5678_9ABC_DEF1 }
+        let state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x1234_5678_9ABC_DEF1;
+        Generator { state, sums: true }
     }
 
     fn next(&mut self) -> u64 {
@@ -180,6 +188,7 @@ impl Generator {
     }
 
     pub fn program(&mut self, wishes: Wishes) -> Block {
+        self.sums = wishes.sums;
         let mut scope = KINDS.to_vec();
         let mut statements = Vec::new();
         for _ in 0..2 {
@@ -234,6 +243,8 @@ impl Generator {
             (5, _) => Expression::Product(one, self.any(scope, kind)),
             (6, Kind::Number) => Expression::Number(self.float()),
             (7, Kind::Number) => Expression::Wave(self.recent(scope, Kind::Count)),
+            (8.., Kind::Number) if !self.sums => Expression::Sin(self.any(scope, kind)),
+            (6..=8, Kind::Matrix) | (6 | 7, Kind::Vector) if !self.sums => Expression::Tanh(self.any(scope, kind)),
             (8, Kind::Number) => Expression::Sum(self.recent(scope, Kind::Matrix)),
             (_, Kind::Number) => Expression::Sum(self.recent(scope, Kind::Vector)),
             (6, Kind::Vector) => Expression::Vector([self.float(), self.float(), self.float()]),
@@ -284,7 +295,7 @@ impl Generator {
         outermost: bool,
     ) {
         let inner = Wishes { depth: wishes.depth - 1, ..wishes };
-        match self.below(10) {
+        match self.below(if outermost && !wishes.sums { 8 } else { 10 }) {
             0..=2 => {
                 let kinds = self.kinds(4);
                 let states: Vec<usize> = kinds.iter().map(|&kind| self.recent(scope, kind)).collect();
@@ -311,15 +322,14 @@ impl Generator {
                     results.extend((0..self.below(3)).map(|_| self.one_of(&[Kind::Number, Kind::Vector])));
                 }
                 let body = self.block(scope, &own, &results, inner);
-                let made: Vec<Kind> = results[kinds.len()..].iter().map(|kind| kind.rows()).collect();
-                statements.push(if fold {
-                    Statement::Fold { steps, backward, states, elements, body }
-                } else {
-                    Statement::Scan { steps, backward, states, elements, body }
-                });
+                let made = results.split_off(kinds.len());
                 scope.extend(kinds);
-                // Of fewer than three rows, the sum is what is added.
-                scope.extend(made.into_iter().map(|kind| if steps == 3 { kind } else { kind.row() }));
+                scope.extend(made.iter().map(|kind| kind.rows()));
+                statements.push(if fold {
+                    Statement::Fold { steps, backward, states, elements, made, body }
+                } else {
+                    Statement::Scan { steps, backward, states, elements, made, body }
+                });
             }
             8 => {
                 let kinds = self.kinds(3);
@@ -360,9 +370,13 @@ impl Generator {
         scope.push(clock);
         let mut states = vec![scope.len() - 1];
         states.extend(others.iter().map(|&kind| self.recent(scope, kind)));
+        let mut limited = inner.bounded || self.chance(50);
         let test = if counts {
             let far = [17, 33, 40];
-            Test::Counts(if outermost && self.chance(30) { self.one_of(&far) } else { self.below(5) as i64 })
+            let far = if outermost && self.chance(30) { Some(self.one_of(&far)) } else { None };
+            // Without a limit, such a loop runs in pieces, whose gradients are added up.
+            limited |= far.is_some() && !self.sums;
+            Test::Counts(far.unwrap_or_else(|| self.below(5) as i64))
         } else {
             Test::Clock { threshold: 0.6, outside: self.any(scope, Kind::Number) }
         };
@@ -379,7 +393,7 @@ impl Generator {
         };
         body.statements.push(Statement::Let(tick));
         body.results.insert(0, usize::MAX);
-        let most = if inner.bounded || self.chance(50) { Some(self.one_of(&[0, 1, 2, 4, 6, 50])) } else { None };
+        let most = limited.then(|| self.one_of(&[0, 1, 2, 4, 6, 50]));
         statements.push(Statement::While { test, most, states, body });
         scope.extend(kinds);
     }

@@ -3,7 +3,7 @@
 use crate::program::{Block, Expression, Statement, Test};
 use std::cell::Cell;
 use taut::{
-    Case, DType, Index, Loops, Result, Tensor, add, cast, cond, less, matmul, mul, sin, slice, stack, sum,
+    Case, DType, Index, Loops, Result, Tensor, add, cast, concat, cond, less, matmul, mul, sin, slice, stack, sum,
     switch_case, tanh, transpose, zeros,
 };
 
@@ -69,7 +69,8 @@ fn compute(expression: &Expression, scope: &[Tensor]) -> Result<Tensor> {
         Expression::Mixed(x, y) => add(mul(&scope[x], 0.7)?, mul(&scope[y], 0.3)?),
         Expression::Product(x, y) => mul(&scope[x], &scope[y]),
         Expression::Matmul(x, y) => tanh(matmul(&scope[x], &scope[y])?),
-        Expression::Transposed(x) => transpose(&scope[x], None),
+        // Loops lay their states out anew; the bits of a product may depend on how its factors lie.
+        Expression::Transposed(x) => mul(transpose(&scope[x], None)?, 0.9),
         Expression::Sum(x) => mul(sum(&scope[x], None, false)?, 1.0 / 3.0),
         Expression::Wave(x) => sin(mul(cast(&scope[x], DType::F64)?, 0.7)?),
         Expression::Number(x) => Tensor::scalar(x),
@@ -87,9 +88,15 @@ fn first_rows(x: &Tensor, rows: usize) -> Result<Tensor> {
     slice(x, &[Index::from(..rows as isize)])
 }
 
-/// Three rows, or the sum of fewer.
-fn summed(rows: Tensor, steps: usize) -> Result<Tensor> {
-    if steps == 3 { Ok(rows) } else { sum(rows, 0, false) }
+/// Three rows; those that no step made are zeros.
+fn three_rows(rows: Tensor, steps: usize) -> Result<Tensor> {
+    if steps == 3 {
+        return Ok(rows);
+    }
+    let mut shape = rows.shape().to_vec();
+    shape[0] = 3 - steps;
+    let missing = zeros(shape, rows.dtype())?;
+    concat(&[rows, missing], 0)
 }
 
 fn goes_on(test: Test, state: &Tensor, scope: &[Tensor]) -> Result<Tensor> {
@@ -142,7 +149,7 @@ fn control(statement: &Statement, scope: &[Tensor], how: &How<'_>) -> Result<Vec
                 states,
             )
         }
-        Statement::Scan { steps, backward, states, elements, body } => {
+        Statement::Scan { steps, backward, states, elements, body, .. } => {
             let states = pick(scope, states);
             let elements = rows(scope, elements, *steps)?;
             let count = states.len();
@@ -158,11 +165,11 @@ fn control(statement: &Statement, scope: &[Tensor], how: &How<'_>) -> Result<Vec
                 loops.scan(step, states, elements)?
             };
             for made in made {
-                after.push(summed(made, *steps)?);
+                after.push(three_rows(made, *steps)?);
             }
             Ok(after)
         }
-        Statement::Fold { steps, backward, states, elements, body } => {
+        Statement::Fold { steps, backward, states, elements, body, .. } => {
             let states = pick(scope, states);
             let elements = rows(scope, elements, *steps)?;
             let step = |states: Vec<Tensor>, element: Vec<Tensor>| {
@@ -213,12 +220,11 @@ fn by_hand(statement: &Statement, scope: &[Tensor], margin: &Cell<f64>) -> Resul
             assert!(most.is_some(), "every loop ends");
             Ok(states)
         }
-        Statement::Scan { steps, backward, states, elements, body }
-        | Statement::Fold { steps, backward, states, elements, body } => {
+        Statement::Scan { steps, backward, states, elements, made, body }
+        | Statement::Fold { steps, backward, states, elements, made, body } => {
             let mut states = pick(scope, states);
             let count = states.len();
-            let stacks = body.results.len() - count;
-            let mut made: Vec<Vec<Tensor>> = vec![Vec::new(); stacks];
+            let mut lists: Vec<Vec<Tensor>> = vec![Vec::new(); made.len()];
             for step in 0..*steps {
                 let place = if *backward { steps - 1 - step } else { step } as isize;
                 let element: Vec<Tensor> = elements
@@ -226,27 +232,16 @@ fn by_hand(statement: &Statement, scope: &[Tensor], margin: &Cell<f64>) -> Resul
                     .map(|&i| slice(&scope[i], &[Index::from(place)]))
                     .collect::<Result<_>>()?;
                 let mut after = evaluate(body, &seen(scope, &[&states, &element]), how)?;
-                made.iter_mut().zip(after.split_off(count)).for_each(|(list, row)| list.push(row));
+                lists.iter_mut().zip(after.split_off(count)).for_each(|(list, row)| list.push(row));
                 states = after;
             }
-            for (i, mut list) in made.into_iter().enumerate() {
-                if *steps == 0 {
-                    // What a body that never ran would have made is known from running it on something.
-                    let element: Vec<Tensor> = elements
-                        .iter()
-                        .map(|&i| slice(&scope[i], &[Index::from(0)]))
-                        .collect::<Result<_>>()?;
-                    let unused = Cell::new(f64::INFINITY);
-                    let after =
-                        evaluate(body, &seen(scope, &[&states[..count], &element]), &How::Hand(&unused))?;
-                    let spec = after[count + i].spec();
-                    states.push(zeros(spec.shape.clone(), spec.dtype)?);
-                    continue;
-                }
+            for (kind, mut list) in made.iter().zip(lists) {
                 if *backward {
                     list.reverse();
                 }
-                states.push(summed(stack(&list, 0)?, *steps)?);
+                let missing = zeros(kind.shape(), DType::F64)?;
+                list.resize(3, missing);
+                states.push(stack(&list, 0)?);
             }
             Ok(states)
         }
