@@ -177,7 +177,7 @@ impl Reverse {
         let backward = question.again()?;
         let inputs = (0..op.body.graph().inputs.len()).map(|i| source(op, i)).collect();
         let mut kept = op.clone();
-        kept.slots = Some(Slots { count });
+        kept.slots = Some(Slots { count, after: op.stacks });
         kept.reverse_pass = Some(Arc::new(question.reverse(backward, inputs, true)));
         Ok(Some(kept))
     }

@@ -47,6 +47,9 @@ impl Steps {
 pub(crate) struct Slots {
     /// How many states can be kept, the first included.
     pub(crate) count: usize,
+    /// How many stacks come before that output: those of the loop as it was asked for. Whoever sees those stacks does not
+    /// see what is kept.
+    pub(crate) after: usize,
 }
 
 /// A loop.
@@ -127,14 +130,16 @@ impl Loop {
         matches!(self.steps, Steps::Tested(_))
     }
 
-    /// The position of the kept states among the outputs: before the stacks.
+    /// The position of the kept states among the outputs.
     pub(crate) fn slab(&self) -> usize {
-        self.states + usize::from(self.counts())
+        let stacks = self.slots.as_ref().map_or(self.stacks, |slots| slots.after);
+        self.states + usize::from(self.counts()) + stacks
     }
 
     /// The position of a stack among the outputs.
     pub(crate) fn stack(&self, stack: usize) -> usize {
-        self.slab() + usize::from(self.slots.is_some()) + stack
+        let behind = self.slots.as_ref().is_some_and(|slots| stack >= slots.after);
+        self.states + usize::from(self.counts()) + stack + usize::from(behind)
     }
 
     /// The bytes of all states, each rounded up, as they are kept together.
@@ -206,10 +211,10 @@ impl Op for Loop {
         if self.counts() {
             outputs.push(index_spec());
         }
-        if let Some(Slots { count }) = self.slots {
-            outputs.push(Spec::new(DType::U8, [count, self.state_bytes()]));
-        }
         outputs.extend((0..self.stacks).map(|k| stacked(most, self.body.output(self.states + k))));
+        if let Some(Slots { count, .. }) = self.slots {
+            outputs.insert(self.slab(), Spec::new(DType::U8, [count, self.state_bytes()]));
+        }
         Ok(outputs)
     }
 
@@ -233,11 +238,8 @@ impl Op for Loop {
         let mut outputs = outputs.iter_mut().map(ViewMut::bytes);
         let mut states: SmallVec<[&mut [u8]; 8]> = outputs.by_ref().take(self.states).collect();
         let made = if self.counts() { outputs.next() } else { None };
-        let mut keeper = match &self.slots {
-            None => None,
-            Some(slots) => outputs.next().map(|slab| Keeper::new(self, slots, slab)),
-        };
         let mut stacks: SmallVec<[&mut [u8]; 8]> = outputs.collect();
+        let mut keeper = self.slots.as_ref().map(|slots| Keeper::new(self, slots, stacks.remove(slots.after)));
 
         let mut body = Runner::new(&self.body, &mut scratch)?;
         let mut test = match &self.test {

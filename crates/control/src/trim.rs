@@ -1,6 +1,6 @@
 //! What nobody reads of a loop is not computed.
 
-use crate::looping::{Loop, checks};
+use crate::looping::{Loop, Slots, checks};
 use std::sync::Arc;
 use taut_core::{Graph, Trimmed};
 
@@ -64,16 +64,19 @@ pub(crate) fn trimmed(op: &Loop, used: &[bool]) -> Option<Trimmed> {
     };
     let counts = (kept_states.len(), kept_slices.len(), kept_stacks.len());
     let mut smaller = Loop::new(op.name, body, test, counts, op.steps, op.reverse);
-    if slab_used {
-        smaller.slots.clone_from(&op.slots);
-    }
+    smaller.slots = op.slots.as_ref().filter(|_| slab_used).map(|slots| Slots {
+        count: slots.count,
+        after: kept_stacks.iter().filter(|&&k| k < slots.after).count(),
+    });
     smaller.report.clone_from(&op.report);
     let first = op.first();
     let inputs = (0..first).chain(body_inputs[1..].iter().map(|i| first + i - 1)).collect();
     let count = op.counts().then_some(states);
-    let slab = slab_used.then(|| op.slab());
-    let stacks = kept_stacks.iter().map(|&k| op.stack(k));
-    let outputs = kept_states.iter().copied().chain(count).chain(slab).chain(stacks).collect();
+    let mut rest: Vec<usize> = kept_stacks.iter().map(|&k| op.stack(k)).collect();
+    if let Some(slots) = &smaller.slots {
+        rest.insert(slots.after, op.slab());
+    }
+    let outputs = kept_states.iter().copied().chain(count).chain(rest).collect();
     Some(Trimmed { op: Arc::new(smaller), inputs, outputs })
 }
 

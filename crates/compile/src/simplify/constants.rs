@@ -69,6 +69,10 @@ impl Simplifier<'_> {
         spec: &Spec,
         at: Line,
     ) -> Option<Seen> {
+        // How long a loop runs, only the run knows.
+        if !op.bodies().is_empty() {
+            return None;
+        }
         let mut tensors: SmallVec<[Tensor; 3]> = SmallVec::new();
         let mut bytes = 0;
         for seen in inputs {
@@ -77,6 +81,9 @@ impl Simplifier<'_> {
             tensors.push(base.through(seen.dtype, &seen.layout).ok()?);
         }
         if spec.shape.checked_len()? * spec.dtype.size() > bytes.max(SMALL) || op.kernel() == Kernel::View {
+            return None;
+        }
+        if !op.is_strided() && !tensors.iter().all(Tensor::is_contiguous) {
             return None;
         }
         let specs: SmallVec<[&Spec; 3]> = tensors.iter().map(Tensor::spec).collect();

@@ -1,0 +1,400 @@
+//! Programs, and how they come about.
+
+use std::ops::Range;
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A float.
+    Number,
+    /// Three floats.
+    Vector,
+    /// Three by three floats.
+    Matrix,
+    /// An int64.
+    Count,
+}
+
+/// The inputs of every program.
+pub const KINDS: [Kind; 5] = [Kind::Number, Kind::Vector, Kind::Matrix, Kind::Count, Kind::Vector];
+
+impl Kind {
+    pub fn shape(self) -> &'static [usize] {
+        match self {
+            Kind::Number | Kind::Count => &[],
+            Kind::Vector => &[3],
+            Kind::Matrix => &[3, 3],
+        }
+    }
+
+    pub fn len(self) -> usize {
+        self.shape().iter().product()
+    }
+
+    /// What a row is.
+    fn row(self) -> Kind {
+        if self == Kind::Matrix { Kind::Vector } else { Kind::Number }
+    }
+
+    /// What three rows are.
+    fn rows(self) -> Kind {
+        if self == Kind::Vector { Kind::Matrix } else { Kind::Vector }
+    }
+}
+
+/// Statements one after the other, each of which adds values to those that are there; and which values are returned.
+#[derive(Debug)]
+pub struct Block {
+    pub statements: Vec<Statement>,
+    pub results: Vec<usize>,
+}
+
+/// A value is a number: its place among all that are visible, outermost first.
+#[derive(Debug)]
+pub enum Statement {
+    Let(Expression),
+    /// The body sees the index and the states.
+    For {
+        range: Range<i64>,
+        states: Vec<usize>,
+        body: Block,
+    },
+    /// The body sees the states.
+    While {
+        test: Test,
+        most: Option<usize>,
+        states: Vec<usize>,
+        body: Block,
+    },
+    /// The body sees the states and an element; it returns the states, and for each element as many other values as it likes.
+    Scan {
+        /// Of three elements, the first ones.
+        steps: usize,
+        backward: bool,
+        states: Vec<usize>,
+        elements: Vec<usize>,
+        /// What is made of each element.
+        made: Vec<Kind>,
+        body: Block,
+    },
+    /// The same, of which nothing but the states is returned.
+    Fold {
+        steps: usize,
+        backward: bool,
+        states: Vec<usize>,
+        elements: Vec<usize>,
+        made: Vec<Kind>,
+        body: Block,
+    },
+    /// The first block if the number is below the threshold.
+    If {
+        number: usize,
+        threshold: f64,
+        branches: [Block; 2],
+    },
+    Switch {
+        count: usize,
+        branches: Vec<Block>,
+    },
+}
+
+/// When a `while` goes on.
+#[derive(Clone, Copy, Debug)]
+pub enum Test {
+    /// As long as the first state, a count that each step adds one to, is below that.
+    Counts(i64),
+    /// As long as the first state, a number that each step adds to, is below the threshold and a little of a number from outside.
+    Clock { threshold: f64, outside: usize },
+}
+
+#[derive(Debug)]
+pub enum Expression {
+    Sin(usize),
+    Tanh(usize),
+    /// Times a constant.
+    Scaled(usize, f64),
+    /// Some of one and some of the other.
+    Mixed(usize, usize),
+    /// Element by element; the second may be smaller.
+    Product(usize, usize),
+    /// The tanh of a matrix product.
+    Matmul(usize, usize),
+    Transposed(usize),
+    /// A third of the sum.
+    Sum(usize),
+    /// The sine of a count.
+    Wave(usize),
+    Number(f64),
+    Vector([f64; 3]),
+    /// A count and a constant.
+    Plus(usize, i64),
+    /// A step of the clock of a `while`: on by about a half, by a number's leave.
+    Tick(usize, usize),
+}
+
+/// What programs are wanted.
+#[derive(Clone, Copy)]
+pub struct Wishes {
+    /// How many loops and choices may be one in the other.
+    pub depth: usize,
+    /// Whether every `while` has a limit.
+    pub bounded: bool,
+    /// Whether anything is added up whose order is open. A compiler may add in another order. And a choice outside of
+    /// loops is made by the host, whose tape adds up the gradients of all that surrounds it in turn.
+    pub sums: bool,
+}
+
+impl Default for Wishes {
+    fn default() -> Wishes {
+        Wishes { depth: 3, bounded: false, sums: true }
+    }
+}
+
+/// Makes programs.
+pub struct Generator {
+    state: u64,
+    sums: bool,
+}
+
+impl Generator {
+    pub fn new(seed: u64) -> Generator {
+        let state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x1234_5678_9ABC_DEF1;
+        Generator { state, sums: true }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    fn one_of<T: Copy>(&mut self, list: &[T]) -> T {
+        list[self.below(list.len())]
+    }
+
+    /// A number between -1 and 1.
+    pub fn float(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+
+    pub fn program(&mut self, wishes: Wishes) -> Block {
+        self.sums = wishes.sums;
+        let mut scope = KINDS.to_vec();
+        let mut statements = Vec::new();
+        for _ in 0..2 {
+            self.expression(&mut scope, &mut statements);
+            self.control(&mut scope, &mut statements, wishes, true);
+        }
+        let kinds: Vec<Kind> = (0..3).map(|_| self.kind()).collect();
+        let results = kinds.into_iter().map(|kind| self.recent(&scope, kind)).collect();
+        Block { statements, results }
+    }
+
+    fn kind(&mut self) -> Kind {
+        self.one_of(&[Kind::Number, Kind::Number, Kind::Vector, Kind::Vector, Kind::Matrix, Kind::Count])
+    }
+
+    fn kinds(&mut self, most: usize) -> Vec<Kind> {
+        (0..=self.below(most)).map(|_| self.kind()).collect()
+    }
+
+    /// Any value of this kind.
+    fn any(&mut self, scope: &[Kind], kind: Kind) -> usize {
+        let all: Vec<usize> = (0..scope.len()).filter(|&i| scope[i] == kind).collect();
+        self.one_of(&all)
+    }
+
+    /// A value of this kind, rather one of the last.
+    fn recent(&mut self, scope: &[Kind], kind: Kind) -> usize {
+        if self.chance(30) {
+            return self.any(scope, kind);
+        }
+        let all: Vec<usize> = (0..scope.len()).rev().filter(|&i| scope[i] == kind).take(2).collect();
+        self.one_of(&all)
+    }
+
+    fn expression(&mut self, scope: &mut Vec<Kind>, statements: &mut Vec<Statement>) {
+        let kind = self.kind();
+        let expression = self.expression_of(scope, kind);
+        statements.push(Statement::Let(expression));
+        scope.push(kind);
+    }
+
+    fn expression_of(&mut self, scope: &[Kind], kind: Kind) -> Expression {
+        if kind == Kind::Count {
+            return Expression::Plus(self.recent(scope, kind), self.below(4) as i64 - 1);
+        }
+        let one = self.recent(scope, kind);
+        match (self.below(10), kind) {
+            (0, _) => Expression::Sin(one),
+            (1, _) => Expression::Tanh(one),
+            (2, _) => Expression::Scaled(one, 0.4 + 0.5 * self.float().abs()),
+            (3 | 4, _) => Expression::Mixed(one, self.any(scope, kind)),
+            (5, _) => Expression::Product(one, self.any(scope, kind)),
+            (6, Kind::Number) => Expression::Number(self.float()),
+            (7, Kind::Number) => Expression::Wave(self.recent(scope, Kind::Count)),
+            (8.., Kind::Number) if !self.sums => Expression::Sin(self.any(scope, kind)),
+            (6..=8, Kind::Matrix) | (6 | 7, Kind::Vector) if !self.sums => Expression::Tanh(self.any(scope, kind)),
+            (8, Kind::Number) => Expression::Sum(self.recent(scope, Kind::Matrix)),
+            (_, Kind::Number) => Expression::Sum(self.recent(scope, Kind::Vector)),
+            (6, Kind::Vector) => Expression::Vector([self.float(), self.float(), self.float()]),
+            (7, Kind::Vector) => Expression::Product(one, self.recent(scope, Kind::Number)),
+            (8, Kind::Vector) => Expression::Matmul(one, self.any(scope, Kind::Matrix)),
+            (_, Kind::Vector) => Expression::Matmul(self.any(scope, Kind::Matrix), one),
+            (6, _) => Expression::Product(one, self.recent(scope, Kind::Vector)),
+            (7, _) => Expression::Product(one, self.recent(scope, Kind::Number)),
+            (8, _) => Expression::Transposed(one),
+            (_, _) => Expression::Matmul(one, self.any(scope, Kind::Matrix)),
+        }
+    }
+
+    /// What a body or a branch computes; it returns values of these kinds. The scope stays as it is.
+    fn block(&mut self, scope: &[Kind], own: &[Kind], results: &[Kind], wishes: Wishes) -> Block {
+        let mut scope = [scope, own].concat();
+        let mut statements = Vec::new();
+        for _ in 0..=self.below(3) {
+            self.expression(&mut scope, &mut statements);
+        }
+        if wishes.depth > 0 && self.chance(60) {
+            self.control(&mut scope, &mut statements, wishes, false);
+            if self.chance(50) {
+                self.expression(&mut scope, &mut statements);
+            }
+        }
+        let mut chosen = Vec::new();
+        for &kind in results {
+            // What is returned is new more often than not; else it is a state, a capture, another's place.
+            chosen.push(if self.chance(60) {
+                let expression = self.expression_of(&scope, kind);
+                statements.push(Statement::Let(expression));
+                scope.push(kind);
+                scope.len() - 1
+            } else {
+                self.recent(&scope, kind)
+            });
+        }
+        Block { statements, results: chosen }
+    }
+
+    /// Adds a loop or a choice.
+    fn control(
+        &mut self,
+        scope: &mut Vec<Kind>,
+        statements: &mut Vec<Statement>,
+        wishes: Wishes,
+        outermost: bool,
+    ) {
+        let inner = Wishes { depth: wishes.depth - 1, ..wishes };
+        match self.below(if outermost && !wishes.sums { 8 } else { 10 }) {
+            0..=2 => {
+                let kinds = self.kinds(4);
+                let states: Vec<usize> = kinds.iter().map(|&kind| self.recent(scope, kind)).collect();
+                let own = [&[Kind::Count], &kinds[..]].concat();
+                let body = self.block(scope, &own, &kinds, inner);
+                let first = self.below(5) as i64 - 2;
+                let steps = if outermost && self.chance(20) { 12 } else { self.one_of(&[0, 1, 2, 3, 4]) };
+                statements.push(Statement::For { range: first..first + steps, states, body });
+                scope.extend(kinds);
+            }
+            3..=5 => self.tested(scope, statements, inner, outermost),
+            6 | 7 => {
+                let (fold, backward, steps) = (self.chance(50), self.chance(50), self.below(4));
+                let kinds = self.kinds(3);
+                let states: Vec<usize> = kinds.iter().map(|&kind| self.recent(scope, kind)).collect();
+                let count = 1 + self.below(2);
+                let stacks: Vec<Kind> =
+                    (0..count).map(|_| self.one_of(&[Kind::Vector, Kind::Matrix])).collect();
+                let elements: Vec<usize> = stacks.iter().map(|&kind| self.recent(scope, kind)).collect();
+                let rows = stacks.iter().map(|kind| kind.row());
+                let own: Vec<Kind> = kinds.iter().copied().chain(rows).collect();
+                let mut results = kinds.clone();
+                if !fold {
+                    results.extend((0..self.below(3)).map(|_| self.one_of(&[Kind::Number, Kind::Vector])));
+                }
+                let body = self.block(scope, &own, &results, inner);
+                let made = results.split_off(kinds.len());
+                scope.extend(kinds);
+                scope.extend(made.iter().map(|kind| kind.rows()));
+                statements.push(if fold {
+                    Statement::Fold { steps, backward, states, elements, made, body }
+                } else {
+                    Statement::Scan { steps, backward, states, elements, made, body }
+                });
+            }
+            8 => {
+                let kinds = self.kinds(3);
+                let number = self.recent(scope, Kind::Number);
+                let branches = [(); 2].map(|()| self.block(scope, &[], &kinds, inner));
+                statements.push(Statement::If { number, threshold: 0.3 * self.float(), branches });
+                scope.extend(kinds);
+            }
+            _ => {
+                let kinds = self.kinds(3);
+                let count = self.recent(scope, Kind::Count);
+                let branches = (0..=self.below(3)).map(|_| self.block(scope, &[], &kinds, inner)).collect();
+                statements.push(Statement::Switch { count, branches });
+                scope.extend(kinds);
+            }
+        }
+    }
+
+    fn tested(
+        &mut self,
+        scope: &mut Vec<Kind>,
+        statements: &mut Vec<Statement>,
+        inner: Wishes,
+        outermost: bool,
+    ) {
+        let counts = self.chance(50);
+        let clock = if counts { Kind::Count } else { Kind::Number };
+        let others = self.kinds(3);
+        let kinds = [&[clock], &others[..]].concat();
+        // Both clocks begin where it is known about where they are.
+        let start = if counts {
+            let zero = self.any(scope, Kind::Count);
+            Expression::Scaled(zero, 0.0)
+        } else {
+            Expression::Sin(self.recent(scope, Kind::Number))
+        };
+        statements.push(Statement::Let(start));
+        scope.push(clock);
+        let mut states = vec![scope.len() - 1];
+        states.extend(others.iter().map(|&kind| self.recent(scope, kind)));
+        let mut limited = inner.bounded || self.chance(50);
+        let test = if counts {
+            let far = [17, 33, 40];
+            let far = if outermost && self.chance(30) { Some(self.one_of(&far)) } else { None };
+            // Without a limit, such a loop runs in pieces, whose gradients are added up.
+            limited |= far.is_some() && !self.sums;
+            Test::Counts(far.unwrap_or_else(|| self.below(5) as i64))
+        } else {
+            Test::Clock { threshold: 0.6, outside: self.any(scope, Kind::Number) }
+        };
+        let first = scope.len();
+        let mut body = self.block(scope, &kinds, &others, inner);
+        // The clock's step comes last, by the leave of a number that the body sees.
+        let tick = if counts {
+            Expression::Plus(first, 1)
+        } else {
+            let numbers: Vec<usize> = (0..first + kinds.len())
+                .filter(|&i| scope.get(i).copied().unwrap_or_else(|| kinds[i - first]) == Kind::Number)
+                .collect();
+            Expression::Tick(first, self.one_of(&numbers))
+        };
+        body.statements.push(Statement::Let(tick));
+        body.results.insert(0, usize::MAX);
+        let most = limited.then(|| self.one_of(&[0, 1, 2, 4, 6, 50]));
+        statements.push(Statement::While { test, most, states, body });
+        scope.extend(kinds);
+    }
+}
