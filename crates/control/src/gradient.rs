@@ -377,7 +377,8 @@ impl Reverse {
         let (graph, fixed) = hoisted(graph, 1 + carried + rows, fixed)?;
         arguments.extend(fixed);
         let stacks = self.slices.len();
-        let back = Loop::new("loop_gradient", graph, None, (carried, rows, stacks), back, !op.reverse);
+        let mut back = Loop::new("loop_gradient", graph, None, (carried, rows, stacks), back, !op.reverse);
+        back.start = op.start;
         let found = apply_many(&back, arguments)?;
         Ok(self.gradients(op, found.into_iter()))
     }

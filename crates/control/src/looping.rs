@@ -66,6 +66,8 @@ pub(crate) struct Loop {
     pub(crate) steps: Steps,
     /// Whether the rows are taken from the last to the first.
     pub(crate) reverse: bool,
+    /// The index of the first step: a loop may go on where another one ended.
+    pub(crate) start: usize,
     /// Whether states are kept in a further output.
     pub(crate) slots: Option<Slots>,
     /// What the gradient may keep, in bytes.
@@ -107,6 +109,7 @@ impl Loop {
             stacks,
             steps,
             reverse,
+            start: 0,
             slots: None,
             budget: None,
             report: None,
@@ -257,7 +260,7 @@ impl Op for Loop {
         let mut step = 0;
         while step < steps {
             let place = if self.reverse { steps - 1 - step } else { step };
-            let index = place as i64;
+            let index = (self.start + place) as i64;
             let index = bytemuck::bytes_of(&index);
             if let Some((test, answer)) = &mut test {
                 let mut lent: SmallVec<[Lent<'_>; 24]> = SmallVec::new();
@@ -385,6 +388,9 @@ impl Op for Loop {
         }
         if self.reverse {
             text += ", reverse";
+        }
+        if self.start > 0 {
+            text += &format!(", start={}", self.start);
         }
         if let Some(slots) = &self.slots {
             text += &format!(", slots={}", slots.count);

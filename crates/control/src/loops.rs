@@ -432,6 +432,7 @@ fn grow(
             return Ok(outputs);
         }
         inputs = outputs.into_vec();
+        op.start += steps;
         steps = (steps * 2).min(limit);
     }
 }
@@ -439,7 +440,8 @@ fn grow(
 /// What the test says of these states.
 fn goes_on(op: &Loop, states: &[Tensor], captures: &[Tensor]) -> Result<bool> {
     let Some(test) = &op.test else { return Ok(false) };
-    let mut inputs = vec![Tensor::scalar(0i64)?];
+    let next = (op.start + op.steps.most()) as i64;
+    let mut inputs = vec![Tensor::scalar(next)?];
     inputs.extend(states.iter().chain(captures).map(record::detached));
     test.graph().run(&inputs)?[0].item::<bool>()
 }

@@ -47,7 +47,8 @@ pub(crate) fn batch_loop(op: &Loop, call: &Batch<'_>) -> Result<Option<Outputs>>
         Some(test) => Some(over(test.graph(), &specs, &mapped, size, &[false])?),
     };
     let counts = (op.states, op.slices, op.stacks);
-    let many_op = Loop::new(op.name, body, test, counts, op.steps, op.reverse);
+    let mut many_op = Loop::new(op.name, body, test, counts, op.steps, op.reverse);
+    many_op.start = op.start;
     let mut arguments: Vec<Tensor> = call.inputs[..first].to_vec();
     for (i, input) in call.inputs[first..].iter().enumerate() {
         let is_mapped = call.mapped[first + i];

@@ -246,7 +246,7 @@ impl Op for Rewind {
                     let mut runner = Runner::new(&self.advance, &mut shared)?;
                     for step in from..from + steps {
                         let place = place(step);
-                        let index = place as i64;
+                        let index = (self.op.start + place) as i64;
                         let mut lent: SmallVec<[Lent<'_>; 24]> = SmallVec::new();
                         lent.push(Lent::Read(bytemuck::bytes_of(&index)));
                         lent.extend(work.iter_mut().map(|state| Lent::Write(state)));
@@ -257,7 +257,7 @@ impl Op for Rewind {
                 }
                 Move::Reverse { step, slot } => {
                     let place = place(step);
-                    let index = place as i64;
+                    let index = (self.op.start + place) as i64;
                     let mut lent: SmallVec<[Lent<'_>; 32]> = SmallVec::new();
                     lent.push(Lent::Read(bytemuck::bytes_of(&index)));
                     match slot {

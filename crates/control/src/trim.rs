@@ -68,6 +68,7 @@ pub(crate) fn trimmed(op: &Loop, used: &[bool]) -> Option<Trimmed> {
         count: slots.count,
         after: kept_stacks.iter().filter(|&&k| k < slots.after).count(),
     });
+    smaller.start = op.start;
     smaller.report.clone_from(&op.report);
     let first = op.first();
     let inputs = (0..first).chain(body_inputs[1..].iter().map(|i| first + i - 1)).collect();

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use taut_autodiff::Value;
 use taut_core::ops::binary::{add, mul, sub};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::reduce::{mean, sum};
 use taut_core::ops::shape::{reshape, transpose};
 use taut_core::ops::unary::{exp, square, tanh};
 use taut_core::{DType, ErrorKind, Result, Spec, Tensor, set_warning_sink};
-use taut_function::{OnRetrace, Reason, TensorSpec, Value, function};
+use taut_function::{OnRetrace, Reason, TensorSpec, function};
 use taut_memory::testing::ledger_check;
 
 fn ramp(shape: &[usize]) -> Tensor {

@@ -3,14 +3,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use taut_autodiff::{GradientTape, Variable};
+use taut_autodiff::nest::Leaf;
+use taut_autodiff::{GradientTape, Nest, Value, Variable};
 use taut_core::graph::ValueId;
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::creation::zeros;
 use taut_core::ops::reduce::{argmax, max, sum};
 use taut_core::ops::unary::{exp, square};
 use taut_core::{DType, Error, ErrorKind, Op, Result, Spec, Specs, Tensor, apply, trace};
-use taut_function::{Leaf, Nest, OnRetrace, TensorSpec, Value, function};
+use taut_function::{OnRetrace, TensorSpec, function};
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::testing::ledger_check;
 
