@@ -16,8 +16,7 @@ struct Pass {
 const PASSES: &[Pass] = &[
     Pass { name: "prune", run: |graph, _| Ok(prune::prune(graph)), wanted: |_| true },
     Pass { name: "simplify", run: |graph, _| simplify::simplify(graph), wanted: |_| true },
-    Pass { name: "prune", run: |graph, _| Ok(prune::prune(graph)), wanted: |_| true },
-    Pass { name: "bodies", run: bodies, wanted: |_| true },
+    Pass { name: "prune", run: |graph, options| bodies(prune::prune(graph), options), wanted: |_| true },
     Pass {
         name: "fuse",
         run: |graph, options| finish::finish(fuse::fuse(graph, options)?, options),
@@ -26,8 +25,7 @@ const PASSES: &[Pass] = &[
 ];
 
 /// The graphs that ops hold go through the passes, too.
-fn bodies(graph: &Graph, options: Options) -> Result<Graph> {
-    let mut graph = graph.clone();
+fn bodies(mut graph: Graph, options: Options) -> Result<Graph> {
     for node in graph.nodes.iter_mut().filter(|node| !node.op.bodies().is_empty()) {
         let compiled = node.op.with_bodies(&mut |body| compile(body, &options));
         if let Some(op) = compiled.map_err(|error| error.at(node.at))? {
