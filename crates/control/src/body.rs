@@ -1,14 +1,15 @@
 //! A graph that an op runs, again and again, in memory that the op was given.
 
+use smallvec::SmallVec;
 use std::fmt;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use taut_compile::{Options, compile};
 use taut_core::graph::{Origin, Value, ValueId, outside_traces};
 use taut_core::{Element, Graph, Result, Spec, record};
 use taut_exec::{Lent, run_in};
 use taut_kernels::{Arg, View, dispatch};
-use taut_plan::{Program, Request};
+use taut_plan::{Home, Program, Request};
 
 /// Pieces of scratch memory begin at multiples of this.
 const ALIGNMENT: usize = 64;
@@ -25,13 +26,24 @@ pub(crate) struct Body {
     into: Vec<Option<usize>>,
     /// Whether the graph went through the compiler already.
     is_compiled: bool,
-    program: OnceLock<Arc<Program>>,
+    planned: OnceLock<Planned>,
+}
+
+/// A body ready to run.
+struct Planned {
+    /// Its inputs are the graph's, then one for each output that is not written into the input whose new value it is.
+    program: Program,
+    /// Per output that is the new value of an input, whether it is made in other memory of the same size, which takes turns
+    /// with that of the input: where it cannot be computed in place, that saves a copy.
+    doubled: Vec<bool>,
+    /// The bytes of that other memory.
+    spare: usize,
 }
 
 impl Body {
     pub(crate) fn new(graph: Graph, into: Vec<Option<usize>>) -> Body {
         debug_assert_eq!(graph.outputs.len(), into.len());
-        Body { graph, into, is_compiled: false, program: OnceLock::new() }
+        Body { graph, into, is_compiled: false, planned: OnceLock::new() }
     }
 
     pub(crate) fn graph(&self) -> &Graph {
@@ -41,7 +53,7 @@ impl Body {
     /// The same with what a compiler made of the graph.
     pub(crate) fn compiled(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Body> {
         let graph = if self.is_compiled { self.graph.clone() } else { change(&self.graph)? };
-        Ok(Body { graph, into: self.into.clone(), is_compiled: true, program: OnceLock::new() })
+        Ok(Body { graph, into: self.into.clone(), is_compiled: true, planned: OnceLock::new() })
     }
 
     pub(crate) fn input(&self, input: usize) -> &Spec {
@@ -52,35 +64,42 @@ impl Body {
         self.graph.spec(self.graph.outputs[output])
     }
 
-    /// The program. Its inputs are the graph's, then one for each output that is no input's new value.
-    pub(crate) fn program(&self) -> Result<&Arc<Program>> {
-        if let Some(program) = self.program.get() {
-            return Ok(program);
+    fn planned(&self) -> Result<&Planned> {
+        if let Some(planned) = self.planned.get() {
+            return Ok(planned);
         }
         let made = outside_traces(|| record::unrecorded(|| self.plan()))?;
-        Ok(self.program.get_or_init(|| Arc::new(made)))
+        Ok(self.planned.get_or_init(|| made))
     }
 
-    fn plan(&self) -> Result<Program> {
+    fn plan(&self) -> Result<Planned> {
         let options = Options { fuse: true, native: true };
-        let mut graph = if self.is_compiled { self.graph.clone() } else { compile(&self.graph, &options)? };
-        let mut updates = Vec::new();
-        for (output, into) in self.into.iter().enumerate() {
-            let input = into.unwrap_or_else(|| {
-                let spec = graph.spec(graph.outputs[output]).clone();
-                let position = graph.inputs.len();
-                graph.inputs.push(ValueId(graph.values.len() as u32));
-                graph.values.push(Value { spec, origin: Origin::Input(position) });
-                position
-            });
-            updates.push((output, input));
+        let compiled = if self.is_compiled { None } else { Some(compile(&self.graph, &options)?) };
+        let graph = compiled.as_ref().unwrap_or(&self.graph);
+        let carried = self.into.iter().filter(|into| into.is_some()).count();
+        let program = program(graph, &self.into)?;
+        let doubled: Vec<bool> = self.into[..carried].iter().map(|into| is_copied(&program, *into)).collect();
+        if doubled.contains(&true) {
+            let marks = doubled.iter().copied().chain(std::iter::repeat(false));
+            let into: Vec<Option<usize>> =
+                self.into.iter().zip(marks).map(|(into, doubled)| into.filter(|_| !doubled)).collect();
+            let other = self::program(graph, &into)?;
+            let spare = (0..carried).filter(|&k| doubled[k]).map(|k| rounded(self.output(k).bytes())).sum();
+            if rounded(other.arena_bytes()) + spare <= rounded(program.arena_bytes()) {
+                return Ok(Planned { program: other, doubled, spare });
+            }
         }
-        Program::plan(&graph, &Request { updates, careless: true, ..Request::default() })
+        Ok(Planned { program, doubled: vec![false; carried], spare: 0 })
     }
 
     /// The bytes that a run needs beside its inputs and outputs. What cannot be planned fails when it is run.
     pub(crate) fn arena_bytes(&self) -> usize {
-        self.program().map_or(0, |program| rounded(program.arena_bytes()))
+        self.planned().map_or(0, |planned| rounded(planned.program.arena_bytes()))
+    }
+
+    /// The bytes that must stay as they are between runs.
+    pub(crate) fn spare_bytes(&self) -> usize {
+        self.planned().map_or(0, |planned| planned.spare)
     }
 
     /// The bytes that it takes itself.
@@ -96,22 +115,95 @@ impl fmt::Debug for Body {
     }
 }
 
-/// A program about to be run many times.
+/// A program whose outputs all have a place: where `into` says, or in inputs of their own.
+fn program(graph: &Graph, into: &[Option<usize>]) -> Result<Program> {
+    let mut graph = graph.clone();
+    let mut updates = Vec::new();
+    for (output, into) in into.iter().enumerate() {
+        let input = into.unwrap_or_else(|| {
+            let spec = graph.spec(graph.outputs[output]).clone();
+            let position = graph.inputs.len();
+            graph.inputs.push(ValueId(graph.values.len() as u32));
+            graph.values.push(Value { spec, origin: Origin::Input(position) });
+            position
+        });
+        updates.push((output, input));
+    }
+    Program::plan(&graph, &Request { updates, careless: true, ..Request::default() })
+}
+
+/// Whether the new value of an input is made in the arena and copied into its place.
+fn is_copied(program: &Program, input: Option<usize>) -> bool {
+    let home = |storage: usize| program.storages[storage].home;
+    program.steps.iter().any(|step| {
+        step.op.is_none()
+            && step.targets.iter().any(|target| input.is_some_and(|i| home(target.storage) == Home::Input(i)))
+            && step.operands.iter().any(|operand| matches!(home(operand.storage), Home::Arena(_)))
+    })
+}
+
+/// A body about to be run many times.
 pub(crate) struct Runner<'a> {
-    program: &'a Program,
-    arena: &'a mut [u8],
+    planned: &'a Planned,
+    /// The other memory of what takes turns, in order.
+    spare: SmallVec<[&'a mut [u8]; 8]>,
     lent: Vec<(Range<usize>, bool)>,
+    flipped: bool,
 }
 
 impl<'a> Runner<'a> {
-    /// A runner in the first bytes of `scratch`, which is left without them.
+    /// A runner with the first [`Body::spare_bytes`] of `scratch`, which is left without them.
     pub(crate) fn new(body: &'a Body, scratch: &mut &'a mut [u8]) -> Result<Runner<'a>> {
-        let program = body.program()?;
-        Ok(Runner { program, arena: take(scratch, rounded(program.arena_bytes())), lent: Vec::new() })
+        let planned = body.planned()?;
+        let doubled = (0..planned.doubled.len()).filter(|&k| planned.doubled[k]);
+        let spare =
+            doubled.map(|k| body.output(k).bytes()).map(|bytes| &mut take(scratch, rounded(bytes))[..bytes]);
+        Ok(Runner { planned, spare: spare.collect(), lent: Vec::new(), flipped: false })
     }
 
-    pub(crate) fn run(&mut self, inputs: &mut [Lent<'_>]) -> Result<()> {
-        run_in(self.program, inputs, self.arena, &mut self.lent)
+    /// Runs the body in this arena: its inputs are `before`, those in `carried`, which get their new values, and `after`; its other
+    /// outputs are written to `made`.
+    pub(crate) fn run<'b, 'f, 'm>(
+        &mut self,
+        before: impl IntoIterator<Item = &'b [u8]>,
+        carried: &mut [&'a mut [u8]],
+        after: impl IntoIterator<Item = &'f [u8]>,
+        made: impl IntoIterator<Item = &'m mut [u8]>,
+        arena: &mut [u8],
+    ) -> Result<()> {
+        let Runner { planned, spare, lent, .. } = self;
+        let mut inputs: SmallVec<[Lent<'_>; 32]> = SmallVec::new();
+        inputs.extend(before.into_iter().map(|bytes| Lent::Read(bytes)));
+        for (state, &doubled) in carried.iter_mut().zip(&planned.doubled) {
+            inputs.push(if doubled { Lent::Read(state) } else { Lent::Write(state) });
+        }
+        inputs.extend(after.into_iter().map(|bytes| Lent::Read(bytes)));
+        inputs.extend(spare.iter_mut().map(|spare| Lent::Write(spare)));
+        inputs.extend(made.into_iter().map(|bytes| Lent::Write(bytes)));
+        run_in(&planned.program, &mut inputs, arena, lent)?;
+        drop(inputs);
+        self.take_turns(carried);
+        self.flipped = !self.flipped;
+        Ok(())
+    }
+
+    fn take_turns(&mut self, carried: &mut [&'a mut [u8]]) {
+        let doubled = carried.iter_mut().zip(&self.planned.doubled).filter(|(_, doubled)| **doubled);
+        for ((state, _), spare) in doubled.zip(&mut self.spare) {
+            std::mem::swap(state, spare);
+        }
+    }
+
+    /// Puts what was carried where it was before the first run.
+    pub(crate) fn settle(&mut self, carried: &mut [&'a mut [u8]]) {
+        if !std::mem::take(&mut self.flipped) {
+            return;
+        }
+        self.take_turns(carried);
+        let doubled = carried.iter_mut().zip(&self.planned.doubled).filter(|(_, doubled)| **doubled);
+        for ((state, _), spare) in doubled.zip(&self.spare) {
+            state.copy_from_slice(spare);
+        }
     }
 }
 

@@ -12,7 +12,6 @@ use taut_core::{
     Batch, Call, Cost, DType, Error, Gradient, Gradients, Graph, Op, Outputs, Result, Saves, Set, Spec,
     Specs, Tensor, Trimmed, apply_many, record, trace,
 };
-use taut_exec::Lent;
 use taut_kernels::{Arg, ViewMut};
 
 /// One of several graphs. The first input says which: a boolean (the first graph if it holds), or a number; the last graph
@@ -177,14 +176,12 @@ impl Op for Branch {
         let taken = self.taken(&inputs[0]);
         let (branch, places) = (&self.branches[taken], &self.places[taken]);
         let mut scratch = scratch;
-        let mut lent: SmallVec<[Lent<'_>; 24]> = SmallVec::new();
-        lent.extend(inputs[1..].iter().map(|input| Lent::Read(bytes_of(input))));
         let mut outputs: SmallVec<[Option<&mut [u8]>; 8]> =
             outputs.iter_mut().map(|output| Some(output.bytes())).collect();
-        for &place in places {
-            lent.push(Lent::Write(outputs[place].take().unwrap_or_default()));
-        }
-        Runner::new(branch, &mut scratch)?.run(&mut lent)
+        let captures = inputs[1..].iter().map(bytes_of);
+        let made: SmallVec<[&mut [u8]; 8]> =
+            places.iter().map(|&place| outputs[place].take().unwrap_or_default()).collect();
+        Runner::new(branch, &mut scratch)?.run(captures, &mut [], [], made, scratch)
     }
 
     fn scratch(&self, _inputs: &[&Spec]) -> usize {

@@ -211,6 +211,14 @@ impl Reverse {
         Ok((kept, stacks))
     }
 
+    /// The stacks that the way back reads.
+    pub(crate) fn stacks(&self) -> impl Iterator<Item = usize> {
+        self.kept.iter().filter_map(|from| match *from {
+            From::Stack(k) => Some(k),
+            _ => None,
+        })
+    }
+
     /// What of a call has to be kept.
     pub(crate) fn saves(op: &Loop, _wanted: Set) -> Option<Saves> {
         let Some(pass) = &op.reverse_pass else {
@@ -255,6 +263,7 @@ impl Reverse {
                     Steps::Counted(_) => Some(call.input(0)?.clone()),
                 },
                 gradients: take_gradients(call, op),
+                sums: Vec::new(),
             };
             let input = |i: usize| call.input(i).cloned();
             let stack = |k: usize| call.output(op.stack(k)).cloned();
@@ -307,7 +316,7 @@ impl Reverse {
             Steps::Counted(_) => Some(inputs[0].clone()),
         };
         let stack = |k: usize| Ok(outputs[keeping.stack(k)].clone());
-        pass.backward(&keeping, &input, &stack, Given { count, gradients })
+        pass.backward(&keeping, &input, &stack, Given { count, gradients, ..Given::default() })
     }
 
     /// Applies the backward loop of a loop whose inputs and stacks are these.
@@ -318,9 +327,23 @@ impl Reverse {
         stack: &dyn Fn(usize) -> Result<Tensor>,
         given: Given,
     ) -> Result<Gradients> {
+        let found = self.back(op, input, stack, given)?;
+        Ok(self.gradients(op, found.into_iter()))
+    }
+
+    /// The outputs of the backward loop: the gradients of the active states, the sums for the captures, the gradients of the
+    /// slices.
+    pub(crate) fn back(
+        &self,
+        op: &Loop,
+        input: &dyn Fn(usize) -> Result<Tensor>,
+        stack: &dyn Fn(usize) -> Result<Tensor>,
+        given: Given,
+    ) -> Result<Outputs> {
         let (first, steps) = (op.first(), op.steps.most());
         let captures = first + op.states + op.slices;
-        let Given { count, mut gradients } = given;
+        let Given { count, mut gradients, sums } = given;
+        let mut sums = sums.into_iter();
         let mut arguments: Vec<Tensor> = count.iter().cloned().collect();
         let counted = arguments.len();
         let mut specs = vec![index_spec()];
@@ -331,7 +354,7 @@ impl Reverse {
         }
         let capture_spec = |i: usize| op.body.input(1 + op.states + op.slices + i).clone();
         for &i in &self.captures {
-            arguments.push(or_zeros(None, &capture_spec(i))?);
+            arguments.push(or_zeros(sums.next(), &capture_spec(i))?);
             specs.push(capture_spec(i));
         }
         // Where each of what is kept is among the inputs of the backward body: rows first, then what stays.
@@ -379,8 +402,7 @@ impl Reverse {
         let stacks = self.slices.len();
         let mut back = Loop::new("loop_gradient", graph, None, (carried, rows, stacks), back, !op.reverse);
         back.start = op.start;
-        let found = apply_many(&back, arguments)?;
-        Ok(self.gradients(op, found.into_iter()))
+        apply_many(&back, arguments)
     }
 
     /// The body of a backward pass, from inputs of these specs to the gradients of the active states, the sums for the captures,
@@ -445,11 +467,14 @@ impl Reverse {
 }
 
 /// What a backward pass starts from.
-struct Given {
+#[derive(Default)]
+pub(crate) struct Given {
     /// How many steps were made, if that was not known before.
-    count: Option<Tensor>,
+    pub(crate) count: Option<Tensor>,
     /// The gradients of the states and of the stacks.
-    gradients: Vec<Option<Tensor>>,
+    pub(crate) gradients: Vec<Option<Tensor>>,
+    /// The gradients of the captures so far; zeros if there are none.
+    pub(crate) sums: Vec<Tensor>,
 }
 
 /// The gradients of the states and of the stacks of a call.

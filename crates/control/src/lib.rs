@@ -6,6 +6,7 @@ mod branch;
 mod build;
 mod cond;
 mod gradient;
+mod grow;
 mod hoist;
 mod looping;
 mod loops;

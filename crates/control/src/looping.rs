@@ -18,7 +18,6 @@ use std::sync::Arc;
 use taut_core::{
     Call, Cost, DType, Error, Gradients, Graph, Op, Outputs, Result, Saves, Set, Shape, Spec, Specs, Trimmed,
 };
-use taut_exec::Lent;
 use taut_kernels::{Arg, ViewMut};
 
 /// How many steps a loop makes.
@@ -242,7 +241,8 @@ impl Op for Loop {
         let mut states: SmallVec<[&mut [u8]; 8]> = outputs.by_ref().take(self.states).collect();
         let made = if self.counts() { outputs.next() } else { None };
         let mut stacks: SmallVec<[&mut [u8]; 8]> = outputs.collect();
-        let mut keeper = self.slots.as_ref().map(|slots| Keeper::new(self, slots, stacks.remove(slots.after)));
+        let mut keeper =
+            self.slots.as_ref().map(|slots| Keeper::new(self, slots, stacks.remove(slots.after)));
 
         let mut body = Runner::new(&self.body, &mut scratch)?;
         let mut test = match &self.test {
@@ -252,6 +252,7 @@ impl Op for Loop {
                 Some((Runner::new(test, &mut scratch)?, &mut answer[..1]))
             }
         };
+        let arena = scratch;
         let most = self.steps.most();
         let steps = match self.steps {
             Steps::Counted(_) => count(&inputs[0]).min(most),
@@ -262,15 +263,10 @@ impl Op for Loop {
             let place = if self.reverse { steps - 1 - step } else { step };
             let index = (self.start + place) as i64;
             let index = bytemuck::bytes_of(&index);
+            let rest = || slices.iter().map(|slice| slice.row(place)).chain(captures.iter().copied());
             if let Some((test, answer)) = &mut test {
-                let mut lent: SmallVec<[Lent<'_>; 24]> = SmallVec::new();
-                lent.push(Lent::Read(index));
-                lent.extend(states.iter().map(|state| Lent::Read(state)));
-                lent.extend(slices.iter().map(|slice| Lent::Read(slice.row(place))));
-                lent.extend(captures.iter().map(|capture| Lent::Read(capture)));
-                lent.push(Lent::Write(answer));
-                test.run(&mut lent)?;
-                drop(lent);
+                let states = states.iter().map(|state| &**state);
+                test.run([index].into_iter().chain(states), &mut [], rest(), [&mut **answer], arena)?;
                 if answer[0] == 0 {
                     break;
                 }
@@ -278,18 +274,14 @@ impl Op for Loop {
             if let Some(keeper) = &mut keeper {
                 keeper.see(step, &states);
             }
-            let mut lent: SmallVec<[Lent<'_>; 24]> = SmallVec::new();
-            lent.push(Lent::Read(index));
-            lent.extend(states.iter_mut().map(|state| Lent::Write(state)));
-            lent.extend(slices.iter().map(|slice| Lent::Read(slice.row(place))));
-            lent.extend(captures.iter().map(|capture| Lent::Read(capture)));
-            for (k, stack) in stacks.iter_mut().enumerate() {
+            let made = stacks.iter_mut().enumerate().map(|(k, stack)| {
                 let row = self.body.output(self.states + k).bytes();
-                lent.push(Lent::Write(&mut stack[place * row..(place + 1) * row]));
-            }
-            body.run(&mut lent)?;
+                &mut stack[place * row..(place + 1) * row]
+            });
+            body.run([index], &mut states, rest(), made, arena)?;
             step += 1;
         }
+        body.settle(&mut states);
         if step < most {
             for (k, stack) in stacks.iter_mut().enumerate() {
                 stack[step * self.body.output(self.states + k).bytes()..].fill(0);
@@ -302,7 +294,9 @@ impl Op for Loop {
     }
 
     fn scratch(&self, _inputs: &[&Spec]) -> usize {
-        self.body.arena_bytes() + self.test.as_ref().map_or(0, |test| rounded(1) + test.arena_bytes())
+        let test = self.test.as_ref().map_or((0, 0), |test| (rounded(1), test.arena_bytes()));
+        // The body and the test never run at the same time.
+        self.body.spare_bytes() + test.0 + self.body.arena_bytes().max(test.1)
     }
 
     fn is_strided(&self) -> bool {

@@ -1,6 +1,7 @@
 //! The loops that people call.
 
 use crate::build::{Spans, align, bodies, inherited, nested};
+use crate::grow::grow;
 use crate::hoist::hoisted;
 use crate::looping::{Loop, Steps, index_spec};
 use crate::report::Report;
@@ -12,7 +13,7 @@ use taut_autodiff::nest::Nest;
 use taut_core::graph::{Traced, trace_body};
 use taut_core::ops::binary::add;
 use taut_core::ops::random::with_index;
-use taut_core::{DType, Error, Outputs, Result, Shape, Spec, Tensor, apply_at, is_tracing, record};
+use taut_core::{DType, Error, Result, Set, Shape, Spec, Tensor, apply_at, is_tracing, record};
 
 /// How loops run, and what their gradients may keep.
 ///
@@ -263,12 +264,13 @@ impl Loops {
         let spans = Spans { states: carried.len(), slices: 0 };
         let (op, captures) =
             self.prepare("while_loop", traced, Some(tests), (spans, 0), steps, false, budget)?;
-        let outputs = if self.grows(&op, &carried, &captures) {
-            grow(op, carried, captures, at)?
+        let mut inputs = carried;
+        inputs.extend(captures);
+        let wanted = growing(&op, &inputs);
+        let outputs = if wanted.is_empty() {
+            apply_at(&op, &mut inputs, at)?.into_vec()
         } else {
-            let mut inputs = carried;
-            inputs.extend(captures);
-            apply_at(&op, &mut inputs, at)?
+            grow(&op, inputs, wanted, at)?
         };
         Ok(states.rebuild(&mut outputs.into_iter()))
     }
@@ -302,17 +304,6 @@ impl Loops {
         op.report.clone_from(&self.report);
         op.check_budget()?;
         Ok((op, captures))
-    }
-
-    /// Whether the gradient of a loop of unknown length is going to be asked for, here and now: then it can keep as much as it
-    /// turns out to need.
-    fn grows(&self, op: &Loop, states: &[Tensor], captures: &[Tensor]) -> bool {
-        let followed = |tensor: &Tensor| tensor.dtype().is_float() && record::is_followed(tensor);
-        op.budget.is_none()
-            && op.steps.most() == usize::MAX
-            && record::is_recording()
-            && !is_tracing()
-            && states.iter().chain(captures).any(followed)
     }
 
     fn check_invariants(&self, names: &[String], states: &[Tensor]) -> Result<()> {
@@ -380,6 +371,17 @@ impl Loops {
     }
 }
 
+/// The inputs of a loop of unknown length whose gradients may be asked for, here and now: then it can keep as much as it turns
+/// out to need.
+fn growing(op: &Loop, inputs: &[Tensor]) -> Set {
+    let unknown = op.budget.is_none() && op.steps.most() == usize::MAX && op.states > 0;
+    if !unknown || !record::is_recording() || is_tracing() {
+        return Set::NONE;
+    }
+    let followed = |i: &usize| inputs[*i].dtype().is_float() && record::is_followed(&inputs[*i]);
+    (0..inputs.len()).filter(followed).fold(Set::NONE, Set::with)
+}
+
 #[cold]
 fn not_a_condition(spec: &Spec) -> Error {
     let message = format!("the test returned {spec}, not a single boolean");
@@ -407,43 +409,6 @@ pub(crate) fn rows(elements: &impl Nest) -> Result<usize> {
         }
     }
     Ok(first.shape()[0])
-}
-
-/// A loop of unknown length whose gradient is wanted: in pieces, each with room for twice as many steps as the one before.
-fn grow(
-    op: Loop,
-    states: Vec<Tensor>,
-    captures: Vec<Tensor>,
-    at: &'static Location<'static>,
-) -> Result<Outputs> {
-    /// What a piece may keep beyond what the first ones did.
-    const MOST_BYTES: usize = 32 << 20;
-    let (mut op, mut steps) = (op, 16usize);
-    let limit = (MOST_BYTES / op.state_bytes().max(1)).max(steps);
-    let mut inputs = states;
-    let count = inputs.len();
-    loop {
-        op.steps = Steps::Tested(steps);
-        inputs.truncate(count);
-        inputs.extend(captures.iter().cloned());
-        let mut outputs = apply_at(&op, &mut inputs, at)?;
-        let made = outputs.pop().map_or(Ok(0), |count| count.item::<i64>())? as usize;
-        if made < steps || !goes_on(&op, &outputs, &captures)? {
-            return Ok(outputs);
-        }
-        inputs = outputs.into_vec();
-        op.start += steps;
-        steps = (steps * 2).min(limit);
-    }
-}
-
-/// What the test says of these states.
-fn goes_on(op: &Loop, states: &[Tensor], captures: &[Tensor]) -> Result<bool> {
-    let Some(test) = &op.test else { return Ok(false) };
-    let next = (op.start + op.steps.most()) as i64;
-    let mut inputs = vec![Tensor::scalar(next)?];
-    inputs.extend(states.iter().chain(captures).map(record::detached));
-    test.graph().run(&inputs)?[0].item::<bool>()
 }
 
 /// Calls `body` on the states again and again, as long as `test` holds; returns the last states.

@@ -13,7 +13,6 @@ use taut_core::ops::binary::add;
 use taut_core::{
     Call, DType, Error, Gradient, Gradients, Graph, Op, Result, Saves, Set, Spec, Specs, Tensor, apply_many,
 };
-use taut_exec::Lent;
 use taut_kernels::{Arg, ViewMut};
 
 /// Reverses a loop step by step, computing again the states that were not kept.
@@ -211,8 +210,11 @@ impl Op for Rewind {
             outputs.by_ref().take(gradients.len() + sums.len()).collect();
         let mut stacks: SmallVec<[&mut [u8]; 8]> = outputs.collect();
 
+        let mut scratch = scratch;
+        let mut advance = Runner::new(&self.advance, &mut scratch)?;
+        let mut reverse = Runner::new(&self.reverse, &mut scratch)?;
         // The two bodies never run at the same time.
-        let (shared, mut recomputing) = (scratch, 0u64);
+        let (arena, mut recomputing) = (scratch, 0u64);
         let row_bytes = self.op.state_bytes();
         let (slab, work) = slab.split_at_mut((self.slots - 1) * row_bytes);
         let mut work = states_in(work, &first);
@@ -242,48 +244,41 @@ impl Op for Rewind {
                 }
                 Move::Advance { from, steps } => {
                     recomputing += steps as u64;
-                    let mut shared = &mut *shared;
-                    let mut runner = Runner::new(&self.advance, &mut shared)?;
                     for step in from..from + steps {
                         let place = place(step);
                         let index = (self.op.start + place) as i64;
-                        let mut lent: SmallVec<[Lent<'_>; 24]> = SmallVec::new();
-                        lent.push(Lent::Read(bytemuck::bytes_of(&index)));
-                        lent.extend(work.iter_mut().map(|state| Lent::Write(state)));
-                        lent.extend(rows[..slices.len()].iter().map(|rows| Lent::Read(rows.row(place))));
-                        lent.extend(captures.iter().map(|capture| Lent::Read(capture)));
-                        runner.run(&mut lent)?;
+                        let rest = rows[..slices.len()].iter().map(|rows| rows.row(place));
+                        let rest = rest.chain(captures.iter().copied());
+                        advance.run([bytemuck::bytes_of(&index)], &mut work, rest, [], arena)?;
                     }
                 }
                 Move::Reverse { step, slot } => {
                     let place = place(step);
                     let index = (self.op.start + place) as i64;
-                    let mut lent: SmallVec<[Lent<'_>; 32]> = SmallVec::new();
-                    lent.push(Lent::Read(bytemuck::bytes_of(&index)));
+                    let mut before: SmallVec<[&[u8]; 8]> = SmallVec::new();
+                    before.push(bytemuck::bytes_of(&index));
                     match slot {
-                        None => lent.extend(work.iter().map(|state| Lent::Read(state))),
-                        Some(0) => lent.extend(first.iter().map(|state| Lent::Read(state))),
+                        None => before.extend(work.iter().map(|state| &**state)),
+                        Some(0) => before.extend(first.iter().copied()),
                         Some(slot) => {
                             let mut row = &slab[(slot - 1) * row_bytes..slot * row_bytes];
                             for state in &first {
                                 let (kept, rest) = row.split_at(rounded(state.len()));
-                                lent.push(Lent::Read(&kept[..state.len()]));
+                                before.push(&kept[..state.len()]);
                                 row = rest;
                             }
                         }
                     }
-                    lent.extend(carried.iter_mut().map(|gradient| Lent::Write(gradient)));
-                    lent.extend(rows.iter().map(|rows| Lent::Read(rows.row(place))));
-                    lent.extend(captures.iter().map(|capture| Lent::Read(capture)));
-                    for (n, stack) in stacks.iter_mut().enumerate() {
+                    let rest = rows.iter().map(|rows| rows.row(place)).chain(captures.iter().copied());
+                    let made = stacks.iter_mut().enumerate().map(|(n, stack)| {
                         let row = self.reverse.output(gradients.len() + sums.len() + n).bytes();
-                        lent.push(Lent::Write(&mut stack[place * row..(place + 1) * row]));
-                    }
-                    let mut shared = &mut *shared;
-                    Runner::new(&self.reverse, &mut shared)?.run(&mut lent)?;
+                        &mut stack[place * row..(place + 1) * row]
+                    });
+                    reverse.run(before, &mut carried, rest, made, arena)?;
                 }
             }
         }
+        reverse.settle(&mut carried);
         for (n, stack) in stacks.iter_mut().enumerate() {
             stack[steps * self.reverse.output(gradients.len() + sums.len() + n).bytes()..].fill(0);
         }
@@ -295,7 +290,8 @@ impl Op for Rewind {
     }
 
     fn scratch(&self, _inputs: &[&Spec]) -> usize {
-        self.advance.arena_bytes().max(self.reverse.arena_bytes())
+        let spare = self.advance.spare_bytes() + self.reverse.spare_bytes();
+        spare + self.advance.arena_bytes().max(self.reverse.arena_bytes())
     }
 
     fn is_strided(&self) -> bool {

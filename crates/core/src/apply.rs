@@ -149,10 +149,15 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: &'static Location<'static>) -> 
     if let Some(traced) = inputs.iter().find(|input| input.traced_value().is_some()) {
         return Err(no_value(traced.spec()));
     }
-    if !op.is_strided() {
-        for input in inputs.iter_mut().filter(|input| !input.is_contiguous()) {
-            *input = input.copy_at(at)?;
+    // The inputs themselves stay: who follows them counts on that.
+    let mut copied: SmallVec<[Tensor; 4]>;
+    let mut inputs = inputs;
+    if !op.is_strided() && !inputs.iter().all(Tensor::is_contiguous) {
+        copied = SmallVec::new();
+        for input in &*inputs {
+            copied.push(if input.is_contiguous() { input.clone() } else { input.copy_at(at)? });
         }
+        inputs = &mut copied;
     }
     if specs.len() != 1 {
         let reused = if specs.is_empty() { (usize::MAX, None) } else { reusable(op, inputs, &specs[0]) };
