@@ -125,6 +125,16 @@ impl Loop {
         self.body.graph().inputs.len() - 1 - self.states - self.slices
     }
 
+    /// Whether the body or the test reads the number of the step, as random numbers do.
+    pub(crate) fn counts_along(&self) -> bool {
+        let reads = |body: &Arc<Body>| {
+            let graph = body.graph();
+            let index = graph.inputs[0];
+            graph.nodes.iter().any(|node| node.inputs.contains(&index)) || graph.outputs.contains(&index)
+        };
+        reads(&self.body) || self.test.as_ref().is_some_and(reads)
+    }
+
     /// Whether the number of steps that were made is an output: the first after the states.
     pub(crate) fn counts(&self) -> bool {
         matches!(self.steps, Steps::Tested(_))
@@ -239,7 +249,8 @@ impl Op for Loop {
         let mut states: SmallVec<[&mut [u8]; 8]> = outputs.by_ref().take(self.states).collect();
         let made = if self.counts() { outputs.next() } else { None };
         let mut stacks: SmallVec<[&mut [u8]; 8]> = outputs.collect();
-        let mut keeper = self.slots.as_ref().map(|slots| Keeper::new(self, slots, stacks.remove(slots.after)));
+        let mut keeper =
+            self.slots.as_ref().map(|slots| Keeper::new(self, slots, stacks.remove(slots.after)));
 
         let mut body = Runner::new(&self.body, &mut scratch)?;
         let mut test = match &self.test {
