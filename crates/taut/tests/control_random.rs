@@ -258,9 +258,8 @@ fn second(inputs: &[Tensor], direction: &[Vec<f64>], run: Run<'_>) -> Result<Vec
 fn second_gradients_are_those_of_finite_differences() {
     let _ledger = ledger_check();
     let step = 1e-5;
-    let vectors = |found: Vec<Tensor>| -> Vec<Vec<f64>> {
-        found.iter().map(|t| t.to_vec().unwrap()).collect()
-    };
+    let vectors =
+        |found: Vec<Tensor>| -> Vec<Vec<f64>> { found.iter().map(|t| t.to_vec().unwrap()).collect() };
     for case in cases(30_000, 70, Wishes { depth: 2, bounded: true, sums: true }) {
         let context = || format!("seed {}: {:#?}", case.seed, case.program);
         let direction = direction(&mut Generator::new(case.seed + 7));
