@@ -151,7 +151,8 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: &'static Location<'static>) -> 
     }
     if !op.is_strided() {
         for input in inputs.iter_mut().filter(|input| !input.is_contiguous()) {
-            *input = input.copy_at(at)?;
+            // Those who follow the call have yet to be told: until then, what it was made by must not be forgotten.
+            *input = input.copy_at(at)?.linked_like(input);
         }
     }
     if specs.len() != 1 {
