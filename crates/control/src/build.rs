@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use taut_core::graph::{Origin, Value, ValueId};
+use taut_core::ops::random::{Keys, with_keys};
 use taut_core::{Graph, Result, Tensor};
 
 /// How many states and slices a loop has.
@@ -68,7 +69,8 @@ pub(crate) fn nested<R>(budget: Option<usize>, trace: impl Fn() -> Result<R>) ->
         return Ok((trace()?, None));
     };
     SHARE.set(Some((budget / 2, 0)));
-    let first = trace()?;
+    let (first, keys) = with_keys(&Keys::default(), &trace);
+    let first = first?;
     let loops = SHARE.get().map_or(0, |(_, loops)| loops);
     if loops < 2 {
         return Ok((first, Some(if loops == 0 { budget } else { budget / 2 })));
@@ -76,5 +78,6 @@ pub(crate) fn nested<R>(budget: Option<usize>, trace: impl Fn() -> Result<R>) ->
     drop(first);
     let share = budget / (loops + 1);
     SHARE.set(Some((share, 0)));
-    Ok((trace()?, Some(share)))
+    // Tracing twice must not draw other random numbers than tracing once.
+    Ok((with_keys(&keys, &trace).0?, Some(share)))
 }

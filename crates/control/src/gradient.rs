@@ -304,7 +304,7 @@ impl Reverse {
                 &op,
                 &input,
                 &none,
-                Given { count, gradients },
+                Given { count, gradients, sums: Vec::new() },
             );
         }
         let (mut keeping, _) = Reverse::stacked(&op, Question::new(&op, wanted)?)?;

@@ -5,7 +5,7 @@ use crate::grow::grow;
 use crate::hoist::hoisted;
 use crate::looping::{Loop, Steps, index_spec};
 use crate::report::Report;
-use crate::structure::{names, same_specs, same_structure, tensors};
+use crate::structure::{hollow, names, same_specs, same_structure, tensors};
 use std::ops::Range;
 use std::panic::Location;
 use std::sync::Arc;
@@ -191,6 +191,7 @@ impl Loops {
         at: &'static Location<'static>,
     ) -> Result<(S, Y)> {
         let (carried, slices) = (tensors(&states), tensors(&elements));
+        let (states, elements) = (hollow(states), hollow(elements));
         let names = names(&states);
         let before: Vec<Spec> = carried.iter().map(|t| t.spec().clone()).collect();
         let mut specs = vec![index_spec()];
@@ -235,6 +236,7 @@ impl Loops {
             return self.op_by_op(shapes, test, body, states);
         }
         let carried = tensors(&states);
+        let states = hollow(states);
         let names = names(&states);
         let before: Vec<Spec> = carried.iter().map(|t| t.spec().clone()).collect();
         self.check_invariants(&names, &carried)?;

@@ -14,6 +14,13 @@ pub(crate) fn tensors(nest: &impl Nest) -> Vec<Tensor> {
     found
 }
 
+/// The same structure with tensors that have no memory: who keeps it keeps nobody from using that of its own.
+pub(crate) fn hollow<N: Nest<Owned = N>>(nest: N) -> N {
+    let stand_ins: Vec<Tensor> =
+        tensors(&nest).iter().map(|tensor| Tensor::stand_in(tensor.spec().clone())).collect();
+    nest.rebuild(&mut stand_ins.into_iter())
+}
+
 /// What a structure looks like, whatever its tensors are.
 #[derive(PartialEq)]
 enum Bone {

@@ -149,15 +149,11 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: &'static Location<'static>) -> 
     if let Some(traced) = inputs.iter().find(|input| input.traced_value().is_some()) {
         return Err(no_value(traced.spec()));
     }
-    // The inputs themselves stay: who follows them counts on that.
-    let mut copied: SmallVec<[Tensor; 4]>;
-    let mut inputs = inputs;
-    if !op.is_strided() && !inputs.iter().all(Tensor::is_contiguous) {
-        copied = SmallVec::new();
-        for input in &*inputs {
-            copied.push(if input.is_contiguous() { input.clone() } else { input.copy_at(at)? });
+    if !op.is_strided() {
+        for input in inputs.iter_mut().filter(|input| !input.is_contiguous()) {
+            // Those who follow the call have yet to be told: until then, what it was made by must not be forgotten.
+            *input = input.copy_at(at)?.linked_like(input);
         }
-        inputs = &mut copied;
     }
     if specs.len() != 1 {
         let reused = if specs.is_empty() { (usize::MAX, None) } else { reusable(op, inputs, &specs[0]) };

@@ -185,6 +185,11 @@ impl Tensor {
         Tensor { inner: self.inner, links: Some(Arc::new(links)) }
     }
 
+    /// The tensor with the links of another in place of its own.
+    pub(crate) fn linked_like(self, other: &Tensor) -> Tensor {
+        Tensor { links: other.links.clone(), ..self }
+    }
+
     /// Its places with those who follow it.
     #[inline]
     pub(crate) fn links(&self) -> &[Link] {

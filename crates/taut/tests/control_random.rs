@@ -258,9 +258,8 @@ fn second(inputs: &[Tensor], direction: &[Vec<f64>], run: Run<'_>) -> Result<Vec
 fn second_gradients_are_those_of_finite_differences() {
     let _ledger = ledger_check();
     let step = 1e-5;
-    let vectors = |found: Vec<Tensor>| -> Vec<Vec<f64>> {
-        found.iter().map(|t| t.to_vec().unwrap()).collect()
-    };
+    let vectors =
+        |found: Vec<Tensor>| -> Vec<Vec<f64>> { found.iter().map(|t| t.to_vec().unwrap()).collect() };
     for case in cases(30_000, 70, Wishes { depth: 2, bounded: true, sums: true }) {
         let context = || format!("seed {}: {:#?}", case.seed, case.program);
         let direction = direction(&mut Generator::new(case.seed + 7));
@@ -305,41 +304,4 @@ fn second_gradients_of_loops_without_a_limit_say_what_they_need() {
     let error = f.call(&x).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Graph, "{error}");
     assert!(error.to_string().contains("maximum_iterations"), "{error}");
-}
-
-#[test]
-fn states_elements_and_captures_lie_as_they_like() {
-    let _ledger = ledger_check();
-    let matrix = Tensor::from_slice(&[0.1, -0.4, 0.8, 0.3, 0.9, -0.7], [2, 3]).unwrap();
-    let across = taut::transpose(&matrix, None).unwrap();
-    let backward = taut::slice(&matrix, &[(..).into(), taut::Index::from(..).by(-1)]).unwrap();
-    let spread = taut::broadcast_to(Tensor::scalar(0.6).unwrap(), [3, 2]).unwrap();
-    let turned = taut::transpose(&backward, None).unwrap();
-    let step = |s: &Tensor, x: &Tensor, capture: &Tensor| taut::tanh(add(mul(s, capture)?, x)?);
-    let run = move |views: &[Tensor]| -> Result<(Tensor, Tensor)> {
-        let (across, spread, turned) = (&views[0], &views[1], &views[2]);
-        let row = taut::slice(across, &[taut::Index::from(1)])?;
-        taut::scan(
-            |s: Tensor, (x, y): (Tensor, Tensor)| {
-                let s = step(&s, &x, &mul(&row, y)?)?;
-                Ok((s.clone(), s))
-            },
-            taut::slice(spread, &[taut::Index::from(0)])?,
-            (across.clone(), turned.clone()),
-        )
-    };
-    let views = [across, spread, turned];
-    let plain = views.each_ref().map(|view| view.copy().unwrap());
-    let gradients = |views: &[Tensor; 3], run: &dyn Fn(&[Tensor]) -> Result<(Tensor, Tensor)>| {
-        let tape = GradientTape::new();
-        tape.watch(views);
-        let (last, all) = run(views).unwrap();
-        let found = tape.gradient(&[&last, &all], views).unwrap();
-        let found = found.map(|g| g.unwrap().dense().unwrap().to_vec::<f64>().unwrap());
-        (last.to_vec::<f64>().unwrap(), all.to_vec::<f64>().unwrap(), found)
-    };
-    let want = gradients(&plain, &run);
-    assert_eq!(gradients(&views, &run), want);
-    let f = function(move |views: &Vec<Tensor>| run(views)).verify(true);
-    assert_eq!(gradients(&views, &|views| f.call(views.to_vec())), want);
 }

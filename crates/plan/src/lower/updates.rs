@@ -8,8 +8,8 @@ use super::{Draft, Kind};
 use crate::Request;
 use crate::program::{Access, Operand, Step};
 use std::panic::Location;
-use taut_core::graph::{Origin, ValueId};
-use taut_core::{Kernel, Layout, Result};
+use taut_core::graph::{Node, Origin, ValueId};
+use taut_core::{Graph, Kernel, Layout, Result};
 
 /// A step that writes a piece which is an input's new value.
 struct Writer {
@@ -105,7 +105,7 @@ impl Draft<'_> {
     /// Whether a step may write the new value of an input into its memory, as far as the step itself is concerned.
     ///
     /// An op that can fail must not have written half of it. Those that are computed in place look before they write,
-    /// unless they run graphs, and arithmetic does not fail.
+    /// unless they run graphs that can fail, and arithmetic does not fail.
     fn may_write(&self, step: usize, source: &Operand, id: ValueId, input: usize) -> bool {
         let (old, step) = (self.old(input), &self.steps[step]);
         if self.pieces[source.storage].kind != Kind::Made || !self.is_whole(source, id) {
@@ -122,7 +122,7 @@ impl Draft<'_> {
                     || matches!(op.kernel(), Kernel::Elementwise | Kernel::Reduce | Kernel::Contract)
             }
             (Some(operand), None, Some(op)) => {
-                (self.careless || op.bodies().is_empty())
+                (self.careless || op.bodies().iter().all(|(_, body)| cannot_fail(body)))
                     && op.aliases(output).contains(&operand)
                     && self.fits(step, operand, &step.targets[output])
                     && !self.is_taken(step, operand)
@@ -205,4 +205,16 @@ impl Draft<'_> {
             _ => self.at,
         }
     }
+}
+
+/// Whether a graph is nothing but arithmetic.
+fn cannot_fail(graph: &Graph) -> bool {
+    graph.nodes.iter().all(|Node { op, .. }| {
+        let bodies = op.bodies();
+        let arithmetic = match op.kernel() {
+            Kernel::Elementwise | Kernel::Reduce | Kernel::Contract | Kernel::View => !op.is_check(),
+            Kernel::Custom => !bodies.is_empty(),
+        };
+        arithmetic && bodies.iter().all(|(_, body)| cannot_fail(body))
+    })
 }

@@ -244,7 +244,9 @@ impl Generator {
             (6, Kind::Number) => Expression::Number(self.float()),
             (7, Kind::Number) => Expression::Wave(self.recent(scope, Kind::Count)),
             (8.., Kind::Number) if !self.sums => Expression::Sin(self.any(scope, kind)),
-            (6..=8, Kind::Matrix) | (6 | 7, Kind::Vector) if !self.sums => Expression::Tanh(self.any(scope, kind)),
+            (6..=8, Kind::Matrix) | (6 | 7, Kind::Vector) if !self.sums => {
+                Expression::Tanh(self.any(scope, kind))
+            }
             (8, Kind::Number) => Expression::Sum(self.recent(scope, Kind::Matrix)),
             (_, Kind::Number) => Expression::Sum(self.recent(scope, Kind::Vector)),
             (6, Kind::Vector) => Expression::Vector([self.float(), self.float(), self.float()]),

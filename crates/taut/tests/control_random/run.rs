@@ -3,8 +3,8 @@
 use crate::program::{Block, Expression, Statement, Test};
 use std::cell::Cell;
 use taut::{
-    Case, DType, Index, Loops, Result, Tensor, add, cast, concat, cond, less, matmul, mul, sin, slice, stack, sum,
-    switch_case, tanh, transpose, zeros,
+    Case, DType, Index, Loops, Result, Tensor, add, cast, concat, cond, less, matmul, mul, sin, slice, stack,
+    sum, switch_case, tanh, transpose, zeros,
 };
 
 /// What loops may keep for their gradients.
@@ -102,9 +102,7 @@ fn three_rows(rows: Tensor, steps: usize) -> Result<Tensor> {
 fn goes_on(test: Test, state: &Tensor, scope: &[Tensor]) -> Result<Tensor> {
     match test {
         Test::Counts(end) => less(state, end),
-        Test::Clock { threshold, outside } => {
-            less(state, add(mul(tanh(&scope[outside])?, 0.1)?, threshold)?)
-        }
+        Test::Clock { threshold, outside } => less(state, add(mul(tanh(&scope[outside])?, 0.1)?, threshold)?),
     }
 }
 
@@ -132,9 +130,8 @@ fn control(statement: &Statement, scope: &[Tensor], how: &How<'_>) -> Result<Vec
         Statement::Let(_) => Ok(Vec::new()),
         Statement::For { range, states, body } => {
             let states = pick(scope, states);
-            let step = |i: Tensor, states: Vec<Tensor>| {
-                evaluate(body, &seen(scope, &[&[i], &states]), &inner)
-            };
+            let step =
+                |i: Tensor, states: Vec<Tensor>| evaluate(body, &seen(scope, &[&[i], &states]), &inner);
             how.loops(&states).fori_loop(range.clone(), step, states)
         }
         Statement::While { test, most, states, body } => {
