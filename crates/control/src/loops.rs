@@ -85,6 +85,10 @@ impl Loops {
         self
     }
 
+    pub(crate) fn has_budget(&self) -> bool {
+        self.budget.is_some()
+    }
+
     /// Calls `body` on the states again and again, as long as `test` holds; returns the last states. See [`while_loop`].
     #[track_caller]
     pub fn while_loop<S: Nest<Owned = S>>(

@@ -19,8 +19,10 @@ impl Loops {
         bias: &Tensor,
     ) -> Result<(Tensor, (Tensor, Tensor))> {
         let units = units("lstm", x, kernel, recurrent_kernel, 4)?;
-        let inputs = inputs(x, kernel, bias)?;
+        let sparing = self.has_budget();
+        let inputs = if sparing { x.clone() } else { inputs(x, kernel, bias)? };
         let step = |(h, c): (Tensor, Tensor), input: Tensor| {
+            let input = if sparing { add(matmul(input, kernel)?, bias)? } else { input };
             let gates = add(matmul(h, recurrent_kernel)?, input)?;
             let gate = |n: usize| columns(&gates, n, units);
             let (input, forget, output) = (sigmoid(gate(0)?)?, sigmoid(gate(1)?)?, sigmoid(gate(3)?)?);
@@ -43,8 +45,10 @@ impl Loops {
         bias: (&Tensor, &Tensor),
     ) -> Result<(Tensor, Tensor)> {
         let units = units("gru", x, kernel, recurrent_kernel, 3)?;
-        let inputs = inputs(x, kernel, bias.0)?;
+        let sparing = self.has_budget();
+        let inputs = if sparing { x.clone() } else { inputs(x, kernel, bias.0)? };
         let step = |h: Tensor, input: Tensor| {
+            let input = if sparing { add(matmul(input, kernel)?, bias.0)? } else { input };
             let inner = add(matmul(&h, recurrent_kernel)?, bias.1)?;
             let part = |of: &Tensor, n: usize| columns(of, n, units);
             let update = sigmoid(add(part(&input, 0)?, part(&inner, 0)?)?)?;
@@ -65,7 +69,8 @@ impl Loops {
 /// `[features, 4 units]`, the recurrent one `[units, 4 units]`, the bias `[4 units]`: for the input gate, the forget gate, the candidate
 /// and the output gate.
 ///
-/// The products with `x` are one product for all steps; a step is one product and one pass over the gates.
+/// The products with `x` are one product for all steps; a step is one product and one pass over the gates. With a
+/// [budget](Loops::grad_budget), `x` is multiplied step by step instead, which needs less memory.
 ///
 /// ```
 /// use taut_control::recurrent::lstm;
