@@ -1,11 +1,12 @@
-//! Loops that are odd but right: states of all types, of no elements, none at all; a hundred captures; more steps than there is
-//! memory.
+//! What is odd but right: states of all types, of no elements, none at all; a hundred captures; more steps than there is
+//! memory; branches that could not run; random numbers.
 
 use std::sync::Arc;
 use taut::memory::testing::ledger_check;
 use taut::{
-    DType, Error, ErrorKind, GradientTape, Index, LoopReport, Loops, Result, Tensor, add, cast, fori_loop,
-    function, less, logical_not, mul, random, scan, sin, slice, sum, while_loop, zeros,
+    DType, Error, ErrorKind, GradientTape, Index, LoopReport, Loops, Result, Tensor, add, cast, cond,
+    fori_loop, function, gather, less, logical_not, mul, random, scan, sin, slice, sum, switch_case, tanh,
+    while_loop, zeros,
 };
 
 fn number(x: f64) -> Tensor {
@@ -243,7 +244,7 @@ fn states_elements_and_captures_lie_as_they_like() {
     let backward = slice(&matrix, &[(..).into(), Index::from(..).by(-1)]).unwrap();
     let spread = taut::broadcast_to(Tensor::scalar(0.6).unwrap(), [3, 2]).unwrap();
     let turned = taut::transpose(&backward, None).unwrap();
-    let step = |s: &Tensor, x: &Tensor, capture: &Tensor| taut::tanh(add(mul(s, capture)?, x)?);
+    let step = |s: &Tensor, x: &Tensor, capture: &Tensor| tanh(add(mul(s, capture)?, x)?);
     let run = move |views: &[Tensor]| -> Result<(Tensor, Tensor)> {
         let (across, spread, turned) = (&views[0], &views[1], &views[2]);
         let row = slice(across, &[Index::from(1)])?;
@@ -270,4 +271,146 @@ fn states_elements_and_captures_lie_as_they_like() {
     assert_eq!(gradients(&views, &run), want);
     let f = function(move |views: &Vec<Tensor>| run(views)).verify(true);
     assert_eq!(gradients(&views, &|views| f.call(views.to_vec())), want);
+}
+
+#[test]
+fn the_branch_not_taken_runs_nothing() {
+    let _ledger = ledger_check();
+    let x = vector(&[0.1, -0.7, 0.4]);
+    let bad = Tensor::scalar(99i64).unwrap();
+    let f = function(|(x, i, flag): &(Tensor, Tensor, Tensor)| {
+        cond(flag, || sum(x, None, false), || gather(x, i, 0, 0))
+    });
+    let (yes, no) = (Tensor::scalar(true).unwrap(), Tensor::scalar(false).unwrap());
+    assert!(f.call((&x, &bad, &yes)).is_ok());
+    assert!(f.call((&x, &bad, &no)).is_err());
+    assert!(cond(&yes, || sum(&x, None, false), || gather(&x, &bad, 0, 0)).is_ok());
+    // A loop that never ends.
+    let f = function(|(x, n): &(Tensor, Tensor)| {
+        let forever = || while_loop(|_| Tensor::scalar(true), |x| mul(x, 0.5), x.clone());
+        // Of constants alone, so that a compiler could be tempted to run it.
+        let for_good =
+            || add(x, while_loop(|_| Tensor::scalar(true), |x| mul(x, 0.5), Tensor::scalar(1.0f64)?)?);
+        switch_case(n, vec![Box::new(|| sin(x)), Box::new(forever), Box::new(for_good), Box::new(|| tanh(x))])
+    });
+    for (n, want) in [(0i64, sin(&x).unwrap()), (3, tanh(&x).unwrap()), (7, tanh(&x).unwrap())] {
+        let n = Tensor::scalar(n).unwrap();
+        assert_eq!(values(&f.call((&x, &n)).unwrap()), values(&want));
+    }
+    // Nor on the way back.
+    let tape = GradientTape::new();
+    tape.watch(&x);
+    let zero = Tensor::scalar(0i64).unwrap();
+    let y = f.call((&x, &zero)).unwrap();
+    let g = tape.gradient(&y, &x).unwrap().unwrap().dense().unwrap();
+    assert_eq!(values(&g), values(&taut::cos(&x).unwrap()));
+}
+
+/// What a loop of as many steps adds up, and each of the random numbers.
+fn drawn(seed: u64, steps: i64, loops: &Loops, x: &Tensor) -> Result<(Tensor, Tensor)> {
+    let generator = random::Generator::from_seed(seed);
+    let places = taut::range(0i64, steps, 1i64, DType::I64)?;
+    loops.scan(
+        |s: Tensor, _: Tensor| {
+            let noise = generator.normal([2], 0.0, 1.0, DType::F64)?;
+            let s = add(mul(s, 0.9)?, mul(&noise, x)?)?;
+            Ok((s, noise))
+        },
+        zeros([2], DType::F64)?,
+        places,
+    )
+}
+
+#[test]
+fn random_numbers_differ_from_step_to_step() {
+    let _ledger = ledger_check();
+    let x = vector(&[1.0, 2.0]);
+    let loops = Loops::new();
+    let (_, noise) = drawn(7, 50, &loops, &x).unwrap();
+    let mut numbers = values(&noise);
+    numbers.sort_by(f64::total_cmp);
+    numbers.dedup();
+    assert_eq!(numbers.len(), 100, "no number twice");
+    let all = values(&noise);
+    let mean = all.iter().sum::<f64>() / 100.0;
+    assert!(mean.abs() < 0.5, "{mean}");
+    // The same seed, the same numbers; a shorter loop draws the first of them; another seed, others.
+    assert_eq!(values(&drawn(7, 50, &loops, &x).unwrap().1), all);
+    assert_eq!(values(&drawn(7, 10, &loops, &x).unwrap().1), all[..20]);
+    assert_ne!(values(&drawn(8, 50, &loops, &x).unwrap().1), all);
+    let f = function(|x: &Tensor| drawn(7, 50, &Loops::new(), x));
+    assert_eq!(values(&f.call(&x).unwrap().1), all);
+    // A budget does not change them, nor does the way back draw others: the gradient is that of the numbers drawn.
+    let report = Arc::new(LoopReport::new());
+    for loops in [Loops::new(), Loops::new().grad_budget(128).report(&report)] {
+        let tape = GradientTape::new();
+        tape.watch(&x);
+        let (last, again) = drawn(7, 50, &loops, &x).unwrap();
+        assert_eq!(values(&again), all);
+        let g = values(&tape.gradient(&last, &x).unwrap().unwrap().dense().unwrap());
+        let want = (0..50).fold([0.0; 2], |g, i| [g[0] * 0.9 + all[2 * i], g[1] * 0.9 + all[2 * i + 1]]);
+        assert!((g[0] - want[0]).abs() < 1e-12 && (g[1] - want[1]).abs() < 1e-12, "{g:?} {want:?}");
+    }
+}
+
+#[test]
+fn random_numbers_of_loops_of_unknown_length() {
+    let _ledger = ledger_check();
+    let x = number(1.0);
+    let steps = 40i64;
+    let run = move |x: &Tensor, loops: &Loops| -> Result<Tensor> {
+        let generator = random::Generator::from_seed(3);
+        let start = (Tensor::scalar(0i64)?, zeros([40], DType::F64)?);
+        let body = |(i, s): (Tensor, Tensor)| {
+            let noise = mul(generator.uniform([], 1.0, 2.0, DType::F64)?, x)?;
+            // Each step writes its number to a place of its own.
+            let place = cast(taut::equal(taut::range(0i64, steps, 1i64, DType::I64)?, &i)?, DType::F64)?;
+            Ok((add(i, 1i64)?, add(s, mul(place, noise)?)?))
+        };
+        Ok(loops.while_loop(|(i, _)| less(i, steps), body, start)?.1)
+    };
+    let want = values(&run(&x, &Loops::new()).unwrap());
+    let mut numbers = want.clone();
+    numbers.sort_by(f64::total_cmp);
+    numbers.dedup();
+    assert_eq!(numbers.len(), 40, "no number twice: {want:?}");
+    let f = function(move |x: &Tensor| run(x, &Loops::new()));
+    assert_eq!(values(&f.call(&x).unwrap()), want);
+    // Whether somebody follows it or not, with and without a limit and a budget.
+    for loops in [Loops::new(), Loops::new().maximum_iterations(50), Loops::new().grad_budget(4096)] {
+        let tape = GradientTape::new();
+        tape.watch(&x);
+        let y = run(&x, &loops).unwrap();
+        assert_eq!(values(&y), want);
+        let g = tape.gradient(&y, &x).unwrap().unwrap().dense().unwrap().item::<f64>().unwrap();
+        assert!((g - want.iter().sum::<f64>()).abs() < 1e-12, "{g}");
+    }
+}
+
+#[test]
+fn loops_in_loops_draw_numbers_of_their_own() {
+    let _ledger = ledger_check();
+    let run = |(): &()| {
+        let generator = random::Generator::from_seed(11);
+        let rows = zeros([5], DType::F64)?;
+        let (_, all) = scan(
+            |s: Tensor, _: Tensor| {
+                let (_, inner) = scan(
+                    |s: Tensor, _: Tensor| Ok((s, generator.normal([], 0.0, 1.0, DType::F64)?)),
+                    s.clone(),
+                    rows.clone(),
+                )?;
+                Ok((s, inner))
+            },
+            number(0.0),
+            rows.clone(),
+        )?;
+        Ok(all)
+    };
+    let all: Tensor = run(&()).unwrap();
+    let mut numbers = values(&all);
+    numbers.sort_by(f64::total_cmp);
+    numbers.dedup();
+    assert_eq!(numbers.len(), 25);
+    assert_eq!(values(&function(run).call(()).unwrap()), values(&all));
 }
