@@ -1,4 +1,4 @@
-//! A loop of unknown length whose gradient is wanted here and now: it runs in pieces, and keeps as much as it turns out to need.
+//! A `while` whose gradient is wanted here and now: it runs in pieces, and keeps as much as it turns out to need.
 
 use crate::gradient::{Given, Reverse};
 use crate::looping::{Loop, Steps};
@@ -22,7 +22,7 @@ struct Grown {
     pass: Arc<Reverse>,
 }
 
-/// Runs a loop of unknown length for those who follow the wanted inputs: its states, then its captures.
+/// Runs a `while` for those who follow the wanted inputs: its states, then its captures.
 pub(crate) fn grow(
     op: &Loop,
     mut inputs: Vec<Tensor>,
@@ -40,6 +40,7 @@ pub(crate) fn grow(
         loop {
             let mut piece = keeping.clone();
             let room = FIRST.checked_shl(pieces.len() as u32).map_or(limit, |room| room.min(limit));
+            let room = room.min(op.steps.most() - made);
             (piece.steps, piece.start) = (Steps::Tested(room), made);
             let outputs = apply_at(&piece, &mut arguments, at)?;
             let steps = outputs[op.states].item::<i64>()?.max(0) as usize;
@@ -48,7 +49,7 @@ pub(crate) fn grow(
             pieces.push(piece);
             made += steps;
             let states = outputs.into_iter().take(op.states);
-            if steps < room {
+            if steps < room || made == op.steps.most() {
                 return Ok::<Vec<Tensor>, Error>(states.collect());
             }
             arguments = states.chain(inputs[op.states..].iter().cloned()).collect();

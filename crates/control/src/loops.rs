@@ -377,10 +377,9 @@ impl Loops {
     }
 }
 
-/// The inputs of a loop of unknown length whose gradients may be asked for, here and now: then it can keep as much as it turns
-/// out to need.
+/// The inputs of a `while` whose gradients may be asked for, here and now: then it can keep as much as it turns out to need.
 fn growing(op: &Loop, inputs: &[Tensor]) -> Set {
-    let unknown = op.budget.is_none() && op.steps.most() == usize::MAX && op.states > 0;
+    let unknown = op.budget.is_none() && op.steps.most() > 0 && op.states > 0;
     if !unknown || !record::is_recording() || is_tracing() {
         return Set::NONE;
     }

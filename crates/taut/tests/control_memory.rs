@@ -218,8 +218,10 @@ fn one_budget_is_one_peak_for_any_length() {
             check();
             assert_eq!(taken, planned);
             // Whatever its limit, a loop without a budget keeps all.
-            let all = Loops::new().maximum_iterations(n as usize + 3);
-            let all = gradients(&x, &w, &|| steps(&all, n as i64, known, &x, &w));
+            let limited = Loops::new().maximum_iterations(n as usize + 3);
+            let limited = gradients(&x, &w, &|| steps(&limited, n as i64, known, &x, &w));
+            let all = gradients(&x, &w, &|| steps(&Loops::new(), n as i64, known, &x, &w));
+            assert_eq!(all.1, limited.1, "{known} {n}");
             assert_eq!(all.1, eager.1, "{known} {n}");
             assert_eq!(all.1, around.1, "{known} {n}");
             assert_eq!(all.1, [values(&gx), values(&gw)], "{known} {n}");
@@ -227,14 +229,11 @@ fn one_budget_is_one_peak_for_any_length() {
         }
         assert_eq!(peaks, [peaks[0]; 4], "{known}");
         // The budget, the gradients and what a step needs, and no more.
-        let [one_by_one @ .., both] = peaks[0];
-        assert!(one_by_one.iter().all(|&taken| taken <= budget + 16 * STATE), "{known} {:?}", peaks[0]);
-        assert!(both <= 2 * budget + 16 * STATE, "{known} {:?}", peaks[0]);
+        assert!(peaks[0].iter().all(|&taken| taken <= budget + 16 * STATE), "{known} {:?}", peaks[0]);
     }
 }
 
 #[test]
-#[ignore = "the backward program of a function copies the kept states, and the tape still holds them"]
 fn a_function_under_a_tape_holds_its_budget_once() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let (x, w) = (vector(SMALL), vector(SMALL));
