@@ -3,7 +3,9 @@
 use crate::structure::Source;
 use crate::tape::{GradientTape, Request};
 use taut_core::graph::{Origin, ValueId, calls_so_far};
-use taut_core::{Gradient, Graph, IndexedSlices, Result, Shape, Spec, Tensor, record, trace};
+use taut_core::{
+    Error, ErrorKind, Gradient, Graph, IndexedSlices, Result, Shape, Spec, Tensor, record, trace,
+};
 
 /// What the backward pass computes for an input of the graph: positions among its outputs.
 #[derive(Clone, Debug)]
@@ -110,6 +112,12 @@ impl Joint {
                 Ok(outputs)
             })
         })?;
+        if !traced.captures.is_empty() {
+            let message = "a gradient rule in the body uses a tensor of the function around it";
+            return Err(
+                Error::new(ErrorKind::Graph, message).help("give it to the rule as one of its inputs")
+            );
+        }
         Ok(Joint { graph: traced.graph, boundary, inputs: count, outputs: results.len(), answers })
     }
 
@@ -150,7 +158,7 @@ impl Joint {
         let forward: Vec<ValueId> = own.iter().chain(&saved).copied().collect();
         let given: Vec<ValueId> = crossing.iter().chain(&joint.inputs[self.inputs..]).copied().collect();
         Ok(Halves {
-            forward: joint.part(&joint.inputs[..self.inputs], &forward)?,
+            forward: joint.part_with_checks(&joint.inputs[..self.inputs], &forward)?,
             backward: joint.part(&given, gradients)?,
             kept,
         })

@@ -1,7 +1,7 @@
 //! The choice between graphs: only the one that is taken runs, and the op needs the memory of the one that needs most.
 
 use crate::body::{Body, Runner, bytes_of};
-use crate::gradient::or_zeros;
+use crate::gradient::{is_followed_back, or_zeros};
 use crate::looping::checks;
 use smallvec::SmallVec;
 use std::fmt;
@@ -10,7 +10,7 @@ use taut_autodiff::joint::{Answer, Halves, Joint, Kept};
 use taut_core::graph::{Origin, ValueId};
 use taut_core::{
     Batch, Call, Cost, DType, Error, Gradient, Gradients, Graph, Op, Outputs, Result, Saves, Set, Spec,
-    Specs, Tensor, Trimmed, apply_many, record, trace,
+    Specs, Tensor, Trimmed, apply_many, is_checking_numerics, record, trace,
 };
 use taut_kernels::{Arg, ViewMut};
 
@@ -179,6 +179,12 @@ impl Op for Branch {
         let mut outputs: SmallVec<[Option<&mut [u8]>; 8]> =
             outputs.iter_mut().map(|output| Some(output.bytes())).collect();
         let captures = inputs[1..].iter().map(bytes_of);
+        if is_checking_numerics() {
+            // What this branch does not make is nobody's, and nothing to complain of.
+            let others =
+                (0..outputs.len()).filter(|place| !places.contains(place)).collect::<SmallVec<[usize; 8]>>();
+            others.iter().for_each(|&place| outputs[place].iter_mut().for_each(|bytes| bytes.fill(0)));
+        }
         let made: SmallVec<[&mut [u8]; 8]> =
             places.iter().map(|&place| outputs[place].take().unwrap_or_default()).collect();
         Runner::new(branch, &mut scratch)?.run(captures, &mut [], [], made, scratch)
@@ -262,7 +268,7 @@ impl Op for Branch {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         let choice = call.input(0)?.clone();
-        if let (Some(reverse), false) = (&self.reverse, record::is_recording()) {
+        if let Some(reverse) = self.reverse.as_ref().filter(|_| !is_followed_back(call)) {
             let gradients = take_gradients(call, reverse.visible);
             let input = |i: usize| call.input(1 + i).cloned();
             let output = |i: usize| call.output(i).cloned();

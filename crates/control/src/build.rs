@@ -1,7 +1,7 @@
 //! From what was traced to what an op holds.
 
 use std::cell::Cell;
-use taut_core::graph::{Origin, Value, ValueId};
+use taut_core::graph::{Origin, Value, ValueId, depth};
 use taut_core::ops::random::{Keys, with_keys};
 use taut_core::{Graph, Result, Tensor};
 
@@ -16,7 +16,7 @@ pub(crate) struct Spans {
 pub(crate) fn bodies(captures: &[&[Tensor]]) -> Vec<Tensor> {
     let mut all: Vec<Tensor> = Vec::new();
     for capture in captures.iter().flat_map(|list| *list) {
-        if !all.iter().any(|other| other.is_same(capture)) {
+        if !all.iter().any(|other| other.is_same_to_all(capture)) {
             all.push(capture.clone());
         }
     }
@@ -28,7 +28,7 @@ pub(crate) fn align(graph: Graph, varying: usize, own: &[Tensor], all: &[Tensor]
     let mut graph = graph;
     let had = graph.inputs.split_off(varying);
     for capture in all {
-        let id = match own.iter().position(|other| other.is_same(capture)) {
+        let id = match own.iter().position(|other| other.is_same_to_all(capture)) {
             Some(i) => had[i],
             None => {
                 let id = ValueId(graph.values.len() as u32);
@@ -44,20 +44,29 @@ pub(crate) fn align(graph: Graph, varying: usize, own: &[Tensor], all: &[Tensor]
 }
 
 thread_local! {
-    /// What a loop may keep that is inside one with a budget, and how many such loops there were.
-    static SHARE: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
+    static SHARE: Cell<Option<Share>> = const { Cell::new(None) };
+}
+
+/// What a loop may keep that is inside one with a budget.
+#[derive(Clone, Copy)]
+struct Share {
+    bytes: usize,
+    /// How many such loops there were.
+    loops: usize,
+    /// How many functions were being traced: the loops of a function that is first called in a body are its own.
+    depth: usize,
 }
 
 /// The budget of a loop that has none of its own: its share of the one around it.
 pub(crate) fn inherited() -> Option<usize> {
-    let (share, loops) = SHARE.get()?;
-    SHARE.set(Some((share, loops + 1)));
-    Some(share)
+    let share = SHARE.get().filter(|share| share.depth == depth())?;
+    SHARE.set(Some(Share { loops: share.loops + 1, ..share }));
+    Some(share.bytes)
 }
 
 /// Traces a body with this budget, of which loops in it get equal shares; returns what is left for the loop itself.
 pub(crate) fn nested<R>(budget: Option<usize>, trace: impl Fn() -> Result<R>) -> Result<(R, Option<usize>)> {
-    struct Restore(Option<(usize, usize)>);
+    struct Restore(Option<Share>);
     impl Drop for Restore {
         fn drop(&mut self) {
             SHARE.set(self.0);
@@ -68,16 +77,16 @@ pub(crate) fn nested<R>(budget: Option<usize>, trace: impl Fn() -> Result<R>) ->
         SHARE.set(None);
         return Ok((trace()?, None));
     };
-    SHARE.set(Some((budget / 2, 0)));
+    SHARE.set(Some(Share { bytes: budget / 2, loops: 0, depth: depth() }));
     let (first, keys) = with_keys(&Keys::default(), &trace);
     let first = first?;
-    let loops = SHARE.get().map_or(0, |(_, loops)| loops);
+    let loops = SHARE.get().map_or(0, |share| share.loops);
     if loops < 2 {
         return Ok((first, Some(if loops == 0 { budget } else { budget / 2 })));
     }
     drop(first);
     let share = budget / (loops + 1);
-    SHARE.set(Some((share, 0)));
+    SHARE.set(Some(Share { bytes: share, loops: 0, depth: depth() }));
     // Tracing twice must not draw other random numbers than tracing once.
     Ok((with_keys(&keys, &trace).0?, Some(share)))
 }

@@ -17,7 +17,7 @@ use taut_core::graph::ValueId;
 use taut_core::ops::binary::add;
 use taut_core::ops::creation::zeros;
 use taut_core::{
-    Call, Error, ErrorKind, Gradient, Gradients, Graph, Outputs, Result, Saves, Set, Spec, Tensor,
+    Call, Error, ErrorKind, Gradient, Gradients, Graph, Outputs, Part, Result, Saves, Set, Spec, Tensor,
     apply_many, record, trace,
 };
 
@@ -54,6 +54,7 @@ pub(crate) struct Reverse {
 }
 
 /// What of a loop has to do with the gradients of the wanted inputs.
+#[derive(Clone)]
 struct Question {
     active: Vec<usize>,
     followed: Vec<usize>,
@@ -155,7 +156,7 @@ impl Reverse {
             return Ok(Some(Reverse::stacked(op, question)?.0));
         }
         if most != usize::MAX {
-            let (kept, stacks) = Reverse::stacked(op, question)?;
+            let (kept, stacks) = Reverse::stacked(op, question.clone())?;
             let Some(budget) = op.budget else { return Ok(Some(kept)) };
             let rows = (op.stacks..stacks).map(|k| kept.body.output(op.states + k).bytes());
             let all = rows.sum::<usize>().saturating_mul(most);
@@ -168,7 +169,6 @@ impl Reverse {
                 return Ok(Some(kept));
             }
         }
-        let question = Question::new(op, wanted)?;
         let one = op.state_bytes().max(1);
         let count = op.budget.map_or(DEFAULT_SLOTS, |budget| budget / one).clamp(1, most.max(1));
         if let Some(report) = &op.report {
@@ -252,10 +252,11 @@ impl Reverse {
     }
 
     pub(crate) fn vjp(op: &Loop, call: &mut Call<'_>) -> Result<Gradients> {
-        if let (Some(pass), false) = (&op.reverse_pass, record::is_recording()) {
-            if pass.rewinds {
-                return Rewind::of(op, pass, call);
-            }
+        let pass = op.reverse_pass.as_ref();
+        if let Some(pass) = pass.filter(|pass| pass.rewinds) {
+            return Rewind::of(op, pass, call);
+        }
+        if let Some(pass) = pass.filter(|_| !is_followed_back(call)) {
             let given = Given {
                 count: match op.steps {
                     Steps::Known(_) => None,
@@ -269,14 +270,8 @@ impl Reverse {
             let stack = |k: usize| call.output(op.stack(k)).cloned();
             return pass.backward(op, &input, &stack, given);
         }
-        let (mut op, wanted) = (op.clone(), call.wanted);
-        if op.steps.most() == usize::MAX {
-            let count = call.outputs[op.states].kept.clone();
-            let steps =
-                count.filter(|count| !count.is_traced()).map(|count| count.item::<i64>()).transpose()?;
-            let Some(steps) = steps else { return Err(unbounded()) };
-            op.steps = Steps::Tested(steps.max(0) as usize);
-        }
+        let count = call.outputs.get(op.states).and_then(|count| count.kept.clone());
+        let (op, wanted) = (bounded(op, count.as_ref())?, call.wanted);
         let inputs: Vec<Tensor> =
             (0..call.inputs.len()).map(|i| call.input(i).cloned()).collect::<Result<_>>()?;
         let gradients = take_gradients(call, &op);
@@ -466,6 +461,15 @@ impl Reverse {
     }
 }
 
+/// Whether somebody follows the backward pass of a call to its inputs, all of which were kept: then what was kept of the call does
+/// not do, since nobody knows how it came about.
+pub(crate) fn is_followed_back(call: &Call<'_>) -> bool {
+    let followed = |part: &Part| part.kept.as_ref().is_some_and(record::is_followed);
+    record::is_recording()
+        && call.inputs.iter().all(|part| part.kept.is_some())
+        && call.inputs.iter().any(followed)
+}
+
 /// What a backward pass starts from.
 #[derive(Default)]
 pub(crate) struct Given {
@@ -494,6 +498,16 @@ pub(crate) fn or_zeros(tensor: Option<Tensor>, spec: &Spec) -> Result<Tensor> {
 pub(crate) fn advance(op: &Loop) -> Result<Body> {
     let graph = op.body.graph();
     Ok(body_of(graph.part(&graph.inputs, &graph.outputs[..op.states])?, op.states, 0))
+}
+
+/// A loop with a limit to its steps, if need be the number that it made.
+pub(crate) fn bounded(op: &Loop, count: Option<&Tensor>) -> Result<Loop> {
+    let mut op = op.clone();
+    if op.steps.most() == usize::MAX {
+        let count = count.filter(|count| !count.is_traced()).ok_or_else(unbounded)?;
+        op.steps = Steps::Tested(count.item::<i64>()?.max(0) as usize);
+    }
+    Ok(op)
 }
 
 #[cold]

@@ -1,15 +1,17 @@
 //! A `while` whose gradient is wanted here and now: it runs in pieces, and keeps as much as it turns out to need.
 
-use crate::gradient::{Given, Reverse};
+use crate::gradient::{Given, Reverse, is_followed_back};
 use crate::looping::{Loop, Steps};
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 use taut_core::{Call, Error, Gradients, Op, Result, Saves, Set, Spec, Specs, Tensor, apply_at, record};
 
-/// How many steps the first piece has room for; each further one has room for twice as many.
+/// How many steps the first piece has room for, unless that takes more than [`FIRST_BYTES`]; each further one has room for
+/// twice as many.
 const FIRST: usize = 16;
-/// The most bytes of states that a piece has room for.
+const FIRST_BYTES: usize = 1 << 20;
+/// The most bytes that a piece has room for.
 const MOST_BYTES: usize = 32 << 20;
 
 /// A loop that was run in pieces, as tapes know it. Hidden outputs: of each piece, how many steps it made, and its stacks.
@@ -31,17 +33,20 @@ pub(crate) fn grow(
 ) -> Result<Vec<Tensor>> {
     let mut piece = op.clone();
     piece.steps = Steps::Tested(FIRST);
-    let limit = (MOST_BYTES / op.state_bytes().max(1)).max(FIRST);
     let Some(keeping) = Reverse::keeping(&piece, wanted)? else { return Err(stateless()) };
     let Some(pass) = keeping.reverse_pass.clone() else { return Err(stateless()) };
+    let row = (op.states..op.states + keeping.stacks).map(|k| keeping.body.output(k).bytes());
+    let row = row.sum::<usize>().max(1);
     let (mut pieces, mut kept, mut made) = (Vec::new(), Vec::new(), 0);
+    let mut room = (FIRST_BYTES / row).clamp(1, FIRST);
     let states = record::unrecorded(|| {
         let mut arguments = inputs.clone();
         loop {
             let mut piece = keeping.clone();
-            let room = FIRST.checked_shl(pieces.len() as u32).map_or(limit, |room| room.min(limit));
-            let room = room.min(op.steps.most() - made);
-            (piece.steps, piece.start) = (Steps::Tested(room), made);
+            let steps = room.min(op.steps.most() - made);
+            (piece.steps, piece.start) = (Steps::Tested(steps), made);
+            let (full, next) = (steps, (2 * room).min((MOST_BYTES / row).max(room)));
+            room = next;
             let outputs = apply_at(&piece, &mut arguments, at)?;
             let steps = outputs[op.states].item::<i64>()?.max(0) as usize;
             kept.push(outputs[op.states].clone());
@@ -49,7 +54,7 @@ pub(crate) fn grow(
             pieces.push(piece);
             made += steps;
             let states = outputs.into_iter().take(op.states);
-            if steps < room || made == op.steps.most() {
+            if steps < full || made == op.steps.most() {
                 return Ok::<Vec<Tensor>, Error>(states.collect());
             }
             arguments = states.chain(inputs[op.states..].iter().cloned()).collect();
@@ -106,7 +111,7 @@ impl Op for Grown {
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         let (whole, pass) = (&self.whole, &self.pass);
         let mut gradients: Vec<Option<Tensor>> = (0..whole.states).map(|k| call.take_gradient(k)).collect();
-        if record::is_recording() {
+        if is_followed_back(call) {
             let inputs = (0..call.inputs.len()).map(|i| call.input(i).cloned()).collect::<Result<_>>()?;
             return Reverse::by_loops(whole, call.wanted, inputs, gradients);
         }

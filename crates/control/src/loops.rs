@@ -308,7 +308,12 @@ impl Loops {
         let mut op = Loop::new(name, body, test, (spans.states, spans.slices, stacks), steps, reverse);
         op.budget = budget;
         op.report.clone_from(&self.report);
-        op.check_budget()?;
+        op.check_budget().map_err(|error| match self.budget {
+            Some(_) => error,
+            None => {
+                error.help("that is this loop's share of the budget of the loop around it: allow more there")
+            }
+        })?;
         Ok((op, captures))
     }
 
@@ -418,7 +423,7 @@ pub(crate) fn rows(elements: &impl Nest) -> Result<usize> {
 
 /// Calls `body` on the states again and again, as long as `test` holds; returns the last states.
 ///
-/// Both are traced once. However many steps it makes, the loop needs the memory of its states and of one body, and its states are
+/// Both are traced when it is called. However many steps it makes, the loop needs the memory of its states and of one body, and its states are
 /// updated in place. What `body` uses from outside stays what it is. Its gradient keeps of each step only what the gradient of
 /// the body needs; see [`Loops`] for one that keeps less.
 ///

@@ -49,6 +49,8 @@ pub(crate) fn batch_loop(op: &Loop, call: &Batch<'_>) -> Result<Option<Outputs>>
     let counts = (op.states, op.slices, op.stacks);
     let mut many_op = Loop::new(op.name, body, test, counts, op.steps, op.reverse);
     many_op.start = op.start;
+    many_op.budget = op.budget.map(|budget| budget.saturating_mul(size));
+    many_op.report.clone_from(&op.report);
     let mut arguments: Vec<Tensor> = call.inputs[..first].to_vec();
     for (i, input) in call.inputs[first..].iter().enumerate() {
         let is_mapped = call.mapped[first + i];

@@ -46,35 +46,7 @@ impl Loops {
             return Ok(made.rebuild(&mut none(&graph)?.into_iter()));
         }
         let size = self.chunk(&graph, inputs.len(), count)?;
-        let (whole, rest) = (count / size, count % size);
-        let mut parts: Vec<Vec<Tensor>> = Vec::new();
-        for (first, chunks, size) in [(0, whole, size), (whole * size, usize::from(rest > 0), rest)] {
-            if chunks == 0 {
-                continue;
-            }
-            let op = chunked(&graph, inputs.len(), chunks, size, first)?;
-            let mut arguments = Vec::new();
-            for input in &inputs {
-                let end = first + chunks * size;
-                let own = if end - first == count { input.clone() } else { between(input, first, end)? };
-                let shape = own.shape().clone().without(0).with_inserted(0, size).with_inserted(0, chunks);
-                arguments.push(reshape(own, &dims(&shape))?);
-            }
-            arguments.extend(captures.iter().cloned());
-            let outputs = apply_at(&op, &mut arguments, at)?;
-            let joined = |output: Tensor| {
-                let shape = output.shape().clone().without(0).with(0, chunks * size);
-                reshape(output, &dims(&shape))
-            };
-            parts.push(outputs.into_iter().map(joined).collect::<Result<_>>()?);
-        }
-        let outputs = match &parts[..] {
-            [only] => only.clone(),
-            _ => {
-                let column = |i: usize| parts.iter().map(|part| part[i].clone()).collect::<Vec<Tensor>>();
-                (0..graph.outputs.len()).map(|i| concat(&column(i), 0)).collect::<Result<_>>()?
-            }
-        };
+        let outputs = on_behalf(None, at, || in_chunks(&graph, &captures, &inputs, (count, size), at))?;
         Ok(made.rebuild(&mut outputs.into_iter()))
     }
 
@@ -108,6 +80,45 @@ impl Loops {
             size = divisor(count, next.min(size - 1).max(1));
         }
     }
+}
+
+/// Applies the loops over all elements: whole chunks, and what is left over.
+fn in_chunks(
+    graph: &Graph,
+    captures: &[Tensor],
+    inputs: &[Tensor],
+    (count, size): (usize, usize),
+    at: &'static Location<'static>,
+) -> Result<Vec<Tensor>> {
+    let (whole, rest) = (count / size, count % size);
+    let mut parts: Vec<Vec<Tensor>> = Vec::new();
+    for (first, chunks, size) in [(0, whole, size), (whole * size, usize::from(rest > 0), rest)] {
+        if chunks == 0 {
+            continue;
+        }
+        let op = chunked(graph, inputs.len(), chunks, size, first)?;
+        let mut arguments = Vec::new();
+        for input in inputs {
+            let end = first + chunks * size;
+            let own = if end - first == count { input.clone() } else { between(input, first, end)? };
+            let shape = own.shape().clone().without(0).with_inserted(0, size).with_inserted(0, chunks);
+            arguments.push(reshape(own, &dims(&shape))?);
+        }
+        arguments.extend(captures.iter().cloned());
+        let outputs = apply_at(&op, &mut arguments, at)?;
+        let joined = |output: Tensor| {
+            let shape = output.shape().clone().without(0).with(0, chunks * size);
+            reshape(output, &dims(&shape))
+        };
+        parts.push(outputs.into_iter().map(joined).collect::<Result<_>>()?);
+    }
+    Ok(match &parts[..] {
+        [only] => only.clone(),
+        _ => {
+            let column = |i: usize| parts.iter().map(|part| part[i].clone()).collect::<Vec<Tensor>>();
+            (0..graph.outputs.len()).map(|i| concat(&column(i), 0)).collect::<Result<_>>()?
+        }
+    })
 }
 
 /// The largest divisor of `count` up to `most`, so that no elements are left over; `most` itself if that would be less than half

@@ -1,11 +1,12 @@
 //! Recurrent layers over time: a scan whose step is one product and one pass over the gates.
 
 use crate::loops::Loops;
+use std::panic::Location;
 use taut_core::ops::binary::{add, mul, sub};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::shape::{reshape, slice};
 use taut_core::ops::unary::{sigmoid, tanh};
-use taut_core::{Error, Index, Result, Tensor};
+use taut_core::{Error, Index, Result, Tensor, on_behalf};
 
 impl Loops {
     /// A long short-term memory over time. See [`lstm`].
@@ -18,7 +19,18 @@ impl Loops {
         recurrent_kernel: &Tensor,
         bias: &Tensor,
     ) -> Result<(Tensor, (Tensor, Tensor))> {
-        let units = units("lstm", x, kernel, recurrent_kernel, 4)?;
+        let at = Location::caller();
+        on_behalf(None, at, || self.remembering(x, state, (kernel, recurrent_kernel, bias)))
+            .map_err(|error| error.in_op("lstm", []).at(at))
+    }
+
+    fn remembering(
+        &self,
+        x: &Tensor,
+        state: (Tensor, Tensor),
+        (kernel, recurrent_kernel, bias): (&Tensor, &Tensor, &Tensor),
+    ) -> Result<(Tensor, (Tensor, Tensor))> {
+        let units = units(x, kernel, recurrent_kernel, 4)?;
         let sparing = self.has_budget();
         let inputs = if sparing { x.clone() } else { inputs(x, kernel, bias)? };
         let step = |(h, c): (Tensor, Tensor), input: Tensor| {
@@ -44,7 +56,19 @@ impl Loops {
         recurrent_kernel: &Tensor,
         bias: (&Tensor, &Tensor),
     ) -> Result<(Tensor, Tensor)> {
-        let units = units("gru", x, kernel, recurrent_kernel, 3)?;
+        let at = Location::caller();
+        on_behalf(None, at, || self.gated(x, state, (kernel, recurrent_kernel), bias))
+            .map_err(|error| error.in_op("gru", []).at(at))
+    }
+
+    fn gated(
+        &self,
+        x: &Tensor,
+        state: Tensor,
+        (kernel, recurrent_kernel): (&Tensor, &Tensor),
+        bias: (&Tensor, &Tensor),
+    ) -> Result<(Tensor, Tensor)> {
+        let units = units(x, kernel, recurrent_kernel, 3)?;
         let sparing = self.has_budget();
         let inputs = if sparing { x.clone() } else { inputs(x, kernel, bias.0)? };
         let step = |h: Tensor, input: Tensor| {
@@ -110,15 +134,7 @@ pub fn gru(
 }
 
 /// The number of units, if the kernels are those of that many gates.
-#[track_caller]
-fn units(
-    op: &'static str,
-    x: &Tensor,
-    kernel: &Tensor,
-    recurrent_kernel: &Tensor,
-    gates: usize,
-) -> Result<usize> {
-    let at = std::panic::Location::caller();
+fn units(x: &Tensor, kernel: &Tensor, recurrent_kernel: &Tensor, gates: usize) -> Result<usize> {
     let fits = match (&x.shape()[..], &kernel.shape()[..], &recurrent_kernel.shape()[..]) {
         ([_, _, features], [rows, columns], [units, more]) => {
             features == rows && columns == more && *columns == gates * units
@@ -131,7 +147,8 @@ fn units(
     let message = format!(
         "x is [steps, batch, features], the kernel [features, {gates} units] and the recurrent kernel [units, {gates} units]"
     );
-    Err(Error::shape(message).in_op(op, [x.spec(), kernel.spec(), recurrent_kernel.spec()]).at(at))
+    let (x, kernel, recurrent) = (x.spec(), kernel.spec(), recurrent_kernel.spec());
+    Err(Error::shape(format!("{message}, not {x}, {kernel} and {recurrent}")))
 }
 
 /// What the inputs of all steps add to the gates.

@@ -1,14 +1,14 @@
 //! The way back through a loop of which only some states were kept.
 
 use crate::body::{Body, Runner, bytes_of, rounded, take};
-use crate::gradient::{Reverse, advance, or_zeros, take_gradients, unbounded};
+use crate::gradient::{Reverse, advance, bounded, or_zeros, take_gradients};
 use crate::looping::{Loop, Rows, Steps, count, index_spec, stacked};
 use crate::schedule::{Back, Move, at_end, recomputed};
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
-use taut_autodiff::GradientTape;
 use taut_autodiff::joint::ask;
+use taut_autodiff::{GradientTape, itself};
 use taut_core::ops::binary::add;
 use taut_core::{
     Call, DType, Error, Gradient, Gradients, Graph, Op, Result, Saves, Set, Spec, Specs, Tensor, apply_many,
@@ -323,11 +323,9 @@ impl Op for Rewind {
 
     /// Of what it computes, by loops that keep every state.
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
-        if self.op.steps.most() == usize::MAX {
-            return Err(unbounded());
-        }
+        // Each a tensor of its own: one that is a state and a capture has two gradients here.
         let all: Vec<Tensor> =
-            (0..call.inputs.len()).map(|i| call.input(i).cloned()).collect::<Result<_>>()?;
+            (0..call.inputs.len()).map(|i| itself(call.input(i)?, &[])).collect::<Result<_>>()?;
         let parts = self.parts();
         // The kept states follow from the first, and nothing depends on them.
         let is_wanted = |i: usize| call.wants(i) && all[i].dtype().is_float();
@@ -337,7 +335,7 @@ impl Op for Rewind {
         tape.watch(&watched);
 
         let [counted, _, states, gradients, sums, slices, incoming, captures] = pieces(&all, &parts);
-        let op = &self.op;
+        let op = &bounded(&self.op, counted.first())?;
         let inputs: Vec<Tensor> = (if op.first() == 1 { counted } else { &[] })
             .iter()
             .chain(states)

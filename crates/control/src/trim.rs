@@ -1,13 +1,13 @@
 //! What nobody reads of a loop is not computed.
 
-use crate::looping::{Loop, Slots, checks};
+use crate::looping::{Loop, Slots};
 use std::sync::Arc;
-use taut_core::{Graph, Trimmed};
+use taut_core::{Graph, Op, Trimmed};
 
 /// A loop without the states, stacks, slices and captures that the used outputs do not need; `None` if it needs all.
 pub(crate) fn trimmed(op: &Loop, used: &[bool]) -> Option<Trimmed> {
     let graph = op.body.graph();
-    if checks(graph) {
+    if op.is_check() {
         return None;
     }
     let (states, slices, stacks) = (op.states, op.slices, op.stacks);

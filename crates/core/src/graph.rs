@@ -6,10 +6,10 @@ mod state;
 mod verify;
 
 pub use build::{
-    Traced, TracedFunction, calls_so_far, create_state, current, evaluate, outside_traces, read_state,
+    Traced, TracedFunction, calls_so_far, create_state, current, depth, evaluate, outside_traces, read_state,
     tensor_of, trace, trace_body, trace_function, value_of, write_state,
 };
-pub(crate) use build::{ValueRef, bodies, depth, next_key, record};
+pub(crate) use build::{ValueRef, bodies, next_key, record};
 pub use state::{KeySource, State, StateUse};
 
 use crate::apply::apply_at;
@@ -118,6 +118,15 @@ impl Graph {
     /// The part of the graph that computes `outputs` from `inputs`, as a graph of its own with those inputs. Refused if it
     /// needs another input of the whole.
     pub fn part(&self, inputs: &[ValueId], outputs: &[ValueId]) -> Result<Graph> {
+        self.part_of(inputs, outputs, false)
+    }
+
+    /// As [`Graph::part`], and with the checks that those inputs allow to be made.
+    pub fn part_with_checks(&self, inputs: &[ValueId], outputs: &[ValueId]) -> Result<Graph> {
+        self.part_of(inputs, outputs, true)
+    }
+
+    fn part_of(&self, inputs: &[ValueId], outputs: &[ValueId], checks: bool) -> Result<Graph> {
         self.check_ids()?;
         if let Some(id) = inputs.iter().chain(outputs).find(|id| id.index() >= self.values.len()) {
             return Err(Error::new(ErrorKind::Graph, format!("the graph has no value {id}")));
@@ -127,8 +136,10 @@ impl Graph {
         outputs.iter().for_each(|id| needed[id.index()] = true);
         inputs.iter().for_each(|id| given[id.index()] = true);
         let mut nodes = vec![false; self.nodes.len()];
+        let known = if checks { self.known(&given) } else { Vec::new() };
         for (i, node) in self.nodes.iter().enumerate().rev() {
-            nodes[i] = node.outputs.iter().any(|id| needed[id.index()] && !given[id.index()]);
+            let check = checks && node.op.is_check() && node.inputs.iter().all(|id| known[id.index()]);
+            nodes[i] = check || node.outputs.iter().any(|id| needed[id.index()] && !given[id.index()]);
             if nodes[i] {
                 node.inputs.iter().for_each(|id| needed[id.index()] = true);
             }
@@ -172,6 +183,20 @@ impl Graph {
         let known = |id: &ValueId| numbers[id.index()].ok_or_else(unknown);
         part.outputs = outputs.iter().map(known).collect::<Result<_>>()?;
         Ok(part)
+    }
+
+    /// Per value, whether it follows from these and from constants.
+    fn known(&self, given: &[bool]) -> Vec<bool> {
+        let mut known = given.to_vec();
+        for (known, value) in known.iter_mut().zip(&self.values) {
+            *known |= matches!(value.origin, Origin::Constant(_));
+        }
+        for node in &self.nodes {
+            if node.inputs.iter().all(|id| known[id.index()]) {
+                node.outputs.iter().for_each(|id| known[id.index()] = true);
+            }
+        }
+        known
     }
 
     /// Runs the nodes one after the other, each value dropped after its last use.

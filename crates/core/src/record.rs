@@ -96,6 +96,11 @@ pub(crate) struct Link {
 pub(crate) type Links = SmallVec<[Link; 1]>;
 
 impl Link {
+    /// Whether it is the same place with the same recorder.
+    pub(crate) fn is_same(&self, other: &Link) -> bool {
+        self.slot == other.slot && self.is_of(&*other.recorder)
+    }
+
     fn is_of(&self, recorder: &dyn Recorder) -> bool {
         same(&*self.recorder, recorder)
     }

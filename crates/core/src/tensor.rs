@@ -374,6 +374,14 @@ impl Tensor {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
+    /// Whether two handles are the same tensor, and the same to all who follow it.
+    pub fn is_same_to_all(&self, other: &Tensor) -> bool {
+        let (own, others) = (self.links(), other.links());
+        self.is_same(other)
+            && own.len() == others.len()
+            && own.iter().zip(others).all(|(own, other)| own.is_same(other))
+    }
+
     /// Whether two tensors share a buffer.
     pub fn shares_memory(&self, other: &Tensor) -> bool {
         match (self.buffer(), other.buffer()) {

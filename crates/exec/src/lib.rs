@@ -118,7 +118,8 @@ impl Executor {
             outputs.push(Buffer::new_at(bytes, Category::Tensor, at)?);
         }
         let mut bound = Bound::new(inputs, program, at)?;
-        let mut lent_outputs: SmallVec<[&mut [u8]; 4]> = outputs.iter_mut().map(Buffer::as_mut_slice).collect();
+        let mut lent_outputs: SmallVec<[&mut [u8]; 4]> =
+            outputs.iter_mut().map(Buffer::as_mut_slice).collect();
         let mut lent_inputs = bound.lend();
         let mut memory = Memory {
             arena: arena.as_mut_slice(),

@@ -23,7 +23,8 @@ pub(crate) fn overlap() -> Error {
 }
 
 impl<'m> Memory<'_, 'm> {
-    /// Memory outside the arena that may be written.
+    /// Memory outside the arena that may be written, to be taken and put back.
+    #[expect(clippy::mut_mut, reason = "it is the loan itself that is taken")]
     fn place(&mut self, home: Home) -> Option<&mut &'m mut [u8]> {
         match home {
             Home::Output(output) => self.outputs.get_mut(output),

@@ -89,7 +89,7 @@ pub fn trace(inputs: &[Spec], function: impl FnOnce(&[Tensor]) -> Result<Vec<Ten
 }
 
 /// As [`trace`], for a graph that an op will hold: tensors that already have data are captures, too, so that they are
-/// inputs of that op and can be followed. Single numbers that nobody follows are constants. Returns what the function
+/// inputs of that op and can be followed. Single numbers that nobody else holds are constants. Returns what the function
 /// returned besides its tensors, too.
 pub fn trace_body<R>(
     inputs: &[Spec],
@@ -320,7 +320,7 @@ pub(crate) fn bodies() -> usize {
 }
 
 /// How many functions, one in the other, this thread is tracing.
-pub(crate) fn depth() -> usize {
+pub fn depth() -> usize {
     TRACERS.with_borrow(|tracers| tracers.iter().filter(|tracer| tracer.outside.is_some()).count())
 }
 
@@ -413,7 +413,7 @@ impl Tracer {
     }
 
     fn captured(&mut self, tensor: &Tensor) -> ValueId {
-        if let Some((id, _)) = self.captures.iter().find(|(_, t)| t.is_same(tensor)) {
+        if let Some((id, _)) = self.captures.iter().find(|(_, t)| t.is_same_to_all(tensor)) {
             return *id;
         }
         let id = self.provided(tensor.spec().clone());
@@ -427,7 +427,9 @@ impl Tracer {
             Some(value) if value.trace == self.trace => Ok(value.value),
             Some(value) if !self.enclosing.contains(&value.trace) => Err(leaked()),
             Some(_) => Ok(self.captured(tensor)),
-            None if self.lifts && (tensor.rank() > 0 || tensor.is_followed()) => Ok(self.captured(tensor)),
+            None if self.lifts && (tensor.rank() > 0 || tensor.is_followed() || tensor.is_shared()) => {
+                Ok(self.captured(tensor))
+            }
             None => {
                 let key = tensor.identity();
                 if let Some(&id) = self.constants.get(&key) {

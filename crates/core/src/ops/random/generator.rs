@@ -75,7 +75,8 @@ pub fn next_key() -> Result<Tensor> {
 /// The keys that a piece of work took, so that it can be done again with the same random numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
-    list: Vec<Key>,
+    /// Each with the number of loops around the work that took it.
+    list: Vec<(Key, usize)>,
     next: usize,
     /// How many functions were being traced when the work began: the keys of a trace inside it are not its own.
     depth: usize,
@@ -155,13 +156,14 @@ impl Generator {
 /// The next key of a source: in a traced function, one that each of its calls takes anew.
 #[track_caller]
 pub fn take_key(source: &Arc<dyn KeySource>) -> Result<Tensor> {
-    let key = match next(source) {
+    let (key, loops) = next(source);
+    let key = match key {
         Key::Numbers(numbers) => Tensor::from_slice(&numbers, [2])?,
         Key::Traced(key) => key,
     };
     let depth = graph::depth();
     let indices: SmallVec<[Tensor; 2]> = INDICES.with_borrow(|frames| {
-        frames.iter().filter(|(of, _)| *of == depth).map(|(_, index)| index.clone()).collect()
+        frames.iter().take(loops).filter(|(of, _)| *of == depth).map(|(_, index)| index.clone()).collect()
     });
     indices.into_iter().try_fold(key, fold_in)
 }
@@ -182,13 +184,15 @@ pub fn with_index<R>(index: &Tensor, work: impl FnOnce() -> R) -> R {
 
 /// The numbers of the next key of a source; `None` in a traced function, where only its calls know them.
 pub fn take_numbers(source: &Arc<dyn KeySource>) -> Option<[u64; 2]> {
-    match next(source) {
+    match next(source).0 {
         Key::Numbers(numbers) => Some(numbers),
         Key::Traced(_) => None,
     }
 }
 
-fn next(source: &Arc<dyn KeySource>) -> Key {
+/// The next key, and the number of loops whose steps it is to be another one for: where work is done again, those that were
+/// around it the first time.
+fn next(source: &Arc<dyn KeySource>) -> (Key, usize) {
     KEYS.with_borrow_mut(|frames| {
         let depth = graph::depth();
         let outer = frames.partition_point(|keys| keys.depth < depth);
@@ -197,10 +201,13 @@ fn next(source: &Arc<dyn KeySource>) -> Key {
         let again = frames.iter().rposition(|keys| keys.next < keys.list.len());
         let key = match again {
             Some(i) => frames[i].list[frames[i].next].clone(),
-            None => match graph::next_key(source.clone()) {
-                Some(key) => Key::Traced(key),
-                None => Key::Numbers(source.next()),
-            },
+            None => {
+                let key = match graph::next_key(source.clone()) {
+                    Some(key) => Key::Traced(key),
+                    None => Key::Numbers(source.next()),
+                };
+                (key, INDICES.with_borrow(Vec::len))
+            }
         };
         for (i, keys) in frames.iter_mut().enumerate().skip(again.unwrap_or(0)) {
             if Some(i) != again {
