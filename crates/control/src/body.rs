@@ -153,6 +153,7 @@ pub(crate) struct Runner<'a> {
 
 impl<'a> Runner<'a> {
     /// A runner with the first [`Body::spare_bytes`] of `scratch`, which is left without them.
+    #[expect(clippy::mut_mut, reason = "the loan itself is made smaller")]
     pub(crate) fn new(body: &'a Body, scratch: &mut &'a mut [u8]) -> Result<Runner<'a>> {
         let planned = body.planned()?;
         let doubled = (0..planned.doubled.len()).filter(|&k| planned.doubled[k]);
@@ -173,13 +174,19 @@ impl<'a> Runner<'a> {
     ) -> Result<()> {
         let Runner { planned, spare, lent, .. } = self;
         let mut inputs: SmallVec<[Lent<'_>; 32]> = SmallVec::new();
-        inputs.extend(before.into_iter().map(|bytes| Lent::Read(bytes)));
+        for bytes in before {
+            inputs.push(Lent::Read(bytes));
+        }
         for (state, &doubled) in carried.iter_mut().zip(&planned.doubled) {
             inputs.push(if doubled { Lent::Read(state) } else { Lent::Write(state) });
         }
-        inputs.extend(after.into_iter().map(|bytes| Lent::Read(bytes)));
+        for bytes in after {
+            inputs.push(Lent::Read(bytes));
+        }
         inputs.extend(spare.iter_mut().map(|spare| Lent::Write(spare)));
-        inputs.extend(made.into_iter().map(|bytes| Lent::Write(bytes)));
+        for bytes in made {
+            inputs.push(Lent::Write(bytes));
+        }
         run_in(&planned.program, &mut inputs, arena, lent)?;
         drop(inputs);
         self.take_turns(carried);
@@ -208,6 +215,7 @@ impl<'a> Runner<'a> {
 }
 
 /// The first bytes of scratch memory, which is left without them.
+#[expect(clippy::mut_mut, reason = "the loan itself is made smaller")]
 pub(crate) fn take<'a>(scratch: &mut &'a mut [u8], bytes: usize) -> &'a mut [u8] {
     let all = std::mem::take(scratch);
     let (first, rest) = all.split_at_mut(bytes.min(all.len()));

@@ -220,9 +220,9 @@ impl Reverse {
     }
 
     /// What of a call has to be kept.
-    pub(crate) fn saves(op: &Loop, _wanted: Set) -> Option<Saves> {
+    pub(crate) fn saves(op: &Loop) -> Saves {
         let Some(pass) = &op.reverse_pass else {
-            return Some(Saves { inputs: Set::ALL, ..Saves::NOTHING });
+            return Saves { inputs: Set::ALL, ..Saves::NOTHING };
         };
         let (first, captures) = (op.first(), op.first() + op.states + op.slices);
         let (mut inputs, mut outputs) = (Set::NONE, Set::NONE);
@@ -248,7 +248,7 @@ impl Reverse {
         if !record::is_simple() {
             inputs = Set::ALL;
         }
-        Some(Saves { inputs, outputs, ..Saves::NOTHING })
+        Saves { inputs, outputs, ..Saves::NOTHING }
     }
 
     pub(crate) fn vjp(op: &Loop, call: &mut Call<'_>) -> Result<Gradients> {

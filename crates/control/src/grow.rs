@@ -101,8 +101,8 @@ impl Op for Grown {
         false
     }
 
-    fn saves(&self, wanted: Set) -> Option<Saves> {
-        let saves = Reverse::saves(&self.pieces[0], wanted)?;
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        let saves = Reverse::saves(&self.pieces[0]);
         let hidden = self.pieces.len() * (1 + self.pass.stacks().count());
         let outputs = (self.whole.states..self.whole.states + hidden).fold(Set::NONE, Set::with);
         Some(Saves { inputs: saves.inputs, outputs, ..Saves::NOTHING })

@@ -338,8 +338,8 @@ impl Op for Loop {
         Ok(kept.map(|kept| -> Arc<dyn Op> { Arc::new(kept) }))
     }
 
-    fn saves(&self, wanted: Set) -> Option<Saves> {
-        Reverse::saves(self, wanted)
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Reverse::saves(self))
     }
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
@@ -368,28 +368,21 @@ impl Op for Loop {
     }
 
     fn attributes(&self) -> String {
-        let mut text = match self.steps {
+        let steps = match self.steps {
             Steps::Known(steps) => format!("steps={steps}"),
             Steps::Tested(usize::MAX) => "steps=while test".into(),
             Steps::Tested(most) => format!("steps=while test, at most {most}"),
             Steps::Counted(most) => format!("steps=first input, at most {most}"),
         };
-        text += &format!(", states={}", self.states);
-        for (name, count) in [("slices", self.slices), ("stacks", self.stacks)] {
-            if count > 0 {
-                text += &format!(", {name}={count}");
-            }
-        }
+        let counts = [("states", self.states), ("slices", self.slices), ("stacks", self.stacks)];
+        let further = [("start", self.start), ("slots", self.slots.as_ref().map_or(0, |slots| slots.count))];
+        let mut parts = vec![steps];
+        let named = counts.into_iter().chain(further).filter(|(_, count)| *count > 0);
+        parts.extend(named.map(|(name, count)| format!("{name}={count}")));
         if self.reverse {
-            text += ", reverse";
+            parts.push("reverse".into());
         }
-        if self.start > 0 {
-            text += &format!(", start={}", self.start);
-        }
-        if let Some(slots) = &self.slots {
-            text += &format!(", slots={}", slots.count);
-        }
-        text
+        parts.join(", ")
     }
 }
 

@@ -69,10 +69,6 @@ impl Back {
     }
 
     /// The next move; `None` when all steps are reversed.
-    #[expect(
-        clippy::should_implement_trait,
-        reason = "moves change what is kept: nobody may skip or collect them"
-    )]
     pub fn next(&mut self) -> Option<Move> {
         let step = self.left.checked_sub(1)?;
         if let Some((_, slot)) = self.kept.pop_if(|(state, _)| *state == step) {
