@@ -58,8 +58,6 @@ fn a_function_with_a_loop_is_the_loop() {
         });
         let (gx, ga) = inside.call(&(x.clone(), a.clone())).unwrap();
         assert_eq!(eager, [values(&gx), values(&ga)]);
-        println!("{}", f.graph(&(x.clone(), a.clone())).unwrap());
-        println!("{}", inside.graph(&(x.clone(), a.clone())).unwrap());
     }
 }
 
@@ -170,4 +168,50 @@ fn loops_in_loops() {
         assert_eq!(gradient(&|x| f.call(x)), want);
     }
     drop(fori_loop(0..1, |_, x| Ok(x), x).unwrap());
+}
+
+#[test]
+fn graphs_show_and_check_their_bodies() {
+    let _ledger = ledger_check();
+    let f = function(|x: &Tensor| {
+        let y = fori_loop(0..10, |i, y| add(mul(y, x)?, taut::cast(i, taut::DType::F64)?), x.clone())?;
+        cond(less(sum(&y, None, false)?, 0.0)?, || Ok(y.clone()), || sin(&y))
+    });
+    let x = Tensor::from_slice(&[0.5f64, 0.25], [2]).unwrap();
+    let mut graph = f.graph(&x).unwrap();
+    let want = "\
+graph(%0: float64[2]) {
+  %3: float64[] = constant
+  %1: float64[2] = fori_loop(%0, %0) {steps=10, states=1}
+    body(%0: int64[], %1: float64[2], %2: float64[2]) {
+      %3: float64[2] = mul(%1, %2)
+      %4: float64[] = cast(%0) {to=float64}
+      %5: float64[2] = add(%3, %4)
+      return %5
+    }
+  %2: float64[] = sum(%1) {axes=all}
+  %4: bool[] = less(%2, %3)
+  %5: float64[2] = cond(%4, %1)
+    branch(%0: float64[2]) {
+      return %0
+    }
+    branch(%0: float64[2]) {
+      %1: float64[2] = sin(%0)
+      return %1
+    }
+  return %5
+}
+";
+    assert_eq!(graph.to_string(), want);
+    graph.verify().unwrap();
+    // A body that contradicts itself is found in the graph around it.
+    let broken = graph.nodes[0].op.with_bodies(&mut |body| {
+        let mut body = body.clone();
+        body.nodes.pop();
+        Ok(body)
+    });
+    graph.nodes[0].op = broken.unwrap().unwrap();
+    let error = graph.verify().unwrap_err();
+    assert_eq!(error.location().unwrap().file(), file!());
+    assert!(error.to_string().contains("nothing makes"), "{error}");
 }

@@ -155,6 +155,7 @@ fn least(n: u64, c: u64) -> u64 {
 
 #[test]
 fn the_formula_is_the_known_one() {
+    let _ledger = ledger_check();
     // Of the literature: steps forward per step reversed.
     for (n, c, ratio) in [(1_000, 10, 3.64), (1_000, 20, 2.75), (1_000, 50, 1.95), (100_000, 20, 5.34)] {
         let forward = least(n, c) + n - 1;
