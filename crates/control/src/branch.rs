@@ -63,6 +63,11 @@ impl Branch {
         Branch { name, branches, places, outputs, reverse: None }
     }
 
+    /// Whether it has outputs that only some branches make.
+    pub(crate) fn keeps(&self) -> bool {
+        self.places.iter().any(|places| !places.iter().copied().eq(0..self.outputs.len()))
+    }
+
     pub(crate) fn captures(&self) -> usize {
         self.branches[0].graph().inputs.len()
     }
@@ -278,7 +283,7 @@ impl Op for Branch {
     }
 
     fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
-        crate::map::batch_branch(self, call)
+        crate::many::batch_branch(self, call)
     }
 
     fn footprint(&self) -> usize {

@@ -118,7 +118,7 @@ impl Question {
 }
 
 /// Per value, whether it depends on one of these inputs.
-fn dependent(graph: &Graph, from: &[bool]) -> Vec<bool> {
+pub(crate) fn dependent(graph: &Graph, from: &[bool]) -> Vec<bool> {
     let mut depends = vec![false; graph.values.len()];
     graph.inputs.iter().zip(from).for_each(|(id, &from)| depends[id.index()] = from);
     for node in &graph.nodes {

@@ -9,7 +9,9 @@ mod gradient;
 mod hoist;
 mod looping;
 mod loops;
+mod many;
 mod map;
+pub mod recurrent;
 mod report;
 mod rewind;
 mod schedule;
@@ -18,4 +20,5 @@ mod trim;
 
 pub use cond::{Case, cond, switch_case};
 pub use loops::{Loops, foldl, foldr, fori_loop, scan, while_loop};
+pub use map::{map_fn, vectorized_map};
 pub use report::Report;

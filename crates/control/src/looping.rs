@@ -348,7 +348,7 @@ impl Op for Loop {
     }
 
     fn batch(&self, call: &taut_core::Batch<'_>) -> Result<Option<Outputs>> {
-        crate::map::batch_loop(self, call)
+        crate::many::batch_loop(self, call)
     }
 
     fn footprint(&self) -> usize {

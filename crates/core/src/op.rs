@@ -200,7 +200,7 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
     }
 
     /// The outputs for many sets of inputs at once, each with the sets as its first axis; `None` if there is no better way
-    /// than one call per set. At least one input is mapped. Written with public ops.
+    /// than one call per set. At least one input is mapped, and there is a set at least. Written with public ops.
     fn batch(&self, _call: &Batch<'_>) -> Result<Option<Outputs>> {
         Ok(None)
     }

@@ -4,6 +4,7 @@
 //! [`Entry`]: parameters, samples, a NumPy reference. Tests, documentation and bindings are derived from the entries.
 //! To add an op, write its file and add one word below; CONTRIBUTING.md walks through it.
 
+mod batching;
 mod draw;
 mod elementwise;
 mod entry;

@@ -20,8 +20,10 @@
 //! Functions take tensors by reference or by value: `exp(&x)` keeps `x`, `exp(x)` may compute in `x`'s own memory.
 
 pub use taut_autodiff::*;
+pub use taut_control::recurrent;
 pub use taut_control::{
-    Case, Loops, Report as LoopReport, cond, foldl, foldr, fori_loop, scan, switch_case, while_loop,
+    Case, Loops, Report as LoopReport, cond, foldl, foldr, fori_loop, map_fn, scan, switch_case,
+    vectorized_map, while_loop,
 };
 pub use taut_core::ops::binary::*;
 pub use taut_core::ops::contract::*;

@@ -1,9 +1,9 @@
 //! Element by element: ops that differ only in a kernel's code and in which types they take.
 
-use crate::apply::apply;
+use crate::apply::{Outputs, apply};
 use crate::error::{Error, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Form, Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Form, Kernel, Op, Spec, Specs};
 use crate::ops::reduce::sum;
 use crate::ops::shape::reshape_to;
 use crate::ops::unary::cast;
@@ -236,6 +236,10 @@ impl Op for Elementwise {
             });
         }
         Ok(gradients)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.broadcast(self)
     }
 
     fn attributes(&self) -> String {

@@ -5,7 +5,7 @@ use crate::op::Spec;
 use crate::ops::binary::{add, mul};
 use crate::ops::creation::range;
 use crate::ops::index::unsorted_segment_sum;
-use crate::ops::shape::reshape_to;
+use crate::ops::shape::{broadcast_to, concat, reshape_to};
 use crate::ops::unary::cast;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -85,9 +85,19 @@ pub(super) fn integer_item(x: &Tensor) -> Result<i128> {
     dispatch!(x.dtype(), T in integers => Ok(i128::from(x.item::<T>()?)))
 }
 
+/// Coordinates with one more before them: where along the first axis of `indices` they are.
+#[track_caller]
+pub(super) fn numbered(indices: Tensor) -> Result<Tensor> {
+    let (count, rank) = (indices.shape()[0], indices.rank());
+    let column: Shape = (0..rank).map(|axis| if axis == 0 { count } else { 1 }).collect();
+    let numbers = reshape_to(range(0, count as i64, 1, DType::I64)?, &column)?;
+    let numbers = broadcast_to(numbers, indices.shape().clone().with(rank - 1, 1))?;
+    concat(&[numbers, cast(indices, DType::I64)?], -1)
+}
+
 /// 0, `step`, 2 * `step`, ..: `count` numbers.
 #[track_caller]
-fn steps(count: usize, step: usize) -> Result<Tensor> {
+pub(super) fn steps(count: usize, step: usize) -> Result<Tensor> {
     mul(range(0, count as i64, 1, DType::I64)?, step as i64)
 }
 

@@ -1,8 +1,9 @@
 //! Stacks of matrices: what solving and factoring share.
 
+use crate::Outputs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Cost, Op, Spec, Specs};
+use crate::op::{Batch, Cost, Op, Spec, Specs};
 use crate::ops::binary::{add, mul};
 use crate::ops::creation::tril;
 use crate::ops::sample::{filled, ramp};
@@ -129,6 +130,10 @@ impl Op for OnMatrix {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         (self.rule.gradient)(call)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

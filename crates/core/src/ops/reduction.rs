@@ -1,9 +1,9 @@
 //! Folding axes away: ops that differ only in a kernel's code and in which types they take.
 
-use crate::apply::apply;
+use crate::apply::{Outputs, apply};
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Cost, Form, Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Cost, Form, Kernel, Op, Spec, Specs};
 use crate::ops::binary::{equal, maximum, where_};
 use crate::ops::shape::reshape_to;
 use crate::ops::unary::{cast, sqrt};
@@ -175,6 +175,12 @@ impl Op for Reduction {
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         let Some(rule) = self.rule else { return Ok(Gradients::new()) };
         call.first(|call, g| (rule.partial)(self, call, self.unfold(g, call.input_shape(0))?))
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let marks = self.over.marks(&call.shape(0))?;
+        let axes = (1..).zip(marks).filter(|&(_, folded)| folded).map(|(axis, _)| axis).collect();
+        call.plain(&Reduction { over: Over(Some(axes)), ..self.clone() })
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

@@ -2,12 +2,13 @@
 
 use super::{conv_filter_gradient, conv_input_gradient};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Cost, Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Cost, Kernel, Op, Spec, Specs};
+use crate::ops::batching::{into_axis, merge, out_of_axis, single};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
 use crate::ops::window::{Channels, Padding, Sliding, sizes, sliding_reference};
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply, promote};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply, promote};
 use std::panic::Location;
 use taut_kernels::conv::{self as kernel, ConvParams};
 use taut_kernels::{Arg, ViewMut};
@@ -98,6 +99,11 @@ impl ConvOptions {
         })
     }
 
+    /// The same for the channels of `size` images that do not see each other, one image after the other.
+    pub(super) fn apart(&self, size: usize) -> ConvOptions {
+        ConvOptions { groups: self.groups.saturating_mul(size), ..self.clone() }
+    }
+
     pub(super) fn attributes(&self) -> String {
         let ConvOptions { strides, padding, dilations, groups, channels } = self;
         format!(
@@ -150,6 +156,24 @@ impl Op for Conv {
             |dy, w| conv_input_gradient(x, w, dy, &self.options),
             |dy, x| conv_filter_gradient(x, filters, dy, &self.options),
         )
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let [x, filters] = [0, 1].map(|i| call.inputs[i].clone());
+        let (rank, groups, size) = (call.shape(1).rank() - 2, self.options.groups, call.size);
+        let channels = self.options.channels.axis(rank);
+        single(match call.mapped {
+            [_, false] => out_of_axis(conv(merge(x)?, filters, &self.options)?, 0, 1, size),
+            [false, _] => {
+                let y = conv(x, into_axis(filters, rank + 1, groups)?, &self.options)?;
+                out_of_axis(y, channels, groups, size)
+            }
+            _ => {
+                let filters = into_axis(filters, rank + 1, 1)?;
+                let y = conv(into_axis(x, channels, 1)?, filters, &self.options.apart(size))?;
+                out_of_axis(y, channels, 1, size)
+            }
+        })
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

@@ -2,12 +2,13 @@
 
 use super::conv::{CASES, ConvOptions, conv, float_dtype, flops, product, way};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Cost, Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Cost, Kernel, Op, Spec, Specs};
+use crate::ops::batching::{into_axis, merge, out_of_axis, single, times};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
 use crate::ops::window::sliding_reference;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply, promote};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply, promote};
 use std::panic::Location;
 use taut_kernels::conv as kernel;
 use taut_kernels::{Arg, ViewMut};
@@ -58,6 +59,29 @@ impl Op for InputGradient {
             |dx, dy| conv_filter_gradient(dx, filters, dy, &self.options),
             |dx, w| conv(dx, w, &self.options),
         )
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let [filters, dy] = [0, 1].map(|i| call.inputs[i].clone());
+        let (shape, size, options) = (&self.input_shape, call.size, &self.options);
+        let (rank, groups) = (shape.rank() - 2, options.groups);
+        let channels = options.channels.axis(rank);
+        let wider = |axis: usize| Ok::<_, Error>(shape.clone().with(axis, times(shape[axis], size)?));
+        single(match call.mapped {
+            [false, _] => {
+                out_of_axis(conv_input_gradient(wider(0)?, filters, merge(dy)?, options)?, 0, 1, size)
+            }
+            [_, false] => {
+                let filters = into_axis(filters, rank, 1)?;
+                let dx = conv_input_gradient(wider(channels)?, filters, dy, options)?;
+                out_of_axis(dx, channels, groups, size)
+            }
+            _ => {
+                let (filters, dy) = (into_axis(filters, rank + 1, 1)?, into_axis(dy, channels, 1)?);
+                let dx = conv_input_gradient(wider(channels)?, filters, dy, &options.apart(size))?;
+                out_of_axis(dx, channels, 1, size)
+            }
+        })
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
@@ -115,6 +139,29 @@ impl Op for FilterGradient {
             |dw, dy| conv_input_gradient(x, dw, dy, &self.options),
             |dw, x| conv(x, dw, &self.options),
         )
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let [x, dy] = [0, 1].map(|i| call.inputs[i].clone());
+        let (shape, size, options) = (&self.filter_shape, call.size, &self.options);
+        let (rank, groups) = (shape.rank() - 2, options.groups);
+        let channels = options.channels.axis(rank);
+        let wider = |axis: usize| Ok::<_, Error>(shape.clone().with(axis, times(shape[axis], size)?));
+        single(match call.mapped {
+            [_, false] => {
+                let dw = conv_filter_gradient(into_axis(x, channels, groups)?, wider(rank)?, dy, options)?;
+                out_of_axis(dw, rank, 1, size)
+            }
+            [false, _] => {
+                let dy = into_axis(dy, channels, groups)?;
+                out_of_axis(conv_filter_gradient(x, wider(rank + 1)?, dy, options)?, rank + 1, groups, size)
+            }
+            _ => {
+                let (x, dy) = (into_axis(x, channels, 1)?, into_axis(dy, channels, 1)?);
+                let dw = conv_filter_gradient(x, wider(rank + 1)?, dy, &options.apart(size))?;
+                out_of_axis(dw, rank + 1, 1, size)
+            }
+        })
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

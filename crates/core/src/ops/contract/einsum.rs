@@ -2,7 +2,7 @@
 
 use super::matmul;
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Kernel, Op, Spec, Specs};
 use crate::ops::binary::mul;
 use crate::ops::creation::diag;
 use crate::ops::reduce::sum;
@@ -10,7 +10,7 @@ use crate::ops::sample::{dtypes, tensor};
 use crate::ops::shape::{reshape, transpose};
 use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Layout, Saves, Set, Shape, Tensor, apply, promote};
+use crate::{Call, DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, apply, promote};
 use std::panic::Location;
 
 /// The diagonal of the last two axes, without copying.
@@ -45,6 +45,10 @@ impl Op for Diagonal {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         call.first(|_, g| diag(g, 0))
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
     }
 }
 

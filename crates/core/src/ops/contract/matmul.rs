@@ -2,13 +2,14 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Cost, Finish, Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Cost, Finish, Kernel, Op, Spec, Specs};
+use crate::ops::batching::single;
 use crate::ops::elementwise::sum_to;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{expand_dims, reshape_to};
 use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Shape, Strides, Tensor, apply, promote};
+use crate::{DType, Outputs, Shape, Strides, Tensor, apply, promote};
 use std::sync::Arc;
 use taut_kernels::{Arg, View, ViewMut, matmul as kernel};
 
@@ -139,6 +140,38 @@ impl Op for Matmul {
             gradients[1] = Some(own(b, b_shape, 1)?.into());
         }
         Ok(gradients)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        if self.finish.is_some() {
+            return Ok(None);
+        }
+        let (a, b, specs) = (&call.inputs[0], &call.inputs[1], call.specs());
+        let [a_rank, b_rank] = [0, 1].map(|i| specs[i].shape.rank());
+        // Vectors of all sets are the rows of one matrix.
+        match call.mapped {
+            [true, false] if a_rank == 1 && b_rank <= 2 => {
+                return single(matmul_with(a, b, false, self.transpose_b));
+            }
+            [false, true] if b_rank == 1 && a_rank <= 2 => {
+                return single(matmul_with(b, a, false, a_rank == 2 && !self.transpose_a));
+            }
+            _ => {}
+        }
+        // A vector in every set becomes the matrix it stands for, and stacks are lined up.
+        let rank = a_rank.max(b_rank).max(2);
+        let operand = |i: usize| {
+            if !call.mapped[i] {
+                return Ok(call.inputs[i].clone());
+            }
+            let shape = specs[i].shape.clone();
+            let matrix = if shape.rank() == 1 { shape.with_inserted(i, 1) } else { shape };
+            let ones = vec![1; rank - matrix.rank()];
+            reshape_to(&call.inputs[i], &call.many(&ones.into_iter().chain(matrix.iter().copied()).collect()))
+        };
+        let product = matmul_with(operand(0)?, operand(1)?, self.transpose_a, self.transpose_b)?;
+        let shape = call.many(&self.infer(&[&specs[0], &specs[1]])?[0].shape);
+        single(if *product.shape() == shape { Ok(product) } else { reshape_to(product, &shape) })
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

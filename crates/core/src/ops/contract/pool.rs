@@ -2,11 +2,11 @@
 
 use super::pool_gradient::{avg_pool_gradient, to_winners, winners};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Cost, Op, Spec, Specs};
+use crate::op::{Batch, Cost, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::{Channels, Padding, Sliding, sizes, sliding_reference};
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply};
 use std::panic::Location;
 use taut_kernels::pooling::{self as kernel, PoolParams};
 use taut_kernels::{Arg, ViewMut};
@@ -146,6 +146,10 @@ impl Op for Pool {
                 Keep::Mean => avg_pool_gradient(x, g, &self.options),
             }
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.folded(self)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

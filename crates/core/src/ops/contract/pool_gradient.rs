@@ -2,11 +2,12 @@
 
 use super::pool::{Keep, PoolOptions, avg_pool_with, cases};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Cost, Op, Spec, Specs};
+use crate::op::{Batch, Cost, Op, Spec, Specs};
+use crate::ops::batching::times;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::sliding_reference;
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply};
 use taut_kernels::pooling::{self as kernel, PoolParams};
 use taut_kernels::{Arg, ViewMut};
 
@@ -61,6 +62,10 @@ impl Op for MaxPoolGradient {
         Ok(gradients)
     }
 
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.folded(self)
+    }
+
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         self.options.cost(&inputs[1].shape, inputs, outputs)
     }
@@ -93,6 +98,10 @@ impl Op for Winners {
         let (params, _) = self.options.resolve(&x.shape().into())?;
         kernel::max_winners(&params, x, outputs[0].reborrow());
         Ok(())
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.folded(self)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
@@ -153,6 +162,11 @@ impl Op for ToWinners {
         Ok(gradients)
     }
 
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let batch = times(self.input_shape[0], call.size)?;
+        call.folded(&ToWinners { input_shape: self.input_shape.clone().with(0, batch), ..self.clone() })
+    }
+
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         self.options.cost(&inputs[1].shape, inputs, outputs)
     }
@@ -207,6 +221,10 @@ impl Op for OfWinners {
         call.first(|call, g| to_winners(call.input_shape(0).clone(), call.input(1)?, g, &self.options))
     }
 
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.folded(self)
+    }
+
     fn attributes(&self) -> String {
         self.options.attributes()
     }
@@ -257,6 +275,11 @@ impl Op for AvgPoolGradient {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         call.first(|_, g| avg_pool_with(g, &self.options))
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let batch = times(self.input_shape[0], call.size)?;
+        call.folded(&AvgPoolGradient { input_shape: self.input_shape.clone().with(0, batch), ..self.clone() })
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

@@ -1,12 +1,12 @@
 //! Diagonals: from vectors to matrices and back.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Kernel, Op, Spec, Specs};
 use crate::ops::creation::zeros;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{Margin, pad, slice};
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Ellipsis, Gradients, Layout, Saves, Set, Tensor, apply, s};
+use crate::{Call, DType, Ellipsis, Gradients, Layout, Outputs, Saves, Set, Tensor, apply, s};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -43,6 +43,10 @@ impl Op for Diag {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         call.first(|_, g| diag_part(g, self.k))
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
     }
 
     fn attributes(&self) -> String {
@@ -111,6 +115,10 @@ impl Op for DiagPart {
             });
             pad(slice(square, &s![Ellipsis, ..rows, ..columns])?, &margins, Margin::Constant(0.into()))
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
     }
 
     fn attributes(&self) -> String {

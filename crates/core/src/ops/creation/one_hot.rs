@@ -1,11 +1,11 @@
 //! Indices as rows with a single entry.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Batch, Op, Spec, Specs};
 use crate::ops::elementwise::must_fit;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Scalar, Shape, Tensor, apply, normalize_axis};
+use crate::{DType, Outputs, Scalar, Shape, Tensor, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -45,6 +45,11 @@ impl Op for OneHot {
         let bytes = |scalar: Scalar| scalar.to_bytes(self.dtype);
         index::one_hot(indices, axis, &bytes(self.on), &bytes(self.off), outputs[0].reborrow());
         Ok(())
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let axis = self.axis(call.shape(0).rank())? as isize + 1;
+        call.plain(&OneHot { axis, ..self.clone() })
     }
 
     fn attributes(&self) -> String {

@@ -1,10 +1,10 @@
 //! Triangles of matrices.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Batch, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -37,6 +37,10 @@ impl Op for Triangle {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         call.first(|_, g| apply(self, [g]))
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
     }
 
     fn attributes(&self) -> String {

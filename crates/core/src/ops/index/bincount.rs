@@ -1,15 +1,18 @@
 //! Counting integers.
 
+use super::segment::Segments;
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Batch, Op, Spec, Specs};
+use crate::ops::creation::ones;
 use crate::ops::index::gather_dense;
 use crate::ops::indices::{check_integers, integer_item};
 use crate::ops::reduce::max;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply};
 use std::panic::Location;
-use taut_kernels::{Arg, ViewMut, index};
+use taut_kernels::index::{self, Empty, Segment};
+use taut_kernels::{Arg, ViewMut};
 
 #[derive(Clone, Debug)]
 struct Bincount {
@@ -44,6 +47,23 @@ impl Op for Bincount {
             gradients.extend([None, Some(gather_dense(g, call.input(0)?, 0)?.into())]);
         }
         Ok(gradients)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        // The weights, or ones, put together by the elements they belong to.
+        let [x, weights] = match call.inputs {
+            [x, weights] => [x.clone(), weights.clone()],
+            _ => [call.inputs[0].clone(), ones(call.inputs[0].shape().clone(), DType::I64)?],
+        };
+        let mapped = [call.mapped[call.mapped.len() - 1], call.mapped[0]];
+        let sums = Segments {
+            name: "unsorted_segment_sum",
+            code: Segment::Sum,
+            count: self.bins,
+            sorted: false,
+            empty: Empty::Zero,
+        };
+        sums.batch(&Batch { inputs: &[weights, x], mapped: &mapped, size: call.size })
     }
 
     fn attributes(&self) -> String {

@@ -1,11 +1,13 @@
 //! Masks of one bit per element: what gradients keep in place of a tensor when a yes or no is all they need.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Batch, Op, Spec, Specs};
+use crate::ops::batching::single;
 use crate::ops::binary::where_;
 use crate::ops::sample::{dtypes, of, ramp};
+use crate::ops::shape::{Margin, pad, reshape_to, slice};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply, s};
 use taut_kernels::{Arg, ViewMut, bits as kernels};
 
 #[derive(Clone, Debug)]
@@ -23,6 +25,18 @@ impl Op for PackBits {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         kernels::positive(inputs[0].view(), outputs[0].bytes());
         Ok(())
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let len = call.shape(0).len();
+        let bytes = kernels::bytes(len);
+        // Every set begins with a byte of its own.
+        let rows = reshape_to(&call.inputs[0], &[call.size, len].into())?;
+        let rows = match 8 * bytes - len {
+            0 => rows,
+            missing => pad(rows, &[[0, 0], [0, missing]], Margin::Constant(0.into()))?,
+        };
+        single(reshape_to(pack_bits(rows)?, &[call.size, bytes].into()))
     }
 }
 
@@ -58,6 +72,10 @@ impl Op for UnpackBits {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         kernels::unpack(inputs[0].view(), outputs[0].reborrow());
         Ok(())
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        single(masks(call, 0, &self.shape))
     }
 
     fn attributes(&self) -> String {
@@ -103,6 +121,18 @@ impl Op for KeepBits {
         call.first(|call, g| keep_bits(g, call.input(1)?, self.inverted))
     }
 
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let shape = call.shape(0);
+        if !call.mapped[1] {
+            let mask = unpack_bits(&call.inputs[1], shape)?;
+            return single(keep_by_mask(call.inputs[0].clone(), mask, self.inverted));
+        }
+        if shape.len().is_multiple_of(8) {
+            return single(keep_bits(call.spread(0)?, call.merged(1)?, self.inverted));
+        }
+        single(keep_by_mask(call.inputs[0].clone(), masks(call, 1, &shape)?, self.inverted))
+    }
+
     fn attributes(&self) -> String {
         String::from(if self.inverted { "inverted" } else { "" })
     }
@@ -120,12 +150,25 @@ pub(crate) fn keep_where(x: Tensor, bits: &Tensor, mask: &Shape, inverted: bool)
     if x.shape() == mask {
         return keep_bits(x, bits, inverted);
     }
-    let mask = unpack_bits(bits, mask.clone())?;
+    keep_by_mask(x, unpack_bits(bits, mask.clone())?, inverted)
+}
+
+/// Keeps what the mask says, or what it does not say, and zeros for the rest.
+#[track_caller]
+fn keep_by_mask(x: Tensor, mask: Tensor, inverted: bool) -> Result<Tensor> {
     let zero = Tensor::constant(0, x.dtype())?;
     if inverted { where_(mask, zero, x) } else { where_(mask, x, zero) }
 }
 
 /// Refuses what cannot be the bits of a tensor of this shape.
+/// The masks of this shape whose bits an input has, one per set.
+#[track_caller]
+fn masks(call: &Batch<'_>, input: usize, shape: &Shape) -> Result<Tensor> {
+    let (bits, len) = (call.merged(input)?, shape.len());
+    let rows = unpack_bits(bits, [call.size, 8 * kernels::bytes(len)])?;
+    reshape_to(slice(rows, &s![.., ..len as isize])?, &call.many(shape))
+}
+
 fn check(bits: &Spec, shape: &Shape) -> Result<()> {
     if bits.dtype != DType::U8 {
         return Err(

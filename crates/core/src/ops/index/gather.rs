@@ -1,16 +1,17 @@
 //! Slices by their number along an axis.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
-use crate::ops::creation::range;
+use crate::op::{Batch, Op, Spec, Specs};
+use crate::ops::batching::single;
 use crate::ops::index::scatter_nd;
-use crate::ops::indices::{check_batch, check_coordinates, check_integers, sum_along_axis, sum_slices};
+use crate::ops::indices::{
+    check_batch, check_coordinates, check_integers, numbered, sum_along_axis, sum_slices,
+};
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::shape::{broadcast_to, concat, reshape_to};
-use crate::ops::unary::cast;
+use crate::ops::shape::{moveaxis, reshape_to};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::shape::Shape;
-use crate::{Call, DType, Gradients, IndexedSlices, Saves, Set, Tensor, apply};
+use crate::{Call, DType, Gradients, IndexedSlices, Outputs, Saves, Set, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -67,6 +68,24 @@ impl Op for Gather {
             let shape = call.input_shape(0);
             sum_slices(g, call.input(1)?, (batch, axis, shape[axis]), shape)
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let (axis, batch) = self.resolve(&call.shape(0), &call.shape(1))?;
+        let along = |axis: usize, batch: usize| Gather {
+            axis: axis as isize,
+            batch_dims: batch as isize,
+            dense: self.dense,
+        };
+        match call.mapped {
+            [false, _] if batch == 0 => {
+                // The sets come where the indices do.
+                let taken = apply(&along(axis, 0), [call.inputs[0].clone(), call.inputs[1].clone()])?;
+                single(if axis == 0 { Ok(taken) } else { moveaxis(taken, &[axis as isize], &[0]) })
+            }
+            [_, false] if batch == 0 => call.plain(&along(axis + 1, 0)),
+            _ => call.each(&along(axis + 1, batch + 1)),
+        }
     }
 
     fn attributes(&self) -> String {
@@ -164,6 +183,13 @@ impl Op for GatherNd {
         })
     }
 
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        match check_batch(&call.shape(0), &call.shape(1), self.batch_dims)? {
+            0 if !call.mapped[0] => call.plain(&GatherNd { batch_dims: 0 }),
+            batch => call.each(&GatherNd { batch_dims: batch as isize + 1 }),
+        }
+    }
+
     fn attributes(&self) -> String {
         format!("batch_dims={}", self.batch_dims)
     }
@@ -181,11 +207,8 @@ fn scatter_batches(indices: &Tensor, g: Tensor, batch: usize, shape: &Shape) -> 
     let own = indices.shape();
     let count = own[..batch].iter().product::<usize>();
     let merged = |of: &Shape| -> Shape { [&[count], &of[batch..]].into_iter().flatten().copied().collect() };
-    let column = merged(own).with(own.rank() - batch, 1);
-    let first: Shape = std::iter::once(count).chain(vec![1; own.rank() - batch]).collect();
     // The number of the batch becomes the first coordinate.
-    let numbers = broadcast_to(reshape_to(range(0, count as i64, 1, DType::I64)?, &first)?, column)?;
-    let coordinates = concat(&[numbers, reshape_to(cast(indices, DType::I64)?, &merged(own))?], -1)?;
+    let coordinates = numbered(reshape_to(indices, &merged(own))?)?;
     let updates = merged(g.shape());
     reshape_to(scatter_nd(coordinates, reshape_to(g, &updates)?, merged(shape))?, shape)
 }
@@ -226,6 +249,10 @@ impl Op for TakeAlongAxis {
             let shape = call.input_shape(0);
             sum_along_axis(g, call.input(1)?, shape.axis(self.axis)?, shape)
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.each(&TakeAlongAxis { axis: call.axis(self.axis)? })
     }
 
     fn attributes(&self) -> String {

@@ -1,17 +1,18 @@
 //! Slices put where indices say.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Batch, Op, Spec, Specs};
+use crate::ops::batching::single;
 use crate::ops::binary::{div, equal, maximum, where_};
 use crate::ops::creation::{range, zeros};
 use crate::ops::index::{gather_nd, keep_bits, pack_bits, unpack_bits};
-use crate::ops::indices::{check_coordinates, check_integers};
+use crate::ops::indices::{check_coordinates, check_integers, numbered};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{concat, reshape_to, slice};
 use crate::ops::unary::{cast, neg};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::shape::Shape;
-use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply, s};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply, s};
 use taut_kernels::index::{self, Scatter};
 use taut_kernels::{Arg, ViewMut, bits, elementwise};
 
@@ -155,6 +156,12 @@ impl Op for TensorScatter {
             });
         }
         Ok(gradients)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        // The number of the set becomes the first coordinate.
+        let inputs = [call.spread(0)?, numbered(call.spread(1)?)?, call.spread(2)?];
+        single(apply(self, inputs))
     }
 }
 

@@ -1,12 +1,12 @@
 //! Places in an order.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Batch, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::reshape;
 use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Tensor, apply, promote};
+use crate::{DType, Outputs, Tensor, apply, promote};
 use taut_kernels::{Arg, ViewMut, sort};
 
 #[derive(Clone, Debug)]
@@ -41,6 +41,10 @@ impl Op for SearchSorted {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         sort::searchsorted(inputs[0].view(), inputs[1].view(), self.right, outputs[0].reborrow());
         Ok(())
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.each(self)
     }
 
     fn attributes(&self) -> String {

@@ -1,19 +1,22 @@
 //! Rows that belong together, made one: ids sorted.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
-use crate::ops::binary::{div, equal, less_equal, maximum, mul, where_};
+use crate::op::{Batch, Op, Spec, Specs};
+use crate::ops::batching::single;
+use crate::ops::binary::{
+    add, div, equal, greater_equal, less, less_equal, logical_and, maximum, mul, where_,
+};
 use crate::ops::creation::ones;
 use crate::ops::index::{
     gather_dense, keep_bits, pack_bits, unpack_bits, unsorted_segment_prod, unsorted_segment_sum,
 };
-use crate::ops::indices::{check_integers, integer_item};
+use crate::ops::indices::{check_integers, integer_item, steps};
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::shape::{reshape_to, slice};
+use crate::ops::shape::{moveaxis, reshape_to, slice};
 use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Param, Reference, Samples, Value, one};
 use crate::shape::Shape;
-use crate::{Call, DType, Gradients, Index, Saves, Set, Tensor, apply};
+use crate::{Call, DType, Gradients, Index, Outputs, Saves, Set, Tensor, apply};
 use std::panic::Location;
 use taut_kernels::index::{self, Empty, Segment};
 use taut_kernels::norm::statistics_dtype;
@@ -128,6 +131,24 @@ impl Op for Segments {
                 Segment::Prod => self.product(call, g),
             }
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        if !call.mapped[1] {
+            // The sets go behind the axes that are put together.
+            let rows = moveaxis(&call.inputs[0], &[0], &[call.shape(1).rank() as isize])?;
+            return single(moveaxis(apply(self, [rows, call.inputs[1].clone()])?, &[1], &[0]));
+        }
+        // How many segments sorted ids have is read from them, so that no set has another number.
+        let Some(count) = self.count.checked_mul(call.size).filter(|_| !self.sorted) else { return Ok(None) };
+        let shape: Shape = call.many(&self.shape(&call.shape(0), &call.shape(1)));
+        // Every set has segments of its own. An id that is outside must not be one of another set's.
+        let ids = cast(&call.inputs[1], DType::I64)?;
+        let column: Shape = (0..ids.rank()).map(|axis| if axis == 0 { call.size } else { 1 }).collect();
+        let own = add(&ids, reshape_to(steps(call.size, self.count)?, &column)?)?;
+        let inside = logical_and(greater_equal(&ids, 0)?, less(ids, self.count as i64)?)?;
+        let ids = where_(inside, own, -1)?;
+        single(reshape_to(apply(&Segments { count, ..self.clone() }, [call.spread(0)?, ids])?, &shape))
     }
 
     fn attributes(&self) -> String {

@@ -1,11 +1,11 @@
 //! Order: sorting, and what sorting makes easy.
 
 use crate::error::Result;
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Batch, Op, Spec, Specs};
 use crate::ops::indices::sum_along_axis;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, ErrorKind, Gradients, Saves, Set, Tensor, apply, normalize_axis};
+use crate::{Call, DType, ErrorKind, Gradients, Outputs, Saves, Set, Tensor, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, sort as kernels};
 
 #[derive(Clone, Debug)]
@@ -59,6 +59,10 @@ impl Op for Sort {
             let places = argsort(call.input(0)?, self.axis, self.descending)?;
             sum_along_axis(g, &places, shape.axis(self.axis)?, shape)
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Sort { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
     fn attributes(&self) -> String {

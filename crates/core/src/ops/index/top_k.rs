@@ -1,11 +1,11 @@
 //! The few largest.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Batch, Op, Spec, Specs};
 use crate::ops::indices::sum_along_axis;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value};
-use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply_many};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply_many};
 use taut_kernels::{Arg, ViewMut, sort};
 
 #[derive(Clone, Debug)]
@@ -63,6 +63,10 @@ impl Op for TopK {
             let shape = call.input_shape(0);
             sum_along_axis(g, call.output(1)?, shape.rank() - 1, shape)
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
     }
 
     fn attributes(&self) -> String {

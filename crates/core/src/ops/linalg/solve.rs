@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Cost, Op, Spec, Specs};
+use crate::op::{Batch, Cost, Op, Spec, Specs};
 use crate::ops::binary::{add, sub};
 use crate::ops::contract::{matmul, matmul_with};
 use crate::ops::creation::{eye, tril, triu};
@@ -167,6 +167,10 @@ impl Op for Solve {
             gradients[1] = Some(sum_to(gb, call.input_shape(1))?.into());
         }
         Ok(gradients)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.broadcast(self)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

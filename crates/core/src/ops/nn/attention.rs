@@ -1,17 +1,18 @@
 //! Attention.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Cost, Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Cost, Kernel, Op, Spec, Specs};
+use crate::ops::batching::merge;
 use crate::ops::binary::{add, equal, logical_and, mul, sub, where_};
 use crate::ops::contract::matmul_with;
 use crate::ops::creation::{ones, tril};
 use crate::ops::elementwise::sum_to;
 use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::shape::{expand_dims, reshape_to};
+use crate::ops::shape::{broadcast_to, expand_dims, reshape_to};
 use crate::ops::unary::{cast, exp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Layout, Saves, Set, Shape, Tensor, apply_at};
+use crate::{Call, DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, apply_at, apply_many};
 use std::panic::Location;
 use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut, attention as kernel};
@@ -182,6 +183,22 @@ impl Op for Attention {
             gradients[1] = Some(cast(matmul_with(scores, mul(q, scale)?, true, false)?, dtype)?.into());
         }
         Ok(gradients)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let mut inputs = (0..3).map(|i| call.merged(i)).collect::<Result<Vec<_>>>()?;
+        if let Some(mask) = call.inputs.get(3) {
+            let shape = call.shape(3);
+            inputs.push(if !call.mapped[3] && (shape.rank() < 4 || shape[0] == 1) {
+                mask.clone()
+            } else {
+                // A mask of every set, for each element of the batch.
+                let mask = if call.mapped[3] { call.ranked(3, 4)? } else { call.spread(3)? };
+                let whole = mask.shape().clone().with(1, call.shape(0)[0]);
+                merge(broadcast_to(mask, whole)?)?
+            });
+        }
+        call.parted(apply_many(self, inputs)?)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

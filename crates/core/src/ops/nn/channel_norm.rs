@@ -2,7 +2,8 @@
 
 use super::layer_norm::{Norm, check_epsilon, check_parameter, norm_saves};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Cost, Op, Spec, Specs};
+use crate::op::{Batch, Cost, Op, Spec, Specs};
+use crate::ops::batching::{into_axis, merge, out_of_axis, single, times};
 use crate::ops::binary::{add, mul, sub};
 use crate::ops::reduce::{mean, sum, var};
 use crate::ops::reduction::Over;
@@ -10,7 +11,7 @@ use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
 use crate::ops::shape::{broadcast_to, reshape_to};
 use crate::ops::unary::{cast, neg, rsqrt};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply_at, apply_many};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply_at, apply_many};
 use std::panic::Location;
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, ViewMut};
@@ -22,6 +23,18 @@ fn float(spec: &Spec) -> Result<DType> {
     } else {
         Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"))
     }
+}
+
+/// The axis of the channels, and data and parameters in which the channels of one set come after those of another: they
+/// do not see each other.
+#[track_caller]
+fn channels_apart(call: &Batch<'_>, axis: isize) -> Result<(usize, Vec<Tensor>)> {
+    let axis = call.shape(0).axis(axis)?;
+    let mut inputs = vec![into_axis(call.spread(0)?, axis, 1)?];
+    for i in 1..call.inputs.len() {
+        inputs.push(call.merged(i)?);
+    }
+    Ok((axis, inputs))
 }
 
 fn work(inputs: &[&Spec], outputs: &[Spec]) -> Cost {
@@ -110,6 +123,17 @@ impl Op for GroupNorm {
             centred: true,
         };
         norm.vjp(call)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        if !call.mapped[1..].contains(&true) {
+            let inputs = [merge(call.inputs[0].clone())?].into_iter().chain(call.inputs[1..].iter().cloned());
+            return call.parted(apply_many(self, inputs.collect())?);
+        }
+        let (axis, inputs) = channels_apart(call, self.axis)?;
+        let op = GroupNorm { groups: times(self.groups, call.size)?, axis: axis as isize, ..self.clone() };
+        let outputs = apply_many(&op, inputs)?.into_iter().zip([axis, 1, 1]);
+        outputs.map(|(output, axis)| out_of_axis(output, axis, 1, call.size)).collect::<Result<_>>().map(Some)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
@@ -211,6 +235,15 @@ impl Op for Normalize {
         Ok(gradients)
     }
 
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        if !call.mapped[1..].contains(&true) {
+            return call.plain(&Normalize { axis: call.axis(self.axis)?, ..self.clone() });
+        }
+        let (axis, inputs) = channels_apart(call, self.axis)?;
+        let op = Normalize { axis: axis as isize, ..self.clone() };
+        single(out_of_axis(apply_many(&op, inputs)?.swap_remove(0), axis, 1, call.size))
+    }
+
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         work(inputs, outputs)
     }
@@ -265,6 +298,11 @@ impl Op for Moments {
             (None, None) => return Ok(Gradients::new()),
         };
         Ok(Gradients::from_elem(Some(cast(x, call.inputs[0].spec.dtype)?.into()), 1))
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        // Every set has statistics of its own: its channels are not those of another.
+        call.parted(apply_many(self, vec![into_axis(call.inputs[0].clone(), self.axis, 1)?])?)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

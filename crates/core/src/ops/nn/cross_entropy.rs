@@ -1,7 +1,7 @@
 //! Cross-entropies: how far predictions are from labels.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Batch, Op, Spec, Specs};
 use crate::ops::binary::{mul, sub};
 use crate::ops::creation::range;
 use crate::ops::index::tensor_scatter_sub;
@@ -11,7 +11,7 @@ use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{expand_dims, reshape, stack};
 use crate::ops::unary::{cast, neg, sigmoid};
 use crate::ops::{Bad, Entry, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply_at, promote};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply_at, promote};
 use std::panic::Location;
 use taut_kernels::elementwise::{self, Binary, Unary};
 use taut_kernels::norm::{self, statistics_dtype};
@@ -113,6 +113,10 @@ impl Op for CrossEntropy {
         }
         Ok(gradients)
     }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.folded(self)
+    }
 }
 
 /// Inputs: logits and labels, element by element.
@@ -172,6 +176,10 @@ impl Op for SigmoidCrossEntropy {
             gradients[0] = Some(mul(sub(sigmoid(logits)?, call.input(1)?)?, g)?.into());
         }
         Ok(gradients)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.each(self)
     }
 }
 

@@ -1,11 +1,14 @@
 //! Dropout.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Batch, Op, Spec, Specs};
+use crate::ops::batching::single;
+use crate::ops::binary::{mul, where_};
 use crate::ops::draw::{check_key, read_key};
+use crate::ops::random::stateless_bernoulli;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Scalar, Set, Tensor, apply};
+use crate::{Call, DType, Gradients, Outputs, Saves, Scalar, Set, Tensor, apply};
 use taut_kernels::elementwise::{self, Binary};
 use taut_kernels::random as kernel;
 use taut_kernels::{Arg, View, ViewMut};
@@ -67,6 +70,15 @@ impl Op for Dropout {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         call.first(|call, g| dropout(g, self.rate, call.input(1)?))
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        if call.mapped[1] {
+            return Ok(None);
+        }
+        // One key: the same places are dropped in every set.
+        let stays = stateless_bernoulli(&call.inputs[1], call.shape(0), 1.0 - self.rate)?;
+        single(where_(stays, mul(&call.inputs[0], 1.0 / (1.0 - self.rate))?, 0.0))
     }
 
     fn attributes(&self) -> String {

@@ -1,11 +1,12 @@
 //! Rows of a table.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
-use crate::ops::index::row_gradient;
+use crate::op::{Batch, Op, Spec, Specs};
+use crate::ops::batching::single;
+use crate::ops::index::{gather, row_gradient};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Bad, Entry, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, index as kernel};
 
 #[derive(Clone, Debug)]
@@ -42,6 +43,13 @@ impl Op for EmbeddingLookup {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         row_gradient(call)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        if !call.mapped[0] {
+            return call.plain(self);
+        }
+        single(gather(&call.inputs[0], &call.inputs[1], 1, isize::from(call.mapped[1])))
     }
 }
 

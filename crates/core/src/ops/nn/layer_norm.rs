@@ -1,7 +1,7 @@
 //! Normalising the last axes: layer norm and root-mean-square norm.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Cost, Op, Spec, Specs};
+use crate::op::{Batch, Cost, Op, Spec, Specs};
 use crate::ops::binary::{add, mul, sub};
 use crate::ops::elementwise::sum_to;
 use crate::ops::reduce::mean;
@@ -9,7 +9,7 @@ use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{broadcast_to, reshape_to};
 use crate::ops::unary::{cast, neg};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply_at};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply_at, apply_many};
 use std::panic::Location;
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, ViewMut};
@@ -96,6 +96,31 @@ impl Op for RowNorm {
             centred: self.centred,
         };
         norm.vjp(call)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        if !call.mapped[1..].contains(&true) {
+            return call.plain(self);
+        }
+        // The op has one scale and one offset. Those of every set are applied after it, before anything is rounded.
+        let (dtype, rank) = (call.inputs[0].dtype(), call.shape(0).rank());
+        let wide = statistics_dtype(dtype);
+        let op = RowNorm { scaled: false, shifted: false, ..self.clone() };
+        let mut outputs = apply_many(&op, vec![cast(&call.inputs[0], wide)?])?;
+        let mut rows = outputs[0].clone();
+        if self.scaled {
+            rows = mul(rows, call.ranked(1, rank)?)?;
+        }
+        if self.shifted {
+            rows = add(rows, call.ranked(1 + usize::from(self.scaled), rank)?)?;
+        }
+        outputs[0] = cast(rows, dtype)?;
+        if !call.mapped[0] {
+            for statistic in &mut outputs[1..] {
+                *statistic = broadcast_to(&*statistic, call.many(statistic.shape()))?;
+            }
+        }
+        Ok(Some(outputs))
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {

@@ -1,13 +1,13 @@
 //! Softmax and its logarithm.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Cost, Op, Spec, Specs};
+use crate::op::{Batch, Cost, Op, Spec, Specs};
 use crate::ops::binary::{mul, sub};
 use crate::ops::reduce::sum;
 use crate::ops::sample::{bad_unary, dtypes, of, ramp};
 use crate::ops::unary::exp;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply, normalize_axis};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, norm};
 
 #[derive(Clone, Debug)]
@@ -62,6 +62,10 @@ impl Op for Softmax {
             let mean = sum(mul(&g, y)?, self.axis, true)?;
             mul(sub(g, mean)?, y)
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Softmax { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
     fn attributes(&self) -> String {

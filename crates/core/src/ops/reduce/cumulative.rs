@@ -1,7 +1,7 @@
 //! Running sums, products and extremes.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Batch, Op, Spec, Specs};
 use crate::ops::binary::{add, equal, minimum, mul, sub};
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
 use crate::ops::reduction::above_minus_infinity;
@@ -9,7 +9,7 @@ use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{Margin, pad, slice};
 use crate::ops::unary::{cast, exp, logical_not};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Index, Saves, Set, Tensor, apply, normalize_axis};
+use crate::{Call, DType, Gradients, Index, Outputs, Saves, Set, Tensor, apply, normalize_axis};
 use taut_kernels::scan::{Scan, scan};
 use taut_kernels::{Arg, ViewMut};
 
@@ -80,6 +80,10 @@ impl Op for Cumulative {
                 mul(self.gathered(g, shrinks)?, share)
             }
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Cumulative { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
     fn attributes(&self) -> String {

@@ -1,7 +1,7 @@
 //! The largest and the smallest, and where they are.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Kernel, Op, Spec, Specs};
 use crate::ops::binary::{div, equal};
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
 use crate::ops::reduce::sum;
@@ -10,7 +10,7 @@ use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
 use crate::ops::shape::{broadcast_to, reshape};
 use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Saves, Tensor, apply};
+use crate::{DType, Outputs, Saves, Tensor, apply};
 use taut_kernels::reduce::{self as kernels, Reduce};
 use taut_kernels::{Arg, ViewMut};
 
@@ -78,6 +78,10 @@ impl Op for ArgExtreme {
         let axis = crate::normalize_axis(self.axis, x.shape().len())?;
         kernels::arg_extreme(self.max, x, axis, outputs[0].reborrow());
         Ok(())
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(&ArgExtreme { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
     fn attributes(&self) -> String {

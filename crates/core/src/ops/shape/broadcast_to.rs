@@ -2,11 +2,12 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::ops::batching::single;
 use crate::ops::elementwise::sum_to;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Layout, Shape, Tensor, apply};
+use crate::{DType, Layout, Outputs, Shape, Tensor, apply};
 
 #[derive(Clone, Debug)]
 struct BroadcastTo {
@@ -38,6 +39,11 @@ impl Op for BroadcastTo {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         call.first(|call, g| sum_to(g, call.input_shape(0)))
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let input = call.ranked(0, self.shape.rank())?;
+        single(broadcast_to(input, call.many(&self.shape)))
     }
 
     fn attributes(&self) -> String {

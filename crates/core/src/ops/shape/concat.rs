@@ -2,11 +2,11 @@
 
 use super::{expand_dims, slice};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Batch, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, tensor};
 use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Index, Saves, Set, Tensor, apply_many, promote};
+use crate::{Call, DType, Gradients, Index, Outputs, Saves, Set, Tensor, apply_many, promote};
 use smallvec::SmallVec;
 use std::panic::Location;
 use taut_kernels::{Arg, View, ViewMut, index};
@@ -67,6 +67,10 @@ impl Op for Concat {
             start = end;
         }
         Ok(gradients)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.each(&Concat { axis: call.axis(self.axis)? })
     }
 
     fn attributes(&self) -> String {

@@ -1,10 +1,10 @@
 //! A copy.
 
 use crate::error::Result;
-use crate::op::{Form, Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Form, Kernel, Op, Spec, Specs};
 use crate::ops::sample::dtypes;
 use crate::ops::{Entry, Param, Reference, Samples, one};
-use crate::{Call, Gradients, Saves, Set, Tensor, apply};
+use crate::{Call, Gradients, Outputs, Saves, Set, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, elementwise};
 
 #[derive(Clone, Debug)]
@@ -33,6 +33,10 @@ impl Op for Identity {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         call.first(|_, g| Ok(g))
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {

@@ -1,13 +1,13 @@
 //! A margin around a tensor.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Batch, Op, Spec, Specs};
 use crate::ops::binary::add;
 use crate::ops::elementwise::must_fit;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{reverse, slice};
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Index, Saves, Scalar, Set, Shape, Tensor, apply};
+use crate::{Call, DType, Gradients, Index, Outputs, Saves, Scalar, Set, Shape, Tensor, apply};
 use smallvec::SmallVec;
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -144,6 +144,11 @@ impl Op for Pad {
             }
             shape.iter().enumerate().try_fold(g, |g, (axis, &dim)| self.unpadded(g, axis, dim))
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let paddings = [&[[0, 0]], &self.paddings[..]].concat();
+        call.plain(&Pad { paddings, ..self.clone() })
     }
 
     fn attributes(&self) -> String {

@@ -1,10 +1,11 @@
 //! The same elements under another shape.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::ops::batching::single;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Layout, Saves, Set, Shape, Tensor, apply};
+use crate::{Call, DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, apply};
 
 #[derive(Clone, Debug)]
 struct Reshape {
@@ -58,6 +59,10 @@ impl Op for Reshape {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         reshaped(call)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        single(reshape_to(&call.inputs[0], &call.many(&self.resolve(&call.shape(0))?)))
     }
 
     fn attributes(&self) -> String {

@@ -1,10 +1,10 @@
 //! Axes backwards.
 
 use crate::error::Result;
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Kernel, Op, Spec, Specs};
 use crate::ops::sample::{bad_axes, dtypes, ramp};
 use crate::ops::{Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Layout, Saves, Set, Tensor, apply};
+use crate::{Call, DType, Gradients, Layout, Outputs, Saves, Set, Tensor, apply};
 
 #[derive(Clone, Debug)]
 struct Reverse {
@@ -39,6 +39,10 @@ impl Op for Reverse {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         call.first(|_, g| reverse(g, &self.axes))
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Reverse { axes: call.axes(&self.axes)? })
     }
 
     fn attributes(&self) -> String {

@@ -1,10 +1,10 @@
 //! Moving elements around an axis.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Batch, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Strides, Tensor, apply, normalize_axis};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Strides, Tensor, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -55,6 +55,10 @@ impl Op for Roll {
             }
             roll(g, &back, &self.axes)
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Roll { axes: call.axes(&self.axes)?, ..self.clone() })
     }
 
     fn attributes(&self) -> String {

@@ -1,12 +1,12 @@
 //! Parts of a tensor.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Kernel, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::pad::padded;
 use crate::ops::shape::{Margin, pad, reshape_to, reverse};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Index, Layout, Saves, Set, Shape, Tensor, apply};
+use crate::{Call, DType, Gradients, Index, Layout, Outputs, Saves, Set, Shape, Tensor, apply};
 use std::panic::Location;
 
 #[derive(Clone, Debug)]
@@ -95,6 +95,10 @@ impl Op for Slice {
             }
             if g.shape() == shape { Ok(g) } else { pad(g, &paddings, Margin::Constant(0.into())) }
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Slice { indices: [&[Index::from(..)], &self.indices[..]].concat() })
     }
 
     fn attributes(&self) -> String {

@@ -1,10 +1,10 @@
 //! A value as a constant.
 
 use crate::error::Result;
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Kernel, Op, Spec, Specs};
 use crate::ops::sample::dtypes;
 use crate::ops::{Entry, Param, Reference, Samples, one};
-use crate::{DType, Layout, Tensor, apply};
+use crate::{DType, Layout, Outputs, Tensor, apply};
 
 /// It keeps nothing and has no gradient: tapes end here.
 #[derive(Clone, Debug)]
@@ -25,6 +25,10 @@ impl Op for StopGradient {
 
     fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
         Some(input.clone())
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
     }
 }
 

@@ -3,13 +3,13 @@
 use super::{reshape, reshape_to};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Layout;
-use crate::op::{Form, Op, Spec, Specs};
+use crate::op::{Batch, Form, Op, Spec, Specs};
 use crate::ops::indices::sum_slices;
 use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::shape::Strides;
-use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply, normalize_axis};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[cold]
@@ -76,6 +76,10 @@ impl Op for Tile {
                 sum(reshape_to(g, &apart.into())?, copies.as_slice(), false)
             }
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Tile { multiples: [&[1], &self.multiples[..]].concat() })
     }
 
     fn attributes(&self) -> String {
@@ -155,6 +159,10 @@ impl Op for Repeat {
             let ids = Tensor::from_vec(ids.collect::<Vec<_>>(), [g.shape()[axis]])?;
             sum_slices(g, &ids, (0, axis, dim), shape)
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Repeat { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
     fn attributes(&self) -> String {

@@ -1,10 +1,10 @@
 //! Axes in another order.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Kernel, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Axes, Call, DType, Gradients, Layout, Saves, Set, Shape, Tensor, apply};
+use crate::{Axes, Call, DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, apply};
 use std::panic::Location;
 
 #[derive(Clone, Debug)]
@@ -53,6 +53,11 @@ impl Op for Transpose {
             permutation.iter().enumerate().for_each(|(i, &axis)| back[axis] = i as isize);
             transpose(g, back.as_slice())
         })
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let permutation = self.resolve(&call.shape(0))?.into_iter().map(|axis| axis as isize + 1);
+        call.plain(&Transpose { permutation: Some([0].into_iter().chain(permutation).collect()) })
     }
 
     fn attributes(&self) -> String {

@@ -2,11 +2,11 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Kernel, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::reshape::reshaped;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Axes, DType, Layout, Shape, Tensor, apply, normalize_axis};
+use crate::{Axes, DType, Layout, Outputs, Shape, Tensor, apply, normalize_axis};
 
 #[derive(Clone, Debug)]
 struct ExpandDims {
@@ -38,6 +38,11 @@ impl Op for ExpandDims {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         reshaped(call)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let axis = normalize_axis(self.axis, call.shape(0).rank() + 1)? as isize + 1;
+        call.plain(&ExpandDims { axis })
     }
 
     fn attributes(&self) -> String {
@@ -106,6 +111,11 @@ impl Op for Squeeze {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         reshaped(call)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        let axes = self.resolve(&call.shape(0))?.into_iter().map(|axis| axis as isize + 1);
+        call.plain(&Squeeze { axes: Some(axes.collect()) })
     }
 
     fn attributes(&self) -> String {

@@ -1,10 +1,10 @@
 //! The same bits as another type.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Kernel, Op, Spec, Specs};
 use crate::ops::sample::ramp;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{DType, Layout, Tensor, apply};
+use crate::{DType, Layout, Outputs, Tensor, apply};
 use std::cmp::Ordering;
 
 #[derive(Clone, Debug)]
@@ -78,6 +78,10 @@ impl Op for Bitcast {
             }
         }
         Some(out)
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
     }
 
     fn attributes(&self) -> String {

@@ -1,9 +1,9 @@
 //! Converting between element types.
 
 use crate::error::Result;
-use crate::op::{Form, Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Form, Kernel, Op, Spec, Specs};
 use crate::ops::{Entry, Kind, Param, Reference, Samples, Value, one, sample};
-use crate::{Call, Gradients, Saves, Set, Tensor, apply};
+use crate::{Call, Gradients, Outputs, Saves, Set, Tensor, apply};
 use taut_kernels::{Arg, DType, ViewMut, elementwise};
 
 #[derive(Clone, Debug)]
@@ -39,6 +39,10 @@ impl Op for Cast {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         call.first(|call, g| cast(g, call.inputs[0].spec.dtype))
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
     }
 
     fn attributes(&self) -> String {

@@ -1,10 +1,10 @@
 //! Refusing NaN and infinity.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Batch, Kernel, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Saves, Set, Tensor, apply};
+use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply};
 use std::sync::Arc;
 use taut_kernels::{Arg, View, ViewMut, bits, elementwise};
 
@@ -59,6 +59,10 @@ impl Op for CheckNumerics {
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
         call.first(|_, g| check_numerics(g, &self.message))
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
     }
 
     fn attributes(&self) -> String {
