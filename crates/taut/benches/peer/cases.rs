@@ -29,7 +29,8 @@ type Build = fn(&Inputs) -> Result<Case>;
 /// other engines trace, eager ops where the workload is about those. `taut_rust_jit` makes machine code of it.
 ///
 /// Of loops whose gradient is wanted, `taut_rust` keeps all that it needs, and `taut_rust_eager` does so op by op.
-/// `taut_rust_checkpoint` has a budget for it, `taut_rust_checkpoint_while` does not even know how many steps come.
+/// `taut_rust_checkpoint` has a budget for it, `taut_rust_checkpoint_while` does not even know how many steps come. In the LSTM,
+/// `taut_rust` multiplies the inputs of all steps at once, `taut_rust_inside` and `taut_rust_checkpoint` step by step.
 pub const CASES: &[(&str, &str, Build)] = &[
     ("taut_rust", "tape_step", tape_step),
     ("taut_rust", "eager_add", eager_add),
@@ -38,6 +39,7 @@ pub const CASES: &[(&str, &str, Build)] = &[
     ("taut_rust_eager", "power_loop_grad", power_loop_grad_eager),
     ("taut_rust_checkpoint", "power_loop_grad", power_loop_grad_checkpoint),
     ("taut_rust_checkpoint_while", "power_loop_grad", power_loop_grad_while),
+    ("taut_rust", "map_fn", map_fn),
     ("taut_rust", "lstm_step", lstm_step::<true>),
     ("taut_rust_inside", "lstm_step", lstm_step::<false>),
     ("taut_rust_checkpoint", "lstm_step", lstm_step_checkpoint),
@@ -206,6 +208,12 @@ fn retrace<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
         let sums = out.iter().map(|part| Ok(part.to_vec::<f32>()?.into_iter().map(f64::from).sum::<f64>()));
         Ok(vec![sums.sum::<Result<f64>>()?])
     }))
+}
+
+fn map_fn(inputs: &Inputs) -> Result<Case> {
+    let one = |e: Tensor| taut::sum(taut::broadcast_to(e, [10_000])?, None, false);
+    let step = traced(false, inputs.one("e")?, move |e| taut::map_fn(one, e.clone()));
+    Ok(Case::new(step, |out| summary(&out[0])))
 }
 
 fn lstm_step<const AT_ONCE: bool>(inputs: &Inputs) -> Result<Case> {
