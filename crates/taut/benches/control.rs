@@ -20,7 +20,8 @@ fn main() -> Result<()> {
     // `cargo bench` passes `--bench`.
     let filter = std::env::args().skip(1).find(|arg| !arg.starts_with('-')).unwrap_or_default();
     println!("{} threads, {:?}\n", pool::threads(), simd::level());
-    let rows: [(&str, fn() -> Result<()>); 3] = [("loop", loops), ("cond", branches), ("budget", budgets)];
+    let rows: [(&str, fn() -> Result<()>); 4] =
+        [("loop", loops), ("cond", branches), ("map", maps), ("budget", budgets)];
     for (_, measure) in rows.iter().filter(|(name, _)| name.contains(&filter)) {
         measure()?;
     }
@@ -70,14 +71,7 @@ fn loops() -> Result<()> {
             let per_step = format!("{:8.1} ns per step", seconds * 1e9 / steps as f64);
             row(&format!("loop {steps}: {name}"), seconds, &per_step);
         }
-        let mut peaks = [0; 2];
-        for (peak, function) in peaks.iter_mut().zip([&known_traced, &tested_traced]) {
-            let before = live_bytes();
-            reset_peak();
-            drop(function.call(&x)?);
-            *peak = peak_bytes() - before;
-        }
-        println!("    peak {} and {}", Bytes(peaks[0]), Bytes(peaks[1]));
+        println!("    peak {} and {}", peak(|| known_traced.call(&x))?, peak(|| tested_traced.call(&x))?);
     }
     Ok(())
 }
@@ -113,6 +107,45 @@ fn branches() -> Result<()> {
     Ok(())
 }
 
+/// How many bytes there are during a call, at most, beyond those before it.
+fn peak<T>(call: impl FnOnce() -> Result<T>) -> Result<Bytes> {
+    let before = live_bytes();
+    reset_peak();
+    drop(call()?);
+    Ok(Bytes(peak_bytes() - before))
+}
+
+/// A map whose body makes 10,000 numbers of one and adds them up: one by one, all at once, and in chunks.
+fn maps() -> Result<()> {
+    let grid = normal(&[10_000], 1.0)?;
+    let many = grid.clone();
+    let all_at_once = function(move |e: &Tensor| {
+        let waves = taut::tanh((taut::expand_dims(e, -1)? * &many)?)?;
+        taut::sum(waves, 1, false)
+    });
+    let one = move |e: Tensor| taut::sum(taut::tanh((e * &grid)?)?, None, false);
+    let alone = function({
+        let one = one.clone();
+        move |e: &Tensor| one(e.clone())
+    });
+    let map = function(move |e: &Tensor| taut::map_fn(&one, e.clone()));
+    for count in [10, 100, 1000] {
+        let elements = normal(&[count], 1.0)?;
+        let apart = taut::unstack(&elements, 0)?;
+        let [by_hand, at_once, mapped] = race([
+            &mut || apart.iter().for_each(|e| drop(black_box(alone.call(e)))),
+            &mut || drop(black_box(all_at_once.call(&elements))),
+            &mut || drop(black_box(map.call(&elements))),
+        ]);
+        let peaks = [peak(|| all_at_once.call(&elements))?, peak(|| map.call(&elements))?];
+        row(&format!("map {count}: one by one"), by_hand, "a call of a function each");
+        row(&format!("map {count}: all at once"), at_once, &format!("written by hand; peak {}", peaks[0]));
+        let beside = format!("{:.2} x that; peak {}", mapped / at_once, peaks[1]);
+        row(&format!("map {count}: map_fn"), mapped, &beside);
+    }
+    Ok(())
+}
+
 /// The gradient of a loop of 1000 products that may keep all states, or some.
 fn budgets() -> Result<()> {
     let (n, steps) = (128, 1000);
@@ -131,26 +164,31 @@ fn budgets() -> Result<()> {
         let known = function(move |a: &Tensor| gradient(a, |a| power(&first, a, steps)));
         let tested =
             function(move |(a, steps): &(Tensor, Tensor)| gradient(a, |a| power_while(&second, a, steps)));
-        let [whole, known, tested] = race([
+        let [whole, known_time, tested_time] = race([
             &mut || drop(black_box(stored.call(&a))),
             &mut || drop(black_box(known.call(&a))),
             &mut || drop(black_box(tested.call((&a, &limit)))),
         ]);
         if base == 0.0 {
             base = whole;
-            row("budget: all is kept", whole, &format!("{} of states", Bytes(all)));
+            let peak = peak(|| stored.call(&a))?;
+            row("budget: all is kept", whole, &format!("{} of states, peak {peak}", Bytes(all)));
         }
-        for ((name, seconds), report) in [("known", known), ("unknown", tested)].into_iter().zip(&reports) {
+        let lengths = [
+            ("known", known_time, peak(|| known.call(&a))?),
+            ("unknown", tested_time, peak(|| tested.call((&a, &limit)))?),
+        ];
+        for ((name, seconds, peak), report) in lengths.into_iter().zip(&reports) {
             // A step forward is one product, a step back two.
             let least = 1.0 + report.predicted() as f64 / (3 * steps) as f64;
             let beside = format!(
-                "{:.2} x that, {least:.2} by the formula; {} steps again, {} at the least; {} states",
+                "{:.2} x that, {least:.2} by the formula; peak {peak}; {} steps again, {} at the least; {} states",
                 seconds / whole,
                 report.recomputed(),
                 report.predicted(),
                 report.slots(),
             );
-            row(&format!("budget: {share} %, length {name}"), seconds, &beside);
+            row(&format!("budget: {share:3} %, length {name}"), seconds, &beside);
         }
     }
     Ok(())
