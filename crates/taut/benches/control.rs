@@ -10,7 +10,7 @@ mod timing;
 use power::{gradient, power, power_while};
 use std::hint::black_box;
 use std::sync::Arc;
-use taut::memory::{Bytes, live_bytes, peak_bytes, reset_peak};
+use taut::memory::Bytes;
 use taut::random::Generator;
 use taut::{DType, LoopReport, Loops, Result, Tensor, cond, fori_loop, function, while_loop};
 use taut_kernels::{pool, simd};
@@ -58,20 +58,29 @@ fn loops() -> Result<()> {
     for steps in [10, 100, 1000, 10_000, 100_000] {
         let known_traced = function(move |x: &Tensor| known(x, steps));
         let tested_traced = function(move |x: &Tensor| tested(x, steps));
+        let idle = function(move |x: &Tensor| fori_loop(0..steps, |_, x| Ok(x), x.clone()));
         let times = race([
             &mut || drop(black_box(by_hand(&x, steps))),
+            &mut || drop(black_box(idle.call(&x))),
             &mut || drop(black_box(known(&x, steps))),
             &mut || drop(black_box(tested(&x, steps))),
             &mut || drop(black_box(known_traced.call(&x))),
             &mut || drop(black_box(tested_traced.call(&x))),
         ]);
-        let names =
-            ["eager ops", "fori_loop", "while_loop", "fori_loop in a function", "while_loop in a function"];
+        let names = [
+            "eager ops",
+            "without work",
+            "fori_loop",
+            "while_loop",
+            "fori_loop, traced",
+            "while_loop, traced",
+        ];
         for (name, seconds) in names.into_iter().zip(times) {
             let per_step = format!("{:8.1} ns per step", seconds * 1e9 / steps as f64);
             row(&format!("loop {steps}: {name}"), seconds, &per_step);
         }
-        println!("    peak {} and {}", peak(|| known_traced.call(&x))?, peak(|| tested_traced.call(&x))?);
+        let peaks = [known_traced.plan(&x)?, tested_traced.plan(&x)?].map(|plan| Bytes(plan.peak_bytes()));
+        println!("    peak {} and {}", peaks[0], peaks[1]);
     }
     Ok(())
 }
@@ -107,23 +116,16 @@ fn branches() -> Result<()> {
     Ok(())
 }
 
-/// How many bytes there are during a call, at most, beyond those before it.
-fn peak<T>(call: impl FnOnce() -> Result<T>) -> Result<Bytes> {
-    let before = live_bytes();
-    reset_peak();
-    drop(call()?);
-    Ok(Bytes(peak_bytes() - before))
-}
-
-/// A map whose body makes 10,000 numbers of one and adds them up: one by one, all at once, and in chunks.
+/// A map whose body makes 10,000 numbers of one, and running sums of those, which have to lie somewhere: one by one, all at once,
+/// and in chunks.
 fn maps() -> Result<()> {
     let grid = normal(&[10_000], 1.0)?;
     let many = grid.clone();
     let all_at_once = function(move |e: &Tensor| {
-        let waves = taut::tanh((taut::expand_dims(e, -1)? * &many)?)?;
-        taut::sum(waves, 1, false)
+        let walks = taut::cumsum((taut::expand_dims(e, -1)? * &many)?, 1, false, false)?;
+        taut::max(walks, 1, false)
     });
-    let one = move |e: Tensor| taut::sum(taut::tanh((e * &grid)?)?, None, false);
+    let one = move |e: Tensor| taut::max(taut::cumsum((e * &grid)?, 0, false, false)?, None, false);
     let alone = function({
         let one = one.clone();
         move |e: &Tensor| one(e.clone())
@@ -137,7 +139,7 @@ fn maps() -> Result<()> {
             &mut || drop(black_box(all_at_once.call(&elements))),
             &mut || drop(black_box(map.call(&elements))),
         ]);
-        let peaks = [peak(|| all_at_once.call(&elements))?, peak(|| map.call(&elements))?];
+        let peaks = [all_at_once.plan(&elements)?, map.plan(&elements)?].map(|plan| Bytes(plan.peak_bytes()));
         row(&format!("map {count}: one by one"), by_hand, "a call of a function each");
         row(&format!("map {count}: all at once"), at_once, &format!("written by hand; peak {}", peaks[0]));
         let beside = format!("{:.2} x that; peak {}", mapped / at_once, peaks[1]);
@@ -171,19 +173,18 @@ fn budgets() -> Result<()> {
         ]);
         if base == 0.0 {
             base = whole;
-            let peak = peak(|| stored.call(&a))?;
+            let peak = Bytes(stored.plan(&a)?.peak_bytes());
             row("budget: all is kept", whole, &format!("{} of states, peak {peak}", Bytes(all)));
         }
-        let lengths = [
-            ("known", known_time, peak(|| known.call(&a))?),
-            ("unknown", tested_time, peak(|| tested.call((&a, &limit)))?),
-        ];
-        for ((name, seconds, peak), report) in lengths.into_iter().zip(&reports) {
+        let lengths =
+            [("known", known_time, known.plan(&a)?), ("unknown", tested_time, tested.plan((&a, &limit))?)];
+        for ((name, seconds, plan), report) in lengths.into_iter().zip(&reports) {
             // A step forward is one product, a step back two.
             let least = 1.0 + report.predicted() as f64 / (3 * steps) as f64;
             let beside = format!(
-                "{:.2} x that, {least:.2} by the formula; peak {peak}; {} steps again, {} at the least; {} states",
+                "{:.2} x that, {least:.2} by the formula; peak {}; {} steps again, {} at the least; {} states",
                 seconds / whole,
+                Bytes(plan.peak_bytes()),
                 report.recomputed(),
                 report.predicted(),
                 report.slots(),
