@@ -3,15 +3,15 @@
 use crate::shell::{Outcome, cargo, command, root, step};
 use std::ffi::OsString;
 
-/// `[engine|tape|function] [filter]`; a filter alone is for the engine.
+/// `[engine|tape|function|control] [filter]`; a filter alone is for the engine.
 pub fn run(words: &[String]) -> Outcome {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         [] => rows("engine", ""),
-        [suite @ ("engine" | "tape" | "function")] => measure(suite, ""),
-        [suite @ ("engine" | "tape" | "function"), filter] => measure(suite, filter),
+        [suite @ ("engine" | "tape" | "function" | "control")] => measure(suite, ""),
+        [suite @ ("engine" | "tape" | "function" | "control"), filter] => measure(suite, filter),
         [filter] => rows("engine", filter),
-        [suite, ..] => Err(format!("the suites are engine, tape and function, not {suite}")),
+        [suite, ..] => Err(format!("the suites are engine, tape, function and control, not {suite}")),
     }
 }
 
@@ -19,6 +19,7 @@ fn measure(suite: &str, filter: &str) -> Outcome {
     match suite {
         "tape" => tape(filter),
         "function" => function(filter),
+        "control" => control(filter),
         _ => rows(suite, filter),
     }
 }
@@ -52,12 +53,7 @@ fn function(filter: &str) -> Outcome {
     step("Taut");
     rows("function", filter)?;
     step("Beside TensorFlow, PyTorch and JAX");
-    let mut workloads = vec!["chain", "dense_forward", "train_step_small", "mlp_step", "retrace"];
-    workloads.retain(|name| name.contains(filter));
-    if workloads.is_empty() {
-        println!("skipped: no workload's name contains \"{filter}\"");
-        return Ok(());
-    }
+    let workloads = ["chain", "dense_forward", "train_step_small", "mlp_step", "retrace"];
     let engines = [
         Engine {
             variable: "PEERS_TF_PYTHON",
@@ -67,10 +63,45 @@ fn function(filter: &str) -> Outcome {
         Engine { variable: "PEERS_TORCH_PYTHON", package: "torch", peers: &["torch_eager", "torch_compile"] },
         Engine { variable: "PEERS_JAX_PYTHON", package: "jax", peers: &["jax_jit"] },
     ];
+    beside(&engines, &["taut_rust", "taut_rust_jit"], &workloads, filter)
+}
+
+/// Loops, branches and maps alone, then the same work in other engines, as far as they are there: one run, one table.
+fn control(filter: &str) -> Outcome {
+    step("Taut");
+    rows("control", filter)?;
+    step("Beside TensorFlow, PyTorch and JAX");
+    let engines = [
+        Engine {
+            variable: "PEERS_TF_PYTHON",
+            package: "tensorflow",
+            peers: &["tf_function", "tf_xla", "tf_recompute", "tf_vectorized"],
+        },
+        Engine {
+            variable: "PEERS_TORCH_PYTHON",
+            package: "torch",
+            peers: &["torch_eager", "torch_checkpoint", "torch_mmap_checkpoint", "torch_vmap"],
+        },
+        Engine {
+            variable: "PEERS_JAX_PYTHON",
+            package: "jax",
+            peers: &["jax_jit", "jax_checkpoint", "jax_vmap"],
+        },
+    ];
+    beside(&engines, &["taut"], &["power_loop", "power_loop_grad", "map_fn", "lstm_step"], filter)
+}
+
+/// Those workloads whose name contains the filter, in three rounds, as one table of ratios to `taut_rust`.
+fn beside(engines: &[Engine], taut: &[&str], workloads: &[&str], filter: &str) -> Outcome {
+    let wanted: Vec<&str> = workloads.iter().copied().filter(|name| name.contains(filter)).collect();
+    if wanted.is_empty() {
+        println!("skipped: no workload's name contains \"{filter}\"");
+        return Ok(());
+    }
     // Half of each workload's own budget: with three rounds, this is a matter of minutes, not of an hour.
     // Engines differ in what other jobs do to them, so each run waits a little for those to pause.
     let options = ["--budget", "2", "--quiet", "10", "--beside", "taut_rust"];
-    peers(&engines, &["taut_rust", "taut_rust_jit"], &workloads, &options)
+    peers(engines, taut, &wanted, &options)
 }
 
 /// Time and memory of the engines in Rust. They are not part of the workspace, and not everybody can build them.

@@ -1,9 +1,10 @@
 //! What is measured: the workloads of `workloads.py`, with the sizes of their inputs.
 
 use crate::adam::Adam;
-use crate::{classic, dense};
+use crate::lstm::Lstm;
+use crate::{classic, dense, power};
 use std::path::PathBuf;
-use taut::{Dense, GradientTape, Nest, OnRetrace, Result, Tensor, Variable, function};
+use taut::{Dense, GradientTape, Loops, Nest, OnRetrace, Result, Tensor, Variable, function};
 
 /// One step, and the numbers of its result that are compared with other peers'.
 pub struct Case {
@@ -26,10 +27,22 @@ type Build = fn(&Inputs) -> Result<Case>;
 
 /// Peer, workload, and what makes the case. The peer `taut_rust` runs a step as people would: a traced function where the
 /// other engines trace, eager ops where the workload is about those. `taut_rust_jit` makes machine code of it.
+///
+/// Of loops whose gradient is wanted, `taut_rust` keeps all that it needs, and `taut_rust_eager` does so op by op.
+/// `taut_rust_checkpoint` has a budget for it, `taut_rust_checkpoint_while` does not even know how many steps come. In the LSTM,
+/// `taut_rust` multiplies the inputs of all steps at once, `taut_rust_inside` and `taut_rust_checkpoint` step by step.
 pub const CASES: &[(&str, &str, Build)] = &[
     ("taut_rust", "tape_step", tape_step),
     ("taut_rust", "eager_add", eager_add),
+    ("taut_rust", "power_loop", power_loop),
     ("taut_rust", "power_loop_grad", power_loop_grad),
+    ("taut_rust_eager", "power_loop_grad", power_loop_grad_eager),
+    ("taut_rust_checkpoint", "power_loop_grad", power_loop_grad_checkpoint),
+    ("taut_rust_checkpoint_while", "power_loop_grad", power_loop_grad_while),
+    ("taut_rust", "map_fn", map_fn),
+    ("taut_rust", "lstm_step", lstm_step::<true>),
+    ("taut_rust_inside", "lstm_step", lstm_step::<false>),
+    ("taut_rust_checkpoint", "lstm_step", lstm_step_checkpoint),
     ("taut_rust", "chain", chain::<false>),
     ("taut_rust_jit", "chain", chain::<true>),
     ("taut_rust", "dense_forward", dense_forward::<false>),
@@ -94,7 +107,42 @@ fn eager_add(inputs: &Inputs) -> Result<Case> {
     Ok(Case { ops, ..Case::new(step, scalar) })
 }
 
+fn power_loop(inputs: &Inputs) -> Result<Case> {
+    let step = traced(false, inputs.one("a")?, |a| power::power(&Loops::new(), a, 100));
+    Ok(Case::new(step, |out| summary(&out[0])))
+}
+
+/// How many products the power is of whose gradient is wanted.
+const POWERS: usize = classic::POWERS;
+
+/// What its gradient may keep: 61 of 2000 states of 256 KiB. Then 1985 steps are made again, and the arena is a little below 16 MiB.
+const POWER_BUDGET: usize = 61 * (256 << 10) + (64 << 10);
+
 fn power_loop_grad(inputs: &Inputs) -> Result<Case> {
+    power_gradient(inputs, Loops::new())
+}
+
+fn power_loop_grad_checkpoint(inputs: &Inputs) -> Result<Case> {
+    power_gradient(inputs, Loops::new().grad_budget(POWER_BUDGET))
+}
+
+fn power_gradient(inputs: &Inputs, loops: Loops) -> Result<Case> {
+    let step = traced(false, inputs.one("a")?, move |a| {
+        power::gradient(a, |a| power::power(&loops, a, POWERS as i64))
+    });
+    Ok(Case::new(step, |out| summary(&out[0])))
+}
+
+fn power_loop_grad_while(inputs: &Inputs) -> Result<Case> {
+    let loops = Loops::new().grad_budget(POWER_BUDGET);
+    let steps = Tensor::scalar(POWERS as i64)?;
+    let step = traced(false, (inputs.one("a")?, steps), move |(a, steps)| {
+        power::gradient(a, |a| power::power_while(&loops, a, steps))
+    });
+    Ok(Case::new(step, |out| summary(&out[0])))
+}
+
+fn power_loop_grad_eager(inputs: &Inputs) -> Result<Case> {
     let a = inputs.one("a")?;
     let step = move || {
         let tape = GradientTape::new();
@@ -160,6 +208,29 @@ fn retrace<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
         let sums = out.iter().map(|part| Ok(part.to_vec::<f32>()?.into_iter().map(f64::from).sum::<f64>()));
         Ok(vec![sums.sum::<Result<f64>>()?])
     }))
+}
+
+fn map_fn(inputs: &Inputs) -> Result<Case> {
+    let one = |e: Tensor| taut::sum(taut::broadcast_to(e, [10_000])?, None, false);
+    let step = traced(false, inputs.one("e")?, move |e| taut::map_fn(one, e.clone()));
+    Ok(Case::new(step, |out| summary(&out[0])))
+}
+
+fn lstm_step<const AT_ONCE: bool>(inputs: &Inputs) -> Result<Case> {
+    lstm(inputs, Loops::new(), AT_ONCE)
+}
+
+/// With room for 32 of 256 states of 32 KiB.
+fn lstm_step_checkpoint(inputs: &Inputs) -> Result<Case> {
+    lstm(inputs, Loops::new().grad_budget(1 << 20), false)
+}
+
+fn lstm(inputs: &Inputs, loops: Loops, at_once: bool) -> Result<Case> {
+    let variable = |name| Variable::new(inputs.one(name)?);
+    let (wx, wh, b) = (variable("wx")?, variable("wh")?, variable("b")?);
+    let lstm = Lstm { wx, wh, b, rate: 1e-3, loops, at_once };
+    let step = traced(false, inputs.one("x")?, move |x| lstm.train(x));
+    Ok(Case::new(step, scalar))
 }
 
 fn scalar(out: &[Tensor]) -> Result<Vec<f64>> {

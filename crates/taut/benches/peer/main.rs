@@ -8,7 +8,11 @@ mod cases;
 mod classic;
 #[path = "../models/dense.rs"]
 mod dense;
+#[path = "../models/lstm.rs"]
+mod lstm;
 mod measure;
+#[path = "../models/power.rs"]
+mod power;
 
 use cases::{CASES, Inputs};
 use std::error::Error;
