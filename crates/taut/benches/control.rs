@@ -182,7 +182,7 @@ fn budgets() -> Result<()> {
             // A step forward is one product, a step back two.
             let least = 1.0 + report.predicted() as f64 / (3 * steps) as f64;
             let beside = format!(
-                "{:.2} x that, {least:.2} by the formula; peak {}; {} steps again, {} at the least; {} states",
+                "{:.2} x all kept, {least:.2} by the formula; peak {}; {} steps again, {} at the least; {} states",
                 seconds / whole,
                 Bytes(plan.peak_bytes()),
                 report.recomputed(),
