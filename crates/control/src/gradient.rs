@@ -9,7 +9,7 @@
 
 use crate::body::Body;
 use crate::hoist::hoisted;
-use crate::looping::{Loop, Slots, Steps, body_of, index_spec, stacked};
+use crate::looping::{Loop, Slots, Steps, body_of, index_spec};
 use crate::rewind::Rewind;
 use std::sync::Arc;
 use taut_autodiff::joint::{Answer, Halves, Joint, Kept};
@@ -335,7 +335,7 @@ impl Reverse {
         stack: &dyn Fn(usize) -> Result<Tensor>,
         given: Given,
     ) -> Result<Outputs> {
-        let (first, steps) = (op.first(), op.steps.most());
+        let first = op.first();
         let captures = first + op.states + op.slices;
         let Given { count, mut gradients, sums } = given;
         let mut sums = sums.into_iter();
@@ -366,12 +366,16 @@ impl Reverse {
             specs.push(row.0.clone());
             arguments.push(row.1);
         }
-        let incoming = specs.len();
+        // A stack without a gradient needs no rows of zeros.
+        let mut incoming: Vec<Option<usize>> = Vec::new();
         for &k in &self.followed {
-            let spec = op.body.output(op.states + k).clone();
-            arguments.push(or_zeros(gradients[op.states + k].take(), &stacked(steps, &spec))?);
-            specs.push(spec);
-            rows += 1;
+            let gradient = gradients[op.states + k].take();
+            incoming.push(gradient.is_some().then_some(specs.len()));
+            if let Some(gradient) = gradient {
+                arguments.push(gradient);
+                specs.push(op.body.output(op.states + k).clone());
+                rows += 1;
+            }
         }
         for (place, from) in places.iter_mut().zip(&self.kept) {
             if let From::Capture(i) = *from {
@@ -383,8 +387,11 @@ impl Reverse {
         let graph = self.body(op, &specs, |body| {
             let mut inputs: Vec<Tensor> = places.iter().map(|&place| body[place].clone()).collect();
             inputs.extend_from_slice(&body[1..=self.active.len()]);
-            inputs.extend_from_slice(&body[incoming..incoming + self.followed.len()]);
-            (inputs, 1 + self.active.len())
+            for (&k, place) in self.followed.iter().zip(&incoming) {
+                let given = place.map(|place| body[place].clone());
+                inputs.push(or_zeros(given, op.body.output(op.states + k))?);
+            }
+            Ok((inputs, 1 + self.active.len()))
         })?;
         let carried = self.active.len() + self.captures.len();
         let back = match op.steps {
@@ -406,11 +413,11 @@ impl Reverse {
         &self,
         op: &Loop,
         specs: &[Spec],
-        arrange: impl FnOnce(&[Tensor]) -> (Vec<Tensor>, usize),
+        arrange: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, usize)>,
     ) -> Result<Graph> {
         let traced = record::unrecorded(|| {
             trace(specs, |arguments| {
-                let (inputs, sums) = arrange(arguments);
+                let (inputs, sums) = arrange(arguments)?;
                 let found = self.backward.run(&inputs)?;
                 let answer = |input: usize| match self.answers[input] {
                     Answer::Dense(at) => Some(found[at].clone()),

@@ -90,7 +90,7 @@ impl Rewind {
             inputs.extend_from_slice(&body[captures..]);
             inputs.extend_from_slice(&body[1 + states..sums]);
             inputs.extend_from_slice(&body[incoming..captures]);
-            (inputs, sums)
+            Ok((inputs, sums))
         })?;
         let into =
             (0..carried).map(|n| Some(1 + states + n)).chain(pass.slices.iter().map(|_| None)).collect();
