@@ -4,9 +4,9 @@ use crate::loops::Loops;
 use std::panic::Location;
 use taut_core::ops::binary::{add, mul, sub};
 use taut_core::ops::contract::matmul;
-use taut_core::ops::shape::{reshape, slice};
+use taut_core::ops::shape::{reshape, split};
 use taut_core::ops::unary::{sigmoid, tanh};
-use taut_core::{Error, Index, Result, Tensor, on_behalf};
+use taut_core::{Error, Result, Tensor, on_behalf};
 
 impl Loops {
     /// A long short-term memory over time. See [`lstm`].
@@ -30,15 +30,15 @@ impl Loops {
         state: (Tensor, Tensor),
         (kernel, recurrent_kernel, bias): (&Tensor, &Tensor, &Tensor),
     ) -> Result<(Tensor, (Tensor, Tensor))> {
-        let units = units(x, kernel, recurrent_kernel, 4)?;
+        check(x, kernel, recurrent_kernel, 4)?;
         let sparing = self.has_budget();
         let inputs = if sparing { x.clone() } else { inputs(x, kernel, bias)? };
         let step = |(h, c): (Tensor, Tensor), input: Tensor| {
             let input = if sparing { add(matmul(input, kernel)?, bias)? } else { input };
             let gates = add(matmul(h, recurrent_kernel)?, input)?;
-            let gate = |n: usize| columns(&gates, n, units);
-            let (input, forget, output) = (sigmoid(gate(0)?)?, sigmoid(gate(1)?)?, sigmoid(gate(3)?)?);
-            let c = add(mul(forget, c)?, mul(input, tanh(gate(2)?)?)?)?;
+            let gates = split(gates, 4, 1)?;
+            let (input, forget, output) = (sigmoid(&gates[0])?, sigmoid(&gates[1])?, sigmoid(&gates[3])?);
+            let c = add(mul(forget, c)?, mul(input, tanh(&gates[2])?)?)?;
             let h = mul(output, tanh(&c)?)?;
             Ok(((h.clone(), c), h))
         };
@@ -68,16 +68,16 @@ impl Loops {
         (kernel, recurrent_kernel): (&Tensor, &Tensor),
         bias: (&Tensor, &Tensor),
     ) -> Result<(Tensor, Tensor)> {
-        let units = units(x, kernel, recurrent_kernel, 3)?;
+        check(x, kernel, recurrent_kernel, 3)?;
         let sparing = self.has_budget();
         let inputs = if sparing { x.clone() } else { inputs(x, kernel, bias.0)? };
         let step = |h: Tensor, input: Tensor| {
             let input = if sparing { add(matmul(input, kernel)?, bias.0)? } else { input };
             let inner = add(matmul(&h, recurrent_kernel)?, bias.1)?;
-            let part = |of: &Tensor, n: usize| columns(of, n, units);
-            let update = sigmoid(add(part(&input, 0)?, part(&inner, 0)?)?)?;
-            let reset = sigmoid(add(part(&input, 1)?, part(&inner, 1)?)?)?;
-            let candidate = tanh(add(part(&input, 2)?, mul(reset, part(&inner, 2)?)?)?)?;
+            let (input, inner) = (split(input, 3, 1)?, split(inner, 3, 1)?);
+            let update = sigmoid(add(&input[0], &inner[0])?)?;
+            let reset = sigmoid(add(&input[1], &inner[1])?)?;
+            let candidate = tanh(add(&input[2], mul(reset, &inner[2])?)?)?;
             // update * h + (1 - update) * candidate
             let h = add(&candidate, mul(update, sub(&h, &candidate)?)?)?;
             Ok((h.clone(), h))
@@ -133,8 +133,8 @@ pub fn gru(
     Loops::new().gru(x, state, kernel, recurrent_kernel, bias)
 }
 
-/// The number of units, if the kernels are those of that many gates.
-fn units(x: &Tensor, kernel: &Tensor, recurrent_kernel: &Tensor, gates: usize) -> Result<usize> {
+/// Refuses kernels that are not those of that many gates.
+fn check(x: &Tensor, kernel: &Tensor, recurrent_kernel: &Tensor, gates: usize) -> Result<()> {
     let fits = match (&x.shape()[..], &kernel.shape()[..], &recurrent_kernel.shape()[..]) {
         ([_, _, features], [rows, columns], [units, more]) => {
             features == rows && columns == more && *columns == gates * units
@@ -142,7 +142,7 @@ fn units(x: &Tensor, kernel: &Tensor, recurrent_kernel: &Tensor, gates: usize) -
         _ => false,
     };
     if fits {
-        return Ok(recurrent_kernel.shape()[0]);
+        return Ok(());
     }
     let message = format!(
         "x is [steps, batch, features], the kernel [features, {gates} units] and the recurrent kernel [units, {gates} units]"
@@ -157,10 +157,4 @@ fn inputs(x: &Tensor, kernel: &Tensor, bias: &Tensor) -> Result<Tensor> {
     let (features, gates) = (kernel.shape()[0] as isize, kernel.shape()[1] as isize);
     let flat = add(matmul(reshape(x, &[steps * batch, features])?, kernel)?, bias)?;
     reshape(flat, &[steps, batch, gates])
-}
-
-/// The columns of one gate.
-fn columns(gates: &Tensor, gate: usize, units: usize) -> Result<Tensor> {
-    let first = (gate * units) as isize;
-    slice(gates, &[Index::from(..), Index::from(first..first + units as isize)])
 }
