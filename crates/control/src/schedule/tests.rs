@@ -301,20 +301,3 @@ proptest! {
         prop_assert_eq!(walk(back, &kept, n, slots, false).recomputed, steps);
     }
 }
-
-/// By hand: `cargo test -p taut-control --release schedule -- --ignored --nocapture`.
-#[test]
-#[ignore = "measures, asserts nothing"]
-fn time_per_move() {
-    for c in [2, 5, 10, 20, 40, 100, 1_000] {
-        let n = if c < 10 { 100_000 } else { 1_000_000 };
-        let start = std::time::Instant::now();
-        let kept = at_end(n, c, false);
-        let keep = start.elapsed().as_nanos() as f64 / n as f64;
-        let start = std::time::Instant::now();
-        let mut back = Back::overwritten(&kept, n, c);
-        let moves = std::iter::from_fn(|| back.next()).count();
-        let each = start.elapsed().as_nanos() as f64 / moves as f64;
-        println!("{c} slots, {n} steps: {keep:.1} ns per state offered; {moves} moves, {each:.1} ns each");
-    }
-}
