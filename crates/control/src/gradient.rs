@@ -294,7 +294,8 @@ impl Reverse {
             let backward = question.again()?;
             let kept = (0..op.body.graph().inputs.len()).map(|i| source(&op, i)).collect();
             let count = if op.first() == 1 { Some(inputs[0].clone()) } else { None };
-            let none = |_: usize| Err(unbounded());
+            let none =
+                |_: usize| Err(Error::new(ErrorKind::Graph, "a loop without states writes nothing down"));
             return question.reverse(backward, kept, false).backward(
                 &op,
                 &input,
