@@ -1,6 +1,7 @@
 //! A graph that an op runs, again and again, in memory that the op was given.
 
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -147,8 +148,32 @@ pub(crate) struct Runner<'a> {
     planned: &'a Planned,
     /// The other memory of what takes turns, in order.
     spare: SmallVec<[&'a mut [u8]; 8]>,
-    lent: Vec<(Range<usize>, bool)>,
+    lent: Notes,
     flipped: bool,
+}
+
+/// A list of what is lent, whose memory serves the next runner of this thread: a branch in a loop is run at every step.
+#[derive(Default)]
+struct Notes(Vec<(Range<usize>, bool)>);
+
+thread_local! {
+    static NOTES: RefCell<Vec<Notes>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Notes {
+    fn take() -> Notes {
+        NOTES.with_borrow_mut(Vec::pop).unwrap_or_default()
+    }
+}
+
+impl Drop for Notes {
+    fn drop(&mut self) {
+        let list = std::mem::take(&mut self.0);
+        if list.capacity() > 0 {
+            // A thread that is ending has no use for it.
+            let _ = NOTES.try_with(|notes| notes.borrow_mut().push(Notes(list)));
+        }
+    }
 }
 
 impl<'a> Runner<'a> {
@@ -159,7 +184,7 @@ impl<'a> Runner<'a> {
         let doubled = (0..planned.doubled.len()).filter(|&k| planned.doubled[k]);
         let spare =
             doubled.map(|k| body.output(k).bytes()).map(|bytes| &mut take(scratch, rounded(bytes))[..bytes]);
-        Ok(Runner { planned, spare: spare.collect(), lent: Vec::new(), flipped: false })
+        Ok(Runner { planned, spare: spare.collect(), lent: Notes::take(), flipped: false })
     }
 
     /// Runs the body in this arena: its inputs are `before`, those in `carried`, which get their new values, and `after`; its other
@@ -187,7 +212,7 @@ impl<'a> Runner<'a> {
         for bytes in made {
             inputs.push(Lent::Write(bytes));
         }
-        run_in(&planned.program, &mut inputs, arena, lent)?;
+        run_in(&planned.program, &mut inputs, arena, &mut lent.0)?;
         drop(inputs);
         self.take_turns(carried);
         self.flipped = !self.flipped;
