@@ -1,0 +1,1 @@
+//! Datasets: where elements come from, what is done to them on the way, and how far one got.
