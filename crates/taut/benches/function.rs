@@ -161,7 +161,7 @@ fn first_calls() -> Result<()> {
     let mlp = Mlp::new()?;
     making(&[mlp.x.clone(), mlp.labels.clone()], &|x| mlp.net.train(&x[0], &x[1]))?.print("mlp step");
     let (images, labels) = images()?;
-    let net = ResNet::new()?;
+    let net = ResNet::new(&filters)?;
     making(&[images, labels], &|x| net.train(&x[0], &x[1]))?.print("resnet step");
     Ok(())
 }
@@ -299,6 +299,12 @@ fn mlp_step() -> Result<()> {
     train_steps("mlp step: Adam", Some(flops), (&x, &labels), move |x, labels| net.train(x, labels))
 }
 
+/// What the net begins with.
+fn filters(_name: &str, shape: &[usize]) -> Result<Tensor> {
+    let inputs: usize = shape[..shape.len() - 1].iter().product();
+    normal(shape[shape.len() - 1] as u64, shape, (2.0 / inputs as f64).sqrt())
+}
+
 fn images() -> Result<(Tensor, Tensor)> {
     let labels = Generator::from_seed(2).integers([8], 0, 10, DType::I32)?;
     Ok((normal(1, &[8, 32, 32, 3], 1.0)?, labels))
@@ -306,6 +312,6 @@ fn images() -> Result<(Tensor, Tensor)> {
 
 fn resnet_step() -> Result<()> {
     let (images, labels) = images()?;
-    let net = Arc::new(ResNet::new()?);
+    let net = Arc::new(ResNet::new(&filters)?);
     train_steps("resnet step: SGD", None, (&images, &labels), move |x, labels| net.train(x, labels))
 }

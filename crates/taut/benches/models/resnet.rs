@@ -1,8 +1,8 @@
 //! A residual net of twenty layers for small images: convolutions, batch norms and ReLUs, SGD with momentum.
 
 use crate::dense;
-use crate::initial::normal;
-use taut::{DType, Dense, GradientTape, Result, Tensor, Variable, nn};
+use taut::ops::Padding;
+use taut::{ConvOptions, DType, Dense, GradientTape, Result, Tensor, Variable, nn};
 
 const WIDTHS: [usize; 3] = [16, 32, 64];
 const BLOCKS: usize = 3;
@@ -35,6 +35,9 @@ pub struct ResNet {
     momenta: Vec<Variable>,
 }
 
+/// The first value of the variable of this name and shape.
+pub type Initial<'a> = dyn Fn(&str, &[usize]) -> Result<Tensor> + 'a;
+
 fn filled(width: usize, value: f64) -> Result<Tensor> {
     taut::full([width], value, DType::F32)
 }
@@ -44,11 +47,15 @@ fn state(value: Tensor) -> Result<Variable> {
 }
 
 impl Layer {
-    fn new(size: usize, from: usize, to: usize, stride: usize) -> Result<Layer> {
-        let shape = [size, size, from, to];
-        let deviation = (2.0 / (size * size * from) as f64).sqrt();
+    fn new(
+        initial: &Initial<'_>,
+        name: &str,
+        size: usize,
+        (from, to): (usize, usize),
+        stride: usize,
+    ) -> Result<Layer> {
         Ok(Layer {
-            filters: Variable::new(normal(to as u64, &shape, deviation)?)?,
+            filters: Variable::new(initial(&format!("{name}.w"), &[size, size, from, to])?)?,
             scale: Variable::new(filled(to, 1.0)?)?,
             offset: Variable::new(filled(to, 0.0)?)?,
             statistics: [state(filled(to, 0.0)?)?, state(filled(to, 1.0)?)?],
@@ -57,7 +64,14 @@ impl Layer {
     }
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
-        let h = taut::conv2d(x, &self.filters, &[self.stride; 2], "SAME")?;
+        // The same on both sides, whatever the stride.
+        let around = self.filters.shape()[0] / 2;
+        let options = ConvOptions {
+            strides: vec![self.stride],
+            padding: Padding::Explicit(vec![(around, around); 2]),
+            ..ConvOptions::default()
+        };
+        let h = taut::conv(x, &self.filters, &options)?;
         let (mean, variance) = nn::moments(&h, [0, 1, 2], false)?;
         for (moving, now) in self.statistics.iter().zip([&mean, &variance]) {
             moving.assign((taut::mul(moving, 0.9)? + (now * 0.1)?)?)?;
@@ -72,10 +86,16 @@ impl Layer {
 }
 
 impl Block {
-    fn new(from: usize, to: usize) -> Result<Block> {
+    fn new(initial: &Initial<'_>, name: &str, (from, to): (usize, usize)) -> Result<Block> {
         let stride = if from == to { 1 } else { 2 };
-        let around = if from == to { None } else { Some(Layer::new(1, from, to, stride)?) };
-        Ok(Block { first: Layer::new(3, from, to, stride)?, second: Layer::new(3, to, to, 1)?, around })
+        let layer = |part: &str, size, channels, stride| {
+            Layer::new(initial, &format!("{name}.{part}"), size, channels, stride)
+        };
+        Ok(Block {
+            first: layer("1", 3, (from, to), stride)?,
+            second: layer("2", 3, (to, to), 1)?,
+            around: if from == to { None } else { Some(layer("p", 1, (from, to), stride)?) },
+        })
     }
 
     fn forward(&self, x: &Tensor) -> Result<Tensor> {
@@ -86,16 +106,17 @@ impl Block {
 }
 
 impl ResNet {
-    pub fn new() -> Result<ResNet> {
-        let stem = Layer::new(3, 3, WIDTHS[0], 1)?;
+    /// The net, with matrices and filters to begin with as `initial` gives them.
+    pub fn new(initial: &Initial<'_>) -> Result<ResNet> {
+        let stem = Layer::new(initial, "stem", 3, (3, WIDTHS[0]), 1)?;
         let (mut blocks, mut from) = (Vec::new(), WIDTHS[0]);
-        for to in WIDTHS {
-            for _ in 0..BLOCKS {
-                blocks.push(Block::new(from, to)?);
+        for (stage, to) in WIDTHS.into_iter().enumerate() {
+            for block in 0..BLOCKS {
+                blocks.push(Block::new(initial, &format!("s{stage}b{block}"), (from, to))?);
                 from = to;
             }
         }
-        let matrix = normal(1, &[from, CLASSES], 1.0 / (from as f64).sqrt())?;
+        let matrix = initial("fc.w", &[from, CLASSES])?;
         let last = [Variable::new(matrix)?, Variable::new(filled(CLASSES, 0.0)?)?];
         let mut net = ResNet { stem, blocks, last, momenta: Vec::new() };
         let zeros = |variable: &Variable| state(taut::zeros(variable.shape(), DType::F32)?);

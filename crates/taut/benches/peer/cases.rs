@@ -2,7 +2,10 @@
 
 use crate::adam::Adam;
 use crate::lstm::Lstm;
+use crate::resnet::ResNet;
+use crate::transformer::Transformer;
 use crate::{classic, dense, power};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use taut::{Dense, GradientTape, Loops, Nest, OnRetrace, Result, Tensor, Variable, function};
 
@@ -51,6 +54,10 @@ pub const CASES: &[(&str, &str, Build)] = &[
     ("taut_rust_jit", "train_step_small", train_step_small::<true>),
     ("taut_rust", "mlp_step", mlp_step::<false>),
     ("taut_rust_jit", "mlp_step", mlp_step::<true>),
+    ("taut_rust", "convnet_step", convnet_step),
+    ("taut_rust", "transformer_step", transformer_step),
+    ("taut_rust", "deep_mlp_memory", deep_mlp),
+    ("taut_rust_checkpoint", "deep_mlp_memory", deep_mlp_checkpoint),
     ("taut_rust", "retrace", retrace::<false>),
     ("taut_rust_jit", "retrace", retrace::<true>),
 ];
@@ -74,6 +81,15 @@ impl Inputs {
             .take_while(|name| self.0.join(format!("{name}.npy")).exists())
             .map(|name| self.one(&name))
             .collect()
+    }
+
+    /// The arrays of a table, as variables: `name.a`, `name.b`, and so on.
+    fn named(&self, name: &str) -> Result<BTreeMap<String, Variable>> {
+        let files = std::fs::read_dir(&self.0)?.flatten().filter_map(|file| {
+            let file = file.file_name().into_string().ok()?;
+            Some(file.strip_prefix(name)?.strip_prefix('.')?.strip_suffix(".npy")?.to_owned())
+        });
+        files.map(|key| Ok((key.clone(), Variable::new(self.one(&format!("{name}.{key}"))?)?))).collect()
     }
 
     fn variables(&self, name: &str) -> Result<Vec<Variable>> {
@@ -193,6 +209,56 @@ fn mlp_step<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
         let tape = GradientTape::new();
         let loss = dense::cross_entropy(labels, dense::forward(&layers, x)?)?;
         adam.minimize(&tape, &loss, &layers)?;
+        Ok(loss)
+    });
+    Ok(Case::new(step, scalar))
+}
+
+fn convnet_step(inputs: &Inputs) -> Result<Case> {
+    let net = ResNet::new(&|name, _shape| inputs.one(&format!("params.{name}")))?;
+    let step = traced(false, (inputs.one("x")?, inputs.one("y")?), move |(x, y)| net.train(x, y));
+    Ok(Case::new(step, scalar))
+}
+
+fn transformer_step(inputs: &Inputs) -> Result<Case> {
+    let net = Transformer(inputs.named("params")?);
+    let variables = net.variables();
+    let adam = Adam::new(&variables, 1e-3)?;
+    let step = traced(false, (inputs.one("x")?, inputs.one("y")?), move |(words, next)| {
+        let tape = GradientTape::new();
+        let loss = net.loss(words, next)?;
+        adam.minimize(&tape, &loss, &variables)?;
+        Ok(loss)
+    });
+    Ok(Case::new(step, scalar))
+}
+
+fn deep_mlp(inputs: &Inputs) -> Result<Case> {
+    deep(inputs, 1)
+}
+
+/// Keeps the input of every eighth layer, and computes the others again.
+fn deep_mlp_checkpoint(inputs: &Inputs) -> Result<Case> {
+    deep(inputs, 8)
+}
+
+fn deep(inputs: &Inputs, segment: usize) -> Result<Case> {
+    let layers = inputs.variables("params")?;
+    let step = traced(false, inputs.one("x")?, move |x| {
+        let tape = GradientTape::new();
+        let mut h = x.clone();
+        for part in layers.chunks(segment) {
+            let part = part.to_vec();
+            let forward = move |h: &[Tensor]| {
+                let through = |h: Tensor, w: &Variable| taut::tanh(taut::matmul(h, w)?);
+                Ok(vec![part.iter().try_fold(h[0].clone(), through)?])
+            };
+            h = if segment == 1 { forward(&[h])? } else { taut::checkpoint([h], forward)? }.swap_remove(0);
+        }
+        let loss = taut::mean(taut::square(h)?, None, false)?;
+        for (layer, gradient) in layers.iter().zip(tape.gradient(&loss, &layers)?) {
+            layer.assign_sub((gradient.dense()? * 0.05)?)?;
+        }
         Ok(loss)
     });
     Ok(Case::new(step, scalar))

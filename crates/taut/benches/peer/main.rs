@@ -13,6 +13,10 @@ mod lstm;
 mod measure;
 #[path = "../models/power.rs"]
 mod power;
+#[path = "../models/resnet.rs"]
+mod resnet;
+#[path = "../models/transformer.rs"]
+mod transformer;
 
 use cases::{CASES, Inputs};
 use std::error::Error;

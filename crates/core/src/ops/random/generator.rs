@@ -65,6 +65,16 @@ pub fn set_seed(seed: u64) {
     GLOBAL.set_seed(seed);
 }
 
+/// The seed of the module's own generator, and how many keys were taken from it.
+pub fn state() -> (u64, u64) {
+    GLOBAL.state()
+}
+
+/// Lets the module's own generator go on where [`state`] was taken.
+pub fn set_state((seed, counter): (u64, u64)) {
+    GLOBAL.set_state(seed, counter);
+}
+
 /// The next key of the module's own generator: for [`dropout`](crate::ops::nn::dropout) and the functions called
 /// `stateless_…`.
 #[track_caller]
@@ -137,7 +147,12 @@ impl Generator {
 
     /// Starts anew from this seed.
     pub fn set_seed(&self, seed: u64) {
-        self.shared.with(|state| *state = State { seed, counter: 0 });
+        self.set_state(seed, 0);
+    }
+
+    /// Goes on where [`Generator::state`] was taken.
+    pub fn set_state(&self, seed: u64, counter: u64) {
+        self.shared.with(|state| *state = State { seed, counter });
     }
 
     /// The seed, and how many keys were taken.
@@ -320,6 +335,12 @@ mod tests {
         let global = uniform([4], 0.0, 1.0, DType::F64).unwrap().to_vec::<f64>().unwrap();
         let own = Generator::from_seed(5).uniform([4], 0.0, 1.0, DType::F64).unwrap();
         assert_eq!(global, own.to_vec::<f64>().unwrap());
+        let now = state();
+        let key = || next_key().unwrap().to_vec::<u64>().unwrap();
+        let (first, other) = (key(), key());
+        set_state(now);
+        assert_ne!(first, other);
+        assert_eq!(key(), first);
     }
 
     #[test]
