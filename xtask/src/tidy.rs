@@ -7,7 +7,7 @@ use std::path::Path;
 /// The rooms in the order data flows: a crate depends only on those before it.
 const ROOMS: &[&str] = &[
     "memory", "kernels", "fused", "core", "autodiff", "compile", "plan", "exec", "control", "function",
-    "profile", "data", "nn", "taut",
+    "profile", "data", "nn", "taut", "cli",
 ];
 /// Rooms that depend on nobody.
 const GROUND: &[&str] = &["memory", "kernels"];

@@ -57,7 +57,7 @@ pub trait Layer: Send + Sync + 'static {
     fn named(&self) -> Vec<(String, Variable)> {
         let mut names = Names::default();
         self.variables(&mut names);
-        names.found
+        names.into_found()
     }
 
     /// The variables that training changes.
@@ -80,6 +80,11 @@ impl Names {
         if !self.found.iter().any(|(_, known)| known.id() == variable.id()) {
             self.found.push((format!("{}{name}", self.path), variable.clone()));
         }
+    }
+
+    /// What was collected, in order.
+    pub fn into_found(self) -> Vec<(String, Variable)> {
+        self.found
     }
 
     /// The variables of a layer inside.

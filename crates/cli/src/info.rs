@@ -1,0 +1,70 @@
+//! `taut info`: what this machine offers.
+
+use crate::Outcome;
+use std::fs;
+use taut::memory::{self, Bytes};
+use taut_kernels::{pool, simd};
+
+pub fn run() -> Outcome {
+    row("taut", env!("CARGO_PKG_VERSION"));
+    row("system", &format!("{} {}", std::env::consts::OS, std::env::consts::ARCH));
+    row("processor", &processor().unwrap_or_else(|| "unknown".to_owned()));
+    row("instructions", &format!("{} (kernels run as {:?})", instructions(), simd::level()));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let asked = std::env::var("TAUT_THREADS").map_or(String::new(), |n| format!(" (TAUT_THREADS={n})"));
+    row("threads", &format!("{} of {cores} offered to this process{asked}", pool::threads()));
+    row("memory", &known(meminfo("MemTotal:")));
+    row("  available", &known(meminfo("MemAvailable:")));
+    row("  allowed", &allowed().map_or("no limit but the machine's".to_owned(), |bytes| Bytes(bytes).to_string()));
+    row("  huge pages", &huge_pages().unwrap_or_else(|| "unknown".to_owned()));
+    row("alignment", &format!("{} bytes", memory::ALIGNMENT));
+    println!("\n`taut bench` measures what it can do; TAUT_THREADS sets the number of threads.");
+    Ok(())
+}
+
+fn row(name: &str, value: &str) {
+    println!("{name:<14} {value}");
+}
+
+fn known(bytes: Option<usize>) -> String {
+    bytes.map_or("unknown".to_owned(), |bytes| Bytes(bytes).to_string())
+}
+
+fn processor() -> Option<String> {
+    let text = fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = text.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+/// The features that matter to kernels, as far as this machine has them.
+fn instructions() -> String {
+    let mut found: Vec<&str> = Vec::new();
+    #[cfg(target_arch = "x86_64")]
+    {
+        macro_rules! ask { ($($name:tt)*) => { $(if std::arch::is_x86_feature_detected!($name) { found.push($name); })* } }
+        ask!("sse4.2" "avx" "avx2" "fma" "f16c" "avx512f" "avx512bw" "avx512vl" "avx512bf16" "avx512fp16");
+    }
+    #[cfg(target_arch = "aarch64")]
+    found.push("neon");
+    if found.is_empty() { "the base set".to_owned() } else { found.join(" ") }
+}
+
+fn meminfo(name: &str) -> Option<usize> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    Some(line.split_whitespace().next()?.parse::<usize>().ok()? << 10)
+}
+
+/// What the control group of this process may hold.
+fn allowed() -> Option<usize> {
+    let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let bytes = files.iter().find_map(|file| fs::read_to_string(file).ok()?.trim().parse::<usize>().ok())?;
+    // Version 1 writes a number that no machine has where there is no limit.
+    (bytes < 1 << 60).then_some(bytes)
+}
+
+fn huge_pages() -> Option<String> {
+    let text = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").ok()?;
+    let (_, rest) = text.split_once('[')?;
+    Some(rest.split_once(']')?.0.to_owned())
+}

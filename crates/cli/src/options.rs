@@ -1,0 +1,84 @@
+//! What subcommands have in common: a model, its data, its optimizer.
+
+use crate::Outcome;
+use crate::models::{Kind, Rule};
+use clap::Args;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use taut::data::{self, ImageFolder, Split};
+use taut::{Result, Tensor};
+
+/// What is trained, and on what.
+#[derive(Args, Clone, Debug)]
+pub struct Setup {
+    /// The model
+    #[arg(long, value_enum, default_value_t = Kind::Convnet)]
+    pub model: Kind,
+    /// `digits` (in this program), `fashion-mnist` (Debian's package dataset-fashion-mnist), or a folder with a sub-folder of images for each class
+    #[arg(long, default_value = "digits")]
+    pub data: Source,
+    /// Height and width that images of a folder are brought to
+    #[arg(long, default_value_t = 32)]
+    pub size: usize,
+    /// How many samples a step looks at
+    #[arg(long, default_value_t = 64)]
+    pub batch: usize,
+    /// How variables are updated
+    #[arg(long, value_enum, default_value_t = Rule::Adam)]
+    pub optimizer: Rule,
+    /// The learning rate, if not the optimizer's own
+    #[arg(long)]
+    pub rate: Option<f64>,
+    /// The seed of the first weights, of dropout and of the order of the data
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Where images come from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    Digits,
+    FashionMnist,
+    Folder(PathBuf),
+}
+
+impl FromStr for Source {
+    type Err = std::convert::Infallible;
+
+    fn from_str(text: &str) -> Result<Source, Self::Err> {
+        Ok(match text {
+            "digits" => Source::Digits,
+            "fashion-mnist" => Source::FashionMnist,
+            folder => Source::Folder(folder.into()),
+        })
+    }
+}
+
+impl Setup {
+    /// The data, all of it in memory.
+    pub fn load(&self) -> Outcome<Split> {
+        Ok(match &self.data {
+            Source::Digits => data::digits()?,
+            Source::FashionMnist => data::fashion_mnist(None)?,
+            Source::Folder(folder) => self.load_folder(folder)?,
+        })
+    }
+
+    fn load_folder(&self, folder: &Path) -> Outcome<Split> {
+        Ok(ImageFolder::new(folder)?.resize(self.size, self.size).split(0.2, self.seed)?)
+    }
+
+    /// Height, width and channels of an image, and the number of classes, without reading the images.
+    pub fn shape(&self) -> Outcome<([usize; 3], usize)> {
+        Ok(match &self.data {
+            Source::Digits => ([8, 8, 1], 10),
+            Source::FashionMnist => ([28, 28, 1], 10),
+            Source::Folder(folder) => ([self.size, self.size, 3], ImageFolder::new(folder)?.classes().len()),
+        })
+    }
+}
+
+/// Height, width and channels of the images of a split.
+pub fn image_shape(images: &Tensor) -> Outcome<[usize; 3]> {
+    Ok(images.shape()[1..].try_into()?)
+}

@@ -1,0 +1,15 @@
+//! The loop that trains, what may look on, and how it is saved.
+
+mod callback;
+mod checkpoint;
+mod history;
+mod numerics;
+mod state;
+mod stop;
+mod trainer;
+
+pub use callback::{Callback, Flow, Step};
+pub use checkpoint::Checkpoint;
+pub use history::{Epoch, History};
+pub use stop::{EarlyStopping, ReduceRate, SaveBest};
+pub use trainer::{Every, Trainer};

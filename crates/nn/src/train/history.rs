@@ -1,0 +1,58 @@
+//! What training came to, epoch by epoch.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// One pass over the data.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Epoch {
+    /// Its number, from 1.
+    pub number: usize,
+    /// How many steps it took.
+    pub steps: usize,
+    /// How many samples those saw.
+    pub samples: usize,
+    /// How long it took, validation included.
+    pub seconds: f64,
+    /// Names and values: `loss`, the metrics, and the same of the validation as `val_loss` and so on.
+    pub scores: Vec<(String, f64)>,
+}
+
+impl Epoch {
+    /// The score of this name.
+    pub fn score(&self, name: &str) -> Option<f64> {
+        self.scores.iter().find(|(known, _)| known == name).map(|&(_, value)| value)
+    }
+}
+
+/// All epochs so far, those before a resume included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct History {
+    /// In order.
+    pub epochs: Vec<Epoch>,
+}
+
+impl History {
+    /// The score of this name in each epoch that has it.
+    pub fn scores(&self, name: &str) -> Vec<f64> {
+        self.epochs.iter().filter_map(|epoch| epoch.score(name)).collect()
+    }
+
+    /// The last score of this name.
+    pub fn last(&self, name: &str) -> Option<f64> {
+        self.epochs.iter().rev().find_map(|epoch| epoch.score(name))
+    }
+}
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "epoch {:3}  {:6.2} s", self.number, self.seconds)?;
+        self.scores.iter().try_for_each(|(name, value)| write!(f, "  {name} {value:.4}"))
+    }
+}
+
+impl fmt::Display for History {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.epochs.iter().try_for_each(|epoch| writeln!(f, "{epoch}"))
+    }
+}

@@ -1,0 +1,45 @@
+//! A gradient of your own, and what it keeps.
+
+use taut::{Dense, GradientTape, Result, Rule, Tensor, custom_gradient};
+
+/// log(1 + e^x), with a gradient that does not overflow and keeps one tensor.
+fn log1pexp(x: &Tensor) -> Result<Tensor> {
+    let outputs = custom_gradient([x], |inputs| {
+        let e = taut::exp(&inputs[0])?;
+        let y = taut::log((&e + 1.0)?)?;
+        Ok(Rule::new(vec![y], vec![e], |saved, gradients| {
+            let slope = taut::sub(1.0, taut::div(1.0, (&saved[0] + 1.0)?)?)?;
+            Ok(vec![Some((&gradients[0] * slope)?.into())])
+        }))
+    })?;
+    Ok(outputs[0].clone())
+}
+
+/// The same by its formula alone.
+fn naive(x: &Tensor) -> Result<Tensor> {
+    taut::log((taut::exp(x)? + 1.0)?)
+}
+
+fn slope(f: fn(&Tensor) -> Result<Tensor>, x: f32) -> Result<f32> {
+    let x = Tensor::scalar(x)?;
+    let tape = GradientTape::new();
+    tape.watch(&x);
+    let y = f(&x)?;
+    println!("  keeps {} bytes", tape.bytes_held());
+    tape.gradient(&y, &x)?.dense()?.item::<f32>()
+}
+
+fn main() -> Result<()> {
+    println!("by the formula, at 100:");
+    let formula = slope(naive, 100.0)?;
+    println!("  slope {formula}\nwith a gradient of its own:");
+    let own = slope(log1pexp, 100.0)?;
+    println!("  slope {own}");
+    assert!(formula.is_nan());
+    assert_eq!(own, 1.0);
+
+    // Elsewhere they agree.
+    let (formula, own) = (slope(naive, 0.5)?, slope(log1pexp, 0.5)?);
+    assert!((formula - own).abs() < 1e-6);
+    Ok(())
+}

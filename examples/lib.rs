@@ -1,0 +1,1 @@
+//! What the examples share: nothing yet.
