@@ -1,5 +1,9 @@
 //! What models are made of and trained with.
 
+mod activation;
+pub mod initializers;
 pub mod layer;
+pub mod layers;
+pub mod losses;
 
 pub use layer::{Layer, Mode, Names};
