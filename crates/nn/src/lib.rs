@@ -5,5 +5,6 @@ pub mod initializers;
 pub mod layer;
 pub mod layers;
 pub mod losses;
+pub mod metrics;
 
 pub use layer::{Layer, Mode, Names};
