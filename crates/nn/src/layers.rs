@@ -1,0 +1,48 @@
+//! Layers: what models are made of.
+//!
+//! A layer that has variables or options is made in two steps: `Dense::new(784, 64)` says what it needs to know, further
+//! words say what is not as Keras has it by default, and [`build`](Builder::build) makes its variables. Images and
+//! sequences have their channels last, and variables have the names and the layouts of Keras.
+//!
+//! ```
+//! use taut_core::{DType, ops::{Padding, creation::zeros}};
+//! use taut_nn::layers::{Activation, Conv2D, Dense, Flatten, MaxPooling2D, Sequential};
+//! use taut_nn::{Layer, Mode};
+//! let model = Sequential::new()
+//!     .with(Conv2D::new(1, 8, 3).padding(Padding::Same).activation(Activation::Relu).build()?)
+//!     .with(MaxPooling2D::new(2).build()?)
+//!     .with(Flatten::new())
+//!     .with(Dense::new(4 * 4 * 8, 10).build()?);
+//! let logits = model.call(&zeros([5, 8, 8, 1], DType::F32)?, Mode::Infer)?;
+//! assert_eq!(logits.shape(), &[5, 10].into());
+//! # Ok::<(), taut_core::Error>(())
+//! ```
+
+mod builder;
+mod conv;
+mod dense;
+mod dropout;
+mod embedding;
+mod norm;
+mod pooling;
+mod sequential;
+mod shape;
+mod summary;
+
+pub use crate::activation::Activation;
+pub use builder::Builder;
+pub use conv::{Conv, Conv1D, Conv2D, Conv3D, Size};
+pub use dense::Dense;
+pub use dropout::Dropout;
+pub use embedding::Embedding;
+pub use norm::{BatchNorm, GroupNorm, LayerNorm, RMSNorm};
+pub use pooling::{
+    AveragePooling, AveragePooling1D, AveragePooling2D, AveragePooling3D, GlobalAveragePooling,
+    GlobalAveragePooling1D, GlobalAveragePooling2D, GlobalAveragePooling3D, GlobalMaxPooling,
+    GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D, MaxPooling, MaxPooling1D, MaxPooling2D,
+    MaxPooling3D,
+};
+pub use sequential::Sequential;
+pub use shape::{Flatten, Lambda, Reshape};
+pub use summary::{Row, Summary};
+pub use taut_core::ops::Padding;
