@@ -45,15 +45,23 @@ struct Inner {
     name: Option<String>,
     spec: Spec,
     trainable: bool,
+    category: Category,
     /// Always there; an update takes it out and puts the result back.
     value: RwLock<Option<Tensor>>,
 }
 
 /// Says what a variable is like before it is made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct VariableBuilder {
     name: Option<String>,
-    constant: bool,
+    trainable: bool,
+    category: Category,
+}
+
+impl Default for VariableBuilder {
+    fn default() -> VariableBuilder {
+        VariableBuilder { name: None, trainable: true, category: Category::Variable }
+    }
 }
 
 impl VariableBuilder {
@@ -67,7 +75,14 @@ impl VariableBuilder {
     /// Whether tapes watch it by themselves; they do, unless it is said here.
     #[must_use]
     pub fn trainable(mut self, trainable: bool) -> VariableBuilder {
-        self.constant = !trainable;
+        self.trainable = trainable;
+        self
+    }
+
+    /// What its memory counts as, if it is not a model's: an optimizer's own state, say.
+    #[must_use]
+    pub fn category(mut self, category: Category) -> VariableBuilder {
+        self.category = category;
         self
     }
 
@@ -80,12 +95,13 @@ impl VariableBuilder {
         static IDS: AtomicU64 = AtomicU64::new(1);
         let at = Location::caller();
         let value = evaluate(&value.into()).map_err(|e| e.in_op("variable", []).at(at))?;
-        let value = own(&value, at)?;
+        let value = own(&value, self.category, at)?;
         let variable = Variable(Arc::new(Inner {
             id: IDS.fetch_add(1, Ordering::Relaxed),
             name: self.name,
             spec: value.spec().clone(),
-            trainable: !self.constant,
+            trainable: self.trainable,
+            category: self.category,
             value: RwLock::new(Some(value)),
         }));
         create_state(&variable.state()).map_err(|e| e.in_op("variable", [variable.spec()]).at(at))?;
@@ -118,10 +134,10 @@ impl Held<'_> {
     }
 }
 
-/// A copy in memory that counts as a variable's.
-fn own(value: &Tensor, at: &'static Location<'static>) -> Result<Tensor> {
+/// A copy in memory that counts as the variable's.
+fn own(value: &Tensor, category: Category, at: &'static Location<'static>) -> Result<Tensor> {
     let view = value.view().map_err(|e| e.at(at))?;
-    Tensor::build(value.spec().clone(), Category::Variable, at, |out| elementwise::copy(view, out.reborrow()))
+    Tensor::build(value.spec().clone(), category, at, |out| elementwise::copy(view, out.reborrow()))
 }
 
 impl Variable {
@@ -188,7 +204,7 @@ impl Variable {
     pub fn hold(&self, at: &'static Location<'static>) -> Result<Held<'_>> {
         let mut value = self.0.value.write().unwrap_or_else(PoisonError::into_inner);
         if value.as_ref().is_some_and(Tensor::is_shared) {
-            let copy = value.as_ref().map(|held| own(held, at)).transpose()?;
+            let copy = value.as_ref().map(|held| own(held, self.0.category, at)).transpose()?;
             *value = copy;
         }
         Ok(Held(value))
