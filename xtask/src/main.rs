@@ -58,6 +58,7 @@ fn main() -> ExitCode {
 fn test() -> Outcome {
     step("Rust tests, documentation examples and the book");
     cargo(&["test", "--workspace", "--features", "taut/ndarray"]).run()?;
+    examples()?;
     step("Conformance with NumPy");
     let python = python::environment(&["numpy>=2.1,<3", "scipy>=1.14,<2", "ml_dtypes>=0.5"])?;
     let samples = root().join("target/conformance");
@@ -65,6 +66,22 @@ fn test() -> Outcome {
         .arg(&samples)
         .run()?;
     shell::command(&python).arg(root().join("tests/conformance/check.py")).arg(&samples).run()
+}
+
+/// Runs every example; those that take their time do less of the same.
+fn examples() -> Outcome {
+    let mut names: Vec<String> = shell::tracked_files("examples/*.rs")?
+        .iter()
+        .filter_map(|path| path.file_stem()?.to_str().map(str::to_owned))
+        .filter(|name| name.starts_with(|first: char| first.is_ascii_digit()))
+        .collect();
+    names.sort();
+    for name in names {
+        step(&format!("Example {name}"));
+        cargo(&["run", "--quiet", "--package", "taut-examples", "--example", &name, "--", "--quick"])
+            .run()?;
+    }
+    Ok(())
 }
 
 fn check(fix: bool) -> Outcome {

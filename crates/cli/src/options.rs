@@ -18,10 +18,10 @@ pub struct Setup {
     #[arg(long, default_value = "digits")]
     pub data: Source,
     /// Height and width that images of a folder are brought to
-    #[arg(long, default_value_t = 32)]
+    #[arg(long, default_value_t = 32, value_parser = positive)]
     pub size: usize,
     /// How many samples a step looks at
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, default_value_t = 64, value_parser = positive)]
     pub batch: usize,
     /// How variables are updated
     #[arg(long, value_enum, default_value_t = Rule::Adam)]
@@ -81,4 +81,11 @@ impl Setup {
 /// Height, width and channels of the images of a split.
 pub fn image_shape(images: &Tensor) -> Outcome<[usize; 3]> {
     Ok(images.shape()[1..].try_into()?)
+}
+
+fn positive(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("a whole number, at least 1".to_owned()),
+        Ok(number) => Ok(number),
+    }
 }

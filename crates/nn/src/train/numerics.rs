@@ -4,9 +4,9 @@ use super::trainer::Parts;
 use crate::layer::Mode;
 use taut_autodiff::GradientTape;
 use taut_core::ops::random;
-use taut_core::{Error, ErrorKind, Result, Tensor, set_checking_numerics};
 use taut_core::ops::reduce::all;
 use taut_core::ops::unary::is_finite;
+use taut_core::{Error, ErrorKind, Result, Tensor, set_checking_numerics};
 
 /// Makes the step again op by op, each of them checked, with the random numbers it had: the error of the op that made the
 /// first NaN or infinity, forward or backward, or the one that is known already if none does now.
@@ -23,8 +23,7 @@ pub(super) fn explain(parts: &Parts, (x, y): (&Tensor, &Tensor), random: (u64, u
     }
     let again = || -> Result<()> {
         let tape = GradientTape::new();
-        let predicted = parts.model.call(x, Mode::Train)?;
-        let loss = parts.loss.mean(y, &predicted)?;
+        let (loss, _) = parts.forward(x, y, Mode::Train)?;
         tape.gradient(&loss, &parts.variables)?;
         Ok(())
     };
@@ -41,7 +40,10 @@ fn spoilt(parts: &Parts) -> Option<Error> {
     let named = parts.model.named();
     let (name, variable) = named.iter().find(|(_, variable)| !finite(&variable.value()))?;
     let message = format!("the variable '{name}' {} is not finite: an update overflowed", variable.spec());
-    Some(Error::new(ErrorKind::Numeric, message).help("a smaller learning rate, or clipped gradients, would help"))
+    Some(
+        Error::new(ErrorKind::Numeric, message)
+            .help("a smaller learning rate, or clipped gradients, would help"),
+    )
 }
 
 fn finite(x: &Tensor) -> bool {

@@ -57,7 +57,8 @@ impl State {
         let foreign = |message: String| {
             Error::new(ErrorKind::Format, message).help("Checkpoint::load_part reads the weights alone")
         };
-        let text = words.get(KEY).ok_or_else(|| foreign("this file does not say how far training got".into()))?;
+        let text =
+            words.get(KEY).ok_or_else(|| foreign("this file does not say how far training got".into()))?;
         serde_json::from_str(text).map_err(|error| foreign(format!("the state of the training: {error}")))
     }
 }

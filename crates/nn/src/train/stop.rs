@@ -76,7 +76,12 @@ pub struct EarlyStopping {
 
 impl EarlyStopping {
     fn new(score: &str, highest: bool) -> EarlyStopping {
-        EarlyStopping { watch: Watch::new(score, highest), patience: 1, restore_best: false, best: Vec::new() }
+        EarlyStopping {
+            watch: Watch::new(score, highest),
+            patience: 1,
+            restore_best: false,
+            best: Vec::new(),
+        }
     }
 
     /// A score that is to become low: `val_loss`.

@@ -15,9 +15,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use taut_autodiff::{GradientTape, Variable};
 use taut_core::ops::random;
-use taut_core::ops::unary::check_numerics;
-use taut_core::{Error, ErrorKind, Gradient, Result, Tensor};
-use taut_data::{Dataset, Position};
+use taut_core::ops::unary::{cast, check_numerics};
+use taut_core::{DType, Error, ErrorKind, Gradient, Result, Tensor, on_behalf};
+use taut_data::{Dataset, Iter, Position};
 use taut_function::{Function, OnRetrace, function};
 use taut_plan::Program;
 
@@ -41,6 +41,8 @@ pub(super) struct Parts {
     optimizer: Arc<Optimizer>,
     metrics: Vec<Box<dyn Metric>>,
     checked: bool,
+    /// The line that made the trainer: what loss, optimizer and metrics do is done for it.
+    at: &'static Location<'static>,
 }
 
 /// The traced functions of a trainer.
@@ -88,14 +90,16 @@ pub struct Trainer {
 
 impl Trainer {
     /// A trainer of this model, on the mean of this loss, with an optimizer of the model's variables.
+    #[track_caller]
     pub fn new(model: impl Layer, loss: impl Loss, optimizer: Optimizer) -> Trainer {
         let parts = Parts {
-            variables: optimizer.variables().to_vec(),
+            variables: optimizer.variables(),
             model: Arc::new(model),
             loss: Arc::new(loss),
             optimizer: Arc::new(optimizer),
             metrics: Vec::new(),
             checked: true,
+            at: Location::caller(),
         };
         Trainer {
             parts: Arc::new(parts),
@@ -247,7 +251,12 @@ impl Trainer {
         Ok(&self.state.history)
     }
 
-    fn run(&mut self, data: &Dataset<Batch>, epochs: usize, callbacks: &mut [Box<dyn Callback>]) -> Result<()> {
+    fn run(
+        &mut self,
+        data: &Dataset<Batch>,
+        epochs: usize,
+        callbacks: &mut [Box<dyn Callback>],
+    ) -> Result<()> {
         callbacks.iter_mut().try_for_each(|callback| callback.begin(self))?;
         if let Some(path) = self.resumed.take() {
             self.restore(&path, callbacks)?;
@@ -284,14 +293,14 @@ impl Trainer {
     fn epoch(&mut self, data: &Dataset<Batch>, callbacks: &mut [Box<dyn Callback>]) -> Result<Flow> {
         let (clock, before) = (Instant::now(), self.state.now.seconds);
         let number = self.state.epochs + 1;
-        let of = self.steps_per_epoch.or(data.len());
+        let of = self.steps_per_epoch.or_else(|| data.cardinality().known().map(|count| count as usize));
         let mut batches = self.position(data)?;
         while self.steps_per_epoch.is_none_or(|steps| self.state.now.steps < steps) {
             let Some((x, y)) = batches.next().transpose()? else {
                 if self.steps_per_epoch.is_none() || batches.position().delivered == 0 {
                     break;
                 }
-                batches = data.iter_epoch(batches.position().epoch + 1)?;
+                batches = data.iter_from(&Position::start_of(batches.position().epoch + 1))?;
                 continue;
             };
             let samples = x.shape().first().copied().unwrap_or(1);
@@ -325,9 +334,9 @@ impl Trainer {
     }
 
     /// Where the data goes on.
-    fn position(&self, data: &Dataset<Batch>) -> Result<taut_data::Iter<Batch>> {
+    fn position(&self, data: &Dataset<Batch>) -> Result<Iter<Batch>> {
         if self.state.position.is_empty() {
-            return data.iter_epoch(self.state.epochs as u64);
+            return data.iter_from(&Position::start_of(self.state.epochs as u64));
         }
         data.iter_from(&self.state.position.parse::<Position>()?)
     }
@@ -356,7 +365,7 @@ impl Trainer {
 
     /// What the metrics say of the epoch so far.
     pub fn scores(&self) -> Result<Vec<(String, f64)>> {
-        self.parts.metrics.iter().map(|metric| Ok((metric.name().to_owned(), metric.result()?))).collect()
+        self.parts.metrics.iter().map(|metric| Ok((metric.name().to_owned(), metric.value()?))).collect()
     }
 
     /// The mean loss of the epoch so far.
@@ -423,7 +432,8 @@ impl Trainer {
     fn write(&self, path: &Path, callbacks: &[Box<dyn Callback>]) -> Result<()> {
         let mut state = self.state.clone();
         state.random = random::state();
-        let remembered = callbacks.iter().enumerate().filter_map(|(i, callback)| Some((i, callback.state()?)));
+        let remembered =
+            callbacks.iter().enumerate().filter_map(|(i, callback)| Some((i, callback.state()?)));
         state.callbacks = remembered.collect();
         self.variables(callbacks).save(path, &state.to_words()?)
     }
@@ -461,32 +471,43 @@ impl Trainer {
 }
 
 fn number(loss: &Tensor) -> Result<f64> {
-    taut_core::ops::unary::cast(loss, taut_core::DType::F64)?.item::<f64>()
+    cast(loss, DType::F64)?.item::<f64>()
 }
 
 impl Parts {
+    /// The mean loss of what the model makes of a batch, and that.
+    pub fn forward(&self, x: &Tensor, y: &Tensor, mode: Mode) -> Result<(Tensor, Tensor)> {
+        let predicted = self.model.call(x, mode)?;
+        let loss = on_behalf(None, self.at, || self.loss.mean(y, &predicted, None))?;
+        Ok((loss, predicted))
+    }
+
     fn train(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let (loss, predicted, gradients) = {
             let tape = GradientTape::new();
-            let predicted = self.model.call(x, Mode::Train)?;
-            let mut loss = self.loss.mean(y, &predicted)?;
+            let (mut loss, predicted) = self.forward(x, y, Mode::Train)?;
             if self.checked {
                 loss = check_numerics(loss, "the loss")?;
             }
             let gradients = tape.gradient(&loss, &self.variables)?;
             (loss, predicted, gradients)
         };
-        let gradients: Vec<Option<Gradient>> =
-            if self.checked { gradients.into_iter().map(checked).collect::<Result<_>>()? } else { gradients };
-        self.optimizer.apply(&gradients)?;
-        self.metrics.iter().try_for_each(|metric| metric.update(y, &predicted))?;
-        Ok(loss)
+        on_behalf(None, self.at, || {
+            let gradients: Vec<Option<Gradient>> = if self.checked {
+                gradients.into_iter().map(checked).collect::<Result<_>>()?
+            } else {
+                gradients
+            };
+            self.optimizer.apply(&gradients)?;
+            self.metrics.iter().try_for_each(|metric| metric.update(y, &predicted))?;
+            Ok(loss)
+        })
     }
 
     fn test(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
-        let predicted = self.model.call(x, Mode::Infer)?;
-        self.metrics.iter().try_for_each(|metric| metric.update(y, &predicted))?;
-        self.loss.mean(y, &predicted)
+        let (loss, predicted) = self.forward(x, y, Mode::Infer)?;
+        on_behalf(None, self.at, || self.metrics.iter().try_for_each(|metric| metric.update(y, &predicted)))?;
+        Ok(loss)
     }
 }
 
