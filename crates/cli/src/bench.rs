@@ -3,7 +3,7 @@
 use crate::{Outcome, models};
 use std::hint::black_box;
 use std::time::Instant;
-use taut::layers::Layer;
+use taut::Layer;
 use taut::random::Generator;
 use taut::{DType, Result, Tensor, function, memory};
 use taut_kernels::{limits, pool, simd};

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use taut::layers::{
-    Activation, BatchNorm, Conv2D, Dense, Dropout, Flatten, GlobalAveragePooling2D, Layer, MaxPooling2D, Padding,
+    Activation, BatchNorm, Conv2D, Dense, Dropout, Flatten, GlobalAveragePooling2D, MaxPooling2D, Padding,
     Residual, Sequential,
 };
 use taut::losses::SparseCategoricalCrossentropy;
@@ -10,7 +10,7 @@ use taut::metrics::SparseCategoricalAccuracy;
 use taut::optimizers::{
     Adafactor, Adagrad, Adam, AdamW, Adamax, Lion, Nadam, Optimizer, Rate, RmsProp, Sgd,
 };
-use taut::{Result, Trainer, Variable};
+use taut::{Layer, Result, Trainer, Variable};
 
 /// A model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

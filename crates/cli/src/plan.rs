@@ -3,7 +3,7 @@
 use crate::options::Setup;
 use crate::{Outcome, models};
 use clap::Args;
-use taut::layers::Layer;
+use taut::Layer;
 use taut::memory::Bytes;
 use taut::{DType, Spec, Tensor};
 

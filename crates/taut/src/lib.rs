@@ -38,8 +38,12 @@ pub use taut_core::{
     Kernel, Layout, NewAxis, Op, Operand, Outputs, Result, Saves, Scalar, Set, Shape, Spec, Specs, Strides,
     Tensor, Traced, apply, apply_many, bf16, f16, graph, io, promote, s, set_warning_sink, trace,
 };
+pub use taut_data as data;
 pub use taut_function::{Function, OnRetrace, TensorSpec, function};
+pub use taut_nn::{Checkpoint, Layer, Mode, Names, Trainer, initializers, layers, losses, metrics, optimizers, schedules, train};
 pub use taut_plan::assert_peak;
+
+pub use taut_profile as profile;
 
 /// What functions tell of their traces, and what arguments are made of.
 pub mod traces {
@@ -81,6 +85,11 @@ mod book {
         Gradients: "../../../docs/src/gradients.md";
         Functions: "../../../docs/src/functions.md";
         ControlFlow: "../../../docs/src/control-flow.md";
+        Layers: "../../../docs/src/layers.md";
+        Data: "../../../docs/src/data.md";
+        Optimizers: "../../../docs/src/optimizers.md";
+        Training: "../../../docs/src/training.md";
+        Profile: "../../../docs/src/profile.md";
         Graphs: "../../../docs/src/graphs.md";
         AddingAnOp: "../../../docs/src/adding-an-op.md";
         Speed: "../../../docs/src/speed.md";

@@ -57,8 +57,8 @@ struct Programs {
 /// ```
 /// use taut_core::{Tensor, ops::random};
 /// use taut_data::Dataset;
-/// use taut_nn::layers::{Dense, Layer};
-/// use taut_nn::{Trainer, losses::MeanSquaredError, optimizers::{Optimizer, Sgd}};
+/// use taut_nn::layers::Dense;
+/// use taut_nn::{Layer, Trainer, losses::MeanSquaredError, optimizers::{Optimizer, Sgd}};
 ///
 /// random::set_seed(1);
 /// let x = Tensor::from_slice(&[-1.0f32, 0.0, 1.0, 2.0], [4, 1])?;
@@ -66,7 +66,7 @@ struct Programs {
 /// let data = Dataset::from_tensor_slices((x, y))?.shuffle(4)?.batch(2)?;
 ///
 /// let model = Dense::new(1, 1).build()?;
-/// let optimizer = Optimizer::new(Sgd::new(0.1), &model.trainable())?;
+/// let optimizer = Optimizer::new(Sgd { rate: 0.1.into(), ..Sgd::default() }, &model.trainable())?;
 /// let mut trainer = Trainer::new(model, MeanSquaredError, optimizer);
 /// let history = trainer.fit(&data, 50)?;
 /// assert!(history.last("loss").unwrap() < 1e-3);

@@ -1,0 +1,110 @@
+//! A small transformer that learns to write, sign by sign. Its parts are plain structs.
+
+use taut::data::Dataset;
+use taut::layers::{Activation, Dense, Dropout, Embedding, LayerNorm, MultiHeadAttention, Sequential};
+use taut::losses::SparseCategoricalCrossentropy;
+use taut::memory::Bytes;
+use taut::optimizers::{AdamW, Optimizer};
+use taut::schedules::{CosineDecay, Warmup};
+use taut::{Layer, Mode, Names, Result, Tensor, Trainer, random, s};
+use taut_examples::{SIGNS, decode, encode, is_quick, text};
+
+const LENGTH: usize = 64;
+const WIDTH: usize = 64;
+const HEADS: usize = 4;
+
+/// Attention and two products, each with a norm before it and a way past it.
+struct Block {
+    first: LayerNorm,
+    attention: MultiHeadAttention,
+    second: LayerNorm,
+    products: Sequential,
+}
+
+impl Block {
+    fn new() -> Result<Block> {
+        Ok(Block {
+            first: LayerNorm::new([WIDTH]).build()?,
+            attention: MultiHeadAttention::new(WIDTH, HEADS, WIDTH / HEADS).causal(true).build()?,
+            second: LayerNorm::new([WIDTH]).build()?,
+            products: Sequential::new()
+                .with(Dense::new(WIDTH, 4 * WIDTH).activation(Activation::Gelu).build()?)
+                .with(Dense::new(4 * WIDTH, WIDTH).build()?)
+                .with(Dropout::new(0.1)?),
+        })
+    }
+}
+
+impl Layer for Block {
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let x = (x + self.attention.call(&self.first.call(x, mode)?, mode)?)?;
+        &x + self.products.call(&self.second.call(&x, mode)?, mode)?
+    }
+
+    fn variables(&self, names: &mut Names) {
+        names.inside("first", &self.first);
+        names.inside("attention", &self.attention);
+        names.inside("second", &self.second);
+        names.inside("products", &self.products);
+    }
+}
+
+/// What a sign is, and where it stands.
+struct Places {
+    signs: Embedding,
+    places: Embedding,
+}
+
+impl Layer for Places {
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let length = x.shape()[1] as i64;
+        let places = taut::range(0i64, length, 1i64)?;
+        self.signs.call(x, mode)? + self.places.call(&places, mode)?
+    }
+
+    fn variables(&self, names: &mut Names) {
+        names.inside("signs", &self.signs);
+        names.inside("places", &self.places);
+    }
+}
+
+fn main() -> Result<()> {
+    random::set_seed(1);
+    let (windows, epochs, blocks) = if is_quick() { (128, 1, 1) } else { (usize::MAX, 15, 3) };
+    let numbers = encode(&text());
+    let rows = ((numbers.len() - 1) / LENGTH).min(windows);
+    let piece = |from: usize| Tensor::from_slice(&numbers[from..from + rows * LENGTH], [rows, LENGTH]);
+    let data = Dataset::from_tensor_slices((piece(0)?, piece(1)?))?.shuffle(rows)?.batch(16)?;
+
+    let mut model = Sequential::new().with(Places {
+        signs: Embedding::new(SIGNS.len(), WIDTH).build()?,
+        places: Embedding::new(LENGTH, WIDTH).build()?,
+    });
+    for _ in 0..blocks {
+        model = model.with(Block::new()?);
+    }
+    let model =
+        model.with(LayerNorm::new([WIDTH]).build()?).with(Dense::new(WIDTH, SIGNS.len()).build()?);
+
+    let steps = (rows.div_ceil(16) * epochs) as u64;
+    let rate = Warmup::new(steps / 10 + 1, CosineDecay { initial: 0.003, steps, ..CosineDecay::default() });
+    let optimizer = Optimizer::new(AdamW { rate: rate.into(), ..AdamW::default() }, &model.trainable())?;
+    let loss = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
+    let mut trainer = Trainer::new(model, loss, optimizer);
+    let (x, y) = data.iter()?.next().expect("there is text")?;
+    println!("a step needs {} beside data and variables", Bytes(trainer.plan(&x, &y)?.peak_bytes()));
+
+    let history = trainer.fit(&data, epochs)?;
+    println!("{history}");
+    assert!(history.last("loss") < Some((SIGNS.len() as f64).ln()), "better than guessing");
+
+    let mut written = encode(b"the memory of ");
+    for _ in 0..if is_quick() { 10 } else { 200 } {
+        let seen = &written[written.len().saturating_sub(LENGTH)..];
+        let logits = trainer.predict(&Tensor::from_slice(seen, [1, seen.len()])?)?;
+        let last = (taut::slice(&logits, &s![.., -1])? / 0.6)?;
+        written.push(random::categorical(last, 1)?.to_vec::<i64>()?[0]);
+    }
+    println!("{}", decode(&written));
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! A run that is interrupted ends as one that was not, to the last bit.
+
+use taut::data::{self, Dataset};
+use taut::layers::{Activation, Dense, Dropout, Flatten, Sequential};
+use taut::losses::SparseCategoricalCrossentropy;
+use taut::optimizers::{Adam, Optimizer};
+use taut::train::{Callback, Every, Flow, Step};
+use taut::{Layer, Result, Tensor, Trainer, random};
+
+/// Stops after so many steps, in the middle of an epoch: as a power cut would.
+struct PowerCut(usize);
+
+impl Callback for PowerCut {
+    fn step(&mut self, _trainer: &Trainer, _step: &Step) -> Result<Flow> {
+        self.0 -= 1;
+        Ok(if self.0 == 0 { Flow::Stop } else { Flow::Continue })
+    }
+}
+
+fn trainer() -> Result<Trainer> {
+    let model = Sequential::new()
+        .with(Flatten::new())
+        .with(Dense::new(64, 32).activation(Activation::Relu).build()?)
+        .with(Dropout::new(0.2)?) // its random numbers are part of what is resumed
+        .with(Dense::new(32, 10).build()?);
+    let optimizer = Optimizer::new(Adam::default(), &model.trainable())?;
+    let loss = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
+    Ok(Trainer::new(model, loss, optimizer))
+}
+
+fn weights(trainer: &Trainer) -> Result<Vec<Vec<f32>>> {
+    trainer.model().named().iter().map(|(_, variable)| variable.value().to_vec()).collect()
+}
+
+fn main() -> Result<()> {
+    let folder = std::env::temp_dir().join(format!("taut-example-{}", std::process::id()));
+    std::fs::create_dir_all(&folder)?;
+    let path = folder.join("run.safetensors");
+    let data: Dataset<(Tensor, Tensor)> =
+        Dataset::from_tensor_slices(data::digits()?.train)?.shuffle(500)?.batch(64)?.prefetch(2)?;
+
+    random::set_seed(7);
+    let mut straight = trainer()?;
+    straight.fit(&data, 3)?;
+
+    random::set_seed(7);
+    let mut interrupted = trainer()?.checkpoint(&path, Every::Steps(1)).callback(PowerCut(31));
+    interrupted.fit(&data, 3)?;
+    println!("interrupted after {} complete epochs", interrupted.history().epochs.len());
+    drop(interrupted);
+
+    random::set_seed(1234); // whatever comes before is forgotten
+    let mut resumed = trainer()?.resume(&path)?;
+    println!("{}", resumed.fit(&data, 3)?);
+    assert_eq!(weights(&straight)?, weights(&resumed)?);
+    assert_eq!(straight.history().scores("loss"), resumed.history().scores("loss"));
+    println!("the same weights and the same losses, to the last bit");
+    std::fs::remove_dir_all(folder)?;
+    Ok(())
+}
