@@ -18,21 +18,31 @@
 //! # Ok::<(), taut_core::Error>(())
 //! ```
 
+mod attention;
 mod builder;
+mod combine;
 mod conv;
 mod dense;
+mod depthwise;
 mod dropout;
 mod embedding;
 mod norm;
 mod pooling;
+mod recurrent;
 mod sequential;
 mod shape;
 mod summary;
+mod transpose;
 
 pub use crate::activation::Activation;
+pub use attention::MultiHeadAttention;
 pub use builder::Builder;
+pub use combine::{Bidirectional, Merge, Residual};
 pub use conv::{Conv, Conv1D, Conv2D, Conv3D, Size};
 pub use dense::Dense;
+pub use depthwise::{
+    DepthwiseConv, DepthwiseConv1D, DepthwiseConv2D, SeparableConv, SeparableConv1D, SeparableConv2D,
+};
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use norm::{BatchNorm, GroupNorm, LayerNorm, RMSNorm};
@@ -42,7 +52,9 @@ pub use pooling::{
     GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D, MaxPooling, MaxPooling1D, MaxPooling2D,
     MaxPooling3D,
 };
+pub use recurrent::{GRU, LSTM, SimpleRNN};
 pub use sequential::Sequential;
 pub use shape::{Flatten, Lambda, Reshape};
 pub use summary::{Row, Summary};
 pub use taut_core::ops::Padding;
+pub use transpose::{Conv1DTranspose, Conv2DTranspose, Conv3DTranspose, ConvTranspose};

@@ -31,11 +31,14 @@ pub trait Build: Sized {
     fn build(options: &Self::Options, make: &Make) -> Result<Self>;
 }
 
-/// A layer of a kernel, perhaps a bias, and a function that follows.
+/// A layer of a kernel and perhaps a bias.
 pub trait Weighted: Build {
     /// What can be said about them.
     fn weights(options: &mut Self::Options) -> &mut Weights;
 }
+
+/// A layer whose sums go through a function of choice.
+pub trait Activated: Weighted {}
 
 /// Makes the variables of a layer.
 #[derive(Debug)]
@@ -100,13 +103,15 @@ impl<L: Build> fmt::Debug for Builder<L> {
     }
 }
 
-impl<L: Weighted> Builder<L> {
-    /// The function that follows. None, unless it is said here.
+impl<L: Activated> Builder<L> {
+    /// The function that follows the sums. None, unless it is said here; tanh for [`SimpleRNN`](super::SimpleRNN).
     pub fn activation(mut self, activation: Activation) -> Builder<L> {
         L::weights(&mut self.options).activation = activation;
         self
     }
+}
 
+impl<L: Weighted> Builder<L> {
     /// Whether something is added that does not depend on the input. It is, unless it is said here.
     pub fn bias(mut self, on: bool) -> Builder<L> {
         L::weights(&mut self.options).bias = on;

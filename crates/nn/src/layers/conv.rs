@@ -1,7 +1,7 @@
 //! Convolutions.
 
 use super::Activation;
-use super::builder::{Build, Builder, Line, Make, Weighted, Weights, expect, some, work};
+use super::builder::{Activated, Build, Builder, Line, Make, Weighted, Weights, expect, some, work};
 use crate::{Layer, Mode, Names};
 use std::panic::Location;
 use taut_autodiff::Variable;
@@ -203,6 +203,8 @@ impl<const N: usize> Weighted for Conv<N> {
         &mut options.weights
     }
 }
+
+impl<const N: usize> Activated for Conv<N> {}
 
 impl<const N: usize> Slides for Conv<N> {
     type Size = Size<N>;

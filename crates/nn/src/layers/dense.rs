@@ -1,7 +1,7 @@
 //! Every output from every input.
 
 use super::Activation;
-use super::builder::{Build, Builder, Line, Make, Weighted, Weights, expect, shaped, some, work};
+use super::builder::{Activated, Build, Builder, Line, Make, Weighted, Weights, expect, shaped, some, work};
 use crate::{Layer, Mode, Names};
 use std::panic::Location;
 use taut_autodiff::Variable;
@@ -63,6 +63,8 @@ impl Weighted for Dense {
         &mut options.weights
     }
 }
+
+impl Activated for Dense {}
 
 impl Layer for Dense {
     fn call(&self, x: &Tensor, _mode: Mode) -> Result<Tensor> {
