@@ -1,7 +1,7 @@
 //! An LSTM that learns to write, sign by sign.
 
 use taut::data::Dataset;
-use taut::layers::{Dense, Embedding, Lstm, Sequential};
+use taut::layers::{Dense, Embedding, LSTM, Sequential};
 use taut::losses::SparseCategoricalCrossentropy;
 use taut::optimizers::{Adam, Clip, Optimizer};
 use taut::{Layer, Result, Tensor, Trainer, random, s};
@@ -23,7 +23,7 @@ fn main() -> Result<()> {
 
     let model = Sequential::new()
         .with(Embedding::new(SIGNS.len(), 32).build()?)
-        .with(Lstm::new(32, UNITS).return_sequences(true).build()?)
+        .with(LSTM::new(32, UNITS).return_sequences(true).build()?)
         .with(Dense::new(UNITS, SIGNS.len()).build()?);
     let optimizer = Optimizer::new(Adam { rate: 0.005.into(), ..Adam::default() }, &model.trainable())?
         .clip(Clip::GlobalNorm(1.0))?;

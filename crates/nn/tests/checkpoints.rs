@@ -1,0 +1,178 @@
+//! Checkpoints: what fits, what does not, and disks that are full.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use taut_autodiff::Variable;
+use taut_core::{DType, ErrorKind, Tensor, ops::creation::full};
+use taut_memory::testing::ledger_check;
+use taut_nn::Checkpoint;
+
+/// A folder of this test's own, gone at the end.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("taut-checkpoints-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+fn variable(shape: &[usize], value: f64, dtype: DType) -> Variable {
+    Variable::new(full(shape, value, dtype).unwrap()).unwrap()
+}
+
+fn values(variable: &Variable) -> Vec<f32> {
+    variable.value().to_vec().unwrap()
+}
+
+#[test]
+fn what_was_saved_comes_back() {
+    let _ledger = ledger_check();
+    let folder = Folder::new("back");
+    let (a, b) = (variable(&[2, 3], 1.5, DType::F32), variable(&[], 7.0, DType::I64));
+    let checkpoint = Checkpoint::new().with("model", [("a", &a)]).with("", [("b", &b)]);
+    let words = BTreeMap::from([("step".to_owned(), "3".to_owned())]);
+    checkpoint.save(folder.file("x.safetensors"), &words).unwrap();
+    a.assign(0.0).unwrap();
+    b.assign(0).unwrap();
+    let address = a.address();
+    assert_eq!(checkpoint.load(folder.file("x.safetensors")).unwrap(), words);
+    assert_eq!(values(&a), [1.5; 6]);
+    assert_eq!(b.value().item::<i64>().unwrap(), 7);
+    assert_eq!(a.address(), address);
+    assert_eq!(folder.names(), ["x.safetensors"]);
+}
+
+#[test]
+fn what_does_not_fit_is_named_and_changes_nothing() {
+    let _ledger = ledger_check();
+    let folder = Folder::new("fit");
+    let path = folder.file("x.safetensors");
+    let (a, b) = (variable(&[2], 1.0, DType::F32), variable(&[3], 1.0, DType::F32));
+    Checkpoint::new().with("m", [("a", &a), ("b", &b)]).save(&path, &BTreeMap::new()).unwrap();
+
+    let mine = variable(&[2], 5.0, DType::F32);
+    let cases = [
+        (variable(&[4], 5.0, DType::F32), "b", ErrorKind::Shape, "'m.b' is float32[4] here and float32[3] there"),
+        (variable(&[3], 5.0, DType::F64), "b", ErrorKind::DType, "'m.b' is float64[3] here and float32[3] there"),
+        (variable(&[3], 5.0, DType::F32), "c", ErrorKind::Value, "'m.c' float32[3] is missing"),
+    ];
+    for (other, name, kind, message) in cases {
+        let error = Checkpoint::new().with("m", [("a", &mine), (name, &other)]).load(&path).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        assert!(error.message().contains(message) && error.message().contains("x.safetensors"), "{error}");
+        assert!(error.location().unwrap().file().ends_with("checkpoints.rs"));
+        assert_eq!(values(&mine), [5.0, 5.0]);
+    }
+    let error = Checkpoint::new().with("m", [("a", &mine)]).load(&path).unwrap_err();
+    assert!(error.message().contains("'m.b' float32[3] is not known here"), "{error}");
+    assert_eq!(values(&mine), [5.0, 5.0]);
+}
+
+#[test]
+fn a_part_can_be_loaded_alone() {
+    let _ledger = ledger_check();
+    let folder = Folder::new("part");
+    let path = folder.file("x.safetensors");
+    let (a, b) = (variable(&[2], 1.0, DType::F32), variable(&[3], 1.0, DType::F32));
+    let both = Checkpoint::new().with("model", [("a", &a)]).with("optimizer", [("b", &b)]);
+    both.save(&path, &BTreeMap::new()).unwrap();
+    let mine = variable(&[2], 5.0, DType::F32);
+    Checkpoint::new().with("model", [("a", &mine)]).load_part("model", &path).unwrap();
+    assert_eq!(values(&mine), [1.0, 1.0]);
+    let none = Checkpoint::new().with("model", [("z", &mine)]).load_part("model", &path).unwrap_err();
+    assert!(none.message().contains("model.z") && none.message().contains("model.a"), "{none}");
+}
+
+#[test]
+fn truncated_and_foreign_files_are_refused() {
+    let _ledger = ledger_check();
+    let folder = Folder::new("broken");
+    let path = folder.file("x.safetensors");
+    let a = variable(&[5], 1.0, DType::F32);
+    let checkpoint = Checkpoint::new().with("m", [("a", &a)]);
+    checkpoint.save(&path, &BTreeMap::new()).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    a.assign(2.0).unwrap();
+    for len in 0..bytes.len() {
+        std::fs::write(&path, &bytes[..len]).unwrap();
+        let error = checkpoint.load(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Format, "{len}: {error}");
+        assert_eq!(values(&a), [2.0; 5]);
+    }
+    let error = checkpoint.load(folder.file("none.safetensors")).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io);
+}
+
+#[test]
+fn a_failed_save_leaves_the_old_file() {
+    let _ledger = ledger_check();
+    let folder = Folder::new("failed");
+    let path = folder.file("x.safetensors");
+    let a = variable(&[5], 1.0, DType::F32);
+    Checkpoint::new().with("m", [("a", &a)]).save(&path, &BTreeMap::new()).unwrap();
+    let before = std::fs::read(&path).unwrap();
+    // Two variables of one name cannot be written.
+    let twice = Checkpoint::new().with("m", [("a", &a), ("a", &a)]);
+    let error = twice.save(&path, &BTreeMap::new()).unwrap_err();
+    assert!(error.message().contains("m.a"), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), before);
+    assert_eq!(folder.names(), ["x.safetensors"]);
+    let error = twice.save(folder.file("no/such/x.safetensors"), &BTreeMap::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+}
+
+/// Names the file to a process that is to save more than it may write.
+const FULL: &str = "TAUT_TEST_FULL_DISK";
+
+#[test]
+fn child_with_a_full_disk() {
+    let Some(path) = std::env::var_os(FULL) else { return };
+    let a = variable(&[1 << 20], 2.0, DType::F32);
+    let checkpoint = Checkpoint::new().with("m", [("a", &a)]);
+    let error = checkpoint.save(&path, &BTreeMap::new()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+    assert!(error.message().contains(&*PathBuf::from(&path).to_string_lossy()), "{error}");
+    println!("refused");
+}
+
+/// A limit on the size of files stands for a disk without room: writing fails in the middle.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_an_error_and_loses_nothing() {
+    let _ledger = ledger_check();
+    let folder = Folder::new("full");
+    let path = folder.file("x.safetensors");
+    let a = Variable::new(Tensor::from_slice(&[3.0f32], [1]).unwrap()).unwrap();
+    let small = Checkpoint::new().with("m", [("a", &a)]);
+    small.save(&path, &BTreeMap::new()).unwrap();
+    let output = Command::new("sh")
+        .args(["-c", "trap '' XFSZ; ulimit -f 64; exec \"$0\" --exact child_with_a_full_disk --nocapture"])
+        .arg(std::env::current_exe().unwrap())
+        .env(FULL, &path)
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("refused"), "{text}");
+    a.assign(0.0).unwrap();
+    small.load(&path).unwrap();
+    assert_eq!(values(&a), [3.0]);
+    assert_eq!(folder.names(), ["x.safetensors"]);
+}
