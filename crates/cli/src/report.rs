@@ -1,0 +1,57 @@
+//! One more step of a run, watched: planned against measured, and the page.
+
+use crate::Outcome;
+use crate::train::Session;
+use std::path::Path;
+use taut::memory::Bytes;
+use taut::profile::{self, Report};
+
+/// Compares a step with its plan, and writes the page if somebody wants it.
+pub fn watch(session: &Session, page: Option<&Path>) -> Outcome {
+    let (x, y) = &session.batch;
+    // A step that finds no memory from before needs all that was planned.
+    session.trainer.release();
+    let (loss, timeline) = profile::record(|| session.trainer.train_step(x, y))?;
+    loss?;
+    for run in timeline.planned() {
+        println!(
+            "a step of training: planned {} bytes, measured {} bytes: {}",
+            run.planned,
+            run.measured,
+            if run.is_exact() { "equal" } else { "not equal" }
+        );
+    }
+    let Some(path) = page else { return Ok(()) };
+    let history = session.trainer.history();
+    let names: Vec<&str> = history.epochs.first().map_or(Vec::new(), |epoch| {
+        epoch.scores.iter().map(|(name, _)| name.as_str()).collect()
+    });
+    let rows: Vec<Vec<f64>> = history
+        .epochs
+        .iter()
+        .map(|epoch| {
+            let scores = epoch.scores.iter().map(|&(_, value)| value);
+            std::iter::once(epoch.number as f64).chain(scores).collect()
+        })
+        .collect();
+    let (samples, seconds) = history
+        .epochs
+        .iter()
+        .fold((0, 0.0), |(samples, seconds), epoch| (samples + epoch.samples, seconds + epoch.seconds));
+    let mut report = Report::new(format!("Taut: {}", session.title))
+        .timeline(&timeline)
+        .plan("train step", &session.plan)
+        .history(&[&["epoch"], &names[..]].concat(), &rows)
+        .figure("samples per second", format!("{:.0}", samples as f64 / seconds.max(1e-9)));
+    let state = session.trainer.optimizer().named();
+    let bytes = |variables: &[(String, taut::Variable)]| -> usize {
+        variables.iter().map(|(_, variable)| variable.spec().bytes()).sum()
+    };
+    report = report
+        .figure("variables", Bytes(bytes(&session.trainer.model().named())).to_string())
+        .figure("optimizer", Bytes(bytes(&state)).to_string())
+        .note("One step of training, after the last epoch: forward, backward, update and metrics.");
+    report.write(path)?;
+    println!("where memory and time went: open {} in a browser", path.display());
+    Ok(())
+}

@@ -1,0 +1,383 @@
+//! The loop that trains: what it computes, what it needs, and how it fails.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use taut_autodiff::Variable;
+use taut_core::ops::binary::{add, mul, sub};
+use taut_core::ops::random::{self, Generator};
+use taut_core::ops::reduce::mean;
+use taut_core::ops::unary::{log, sqrt, square};
+use taut_core::{DType, ErrorKind, Result, Tensor};
+use taut_data::Dataset;
+use taut_memory::testing::ledger_check;
+use taut_memory::{live_bytes, peak_bytes, reset_peak};
+use taut_nn::layers::{Activation, BatchNorm, Dense, Dropout, Embedding, Flatten, Lambda, Sequential};
+use taut_nn::losses::{MeanSquaredError, SparseCategoricalCrossentropy};
+use taut_nn::metrics::{MeanAbsoluteError, SparseCategoricalAccuracy};
+use taut_nn::optimizers::{Adam, Optimizer, Sgd};
+use taut_nn::train::{Callback, EarlyStopping, Epoch, Every, Flow, ReduceRate, SaveBest, Step};
+use taut_nn::{Checkpoint, Layer, Mode, Names, Trainer};
+
+type Data = Dataset<(Tensor, Tensor)>;
+
+/// The random numbers of layers are the process's own: tests that look at them take turns.
+static RANDOM: Mutex<()> = Mutex::new(());
+
+fn tensor(values: &[f32], shape: &[usize]) -> Tensor {
+    Tensor::from_slice(values, shape).unwrap()
+}
+
+fn sgd(rate: f64) -> Sgd {
+    Sgd { rate: rate.into(), ..Sgd::default() }
+}
+
+/// `y = w * x`, with `w` to begin with.
+struct Line(Variable);
+
+impl Layer for Line {
+    fn call(&self, x: &Tensor, _mode: Mode) -> Result<Tensor> {
+        mul(x, &self.0)
+    }
+
+    fn variables(&self, names: &mut Names) {
+        names.add("w", &self.0);
+    }
+}
+
+fn line(w: f32) -> Line {
+    Line(Variable::new(Tensor::scalar(w).unwrap()).unwrap())
+}
+
+fn line_trainer(w: f32, rate: f64) -> Trainer {
+    let model = line(w);
+    let optimizer = Optimizer::new(sgd(rate), &model.trainable()).unwrap();
+    Trainer::new(model, MeanSquaredError, optimizer)
+}
+
+fn weight(trainer: &Trainer) -> f32 {
+    trainer.model().named()[0].1.value().item().unwrap()
+}
+
+/// Five samples in batches of two: the last batch is smaller.
+fn samples() -> Data {
+    let x = tensor(&[1.0, 2.0, 3.0, 4.0, 5.0], &[5, 1]);
+    let y = tensor(&[2.0, 4.0, 6.0, 8.0, 10.0], &[5, 1]);
+    Dataset::from_tensor_slices((x, y)).unwrap().batch(2).unwrap()
+}
+
+/// The same by hand: the weight, the mean loss and the mean absolute error of each epoch.
+fn by_hand(mut w: f64, rate: f64, epochs: usize) -> Vec<(f64, f64, f64)> {
+    let mut out = Vec::new();
+    for _ in 0..epochs {
+        let (mut loss, mut error) = (0.0, 0.0);
+        for batch in [&[1.0, 2.0][..], &[3.0, 4.0], &[5.0]] {
+            let count = batch.len() as f64;
+            loss += batch.iter().map(|x| (w * x - 2.0 * x).powi(2)).sum::<f64>();
+            error += batch.iter().map(|x| (w * x - 2.0 * x).abs()).sum::<f64>();
+            let slope = batch.iter().map(|x| 2.0 * (w * x - 2.0 * x) * x).sum::<f64>() / count;
+            w -= rate * slope;
+        }
+        out.push((w, loss / 5.0, error / 5.0));
+    }
+    out
+}
+
+#[test]
+fn epochs_are_what_they_are_by_hand() {
+    let _ledger = ledger_check();
+    let mut trainer = line_trainer(0.0, 0.01).metric(MeanAbsoluteError::new().unwrap()).validate(&samples());
+    let history = trainer.fit(&samples(), 3).unwrap().clone();
+    for (epoch, (w, loss, error)) in history.epochs.iter().zip(by_hand(0.0, 0.01, 3)) {
+        assert_eq!((epoch.steps, epoch.samples), (3, 5));
+        assert!((epoch.score("loss").unwrap() - loss).abs() < 1e-5 * loss);
+        assert!((epoch.score("mean_absolute_error").unwrap() - error).abs() < 1e-5 * error);
+        let left: f64 = (1..=5).map(|x| ((w - 2.0) * f64::from(x)).powi(2)).sum::<f64>() / 5.0;
+        assert!((epoch.score("val_loss").unwrap() - left).abs() < 1e-4 * left);
+        let names: Vec<&str> = epoch.scores.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["loss", "mean_absolute_error", "val_loss", "val_mean_absolute_error"]);
+    }
+    assert_eq!(history.epochs.iter().map(|epoch| epoch.number).collect::<Vec<_>>(), [1, 2, 3]);
+    // Epochs that are there already are not made again.
+    assert_eq!(trainer.fit(&samples(), 3).unwrap().epochs.len(), 3);
+    let prediction = trainer.predict(&tensor(&[1.0], &[1, 1])).unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(prediction, [weight(&trainer)]);
+}
+
+#[test]
+fn a_step_needs_what_was_planned_and_updates_in_place() {
+    let _ledger = ledger_check();
+    let layers = |count: usize| {
+        let mut model = Sequential::new();
+        for _ in 0..count {
+            model = model.with(Dense::new(64, 64).activation(Activation::Tanh).build().unwrap());
+        }
+        let optimizer = Optimizer::new(Adam::default(), &model.trainable()).unwrap();
+        Trainer::new(model, MeanSquaredError, optimizer)
+    };
+    let x = Generator::from_seed(1).normal([4, 64], 0.0, 1.0, DType::F32).unwrap();
+    let mut peaks = Vec::new();
+    for count in [4, 8] {
+        let trainer = layers(count);
+        let planned = trainer.plan(&x, &x).unwrap().peak_bytes();
+        let addresses = || trainer.model().named().iter().map(|(_, v)| v.address()).collect::<Vec<_>>();
+        let (before, places) = (live_bytes(), addresses());
+        reset_peak();
+        trainer.train_step(&x, &x).unwrap();
+        assert_eq!(peak_bytes() - before, planned);
+        assert_eq!(addresses(), places);
+        peaks.push(planned);
+    }
+    // Four more layers need four more activations, not four more gradients of 64 x 64.
+    let (gradient, activation) = (64 * 64 * 4, 4 * 64 * 4);
+    assert!(peaks[1] - peaks[0] <= 4 * (activation + 64), "{peaks:?}");
+    assert!(peaks[1] < 3 * gradient, "{peaks:?}");
+}
+
+/// Random layers, moving averages, sums of metrics, a callback with variables: all of it is resumed.
+fn whole(seed: u64) -> Trainer {
+    random::set_seed(seed);
+    let model = Sequential::new()
+        .with(Dense::new(3, 8).activation(Activation::Relu).build().unwrap())
+        .with(BatchNorm::new(8).build().unwrap())
+        .with(Dropout::new(0.4).unwrap())
+        .with(Dense::new(8, 4).build().unwrap());
+    let optimizer = Optimizer::new(Adam::default(), &model.trainable()).unwrap();
+    let loss = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
+    Trainer::new(model, loss, optimizer)
+        .metric(SparseCategoricalAccuracy::new().unwrap())
+        .validate(&classes(2))
+        .callback(EarlyStopping::lowest("val_loss").patience(2).restore_best())
+}
+
+fn classes(seed: u64) -> Data {
+    let random = Generator::from_seed(seed);
+    let x = random.normal([22, 3], 0.0, 1.0, DType::F32).unwrap();
+    let y = random.integers([22], 0, 4, DType::I64).unwrap();
+    Dataset::from_tensor_slices((x, y)).unwrap().shuffle(10).unwrap().batch(5).unwrap().prefetch(2).unwrap()
+}
+
+struct StopAfter(usize);
+
+impl Callback for StopAfter {
+    fn step(&mut self, _: &Trainer, _: &Step) -> Result<Flow> {
+        self.0 = self.0.saturating_sub(1);
+        Ok(if self.0 == 0 { Flow::Stop } else { Flow::Continue })
+    }
+}
+
+fn state(trainer: &Trainer) -> Vec<(String, String)> {
+    let all = trainer.model().named().into_iter().chain(trainer.optimizer().named());
+    all.map(|(name, variable)| (name, format!("{:?}", variable.value().view().unwrap()))).collect()
+}
+
+fn scores(trainer: &Trainer) -> Vec<Vec<(String, f64)>> {
+    trainer.history().epochs.iter().map(|epoch| epoch.scores.clone()).collect()
+}
+
+#[test]
+fn a_run_resumed_after_any_step_is_the_same_to_the_last_bit() {
+    let (_ledger, _turn) = (ledger_check(), RANDOM.lock());
+    let folder = Folder::new("resumed");
+    let path = folder.0.join("run.safetensors");
+    let (data, epochs) = (classes(1), 4);
+    let mut straight = whole(9);
+    straight.fit(&data, epochs).unwrap();
+    let steps: usize = straight.history().epochs.iter().map(|epoch| epoch.steps).sum();
+    for cut in 1..steps {
+        let mut first = whole(9).callback(StopAfter(cut)).checkpoint(&path, Every::Epochs(100));
+        first.fit(&data, epochs).unwrap();
+        drop(first);
+        let mut second = whole(77).callback(StopAfter(usize::MAX)).resume(&path).unwrap();
+        second.fit(&data, epochs).unwrap();
+        assert_eq!(scores(&second), scores(&straight), "cut after step {cut}");
+        assert_eq!(state(&second), state(&straight), "cut after step {cut}");
+    }
+}
+
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("taut-trainer-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        std::fs::remove_dir_all(&self.0).ok();
+    }
+}
+
+#[test]
+fn data_without_an_end_is_cut_into_epochs() {
+    let _ledger = ledger_check();
+    let mut straight = line_trainer(0.0, 0.001);
+    straight.fit(&samples(), 2).unwrap();
+    let mut cut = line_trainer(0.0, 0.001).steps_per_epoch(2);
+    let history = cut.fit(&samples().repeat(None), 3).unwrap();
+    assert_eq!(history.epochs.iter().map(|epoch| epoch.steps).collect::<Vec<_>>(), [2, 2, 2]);
+    assert_eq!(weight(&cut), weight(&straight));
+    // Data that ends begins again.
+    let mut again = line_trainer(0.0, 0.001).steps_per_epoch(2);
+    again.fit(&samples(), 3).unwrap();
+    assert_eq!(weight(&again), weight(&straight));
+}
+
+#[test]
+fn the_op_that_made_a_nan_is_named_and_no_variable_has_it() {
+    let _ledger = ledger_check();
+    let made = std::line!() + 1;
+    let model = || Sequential::new().with(line(1.0)).with(Lambda::new(|x| log(sub(x, 3.0)?)));
+    let trainer = |model: Sequential| {
+        let optimizer = Optimizer::new(sgd(0.1), &model.trainable()).unwrap();
+        Trainer::new(model, MeanSquaredError, optimizer)
+    };
+    let mut broken = trainer(model());
+    let x = tensor(&[4.0, 5.0, 2.0], &[3, 1]);
+    let data = Dataset::from_tensor_slices((x.clone(), x)).unwrap().batch(1).unwrap();
+    let error = broken.fit(&data, 5).unwrap_err();
+    assert_eq!((error.kind(), error.op()), (ErrorKind::Numeric, Some("log")), "{error}");
+    assert_eq!(error.location().unwrap().line(), made, "{error}");
+    assert!(error.message().contains("epoch 1, step 2") || error.message().contains("epoch 1, step 3"), "{error}");
+    assert!(weight(&broken).is_finite());
+}
+
+#[test]
+fn so_is_the_op_whose_gradient_made_it() {
+    let _ledger = ledger_check();
+    // The root of zero is fine, its slope is not.
+    let model = Sequential::new().with(line(2.0)).with(Lambda::new(|x| sqrt(square(x)?)));
+    let optimizer = Optimizer::new(sgd(0.1), &model.trainable()).unwrap();
+    let mut trainer = Trainer::new(model, MeanSquaredError, optimizer);
+    let x = tensor(&[0.0, 1.0], &[2, 1]);
+    let data = Dataset::from_tensor_slices((x.clone(), x)).unwrap().batch(2).unwrap();
+    let error = trainer.fit(&data, 1).unwrap_err();
+    assert_eq!((error.kind(), error.gradient_of()), (ErrorKind::Numeric, Some("sqrt")), "{error}");
+    assert_eq!(weight(&trainer), 2.0);
+    // Who does not look finds it in the weights.
+    let mut careless = trainer.check_numerics(false);
+    careless.fit(&data, 1).unwrap();
+    assert!(weight(&careless).is_nan());
+}
+
+#[test]
+fn bad_data_is_refused_in_words() {
+    let _ledger = ledger_check();
+    let nothing = Dataset::from_tensor_slices((tensor(&[], &[0, 1]), tensor(&[], &[0, 1]))).unwrap();
+    let error = line_trainer(1.0, 0.1).fit(&nothing.batch(2).unwrap(), 1).unwrap_err();
+    assert!(error.message().contains("no elements"), "{error}");
+    assert!(error.location().unwrap().file().ends_with("trainer.rs"));
+
+    let model = Dense::new(3, 4).build().unwrap();
+    let optimizer = Optimizer::new(Adam::default(), &model.trainable()).unwrap();
+    let loss = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
+    let mut trainer = Trainer::new(model, loss, optimizer);
+    let before = state(&trainer);
+    let x = Generator::from_seed(1).normal([2, 3], 0.0, 1.0, DType::F32).unwrap();
+    let y = Tensor::from_slice(&[1i64, 4], [2]).unwrap();
+    let data = Dataset::from_tensor_slices((x, y)).unwrap().batch(2).unwrap();
+    let error = trainer.fit(&data, 1).unwrap_err();
+    assert!(error.message().contains('4') && error.message().contains("epoch 1, step 1"), "{error}");
+    assert_eq!(state(&trainer), before);
+
+    let model = Sequential::new().with(Embedding::new(10, 4).build().unwrap()).with(Flatten::new());
+    let optimizer = Optimizer::new(Adam::default(), &model.trainable()).unwrap();
+    let mut trainer = Trainer::new(model, MeanSquaredError, optimizer);
+    let x = Tensor::from_slice(&[1i64, 10], [2, 1]).unwrap();
+    let y = tensor(&[0.0; 8], &[2, 4]);
+    let data = Dataset::from_tensor_slices((x, y)).unwrap().batch(2).unwrap();
+    let error = trainer.fit(&data, 1).unwrap_err();
+    assert!(error.message().contains("10"), "{error}");
+}
+
+/// Scores that somebody chose.
+struct Scripted(Mutex<Vec<f64>>, Arc<Mutex<Vec<f32>>>);
+
+impl Callback for Scripted {
+    fn epoch(&mut self, trainer: &Trainer, _: &Epoch) -> Result<Flow> {
+        self.1.lock().unwrap().push(weight(trainer));
+        let next = self.0.lock().unwrap().remove(0);
+        trainer.model().named()[1].1.assign(Tensor::scalar(next as f32)?)?;
+        Ok(Flow::Continue)
+    }
+}
+
+/// `y = w * x`, and a score that is set from outside, as its validation's loss.
+struct Judged(Variable, Variable);
+
+impl Layer for Judged {
+    fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
+        let y = mul(x, &self.0)?;
+        if mode.is_training() { Ok(y) } else { add(mul(y, 0.0)?, sqrt(&self.1)?) }
+    }
+
+    fn variables(&self, names: &mut Names) {
+        names.add("w", &self.0);
+        names.add("score", &self.1);
+    }
+}
+
+fn judged(scores: &[f64]) -> (Trainer, Arc<Mutex<Vec<f32>>>) {
+    let score = Variable::builder().trainable(false).build(Tensor::scalar(scores[0] as f32).unwrap()).unwrap();
+    let model = Judged(Variable::new(Tensor::scalar(0.0f32).unwrap()).unwrap(), score);
+    let optimizer = Optimizer::new(sgd(0.01), &model.trainable()).unwrap();
+    let zeros = tensor(&[0.0; 2], &[2, 1]);
+    let test = Dataset::from_tensor_slices((zeros.clone(), zeros)).unwrap().batch(2).unwrap();
+    let weights = Arc::new(Mutex::new(Vec::new()));
+    let script = Scripted(Mutex::new([&scores[1..], &[0.0]].concat()), weights.clone());
+    (Trainer::new(model, MeanSquaredError, optimizer).validate(&test).callback(script), weights)
+}
+
+#[test]
+fn training_stops_when_nothing_gets_better() {
+    let _ledger = ledger_check();
+    let (trainer, weights) = judged(&[4.0, 2.0, 3.0, 2.5, 1.0]);
+    let mut trainer = trainer.callback(EarlyStopping::lowest("val_loss").patience(2).restore_best());
+    let epochs = trainer.fit(&samples(), 5).unwrap().epochs.len();
+    assert_eq!(epochs, 4);
+    assert_eq!(weight(&trainer), weights.lock().unwrap()[1], "as after the best epoch");
+    let (trainer, _) = judged(&[1.0, 2.0]);
+    let error = trainer.callback(EarlyStopping::lowest("val_acc")).fit(&samples(), 2).unwrap_err();
+    assert!(error.to_string().contains("val_loss"), "{error}");
+}
+
+#[test]
+fn the_rate_falls_and_the_best_is_saved() {
+    let _ledger = ledger_check();
+    let folder = Folder::new("best");
+    let path = folder.0.join("best.safetensors");
+    let (trainer, weights) = judged(&[4.0, 2.0, 3.0, 3.0, 3.0, 3.0]);
+    let mut trainer = trainer
+        .callback(ReduceRate::lowest("val_loss", 0.5).patience(2).least(0.004))
+        .callback(SaveBest::lowest("val_loss", &path));
+    trainer.fit(&samples(), 6).unwrap();
+    assert!((trainer.optimizer().rate().unwrap() - 0.004).abs() < 1e-9);
+    let best = line(0.0);
+    let score = Variable::new(Tensor::scalar(0.0f32).unwrap()).unwrap();
+    let named = [("w", best.0.clone()), ("score", score)];
+    let words = Checkpoint::new().with("model", named).load(&path).unwrap();
+    assert!((words["val_loss"].parse::<f64>().unwrap() - 2.0).abs() < 1e-6);
+    assert_eq!(best.0.value().item::<f32>().unwrap(), weights.lock().unwrap()[1]);
+}
+
+#[test]
+fn a_loss_of_ones_own_and_steps_without_fit() {
+    let _ledger = ledger_check();
+    struct Absolute;
+    impl taut_nn::losses::Loss for Absolute {
+        fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
+            mean(square(square(sub(truth, predicted)?)?)?, -1, false)
+        }
+    }
+    let model = line(0.0);
+    let optimizer = Optimizer::new(sgd(0.001), &model.trainable()).unwrap();
+    let trainer = Trainer::new(model, Absolute, optimizer);
+    let (x, y) = (tensor(&[1.0], &[1, 1]), tensor(&[2.0], &[1, 1]));
+    assert_eq!(trainer.train_step(&x, &y).unwrap(), 16.0);
+    // d/dw (2 - w)^4 = -4 * 8 at zero.
+    assert!((weight(&trainer) - 0.032).abs() < 1e-6);
+    let scores = trainer.evaluate(&samples()).unwrap();
+    assert_eq!(scores.len(), 1);
+}
