@@ -12,7 +12,8 @@ mod initial;
 mod resnet;
 mod timing;
 
-use adam::Adam;
+use adam::{adam, minimize};
+use taut::optimizers::Optimizer;
 use initial::{layers, normal};
 use resnet::ResNet;
 use std::hint::black_box;
@@ -209,8 +210,9 @@ fn streams() -> Result<()> {
         }
 
         let w = [Variable::new(&x)?];
-        let adam = Adam::new(&w, 1e-3)?;
-        let update = move |g: &Tensor| adam.update(&w, std::slice::from_ref(g));
+        let optimizer = adam(&w, 1e-3)?;
+        let optimizer = Arc::new(optimizer);
+        let update = move |g: &Tensor| optimizer.apply(&[Some(g.clone().into())]);
         let (plain, native) = (function(update.clone()), function(update.clone()).jit_compile(true));
         let times =
             race([&mut || drop(black_box(update(&x))), &mut || drop(black_box(plain.call(&x))), &mut || {
@@ -228,14 +230,14 @@ const SIZES: [usize; 4] = [784, 512, 512, 10];
 /// Dense layers that Adam trains.
 struct DenseNet {
     layers: Vec<Variable>,
-    adam: Adam,
+    optimizer: Optimizer,
 }
 
 impl DenseNet {
     fn train(&self, x: &Tensor, labels: &Tensor) -> Result<Tensor> {
         let tape = GradientTape::new();
         let loss = dense::cross_entropy(labels, dense::forward(&self.layers, x)?)?;
-        self.adam.minimize(&tape, &loss, &self.layers)?;
+        minimize(&self.optimizer, tape, &loss)?;
         Ok(loss)
     }
 }
@@ -250,9 +252,9 @@ struct Mlp {
 impl Mlp {
     fn new() -> Result<Mlp> {
         let layers = layers(&SIZES)?;
-        let adam = Adam::new(&layers, 1e-3)?;
+        let optimizer = adam(&layers, 1e-3)?;
         Ok(Mlp {
-            net: Arc::new(DenseNet { layers, adam }),
+            net: Arc::new(DenseNet { layers, optimizer }),
             x: normal(1, &[BATCH, SIZES[0]], 1.0)?,
             labels: Generator::from_seed(2).integers([BATCH], 0, 10, DType::I32)?,
         })

@@ -1,13 +1,13 @@
 //! What is measured: the workloads of `workloads.py`, with the sizes of their inputs.
 
-use crate::adam::Adam;
+use crate::adam::{adam, minimize};
 use crate::lstm::Lstm;
 use crate::resnet::ResNet;
 use crate::transformer::Transformer;
 use crate::{classic, dense, power};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use taut::{Dense, GradientTape, Loops, Nest, OnRetrace, Result, Tensor, Variable, function};
+use taut::{Dense, GradientTape, Loops, Nest, OnRetrace, Result, Tensor, Variable, function, nn, s};
 
 /// One step, and the numbers of its result that are compared with other peers'.
 pub struct Case {
@@ -15,6 +15,8 @@ pub struct Case {
     pub values: fn(&[Tensor]) -> Result<Vec<f64>>,
     /// Units in one step: times are per unit.
     pub ops: usize,
+    /// Peers of one group compute the same.
+    pub group: &'static str,
 }
 
 impl Case {
@@ -22,7 +24,7 @@ impl Case {
         step: impl FnMut() -> Result<Vec<Tensor>> + 'static,
         values: fn(&[Tensor]) -> Result<Vec<f64>>,
     ) -> Case {
-        Case { step: Box::new(step), values, ops: 1 }
+        Case { step: Box::new(step), values, ops: 1, group: "" }
     }
 }
 
@@ -54,6 +56,7 @@ pub const CASES: &[(&str, &str, Build)] = &[
     ("taut_rust_jit", "train_step_small", train_step_small::<true>),
     ("taut_rust", "mlp_step", mlp_step::<false>),
     ("taut_rust_jit", "mlp_step", mlp_step::<true>),
+    ("taut_rust", "embedding_step", embedding_step),
     ("taut_rust", "convnet_step", convnet_step),
     ("taut_rust", "transformer_step", transformer_step),
     ("taut_rust", "deep_mlp_memory", deep_mlp),
@@ -192,11 +195,11 @@ fn dense_forward<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
 
 fn train_step_small<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
     let w = [Variable::new(inputs.one("w")?)?];
-    let adam = Adam::new(&w, 0.01)?;
+    let optimizer = adam(&w, 0.01)?;
     let step = traced(NATIVE, (inputs.one("x")?, inputs.one("y")?), move |(x, y)| {
         let tape = GradientTape::new();
         let loss = classic::loss(x, &w[0], y)?;
-        adam.minimize(&tape, &loss, &w)?;
+        minimize(&optimizer, tape, &loss)?;
         Ok(loss)
     });
     Ok(Case::new(step, scalar))
@@ -204,14 +207,39 @@ fn train_step_small<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
 
 fn mlp_step<const NATIVE: bool>(inputs: &Inputs) -> Result<Case> {
     let layers = inputs.variables("params")?;
-    let adam = Adam::new(&layers, 1e-3)?;
+    let optimizer = adam(&layers, 1e-3)?;
     let step = traced(NATIVE, (inputs.one("x")?, inputs.one("y")?), move |(x, labels)| {
         let tape = GradientTape::new();
         let loss = dense::cross_entropy(labels, dense::forward(&layers, x)?)?;
-        adam.minimize(&tape, &loss, &layers)?;
+        minimize(&optimizer, tape, &loss)?;
         Ok(loss)
     });
     Ok(Case::new(step, scalar))
+}
+
+/// Updates the rows that a batch names, and no others.
+fn embedding_step(inputs: &Inputs) -> Result<Case> {
+    let variable = |name| Variable::new(inputs.one(name)?);
+    let (table, w, b) = (variable("table")?, variable("w")?, variable("b")?);
+    let optimizer = adam(&[table.clone(), w.clone(), b.clone()], 0.02)?;
+    let step = function(move |(ids, labels): &(Tensor, Tensor)| {
+        let tape = GradientTape::new();
+        let seen = taut::mean(nn::embedding_lookup(&table, ids)?, 1, false)?;
+        let logits = taut::reshape((taut::matmul(seen, &w)? + &b)?, &[-1])?;
+        let loss = taut::mean(nn::sigmoid_cross_entropy_with_logits(labels, logits)?, None, false)?;
+        minimize(&optimizer, tape, &loss)?;
+        Ok(loss)
+    });
+    let (ids, labels) = (inputs.one("ids")?, inputs.one("labels")?);
+    let row = |all: &Tensor, i: usize| taut::slice(all, &s![i as isize]);
+    let batches =
+        (0..ids.shape()[0]).map(|i| Ok((row(&ids, i)?, row(&labels, i)?))).collect::<Result<Vec<_>>>()?;
+    let mut batches = batches.into_iter().cycle();
+    let next = move || {
+        let batch = batches.next().expect("there are batches");
+        Ok(vec![step.call(&batch)?])
+    };
+    Ok(Case { group: "lazy", ..Case::new(next, scalar) })
 }
 
 fn convnet_step(inputs: &Inputs) -> Result<Case> {
@@ -223,11 +251,11 @@ fn convnet_step(inputs: &Inputs) -> Result<Case> {
 fn transformer_step(inputs: &Inputs) -> Result<Case> {
     let net = Transformer(inputs.named("params")?);
     let variables = net.variables();
-    let adam = Adam::new(&variables, 1e-3)?;
+    let optimizer = adam(&variables, 1e-3)?;
     let step = traced(false, (inputs.one("x")?, inputs.one("y")?), move |(words, next)| {
         let tape = GradientTape::new();
         let loss = net.loss(words, next)?;
-        adam.minimize(&tape, &loss, &variables)?;
+        minimize(&optimizer, tape, &loss)?;
         Ok(loss)
     });
     Ok(Case::new(step, scalar))

@@ -92,7 +92,7 @@ pub fn run(mut case: Case, budget: f64) -> Outcome<String> {
         ("base_bytes", base.to_string()),
         ("others_cores", format!("{others:.2}")),
         ("values", format!("{values:?}")),
-        ("group", "\"\"".to_owned()),
+        ("group", format!("{:?}", case.group)),
         ("threads", taut_kernels::pool::threads().to_string()),
         ("note", "\"\"".to_owned()),
     ];
