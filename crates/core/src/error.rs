@@ -148,7 +148,7 @@ impl Error {
 
     /// Says what it is about: a file, a part of one.
     #[must_use]
-    pub(crate) fn about(mut self, what: impl fmt::Display) -> Error {
+    pub fn about(mut self, what: impl fmt::Display) -> Error {
         self.0.message = format!("{what}: {}", self.0.message);
         self
     }
