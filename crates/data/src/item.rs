@@ -1,0 +1,103 @@
+//! What datasets are made of.
+
+use std::any::Any;
+use taut_autodiff::Nest;
+use taut_autodiff::nest::Leaf;
+use taut_core::{Error, Layout, Result, Tensor};
+
+/// What a dataset can hold: tensors, and tuples, lists and maps of tensors and plain values.
+pub trait Item: Nest<Owned = Self> + Clone + Send + Sync + 'static {}
+
+impl<T: Nest<Owned = T> + Clone + Send + Sync + 'static> Item for T {}
+
+/// The tensors of an element, from front to back.
+pub(crate) fn tensors<T: Item>(item: &T) -> Vec<&Tensor> {
+    let mut found = Vec::new();
+    item.leaves(&mut |leaf| {
+        if let Leaf::Tensor(tensor) = leaf {
+            found.push(tensor);
+        }
+    });
+    found
+}
+
+/// The bytes of an element's tensors. A view costs what it shows, not what it is a view of.
+pub(crate) fn bytes<T: Item>(item: &T) -> usize {
+    let mut sum = 0;
+    item.leaves(&mut |leaf| {
+        if let Leaf::Tensor(tensor) = leaf {
+            // What is repeated by a stride of zero is there once.
+            sum += tensor.span().map_or(0, |span| span.len().min(tensor.spec().bytes()));
+        }
+    });
+    sum
+}
+
+/// Whether two elements are made of the same parts: equal names, counts, and plain values; any tensors.
+pub(crate) fn is_alike<T: Item>(a: &T, b: &T) -> bool {
+    let mut parts = Vec::new();
+    a.leaves(&mut |leaf| parts.push(leaf));
+    let (mut alike, mut at) = (true, 0);
+    b.leaves(&mut |leaf| {
+        alike &= match (parts.get(at), leaf) {
+            (Some(Leaf::Tensor(_)), Leaf::Tensor(_)) => true,
+            (Some(Leaf::Variable(a)), Leaf::Variable(b)) => a.id() == b.id(),
+            (Some(Leaf::Value(a)), Leaf::Value(b)) => a.same(b as &dyn Any),
+            (Some(Leaf::Parts(a)), Leaf::Parts(b)) => *a == b,
+            (Some(Leaf::Name(a)), Leaf::Name(b)) => *a == b,
+            _ => false,
+        };
+        at += 1;
+    });
+    alike && at == parts.len()
+}
+
+/// Row `row` of a tensor, without copying: the same memory under another layout.
+pub(crate) fn row(tensor: &Tensor, row: usize) -> Result<Tensor> {
+    let mut layout: Layout = tensor.layout();
+    // Layouts of the same memory count from its lowest element, which is not the first where strides are negative.
+    let reach = layout.shape.iter().zip(&layout.strides);
+    let below: isize =
+        reach.filter(|(_, stride)| **stride < 0).map(|(&dim, &stride)| (1 - dim as isize) * stride).sum();
+    let stride = layout.strides.remove(0);
+    layout.shape = layout.shape.without(0);
+    layout.offset = if tensor.is_empty() { 0 } else { (below + row as isize * stride) as usize };
+    tensor.through(tensor.dtype(), &layout)
+}
+
+/// How many rows all tensors of an element have.
+pub(crate) fn rows<T: Item>(item: &T) -> Result<usize> {
+    let all = tensors(item);
+    let Some(first) = all.first() else {
+        return Err(Error::shape("there is no tensor to take rows of"));
+    };
+    for tensor in &all {
+        if tensor.is_traced() {
+            let message = format!("{} is being traced and has no rows yet", tensor.spec());
+            return Err(Error::new(taut_core::ErrorKind::Graph, message));
+        }
+        if tensor.rank() == 0 {
+            return Err(Error::shape(format!("{} has no rows", tensor.spec()))
+                .help("rows lie along the first axis; Dataset::from_tensors makes one element of it"));
+        }
+        if tensor.shape()[0] != first.shape()[0] {
+            let (a, b) = (first.shape(), tensor.shape());
+            let message = format!("shapes {a} and {b} have {} and {} rows", a[0], b[0]);
+            return Err(Error::shape(message).help("the first dimensions must be equal"));
+        }
+    }
+    Ok(first.shape()[0])
+}
+
+/// The element of row `index` of each tensor of `item`.
+pub(crate) fn row_of<T: Item>(item: &T, index: usize) -> Result<T> {
+    let views: Result<Vec<Tensor>> = tensors(item).into_iter().map(|tensor| row(tensor, index)).collect();
+    Ok(item.rebuild(&mut views?.into_iter()))
+}
+
+/// The same error again, for a place that is asked for twice.
+pub(crate) fn again(error: &Error) -> Error {
+    let copy = Error::new(error.kind(), error.message());
+    let copy = if let Some(op) = error.op() { copy.in_op(op, error.inputs()) } else { copy };
+    if let Some(line) = error.location() { copy.at(line) } else { copy }
+}

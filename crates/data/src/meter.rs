@@ -1,0 +1,149 @@
+//! What stages count while they run: a few relaxed additions per element.
+
+use crate::dataset::{Cursor, Dataset};
+use crate::item::Item;
+use crate::room::Room;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+use taut_core::Result;
+
+/// The counters of one stage of one run.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    dataset: u64,
+    pub(crate) name: &'static str,
+    /// The stage that takes its elements.
+    pub(crate) consumer: Option<usize>,
+    pub(crate) elements: AtomicU64,
+    /// Nanoseconds that its consumer spent in it.
+    pub(crate) waited: AtomicU64,
+    /// Nanoseconds of work that threads of its own did.
+    pub(crate) worked: AtomicU64,
+    /// Nanoseconds that threads of its own had nowhere to put an element.
+    pub(crate) blocked: AtomicU64,
+    /// Threads of its own.
+    pub(crate) workers: AtomicUsize,
+    pub(crate) buffer: OnceLock<Gauge>,
+}
+
+/// What a buffer holds, and the most it ever held.
+#[derive(Debug)]
+pub(crate) struct Gauge {
+    pub(crate) room: Option<Room>,
+    pub(crate) elements: AtomicUsize,
+    pub(crate) bytes: AtomicUsize,
+    pub(crate) most_elements: AtomicUsize,
+    pub(crate) most_bytes: AtomicUsize,
+}
+
+impl Gauge {
+    /// Says what the buffer holds now.
+    pub(crate) fn set(&self, elements: usize, bytes: usize) {
+        self.elements.store(elements, Relaxed);
+        self.bytes.store(bytes, Relaxed);
+        self.most_elements.fetch_max(elements, Relaxed);
+        self.most_bytes.fetch_max(bytes, Relaxed);
+    }
+}
+
+impl Meter {
+    /// The gauge of the stage's buffer.
+    pub(crate) fn gauge(&self, room: Option<Room>) -> &Gauge {
+        self.buffer.get_or_init(|| Gauge {
+            room,
+            elements: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            most_elements: AtomicUsize::new(0),
+            most_bytes: AtomicUsize::new(0),
+        })
+    }
+}
+
+/// Adds the time since `start`.
+pub(crate) fn add(to: &AtomicU64, start: Instant) {
+    to.fetch_add(start.elapsed().as_nanos() as u64, Relaxed);
+}
+
+/// The meters of one run.
+#[derive(Debug, Default)]
+pub(crate) struct Meters(Mutex<Vec<Arc<Meter>>>);
+
+impl Meters {
+    pub(crate) fn all(&self) -> Vec<Arc<Meter>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The meter of a stage, which it keeps when it is started again.
+    fn enter(&self, dataset: u64, name: &'static str, consumer: Option<usize>) -> (usize, Arc<Meter>) {
+        let mut meters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = meters.iter().position(|meter| meter.dataset == dataset && meter.consumer == consumer);
+        let index = known.unwrap_or_else(|| {
+            meters.push(Arc::new(Meter {
+                dataset,
+                name,
+                consumer,
+                elements: AtomicU64::new(0),
+                waited: AtomicU64::new(0),
+                worked: AtomicU64::new(0),
+                blocked: AtomicU64::new(0),
+                workers: AtomicUsize::new(0),
+                buffer: OnceLock::new(),
+            }));
+            meters.len() - 1
+        });
+        (index, meters[index].clone())
+    }
+}
+
+/// A stage's place in a run: where its own counters are, and what starts its inputs.
+#[derive(Clone, Debug)]
+pub(crate) struct Run {
+    meters: Arc<Meters>,
+    index: usize,
+    pub(crate) meter: Arc<Meter>,
+}
+
+impl Run {
+    pub(crate) fn begin<T: Item>(
+        dataset: &Dataset<T>,
+        meters: &Arc<Meters>,
+        consumer: Option<usize>,
+        epoch: u64,
+    ) -> Result<Input<T>> {
+        let (index, meter) = meters.enter(dataset.id(), dataset.stage.name(), consumer);
+        let run = Run { meters: meters.clone(), index, meter };
+        let cursor = dataset.stage.start(&run, epoch)?;
+        Ok(Input { cursor, meter: run.meter })
+    }
+
+    /// Starts an input of the stage.
+    pub(crate) fn start<T: Item>(&self, input: &Dataset<T>, epoch: u64) -> Result<Input<T>> {
+        Run::begin(input, &self.meters, Some(self.index), epoch)
+    }
+}
+
+/// A started stage, as its consumer sees it: with a clock on it.
+pub(crate) struct Input<T> {
+    cursor: Box<dyn Cursor<T>>,
+    meter: Arc<Meter>,
+}
+
+impl<T> Input<T> {
+    pub(crate) fn next(&mut self) -> Result<Option<T>> {
+        let start = Instant::now();
+        let next = self.cursor.next();
+        add(&self.meter.waited, start);
+        if !matches!(next, Ok(None)) {
+            self.meter.elements.fetch_add(1, Relaxed);
+        }
+        next
+    }
+
+    pub(crate) fn skip(&mut self, count: u64) -> Result<u64> {
+        let start = Instant::now();
+        let passed = if count == 0 { Ok(0) } else { self.cursor.skip(count) };
+        add(&self.meter.waited, start);
+        passed
+    }
+}

@@ -1,0 +1,240 @@
+//! Elements in a file: records of tensors, each with a checksum, and a table of where they begin at the end.
+
+use crate::dataset::Line;
+use flate2::Crc;
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use taut_core::{DType, Error, ErrorKind, Result, Shape, Spec, Tensor};
+use taut_memory::Category;
+
+const START: &[u8; 8] = b"TAUTDAT1";
+const END: &[u8; 8] = b"TAUTEND1";
+/// Checksum of the table, its position, the number of records, the mark of the end.
+const FOOTER: u64 = 4 + 8 + 8 + 8;
+
+#[cold]
+fn broken(message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Format, message)
+}
+
+/// A file under a temporary name, removed unless it gets its own.
+#[derive(Debug)]
+struct Temporary(Option<PathBuf>);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if let Some(path) = self.0.take() {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// Writes records.
+pub(super) struct Writer {
+    out: BufWriter<File>,
+    temporary: Temporary,
+    path: PathBuf,
+    /// Where each record begins, and where the next one will.
+    starts: Vec<u64>,
+    position: u64,
+}
+
+impl Writer {
+    /// Begins a file beside `path`, under a name of its own.
+    pub(super) fn create(path: &Path) -> Result<Writer> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let mut name = path.as_os_str().to_owned();
+        name.push(format!(".{}-{}.tmp", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+        let path = PathBuf::from(name);
+        let about = |error: std::io::Error| Error::from(error).about(path.display());
+        let file = File::create_new(&path).map_err(about)?;
+        let temporary = Temporary(Some(path.clone()));
+        let mut out = BufWriter::with_capacity(1 << 18, file);
+        out.write_all(START).map_err(about)?;
+        Ok(Writer { out, temporary, path, starts: Vec::new(), position: START.len() as u64 })
+    }
+
+    /// Writes one record.
+    pub(super) fn write(&mut self, tensors: &[&Tensor]) -> Result<()> {
+        self.starts.push(self.position);
+        let mut crc = Crc::new();
+        let mut put = |bytes: &[u8]| -> Result<()> {
+            crc.update(bytes);
+            self.position += bytes.len() as u64;
+            self.out.write_all(bytes).map_err(|error| Error::from(error).about(self.path.display()))
+        };
+        put(&(tensors.len() as u32).to_le_bytes())?;
+        for tensor in tensors {
+            let dtype = DType::ALL.iter().position(|&dtype| dtype == tensor.dtype()).unwrap_or(0);
+            put(&[dtype as u8, tensor.rank() as u8])?;
+            tensor.shape().iter().try_for_each(|&dim| put(&(dim as u64).to_le_bytes()))?;
+            let copy = if tensor.is_contiguous() { None } else { Some(tensor.copy()?) };
+            put(copy.as_ref().unwrap_or(tensor).span().unwrap_or(&[]))?;
+        }
+        let sum = crc.sum().to_le_bytes();
+        self.position += sum.len() as u64;
+        self.out.write_all(&sum).map_err(|error| Error::from(error).about(self.path.display()))
+    }
+
+    /// Completes the file and keeps its temporary name: it goes when the records do.
+    pub(super) fn finish(mut self) -> Result<Records> {
+        let mut table = Vec::with_capacity(self.starts.len() * 8);
+        self.starts.iter().for_each(|start| table.extend_from_slice(&start.to_le_bytes()));
+        let mut crc = Crc::new();
+        crc.update(&table);
+        let end = (|| {
+            self.out.write_all(&table)?;
+            self.out.write_all(&crc.sum().to_le_bytes())?;
+            self.out.write_all(&self.position.to_le_bytes())?;
+            self.out.write_all(&(self.starts.len() as u64).to_le_bytes())?;
+            self.out.write_all(END)?;
+            self.out.flush()?;
+            self.out.get_ref().sync_all()
+        })();
+        end.map_err(|error| Error::from(error).about(self.path.display()))?;
+        self.starts.push(self.position);
+        Ok(Records { path: self.path, starts: self.starts.into(), temporary: self.temporary })
+    }
+
+    /// Completes the file and gives it its name, at once.
+    pub(super) fn finish_as(self, path: &Path) -> Result<Records> {
+        let mut records = self.finish()?;
+        fs::rename(&records.path, path).map_err(|error| Error::from(error).about(path.display()))?;
+        records.temporary.0 = None;
+        records.path = path.to_owned();
+        Ok(records)
+    }
+}
+
+/// A complete file of records.
+#[derive(Debug)]
+pub(super) struct Records {
+    path: PathBuf,
+    /// Where each record begins, and where the last one ends.
+    starts: Arc<[u64]>,
+    /// Removes the file in the end, if it has no name of its own.
+    temporary: Temporary,
+}
+
+impl Records {
+    /// Opens a file that an earlier run made. It is believed only as far as its marks, sizes and checksums agree.
+    pub(super) fn open(path: &Path) -> Result<Records> {
+        let mut file = File::open(path)?;
+        let len = file.metadata()?.len();
+        let mut start = [0; START.len()];
+        let is_ours = file.read_exact(&mut start).is_ok() && start == *START;
+        if !is_ours {
+            return Err(broken("not a dataset's cache").help("a cache is not written over other files"));
+        }
+        let truncated = || broken("the cache is not complete").help("remove the file; it will be made again");
+        let footer_at =
+            len.checked_sub(FOOTER).filter(|&at| at >= START.len() as u64).ok_or_else(truncated)?;
+        let mut footer = [0; FOOTER as usize];
+        file.seek(SeekFrom::Start(footer_at))?;
+        file.read_exact(&mut footer)?;
+        let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| footer[at + i]));
+        let (table_at, count) = (word(4), word(12));
+        let table_len = count.checked_mul(8).filter(|len| table_at.checked_add(*len) == Some(footer_at));
+        let (Some(table_len), true) = (table_len, footer[20..] == *END) else {
+            return Err(truncated());
+        };
+        let mut table = vec![0; table_len as usize];
+        file.seek(SeekFrom::Start(table_at))?;
+        file.read_exact(&mut table)?;
+        let mut crc = Crc::new();
+        crc.update(&table);
+        let (words, _) = table.as_chunks::<8>();
+        let mut starts: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        starts.push(table_at);
+        if crc.sum().to_le_bytes() != footer[..4] || !starts.is_sorted() || starts[0] < START.len() as u64 {
+            return Err(truncated());
+        }
+        Ok(Records { path: path.to_owned(), starts: starts.into(), temporary: Temporary(None) })
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.starts.len() as u64 - 1
+    }
+
+    pub(super) fn name(&self) -> impl std::fmt::Display {
+        self.path.display()
+    }
+
+    /// Reads with a place of its own in the file.
+    pub(super) fn reader(&self) -> Result<Reader> {
+        let file = File::open(&self.path).map_err(|error| Error::from(error).about(self.name()))?;
+        Ok(Reader { file: BufReader::with_capacity(1 << 18, file), position: 0 })
+    }
+}
+
+/// A place in a file of records.
+pub(super) struct Reader {
+    file: BufReader<File>,
+    position: u64,
+}
+
+impl Reader {
+    /// The tensors of record `index`.
+    #[track_caller]
+    pub(super) fn read(&mut self, records: &Records, index: u64) -> Result<Vec<Tensor>> {
+        let at = Location::caller();
+        let [start, end] = [0, 1].map(|i| records.starts[index as usize + i]);
+        let read = self.record(start, end, at);
+        // Wherever it stopped, the next one looks for its place.
+        self.position = if read.is_ok() { end } else { u64::MAX };
+        read.map_err(|error| error.about(format_args!("element {index}")).about(records.name()))
+    }
+
+    fn record(&mut self, start: u64, end: u64, at: Line) -> Result<Vec<Tensor>> {
+        if self.position != start {
+            self.file.seek(SeekFrom::Start(start))?;
+        }
+        let mut left = end - start;
+        let mut crc = Crc::new();
+        let file = &mut self.file;
+        let mut get = |into: &mut [u8]| -> Result<()> {
+            left = left.checked_sub(into.len() as u64).ok_or_else(|| broken("the record is damaged"))?;
+            file.read_exact(into)?;
+            crc.update(into);
+            Ok(())
+        };
+        let mut word = [0; 4];
+        get(&mut word)?;
+        let count = u32::from_le_bytes(word);
+        let mut tensors = Vec::new();
+        for _ in 0..count {
+            let mut head = [0; 2];
+            get(&mut head)?;
+            let dtype = *DType::ALL.get(head[0] as usize).ok_or_else(|| broken("the record is damaged"))?;
+            let mut dims = Vec::with_capacity(head[1] as usize);
+            for _ in 0..head[1] {
+                let mut dim = [0; 8];
+                get(&mut dim)?;
+                dims.push(u64::from_le_bytes(dim) as usize);
+            }
+            let shape = Shape::from(dims);
+            let bytes = shape.checked_len().and_then(|len| len.checked_mul(dtype.size()));
+            // Nothing is allocated on the word of a damaged record.
+            if bytes.is_none_or(|bytes| bytes as u64 > end - start) {
+                return Err(broken("the record is damaged"));
+            }
+            let mut outcome = Ok(());
+            let tensor = Tensor::build(Spec::new(dtype, shape), Category::Dataset, at, |out| {
+                outcome = get(out.bytes());
+            })?;
+            outcome?;
+            tensors.push(tensor);
+        }
+        let sum = crc.sum().to_le_bytes();
+        let mut kept = [0; 4];
+        file.read_exact(&mut kept)?;
+        if left != 4 || kept != sum {
+            return Err(broken("the record is damaged: its checksum is wrong"));
+        }
+        Ok(tensors)
+    }
+}

@@ -1,0 +1,115 @@
+//! `repeat`: the same dataset again, each time with another epoch.
+
+use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::item::Item;
+use crate::meter::{Input, Run};
+use taut_core::Result;
+
+struct Repeat<T> {
+    input: Dataset<T>,
+    times: Option<u64>,
+}
+
+struct RepeatCursor<T> {
+    run: Run,
+    dataset: Dataset<T>,
+    input: Option<Input<T>>,
+    epoch: u64,
+    /// Times left, this one included.
+    left: Option<u64>,
+    /// Whether this time gave anything yet. A time without anything is the end, or `repeat(None)` of nothing would never return.
+    found: bool,
+}
+
+impl<T: Item> Dataset<T> {
+    /// The dataset `times` times, or for ever. Each time is another epoch: a `shuffle` before it draws another order.
+    /// Nothing for ever is nothing.
+    ///
+    /// ```
+    /// use taut_data::Dataset;
+    /// let twice: Result<Vec<i64>, _> = Dataset::range(0..2).repeat(2).iter()?.map(|x| x?.item::<i64>()).collect();
+    /// assert_eq!(twice?, [0, 1, 0, 1]);
+    /// # Ok::<(), taut_core::Error>(())
+    /// ```
+    pub fn repeat(&self, times: impl Into<Option<u64>>) -> Dataset<T> {
+        Dataset::new(Repeat { input: self.clone(), times: times.into() })
+    }
+}
+
+impl<T: Item> Stage<T> for Repeat<T> {
+    fn name(&self) -> &'static str {
+        "repeat"
+    }
+
+    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
+        // Epochs of a pipeline that is itself run again do not overlap.
+        let epoch = epoch.wrapping_mul(self.times.unwrap_or(1));
+        let input = if self.times == Some(0) { None } else { Some(run.start(&self.input, epoch)?) };
+        let (run, dataset) = (run.clone(), self.input.clone());
+        Ok(Box::new(RepeatCursor { run, dataset, input, epoch, left: self.times, found: false }))
+    }
+
+    fn cardinality(&self) -> Cardinality {
+        match (self.input.cardinality(), self.times) {
+            (_, Some(0)) | (Cardinality::Known(0), _) => Cardinality::Known(0),
+            (Cardinality::Known(count), Some(times)) => Cardinality::Known(count.saturating_mul(times)),
+            (Cardinality::Known(_), None) => Cardinality::Infinite,
+            (other, _) => other,
+        }
+    }
+
+    fn bytes_each(&self) -> Option<usize> {
+        self.input.stage.bytes_each()
+    }
+}
+
+impl<T: Item> RepeatCursor<T> {
+    /// Ends this time and `more` further ones, and begins the one after. False if there is none.
+    fn turn(&mut self, more: u64) -> Result<bool> {
+        self.input = None;
+        let found = std::mem::take(&mut self.found);
+        if let Some(left) = &mut self.left {
+            *left = left.saturating_sub(1 + more);
+        }
+        if !found || self.left == Some(0) {
+            return Ok(false);
+        }
+        self.epoch = self.epoch.wrapping_add(1 + more);
+        self.input = Some(self.run.start(&self.dataset, self.epoch)?);
+        Ok(true)
+    }
+}
+
+impl<T: Item> Cursor<T> for RepeatCursor<T> {
+    fn next(&mut self) -> Result<Option<T>> {
+        while let Some(input) = &mut self.input {
+            match input.next() {
+                Ok(None) => self.turn(0)?,
+                next => {
+                    self.found = true;
+                    return next;
+                }
+            };
+        }
+        Ok(None)
+    }
+
+    fn skip(&mut self, count: u64) -> Result<u64> {
+        let mut passed = 0;
+        while let Some(input) = &mut self.input {
+            let found = input.skip(count - passed)?;
+            passed += found;
+            self.found |= found > 0;
+            if passed == count {
+                break;
+            }
+            // Whole epochs of a known length are passed over without being begun.
+            let each = self.dataset.cardinality().known().filter(|&each| each > 0);
+            let whole = each.map_or(0, |each| (count - passed) / each);
+            let whole = self.left.map_or(whole, |left| whole.min(left.saturating_sub(1)));
+            passed += whole * each.unwrap_or(0);
+            self.turn(whole)?;
+        }
+        Ok(passed)
+    }
+}
