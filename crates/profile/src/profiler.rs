@@ -20,7 +20,7 @@ pub const DEFAULT_CAPACITY: usize = 1_000_000;
 ///
 /// let profiler = Profiler::start()?;
 /// let x = ones([1000], DType::F32)?;
-/// let total = sum(&x, ..)?;
+/// let total = sum(&x, None, false)?;
 /// let timeline = profiler.finish();
 /// assert!(timeline.peak().bytes >= 4000);
 /// assert!(timeline.by_op().iter().any(|time| time.op == "sum" && time.count == 1));
