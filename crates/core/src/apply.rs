@@ -3,6 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
 use crate::mode;
+use crate::observe::{Begun, Observed};
 use crate::op::{Kernel, Op, Spec, Specs};
 use crate::record;
 use crate::shape::{Shape, Strides};
@@ -69,7 +70,7 @@ pub fn update(
     outcome
 }
 
-/// A call that is more than run: written down, followed, checked, or made for somebody else.
+/// A call that is more than run: written down, followed, checked, observed, or made for somebody else.
 fn observed(
     mode: u32,
     op: &dyn Op,
@@ -81,12 +82,18 @@ fn observed(
     let run = |op: &dyn Op, inputs: &mut [Tensor]| {
         if mode & mode::TRACING == 0 { eager(op, inputs, at) } else { graph::record(op, inputs, at) }
     };
+    let begun = || Begun { op: op.name(), gradient_of: behalf.and_then(|behalf| behalf.op), at };
+    let runs = mode & (mode::OBSERVED | mode::TRACING) == mode::OBSERVED;
+    let observed = runs.then(|| Observed::begin(begun()));
     let followed = mode & mode::RECORDING != 0 && inputs.iter().any(Tensor::is_followed);
     let outcome = if followed { record::follow(op, inputs, at, run) } else { run(op, inputs) };
     let outcome = match outcome {
         Ok(outputs) if mode & mode::CHECKING != 0 => check_outputs(&outputs).map(|()| outputs),
         outcome => outcome,
     };
+    if let Some(observed) = observed {
+        observed.end(op, inputs, &outcome);
+    }
     outcome.map_err(|error| {
         let error = error.in_op(op.name(), inputs.iter().map(Tensor::spec)).at(at);
         match behalf.and_then(|behalf| behalf.op) {

@@ -13,6 +13,7 @@ mod index;
 pub mod io;
 mod layout;
 mod mode;
+pub mod observe;
 mod op;
 mod operators;
 pub mod ops;

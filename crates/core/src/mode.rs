@@ -1,7 +1,8 @@
-//! What the choke point must do besides running ops: one word per thread, zero in the plain case.
+//! What the choke point must do besides running ops: one word per thread and one for all of them, zero in the plain case.
 
 use std::cell::Cell;
 use std::panic::Location;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Ops are written into a graph instead of run.
 pub(crate) const TRACING: u32 = 1;
@@ -11,6 +12,11 @@ pub(crate) const RECORDING: u32 = 2;
 pub(crate) const CHECKING: u32 = 4;
 /// Calls are made on behalf of another line than the one that makes them.
 pub(crate) const ON_BEHALF: u32 = 8;
+/// Somebody observes the calls of all threads.
+pub(crate) const OBSERVED: u32 = 16;
+
+/// What holds for all threads.
+static EVERYWHERE: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     static MODE: Cell<u32> = const { Cell::new(0) };
@@ -25,10 +31,25 @@ pub(crate) struct Behalf {
     pub(crate) at: &'static Location<'static>,
 }
 
-/// The thread's mode.
+/// The thread's mode, and what holds for all threads.
 #[inline]
 pub(crate) fn get() -> u32 {
-    MODE.get()
+    MODE.get() | EVERYWHERE.load(Relaxed)
+}
+
+/// Whether a bit is set for all threads.
+#[inline]
+pub(crate) fn is_everywhere(bit: u32) -> bool {
+    EVERYWHERE.load(Relaxed) & bit != 0
+}
+
+/// Sets or clears a bit for all threads.
+pub(crate) fn set_everywhere(bit: u32, on: bool) {
+    if on {
+        EVERYWHERE.fetch_or(bit, Relaxed);
+    } else {
+        EVERYWHERE.fetch_and(!bit, Relaxed);
+    }
 }
 
 /// Whether a bit of the thread's mode is set.

@@ -17,11 +17,14 @@
 //! ```
 
 mod bind;
+mod observe;
 mod step;
 
 pub use bind::{Input, Lent};
+pub use observe::{Observer, observe};
 
 use bind::Bound;
+use observe::Observed;
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::panic::Location;
@@ -109,6 +112,7 @@ impl Executor {
     ) -> Result<Vec<Tensor>> {
         let Executor { program, arena, lent, alone, verifying } = self;
         bind::check(program, inputs)?;
+        let observed = Observed::begin(program, Some(at));
         let arena = match arena {
             Some(arena) => arena,
             None => arena.insert(Buffer::new_at(program.arena_bytes(), Category::Arena, at)?),
@@ -116,6 +120,9 @@ impl Executor {
         let mut outputs: SmallVec<[Buffer; 4]> = SmallVec::new();
         for &bytes in &program.buffers {
             outputs.push(Buffer::new_at(bytes, Category::Tensor, at)?);
+        }
+        if let Some(observed) = &observed {
+            observed.placed(arena, &outputs);
         }
         let mut bound = Bound::new(inputs, program, at)?;
         let mut lent_outputs: SmallVec<[&mut [u8]; 4]> =
@@ -127,7 +134,7 @@ impl Executor {
             inputs: &mut lent_inputs,
             lent,
         };
-        memory.run_all(program, *verifying)?;
+        memory.run_all(program, *verifying, observed.as_ref())?;
         drop((lent_inputs, lent_outputs));
         results(program, alone, &mut bound, &mut outputs)
     }
@@ -152,7 +159,8 @@ pub fn run_in(
     if !all_fit || !program.buffers.is_empty() || arena.len() < program.arena_bytes() {
         return Err(Error::value("the memory lent to a program is not what it was planned for"));
     }
-    Memory { arena, outputs: &mut [], inputs, lent }.run_all(program, false)
+    let observed = Observed::begin(program, None);
+    Memory { arena, outputs: &mut [], inputs, lent }.run_all(program, false, observed.as_ref())
 }
 
 /// The outputs as tensors: over the buffers made for them, or views of those, of inputs or of constants.

@@ -2,6 +2,7 @@
 
 use crate::NONSENSE;
 use crate::bind::Lent;
+use crate::observe::Observed;
 use smallvec::SmallVec;
 use std::ops::Range;
 use taut_core::{Error, ErrorKind, Result, Spec};
@@ -37,13 +38,25 @@ impl<'m> Memory<'_, 'm> {
     }
 
     /// Runs every step, in order.
-    pub(crate) fn run_all(&mut self, program: &Program, verifying: bool) -> Result<()> {
+    pub(crate) fn run_all(
+        &mut self,
+        program: &Program,
+        verifying: bool,
+        observed: Option<&Observed>,
+    ) -> Result<()> {
         if verifying {
             self.arena.fill(NONSENSE);
             self.outputs.iter_mut().for_each(|output| output.fill(NONSENSE));
         }
         for (i, step) in program.steps.iter().enumerate() {
-            if let Err(error) = self.run(program, step) {
+            if let Some(observed) = observed {
+                observed.step_begins(i);
+            }
+            let outcome = self.run(program, step);
+            if let Some(observed) = observed {
+                observed.step_ends();
+            }
+            if let Err(error) = outcome {
                 let specs = step.operands.iter().map(|o| Spec::new(o.dtype, o.layout.shape.clone()));
                 let specs: SmallVec<[Spec; 3]> = specs.collect();
                 return Err(error.in_op(step.name(), &specs).at(step.at));

@@ -10,6 +10,7 @@ use crate::category::Category;
 use crate::error::{Cause, OutOfMemory};
 use crate::record::Slot;
 use crate::thread::{self, Thread};
+use crate::watch::Block;
 use crate::{ledger, limit, record};
 
 type Line = &'static Location<'static>;
@@ -82,8 +83,11 @@ impl Buffer {
         let counted = source.is_none_or(|allocator| allocator.counts());
         match thread::with(move |thread| obtain(thread, source, bytes, category, counted, zeroed)) {
             Ok(start) => {
-                let slot = (counted && record::is_on()).then(|| record::enter(owner, category, bytes));
-                Ok(Buffer { start, bytes, allocator, slot, category })
+                let mut buffer = Buffer { start, bytes, allocator, slot: None, category };
+                if counted && record::is_on() {
+                    buffer.slot = record::enter(Block { line: Some(owner), ..buffer.block() });
+                }
+                Ok(buffer)
             }
             Err(refusal) => Err(refusal.explain(source, bytes, category, owner)),
         }
@@ -138,9 +142,22 @@ impl Buffer {
         }
         if self.is_counted() {
             ledger::move_category(self.bytes, self.category, category);
-            self.slot = self.slot.map(|slot| record::move_category(slot, self.bytes, category));
+            self.slot = record::move_category(self.slot, self.block(), category);
         }
         self.category = category;
+    }
+
+    /// What others are told of it. Its line is the record's to say.
+    fn block(&self) -> Block {
+        let (address, bytes, category) = (self.start.addr().get(), self.bytes, self.category);
+        Block { address, bytes, category, line: None }
+    }
+
+    #[cold]
+    fn tell_left(&self) {
+        if self.is_counted() {
+            record::leave(self.slot, self.block());
+        }
     }
 
     #[inline]
@@ -163,8 +180,8 @@ impl Drop for Buffer {
         if self.bytes == 0 {
             return;
         }
-        if let Some(slot) = self.slot {
-            record::leave(slot, self.bytes);
+        if self.slot.is_some() || record::is_on() {
+            self.tell_left();
         }
         thread::with(|thread| {
             if self.is_counted() {

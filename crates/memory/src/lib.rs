@@ -4,7 +4,8 @@
 //!   [`Buffer`] or an [`OutOfMemory`] that names the biggest owners.
 //! - [`Allocator`] says where blocks come from: [`System`], [`Pool`] (the default), [`Arena`], or your own.
 //! - The ledger counts requested bytes exactly, at every moment: [`live_bytes`], [`peak_bytes`], both by
-//!   [`Category`], and by source line while [`record`] is on. [`report`] shows it all.
+//!   [`Category`], and by source line while [`record`] is on. [`report`] shows it all. A [`Watcher`] is told of every
+//!   buffer that comes and goes.
 //! - [`limit`] bounds what the process may hold. A request that would pass it fails before anything changes.
 //!
 //! ```
@@ -48,6 +49,7 @@ mod record;
 mod report;
 pub mod testing;
 mod thread;
+mod watch;
 
 pub use allocator::{ALIGNMENT, Allocator, Arena, Pool, System, allocator, idle_bytes, set_allocator, trim};
 pub use buffer::Buffer;
@@ -58,6 +60,7 @@ pub use limit::limit;
 pub use parts::Parts;
 pub use record::record;
 pub use report::{Bytes, CategoryUse, Owner, Report, report};
+pub use watch::{Block, Watcher, watch};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,14 +1,15 @@
-//! Recording: which source line owns what.
+//! Recording: which source line owns what, and who else wants to know of buffers.
 
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::panic::Location;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{LazyLock, Mutex};
 
 use crate::category::Category;
 use crate::lock;
 use crate::report::Owner;
+use crate::watch::{self, Block};
 
 /// The row a buffer is recorded in. Each buffer remembers its own, so recording may go on and off at any time.
 #[derive(Clone, Copy, Debug)]
@@ -49,7 +50,13 @@ impl Table {
     }
 }
 
-static RECORDING: AtomicBool = AtomicBool::new(false);
+/// Buffers are entered under their lines.
+const BY_LINE: u32 = 1;
+/// A watcher is told of buffers.
+pub(crate) const WATCHED: u32 = 2;
+
+/// All that is to be done for a buffer besides counting it: one word, zero in the plain case.
+static RECORDING: AtomicU32 = AtomicU32::new(0);
 static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
 
 /// Turns recording by source line on or off, and returns whether it was on.
@@ -58,28 +65,57 @@ static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
 /// [`OutOfMemory`](crate::OutOfMemory) then show. Buffers made while it was off stay "unrecorded" until they are
 /// dropped. A recorded allocation takes a lock and a table lookup.
 pub fn record(on: bool) -> bool {
-    RECORDING.swap(on, Relaxed)
+    set(BY_LINE, on) & BY_LINE != 0
 }
 
+/// Sets or clears a bit of what is to be done; returns all of them as they were.
+pub(crate) fn set(bit: u32, on: bool) -> u32 {
+    if on { RECORDING.fetch_or(bit, Relaxed) } else { RECORDING.fetch_and(!bit, Relaxed) }
+}
+
+/// Whether there is anything to be done.
 #[inline]
 pub(crate) fn is_on() -> bool {
-    RECORDING.load(Relaxed)
+    RECORDING.load(Relaxed) != 0
 }
 
+fn is_watched() -> bool {
+    RECORDING.load(Relaxed) & WATCHED != 0
+}
+
+/// Takes note of a new buffer.
 #[cold]
-pub(crate) fn enter(line: &'static Location<'static>, category: Category, bytes: usize) -> Slot {
-    lock(&TABLE).add(line, category, bytes)
+pub(crate) fn enter(block: Block) -> Option<Slot> {
+    let line = block.line.filter(|_| RECORDING.load(Relaxed) & BY_LINE != 0);
+    let slot = line.map(|line| lock(&TABLE).add(line, block.category, block.bytes));
+    if is_watched() {
+        watch::tell(|watcher| watcher.entered(block));
+    }
+    slot
 }
 
+/// Takes note of a buffer that is about to go.
 #[cold]
-pub(crate) fn leave(slot: Slot, bytes: usize) {
-    lock(&TABLE).remove(slot, bytes);
+pub(crate) fn leave(slot: Option<Slot>, block: Block) {
+    let line = slot.map(|slot| lock(&TABLE).remove(slot, block.bytes));
+    if is_watched() {
+        watch::tell(|watcher| watcher.left(Block { line, ..block }));
+    }
 }
 
-pub(crate) fn move_category(slot: Slot, bytes: usize, to: Category) -> Slot {
-    let mut table = lock(&TABLE);
-    let line = table.remove(slot, bytes);
-    table.add(line, to, bytes)
+/// Takes note of a buffer that is for something else from now on.
+pub(crate) fn move_category(slot: Option<Slot>, block: Block, to: Category) -> Option<Slot> {
+    let mut line = None;
+    let slot = slot.map(|slot| {
+        let mut table = lock(&TABLE);
+        let owner = table.remove(slot, block.bytes);
+        line = Some(owner);
+        table.add(owner, to, block.bytes)
+    });
+    if is_watched() {
+        watch::tell(|watcher| watcher.moved(Block { line, ..block }, to));
+    }
+    slot
 }
 
 /// The lines that own something now, in no particular order.

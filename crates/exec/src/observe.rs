@@ -1,0 +1,73 @@
+//! Observing: somebody is told of every run, and of its steps.
+
+use std::panic::Location;
+use std::sync::{PoisonError, RwLock};
+use taut_core::observe::is_observed;
+use taut_memory::Buffer;
+use taut_plan::Program;
+
+/// Is told of every run of a program, on the thread where it runs, while [calls are observed](taut_core::observe::observe).
+/// What begins inside a run or a step ends before it does.
+pub trait Observer: Sync {
+    /// A run begins; before it allocates anything. It is called from this line, or from an op that holds the program.
+    fn run_begins(&self, program: &Program, at: Option<&'static Location<'static>>);
+
+    /// The run has its memory: the arena, and one buffer for each of [`Program::buffers`].
+    fn run_placed(&self, arena: &Buffer, outputs: &[Buffer]);
+
+    /// A step of the run begins.
+    fn step_begins(&self, step: usize);
+
+    /// The step ends. It is not called if the step panics.
+    fn step_ends(&self);
+
+    /// The run ends, whether it succeeded or not.
+    fn run_ends(&self);
+}
+
+static OBSERVER: RwLock<Option<&'static dyn Observer>> = RwLock::new(None);
+
+/// Tells this observer of every run from now on; nobody with `None`. There is one at a time.
+pub fn observe(observer: Option<&'static dyn Observer>) {
+    *OBSERVER.write().unwrap_or_else(PoisonError::into_inner) = observer;
+}
+
+/// A run that is observed, until this is dropped.
+pub(crate) struct Observed {
+    observer: &'static dyn Observer,
+}
+
+impl Observed {
+    /// Begins a run, if somebody observes.
+    #[inline]
+    pub(crate) fn begin(program: &Program, at: Option<&'static Location<'static>>) -> Option<Observed> {
+        if is_observed() { Observed::found(program, at) } else { None }
+    }
+
+    #[cold]
+    fn found(program: &Program, at: Option<&'static Location<'static>>) -> Option<Observed> {
+        let observer = (*OBSERVER.read().unwrap_or_else(PoisonError::into_inner))?;
+        observer.run_begins(program, at);
+        Some(Observed { observer })
+    }
+
+    pub(crate) fn placed(&self, arena: &Buffer, outputs: &[Buffer]) {
+        self.observer.run_placed(arena, outputs);
+    }
+
+    #[cold]
+    pub(crate) fn step_begins(&self, step: usize) {
+        self.observer.step_begins(step);
+    }
+
+    #[cold]
+    pub(crate) fn step_ends(&self) {
+        self.observer.step_ends();
+    }
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        self.observer.run_ends();
+    }
+}

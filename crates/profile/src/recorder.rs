@@ -1,0 +1,240 @@
+//! The hooks: what the other rooms tell, and where it is written down.
+
+use crate::recording::{CallEvent, Change, NONE, Recording, RunEvent};
+use smallvec::SmallVec;
+use std::cell::{Cell, RefCell};
+use std::panic::Location;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use taut_core::observe::{self, Begun, Done};
+use taut_memory::{Block, Buffer, Category, Watcher};
+use taut_plan::Program;
+
+static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
+
+/// The recording that is under way.
+pub(crate) fn current() -> MutexGuard<'static, Option<Recording>> {
+    RECORDING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Has all hooks call, or none.
+pub(crate) fn listen(on: bool) {
+    taut_memory::watch(on.then_some(&Hooks));
+    taut_exec::observe(on.then_some(&Hooks));
+    observe::observe(on.then_some(&Hooks));
+}
+
+/// What is under way on a thread.
+#[derive(Clone, Copy)]
+enum Doing {
+    Call(Begun),
+    /// A run, with the number of its outline and its own.
+    Run {
+        outline: u32,
+        run: u32,
+        at: &'static Location<'static>,
+    },
+    /// A run inside an op, with the number of its outline.
+    Body(u32),
+    /// A step, with its number, of the innermost run.
+    Step {
+        step: usize,
+        begun: Option<Begun>,
+    },
+}
+
+#[derive(Clone, Copy)]
+struct Frame {
+    doing: Doing,
+    /// The recording that it began in.
+    generation: u64,
+    start: Instant,
+    /// Nanoseconds in what is inside of it.
+    inside: u64,
+}
+
+thread_local! {
+    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
+    static NUMBER: Cell<u32> = const { Cell::new(0) };
+}
+
+/// The number of this thread, from 1 on, in the order in which threads were first heard of.
+fn thread() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    NUMBER.with(|number| {
+        if number.get() == 0 {
+            number.set(NEXT.fetch_add(1, Relaxed));
+        }
+        number.get()
+    })
+}
+
+/// The call under way on this thread.
+fn doing() -> Option<Begun> {
+    match innermost()?.doing {
+        Doing::Call(begun) => Some(begun),
+        Doing::Step { begun, .. } => begun,
+        _ => None,
+    }
+}
+
+fn push(doing: Doing, generation: u64) {
+    let frame = Frame { doing, generation, start: Instant::now(), inside: 0 };
+    let _ = FRAMES.try_with(|frames| frames.borrow_mut().push(frame));
+}
+
+/// What ends, when it ended, and how deep it was.
+fn pop(is_wanted: impl Fn(&Doing) -> bool) -> Option<(Frame, Instant, u32)> {
+    let end = Instant::now();
+    FRAMES
+        .try_with(|frames| {
+            let mut frames = frames.borrow_mut();
+            // A step that panicked is still open when its run ends.
+            while let Some(frame) = frames.pop() {
+                let took = end.saturating_duration_since(frame.start).as_nanos() as u64;
+                if let Some(outer) = frames.last_mut() {
+                    outer.inside += if matches!(frame.doing, Doing::Body(_)) { frame.inside } else { took };
+                }
+                if is_wanted(&frame.doing) {
+                    return Some((frame, end, frames.len() as u32));
+                }
+            }
+            None
+        })
+        .ok()
+        .flatten()
+}
+
+/// What is under way on this thread. A thread that is ending does nothing any more.
+fn innermost() -> Option<Frame> {
+    FRAMES.try_with(|frames| frames.borrow().last().copied()).ok().flatten()
+}
+
+/// Calls `write` with the recording, if it is the one that a frame began in.
+fn write_of<R>(generation: u64, write: impl FnOnce(&mut Recording) -> R) -> Option<R> {
+    current().as_mut().filter(|recording| recording.generation == generation).map(write)
+}
+
+fn write_call(frame: &Frame, end: Instant, depth: u32, site: impl FnOnce(&mut Recording) -> (u32, u32, bool)) {
+    let thread = thread();
+    write_of(frame.generation, |recording| {
+        recording.thread(thread);
+        let (site, run, is_inner) = site(recording);
+        let (start, end) = (recording.nanos(frame.start), recording.nanos(end));
+        let own = (end - start).saturating_sub(frame.inside);
+        recording.call(CallEvent { site, run, thread, depth, start, end, own }, is_inner);
+    });
+}
+
+struct Hooks;
+
+fn note(change: Change, block: Block) {
+    let (thread, doing) = (thread(), doing());
+    if let Some(recording) = current().as_mut() {
+        recording.thread(thread);
+        recording.memory(change, block, thread, doing);
+    }
+}
+
+impl Watcher for Hooks {
+    fn entered(&self, block: Block) {
+        note(Change::Entered, block);
+    }
+
+    fn left(&self, block: Block) {
+        note(Change::Left, block);
+    }
+
+    fn moved(&self, block: Block, to: Category) {
+        note(Change::Moved(to), block);
+    }
+}
+
+fn generation() -> u64 {
+    current().as_ref().map_or(0, |recording| recording.generation)
+}
+
+impl observe::Observer for Hooks {
+    fn begins(&self, call: Begun) {
+        push(Doing::Call(call), generation());
+    }
+
+    fn ends(&self, done: Option<Done>) {
+        let Some((frame, end, depth)) = pop(|doing| matches!(doing, Doing::Call(_))) else { return };
+        if let Doing::Call(begun) = frame.doing {
+            write_call(&frame, end, depth, |recording| (recording.site(begun, done), NONE, false));
+        }
+    }
+}
+
+impl taut_exec::Observer for Hooks {
+    fn run_begins(&self, program: &Program, at: Option<&'static Location<'static>>) {
+        let thread = thread();
+        let begun = current().as_mut().map(|recording| {
+            let outline = recording.outline(program);
+            let doing = match at {
+                None => Doing::Body(outline),
+                Some(at) => {
+                    let start = recording.nanos(Instant::now());
+                    let (end, placed, arena, outputs) = (u64::MAX, u64::MAX, 0, SmallVec::new());
+                    let run = RunEvent { outline, at, thread, start, end, placed, arena, outputs };
+                    Doing::Run { outline, run: recording.run_begins(run), at }
+                }
+            };
+            (doing, recording.generation)
+        });
+        // Recording may have ended just now; what begins must have something to end.
+        let (doing, generation) = begun.unwrap_or((Doing::Body(NONE), 0));
+        push(doing, generation);
+    }
+
+    fn run_placed(&self, arena: &Buffer, outputs: &[Buffer]) {
+        let thread = thread();
+        let Some(Frame { doing: Doing::Run { run, .. }, generation, .. }) = innermost() else { return };
+        write_of(generation, |recording| {
+            let address = arena.as_ptr().addr();
+            let block = Block { address, bytes: arena.len(), category: arena.category(), line: None };
+            let outputs = outputs.iter().map(|output| output.as_ptr().addr()).collect();
+            recording.run_placed(run, block, outputs, thread);
+        });
+    }
+
+    fn step_begins(&self, step: usize) {
+        let Some(frame) = innermost() else { return };
+        let (Doing::Run { outline, .. } | Doing::Body(outline)) = frame.doing else { return };
+        let begun = write_of(frame.generation, |recording| {
+            let step = recording.outlines.get(outline as usize)?.steps.get(step)?;
+            Some(Begun { op: step.op, gradient_of: None, at: step.at })
+        });
+        let begun = begun.flatten();
+        push(Doing::Step { step, begun }, frame.generation);
+    }
+
+    fn step_ends(&self) {
+        let Some((frame, end, depth)) = pop(|doing| matches!(doing, Doing::Step { .. })) else { return };
+        let Doing::Step { step, .. } = frame.doing else { return };
+        let (outline, run, is_inner) = match innermost().map(|frame| frame.doing) {
+            Some(Doing::Run { outline, run, .. }) => (outline, run, false),
+            Some(Doing::Body(outline)) => (outline, NONE, true),
+            _ => return,
+        };
+        write_call(&frame, end, depth, |recording| {
+            (recording.first_sites[outline as usize] + step as u32, run, is_inner)
+        });
+    }
+
+    fn run_ends(&self) {
+        let is_run = |doing: &Doing| matches!(doing, Doing::Run { .. } | Doing::Body(_));
+        let Some((frame, end, depth)) = pop(is_run) else { return };
+        if let Doing::Run { outline, run, at } = frame.doing {
+            write_call(&frame, end, depth, |recording| {
+                let end = recording.nanos(end);
+                if let Some(run) = recording.runs.get_mut(run as usize) {
+                    run.end = end;
+                }
+                (recording.run_site(outline, at), NONE, false)
+            });
+        }
+    }
+}
