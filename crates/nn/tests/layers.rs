@@ -1,0 +1,438 @@
+//! Layers: names, counts, lines, randomness, refusals, and gradients by finite differences.
+
+use taut_autodiff::{Dense as _, Gradient, GradientTape, Variable};
+use taut_core::ops::binary::{mul, sub};
+use taut_core::ops::contract::{ConvOptions, conv};
+use taut_core::ops::creation::{ones, zeros};
+use taut_core::ops::random::uniform;
+use taut_core::ops::reduce::sum;
+use taut_core::ops::shape::{broadcast_to, transpose};
+use taut_core::ops::unary::cast;
+use taut_core::{DType, ErrorKind, Result, Spec, Tensor};
+use taut_function::function;
+use taut_memory::testing::ledger_check;
+use taut_nn::layers::*;
+use taut_nn::{Layer, Mode};
+
+fn noise(shape: &[usize], dtype: DType) -> Tensor {
+    uniform(shape, -1.0, 1.0, dtype).unwrap()
+}
+
+fn values(tensor: &Tensor) -> Vec<f64> {
+    cast(tensor, DType::F64).unwrap().to_vec().unwrap()
+}
+
+fn names(layer: &dyn Layer) -> Vec<String> {
+    layer.named().into_iter().map(|(name, variable)| format!("{name}{}", variable.shape())).collect()
+}
+
+#[test]
+fn variables_have_the_names_and_shapes_of_keras() -> Result<()> {
+    let _ledger = ledger_check();
+    let cases: Vec<(Box<dyn Layer>, &[&str])> = vec![
+        (Box::new(Dense::new(3, 2).build()?), &["kernel[3, 2]", "bias[2]"]),
+        (Box::new(Embedding::new(7, 4).build()?), &["embeddings[7, 4]"]),
+        (Box::new(Conv2D::new(4, 6, [3, 2]).groups(2).build()?), &["kernel[3, 2, 2, 6]", "bias[6]"]),
+        (Box::new(Conv2DTranspose::new(4, 6, 3).bias(false).build()?), &["kernel[3, 3, 6, 4]"]),
+        (
+            Box::new(DepthwiseConv2D::new(4, 3).depth_multiplier(2).build()?),
+            &["kernel[3, 3, 4, 2]", "bias[8]"],
+        ),
+        (
+            Box::new(SeparableConv2D::new(4, 6, 3).build()?),
+            &["depthwise_kernel[3, 3, 4, 1]", "pointwise_kernel[1, 1, 4, 6]", "bias[6]"],
+        ),
+        (
+            Box::new(BatchNorm::new(3).build()?),
+            &["gamma[3]", "beta[3]", "moving_mean[3]", "moving_variance[3]"],
+        ),
+        (Box::new(LayerNorm::new([2, 3]).build()?), &["gamma[2, 3]", "beta[2, 3]"]),
+        (Box::new(LSTM::new(3, 2).build()?), &["kernel[3, 8]", "recurrent_kernel[2, 8]", "bias[8]"]),
+        (Box::new(GRU::new(3, 2).build()?), &["kernel[3, 6]", "recurrent_kernel[2, 6]", "bias[2, 6]"]),
+        (
+            Box::new(
+                Residual::new(Dense::new(2, 3).bias(false).build()?).projection(RMSNorm::new(2).build()?),
+            ),
+            &["layer.kernel[2, 3]", "projection.scale[2]"],
+        ),
+    ];
+    for (layer, want) in cases {
+        assert_eq!(names(&*layer), want);
+    }
+    let norm = BatchNorm::new(3).build()?;
+    assert_eq!((norm.trainable().len(), norm.named().len()), (2, 4));
+    let lstm = LSTM::new(3, 2).build()?;
+    assert_eq!(values(&lstm.named()[2].1.read()), [0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
+    Ok(())
+}
+
+#[test]
+fn a_model_names_counts_and_shows_its_layers() -> Result<()> {
+    let _ledger = ledger_check();
+    let model = Sequential::new()
+        .with_named("conv", Conv2D::new(1, 4, 3).padding(Padding::Same).build()?)
+        .with(BatchNorm::new(4).build()?)
+        .with(Activation::Relu)
+        .with(MaxPooling2D::new(2).build()?)
+        .with(Flatten::new())
+        .with_named("conv", Dense::new(64, 10).build()?);
+    assert_eq!((model.len(), names(&model)[0].as_str()), (6, "conv.kernel[3, 3, 1, 4]"));
+    assert_eq!(names(&model)[6..], ["conv_1.kernel[64, 10]", "conv_1.bias[10]"]);
+    let summary = model.summary(&Spec::new(DType::F32, [32, 8, 8, 1]))?;
+    let kinds: Vec<&str> = summary.rows.iter().map(|row| row.kind.as_str()).collect();
+    assert_eq!(kinds, ["Conv2D", "BatchNorm", "Activation", "MaxPooling2D", "Flatten", "Dense"]);
+    assert_eq!(summary.rows[3].output, Spec::new(DType::F32, [32, 4, 4, 4]));
+    assert_eq!((summary.rows[0].parameters, summary.rows[5].bytes), (40, 4 * 650));
+    assert_eq!((summary.trainable, summary.fixed, summary.bytes), (40 + 8 + 650, 8, 4 * 706));
+    let text = summary.to_string();
+    assert_eq!(text.lines().count(), 8);
+    assert!(text.lines().nth(1).unwrap().starts_with("conv    Conv2D        float32[32, 8, 8, 4]"), "{text}");
+    assert!(text.ends_with("706 parameters, 698 of them trained, 2824 bytes"), "{text}");
+    let error = model.summary(&Spec::new(DType::F32, [32, 8, 9, 1])).unwrap_err();
+    assert!(error.message().contains("built for float32[batch, .., 64]"), "{error}");
+    Ok(())
+}
+
+/// The message of a refusal, which must be at a line of this file.
+fn refused<T>(result: Result<T>) -> (ErrorKind, String) {
+    let error = result.err().expect("a refusal");
+    assert_eq!(error.location().unwrap().file(), file!(), "{error}");
+    (error.kind(), format!("{}: {}", error.op().unwrap_or("?"), error.message()))
+}
+
+#[test]
+fn sizes_of_zero_and_the_like_are_refused() {
+    let _ledger = ledger_check();
+    let cases: Vec<((ErrorKind, String), &str)> = vec![
+        (refused(Dense::new(0, 3).build()), "Dense: inputs must not be 0: inputs 0, units 3"),
+        (
+            refused(Dense::new(2, 3).dtype(DType::I32).build()),
+            "Dense: a layer of type int32 cannot be trained",
+        ),
+        (refused(Embedding::new(3, 0).build()), "Embedding: units must not be 0"),
+        (refused(Conv2D::new(1, 1, [3, 0]).build()), "Conv2D: the window must not be 0"),
+        (refused(Conv1D::new(1, 1, 3).strides(0).build()), "Conv1D: strides must not be 0"),
+        (
+            refused(Conv2D::new(3, 4, 3).groups(2).build()),
+            "Conv2D: 3 inputs and 4 filters do not fall into 2 groups",
+        ),
+        (refused(Conv::<5>::new(3, 4, 3).build()), "Conv3D: 5 spatial dimensions are not supported"),
+        (refused(DepthwiseConv2D::new(3, 3).depth_multiplier(0).build()), "DepthwiseConv2D: the multiplier"),
+        (refused(MaxPooling2D::new(0).build()), "MaxPooling2D: the window must not be 0"),
+        (refused(Dropout::new(1.0)), "Dropout: a rate of 1 does not lie between 0 and 1"),
+        (refused(Dropout::new(f64::NAN)), "Dropout: a rate of NaN"),
+        (refused(BatchNorm::new(3).momentum(1.5).build()), "BatchNorm: a momentum of 1.5"),
+        (refused(LayerNorm::new(3).epsilon(-1.0).build()), "LayerNorm: an epsilon of -1"),
+        (refused(GroupNorm::new(4, 3).build()), "GroupNorm: 4 channels do not fall into 3 groups"),
+        (refused(LSTM::new(3, 0).build()), "LSTM: units must not be 0"),
+        (refused(MultiHeadAttention::new(8, 0, 4).build()), "MultiHeadAttention: heads must not be 0"),
+        (refused(MultiHeadAttention::new(8, 2, 4).dropout(2.0).build()), "MultiHeadAttention: a rate of 2"),
+    ];
+    for ((_, message), want) in cases {
+        assert!(message.starts_with(want), "{message:?} instead of {want:?}");
+    }
+}
+
+#[test]
+fn inputs_that_a_layer_was_not_built_for_are_refused() -> Result<()> {
+    let _ledger = ledger_check();
+    let give = |layer: &dyn Layer, shape: &[usize]| {
+        refused(layer.call(&zeros(shape, DType::F32).unwrap(), Mode::Infer)).1
+    };
+    let dense = Dense::new(4, 2).build()?;
+    assert_eq!(give(&dense, &[2, 3]), "Dense: built for float32[batch, .., 4], and got float32[2, 3]");
+    assert_eq!(give(&dense, &[4]), "Dense: built for float32[batch, .., 4], and got float32[4]");
+    let (kind, text) = refused(dense.call(&zeros([1, 4], DType::F64)?, Mode::Infer));
+    assert_eq!(kind, ErrorKind::DType);
+    assert_eq!(text, "Dense: built for float32[batch, .., 4], and got float64[1, 4]");
+    let conv = Conv2D::new(3, 2, 3).build()?;
+    assert_eq!(
+        give(&conv, &[1, 8, 8, 4]),
+        "Conv2D: built for float32[batch, height, width, 3], and got float32[1, 8, 8, 4]"
+    );
+    assert!(give(&conv, &[1, 2, 8, 3]).contains("a window of 3 with dilation 1 does not fit"));
+    assert!(give(&MaxPooling1D::new(2).build()?, &[4, 4]).contains("built for [batch, steps, channels]"));
+    assert!(
+        give(&GlobalMaxPooling2D::new(), &[4, 4, 2]).contains("built for [batch, height, width, channels]")
+    );
+    assert!(give(&BatchNorm::new(3).build()?, &[2, 4]).contains("built for float32[batch, .., 3]"));
+    assert!(give(&LayerNorm::new([2, 3]).build()?, &[2, 3]).contains("built for float32[batch, .., 2, 3]"));
+    assert!(give(&GRU::new(3, 2).build()?, &[2, 3]).contains("built for float32[batch, steps, 3]"));
+    assert!(give(&MultiHeadAttention::new(4, 2, 2).build()?, &[2, 3]).contains("[batch, length, 4]"));
+    assert!(give(&Reshape::new([2, -1]), &[2, 5]).contains("built for samples that become [2, -1]"));
+    assert!(give(&Reshape::new([-1, -1]), &[2, 4]).contains("become [-1, -1]"));
+    assert!(give(&Flatten::new(), &[]).contains("a number has no batch"));
+    assert!(
+        give(&Residual::new(Dense::new(4, 3).build()?), &[2, 4]).contains("does not add to float32[2, 4]")
+    );
+    let ids = Tensor::new([0i32, 9])?;
+    let (kind, text) = refused(Embedding::new(5, 2).build()?.call(&ids, Mode::Infer));
+    assert_eq!(kind, ErrorKind::Index);
+    assert!(text.contains("id 9 (number 1) is not among the 5 rows"), "{text}");
+    let (_, text) = refused(BatchNorm::new(3).build()?.call(&zeros([0, 3], DType::F32)?, Mode::Train));
+    assert!(text.contains("a batch of nothing"), "{text}");
+    let (query, mask) = (zeros([1, 2, 4], DType::F32)?, zeros([2, 2], DType::F32)?);
+    let attention = MultiHeadAttention::new(4, 2, 2).build()?;
+    let (kind, _) = refused(attention.attend(&query, &query, &query, Some(&mask), false, Mode::Infer));
+    assert_eq!(kind, ErrorKind::DType);
+    let (_, text) = refused(GRU::new(4, 3).build()?.run(&query, Some(&zeros([2, 3], DType::F32)?)));
+    assert!(text.contains("the state is float32[1, 3], not float32[2, 3]"), "{text}");
+    Ok(())
+}
+
+/// Work is attributed to the line that made the layer, and not to where the library does it.
+#[test]
+fn what_a_layer_does_is_its_own_line() -> Result<()> {
+    let _ledger = ledger_check();
+    let layer = Dense::new(4, 2).activation(Activation::Relu).build()?;
+    let line = line!() - 1;
+    let model = Sequential::new().with(layer).with(Activation::Softplus);
+    let f = function(move |x: &Tensor| model.call(x, Mode::Infer));
+    let graph = f.graph(&noise(&[3, 4], DType::F32))?;
+    let lines: Vec<u32> = graph.nodes.iter().map(|node| node.at.line()).collect();
+    assert_eq!(graph.nodes.iter().find(|node| node.at.file() != file!()).map(|node| node.at), None);
+    assert_eq!(lines, [line, line, line, line + 2]);
+    let bad = Dense::new(4, 2).build()?;
+    let error = bad.call(&zeros([1, 3], DType::F32)?, Mode::Infer).unwrap_err();
+    assert_eq!(error.location().unwrap().line(), line!() - 2);
+    Ok(())
+}
+
+#[test]
+fn dropout_drops_in_training_only_and_draws_anew_in_every_call() -> Result<()> {
+    let _ledger = ledger_check();
+    let layer = Dropout::new(0.25)?;
+    let x = ones([1000], DType::F32)?;
+    assert!(layer.call(&x, Mode::Infer)?.is_same(&x));
+    assert!(Dropout::new(0.0)?.call(&x, Mode::Train)?.is_same(&x));
+    let f = function(move |x: &Tensor| layer.call(x, Mode::Train));
+    let (first, second) = (values(&f.call(&x)?), values(&f.call(&x)?));
+    assert_ne!(first, second);
+    for drawn in [first, second] {
+        assert!(drawn.iter().all(|&x| x == 0.0 || (x - 4.0 / 3.0).abs() < 1e-6));
+        let dropped = drawn.iter().filter(|&&x| x == 0.0).count() as f64;
+        // Five standard deviations of 1000 draws.
+        assert!((dropped - 250.0).abs() < 5.0 * (1000.0f64 * 0.25 * 0.75).sqrt());
+    }
+    Ok(())
+}
+
+/// The composed way that attention with dropout takes is the fused one, as far as nothing is dropped.
+#[test]
+fn attention_that_drops_nearly_nothing_is_attention() -> Result<()> {
+    let _ledger = ledger_check();
+    let layer = MultiHeadAttention::new(6, 2, 4).dropout(1e-12).dtype(DType::F64).build()?;
+    let x = noise(&[2, 5, 6], DType::F64);
+    let mut seen = vec![true; 25];
+    (0..5).for_each(|key| seen[10 + key] = false);
+    seen[3] = false;
+    let mask = Tensor::from_vec(seen, [5, 5])?;
+    for (mask, causal) in [(None, false), (None, true), (Some(&mask), false), (Some(&mask), true)] {
+        let call = |mode| layer.attend(&x, &x, &x, mask, causal, mode);
+        let (fused, composed) = (values(&call(Mode::Infer)?), values(&call(Mode::Train)?));
+        for (a, b) in fused.iter().zip(&composed) {
+            assert!((a - b).abs() < 1e-9, "{a} and {b}");
+        }
+    }
+    let dropping = MultiHeadAttention::new(6, 2, 4).dropout(0.5).dtype(DType::F64).build()?;
+    let draw = || dropping.call(&x, Mode::Train).map(|y| values(&y));
+    assert_ne!(draw()?, draw()?);
+    Ok(())
+}
+
+#[test]
+fn an_embeddings_gradient_is_the_rows_it_used() -> Result<()> {
+    let _ledger = ledger_check();
+    let layer = Embedding::new(1000, 4).build()?;
+    let ids = Tensor::new([[3i32, 5], [3, 999]])?;
+    let tape = GradientTape::new();
+    let target = sum(layer.call(&ids, Mode::Train)?, None, false)?;
+    let gradient = tape.gradient(&target, layer.embeddings())?;
+    let Some(Gradient::Sparse(rows)) = gradient else { panic!("{gradient:?}") };
+    assert_eq!(rows.values.shape()[1..], [4]);
+    assert!(rows.values.shape()[0] <= 4);
+    let dense = values(&rows.to_dense()?);
+    let row = |i: usize| dense[4 * i..4 * i + 4].to_vec();
+    assert_eq!([row(3), row(5), row(999), row(0)], [vec![2.0; 4], vec![1.0; 4], vec![1.0; 4], vec![0.0; 4]]);
+    Ok(())
+}
+
+/// Transposed means transposed: `<conv(y), x> = <y, transposed(x)>`, dilation included, which Keras does not compute everywhere.
+#[test]
+fn a_transposed_convolution_is_the_adjoint() -> Result<()> {
+    let _ledger = ledger_check();
+    for (strides, dilation, padding) in
+        [(1, 2, Padding::Valid), (1, 2, Padding::Same), (2, 1, Padding::Same), (3, 1, Padding::Valid)]
+    {
+        let builder = Conv2DTranspose::new(3, 2, [3, 2]).strides(strides).dilation(dilation);
+        let layer = builder.padding(padding.clone()).bias(false).dtype(DType::F64).build()?;
+        let x = noise(&[2, 3, 4, 3], DType::F64);
+        let grown = layer.call(&x, Mode::Infer)?;
+        let y = noise(grown.shape(), DType::F64);
+        let options = ConvOptions {
+            strides: vec![strides],
+            dilations: vec![dilation],
+            padding: padding.clone(),
+            ..ConvOptions::default()
+        };
+        let back = conv(&y, &layer.trainable()[0], &options)?;
+        let inner = |a: &Tensor, b: &Tensor| values(&sum(mul(a, b).unwrap(), None, false).unwrap())[0];
+        let (left, right) = (inner(&back, &x), inner(&y, &grown));
+        assert!((left - right).abs() < 1e-10, "{strides} {dilation} {padding:?}: {left} and {right}");
+    }
+    Ok(())
+}
+
+/// The gradient of `sum(model(x) * g)` by some elements of every variable and of the input, against differences.
+fn check_gradients(model: &dyn Layer, x: Tensor, mode: Mode) -> Result<()> {
+    let g = noise(model.call(&x, Mode::Infer)?.shape(), DType::F64);
+    let target = |x: &Tensor| sum(mul(model.call(x, mode)?, &g)?, None, false);
+    let variables = model.trainable();
+    let tape = GradientTape::new();
+    tape.watch(&x);
+    let (by_x, by_variables) = tape.gradient(&target(&x)?, &(&x, &variables))?;
+    drop(tape);
+    let by_x = values(&by_x.dense()?);
+    let step = 1e-6;
+    let moved = |x: &Tensor, i: usize, by: f64| {
+        let mut moved = values(x);
+        moved[i] += by;
+        Tensor::from_vec(moved, x.shape().clone())
+    };
+    let close = |what: String, got: f64, want: f64| {
+        assert!((got - want).abs() <= 1e-6 * (1.0 + want.abs()), "{what}: {got}, by differences {want}");
+    };
+    for i in (0..x.len()).step_by((x.len() / 5).max(1)) {
+        let ends = [step, -step].map(|by| target(&moved(&x, i, by).unwrap()).unwrap());
+        let slope = values(&sub(&ends[0], &ends[1])?)[0] / (2.0 * step);
+        close(format!("input, element {i}"), by_x[i], slope);
+    }
+    for (variable, gradient) in variables.iter().zip(by_variables) {
+        let (before, gradient) = (variable.read().copy()?, values(&gradient.dense()?));
+        for i in (0..before.len()).step_by((before.len() / 3).max(1)) {
+            let ends = [step, -step].map(|by| {
+                variable.assign(&moved(&before, i, by).unwrap()).unwrap();
+                target(&x).unwrap()
+            });
+            variable.assign(&before)?;
+            let slope = values(&sub(&ends[0], &ends[1])?)[0] / (2.0 * step);
+            close(format!("{variable}, element {i}"), gradient[i], slope);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn gradients_of_models_are_those_of_differences() -> Result<()> {
+    let _ledger = ledger_check();
+    let f64 = DType::F64;
+    let convnet = Sequential::new()
+        .with(Conv2D::new(2, 4, 3).padding(Padding::Same).activation(Activation::Tanh).dtype(f64).build()?)
+        .with(BatchNorm::new(4).dtype(f64).build()?)
+        .with(Residual::new(DepthwiseConv2D::new(4, 3).padding(Padding::Same).dtype(f64).build()?))
+        .with(AveragePooling2D::new(2).build()?)
+        .with(GroupNorm::new(4, 2).dtype(f64).build()?)
+        .with(Conv2DTranspose::new(4, 2, 3).strides(2).activation(Activation::Gelu).dtype(f64).build()?)
+        .with(Flatten::new())
+        .with(Dense::new(98, 3).activation(Activation::Softmax).dtype(f64).build()?);
+    let x = noise(&[2, 6, 6, 2], f64);
+    check_gradients(&convnet, x.clone(), Mode::Train)?;
+    check_gradients(&convnet, x, Mode::Infer)?;
+    let sequences = Sequential::new()
+        .with(Dense::new(3, 4).dtype(f64).build()?)
+        .with(Residual::new(
+            Sequential::new()
+                .with(LayerNorm::new(4).dtype(f64).build()?)
+                .with(MultiHeadAttention::new(4, 2, 3).causal(true).dtype(f64).build()?),
+        ))
+        .with(RMSNorm::new(4).dtype(f64).build()?)
+        .with(Bidirectional::new(GRU::new(4, 3).return_sequences(true).dtype(f64), Merge::Concat)?)
+        .with(LSTM::new(6, 3).dtype(f64).build()?);
+    check_gradients(&sequences, noise(&[2, 4, 3], f64), Mode::Train)
+}
+
+/// A training step with everything that draws and remembers: traced, it leaves what the eager one leaves.
+#[test]
+fn a_traced_training_step_is_the_eager_one() -> Result<()> {
+    let _ledger = ledger_check();
+    let build = || -> Result<Sequential> {
+        Ok(Sequential::new()
+            .with(Dense::new(3, 4).build()?)
+            .with(BatchNorm::new(4).momentum(0.5).build()?)
+            .with(Activation::Relu)
+            .with(Dropout::new(0.0)?)
+            .with(Dense::new(4, 2).build()?))
+    };
+    let step = |model: &Sequential, x: &Tensor| -> Result<Tensor> {
+        let (tape, variables) = (GradientTape::new(), model.trainable());
+        let loss = sum(mul(model.call(x, Mode::Train)?, 0.5)?, None, false)?;
+        for (variable, gradient) in variables.iter().zip(tape.gradient(&loss, &variables)?) {
+            variable.assign_sub(mul(gradient.dense()?, 0.1)?)?;
+        }
+        Ok(loss)
+    };
+    let (eager, traced) = (build()?, std::sync::Arc::new(build()?));
+    for ((_, a), (_, b)) in eager.named().iter().zip(traced.named()) {
+        b.assign(&a.read())?;
+    }
+    let inside = traced.clone();
+    let f = function(move |x: &Tensor| step(&inside, x));
+    for _ in 0..3 {
+        let x = noise(&[6, 3], DType::F32);
+        let (a, b) = (values(&step(&eager, &x)?), values(&f.call(&x)?));
+        assert!((a[0] - b[0]).abs() < 1e-5);
+    }
+    for ((name, a), (_, b)) in eager.named().iter().zip(traced.named()) {
+        for (a, b) in values(&a.read()).iter().zip(values(&b.read())) {
+            assert!((a - b).abs() < 1e-5, "{name}: {a} and {b}");
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn views_and_empty_batches_are_inputs_like_others() -> Result<()> {
+    let _ledger = ledger_check();
+    let layers: Vec<(Box<dyn Layer>, Vec<usize>)> = vec![
+        (Box::new(Dense::new(4, 3).build()?), vec![3, 2, 4]),
+        (Box::new(Conv1D::new(4, 3, 2).build()?), vec![3, 5, 4]),
+        (Box::new(LayerNorm::new(4).build()?), vec![3, 2, 4]),
+        (Box::new(GroupNorm::new(4, 2).build()?), vec![3, 2, 4]),
+        (Box::new(LSTM::new(4, 3).return_sequences(true).build()?), vec![3, 2, 4]),
+        (Box::new(GRU::new(4, 3).build()?), vec![3, 2, 4]),
+        (Box::new(SimpleRNN::new(4, 3).build()?), vec![3, 2, 4]),
+        (Box::new(MultiHeadAttention::new(4, 2, 3).build()?), vec![3, 2, 4]),
+        (Box::new(Flatten::new()), vec![3, 2, 4]),
+        (Box::new(Reshape::new([4, -1])), vec![3, 2, 4]),
+    ];
+    for (layer, shape) in layers {
+        let x = noise(&shape, DType::F32);
+        let turned = transpose(transpose(&x, None)?.copy()?, None)?;
+        let repeated = broadcast_to(noise(&shape[1..], DType::F32), &shape[..])?;
+        for view in [turned, repeated] {
+            assert!(!view.is_contiguous());
+            let got = values(&layer.call(&view, Mode::Infer)?);
+            let want = values(&layer.call(&view.copy()?, Mode::Infer)?);
+            assert!(got.iter().zip(&want).all(|(a, b)| (a - b).abs() < 1e-6));
+        }
+        let empty = [&[0], &shape[1..]].concat();
+        let full = layer.call(&x, Mode::Infer)?;
+        let y = layer.call(&zeros(&empty[..], DType::F32)?, Mode::Infer)?;
+        assert_eq!(&y.shape()[..], [&[0], &full.shape()[1..]].concat());
+    }
+    Ok(())
+}
+
+/// Two models that share a layer share its variables, which are named once.
+#[test]
+fn a_shared_layer_is_named_once() -> Result<()> {
+    let _ledger = ledger_check();
+    let shared = std::sync::Arc::new(Dense::new(3, 3).build()?);
+    let model = Sequential::new().with(shared.clone()).with(Lambda::new(|x| mul(x, 2.0))).with(shared);
+    assert_eq!(names(&model), ["0.kernel[3, 3]", "0.bias[3]"]);
+    let summary = model.summary(&Spec::new(DType::F32, [1, 3]))?;
+    assert_eq!(summary.trainable, 12);
+    let all: Vec<Variable> = model.trainable();
+    assert_eq!(all.len(), 2);
+    Ok(())
+}

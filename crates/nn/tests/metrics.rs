@@ -1,0 +1,170 @@
+//! Metrics: Keras's numbers over several batches, eagerly and traced; names, resets, and what is refused.
+
+#[path = "keras/data.rs"]
+mod data;
+
+use data::{assert_close, load};
+use std::sync::Arc;
+use taut_core::ops::binary::sub;
+use taut_core::ops::creation::zeros;
+use taut_core::ops::reduce::max;
+use taut_core::ops::unary::abs;
+use taut_core::{DType, ErrorKind, Result, Tensor};
+use taut_function::function;
+use taut_memory::testing::ledger_check;
+use taut_nn::Names;
+use taut_nn::losses::{Hinge, SparseCategoricalCrossentropy};
+use taut_nn::metrics::*;
+
+fn make(case: &str) -> Result<Arc<dyn Metric>> {
+    let area = |curve, summation| AUC::with_thresholds(20, curve, summation);
+    let perplexity =
+        |ignore_class| Perplexity::new(SparseCategoricalCrossentropy { from_logits: true, ignore_class });
+    Ok(match case {
+        "accuracy" => Arc::new(Accuracy::new()?),
+        "binary_accuracy" => Arc::new(BinaryAccuracy::new()?),
+        "binary_accuracy_low" => Arc::new(BinaryAccuracy::at(0.2)?),
+        "sparse_categorical_accuracy" => Arc::new(SparseCategoricalAccuracy::new()?),
+        "categorical_accuracy" => Arc::new(CategoricalAccuracy::new()?),
+        "sparse_top_k" => Arc::new(SparseTopKCategoricalAccuracy::new(2)?),
+        "top_k" => Arc::new(TopKCategoricalAccuracy::new(3)?),
+        "precision" => Arc::new(Precision::new()?),
+        "precision_high" => Arc::new(Precision::at(0.8)?),
+        "recall" => Arc::new(Recall::new()?),
+        "f1_each" => Arc::new(F1Score::new(4, Average::None, None)?),
+        "f1_micro" => Arc::new(F1Score::new(4, Average::Micro, None)?),
+        "f1_macro" => Arc::new(F1Score::new(4, Average::Macro, None)?),
+        "f1_weighted" => Arc::new(F1Score::new(4, Average::Weighted, None)?),
+        "f1_threshold" => Arc::new(F1Score::new(3, Average::Macro, Some(0.4))?),
+        "auc_roc_interpolation" => Arc::new(area(Curve::Roc, Summation::Interpolation)?),
+        "auc_roc_minoring" => Arc::new(area(Curve::Roc, Summation::Minoring)?),
+        "auc_roc_majoring" => Arc::new(area(Curve::Roc, Summation::Majoring)?),
+        "auc_pr_interpolation" => Arc::new(area(Curve::Pr, Summation::Interpolation)?),
+        "auc_pr_minoring" => Arc::new(area(Curve::Pr, Summation::Minoring)?),
+        "auc_pr_majoring" => Arc::new(area(Curve::Pr, Summation::Majoring)?),
+        "auc_roc" => Arc::new(AUC::new(Curve::Roc)?),
+        "auc_logits" => Arc::new(AUC::new(Curve::Roc)?.from_logits(true)),
+        "mean_squared_error" => Arc::new(MeanSquaredError::new()?),
+        "root_mean_squared_error" => Arc::new(RootMeanSquaredError::new()?),
+        "mean_absolute_error" => Arc::new(MeanAbsoluteError::new()?),
+        "mean_of_hinge" => Arc::new(MeanOf::loss("hinge", Hinge)?),
+        "r2_score" => Arc::new(R2Score::new(2)?),
+        "perplexity" => Arc::new(perplexity(None)?),
+        "perplexity_ignoring" => Arc::new(perplexity(Some(0))?),
+        "confusion_matrix" => Arc::new(ConfusionMatrix::new(4)?),
+        case => panic!("Keras has a case {case:?} that no metric is made for"),
+    })
+}
+
+type Batch = (Tensor, Tensor, Option<Tensor>);
+
+#[test]
+fn metrics_compute_what_keras_computes() {
+    let _ledger = ledger_check();
+    let cases = load("metrics.safetensors");
+    assert_eq!(cases.len(), 31);
+    for (name, case) in &cases {
+        let metric = make(name).unwrap();
+        let inside = metric.clone();
+        let traced = function(move |(t, p, w): &Batch| {
+            inside.update_with(t, p, w.as_ref())?;
+            inside.result()
+        });
+        let eager = |(t, p, w): &Batch| {
+            metric.update_with(t, p, w.as_ref())?;
+            metric.result()
+        };
+        for (how, weighted) in [("eager", false), ("eager", true), ("traced", false), ("traced", true)] {
+            metric.reset().unwrap();
+            for i in 0..3 {
+                let part = |part: &str| case[&format!("{part}{i}")].clone();
+                let weights = weighted.then(|| part("weights"));
+                let batch = (part("truth"), part("predicted"), weights);
+                let got = if how == "traced" { traced.call(&batch) } else { eager(&batch) };
+                let want = format!("{}{i}", if weighted { "weighted" } else { "plain" });
+                assert_close(&format!("{name}, {how}, {want}"), &got.unwrap(), &case[&want]);
+            }
+        }
+    }
+}
+
+/// The names of a metric's variables.
+fn names(metric: &dyn Metric) -> Vec<String> {
+    let mut names = Names::default();
+    metric.variables(&mut names);
+    format!("{names:?}").split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_metric_that_was_reset_starts_anew_and_keeps_its_variables() {
+    let _ledger = ledger_check();
+    for name in load("metrics.safetensors").keys() {
+        let metric = make(name).unwrap();
+        assert!(!metric.name().is_empty() && !names(&*metric).is_empty(), "{name}");
+        metric.reset().unwrap();
+    }
+    let mean = Mean::new().unwrap();
+    assert_eq!(mean.value().unwrap(), 0.0);
+    mean.add(&Tensor::new([[1.0f32, 3.0], [5.0, 7.0]]).unwrap(), None).unwrap();
+    assert_eq!(mean.value().unwrap(), 4.0);
+    mean.add(&Tensor::scalar(10.0f32).unwrap(), Some(&Tensor::scalar(2.0f32).unwrap())).unwrap();
+    assert_eq!(mean.value().unwrap(), (8.0 + 20.0) / 4.0);
+    mean.reset().unwrap();
+    mean.add(&zeros([0, 3], DType::F32).unwrap(), None).unwrap();
+    assert_eq!(mean.value().unwrap(), 0.0);
+}
+
+struct LargestError;
+
+impl Measure for LargestError {
+    fn name(&self) -> &'static str {
+        "largest_error"
+    }
+
+    fn each(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
+        max(abs(sub(truth, predicted)?)?, -1, false)
+    }
+}
+
+#[test]
+fn a_measure_of_ones_own_is_a_metric() {
+    let _ledger = ledger_check();
+    let metric = MeanOf::measuring(LargestError).unwrap();
+    let truth = Tensor::new([[0.0f32, 1.0], [2.0, 2.0]]).unwrap();
+    metric.update(&truth, &Tensor::new([[3.0f32, 0.0], [2.0, 1.0]]).unwrap()).unwrap();
+    assert_eq!((metric.value().unwrap(), metric.name()), (2.0, "largest_error"));
+}
+
+#[test]
+fn what_is_not_right_is_refused_at_the_callers_line() {
+    let _ledger = ledger_check();
+    let scores = zeros([2, 3], DType::F32).unwrap();
+    let matrix = ConfusionMatrix::new(3).unwrap();
+    let error = matrix.update(&Tensor::new([0i32, 5]).unwrap(), &scores).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Index);
+    assert!(error.to_string().contains('5'), "{error}");
+    assert_eq!(matrix.result().unwrap().to_vec::<f64>().unwrap(), [0.0; 9]);
+    let accuracy = SparseCategoricalAccuracy::new().unwrap();
+    let error = accuracy.update(&zeros([3], DType::I32).unwrap(), &scores).unwrap_err();
+    assert!(error.message().contains("labels [3] do not go with predictions [2, 3]"), "{error}");
+    assert_eq!(error.location().unwrap().file(), file!());
+    assert_eq!(R2Score::new(2).unwrap().update(&scores, &scores).unwrap_err().kind(), ErrorKind::Shape);
+    assert_eq!(
+        AUC::with_thresholds(1, Curve::Roc, Summation::Minoring).unwrap_err().kind(),
+        ErrorKind::Value
+    );
+    assert_eq!(
+        F1Score::new(2, Average::Macro, None).unwrap().update(&scores, &scores).unwrap_err().kind(),
+        ErrorKind::Shape
+    );
+}
+
+/// A NaN is no hit, however many are asked for.
+#[test]
+fn not_a_number_is_no_hit() {
+    let _ledger = ledger_check();
+    let top = SparseTopKCategoricalAccuracy::new(2).unwrap();
+    let scores = Tensor::new([[f32::NAN, f32::NAN, 1.0], [0.0, 1.0, 2.0]]).unwrap();
+    top.update(&Tensor::new([0i32, 1]).unwrap(), &scores).unwrap();
+    assert_eq!(top.value().unwrap(), 0.5);
+}
