@@ -206,15 +206,3 @@ impl Draft<'_> {
         }
     }
 }
-
-/// Whether a graph is nothing but arithmetic.
-fn cannot_fail(graph: &Graph) -> bool {
-    graph.nodes.iter().all(|Node { op, .. }| {
-        let bodies = op.bodies();
-        let arithmetic = match op.kernel() {
-            Kernel::Elementwise | Kernel::Reduce | Kernel::Contract | Kernel::View => !op.is_check(),
-            Kernel::Custom => !bodies.is_empty(),
-        };
-        arithmetic && bodies.iter().all(|(_, body)| cannot_fail(body))
-    })
-}
