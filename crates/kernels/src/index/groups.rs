@@ -76,9 +76,16 @@ fn members(starts: &[i32], total: usize, group: usize) -> Range<usize> {
 
 /// The sum of the rows of each group from number `first` on, in the order in which they came, and its id; where there is no such group, zeros and
 /// -1. Sums of halves are kept in single precision until the last rounding. Order and starts are contiguous.
-pub fn group_sum(rows: View<'_>, groups: &Groups<'_>, first: usize, mut ids: ViewMut<'_>, mut out: ViewMut<'_>) {
+pub fn group_sum(
+    rows: View<'_>,
+    groups: &Groups<'_>,
+    first: usize,
+    mut ids: ViewMut<'_>,
+    mut out: ViewMut<'_>,
+) {
     let total = groups.ids.len();
-    let (Some(order), Some(starts)) = (groups.order.contiguous::<i32>(), groups.starts.contiguous::<i32>()) else {
+    let (Some(order), Some(starts)) = (groups.order.contiguous::<i32>(), groups.starts.contiguous::<i32>())
+    else {
         panic!("order and starts are contiguous");
     };
     let own = Indices::new(groups.ids);
