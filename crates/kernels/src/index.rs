@@ -176,6 +176,8 @@ impl<'a> Places<'a> {
 }
 
 #[cfg(test)]
+mod groups_tests;
+#[cfg(test)]
 mod movement_tests;
 #[cfg(test)]
 mod tests;
