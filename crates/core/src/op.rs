@@ -237,6 +237,19 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
         false
     }
 
+    /// Whether `run` can fail once its inputs have types and shapes that `infer` takes: because of an index, say. Arithmetic cannot, and an
+    /// op that holds graphs can if something in them can.
+    fn can_fail(&self) -> bool {
+        match self.kernel() {
+            Kernel::Elementwise | Kernel::Reduce | Kernel::Contract | Kernel::View => self.is_check(),
+            Kernel::Custom => {
+                let bodies = self.bodies();
+                let fails = |body: &Graph| body.nodes.iter().any(|node| node.op.can_fail());
+                bodies.is_empty() || bodies.iter().any(|(_, body)| fails(body))
+            }
+        }
+    }
+
     /// The bytes of memory that the op itself takes, as far as that is worth counting.
     fn footprint(&self) -> usize {
         size_of_val(self)

@@ -7,6 +7,7 @@
 mod arith;
 mod fill;
 mod gather;
+mod groups;
 mod movement;
 mod pad;
 pub(crate) mod runs;
@@ -18,6 +19,7 @@ pub(crate) mod testing;
 
 pub use fill::{diagonal, eye, linspace, one_hot, range, triangle};
 pub use gather::{gather, gather_nd, take_along_axis};
+pub use groups::{Groups, group, group_scratch, group_sum, put_rows, take_rows};
 pub use movement::{concat, repeat, tile};
 pub use pad::{Pad, pad, roll};
 pub use scatter::{Scatter, put_along_axis, scatter_nd};
@@ -173,6 +175,8 @@ impl<'a> Places<'a> {
     }
 }
 
+#[cfg(test)]
+mod groups_tests;
 #[cfg(test)]
 mod movement_tests;
 #[cfg(test)]

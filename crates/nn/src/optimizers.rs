@@ -32,7 +32,7 @@ pub use optimizer::Optimizer;
 pub use rmsprop::RmsProp;
 pub use sgd::Sgd;
 
-pub use crate::schedules::Rate;
+pub use crate::schedules::{self, Rate};
 
 use std::fmt::Debug;
 use taut_core::ops::unary::cast;

@@ -1,9 +1,12 @@
 //! Optimizers and schedules against what Keras computes: `keras/optimizers.py` makes the numbers.
+//!
+//! Keras rounds its settings to `float32` even where it computes in `float64`, which limits how well it can be met.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 use taut_autodiff::Variable;
-use taut_core::{Gradient, Shape, Tensor};
+use taut_core::ops::unary::cast;
+use taut_core::{DType, Gradient, Result, Shape, Tensor};
 use taut_memory::testing::ledger_check;
 use taut_nn::optimizers::{
     Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, Rate, RmsProp,
@@ -26,25 +29,24 @@ fn lists(value: &Value) -> Vec<Vec<f64>> {
     value.as_array().unwrap().iter().map(numbers).collect()
 }
 
-fn tensors(value: &Value, shapes: &Value) -> Vec<Tensor> {
+fn tensors(value: &Value, shapes: &Value, dtype: DType) -> Vec<Tensor> {
     let shapes = lists(shapes);
     let tensor = |(list, shape): (Vec<f64>, &Vec<f64>)| {
-        let list: Vec<f32> = list.iter().map(|&x| x as f32).collect();
         let shape: Shape = shape.iter().map(|&dim| dim as usize).collect();
-        Tensor::from_slice(&list, shape).unwrap()
+        cast(Tensor::from_slice(&list, shape).unwrap(), dtype).unwrap()
     };
     lists(value).into_iter().zip(&shapes).map(tensor).collect()
 }
 
-fn near(got: &[f64], wanted: &[f64], what: &str) {
+fn near(got: &[f64], wanted: &[f64], within: f64, what: &str) {
     assert_eq!(got.len(), wanted.len(), "{what}");
     for (&got, &wanted) in got.iter().zip(wanted) {
-        assert!((got - wanted).abs() <= 1e-5 * wanted.abs().max(1.0), "{what}: {got} and not {wanted}");
+        assert!((got - wanted).abs() <= within * wanted.abs().max(1.0), "{what}: {got} and not {wanted}");
     }
 }
 
 fn values(variables: &[Variable]) -> Vec<Vec<f64>> {
-    let list = |v: &Variable| v.value().to_vec::<f32>().unwrap().into_iter().map(f64::from).collect();
+    let list = |v: &Variable| cast(v.value(), DType::F64).unwrap().to_vec().unwrap();
     variables.iter().map(list).collect()
 }
 
@@ -54,38 +56,53 @@ struct Cases {
 }
 
 impl Cases {
-    fn check(&mut self, name: &str, rule: impl Rule) {
+    fn check(&mut self, name: &str, rule: impl Rule + Clone) {
         self.check_with(name, rule, Ok);
     }
 
     fn check_with(
         &mut self,
         name: &str,
+        rule: impl Rule + Clone,
+        finish: impl Fn(Optimizer) -> Result<Optimizer>,
+    ) {
+        self.follow(name, rule.clone(), &finish, DType::F32, 1e-5);
+        self.follow(name, rule, &finish, DType::F64, 1e-5);
+        assert!(self.seen.insert(name.to_owned()));
+    }
+
+    /// Makes the steps that Keras made, with variables of this type.
+    fn follow(
+        &self,
+        name: &str,
         rule: impl Rule,
-        finish: impl FnOnce(Optimizer) -> taut_core::Result<Optimizer>,
+        finish: &dyn Fn(Optimizer) -> Result<Optimizer>,
+        dtype: DType,
+        within: f64,
     ) {
         let (data, shapes) = (&self.data, &self.data["shapes"]);
-        let variables: Vec<Variable> =
-            tensors(&data["start"], shapes).into_iter().map(|value| Variable::new(value).unwrap()).collect();
+        let variables: Vec<Variable> = tensors(&data["start"], shapes, dtype)
+            .into_iter()
+            .map(|value| Variable::new(value).unwrap())
+            .collect();
         let optimizer = finish(Optimizer::new(rule, &variables).unwrap()).unwrap();
         let steps = data["cases"][name].as_array().unwrap();
         let gradients = data["gradients"].as_array().unwrap();
         assert_eq!(steps.len(), gradients.len());
         for (i, (wanted, gradients)) in steps.iter().zip(gradients).enumerate() {
             let gradients: Vec<Option<Gradient>> =
-                tensors(gradients, shapes).into_iter().map(|gradient| Some(gradient.into())).collect();
+                tensors(gradients, shapes, dtype).into_iter().map(|gradient| Some(gradient.into())).collect();
             optimizer.apply(&gradients).unwrap();
             let rows = [("values", values(&variables)), ("averages", values(&optimizer.averages()))];
             for (key, got) in rows {
                 let wanted = wanted.get(key).map_or_else(Vec::new, lists);
                 assert_eq!(got.len(), wanted.len(), "{name}");
                 for (got, wanted) in got.iter().zip(&wanted) {
-                    near(got, wanted, &format!("{name}, {key} after step {}", i + 1));
+                    near(got, wanted, within, &format!("{dtype} {name}, {key} after step {}", i + 1));
                 }
             }
         }
         assert_eq!(optimizer.iterations().value().item::<i64>().unwrap(), steps.len() as i64);
-        assert!(self.seen.insert(name.to_owned()));
     }
 
     fn all_seen(&self, key: &str) {
@@ -183,8 +200,8 @@ fn updates_are_those_of_keras() {
     cases.check_with("accumulate scheduled", scheduled, |o| o.accumulate(2));
 
     cases.check_with("average", sgd(0.3), |o| o.average(0.7));
-    cases.check_with("average adam", adam(0.3), |o| o.average(0.9));
-    cases.check_with("average accumulate", adam(0.3), |o| o.average(0.8)?.accumulate(3));
+    cases.check_with("average adam", adam(0.05), |o| o.average(0.9));
+    cases.check_with("average accumulate", adam(0.05), |o| o.average(0.8)?.accumulate(3));
     cases.all_seen("cases");
 }
 
@@ -224,11 +241,11 @@ fn schedules_are_those_of_keras() {
     check("cosine alpha", &CosineDecay { steps: 60.0, alpha: 0.2, ..cosine });
     let warm = CosineDecay { initial: 0.01, steps: 30.0, alpha: 0.1, warmup: Some((0.5, 12.0)) };
     check("cosine warmup", &warm);
-    let restarts = CosineDecayRestarts { initial: 0.3, first_steps: 10.5, ..CosineDecayRestarts::default() };
+    let restarts = CosineDecayRestarts { initial: 0.3, first_steps: 10.0, ..CosineDecayRestarts::default() };
     check("restarts", &restarts);
-    let even = CosineDecayRestarts { first_steps: 8.5, longer: 1.0, lower: 0.9, alpha: 0.05, ..restarts };
+    let even = CosineDecayRestarts { first_steps: 8.0, longer: 1.0, lower: 0.9, alpha: 0.05, ..restarts };
     check("restarts even", &even);
-    let lower = CosineDecayRestarts { first_steps: 6.3, longer: 1.5, lower: 0.7, alpha: 0.1, ..restarts };
+    let lower = CosineDecayRestarts { first_steps: 6.0, longer: 1.5, lower: 0.7, alpha: 0.1, ..restarts };
     check("restarts lower", &lower);
     cases.all_seen("schedules");
 }

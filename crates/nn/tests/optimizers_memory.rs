@@ -12,7 +12,7 @@ use taut_function::{Function, function};
 use taut_memory::testing::ledger_check;
 use taut_memory::{live_bytes, peak_bytes, reset_peak};
 use taut_nn::optimizers::{
-    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule, Sgd,
+    Adadelta, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule, Sgd,
 };
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -77,4 +77,115 @@ fn each_update_is_one_pass_in_place() {
     passes(Nadam::default());
     passes(Lion::default());
     passes(Ftrl::default());
+}
+
+/// A network of `layers` equal layers, and the function that makes one training step of it.
+fn training(
+    layers: usize,
+    width: usize,
+    finish: impl Fn(Optimizer) -> Result<Optimizer>,
+) -> (Optimizer, Function<Tensor, Tensor>) {
+    let weights: Vec<Variable> =
+        (0..layers).map(|_| Variable::new(filled(&[width, width])).unwrap()).collect();
+    let optimizer = finish(Optimizer::new(Adam::default(), &weights).unwrap()).unwrap();
+    let own = optimizer.clone();
+    let step = function(move |x: &Tensor| {
+        let tape = GradientTape::new();
+        let y = weights.iter().try_fold(x.clone(), |h, w| tanh(matmul(h, w)?))?;
+        let loss = mean(square(y)?, None, false)?;
+        own.apply(&tape.gradient(&loss, &weights)?)?;
+        Ok(loss)
+    });
+    (optimizer, step)
+}
+
+/// What a training step takes at its peak, as planned and as measured.
+fn peak_of(
+    layers: usize,
+    width: usize,
+    batch: usize,
+    finish: impl Fn(Optimizer) -> Result<Optimizer>,
+) -> usize {
+    let (optimizer, step) = training(layers, width, finish);
+    let x = filled(&[batch, width]);
+    let plan = step.plan(&x).unwrap();
+    let (before, held) = (addresses(&optimizer), live_bytes());
+    reset_peak();
+    let loss = step.call(&x).unwrap();
+    assert_eq!(peak_bytes() - held, plan.peak_bytes(), "{plan}");
+    assert_eq!(addresses(&optimizer), before);
+    drop(loss);
+    plan.peak_bytes()
+}
+
+#[test]
+fn a_gradient_is_gone_when_its_variable_is_updated() {
+    let (_ledger, _turn) = (ledger_check(), alone());
+    let (width, batch) = (128, 8);
+    let (gradient, activation) = (width * width * 4, width * batch * 4);
+    let clipped = |o: Optimizer| o.clip(Clip::Norm(1.0));
+    let averaged = |o: Optimizer| o.average(0.9);
+    for finish in [&Ok as &dyn Fn(Optimizer) -> Result<Optimizer>, &clipped, &averaged] {
+        let (few, many) = (peak_of(4, width, batch, finish), peak_of(12, width, batch, finish));
+        // Each further layer adds what it keeps for the way back: an activation, and a few numbers, but no gradient.
+        assert!(many - few <= 8 * (activation + 256), "{few} and {many} bytes");
+        assert!(many < 2 * gradient + 14 * (activation + 256), "{many} bytes");
+    }
+    // A norm of all gradients needs all of them at once, but once.
+    let all = peak_of(12, width, batch, |o| o.clip(Clip::GlobalNorm(1.0)));
+    assert!(all >= 12 * gradient && all < 13 * gradient + 14 * (activation + 256), "{all} bytes");
+}
+
+#[test]
+fn sums_of_gradients_are_added_to_in_place() {
+    let (_ledger, _turn) = (ledger_check(), alone());
+    let (width, batch) = (128, 8);
+    let (gradient, activation) = (width * width * 4, width * batch * 4);
+    let peak = peak_of(12, width, batch, |o| o.accumulate(4));
+    assert!(peak < 2 * gradient + 14 * (activation + 256), "{peak} bytes");
+
+    let (optimizer, step) = training(3, width, |o| o.accumulate(4));
+    let x = filled(&[batch, width]);
+    let values =
+        || -> Vec<Vec<f32>> { optimizer.variables().iter().map(|v| v.value().to_vec().unwrap()).collect() };
+    let (before, start) = (addresses(&optimizer), values());
+    for call in 1..=8 {
+        step.call(&x).unwrap();
+        assert_eq!(values() == start, call < 4, "after call {call}");
+        assert_eq!(addresses(&optimizer), before);
+    }
+    assert_eq!(step.trace_count(), 1);
+}
+
+#[test]
+fn what_an_optimizer_keeps_counts_as_its_own() {
+    let (_ledger, _turn) = (ledger_check(), alone());
+    let v = Variable::new(filled(&[100, 30])).unwrap();
+    let live = || taut_memory::live_bytes_of(taut_memory::Category::Optimizer);
+    let before = live();
+    let optimizer = Optimizer::new(Adam::default(), std::slice::from_ref(&v)).unwrap().average(0.9).unwrap();
+    // Two moments and the average; the rate and the number of calls.
+    assert_eq!(live() - before, 3 * v.spec().bytes() + 16);
+    // What somebody else holds is left to them, and the copy counts the same.
+    let held = optimizer.named()[2].1.value();
+    optimizer.apply(&[Some(filled(&[100, 30]).into())]).unwrap();
+    assert_eq!(live() - before, 4 * v.spec().bytes() + 16);
+    drop(held);
+    assert_eq!(live() - before, 3 * v.spec().bytes() + 16);
+}
+
+#[test]
+fn rates_change_without_a_trace() {
+    let (_ledger, _turn) = (ledger_check(), alone());
+    let (optimizer, step) = training(2, 4, Ok);
+    let x = filled(&[2, 4]);
+    for rate in [0.1, 0.5, 0.0] {
+        optimizer.set_rate(rate).unwrap();
+        step.call(&x).unwrap();
+        assert!((optimizer.rate().unwrap() - rate).abs() < 1e-12);
+    }
+    let still = optimizer.variables()[0].value().to_vec::<f32>().unwrap();
+    step.call(&x).unwrap();
+    assert_eq!(optimizer.variables()[0].value().to_vec::<f32>().unwrap(), still);
+    assert_eq!(step.trace_count(), 1);
 }

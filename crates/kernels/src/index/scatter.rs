@@ -91,7 +91,7 @@ impl<'a, T: Element> Updates<'a, T> {
 }
 
 /// How many threads may share an output. Each reads all the places, so more of them cost more than they bring.
-const SHARES: usize = 8;
+pub(super) const SHARES: usize = 8;
 
 /// Applies row `i` of the updates to the row of `out` that place `i` names, in order, for every `i`. `strides` turn
 /// coordinates into row numbers.

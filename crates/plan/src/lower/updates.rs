@@ -8,8 +8,8 @@ use super::{Draft, Kind};
 use crate::Request;
 use crate::program::{Access, Operand, Step};
 use std::panic::Location;
-use taut_core::graph::{Node, Origin, ValueId};
-use taut_core::{Graph, Kernel, Layout, Result};
+use taut_core::graph::{Origin, ValueId};
+use taut_core::{Kernel, Layout, Result};
 
 /// A step that writes a piece which is an input's new value.
 struct Writer {
@@ -122,7 +122,7 @@ impl Draft<'_> {
                     || matches!(op.kernel(), Kernel::Elementwise | Kernel::Reduce | Kernel::Contract)
             }
             (Some(operand), None, Some(op)) => {
-                (self.careless || op.bodies().iter().all(|(_, body)| cannot_fail(body)))
+                (self.careless || op.bodies().is_empty() || !op.can_fail())
                     && op.aliases(output).contains(&operand)
                     && self.fits(step, operand, &step.targets[output])
                     && !self.is_taken(step, operand)
@@ -205,16 +205,4 @@ impl Draft<'_> {
             _ => self.at,
         }
     }
-}
-
-/// Whether a graph is nothing but arithmetic.
-fn cannot_fail(graph: &Graph) -> bool {
-    graph.nodes.iter().all(|Node { op, .. }| {
-        let bodies = op.bodies();
-        let arithmetic = match op.kernel() {
-            Kernel::Elementwise | Kernel::Reduce | Kernel::Contract | Kernel::View => !op.is_check(),
-            Kernel::Custom => !bodies.is_empty(),
-        };
-        arithmetic && bodies.iter().all(|(_, body)| cannot_fail(body))
-    })
 }

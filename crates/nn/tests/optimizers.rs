@@ -1,0 +1,336 @@
+//! What optimizers refuse, what they keep, and gradients of odd layouts and types.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use taut_autodiff::{GradientTape, Variable};
+use taut_core::ops::binary::mul;
+use taut_core::ops::creation::ones;
+use taut_core::ops::shape::{broadcast_to, transpose};
+use taut_core::ops::unary::cast;
+use taut_core::{DType, ErrorKind, Gradient, IndexedSlices, Tensor, set_warning_sink};
+use taut_memory::testing::ledger_check;
+use taut_nn::optimizers::{
+    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule, Sgd,
+};
+use taut_nn::schedules::{
+    Constant, CosineDecay, CosineDecayRestarts, ExponentialDecay, InverseTimeDecay, PiecewiseConstant,
+    PolynomialDecay, Schedule, Warmup,
+};
+
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn vector(values: &[f32]) -> Tensor {
+    Tensor::from_slice(values, [values.len()]).unwrap()
+}
+
+fn named(name: &str, values: &[f32]) -> Variable {
+    Variable::builder().name(name).build(vector(values)).unwrap()
+}
+
+fn values(variable: &Variable) -> Vec<f32> {
+    cast(variable.value(), DType::F32).unwrap().to_vec().unwrap()
+}
+
+fn sgd(rate: f64) -> Sgd {
+    Sgd { rate: rate.into(), ..Sgd::default() }
+}
+
+fn refused(rule: impl Rule, text: &str) {
+    let v = named("v", &[1.0]);
+    let error = Optimizer::new(rule, &[v]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Value);
+    let message = error.to_string();
+    assert!(message.contains(text) && message.contains("optimizers.rs"), "{message}");
+}
+
+#[test]
+fn settings_that_make_no_sense_are_refused() {
+    let _ledger = ledger_check();
+    for rate in [f64::NAN, -0.1, f64::INFINITY] {
+        refused(sgd(rate), "the learning rate is");
+        refused(Adam { rate: Constant(rate).into(), ..Adam::default() }, "the learning rate is");
+    }
+    refused(Sgd { momentum: 1.5, ..sgd(0.1) }, "momentum is 1.5");
+    refused(Sgd { momentum: f64::NAN, ..sgd(0.1) }, "momentum is NaN");
+    refused(RmsProp { rho: 1.0, ..RmsProp::default() }, "rho is 1");
+    refused(Adagrad { initial_accumulator: -1.0, ..Adagrad::default() }, "initial_accumulator is -1");
+    refused(Adadelta { epsilon: f64::NAN, ..Adadelta::default() }, "epsilon is NaN");
+    refused(Adam { beta_1: 1.0, ..Adam::default() }, "beta_1 is 1");
+    refused(AdamW { weight_decay: -1.0, ..AdamW::default() }, "the weight decay is -1");
+    refused(Adamax { beta_2: -0.1, ..Adamax::default() }, "beta_2 is -0.1");
+    refused(Nadam { beta_2: 2.0, ..Nadam::default() }, "beta_2 is 2");
+    refused(Adafactor { beta_2_decay: 0.1, ..Adafactor::default() }, "beta_2_decay is 0.1");
+    refused(Adafactor { clip_threshold: 0.0, ..Adafactor::default() }, "clip_threshold is 0");
+    refused(Lion { beta_2: f64::NAN, ..Lion::default() }, "beta_2 is NaN");
+    refused(Ftrl { rate_power: 0.5, ..Ftrl::default() }, "rate_power is 0.5");
+
+    let v = named("v", &[1.0]);
+    let made = || Optimizer::new(sgd(0.1), std::slice::from_ref(&v)).unwrap();
+    for clip in [Clip::Value(0.0), Clip::Norm(f64::NAN), Clip::GlobalNorm(-1.0)] {
+        assert!(made().clip(clip).unwrap_err().to_string().contains("cannot be clipped"));
+    }
+    assert!(made().weight_decay(f64::NAN).is_err());
+    assert!(made().accumulate(0).is_err());
+    assert!(made().average(1.0).is_err());
+    assert!(made().set_rate(-1.0).unwrap_err().to_string().contains("the learning rate is -1"));
+    assert_eq!(made().rate().unwrap(), 0.1);
+}
+
+#[test]
+fn schedules_that_make_no_sense_are_refused() {
+    let _ledger = ledger_check();
+    let fails = |schedule: &dyn Schedule, text: &str| {
+        let message = schedule.at(0).unwrap_err().to_string();
+        assert!(message.contains(text), "{message}");
+    };
+    let exponential = ExponentialDecay { initial: 0.1, steps: 0.0, decay: 0.5, staircase: false };
+    fails(&exponential, "steps is 0");
+    fails(
+        &InverseTimeDecay { initial: -0.1, steps: 1.0, decay: 0.5, staircase: false },
+        "initial rate is -0.1",
+    );
+    fails(&PiecewiseConstant { boundaries: vec![1.0], rates: vec![1.0] }, "1 boundaries and 1 rates");
+    fails(&PiecewiseConstant { boundaries: vec![2.0, 1.0], rates: vec![1.0; 3] }, "do not ascend");
+    fails(&PiecewiseConstant { boundaries: vec![f64::NAN], rates: vec![1.0; 2] }, "a boundary is NaN");
+    let polynomial = PolynomialDecay { initial: 0.1, steps: f64::NAN, end: 0.0, power: 1.0, cycle: false };
+    fails(&polynomial, "steps is NaN");
+    fails(&CosineDecay { warmup: Some((f64::NAN, 3.0)), ..CosineDecay::default() }, "warm up to is NaN");
+    fails(&CosineDecayRestarts { longer: 0.5, ..CosineDecayRestarts::default() }, "longer is 0.5");
+    fails(&Warmup::new(0, Constant(0.1)), "warm-up steps is 0");
+    fails(&Warmup::new(5, exponential), "steps is 0");
+}
+
+#[test]
+fn a_warm_up_leads_to_where_the_schedule_begins() {
+    let _ledger = ledger_check();
+    let then = ExponentialDecay { initial: 0.4, steps: 10.0, decay: 0.5, staircase: false };
+    let schedule = Warmup { from: 0.1, ..Warmup::new(4, then) };
+    for (step, wanted) in [(0, 0.1), (1, 0.175), (3, 0.325), (4, 0.4), (14, 0.2), (24, 0.1)] {
+        assert!((schedule.at(step).unwrap() - wanted).abs() < 1e-12, "step {step}");
+    }
+}
+
+#[test]
+fn gradients_of_other_things_are_refused_by_name() {
+    let _ledger = ledger_check();
+    let (v, w) = (named("weights", &[1.0, 2.0]), named("other", &[3.0]));
+    let optimizer = Optimizer::new(sgd(0.5), std::slice::from_ref(&v)).unwrap();
+    let refused = |gradients: &[Option<Gradient>], kind, texts: &[&str]| {
+        let error = optimizer.apply(gradients).unwrap_err();
+        assert_eq!(error.kind(), kind, "{error}");
+        let message = error.to_string();
+        assert!(texts.iter().all(|text| message.contains(text)), "{message}");
+        assert!(message.contains("optimizers.rs"), "{message}");
+    };
+    let wrong = ["`weights` float32[2]", "float32[3]"];
+    refused(&[Some(vector(&[1.0; 3]).into())], ErrorKind::Shape, &wrong);
+    let doubles = ones([2], DType::F64).unwrap();
+    refused(&[Some(doubles.into())], ErrorKind::DType, &["`weights` float32[2]", "float64[2]"]);
+    let ids = Tensor::from_slice(&[0i64], [1]).unwrap();
+    let rows = IndexedSlices::new(vector(&[1.0]), ids, [5]).unwrap();
+    refused(&[Some(rows.into())], ErrorKind::Shape, &["`weights` float32[2]", "float32[5]"]);
+    refused(&[], ErrorKind::Value, &["0 gradients for 1 variables"]);
+    refused(&[None], ErrorKind::Value, &["no variable has a gradient"]);
+
+    let one: Gradient = vector(&[1.0]).into();
+    let error = optimizer.apply_pairs([(Some(one), &w)]).unwrap_err();
+    assert!(error.to_string().contains("`other` float32[1]"), "{error}");
+    let two: Gradient = vector(&[1.0, 1.0]).into();
+    let twice = [(Some(two.clone()), &v), (Some(two), &v)];
+    assert!(optimizer.apply_pairs(twice).unwrap_err().to_string().contains("given twice"));
+    assert_eq!((values(&v), optimizer.iterations().value().item::<i64>().unwrap()), (vec![1.0, 2.0], 0));
+
+    let whole = Variable::new(Tensor::from_slice(&[1i64], [1]).unwrap()).unwrap();
+    assert_eq!(Optimizer::new(sgd(0.1), &[whole]).unwrap_err().kind(), ErrorKind::DType);
+    let error = Optimizer::new(sgd(0.1), &[v.clone(), v]).unwrap_err();
+    assert!(error.to_string().contains("`weights` float32[2] is given twice"), "{error}");
+}
+
+/// What people were told meanwhile.
+fn told(work: impl FnOnce()) -> Vec<String> {
+    let list = Arc::new(Mutex::new(Vec::new()));
+    let sink = list.clone();
+    set_warning_sink(Some(Box::new(move |message| sink.lock().unwrap().push(message.to_owned()))));
+    work();
+    set_warning_sink(None);
+    std::mem::take(&mut list.lock().unwrap())
+}
+
+#[test]
+fn variables_without_a_gradient_are_left_alone_and_told_of_once() {
+    let (_ledger, _turn) = (ledger_check(), alone());
+    let (v, w) = (named("v", &[1.0]), named("w", &[2.0]));
+    let optimizer =
+        Optimizer::new(AdamW { rate: 0.1.into(), ..AdamW::default() }, &[v.clone(), w.clone()]).unwrap();
+    let said = told(|| {
+        for _ in 0..3 {
+            optimizer.apply_pairs([(Some(vector(&[1.0]).into()), &w)]).unwrap();
+        }
+    });
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("`v` float32[1]") && said[0].contains("optimizers.rs"), "{said:?}");
+    assert_eq!(values(&v), [1.0]);
+    assert!(values(&w)[0] < 2.0);
+}
+
+#[test]
+fn what_becomes_dense_is_told_of_once() {
+    let (_ledger, _turn) = (ledger_check(), alone());
+    let rows = || -> Gradient {
+        let ids = Tensor::from_slice(&[1i64, 1], [2]).unwrap();
+        IndexedSlices::new(vector(&[1.0, 3.0]), ids, [3]).unwrap().into()
+    };
+    let (v, w) = (named("v", &[1.0; 3]), named("w", &[1.0; 3]));
+    let adafactor = Optimizer::new(Adafactor::default(), std::slice::from_ref(&v)).unwrap();
+    let said = told(|| (0..2).for_each(|_| adafactor.apply(&[Some(rows())]).unwrap()));
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].contains("becomes dense") && said[0].contains("Adafactor"), "{said:?}");
+    let summed = Optimizer::new(sgd(0.5), std::slice::from_ref(&w)).unwrap().accumulate(2).unwrap();
+    let said = told(|| (0..2).for_each(|_| summed.apply(&[Some(rows())]).unwrap()));
+    assert_eq!(said.len(), 1, "{said:?}");
+    // The mean of two gradients of 4 is 4.
+    assert_eq!(values(&w), [1.0, -1.0, 1.0]);
+}
+
+#[test]
+fn state_is_named_and_can_be_put_back() {
+    let _ledger = ledger_check();
+    let gradients = |step: usize| -> [Option<Gradient>; 2] {
+        let x = step as f32 - 1.5;
+        [Some(vector(&[x, 2.0 * x]).into()), Some(vector(&[-x]).into())]
+    };
+    let make = || {
+        let variables = [named("v", &[1.0, 2.0]), named("w", &[3.0])];
+        let rule = Nadam { rate: 0.1.into(), ..Nadam::default() };
+        let optimizer = Optimizer::new(rule, &variables).unwrap();
+        (optimizer.accumulate(2).unwrap().average(0.9).unwrap(), variables)
+    };
+    let (optimizer, variables) = make();
+    let names: Vec<String> = optimizer.named().into_iter().map(|(name, _)| name).collect();
+    let wanted = [
+        "iterations",
+        "rate",
+        "shared/u_product",
+        "slots/0/momentum",
+        "slots/0/velocity",
+        "gradients/0",
+        "averages/0",
+        "slots/1/momentum",
+        "slots/1/velocity",
+        "gradients/1",
+        "averages/1",
+    ];
+    assert_eq!(names, wanted);
+    for step in 0..5 {
+        optimizer.apply(&gradients(step)).unwrap();
+    }
+    let (other, copies) = make();
+    let pairs = optimizer.named().into_iter().zip(other.named());
+    for ((_, from), (_, to)) in pairs {
+        to.assign(from.value()).unwrap();
+    }
+    for (from, to) in variables.iter().zip(&copies) {
+        to.assign(from.value()).unwrap();
+    }
+    for step in 5..9 {
+        optimizer.apply(&gradients(step)).unwrap();
+        other.apply(&gradients(step)).unwrap();
+    }
+    assert_eq!(variables.each_ref().map(values), copies.each_ref().map(values));
+    assert_eq!(
+        optimizer.averages().iter().map(values).collect::<Vec<_>>(),
+        other.averages().iter().map(values).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn averages_are_swapped_in_and_out() {
+    let _ledger = ledger_check();
+    let v = named("v", &[8.0]);
+    let optimizer = Optimizer::new(sgd(1.0), std::slice::from_ref(&v)).unwrap().average(0.5).unwrap();
+    assert_eq!(values(&optimizer.averages()[0]), [8.0]);
+    // The values are 7, 6, 5: the averages 7, 6.5, 5.75.
+    for average in [7.0, 6.5, 5.75] {
+        optimizer.apply(&[Some(vector(&[1.0]).into())]).unwrap();
+        assert_eq!(values(&optimizer.averages()[0]), [average]);
+    }
+    let (own, other) = (v.address(), optimizer.averages()[0].address());
+    optimizer.swap_averages().unwrap();
+    assert_eq!((values(&v), values(&optimizer.averages()[0])), (vec![5.75], vec![5.0]));
+    optimizer.swap_averages().unwrap();
+    assert_eq!((values(&v), values(&optimizer.averages()[0])), (vec![5.0], vec![5.75]));
+    assert_eq!((own, other), (v.address(), optimizer.averages()[0].address()));
+}
+
+#[test]
+fn layouts_of_gradients_do_not_matter() {
+    let _ledger = ledger_check();
+    let run = |gradient: Tensor| {
+        let v = Variable::new(ones([2, 3], DType::F32).unwrap()).unwrap();
+        let optimizer =
+            Optimizer::new(Adagrad { rate: 0.1.into(), ..Adagrad::default() }, std::slice::from_ref(&v))
+                .unwrap();
+        optimizer.apply(&[Some(gradient.into())]).unwrap();
+        values(&v)
+    };
+    let repeated = broadcast_to(vector(&[1.0, 2.0, 3.0]), [2, 3]).unwrap();
+    assert_eq!(run(repeated.clone()), run(repeated.copy().unwrap()));
+    let columns = Tensor::from_slice(&[1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0], [3, 2]).unwrap();
+    let turned = transpose(&columns, &[1, 0]).unwrap();
+    assert!(!turned.is_contiguous());
+    assert_eq!(run(turned.clone()), run(turned.copy().unwrap()));
+}
+
+#[test]
+fn empty_variables_and_single_numbers_are_updated_too() {
+    let _ledger = ledger_check();
+    fn check(rule: impl Rule + Clone) {
+        let empty = Variable::new(ones([0, 3], DType::F32).unwrap()).unwrap();
+        let single = Variable::new(Tensor::scalar(1.0f32).unwrap()).unwrap();
+        let all = [empty.clone(), single.clone()];
+        let optimizer = Optimizer::new(rule.clone(), &all).unwrap().clip(Clip::GlobalNorm(10.0)).unwrap();
+        let gradients = [ones([0, 3], DType::F32).unwrap(), Tensor::scalar(1.0f32).unwrap()];
+        optimizer.apply(&gradients.map(|gradient| Some(gradient.into()))).unwrap();
+        let new = values(&single)[0];
+        assert!(new < 1.0 && new.is_finite(), "{rule:?}: {new}");
+    }
+    check(Sgd { momentum: 0.9, ..sgd(0.1) });
+    check(RmsProp::default());
+    check(Adam::default());
+    check(Adafactor::default());
+    check(Nadam::default());
+    check(Ftrl::default());
+}
+
+#[test]
+fn halves_are_updated_in_single_precision() {
+    let _ledger = ledger_check();
+    for dtype in [DType::F16, DType::BF16] {
+        let start = cast(vector(&[1.0, -2.0]), dtype).unwrap();
+        let v = Variable::new(start).unwrap();
+        let optimizer =
+            Optimizer::new(Adam { rate: 0.125.into(), ..Adam::default() }, std::slice::from_ref(&v)).unwrap();
+        assert!(optimizer.named()[2..].iter().all(|(_, slot)| slot.dtype() == DType::F32));
+        // The square of this is zero in float16, and the step would be a thousand times too large.
+        let small = cast(vector(&[1e-4, -1e-4]), dtype).unwrap();
+        optimizer.apply(&[Some(small.into())]).unwrap();
+        let got = values(&v);
+        assert!((got[0] - 0.875).abs() < 0.01 && (got[1] + 1.875).abs() < 0.02, "{dtype}: {got:?}");
+    }
+}
+
+#[test]
+fn a_tape_sees_nothing_of_an_update() {
+    let _ledger = ledger_check();
+    let v = named("v", &[3.0]);
+    let optimizer = Optimizer::new(sgd(0.5), std::slice::from_ref(&v)).unwrap();
+    let tape = GradientTape::new();
+    let before = mul(&v, 2.0).unwrap();
+    optimizer.apply(&[Some(vector(&[1.0]).into())]).unwrap();
+    let after = mul(&v, &before).unwrap();
+    // d(w * 2v): the update itself adds nothing.
+    let gradient = tape.gradient(&after, &v).unwrap().unwrap().dense().unwrap();
+    assert_eq!(gradient.to_vec::<f32>().unwrap(), [2.0 * 2.5 + 2.0 * 3.0]);
+}
