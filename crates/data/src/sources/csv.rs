@@ -150,8 +150,14 @@ impl Csv {
         let mut rows = self.rows()?;
         let mut first = Vec::new();
         let mut record = ByteRecord::new();
-        while first.len() < LOOKED_AT && rows.read_byte_record(&mut record).map_err(csv_error)? {
-            first.push(record.clone());
+        for _ in 0..LOOKED_AT {
+            match rows.read_byte_record(&mut record) {
+                Ok(true) => first.push(record.clone()),
+                Ok(false) => break,
+                Err(error) if error.is_io_error() => return Err(csv_error(error)),
+                // A row of the wrong length tells no types; whoever reads it is told.
+                Err(_) => {}
+            }
         }
         let there: Vec<String> = if self.header {
             let names = rows.byte_headers().map_err(csv_error)?.iter();
