@@ -19,7 +19,7 @@ impl Buffer {
     /// through, and where a file became shorter, the system ends the process. Systems without mapped files refuse.
     pub fn map(file: &File, offset: u64, bytes: usize) -> io::Result<Buffer> {
         let refuse = |what: &str| Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-        if offset % ALIGNMENT as u64 != 0 {
+        if !offset.is_multiple_of(ALIGNMENT as u64) {
             return refuse("a file is mapped from a multiple of 64 bytes on");
         }
         if offset

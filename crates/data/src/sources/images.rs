@@ -37,7 +37,7 @@ impl ImageFolder {
     pub fn open(path: impl AsRef<Path>) -> Result<ImageFolder> {
         let (path, at) = (path.as_ref(), Location::caller());
         let find = || {
-            let folders = entries(path, |entry| entry.is_dir())?;
+            let folders = entries(path, Path::is_dir)?;
             if folders.is_empty() {
                 return Err(broken("no folders in it").help("each class is a folder of images"));
             }

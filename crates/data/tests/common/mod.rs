@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use taut_core::{Result, Tensor};
 use taut_data::{Dataset, Iter, Position};
 
@@ -71,9 +71,7 @@ impl Drop for WholeLedger {
 
 /// Waits until something holds.
 pub fn wait_until(holds: impl Fn() -> bool) {
-    let start = Instant::now();
     while !holds() {
-        assert!(start.elapsed() < Duration::from_secs(120), "it never came to hold");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
