@@ -105,6 +105,7 @@ pub(crate) trait Cursor<T>: Send {
 ///
 /// Elements are tensors, or tuples, lists and maps of them. Methods are named as TensorFlow's, and results are as
 /// TensorFlow's: see each of them for what is different.
+#[must_use = "a dataset does nothing until it is iterated over"]
 pub struct Dataset<T> {
     pub(crate) stage: Arc<dyn Stage<T>>,
     /// Tells the stages of a pipeline apart.
@@ -148,6 +149,10 @@ impl<T: Item> Dataset<T> {
     }
 
     /// Runs the pipeline from the start of epoch 0.
+    #[expect(
+        clippy::iter_not_returning_iterator,
+        reason = "files may be missing; the iterator is in the result"
+    )]
     pub fn iter(&self) -> Result<Iter<T>> {
         self.iter_from(&Position::default())
     }
@@ -167,7 +172,7 @@ impl<T: Item> Dataset<T> {
     /// straight.by_ref().take(60).count();
     /// let place = straight.position().to_string(); // goes into a file
     ///
-    /// let rest = |iter: taut_data::Iter<_>| iter.map(|x| x?.item::<i64>()).collect::<Result<Vec<_>, _>>();
+    /// let rest = |iter: taut_data::Iter<taut_core::Tensor>| iter.map(|x| x?.item::<i64>()).collect::<Result<Vec<_>, _>>();
     /// let resumed = numbers.iter_from(&place.parse()?)?;
     /// assert_eq!(rest(resumed)?, rest(straight)?);
     /// # Ok::<(), taut_core::Error>(())

@@ -34,6 +34,7 @@ mod iter;
 mod meter;
 mod report;
 mod room;
+mod sources;
 mod stages;
 
 pub use dataset::{Cardinality, Dataset};
@@ -41,4 +42,7 @@ pub use item::Item;
 pub use iter::{Iter, Position};
 pub use report::{Held, Report, StageReport};
 pub use room::Room;
+pub use sources::{Csv, ImageFolder, Split, digits, fashion_mnist, load_idx, read_idx};
+#[cfg(feature = "arrow")]
+pub use sources::{load_arrow, load_parquet};
 pub use stages::{Cache, Padding, Shuffle, Window};

@@ -143,7 +143,7 @@ impl fmt::Display for Report {
             let times = [stage.own, stage.waiting, stage.waited, stage.blocked].map(seconds);
             let held =
                 stage.held.as_ref().map(|held| [held.bytes, held.most_bytes].map(|n| Bytes(n).to_string()));
-            let [now, most] = held.unwrap_or_else(|| ["", ""].map(str::to_owned));
+            let [now, most] = held.unwrap_or_else(|| ["-", "-"].map(str::to_owned));
             write!(f, "\n{:<width$}  {:>10}", stage.name, stage.elements)?;
             times.iter().try_for_each(|time| write!(f, "  {time:>10}"))?;
             write!(f, "  {now:>10}  {most:>10}")?;

@@ -29,7 +29,8 @@ impl Room {
     pub(crate) fn takes(self, elements: usize, bytes: usize, next: usize) -> bool {
         match self {
             Room::Elements(most) => elements < most,
-            Room::Bytes(most) => elements == 0 || bytes.saturating_add(next) <= most,
+            // Elements without tensors cost nothing; there must be an end to them all the same.
+            Room::Bytes(most) => elements == 0 || elements < most && bytes.saturating_add(next) <= most,
         }
     }
 }

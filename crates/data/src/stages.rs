@@ -20,6 +20,7 @@ mod zip;
 pub use cache::Cache;
 pub use padded::Padding;
 pub use shuffle::Shuffle;
+pub(crate) use source::{Indexed, number};
 pub use window::Window;
 
 use taut_core::Error;

@@ -93,6 +93,15 @@ impl Buffer {
         }
     }
 
+    /// A buffer over memory that `owner` keeps.
+    ///
+    /// # Safety
+    /// `start` is aligned to [`ALIGNMENT`](crate::ALIGNMENT), `bytes` initialised bytes from there on belong to the buffer alone for as long as
+    /// `owner` is there, and `owner` takes them back in `release`.
+    pub(crate) unsafe fn from_parts(start: NonNull<u8>, bytes: usize, owner: Arc<dyn Allocator>) -> Buffer {
+        Buffer { start, bytes, allocator: Some(owner), slot: None, category: Category::Tensor }
+    }
+
     /// The bytes.
     #[inline]
     pub fn as_slice(&self) -> &[u8] {

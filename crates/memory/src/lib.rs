@@ -35,7 +35,7 @@
 //! The ledger counts the bytes that callers *asked for*. Rounding to size classes is the pool's business and is not
 //! counted while a block is in use; what the pool keeps for reuse is reported apart, in whole blocks, as
 //! [`idle_bytes`]. A buffer without bytes allocates nothing and is not counted. Buffers inside an [`Arena`] are not
-//! counted either, because the arena's own block already is.
+//! counted either, because the arena's own block already is. Files in memory ([`Buffer::map`]) are not allocated, and not counted.
 #![allow(unsafe_code)]
 
 mod allocator;
@@ -44,6 +44,7 @@ mod category;
 mod error;
 mod ledger;
 mod limit;
+mod mapped;
 mod parts;
 mod record;
 mod report;

@@ -14,6 +14,7 @@ use std::io::{Read, Write};
 use std::panic::Location;
 use std::path::Path;
 use taut_kernels::View;
+use taut_memory::Buffer;
 
 impl Tensor {
     /// Writes the tensor to a `.npy` file, which `numpy.load` reads.
@@ -54,6 +55,36 @@ impl Tensor {
     pub fn load_npy(path: impl AsRef<Path>) -> Result<Tensor> {
         let (path, at) = (path.as_ref(), Location::caller());
         load(path, at).map_err(|error| error.about(path.display()).at(at))
+    }
+
+    /// The array in a `.npy` file, without reading it: the system reads pages of the file when they are touched.
+    ///
+    /// The bytes are the file's and not allocated, so the ledger does not count them. The file must stay as it is while the tensor is
+    /// there (see [`Buffer::map`]). Arrays in the other byte order, and files that cannot be mapped, are
+    /// read as [`Tensor::load_npy`] does.
+    ///
+    /// ```
+    /// # use taut_core::Tensor;
+    /// # let directory = std::env::temp_dir().join(format!("taut-map-npy-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&directory)?;
+    /// let path = directory.join("x.npy");
+    /// Tensor::new([[1.0f32, 2.0], [3.0, 4.0]])?.save_npy(&path)?;
+    /// let live = taut_memory::live_bytes();
+    /// let x = Tensor::map_npy(&path)?;
+    /// assert_eq!(taut_memory::live_bytes(), live);
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0]);
+    /// # std::fs::remove_dir_all(&directory)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[track_caller]
+    pub fn map_npy(path: impl AsRef<Path>) -> Result<Tensor> {
+        let (path, at) = (path.as_ref(), Location::caller());
+        let tensor = match map(path) {
+            Ok(None) => load(path, at),
+            Ok(Some(tensor)) => Ok(tensor),
+            Err(error) => Err(error),
+        };
+        tensor.map_err(|error| error.about(path.display()).at(at))
     }
 
     /// Writes the tensor in `.npy` format, as [`Tensor::save_npy`] does.
@@ -109,6 +140,27 @@ fn load(path: &Path, at: Line) -> Result<Tensor> {
     header.elements(&mut file, present, at)
 }
 
+/// The array as it lies in the file, or `None` if it must be read.
+fn map(path: &Path) -> Result<Option<Tensor>> {
+    let mut file = File::open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok(None);
+    }
+    let header = Header::read(&mut file)?;
+    header.check(metadata.len().saturating_sub(header.len as u64))?;
+    if header.swapped || !header.len.is_multiple_of(taut_memory::ALIGNMENT) {
+        return Ok(None);
+    }
+    let Ok(buffer) = Buffer::map(&file, header.len as u64, header.spec.bytes()) else {
+        return Ok(None);
+    };
+    let (dtype, tensor) = (header.spec.dtype, header.lay_out(buffer));
+    // A view: an op that owns its input may write into it, and pages that were written to would be memory that nobody counts.
+    let layout = tensor.layout();
+    Ok(Some(tensor.with_layout(dtype, layout)))
+}
+
 impl Header {
     /// Compares the claim with the number of bytes that follow the header.
     pub(super) fn check(&self, present: u64) -> Result<()> {
@@ -122,18 +174,23 @@ impl Header {
 
     /// Reads the elements that follow the header, of which `present` bytes are known to be there.
     pub(super) fn elements(self, reader: &mut dyn Read, present: u64, at: Line) -> Result<Tensor> {
-        let Header { mut spec, fortran_order, swapped, .. } = self;
-        let mut buffer = read_buffer(reader, spec.bytes(), present, at)?;
-        if swapped {
-            swap_bytes(buffer.as_mut_slice(), spec.dtype.size());
+        let mut buffer = read_buffer(reader, self.spec.bytes(), present, at)?;
+        if self.swapped {
+            swap_bytes(buffer.as_mut_slice(), self.spec.dtype.size());
         }
+        Ok(self.lay_out(buffer))
+    }
+
+    /// The tensor of these elements, in the order that the header tells.
+    fn lay_out(self, buffer: Buffer) -> Tensor {
+        let Header { mut spec, fortran_order, .. } = self;
         if !fortran_order || spec.shape.rank() < 2 {
-            return Ok(Tensor::from_buffer(spec, buffer));
+            return Tensor::from_buffer(spec, buffer);
         }
         spec.shape = spec.shape.iter().rev().copied().collect();
         let (dtype, layout) = (spec.dtype, Layout::contiguous(spec.shape.clone()));
         let reversed: Axes = (0..spec.shape.rank()).rev().collect();
-        Ok(Tensor::from_buffer(spec, buffer).with_layout(dtype, layout.permute(&reversed)))
+        Tensor::from_buffer(spec, buffer).with_layout(dtype, layout.permute(&reversed))
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Instant;
-use taut_core::{Error, ErrorKind, Result, is_checking_numerics, set_checking_numerics};
+use taut_core::{Error, Result, is_checking_numerics, set_checking_numerics};
 
 /// What a stage with threads does to each element: its number counts from 0.
 pub(crate) trait Work<T, U>: Fn(u64, T) -> Result<U> + Send + Sync + 'static {}
@@ -203,16 +203,15 @@ impl<T: Item, U: Item, F: Work<T, U>> Cursor<U> for Ahead<T, U, F> {
             return Ok(None);
         };
         let mut state = lock(&shared.state);
-        loop {
-            match state.slots.front() {
-                Some(Some(_)) => break,
+        let (made, bytes) = loop {
+            // One that is in the making keeps its place.
+            match state.slots.pop_front() {
+                Some(Some(made)) => break made,
+                Some(None) => state.slots.push_front(None),
                 None if state.ended => return Ok(None),
-                _ => state = wait(&shared.ready, state),
+                None => {}
             }
-        }
-        let (made, bytes) = match state.slots.pop_front() {
-            Some(Some(made)) => made,
-            _ => return Err(Error::new(ErrorKind::Value, "an element was lost")),
+            state = wait(&shared.ready, state);
         };
         state.bytes -= bytes;
         state.delivered += 1;

@@ -109,8 +109,8 @@ impl<T: Item> Dataset<T> {
     /// ```
     #[track_caller]
     pub fn shuffle(&self, how: impl Into<Shuffle>) -> Result<Dataset<T>> {
-        let how = how.into();
-        how.room.checked("a shuffle").map_err(|error: Error| error.at(Location::caller()))?;
+        let (how, at) = (how.into(), Location::caller());
+        how.room.checked("a shuffle").map_err(|error| error.at(at))?;
         Ok(Dataset::new(Shuffled { input: self.clone(), how }))
     }
 }

@@ -72,7 +72,8 @@ impl<T: Item> Dataset<T> {
     /// ```
     #[track_caller]
     pub fn from_tensor_slices(tensors: T) -> Result<Dataset<T>> {
-        let count = item::rows(&tensors).map_err(|error| error.at(Location::caller()))? as u64;
+        let at = Location::caller();
+        let count = item::rows(&tensors).map_err(|error| error.at(at))? as u64;
         let bytes_each =
             if count == 0 { None } else { item::row_of(&tensors, 0).ok().map(|row| item::bytes(&row)) };
         let get = Arc::new(move |index: u64| item::row_of(&tensors, index as usize));

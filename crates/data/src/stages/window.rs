@@ -146,7 +146,12 @@ impl<T: Item> Cursor<Vec<T>> for WindowCursor<T> {
         }
         let places = self.ahead.iter().step_by(self.how.stride).take(self.how.size);
         // An element is in several windows, and so is an error.
-        let window = places.map(|place| place.as_ref().map(T::clone).map_err(item::again)).collect();
+        let window = places
+            .map(|place| match place {
+                Ok(item) => Ok(item.clone()),
+                Err(error) => Err(item::again(error)),
+            })
+            .collect();
         self.advance(self.how.shift as u64)?;
         Result::map(window, Some)
     }

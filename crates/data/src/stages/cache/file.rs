@@ -105,7 +105,7 @@ impl Writer {
         let mut records = self.finish()?;
         fs::rename(&records.path, path).map_err(|error| Error::from(error).about(path.display()))?;
         records.temporary.0 = None;
-        records.path = path.to_owned();
+        path.clone_into(&mut records.path);
         Ok(records)
     }
 }

@@ -1,0 +1,179 @@
+//! Columns of Parquet and Arrow files.
+
+use super::broken;
+use crate::dataset::Line;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
+use arrow_ipc::reader::FileReader;
+use arrow_schema::{ArrowError, DataType, Schema};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::panic::Location;
+use std::path::Path;
+use taut_core::{DType, Error, Result, Shape, Spec, Tensor};
+use taut_memory::{Buffer, Category};
+
+/// Reads columns of a Parquet file, or all of them: each becomes a tensor with a dimension for the rows.
+///
+/// Numbers and booleans become tensors `[rows]`, fixed-size lists of them `[rows, size]`, and so on. Columns of other types, and
+/// columns in which something is missing, are refused by name: do not ask for them.
+#[track_caller]
+pub fn load_parquet(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BTreeMap<String, Tensor>> {
+    let (path, at) = (path.as_ref(), Location::caller());
+    let load = || {
+        let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?).map_err(parquet_error)?;
+        let wanted = wanted(builder.schema(), columns)?;
+        let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
+        let reader = builder.with_projection(mask).build().map_err(parquet_error)?;
+        tensors(reader, at)
+    };
+    load().map_err(|error: Error| error.about(path.display()).at(at))
+}
+
+/// Reads columns of an Arrow IPC file (Feather, version 2), or all of them, as [`load_parquet`] does.
+#[track_caller]
+pub fn load_arrow(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BTreeMap<String, Tensor>> {
+    let (path, at) = (path.as_ref(), Location::caller());
+    let load = || {
+        let schema = FileReader::try_new(File::open(path)?, None).map_err(arrow_error)?.schema();
+        let wanted = wanted(&schema, columns)?;
+        let reader = FileReader::try_new(File::open(path)?, Some(wanted)).map_err(arrow_error)?;
+        tensors(reader, at)
+    };
+    load().map_err(|error: Error| error.about(path.display()).at(at))
+}
+
+#[cold]
+fn parquet_error(error: parquet::errors::ParquetError) -> Error {
+    broken(error.to_string())
+}
+
+#[cold]
+fn arrow_error(error: ArrowError) -> Error {
+    broken(error.to_string())
+}
+
+/// The places of the columns that are asked for.
+fn wanted(schema: &Schema, columns: Option<&[&str]>) -> Result<Vec<usize>> {
+    let place = |name: &&str| {
+        schema.index_of(name).map_err(|_| {
+            let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+            Error::value(format!("there is no column `{name}`"))
+                .help(format!("columns are {}", names.join(", ")))
+        })
+    };
+    let wanted: Vec<usize> = match columns {
+        Some(names) => names.iter().map(place).collect::<Result<_>>()?,
+        None => (0..schema.fields().len()).collect(),
+    };
+    for &index in &wanted {
+        let field = schema.field(index);
+        shape(field.data_type()).map_err(|error| error.about(format_args!("column `{}`", field.name())))?;
+    }
+    Ok(wanted)
+}
+
+/// The element type of a column, and the shape of one row.
+fn shape(of: &DataType) -> Result<(DType, Vec<usize>)> {
+    let dtype = match of {
+        DataType::Boolean => DType::Bool,
+        DataType::UInt8 => DType::U8,
+        DataType::UInt16 => DType::U16,
+        DataType::UInt32 => DType::U32,
+        DataType::UInt64 => DType::U64,
+        DataType::Int8 => DType::I8,
+        DataType::Int16 => DType::I16,
+        DataType::Int32 => DType::I32,
+        DataType::Int64 => DType::I64,
+        DataType::Float16 => DType::F16,
+        DataType::Float32 => DType::F32,
+        DataType::Float64 => DType::F64,
+        DataType::FixedSizeList(inner, size) => {
+            let (dtype, mut row) = shape(inner.data_type())?;
+            row.insert(0, *size as usize);
+            return Ok((dtype, row));
+        }
+        other => {
+            return Err(Error::dtype(format!("{other} cannot be a tensor"))
+                .help("numbers, booleans and fixed-size lists of them can; name the columns that are"));
+        }
+    };
+    Ok((dtype, Vec::new()))
+}
+
+fn tensors(
+    batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+    at: Line,
+) -> Result<BTreeMap<String, Tensor>> {
+    let batches = batches.collect::<Result<Vec<_>, _>>().map_err(arrow_error)?;
+    let Some(first) = batches.first() else {
+        return Ok(BTreeMap::new());
+    };
+    let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    let mut found = BTreeMap::new();
+    for (i, field) in first.schema().fields().iter().enumerate() {
+        let about = |error: Error| error.about(format_args!("column `{}`", field.name()));
+        let (dtype, mut dims) = shape(field.data_type()).map_err(about)?;
+        dims.insert(0, rows);
+        let spec = Spec::new(dtype, Shape::from(dims));
+        let mut buffer = Buffer::new_at(spec.bytes(), Category::Dataset, at)?;
+        let mut rest = buffer.as_mut_slice();
+        for batch in &batches {
+            rest = fill(batch.column(i), rest).map_err(about)?;
+        }
+        if !rest.is_empty() {
+            return Err(about(broken("fewer values than rows")));
+        }
+        found.insert(field.name().clone(), Tensor::over(spec, buffer)?);
+    }
+    Ok(found)
+}
+
+/// Writes an array's elements, and gives back the room that is left.
+fn fill<'a>(array: &ArrayRef, out: &'a mut [u8]) -> Result<&'a mut [u8]> {
+    if array.null_count() > 0 {
+        return Err(broken(format!("{} values are missing", array.null_count())));
+    }
+    match array.data_type() {
+        DataType::Boolean => {
+            let values = array.as_boolean();
+            let (here, rest) = split(out, values.len())?;
+            here.iter_mut().enumerate().for_each(|(i, byte)| *byte = u8::from(values.value(i)));
+            Ok(rest)
+        }
+        DataType::UInt8 => numbers::<UInt8Type>(array, out),
+        DataType::UInt16 => numbers::<UInt16Type>(array, out),
+        DataType::UInt32 => numbers::<UInt32Type>(array, out),
+        DataType::UInt64 => numbers::<UInt64Type>(array, out),
+        DataType::Int8 => numbers::<Int8Type>(array, out),
+        DataType::Int16 => numbers::<Int16Type>(array, out),
+        DataType::Int32 => numbers::<Int32Type>(array, out),
+        DataType::Int64 => numbers::<Int64Type>(array, out),
+        DataType::Float16 => numbers::<Float16Type>(array, out),
+        DataType::Float32 => numbers::<Float32Type>(array, out),
+        DataType::Float64 => numbers::<Float64Type>(array, out),
+        DataType::FixedSizeList(_, size) => {
+            let list = array.as_fixed_size_list();
+            let (first, count) = (list.offset() * *size as usize, list.len() * *size as usize);
+            fill(&list.values().slice(first, count), out)
+        }
+        other => Err(Error::dtype(format!("{other} cannot be a tensor"))),
+    }
+}
+
+fn numbers<'a, T: ArrowPrimitiveType>(array: &ArrayRef, out: &'a mut [u8]) -> Result<&'a mut [u8]> {
+    let values = array.as_primitive::<T>().values().inner().as_slice();
+    let (here, rest) = split(out, values.len())?;
+    here.copy_from_slice(values);
+    Ok(rest)
+}
+
+fn split(out: &mut [u8], bytes: usize) -> Result<(&mut [u8], &mut [u8])> {
+    out.split_at_mut_checked(bytes).ok_or_else(|| broken("more values than rows"))
+}

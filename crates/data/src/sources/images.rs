@@ -1,0 +1,177 @@
+//! Folders of images: one folder in it for each class.
+
+use super::broken;
+use crate::dataset::{Dataset, Line};
+use crate::stages::Indexed;
+use crate::stages::number;
+use image::DynamicImage;
+use image::imageops::FilterType;
+use std::fs;
+use std::panic::Location;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use taut_core::{DType, Error, Result, Spec, Tensor};
+use taut_memory::Category;
+
+/// Files that are looked at.
+const EXTENSIONS: [&str; 6] = ["bmp", "gif", "jpeg", "jpg", "png", "webp"];
+
+/// A folder with a folder for each class, and images in those.
+///
+/// Classes are the folders' names in alphabetical order, and images come in that order, too: shuffle them. Files with other
+/// endings than those of images are passed over.
+#[derive(Clone, Debug)]
+pub struct ImageFolder {
+    classes: Vec<String>,
+    files: Arc<Vec<(PathBuf, i64)>>,
+    size: Option<(u32, u32)>,
+    channels: usize,
+    workers: usize,
+    skips_broken: bool,
+    at: Line,
+}
+
+impl ImageFolder {
+    /// Finds the images; nothing of them is read yet.
+    #[track_caller]
+    pub fn open(path: impl AsRef<Path>) -> Result<ImageFolder> {
+        let (path, at) = (path.as_ref(), Location::caller());
+        let find = || {
+            let folders = entries(path, Path::is_dir)?;
+            if folders.is_empty() {
+                return Err(broken("no folders in it").help("each class is a folder of images"));
+            }
+            let (mut classes, mut files) = (Vec::new(), Vec::new());
+            for folder in folders {
+                let is_image = |entry: &Path| {
+                    let ending = entry.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+                    entry.is_file() && ending.is_some_and(|ending| EXTENSIONS.contains(&&*ending))
+                };
+                let label = classes.len() as i64;
+                files.extend(entries(&folder, is_image)?.into_iter().map(|file| (file, label)));
+                classes.push(folder.file_name().unwrap_or_default().to_string_lossy().into_owned());
+            }
+            Ok((classes, files))
+        };
+        let (classes, files) = find().map_err(|error: Error| error.about(path.display()).at(at))?;
+        let files = Arc::new(files);
+        Ok(ImageFolder { classes, files, size: None, channels: 3, workers: 0, skips_broken: false, at })
+    }
+
+    /// The names of the classes: label `i` is the class of name `i`.
+    pub fn classes(&self) -> &[String] {
+        &self.classes
+    }
+
+    /// How many images there are.
+    pub fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// Whether there are no images.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// Resizes all images to this height and width, whatever their proportions.
+    #[must_use]
+    pub fn size(mut self, height: u32, width: u32) -> ImageFolder {
+        self.size = Some((height, width));
+        self
+    }
+
+    /// Makes 1 (grey), 3 (colours, as by default) or 4 (with transparency) of an image's channels.
+    #[must_use]
+    pub fn channels(mut self, channels: usize) -> ImageFolder {
+        self.channels = channels;
+        self
+    }
+
+    /// Reads on as many threads.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> ImageFolder {
+        self.workers = workers;
+        self
+    }
+
+    /// Passes over files that cannot be read as images, instead of refusing them by name.
+    #[must_use]
+    pub fn skip_broken(mut self) -> ImageFolder {
+        self.skips_broken = true;
+        self
+    }
+
+    /// The images, `uint8 [height, width, channels]`, and their labels, `int64`.
+    #[track_caller]
+    pub fn dataset(&self) -> Result<Dataset<(Tensor, Tensor)>> {
+        let at = Location::caller();
+        let refuse = |message: String| Err(Error::value(message).at(at));
+        if ![1, 3, 4].contains(&self.channels) {
+            return refuse(format!("images have 1, 3 or 4 channels, not {}", self.channels));
+        }
+        if let Some((height, width)) = self.size.filter(|&(height, width)| height == 0 || width == 0) {
+            return refuse(format!("images of {height} by {width}"));
+        }
+        let count = self.files.len() as u64;
+        let get = Arc::new(|index: u64| Ok(index as usize));
+        let places = Dataset::new(Indexed { name: "image_folder", count, bytes_each: Some(0), get });
+        let folder = self.clone();
+        if !self.skips_broken {
+            return mapped(&places, self.workers, move |index| folder.load(index));
+        }
+        let found = mapped(&places, self.workers, move |index| match folder.load(index) {
+            Err(error) if error.kind() == taut_core::ErrorKind::Format => Ok(None),
+            loaded => loaded.map(Some),
+        });
+        let there = found?.filter(|loaded| Ok(loaded.is_some()));
+        Ok(there.map(|loaded| loaded.ok_or_else(|| broken("not an image"))))
+    }
+
+    fn load(&self, index: usize) -> Result<(Tensor, Tensor)> {
+        let (path, label) = &self.files[index];
+        let load = || {
+            let bytes = fs::read(path)?;
+            let image = image::load_from_memory(&bytes).map_err(|error| broken(error.to_string()))?;
+            Ok((self.pixels(image)?, number(*label, self.at)?))
+        };
+        load().map_err(|error: Error| error.about(path.display()).at(self.at))
+    }
+
+    fn pixels(&self, image: DynamicImage) -> Result<Tensor> {
+        let image = match self.size {
+            Some((height, width)) if (height, width) != (image.height(), image.width()) => {
+                image.resize_exact(width, height, FilterType::Triangle)
+            }
+            _ => image,
+        };
+        let (height, width) = (image.height() as usize, image.width() as usize);
+        let pixels = match self.channels {
+            1 => image.into_luma8().into_raw(),
+            3 => image.into_rgb8().into_raw(),
+            _ => image.into_rgba8().into_raw(),
+        };
+        let spec = Spec::new(DType::U8, [height, width, self.channels]);
+        Tensor::build(spec, Category::Dataset, self.at, |out| out.bytes().copy_from_slice(&pixels))
+    }
+}
+
+fn mapped<U: crate::Item>(
+    places: &Dataset<usize>,
+    workers: usize,
+    load: impl Fn(usize) -> Result<U> + Send + Sync + 'static,
+) -> Result<Dataset<U>> {
+    if workers == 0 { Ok(places.map(load)) } else { places.map_parallel(workers, load) }
+}
+
+/// What is in a folder, in alphabetical order.
+fn entries(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if wanted(&path) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,111 @@
+//! What the tests share.
+#![allow(dead_code)]
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use taut_core::{Result, Tensor};
+use taut_data::{Dataset, Iter, Position};
+
+/// The numbers of a dataset of `int64` tensors without dimensions.
+pub fn numbers(dataset: &Dataset<Tensor>) -> Vec<i64> {
+    rest(dataset.iter().unwrap())
+}
+
+/// The numbers that are left.
+pub fn rest(iter: Iter<Tensor>) -> Vec<i64> {
+    iter.map(|x| x.unwrap().item::<i64>().unwrap()).collect()
+}
+
+/// The batches of a dataset of `int64` tensors.
+pub fn batches(dataset: &Dataset<Tensor>) -> Vec<Vec<i64>> {
+    dataset.iter().unwrap().map(|x| x.unwrap().to_vec::<i64>().unwrap()).collect()
+}
+
+/// What is in each place, as text: elements and errors.
+pub fn places(iter: Iter<Tensor>, most: usize) -> Vec<String> {
+    let text = |x: Result<Tensor>| match x {
+        Ok(x) => format!("{:?} {:?}", x.shape(), x.to_vec::<i64>().unwrap()),
+        Err(error) => error.message().to_owned(),
+    };
+    iter.take(most).map(text).collect()
+}
+
+/// Compares, at every position, a resumed iterator with one that went straight through.
+pub fn assert_resumes(dataset: &Dataset<Tensor>, epoch: u64, most: usize) {
+    let start = Position::start_of(epoch);
+    let straight = places(dataset.iter_from(&start).unwrap(), most);
+    let again = places(dataset.iter_from(&start).unwrap(), most);
+    assert_eq!(straight, again, "the second run is another");
+    let mut iter = dataset.iter_from(&start).unwrap();
+    for passed in 0..=straight.len() {
+        let position = iter.position();
+        assert_eq!(position, Position { epoch, delivered: passed as u64 });
+        let position: Position = position.to_string().parse().unwrap();
+        let resumed = dataset.iter_from(&position).unwrap();
+        assert_eq!(places(resumed, most - passed), straight[passed..], "from {position}");
+        let _ = iter.next();
+    }
+}
+
+/// Checks that all threads together gave back what they took. Elements made on one thread are dropped on another, so the check
+/// of one thread does not do; tests that use it run one at a time.
+pub struct WholeLedger {
+    live: usize,
+    _alone: MutexGuard<'static, ()>,
+}
+
+pub fn whole_ledger_check() -> WholeLedger {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    WholeLedger { live: taut_memory::live_bytes(), _alone: alone }
+}
+
+impl Drop for WholeLedger {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(taut_memory::live_bytes(), self.live, "bytes were not given back");
+        }
+    }
+}
+
+/// Waits until something holds.
+pub fn wait_until(holds: impl Fn() -> bool) {
+    while !holds() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A folder for one test, removed in the end.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("taut-data-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    pub fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(&self.0).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,196 @@
+//! Stages with threads: order, room, errors, panics, and the end of it all.
+
+mod common;
+
+use common::{numbers, wait_until, whole_ledger_check};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex};
+use taut_core::ops::binary::{add, mul};
+use taut_core::ops::creation::{full, ones};
+use taut_core::{DType, Error, ErrorKind, Result, Tensor};
+use taut_data::Dataset;
+use taut_memory::Bytes;
+
+#[test]
+fn elements_keep_their_order() {
+    let _ledger = whole_ledger_check();
+    let slow_first = Dataset::range(0..40).map_parallel(4, |x| {
+        // Even ones take longer: workers overtake each other.
+        if x.item::<i64>()? % 2 == 0 {
+            std::thread::sleep(std::time::Duration::from_micros(300));
+        }
+        mul(x, 2)
+    });
+    assert_eq!(numbers(&slow_first.unwrap()), (0..40).map(|x| 2 * x).collect::<Vec<_>>());
+    assert_eq!(numbers(&Dataset::range(0..40).prefetch(3).unwrap()), (0..40).collect::<Vec<_>>());
+    assert!(Dataset::range(0..4).prefetch(0).is_err());
+    assert!(Dataset::range(0..4).map_parallel(0, Ok).is_err());
+}
+
+#[test]
+fn workers_work_at_the_same_time() {
+    let _ledger = whole_ledger_check();
+    // Nobody may leave before all three are there.
+    let meeting = Arc::new((Mutex::new(0), Condvar::new()));
+    let together = Dataset::range(0..3).map_parallel(3, move |x| {
+        let (count, changed) = &*meeting;
+        *count.lock().unwrap() += 1;
+        changed.notify_all();
+        let there = changed.wait_while(count.lock().unwrap(), |count| *count < 3).unwrap();
+        drop(there);
+        Ok(x)
+    });
+    assert_eq!(numbers(&together.unwrap()), [0, 1, 2]);
+}
+
+#[test]
+fn no_more_is_made_than_there_is_room_for() {
+    let _ledger = whole_ledger_check();
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = made.clone();
+    let counted = Dataset::range(0..100).map(move |_| {
+        count.fetch_add(1, SeqCst);
+        ones([100], DType::U8)
+    });
+    let mut iter = counted.prefetch(Bytes(1000)).unwrap().iter().unwrap();
+    iter.next().unwrap().unwrap();
+    wait_until(|| made.load(SeqCst) == 11);
+    // Ten are there and one was delivered; give a wrong twelfth its chance.
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    assert_eq!(made.load(SeqCst), 11);
+    assert_eq!(iter.by_ref().count(), 99);
+    let report = iter.report();
+    assert_eq!(report.stage("prefetch").unwrap().high_water(), 1000);
+    assert!(report.stage("prefetch").unwrap().blocked > std::time::Duration::ZERO);
+
+    // Room for less than one element is room for one.
+    let mut tight = counted.prefetch(Bytes(1)).unwrap().iter().unwrap();
+    assert_eq!(tight.by_ref().count(), 100);
+    assert_eq!(tight.report().stage("prefetch").unwrap().high_water(), 100);
+}
+
+#[test]
+fn errors_come_in_their_place() {
+    let _ledger = whole_ledger_check();
+    let fragile = |x: Tensor| -> Result<Tensor> {
+        if x.item::<i64>()? == 17 { add(ones([2], DType::F32)?, ones([3], DType::F32)?) } else { Ok(x) }
+    };
+    let parallel = Dataset::range(0..30).map_parallel(3, fragile).unwrap().prefetch(4).unwrap();
+    let all: Vec<Result<Tensor>> = parallel.iter().unwrap().collect();
+    assert_eq!(all.len(), 30);
+    for (i, place) in all.iter().enumerate() {
+        match place {
+            Ok(x) => assert_eq!(x.item::<i64>().unwrap(), i as i64),
+            Err(error) => {
+                assert_eq!(i, 17);
+                assert!(error.message().starts_with("element 17: "), "{error}");
+                assert_eq!((error.kind(), error.op()), (ErrorKind::Shape, Some("add")));
+                assert!(error.location().unwrap().file().ends_with("threads.rs"));
+            }
+        }
+    }
+    // Resumed in the middle, numbers are the same.
+    let mut resumed = parallel.iter_from(&"0:16".parse().unwrap()).unwrap();
+    resumed.next().unwrap().unwrap();
+    assert!(resumed.next().unwrap().unwrap_err().message().starts_with("element 17: "));
+}
+
+#[test]
+fn panics_become_errors() {
+    let _ledger = whole_ledger_check();
+    let quiet = std::panic::take_hook();
+    std::panic::set_hook(Box::new(|_| {}));
+    let parallel = Dataset::range(0..5).map_parallel(2, |x| {
+        assert!(x.item::<i64>()? != 3, "three is not wanted");
+        Ok(x)
+    });
+    let places: Vec<_> = parallel.unwrap().iter().unwrap().collect();
+    // A panic in what a prefetch runs ends its input: nobody knows in which state it is.
+    let broken = Dataset::from_generator(|| {
+        (0..5i64).map(|i| if i == 2 { panic!("generator") } else { Tensor::scalar(i) })
+    });
+    let ended: Vec<_> = broken.prefetch(2).unwrap().iter().unwrap().collect();
+    std::panic::set_hook(quiet);
+
+    assert_eq!(places.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, true, false, true]);
+    let error = places[3].as_ref().unwrap_err();
+    assert!(
+        error.message().contains("element 3") && error.message().contains("three is not wanted"),
+        "{error}"
+    );
+    assert_eq!(ended.len(), 3);
+    assert!(ended[2].as_ref().unwrap_err().message().contains("generator"));
+}
+
+#[test]
+fn dropping_ends_threads_that_wait() {
+    let _ledger = whole_ledger_check();
+    let alive = Arc::new(());
+    for taken in [0, 1, 5] {
+        let held = alive.clone();
+        let endless = Dataset::range(0..10).repeat(None).map_parallel(3, move |x| {
+            let _ = &held;
+            full([1000], x.item::<i64>()?, DType::I64)
+        });
+        let pipeline =
+            endless.unwrap().prefetch(4).unwrap().batch(2).unwrap().prefetch(Bytes(40_000)).unwrap();
+        let mut iter = pipeline.iter().unwrap();
+        for _ in 0..taken {
+            iter.next().unwrap().unwrap();
+        }
+        drop(pipeline);
+        drop(iter);
+        // The threads are gone, and what they held with them.
+        assert_eq!(Arc::strong_count(&alive), 1);
+    }
+}
+
+#[test]
+fn an_iterator_can_be_dropped_on_another_thread() {
+    let _ledger = whole_ledger_check();
+    let mut iter = Dataset::range(0..100).prefetch(10).unwrap().iter().unwrap();
+    iter.next().unwrap().unwrap();
+    std::thread::spawn(move || drop(iter)).join().unwrap();
+}
+
+#[test]
+fn no_memory_in_a_worker_is_an_error_of_its_element() {
+    let _ledger = whole_ledger_check();
+    let hungry = Dataset::range(0..6).map_parallel(2, |x| {
+        // Only this thread's next allocation fails.
+        let _fault = (x.item::<i64>()? == 4).then(|| taut_memory::testing::fail_nth(0));
+        ones([16], DType::F32)
+    });
+    let places: Vec<_> = hungry.unwrap().iter().unwrap().collect();
+    assert_eq!(places.iter().filter(|place| place.is_ok()).count(), 5);
+    let error = places[4].as_ref().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+    assert!(error.message().starts_with("element 4: ") && error.out_of_memory().is_some(), "{error}");
+}
+
+#[test]
+fn checks_for_nan_reach_the_workers() {
+    let _ledger = whole_ledger_check();
+    let before = taut_core::set_checking_numerics(true);
+    let logs = Dataset::range(0..2)
+        .map_parallel(1, |x| taut_core::ops::unary::log(taut_core::ops::unary::cast(x, DType::F32)?));
+    let places: Vec<_> = logs.unwrap().iter().unwrap().collect();
+    taut_core::set_checking_numerics(before);
+    assert_eq!(places[0].as_ref().unwrap_err().kind(), ErrorKind::Numeric);
+    assert!(places[1].is_ok());
+}
+
+#[test]
+fn the_report_names_busy_workers() {
+    let _ledger = whole_ledger_check();
+    let slow = Dataset::range(0..12).map_parallel(2, |x| {
+        std::thread::sleep(std::time::Duration::from_millis(3));
+        Ok::<_, Error>(x)
+    });
+    let mut iter = slow.unwrap().prefetch(2).unwrap().iter().unwrap();
+    assert_eq!(iter.by_ref().count(), 12);
+    let report = iter.report();
+    let map = report.stage("map_parallel").unwrap();
+    assert_eq!(map.workers, 2);
+    assert!(map.own.as_millis() >= 36, "{report}");
+}
