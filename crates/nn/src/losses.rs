@@ -31,7 +31,7 @@ use taut_core::ops::binary::{div, maximum, mul};
 use taut_core::ops::reduce::{mean, sum};
 use taut_core::ops::shape::{expand_dims, squeeze};
 use taut_core::ops::unary::cast;
-use taut_core::{Error, Result, Tensor, on_behalf};
+use taut_core::{Error, Result, Tensor, behalf_of, on_behalf};
 
 /// What keeps logarithms and quotients finite.
 pub(crate) const EPSILON: f64 = 1e-7;
@@ -70,7 +70,7 @@ pub trait Loss: Send + Sync + 'static {
                 Some(weights) => mean(weighted(losses, weights)?, None, false),
             }
         };
-        on_behalf(None, at, work).map_err(|error| error.at(at))
+        on_behalf(None, at, work).map_err(|error| error.at(behalf_of(at)))
     }
 }
 
@@ -134,7 +134,8 @@ fn named(
     (truth, predicted): (&Tensor, &Tensor),
     work: impl FnOnce() -> Result<Tensor>,
 ) -> Result<Tensor> {
-    on_behalf(None, at, work).map_err(|error| error.in_op(name, [truth.spec(), predicted.spec()]).at(at))
+    on_behalf(None, at, work)
+        .map_err(|error| error.in_op(name, [truth.spec(), predicted.spec()]).at(behalf_of(at)))
 }
 
 /// As [`named`], with truth and predictions as a [`pair`].

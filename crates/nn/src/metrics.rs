@@ -38,7 +38,7 @@ use std::panic::Location;
 use taut_autodiff::Variable;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::unary::cast;
-use taut_core::{DType, Result, Shape, Tensor, on_behalf};
+use taut_core::{DType, Result, Shape, Tensor, behalf_of, on_behalf};
 
 /// How good predictions are, over many batches.
 pub trait Metric: Send + Sync + 'static {
@@ -134,5 +134,6 @@ fn named(
     (truth, predicted): (&Tensor, &Tensor),
     work: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    on_behalf(None, at, work).map_err(|error| error.in_op(name, [truth.spec(), predicted.spec()]).at(at))
+    on_behalf(None, at, work)
+        .map_err(|error| error.in_op(name, [truth.spec(), predicted.spec()]).at(behalf_of(at)))
 }

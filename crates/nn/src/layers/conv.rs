@@ -40,7 +40,7 @@ impl<const N: usize> From<Size<N>> for Vec<usize> {
 /// use taut_core::{DType, ops::{Padding, creation::ones}};
 /// use taut_nn::{Layer, Mode, layers::{Activation, Conv2D}};
 /// let layer = Conv2D::new(3, 8, 3).strides(2).padding(Padding::Same).activation(Activation::Relu).build()?;
-/// assert_eq!(layer.call(&ones([1, 9, 9, 3], DType::F32)?, Mode::Infer)?.shape(), &[1, 5, 5, 8].into());
+/// assert_eq!(layer.call(&ones([1, 9, 9, 3], DType::F32)?, Mode::Infer)?.shape()[..], [1, 5, 5, 8]);
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[derive(Debug)]

@@ -199,7 +199,7 @@ impl Activated for SimpleRNN {}
 /// use taut_core::{DType, ops::creation::ones};
 /// use taut_nn::{Layer, Mode, layers::LSTM};
 /// let layer = LSTM::new(8, 16).return_sequences(true).build()?;
-/// assert_eq!(layer.call(&ones([2, 5, 8], DType::F32)?, Mode::Infer)?.shape(), &[2, 5, 16].into());
+/// assert_eq!(layer.call(&ones([2, 5, 8], DType::F32)?, Mode::Infer)?.shape()[..], [2, 5, 16]);
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[derive(Debug)]
