@@ -35,6 +35,7 @@ pub mod measures {
 
 use crate::Names;
 use std::panic::Location;
+use std::sync::Arc;
 use taut_autodiff::Variable;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::unary::cast;
@@ -72,27 +73,33 @@ pub trait Metric: Send + Sync + 'static {
     fn variables(&self, names: &mut Names);
 }
 
-impl<M: Metric + ?Sized> Metric for Box<M> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
+macro_rules! behind {
+    ($($pointer:ident)*) => {$(
+        impl<M: Metric + ?Sized> Metric for $pointer<M> {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
 
-    fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        (**self).update_with(truth, predicted, weights)
-    }
+            fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
+                (**self).update_with(truth, predicted, weights)
+            }
 
-    fn result(&self) -> Result<Tensor> {
-        (**self).result()
-    }
+            fn result(&self) -> Result<Tensor> {
+                (**self).result()
+            }
 
-    fn reset(&self) -> Result<()> {
-        (**self).reset()
-    }
+            fn reset(&self) -> Result<()> {
+                (**self).reset()
+            }
 
-    fn variables(&self, names: &mut Names) {
-        (**self).variables(names);
-    }
+            fn variables(&self, names: &mut Names) {
+                (**self).variables(names);
+            }
+        }
+    )*};
 }
+
+behind!(Box Arc);
 
 /// Sums over batches, in float64: they stay exact for as many samples as there are.
 #[derive(Debug)]

@@ -117,6 +117,10 @@ fn sizes_of_zero_and_the_like_are_refused() {
             refused(Conv2D::new(3, 4, 3).groups(2).build()),
             "Conv2D: 3 inputs and 4 filters do not fall into 2 groups",
         ),
+        (
+            refused(Conv1D::new(1, 1, 3).causal().padding(Padding::Same).build()),
+            "Conv1D: a causal convolution",
+        ),
         (refused(Conv::<5>::new(3, 4, 3).build()), "Conv3D: 5 spatial dimensions are not supported"),
         (refused(DepthwiseConv2D::new(3, 3).depth_multiplier(0).build()), "DepthwiseConv2D: the multiplier"),
         (refused(MaxPooling2D::new(0).build()), "MaxPooling2D: the window must not be 0"),
@@ -435,5 +439,61 @@ fn a_shared_layer_is_named_once() -> Result<()> {
     assert_eq!(summary.trainable, 12);
     let all: Vec<Variable> = model.trainable();
     assert_eq!(all.len(), 2);
+    Ok(())
+}
+
+/// Layers of half precision compute what layers of float32 compute, up to the digits that they have.
+#[test]
+fn layers_of_halves_are_nearly_those_of_floats() -> Result<()> {
+    let _ledger = ledger_check();
+    type Build = fn(DType) -> Result<Box<dyn Layer>>;
+    let cases: [(Build, &[usize]); 10] = [
+        (|t| Ok(Box::new(Dense::new(4, 3).activation(Activation::Gelu).dtype(t).build()?)), &[3, 4]),
+        (|t| Ok(Box::new(Conv2D::new(2, 3, 3).dtype(t).build()?)), &[2, 5, 5, 2]),
+        (|t| Ok(Box::new(DepthwiseConv2D::new(2, 3).dtype(t).build()?)), &[2, 5, 5, 2]),
+        (|t| Ok(Box::new(BatchNorm::new(4).dtype(t).build()?)), &[6, 4]),
+        (|t| Ok(Box::new(LayerNorm::new(4).dtype(t).build()?)), &[6, 4]),
+        (|t| Ok(Box::new(GroupNorm::new(4, 2).dtype(t).build()?)), &[6, 2, 4]),
+        (|t| Ok(Box::new(RMSNorm::new(4).dtype(t).build()?)), &[6, 4]),
+        (|t| Ok(Box::new(LSTM::new(4, 3).dtype(t).build()?)), &[2, 3, 4]),
+        (|t| Ok(Box::new(GRU::new(4, 3).dtype(t).build()?)), &[2, 3, 4]),
+        (|t| Ok(Box::new(MultiHeadAttention::new(4, 2, 3).dtype(t).build()?)), &[2, 3, 4]),
+    ];
+    for (dtype, digits) in [(DType::F16, 2e-2), (DType::BF16, 1e-1)] {
+        for (case, (build, shape)) in cases.iter().enumerate() {
+            let (half, float, x) = (build(dtype)?, build(DType::F32)?, noise(shape, dtype));
+            for ((_, a), (_, b)) in half.named().iter().zip(float.named()) {
+                b.assign(&cast(a, DType::F32)?)?;
+            }
+            for mode in [Mode::Infer, Mode::Train] {
+                let got = half.call(&x, mode)?;
+                assert_eq!(got.dtype(), dtype, "case {case}");
+                let want = values(&float.call(&cast(&x, DType::F32)?, mode)?);
+                for (got, want) in values(&got).iter().zip(want) {
+                    assert!((got - want).abs() <= digits * (1.0 + want.abs()), "case {case}: {got}, {want}");
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A function that makes its model when it is traced first owns the model's variables.
+#[test]
+fn a_function_can_make_its_layers_when_it_is_traced() -> Result<()> {
+    let _ledger = ledger_check();
+    let made = std::sync::OnceLock::new();
+    let f = function(move |x: &Tensor| {
+        if made.get().is_none() {
+            let layer = Sequential::new().with(Dense::new(3, 2).build()?).with(LSTM::new(2, 4).build()?);
+            drop(made.set(layer));
+        }
+        made.get().unwrap().call(x, Mode::Train)
+    });
+    let x = noise(&[2, 5, 3], DType::F32);
+    let (first, second) = (f.call(&x)?, f.call(&x)?);
+    assert_eq!(values(&first), values(&second));
+    assert!(values(&first).iter().any(|&y| y != 0.0));
+    assert_eq!(f.variables().len(), 5);
     Ok(())
 }

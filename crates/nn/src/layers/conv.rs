@@ -96,6 +96,11 @@ impl<const N: usize> Options<N> {
         }
         let mut slide = self.slide.clone();
         if self.causal {
+            if slide.padding != Padding::Valid {
+                return Err(
+                    Error::value("a causal convolution has its own padding").help("leave padding out")
+                );
+            }
             let dilation = slide.dilations.first().copied().unwrap_or(1);
             slide.padding = Padding::Explicit(vec![((self.window[0] - 1).saturating_mul(dilation), 0)]);
         }

@@ -1,6 +1,6 @@
 //! Losses of probabilities.
 
-use super::{EPSILON, Loss, mean_of, named, paired, weighted};
+use super::{EPSILON, Loss, mean_of, named, paired, weighted, wide};
 use std::panic::Location;
 use taut_core::ops::binary::{add, clip_by_value, div, mul, not_equal, pow, sub, where_};
 use taut_core::ops::nn::{
@@ -182,7 +182,7 @@ impl SparseCategoricalCrossentropy {
     fn each(&self, truth: &Tensor, predicted: &Tensor) -> Result<(Tensor, Option<Tensor>)> {
         let same_rank = truth.rank() == predicted.rank() && truth.shape().last() == Some(&1);
         let mut labels = if same_rank { squeeze(truth, &[-1][..])? } else { truth.clone() };
-        let mut p = predicted.clone();
+        let mut p = wide(predicted)?;
         let counted = match self.ignore_class {
             None => None,
             Some(class) => {
