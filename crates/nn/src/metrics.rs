@@ -39,6 +39,7 @@ use std::sync::Arc;
 use taut_autodiff::Variable;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::unary::cast;
+use taut_core::record::unrecorded;
 use taut_core::{DType, Result, Shape, Tensor, behalf_of, on_behalf};
 
 /// How good predictions are, over many batches.
@@ -134,13 +135,13 @@ impl<const N: usize> State<N> {
     }
 }
 
-/// Updates in a metric's name and for the caller's line.
+/// Updates in a metric's name and for the caller's line. Tapes are not told: nobody differentiates a metric.
 fn named(
     name: &'static str,
     at: &'static Location<'static>,
     (truth, predicted): (&Tensor, &Tensor),
     work: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    on_behalf(None, at, work)
+    on_behalf(None, at, || unrecorded(work))
         .map_err(|error| error.in_op(name, [truth.spec(), predicted.spec()]).at(behalf_of(at)))
 }

@@ -316,7 +316,7 @@ fn check_gradients(model: &dyn Layer, x: Tensor, mode: Mode) -> Result<()> {
         let (before, gradient) = (variable.read().copy()?, values(&gradient.dense()?));
         for i in (0..before.len()).step_by((before.len() / 3).max(1)) {
             let ends = [step, -step].map(|by| {
-                variable.assign(&moved(&before, i, by).unwrap()).unwrap();
+                variable.assign(moved(&before, i, by).unwrap()).unwrap();
                 target(&x).unwrap()
             });
             variable.assign(&before)?;
@@ -378,7 +378,7 @@ fn a_traced_training_step_is_the_eager_one() -> Result<()> {
     };
     let (eager, traced) = (build()?, std::sync::Arc::new(build()?));
     for ((_, a), (_, b)) in eager.named().iter().zip(traced.named()) {
-        b.assign(&a.read())?;
+        b.assign(a.read())?;
     }
     let inside = traced.clone();
     let f = function(move |x: &Tensor| step(&inside, x));
@@ -442,11 +442,13 @@ fn a_shared_layer_is_named_once() -> Result<()> {
     Ok(())
 }
 
+/// A layer of some type.
+type Build = fn(DType) -> Result<Box<dyn Layer>>;
+
 /// Layers of half precision compute what layers of float32 compute, up to the digits that they have.
 #[test]
 fn layers_of_halves_are_nearly_those_of_floats() -> Result<()> {
     let _ledger = ledger_check();
-    type Build = fn(DType) -> Result<Box<dyn Layer>>;
     let cases: [(Build, &[usize]); 10] = [
         (|t| Ok(Box::new(Dense::new(4, 3).activation(Activation::Gelu).dtype(t).build()?)), &[3, 4]),
         (|t| Ok(Box::new(Conv2D::new(2, 3, 3).dtype(t).build()?)), &[2, 5, 5, 2]),
@@ -463,7 +465,7 @@ fn layers_of_halves_are_nearly_those_of_floats() -> Result<()> {
         for (case, (build, shape)) in cases.iter().enumerate() {
             let (half, float, x) = (build(dtype)?, build(DType::F32)?, noise(shape, dtype));
             for ((_, a), (_, b)) in half.named().iter().zip(float.named()) {
-                b.assign(&cast(a, DType::F32)?)?;
+                b.assign(cast(a, DType::F32)?)?;
             }
             for mode in [Mode::Infer, Mode::Train] {
                 let got = half.call(&x, mode)?;

@@ -7,7 +7,7 @@ use std::panic::Location;
 use taut_autodiff::Variable;
 use taut_core::ops::binary::{mul, sub};
 use taut_core::ops::nn::{batch_norm, group_norm, layer_norm, moments, rms_norm};
-use taut_core::ops::shape::stop_gradient;
+use taut_core::record::unrecorded;
 use taut_core::{DType, Error, Result, Shape, Tensor};
 
 /// What can be said about a layer that normalises.
@@ -97,7 +97,7 @@ impl BatchNorm {
 
     /// Moves the statistics that are remembered towards those of a batch.
     fn remember(&self, moving: &Variable, batch: &Tensor) -> Result<()> {
-        moving.assign_sub(mul(sub(moving.value(), stop_gradient(batch)?)?, 1.0 - self.momentum)?)
+        unrecorded(|| moving.assign_sub(mul(sub(moving.value(), batch)?, 1.0 - self.momentum)?))
     }
 }
 
