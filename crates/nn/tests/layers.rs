@@ -499,3 +499,47 @@ fn a_function_can_make_its_layers_when_it_is_traced() -> Result<()> {
     assert_eq!(f.variables().len(), 5);
     Ok(())
 }
+
+/// With a budget, a recurrent layer's gradients are the same, and the tape keeps less.
+#[test]
+fn a_budget_changes_what_is_kept_and_not_the_gradients() -> Result<()> {
+    let _ledger = ledger_check();
+    let builds: [fn(Option<usize>) -> Result<Box<dyn Layer>>; 3] = [
+        |budget| {
+            let layer = LSTM::new(3, 8).dtype(DType::F64);
+            Ok(Box::new(budget.map_or(layer.clone(), |bytes| layer.grad_budget(bytes)).build()?))
+        },
+        |budget| {
+            let layer = GRU::new(3, 8).dtype(DType::F64);
+            Ok(Box::new(budget.map_or(layer.clone(), |bytes| layer.grad_budget(bytes)).build()?))
+        },
+        |budget| {
+            let layer = SimpleRNN::new(3, 8).dtype(DType::F64);
+            Ok(Box::new(budget.map_or(layer.clone(), |bytes| layer.grad_budget(bytes)).build()?))
+        },
+    ];
+    let x = noise(&[2, 100, 3], DType::F64);
+    for build in builds {
+        let (free, sparing) = (build(None)?, build(Some(1000))?);
+        for ((_, a), (_, b)) in free.named().iter().zip(sparing.named()) {
+            b.assign(a.read())?;
+        }
+        let gradients = |layer: &dyn Layer| -> Result<(usize, Vec<Tensor>)> {
+            let tape = GradientTape::new();
+            tape.watch(&x);
+            let target = sum(layer.call(&x, Mode::Train)?, None, false)?;
+            let (held, variables) = (tape.bytes_held(), layer.trainable());
+            let (by_x, rest) = tape.gradient(&target, &(&x, &variables))?;
+            let all = std::iter::once(by_x).chain(rest).map(taut_autodiff::Dense::dense);
+            Ok((held, all.collect::<Result<_>>()?))
+        };
+        let ((most, want), (least, got)) = (gradients(&*free)?, gradients(&*sparing)?);
+        assert!(least < most, "{least} bytes with a budget, {most} without");
+        for (got, want) in got.iter().zip(&want) {
+            for (got, want) in values(got).iter().zip(values(want)) {
+                assert!((got - want).abs() <= 1e-10 * (1.0 + want.abs()), "{got} instead of {want}");
+            }
+        }
+    }
+    Ok(())
+}
