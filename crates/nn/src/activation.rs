@@ -1,12 +1,13 @@
 //! Functions that follow a layer's sums.
 
 use crate::{Layer, Mode};
+use std::panic::Location;
 use taut_core::ops::binary::{add, clip_by_value, div, mul};
 use taut_core::ops::nn::{log_softmax, softmax};
 use taut_core::ops::unary::{
     abs, elu, exp, gelu, leaky_relu, relu, relu6, selu, sigmoid, silu, softplus, tanh,
 };
-use taut_core::{Result, Tensor};
+use taut_core::{Result, Tensor, on_behalf};
 
 /// A function that is applied to what a layer computes; also a layer of its own.
 ///
@@ -68,8 +69,13 @@ pub enum Activation {
 
 impl Activation {
     /// The function's value, element by element, or along the last axis for the two that normalise.
+    #[track_caller]
     pub fn apply(self, x: impl Into<Tensor>) -> Result<Tensor> {
         let x = x.into();
+        on_behalf(None, Location::caller(), || self.of(x))
+    }
+
+    fn of(self, x: Tensor) -> Result<Tensor> {
         match self {
             Activation::Linear => Ok(x),
             Activation::Relu => relu(x),

@@ -14,7 +14,7 @@
 //!     .with(Flatten::new())
 //!     .with(Dense::new(4 * 4 * 8, 10).build()?);
 //! let logits = model.call(&zeros([5, 8, 8, 1], DType::F32)?, Mode::Infer)?;
-//! assert_eq!(logits.shape(), &[5, 10].into());
+//! assert_eq!(logits.shape()[..], [5, 10]);
 //! # Ok::<(), taut_core::Error>(())
 //! ```
 

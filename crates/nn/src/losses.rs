@@ -1,7 +1,7 @@
 //! Losses: how far predictions are from the truth.
 //!
 //! The names and the formulas are those of Keras. Every loss gives a number per sample ([`Loss::call`]), and their mean,
-//! perhaps weighted ([`Loss::mean`]).
+//! perhaps weighted ([`Loss::mean`]). Losses of half-precision predictions are float32.
 //!
 //! ```
 //! use taut_core::Tensor;
@@ -27,11 +27,12 @@ pub use regression::{
 };
 
 use std::panic::Location;
+use std::sync::Arc;
 use taut_core::ops::binary::{div, maximum, mul};
 use taut_core::ops::reduce::{mean, sum};
 use taut_core::ops::shape::{expand_dims, squeeze};
 use taut_core::ops::unary::cast;
-use taut_core::{Error, Result, Tensor, on_behalf};
+use taut_core::{DType, Error, Result, Tensor, behalf_of, on_behalf, promote};
 
 /// What keeps logarithms and quotients finite.
 pub(crate) const EPSILON: f64 = 1e-7;
@@ -70,11 +71,21 @@ pub trait Loss: Send + Sync + 'static {
                 Some(weights) => mean(weighted(losses, weights)?, None, false),
             }
         };
-        on_behalf(None, at, work).map_err(|error| error.at(at))
+        on_behalf(None, at, work).map_err(|error| error.at(behalf_of(at)))
     }
 }
 
 impl<L: Loss + ?Sized> Loss for Box<L> {
+    fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
+        (**self).call(truth, predicted)
+    }
+
+    fn mean(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<Tensor> {
+        (**self).mean(truth, predicted, weights)
+    }
+}
+
+impl<L: Loss + ?Sized> Loss for Arc<L> {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
         (**self).call(truth, predicted)
     }
@@ -106,6 +117,11 @@ pub(crate) fn spread_weights(values: &Tensor, weights: &Tensor) -> Result<Tensor
         .help("there is one per sample, or one per value"))
 }
 
+/// Predictions in a type that has digits for what is nearly 1: halves have not.
+fn wide(predicted: &Tensor) -> Result<Tensor> {
+    cast(predicted, promote(predicted.dtype(), DType::F32))
+}
+
 /// Truth and predictions in one type and one shape, of rank 2 at least: the samples, and the parts of each. A last axis of
 /// size 1 may be missing on one side.
 pub(crate) fn pair(truth: &Tensor, predicted: &Tensor) -> Result<(Tensor, Tensor)> {
@@ -113,7 +129,8 @@ pub(crate) fn pair(truth: &Tensor, predicted: &Tensor) -> Result<(Tensor, Tensor
         return Err(Error::dtype(format!("predictions of type {} are not supported", predicted.dtype()))
             .help("cast them to a float"));
     }
-    let (mut t, mut p) = (cast(truth, predicted.dtype())?, predicted.clone());
+    let mut p = wide(predicted)?;
+    let mut t = cast(truth, p.dtype())?;
     if t.rank() + 1 == p.rank() && p.shape().last() == Some(&1) {
         t = expand_dims(t, -1)?;
     } else if p.rank() + 1 == t.rank() && t.shape().last() == Some(&1) {
@@ -134,7 +151,8 @@ fn named(
     (truth, predicted): (&Tensor, &Tensor),
     work: impl FnOnce() -> Result<Tensor>,
 ) -> Result<Tensor> {
-    on_behalf(None, at, work).map_err(|error| error.in_op(name, [truth.spec(), predicted.spec()]).at(at))
+    on_behalf(None, at, work)
+        .map_err(|error| error.in_op(name, [truth.spec(), predicted.spec()]).at(behalf_of(at)))
 }
 
 /// As [`named`], with truth and predictions as a [`pair`].

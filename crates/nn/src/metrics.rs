@@ -35,10 +35,12 @@ pub mod measures {
 
 use crate::Names;
 use std::panic::Location;
+use std::sync::Arc;
 use taut_autodiff::Variable;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::unary::cast;
-use taut_core::{DType, Result, Shape, Tensor, on_behalf};
+use taut_core::record::unrecorded;
+use taut_core::{DType, Result, Shape, Tensor, behalf_of, on_behalf};
 
 /// How good predictions are, over many batches.
 pub trait Metric: Send + Sync + 'static {
@@ -72,27 +74,33 @@ pub trait Metric: Send + Sync + 'static {
     fn variables(&self, names: &mut Names);
 }
 
-impl<M: Metric + ?Sized> Metric for Box<M> {
-    fn name(&self) -> &str {
-        (**self).name()
-    }
+macro_rules! behind {
+    ($($pointer:ident)*) => {$(
+        impl<M: Metric + ?Sized> Metric for $pointer<M> {
+            fn name(&self) -> &str {
+                (**self).name()
+            }
 
-    fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        (**self).update_with(truth, predicted, weights)
-    }
+            fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
+                (**self).update_with(truth, predicted, weights)
+            }
 
-    fn result(&self) -> Result<Tensor> {
-        (**self).result()
-    }
+            fn result(&self) -> Result<Tensor> {
+                (**self).result()
+            }
 
-    fn reset(&self) -> Result<()> {
-        (**self).reset()
-    }
+            fn reset(&self) -> Result<()> {
+                (**self).reset()
+            }
 
-    fn variables(&self, names: &mut Names) {
-        (**self).variables(names);
-    }
+            fn variables(&self, names: &mut Names) {
+                (**self).variables(names);
+            }
+        }
+    )*};
 }
+
+behind!(Box Arc);
 
 /// Sums over batches, in float64: they stay exact for as many samples as there are.
 #[derive(Debug)]
@@ -127,12 +135,13 @@ impl<const N: usize> State<N> {
     }
 }
 
-/// Updates in a metric's name and for the caller's line.
+/// Updates in a metric's name and for the caller's line. Tapes are not told: nobody differentiates a metric.
 fn named(
     name: &'static str,
     at: &'static Location<'static>,
     (truth, predicted): (&Tensor, &Tensor),
     work: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    on_behalf(None, at, work).map_err(|error| error.in_op(name, [truth.spec(), predicted.spec()]).at(at))
+    on_behalf(None, at, || unrecorded(work))
+        .map_err(|error| error.in_op(name, [truth.spec(), predicted.spec()]).at(behalf_of(at)))
 }

@@ -6,7 +6,7 @@ mod data;
 use data::{Case, assert_close, load};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use taut_autodiff::{Dense as _, GradientTape, Variable};
+use taut_autodiff::{GradientTape, Variable};
 use taut_core::ops::binary::mul;
 use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::{concat, reshape};
@@ -22,22 +22,22 @@ struct Made {
     call: Arc<dyn Fn(&[Tensor], Mode) -> Result<Tensor> + Send + Sync>,
 }
 
-fn plain(layer: impl Layer) -> Result<Made> {
+fn plain(layer: impl Layer) -> Made {
     let layer: Arc<dyn Layer> = Arc::new(layer);
     let inside = layer.clone();
-    Ok(Made { layer, call: Arc::new(move |x, mode| inside.call(&x[0], mode)) })
+    Made { layer, call: Arc::new(move |x, mode| inside.call(&x[0], mode)) }
 }
 
 fn with<L: Layer>(
     layer: L,
     call: impl Fn(&L, &[Tensor], Mode) -> Result<Tensor> + Send + Sync + 'static,
-) -> Result<Made> {
+) -> Made {
     let layer = Arc::new(layer);
     let inside = layer.clone();
-    Ok(Made { layer, call: Arc::new(move |x, mode| call(&inside, x, mode)) })
+    Made { layer, call: Arc::new(move |x, mode| call(&inside, x, mode)) }
 }
 
-fn activation(function: Activation) -> Result<Made> {
+fn activation(function: Activation) -> Made {
     with(function, |function, x, mode| function.call(&mul(&x[0], 4.0)?, mode))
 }
 
@@ -55,7 +55,7 @@ fn bools(rows: &[[i32; 4]], batch: usize) -> Tensor {
 fn make(case: &str) -> Result<Made> {
     use Activation::{Elu, Relu, Softmax, Tanh};
     let (same, f64) = (Padding::Same, DType::F64);
-    match case {
+    Ok(match case {
         "dense" => plain(Dense::new(5, 4).build()?),
         "dense_relu_without_bias" => plain(Dense::new(5, 4).activation(Relu).bias(false).build()?),
         "dense_softmax_of_sequences" => plain(Dense::new(5, 4).activation(Softmax).build()?),
@@ -178,7 +178,7 @@ fn make(case: &str) -> Result<Made> {
             with(layer, move |layer, x, mode| layer.attend(&x[0], &x[1], &x[2], Some(&mask), false, mode))
         }
         case => panic!("Keras has a case {case:?} that no layer is made for"),
-    }
+    })
 }
 
 /// The result, and the gradients of `sum(result * g)` by input (if those are floats) and by trainable variable.

@@ -170,7 +170,7 @@ fn an_empty_batch_has_no_losses() {
     let _ledger = ledger_check();
     let empty = zeros([0, 3], DType::F32).unwrap();
     for loss in [make("mean_squared_error"), make("hinge"), make("categorical_crossentropy_logits")] {
-        assert_eq!(loss.call(&empty, &empty).unwrap().shape(), &[0].into());
+        assert_eq!(loss.call(&empty, &empty).unwrap().shape()[..], [0]);
     }
 }
 
@@ -187,4 +187,29 @@ fn ignored_rows_reach_neither_mean_nor_gradient() {
     assert_eq!(got[1].to_vec::<f32>().unwrap()[3..], [0.0; 3]);
     let all = mean(&loss, &Tensor::new([9i64, 9]).unwrap(), &predicted, None).unwrap();
     assert_eq!(all[0].item::<f32>().unwrap(), 0.0);
+}
+
+/// Probabilities of exactly 0 and 1 cost much, but not infinitely, in every type.
+#[test]
+fn losses_of_certainties_are_finite() {
+    let _ledger = ledger_check();
+    for dtype in [DType::F16, DType::BF16, DType::F32, DType::F64] {
+        let (truth, predicted) =
+            (Tensor::new([[0.0f32, 1.0]]).unwrap(), Tensor::new([[1.0f32, 0.0]]).unwrap());
+        let predicted = taut_core::ops::unary::cast(predicted, dtype).unwrap();
+        let labels = Tensor::new([1i32]).unwrap();
+        for (loss, truth) in [
+            (make("binary_crossentropy"), &truth),
+            (make("binary_focal"), &truth),
+            (make("categorical_crossentropy"), &truth),
+            (make("categorical_focal"), &truth),
+            (make("kl_divergence"), &truth),
+            (make("sparse_crossentropy"), &labels),
+        ] {
+            for got in mean(&*loss, truth, &predicted, None).unwrap() {
+                let got = taut_core::ops::unary::cast(got, DType::F64).unwrap().to_vec::<f64>().unwrap();
+                assert!(got.iter().all(|x| x.is_finite()), "{dtype}: {got:?}");
+            }
+        }
+    }
 }

@@ -5,12 +5,13 @@ mod data;
 
 use data::{assert_close, load};
 use std::sync::Arc;
+use taut_autodiff::GradientTape;
 use taut_core::ops::binary::sub;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::reduce::max;
 use taut_core::ops::unary::abs;
 use taut_core::{DType, ErrorKind, Result, Tensor};
-use taut_function::function;
+use taut_function::{OnRetrace, function};
 use taut_memory::testing::ledger_check;
 use taut_nn::Names;
 use taut_nn::losses::{Hinge, SparseCategoricalCrossentropy};
@@ -69,7 +70,8 @@ fn metrics_compute_what_keras_computes() {
         let traced = function(move |(t, p, w): &Batch| {
             inside.update_with(t, p, w.as_ref())?;
             inside.result()
-        });
+        })
+        .on_retrace(OnRetrace::Allow);
         let eager = |(t, p, w): &Batch| {
             metric.update_with(t, p, w.as_ref())?;
             metric.result()
@@ -157,6 +159,22 @@ fn what_is_not_right_is_refused_at_the_callers_line() {
         F1Score::new(2, Average::Macro, None).unwrap().update(&scores, &scores).unwrap_err().kind(),
         ErrorKind::Shape
     );
+}
+
+/// A step can measure while it is followed: tapes keep nothing of it.
+#[test]
+fn a_tape_does_not_follow_metrics() {
+    let _ledger = ledger_check();
+    let tape = GradientTape::new();
+    let scores = zeros([4, 3], DType::F32).unwrap();
+    tape.watch(&scores);
+    let labels = zeros([4], DType::I32).unwrap();
+    let before = (tape.num_entries(), tape.bytes_held());
+    let metric = MeanOf::loss("loss", SparseCategoricalCrossentropy::from_logits()).unwrap();
+    metric.update(&labels, &scores).unwrap();
+    ConfusionMatrix::new(3).unwrap().update(&labels, &scores).unwrap();
+    assert_eq!((tape.num_entries(), tape.bytes_held()), before);
+    assert!((metric.value().unwrap() - 3f64.ln()).abs() < 1e-6);
 }
 
 /// A NaN is no hit, however many are asked for.

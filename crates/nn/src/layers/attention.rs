@@ -36,7 +36,7 @@ pub struct Options {
 /// use taut_core::{DType, ops::creation::ones};
 /// use taut_nn::{Layer, Mode, layers::MultiHeadAttention};
 /// let layer = MultiHeadAttention::new(32, 4, 8).causal(true).build()?;
-/// assert_eq!(layer.call(&ones([2, 10, 32], DType::F32)?, Mode::Infer)?.shape(), &[2, 10, 32].into());
+/// assert_eq!(layer.call(&ones([2, 10, 32], DType::F32)?, Mode::Infer)?.shape()[..], [2, 10, 32]);
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[derive(Debug)]

@@ -29,7 +29,7 @@ pub enum Merge {
 /// use taut_core::{DType, ops::creation::ones};
 /// use taut_nn::{Layer, Mode, layers::{Bidirectional, GRU, Merge}};
 /// let layer = Bidirectional::new(GRU::new(8, 16), Merge::Concat)?;
-/// assert_eq!(layer.call(&ones([2, 5, 8], DType::F32)?, Mode::Infer)?.shape(), &[2, 32].into());
+/// assert_eq!(layer.call(&ones([2, 5, 8], DType::F32)?, Mode::Infer)?.shape()[..], [2, 32]);
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use taut_core::{Result, Tensor};
 /// use taut_nn::{Layer, Mode, layers::Embedding};
 /// let layer = Embedding::new(1000, 16).build()?;
 /// let words = Tensor::new([[3i32, 14, 15], [9, 2, 6]])?;
-/// assert_eq!(layer.call(&words, Mode::Infer)?.shape(), &[2, 3, 16].into());
+/// assert_eq!(layer.call(&words, Mode::Infer)?.shape()[..], [2, 3, 16]);
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[derive(Debug)]

@@ -7,8 +7,8 @@ use std::panic::Location;
 use taut_autodiff::Variable;
 use taut_core::ops::binary::{mul, sub};
 use taut_core::ops::nn::{batch_norm, group_norm, layer_norm, moments, rms_norm};
-use taut_core::ops::shape::stop_gradient;
-use taut_core::{Error, Result, Shape, Tensor};
+use taut_core::record::unrecorded;
+use taut_core::{DType, Error, Result, Shape, Tensor};
 
 /// What can be said about a layer that normalises.
 #[derive(Clone, Debug)]
@@ -97,7 +97,7 @@ impl BatchNorm {
 
     /// Moves the statistics that are remembered towards those of a batch.
     fn remember(&self, moving: &Variable, batch: &Tensor) -> Result<()> {
-        moving.assign_sub(mul(sub(moving.value(), stop_gradient(batch)?)?, 1.0 - self.momentum)?)
+        unrecorded(|| moving.assign_sub(mul(sub(moving.value(), batch)?, 1.0 - self.momentum)?))
     }
 }
 
@@ -175,7 +175,7 @@ pub struct LayerNorm {
 }
 
 /// The type a layer is built for, and its line.
-type Like = (taut_core::DType, Line);
+type Like = (DType, Line);
 
 impl LayerNorm {
     /// A layer for inputs whose last dimensions are these. Epsilon is 1e-3.
@@ -205,10 +205,9 @@ impl Normalizes for LayerNorm {}
 impl Shifts for LayerNorm {}
 
 /// Refuses an input whose last dimensions are others.
-fn expect_last(x: &Tensor, dtype: taut_core::DType, shape: &Shape) -> Result<()> {
+fn expect_last(x: &Tensor, dtype: DType, shape: &Shape) -> Result<()> {
     let fits = x.rank() > shape.rank() && x.shape().ends_with(shape);
-    let last = || shape.iter().map(|dim| format!(", {dim}")).collect::<String>();
-    expect(x, dtype, fits, || format!("[batch, ..{}]", last()))
+    expect(x, dtype, fits, || format!("[batch, .., {}", shape.to_string().trim_start_matches('[')))
 }
 
 impl Layer for LayerNorm {

@@ -6,7 +6,7 @@ use crate::initializers::Initializer;
 use crate::{Layer, Mode, Names};
 use std::panic::Location;
 use taut_autodiff::Variable;
-use taut_control::{recurrent, scan};
+use taut_control::Loops;
 use taut_core::ops::binary::add;
 use taut_core::ops::contract::matmul;
 use taut_core::ops::creation::zeros;
@@ -23,6 +23,7 @@ pub struct Options {
     return_sequences: bool,
     pub(super) go_backwards: bool,
     unit_forget_bias: bool,
+    loops: Loops,
 }
 
 impl Options {
@@ -35,6 +36,7 @@ impl Options {
             return_sequences: false,
             go_backwards: false,
             unit_forget_bias: true,
+            loops: Loops::new(),
         }
     }
 }
@@ -58,6 +60,13 @@ impl<L: Recurrent> Builder<L> {
         self
     }
 
+    /// The most bytes of states that the gradient may keep: the others are computed again, as few times as possible. Without
+    /// a budget, what the gradient needs of every step is kept.
+    pub fn grad_budget(mut self, bytes: usize) -> Builder<L> {
+        self.options.loops = self.options.loops.grad_budget(bytes);
+        self
+    }
+
     /// What the kernel of the state is to begin with: orthogonal, unless it is said here.
     pub fn recurrent_initializer(mut self, initializer: Initializer) -> Builder<L> {
         self.options.recurrent_initializer = initializer;
@@ -73,6 +82,7 @@ struct Core {
     bias: Option<Variable>,
     return_sequences: bool,
     go_backwards: bool,
+    loops: Loops,
     at: Line,
 }
 
@@ -93,6 +103,7 @@ impl Core {
             bias: weights.bias.then(bias).transpose()?,
             return_sequences: options.return_sequences,
             go_backwards: options.go_backwards,
+            loops: options.loops.clone(),
             at: make.at,
         })
     }
@@ -173,7 +184,7 @@ impl SimpleRNN {
                 let state = self.activation.apply(add(matmul(state, &recurrent)?, input)?)?;
                 Ok((state.clone(), state))
             };
-            let (last, all) = scan(step, state, inputs)?;
+            let (last, all) = core.loops.scan(step, state, inputs)?;
             Ok((core.result(all, &last)?, last))
         })
     }
@@ -199,7 +210,7 @@ impl Activated for SimpleRNN {}
 /// use taut_core::{DType, ops::creation::ones};
 /// use taut_nn::{Layer, Mode, layers::LSTM};
 /// let layer = LSTM::new(8, 16).return_sequences(true).build()?;
-/// assert_eq!(layer.call(&ones([2, 5, 8], DType::F32)?, Mode::Infer)?.shape(), &[2, 5, 16].into());
+/// assert_eq!(layer.call(&ones([2, 5, 8], DType::F32)?, Mode::Infer)?.shape()[..], [2, 5, 16]);
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[derive(Debug)]
@@ -222,7 +233,7 @@ impl LSTM {
             let state = (core.state(state.map(|s| s.0), x)?, core.state(state.map(|s| s.1), x)?);
             let (kernel, recurrent) = (core.kernel.read(), core.recurrent_kernel.read());
             let bias = core.bias(&[4 * core.units()])?;
-            let (all, last) = recurrent::lstm(&steps, state, &kernel, &recurrent, &bias)?;
+            let (all, last) = core.loops.lstm(&steps, state, &kernel, &recurrent, &bias)?;
             Ok((core.result(all, &last.0)?, last))
         })
     }
@@ -277,7 +288,7 @@ impl GRU {
             let (steps, state) = (core.steps(x)?, core.state(state, x)?);
             let (kernel, recurrent) = (core.kernel.read(), core.recurrent_kernel.read());
             let bias = unstack(core.bias(&[2, 3 * core.units()])?, 0)?;
-            let (all, last) = recurrent::gru(&steps, state, &kernel, &recurrent, (&bias[0], &bias[1]))?;
+            let (all, last) = core.loops.gru(&steps, state, &kernel, &recurrent, (&bias[0], &bias[1]))?;
             Ok((core.result(all, &last)?, last))
         })
     }

@@ -53,6 +53,7 @@ impl Sequential {
     #[must_use]
     #[track_caller]
     pub fn with_named<L: Layer>(mut self, name: &str, layer: L) -> Sequential {
+        let at = Location::caller();
         let taken = |name: &str| self.parts.iter().any(|part| part.name == name);
         let numbered = (1..).map(|i| format!("{name}_{i}"));
         let name = std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name));
@@ -60,7 +61,7 @@ impl Sequential {
             name: name.unwrap_or_default(),
             kind: kind_of::<L>(),
             layer: Box::new(layer),
-            at: (TypeId::of::<L>() == TypeId::of::<Activation>()).then(Location::caller),
+            at: (TypeId::of::<L>() == TypeId::of::<Activation>()).then_some(at),
         });
         self
     }

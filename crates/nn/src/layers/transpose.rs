@@ -19,7 +19,7 @@ use taut_core::{Error, Result, Tensor};
 /// use taut_core::{DType, ops::creation::ones};
 /// use taut_nn::{Layer, Mode, layers::{Conv2DTranspose, Padding}};
 /// let layer = Conv2DTranspose::new(8, 3, 3).strides(2).padding(Padding::Same).build()?;
-/// assert_eq!(layer.call(&ones([1, 4, 4, 8], DType::F32)?, Mode::Infer)?.shape(), &[1, 8, 8, 3].into());
+/// assert_eq!(layer.call(&ones([1, 4, 4, 8], DType::F32)?, Mode::Infer)?.shape()[..], [1, 8, 8, 3]);
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Losses of probabilities.
 
-use super::{EPSILON, Loss, mean_of, named, paired, weighted};
+use super::{EPSILON, Loss, mean_of, named, paired, weighted, wide};
 use std::panic::Location;
 use taut_core::ops::binary::{add, clip_by_value, div, mul, not_equal, pow, sub, where_};
 use taut_core::ops::nn::{
@@ -10,7 +10,7 @@ use taut_core::ops::nn::{
 use taut_core::ops::reduce::{mean, sum};
 use taut_core::ops::shape::{expand_dims, squeeze};
 use taut_core::ops::unary::{log, neg, sigmoid};
-use taut_core::{Error, Result, Tensor, on_behalf};
+use taut_core::{Error, Result, Tensor, behalf_of, on_behalf};
 
 /// Labels moved towards indifference: a share of the truth is spread evenly over as many classes.
 fn smoothed(truth: Tensor, share: f64, classes: usize) -> Result<Tensor> {
@@ -182,7 +182,7 @@ impl SparseCategoricalCrossentropy {
     fn each(&self, truth: &Tensor, predicted: &Tensor) -> Result<(Tensor, Option<Tensor>)> {
         let same_rank = truth.rank() == predicted.rank() && truth.shape().last() == Some(&1);
         let mut labels = if same_rank { squeeze(truth, &[-1][..])? } else { truth.clone() };
-        let mut p = predicted.clone();
+        let mut p = wide(predicted)?;
         let counted = match self.ignore_class {
             None => None,
             Some(class) => {
@@ -220,7 +220,7 @@ impl Loss for SparseCategoricalCrossentropy {
             counted.map_or_else(|| mean(&losses, None, false), |counted| mean_of(losses.clone(), counted))
         };
         on_behalf(None, at, work)
-            .map_err(|error| error.in_op(SPARSE, [truth.spec(), predicted.spec()]).at(at))
+            .map_err(|error| error.in_op(SPARSE, [truth.spec(), predicted.spec()]).at(behalf_of(at)))
     }
 }
 

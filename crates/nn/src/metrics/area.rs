@@ -116,7 +116,7 @@ impl Metric for AUC {
             let predicted = if self.from_logits { sigmoid(predicted)? } else { predicted };
             let shape = predicted.shape().clone();
             let weights = match weights {
-                Some(weights) => cast(spread_weights(&predicted, weights)?, DType::F64)?,
+                Some(weights) => spread_weights(&cast(&predicted, DType::F64)?, weights)?,
                 None => Tensor::scalar(1.0f64)?,
             };
             let flat = |x: Tensor| reshape(x, &[-1]);

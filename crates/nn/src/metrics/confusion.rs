@@ -212,7 +212,7 @@ impl Metric for ConfusionMatrix {
             let labels = accuracy::labels(truth, predicted)?;
             let taken = cast(argmax(predicted, -1)?, DType::I64)?;
             let weights = match weights {
-                Some(weights) => cast(spread_weights(&labels, weights)?, DType::F64)?,
+                Some(weights) => spread_weights(&cast(&labels, DType::F64)?, weights)?,
                 None => Tensor::scalar(1.0f64)?,
             };
             let weights = broadcast_to(weights, labels.shape())?;

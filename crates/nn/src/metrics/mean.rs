@@ -8,7 +8,8 @@ use taut_core::ops::binary::{div, div_no_nan, mul};
 use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::ops::unary::cast;
-use taut_core::{DType, Result, Tensor, on_behalf};
+use taut_core::record::unrecorded;
+use taut_core::{DType, Result, Tensor, behalf_of, on_behalf};
 
 /// The mean of values: of the losses of an epoch, say.
 ///
@@ -52,7 +53,7 @@ impl Mean {
             self.state.add(0, div(sum(mul(values, &weights)?, None, false)?, each)?)?;
             self.state.add(1, div(sum(weights, None, false)?, each)?)
         };
-        on_behalf(None, at, add).map_err(|error| error.in_op("Mean", []).at(at))
+        on_behalf(None, at, || unrecorded(add)).map_err(|error| error.in_op("Mean", []).at(behalf_of(at)))
     }
 
     /// The mean, in float64; zero of nothing.
@@ -116,8 +117,8 @@ impl<M: Measure> Metric for MeanOf<M> {
     fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
         let at = Location::caller();
         let work = || self.mean.add(&self.measure.each(truth, predicted)?, weights);
-        on_behalf(None, at, work)
-            .map_err(|error| error.in_op("metric", [truth.spec(), predicted.spec()]).at(at))
+        on_behalf(None, at, || unrecorded(work))
+            .map_err(|error| error.in_op("metric", [truth.spec(), predicted.spec()]).at(behalf_of(at)))
     }
 
     fn result(&self) -> Result<Tensor> {
