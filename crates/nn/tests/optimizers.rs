@@ -278,7 +278,7 @@ fn layouts_of_gradients_do_not_matter() {
     let repeated = broadcast_to(vector(&[1.0, 2.0, 3.0]), [2, 3]).unwrap();
     assert_eq!(run(repeated.clone()), run(repeated.copy().unwrap()));
     let columns = Tensor::from_slice(&[1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0], [3, 2]).unwrap();
-    let turned = transpose(&columns, &[1, 0]).unwrap();
+    let turned = transpose(&columns, None).unwrap();
     assert!(!turned.is_contiguous());
     assert_eq!(run(turned.clone()), run(turned.copy().unwrap()));
 }

@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use taut_autodiff::{GradientTape, Variable};
+use taut_core::ops::binary::mul;
 use taut_core::ops::contract::matmul;
 use taut_core::ops::creation::ones;
 use taut_core::ops::reduce::mean;
@@ -86,7 +87,7 @@ fn training(
     finish: impl Fn(Optimizer) -> Result<Optimizer>,
 ) -> (Optimizer, Function<Tensor, Tensor>) {
     let weights: Vec<Variable> =
-        (0..layers).map(|_| Variable::new(filled(&[width, width])).unwrap()).collect();
+        (0..layers).map(|_| Variable::new(mul(filled(&[width, width]), 0.01).unwrap()).unwrap()).collect();
     let optimizer = finish(Optimizer::new(Adam::default(), &weights).unwrap()).unwrap();
     let own = optimizer.clone();
     let step = function(move |x: &Tensor| {
