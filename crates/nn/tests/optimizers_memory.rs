@@ -13,7 +13,7 @@ use taut_function::{Function, function};
 use taut_memory::testing::ledger_check;
 use taut_memory::{live_bytes, peak_bytes, reset_peak};
 use taut_nn::optimizers::{
-    Adadelta, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule, Sgd,
+    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule, Sgd,
 };
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -78,6 +78,21 @@ fn each_update_is_one_pass_in_place() {
     passes(Nadam::default());
     passes(Lion::default());
     passes(Ftrl::default());
+}
+
+#[test]
+fn a_rule_that_looks_at_all_elements_keeps_one_array_at_most() {
+    let (_ledger, _turn) = (ledger_check(), alone());
+    let v = Variable::new(filled(&[300, 200])).unwrap();
+    let optimizer = Optimizer::new(Adafactor::default(), std::slice::from_ref(&v)).unwrap();
+    let f = applying(&optimizer);
+    let gradients = vec![filled(&[300, 200])];
+    let plan = f.plan(&gradients).unwrap();
+    let before = addresses(&optimizer);
+    f.call(&gradients).unwrap();
+    assert_eq!(addresses(&optimizer), before);
+    // The step, and numbers per row and column, some of them for the threads.
+    assert!(plan.peak_bytes() <= v.spec().bytes() + (64 << 10), "{plan}");
 }
 
 /// A network of `layers` equal layers, and the function that makes one training step of it.
