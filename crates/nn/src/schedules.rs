@@ -161,8 +161,8 @@ impl Schedule for PiecewiseConstant {
             return Err(Error::value(message).help("give one more rate than boundaries"));
         }
         self.boundaries.iter().try_for_each(|&boundary| check_finite("a boundary", boundary))?;
-        if let Some(pair) = self.boundaries.windows(2).find(|pair| pair[0] >= pair[1]) {
-            let message = format!("the boundaries {} and {} do not ascend", pair[0], pair[1]);
+        if let Some([one, next]) = self.boundaries.array_windows().find(|[one, next]| one >= next) {
+            let message = format!("the boundaries {one} and {next} do not ascend");
             return Err(Error::value(message));
         }
         self.rates.iter().try_for_each(|&rate| check_rate("a rate", rate))

@@ -246,6 +246,29 @@ fn state_is_named_and_can_be_put_back() {
 }
 
 #[test]
+fn a_norm_that_is_not_finite_does_not_go_unseen() {
+    let _ledger = ledger_check();
+    let run = |clip: Clip| {
+        let (v, w) = (named("v", &[1.0, 2.0]), named("w", &[3.0]));
+        let optimizer = Optimizer::new(sgd(0.1), &[v.clone(), w.clone()]).unwrap().clip(clip).unwrap();
+        let gradients = [vector(&[1.0, f32::INFINITY]), vector(&[0.5])];
+        optimizer.apply(&gradients.map(|gradient| Some(gradient.into()))).unwrap();
+        [values(&v), values(&w)].concat()
+    };
+    assert!(run(Clip::GlobalNorm(1.0)).iter().all(|x| x.is_nan()));
+    let each = run(Clip::Norm(1.0));
+    assert!(each[0].is_nan() && each[1].is_nan() && each[2] < 3.0, "{each:?}");
+    let bounded = run(Clip::Value(0.5));
+    assert!(bounded.iter().all(|x| x.is_finite()), "{bounded:?}");
+    // A gradient of nothing but zeros has a norm of zero, and stays.
+    let v = named("v", &[1.0, 2.0]);
+    let optimizer =
+        Optimizer::new(sgd(0.1), std::slice::from_ref(&v)).unwrap().clip(Clip::Norm(1.0)).unwrap();
+    optimizer.apply(&[Some(vector(&[0.0, 0.0]).into())]).unwrap();
+    assert_eq!(values(&v), [1.0, 2.0]);
+}
+
+#[test]
 fn averages_are_swapped_in_and_out() {
     let _ledger = ledger_check();
     let v = named("v", &[8.0]);
@@ -278,7 +301,7 @@ fn layouts_of_gradients_do_not_matter() {
     let repeated = broadcast_to(vector(&[1.0, 2.0, 3.0]), [2, 3]).unwrap();
     assert_eq!(run(repeated.clone()), run(repeated.copy().unwrap()));
     let columns = Tensor::from_slice(&[1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0], [3, 2]).unwrap();
-    let turned = transpose(&columns, &[1, 0]).unwrap();
+    let turned = transpose(&columns, None).unwrap();
     assert!(!turned.is_contiguous());
     assert_eq!(run(turned.clone()), run(turned.copy().unwrap()));
 }

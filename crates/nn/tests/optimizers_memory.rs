@@ -3,6 +3,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use taut_autodiff::{GradientTape, Variable};
+use taut_core::ops::binary::mul;
 use taut_core::ops::contract::matmul;
 use taut_core::ops::creation::ones;
 use taut_core::ops::reduce::mean;
@@ -12,7 +13,7 @@ use taut_function::{Function, function};
 use taut_memory::testing::ledger_check;
 use taut_memory::{live_bytes, peak_bytes, reset_peak};
 use taut_nn::optimizers::{
-    Adadelta, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule, Sgd,
+    Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule, Sgd,
 };
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -79,6 +80,21 @@ fn each_update_is_one_pass_in_place() {
     passes(Ftrl::default());
 }
 
+#[test]
+fn a_rule_that_looks_at_all_elements_keeps_one_array_at_most() {
+    let (_ledger, _turn) = (ledger_check(), alone());
+    let v = Variable::new(filled(&[300, 200])).unwrap();
+    let optimizer = Optimizer::new(Adafactor::default(), std::slice::from_ref(&v)).unwrap();
+    let f = applying(&optimizer);
+    let gradients = vec![filled(&[300, 200])];
+    let plan = f.plan(&gradients).unwrap();
+    let before = addresses(&optimizer);
+    f.call(&gradients).unwrap();
+    assert_eq!(addresses(&optimizer), before);
+    // The step, and numbers per row and column, some of them for the threads.
+    assert!(plan.peak_bytes() <= v.spec().bytes() + (64 << 10), "{plan}");
+}
+
 /// A network of `layers` equal layers, and the function that makes one training step of it.
 fn training(
     layers: usize,
@@ -86,7 +102,7 @@ fn training(
     finish: impl Fn(Optimizer) -> Result<Optimizer>,
 ) -> (Optimizer, Function<Tensor, Tensor>) {
     let weights: Vec<Variable> =
-        (0..layers).map(|_| Variable::new(filled(&[width, width])).unwrap()).collect();
+        (0..layers).map(|_| Variable::new(mul(filled(&[width, width]), 0.01).unwrap()).unwrap()).collect();
     let optimizer = finish(Optimizer::new(Adam::default(), &weights).unwrap()).unwrap();
     let own = optimizer.clone();
     let step = function(move |x: &Tensor| {

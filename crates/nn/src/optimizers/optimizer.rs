@@ -202,6 +202,8 @@ impl Optimizer {
     }
 
     /// Keeps a moving average of every variable, of which `momentum` stays at each call. See [`Optimizer::swap_averages`].
+    ///
+    /// It is brought up to date as a whole, also where a gradient is sparse.
     #[track_caller]
     pub fn average(self, momentum: f64) -> Result<Optimizer> {
         let at = Location::caller();
@@ -328,7 +330,7 @@ impl Optimizer {
                     return self.parts.update(gradients);
                 }
                 let program = self.eager.get_or_init(|| program(self.parts.clone()));
-                program.call(gradients.iter().map(flat).collect::<Vec<_>>())
+                program.call(gradients.iter().map(|gradient| flat(gradient.as_ref())).collect::<Vec<_>>())
             })
         };
         on_behalf(None, at, run).map_err(|error| error.at(at))
@@ -347,7 +349,7 @@ fn program(parts: Arc<Parts>) -> Function<Vec<Vec<Tensor>>, ()> {
 }
 
 /// A gradient as the tensors that it is made of.
-fn flat(gradient: &Option<Gradient>) -> Vec<Tensor> {
+fn flat(gradient: Option<&Gradient>) -> Vec<Tensor> {
     match gradient {
         None => Vec::new(),
         Some(Gradient::Dense(tensor)) => vec![tensor.clone()],

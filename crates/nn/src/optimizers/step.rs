@@ -100,14 +100,9 @@ impl Parts {
             });
         }
         let share = 1.0 / self.calls as f64;
-        let bounds = cond(
+        let scales = cond(
             &due,
-            || {
-                Ok(Bounds::of(self.clip, &parts, share)?
-                    .iter()
-                    .map(Bounds::scale)
-                    .collect::<Result<Vec<_>>>()?)
-            },
+            || Bounds::of(self.clip, &parts, share)?.iter().map(Bounds::scale).collect::<Result<Vec<_>>>(),
             || parts.iter().map(|_| Tensor::constant(1.0, DType::F64)).collect(),
         )?;
         let shared = if now.shared.is_empty() {
@@ -117,7 +112,7 @@ impl Parts {
         };
         write(self.shared.iter().map(|(_, number)| number), &shared)?;
         let now = Now { shared, ..now.clone() };
-        for ((entry, part), scale) in self.entries.iter().zip(parts).zip(bounds) {
+        for ((entry, part), scale) in self.entries.iter().zip(parts).zip(scales) {
             let (Some(Part::Dense(sum)), Some(kept)) = (part, &entry.gradient) else { continue };
             let bounds = Bounds::scaled(scale, self.clip);
             let mut states = entry.states();
