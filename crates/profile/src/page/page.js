@@ -11,9 +11,10 @@ function drawFigures(memory) {
     figure("Peak memory", bytesText(peak), grouped(peak) + " bytes at " + timeText(memory.times[memory.peak]));
   }
   if (largest) {
-    figure("Planned peak of " + largest.name, bytesText(largest.peak), grouped(largest.peak) + " bytes");
-    const equal = largest.exact ? "equal to the byte, " + grouped(largest.runs) + (largest.runs === 1 ? " run" : " runs") : "not as planned";
-    figure("Measured peak of " + largest.name, bytesText(largest.measured), equal, largest.exact ? "good" : "bad");
+    figure("Planned peak", bytesText(largest.peak), largest.name + ", " + grouped(largest.peak) + " bytes");
+    const runs = grouped(largest.runs) + (largest.runs === 1 ? " run" : " runs");
+    const equal = largest.exact ? "equal to the byte in " + runs : "not as planned; see below";
+    figure("Measured peak", bytesText(largest.measured), equal, largest.exact ? "good" : "bad");
   }
   if (memory) {
     const { live_at_start: before, live_at_end: after, duration } = memory.memory;
