@@ -451,12 +451,11 @@ class MemoryView {
   }
 
   /// The moment that the address names: `peak`, or a number with a unit.
-  goTo(text) {
-    if (text === "peak") return this.pinPeak();
+  named(text) {
+    if (text === "peak") return this.memory.times[this.memory.peak];
     const parts = /^([0-9.]+)(ns|us|µs|ms|s)$/.exec(text || "");
-    if (!parts) return undefined;
+    if (!parts || !Number.isFinite(Number(parts[1]))) return null;
     const size = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9 }[parts[2]];
-    const time = Math.round(Number(parts[1]) * size);
-    return this.pin(Math.min(Math.max(0, time), this.memory.memory.until));
+    return Math.min(Math.round(Number(parts[1]) * size), this.memory.memory.until);
   }
 }

@@ -122,8 +122,9 @@ function start() {
       plan.choose(number, step);
     }
     if (!view) return;
-    if (asked.at) view.goTo(asked.at);
-    else view.show(memory.times[memory.peak]);
+    const moment = view.named(asked.at);
+    if (moment === null) view.show(memory.times[memory.peak]);
+    else view.pin(moment);
   };
   go();
   window.addEventListener("hashchange", () => {
@@ -135,7 +136,12 @@ function start() {
     if (view) view.draw();
     if (plan) plan.draw();
   };
-  window.addEventListener("resize", redraw);
+  let width = byId("title").clientWidth;
+  new ResizeObserver(() => {
+    if (byId("title").clientWidth === width) return;
+    width = byId("title").clientWidth;
+    redraw();
+  }).observe(byId("title"));
   dark.addEventListener("change", () => {
     if (view) view.drawLegend();
     redraw();
