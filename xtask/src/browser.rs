@@ -63,7 +63,8 @@ impl Browser {
         let profile = self.folder.join("browser");
         let output = self.folder.join("dom.html");
         let _ = fs::remove_dir_all(&profile);
-        let file = File::create(&output).map_err(|e| format!("{} cannot be written: {e}", output.display()))?;
+        let file =
+            File::create(&output).map_err(|e| format!("{} cannot be written: {e}", output.display()))?;
         // It opens nothing but our own page, and its sandbox does not work in containers.
         let mut child = Command::new(&self.program)
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
@@ -136,7 +137,11 @@ fn shows_the_numbers(browser: &Browser, page: &Path, expected: &Expected) -> Out
     let dom = browser.open(page, "#at=peak")?;
     has_no_error(&dom)?;
     same("bytes at the peak", &attribute(&dom, "alive", "data-total")?, expected.get("peak"))?;
-    same("the sum of who is alive at the peak", &attribute(&dom, "alive", "data-sum")?, expected.get("peak"))?;
+    same(
+        "the sum of who is alive at the peak",
+        &attribute(&dom, "alive", "data-sum")?,
+        expected.get("peak"),
+    )?;
     same("who is alive at the peak", &attribute(&dom, "alive", "data-rows")?, expected.get("alive"))?;
     let largest = format!("data-bytes=\"{}\"", expected.get("largest"));
     holds("the largest buffer of the peak is not listed", dom.contains(&largest))?;
@@ -157,14 +162,21 @@ fn shows_the_numbers(browser: &Browser, page: &Path, expected: &Expected) -> Out
     let bytes = expected.get("inside_bytes");
     same("bytes inside a program", &attribute(&dom, "alive", "data-total")?, bytes)?;
     same("the sum inside a program", &attribute(&dom, "alive", "data-sum")?, bytes)?;
-    same("who is alive inside a program", &attribute(&dom, "alive", "data-rows")?, expected.get("inside_alive"))?;
+    same(
+        "who is alive inside a program",
+        &attribute(&dom, "alive", "data-rows")?,
+        expected.get("inside_alive"),
+    )?;
     holds("the step is not named", inside(&dom, "moment", "h3")?.contains("of train step: "))?;
 
     let dom = browser.open(page, "#step=2")?;
     has_no_error(&dom)?;
     same("the chosen step", &attribute(&dom, "plan-alive", "data-step")?, "2")?;
     let heading = inside(&dom, "plan-step", "h3")?;
-    holds("the step's heading is wrong", heading.starts_with(&format!("Step 2 of {}", expected.get("steps"))))?;
+    holds(
+        "the step's heading is wrong",
+        heading.starts_with(&format!("Step 2 of {}", expected.get("steps"))),
+    )?;
 
     // What nobody can mean shows the page as if it had not been said.
     let dom = browser.open(page, "#at=yesterday&step=-3&plan=99")?;
@@ -246,13 +258,17 @@ fn shows_its_errors(browser: &Browser, page: &Path) -> Outcome {
     let copy = with(page, "broken.html", "<script>noSuchFunction();</script>\n</body>")?;
     let dom = browser.open(&copy, "")?;
     let is_shown = !tag(&dom, "error")?.contains("hidden");
-    holds("an error in a script is not shown", is_shown && inside(&dom, "error", "div")?.contains("noSuchFunction"))
+    holds(
+        "an error in a script is not shown",
+        is_shown && inside(&dom, "error", "div")?.contains("noSuchFunction"),
+    )
 }
 
 /// A copy of the page with something before its end.
 fn with(page: &Path, name: &str, ending: &str) -> Outcome<PathBuf> {
     let text = fs::read_to_string(page).map_err(|e| format!("{} cannot be read: {e}", page.display()))?;
     let copy = page.with_file_name(name);
-    fs::write(&copy, text.replace("</body>", ending)).map_err(|e| format!("{} cannot be written: {e}", copy.display()))?;
+    fs::write(&copy, text.replace("</body>", ending))
+        .map_err(|e| format!("{} cannot be written: {e}", copy.display()))?;
     Ok(copy)
 }

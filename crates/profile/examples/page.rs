@@ -73,11 +73,12 @@ fn main() -> Result<()> {
     drop(model);
 
     let seconds = timeline.duration().as_secs_f64();
-    let mut report = Report::new("A small network learns another's </script><script>alert(1)</script> & \"answers\"")
-        .timeline(&timeline)
-        .figure("Samples per second", format!("{:.0}", (SAMPLES * epochs) as f64 / seconds))
-        .history(&["epoch", "loss", "accuracy"], &history)
-        .note("Two layers of 256 and 8 units, 512 samples, batches of 64, plain gradient descent.");
+    let mut report =
+        Report::new("A small network learns another's </script><script>alert(1)</script> & \"answers\"")
+            .timeline(&timeline)
+            .figure("Samples per second", format!("{:.0}", (SAMPLES * epochs) as f64 / seconds))
+            .history(&["epoch", "loss", "accuracy"], &history)
+            .note("Two layers of 256 and 8 units, 512 samples, batches of 64, plain gradient descent.");
     let Some(program) = program else { return Ok(()) };
     report = report.plan("train step", &program);
     report.write(folder.join("page.html"))?;
@@ -107,6 +108,11 @@ fn main() -> Result<()> {
     ];
     let expected: Vec<String> = expected.iter().map(|(name, value)| format!("{name} {value}\n")).collect();
     std::fs::write(folder.join("expected.txt"), expected.concat())?;
-    println!("{}: peak {} bytes, {} calls", folder.join("page.html").display(), peak.bytes, timeline.calls().count());
+    println!(
+        "{}: peak {} bytes, {} calls",
+        folder.join("page.html").display(),
+        peak.bytes,
+        timeline.calls().count()
+    );
     Ok(())
 }

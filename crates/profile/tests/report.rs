@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{alone, network, ones};
+use common::{alone, check_sums, network, ones};
 use serde_json::Value;
 use taut_core::{DType, Spec, trace};
 use taut_function::function;
@@ -63,6 +63,7 @@ fn the_pages_buffers_are_the_timelines() {
         step.call(&y).unwrap()
     })
     .unwrap();
+    check_sums(&timeline);
     let data = data(&Report::new("numbers").timeline(&timeline).plan("network", &program).to_html());
 
     let plans = data["plans"].as_array().unwrap();
@@ -87,7 +88,8 @@ fn the_pages_buffers_are_the_timelines() {
     let (life, bytes) = (numbers("life"), numbers("bytes"));
     let left: i64 = life.iter().zip(&bytes).filter(|(life, _)| **life < 0).map(|(_, bytes)| bytes).sum();
     assert_eq!(left as usize, timeline.live_at_end());
-    let kinds: Vec<&str> = data["kinds"].as_array().unwrap().iter().map(|kind| kind.as_str().unwrap()).collect();
+    let kinds: Vec<&str> =
+        data["kinds"].as_array().unwrap().iter().map(|kind| kind.as_str().unwrap()).collect();
     assert_eq!(kinds, Kind::ALL.map(Kind::name));
     let runs = memory["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2);

@@ -163,7 +163,11 @@ fn time(row: &OpTime, texts: &mut Texts) -> Time {
 }
 
 /// The plans, and which of them is that of each of the timeline's programs.
-fn plans(report: &Report<'_>, texts: &mut Texts, warnings: &mut Vec<String>) -> (Vec<Plan>, Vec<Option<usize>>) {
+fn plans(
+    report: &Report<'_>,
+    texts: &mut Texts,
+    warnings: &mut Vec<String>,
+) -> (Vec<Plan>, Vec<Option<usize>>) {
     let mut plans: Vec<Plan> = Vec::new();
     let Some(timeline) = report.timeline else {
         plans.extend(report.plans.iter().map(|(name, outline)| plan(name, outline, None, texts)));
@@ -280,8 +284,7 @@ fn memory(
             },
         };
         let kind = Kind::of(allocation.category).index();
-        let row =
-            (kind, texts.number(&op), texts.line(allocation.line), texts.number(&why(allocation)));
+        let row = (kind, texts.number(&op), texts.line(allocation.line), texts.number(&why(allocation)));
         let number = *known.entry(row).or_insert_with(|| {
             owners.push(row);
             owners.len() - 1

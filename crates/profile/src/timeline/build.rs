@@ -161,6 +161,7 @@ fn runs(recording: &Recording, by_address: &ByAddress, allocations: &mut [Alloca
             end: run.end,
             arena,
             steps: Vec::new(),
+            is_whole: run.end != u64::MAX && run.steps == outline.steps.len(),
             measured,
         });
     }

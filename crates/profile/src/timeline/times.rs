@@ -86,7 +86,7 @@ pub struct Gap {
 impl Gap {
     /// How long.
     pub fn length(&self) -> Duration {
-        self.end - self.start
+        self.end.saturating_sub(self.start)
     }
 }
 
@@ -145,8 +145,7 @@ impl Timeline {
         }
         let mut rows: Vec<OpTime> = rows.into_values().map(|(row, _)| row).collect();
         for row in &mut rows {
-            row.share =
-                if all.is_zero() { 0.0 } else { row.own.as_nanos() as f64 / all.as_nanos() as f64 };
+            row.share = if all.is_zero() { 0.0 } else { row.own.as_nanos() as f64 / all.as_nanos() as f64 };
         }
         rows.sort_by(|a, b| b.own.cmp(&a.own).then_with(|| (a.op, a.line).cmp(&(b.op, b.line))));
         rows
