@@ -185,7 +185,7 @@ fn shows_the_numbers(browser: &Browser, page: &Path, expected: &Expected) -> Out
 }
 
 /// Moves, clicks, drags and keys, as the browser would deliver them; what the page makes of each is written into it.
-const INTERACTIONS: &str = r##"
+const INTERACTIONS: &str = r#"
 <script>
 window.addEventListener("load", () => {
   const seen = (id, text) => document.body.append(make("pre", { id, textContent: text }));
@@ -229,7 +229,7 @@ window.addEventListener("load", () => {
   seen("seen-lines", byId("times-table").querySelector("th").textContent);
 });
 </script>
-</body>"##;
+</body>"#;
 
 fn answers_pointer_and_keys(browser: &Browser, page: &Path, expected: &Expected) -> Outcome {
     let copy = with(page, "interactions.html", INTERACTIONS)?;

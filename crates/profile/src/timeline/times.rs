@@ -33,6 +33,13 @@ pub struct Call<'a> {
     pub own: Duration,
 }
 
+impl Call<'_> {
+    /// How long it took.
+    pub fn time(&self) -> Duration {
+        self.end.saturating_sub(self.start)
+    }
+}
+
 /// The time of calls that have something in common.
 #[derive(Clone, Debug, Default)]
 pub struct OpTime {
