@@ -25,6 +25,9 @@ pub fn test() -> Outcome {
     let browser = Browser { program: browser, folder };
     shows_the_numbers(&browser, &page, &expected)?;
     answers_pointer_and_keys(&browser, &page, &expected)?;
+    for less in ["nothing.html", "plan.html", "idle.html"] {
+        has_no_error(&browser.open(&page.with_file_name(less), "#at=peak&step=1")?)?;
+    }
     shows_its_errors(&browser, &page)?;
     println!("the page shows what the library knows, and answers pointer and keys");
     Ok(())

@@ -82,6 +82,14 @@ fn main() -> Result<()> {
     let Some(program) = program else { return Ok(()) };
     report = report.plan("train step", &program);
     report.write(folder.join("page.html"))?;
+    // Pages with less on them.
+    Report::new("nothing").write(folder.join("nothing.html"))?;
+    Report::new("a plan").plan("train step", &program).write(folder.join("plan.html"))?;
+    let ((), idle) = record(|| ())?;
+    Report::new("idle")
+        .timeline(&idle)
+        .history(&["epoch", "loss"], &[vec![1.0, f64::NAN]])
+        .write(folder.join("idle.html"))?;
     std::fs::write(folder.join("trace.json"), timeline.to_chrome_trace())?;
 
     let peak = timeline.peak();

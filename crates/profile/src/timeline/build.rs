@@ -70,7 +70,7 @@ impl Timeline {
         let mut threads = recording.threads;
         threads.sort();
         Timeline {
-            duration: duration.max(recording.memory.last().map_or(0, |event| event.time)),
+            duration: duration.max(recording.memory.last().map_or(1, |event| event.time)),
             allocations,
             runs,
             arenas,

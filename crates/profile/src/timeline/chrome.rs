@@ -35,9 +35,11 @@ impl Timeline {
                 "ts": micros(call.start), "dur": micros(call.end - call.start), "args": args
             }));
         }
-        for sample in self.memory() {
-            let bytes: Map<String, Value> = Kind::ALL
-                .iter()
+        let samples = self.memory();
+        let is_present = |kind: &&Kind| samples.iter().any(|sample| sample.by_kind[kind.index()] > 0);
+        let present: Vec<&Kind> = Kind::ALL.iter().filter(is_present).collect();
+        for sample in &samples {
+            let bytes: Map<String, Value> = (present.iter())
                 .map(|kind| (kind.to_string(), sample.by_kind[kind.index()].into()))
                 .collect();
             let time = micros(sample.at.as_nanos() as u64);
