@@ -1,6 +1,7 @@
 //! The project's chores: `cargo xtask test | check | bench | docs | sanitize`.
 
 mod bench;
+mod browser;
 mod python;
 mod shell;
 mod tidy;
@@ -18,7 +19,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Runs every test: Rust, documentation, the book, and conformance with NumPy
+    /// Runs every test: Rust, documentation, the book, the report page in a browser, and conformance with NumPy
     Test,
     /// Formatting, lints, documentation warnings, and the rules that lints cannot see
     Check {
@@ -57,8 +58,10 @@ fn main() -> ExitCode {
 
 fn test() -> Outcome {
     step("Rust tests, documentation examples and the book");
-    cargo(&["test", "--workspace", "--features", "taut/ndarray"]).run()?;
+    cargo(&["test", "--workspace", "--features", "taut/ndarray,taut/arrow"]).run()?;
     examples()?;
+    step("The report page in a browser");
+    browser::test()?;
     step("Conformance with NumPy");
     let python = python::environment(&["numpy>=2.1,<3", "scipy>=1.14,<2", "ml_dtypes>=0.5"])?;
     let samples = root().join("target/conformance");
@@ -95,7 +98,7 @@ fn check(fix: bool) -> Outcome {
     rustfmt.args(files).run()?;
     step("Lints");
     let lint =
-        ["clippy", "--workspace", "--all-targets", "--features", "taut/ndarray", "--", "-D", "warnings"];
+        ["clippy", "--workspace", "--all-targets", "--features", "taut/ndarray,taut/arrow", "--", "-D", "warnings"];
     cargo(&lint).run()?;
     step("Documentation");
     cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;

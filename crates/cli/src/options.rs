@@ -3,10 +3,11 @@
 use crate::Outcome;
 use crate::models::{Kind, Rule};
 use clap::Args;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use taut::data::{self, ImageFolder, Split};
-use taut::{Result, Tensor};
+use taut::data::{self, ImageFolder, Shuffle, Split};
+use taut::{DType, Result, Tensor, s};
 
 /// What is trained, and on what.
 #[derive(Args, Clone, Debug)]
@@ -64,8 +65,23 @@ impl Setup {
         })
     }
 
+    /// A fifth of the images is for testing.
     fn load_folder(&self, folder: &Path) -> Outcome<Split> {
-        Ok(ImageFolder::new(folder)?.resize(self.size, self.size).split(0.2, self.seed)?)
+        let images = self.folder(folder)?;
+        let count = images.len();
+        let all = images.dataset()?.shuffle(Shuffle::new(count).seed(self.seed))?.batch(count.max(1))?;
+        let (pixels, labels) = all.iter()?.next().ok_or("the folder has no images")??;
+        let pixels = (taut::cast(pixels, DType::F32)? / 255.0)?;
+        let test = (count / 5) as isize;
+        let part = |range: Range<isize>| -> Result<(Tensor, Tensor)> {
+            Ok((taut::slice(&pixels, &s![range.clone()])?, taut::slice(&labels, &s![range])?))
+        };
+        Ok(Split { train: part(test..count as isize)?, test: part(0..test)?, classes: images.classes().len() })
+    }
+
+    fn folder(&self, folder: &Path) -> Outcome<ImageFolder> {
+        let size = u32::try_from(self.size)?;
+        Ok(ImageFolder::open(folder)?.size(size, size).channels(3))
     }
 
     /// Height, width and channels of an image, and the number of classes, without reading the images.
@@ -73,7 +89,7 @@ impl Setup {
         Ok(match &self.data {
             Source::Digits => ([8, 8, 1], 10),
             Source::FashionMnist => ([28, 28, 1], 10),
-            Source::Folder(folder) => ([self.size, self.size, 3], ImageFolder::new(folder)?.classes().len()),
+            Source::Folder(folder) => ([self.size, self.size, 3], self.folder(folder)?.classes().len()),
         })
     }
 }

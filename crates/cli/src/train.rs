@@ -5,7 +5,7 @@ use crate::progress::Progress;
 use crate::{Outcome, models, report};
 use clap::Args;
 use std::path::PathBuf;
-use taut::data::{Dataset, Split};
+use taut::data::{Dataset, Shuffle, Split};
 use taut::Layer;
 use std::sync::Arc;
 use taut::memory::Bytes;
@@ -84,7 +84,7 @@ impl Session {
         println!("{}", model.summary(&Spec::new(images.dtype(), [&[setup.batch], &shape[..]].concat()))?);
         let rows = images.shape()[0];
         let train = Dataset::from_tensor_slices((images.clone(), labels.clone()))?
-            .shuffle_with(rows, setup.seed)?
+            .shuffle(Shuffle::new(rows).seed(setup.seed))?
             .batch(setup.batch)?
             .prefetch(2)?;
         let test = Dataset::from_tensor_slices(data.test.clone())?.batch(setup.batch)?;

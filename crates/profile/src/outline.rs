@@ -50,6 +50,8 @@ pub(crate) struct Step {
     pub(crate) at: &'static Location<'static>,
     pub(crate) outputs: Specs,
     pub(crate) cost: Cost,
+    /// What the op was asked for, as graphs print it.
+    pub(crate) attributes: String,
 }
 
 /// A program's steps and buffers.
@@ -185,5 +187,6 @@ fn outline(step: &taut_plan::Step) -> Step {
         Some(op) => op.cost(&inputs, &outputs),
         None => Cost { flops: 0, bytes: Cost::traffic(&inputs, &outputs) },
     };
-    Step { op: step.name(), at: step.at, outputs: outputs.into(), cost }
+    let attributes = step.op.as_ref().map(|op| op.attributes()).unwrap_or_default();
+    Step { op: step.name(), at: step.at, outputs: outputs.into(), cost, attributes }
 }

@@ -1,5 +1,6 @@
 //! The hooks: what the other rooms tell, and where it is written down.
 
+use crate::outline::Outline;
 use crate::recording::{CallEvent, Change, NONE, Recording, RunEvent};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
@@ -57,6 +58,8 @@ struct Frame {
 thread_local! {
     static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
     static NUMBER: Cell<u32> = const { Cell::new(0) };
+    /// The recording that has heard of this thread.
+    static HEARD: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The number of this thread, from 1 on, in the order in which threads were first heard of.
@@ -106,6 +109,13 @@ fn pop(is_wanted: impl Fn(&Doing) -> bool) -> Option<(Frame, Instant, u32)> {
         .flatten()
 }
 
+/// Says who this thread is, once per recording.
+fn introduce(recording: &mut Recording, thread: u32) {
+    if HEARD.replace(recording.generation) != recording.generation {
+        recording.thread(thread);
+    }
+}
+
 /// What is under way on this thread. A thread that is ending does nothing any more.
 fn innermost() -> Option<Frame> {
     FRAMES.try_with(|frames| frames.borrow().last().copied()).ok().flatten()
@@ -116,14 +126,23 @@ fn write_of<R>(generation: u64, write: impl FnOnce(&mut Recording) -> R) -> Opti
     current().as_mut().filter(|recording| recording.generation == generation).map(write)
 }
 
-fn write_call(frame: &Frame, end: Instant, depth: u32, site: impl FnOnce(&mut Recording) -> (u32, u32, bool)) {
+/// Writes down what ended: a step of a run (by number, or [`NONE`]) or something else, at a site.
+fn write_call(
+    (frame, end, depth): (Frame, Instant, u32),
+    run: u32,
+    is_inner: bool,
+    site: impl FnOnce(&mut Recording) -> u32,
+) {
     let thread = thread();
     write_of(frame.generation, |recording| {
-        recording.thread(thread);
-        let (site, run, is_inner) = site(recording);
+        introduce(recording, thread);
+        if !recording.has_room(is_inner) {
+            return;
+        }
+        let site = site(recording);
         let (start, end) = (recording.nanos(frame.start), recording.nanos(end));
         let own = (end - start).saturating_sub(frame.inside);
-        recording.call(CallEvent { site, run, thread, depth, start, end, own }, is_inner);
+        recording.calls.push(CallEvent { site, run, thread, depth, start, end, own });
     });
 }
 
@@ -132,7 +151,7 @@ struct Hooks;
 fn note(change: Change, block: Block) {
     let (thread, doing) = (thread(), doing());
     if let Some(recording) = current().as_mut() {
-        recording.thread(thread);
+        introduce(recording, thread);
         recording.memory(change, block, thread, doing);
     }
 }
@@ -161,9 +180,9 @@ impl observe::Observer for Hooks {
     }
 
     fn ends(&self, done: Option<Done>) {
-        let Some((frame, end, depth)) = pop(|doing| matches!(doing, Doing::Call(_))) else { return };
-        if let Doing::Call(begun) = frame.doing {
-            write_call(&frame, end, depth, |recording| (recording.site(begun, done), NONE, false));
+        let Some(ended) = pop(|doing| matches!(doing, Doing::Call(_))) else { return };
+        if let Doing::Call(begun) = ended.0.doing {
+            write_call(ended, NONE, false, |recording| recording.site(begun, done));
         }
     }
 }
@@ -171,20 +190,26 @@ impl observe::Observer for Hooks {
 impl taut_exec::Observer for Hooks {
     fn run_begins(&self, program: &Program, at: Option<&'static Location<'static>>) {
         let thread = thread();
-        let begun = current().as_mut().map(|recording| {
-            let outline = recording.outline(program);
-            let doing = match at {
-                None => Doing::Body(outline),
-                Some(at) => {
-                    let start = recording.nanos(Instant::now());
-                    let (end, placed, arena, outputs) = (u64::MAX, u64::MAX, 0, SmallVec::new());
-                    let run = RunEvent { outline, at, thread, start, end, placed, arena, outputs };
-                    Doing::Run { outline, run: recording.run_begins(run), at }
-                }
+        let known = current().as_mut().map(|recording| recording.known(program));
+        // Not under the lock: ops are asked, and what they do is their own business.
+        let new = if known == Some(None) { Some(Outline::new(program)) } else { None };
+        let begun = current().as_mut().and_then(|recording| {
+            let known = match new {
+                Some(new) => recording.outline(program, new),
+                None => recording.known(program),
             };
-            (doing, recording.generation)
+            let Some(outline) = known else {
+                recording.dropped.calls += 1;
+                return None;
+            };
+            let Some(at) = at else { return Some((Doing::Body(outline), recording.generation)) };
+            let start = recording.nanos(Instant::now());
+            let (end, placed, arena, outputs, steps) = (u64::MAX, u64::MAX, 0, SmallVec::new(), 0);
+            let run = RunEvent { outline, at, thread, start, end, placed, arena, steps, outputs };
+            let run = recording.run_begins(run);
+            Some((Doing::Run { outline, run, at }, recording.generation))
         });
-        // Recording may have ended just now; what begins must have something to end.
+        // What begins must have something to end, recorded or not.
         let (doing, generation) = begun.unwrap_or((Doing::Body(NONE), 0));
         push(doing, generation);
     }
@@ -212,29 +237,33 @@ impl taut_exec::Observer for Hooks {
     }
 
     fn step_ends(&self) {
-        let Some((frame, end, depth)) = pop(|doing| matches!(doing, Doing::Step { .. })) else { return };
-        let Doing::Step { step, .. } = frame.doing else { return };
+        let Some(ended) = pop(|doing| matches!(doing, Doing::Step { .. })) else { return };
+        let Doing::Step { step, .. } = ended.0.doing else { return };
         let (outline, run, is_inner) = match innermost().map(|frame| frame.doing) {
             Some(Doing::Run { outline, run, .. }) => (outline, run, false),
             Some(Doing::Body(outline)) => (outline, NONE, true),
             _ => return,
         };
-        write_call(&frame, end, depth, |recording| {
-            (recording.first_sites[outline as usize] + step as u32, run, is_inner)
-        });
+        if !is_inner {
+            write_of(ended.0.generation, |recording| {
+                if let Some(run) = recording.runs.get_mut(run as usize) {
+                    run.steps += 1;
+                }
+            });
+        }
+        let site = |recording: &mut Recording| recording.first_sites[outline as usize] + step as u32;
+        write_call(ended, run, is_inner, site);
     }
 
     fn run_ends(&self) {
-        let is_run = |doing: &Doing| matches!(doing, Doing::Run { .. } | Doing::Body(_));
-        let Some((frame, end, depth)) = pop(is_run) else { return };
-        if let Doing::Run { outline, run, at } = frame.doing {
-            write_call(&frame, end, depth, |recording| {
-                let end = recording.nanos(end);
-                if let Some(run) = recording.runs.get_mut(run as usize) {
-                    run.end = end;
-                }
-                (recording.run_site(outline, at), NONE, false)
-            });
-        }
+        let Some(ended) = pop(|doing| matches!(doing, Doing::Run { .. } | Doing::Body(_))) else { return };
+        let Doing::Run { outline, run, at } = ended.0.doing else { return };
+        write_of(ended.0.generation, |recording| {
+            let end = recording.nanos(ended.1);
+            if let Some(run) = recording.runs.get_mut(run as usize) {
+                run.end = end;
+            }
+        });
+        write_call(ended, NONE, false, |recording| recording.run_site(outline, at));
     }
 }

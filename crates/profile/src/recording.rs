@@ -61,6 +61,9 @@ pub(crate) struct CallEvent {
     pub(crate) own: u64,
 }
 
+/// Programs that a recording knows. What is traced anew at every call would make any number of them.
+const MOST_OUTLINES: usize = 10_000;
+
 /// No run, or one that was not recorded.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -76,6 +79,8 @@ pub(crate) struct RunEvent {
     pub(crate) placed: u64,
     /// The address of its arena; 0 if it has none.
     pub(crate) arena: usize,
+    /// How many of its steps ended.
+    pub(crate) steps: usize,
     /// The addresses of what is made for the caller.
     pub(crate) outputs: SmallVec<[usize; 4]>,
 }
@@ -173,12 +178,11 @@ impl Recording {
         self.last
     }
 
+    /// A thread that is heard of for the first time.
     pub(crate) fn thread(&mut self, thread: u32) {
-        if !self.threads.iter().any(|(known, _)| *known == thread) {
-            let current = std::thread::current();
-            let name = current.name().map_or_else(|| format!("thread {thread}"), str::to_owned);
-            self.threads.push((thread, name));
-        }
+        let current = std::thread::current();
+        let name = current.name().map_or_else(|| format!("thread {thread}"), str::to_owned);
+        self.threads.push((thread, name));
     }
 
     pub(crate) fn memory(&mut self, change: Change, block: Block, thread: u32, doing: Option<Begun>) {
@@ -218,44 +222,54 @@ impl Recording {
         })
     }
 
-    pub(crate) fn call(&mut self, event: CallEvent, is_inner: bool) {
+    /// Whether there is room for another call. If not, it counts as dropped.
+    pub(crate) fn has_room(&mut self, is_inner: bool) -> bool {
         // A long loop must not take the room of all that comes after it.
         let full = self.calls.len() >= self.capacity || (is_inner && self.inner >= self.capacity / 4);
         if full {
             self.dropped.calls += 1;
             self.dropped.inner += u64::from(is_inner);
-            return;
+        } else {
+            self.inner += usize::from(is_inner);
         }
-        self.inner += usize::from(is_inner);
-        self.calls.push(event);
+        !full
     }
 
-    /// The outline of a program that is about to run.
-    pub(crate) fn outline(&mut self, program: &Program) -> u32 {
+    /// The number of the outline of a program, if it has one here.
+    pub(crate) fn known(&mut self, program: &Program) -> Option<u32> {
         let address = std::ptr::from_ref(program).addr();
         if let Some(&known) = self.by_address.get(&address)
             && self.outlines[known as usize].is_of(program)
         {
-            return known;
+            return Some(known);
         }
         // The same program at another address, as a clone of an op would have it.
-        let known = self.outlines.iter().position(|outline| outline.is_of(program));
-        let number = known.unwrap_or_else(|| {
-            let outline = Outline::new(program);
-            self.first_sites.push(self.sites.len() as u32);
-            self.sites.extend(outline.steps.iter().map(|step| Site {
-                op: step.op,
-                gradient_of: None,
-                at: Some(step.at),
-                outputs: step.outputs.clone(),
-                cost: step.cost,
-                is_run: false,
-            }));
-            self.outlines.push(Arc::new(outline));
-            self.outlines.len() - 1
-        }) as u32;
-        self.by_address.insert(address, number);
-        number
+        let known = self.outlines.iter().position(|outline| outline.is_of(program))? as u32;
+        self.by_address.insert(address, known);
+        Some(known)
+    }
+
+    /// The number of a new outline; none if there are too many.
+    pub(crate) fn outline(&mut self, program: &Program, outline: Outline) -> Option<u32> {
+        if let Some(known) = self.known(program) {
+            return Some(known);
+        }
+        if self.outlines.len() >= MOST_OUTLINES {
+            return None;
+        }
+        self.first_sites.push(self.sites.len() as u32);
+        self.sites.extend(outline.steps.iter().map(|step| Site {
+            op: step.op,
+            gradient_of: None,
+            at: Some(step.at),
+            outputs: step.outputs.clone(),
+            cost: step.cost,
+            is_run: false,
+        }));
+        self.outlines.push(Arc::new(outline));
+        let number = self.outlines.len() as u32 - 1;
+        self.by_address.insert(std::ptr::from_ref(program).addr(), number);
+        Some(number)
     }
 
     pub(crate) fn run_begins(&mut self, run: RunEvent) -> u32 {
@@ -283,14 +297,7 @@ impl Recording {
         let Recording { run_sites, sites, .. } = self;
         *run_sites.entry((outline, at)).or_insert_with(|| {
             let (outputs, cost) = (Specs::new(), Cost::default());
-            sites.push(Site {
-                op: "function",
-                gradient_of: None,
-                at: Some(at),
-                outputs,
-                cost,
-                is_run: true,
-            });
+            sites.push(Site { op: "function", gradient_of: None, at: Some(at), outputs, cost, is_run: true });
             sites.len() as u32 - 1
         })
     }

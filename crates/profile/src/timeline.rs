@@ -83,6 +83,8 @@ pub(crate) struct Run {
     pub(crate) arena: Option<usize>,
     /// When each of its steps began, as far as that was recorded.
     pub(crate) steps: Vec<u64>,
+    /// Whether it ran all of its steps.
+    pub(crate) is_whole: bool,
     /// The most that it held at a time beyond what was there when it began, its arena included.
     pub(crate) measured: usize,
 }
@@ -173,7 +175,7 @@ impl Timeline {
     /// As [`Timeline::planned`], by outline.
     pub(crate) fn planned_by_outline(&self) -> Vec<Option<Planned>> {
         let mut rows: Vec<Option<Planned>> = vec![None; self.outlines.len()];
-        for run in self.runs.iter().filter(|run| run.end != u64::MAX) {
+        for run in self.runs.iter().filter(|run| run.is_whole) {
             let outline = &self.outlines[run.outline];
             let row = rows[run.outline].get_or_insert(Planned {
                 line: run.at,

@@ -248,7 +248,7 @@ fn failed_calls_and_refused_memory_leave_sums_exact() {
     let good = ones(&[32, 64]);
     step.plan(&good).unwrap();
     let ((), timeline) = record(|| {
-        add(&x, &ones(&[3])).unwrap_err();
+        add(&x, ones(&[3])).unwrap_err();
         for n in 0..3 {
             let fault = taut_memory::testing::fail_nth(n);
             let outcome = step.call(&good);
@@ -261,6 +261,8 @@ fn failed_calls_and_refused_memory_leave_sums_exact() {
     .unwrap();
     check_sums(&timeline);
     assert!(timeline.calls().any(|call| call.op == "add" && call.outputs.is_empty()));
+    // A run that was refused its memory says nothing about its plan.
+    assert!(timeline.planned().iter().all(taut_profile::Planned::is_exact));
 }
 
 #[test]
@@ -293,9 +295,9 @@ fn threads_count_together() {
 
 #[test]
 fn what_does_not_fit_is_counted_and_told() {
+    static TOLD: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
     let _ledger = ledger_check();
     let _turn = alone();
-    static TOLD: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
     taut_core::set_warning_sink(Some(Box::new(|text| TOLD.lock().unwrap().push(text.to_owned()))));
     let profiler = Profiler::with_capacity(5).unwrap();
     for _ in 0..10 {

@@ -61,8 +61,9 @@ class Memory {
       let at = run.start;
       run.times = run.steps.map((gap) => (at += gap));
       if (run.arena < 0 || !run.times.length) continue;
-      if (!this.runsOf.has(run.arena)) this.runsOf.set(run.arena, []);
-      this.runsOf.get(run.arena).push(run);
+      if (!this.runsOf.has(run.arena)) this.runsOf.set(run.arena, { runs: [], starts: [] });
+      this.runsOf.get(run.arena).runs.push(run);
+      this.runsOf.get(run.arena).starts.push(run.start);
     }
     this.sum();
   }
@@ -78,7 +79,7 @@ class Memory {
       if (died[i] !== Infinity) change(died[i], kind, -memory.bytes[i]);
     }
     const used = this.plans.map(usedByStep);
-    for (const [arena, runs] of this.runsOf) {
+    for (const [arena, { runs }] of this.runsOf) {
       const size = memory.bytes[arena];
       for (const run of runs) {
         const { values, scratch } = used[run.plan];
@@ -118,9 +119,9 @@ class Memory {
 
   /// The run and step in an arena at a moment.
   stepIn(arena, time) {
-    const runs = this.runsOf.get(arena);
-    if (!runs) return null;
-    const run = runs[countUpTo(runs.map((one) => one.start), time) - 1];
+    const there = this.runsOf.get(arena);
+    if (!there) return null;
+    const run = there.runs[countUpTo(there.starts, time) - 1];
     if (!run || time >= run.end) return null;
     const step = countUpTo(run.times, time) - 1;
     return step < 0 ? null : { run, step };
@@ -138,9 +139,9 @@ class Memory {
       const running = kind === IDLE ? this.stepIn(i, time) : null;
       if (!running) {
         const died = this.died[i];
-        const fate = died === Infinity || died >= memory.duration ? "still there at the end" : "gone after " + timeText(died - this.born[i]);
-        const before = this.born[i] === 0 ? "" : "; " + fate;
-        rows.push({ bytes: memory.bytes[i], kind, op: texts[op], line: texts[line], why: texts[why] + before });
+        const lasted = (this.born[i] === 0 ? "gone at " : "gone after ") + timeText(died - this.born[i]);
+        const fate = died === Infinity ? "still there at the end" : lasted;
+        rows.push({ bytes: memory.bytes[i], kind, op: texts[op], line: texts[line], why: texts[why] + "; " + fate });
         continue;
       }
       steps.push(running);
@@ -451,12 +452,11 @@ class MemoryView {
   }
 
   /// The moment that the address names: `peak`, or a number with a unit.
-  goTo(text) {
-    if (text === "peak") return this.pinPeak();
+  named(text) {
+    if (text === "peak") return this.memory.times[this.memory.peak];
     const parts = /^([0-9.]+)(ns|us|µs|ms|s)$/.exec(text || "");
-    if (!parts) return undefined;
+    if (!parts || !Number.isFinite(Number(parts[1]))) return null;
     const size = { ns: 1, us: 1e3, "µs": 1e3, ms: 1e6, s: 1e9 }[parts[2]];
-    const time = Math.round(Number(parts[1]) * size);
-    return this.pin(Math.min(Math.max(0, time), this.memory.memory.until));
+    return Math.min(Math.round(Number(parts[1]) * size), this.memory.memory.until);
   }
 }

@@ -11,9 +11,10 @@ function drawFigures(memory) {
     figure("Peak memory", bytesText(peak), grouped(peak) + " bytes at " + timeText(memory.times[memory.peak]));
   }
   if (largest) {
-    figure("Planned peak of " + largest.name, bytesText(largest.peak), grouped(largest.peak) + " bytes");
-    const equal = largest.exact ? "equal to the byte, " + grouped(largest.runs) + (largest.runs === 1 ? " run" : " runs") : "not as planned";
-    figure("Measured peak of " + largest.name, bytesText(largest.measured), equal, largest.exact ? "good" : "bad");
+    figure("Planned peak", bytesText(largest.peak), largest.name + ", " + grouped(largest.peak) + " bytes");
+    const runs = grouped(largest.runs) + (largest.runs === 1 ? " run" : " runs");
+    const equal = largest.exact ? "equal to the byte in " + runs : "not as planned; see below";
+    figure("Measured peak", bytesText(largest.measured), equal, largest.exact ? "good" : "bad");
   }
   if (memory) {
     const { live_at_start: before, live_at_end: after, duration } = memory.memory;
@@ -121,8 +122,9 @@ function start() {
       plan.choose(number, step);
     }
     if (!view) return;
-    if (asked.at) view.goTo(asked.at);
-    else view.show(memory.times[memory.peak]);
+    const moment = view.named(asked.at);
+    if (moment === null) view.show(memory.times[memory.peak]);
+    else view.pin(moment);
   };
   go();
   window.addEventListener("hashchange", () => {
@@ -134,7 +136,12 @@ function start() {
     if (view) view.draw();
     if (plan) plan.draw();
   };
-  window.addEventListener("resize", redraw);
+  let width = byId("title").clientWidth;
+  new ResizeObserver(() => {
+    if (byId("title").clientWidth === width) return;
+    width = byId("title").clientWidth;
+    redraw();
+  }).observe(byId("title"));
   dark.addEventListener("change", () => {
     if (view) view.drawLegend();
     redraw();

@@ -90,7 +90,9 @@ class PlanView {
       svg.append(makeSvg("line", {
         class: "axis", x1: margin.left, x2: width - margin.right, y1: y(plan.arena), y2: y(plan.arena), "stroke-dasharray": "4 3",
       }));
-      label(width - margin.right, y(plan.arena) - 4, "arena ends at " + bytesText(plan.arena), "end");
+      // On the side where the peak's label is not.
+      const right = plan.peak_step !== null && plan.peak_step < steps / 2;
+      label(right ? width - margin.right : margin.left + 2, y(plan.arena) - 6, "arena ends at " + bytesText(plan.arena), right ? "end" : "start");
     }
     if (plan.steps.length) {
       const middle = (x(this.step) + x(this.step + 1)) / 2;
@@ -101,8 +103,8 @@ class PlanView {
     svg.addEventListener("mousemove", (event) => {
       const step = Math.min(steps - 1, Math.max(0, stepAt(event)));
       if (!plan.steps.length) return;
-      const [op, line] = plan.steps[step];
-      showTip(event, make("b", {}, "step " + step + ": " + texts[op]), make("div", {}, texts[line]));
+      const [op, line, details] = plan.steps[step];
+      showTip(event, make("b", {}, "step " + step + ": " + texts[op]), make("div", {}, texts[line]), make("div", { class: "soft" }, texts[details]));
     });
     this.plot.replaceChildren(svg);
   }
@@ -111,7 +113,7 @@ class PlanView {
     const { plan } = this;
     const [offset, bytes, first, end, role] = plan.buffers[number];
     const maker = planWriter(plan, number, first);
-    const [op, line] = maker === null ? [null, null] : plan.steps[maker];
+    const [op, line, details] = maker === null ? [null, null, null] : plan.steps[maker];
     const named = (i) => "step " + i + " (" + texts[plan.steps[i][0]] + ")";
     const last = end > plan.steps.length ? "after the run" : "step " + (end - 1);
     const overwritten = plan.writers[number].slice(1);
@@ -120,6 +122,7 @@ class PlanView {
     const parts = [
       make("b", {}, (role === 1 ? "scratch of " : "") + (texts[op] || "buffer") + ", " + exactBytes(bytes)),
       line_of("line", texts[line] || ""),
+      line_of("made as", texts[details] || ""),
       line_of("what", ["a value in the arena", "scratch memory", "returned to the caller"][role]),
       line_of("place", role === 2 ? "of its own" : "bytes " + grouped(offset) + " to " + grouped(offset + bytes)),
       line_of("needed", "from step " + first + " to " + last),
@@ -158,7 +161,8 @@ class PlanView {
     }
     const step = plan.steps[this.step];
     const at = step ? "Step " + this.step + " of " + plan.steps.length + ", " + texts[step[0]] + " at " + texts[step[1]] : "No steps";
-    byId("plan-step").textContent = at + ": " + bytesText(used) + " in use of " + exactBytes(plan.peak);
+    const details = step && texts[step[2]] ? " (" + texts[step[2]] + ")" : "";
+    byId("plan-step").textContent = at + details + ": " + bytesText(used) + " in use of " + exactBytes(plan.peak);
     const list = byId("plan-alive");
     list.replaceChildren(aliveTable(rows, plan.peak));
     list.dataset.rows = rows.length;

@@ -2,7 +2,7 @@
 
 use super::Report;
 use crate::line::Line;
-use crate::outline::{Outline, Role};
+use crate::outline::{Outline, Role, Step};
 use crate::timeline::{Kind, OpTime, Planned, Timeline, why};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -13,6 +13,8 @@ use taut_memory::Bytes;
 const MOST_BUFFERS: usize = 60_000;
 /// Steps whose times a page knows. Runs beyond have arenas that are not taken apart.
 const MOST_STEPS: usize = 250_000;
+/// Characters of a step's description.
+const LONGEST: usize = 240;
 /// Plans that a page shows, the largest.
 const MOST_PLANS: usize = 12;
 
@@ -61,8 +63,8 @@ struct Plan {
     arena: usize,
     lower_bound: usize,
     peak_step: Option<usize>,
-    /// Per step: op, line.
-    steps: Vec<(usize, usize)>,
+    /// Per step: op, line, what it makes and of what attributes.
+    steps: Vec<(usize, usize, usize)>,
     /// Per buffer: offset, bytes, first step, the step after the last, role (0 value, 1 scratch, 2 output).
     buffers: Vec<(usize, usize, usize, usize, u8)>,
     writers: Vec<Vec<usize>>,
@@ -161,7 +163,11 @@ fn time(row: &OpTime, texts: &mut Texts) -> Time {
 }
 
 /// The plans, and which of them is that of each of the timeline's programs.
-fn plans(report: &Report<'_>, texts: &mut Texts, warnings: &mut Vec<String>) -> (Vec<Plan>, Vec<Option<usize>>) {
+fn plans(
+    report: &Report<'_>,
+    texts: &mut Texts,
+    warnings: &mut Vec<String>,
+) -> (Vec<Plan>, Vec<Option<usize>>) {
     let mut plans: Vec<Plan> = Vec::new();
     let Some(timeline) = report.timeline else {
         plans.extend(report.plans.iter().map(|(name, outline)| plan(name, outline, None, texts)));
@@ -211,7 +217,7 @@ fn plan(name: &str, outline: &Outline, measured: Option<&Planned>, texts: &mut T
         lower_bound: outline.lower_bound,
         peak_step: outline.peak_step(),
         steps: (outline.steps.iter())
-            .map(|step| (texts.number(step.op), texts.line(Some(step.at))))
+            .map(|step| (texts.number(step.op), texts.line(Some(step.at)), texts.number(&details(step))))
             .collect(),
         buffers: buffers.clone().map(|b| (b.offset, b.bytes, b.start, b.end, role(b.role))).collect(),
         writers: buffers.clone().map(|buffer| buffer.writers.clone()).collect(),
@@ -221,6 +227,20 @@ fn plan(name: &str, outline: &Outline, measured: Option<&Planned>, texts: &mut T
         exact: measured.is_some_and(Planned::is_exact),
         nanos: measured.map_or(0, |row| row.time.as_nanos() as u64),
     }
+}
+
+/// A step's outputs and attributes, as far as they can be read in passing.
+fn details(step: &Step) -> String {
+    let outputs: Vec<String> = step.outputs.iter().map(ToString::to_string).collect();
+    let mut text = outputs.join(", ");
+    if !step.attributes.is_empty() {
+        text.push_str("; ");
+        text.push_str(&step.attributes);
+    }
+    if text.chars().count() > LONGEST {
+        text = text.chars().take(LONGEST).chain("…".chars()).collect();
+    }
+    text
 }
 
 fn memory(
@@ -264,8 +284,7 @@ fn memory(
             },
         };
         let kind = Kind::of(allocation.category).index();
-        let row =
-            (kind, texts.number(&op), texts.line(allocation.line), texts.number(&why(allocation)));
+        let row = (kind, texts.number(&op), texts.line(allocation.line), texts.number(&why(allocation)));
         let number = *known.entry(row).or_insert_with(|| {
             owners.push(row);
             owners.len() - 1

@@ -49,7 +49,7 @@ impl Timeline {
             }
             match self.step_in(number, time) {
                 Some((outline, step)) => planned(outline, step, allocation.bytes, &mut rows),
-                None => rows.push(self.held(allocation)),
+                None => rows.push(held(allocation)),
             }
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
@@ -65,21 +65,24 @@ impl Timeline {
         let step = run.steps.partition_point(|&start| start <= time).checked_sub(1)?;
         (time < run.end).then_some((&*self.outlines[run.outline], step))
     }
+}
 
-    fn held(&self, allocation: &Allocation) -> Alive {
-        let made_by = allocation.made_by;
-        let fate = match allocation.died {
-            u64::MAX => String::from("still there at the end"),
-            died => format!("gone after {:.1?}", Duration::from_nanos(died - allocation.born)),
-        };
-        Alive {
-            bytes: allocation.bytes,
-            kind: Kind::of(allocation.category),
-            op: made_by.map(|made_by| made_by.op),
-            gradient_of: made_by.and_then(|made_by| made_by.gradient_of),
-            line: allocation.line,
-            why: format!("{}; {fate}", why(allocation)),
+fn held(allocation: &Allocation) -> Alive {
+    let made_by = allocation.made_by;
+    let fate = match allocation.died {
+        u64::MAX => String::from("still there at the end"),
+        died if allocation.origin == Origin::Before => {
+            format!("gone at {:.1?}", Duration::from_nanos(died))
         }
+        died => format!("gone after {:.1?}", Duration::from_nanos(died - allocation.born)),
+    };
+    Alive {
+        bytes: allocation.bytes,
+        kind: Kind::of(allocation.category),
+        op: made_by.map(|made_by| made_by.op),
+        gradient_of: made_by.and_then(|made_by| made_by.gradient_of),
+        line: allocation.line,
+        why: format!("{}; {fate}", why(allocation)),
     }
 }
 
@@ -97,7 +100,9 @@ pub(crate) fn why(allocation: &Allocation) -> String {
         (_, Category::Gradient) => "a gradient",
         (_, Category::Dataset) => "a dataset's element or buffer",
         (_, Category::Scratch) => "scratch memory of this call",
-        (_, Category::Tensor) if allocation.made_by.is_some() => "the result of this call, which somebody holds",
+        (_, Category::Tensor) if allocation.made_by.is_some() => {
+            "the result of this call, which somebody holds"
+        }
         (_, Category::Tensor) => "a tensor, which somebody holds",
     };
     String::from(text)

@@ -70,7 +70,7 @@ impl Timeline {
         let mut threads = recording.threads;
         threads.sort();
         Timeline {
-            duration: duration.max(recording.memory.last().map_or(0, |event| event.time)),
+            duration: duration.max(recording.memory.last().map_or(1, |event| event.time)),
             allocations,
             runs,
             arenas,
@@ -161,6 +161,7 @@ fn runs(recording: &Recording, by_address: &ByAddress, allocations: &mut [Alloca
             end: run.end,
             arena,
             steps: Vec::new(),
+            is_whole: run.end != u64::MAX && run.steps == outline.steps.len(),
             measured,
         });
     }

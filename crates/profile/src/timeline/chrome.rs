@@ -3,6 +3,7 @@
 use super::{Kind, Timeline};
 use crate::line::Line;
 use serde_json::{Map, Value, json};
+use taut_core::Spec;
 
 impl Timeline {
     /// The timeline as JSON in the trace event format: open it in <https://ui.perfetto.dev> or in chrome://tracing.
@@ -26,7 +27,7 @@ impl Timeline {
             let outputs: Vec<String> = site.outputs.iter().map(ToString::to_string).collect();
             if !outputs.is_empty() {
                 args.insert("outputs".into(), outputs.join(", ").into());
-                args.insert("bytes".into(), site.outputs.iter().map(|spec| spec.bytes()).sum::<usize>().into());
+                args.insert("bytes".into(), site.outputs.iter().map(Spec::bytes).sum::<usize>().into());
             }
             let category = if site.is_run { "run" } else { "op" };
             events.push(json!({
@@ -34,9 +35,13 @@ impl Timeline {
                 "ts": micros(call.start), "dur": micros(call.end - call.start), "args": args
             }));
         }
-        for sample in self.memory() {
-            let bytes: Map<String, Value> =
-                Kind::ALL.iter().map(|kind| (kind.to_string(), sample.by_kind[kind.index()].into())).collect();
+        let samples = self.memory();
+        let is_present = |kind: &&Kind| samples.iter().any(|sample| sample.by_kind[kind.index()] > 0);
+        let present: Vec<&Kind> = Kind::ALL.iter().filter(is_present).collect();
+        for sample in &samples {
+            let bytes: Map<String, Value> = (present.iter())
+                .map(|kind| (kind.to_string(), sample.by_kind[kind.index()].into()))
+                .collect();
             let time = micros(sample.at.as_nanos() as u64);
             events.push(json!({ "ph": "C", "name": "memory", "pid": 1, "ts": time, "args": bytes }));
         }

@@ -33,6 +33,13 @@ pub struct Call<'a> {
     pub own: Duration,
 }
 
+impl Call<'_> {
+    /// How long it took.
+    pub fn time(&self) -> Duration {
+        self.end.saturating_sub(self.start)
+    }
+}
+
 /// The time of calls that have something in common.
 #[derive(Clone, Debug, Default)]
 pub struct OpTime {
@@ -86,7 +93,7 @@ pub struct Gap {
 impl Gap {
     /// How long.
     pub fn length(&self) -> Duration {
-        self.end - self.start
+        self.end.saturating_sub(self.start)
     }
 }
 
@@ -145,8 +152,7 @@ impl Timeline {
         }
         let mut rows: Vec<OpTime> = rows.into_values().map(|(row, _)| row).collect();
         for row in &mut rows {
-            row.share =
-                if all.is_zero() { 0.0 } else { row.own.as_nanos() as f64 / all.as_nanos() as f64 };
+            row.share = if all.is_zero() { 0.0 } else { row.own.as_nanos() as f64 / all.as_nanos() as f64 };
         }
         rows.sort_by(|a, b| b.own.cmp(&a.own).then_with(|| (a.op, a.line).cmp(&(b.op, b.line))));
         rows

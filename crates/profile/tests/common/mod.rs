@@ -36,7 +36,7 @@ pub fn check_sums(timeline: &Timeline) {
     for mark in timeline.marks() {
         assert_eq!(sum(mark.at), mark.live, "at the mark {}", mark.name);
     }
-    let last = timeline.memory().last().map_or(0, |sample| sample.live());
+    let last = timeline.memory().last().map_or(0, taut_profile::Sample::live);
     assert_eq!(last, timeline.live_at_end());
     assert_eq!(timeline.memory()[0].live(), timeline.live_at_start());
 }
