@@ -6,7 +6,7 @@ use taut::losses::SparseCategoricalCrossentropy;
 use taut::memory::Bytes;
 use taut::optimizers::{AdamW, Optimizer};
 use taut::schedules::{CosineDecay, Warmup};
-use taut::{Layer, Mode, Names, Result, Tensor, Trainer, random, s};
+use taut::{DType, Layer, Mode, Names, Result, Tensor, Trainer, random, s};
 use taut_examples::{SIGNS, decode, encode, is_quick, text};
 
 const LENGTH: usize = 64;
@@ -58,7 +58,7 @@ struct Places {
 impl Layer for Places {
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         let length = x.shape()[1] as i64;
-        let places = taut::range(0i64, length, 1i64)?;
+        let places = taut::range(0i64, length, 1i64, DType::I64)?;
         self.signs.call(x, mode)? + self.places.call(&places, mode)?
     }
 

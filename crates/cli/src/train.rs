@@ -6,7 +6,6 @@ use crate::{Outcome, models, report};
 use clap::Args;
 use std::path::PathBuf;
 use taut::data::{Dataset, Shuffle, Split};
-use taut::Layer;
 use std::sync::Arc;
 use taut::memory::Bytes;
 use taut::plan::Program;
