@@ -70,8 +70,18 @@ fn what_does_not_fit_is_named_and_changes_nothing() {
 
     let mine = variable(&[2], 5.0, DType::F32);
     let cases = [
-        (variable(&[4], 5.0, DType::F32), "b", ErrorKind::Shape, "'m.b' is float32[4] here and float32[3] there"),
-        (variable(&[3], 5.0, DType::F64), "b", ErrorKind::DType, "'m.b' is float64[3] here and float32[3] there"),
+        (
+            variable(&[4], 5.0, DType::F32),
+            "b",
+            ErrorKind::Shape,
+            "'m.b' is float32[4] here and float32[3] there",
+        ),
+        (
+            variable(&[3], 5.0, DType::F64),
+            "b",
+            ErrorKind::DType,
+            "'m.b' is float64[3] here and float32[3] there",
+        ),
         (variable(&[3], 5.0, DType::F32), "c", ErrorKind::Value, "'m.c' float32[3] is missing"),
     ];
     for (other, name, kind, message) in cases {

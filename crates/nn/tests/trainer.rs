@@ -4,24 +4,20 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use taut_autodiff::Variable;
 use taut_core::ops::binary::{add, mul, sub};
-use taut_core::ops::random::{self, Generator};
+use taut_core::ops::random::Generator;
 use taut_core::ops::reduce::mean;
 use taut_core::ops::unary::{log, sqrt, square};
 use taut_core::{DType, ErrorKind, Result, Tensor};
 use taut_data::Dataset;
 use taut_memory::testing::ledger_check;
-use taut_memory::{live_bytes, peak_bytes, reset_peak};
-use taut_nn::layers::{Activation, BatchNorm, Dense, Dropout, Embedding, Flatten, Lambda, Sequential};
+use taut_nn::layers::{Dense, Embedding, Flatten, Lambda, Sequential};
 use taut_nn::losses::{MeanSquaredError, SparseCategoricalCrossentropy};
-use taut_nn::metrics::{MeanAbsoluteError, SparseCategoricalAccuracy};
+use taut_nn::metrics::MeanAbsoluteError;
 use taut_nn::optimizers::{Adam, Optimizer, Sgd};
-use taut_nn::train::{Callback, EarlyStopping, Epoch, Every, Flow, ReduceRate, SaveBest, Step};
+use taut_nn::train::{Callback, EarlyStopping, Epoch, Flow, ReduceRate, SaveBest};
 use taut_nn::{Checkpoint, Layer, Mode, Names, Trainer};
 
 type Data = Dataset<(Tensor, Tensor)>;
-
-/// The random numbers of layers are the process's own: tests that look at them take turns.
-static RANDOM: Mutex<()> = Mutex::new(());
 
 fn tensor(values: &[f32], shape: &[usize]) -> Tensor {
     Tensor::from_slice(values, shape).unwrap()
@@ -103,95 +99,9 @@ fn epochs_are_what_they_are_by_hand() {
     assert_eq!(prediction, [weight(&trainer)]);
 }
 
-#[test]
-fn a_step_needs_what_was_planned_and_updates_in_place() {
-    let _ledger = ledger_check();
-    let layers = |count: usize| {
-        let mut model = Sequential::new();
-        for _ in 0..count {
-            model = model.with(Dense::new(64, 64).activation(Activation::Tanh).build().unwrap());
-        }
-        let optimizer = Optimizer::new(Adam::default(), &model.trainable()).unwrap();
-        Trainer::new(model, MeanSquaredError, optimizer)
-    };
-    let x = Generator::from_seed(1).normal([4, 64], 0.0, 1.0, DType::F32).unwrap();
-    let mut peaks = Vec::new();
-    for count in [4, 8] {
-        let trainer = layers(count);
-        let planned = trainer.plan(&x, &x).unwrap().peak_bytes();
-        let addresses = || trainer.model().named().iter().map(|(_, v)| v.address()).collect::<Vec<_>>();
-        let (before, places) = (live_bytes(), addresses());
-        reset_peak();
-        trainer.train_step(&x, &x).unwrap();
-        assert_eq!(peak_bytes() - before, planned);
-        assert_eq!(addresses(), places);
-        peaks.push(planned);
-    }
-    // Four more layers need four more activations, not four more gradients of 64 x 64.
-    let (gradient, activation) = (64 * 64 * 4, 4 * 64 * 4);
-    assert!(peaks[1] - peaks[0] <= 4 * (activation + 64), "{peaks:?}");
-    assert!(peaks[1] < 3 * gradient, "{peaks:?}");
-}
-
-/// Random layers, moving averages, sums of metrics, a callback with variables: all of it is resumed.
-fn whole(seed: u64) -> Trainer {
-    random::set_seed(seed);
-    let model = Sequential::new()
-        .with(Dense::new(3, 8).activation(Activation::Relu).build().unwrap())
-        .with(BatchNorm::new(8).build().unwrap())
-        .with(Dropout::new(0.4).unwrap())
-        .with(Dense::new(8, 4).build().unwrap());
-    let optimizer = Optimizer::new(Adam::default(), &model.trainable()).unwrap();
-    let loss = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
-    Trainer::new(model, loss, optimizer)
-        .metric(SparseCategoricalAccuracy::new().unwrap())
-        .validate(&classes(2))
-        .callback(EarlyStopping::lowest("val_loss").patience(2).restore_best())
-}
-
-fn classes(seed: u64) -> Data {
-    let random = Generator::from_seed(seed);
-    let x = random.normal([22, 3], 0.0, 1.0, DType::F32).unwrap();
-    let y = random.integers([22], 0, 4, DType::I64).unwrap();
-    Dataset::from_tensor_slices((x, y)).unwrap().shuffle(10).unwrap().batch(5).unwrap().prefetch(2).unwrap()
-}
-
-struct StopAfter(usize);
-
-impl Callback for StopAfter {
-    fn step(&mut self, _: &Trainer, _: &Step) -> Result<Flow> {
-        self.0 = self.0.saturating_sub(1);
-        Ok(if self.0 == 0 { Flow::Stop } else { Flow::Continue })
-    }
-}
-
 fn state(trainer: &Trainer) -> Vec<(String, String)> {
     let all = trainer.model().named().into_iter().chain(trainer.optimizer().named());
     all.map(|(name, variable)| (name, format!("{:?}", variable.value().view().unwrap()))).collect()
-}
-
-fn scores(trainer: &Trainer) -> Vec<Vec<(String, f64)>> {
-    trainer.history().epochs.iter().map(|epoch| epoch.scores.clone()).collect()
-}
-
-#[test]
-fn a_run_resumed_after_any_step_is_the_same_to_the_last_bit() {
-    let (_ledger, _turn) = (ledger_check(), RANDOM.lock());
-    let folder = Folder::new("resumed");
-    let path = folder.0.join("run.safetensors");
-    let (data, epochs) = (classes(1), 4);
-    let mut straight = whole(9);
-    straight.fit(&data, epochs).unwrap();
-    let steps: usize = straight.history().epochs.iter().map(|epoch| epoch.steps).sum();
-    for cut in 1..steps {
-        let mut first = whole(9).callback(StopAfter(cut)).checkpoint(&path, Every::Epochs(100));
-        first.fit(&data, epochs).unwrap();
-        drop(first);
-        let mut second = whole(77).callback(StopAfter(usize::MAX)).resume(&path).unwrap();
-        second.fit(&data, epochs).unwrap();
-        assert_eq!(scores(&second), scores(&straight), "cut after step {cut}");
-        assert_eq!(state(&second), state(&straight), "cut after step {cut}");
-    }
 }
 
 struct Folder(PathBuf);
@@ -235,12 +145,12 @@ fn the_op_that_made_a_nan_is_named_and_no_variable_has_it() {
         Trainer::new(model, MeanSquaredError, optimizer)
     };
     let mut broken = trainer(model());
-    let x = tensor(&[4.0, 5.0, 2.0], &[3, 1]);
+    let x = tensor(&[4.0, 5.0, -2.0], &[3, 1]);
     let data = Dataset::from_tensor_slices((x.clone(), x)).unwrap().batch(1).unwrap();
     let error = broken.fit(&data, 5).unwrap_err();
     assert_eq!((error.kind(), error.op()), (ErrorKind::Numeric, Some("log")), "{error}");
     assert_eq!(error.location().unwrap().line(), made, "{error}");
-    assert!(error.message().contains("epoch 1, step 2") || error.message().contains("epoch 1, step 3"), "{error}");
+    assert!(error.message().contains("epoch 1, step 3"), "{error}");
     assert!(weight(&broken).is_finite());
 }
 
@@ -320,7 +230,8 @@ impl Layer for Judged {
 }
 
 fn judged(scores: &[f64]) -> (Trainer, Arc<Mutex<Vec<f32>>>) {
-    let score = Variable::builder().trainable(false).build(Tensor::scalar(scores[0] as f32).unwrap()).unwrap();
+    let score =
+        Variable::builder().trainable(false).build(Tensor::scalar(scores[0] as f32).unwrap()).unwrap();
     let model = Judged(Variable::new(Tensor::scalar(0.0f32).unwrap()).unwrap(), score);
     let optimizer = Optimizer::new(sgd(0.01), &model.trainable()).unwrap();
     let zeros = tensor(&[0.0; 2], &[2, 1]);

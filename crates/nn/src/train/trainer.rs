@@ -470,8 +470,13 @@ impl Trainer {
     }
 }
 
+/// A loss as a number. Those of halves are widened first; the others need no memory for it.
 fn number(loss: &Tensor) -> Result<f64> {
-    cast(loss, DType::F64)?.item::<f64>()
+    match loss.dtype() {
+        DType::F64 => loss.item::<f64>(),
+        DType::F32 => Ok(f64::from(loss.item::<f32>()?)),
+        _ => cast(loss, DType::F64)?.item::<f64>(),
+    }
 }
 
 impl Parts {

@@ -1,0 +1,40 @@
+//! What a step was planned to need is what the ledger measures. In a process of its own, whose bytes are all its own.
+
+use taut_core::DType;
+use taut_core::ops::random::Generator;
+use taut_memory::testing::ledger_check;
+use taut_memory::{live_bytes, peak_bytes, reset_peak};
+use taut_nn::layers::{Activation, Dense, Sequential};
+use taut_nn::losses::MeanSquaredError;
+use taut_nn::optimizers::{Adam, Optimizer};
+use taut_nn::{Layer, Trainer};
+
+#[test]
+fn a_step_needs_what_was_planned_and_updates_in_place() {
+    let _ledger = ledger_check();
+    let layers = |count: usize| {
+        let mut model = Sequential::new();
+        for _ in 0..count {
+            model = model.with(Dense::new(64, 64).activation(Activation::Tanh).build().unwrap());
+        }
+        let optimizer = Optimizer::new(Adam::default(), &model.trainable()).unwrap();
+        Trainer::new(model, MeanSquaredError, optimizer)
+    };
+    let x = Generator::from_seed(1).normal([4, 64], 0.0, 1.0, DType::F32).unwrap();
+    let mut peaks = Vec::new();
+    for count in [4, 8] {
+        let trainer = layers(count);
+        let planned = trainer.plan(&x, &x).unwrap().peak_bytes();
+        let addresses = || trainer.model().named().iter().map(|(_, v)| v.address()).collect::<Vec<_>>();
+        let (before, places) = (live_bytes(), addresses());
+        reset_peak();
+        trainer.train_step(&x, &x).unwrap();
+        assert_eq!(peak_bytes() - before, planned);
+        assert_eq!(addresses(), places);
+        peaks.push(planned);
+    }
+    // Four more layers need four more activations, not four more gradients of 64 x 64.
+    let (gradient, activation) = (64 * 64 * 4, 4 * 64 * 4);
+    assert!(peaks[1] - peaks[0] <= 4 * (activation + 64), "{peaks:?}");
+    assert!(peaks[1] < 3 * gradient, "{peaks:?}");
+}
