@@ -91,7 +91,8 @@ fn one_element_of_tensors() {
 fn ranges() {
     let _ledger = ledger_check();
     assert_eq!(numbers(&Dataset::range(3..6)), [3, 4, 5]);
-    assert_eq!(numbers(&Dataset::range(6..3)), [0i64; 0]);
+    let (start, end) = (6, 3);
+    assert_eq!(numbers(&Dataset::range(start..end)), [0i64; 0]);
     assert_eq!(numbers(&Dataset::range_by(10, 0, -3).unwrap()), [10, 7, 4, 1]);
     assert_eq!(numbers(&Dataset::range_by(0, 10, 4).unwrap()), [0, 4, 8]);
     assert_eq!(numbers(&Dataset::range_by(0, 10, -4).unwrap()), [0i64; 0]);
@@ -331,7 +332,7 @@ fn interleaving_as_tensorflows() {
     let error = Dataset::range(0..3).flat_map(|x| Dataset::range(0..4).batch(x.item::<i64>()? as usize));
     let mut iter = error.iter().unwrap();
     assert!(iter.next().unwrap().unwrap_err().message().starts_with("element 0: "));
-    assert_eq!(iter.filter(Result::is_ok).count(), 4 + 2);
+    assert_eq!(iter.flatten().count(), 4 + 2);
     assert!(Dataset::range(0..3).interleave(0, 1, |_| Ok(Dataset::range(0..1))).is_err());
 }
 
