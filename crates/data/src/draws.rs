@@ -25,16 +25,26 @@ impl Draws {
         random_bits(self.key, self.block * BLOCK as u64, out);
     }
 
-    /// Number `place` of the sequence, as one of `0..count`.
-    pub(crate) fn below(&mut self, place: u64, count: usize) -> usize {
+    /// Number `place` of the sequence.
+    fn bits(&mut self, place: u64) -> u64 {
         let block = place / BLOCK as u64;
         if block != self.block {
             self.block = block;
             self.fill();
         }
-        let bits = self.bits[(place % BLOCK as u64) as usize];
+        self.bits[(place % BLOCK as u64) as usize]
+    }
+
+    /// Number `place` of the sequence, as one of `0..count`.
+    pub(crate) fn below(&mut self, place: u64, count: usize) -> usize {
+        let bits = self.bits(place);
         // The upper half of the product; the bias is below count / 2^64.
         ((u128::from(bits) * count as u128) >> 64) as usize
+    }
+
+    /// Number `place` of the sequence, from 0 to 1, without 1.
+    pub(crate) fn unit(&mut self, place: u64) -> f64 {
+        (self.bits(place) >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

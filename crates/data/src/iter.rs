@@ -99,6 +99,12 @@ impl<T: Item> Iterator for Iter<T> {
     }
 }
 
+impl<T> Drop for Iter<T> {
+    fn drop(&mut self) {
+        self.meters.stop();
+    }
+}
+
 impl<T> fmt::Debug for Iter<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Iter(at {})", self.position)

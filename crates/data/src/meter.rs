@@ -3,10 +3,10 @@
 use crate::dataset::{Cursor, Dataset};
 use crate::item::Item;
 use crate::room::Room;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
-use taut_core::Result;
+use taut_core::{Error, Result};
 
 /// The counters of one stage of one run.
 #[derive(Debug)]
@@ -67,16 +67,25 @@ pub(crate) fn add(to: &AtomicU64, start: Instant) {
 
 /// The meters of one run.
 #[derive(Debug, Default)]
-pub(crate) struct Meters(Mutex<Vec<Arc<Meter>>>);
+pub(crate) struct Meters {
+    all: Mutex<Vec<Arc<Meter>>>,
+    /// Set when the iterator is dropped, so that a stage which looks for an element in vain stops looking.
+    stopped: Arc<AtomicBool>,
+}
 
 impl Meters {
     pub(crate) fn all(&self) -> Vec<Arc<Meter>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.all.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on, every stage gives errors.
+    pub(crate) fn stop(&self) {
+        self.stopped.store(true, Relaxed);
     }
 
     /// The meter of a stage, which it keeps when it is started again.
     fn enter(&self, dataset: u64, name: &'static str, consumer: Option<usize>) -> (usize, Arc<Meter>) {
-        let mut meters = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut meters = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let known = meters.iter().position(|meter| meter.dataset == dataset && meter.consumer == consumer);
         let index = known.unwrap_or_else(|| {
             meters.push(Arc::new(Meter {
@@ -114,7 +123,14 @@ impl Run {
         let (index, meter) = meters.enter(dataset.id(), dataset.stage.name(), consumer);
         let run = Run { meters: meters.clone(), index, meter };
         let cursor = dataset.stage.start(&run, epoch)?;
-        Ok(Input { cursor, meter: run.meter })
+        Ok(Input { cursor, meter: run.meter, stopped: meters.stopped.clone() })
+    }
+
+    /// Starts a dataset that is made while the pipeline runs. Reports would grow with the data if each of them had counters
+    /// there: their time is this stage's.
+    pub(crate) fn start_aside<T: Item>(&self, dataset: &Dataset<T>, epoch: u64) -> Result<Input<T>> {
+        let meters = Meters { all: Mutex::default(), stopped: self.meters.stopped.clone() };
+        Run::begin(dataset, &Arc::new(meters), None, epoch)
     }
 
     /// Starts an input of the stage.
@@ -127,10 +143,15 @@ impl Run {
 pub(crate) struct Input<T> {
     cursor: Box<dyn Cursor<T>>,
     meter: Arc<Meter>,
+    stopped: Arc<AtomicBool>,
 }
 
 impl<T> Input<T> {
     pub(crate) fn next(&mut self) -> Result<Option<T>> {
+        if self.stopped.load(Relaxed) {
+            // Not the end: a cache must not take it for that.
+            return Err(Error::value("the iterator was dropped"));
+        }
         let start = Instant::now();
         let next = self.cursor.next();
         add(&self.meter.waited, start);

@@ -10,6 +10,7 @@ mod padded;
 mod parallel;
 mod prefetch;
 mod repeat;
+mod sample;
 mod shuffle;
 mod source;
 mod take;

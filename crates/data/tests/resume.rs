@@ -62,6 +62,8 @@ fn every_kind_of_stage() {
         source.flat_map(|x| Dataset::range(0..x.item::<i64>()? % 5).shuffle(3)).repeat(2),
         source.padded_batch(3, Padding::default()).unwrap().repeat(2),
         Dataset::from_generator(|| (0..9i64).map(Tensor::scalar)).shuffle(4).unwrap().repeat(2),
+        Dataset::sample_from(&[(shuffled.clone(), 2.0), (Dataset::range(50..60), 1.0)], 3).unwrap().repeat(2),
+        Dataset::sample_from(&[(shuffled.filter(odd), 2.0), (Dataset::range(50..60), 1.0)], 3).unwrap(),
         Dataset::range(0..0).batch(3).unwrap().repeat(None),
     ];
     for stage in stages {

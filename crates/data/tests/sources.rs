@@ -106,7 +106,7 @@ fn fashion_mnist_is_read_or_says_where_to_get_it() {
     for (name, count) in [("train", 3), ("t10k", 2)] {
         let images: Vec<u8> = (0..count * 4).map(|i| 51 * (i % 6) as u8).collect();
         let write = |kind: &str, bytes: Vec<u8>| {
-            std::fs::write(folder.join(&format!("{name}-{kind}-ubyte.gz")), packed(&bytes)).unwrap()
+            std::fs::write(folder.join(&format!("{name}-{kind}-ubyte.gz")), packed(&bytes)).unwrap();
         };
         write("images-idx3", idx(8, &[count, 2, 2], &images));
         write("labels-idx1", idx(8, &[count], &vec![7; count as usize]));

@@ -91,7 +91,8 @@ fn one_element_of_tensors() {
 fn ranges() {
     let _ledger = ledger_check();
     assert_eq!(numbers(&Dataset::range(3..6)), [3, 4, 5]);
-    assert_eq!(numbers(&Dataset::range(6..3)), [0i64; 0]);
+    let (start, end) = (6, 3);
+    assert_eq!(numbers(&Dataset::range(start..end)), [0i64; 0]);
     assert_eq!(numbers(&Dataset::range_by(10, 0, -3).unwrap()), [10, 7, 4, 1]);
     assert_eq!(numbers(&Dataset::range_by(0, 10, 4).unwrap()), [0, 4, 8]);
     assert_eq!(numbers(&Dataset::range_by(0, 10, -4).unwrap()), [0i64; 0]);
@@ -326,13 +327,35 @@ fn interleaving_as_tensorflows() {
     assert_eq!(of(1, 6, 3, 2, |x| x), [10, 20, 21, 30, 31, 40, 41, 32, 42, 43, 50, 51, 52, 53, 54]);
     assert_eq!(of(0, 5, 2, 1, |x| x % 3), [10, 20, 21, 40]);
     assert_eq!(of(1, 4, 1, 1, |x| x), [10, 20, 21, 30, 31, 32]);
+    assert_eq!(of(1, 4, usize::MAX, 1, |x| x), [10, 20, 30, 21, 31, 32]);
+    assert_eq!(of(1, 4, 2, usize::MAX, |x| x), [10, 20, 21, 30, 31, 32]);
     let flat = Dataset::range(1..4).flat_map(|x| Ok(Dataset::range(0..x.item()?)));
     assert_eq!(numbers(&flat), [0, 0, 1, 0, 1, 2]);
     let error = Dataset::range(0..3).flat_map(|x| Dataset::range(0..4).batch(x.item::<i64>()? as usize));
     let mut iter = error.iter().unwrap();
     assert!(iter.next().unwrap().unwrap_err().message().starts_with("element 0: "));
-    assert_eq!(iter.filter(Result::is_ok).count(), 4 + 2);
+    assert_eq!(iter.flatten().count(), 4 + 2);
     assert!(Dataset::range(0..3).interleave(0, 1, |_| Ok(Dataset::range(0..1))).is_err());
+}
+
+#[test]
+fn samples_by_weight() {
+    let _ledger = ledger_check();
+    let parts = [(Dataset::range(0..300), 3.0), (Dataset::range(1000..2000), 1.0)];
+    let mixed = Dataset::sample_from(&parts, 5).unwrap();
+    assert_eq!(mixed.cardinality(), Cardinality::Known(1300));
+    let all = numbers(&mixed);
+    // Each keeps its order, and nothing is lost.
+    let (low, high): (Vec<i64>, Vec<i64>) = all.iter().partition(|&&x| x < 1000);
+    assert_eq!((low, high), ((0..300).collect(), (1000..2000).collect()));
+    // Of the first 200, three in four; five standard deviations are 31.
+    let first = all[..200].iter().filter(|&&x| x < 1000).count();
+    assert!((119..=181).contains(&first), "{first}");
+    assert_ne!(all, numbers(&Dataset::sample_from(&parts, 6).unwrap()));
+    assert_eq!(numbers(&Dataset::sample_from(&[], 0).unwrap()), [0i64; 0]);
+    for weight in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(Dataset::sample_from(&[(Dataset::range(0..1), weight)], 0).is_err());
+    }
 }
 
 #[test]

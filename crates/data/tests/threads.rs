@@ -25,6 +25,7 @@ fn elements_keep_their_order() {
     assert_eq!(numbers(&Dataset::range(0..40).prefetch(3).unwrap()), (0..40).collect::<Vec<_>>());
     assert!(Dataset::range(0..4).prefetch(0).is_err());
     assert!(Dataset::range(0..4).map_parallel(0, Ok).is_err());
+    assert!(Dataset::range(0..4).map_parallel(usize::MAX, Ok).is_err());
 }
 
 #[test]
@@ -142,6 +143,24 @@ fn dropping_ends_threads_that_wait() {
         drop(iter);
         // The threads are gone, and what they held with them.
         assert_eq!(Arc::strong_count(&alive), 1);
+    }
+}
+
+#[test]
+fn dropping_ends_threads_that_look_in_vain() {
+    let _ledger = whole_ledger_check();
+    let looked = Arc::new(AtomicUsize::new(0));
+    let count = looked.clone();
+    // The very first, and then none.
+    let once = Dataset::range(0..10).repeat(None).filter(move |_| Ok(count.fetch_add(1, SeqCst) == 0));
+    let inside = once.clone();
+    let nested = Dataset::range(0..3).flat_map(move |_| Ok(inside.clone()));
+    for endless in [once.prefetch(3).unwrap(), nested.prefetch(3).unwrap()] {
+        looked.store(0, SeqCst);
+        let mut iter = endless.iter().unwrap();
+        iter.next().unwrap().unwrap();
+        wait_until(|| looked.load(SeqCst) > 100);
+        drop(iter);
     }
 }
 

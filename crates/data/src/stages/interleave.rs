@@ -2,7 +2,7 @@
 
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::item::Item;
-use crate::meter::{Input, Meters, Run};
+use crate::meter::{Input, Run};
 use crate::stages::at_element;
 use std::panic::Location;
 use std::sync::Arc;
@@ -17,11 +17,13 @@ struct Interleave<T, F> {
 }
 
 struct InterleaveCursor<T, U, F> {
+    run: Run,
     input: Input<T>,
     f: Arc<F>,
     epoch: u64,
-    /// The datasets that take turns.
+    /// The datasets that take turns, up to the last that was ever opened.
     open: Vec<Option<Input<U>>>,
+    cycle: usize,
     turn: usize,
     block: usize,
     /// Elements of this turn that were delivered.
@@ -76,20 +78,19 @@ impl<T: Item, U: Item, F: Fn(T) -> Result<Dataset<U>> + Send + Sync + 'static> S
     }
 
     fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<U>>> {
-        Ok(Box::new(
-            InterleaveCursor {
-                input: run.start(&self.input, epoch)?,
-                f: self.f.clone(),
-                epoch,
-                open: Vec::new(),
-                turn: 0,
-                block: self.block,
-                delivered: 0,
-                next: 0,
-                ended: false,
-            }
-            .with_turns(self.cycle),
-        ))
+        Ok(Box::new(InterleaveCursor {
+            run: run.clone(),
+            input: run.start(&self.input, epoch)?,
+            f: self.f.clone(),
+            epoch,
+            open: Vec::new(),
+            cycle: self.cycle,
+            turn: 0,
+            block: self.block,
+            delivered: 0,
+            next: 0,
+            ended: false,
+        }))
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -101,14 +102,13 @@ impl<T: Item, U: Item, F: Fn(T) -> Result<Dataset<U>> + Send + Sync + 'static> S
 }
 
 impl<T: Item, U: Item, F: Fn(T) -> Result<Dataset<U>>> InterleaveCursor<T, U, F> {
-    fn with_turns(mut self, cycle: usize) -> Self {
-        self.open.resize_with(cycle, || None);
-        self
-    }
-
     fn pass(&mut self) {
         self.delivered = 0;
-        self.turn = (self.turn + 1) % self.open.len();
+        self.turn += 1;
+        let turns = if self.ended { self.open.len() } else { self.cycle };
+        if self.turn >= turns {
+            self.turn = 0;
+        }
     }
 
     /// Opens a dataset for this turn, if there is one.
@@ -119,10 +119,14 @@ impl<T: Item, U: Item, F: Fn(T) -> Result<Dataset<U>>> InterleaveCursor<T, U, F>
         };
         let index = self.next;
         self.next += 1;
-        // Reports would grow with the data if these had counters of their own: their time is this stage's.
-        let begin = |dataset| Run::begin(&dataset, &Arc::new(Meters::default()), None, self.epoch);
+        let begin = |dataset| self.run.start_aside(&dataset, self.epoch);
         let begun = (self.f)(element).and_then(begin).map_err(|error| at_element(error, index));
-        self.open[self.turn] = Some(begun?);
+        let begun = Some(begun?);
+        if self.turn < self.open.len() {
+            self.open[self.turn] = begun;
+        } else {
+            self.open.push(begun);
+        }
         Ok(())
     }
 }
@@ -131,7 +135,7 @@ impl<T: Item, U: Item, F: Fn(T) -> Result<Dataset<U>> + Send + Sync> Cursor<U> f
     fn next(&mut self) -> Result<Option<U>> {
         loop {
             let turn = self.turn;
-            match self.open[turn].as_mut().map(Input::next) {
+            match self.open.get_mut(turn).and_then(Option::as_mut).map(Input::next) {
                 Some(next) => match next {
                     Ok(None) => {
                         self.open[turn] = None;

@@ -13,6 +13,9 @@ use taut_core::{Error, Result};
 /// Elements that may be there per worker: one in the making and one made.
 const PER_WORKER: usize = 2;
 
+/// More threads than any machine has a use for.
+const MOST_WORKERS: usize = 1024;
+
 struct MapParallel<T, F> {
     input: Dataset<T>,
     workers: usize,
@@ -39,10 +42,10 @@ impl<T: Item> Dataset<T> {
         workers: usize,
         f: impl Fn(T) -> Result<U> + Send + Sync + 'static,
     ) -> Result<Dataset<U>> {
-        if workers == 0 {
-            return Err(Error::value("a map with no workers")
-                .help("map does it without threads")
-                .at(Location::caller()));
+        if workers == 0 || workers > MOST_WORKERS {
+            let message = format!("a map on {workers} threads");
+            let help = format!("1 to {MOST_WORKERS}; map does it without threads");
+            return Err(Error::value(message).help(help).at(Location::caller()));
         }
         Ok(Dataset::new(MapParallel { input: self.clone(), workers, f: Arc::new(f) }))
     }
