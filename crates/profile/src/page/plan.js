@@ -161,8 +161,8 @@ class PlanView {
     }
     const step = plan.steps[this.step];
     const at = step ? "Step " + this.step + " of " + plan.steps.length + ", " + texts[step[0]] + " at " + texts[step[1]] : "No steps";
-    const details = step && texts[step[2]] ? " (" + texts[step[2]] + ")" : "";
-    byId("plan-step").textContent = at + details + ": " + bytesText(used) + " in use of " + exactBytes(plan.peak);
+    const title = at + ": " + bytesText(used) + " in use of " + exactBytes(plan.peak);
+    byId("plan-step").replaceChildren(title, make("span", { class: "soft" }, step ? texts[step[2]] : ""));
     const list = byId("plan-alive");
     list.replaceChildren(aliveTable(rows, plan.peak));
     list.dataset.rows = rows.length;

@@ -1,0 +1,86 @@
+//! Who observes is told of every call that runs, from its beginning to its end.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use taut_core::observe::{Begun, Done, Observer, is_observed, observe};
+use taut_core::ops::{binary::add, shape::reshape, unary::exp};
+use taut_core::{DType, Op, Result, Spec, Specs, Tensor, apply, on_behalf, trace};
+use taut_kernels::{Arg, ViewMut};
+use taut_memory::testing::ledger_check;
+
+static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+struct Listener;
+
+impl Observer for Listener {
+    fn begins(&self, call: Begun) {
+        let of = call.gradient_of.map_or(String::new(), |of| format!(" of {of}"));
+        TOLD.lock().unwrap().push(format!("{}{of} at {}", call.op, call.at.line()));
+    }
+
+    fn ends(&self, done: Option<Done>) {
+        TOLD.lock().unwrap().push(match done {
+            None => String::from("failed"),
+            Some(done) => format!("{} in {} flops", done.outputs[0], done.cost.flops),
+        });
+    }
+}
+
+fn told() -> Vec<String> {
+    std::mem::take(&mut TOLD.lock().unwrap())
+}
+
+#[derive(Clone, Debug)]
+struct Panics;
+
+impl Op for Panics {
+    fn name(&self) -> &'static str {
+        "panics"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        Ok(inputs[0].clone().into())
+    }
+
+    fn run(&self, _inputs: &[Arg<'_>], _outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        panic!("on purpose")
+    }
+}
+
+/// One test: there is one observer.
+#[test]
+fn every_call_that_runs_is_told_of() {
+    let _ledger = ledger_check();
+    let x = Tensor::from_vec(vec![1.0f32; 6], [2, 3]).unwrap();
+    assert!(!is_observed());
+    observe(Some(&Listener));
+    assert!(is_observed());
+
+    let line = line!() + 1;
+    let y = exp(&x).unwrap();
+    assert_eq!(told(), [format!("exp at {line}"), "float32[2, 3] in 6 flops".into()]);
+    // A view is a call, and no work.
+    let flat = reshape(&x, &[-1]).unwrap();
+    assert_eq!(told()[1], "float32[6] in 0 flops");
+    add(&x, &flat).unwrap_err();
+    assert_eq!(told()[1], "failed");
+    assert!(catch_unwind(AssertUnwindSafe(|| apply(&Panics, [x.clone()]))).is_err());
+    assert_eq!(told()[1], "failed");
+
+    // A gradient is somebody's, and has that line.
+    let at = std::panic::Location::caller();
+    let again = on_behalf(Some("sin"), at, || exp(&x)).unwrap();
+    assert_eq!(told()[0], format!("exp of sin at {}", at.line()));
+
+    // What is traced does not run; other threads do.
+    trace(&[Spec::new(DType::F32, [2])], |x| Ok(vec![exp(&x[0])?])).unwrap();
+    assert_eq!(told(), [""; 0]);
+    std::thread::scope(|scope| {
+        scope.spawn(|| drop(exp(&x).unwrap()));
+    });
+    assert_eq!(told().len(), 2);
+
+    observe(None);
+    drop((y, again, exp(&x).unwrap()));
+    assert_eq!(told(), [""; 0]);
+}
