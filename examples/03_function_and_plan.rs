@@ -31,7 +31,8 @@ fn main() -> Result<()> {
     let plan = step.plan((&x, &y))?;
     println!("{}", plan.explain_peak());
 
-    let (addresses, before) = (weights.iter().map(Variable::address).collect::<Vec<_>>(), memory::live_bytes());
+    let (addresses, before) =
+        (weights.iter().map(Variable::address).collect::<Vec<_>>(), memory::live_bytes());
     memory::reset_peak();
     let first = step.call((&x, &y))?.item::<f32>()?;
     let measured = memory::peak_bytes() - before;
@@ -44,6 +45,10 @@ fn main() -> Result<()> {
     }
     println!("the loss went from {first:.3} to {last:.3}; traced {} time", step.trace_count());
     assert!(last < first);
-    assert_eq!(addresses, weights.iter().map(Variable::address).collect::<Vec<_>>(), "updates happen in place");
+    assert_eq!(
+        addresses,
+        weights.iter().map(Variable::address).collect::<Vec<_>>(),
+        "updates happen in place"
+    );
     Ok(())
 }

@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     let optimizer = Optimizer::new(Adam { rate: 0.003.into(), ..Adam::default() }, &model.trainable())?;
     let loss = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
     let mut trainer = Trainer::new(model, loss, optimizer)
-        .metric(SparseCategoricalAccuracy::new()?)
+        .metric_as("accuracy", SparseCategoricalAccuracy::new()?)
         .validate(&test)
         .callback(EarlyStopping::lowest("val_loss").patience(4).restore_best());
 

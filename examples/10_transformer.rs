@@ -83,11 +83,13 @@ fn main() -> Result<()> {
     for _ in 0..blocks {
         model = model.with(Block::new()?);
     }
-    let model =
-        model.with(LayerNorm::new([WIDTH]).build()?).with(Dense::new(WIDTH, SIGNS.len()).build()?);
+    let model = model.with(LayerNorm::new([WIDTH]).build()?).with(Dense::new(WIDTH, SIGNS.len()).build()?);
 
     let steps = (rows.div_ceil(16) * epochs) as u64;
-    let rate = Warmup::new(steps / 10 + 1, CosineDecay { initial: 0.003, steps: steps as f64, ..CosineDecay::default() });
+    let rate = Warmup::new(
+        steps / 10 + 1,
+        CosineDecay { initial: 0.003, steps: steps as f64, ..CosineDecay::default() },
+    );
     let optimizer = Optimizer::new(AdamW { rate: rate.into(), ..AdamW::default() }, &model.trainable())?;
     let loss = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
     let mut trainer = Trainer::new(model, loss, optimizer);

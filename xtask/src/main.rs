@@ -97,8 +97,16 @@ fn check(fix: bool) -> Outcome {
     }
     rustfmt.args(files).run()?;
     step("Lints");
-    let lint =
-        ["clippy", "--workspace", "--all-targets", "--features", "taut/ndarray,taut/arrow", "--", "-D", "warnings"];
+    let lint = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--features",
+        "taut/ndarray,taut/arrow",
+        "--",
+        "-D",
+        "warnings",
+    ];
     cargo(&lint).run()?;
     step("Documentation");
     cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;

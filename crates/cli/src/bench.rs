@@ -22,7 +22,11 @@ pub fn run() -> Outcome {
         simd::level()
     );
     let (a, b) = (normal(&[1])?, normal(&[1])?);
-    row("one op, eager", median(|| taut::add(&a, &b).map(drop))?, "of two numbers, memory and ledger included");
+    row(
+        "one op, eager",
+        median(|| taut::add(&a, &b).map(drop))?,
+        "of two numbers, memory and ledger included",
+    );
     let (a, b) = (normal(&[512, 512])?, normal(&[512, 512])?);
     let seconds = median(|| taut::matmul(&a, &b).map(drop))?;
     let rate = 2.0 * 512f64.powi(3) / seconds;

@@ -11,7 +11,7 @@ use taut::memory::{self, Bytes};
 use taut::{data, random};
 
 /// Passes over the data.
-const EPOCHS: usize = 12;
+const EPOCHS: usize = 30;
 /// What the order of the data, its batches and its scores may take beside the plan.
 const ASIDE: usize = 2 << 20;
 
@@ -62,7 +62,9 @@ pub fn run(options: &Options) -> Outcome {
     let folder = options.report.parent().unwrap_or(Path::new("."));
     std::fs::create_dir_all(folder)?;
     report::watch(&session, Some(&options.report))?;
-    println!("\nNext: `cargo run --release -- train --help`, the examples, the book (docs/src/first-steps.md).");
+    println!(
+        "\nNext: `cargo run --release -- train --help`, the examples, the book (docs/src/first-steps.md)."
+    );
     Ok(())
 }
 

@@ -15,7 +15,10 @@ pub fn run() -> Outcome {
     row("threads", &format!("{} of {cores} offered to this process{asked}", pool::threads()));
     row("memory", &known(meminfo("MemTotal:")));
     row("  available", &known(meminfo("MemAvailable:")));
-    row("  allowed", &allowed().map_or("no limit but the machine's".to_owned(), |bytes| Bytes(bytes).to_string()));
+    row(
+        "  allowed",
+        &allowed().map_or("no limit but the machine's".to_owned(), |bytes| Bytes(bytes).to_string()),
+    );
     row("  huge pages", &huge_pages().unwrap_or_else(|| "unknown".to_owned()));
     row("alignment", &format!("{} bytes", memory::ALIGNMENT));
     println!("\n`taut bench` measures what it can do; TAUT_THREADS sets the number of threads.");

@@ -7,9 +7,7 @@ use taut::layers::{
 };
 use taut::losses::SparseCategoricalCrossentropy;
 use taut::metrics::SparseCategoricalAccuracy;
-use taut::optimizers::{
-    Adafactor, Adagrad, Adam, AdamW, Adamax, Lion, Nadam, Optimizer, Rate, RmsProp, Sgd,
-};
+use taut::optimizers::{Adafactor, Adagrad, Adam, AdamW, Adamax, Lion, Nadam, Optimizer, Rate, RmsProp, Sgd};
 use taut::{Layer, Result, Trainer, Variable};
 
 /// A model.
@@ -34,9 +32,8 @@ impl Kind {
                 .with(Dense::new(128, 128).activation(relu).build()?)
                 .with(Dense::new(128, classes).build()?),
             Kind::Convnet => {
-                let conv = |from, to| {
-                    Conv2D::new(from, to, 3).padding(Padding::Same).activation(relu).build()
-                };
+                let conv =
+                    |from, to| Conv2D::new(from, to, 3).padding(Padding::Same).activation(relu).build();
                 Sequential::new()
                     .with(conv(channels, 16)?)
                     .with(conv(16, 32)?)
@@ -44,7 +41,7 @@ impl Kind {
                     .with(Dropout::new(0.25)?)
                     .with(Flatten::new())
                     .with(Dense::new((height / 2) * (width / 2) * 32, 64).activation(relu).build()?)
-                    .with(Dropout::new(0.5)?)
+                    .with(Dropout::new(0.25)?)
                     .with(Dense::new(64, classes).build()?)
             }
             Kind::Resnet => {
@@ -69,7 +66,11 @@ fn block(from: usize, to: usize) -> Result<Residual> {
     let stride = if from == to { 1 } else { 2 };
     let inside = conv_norm(Sequential::new(), (from, to), 3, stride)?.with(Activation::Relu);
     let block = Residual::new(conv_norm(inside, (to, to), 3, 1)?);
-    if from == to { Ok(block) } else { Ok(block.projection(conv_norm(Sequential::new(), (from, to), 1, stride)?)) }
+    if from == to {
+        Ok(block)
+    } else {
+        Ok(block.projection(conv_norm(Sequential::new(), (from, to), 1, stride)?))
+    }
 }
 
 /// An optimizer, by name.
@@ -121,6 +122,7 @@ impl Rule {
 /// A trainer of a classifier.
 pub fn trainer(model: impl Layer, rule: Rule, rate: Option<f64>) -> Result<Trainer> {
     let optimizer = rule.build(rate, &model.trainable())?;
-    let loss = SparseCategoricalCrossentropy { from_logits: true, ..SparseCategoricalCrossentropy::default() };
-    Ok(Trainer::new(model, loss, optimizer).metric(SparseCategoricalAccuracy::new()?))
+    let loss =
+        SparseCategoricalCrossentropy { from_logits: true, ..SparseCategoricalCrossentropy::default() };
+    Ok(Trainer::new(model, loss, optimizer).metric_as("accuracy", SparseCategoricalAccuracy::new()?))
 }

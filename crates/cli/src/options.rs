@@ -76,7 +76,11 @@ impl Setup {
         let part = |range: Range<isize>| -> Result<(Tensor, Tensor)> {
             Ok((taut::slice(&pixels, &s![range.clone()])?, taut::slice(&labels, &s![range])?))
         };
-        Ok(Split { train: part(test..count as isize)?, test: part(0..test)?, classes: images.classes().len() })
+        Ok(Split {
+            train: part(test..count as isize)?,
+            test: part(0..test)?,
+            classes: images.classes().len(),
+        })
     }
 
     fn folder(&self, folder: &Path) -> Outcome<ImageFolder> {

@@ -23,9 +23,10 @@ pub fn watch(session: &Session, page: Option<&Path>) -> Outcome {
     }
     let Some(path) = page else { return Ok(()) };
     let history = session.trainer.history();
-    let names: Vec<&str> = history.epochs.first().map_or(Vec::new(), |epoch| {
-        epoch.scores.iter().map(|(name, _)| name.as_str()).collect()
-    });
+    let names: Vec<&str> = history
+        .epochs
+        .first()
+        .map_or(Vec::new(), |epoch| epoch.scores.iter().map(|(name, _)| name.as_str()).collect());
     let rows: Vec<Vec<f64>> = history
         .epochs
         .iter()

@@ -68,8 +68,7 @@ fn an_interrupted_run_ends_as_one_that_was_not() {
     let folder = Folder::new("resume");
     let (straight, parts) = (folder.file("straight.safetensors"), folder.file("parts.safetensors"));
     let train = |epochs: &str, path: &str, more: &[&str]| {
-        let args =
-            ["train", "--model", "mlp", "--batch", "256", "--epochs", epochs, "--checkpoint", path];
+        let args = ["train", "--model", "mlp", "--batch", "256", "--epochs", epochs, "--checkpoint", path];
         said(&taut(&[&args[..], more].concat()))
     };
     let whole = losses(&train("3", &straight, &[]));

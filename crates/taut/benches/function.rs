@@ -13,7 +13,6 @@ mod resnet;
 mod timing;
 
 use adam::{adam, minimize};
-use taut::optimizers::Optimizer;
 use initial::{layers, normal};
 use resnet::ResNet;
 use std::hint::black_box;
@@ -21,6 +20,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use taut::graph::{TracedFunction, trace_function};
 use taut::memory::Bytes;
+use taut::optimizers::Optimizer;
 use taut::plan::{Program, Request};
 use taut::random::Generator;
 use taut::{DType, Function, GradientTape, Result, Tensor, Variable, function};

@@ -40,7 +40,10 @@ pub use taut_core::{
 };
 pub use taut_data as data;
 pub use taut_function::{Function, OnRetrace, TensorSpec, function};
-pub use taut_nn::{Checkpoint, Layer, Mode, Names, Trainer, initializers, layers, losses, metrics, optimizers, schedules, train};
+pub use taut_nn::{
+    Checkpoint, Layer, Mode, Names, Trainer, initializers, layers, losses, metrics, optimizers, schedules,
+    train,
+};
 pub use taut_plan::assert_peak;
 
 pub use taut_profile as profile;

@@ -39,7 +39,7 @@ pub(super) struct Parts {
     pub loss: Arc<dyn Loss>,
     pub variables: Vec<Variable>,
     optimizer: Arc<Optimizer>,
-    metrics: Vec<Box<dyn Metric>>,
+    metrics: Vec<(String, Box<dyn Metric>)>,
     checked: bool,
     /// The line that made the trainer: what loss, optimizer and metrics do is done for it.
     at: &'static Location<'static>,
@@ -124,7 +124,14 @@ impl Trainer {
     /// Measures this as well, in training and in validation.
     #[must_use]
     pub fn metric(self, metric: impl Metric) -> Trainer {
-        self.change(|parts| parts.metrics.push(Box::new(metric)))
+        let name = metric.name().to_owned();
+        self.metric_as(&name, metric)
+    }
+
+    /// As [`Trainer::metric`], under a name of your choice.
+    #[must_use]
+    pub fn metric_as(self, name: &str, metric: impl Metric) -> Trainer {
+        self.change(|parts| parts.metrics.push((name.to_owned(), Box::new(metric))))
     }
 
     /// Whether steps stop at a loss or gradient that is not finite, which costs one more look at each gradient. On by
@@ -348,7 +355,10 @@ impl Trainer {
         scores.extend(self.scores()?);
         self.reset()?;
         if let Some(data) = &self.validation {
+            // Training and validation work in memory one after the other, not side by side.
+            self.release();
             let tried = self.evaluate(data).map_err(|error| error.about("validation"))?;
+            self.release();
             scores.extend(tried.into_iter().map(|(name, value)| (format!("val_{name}"), value)));
         }
         let seconds = before + clock.elapsed().as_secs_f64();
@@ -365,7 +375,7 @@ impl Trainer {
 
     /// What the metrics say of the epoch so far.
     pub fn scores(&self) -> Result<Vec<(String, f64)>> {
-        self.parts.metrics.iter().map(|metric| Ok((metric.name().to_owned(), metric.value()?))).collect()
+        self.parts.metrics.iter().map(|(name, metric)| Ok((name.clone(), metric.value()?))).collect()
     }
 
     /// The mean loss of the epoch so far.
@@ -374,7 +384,7 @@ impl Trainer {
     }
 
     fn reset(&self) -> Result<()> {
-        self.parts.metrics.iter().try_for_each(|metric| metric.reset())
+        self.parts.metrics.iter().try_for_each(|(_, metric)| metric.reset())
     }
 
     /// The mean loss and the metrics on this data, which the model is not trained on.
@@ -412,7 +422,7 @@ impl Trainer {
         let mut all = Checkpoint::new()
             .with("model", self.parts.model.named())
             .with("optimizer", self.parts.optimizer.named());
-        for (i, metric) in self.parts.metrics.iter().enumerate() {
+        for (i, (_, metric)) in self.parts.metrics.iter().enumerate() {
             all = all.with(&format!("metric.{i}"), collect(&|names| metric.variables(names)));
         }
         for (i, callback) in callbacks.iter().enumerate() {
@@ -504,14 +514,18 @@ impl Parts {
                 gradients
             };
             self.optimizer.apply(&gradients)?;
-            self.metrics.iter().try_for_each(|metric| metric.update(y, &predicted))?;
+            self.measure(y, &predicted)?;
             Ok(loss)
         })
     }
 
+    fn measure(&self, y: &Tensor, predicted: &Tensor) -> Result<()> {
+        self.metrics.iter().try_for_each(|(_, metric)| metric.update(y, predicted))
+    }
+
     fn test(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let (loss, predicted) = self.forward(x, y, Mode::Infer)?;
-        on_behalf(None, self.at, || self.metrics.iter().try_for_each(|metric| metric.update(y, &predicted)))?;
+        on_behalf(None, self.at, || self.measure(y, &predicted))?;
         Ok(loss)
     }
 }
