@@ -1,11 +1,10 @@
 //! `taut info`: what this machine offers.
 
-use crate::Outcome;
 use std::fs;
 use taut::memory::{self, Bytes};
 use taut_kernels::{pool, simd};
 
-pub fn run() -> Outcome {
+pub fn run() {
     row("taut", env!("CARGO_PKG_VERSION"));
     row("system", &format!("{} {}", std::env::consts::OS, std::env::consts::ARCH));
     row("processor", &processor().unwrap_or_else(|| "unknown".to_owned()));
@@ -22,7 +21,6 @@ pub fn run() -> Outcome {
     row("  huge pages", &huge_pages().unwrap_or_else(|| "unknown".to_owned()));
     row("alignment", &format!("{} bytes", memory::ALIGNMENT));
     println!("\n`taut bench` measures what it can do; TAUT_THREADS sets the number of threads.");
-    Ok(())
 }
 
 fn row(name: &str, value: &str) {

@@ -44,7 +44,10 @@ fn main() -> ExitCode {
         Some(Command::Train(options)) => train::run(&options),
         Some(Command::Plan(options)) => plan::run(&options),
         Some(Command::Bench) => bench::run(),
-        Some(Command::Info) => info::run(),
+        Some(Command::Info) => {
+            info::run();
+            Ok(())
+        }
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -45,9 +45,9 @@ pub fn run(options: &Options) -> Outcome {
         ("batch", given),
         ("working memory and results", plan.peak_bytes()),
     ];
-    rows.iter().for_each(|(name, bytes)| {
-        println!("{name:<28} {:>12}  {bytes:>12} bytes", Bytes(*bytes).to_string())
-    });
+    for (name, bytes) in rows {
+        println!("{name:<28} {:>12}  {bytes:>12} bytes", Bytes(bytes).to_string());
+    }
     let total: usize = rows.iter().map(|(_, bytes)| bytes).sum();
     println!("{:<28} {:>12}  {total:>12} bytes", "in all", Bytes(total).to_string());
     Ok(())

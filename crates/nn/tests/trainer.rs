@@ -11,8 +11,8 @@ use taut_core::{DType, ErrorKind, Result, Tensor};
 use taut_data::Dataset;
 use taut_memory::testing::ledger_check;
 use taut_nn::layers::{Dense, Embedding, Flatten, Lambda, Sequential};
-use taut_nn::losses::{MeanSquaredError, SparseCategoricalCrossentropy};
-use taut_nn::metrics::MeanAbsoluteError;
+use taut_nn::losses::{Loss, MeanSquaredError, SparseCategoricalCrossentropy};
+use taut_nn::metrics::MeanFourthError;
 use taut_nn::optimizers::{Adam, Optimizer, Sgd};
 use taut_nn::train::{Callback, EarlyStopping, Epoch, Flow, ReduceRate, SaveBest};
 use taut_nn::{Checkpoint, Layer, Mode, Names, Trainer};
@@ -81,7 +81,7 @@ fn by_hand(mut w: f64, rate: f64, epochs: usize) -> Vec<(f64, f64, f64)> {
 #[test]
 fn epochs_are_what_they_are_by_hand() {
     let _ledger = ledger_check();
-    let mut trainer = line_trainer(0.0, 0.01).metric(MeanAbsoluteError::new().unwrap()).validate(&samples());
+    let mut trainer = line_trainer(0.0, 0.01).metric(MeanFourthError::new().unwrap()).validate(&samples());
     let history = trainer.fit(&samples(), 3).unwrap().clone();
     for (epoch, (w, loss, error)) in history.epochs.iter().zip(by_hand(0.0, 0.01, 3)) {
         assert_eq!((epoch.steps, epoch.samples), (3, 5));
@@ -273,18 +273,21 @@ fn the_rate_falls_and_the_best_is_saved() {
     assert_eq!(best.0.value().item::<f32>().unwrap(), weights.lock().unwrap()[1]);
 }
 
+/// The fourth power of the error.
+struct Fourth;
+
+impl Loss for Fourth {
+    fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
+        mean(square(square(sub(truth, predicted)?)?)?, -1, false)
+    }
+}
+
 #[test]
 fn a_loss_of_ones_own_and_steps_without_fit() {
     let _ledger = ledger_check();
-    struct Absolute;
-    impl taut_nn::losses::Loss for Absolute {
-        fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-            mean(square(square(sub(truth, predicted)?)?)?, -1, false)
-        }
-    }
     let model = line(0.0);
     let optimizer = Optimizer::new(sgd(0.001), &model.trainable()).unwrap();
-    let trainer = Trainer::new(model, Absolute, optimizer);
+    let trainer = Trainer::new(model, Fourth, optimizer);
     let (x, y) = (tensor(&[1.0], &[1, 1]), tensor(&[2.0], &[1, 1]));
     assert_eq!(trainer.train_step(&x, &y).unwrap(), 16.0);
     // d/dw (2 - w)^4 = -4 * 8 at zero.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::panic::Location;
@@ -140,7 +141,7 @@ impl Checkpoint {
             message.push_str(problem);
         }
         if problems.len() > LISTED {
-            message.push_str(&format!("\n    and {} more", problems.len() - LISTED));
+            let _ = write!(message, "\n    and {} more", problems.len() - LISTED);
         }
         Err(Error::new(*kind, message).help("build the model as it was when the file was written"))
     }
