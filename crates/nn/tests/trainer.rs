@@ -12,7 +12,7 @@ use taut_data::Dataset;
 use taut_memory::testing::ledger_check;
 use taut_nn::layers::{Dense, Embedding, Flatten, Lambda, Sequential};
 use taut_nn::losses::{Loss, MeanSquaredError, SparseCategoricalCrossentropy};
-use taut_nn::metrics::MeanFourthError;
+use taut_nn::metrics::MeanAbsoluteError;
 use taut_nn::optimizers::{Adam, Optimizer, Sgd};
 use taut_nn::train::{Callback, EarlyStopping, Epoch, Flow, ReduceRate, SaveBest};
 use taut_nn::{Checkpoint, Layer, Mode, Names, Trainer};
@@ -81,7 +81,7 @@ fn by_hand(mut w: f64, rate: f64, epochs: usize) -> Vec<(f64, f64, f64)> {
 #[test]
 fn epochs_are_what_they_are_by_hand() {
     let _ledger = ledger_check();
-    let mut trainer = line_trainer(0.0, 0.01).metric(MeanFourthError::new().unwrap()).validate(&samples());
+    let mut trainer = line_trainer(0.0, 0.01).metric(MeanAbsoluteError::new().unwrap()).validate(&samples());
     let history = trainer.fit(&samples(), 3).unwrap().clone();
     for (epoch, (w, loss, error)) in history.epochs.iter().zip(by_hand(0.0, 0.01, 3)) {
         assert_eq!((epoch.steps, epoch.samples), (3, 5));
