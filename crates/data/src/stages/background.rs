@@ -216,8 +216,15 @@ impl<T: Item, U: Item, F: Work<T, U>> Cursor<U> for Ahead<T, U, F> {
         state.bytes -= bytes;
         state.delivered += 1;
         meter.gauge(Some(room)).set(state.slots.len(), state.bytes);
+        // A thread that waits for room is woken for several elements, not for each.
+        let wakes = match room {
+            Room::Elements(most) => state.slots.len() <= most / 2,
+            Room::Bytes(_) => true,
+        };
         drop(state);
-        shared.space.notify_one();
+        if wakes {
+            shared.space.notify_one();
+        }
         made.map(Some)
     }
 

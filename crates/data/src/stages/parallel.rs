@@ -10,8 +10,8 @@ use std::panic::Location;
 use std::sync::Arc;
 use taut_core::{Error, Result};
 
-/// Elements that may be there per worker: one in the making and one made.
-const PER_WORKER: usize = 2;
+/// Elements that may be there per worker, in the making or made: enough that small ones do not wake a thread each.
+const PER_WORKER: usize = 8;
 
 /// More threads than any machine has a use for.
 const MOST_WORKERS: usize = 1024;
@@ -25,7 +25,7 @@ struct MapParallel<T, F> {
 impl<T: Item> Dataset<T> {
     /// As [`Dataset::map`], on `workers` threads. Elements come in their order all the same.
     ///
-    /// At most two elements per worker are there ahead of the consumer. An error of `f` takes the place of its element; so does a
+    /// At most eight elements per worker are there ahead of the consumer. An error of `f` takes the place of its element; so does a
     /// panic.
     ///
     /// ```
