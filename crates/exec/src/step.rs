@@ -68,8 +68,6 @@ impl<'m> Memory<'_, 'm> {
         Ok(())
     }
 
-    // One caller, for every step of every run: the call itself would show.
-    #[inline(always)]
     fn run(&mut self, program: &Program, step: &Step) -> Result<()> {
         // What is written is taken out for the time being: the rest can be read meanwhile.
         let mut taken: SmallVec<[&'m mut [u8]; 4]> = SmallVec::new();
