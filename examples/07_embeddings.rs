@@ -23,7 +23,7 @@ fn main() -> Result<()> {
 
     let random = Generator::from_seed(2);
     let ids = random.integers([batch, IDS], 0, rows as i64, DType::I32)?;
-    let labels = random.integers([batch, 1], 0, 2, DType::F32)?;
+    let labels = taut::cast(random.integers([batch, 1], 0, 2, DType::I32)?, DType::F32)?;
     let step = function(move |(ids, labels): &(Tensor, Tensor)| {
         let tape = GradientTape::new();
         let seen = taut::mean(table.call(ids, Mode::Train)?, 1, false)?;
