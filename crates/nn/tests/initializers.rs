@@ -1,7 +1,6 @@
-//! Initialisers: moments within what chance allows, bounds, orthogonality, repeatability.
+//! Initialisers: moments within what chance allows, bounds, orthogonality.
 
 use taut_core::ops::contract::matmul_with;
-use taut_core::ops::random::set_seed;
 use taut_core::ops::shape::reshape;
 use taut_core::ops::unary::cast;
 use taut_core::{DType, ErrorKind, Tensor};
@@ -120,17 +119,6 @@ fn orthogonal_means_orthogonal() {
             assert!((got - want).abs() < 9.0 * tolerance, "{shape:?}: {got} instead of {want}");
         }
     }
-}
-
-/// The only test that sets the seed: tests share the generator.
-#[test]
-fn a_seed_makes_first_values_repeat() {
-    let _ledger = ledger_check();
-    let twice = [0, 1].map(|_| {
-        set_seed(17);
-        (drawn(Initializer::HeNormal, &[4, 4]), drawn(Initializer::Orthogonal { gain: 1.0 }, &[3, 3]))
-    });
-    assert_eq!(twice[0], twice[1]);
 }
 
 #[test]
