@@ -1,6 +1,6 @@
 //! The report page as a browser shows it: the numbers that the library knows, and what happens under a pointer.
 
-use crate::shell::{Outcome, cargo, root};
+use crate::shell::{Outcome, example, root};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(90);
 /// Writes a page, opens it, and looks at what is there. Without a browser, says so.
 pub fn test() -> Outcome {
     let folder = root().join("target/page");
-    cargo(&["run", "--quiet", "--package", "taut-profile", "--example", "page", "--"]).arg(&folder).run()?;
+    example("page").arg(&folder).run()?;
     let Some(browser) = find() else {
         println!(
             "skipped: no Chromium on the PATH, so the page was not opened (Debian has one: apt install chromium)"

@@ -65,9 +65,7 @@ fn test() -> Outcome {
     step("Conformance with NumPy");
     let python = python::environment(&["numpy>=2.1,<3", "scipy>=1.14,<2", "ml_dtypes>=0.5"])?;
     let samples = root().join("target/conformance");
-    cargo(&["run", "--quiet", "--package", "taut-core", "--example", "conformance", "--"])
-        .arg(&samples)
-        .run()?;
+    shell::example("conformance").arg(&samples).run()?;
     shell::command(&python).arg(root().join("tests/conformance/check.py")).arg(&samples).run()
 }
 
@@ -81,8 +79,7 @@ fn examples() -> Outcome {
     names.sort();
     for name in names {
         step(&format!("Example {name}"));
-        cargo(&["run", "--quiet", "--package", "taut-examples", "--example", &name, "--", "--quick"])
-            .run()?;
+        shell::example(&name).arg("--quick").run()?;
     }
     Ok(())
 }

@@ -32,6 +32,13 @@ pub fn cargo(args: &[&str]) -> Program {
     command(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())).args(args)
 }
 
+/// An example that `cargo test` has built. Not by `cargo run`, which would build the package once more, with the features that
+/// it alone asks for.
+pub fn example(name: &str) -> Program {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    command(target.join("debug/examples").join(name).with_extension(std::env::consts::EXE_EXTENSION))
+}
+
 impl Program {
     /// Adds an argument.
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Program {
