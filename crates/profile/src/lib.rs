@@ -27,8 +27,7 @@
 //!
 //! # What it costs
 //! With no profiler at work, a call reads one word more, in the same instruction that looks for tapes, and a buffer's drop another. With one,
-//! each call, each step and each buffer that comes or goes takes a few tenths of a microsecond more, and results and the ledger's numbers
-//! are the same. `cargo run --release -p taut-profile --example cost` measures it on your machine.
+//! everything that happens is written down, which takes time; results and the ledger's numbers are the same.
 
 mod line;
 mod outline;
