@@ -6,7 +6,6 @@ use crate::variable::Variable;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
-use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::ops::random::{Keys, with_keys};
@@ -15,6 +14,7 @@ use taut_core::{
     Call, DType, Form, Gradients, Kernel, Layout, Op, Result, Saves, Set, Spec, Specs, Tensor, apply_at,
     behalf_of, is_tracing,
 };
+use taut_memory::Line;
 
 type Function = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
 
@@ -44,7 +44,7 @@ pub fn itself(tensor: &Tensor, after: &[Tensor]) -> Result<Tensor> {
         let anew = Anew { number: NUMBERS.fetch_add(1, Ordering::Relaxed) };
         let mut inputs: Vec<Tensor> =
             std::iter::once(tensor.clone()).chain(after.iter().map(record::detached)).collect();
-        return Ok(apply_at(&anew, &mut inputs, behalf_of(Location::caller()))?.swap_remove(0));
+        return Ok(apply_at(&anew, &mut inputs, behalf_of(Line::caller()))?.swap_remove(0));
     }
     let shape: SmallVec<[isize; 4]> = tensor.shape().iter().map(|&dim| dim as isize).collect();
     taut_core::ops::shape::reshape(tensor, &shape)
@@ -228,11 +228,11 @@ impl Recomputed {
     #[track_caller]
     pub fn call(&self, inputs: impl IntoIterator<Item = impl Into<Tensor>>) -> Result<Vec<Tensor>> {
         let inputs: Vec<Tensor> = inputs.into_iter().map(Into::into).collect();
-        call(&self.0, &inputs, Location::caller())
+        call(&self.0, &inputs, Line::caller())
     }
 }
 
-fn call(function: &Arc<Function>, inputs: &[Tensor], at: &'static Location<'static>) -> Result<Vec<Tensor>> {
+fn call(function: &Arc<Function>, inputs: &[Tensor], at: Line) -> Result<Vec<Tensor>> {
     if !record::is_recording() {
         return function(inputs);
     }

@@ -3,7 +3,6 @@
 use crate::checkpoint::watched;
 use smallvec::SmallVec;
 use std::fmt;
-use std::panic::Location;
 use std::sync::Arc;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::record;
@@ -11,6 +10,7 @@ use taut_core::{
     Call, DType, Error, ErrorKind, Gradient, Gradients, Kernel, Layout, Op, Part, Result, Saves, Set, Spec,
     Specs, Tensor, apply_at, is_tracing,
 };
+use taut_memory::Line;
 
 type Backward = dyn Fn(&[Tensor], &[Tensor]) -> Result<Vec<Option<Gradient>>> + Send + Sync;
 
@@ -181,7 +181,7 @@ pub fn custom_gradient(
     inputs: impl IntoIterator<Item = impl Into<Tensor>>,
     function: impl FnOnce(&[Tensor]) -> Result<Rule>,
 ) -> Result<Vec<Tensor>> {
-    let (at, recording) = (Location::caller(), record::is_recording());
+    let (at, recording) = (Line::caller(), record::is_recording());
     let inputs: Vec<Tensor> = inputs.into_iter().map(Into::into).collect();
     let call = || watched(|_| function(&inputs));
     let (rule, found) = if record::is_simple() { record::unrecorded(call) } else { call() };

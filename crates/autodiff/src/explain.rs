@@ -5,10 +5,10 @@ use crate::structure::Source;
 use crate::tape::spec;
 use std::collections::HashSet;
 use std::fmt;
-use std::panic::Location;
 use std::sync::Arc;
 use taut_core::record::Slot;
 use taut_core::{DType, Spec, Tensor};
+use taut_memory::Line;
 
 /// How many bytes the kept values fill, each buffer counted once.
 pub(crate) fn bytes_held(entries: &[Option<Arc<Entry>>]) -> usize {
@@ -42,7 +42,7 @@ pub struct Row {
     /// The op whose gradient needs it.
     pub op: &'static str,
     /// The line that called the op.
-    pub at: &'static Location<'static>,
+    pub at: Line,
     /// What it is to the op: `input 0`, `output 0`, or `residual`.
     pub role: String,
     /// The inputs whose gradients need it.
@@ -113,7 +113,7 @@ pub enum Why {
     /// No recorded call used the source.
     NeverUsed,
     /// Everything that was made of the source went into ops that have no gradient.
-    Blocked(Vec<(&'static str, &'static Location<'static>)>),
+    Blocked(Vec<(&'static str, Line)>),
     /// The source was used, but the target does not depend on it.
     Independent,
     /// The target depends on the source, but a rule on the way gave no gradient.

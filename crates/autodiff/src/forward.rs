@@ -11,10 +11,10 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::marker::PhantomData;
-use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taut_core::record::{self, Followed, Recorder, Slot, slot_of};
 use taut_core::{Call, Error, Part, Result, Tensor, on_behalf};
+use taut_memory::Line;
 
 type Ids = HashMap<u64, Slot, BuildHasherDefault<ById>>;
 
@@ -173,7 +173,7 @@ impl ForwardAccumulator {
         let (mut at, mut along) = (Vec::new(), Vec::new());
         primals.leaves(&mut at);
         tangents.leaves(&mut along);
-        let line = Location::caller();
+        let line = Line::caller();
         if at.len() != along.len() {
             return Err(Error::value(format!("{} tangents for {} primals", along.len(), at.len())).at(line));
         }

@@ -4,11 +4,11 @@ use crate::backward::backward;
 use crate::record::{Entry, Record};
 use crate::tape::{GradientTape, ones};
 use smallvec::SmallVec;
-use std::panic::Location;
 use std::sync::Arc;
 use taut_core::graph::{Origin, Value, ValueId, current, tensor_of, value_of};
 use taut_core::record::{Slot, unrecorded};
 use taut_core::{Call, Error, ErrorKind, Gradient, Graph, Part, Result, Set, Spec, Tensor, on_behalf, trace};
+use taut_memory::Line;
 
 /// The gradients of `ys` (summed) with respect to `xs`, inside a trace: what was traced so far is differentiated, whether
 /// or not a tape was there. `None` where `ys` does not depend on an `x`.
@@ -19,7 +19,7 @@ pub fn gradients(
     ys: impl IntoIterator<Item = impl Into<Tensor>>,
     xs: impl IntoIterator<Item = impl Into<Tensor>>,
 ) -> Result<Vec<Option<Gradient>>> {
-    let at = Location::caller();
+    let at = Line::caller();
     let ys: Vec<Tensor> = ys.into_iter().map(Into::into).collect();
     let xs: Vec<Tensor> = xs.into_iter().map(Into::into).collect();
     let Some(graph) = current() else {
@@ -30,12 +30,7 @@ pub fn gradients(
     on_behalf(None, at, || differentiate(&graph, &ys, &xs, at)).map_err(|error| error.at(at))
 }
 
-fn differentiate(
-    graph: &Graph,
-    ys: &[Tensor],
-    xs: &[Tensor],
-    at: &'static Location<'static>,
-) -> Result<Vec<Option<Gradient>>> {
+fn differentiate(graph: &Graph, ys: &[Tensor], xs: &[Tensor], at: Line) -> Result<Vec<Option<Gradient>>> {
     // One entry per value that no node makes, then one per node.
     let leaves = graph.values.len();
     let slot = |value: ValueId| match graph.values[value.index()].origin {
@@ -139,7 +134,7 @@ fn needed(graph: &Graph, targets: &[Option<Slot>], leaves: usize) -> Vec<bool> {
 /// respect to the inputs at these positions; zeros where there is none.
 #[track_caller]
 pub fn gradient_graph(graph: &Graph, inputs: &[usize]) -> Result<Graph> {
-    let at = Location::caller();
+    let at = Line::caller();
     if let Some(bad) = inputs.iter().find(|&&i| i >= graph.inputs.len()) {
         let message = format!("there is no input {bad} in a graph of {} inputs", graph.inputs.len());
         return Err(Error::value(message).at(at));

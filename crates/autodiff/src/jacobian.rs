@@ -2,12 +2,12 @@
 
 use crate::structure::{Source, Structure};
 use crate::tape::{GradientTape, spec};
-use std::panic::Location;
 use taut_core::ops::creation::{one_hot, zeros};
 use taut_core::ops::index::TensorScatter;
 use taut_core::ops::shape::{broadcast_to, reshape};
 use taut_core::{DType, Error, Result, Shape, Tensor, on_behalf};
 use taut_kernels::index::Scatter;
+use taut_memory::Line;
 
 impl GradientTape {
     /// The derivative of every element of the target with respect to every element of the sources: for each source a
@@ -29,7 +29,7 @@ impl GradientTape {
         target: &Tensor,
         sources: &S,
     ) -> Result<S::Of<Option<Tensor>>> {
-        let (at, len, shape, dtype) = (Location::caller(), target.len(), target.shape(), target.dtype());
+        let (at, len, shape, dtype) = (Line::caller(), target.len(), target.shape(), target.dtype());
         let seed = |i| hot(i, len, shape, dtype);
         on_behalf(None, at, || self.rows(target, sources, None, len, seed, shape))
             .map_err(|error| error.at(at))
@@ -39,7 +39,7 @@ impl GradientTape {
     /// row of the batch. The shape is `[batch, target's rest.., source's rest..]`.
     #[track_caller]
     pub fn batch_jacobian(&self, target: &Tensor, source: &Tensor) -> Result<Option<Tensor>> {
-        let at = Location::caller();
+        let at = Line::caller();
         let (ours, theirs) = (target.shape().split_first(), source.shape().split_first());
         let (Some((&batch, rest)), Some((&other, _))) = (ours, theirs) else {
             return Err(Error::shape("a number has no batch axis").at(at));
@@ -112,5 +112,5 @@ fn put(table: &mut Option<Tensor>, batch: Option<usize>, i: usize, gradient: Ten
         }
     };
     let update = TensorScatter { code: Scatter::Update };
-    taut_core::update(&update, table, &[indices, gradient], Location::caller())
+    taut_core::update(&update, table, &[indices, gradient], Line::caller())
 }

@@ -5,17 +5,17 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
-use std::panic::Location;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taut_core::record::{Followed, Recorder, Slot, slot_of};
 use taut_core::{Op, Part, Result, Set, Spec, Tensor};
+use taut_memory::Line;
 
 /// One call, or something watched.
 pub(crate) struct Entry {
     /// The op; `None` for something watched.
     pub(crate) op: Option<Arc<dyn Op>>,
     /// The line that called it, or that asked to watch.
-    pub(crate) at: &'static Location<'static>,
+    pub(crate) at: Line,
     /// Its inputs, with the values that its gradient needs.
     pub(crate) inputs: SmallVec<[Part; 2]>,
     /// Where the inputs come from, if they are followed.
@@ -31,7 +31,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn leaf(spec: Spec, at: &'static Location<'static>) -> Entry {
+    pub(crate) fn leaf(spec: Spec, at: Line) -> Entry {
         Entry {
             op: None,
             at,
@@ -68,7 +68,7 @@ pub(crate) struct Block {
     /// The serial number of the entry that it came from.
     pub(crate) serial: u64,
     pub(crate) op: &'static str,
-    pub(crate) at: &'static Location<'static>,
+    pub(crate) at: Line,
 }
 
 /// How many blocks are remembered, to explain gradients that are not there.
@@ -137,7 +137,7 @@ impl State {
     }
 
     /// Takes note that no gradient goes from a value into an op.
-    fn block(&mut self, from: Slot, op: &'static str, at: &'static Location<'static>) {
+    fn block(&mut self, from: Slot, op: &'static str, at: Line) {
         let Some(Some(entry)) = self.entries.get(from.entry as usize) else { return };
         if self.blocks.len() == BLOCKS {
             self.blocks.pop_front();
@@ -195,7 +195,7 @@ impl Record {
     }
 
     /// Follows a tensor from now on.
-    pub(crate) fn watch(&self, tensor: &Tensor, at: &'static Location<'static>) {
+    pub(crate) fn watch(&self, tensor: &Tensor, at: Line) {
         if slot_of(tensor, self).is_some() {
             return;
         }
@@ -209,7 +209,7 @@ impl Record {
     }
 
     /// Follows a variable from now on.
-    pub(crate) fn watch_variable(&self, variable: &Variable, at: &'static Location<'static>) -> Option<Slot> {
+    pub(crate) fn watch_variable(&self, variable: &Variable, at: Line) -> Option<Slot> {
         let mut state = self.state();
         if let Some(&slot) = state.variables.get(&variable.id()) {
             return Some(slot);
@@ -344,7 +344,7 @@ impl Recorder for Record {
         let variable = variable.downcast_ref::<Variable>()?;
         let follow = self.watches_variables && variable.is_trainable() && variable.dtype().is_float();
         let slot = match self.variable(variable) {
-            None if follow => self.watch_variable(variable, Location::caller())?,
+            None if follow => self.watch_variable(variable, Line::caller())?,
             slot => slot?,
         };
         self.retain(slot.entry);

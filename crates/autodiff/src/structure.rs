@@ -156,7 +156,7 @@ impl Dense for Option<Gradient> {
             Some(gradient) => gradient.dense(),
             None => Err(Error::new(ErrorKind::Value, "there is no gradient")
                 .help("the tape's explain_none() says why")
-                .at(std::panic::Location::caller())),
+                .at(taut_memory::Line::caller())),
         }
     }
 }

@@ -7,12 +7,12 @@ use crate::structure::{Source, Structure};
 use crate::variable::Variable;
 use std::cell::RefCell;
 use std::marker::PhantomData;
-use std::panic::Location;
 use std::sync::Arc;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::record::{self, Slot, is_active, slot_of};
 use taut_core::{Error, ErrorKind, Gradient, Result, Spec, Tensor, on_behalf};
+use taut_memory::Line;
 
 /// How a tape records.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,7 @@ pub struct GradientTape {
 struct Inner {
     record: Arc<Record>,
     /// The line that asked for the gradient that used the tape up.
-    used: Option<&'static Location<'static>>,
+    used: Option<Line>,
     /// Why sources had no gradient, for those who ask afterwards.
     reasons: Vec<(Identity, Why)>,
 }
@@ -115,7 +115,7 @@ impl GradientTape {
     /// Follows these tensors and variables from now on. What is no float has no gradient and is not followed.
     #[track_caller]
     pub fn watch<S: Structure + ?Sized>(&self, sources: &S) {
-        let (mut leaves, at, record) = (Vec::new(), Location::caller(), self.record());
+        let (mut leaves, at, record) = (Vec::new(), Line::caller(), self.record());
         sources.leaves(&mut leaves);
         for leaf in leaves {
             match leaf {
@@ -206,7 +206,7 @@ impl GradientTape {
         T: Structure + ?Sized,
         S: Structure + ?Sized,
     {
-        let (mut ts, mut ss, at) = (Vec::new(), Vec::new(), Location::caller());
+        let (mut ts, mut ss, at) = (Vec::new(), Vec::new(), Line::caller());
         targets.leaves(&mut ts);
         sources.leaves(&mut ss);
         let gradients = self.ask(&ts, &ss, request, at).map_err(|error| error.at(at))?;
@@ -218,7 +218,7 @@ impl GradientTape {
         targets: &[Source],
         sources: &[Source],
         request: Request,
-        at: &'static Location<'static>,
+        at: Line,
     ) -> Result<Vec<Option<Gradient>>> {
         on_behalf(None, at, || self.ask_on_behalf(targets, sources, request, at))
     }
@@ -228,7 +228,7 @@ impl GradientTape {
         targets: &[Source],
         sources: &[Source],
         request: Request,
-        at: &'static Location<'static>,
+        at: Line,
     ) -> Result<Vec<Option<Gradient>>> {
         self.check_unused()?;
         let seeds = self.seeds(targets, request.output_gradients)?;
@@ -255,21 +255,16 @@ impl GradientTape {
         request: Request,
     ) -> Result<Vec<Option<Gradient>>> {
         let targets: Vec<Source> = targets.iter().cloned().map(Source::Tensor).collect();
-        self.ask(&targets, sources, request, Location::caller())
+        self.ask(&targets, sources, request, Line::caller())
     }
 
     /// Gets ready to walk back. A tape that can be asked once stops recording, and has nothing any more.
     #[track_caller]
     pub(crate) fn prepare(&self, targets: &[Source], sources: &[Source]) -> Result<Walk> {
-        self.prepare_at(targets, sources, Location::caller())
+        self.prepare_at(targets, sources, Line::caller())
     }
 
-    fn prepare_at(
-        &self,
-        targets: &[Source],
-        sources: &[Source],
-        at: &'static Location<'static>,
-    ) -> Result<Walk> {
+    fn prepare_at(&self, targets: &[Source], sources: &[Source], at: Line) -> Result<Walk> {
         self.check_unused()?;
         let record = self.record();
         let slots =

@@ -3,7 +3,6 @@
 use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
-use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use taut_core::graph::{State, create_state, evaluate, read_state, write_state};
@@ -18,7 +17,7 @@ use taut_core::{
 use taut_kernels::elementwise::{self, Binary};
 use taut_kernels::index::Scatter;
 use taut_kernels::{Arg, ViewMut};
-use taut_memory::Category;
+use taut_memory::{Category, Line};
 
 /// A tensor that can be changed, and that tapes watch by themselves.
 ///
@@ -93,7 +92,7 @@ impl VariableBuilder {
     #[track_caller]
     pub fn build(self, value: impl Into<Tensor>) -> Result<Variable> {
         static IDS: AtomicU64 = AtomicU64::new(1);
-        let at = Location::caller();
+        let at = Line::caller();
         let value = evaluate(&value.into()).map_err(|e| e.in_op("variable", []).at(at))?;
         let value = own(&value, self.category, at)?;
         let variable = Variable(Arc::new(Inner {
@@ -135,7 +134,7 @@ impl Held<'_> {
 }
 
 /// A copy in memory that counts as the variable's.
-fn own(value: &Tensor, category: Category, at: &'static Location<'static>) -> Result<Tensor> {
+fn own(value: &Tensor, category: Category, at: Line) -> Result<Tensor> {
     let view = value.view().map_err(|e| e.at(at))?;
     Tensor::build(value.spec().clone(), category, at, |out| elementwise::copy(view, out.reborrow()))
 }
@@ -201,7 +200,7 @@ impl Variable {
     /// Takes hold of the value, to change it in place. A value that somebody else holds is left to them, and copied.
     ///
     /// Whoever holds several variables takes them in the order of their ids, so that nobody waits for each other.
-    pub fn hold(&self, at: &'static Location<'static>) -> Result<Held<'_>> {
+    pub fn hold(&self, at: Line) -> Result<Held<'_>> {
         let mut value = self.0.value.write().unwrap_or_else(PoisonError::into_inner);
         if value.as_ref().is_some_and(Tensor::is_shared) {
             let copy = value.as_ref().map(|held| own(held, self.0.category, at)).transpose()?;
@@ -247,30 +246,24 @@ impl Variable {
     /// Replaces the value.
     #[track_caller]
     pub fn assign(&self, value: impl Into<Operand>) -> Result<()> {
-        self.update("assign", &Overwrite, value.into(), Location::caller())
+        self.update("assign", &Overwrite, value.into(), Line::caller())
     }
 
     /// Adds to the value.
     #[track_caller]
     pub fn assign_add(&self, delta: impl Into<Operand>) -> Result<()> {
         static ADD: Elementwise = Elementwise::binary("assign_add", Binary::Add, Types::Same);
-        self.update("assign_add", &ADD, delta.into(), Location::caller())
+        self.update("assign_add", &ADD, delta.into(), Line::caller())
     }
 
     /// Subtracts from the value.
     #[track_caller]
     pub fn assign_sub(&self, delta: impl Into<Operand>) -> Result<()> {
         static SUB: Elementwise = Elementwise::binary("assign_sub", Binary::Sub, Types::Same);
-        self.update("assign_sub", &SUB, delta.into(), Location::caller())
+        self.update("assign_sub", &SUB, delta.into(), Line::caller())
     }
 
-    fn update(
-        &self,
-        name: &'static str,
-        op: &dyn Op,
-        value: Operand,
-        at: &'static Location<'static>,
-    ) -> Result<()> {
+    fn update(&self, name: &'static str, op: &dyn Op, value: Operand, at: Line) -> Result<()> {
         let value = match value {
             Operand::Tensor(value) => value,
             Operand::Scalar(scalar) => {
@@ -303,7 +296,7 @@ impl Variable {
     }
 
     /// Applies an op to the value, in its own memory. If it fails, the value is as it was.
-    fn apply(&self, op: &dyn Op, rest: &[Tensor], at: &'static Location<'static>) -> Result<()> {
+    fn apply(&self, op: &dyn Op, rest: &[Tensor], at: Line) -> Result<()> {
         if is_tracing() {
             return self.trace(op, rest, at);
         }
@@ -312,7 +305,7 @@ impl Variable {
     }
 
     /// The update as part of a function being traced.
-    fn trace(&self, op: &dyn Op, rest: &[Tensor], at: &'static Location<'static>) -> Result<()> {
+    fn trace(&self, op: &dyn Op, rest: &[Tensor], at: Line) -> Result<()> {
         let state = self.state();
         let Some(value) = read_state(&state) else {
             let message = format!("a variable {self} cannot be updated while a graph is traced");
@@ -328,7 +321,7 @@ impl Variable {
     #[track_caller]
     fn scatter(&self, code: Scatter, indices: impl Into<Tensor>, updates: impl Into<Tensor>) -> Result<()> {
         let rest = [detached(&indices.into()), detached(&updates.into())];
-        self.apply(&TensorScatter { code }, &rest, Location::caller())
+        self.apply(&TensorScatter { code }, &rest, Line::caller())
     }
 }
 

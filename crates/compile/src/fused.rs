@@ -4,18 +4,18 @@ use crate::Options;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
-use std::panic::Location;
 use std::sync::Arc;
 use taut_core::{Cost, DType, Error, Finish, Kernel, Op, Result, Shape, Spec, Specs, Strides};
 use taut_fused::{Constant, Kernel as Made, Program, Source};
 use taut_kernels::reduce::Reduce;
 use taut_kernels::{Arg, View, ViewMut, dispatch};
+use taut_memory::Line;
 
 /// An op that was fused, for those who explain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub(crate) name: &'static str,
-    pub(crate) at: &'static Location<'static>,
+    pub(crate) at: Line,
 }
 
 /// A reduction at the end of a fused op.

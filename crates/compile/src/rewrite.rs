@@ -4,10 +4,10 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::panic::Location;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, Value, ValueId};
 use taut_core::{Form, Graph, Op, Spec, Specs, Tensor};
+use taut_memory::Line;
 
 /// The values that a node reads.
 pub(crate) type Inputs = SmallVec<[ValueId; 3]>;
@@ -90,13 +90,7 @@ impl Rewriter {
     }
 
     /// Appends a call.
-    pub(crate) fn push(
-        &mut self,
-        op: Arc<dyn Op>,
-        inputs: Inputs,
-        specs: Specs,
-        at: &'static Location<'static>,
-    ) -> Made {
+    pub(crate) fn push(&mut self, op: Arc<dyn Op>, inputs: Inputs, specs: Specs, at: Line) -> Made {
         let node = self.graph.nodes.len();
         let outputs: Made = (specs.into_iter().enumerate())
             .map(|(output, spec)| self.value(spec, Origin::Node { node, output }))
@@ -106,13 +100,7 @@ impl Rewriter {
     }
 
     /// Appends a call, unless there is the same one already.
-    pub(crate) fn call(
-        &mut self,
-        op: Arc<dyn Op>,
-        inputs: Inputs,
-        specs: Specs,
-        at: &'static Location<'static>,
-    ) -> Made {
+    pub(crate) fn call(&mut self, op: Arc<dyn Op>, inputs: Inputs, specs: Specs, at: Line) -> Made {
         if !op.is_data() {
             return self.push(op, inputs, specs, at);
         }

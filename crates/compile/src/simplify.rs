@@ -14,11 +14,11 @@ use crate::seen::{LayoutView, Seen, normal, through};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::panic::Location;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
 use taut_core::{Form, Graph, Kernel, Layout, Result, Spec, Specs};
 use taut_kernels::elementwise::Code;
+use taut_memory::Line;
 
 pub(crate) fn simplify(graph: &Graph) -> Result<Graph> {
     let mut simplifier = Simplifier::new(graph);
@@ -59,7 +59,7 @@ struct Simplifier<'a> {
 }
 
 /// A line of the user's.
-type Line = &'static Location<'static>;
+type Line = Line;
 
 impl<'a> Simplifier<'a> {
     fn new(old: &'a Graph) -> Simplifier<'a> {
@@ -86,7 +86,7 @@ impl<'a> Simplifier<'a> {
     fn line_of(&self, id: ValueId) -> Line {
         match self.old.values[id.index()].origin {
             Origin::Node { node, .. } => self.old.nodes[node].at,
-            _ => Location::caller(),
+            _ => Line::caller(),
         }
     }
 

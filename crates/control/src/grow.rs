@@ -3,9 +3,9 @@
 use crate::gradient::{Given, Reverse, is_followed_back};
 use crate::looping::{Loop, Steps};
 use std::fmt;
-use std::panic::Location;
 use std::sync::Arc;
 use taut_core::{Call, Error, Gradients, Op, Result, Saves, Set, Spec, Specs, Tensor, apply_at, record};
+use taut_memory::Line;
 
 /// How many steps the first piece has room for, unless that takes more than [`FIRST_BYTES`]; each further one has room for
 /// twice as many.
@@ -25,12 +25,7 @@ struct Grown {
 }
 
 /// Runs a `while` for those who follow the wanted inputs: its states, then its captures.
-pub(crate) fn grow(
-    op: &Loop,
-    mut inputs: Vec<Tensor>,
-    wanted: Set,
-    at: &'static Location<'static>,
-) -> Result<Vec<Tensor>> {
+pub(crate) fn grow(op: &Loop, mut inputs: Vec<Tensor>, wanted: Set, at: Line) -> Result<Vec<Tensor>> {
     let mut piece = op.clone();
     piece.steps = Steps::Tested(FIRST);
     let Some(keeping) = Reverse::keeping(&piece, wanted)? else { return Err(stateless()) };

@@ -7,13 +7,13 @@ use crate::looping::{Loop, Steps, index_spec};
 use crate::report::Report;
 use crate::structure::{hollow, names, same_specs, same_structure, tensors};
 use std::ops::Range;
-use std::panic::Location;
 use std::sync::Arc;
 use taut_autodiff::nest::Nest;
 use taut_core::graph::{Traced, trace_body};
 use taut_core::ops::binary::add;
 use taut_core::ops::random::with_index;
 use taut_core::{DType, Error, Result, Set, Shape, Spec, Tensor, apply_at, is_tracing, record};
+use taut_memory::Line;
 
 /// How loops run, and what their gradients may keep.
 ///
@@ -97,7 +97,7 @@ impl Loops {
         body: impl Fn(S) -> Result<S>,
         states: S,
     ) -> Result<S> {
-        let at = Location::caller();
+        let at = Line::caller();
         self.tested(&test, &body, states, at).map_err(|error| error.in_op("while_loop", []).at(at))
     }
 
@@ -109,7 +109,7 @@ impl Loops {
         body: impl Fn(Tensor, S) -> Result<S>,
         states: S,
     ) -> Result<S> {
-        let at = Location::caller();
+        let at = Line::caller();
         let steps = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
         let numbered = |index: Tensor, state: S, (): ()| {
             let index = if range.start == 0 { index } else { add(index, range.start)? };
@@ -128,7 +128,7 @@ impl Loops {
         state: S,
         elements: X,
     ) -> Result<(S, Y)> {
-        self.through("scan", &body, state, elements, false, Location::caller())
+        self.through("scan", &body, state, elements, false, Line::caller())
     }
 
     /// As [`Loops::scan`], from the last element to the first; what is made of them keeps their order.
@@ -139,7 +139,7 @@ impl Loops {
         state: S,
         elements: X,
     ) -> Result<(S, Y)> {
-        self.through("scan", &body, state, elements, true, Location::caller())
+        self.through("scan", &body, state, elements, true, Line::caller())
     }
 
     /// Goes through the elements, carrying a state; returns the last one. See [`foldl`].
@@ -151,7 +151,7 @@ impl Loops {
         state: S,
     ) -> Result<S> {
         let body = |state: S, element: X| Ok((body(state, element)?, ()));
-        Ok(self.through("foldl", &body, state, elements, false, Location::caller())?.0)
+        Ok(self.through("foldl", &body, state, elements, false, Line::caller())?.0)
     }
 
     /// As [`Loops::foldl`], from the last element to the first.
@@ -163,7 +163,7 @@ impl Loops {
         state: S,
     ) -> Result<S> {
         let body = |state: S, element: X| Ok((body(state, element)?, ()));
-        Ok(self.through("foldr", &body, state, elements, true, Location::caller())?.0)
+        Ok(self.through("foldr", &body, state, elements, true, Line::caller())?.0)
     }
 
     fn through<S: Nest<Owned = S>, X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
@@ -173,7 +173,7 @@ impl Loops {
         state: S,
         elements: X,
         reverse: bool,
-        at: &'static Location<'static>,
+        at: Line,
     ) -> Result<(S, Y)> {
         let body = |_: Tensor, state: S, element: X| body(state, element);
         let run = || {
@@ -192,7 +192,7 @@ impl Loops {
         elements: X,
         steps: Steps,
         reverse: bool,
-        at: &'static Location<'static>,
+        at: Line,
     ) -> Result<(S, Y)> {
         let (carried, slices) = (tensors(&states), tensors(&elements));
         let (states, elements) = (hollow(states), hollow(elements));
@@ -232,7 +232,7 @@ impl Loops {
         test: &dyn Fn(&S) -> Result<Tensor>,
         body: &dyn Fn(S) -> Result<S>,
         states: S,
-        at: &'static Location<'static>,
+        at: Line,
     ) -> Result<S> {
         if let Some(shapes) = &self.invariants
             && shapes.iter().any(|shape| shape.contains(&None))

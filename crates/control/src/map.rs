@@ -9,7 +9,6 @@ use crate::hoist::hoisted;
 use crate::looping::{Loop, Steps, index_spec, stacked};
 use crate::loops::{Loops, rows};
 use crate::structure::tensors;
-use std::panic::Location;
 use taut_autodiff::nest::Nest;
 use taut_core::graph::{Node, trace_body};
 use taut_core::ops::binary::{add, mul};
@@ -19,6 +18,7 @@ use taut_core::ops::shape::{broadcast_to, concat, reshape, slice};
 use taut_core::{
     DType, Error, Graph, Index, Outputs, Result, Spec, Tensor, apply_at, apply_many, on_behalf, record, trace,
 };
+use taut_memory::Line;
 
 /// What the bodies of a map may take at once if nobody says so: it should stay in a core's cache.
 const DEFAULT_MEMORY: usize = 2 << 20;
@@ -31,7 +31,7 @@ impl Loops {
         body: impl Fn(X) -> Result<Y>,
         elements: X,
     ) -> Result<Y> {
-        let at = Location::caller();
+        let at = Line::caller();
         self.map(&body, elements, at).map_err(|error| error.in_op("map_fn", []).at(at))
     }
 
@@ -39,7 +39,7 @@ impl Loops {
         &self,
         body: &dyn Fn(X) -> Result<Y>,
         elements: X,
-        at: &'static Location<'static>,
+        at: Line,
     ) -> Result<Y> {
         let Traced { graph, captures, inputs, count, made } = traced(body, elements)?;
         if count == 0 {
@@ -88,7 +88,7 @@ fn in_chunks(
     captures: &[Tensor],
     inputs: &[Tensor],
     (count, size): (usize, usize),
-    at: &'static Location<'static>,
+    at: Line,
 ) -> Result<Vec<Tensor>> {
     let (whole, rest) = (count / size, count % size);
     let mut parts: Vec<Vec<Tensor>> = Vec::new();
@@ -261,7 +261,7 @@ pub fn vectorized_map<X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
     body: impl Fn(X) -> Result<Y>,
     elements: X,
 ) -> Result<Y> {
-    let at = Location::caller();
+    let at = Line::caller();
     let run = || {
         let Traced { graph, captures, inputs, count, made } = traced(&body, elements)?;
         if count == 0 {

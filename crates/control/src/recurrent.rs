@@ -1,12 +1,12 @@
 //! Recurrent layers over time: a scan whose step is one product and one pass over the gates.
 
 use crate::loops::Loops;
-use std::panic::Location;
 use taut_core::ops::binary::{add, mul, sub};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::shape::{reshape, split};
 use taut_core::ops::unary::{sigmoid, tanh};
 use taut_core::{Error, Result, Tensor, on_behalf};
+use taut_memory::Line;
 
 impl Loops {
     /// A long short-term memory over time. See [`lstm`].
@@ -19,7 +19,7 @@ impl Loops {
         recurrent_kernel: &Tensor,
         bias: &Tensor,
     ) -> Result<(Tensor, (Tensor, Tensor))> {
-        let at = Location::caller();
+        let at = Line::caller();
         on_behalf(None, at, || self.remembering(x, state, (kernel, recurrent_kernel, bias)))
             .map_err(|error| error.in_op("lstm", []).at(at))
     }
@@ -56,7 +56,7 @@ impl Loops {
         recurrent_kernel: &Tensor,
         bias: (&Tensor, &Tensor),
     ) -> Result<(Tensor, Tensor)> {
-        let at = Location::caller();
+        let at = Line::caller();
         on_behalf(None, at, || self.gated(x, state, (kernel, recurrent_kernel), bias))
             .map_err(|error| error.in_op("gru", []).at(at))
     }

@@ -9,9 +9,8 @@ use crate::record;
 use crate::shape::{Shape, Strides};
 use crate::tensor::{Tensor, allocate, no_value};
 use smallvec::SmallVec;
-use std::panic::Location;
 use taut_kernels::{Arg, ViewMut};
-use taut_memory::{Buffer, Category};
+use taut_memory::{Buffer, Category, Line};
 
 /// An op's outputs; nearly always one.
 pub type Outputs = SmallVec<[Tensor; 1]>;
@@ -22,7 +21,7 @@ pub type Outputs = SmallVec<[Tensor; 1]>;
 #[inline]
 #[track_caller]
 pub fn apply<const N: usize>(op: &dyn Op, mut inputs: [Tensor; N]) -> Result<Tensor> {
-    let mut outputs = apply_at(op, &mut inputs, Location::caller())?;
+    let mut outputs = apply_at(op, &mut inputs, Line::caller())?;
     debug_assert_eq!(outputs.len(), 1, "{} has several outputs", op.name());
     Ok(outputs.swap_remove(0))
 }
@@ -31,14 +30,14 @@ pub fn apply<const N: usize>(op: &dyn Op, mut inputs: [Tensor; N]) -> Result<Ten
 #[inline]
 #[track_caller]
 pub fn apply_many(op: &dyn Op, mut inputs: Vec<Tensor>) -> Result<Outputs> {
-    apply_at(op, &mut inputs, Location::caller())
+    apply_at(op, &mut inputs, Line::caller())
 }
 
 /// Calls an op on behalf of a caller's line. Inputs that nobody else holds may be consumed.
 ///
 /// *Eager*: infer, allocate, run the kernel. *Tracing* (inside [`trace`](crate::trace)): infer, append a node. In
 /// both, those who follow an input are told.
-pub fn apply_at(op: &dyn Op, inputs: &mut [Tensor], at: &'static Location<'static>) -> Result<Outputs> {
+pub fn apply_at(op: &dyn Op, inputs: &mut [Tensor], at: Line) -> Result<Outputs> {
     let mode = mode::get();
     if mode != 0 {
         return observed(mode, op, inputs, at);
@@ -49,12 +48,7 @@ pub fn apply_at(op: &dyn Op, inputs: &mut [Tensor], at: &'static Location<'stati
 
 /// Calls an op on a tensor that is replaced by the result, in its own memory if nobody else holds it. If the call fails,
 /// the tensor is as it was.
-pub fn update(
-    op: &dyn Op,
-    target: &mut Option<Tensor>,
-    rest: &[Tensor],
-    at: &'static Location<'static>,
-) -> Result<()> {
+pub fn update(op: &dyn Op, target: &mut Option<Tensor>, rest: &[Tensor], at: Line) -> Result<()> {
     if mode::is(mode::CHECKING) {
         // What the check refuses must not have been written: try it on the side first.
         let mut tried: SmallVec<[Tensor; 3]> = target.iter().chain(rest).cloned().collect();
@@ -71,12 +65,7 @@ pub fn update(
 }
 
 /// A call that is more than run: written down, followed, checked, observed, or made for somebody else.
-fn observed(
-    mode: u32,
-    op: &dyn Op,
-    inputs: &mut [Tensor],
-    at: &'static Location<'static>,
-) -> Result<Outputs> {
+fn observed(mode: u32, op: &dyn Op, inputs: &mut [Tensor], at: Line) -> Result<Outputs> {
     let behalf = if mode & mode::ON_BEHALF == 0 { None } else { mode::behalf() };
     let at = behalf.map_or(at, |behalf| behalf.at);
     let run = |op: &dyn Op, inputs: &mut [Tensor]| {
@@ -147,7 +136,7 @@ fn too_large(spec: &Spec) -> Error {
 }
 
 #[inline]
-fn eager(op: &dyn Op, inputs: &mut [Tensor], at: &'static Location<'static>) -> Result<Outputs> {
+fn eager(op: &dyn Op, inputs: &mut [Tensor], at: Line) -> Result<Outputs> {
     let mut specs = with_specs(inputs, |specs| infer(op, specs))?;
     let kernel = op.kernel();
     if kernel == Kernel::View {
@@ -193,7 +182,7 @@ fn eager_many(
     inputs: &[Tensor],
     specs: Specs,
     (in_place, reused): (usize, Option<Buffer>),
-    at: &'static Location<'static>,
+    at: Line,
 ) -> Result<Outputs> {
     let mut buffers: Vec<Buffer> = reused.into_iter().collect();
     for spec in &specs[buffers.len()..] {
@@ -230,7 +219,7 @@ fn run(
     in_place: usize,
     shape: &Shape,
     outputs: &mut [ViewMut<'_>],
-    at: &'static Location<'static>,
+    at: Line,
 ) -> Result<()> {
     let mut scratch = match with_specs(inputs, |specs| op.scratch(specs)) {
         0 => None,
@@ -272,7 +261,7 @@ fn broadcast_strides(inputs: &[Tensor], shape: &Shape) -> Option<SmallVec<[Strid
     )
 }
 
-fn view(op: &dyn Op, input: &Tensor, spec: &Spec, at: &'static Location<'static>) -> Result<Outputs> {
+fn view(op: &dyn Op, input: &Tensor, spec: &Spec, at: Line) -> Result<Outputs> {
     let copied;
     let (base, layout) = match op.view(input.dtype(), &input.layout()) {
         Some(layout) => (input, layout),

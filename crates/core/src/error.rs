@@ -3,8 +3,7 @@
 use crate::op::Spec;
 use smallvec::SmallVec;
 use std::fmt;
-use std::panic::Location;
-use taut_memory::OutOfMemory;
+use taut_memory::{Line, OutOfMemory};
 
 /// The result of every public call that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -50,7 +49,7 @@ struct Details {
     op: Option<&'static str>,
     gradient_of: Option<&'static str>,
     inputs: SmallVec<[Spec; 2]>,
-    location: Option<&'static Location<'static>>,
+    location: Option<Line>,
     help: Option<String>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -104,8 +103,22 @@ impl Error {
 
     /// Adds the caller's line, unless one is known already.
     #[must_use]
-    pub fn at(mut self, location: &'static Location<'static>) -> Error {
+    pub fn at(mut self, location: Line) -> Error {
         self.0.location.get_or_insert(location);
+        self
+    }
+
+    /// Names another line than the one it has. Where a program in another language calls, the lines that matter are that
+    /// program's.
+    #[must_use]
+    pub fn moved_to(mut self, location: Line) -> Error {
+        self.0.location = Some(location);
+        if let Some(shortage) = self.out_of_memory() {
+            // A shortage says its line in its own words.
+            let moved = shortage.clone().moved_to(location);
+            self.0.message = moved.to_string();
+            self.0.source = Some(Box::new(moved));
+        }
         self
     }
 
@@ -174,13 +187,25 @@ impl Error {
     }
 
     /// The line that made the call.
-    pub fn location(&self) -> Option<&'static Location<'static>> {
+    pub fn location(&self) -> Option<Line> {
         self.0.location
+    }
+
+    /// Says what it comes from. Where a program in another language calls, its own exceptions travel like this.
+    #[must_use]
+    pub fn caused_by(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Error {
+        self.0.source = Some(Box::new(source));
+        self
+    }
+
+    /// What it comes from, to be looked at or cloned.
+    pub fn cause<T: std::error::Error + 'static>(&self) -> Option<&T> {
+        self.0.source.as_ref()?.downcast_ref()
     }
 
     /// Who holds the memory, if memory was the trouble.
     pub fn out_of_memory(&self) -> Option<&OutOfMemory> {
-        self.0.source.as_ref()?.downcast_ref()
+        self.cause()
     }
 }
 

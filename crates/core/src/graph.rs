@@ -17,8 +17,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
-use std::panic::Location;
 use std::sync::Arc;
+use taut_memory::Line;
 
 /// A value's number in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -66,7 +66,7 @@ pub struct Node {
     /// What it makes.
     pub outputs: SmallVec<[ValueId; 1]>,
     /// The line that called it.
-    pub at: &'static Location<'static>,
+    pub at: Line,
 }
 
 /// Ops in an order in which they can run. Made by [`trace`]; printed by `Display`; checked by [`Graph::verify`].
@@ -204,7 +204,7 @@ impl Graph {
     /// This is the plainest interpreter of a graph, and the reference for faster ones.
     #[track_caller]
     pub fn run(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        self.check_ids().and_then(|()| self.check_inputs(inputs)).map_err(|e| e.at(Location::caller()))?;
+        self.check_ids().and_then(|()| self.check_inputs(inputs)).map_err(|e| e.at(Line::caller()))?;
         let mut last_use = vec![usize::MAX; self.values.len()];
         for (i, node) in self.nodes.iter().enumerate() {
             node.inputs.iter().for_each(|v| last_use[v.index()] = i);

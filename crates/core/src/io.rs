@@ -18,12 +18,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use std::io::{self, Read};
-use std::panic::Location;
 use taut_kernels::{View, dispatch};
-use taut_memory::{Buffer, Category};
+use taut_memory::{Buffer, Category, Line};
 
 /// The caller's line: it owns what is allocated, and errors name it.
-type Line = &'static Location<'static>;
+type Line = Line;
 
 /// The most dimensions that NumPy knows; a file that claims more is broken.
 const MAX_RANK: usize = 64;

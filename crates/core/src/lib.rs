@@ -32,11 +32,14 @@ pub use gradient::{Call, Gradient, Gradients, IndexedSlices, Part, Saves, Set};
 pub use graph::{Graph, Traced, trace};
 pub use index::{Ellipsis, Index, NewAxis};
 pub use layout::Layout;
-pub use mode::{behalf_of, is_checking_numerics, is_tracing, on_behalf, set_checking_numerics};
+pub use mode::{
+    behalf_of, for_itself, is_checking_numerics, is_tracing, lines_matter, on_behalf, set_checking_numerics,
+};
 pub use op::{Batch, CloneOp, Cost, Finish, Form, Kernel, Op, Spec, Specs, Trimmed};
 pub use promote::{float_of, promote, promote_scalar};
 pub use scalar::{Host, Operand, Scalar};
 pub use shape::{Axes, Shape, Strides, normalize_axis};
 pub use taut_kernels::dtype::{Bool, DType, Element, bf16, f16};
+pub use taut_memory::Line;
 pub use tensor::Tensor;
 pub use warning::{set_warning_sink, warn};

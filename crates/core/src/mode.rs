@@ -1,8 +1,8 @@
 //! What the choke point must do besides running ops: one word per thread and one for all of them, zero in the plain case.
 
 use std::cell::Cell;
-use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use taut_memory::Line;
 
 /// Ops are written into a graph instead of run.
 pub(crate) const TRACING: u32 = 1;
@@ -28,7 +28,7 @@ thread_local! {
 pub(crate) struct Behalf {
     /// The op whose gradient it is, if it is one.
     pub(crate) op: Option<&'static str>,
-    pub(crate) at: &'static Location<'static>,
+    pub(crate) at: Line,
 }
 
 /// The thread's mode, and what holds for all threads.
@@ -71,8 +71,15 @@ pub(crate) fn behalf() -> Option<Behalf> {
 
 /// The line that work is done for: this one, unless it is done on behalf of another.
 #[inline]
-pub fn behalf_of(at: &'static Location<'static>) -> &'static Location<'static> {
+pub fn behalf_of(at: Line) -> Line {
     if is(ON_BEHALF) { behalf().map_or(at, |behalf| behalf.at) } else { at }
+}
+
+/// Whether a call's line goes anywhere but into its errors: somebody traces, follows, checks or observes calls, or records
+/// buffers by line. Callers for whom finding their line is work can save it.
+#[inline]
+pub fn lines_matter() -> bool {
+    get() & !ON_BEHALF != 0 || taut_memory::is_recording()
 }
 
 /// Whether this thread is tracing.
@@ -80,22 +87,38 @@ pub fn is_tracing() -> bool {
     is(TRACING)
 }
 
+/// Puts back whose work was being done.
+struct Restore(Option<Behalf>);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        BEHALF.set(self.0);
+        set(ON_BEHALF, self.0.is_some());
+    }
+}
+
 /// Runs `work` with every op call attributed to the line `at`, and to the gradient of `op` if it is one: what it
 /// allocates and what goes wrong in it is theirs.
-pub fn on_behalf<R>(op: Option<&'static str>, at: &'static Location<'static>, work: impl FnOnce() -> R) -> R {
-    struct Restore(Option<Behalf>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            BEHALF.set(self.0);
-            set(ON_BEHALF, self.0.is_some());
-        }
-    }
+pub fn on_behalf<R>(op: Option<&'static str>, at: Line, work: impl FnOnce() -> R) -> R {
     if op.is_none() && BEHALF.get().is_some() {
         return work(); // whoever is being worked for already
     }
     let _restore = Restore(BEHALF.replace(Some(Behalf { op, at })));
     set(ON_BEHALF, true);
     work()
+}
+
+/// Runs `work` for itself: what it calls is attributed to its own lines, unless it is the gradient of an op. This is for
+/// callers whose work is a function of somebody else's, such as a loop's body.
+pub fn for_itself<R>(work: impl FnOnce() -> R) -> R {
+    match BEHALF.get() {
+        Some(Behalf { op: None, .. }) => {
+            let _restore = Restore(BEHALF.take());
+            set(ON_BEHALF, false);
+            work()
+        }
+        _ => work(),
+    }
 }
 
 /// Whether every op's results are checked for NaN and infinity on this thread.

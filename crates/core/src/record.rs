@@ -14,9 +14,9 @@ use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::cell::RefCell;
-use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use taut_memory::Line;
 
 /// A value that a recorder follows: an output of one of its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -70,7 +70,7 @@ pub struct Followed<'a> {
     /// The op.
     pub op: &'a dyn Op,
     /// The line that called it.
-    pub at: &'static Location<'static>,
+    pub at: Line,
     /// The inputs. Those that are not in `kept` may have lost their memory to the output.
     pub inputs: &'a [Tensor],
     /// The inputs that have to be kept, for this recorder or another.
@@ -249,7 +249,7 @@ pub fn done(
     inputs: &mut [Tensor],
     outputs: Vec<Tensor>,
     kept: Vec<Tensor>,
-    at: &'static Location<'static>,
+    at: Line,
 ) -> Result<Vec<Tensor>> {
     let at = mode::behalf_of(at);
     let visible = outputs.len();
@@ -332,7 +332,7 @@ struct Follower {
 pub(crate) fn follow(
     op: &dyn Op,
     inputs: &mut [Tensor],
-    at: &'static Location<'static>,
+    at: Line,
     run: impl FnOnce(&dyn Op, &mut [Tensor]) -> Result<Outputs>,
 ) -> Result<Outputs> {
     let mut followers: SmallVec<[Follower; 2]> = SmallVec::new();
@@ -415,7 +415,7 @@ fn residual(
     kept: &[Option<Tensor>],
     outputs: &[Tensor],
     wanted: Set,
-    at: &'static Location<'static>,
+    at: Line,
 ) -> Result<Option<Tensor>> {
     let inputs: SmallVec<[Part; 3]> = inputs
         .iter()

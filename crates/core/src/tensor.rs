@@ -8,11 +8,10 @@ use crate::op::Spec;
 use crate::record::{Link, Links};
 use crate::scalar::{Host, Scalar};
 use crate::shape::{Shape, Strides};
-use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_kernels::{DType, View, ViewMut, elementwise};
-use taut_memory::{Buffer, Category};
+use taut_memory::{Buffer, Category, Line};
 
 /// An n-dimensional array. Cloning shares; nothing can change a tensor that somebody else holds.
 ///
@@ -42,10 +41,12 @@ struct Inner {
 }
 
 impl Inner {
-    fn buffer(&self) -> Option<&Buffer> {
+    #[inline]
+    fn bytes(&self) -> Option<&[u8]> {
         match &self.data {
-            Data::Own(buffer) => Some(buffer),
-            Data::View(base) => base.buffer(),
+            Data::Own(buffer) => Some(buffer.as_slice()),
+            Data::View(base) => base.bytes(),
+            Data::Lent(lender) => Some((**lender).as_ref()),
             Data::Traced(_) => None,
         }
     }
@@ -56,11 +57,15 @@ impl Inner {
     }
 }
 
+type Lender = dyn AsRef<[u8]> + Send + Sync;
+
 enum Data {
     /// Its own buffer.
     Own(Buffer),
-    /// Part of the buffer of another one, which owns it.
+    /// Part of the memory of another one, which owns it.
     View(Arc<Inner>),
+    /// Somebody else's memory, only to be read.
+    Lent(Box<Lender>),
     /// A value of a graph being traced: no bytes.
     Traced(ValueRef),
 }
@@ -75,7 +80,7 @@ impl Tensor {
     /// A tensor of a copy of these elements, in row-major order.
     #[track_caller]
     pub fn from_slice<T: Host>(data: &[T], shape: impl Into<Shape>) -> Result<Tensor> {
-        let (shape, at) = (shape.into(), Location::caller());
+        let (shape, at) = (shape.into(), Line::caller());
         if shape.checked_len() != Some(data.len()) {
             let message = format!("{} elements do not fill shape {shape}", data.len());
             return Err(Error::shape(message).at(at));
@@ -97,7 +102,7 @@ impl Tensor {
     #[track_caller]
     pub fn constant(value: impl Into<Scalar>, dtype: DType) -> Result<Tensor> {
         let value = value.into();
-        Tensor::build(Spec::new(dtype, Shape::scalar()), Category::Tensor, Location::caller(), |out| {
+        Tensor::build(Spec::new(dtype, Shape::scalar()), Category::Tensor, Line::caller(), |out| {
             out.bytes().copy_from_slice(&value.to_bytes(dtype));
         })
     }
@@ -111,7 +116,7 @@ impl Tensor {
     pub fn build(
         spec: Spec,
         category: Category,
-        at: &'static Location<'static>,
+        at: Line,
         fill: impl FnOnce(&mut ViewMut<'_>),
     ) -> Result<Tensor> {
         let at = mode::behalf_of(at);
@@ -126,6 +131,33 @@ impl Tensor {
         debug_assert!(buffer.len() >= spec.bytes());
         let strides = spec.shape.strides();
         Tensor::of(Inner::new(spec, strides, 0, Data::Own(buffer)))
+    }
+
+    /// A tensor over memory that somebody else owns, without a copy. It is never written to, and the ledger does not count
+    /// it. The owner is kept until the last tensor that looks at the memory is gone.
+    ///
+    /// The memory begins at a multiple of eight bytes, and the layout lies within it.
+    #[track_caller]
+    pub fn lent(
+        dtype: DType,
+        layout: Layout,
+        owner: impl AsRef<[u8]> + Send + Sync + 'static,
+    ) -> Result<Tensor> {
+        let at = Line::caller();
+        let (address, len) = (owner.as_ref().as_ptr().addr(), owner.as_ref().len());
+        if !address.is_multiple_of(8) {
+            let message = format!("the memory begins at {address:#x}, and only a multiple of 8 will do");
+            return Err(Error::value(message).help("copy it").at(at));
+        }
+        let Layout { shape, strides, offset } = layout;
+        let fits = strides.len() == shape.rank() && shape.checked_len().is_some();
+        let tensor = Tensor::of(Inner::new(Spec { dtype, shape }, strides, offset, Data::Lent(Box::new(owner))));
+        let (low, high) = if fits { tensor.reach() } else { (-1, 0) };
+        if low < 0 || high as usize > len / dtype.size() {
+            let message = format!("a layout of shape {} outside the {len} bytes it is a layout of", tensor.shape());
+            return Err(Error::shape(message).at(at));
+        }
+        Ok(tensor)
     }
 
     /// A value of a graph being traced.
@@ -153,7 +185,7 @@ impl Tensor {
     fn shared_data(&self) -> Data {
         match &self.inner.data {
             Data::View(base) => Data::View(base.clone()),
-            Data::Own(_) => Data::View(self.inner.clone()),
+            Data::Own(_) | Data::Lent(_) => Data::View(self.inner.clone()),
             Data::Traced(value) => Data::Traced(*value),
         }
     }
@@ -225,7 +257,7 @@ impl Tensor {
     /// The bytes from its lowest element to the end of its highest one; `None` if it has no data.
     pub fn span(&self) -> Option<&[u8]> {
         let (size, (low, high)) = (self.dtype().size(), self.reach());
-        Some(&self.buffer()?.as_slice()[low as usize * size..high as usize * size])
+        Some(&self.bytes()?[low as usize * size..high as usize * size])
     }
 
     /// Its lowest element, and the one after its highest, counted from the start of the buffer.
@@ -246,7 +278,7 @@ impl Tensor {
     /// The same memory as a tensor of another type and layout. The layout's offset counts from this tensor's lowest
     /// element, where its [`span`](Tensor::span) begins.
     pub fn through(&self, dtype: DType, layout: &Layout) -> Result<Tensor> {
-        let buffer = self.buffer().ok_or_else(|| no_value(self.spec()))?;
+        let bytes = self.bytes().ok_or_else(|| no_value(self.spec()))?;
         let start = self.reach().0 as usize * self.dtype().size();
         if !start.is_multiple_of(dtype.size()) {
             let message = format!("a {dtype} cannot begin at byte {start}");
@@ -254,7 +286,7 @@ impl Tensor {
         }
         let offset = (start / dtype.size()).saturating_add(layout.offset);
         let other = self.with_layout(dtype, Layout { offset, ..layout.clone() });
-        let ((low, high), elements) = (other.reach(), buffer.len() / dtype.size());
+        let ((low, high), elements) = (other.reach(), bytes.len() / dtype.size());
         if low < 0 || high as usize > elements {
             return Err(Error::new(ErrorKind::Graph, "a layout outside the memory it is a layout of"));
         }
@@ -359,9 +391,9 @@ impl Tensor {
         Arc::strong_count(&self.inner) > 1
     }
 
-    /// The address of its first byte and the length of the buffer it looks at; `None` if it has no data.
+    /// The address and the length of the memory that it looks at, or at a part of; `None` if it has no data.
     pub fn memory(&self) -> Option<(usize, usize)> {
-        self.buffer().map(|buffer| (buffer.as_ptr() as usize, buffer.len()))
+        self.bytes().map(|bytes| (bytes.as_ptr() as usize, bytes.len()))
     }
 
     /// A number that no other tensor has while this one is there.
@@ -384,28 +416,29 @@ impl Tensor {
 
     /// Whether two tensors share a buffer.
     pub fn shares_memory(&self, other: &Tensor) -> bool {
-        match (self.buffer(), other.buffer()) {
+        match (self.bytes(), other.bytes()) {
             (Some(a), Some(b)) => a.as_ptr() == b.as_ptr() && !a.is_empty(),
             _ => false,
         }
     }
 
-    fn buffer(&self) -> Option<&Buffer> {
-        self.inner.buffer()
+    #[inline]
+    fn bytes(&self) -> Option<&[u8]> {
+        self.inner.bytes()
     }
 
     /// The elements as kernels see them.
     #[inline]
     pub fn view(&self) -> Result<View<'_>> {
-        let buffer = self.buffer().ok_or_else(|| no_value(self.spec()))?;
+        let bytes = self.bytes().ok_or_else(|| no_value(self.spec()))?;
         let inner = &*self.inner;
-        Ok(View::new(inner.spec.dtype, buffer.as_slice(), inner.offset, &inner.spec.shape, &inner.strides))
+        Ok(View::new(inner.spec.dtype, bytes, inner.offset, &inner.spec.shape, &inner.strides))
     }
 
     /// The elements as kernels see them, under another shape and strides of the same offset. A traced tensor has none.
     #[inline]
     pub(crate) fn view_as<'a>(&'a self, shape: &'a [usize], strides: &'a [isize]) -> View<'a> {
-        let bytes = self.buffer().map_or(&[][..], Buffer::as_slice);
+        let bytes = self.bytes().unwrap_or_default();
         View::new(self.dtype(), bytes, self.inner.offset, shape, strides)
     }
 
@@ -417,7 +450,7 @@ impl Tensor {
     /// A copy of the elements in row-major order.
     #[track_caller]
     pub fn to_vec<T: Host>(&self) -> Result<Vec<T>> {
-        let at = Location::caller();
+        let at = Line::caller();
         if self.dtype() != dtype_of::<T>() {
             let message = format!("the elements are {}, not {}", self.dtype(), dtype_of::<T>());
             return Err(Error::dtype(message).at(at).help("cast the tensor first"));
@@ -434,7 +467,7 @@ impl Tensor {
     pub fn item<T: Host>(&self) -> Result<T> {
         if self.len() != 1 {
             let message = format!("item() needs one element, and shape {} has {}", self.shape(), self.len());
-            return Err(Error::shape(message).at(Location::caller()));
+            return Err(Error::shape(message).at(Line::caller()));
         }
         Ok(self.to_vec::<T>()?[0])
     }
@@ -442,10 +475,10 @@ impl Tensor {
     /// A copy in row-major order, with a buffer of its own.
     #[track_caller]
     pub fn copy(&self) -> Result<Tensor> {
-        self.copy_at(Location::caller())
+        self.copy_at(Line::caller())
     }
 
-    pub(crate) fn copy_at(&self, at: &'static Location<'static>) -> Result<Tensor> {
+    pub(crate) fn copy_at(&self, at: Line) -> Result<Tensor> {
         let view = self.view().map_err(|e| e.at(at))?;
         Tensor::build(self.spec().clone(), Category::Tensor, at, |out| {
             elementwise::copy(view, out.reborrow());
@@ -463,7 +496,7 @@ impl From<&Tensor> for Tensor {
 
 /// A buffer for a contiguous tensor of this spec.
 #[inline]
-pub(crate) fn allocate(spec: &Spec, category: Category, at: &'static Location<'static>) -> Result<Buffer> {
+pub(crate) fn allocate(spec: &Spec, category: Category, at: Line) -> Result<Buffer> {
     let len = spec.shape.checked_len().ok_or_else(|| too_large(spec).at(at))?;
     Ok(Buffer::new_at(len * spec.dtype.size(), category, at)?)
 }

@@ -223,7 +223,7 @@ fn reversed_copy(tensor: &Tensor) -> Tensor {
 
 fn from_bytes(dtype: DType, bytes: &[u8]) -> Tensor {
     let spec = Spec::new(dtype, [bytes.len() / dtype.size()]);
-    let at = std::panic::Location::caller();
+    let at = taut_memory::Line::caller();
     Tensor::build(spec, taut_memory::Category::Tensor, at, |out| out.bytes().copy_from_slice(bytes)).unwrap()
 }
 

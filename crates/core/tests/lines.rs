@@ -1,7 +1,6 @@
 //! Whatever a function is made of, what goes wrong in it and what it allocates is blamed on the line that calls it.
 
 use std::collections::HashMap;
-use std::panic::Location;
 use taut_core::ops::binary::logaddexp;
 use taut_core::ops::contract::{
     ConvOptions, avg_pool, conv2d, conv2d_filter_gradient, conv2d_input_gradient, depthwise_conv2d, einsum,
@@ -20,15 +19,16 @@ use taut_core::ops::shape::{repeat, split, stack, unstack};
 use taut_core::ops::unary::cast;
 use taut_core::ops::{Args, Value, table};
 use taut_core::{DType, Error, ErrorKind, Gradient, IndexedSlices, Result, Spec, Tensor, trace};
+use taut_memory::Line;
 use taut_memory::testing::{allocations_on_thread, fail_nth, ledger_check};
 
-fn place(at: &Location<'_>) -> (String, u32) {
+fn place(at: Line) -> (String, u32) {
     (at.file().into(), at.line())
 }
 
 #[track_caller]
 fn assert_here(error: &Error, what: &str) {
-    let here = (file!().to_string(), Location::caller().line());
+    let here = (file!().to_string(), Line::caller().line());
     assert_eq!(error.location().map(place), Some(here), "{what}:\n{error}");
 }
 
@@ -62,7 +62,7 @@ fn right<T>(inputs: &[&Tensor], call: impl Fn(&[Tensor]) -> Result<T>) {
     });
     match traced {
         Ok(traced) => {
-            let here = (file!().to_string(), Location::caller().line());
+            let here = (file!().to_string(), Line::caller().line());
             assert!(!traced.graph.nodes.is_empty());
             for node in &traced.graph.nodes {
                 assert_eq!(place(node.at), here, "{}", node.op.name());
@@ -258,7 +258,7 @@ fn every_row() {
     let _ledger = ledger_check();
     let mut rows: HashMap<&str, u32> = HashMap::new();
     let mut blamed = Vec::new();
-    let mut check = |name: &str, at: Option<&'static Location<'static>>| {
+    let mut check = |name: &str, at: Option<Line>| {
         let Some(at) = at else { return blamed.push(format!("{name}: nobody")) };
         let first = *rows.entry(at.file()).or_insert_with(|| {
             let path = format!("{}/../../{}", env!("CARGO_MANIFEST_DIR"), at.file());

@@ -68,7 +68,7 @@ fn every_call_that_runs_is_told_of() {
     assert_eq!(told()[1], "failed");
 
     // A gradient is somebody's, and has that line.
-    let at = std::panic::Location::caller();
+    let at = taut_memory::Line::caller();
     let again = on_behalf(Some("sin"), at, || exp(&x)).unwrap();
     assert_eq!(told()[0], format!("exp of sin at {}", at.line()));
 

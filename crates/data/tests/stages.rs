@@ -165,7 +165,7 @@ fn batches_are_the_datasets_memory() {
     let batch = rows.batch(4).unwrap().iter().unwrap().next().unwrap().unwrap();
     let held = taut_memory::report();
     let _ = taut_memory::record(false);
-    let here = |line: &std::panic::Location<'_>| line.file().ends_with("stages.rs");
+    let here = |line: taut_memory::Line| line.file().ends_with("stages.rs");
     let owners: Vec<_> = held.by_line.iter().filter(|owner| owner.location.is_some_and(here)).collect();
     assert!(
         owners.iter().any(|owner| owner.category == taut_memory::Category::Dataset && owner.bytes == 400)

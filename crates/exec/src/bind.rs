@@ -1,10 +1,9 @@
 //! What the caller provides, made ready for the steps, and put back after them.
 
 use smallvec::SmallVec;
-use std::panic::Location;
 use taut_core::{DType, Error, Result, Spec, Tensor};
 use taut_kernels::{ViewMut, elementwise};
-use taut_memory::{Buffer, Category};
+use taut_memory::{Buffer, Category, Line};
 use taut_plan::{Access, Home, Program, Provided};
 
 /// An input of a run.
@@ -150,11 +149,7 @@ enum Kept<'a, 'i> {
 
 impl<'a, 'i> Bound<'a, 'i> {
     /// Takes what the program writes to out of the tensors. If that fails, all of them are as they were.
-    pub(crate) fn new(
-        inputs: &'a mut [Input<'i>],
-        program: &Program,
-        at: &'static Location<'static>,
-    ) -> Result<Bound<'a, 'i>> {
+    pub(crate) fn new(inputs: &'a mut [Input<'i>], program: &Program, at: Line) -> Result<Bound<'a, 'i>> {
         let mut copies = copies(inputs, at)?;
         let mut bound = Bound { slots: SmallVec::new(), kept: SmallVec::new() };
         for (i, (input, wanted)) in inputs.iter_mut().zip(&program.inputs).enumerate() {
@@ -233,7 +228,7 @@ impl Drop for Bound<'_, '_> {
 }
 
 /// Copies of the tensors that are updated and that somebody else holds, by number, made before anything changes.
-fn copies(inputs: &[Input<'_>], at: &'static Location<'static>) -> Result<SmallVec<[(usize, Buffer); 1]>> {
+fn copies(inputs: &[Input<'_>], at: Line) -> Result<SmallVec<[(usize, Buffer); 1]>> {
     let mut copies = SmallVec::new();
     for (i, input) in inputs.iter().enumerate() {
         if let Input::Updated(tensor) = input
@@ -245,7 +240,7 @@ fn copies(inputs: &[Input<'_>], at: &'static Location<'static>) -> Result<SmallV
     Ok(copies)
 }
 
-fn copy(tensor: &Tensor, at: &'static Location<'static>) -> Result<Buffer> {
+fn copy(tensor: &Tensor, at: Line) -> Result<Buffer> {
     let Spec { dtype, shape } = tensor.spec();
     let mut buffer = Buffer::new_at(tensor.spec().bytes(), Category::Variable, at)?;
     elementwise::copy(tensor.view()?, ViewMut::new(*dtype, buffer.as_mut_slice(), shape));

@@ -27,11 +27,10 @@ use bind::Bound;
 use observe::Observed;
 use smallvec::SmallVec;
 use std::ops::Range;
-use std::panic::Location;
 use std::sync::Arc;
 use step::Memory;
 use taut_core::{Error, Result, Spec, Tensor};
-use taut_memory::{Buffer, Category};
+use taut_memory::{Buffer, Category, Line};
 use taut_plan::{Access, Home, Program, Provided};
 
 /// A program and the arena it runs in, which is kept between runs.
@@ -100,16 +99,12 @@ impl Executor {
     /// later, inputs that are updated have their old value or their new one, and those that were given are gone.
     #[track_caller]
     pub fn run(&mut self, inputs: &mut [Input<'_>]) -> Result<Vec<Tensor>> {
-        let at = Location::caller();
+        let at = Line::caller();
         self.run_at(inputs, at).map_err(|error| error.at(at))
     }
 
     /// As [`Executor::run`], on behalf of a caller's line.
-    pub fn run_at(
-        &mut self,
-        inputs: &mut [Input<'_>],
-        at: &'static Location<'static>,
-    ) -> Result<Vec<Tensor>> {
+    pub fn run_at(&mut self, inputs: &mut [Input<'_>], at: Line) -> Result<Vec<Tensor>> {
         let Executor { program, arena, lent, alone, verifying } = self;
         bind::check(program, inputs)?;
         let observed = Observed::begin(program, Some(at));

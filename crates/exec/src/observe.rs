@@ -1,16 +1,15 @@
 //! Observing: somebody is told of every run, and of its steps.
 
-use std::panic::Location;
 use std::sync::{PoisonError, RwLock};
 use taut_core::observe::is_observed;
-use taut_memory::Buffer;
+use taut_memory::{Buffer, Line};
 use taut_plan::Program;
 
 /// Is told of every run of a program, on the thread where it runs, while [calls are observed](taut_core::observe::observe).
 /// What begins inside a run or a step ends before it does.
 pub trait Observer: Sync {
     /// A run begins; before it allocates anything. It is called from this line, or from an op that holds the program.
-    fn run_begins(&self, program: &Program, at: Option<&'static Location<'static>>);
+    fn run_begins(&self, program: &Program, at: Option<Line>);
 
     /// The run has its memory: the arena, and one buffer for each of [`Program::buffers`].
     fn run_placed(&self, arena: &Buffer, outputs: &[Buffer]);
@@ -40,12 +39,12 @@ pub(crate) struct Observed {
 impl Observed {
     /// Begins a run, if somebody observes.
     #[inline]
-    pub(crate) fn begin(program: &Program, at: Option<&'static Location<'static>>) -> Option<Observed> {
+    pub(crate) fn begin(program: &Program, at: Option<Line>) -> Option<Observed> {
         if is_observed() { Observed::found(program, at) } else { None }
     }
 
     #[cold]
-    fn found(program: &Program, at: Option<&'static Location<'static>>) -> Option<Observed> {
+    fn found(program: &Program, at: Option<Line>) -> Option<Observed> {
         let observer = (*OBSERVER.read().unwrap_or_else(PoisonError::into_inner))?;
         observer.run_begins(program, at);
         Some(Observed { observer })

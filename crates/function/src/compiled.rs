@@ -1,10 +1,10 @@
 //! A graph made ready to be called: compiled, planned, with arenas that are kept between calls.
 
-use std::panic::Location;
 use std::sync::{Arc, Mutex, PoisonError};
 use taut_compile::{Options, compile};
 use taut_core::{Graph, Result, Tensor};
 use taut_exec::{Executor, Input};
+use taut_memory::Line;
 use taut_plan::{Program, Request};
 
 /// How graphs become programs.
@@ -35,11 +35,7 @@ impl Compiled {
     }
 
     /// Runs the program. Says, too, whether that took an arena more than there was.
-    pub(crate) fn run(
-        &self,
-        inputs: &mut [Input<'_>],
-        at: &'static Location<'static>,
-    ) -> Result<(Vec<Tensor>, bool)> {
+    pub(crate) fn run(&self, inputs: &mut [Input<'_>], at: Line) -> Result<(Vec<Tensor>, bool)> {
         let idle = self.idle().pop();
         let grew = idle.is_none();
         let mut executor = match idle {

@@ -4,13 +4,13 @@ use crate::compiled::{Compiled, Settings, graph_bytes};
 use crate::gradient::Differentiated;
 use crate::signature::Signature;
 use smallvec::SmallVec;
-use std::panic::Location;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use taut_autodiff::{Held, Variable};
 use taut_core::graph::{KeySource, Node, Origin, TracedFunction, ValueId, outside_traces};
 use taut_core::ops::random::{take_key, take_numbers};
 use taut_core::{Error, ErrorKind, Graph, Kernel, Result, Tensor, is_checking_numerics, is_tracing, record};
 use taut_exec::Input;
+use taut_memory::Line;
 use taut_plan::{Given, Program, Request};
 
 /// What a function does for one signature.
@@ -142,7 +142,7 @@ impl Concrete {
         arguments: &mut Arguments,
         given: bool,
         relieve: &dyn Fn() -> bool,
-        at: &'static Location<'static>,
+        at: Line,
     ) -> Result<(Vec<Tensor>, bool)> {
         // Who checks every op for NaN wants to know which op and line it was: op by op, then.
         if is_tracing() || is_checking_numerics() {
@@ -197,7 +197,7 @@ impl Concrete {
         program: &Compiled,
         arguments: &mut Arguments,
         with: With<'_>,
-        at: &'static Location<'static>,
+        at: Line,
     ) -> Result<(Vec<Tensor>, bool)> {
         let With { given, variables, keys, relieve } = with;
         // Nothing is held while others are waited for, but in the order of ids: so calls never wait for each other in a
@@ -238,7 +238,7 @@ impl Concrete {
     }
 
     /// Calls it op by op: so it becomes part of the function being traced, if one is.
-    fn inline(&self, arguments: &Arguments, at: &'static Location<'static>) -> Result<Vec<Tensor>> {
+    fn inline(&self, arguments: &Arguments, at: Line) -> Result<Vec<Tensor>> {
         let mut inputs: Vec<Tensor> = arguments.to_vec();
         inputs.extend(self.variables.iter().map(|used| used.variable.read()));
         for key in &self.keys {

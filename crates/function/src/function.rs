@@ -7,7 +7,6 @@ use crate::report::{Reason, Report, Trace, changes};
 use crate::signature::{Signature, TensorSpec, hash};
 use std::cell::RefCell;
 use std::fmt;
-use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -15,7 +14,7 @@ use taut_autodiff::Variable;
 use taut_autodiff::nest::{Leaf, Nest};
 use taut_core::graph::trace_function;
 use taut_core::{Error, ErrorKind, Result, Spec, is_tracing, record, warn};
-use taut_memory::live_bytes;
+use taut_memory::{Line, live_bytes};
 use taut_plan::Program;
 
 /// What happens when a function has to be traced again.
@@ -172,14 +171,14 @@ where
     /// Calls the function.
     #[track_caller]
     pub fn call<N: Nest<Owned = A>>(&self, arguments: N) -> Result<R> {
-        self.run(&arguments, false, Location::caller())
+        self.run(&arguments, false, Line::caller())
     }
 
     /// Calls the function with tensors that are given to it: their memory may become that of the results. Nobody else
     /// may hold them.
     #[track_caller]
     pub fn give(&self, arguments: A) -> Result<R> {
-        let at = Location::caller();
+        let at = Line::caller();
         if is_tracing() {
             return self.run(&arguments, false, at);
         }
@@ -204,19 +203,19 @@ where
     /// [`Tensor::stand_in`](taut_core::Tensor::stand_in).
     #[track_caller]
     pub fn plan<N: Nest<Owned = A>>(&self, arguments: N) -> Result<Arc<Program>> {
-        self.entry(&arguments, false, Location::caller())?.concrete.plan()
+        self.entry(&arguments, false, Line::caller())?.concrete.plan()
     }
 
     /// The plan for arguments that are given, as in [`Function::give`].
     #[track_caller]
     pub fn plan_given<N: Nest<Owned = A>>(&self, arguments: N) -> Result<Arc<Program>> {
-        self.entry(&arguments, true, Location::caller())?.concrete.plan()
+        self.entry(&arguments, true, Line::caller())?.concrete.plan()
     }
 
     /// The graph for these arguments, as it was traced.
     #[track_caller]
     pub fn graph<N: Nest<Owned = A>>(&self, arguments: N) -> Result<taut_core::Graph> {
-        Ok(self.entry(&arguments, false, Location::caller())?.concrete.graph.clone())
+        Ok(self.entry(&arguments, false, Line::caller())?.concrete.graph.clone())
     }
 
     /// The traces that were made, the last thousand of them.
@@ -246,7 +245,7 @@ where
     /// returns what is kept as well, and the backward program.
     #[track_caller]
     pub fn plan_gradient<N: Nest<Owned = A>>(&self, arguments: N) -> Result<(Arc<Program>, Arc<Program>)> {
-        let entry = self.entry(&arguments, false, Location::caller())?;
+        let entry = self.entry(&arguments, false, Line::caller())?;
         Ok(entry.concrete.differentiated(&entry.concrete.trainable())?.plans())
     }
 
@@ -260,25 +259,14 @@ where
         lock(&self.cache).entries().for_each(|entry| entry.concrete.release());
     }
 
-    fn run<N: Nest<Owned = A>>(
-        &self,
-        arguments: &N,
-        given: bool,
-        at: &'static Location<'static>,
-    ) -> Result<R> {
+    fn run<N: Nest<Owned = A>>(&self, arguments: &N, given: bool, at: Line) -> Result<R> {
         match self.look_up(arguments, given, at)? {
             Some(entry) => self.finish(&entry, tensors(arguments), given, at),
             None => (self.body)(&arguments.rebuild(&mut tensors(arguments).into_iter())),
         }
     }
 
-    fn finish(
-        &self,
-        entry: &Arc<Entry<R>>,
-        mut tensors: Arguments,
-        given: bool,
-        at: &'static Location<'static>,
-    ) -> Result<R> {
+    fn finish(&self, entry: &Arc<Entry<R>>, mut tensors: Arguments, given: bool, at: Line) -> Result<R> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let relieve = || {
             // The arenas of other traces only wait for their next call.
@@ -294,12 +282,7 @@ where
         Ok(entry.template.rebuild(&mut outputs.into_iter()))
     }
 
-    fn entry<N: Nest<Owned = A>>(
-        &self,
-        arguments: &N,
-        given: bool,
-        at: &'static Location<'static>,
-    ) -> Result<Arc<Entry<R>>> {
+    fn entry<N: Nest<Owned = A>>(&self, arguments: &N, given: bool, at: Line) -> Result<Arc<Entry<R>>> {
         self.look_up(arguments, given, at)?.ok_or_else(|| {
             let message = format!("{} uses a tensor of the function that is traced around it", self.name);
             Error::new(ErrorKind::Graph, message).help("pass it as an argument").at(at)
@@ -312,7 +295,7 @@ where
         &self,
         arguments: &N,
         given: bool,
-        at: &'static Location<'static>,
+        at: Line,
     ) -> Result<Option<Arc<Entry<R>>>> {
         let found = lock(&self.cache).find(arguments, given);
         match found {
@@ -326,7 +309,7 @@ where
         &self,
         arguments: &N,
         given: bool,
-        at: &'static Location<'static>,
+        at: Line,
     ) -> Result<Option<Arc<Entry<R>>>> {
         let start = Instant::now();
         let (signature, hash) = (Arc::new(Signature::of(arguments, given)), hash(arguments, given));

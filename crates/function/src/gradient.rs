@@ -4,7 +4,6 @@ use crate::compiled::{Compiled, Settings, graph_bytes};
 use crate::concrete::{Arguments, Concrete, Key, With};
 use smallvec::SmallVec;
 use std::fmt;
-use std::panic::Location;
 use std::sync::{Arc, OnceLock};
 use taut_autodiff::GradientTape;
 use taut_autodiff::joint::{Answer, Halves, Joint, Kept, ask};
@@ -15,6 +14,7 @@ use taut_core::{
     is_tracing, record,
 };
 use taut_exec::Input;
+use taut_memory::Line;
 use taut_plan::{Given, Home, Program, Request};
 
 /// The forward program that keeps what is needed, and the backward program that needs it.
@@ -116,7 +116,7 @@ impl Differentiated {
         concrete: &Concrete,
         mut inputs: Vec<Tensor>,
         relieve: &dyn Fn() -> bool,
-        at: &'static Location<'static>,
+        at: Line,
     ) -> Result<(Vec<Tensor>, bool)> {
         let simple = record::is_simple();
         // Where the backward pass needs what the call writes to: what it was before.
@@ -226,7 +226,7 @@ impl Op for Called {
         for i in 0..form.kept.len() {
             saved.push(call.take_output(form.results + i)?);
         }
-        let at = behalf_of(Location::caller());
+        let at = behalf_of(Line::caller());
         let donated = |i: usize| form.request.inputs[i].donated;
         if (0..saved.len()).any(|i| donated(i) && !saved[i].is_own()) {
             let mut inputs: SmallVec<[Input<'_>; 16]> = saved.iter().chain(&given).map(Input::Read).collect();

@@ -1,7 +1,7 @@
 //! Owned memory.
 
+use crate::Line;
 use std::fmt;
-use std::panic::Location;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -12,8 +12,6 @@ use crate::record::Slot;
 use crate::thread::{self, Thread};
 use crate::watch::Block;
 use crate::{ledger, limit, record};
-
-type Line = &'static Location<'static>;
 
 /// An owned block of bytes, aligned to 64. It goes back to its allocator when dropped, on whatever thread.
 pub struct Buffer {
@@ -35,14 +33,14 @@ impl Buffer {
     #[inline]
     #[track_caller]
     pub fn new(bytes: usize, category: Category) -> Result<Buffer, OutOfMemory> {
-        Buffer::new_at(bytes, category, Location::caller())
+        Buffer::new_at(bytes, category, Line::caller())
     }
 
     /// A buffer of zeros, owned by the calling line. Memory fresh from the system is not written again.
     #[inline]
     #[track_caller]
     pub fn zeroed(bytes: usize, category: Category) -> Result<Buffer, OutOfMemory> {
-        Buffer::zeroed_at(bytes, category, Location::caller())
+        Buffer::zeroed_at(bytes, category, Line::caller())
     }
 
     /// Like [`Buffer::new`], owned by the given line.
@@ -65,7 +63,7 @@ impl Buffer {
         category: Category,
     ) -> Result<Buffer, OutOfMemory> {
         let allocator = allocator::unless_shared_pool(allocator);
-        Buffer::make(allocator, bytes, category, Location::caller(), false)
+        Buffer::make(allocator, bytes, category, Line::caller(), false)
     }
 
     #[inline]

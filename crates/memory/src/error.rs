@@ -1,9 +1,9 @@
 //! Out of memory, as a value.
 
+use crate::Line;
 use std::error::Error;
 use std::fmt;
 use std::ops::Deref;
-use std::panic::Location;
 
 use crate::category::Category;
 use crate::report::{Bytes, Owner, owners};
@@ -45,7 +45,7 @@ pub struct Shortage {
     /// What the memory was for.
     pub category: Category,
     /// The line that asked.
-    pub location: &'static Location<'static>,
+    pub location: Line,
     /// Who owns most of the memory, largest first.
     pub owners: Vec<Owner>,
     /// Why it failed.
@@ -54,17 +54,19 @@ pub struct Shortage {
 
 impl OutOfMemory {
     #[cold]
-    pub(crate) fn new(
-        requested: usize,
-        category: Category,
-        location: &'static Location<'static>,
-        cause: Cause,
-    ) -> OutOfMemory {
+    pub(crate) fn new(requested: usize, category: Category, location: Line, cause: Cause) -> OutOfMemory {
         let mut owners = owners();
         owners.truncate(LISTED);
         let (live, limit) = (ledger::live_bytes(), limit::current());
         let shortage = Shortage { requested, live, limit, category, location, owners, cause };
         OutOfMemory { shortage: Box::new(shortage) }
+    }
+
+    /// The same shortage, with another line as the one that asked.
+    #[must_use]
+    pub fn moved_to(mut self, location: Line) -> OutOfMemory {
+        self.shortage.location = location;
+        self
     }
 }
 

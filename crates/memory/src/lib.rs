@@ -44,6 +44,7 @@ mod category;
 mod error;
 mod ledger;
 mod limit;
+mod line;
 mod mapped;
 mod parts;
 mod record;
@@ -58,8 +59,9 @@ pub use category::Category;
 pub use error::{Cause, OutOfMemory, Shortage};
 pub use ledger::{allocations, live_bytes, live_bytes_of, peak_bytes, reset_peak, thread_live_bytes};
 pub use limit::limit;
+pub use line::Line;
 pub use parts::Parts;
-pub use record::record;
+pub use record::{is_recording, record};
 pub use report::{Bytes, CategoryUse, Owner, Report, report};
 pub use watch::{Block, Watcher, watch};
 

@@ -1,8 +1,8 @@
 //! Recording: which source line owns what, and who else wants to know of buffers.
 
+use crate::Line;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
-use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{LazyLock, Mutex};
 
@@ -17,12 +17,12 @@ pub(crate) struct Slot(NonZeroU32);
 
 #[derive(Default)]
 struct Table {
-    slots: HashMap<(&'static Location<'static>, Category), Slot>,
+    slots: HashMap<(Line, Category), Slot>,
     rows: Vec<Owner>,
 }
 
 impl Table {
-    fn slot(&mut self, line: &'static Location<'static>, category: Category) -> Slot {
+    fn slot(&mut self, line: Line, category: Category) -> Slot {
         *self.slots.entry((line, category)).or_insert_with(|| {
             self.rows.push(Owner { category, location: Some(line), bytes: 0, count: 0 });
             let number = u32::try_from(self.rows.len()).ok().and_then(NonZeroU32::new);
@@ -34,7 +34,7 @@ impl Table {
         &mut self.rows[slot.0.get() as usize - 1]
     }
 
-    fn add(&mut self, line: &'static Location<'static>, category: Category, bytes: usize) -> Slot {
+    fn add(&mut self, line: Line, category: Category, bytes: usize) -> Slot {
         let slot = self.slot(line, category);
         let row = self.row(slot);
         row.bytes += bytes;
@@ -42,7 +42,7 @@ impl Table {
         slot
     }
 
-    fn remove(&mut self, slot: Slot, bytes: usize) -> &'static Location<'static> {
+    fn remove(&mut self, slot: Slot, bytes: usize) -> Line {
         let row = self.row(slot);
         row.bytes -= bytes;
         row.count -= 1;
@@ -71,6 +71,12 @@ pub fn record(on: bool) -> bool {
 /// Sets or clears a bit of what is to be done; returns all of them as they were.
 pub(crate) fn set(bit: u32, on: bool) -> u32 {
     if on { RECORDING.fetch_or(bit, Relaxed) } else { RECORDING.fetch_and(!bit, Relaxed) }
+}
+
+/// Whether somebody wants to know which lines buffers are of: the record by source line, or a watcher.
+#[inline]
+pub fn is_recording() -> bool {
+    is_on()
 }
 
 /// Whether there is anything to be done.

@@ -1,7 +1,7 @@
 //! Who holds the memory, for people to read.
 
+use crate::Line;
 use std::fmt;
-use std::panic::Location;
 
 use crate::allocator::idle_bytes;
 use crate::category::Category;
@@ -35,7 +35,7 @@ pub struct Owner {
     /// What the memory is for.
     pub category: Category,
     /// The line that asked for it, or `None` for buffers made while recording was off.
-    pub location: Option<&'static Location<'static>>,
+    pub location: Option<Line>,
     /// Live bytes.
     pub bytes: usize,
     /// Live buffers.
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_report_is_a_table() {
-        let line = Location::caller();
+        let line = Line::caller();
         let tensor = CategoryUse { category: Category::Tensor, live: 2048, peak: 4096, count: 2 };
         let unused = CategoryUse { category: Category::Arena, live: 0, peak: 0, count: 0 };
         let owner = |location, bytes| Owner { category: Category::Tensor, location, bytes, count: 1 };

@@ -1,10 +1,9 @@
 //! The ledger, the limit, the error and the record, on a process of their own.
 
-use std::panic::Location;
 use std::sync::{Barrier, Mutex, PoisonError};
 
 use taut_memory::{
-    Buffer, Category, Cause, OutOfMemory, allocations, idle_bytes, limit, live_bytes, live_bytes_of,
+    Buffer, Category, Cause, Line, OutOfMemory, allocations, idle_bytes, limit, live_bytes, live_bytes_of,
     peak_bytes, record, report, reset_peak, thread_live_bytes, trim,
 };
 
@@ -240,8 +239,8 @@ fn the_impossible_is_an_error() {
 }
 
 #[track_caller]
-fn ask_through_a_function(bytes: usize) -> (Buffer, &'static Location<'static>) {
-    (Buffer::new(bytes, Category::Variable).unwrap(), Location::caller())
+fn ask_through_a_function(bytes: usize) -> (Buffer, Line) {
+    (Buffer::new(bytes, Category::Variable).unwrap(), Line::caller())
 }
 
 #[test]
@@ -250,7 +249,7 @@ fn recording_knows_the_lines() {
         let before = tensor(300);
         record(true);
         let ((first, line), number) = (ask_through_a_function(5000), line!());
-        let elsewhere = Location::caller();
+        let elsewhere = Line::caller();
         let second = Buffer::new_at(200, Category::Scratch, elsewhere).unwrap();
         let third = Buffer::new_at(100, Category::Scratch, elsewhere).unwrap();
 
@@ -299,7 +298,7 @@ fn the_error_tells_who_owns_the_memory() {
         let small = tensor(1 << 20);
         record(false);
         limit(live_bytes() + 100);
-        let (error, line) = (Buffer::new(2048, Category::Gradient).unwrap_err(), Location::caller());
+        let (error, line) = (Buffer::new(2048, Category::Gradient).unwrap_err(), Line::caller());
         limit(None);
 
         assert_eq!(error.location.line(), line.line());

@@ -1,13 +1,13 @@
 //! Functions that follow a layer's sums.
 
 use crate::{Layer, Mode};
-use std::panic::Location;
 use taut_core::ops::binary::{add, clip_by_value, div, mul};
 use taut_core::ops::nn::{log_softmax, softmax};
 use taut_core::ops::unary::{
     abs, elu, exp, gelu, leaky_relu, relu, relu6, selu, sigmoid, silu, softplus, tanh,
 };
 use taut_core::{Result, Tensor, on_behalf};
+use taut_memory::Line;
 
 /// A function that is applied to what a layer computes; also a layer of its own.
 ///
@@ -72,7 +72,7 @@ impl Activation {
     #[track_caller]
     pub fn apply(self, x: impl Into<Tensor>) -> Result<Tensor> {
         let x = x.into();
-        on_behalf(None, Location::caller(), || self.of(x))
+        on_behalf(None, Line::caller(), || self.of(x))
     }
 
     fn of(self, x: Tensor) -> Result<Tensor> {

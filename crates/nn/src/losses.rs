@@ -26,13 +26,13 @@ pub use regression::{
     MeanSquaredLogarithmicError, Poisson,
 };
 
-use std::panic::Location;
 use std::sync::Arc;
 use taut_core::ops::binary::{div, maximum, mul};
 use taut_core::ops::reduce::{mean, sum};
 use taut_core::ops::shape::{expand_dims, squeeze};
 use taut_core::ops::unary::cast;
 use taut_core::{DType, Error, Result, Tensor, behalf_of, on_behalf, promote};
+use taut_memory::Line;
 
 /// What keeps logarithms and quotients finite.
 pub(crate) const EPSILON: f64 = 1e-7;
@@ -63,7 +63,7 @@ pub trait Loss: Send + Sync + 'static {
     /// the sum of the weights. Weights are one per sample, or one per loss.
     #[track_caller]
     fn mean(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<Tensor> {
-        let at = Location::caller();
+        let at = Line::caller();
         let work = || {
             let losses = self.call(truth, predicted)?;
             match weights {
@@ -147,7 +147,7 @@ pub(crate) fn pair(truth: &Tensor, predicted: &Tensor) -> Result<(Tensor, Tensor
 /// Computes in a loss's name and for the caller's line.
 fn named(
     name: &'static str,
-    at: &'static Location<'static>,
+    at: Line,
     (truth, predicted): (&Tensor, &Tensor),
     work: impl FnOnce() -> Result<Tensor>,
 ) -> Result<Tensor> {
@@ -158,7 +158,7 @@ fn named(
 /// As [`named`], with truth and predictions as a [`pair`].
 fn paired(
     name: &'static str,
-    at: &'static Location<'static>,
+    at: Line,
     given: (&Tensor, &Tensor),
     work: impl FnOnce(Tensor, Tensor) -> Result<Tensor>,
 ) -> Result<Tensor> {

@@ -34,13 +34,13 @@ pub mod measures {
 }
 
 use crate::Names;
-use std::panic::Location;
 use std::sync::Arc;
 use taut_autodiff::Variable;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::unary::cast;
 use taut_core::record::unrecorded;
 use taut_core::{DType, Result, Shape, Tensor, behalf_of, on_behalf};
+use taut_memory::Line;
 
 /// How good predictions are, over many batches.
 pub trait Metric: Send + Sync + 'static {
@@ -138,7 +138,7 @@ impl<const N: usize> State<N> {
 /// Updates in a metric's name and for the caller's line. Tapes are not told: nobody differentiates a metric.
 fn named(
     name: &'static str,
-    at: &'static Location<'static>,
+    at: Line,
     (truth, predicted): (&Tensor, &Tensor),
     work: impl FnOnce() -> Result<()>,
 ) -> Result<()> {

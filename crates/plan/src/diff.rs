@@ -1,11 +1,9 @@
 //! What changed between two plans.
 
 use crate::program::{Home, Program};
-use crate::uses::Line;
 use std::collections::HashMap;
 use std::fmt;
-use std::panic::Location;
-use taut_memory::Bytes;
+use taut_memory::{Bytes, Line};
 
 /// The buffers that one line makes by one op, before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +11,7 @@ pub struct Change {
     /// The op.
     pub op: &'static str,
     /// The line that calls it.
-    pub at: &'static Location<'static>,
+    pub at: Line,
     /// Whether it is the op's scratch memory.
     pub scratch: bool,
     /// How many buffers there were, and how many there are.
@@ -92,7 +90,7 @@ impl fmt::Display for Diff {
             };
             let scratch = if *scratch { "scratch of " } else { "" };
             let (before, after) = (Bytes(bytes.0), Bytes(bytes.1));
-            write!(f, "{sign} {before:>10} -> {after:>10}  {scratch}{op} at {}", Line(at))?;
+            write!(f, "{sign} {before:>10} -> {after:>10}  {scratch}{op} at {}", at.short())?;
             match (buffers.0, buffers.1) {
                 (0 | 1, 0 | 1) => writeln!(f)?,
                 (before, after) => writeln!(f, " ({before} -> {after} buffers)")?,

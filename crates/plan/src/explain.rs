@@ -2,10 +2,9 @@
 
 use crate::place::rounded;
 use crate::program::{Access, Home, Program, Step};
-use crate::uses::{Line, Uses};
+use crate::uses::Uses;
 use std::fmt;
-use std::panic::Location;
-use taut_memory::Bytes;
+use taut_memory::{Bytes, Line};
 
 /// What a row of an [`Explanation`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +29,7 @@ pub struct PeakRow {
     /// The op that made them, as far as one did.
     pub op: Option<&'static str>,
     /// The line that called it.
-    pub at: Option<&'static Location<'static>>,
+    pub at: Option<Line>,
     /// Why they are there.
     pub why: String,
     /// The input that would have to be given by value for these bytes to be in its memory instead.
@@ -47,7 +46,7 @@ pub struct Explanation {
     /// The step at which it is reached first; `None` if the program has no steps.
     pub step: Option<usize>,
     /// That step's op, and its line.
-    pub op: Option<(&'static str, &'static Location<'static>)>,
+    pub op: Option<(&'static str, Line)>,
     /// What it consists of, the largest first.
     pub rows: Vec<PeakRow>,
 }
@@ -135,7 +134,7 @@ impl Program {
     }
 
     fn row(&self, storage: usize, held: Held, peak: usize, uses: &Uses, suggested: &mut [bool]) -> PeakRow {
-        let named = |i: usize| format!("{} at {}", self.steps[i].name(), Line(self.steps[i].at));
+        let named = |i: usize| format!("{} at {}", self.steps[i].name(), self.steps[i].at.short());
         let (writers, readers) = (&uses.writers[storage], &uses.readers[storage]);
         // What lies there at the peak, or comes to lie there.
         let writer = writers.iter().rev().find(|&&step| step <= peak).or(writers.first()).copied();
@@ -219,13 +218,13 @@ impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the peak of {} ({} bytes)", Bytes(self.peak), self.peak)?;
         match (self.step, self.op) {
-            (Some(step), Some((op, at))) => writeln!(f, " is at step {step}, {op} at {}", Line(at))?,
+            (Some(step), Some((op, at))) => writeln!(f, " is at step {step}, {op} at {}", at.short())?,
             _ => writeln!(f, " is there from the start")?,
         }
         for row in &self.rows {
             write!(f, "{:>10}  ", Bytes(row.bytes))?;
             if let (Some(op), Some(at)) = (row.op, row.at) {
-                write!(f, "{op} at {}: ", Line(at))?;
+                write!(f, "{op} at {}: ", at.short())?;
             }
             f.write_str(&row.why)?;
             match &row.remedy {

@@ -5,9 +5,9 @@ mod updates;
 use crate::program::{Access, Operand, Provided, Step, Target};
 use crate::{Given, Request};
 use smallvec::SmallVec;
-use std::panic::Location;
 use taut_core::graph::{Origin, ValueId};
 use taut_core::{Error, ErrorKind, Graph, Kernel, Layout, Result, Spec, Strides, Tensor};
+use taut_memory::Line;
 
 /// What a piece is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) struct Choice {
 pub(crate) struct Draft<'a> {
     graph: &'a Graph,
     /// The line that asked for the plan.
-    at: &'static Location<'static>,
+    at: Line,
     pub(crate) pieces: Vec<Piece>,
     /// Where each value lies: its piece, and its layout there.
     places: Vec<Option<(usize, Layout)>>,
@@ -65,11 +65,7 @@ pub(crate) struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    pub(crate) fn new(
-        graph: &'a Graph,
-        request: &Request,
-        at: &'static Location<'static>,
-    ) -> Result<Draft<'a>> {
+    pub(crate) fn new(graph: &'a Graph, request: &Request, at: Line) -> Result<Draft<'a>> {
         let inputs = provided(graph, request)?;
         let places = vec![None; graph.values.len()];
         let mut draft = Draft {
@@ -165,7 +161,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Adds a step that copies an operand, in row-major order, into a piece.
-    fn copy(&mut self, from: Operand, to: usize, at: &'static Location<'static>) {
+    fn copy(&mut self, from: Operand, to: usize, at: Line) {
         let spec = Spec::new(from.dtype, from.layout.shape.clone());
         let targets = [Target { storage: to, spec }].into_iter().collect();
         let operands = [from].into_iter().collect();

@@ -4,10 +4,10 @@ use crate::lower::Draft;
 use crate::order::Orders;
 use crate::{Packing, Request, place};
 use smallvec::SmallVec;
-use std::panic::Location;
 use std::sync::Arc;
 use taut_core::graph::ValueId;
 use taut_core::{DType, Error, ErrorKind, Graph, Layout, Op, Result, Spec, Strides, Tensor};
+use taut_memory::Line;
 
 /// Where a storage is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,7 +71,7 @@ pub struct Step {
     /// Scratch memory: its first byte in the arena, and its length.
     pub scratch: (usize, usize),
     /// The line that called it.
-    pub at: &'static Location<'static>,
+    pub at: Line,
 }
 
 impl Step {
@@ -151,7 +151,7 @@ impl Program {
     #[track_caller]
     pub fn plan(graph: &Graph, request: &Request) -> Result<Program> {
         graph.verify()?;
-        let draft = Draft::new(graph, request, Location::caller())?;
+        let draft = Draft::new(graph, request, Line::caller())?;
         let orders = Orders::new(&draft, request.as_written);
         place::best(draft, orders)
     }

@@ -2,10 +2,9 @@
 
 use crate::print::Place;
 use crate::program::{Home, Program, Storage};
-use crate::uses::{Line, Uses};
+use crate::uses::Uses;
 use std::fmt;
-use std::panic::Location;
-use taut_memory::Bytes;
+use taut_memory::{Bytes, Line};
 
 /// A call that writes a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,12 +14,12 @@ pub struct Written {
     /// The op.
     pub op: &'static str,
     /// The line that called it.
-    pub at: &'static Location<'static>,
+    pub at: Line,
 }
 
 impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}", self.op, Line(self.at))
+        write!(f, "{} at {}", self.op, self.at.short())
     }
 }
 

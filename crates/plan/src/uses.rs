@@ -1,8 +1,6 @@
 //! Who writes and who reads each storage of a program.
 
 use crate::Program;
-use std::fmt;
-use std::panic::Location;
 
 /// Steps by storage.
 pub(crate) struct Uses {
@@ -21,18 +19,5 @@ impl Uses {
             step.operands.iter().for_each(|operand| uses.readers[operand.storage].push(i));
         }
         uses
-    }
-}
-
-/// A line of somebody's code, the same on every machine: of a path from the root, the end has to do.
-pub(crate) struct Line(pub(crate) &'static Location<'static>);
-
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (file, line) = (self.0.file(), self.0.line());
-        let is_absolute = file.starts_with('/') || file.chars().nth(1) == Some(':');
-        let mut cuts = file.rmatch_indices(['/', '\\']).map(|(at, _)| at + 1);
-        let start = if is_absolute { cuts.nth(1).unwrap_or(0) } else { 0 };
-        write!(f, "{}:{line}", &file[start..])
     }
 }

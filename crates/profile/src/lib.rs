@@ -29,7 +29,6 @@
 //! With no profiler at work, a call reads one word more, in the same instruction that looks for tapes, and a buffer's drop another. With one,
 //! everything that happens is written down, which takes time; results and the ledger's numbers are the same.
 
-mod line;
 mod outline;
 mod profiler;
 mod recorder;

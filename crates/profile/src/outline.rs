@@ -1,8 +1,7 @@
 //! What a plan says of memory, without the plan: a program holds tensors, and a recording must not keep any alive.
 
-use crate::line::Line;
-use std::panic::Location;
 use taut_core::{Cost, Spec, Specs};
+use taut_memory::Line;
 use taut_plan::{Home, Program};
 
 /// What a buffer of a plan is.
@@ -47,7 +46,7 @@ impl Planned {
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) op: &'static str,
-    pub(crate) at: &'static Location<'static>,
+    pub(crate) at: Line,
     pub(crate) outputs: Specs,
     pub(crate) cost: Cost,
     /// What the op was asked for, as graphs print it.
@@ -161,7 +160,7 @@ impl Outline {
 
     /// Why a buffer of the arena is there at a step.
     pub(crate) fn why(&self, buffer: &Planned, step: usize) -> String {
-        let named = |i: usize| format!("{} at {}", self.steps[i].op, Line(self.steps[i].at));
+        let named = |i: usize| format!("{} at {}", self.steps[i].op, self.steps[i].at.short());
         let next = buffer.readers.iter().find(|&&reader| reader > step).copied();
         if buffer.role == Role::Scratch {
             return String::from("scratch memory of this step");

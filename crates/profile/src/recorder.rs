@@ -4,12 +4,11 @@ use crate::outline::Outline;
 use crate::recording::{CallEvent, Change, NONE, Recording, RunEvent};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
-use std::panic::Location;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use taut_core::observe::{self, Begun, Done};
-use taut_memory::{Block, Buffer, Category, Watcher};
+use taut_memory::{Block, Buffer, Category, Line, Watcher};
 use taut_plan::Program;
 
 static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
@@ -34,7 +33,7 @@ enum Doing {
     Run {
         outline: u32,
         run: u32,
-        at: &'static Location<'static>,
+        at: Line,
     },
     /// A run inside an op, with the number of its outline.
     Body(u32),
@@ -188,7 +187,7 @@ impl observe::Observer for Hooks {
 }
 
 impl taut_exec::Observer for Hooks {
-    fn run_begins(&self, program: &Program, at: Option<&'static Location<'static>>) {
+    fn run_begins(&self, program: &Program, at: Option<Line>) {
         let thread = thread();
         let known = current().as_mut().map(|recording| recording.known(program));
         // Not under the lock: ops are asked, and what they do is their own business.

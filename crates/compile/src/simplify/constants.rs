@@ -4,11 +4,10 @@ use super::{Line, Simplifier};
 use crate::rewrite::scalar_bytes;
 use crate::seen::{Seen, spread_over};
 use smallvec::SmallVec;
-use std::panic::Location;
 use std::sync::Arc;
 use taut_core::{DType, Kernel, Op, Result, Scalar, Shape, Spec, Strides, Tensor};
 use taut_kernels::{Arg, elementwise};
-use taut_memory::Category;
+use taut_memory::{Category, Line};
 
 /// The most bytes of a result that is made ahead of time although its inputs have fewer.
 const SMALL: usize = 4096;
@@ -29,7 +28,7 @@ impl Simplifier<'_> {
         let steps: Strides = kept.iter().map(|&axis| strides[axis]).collect();
         let spec = Spec::new(tensor.dtype(), small);
         let view = tensor.view()?;
-        let copy = Tensor::build(spec.clone(), Category::Tensor, Location::caller(), |out| {
+        let copy = Tensor::build(spec.clone(), Category::Tensor, Line::caller(), |out| {
             elementwise::copy(view.with_layout(&spec.shape, &steps), out.reborrow());
         })?;
         let base = self.new.constant(copy);

@@ -10,10 +10,10 @@ use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::panic::Location;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_kernels::DType;
+use taut_memory::Line;
 
 /// Names a value of a trace in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,7 +216,7 @@ impl Drop for TraceGuard {
 }
 
 /// Appends a node for a call of `op` to the innermost trace.
-pub(crate) fn record(op: &dyn Op, inputs: &[Tensor], at: &'static Location<'static>) -> Result<Outputs> {
+pub(crate) fn record(op: &dyn Op, inputs: &[Tensor], at: Line) -> Result<Outputs> {
     let specs = with_specs(inputs, |inputs| infer(op, inputs))?;
     TRACERS.with_borrow_mut(|tracers| {
         let tracer = tracers.last_mut().expect("is_tracing was checked");

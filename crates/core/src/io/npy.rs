@@ -11,10 +11,9 @@ use crate::tensor::Tensor;
 pub(super) use header::Header;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::panic::Location;
 use std::path::Path;
 use taut_kernels::View;
-use taut_memory::Buffer;
+use taut_memory::{Buffer, Line};
 
 impl Tensor {
     /// Writes the tensor to a `.npy` file, which `numpy.load` reads.
@@ -35,7 +34,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
-        let (path, at) = (path.as_ref(), Location::caller());
+        let (path, at) = (path.as_ref(), Line::caller());
         let save = || write(self, &mut File::create(path)?, at);
         save().map_err(|error| error.about(path.display()).at(at))
     }
@@ -53,7 +52,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn load_npy(path: impl AsRef<Path>) -> Result<Tensor> {
-        let (path, at) = (path.as_ref(), Location::caller());
+        let (path, at) = (path.as_ref(), Line::caller());
         load(path, at).map_err(|error| error.about(path.display()).at(at))
     }
 
@@ -78,7 +77,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn map_npy(path: impl AsRef<Path>) -> Result<Tensor> {
-        let (path, at) = (path.as_ref(), Location::caller());
+        let (path, at) = (path.as_ref(), Line::caller());
         let tensor = match map(path) {
             Ok(None) => load(path, at),
             Ok(Some(tensor)) => Ok(tensor),
@@ -99,7 +98,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn write_npy(&self, mut writer: impl Write) -> Result<()> {
-        let at = Location::caller();
+        let at = Line::caller();
         write(self, &mut writer, at).map_err(|error| error.at(at))
     }
 
@@ -120,7 +119,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn read_npy(mut reader: impl Read) -> Result<Tensor> {
-        let at = Location::caller();
+        let at = Line::caller();
         let read = |reader: &mut dyn Read| Header::read(reader)?.elements(reader, 0, at);
         read(&mut reader).map_err(|error| error.at(at))
     }

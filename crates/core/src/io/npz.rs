@@ -7,8 +7,8 @@ use crate::tensor::Tensor;
 use std::borrow::Borrow;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
-use std::panic::Location;
 use std::path::Path;
+use taut_memory::Line;
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
@@ -33,7 +33,7 @@ pub fn save_npz<N: AsRef<str>, T: Borrow<Tensor>>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (N, T)>,
 ) -> Result<()> {
-    save(path.as_ref(), tensors, CompressionMethod::Stored, Location::caller())
+    save(path.as_ref(), tensors, CompressionMethod::Stored, Line::caller())
 }
 
 /// Writes named tensors to a compressed `.npz` file. See [`save_npz`].
@@ -53,7 +53,7 @@ pub fn save_npz_compressed<N: AsRef<str>, T: Borrow<Tensor>>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (N, T)>,
 ) -> Result<()> {
-    save(path.as_ref(), tensors, CompressionMethod::Deflated, Location::caller())
+    save(path.as_ref(), tensors, CompressionMethod::Deflated, Line::caller())
 }
 
 /// Writes named tensors in `.npz` format, uncompressed.
@@ -70,7 +70,7 @@ pub fn write_npz<N: AsRef<str>, T: Borrow<Tensor>>(
     writer: impl Write + Seek,
     tensors: impl IntoIterator<Item = (N, T)>,
 ) -> Result<()> {
-    let at = Location::caller();
+    let at = Line::caller();
     write(writer, tensors, CompressionMethod::Stored, at).map_err(|error| error.at(at))
 }
 
@@ -88,7 +88,7 @@ pub fn write_npz_compressed<N: AsRef<str>, T: Borrow<Tensor>>(
     writer: impl Write + Seek,
     tensors: impl IntoIterator<Item = (N, T)>,
 ) -> Result<()> {
-    let at = Location::caller();
+    let at = Line::caller();
     write(writer, tensors, CompressionMethod::Deflated, at).map_err(|error| error.at(at))
 }
 
@@ -100,7 +100,7 @@ pub fn write_npz_compressed<N: AsRef<str>, T: Borrow<Tensor>>(
 /// ```
 #[track_caller]
 pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
-    let (path, at) = (path.as_ref(), Location::caller());
+    let (path, at) = (path.as_ref(), Line::caller());
     let load = || read(BufReader::new(File::open(path)?), at);
     load().map_err(|error| error.about(path.display()).at(at))
 }
@@ -114,7 +114,7 @@ pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
 /// ```
 #[track_caller]
 pub fn read_npz(reader: impl Read + Seek) -> Result<Vec<(String, Tensor)>> {
-    let at = Location::caller();
+    let at = Line::caller();
     read(reader, at).map_err(|error| error.at(at))
 }
 

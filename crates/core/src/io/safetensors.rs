@@ -11,10 +11,9 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::panic::Location;
 use std::path::Path;
 use taut_kernels::DType;
-use taut_memory::{Buffer, Category};
+use taut_memory::{Buffer, Category, Line};
 
 /// Bytes of the number in front of the header that says how long it is.
 const PREFIX: usize = size_of::<u64>();
@@ -71,7 +70,7 @@ pub fn save_safetensors<N: AsRef<str>, T: Borrow<Tensor>>(
     tensors: impl IntoIterator<Item = (N, T)>,
     metadata: &BTreeMap<String, String>,
 ) -> Result<()> {
-    let (path, at) = (path.as_ref(), Location::caller());
+    let (path, at) = (path.as_ref(), Line::caller());
     let tensors: Vec<(N, T)> = tensors.into_iter().collect();
     let save = || write(&mut File::create(path)?, tensors, metadata, at);
     save().map_err(|error| error.about(path.display()).at(at))
@@ -93,7 +92,7 @@ pub fn write_safetensors<N: AsRef<str>, T: Borrow<Tensor>>(
     tensors: impl IntoIterator<Item = (N, T)>,
     metadata: &BTreeMap<String, String>,
 ) -> Result<()> {
-    let at = Location::caller();
+    let at = Line::caller();
     write(&mut writer, tensors.into_iter().collect(), metadata, at).map_err(|error| error.at(at))
 }
 
@@ -107,7 +106,7 @@ pub fn write_safetensors<N: AsRef<str>, T: Borrow<Tensor>>(
 /// ```
 #[track_caller]
 pub fn load_safetensors(path: impl AsRef<Path>) -> Result<Safetensors> {
-    let (path, at) = (path.as_ref(), Location::caller());
+    let (path, at) = (path.as_ref(), Line::caller());
     load(path, at).map_err(|error| error.about(path.display()).at(at))
 }
 
@@ -119,7 +118,7 @@ pub fn load_safetensors(path: impl AsRef<Path>) -> Result<Safetensors> {
 /// ```
 #[track_caller]
 pub fn read_safetensors(bytes: &[u8]) -> Result<Safetensors> {
-    let at = Location::caller();
+    let at = Line::caller();
     let read = || {
         let (metadata, start) = parse(bytes)?;
         read_tensors(&metadata, &mut &bytes[start..], at)

@@ -11,10 +11,10 @@ use crate::promote::{float_of, promote, promote_scalar};
 use crate::scalar::{Operand, Scalar};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use std::panic::Location;
 pub use taut_kernels::elementwise::Code;
 use taut_kernels::elementwise::{self as kernels, Binary, Unary};
 use taut_kernels::{Arg, DType, ViewMut};
+use taut_memory::Line;
 
 /// An op that works element by element. It is data: a new one needs no new type.
 #[derive(Clone, Copy, Debug)]
@@ -145,7 +145,7 @@ impl Elementwise {
         Error::value(format!("{scalar} does not fit {dtype}, the other operand's type"))
             .help("cast the tensor to a wider type first")
             .in_op(self.name, [])
-            .at(Location::caller())
+            .at(Line::caller())
     }
 }
 

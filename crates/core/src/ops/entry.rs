@@ -5,8 +5,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::{Operand, Scalar};
 use crate::tensor::Tensor;
 use std::cell::RefCell;
-use std::panic::Location;
 use taut_kernels::DType;
+use taut_memory::Line;
 
 /// A row of the table.
 #[derive(Clone, Copy)]
@@ -359,7 +359,7 @@ impl Entry {
     /// Calls the op with these arguments. What goes wrong names the op, even if it is an argument of the wrong kind.
     #[track_caller]
     pub fn invoke(&self, args: &[Value]) -> Result<Vec<Tensor>> {
-        let at = Location::caller();
+        let at = Line::caller();
         (self.call)(&Args(args)).map_err(|error| error.in_op(self.name, []).at(at))
     }
 

@@ -3,10 +3,9 @@
 use super::{Bad, Value};
 use crate::error::ErrorKind;
 use crate::tensor::Tensor;
-use std::panic::Location;
 use taut_kernels::DType;
 use taut_kernels::{Element, dispatch};
-use taut_memory::Category;
+use taut_memory::{Category, Line};
 
 /// Lists of element types that ops take.
 pub mod dtypes {
@@ -59,7 +58,7 @@ pub fn of(dtype: DType, shape: &[usize], values: &[f64]) -> Value {
 #[track_caller]
 pub(super) fn filled(dtype: DType, shape: &[usize], value: impl Fn(usize) -> f64) -> Tensor {
     let spec = crate::Spec::new(dtype, shape);
-    Tensor::build(spec, Category::Tensor, Location::caller(), |out| {
+    Tensor::build(spec, Category::Tensor, Line::caller(), |out| {
         dispatch!(dtype, T in all => {
             for (i, element) in out.slice::<T>().iter_mut().enumerate() {
                 let value = value(i);

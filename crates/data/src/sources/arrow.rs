@@ -14,10 +14,9 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::panic::Location;
 use std::path::Path;
 use taut_core::{DType, Error, Result, Shape, Spec, Tensor};
-use taut_memory::{Buffer, Category};
+use taut_memory::{Buffer, Category, Line};
 
 /// Reads columns of a Parquet file, or all of them: each becomes a tensor with a dimension for the rows.
 ///
@@ -25,7 +24,7 @@ use taut_memory::{Buffer, Category};
 /// columns in which something is missing, are refused by name: do not ask for them.
 #[track_caller]
 pub fn load_parquet(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BTreeMap<String, Tensor>> {
-    let (path, at) = (path.as_ref(), Location::caller());
+    let (path, at) = (path.as_ref(), Line::caller());
     let load = || {
         let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?).map_err(parquet_error)?;
         let wanted = wanted(builder.schema(), columns)?;
@@ -39,7 +38,7 @@ pub fn load_parquet(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<
 /// Reads columns of an Arrow IPC file (Feather, version 2), or all of them, as [`load_parquet`] does.
 #[track_caller]
 pub fn load_arrow(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BTreeMap<String, Tensor>> {
-    let (path, at) = (path.as_ref(), Location::caller());
+    let (path, at) = (path.as_ref(), Line::caller());
     let load = || {
         let schema = FileReader::try_new(File::open(path)?, None).map_err(arrow_error)?.schema();
         let wanted = wanted(&schema, columns)?;

@@ -7,11 +7,10 @@ use csv::{ByteRecord, Reader, ReaderBuilder};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
-use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taut_core::{DType, Error, Result, Scalar, Shape, Spec, Tensor};
-use taut_memory::{Buffer, Category};
+use taut_memory::{Buffer, Category, Line};
 
 /// Rows that types are told from.
 const LOOKED_AT: usize = 100;
@@ -123,7 +122,7 @@ impl Csv {
     /// The rows as a dataset, read as they are needed: each column is a tensor without dimensions.
     #[track_caller]
     pub fn dataset(&self) -> Result<Dataset<BTreeMap<String, Tensor>>> {
-        let at = Location::caller();
+        let at = Line::caller();
         let fields = self.named(at, || self.fields())?;
         Ok(Dataset::new(Lines { csv: self.clone(), fields: fields.into(), at }))
     }
@@ -131,7 +130,7 @@ impl Csv {
     /// The whole file: each column is a tensor with a dimension for the rows.
     #[track_caller]
     pub fn read(&self) -> Result<BTreeMap<String, Tensor>> {
-        let at = Location::caller();
+        let at = Line::caller();
         self.named(at, || self.read_at(at))
     }
 

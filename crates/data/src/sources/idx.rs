@@ -4,10 +4,9 @@ use super::{Unpacked, broken, read_error};
 use crate::dataset::Line;
 use std::fs::File;
 use std::io::{BufReader, Read};
-use std::panic::Location;
 use std::path::Path;
 use taut_core::{DType, Error, Result, Shape, Spec, Tensor};
-use taut_memory::Category;
+use taut_memory::{Category, Line};
 
 /// The most that gzip makes of a byte.
 const MOST_UNPACKED: u64 = 1032;
@@ -22,7 +21,7 @@ const MOST_UNPACKED: u64 = 1032;
 /// ```
 #[track_caller]
 pub fn load_idx(path: impl AsRef<Path>) -> Result<Tensor> {
-    let (path, at) = (path.as_ref(), Location::caller());
+    let (path, at) = (path.as_ref(), Line::caller());
     let load = || {
         let file = File::open(path)?;
         let len = file.metadata()?.len();
@@ -40,7 +39,7 @@ pub fn load_idx(path: impl AsRef<Path>) -> Result<Tensor> {
 /// ```
 #[track_caller]
 pub fn read_idx(bytes: &[u8]) -> Result<Tensor> {
-    let at = Location::caller();
+    let at = Line::caller();
     read(bytes, bytes.len() as u64, at).map_err(|error| error.at(at))
 }
 

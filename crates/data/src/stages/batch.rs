@@ -4,10 +4,9 @@ use crate::dataset::{Cardinality, Cursor, Dataset, Line, Stage};
 use crate::item::{self, Item};
 use crate::meter::{Input, Run};
 use crate::stages::at_element;
-use std::panic::Location;
 use taut_core::{Error, Result, Spec, Tensor};
 use taut_kernels::{ViewMut, elementwise};
-use taut_memory::Category;
+use taut_memory::{Category, Line};
 
 /// Makes one element of several; `first` is the number of the first of them.
 pub(crate) trait Join<T>: Send + Sync + 'static {
@@ -67,7 +66,7 @@ impl<T: Item> Dataset<T> {
         exact: bool,
         join: impl Join<T>,
     ) -> Result<Dataset<T>> {
-        let at = Location::caller();
+        let at = Line::caller();
         if size == 0 {
             return Err(Error::value("batches of no elements")
                 .help("a batch has one element at least")

@@ -7,10 +7,10 @@ use crate::item::{self, Item};
 use crate::meter::{Input, Meter, Run};
 use crate::room::Room;
 use file::{Reader, Records, Writer};
-use std::panic::Location;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use taut_core::{Error, Result};
+use taut_memory::Line;
 
 /// Where a cache keeps elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl<T: Item> Dataset<T> {
     /// ```
     #[track_caller]
     pub fn cache(&self, how: Cache) -> Dataset<T> {
-        Dataset::new(Cached { input: self.clone(), how, whole: Arc::default(), at: Location::caller() })
+        Dataset::new(Cached { input: self.clone(), how, whole: Arc::default(), at: Line::caller() })
     }
 }
 

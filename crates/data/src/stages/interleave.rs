@@ -4,9 +4,9 @@ use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::item::Item;
 use crate::meter::{Input, Run};
 use crate::stages::at_element;
-use std::panic::Location;
 use std::sync::Arc;
 use taut_core::{Error, Result};
+use taut_memory::Line;
 
 struct Interleave<T, F> {
     name: &'static str,
@@ -59,7 +59,7 @@ impl<T: Item> Dataset<T> {
     ) -> Result<Dataset<U>> {
         if cycle_length == 0 || block_length == 0 {
             let message = format!("{cycle_length} datasets taking turns with {block_length} elements");
-            return Err(Error::value(message).help("both are one at least").at(Location::caller()));
+            return Err(Error::value(message).help("both are one at least").at(Line::caller()));
         }
         let (input, f) = (self.clone(), Arc::new(f));
         Ok(Dataset::new(Interleave {

@@ -5,9 +5,9 @@ use crate::item::Item;
 use crate::meter::Run;
 use crate::room::Room;
 use crate::stages::background::Ahead;
-use std::panic::Location;
 use std::sync::Arc;
 use taut_core::Result;
+use taut_memory::Line;
 
 struct Prefetch<T> {
     input: Dataset<T>,
@@ -21,7 +21,7 @@ impl<T: Item> Dataset<T> {
     /// there is no room for it, is held nevertheless: it cannot be unmade.
     #[track_caller]
     pub fn prefetch(&self, room: impl Into<Room>) -> Result<Dataset<T>> {
-        let at = Location::caller();
+        let at = Line::caller();
         let room = room.into().checked("a prefetch").map_err(|error| error.at(at))?;
         Ok(Dataset::new(Prefetch { input: self.clone(), room }))
     }

@@ -5,10 +5,9 @@ use crate::item::{self, Item};
 use crate::meter::Run;
 use crate::stages::at_element;
 use std::ops::Range;
-use std::panic::Location;
 use std::sync::Arc;
 use taut_core::{Error, Result, Shape, Spec, Tensor};
-use taut_memory::Category;
+use taut_memory::{Category, Line};
 
 /// A source whose elements have numbers: it can begin anywhere.
 pub(crate) struct Indexed<F> {
@@ -72,7 +71,7 @@ impl<T: Item> Dataset<T> {
     /// ```
     #[track_caller]
     pub fn from_tensor_slices(tensors: T) -> Result<Dataset<T>> {
-        let at = Location::caller();
+        let at = Line::caller();
         let count = item::rows(&tensors).map_err(|error| error.at(at))? as u64;
         let bytes_each =
             if count == 0 { None } else { item::row_of(&tensors, 0).ok().map(|row| item::bytes(&row)) };
@@ -111,7 +110,7 @@ impl Dataset<Tensor> {
     /// The numbers of a range, as `int64` tensors without dimensions.
     #[track_caller]
     pub fn range(range: Range<i64>) -> Dataset<Tensor> {
-        let at = Location::caller();
+        let at = Line::caller();
         let count = (i128::from(range.end) - i128::from(range.start)).max(0) as u64;
         numbers(range.start, 1, count, at)
     }
@@ -126,7 +125,7 @@ impl Dataset<Tensor> {
     /// ```
     #[track_caller]
     pub fn range_by(start: i64, stop: i64, step: i64) -> Result<Dataset<Tensor>> {
-        let at = Location::caller();
+        let at = Line::caller();
         if step == 0 {
             return Err(Error::value("a range with step 0 never ends").at(at));
         }

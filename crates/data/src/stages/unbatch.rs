@@ -4,8 +4,8 @@ use crate::dataset::{Cardinality, Cursor, Dataset, Line, Stage};
 use crate::item::{self, Item};
 use crate::meter::{Input, Run};
 use crate::stages::at_element;
-use std::panic::Location;
 use taut_core::Result;
+use taut_memory::Line;
 
 struct Unbatch<T> {
     input: Dataset<T>,
@@ -24,7 +24,7 @@ impl<T: Item> Dataset<T> {
     /// The rows of each element, one by one, as views. Undoes [`Dataset::batch`].
     #[track_caller]
     pub fn unbatch(&self) -> Dataset<T> {
-        Dataset::new(Unbatch { input: self.clone(), at: Location::caller() })
+        Dataset::new(Unbatch { input: self.clone(), at: Line::caller() })
     }
 }
 

@@ -4,8 +4,8 @@ use crate::dataset::{Cardinality, Cursor, Dataset, Line, Stage};
 use crate::item::Item;
 use crate::meter::{Input, Run};
 use crate::stages::source::number;
-use std::panic::Location;
 use taut_core::{Result, Tensor};
+use taut_memory::Line;
 
 struct Zip<A, B>(Dataset<A>, Dataset<B>);
 
@@ -40,7 +40,7 @@ impl<T: Item> Dataset<T> {
     /// Each element with its number, counted from `start`: an `int64` tensor without dimensions.
     #[track_caller]
     pub fn enumerate(&self, start: i64) -> Dataset<(Tensor, T)> {
-        Dataset::new(Enumerate { input: self.clone(), start, at: Location::caller() })
+        Dataset::new(Enumerate { input: self.clone(), start, at: Line::caller() })
     }
 
     /// The elements of this dataset, then those of another.

@@ -3,7 +3,6 @@
 use super::builder::{Build, Builder, Line, Make, Weighted, Weights, expect, shaped, some, work};
 use super::dropout::{check_rate, dropped};
 use crate::{Layer, Mode, Names};
-use std::panic::Location;
 use taut_autodiff::Variable;
 use taut_core::ops::binary::{add, logical_and, mul, where_};
 use taut_core::ops::contract::{matmul, matmul_with};
@@ -11,6 +10,7 @@ use taut_core::ops::creation::{ones, tril};
 use taut_core::ops::nn::{attention, softmax};
 use taut_core::ops::shape::{expand_dims, transpose};
 use taut_core::{DType, Error, Result, Tensor};
+use taut_memory::Line;
 
 /// What can be said about a [`MultiHeadAttention`].
 #[derive(Clone, Debug)]
@@ -72,7 +72,7 @@ impl MultiHeadAttention {
             dropout: 0.0,
             weights: Weights::default(),
         };
-        Builder::new(options, Location::caller())
+        Builder::new(options, Line::caller())
     }
 
     /// What `query` finds in `value` by `key`, `[batch, length, features]` each. A mask says which keys a query sees (true: it

@@ -3,12 +3,12 @@
 use super::Activation;
 use crate::initializers::Initializer;
 use std::fmt;
-use std::panic::Location;
 use taut_autodiff::Variable;
 use taut_core::{DType, Error, ErrorKind, Result, Shape, Tensor, on_behalf};
+use taut_memory::Line;
 
 /// The line that made a layer.
-pub(super) type Line = &'static Location<'static>;
+pub(super) type Line = Line;
 
 /// Says what a layer is like before its variables are made: `Dense::new(784, 64).bias(false).build()?`.
 ///

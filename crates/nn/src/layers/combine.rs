@@ -4,10 +4,10 @@ use super::builder::{Builder, Line, work};
 use super::recurrent::Recurrent;
 use crate::{Layer, Mode, Names};
 use std::fmt;
-use std::panic::Location;
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::shape::{concat, reverse};
 use taut_core::{Result, Tensor};
+use taut_memory::Line;
 
 /// What becomes of the results of both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl<L: Recurrent> Bidirectional<L> {
     pub fn new(layer: Builder<L>, merge: Merge) -> Result<Bidirectional<L>> {
         let back = !layer.options.go_backwards;
         let (forward, backward) = (layer.clone().build()?, layer.go_backwards(back).build()?);
-        Ok(Bidirectional { forward, backward, merge, at: Location::caller() })
+        Ok(Bidirectional { forward, backward, merge, at: Line::caller() })
     }
 }
 
@@ -82,7 +82,7 @@ impl Residual {
     /// Around this layer, whose result has the input's shape.
     #[track_caller]
     pub fn new(layer: impl Layer) -> Residual {
-        Residual { layer: Box::new(layer), projection: None, at: Location::caller() }
+        Residual { layer: Box::new(layer), projection: None, at: Line::caller() }
     }
 
     /// With another layer in place of the input itself: `projection(x) + layer(x)`.

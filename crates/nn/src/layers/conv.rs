@@ -3,12 +3,12 @@
 use super::Activation;
 use super::builder::{Activated, Build, Builder, Line, Make, Weighted, Weights, expect, some, work};
 use crate::{Layer, Mode, Names};
-use std::panic::Location;
 use taut_autodiff::Variable;
 use taut_core::ops::Padding;
 use taut_core::ops::binary::add;
 use taut_core::ops::contract::{ConvOptions, conv};
 use taut_core::{Error, Result, Tensor};
+use taut_memory::Line;
 
 /// A size per spatial dimension; one number is the same for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl<const N: usize> Conv<N> {
     /// A layer for images of this many channels, with this many filters of this size.
     #[track_caller]
     pub fn new(inputs: usize, filters: usize, window: impl Into<Size<N>>) -> Builder<Conv<N>> {
-        Builder::new(Options::new(inputs, filters, window.into()), Location::caller())
+        Builder::new(Options::new(inputs, filters, window.into()), Line::caller())
     }
 }
 

@@ -3,11 +3,11 @@
 use super::Activation;
 use super::builder::{Activated, Build, Builder, Line, Make, Weighted, Weights, expect, shaped, some, work};
 use crate::{Layer, Mode, Names};
-use std::panic::Location;
 use taut_autodiff::Variable;
 use taut_core::ops::binary::add;
 use taut_core::ops::contract::matmul;
 use taut_core::{Result, Tensor};
+use taut_memory::Line;
 
 /// `activation(x @ kernel + bias)` over the last axis.
 ///
@@ -38,7 +38,7 @@ impl Dense {
     /// A layer for inputs of this many features, with this many units.
     #[track_caller]
     pub fn new(inputs: usize, units: usize) -> Builder<Dense> {
-        Builder::new(Options { inputs, units, weights: Weights::default() }, Location::caller())
+        Builder::new(Options { inputs, units, weights: Weights::default() }, Line::caller())
     }
 }
 

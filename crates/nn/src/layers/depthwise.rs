@@ -5,11 +5,11 @@ use super::builder::{Activated, Build, Builder, Line, Make, Weighted, Weights, s
 use super::conv::{Dilates, Options as Conv, Size, Slides, expect_image, finish, of_rank};
 use crate::initializers::Initializer;
 use crate::{Layer, Mode, Names};
-use std::panic::Location;
 use taut_autodiff::Variable;
 use taut_core::ops::Padding;
 use taut_core::ops::contract::{ConvOptions, conv};
 use taut_core::{Result, Tensor};
+use taut_memory::Line;
 
 /// What can be said about these layers.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ impl<const N: usize> DepthwiseConv<N> {
     /// A layer for images of this many channels, with windows of this size.
     #[track_caller]
     pub fn new(inputs: usize, window: impl Into<Size<N>>) -> Builder<DepthwiseConv<N>> {
-        Builder::new(Options::new(inputs, inputs, window.into()), Location::caller())
+        Builder::new(Options::new(inputs, inputs, window.into()), Line::caller())
     }
 }
 
@@ -138,7 +138,7 @@ impl<const N: usize> SeparableConv<N> {
     /// A layer for images of this many channels, with this many filters of this size.
     #[track_caller]
     pub fn new(inputs: usize, filters: usize, window: impl Into<Size<N>>) -> Builder<SeparableConv<N>> {
-        Builder::new(Options::new(inputs, filters, window.into()), Location::caller())
+        Builder::new(Options::new(inputs, filters, window.into()), Line::caller())
     }
 }
 

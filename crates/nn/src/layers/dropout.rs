@@ -2,10 +2,10 @@
 
 use super::builder::{Line, work};
 use crate::{Layer, Mode};
-use std::panic::Location;
 use taut_core::ops::nn::dropout;
 use taut_core::ops::random::next_key;
 use taut_core::{Error, Result, Tensor};
+use taut_memory::Line;
 
 /// While training, sets elements to zero with some probability and scales the others, so that the mean stays; otherwise
 /// does nothing.
@@ -22,7 +22,7 @@ impl Dropout {
     /// Drops with this probability, from 0 up to but not 1.
     #[track_caller]
     pub fn new(rate: f64) -> Result<Dropout> {
-        let at = Location::caller();
+        let at = Line::caller();
         check_rate(rate).map_err(|error| error.in_op("Dropout", []).at(at))?;
         Ok(Dropout { rate, at })
     }

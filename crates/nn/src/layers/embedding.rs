@@ -3,10 +3,10 @@
 use super::builder::{Build, Builder, Line, Make, some, work};
 use crate::initializers::Initializer;
 use crate::{Layer, Mode, Names};
-use std::panic::Location;
 use taut_autodiff::Variable;
 use taut_core::ops::nn::embedding_lookup;
 use taut_core::{Result, Tensor};
+use taut_memory::Line;
 
 /// A table of vectors, of which the ids in the input pick rows. An id that is no row is an error.
 ///
@@ -39,7 +39,7 @@ impl Embedding {
     #[track_caller]
     pub fn new(rows: usize, units: usize) -> Builder<Embedding> {
         let initializer = Initializer::RandomUniform { low: -0.05, high: 0.05 };
-        Builder::new(Options { rows, units, initializer }, Location::caller())
+        Builder::new(Options { rows, units, initializer }, Line::caller())
     }
 
     /// The table.

@@ -3,12 +3,12 @@
 use super::builder::{Build, Builder, Line, Make, expect, not_negative, some, work};
 use crate::initializers::Initializer;
 use crate::{Layer, Mode, Names};
-use std::panic::Location;
 use taut_autodiff::Variable;
 use taut_core::ops::binary::{mul, sub};
 use taut_core::ops::nn::{batch_norm, group_norm, layer_norm, moments, rms_norm};
 use taut_core::record::unrecorded;
 use taut_core::{DType, Error, Result, Shape, Tensor};
+use taut_memory::Line;
 
 /// What can be said about a layer that normalises.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ impl BatchNorm {
     /// A layer for inputs of this many channels. Epsilon is 1e-3.
     #[track_caller]
     pub fn new(channels: usize) -> Builder<BatchNorm> {
-        Builder::new(Options::new([channels], 1e-3), Location::caller())
+        Builder::new(Options::new([channels], 1e-3), Line::caller())
     }
 
     /// Moves the statistics that are remembered towards those of a batch.
@@ -181,7 +181,7 @@ impl LayerNorm {
     /// A layer for inputs whose last dimensions are these. Epsilon is 1e-3.
     #[track_caller]
     pub fn new(shape: impl Into<Shape>) -> Builder<LayerNorm> {
-        Builder::new(Options::new(shape, 1e-3), Location::caller())
+        Builder::new(Options::new(shape, 1e-3), Line::caller())
     }
 }
 
@@ -241,7 +241,7 @@ impl GroupNorm {
     /// A layer for inputs of this many channels, in this many groups. Epsilon is 1e-3.
     #[track_caller]
     pub fn new(channels: usize, groups: usize) -> Builder<GroupNorm> {
-        Builder::new(Options { groups, ..Options::new([channels], 1e-3) }, Location::caller())
+        Builder::new(Options { groups, ..Options::new([channels], 1e-3) }, Line::caller())
     }
 }
 
@@ -297,7 +297,7 @@ impl RMSNorm {
     /// A layer for inputs whose last dimensions are these. Epsilon is 1e-6.
     #[track_caller]
     pub fn new(shape: impl Into<Shape>) -> Builder<RMSNorm> {
-        Builder::new(Options::new(shape, 1e-6), Location::caller())
+        Builder::new(Options::new(shape, 1e-6), Line::caller())
     }
 }
 

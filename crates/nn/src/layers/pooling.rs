@@ -3,11 +3,11 @@
 use super::builder::{Build, Builder, Line, Make, some, work};
 use super::conv::{Size, Slides, of_rank};
 use crate::{Layer, Mode};
-use std::panic::Location;
 use taut_core::ops::Padding;
 use taut_core::ops::contract::{PoolOptions, avg_pool_with, max_pool_with};
 use taut_core::ops::reduce::{max, mean};
 use taut_core::{Error, Result, Tensor};
+use taut_memory::Line;
 
 /// Refuses an input that is no image of `N` dimensions.
 fn expect_image<const N: usize>(x: &Tensor) -> Result<()> {
@@ -43,7 +43,7 @@ macro_rules! pooling {
             #[track_caller]
             pub fn new(window: impl Into<Size<N>>) -> Builder<$name<N>> {
                 let pool = PoolOptions { ksize: window.into().into(), ..PoolOptions::default() };
-                Builder::new(pool, Location::caller())
+                Builder::new(pool, Line::caller())
             }
         }
 
@@ -111,7 +111,7 @@ macro_rules! global_pooling {
             #[track_caller]
             #[expect(clippy::new_without_default, reason = "a default has no line of its own")]
             pub fn new() -> $name<N> {
-                $name { keepdims: false, at: Location::caller() }
+                $name { keepdims: false, at: Line::caller() }
             }
 
             /// Whether the spatial dimensions stay, with size 1. They do not, unless it is said here.

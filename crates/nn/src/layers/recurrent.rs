@@ -4,7 +4,6 @@ use super::Activation;
 use super::builder::{Activated, Build, Builder, Line, Make, Weighted, Weights, expect, shaped, some, work};
 use crate::initializers::Initializer;
 use crate::{Layer, Mode, Names};
-use std::panic::Location;
 use taut_autodiff::Variable;
 use taut_control::Loops;
 use taut_core::ops::binary::add;
@@ -12,6 +11,7 @@ use taut_core::ops::contract::matmul;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::shape::{concat, reverse, swapaxes, unstack};
 use taut_core::{DType, Error, Result, Tensor};
+use taut_memory::Line;
 
 /// What can be said about a recurrent layer.
 #[derive(Clone, Debug)]
@@ -167,7 +167,7 @@ impl SimpleRNN {
     /// A layer for steps of this many features, with this many units.
     #[track_caller]
     pub fn new(inputs: usize, units: usize) -> Builder<SimpleRNN> {
-        Builder::new(Options::new(inputs, units, Activation::Tanh), Location::caller())
+        Builder::new(Options::new(inputs, units, Activation::Tanh), Line::caller())
     }
 
     /// What the layer gives, and its last state, `[batch, units]`; it begins with this one, or with zeros.
@@ -222,7 +222,7 @@ impl LSTM {
     /// A layer for steps of this many features, with this many units.
     #[track_caller]
     pub fn new(inputs: usize, units: usize) -> Builder<LSTM> {
-        Builder::new(Options::new(inputs, units, Activation::Tanh), Location::caller())
+        Builder::new(Options::new(inputs, units, Activation::Tanh), Line::caller())
     }
 
     /// What the layer gives, and its last state and memory, `[batch, units]`; it begins with these, or with zeros.
@@ -278,7 +278,7 @@ impl GRU {
     /// A layer for steps of this many features, with this many units.
     #[track_caller]
     pub fn new(inputs: usize, units: usize) -> Builder<GRU> {
-        Builder::new(Options::new(inputs, units, Activation::Tanh), Location::caller())
+        Builder::new(Options::new(inputs, units, Activation::Tanh), Line::caller())
     }
 
     /// What the layer gives, and its last state, `[batch, units]`; it begins with this one, or with zeros.

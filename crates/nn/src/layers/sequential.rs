@@ -6,8 +6,8 @@ use super::summary::{Row, Summary, kind_of, parameters};
 use crate::{Layer, Mode, Names};
 use std::any::TypeId;
 use std::fmt;
-use std::panic::Location;
 use taut_core::{Result, Spec, Tensor, on_behalf, trace};
+use taut_memory::Line;
 
 /// Layers in a row: each takes what the one before it gives.
 ///
@@ -53,7 +53,7 @@ impl Sequential {
     #[must_use]
     #[track_caller]
     pub fn with_named<L: Layer>(mut self, name: &str, layer: L) -> Sequential {
-        let at = Location::caller();
+        let at = Line::caller();
         let taken = |name: &str| self.parts.iter().any(|part| part.name == name);
         let numbered = (1..).map(|i| format!("{name}_{i}"));
         let name = std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name));
@@ -95,7 +95,7 @@ impl Sequential {
             }
             Ok(vec![x])
         })
-        .map_err(|error| error.at(Location::caller()))?;
+        .map_err(|error| error.at(Line::caller()))?;
         Ok(Summary::new(rows, &self.named()))
     }
 }

@@ -3,8 +3,8 @@
 use super::builder::{Line, shaped, work};
 use crate::{Layer, Mode};
 use std::fmt;
-use std::panic::Location;
 use taut_core::{Error, Result, Tensor};
+use taut_memory::Line;
 
 /// Every sample as one row: `[batch, ..]` becomes `[batch, features]`.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ impl Flatten {
     #[track_caller]
     #[expect(clippy::new_without_default, reason = "a default has no line of its own")]
     pub fn new() -> Flatten {
-        Flatten { at: Location::caller() }
+        Flatten { at: Line::caller() }
     }
 }
 
@@ -41,7 +41,7 @@ impl Reshape {
     /// Samples of this shape; the batch is not part of it. One dimension may be -1: what is left.
     #[track_caller]
     pub fn new(shape: impl Into<Vec<isize>>) -> Reshape {
-        Reshape { shape: shape.into(), at: Location::caller() }
+        Reshape { shape: shape.into(), at: Line::caller() }
     }
 }
 

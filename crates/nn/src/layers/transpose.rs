@@ -4,11 +4,11 @@ use super::Activation;
 use super::builder::{Activated, Build, Builder, Line, Make, Weighted, Weights, work};
 use super::conv::{Dilates, Options, Size, Slides, expect_image, finish, of_rank};
 use crate::{Layer, Mode, Names};
-use std::panic::Location;
 use taut_autodiff::Variable;
 use taut_core::ops::Padding;
 use taut_core::ops::contract::{ConvOptions, conv_transpose};
 use taut_core::{Error, Result, Tensor};
+use taut_memory::Line;
 
 /// The way back from a convolution over `N` spatial dimensions, one to three: images that grow.
 ///
@@ -42,7 +42,7 @@ impl<const N: usize> ConvTranspose<N> {
     /// A layer for images of this many channels, with this many filters of this size.
     #[track_caller]
     pub fn new(inputs: usize, filters: usize, window: impl Into<Size<N>>) -> Builder<ConvTranspose<N>> {
-        Builder::new(Options::new(inputs, filters, window.into()), Location::caller())
+        Builder::new(Options::new(inputs, filters, window.into()), Line::caller())
     }
 
     /// The shape of the result.

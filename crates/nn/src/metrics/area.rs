@@ -3,7 +3,6 @@
 use super::{Metric, State, named};
 use crate::Names;
 use crate::losses::{EPSILON, pair, spread_weights};
-use std::panic::Location;
 use taut_core::ops::binary::{
     add, div, div_no_nan, greater, logical_and, maximum, minimum, mul, sub, where_,
 };
@@ -12,6 +11,7 @@ use taut_core::ops::reduce::{cumsum, sum};
 use taut_core::ops::shape::{broadcast_to, reshape, strided_slice};
 use taut_core::ops::unary::{cast, log, sigmoid};
 use taut_core::{DType, Error, Result, Tensor};
+use taut_memory::Line;
 
 /// Which curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl AUC {
             return Err(Error::value(format!("{count} thresholds make no curve"))
                 .help("there are 2 at least")
                 .in_op("AUC", [])
-                .at(Location::caller()));
+                .at(Line::caller()));
         }
         // The ends lie outside, so that rounding takes nothing past them.
         let at = |i: usize| match i {
@@ -111,7 +111,7 @@ impl Metric for AUC {
     }
 
     fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        named("AUC", Location::caller(), (truth, predicted), || {
+        named("AUC", Line::caller(), (truth, predicted), || {
             let (truth, predicted) = pair(truth, predicted)?;
             let predicted = if self.from_logits { sigmoid(predicted)? } else { predicted };
             let shape = predicted.shape().clone();

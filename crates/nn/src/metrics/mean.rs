@@ -3,13 +3,13 @@
 use super::{Metric, State};
 use crate::Names;
 use crate::losses::{Loss, spread_weights};
-use std::panic::Location;
 use taut_core::ops::binary::{div, div_no_nan, mul};
 use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::ops::unary::cast;
 use taut_core::record::unrecorded;
 use taut_core::{DType, Result, Tensor, behalf_of, on_behalf};
+use taut_memory::Line;
 
 /// The mean of values: of the losses of an epoch, say.
 ///
@@ -31,14 +31,14 @@ impl Mean {
     /// Of nothing yet.
     #[track_caller]
     pub fn new() -> Result<Mean> {
-        let at = Location::caller();
+        let at = Line::caller();
         on_behalf(None, at, || Ok(Mean { state: State::new(["total", "count"], ())? }))
     }
 
     /// Takes values into account, those of a sample as their mean, each times its weight if there are weights.
     #[track_caller]
     pub fn add(&self, values: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        let at = Location::caller();
+        let at = Line::caller();
         let add = || {
             let samples = values.shape().first().copied().unwrap_or(1);
             let each = (values.len() / samples.max(1)).max(1) as f64;
@@ -115,7 +115,7 @@ impl<M: Measure> Metric for MeanOf<M> {
     }
 
     fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        let at = Location::caller();
+        let at = Line::caller();
         let work = || self.mean.add(&self.measure.each(truth, predicted)?, weights);
         on_behalf(None, at, || unrecorded(work))
             .map_err(|error| error.in_op("metric", [truth.spec(), predicted.spec()]).at(behalf_of(at)))

@@ -3,12 +3,12 @@
 use super::{MeanOf, Measure, Metric, State, named};
 use crate::Names;
 use crate::losses::{self, Loss, pair, spread_weights};
-use std::panic::Location;
 use taut_core::ops::binary::{div, div_no_nan, mul, not_equal, squared_difference, sub, where_};
 use taut_core::ops::reduce::{mean, sum};
 use taut_core::ops::shape::broadcast_to;
 use taut_core::ops::unary::{cast, exp, is_inf, sqrt, square};
 use taut_core::{DType, Error, Result, Tensor};
+use taut_memory::Line;
 
 /// The mean of squared differences.
 pub type MeanSquaredError = MeanOf<SquaredError>;
@@ -108,7 +108,7 @@ impl Metric for R2Score {
     }
 
     fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        named("R2Score", Location::caller(), (truth, predicted), || {
+        named("R2Score", Line::caller(), (truth, predicted), || {
             let (truth, predicted) = pair(truth, predicted)?;
             let outputs = self.state.0[0].shape()[0];
             if truth.rank() != 2 || truth.shape()[1] != outputs {
@@ -164,7 +164,7 @@ impl Metric for Perplexity {
     }
 
     fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        named("Perplexity", Location::caller(), (truth, predicted), || {
+        named("Perplexity", Line::caller(), (truth, predicted), || {
             let each = cast(self.loss.call(truth, predicted)?, DType::F64)?;
             let mut counted = match weights {
                 Some(weights) => broadcast_to(spread_weights(&each, weights)?, each.shape())?,

@@ -4,7 +4,6 @@ use super::clip::Clip;
 use super::{Rate, Rule, wide};
 use crate::schedules::{Schedule, check_rate};
 use std::fmt;
-use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use taut_autodiff::Variable;
@@ -14,7 +13,7 @@ use taut_core::{
     warn,
 };
 use taut_function::{Function, OnRetrace, function};
-use taut_memory::Category;
+use taut_memory::{Category, Line};
 
 /// Updates variables by a [`Rule`], and keeps what the rule needs to remember.
 ///
@@ -97,7 +96,7 @@ impl Optimizer {
     /// An optimizer of these variables. All that it keeps is made now.
     #[track_caller]
     pub fn new(rule: impl Rule, variables: &[Variable]) -> Result<Optimizer> {
-        let at = Location::caller();
+        let at = Line::caller();
         on_behalf(None, at, || Optimizer::make(Arc::new(rule), variables)).map_err(|error| error.at(at))
     }
 
@@ -148,7 +147,7 @@ impl Optimizer {
     /// Keeps gradients within bounds.
     #[track_caller]
     pub fn clip(self, clip: Clip) -> Result<Optimizer> {
-        let at = Location::caller();
+        let at = Line::caller();
         clip.check().map_err(|error| error.at(at))?;
         self.changed(|parts| {
             parts.clip = Some(clip);
@@ -160,7 +159,7 @@ impl Optimizer {
     /// rows that it names decay.
     #[track_caller]
     pub fn weight_decay(self, decay: f64) -> Result<Optimizer> {
-        check_rate("the weight decay", decay).map_err(|error| error.at(Location::caller()))?;
+        check_rate("the weight decay", decay).map_err(|error| error.at(Line::caller()))?;
         self.changed(|parts| {
             parts.decay = decay;
             Ok(())
@@ -181,7 +180,7 @@ impl Optimizer {
     /// Sparse gradients are added to the rows that they name, but the mean is dense, and the update reaches every row.
     #[track_caller]
     pub fn accumulate(self, calls: usize) -> Result<Optimizer> {
-        let at = Location::caller();
+        let at = Line::caller();
         if calls == 0 || i32::try_from(calls).is_err() {
             let message = format!("an update cannot be made once in {calls} calls");
             return Err(Error::value(message).at(at));
@@ -206,7 +205,7 @@ impl Optimizer {
     /// It is brought up to date as a whole, also where a gradient is sparse.
     #[track_caller]
     pub fn average(self, momentum: f64) -> Result<Optimizer> {
-        let at = Location::caller();
+        let at = Line::caller();
         let made = on_behalf(None, at, || {
             super::within("the momentum of averages", momentum, 0.0, 1.0)?;
             self.changed(|parts| {
@@ -263,7 +262,7 @@ impl Optimizer {
     /// Sets the learning rate. Functions that were traced use it from their next call on.
     #[track_caller]
     pub fn set_rate(&self, rate: f64) -> Result<()> {
-        let at = Location::caller();
+        let at = Line::caller();
         check_rate("the learning rate", rate).map_err(|error| error.at(at))?;
         match &self.parts.rate {
             Pace::Settable(variable) => variable.assign(rate),
@@ -296,7 +295,7 @@ impl Optimizer {
     /// A rule that works row by row touches only the rows that a sparse gradient names. For the others it is made dense, and people are told.
     #[track_caller]
     pub fn apply(&self, gradients: &[Option<Gradient>]) -> Result<()> {
-        self.apply_at(gradients, Location::caller())
+        self.apply_at(gradients, Line::caller())
     }
 
     /// As [`Optimizer::apply`], with gradients in any order, each with its variable.
@@ -305,7 +304,7 @@ impl Optimizer {
         &self,
         pairs: impl IntoIterator<Item = (Option<Gradient>, &'a Variable)>,
     ) -> Result<()> {
-        let at = Location::caller();
+        let at = Line::caller();
         let entries = &self.parts.entries;
         let mut gradients = vec![None; entries.len()];
         for (gradient, variable) in pairs {
@@ -322,7 +321,7 @@ impl Optimizer {
         self.apply_at(&gradients, at)
     }
 
-    fn apply_at(&self, gradients: &[Option<Gradient>], at: &'static Location<'static>) -> Result<()> {
+    fn apply_at(&self, gradients: &[Option<Gradient>], at: Line) -> Result<()> {
         self.parts.check(gradients, at).map_err(|error| error.at(at))?;
         let run = || {
             record::unrecorded(|| {
@@ -373,7 +372,7 @@ fn whole(list: &[Tensor], shape: &Shape) -> Option<Gradient> {
 
 impl Parts {
     /// Refuses gradients that are not those of the variables, and tells people of what they may not expect.
-    fn check(&self, gradients: &[Option<Gradient>], at: &'static Location<'static>) -> Result<()> {
+    fn check(&self, gradients: &[Option<Gradient>], at: Line) -> Result<()> {
         if gradients.len() != self.entries.len() {
             let (got, wanted) = (gradients.len(), self.entries.len());
             let message = format!("{got} gradients for {wanted} variables");

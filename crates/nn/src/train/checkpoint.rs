@@ -5,12 +5,12 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_autodiff::Variable;
 use taut_core::io::{Safetensors, load_safetensors, write_safetensors};
 use taut_core::{Error, ErrorKind, Result, Spec, Tensor};
+use taut_memory::Line;
 
 /// How much is written at once.
 const BLOCK: usize = 1 << 18;
@@ -74,7 +74,7 @@ impl Checkpoint {
     /// Writes the variables' values, and words about them.
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>, words: &BTreeMap<String, String>) -> Result<()> {
-        let (path, at) = (path.as_ref(), Location::caller());
+        let (path, at) = (path.as_ref(), Line::caller());
         let save = |file: &mut dyn Write| {
             let values = self.variables.iter().map(|(name, variable)| (name, variable.value()));
             write_safetensors(file, values, words)
@@ -86,7 +86,7 @@ impl Checkpoint {
     /// shapes; otherwise nothing is changed and the error names what differs.
     #[track_caller]
     pub fn load(&self, path: impl AsRef<Path>) -> Result<BTreeMap<String, String>> {
-        let (path, at) = (path.as_ref(), Location::caller());
+        let (path, at) = (path.as_ref(), Line::caller());
         let read = || {
             let file = load_safetensors(path)?;
             self.take(&file, "").map_err(|error| error.about(path.display()))?;
@@ -99,7 +99,7 @@ impl Checkpoint {
     /// on both sides: the weights of a checkpoint without the state of its training, say.
     #[track_caller]
     pub fn load_part(&self, part: &str, path: impl AsRef<Path>) -> Result<()> {
-        let (path, at) = (path.as_ref(), Location::caller());
+        let (path, at) = (path.as_ref(), Line::caller());
         let read = || {
             let file = load_safetensors(path)?;
             self.take(&file, &format!("{part}.")).map_err(|error| error.about(path.display()))

@@ -9,7 +9,6 @@ use crate::layer::{Layer, Mode, Names};
 use crate::losses::Loss;
 use crate::metrics::Metric;
 use crate::optimizers::Optimizer;
-use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -19,6 +18,7 @@ use taut_core::ops::unary::{cast, check_numerics};
 use taut_core::{DType, Error, ErrorKind, Gradient, Result, Tensor, on_behalf};
 use taut_data::{Dataset, Iter, Position};
 use taut_function::{Function, OnRetrace, function};
+use taut_memory::Line;
 use taut_plan::Program;
 
 /// A batch of inputs, and what is to come out.
@@ -42,7 +42,7 @@ pub(super) struct Parts {
     metrics: Vec<(String, Box<dyn Metric>)>,
     checked: bool,
     /// The line that made the trainer: what loss, optimizer and metrics do is done for it.
-    at: &'static Location<'static>,
+    at: Line,
 }
 
 /// The traced functions of a trainer.
@@ -99,7 +99,7 @@ impl Trainer {
             optimizer: Arc::new(optimizer),
             metrics: Vec::new(),
             checked: true,
-            at: Location::caller(),
+            at: Line::caller(),
         };
         Trainer {
             parts: Arc::new(parts),
@@ -249,7 +249,7 @@ impl Trainer {
     /// Trains until `epochs` epochs are complete, those before a resume included.
     #[track_caller]
     pub fn fit(&mut self, data: &Dataset<Batch>, epochs: usize) -> Result<&History> {
-        let at = Location::caller();
+        let at = Line::caller();
         let mut callbacks = std::mem::take(&mut self.callbacks);
         let trained = self.run(data, epochs, &mut callbacks);
         let ended = callbacks.iter_mut().try_for_each(|callback| callback.end(self));
@@ -398,7 +398,7 @@ impl Trainer {
             sum.add(x.shape().first().copied().unwrap_or(1), loss);
         }
         if sum.steps == 0 {
-            return Err(Error::value("the dataset has no elements").at(Location::caller()));
+            return Err(Error::value("the dataset has no elements").at(Line::caller()));
         }
         let mut scores = vec![("loss".to_owned(), sum.loss())];
         scores.extend(self.scores()?);
@@ -460,7 +460,7 @@ impl Trainer {
     pub fn resume(mut self, path: impl Into<PathBuf>) -> Result<Trainer> {
         let path = path.into();
         let words = taut_core::io::load_safetensors(&path)?.metadata;
-        let told = |error: Error| error.about(path.display()).at(Location::caller());
+        let told = |error: Error| error.about(path.display()).at(Line::caller());
         self.state = State::from_words(&words).map_err(told)?;
         self.resumed = Some(path);
         Ok(self)

@@ -7,9 +7,9 @@
 use super::{Draft, Kind};
 use crate::Request;
 use crate::program::{Access, Operand, Step};
-use std::panic::Location;
 use taut_core::graph::{Origin, ValueId};
 use taut_core::{Kernel, Layout, Result};
+use taut_memory::Line;
 
 /// A step that writes a piece which is an input's new value.
 struct Writer {
@@ -199,7 +199,7 @@ impl Draft<'_> {
     }
 
     /// The line that made a value; for what no call made, the one that asked for the plan.
-    fn line_of(&self, id: ValueId) -> &'static Location<'static> {
+    fn line_of(&self, id: ValueId) -> Line {
         match self.graph.values[id.index()].origin {
             Origin::Node { node, .. } => self.graph.nodes[node].at,
             _ => self.at,

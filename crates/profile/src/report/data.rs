@@ -6,8 +6,7 @@ use crate::outline::{Outline, Role, Step};
 use crate::timeline::{Kind, OpTime, Planned, Timeline, why};
 use serde::Serialize;
 use std::collections::HashMap;
-use std::panic::Location;
-use taut_memory::Bytes;
+use taut_memory::{Bytes, Line};
 
 /// Buffers that a page lists one by one. Beyond, memory over time ends earlier than the recording, and the page says so.
 const MOST_BUFFERS: usize = 60_000;
@@ -51,7 +50,7 @@ impl Texts {
         self.list.len() - 1
     }
 
-    fn line(&mut self, at: Option<&'static Location<'static>>) -> usize {
+    fn line(&mut self, at: Option<Line>) -> usize {
         self.number(&at.map(|at| Line(at).to_string()).unwrap_or_default())
     }
 }

@@ -4,9 +4,8 @@ use super::{Allocation, Kind, Origin, Timeline};
 use crate::line::Line;
 use crate::outline::{Outline, Role};
 use std::fmt;
-use std::panic::Location;
 use std::time::Duration;
-use taut_memory::{Bytes, Category};
+use taut_memory::{Bytes, Category, Line};
 
 /// Bytes that are there at a moment.
 #[derive(Clone, Debug)]
@@ -20,7 +19,7 @@ pub struct Alive {
     /// The op whose gradient that was part of.
     pub gradient_of: Option<&'static str>,
     /// The line that they are there for.
-    pub line: Option<&'static Location<'static>>,
+    pub line: Option<Line>,
     /// Why they are there.
     pub why: String,
 }

@@ -9,9 +9,9 @@ use crate::ops::unary::cast;
 use crate::ops::window::{Channels, Padding, Sliding, sizes, sliding_reference};
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply, promote};
-use std::panic::Location;
 use taut_kernels::conv::{self as kernel, ConvParams};
 use taut_kernels::{Arg, ViewMut};
+use taut_memory::Line;
 
 /// How a convolution's window slides.
 ///
@@ -252,7 +252,7 @@ fn ranked(
     filters: Tensor,
     options: Result<ConvOptions>,
 ) -> Result<Tensor> {
-    let at = Location::caller();
+    let at = Line::caller();
     let refuse = |error: Error| error.in_op(name, [x.spec(), filters.spec()]).at(at);
     let options = options.map_err(refuse)?;
     if filters.rank() != rank + 2 {

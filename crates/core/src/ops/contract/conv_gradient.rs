@@ -9,9 +9,9 @@ use crate::ops::unary::cast;
 use crate::ops::window::sliding_reference;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply, promote};
-use std::panic::Location;
 use taut_kernels::conv as kernel;
 use taut_kernels::{Arg, ViewMut};
+use taut_memory::Line;
 
 #[derive(Clone, Debug)]
 struct InputGradient {
@@ -217,7 +217,7 @@ pub fn conv2d_input_gradient(
     strides: &[usize],
     padding: &str,
 ) -> Result<Tensor> {
-    let at = Location::caller();
+    let at = Line::caller();
     let options =
         ConvOptions::new(strides, padding).map_err(|e| e.in_op("conv2d_input_gradient", []).at(at))?;
     conv_input_gradient(input_shape, filters, dy, &options)
@@ -232,7 +232,7 @@ pub fn conv2d_filter_gradient(
     strides: &[usize],
     padding: &str,
 ) -> Result<Tensor> {
-    let at = Location::caller();
+    let at = Line::caller();
     let options =
         ConvOptions::new(strides, padding).map_err(|e| e.in_op("conv2d_filter_gradient", []).at(at))?;
     conv_filter_gradient(x, filter_shape, dy, &options)

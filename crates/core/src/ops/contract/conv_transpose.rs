@@ -7,7 +7,7 @@ use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::sliding_reference;
 use crate::ops::{Bad, Entry, Kind, Padding, Param, Reference, Samples, Value, one};
 use crate::{DType, Shape, Tensor};
-use std::panic::Location;
+use taut_memory::Line;
 
 /// Works out what a convolution's input was if its output has the shape of `x`: the smallest that a stride fits.
 fn grown(x: &Shape, filters: &Shape, options: &ConvOptions) -> Result<Shape> {
@@ -63,7 +63,7 @@ pub fn conv_transpose(
     output_shape: Option<&[usize]>,
     options: &ConvOptions,
 ) -> Result<Tensor> {
-    let (x, filters, at) = (x.into(), filters.into(), Location::caller());
+    let (x, filters, at) = (x.into(), filters.into(), Line::caller());
     let shape = match output_shape {
         Some(shape) => Shape::from(shape),
         None => grown(x.shape(), filters.shape(), options)

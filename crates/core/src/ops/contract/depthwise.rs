@@ -7,7 +7,7 @@ use crate::ops::shape::reshape;
 use crate::ops::window::{Channels, Padding, sizes, sliding_reference};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{DType, Tensor};
-use std::panic::Location;
+use taut_memory::Line;
 
 /// Convolution over two spatial dimensions of every channel by itself: `filters` are
 /// `[height, width, channels, multiplier]`, and the result has `channels * multiplier` channels.
@@ -26,7 +26,7 @@ pub fn depthwise_conv2d(
     filters: impl Into<Tensor>,
     options: &ConvOptions,
 ) -> Result<Tensor> {
-    let (x, filters, at) = (x.into(), filters.into(), Location::caller());
+    let (x, filters, at) = (x.into(), filters.into(), Line::caller());
     let refuse = |e: Error| e.in_op("depthwise_conv2d", [x.spec(), filters.spec()]).at(at);
     let &[height, width, channels, multiplier] = &filters.shape()[..] else {
         let message =

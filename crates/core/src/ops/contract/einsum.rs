@@ -11,7 +11,7 @@ use crate::ops::shape::{reshape, transpose};
 use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Call, DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, apply, promote};
-use std::panic::Location;
+use taut_memory::Line;
 
 /// The diagonal of the last two axes, without copying.
 #[derive(Clone, Debug)]
@@ -285,7 +285,7 @@ fn repeated(labels: &[Label]) -> Option<(usize, usize)> {
 /// ```
 #[track_caller]
 pub fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
-    let at = Location::caller();
+    let at = Line::caller();
     let refuse = |e: Error| e.in_op("einsum", tensors.iter().map(Tensor::spec)).at(at);
     let (inputs, output) = parse(equation, tensors).map_err(refuse)?;
     let dtype = tensors.iter().map(Tensor::dtype).reduce(promote).unwrap_or(DType::F32);

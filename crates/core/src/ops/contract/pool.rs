@@ -7,9 +7,9 @@ use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::{Channels, Padding, Sliding, sizes, sliding_reference};
 use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply};
-use std::panic::Location;
 use taut_kernels::pooling::{self as kernel, PoolParams};
 use taut_kernels::{Arg, ViewMut};
+use taut_memory::Line;
 
 /// How a pooling window slides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -173,7 +173,7 @@ impl Op for Pool {
 #[track_caller]
 pub fn max_pool(x: impl Into<Tensor>, ksize: &[usize], strides: &[usize], padding: &str) -> Result<Tensor> {
     let options = PoolOptions::new(ksize, strides, padding);
-    let at = Location::caller();
+    let at = Line::caller();
     max_pool_with(x, &options.map_err(|e| e.in_op("max_pool", []).at(at))?)
 }
 
@@ -182,7 +182,7 @@ pub fn max_pool(x: impl Into<Tensor>, ksize: &[usize], strides: &[usize], paddin
 #[track_caller]
 pub fn avg_pool(x: impl Into<Tensor>, ksize: &[usize], strides: &[usize], padding: &str) -> Result<Tensor> {
     let options = PoolOptions::new(ksize, strides, padding);
-    let at = Location::caller();
+    let at = Line::caller();
     avg_pool_with(x, &options.map_err(|e| e.in_op("avg_pool", []).at(at))?)
 }
 

@@ -6,7 +6,7 @@ use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{reshape, transpose};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{DType, Shape, Tensor};
-use std::panic::Location;
+use taut_memory::Line;
 
 /// The axes that [`tensordot`] sums over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Summed {
 /// ```
 #[track_caller]
 pub fn tensordot(a: impl Into<Tensor>, b: impl Into<Tensor>, axes: impl Into<Summed>) -> Result<Tensor> {
-    let (a, b, at) = (a.into(), b.into(), Location::caller());
+    let (a, b, at) = (a.into(), b.into(), Line::caller());
     let (left, right) = (axes.into().resolve(a.shape(), b.shape()))
         .map_err(|e| e.in_op("tensordot", [a.spec(), b.spec()]).at(at))?;
     let rest = |rank, summed: &[usize]| (0..rank).filter(|axis| !summed.contains(axis)).collect::<Vec<_>>();

@@ -5,7 +5,7 @@ use crate::ops::sample::{dtypes, ramp, tensor};
 use crate::ops::shape::{broadcast_to, reshape};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value};
 use crate::{DType, Shape, Tensor};
-use std::panic::Location;
+use taut_memory::Line;
 
 /// Whether a grid's first two axes are those of a picture (`xy`: columns first) or of a matrix (`ij`).
 fn swaps_axes(args: &[Tensor], indexing: &str) -> Result<bool> {
@@ -35,7 +35,7 @@ fn swaps_axes(args: &[Tensor], indexing: &str) -> Result<bool> {
 /// ```
 #[track_caller]
 pub fn meshgrid(args: &[Tensor], indexing: &str) -> Result<Vec<Tensor>> {
-    let at = Location::caller();
+    let at = Line::caller();
     let swaps =
         swaps_axes(args, indexing).map_err(|e| e.in_op("meshgrid", args.iter().map(Tensor::spec)).at(at))?;
     let axis = |i: usize| if swaps && i < 2 { 1 - i } else { i };

@@ -10,9 +10,9 @@ use crate::ops::reduce::max;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply};
-use std::panic::Location;
 use taut_kernels::index::{self, Empty, Segment};
 use taut_kernels::{Arg, ViewMut};
+use taut_memory::Line;
 
 #[derive(Clone, Debug)]
 struct Bincount {
@@ -95,7 +95,7 @@ fn check(x: &Spec, weights: Option<&Spec>) -> Result<()> {
 /// ```
 #[track_caller]
 pub fn bincount(x: impl Into<Tensor>, weights: Option<&Tensor>, minlength: usize) -> Result<Tensor> {
-    let (x, at) = (x.into(), Location::caller());
+    let (x, at) = (x.into(), Line::caller());
     let bins = bins(&x, weights, minlength).map_err(|error| {
         error.in_op("bincount", [x.spec()].into_iter().chain(weights.map(Tensor::spec))).at(at)
     })?;

@@ -7,8 +7,8 @@ use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::reshape;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{DType, Tensor, apply};
-use std::panic::Location;
 use taut_kernels::{Arg, ViewMut, index};
+use taut_memory::Line;
 
 #[derive(Clone, Debug)]
 struct Nonzero {
@@ -45,7 +45,7 @@ impl Op for Nonzero {
 /// ```
 #[track_caller]
 pub fn nonzero(x: impl Into<Tensor>) -> Result<Tensor> {
-    let (x, at) = (x.into(), Location::caller());
+    let (x, at) = (x.into(), Line::caller());
     let view = x.view().map_err(|error| error.in_op("nonzero", [x.spec()]).at(at))?;
     let count = index::count_nonzero(view);
     apply(&Nonzero { count }, [x])
@@ -55,7 +55,7 @@ pub fn nonzero(x: impl Into<Tensor>) -> Result<Tensor> {
 /// one.
 #[track_caller]
 pub fn boolean_mask(tensor: impl Into<Tensor>, mask: impl Into<Tensor>, axis: isize) -> Result<Tensor> {
-    let (tensor, mask, at) = (tensor.into(), mask.into(), Location::caller());
+    let (tensor, mask, at) = (tensor.into(), mask.into(), Line::caller());
     let axis = check_mask(&tensor, &mask, axis)
         .map_err(|error| error.in_op("boolean_mask", [tensor.spec(), mask.spec()]).at(at))?;
     // Dimensions named one by one: none can be worked out when there are no elements.

@@ -17,10 +17,10 @@ use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Param, Reference, Samples, Value, one};
 use crate::shape::Shape;
 use crate::{Call, DType, Gradients, Index, Outputs, Saves, Set, Tensor, apply};
-use std::panic::Location;
 use taut_kernels::index::{self, Empty, Segment};
 use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut};
+use taut_memory::Line;
 
 #[derive(Clone, Debug)]
 pub(super) struct Segments {
@@ -165,7 +165,7 @@ fn segment(
     data: impl Into<Tensor>,
     ids: impl Into<Tensor>,
 ) -> Result<Tensor> {
-    let (data, ids, at) = (data.into(), ids.into(), Location::caller());
+    let (data, ids, at) = (data.into(), ids.into(), Line::caller());
     let count = count(&ids).map_err(|error| error.in_op(name, [data.spec(), ids.spec()]).at(at))?;
     apply(&Segments { name, code, count, sorted: true, empty }, [data, ids])
 }

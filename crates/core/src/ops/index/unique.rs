@@ -10,9 +10,9 @@ use crate::ops::shape::{identity, slice};
 use crate::ops::unary::cast;
 use crate::ops::{Entry, Param, Reference, Samples};
 use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply_many, s};
-use std::panic::Location;
 use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut, sort};
+use taut_memory::Line;
 
 /// Values and counts come with room for as many as there are elements, and the last output says how many there are:
 /// one sort finds both.
@@ -88,7 +88,7 @@ impl Op for Unique {
 /// ```
 #[track_caller]
 pub fn unique(x: impl Into<Tensor>) -> Result<(Tensor, Tensor, Tensor)> {
-    let (x, at) = (x.into(), Location::caller());
+    let (x, at) = (x.into(), Line::caller());
     let spec = x.spec().clone();
     let outputs = apply_many(&Unique, vec![x])?;
     let number = outputs[3].item::<i64>().map_err(|error| error.in_op("unique", [&spec]).at(at))?;

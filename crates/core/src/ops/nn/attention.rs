@@ -13,9 +13,9 @@ use crate::ops::shape::{broadcast_to, expand_dims, reshape_to};
 use crate::ops::unary::{cast, exp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Call, DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, apply_at, apply_many};
-use std::panic::Location;
 use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut, attention as kernel};
+use taut_memory::Line;
 
 /// Inputs: queries, keys, values and perhaps a mask. Outputs: the result, and the log-sum-exp of every row of scores.
 #[derive(Clone, Debug)]
@@ -263,7 +263,7 @@ pub fn attention_with_lse(
 ) -> Result<(Tensor, Tensor)> {
     let mut inputs = vec![q.into(), k.into(), v.into()];
     inputs.extend(mask.cloned());
-    let mut outputs = apply_at(&Attention { causal, scale }, &mut inputs, Location::caller())?;
+    let mut outputs = apply_at(&Attention { causal, scale }, &mut inputs, Line::caller())?;
     let out = outputs.swap_remove(0);
     Ok((out, outputs.swap_remove(0)))
 }

@@ -12,9 +12,9 @@ use crate::ops::shape::{broadcast_to, reshape_to};
 use crate::ops::unary::{cast, neg, rsqrt};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply_at, apply_many};
-use std::panic::Location;
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, ViewMut};
+use taut_memory::Line;
 
 fn float(spec: &Spec) -> Result<DType> {
     let dtype = spec.dtype;
@@ -335,7 +335,7 @@ pub fn group_norm(
     let op = GroupNorm { groups, axis, epsilon, scaled: gamma.is_some(), shifted: beta.is_some() };
     let mut inputs = vec![x.into()];
     inputs.extend([gamma, beta].into_iter().flatten().cloned());
-    Ok(apply_at(&op, &mut inputs, Location::caller())?.swap_remove(0))
+    Ok(apply_at(&op, &mut inputs, Line::caller())?.swap_remove(0))
 }
 
 /// `(x - mean) / sqrt(variance + epsilon) * scale + offset` per channel, with statistics that are given. `axis` is where
@@ -350,7 +350,7 @@ pub fn batch_norm(
     epsilon: f64,
     axis: isize,
 ) -> Result<Tensor> {
-    let (x, at) = (x.into(), Location::caller());
+    let (x, at) = (x.into(), Line::caller());
     check_epsilon(epsilon).map_err(|e| e.in_op("batch_norm", [x.spec()]).at(at))?;
     let statistics = statistics_dtype(x.dtype());
     let rstd = rsqrt(add(cast(variance, statistics)?, epsilon)?)?;
@@ -363,7 +363,7 @@ pub fn batch_norm(
 /// Mean and variance (of the population) over some axes; over all of them if `axes` is `None`.
 #[track_caller]
 pub fn moments(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<(Tensor, Tensor)> {
-    let (x, axes, at) = (x.into(), axes.into(), Location::caller());
+    let (x, axes, at) = (x.into(), axes.into(), Line::caller());
     let marks = axes.marks(x.shape()).map_err(|e| e.in_op("moments", [x.spec()]).at(at))?;
     let mut kept = (0..x.rank()).filter(|&axis| !marks[axis]);
     let channel = kept.next().filter(|_| kept.next().is_none() && x.dtype().is_float() && x.rank() > 1);

@@ -12,10 +12,10 @@ use crate::ops::shape::{expand_dims, reshape, stack};
 use crate::ops::unary::{cast, neg, sigmoid};
 use crate::ops::{Bad, Entry, Param, Reference, Samples, Value, one};
 use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply_at, promote};
-use std::panic::Location;
 use taut_kernels::elementwise::{self, Binary, Unary};
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, View, ViewMut};
+use taut_memory::Line;
 
 /// Per row of `[rows, classes]`: the loss, and the log-sum-exp of the logits that gradients start from.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl CrossEntropy {
     /// Applies it to logits `[.., classes]`; gives the loss of every row.
     #[track_caller]
     fn apply(&self, logits: Tensor, labels: Tensor) -> Result<Tensor> {
-        let at = Location::caller();
+        let at = Line::caller();
         let refuse = |e: Error| e.in_op(self.name(), [labels.spec(), logits.spec()]).at(at);
         let Some((&classes, lead)) = logits.shape().split_last() else {
             return Err(refuse(Error::shape("a number has no classes")).help("logits are [.., classes]"));
@@ -226,7 +226,7 @@ pub fn sigmoid_cross_entropy_with_logits(
     labels: impl Into<Tensor>,
     logits: impl Into<Tensor>,
 ) -> Result<Tensor> {
-    let (labels, logits, at) = (labels.into(), logits.into(), Location::caller());
+    let (labels, logits, at) = (labels.into(), logits.into(), Line::caller());
     let refuse = |e: Error| {
         let specs = [labels.spec(), logits.spec()];
         e.in_op("sigmoid_cross_entropy_with_logits", specs).at(at)

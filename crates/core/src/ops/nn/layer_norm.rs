@@ -10,9 +10,9 @@ use crate::ops::shape::{broadcast_to, reshape_to};
 use crate::ops::unary::{cast, neg};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply_at, apply_many};
-use std::panic::Location;
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, ViewMut};
+use taut_memory::Line;
 
 /// Inputs: `x`, then the scale and the offset if it has them. Outputs: the result, then per row the mean (unless it
 /// centres nothing) and the reciprocal of the deviation, which gradients start from.
@@ -282,7 +282,7 @@ pub fn layer_norm(
     let op = RowNorm { axes, epsilon, scaled: gamma.is_some(), shifted: beta.is_some(), centred: true };
     let mut inputs: Vec<Tensor> =
         [x.into()].into_iter().chain([gamma, beta].into_iter().flatten().cloned()).collect();
-    Ok(apply_at(&op, &mut inputs, Location::caller())?.swap_remove(0))
+    Ok(apply_at(&op, &mut inputs, Line::caller())?.swap_remove(0))
 }
 
 /// Divides every row by the root of its mean square, then scales it by `gamma`. A row is what the last `axes` axes
@@ -291,7 +291,7 @@ pub fn layer_norm(
 pub fn rms_norm(x: impl Into<Tensor>, gamma: Option<&Tensor>, axes: usize, epsilon: f64) -> Result<Tensor> {
     let op = RowNorm { axes, epsilon, scaled: gamma.is_some(), shifted: false, centred: false };
     let mut inputs: Vec<Tensor> = [x.into()].into_iter().chain(gamma.cloned()).collect();
-    Ok(apply_at(&op, &mut inputs, Location::caller())?.swap_remove(0))
+    Ok(apply_at(&op, &mut inputs, Line::caller())?.swap_remove(0))
 }
 
 /// Arguments: `x`, this many parameters, the number of axes, epsilon.

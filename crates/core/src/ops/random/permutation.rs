@@ -7,7 +7,7 @@ use crate::ops::index::gather;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{DType, Tensor};
-use std::panic::Location;
+use taut_memory::Line;
 
 /// The numbers from 0 to `n - 1` (int64) in random order. The same key gives the same order.
 ///
@@ -27,7 +27,7 @@ pub fn stateless_permutation(key: impl Into<Tensor>, n: usize) -> Result<Tensor>
 /// The tensor with the slices along its first axis in random order. The same key gives the same order.
 #[track_caller]
 pub fn stateless_shuffle(key: impl Into<Tensor>, x: impl Into<Tensor>) -> Result<Tensor> {
-    let (x, at) = (x.into(), Location::caller());
+    let (x, at) = (x.into(), Line::caller());
     let Some(&n) = x.shape().first() else {
         let error = Error::new(ErrorKind::Axis, "a scalar has no first axis to shuffle");
         return Err(error.in_op("stateless_shuffle", [x.spec()]).at(at));

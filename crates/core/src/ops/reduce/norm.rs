@@ -9,7 +9,7 @@ use crate::ops::unary::{abs, cast, is_finite, rsqrt, square};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::record::detached;
 use crate::{DType, Tensor};
-use std::panic::Location;
+use taut_memory::Line;
 
 /// The norm of vectors along some axes (all of them if `axes` is `None`): `ord` 2 is the Euclidean one, 1 the sum of
 /// magnitudes, infinity the largest and -infinity the smallest magnitude, 0 the count of elements that are not zero, any other
@@ -70,13 +70,13 @@ pub fn l2_normalize(x: impl Into<Tensor>, axes: impl Into<Over>, epsilon: f64) -
 #[track_caller]
 pub fn clip_by_norm(x: impl Into<Tensor>, clip_norm: f64, axes: impl Into<Over>) -> Result<Tensor> {
     let x = x.into();
-    check_clip("clip_by_norm", clip_norm, &x, Location::caller())?;
+    check_clip("clip_by_norm", clip_norm, &x, Line::caller())?;
     let length = norm(&x, 2.0, axes, true)?;
     let scale = div(clip_norm, maximum(length, clip_norm)?)?;
     mul(x, scale)
 }
 
-fn check_clip(op: &'static str, clip_norm: f64, x: &Tensor, at: &'static Location<'static>) -> Result<()> {
+fn check_clip(op: &'static str, clip_norm: f64, x: &Tensor, at: Line) -> Result<()> {
     if clip_norm > 0.0 {
         return Ok(());
     }
@@ -87,7 +87,7 @@ fn check_clip(op: &'static str, clip_norm: f64, x: &Tensor, at: &'static Locatio
 #[track_caller]
 pub fn global_norm(tensors: &[Tensor]) -> Result<Tensor> {
     let Some((first, rest)) = tensors.split_first() else {
-        return Err(Error::value("no tensors to measure").in_op("global_norm", []).at(Location::caller()));
+        return Err(Error::value("no tensors to measure").in_op("global_norm", []).at(Line::caller()));
     };
     let mut squares = sum(square(first)?, None, false)?;
     for tensor in rest {
@@ -100,7 +100,7 @@ pub fn global_norm(tensors: &[Tensor]) -> Result<Tensor> {
 /// scaling.
 #[track_caller]
 pub fn clip_by_global_norm(tensors: &[Tensor], clip_norm: f64) -> Result<(Vec<Tensor>, Tensor)> {
-    let at = Location::caller();
+    let at = Line::caller();
     let length = global_norm(tensors).map_err(|e| e.at(at))?;
     check_clip("clip_by_global_norm", clip_norm, &length, at)?;
     // An infinite norm would quietly make zeros of what is finite.

@@ -8,8 +8,8 @@ use crate::ops::unary::cast;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Call, DType, Gradients, Index, Outputs, Saves, Set, Tensor, apply_many, promote};
 use smallvec::SmallVec;
-use std::panic::Location;
 use taut_kernels::{Arg, View, ViewMut, index};
+use taut_memory::Line;
 
 #[derive(Clone, Debug)]
 struct Concat {
@@ -107,7 +107,7 @@ pub fn concat(values: &[Tensor], axis: isize) -> Result<Tensor> {
 /// types meet as in arithmetic.
 #[track_caller]
 pub fn stack(values: &[Tensor], axis: isize) -> Result<Tensor> {
-    let at = Location::caller();
+    let at = Line::caller();
     if let Some(other) = values.iter().find(|value| value.shape() != values[0].shape()) {
         let message = format!("shapes {} and {} differ", values[0].shape(), other.shape());
         return Err(Error::shape(message).in_op("stack", values.iter().map(Tensor::spec)).at(at));

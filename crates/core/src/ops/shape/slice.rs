@@ -7,7 +7,7 @@ use crate::ops::shape::pad::padded;
 use crate::ops::shape::{Margin, pad, reshape_to, reverse};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Call, DType, Gradients, Index, Layout, Outputs, Saves, Set, Shape, Tensor, apply};
-use std::panic::Location;
+use taut_memory::Line;
 
 #[derive(Clone, Debug)]
 struct Slice {
@@ -138,7 +138,7 @@ pub fn strided_slice(
     end: &[isize],
     strides: &[isize],
 ) -> Result<Tensor> {
-    let (x, at) = (x.into(), Location::caller());
+    let (x, at) = (x.into(), Line::caller());
     if end.len() != begin.len() || !(strides.is_empty() || strides.len() == begin.len()) {
         let (b, e, s) = (begin.len(), end.len(), strides.len());
         let message = format!("begin has {b} entries, end {e}, strides {s}");

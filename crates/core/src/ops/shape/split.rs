@@ -8,7 +8,7 @@ use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value};
 use crate::record::{done, unrecorded};
 use crate::{Call, DType, Gradients, Index, Saves, Set, Tensor, on_behalf};
 use smallvec::smallvec;
-use std::panic::Location;
+use taut_memory::Line;
 
 /// How [`split`] cuts: into so many equal parts, or into parts of these sizes (one may be -1 and is worked out).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ fn together(
     value: Tensor,
     axis: usize,
     unstacked: bool,
-    at: &'static Location<'static>,
+    at: Line,
     cut: impl FnOnce(&Tensor) -> Result<Vec<Tensor>>,
 ) -> Result<Vec<Tensor>> {
     if !value.is_followed() {
@@ -160,7 +160,7 @@ pub fn split(
     num_or_size_splits: impl Into<Sections>,
     axis: isize,
 ) -> Result<Vec<Tensor>> {
-    let (value, sections, at) = (value.into(), num_or_size_splits.into(), Location::caller());
+    let (value, sections, at) = (value.into(), num_or_size_splits.into(), Line::caller());
     let resolve = || {
         let axis = value.shape().axis(axis)?;
         Ok((axis, sections.resolve(axis, value.shape()[axis])?))
@@ -180,7 +180,7 @@ pub fn split(
 /// The slices of a tensor along an axis, which they no longer have. Without copying.
 #[track_caller]
 pub fn unstack(value: impl Into<Tensor>, axis: isize) -> Result<Vec<Tensor>> {
-    let (value, at) = (value.into(), Location::caller());
+    let (value, at) = (value.into(), Line::caller());
     let axis = value.shape().axis(axis).map_err(|e| e.in_op("unstack", [value.spec()]).at(at))?;
     let count = value.shape()[axis];
     if count > MOST_PARTS {

@@ -5,7 +5,7 @@ use crate::op::{Batch, Kernel, Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{Axes, Call, DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, apply};
-use std::panic::Location;
+use taut_memory::Line;
 
 #[derive(Clone, Debug)]
 struct Transpose {
@@ -100,7 +100,7 @@ fn moved(shape: &Shape, source: &[isize], destination: &[isize]) -> Result<Vec<i
 /// their order.
 #[track_caller]
 pub fn moveaxis(x: impl Into<Tensor>, source: &[isize], destination: &[isize]) -> Result<Tensor> {
-    let (x, at) = (x.into(), Location::caller());
+    let (x, at) = (x.into(), Line::caller());
     let permutation = moved(x.shape(), source, destination);
     let permutation = permutation.map_err(|e| e.in_op("moveaxis", [x.spec()]).at(at))?;
     transpose(x, permutation.as_slice())
@@ -109,7 +109,7 @@ pub fn moveaxis(x: impl Into<Tensor>, source: &[isize], destination: &[isize]) -
 /// Exchanges two axes, without copying.
 #[track_caller]
 pub fn swapaxes(x: impl Into<Tensor>, axis1: isize, axis2: isize) -> Result<Tensor> {
-    let (x, at) = (x.into(), Location::caller());
+    let (x, at) = (x.into(), Line::caller());
     let axes = x.shape().axis(axis1).and_then(|a| Ok((a, x.shape().axis(axis2)?)));
     let (a, b) = axes.map_err(|e| e.in_op("swapaxes", [x.spec()]).at(at))?;
     let mut permutation: Vec<isize> = (0..x.rank() as isize).collect();

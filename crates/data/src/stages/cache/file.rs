@@ -4,12 +4,11 @@ use crate::dataset::Line;
 use flate2::Crc;
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
-use std::panic::Location;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_core::{DType, Error, ErrorKind, Result, Shape, Spec, Tensor};
-use taut_memory::Category;
+use taut_memory::{Category, Line};
 
 const START: &[u8; 8] = b"TAUTDAT1";
 const END: &[u8; 8] = b"TAUTEND1";
@@ -181,7 +180,7 @@ impl Reader {
     /// The tensors of record `index`.
     #[track_caller]
     pub(super) fn read(&mut self, records: &Records, index: u64) -> Result<Vec<Tensor>> {
-        let at = Location::caller();
+        let at = Line::caller();
         let [start, end] = [0, 1].map(|i| records.starts[index as usize + i]);
         let read = self.record(start, end, at);
         // Wherever it stopped, the next one looks for its place.

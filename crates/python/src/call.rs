@@ -1,0 +1,39 @@
+//! How work of the engine is called from Python: whose line it is, when the interpreter lock is given up, what becomes of errors.
+
+use crate::error::exception;
+use crate::line;
+use pyo3::prelude::*;
+use taut_core::{for_itself, lines_matter, on_behalf};
+
+/// Work on at least as many bytes gives up the interpreter lock: it takes longer than giving up and taking back.
+const HEAVY: usize = 64 << 10;
+
+/// Does work of the engine on `bytes` bytes, without callbacks into Python.
+#[inline]
+pub fn call<R: Send>(
+    py: Python<'_>,
+    bytes: usize,
+    work: impl FnOnce() -> taut::Result<R> + Send,
+) -> PyResult<R> {
+    let outcome = if lines_matter() {
+        let at = line::here(py);
+        if bytes < HEAVY { on_behalf(None, at, work) } else { py.detach(|| on_behalf(None, at, work)) }
+    } else if bytes < HEAVY {
+        work()
+    } else {
+        py.detach(work)
+    };
+    outcome.map_err(|error| exception(py, error))
+}
+
+/// Does work of the engine that may call back into Python. The interpreter lock is given up, so that nobody who waits for
+/// the engine's own locks holds it.
+pub fn call_back<R: Send>(py: Python<'_>, work: impl FnOnce() -> taut::Result<R> + Send) -> PyResult<R> {
+    let at = line::here(py);
+    py.detach(|| on_behalf(None, at, work)).map_err(|error| exception(py, error))
+}
+
+/// Calls Python from inside the engine: what it does is attributed to its own lines.
+pub fn into_python<R>(work: impl FnOnce(Python<'_>) -> PyResult<R>) -> taut::Result<R> {
+    for_itself(|| Python::attach(work)).map_err(crate::error::raised)
+}

@@ -1,0 +1,206 @@
+//! NumPy's arrays in and out, without a copy where layout and type allow.
+
+use crate::array::Array;
+use numpy::npyffi::{self, NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API};
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use taut::{DType, Layout, Shape, Strides, Tensor};
+
+static DESCRS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
+static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+
+fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+    let module = NUMPY.get_or_try_init(py, || PyModule::import(py, "numpy").map(Bound::unbind));
+    module.map(|module| module.bind(py))
+}
+
+/// What NumPy makes of an object as a type.
+pub fn dtype_like<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    module(object.py())?.getattr("dtype")?.call1((object,))
+}
+
+/// NumPy's `dtype` of an element type.
+pub fn descr(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyAny>> {
+    let all = DESCRS.get_or_try_init(py, || {
+        let numpy = module(py)?;
+        let make = |dtype: DType| -> PyResult<Py<PyAny>> {
+            let named = match dtype {
+                DType::BF16 => PyModule::import(py, "ml_dtypes")?.getattr("bfloat16")?,
+                _ => dtype.name().into_pyobject(py)?.into_any(),
+            };
+            Ok(numpy.getattr("dtype")?.call1((named,))?.unbind())
+        };
+        DType::ALL.into_iter().map(make).collect::<PyResult<Vec<Py<PyAny>>>>()
+    })?;
+    Ok(all[dtype as usize].bind(py))
+}
+
+/// An array's element type, if it is one of ours in this machine's byte order.
+fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> PyResult<Option<DType>> {
+    let descr = array.dtype();
+    if descr.is_native_byteorder() == Some(false) {
+        return Ok(None);
+    }
+    Ok(Some(match (descr.kind(), descr.itemsize()) {
+        (b'b', 1) => DType::Bool,
+        (b'u', 1) => DType::U8,
+        (b'u', 2) => DType::U16,
+        (b'u', 4) => DType::U32,
+        (b'u', 8) => DType::U64,
+        (b'i', 1) => DType::I8,
+        (b'i', 2) => DType::I16,
+        (b'i', 4) => DType::I32,
+        (b'i', 8) => DType::I64,
+        (b'f', 2) => DType::F16,
+        (b'f', 4) => DType::F32,
+        (b'f', 8) => DType::F64,
+        (b'V', 2) if is_bfloat16(&descr)? => DType::BF16,
+        _ => return Ok(None),
+    }))
+}
+
+fn is_bfloat16(descr: &Bound<'_, PyArrayDescr>) -> PyResult<bool> {
+    Ok(descr.getattr("name")?.extract::<String>()? == "bfloat16")
+}
+
+/// An array that a tensor looks at.
+struct Lent {
+    /// Keeps the memory.
+    _array: Py<PyAny>,
+    start: *const u8,
+    bytes: usize,
+}
+
+// SAFETY: the memory is read only, and the array is dropped wherever Python allows it.
+unsafe impl Send for Lent {}
+// SAFETY: as above.
+unsafe impl Sync for Lent {}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        if self.bytes == 0 {
+            return &[];
+        }
+        // SAFETY: NumPy said that the array's elements lie in these bytes, and the array is kept. Whoever writes to it at the
+        // same time gets what they get from NumPy itself.
+        unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
+    }
+}
+
+/// What to do about an array's memory.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// Look at it where that is possible.
+    Share,
+    /// Copy it, unless nobody can write to it.
+    Own,
+}
+
+/// An array as a tensor.
+pub fn tensor(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Tensor> {
+    let py = array.py();
+    let Some(dtype) = dtype_of(array)? else { return other(array, memory) };
+    let size = dtype.size();
+    // SAFETY: `array` is an array, so these are its fields.
+    let fields = unsafe { &*npyffi::_PyArray_GET_ITEM_DATA(array.as_array_ptr()) };
+    let start = fields.data.cast_const().cast::<u8>();
+    let shape = Shape::from(array.shape());
+    let is_aligned = start.addr().is_multiple_of(8) && array.strides().iter().all(|&stride| stride % size as isize == 0);
+    let strides: Strides = array.strides().iter().map(|&stride| stride / size as isize).collect();
+    let forward = strides.iter().all(|&stride| stride >= 0);
+    let writable = fields.flags & NPY_ARRAY_WRITEABLE != 0;
+    let shares = is_aligned && forward && !shape.is_empty() && (memory == Memory::Share || !writable);
+    let whole = if shares { Some(reach(&shape, &strides)) } else { None };
+    if let Some(elements) = whole {
+        let lent = Lent { _array: array.clone().into_any().unbind(), start, bytes: elements * size };
+        let layout = Layout { shape, strides, offset: 0 };
+        return Tensor::lent(dtype, layout, lent).map_err(|error| crate::error::exception(py, error));
+    }
+    let row_major = if array.is_c_contiguous() && is_aligned {
+        array.clone()
+    } else {
+        let copy = module(py)?.getattr("array")?.call1((array,))?;
+        let copy = module(py)?.getattr("ascontiguousarray")?.call1((copy,))?;
+        copy.call_method1("reshape", (array.shape().to_vec(),))?.cast_into::<PyUntypedArray>()?
+    };
+    // SAFETY: as above.
+    let fields = unsafe { &*npyffi::_PyArray_GET_ITEM_DATA(row_major.as_array_ptr()) };
+    let lent = Lent {
+        _array: row_major.clone().into_any().unbind(),
+        start: fields.data.cast_const().cast::<u8>(),
+        bytes: shape.len() * size,
+    };
+    let spec = taut_core::Spec::new(dtype, shape);
+    crate::call::call(py, spec.bytes(), || {
+        Tensor::build(spec, taut::memory::Category::Tensor, taut::memory::Line::caller(), |out| {
+            out.bytes().copy_from_slice(lent.as_ref());
+        })
+    })
+}
+
+/// How many elements from the first on a layout without negative strides reaches over.
+fn reach(shape: &Shape, strides: &Strides) -> usize {
+    shape.iter().zip(strides).map(|(&dim, &stride)| (dim - 1) * stride as usize).sum::<usize>() + 1
+}
+
+/// An array of a type that is not ours, or of another byte order.
+fn other(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Tensor> {
+    let py = array.py();
+    let descr = array.dtype();
+    if descr.is_native_byteorder() == Some(false) {
+        let native = descr.call_method1("newbyteorder", ("=",))?;
+        let native = array.call_method1("astype", (native,))?.cast_into::<PyUntypedArray>()?;
+        return tensor(&native, memory);
+    }
+    if descr.has_object() {
+        return Err(PyValueError::new_err(format!(
+            "an array of Python objects (shape {:?}) is no tensor: its elements must be numbers of one type",
+            array.shape()
+        )));
+    }
+    let _ = py;
+    Err(PyTypeError::new_err(format!("an array of {descr} is no tensor: there is no such element type")))
+}
+
+/// A tensor's elements as an array that looks at them, only to be read. The array keeps `owner`, which keeps the memory.
+pub fn array<'py>(owner: &Bound<'py, Array>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    let py = owner.py();
+    let view = tensor.view().map_err(|error| crate::error::exception(py, error))?;
+    let size = tensor.dtype().size();
+    let mut dims: Vec<npyffi::npy_intp> = tensor.shape().iter().map(|&dim| dim as _).collect();
+    let mut strides: Vec<npyffi::npy_intp> = tensor.strides().iter().map(|&stride| stride * size as isize).collect();
+    let _ = view;
+    let first = first_byte(tensor);
+    let descr = descr(py, tensor.dtype())?.clone();
+    // SAFETY: dims and strides describe memory of the tensor, which `owner` keeps and the array keeps `owner`; the reference to
+    // `descr` is given away, and the array is not marked as writable.
+    unsafe {
+        let array = PY_ARRAY_API.PyArray_NewFromDescr(
+            py,
+            PY_ARRAY_API.get_type_object(py, NpyTypes::PyArray_Type),
+            descr.into_ptr().cast(),
+            dims.len() as _,
+            dims.as_mut_ptr(),
+            strides.as_mut_ptr(),
+            first.cast_mut().cast(),
+            0,
+            std::ptr::null_mut(),
+        );
+        let array = Bound::from_owned_ptr_or_err(py, array)?;
+        let kept = owner.clone().into_any().into_ptr();
+        if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), kept) < 0 {
+            return Err(PyErr::fetch(py));
+        }
+        Ok(array)
+    }
+}
+
+/// The address of a tensor's first element. Of one without elements, any will do.
+pub fn first_byte(tensor: &Tensor) -> *const u8 {
+    match (tensor.memory(), tensor.is_empty()) {
+        (Some((start, _)), false) => (start + tensor.layout().offset * tensor.dtype().size()) as *const u8,
+        _ => std::ptr::NonNull::<u64>::dangling().as_ptr().cast_const().cast(),
+    }
+}
