@@ -59,7 +59,6 @@ struct Simplifier<'a> {
 }
 
 /// A line of the user's.
-type Line = Line;
 
 impl<'a> Simplifier<'a> {
     fn new(old: &'a Graph) -> Simplifier<'a> {

@@ -22,7 +22,6 @@ use taut_kernels::{View, dispatch};
 use taut_memory::{Buffer, Category, Line};
 
 /// The caller's line: it owns what is allocated, and errors name it.
-type Line = Line;
 
 /// The most dimensions that NumPy knows; a file that claims more is broken.
 const MAX_RANK: usize = 64;

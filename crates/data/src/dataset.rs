@@ -7,10 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_core::Result;
-use taut_memory::Line;
 
 /// A caller's line.
-pub(crate) type Line = Line;
 
 /// How many elements there are, as far as that can be said without making them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

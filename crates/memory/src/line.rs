@@ -10,16 +10,16 @@ use crate::lock;
 /// A line of somebody's program: of the Rust code that calls, or of the program in another language that calls through it.
 ///
 /// It is what every buffer, call and error can be traced back to; copying it costs nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Line(Place);
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Place {
     Here(&'static Location<'static>),
     Elsewhere(&'static Elsewhere),
 }
 
-#[derive(PartialEq, Eq, Hash)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Elsewhere {
     file: String,
     line: u32,

@@ -1,6 +1,6 @@
 //! What is known before the graph runs: constants, and what is computed of nothing else.
 
-use super::{Line, Simplifier};
+use super::Simplifier;
 use crate::rewrite::scalar_bytes;
 use crate::seen::{Seen, spread_over};
 use smallvec::SmallVec;

@@ -1,6 +1,6 @@
 //! Elementwise ops: computed once for what is repeated, and in the order in which their operands lie.
 
-use super::{Known, Line, Simplifier, Spread};
+use super::{Known, Simplifier, Spread};
 use crate::rewrite::Inputs;
 use crate::seen::{Seen, is_bijective, spread_over};
 use smallvec::SmallVec;
@@ -9,6 +9,7 @@ use taut_core::graph::Node;
 use taut_core::ops::{Elementwise, Types};
 use taut_core::{DType, Op, Result, Shape, Spec};
 use taut_kernels::elementwise::Code;
+use taut_memory::Line;
 
 impl Simplifier<'_> {
     /// What an elementwise op makes of these operands, in few words.

@@ -1,6 +1,6 @@
 //! Reductions: what is repeated is reduced once, what has one element is not reduced at all.
 
-use super::{Known, Line, Simplifier};
+use super::{Known, Simplifier};
 use crate::seen::{LayoutView, Seen, axes_in, is_bijective, spread_over, through};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -9,6 +9,7 @@ use taut_core::ops::{Folding, Over, Reduction};
 use taut_core::{DType, Form, Kernel, Layout, Op, Result, Shape, Spec, Strides};
 use taut_kernels::elementwise::{Binary, Code, Unary};
 use taut_kernels::reduce::Reduce;
+use taut_memory::Line;
 
 /// A mark per axis.
 type Marks = SmallVec<[bool; 8]>;

@@ -2,7 +2,7 @@
 
 mod header;
 
-use super::{Line, bytes_of, format_error, read_buffer, read_error, swap_bytes, with_bytes};
+use super::{bytes_of, format_error, read_buffer, read_error, swap_bytes, with_bytes};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::op::Spec;

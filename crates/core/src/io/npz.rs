@@ -1,7 +1,7 @@
 //! `.npz`: named arrays in a ZIP archive, as `numpy.savez` writes them.
 
 use super::npy::{self, Header};
-use super::{Line, format_error, read_error};
+use super::{format_error, read_error};
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 use std::borrow::Borrow;

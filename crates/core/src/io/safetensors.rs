@@ -1,6 +1,6 @@
 //! Safetensors: named tensors and a few words about them, as most model weights are published.
 
-use super::{Line, claimed_shape, format_error, read_buffer, read_error, swap_bytes, with_bytes};
+use super::{claimed_shape, format_error, read_buffer, read_error, swap_bytes, with_bytes};
 use crate::error::{Error, Result};
 use crate::op::Spec;
 use crate::tensor::Tensor;

@@ -1,7 +1,6 @@
 //! Columns of Parquet and Arrow files.
 
 use super::broken;
-use crate::dataset::Line;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,

@@ -1,7 +1,7 @@
 //! CSV: tables of numbers as text.
 
 use super::{Unpacked, broken, open, read_error};
-use crate::dataset::{Cardinality, Cursor, Dataset, Line, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::meter::Run;
 use csv::{ByteRecord, Reader, ReaderBuilder};
 use std::collections::BTreeMap;

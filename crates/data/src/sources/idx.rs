@@ -1,7 +1,6 @@
 //! IDX: the format of MNIST and of sets made like it.
 
 use super::{Unpacked, broken, read_error};
-use crate::dataset::Line;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;

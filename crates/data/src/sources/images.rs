@@ -1,7 +1,7 @@
 //! Folders of images: one folder in it for each class.
 
 use super::broken;
-use crate::dataset::{Dataset, Line};
+use crate::dataset::Dataset;
 use crate::stages::Indexed;
 use crate::stages::number;
 use image::DynamicImage;

@@ -1,6 +1,6 @@
 //! `batch`: consecutive elements as one, along a new first axis.
 
-use crate::dataset::{Cardinality, Cursor, Dataset, Line, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::item::{self, Item};
 use crate::meter::{Input, Run};
 use crate::stages::at_element;

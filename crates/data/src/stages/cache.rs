@@ -2,7 +2,7 @@
 
 mod file;
 
-use crate::dataset::{Cardinality, Cursor, Dataset, Line, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::item::{self, Item};
 use crate::meter::{Input, Meter, Run};
 use crate::room::Room;

@@ -1,12 +1,12 @@
 //! `padded_batch`: elements of several sizes as one.
 
-use crate::dataset::{Dataset, Line};
+use crate::dataset::Dataset;
 use crate::item::Item;
 use crate::stages::at_element;
 use crate::stages::batch::{Join, leaves};
 use std::collections::BTreeMap;
 use taut_core::{Error, Result, Scalar, Shape, Spec, Tensor};
-use taut_memory::Category;
+use taut_memory::{Category, Line};
 
 /// How elements are filled up to one shape. By default each dimension becomes that of the largest element of the batch, and
 /// zeros are put at the end.

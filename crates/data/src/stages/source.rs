@@ -1,6 +1,6 @@
 //! Elements from tensors, numbers and iterators.
 
-use crate::dataset::{Cardinality, Cursor, Dataset, Line, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::item::{self, Item};
 use crate::meter::Run;
 use crate::stages::at_element;

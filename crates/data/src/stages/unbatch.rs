@@ -1,6 +1,6 @@
 //! `unbatch`: the rows of elements, one by one.
 
-use crate::dataset::{Cardinality, Cursor, Dataset, Line, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::item::{self, Item};
 use crate::meter::{Input, Run};
 use crate::stages::at_element;

@@ -1,6 +1,6 @@
 //! `zip`, `enumerate` and `concatenate`: sequences put together.
 
-use crate::dataset::{Cardinality, Cursor, Dataset, Line, Stage};
+use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::item::Item;
 use crate::meter::{Input, Run};
 use crate::stages::source::number;

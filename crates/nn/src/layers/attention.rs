@@ -1,6 +1,6 @@
 //! Attention.
 
-use super::builder::{Build, Builder, Line, Make, Weighted, Weights, expect, shaped, some, work};
+use super::builder::{Build, Builder, Make, Weighted, Weights, expect, shaped, some, work};
 use super::dropout::{check_rate, dropped};
 use crate::{Layer, Mode, Names};
 use taut_autodiff::Variable;

@@ -8,7 +8,6 @@ use taut_core::{DType, Error, ErrorKind, Result, Shape, Tensor, on_behalf};
 use taut_memory::Line;
 
 /// The line that made a layer.
-pub(super) type Line = Line;
 
 /// Says what a layer is like before its variables are made: `Dense::new(784, 64).bias(false).build()?`.
 ///

@@ -1,6 +1,6 @@
 //! Layers made of layers.
 
-use super::builder::{Builder, Line, work};
+use super::builder::{Builder, work};
 use super::recurrent::Recurrent;
 use crate::{Layer, Mode, Names};
 use std::fmt;

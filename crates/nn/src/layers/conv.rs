@@ -1,7 +1,7 @@
 //! Convolutions.
 
 use super::Activation;
-use super::builder::{Activated, Build, Builder, Line, Make, Weighted, Weights, expect, some, work};
+use super::builder::{Activated, Build, Builder, Make, Weighted, Weights, expect, some, work};
 use crate::{Layer, Mode, Names};
 use taut_autodiff::Variable;
 use taut_core::ops::Padding;

@@ -1,7 +1,7 @@
 //! Convolutions that take channels one by one.
 
 use super::Activation;
-use super::builder::{Activated, Build, Builder, Line, Make, Weighted, Weights, shaped, some, work};
+use super::builder::{Activated, Build, Builder, Make, Weighted, Weights, shaped, some, work};
 use super::conv::{Dilates, Options as Conv, Size, Slides, expect_image, finish, of_rank};
 use crate::initializers::Initializer;
 use crate::{Layer, Mode, Names};

@@ -1,6 +1,6 @@
 //! Dropping at random while training.
 
-use super::builder::{Line, work};
+use super::builder::work;
 use crate::{Layer, Mode};
 use taut_core::ops::nn::dropout;
 use taut_core::ops::random::next_key;

@@ -1,6 +1,6 @@
 //! A vector for each of many things.
 
-use super::builder::{Build, Builder, Line, Make, some, work};
+use super::builder::{Build, Builder, Make, some, work};
 use crate::initializers::Initializer;
 use crate::{Layer, Mode, Names};
 use taut_autodiff::Variable;

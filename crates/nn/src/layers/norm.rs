@@ -1,6 +1,6 @@
 //! Layers that keep numbers in range.
 
-use super::builder::{Build, Builder, Line, Make, expect, not_negative, some, work};
+use super::builder::{Build, Builder, Make, expect, not_negative, some, work};
 use crate::initializers::Initializer;
 use crate::{Layer, Mode, Names};
 use taut_autodiff::Variable;

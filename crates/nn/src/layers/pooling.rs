@@ -1,6 +1,6 @@
 //! Images that shrink.
 
-use super::builder::{Build, Builder, Line, Make, some, work};
+use super::builder::{Build, Builder, Make, some, work};
 use super::conv::{Size, Slides, of_rank};
 use crate::{Layer, Mode};
 use taut_core::ops::Padding;

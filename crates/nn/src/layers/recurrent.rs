@@ -1,7 +1,7 @@
 //! Layers that go through sequences, step by step.
 
 use super::Activation;
-use super::builder::{Activated, Build, Builder, Line, Make, Weighted, Weights, expect, shaped, some, work};
+use super::builder::{Activated, Build, Builder, Make, Weighted, Weights, expect, shaped, some, work};
 use crate::initializers::Initializer;
 use crate::{Layer, Mode, Names};
 use taut_autodiff::Variable;

@@ -1,7 +1,6 @@
 //! One layer after the other.
 
 use super::Activation;
-use super::builder::Line;
 use super::summary::{Row, Summary, kind_of, parameters};
 use crate::{Layer, Mode, Names};
 use std::any::TypeId;

@@ -1,6 +1,6 @@
 //! Layers without variables.
 
-use super::builder::{Line, shaped, work};
+use super::builder::{shaped, work};
 use crate::{Layer, Mode};
 use std::fmt;
 use taut_core::{Error, Result, Tensor};

@@ -1,7 +1,7 @@
 //! Transposed convolutions.
 
 use super::Activation;
-use super::builder::{Activated, Build, Builder, Line, Make, Weighted, Weights, work};
+use super::builder::{Activated, Build, Builder, Make, Weighted, Weights, work};
 use super::conv::{Dilates, Options, Size, Slides, expect_image, finish, of_rank};
 use crate::{Layer, Mode, Names};
 use taut_autodiff::Variable;

@@ -1,7 +1,6 @@
 //! What the page's script works with: numbers in lists, and every text once.
 
 use super::Report;
-use crate::line::Line;
 use crate::outline::{Outline, Role, Step};
 use crate::timeline::{Kind, OpTime, Planned, Timeline, why};
 use serde::Serialize;
@@ -51,7 +50,7 @@ impl Texts {
     }
 
     fn line(&mut self, at: Option<Line>) -> usize {
-        self.number(&at.map(|at| Line(at).to_string()).unwrap_or_default())
+        self.number(&at.map(|at| at.short().to_string()).unwrap_or_default())
     }
 }
 
@@ -196,7 +195,7 @@ fn plans(
     for &other in others.iter().take(room) {
         let Some(row) = &measured[other] else { continue };
         numbers[other] = Some(plans.len());
-        let name = format!("function at {}", Line(row.line));
+        let name = format!("function at {}", row.line.short());
         plans.push(plan(&name, &timeline.outlines[other], Some(row), texts));
     }
     (plans, numbers)

@@ -1,7 +1,6 @@
 //! Who is alive at a moment.
 
 use super::{Allocation, Kind, Origin, Timeline};
-use crate::line::Line;
 use crate::outline::{Outline, Role};
 use std::fmt;
 use std::time::Duration;
@@ -31,7 +30,7 @@ impl fmt::Display for Alive {
             write!(f, "{op} ")?;
         }
         if let Some(line) = self.line {
-            write!(f, "at {}: ", Line(line))?;
+            write!(f, "at {}: ", line.short())?;
         }
         f.write_str(&self.why)
     }
@@ -88,7 +87,7 @@ fn held(allocation: &Allocation) -> Alive {
 /// Why a buffer is there, apart from how long.
 pub(crate) fn why(allocation: &Allocation) -> String {
     let text = match (allocation.origin, allocation.category) {
-        (Origin::Returned(at), _) => return format!("returned by the function called at {}", Line(at)),
+        (Origin::Returned(at), _) => return format!("returned by the function called at {}", at.short()),
         (_, Category::Arena) => "kept for the next run of its function",
         (Origin::Before, Category::Tensor) => "there before the recording",
         (Origin::Before, Category::Variable) => "a variable's value; there before the recording",

@@ -1,7 +1,6 @@
 //! The timeline in the format that Perfetto and chrome://tracing open.
 
 use super::{Kind, Timeline};
-use crate::line::Line;
 use serde_json::{Map, Value, json};
 use taut_core::Spec;
 
@@ -19,7 +18,7 @@ impl Timeline {
             let site = &self.sites[call.site as usize];
             let mut args = Map::new();
             if let Some(at) = site.at {
-                args.insert("line".into(), Line(at).to_string().into());
+                args.insert("line".into(), at.short().to_string().into());
             }
             if let Some(of) = site.gradient_of {
                 args.insert("gradient of".into(), of.into());

@@ -1,6 +1,5 @@
 //! Elements in a file: records of tensors, each with a checksum, and a table of where they begin at the end.
 
-use crate::dataset::Line;
 use flate2::Crc;
 use std::fs::{self, File};
 use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
