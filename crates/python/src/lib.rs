@@ -19,6 +19,7 @@ mod memory;
 mod nest;
 mod numpy;
 mod op;
+mod optimizer;
 mod plan;
 mod random;
 mod tape;
@@ -53,6 +54,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::op::{Op, op_names};
+    #[pymodule_export]
+    use super::optimizer::Optimizer;
     #[pymodule_export]
     use super::plan::Plan;
     #[pymodule_export]
