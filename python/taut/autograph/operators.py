@@ -1,0 +1,212 @@
+"""What the statements and operators of converted functions call."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from malt.core import converter
+from malt.operators import variables
+
+from .. import _native
+from . import loops, values
+from .choice import choose
+from .values import NoReturn, is_symbolic
+
+ConversionOptions = converter.ConversionOptions
+STD = converter.STANDARD_OPTIONS
+Undefined = variables.Undefined
+UndefinedReturnValue = variables.UndefinedReturnValue
+ld, ldu = variables.ld, variables.ldu
+
+_not = _native.Op("logical_not")
+
+
+class FunctionScope:
+    """A call of a converted function."""
+
+    def __init__(self, _function: str, name: str, options: Any) -> None:
+        self.name, self.recursive = name, options.recursive
+
+    def __enter__(self) -> FunctionScope:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        return None
+
+    def ret(self, value: Any, did_return: Any) -> Any:
+        """What the function returns, after all of its paths have met."""
+        if isinstance(value, NoReturn) or value is None:
+            return None
+        if is_symbolic(did_return):
+            message = "this function returns a value on one path, and ends without one on another"
+            raise ValueError(values.problem(message, "return a value of the same type and shape at its end, too"))
+        return value
+
+
+def with_function_scope(thunk: Callable, name: str, options: Any) -> Any:
+    """The value of a lambda expression."""
+    return thunk(FunctionScope("lambda", name, options))
+
+
+def autograph_artifact(entity: Any) -> Any:
+    """Marks a function inside of a converted one: it is converted already."""
+    entity.__taut_do_not_convert__ = True
+    return entity
+
+
+class _Negated(threading.local):
+    """The last tensor that `not` was asked of, and the answer."""
+
+    pair: tuple = (lambda: None, lambda: None)
+
+
+_negated = _Negated()
+
+
+def _as_known(pred: Any, names: Sequence[str], state: Sequence, holds: bool) -> tuple:
+    """The state inside of a branch, where it is known whether the function has returned if that is what was asked."""
+    answer, asked = _negated.pair[0](), _negated.pair[1]()
+    made = list(state)
+    for k, (name, value) in enumerate(zip(names, state)):
+        if name.startswith("do_return") and is_symbolic(value):
+            if value is pred:
+                made[k] = holds
+            elif value is asked and pred is answer:
+                made[k] = not holds
+    return tuple(made)
+
+
+def if_stmt(
+    cond: Any,
+    body: Callable,
+    orelse: Callable,
+    get_state: Callable,
+    set_state: Callable,
+    symbol_names: Sequence[str],
+    nouts: int,
+) -> None:
+    """`if cond: body() else: orelse()`. The first `nouts` variables are used afterwards."""
+    if not is_symbolic(cond):
+        if cond:
+            body()
+        else:
+            orelse()
+        return
+    start = get_state()
+
+    def branch(run: Callable, holds: bool) -> Callable:
+        def made() -> Sequence:
+            set_state(_as_known(cond, symbol_names, start, holds))
+            run()
+            return get_state()[:nouts]
+
+        return made
+
+    branches = (branch(body, True), branch(orelse, False))
+    found = choose("if", body.__code__, values.truth(cond, "if"), branches, symbol_names[:nouts])
+    set_state((*found, *start[nouts:]))
+
+
+def if_exp(cond: Any, if_true: Callable, if_false: Callable, expr_repr: str) -> Any:
+    """`if_true() if cond else if_false()`."""
+    if not is_symbolic(cond):
+        return if_true() if cond else if_false()
+    branches = (lambda: [if_true()], lambda: [if_false()])
+    return choose("if", if_true.__code__, values.truth(cond, "if"), branches, [f"... if {expr_repr} else ..."])[0]
+
+
+def and_(a: Callable, b: Callable) -> Any:
+    """`a() and b()`: the second is not computed unless the first holds."""
+    first = a()
+    if not is_symbolic(first):
+        return first and b()
+    branches = (lambda: [b()], lambda: [first if first.dtype.name != "bool" else False])
+    return choose("and", b.__code__, values.truth(first, "and"), branches, ["... and ..."])[0]
+
+
+def or_(a: Callable, b: Callable) -> Any:
+    """`a() or b()`: the second is not computed if the first holds."""
+    first = a()
+    if not is_symbolic(first):
+        return first or b()
+    branches = (lambda: [first if first.dtype.name != "bool" else True], lambda: [b()])
+    return choose("or", b.__code__, values.truth(first, "or"), branches, ["... or ..."])[0]
+
+
+def not_(a: Any) -> Any:
+    """`not a`."""
+    if not is_symbolic(a):
+        return not a
+    answer = _not(values.truth(a, "not"))
+    _negated.pair = (weakref.ref(answer), weakref.ref(a))
+    return answer
+
+
+def assert_stmt(test: Any, message: Callable | None = None) -> None:
+    """`assert test, message()`. A tensor that is known later is checked then."""
+    if not is_symbolic(test):
+        if not test:
+            raise AssertionError(*(() if message is None else (message(),)))
+        return
+    from .. import debugging
+
+    debugging.Assert(values.truth(test, "assert"), [] if message is None else [message()])
+
+
+def while_stmt(
+    test: Callable, body: Callable, get_state: Callable, set_state: Callable, symbol_names: Sequence[str], opts: dict
+) -> None:
+    """`while test(): body()`. Steps are Python's own until the condition depends on a traced tensor."""
+    while True:
+        holds = test()
+        if is_symbolic(holds):
+            loops.while_tensor(loops.Statement("while", get_state, set_state, symbol_names), test, body)
+            return
+        if not holds:
+            return
+        body()
+
+
+def for_stmt(
+    iter_: Any,
+    extra_test: Callable | None,
+    body: Callable,
+    get_state: Callable,
+    set_state: Callable,
+    symbol_names: Sequence[str],
+    opts: dict,
+) -> None:
+    """`for target in iter_: body(target)`, as long as `extra_test()` holds, if there is one."""
+    statement = loops.Statement("for", get_state, set_state, symbol_names)
+    if isinstance(iter_, loops.Range):
+        loops.for_range(statement, iter_, extra_test, body)
+    elif isinstance(iter_, loops.Rows) or is_symbolic(iter_) and iter_.ndim:
+        loops.for_rows(statement, iter_, extra_test, body)
+    elif extra_test is None:
+        for target in iter_:
+            body(target)
+    else:
+        _for_until(statement, iter_, extra_test, body)
+
+
+def _for_until(statement: loops.Statement, iter_: Iterable, extra_test: Callable, body: Callable) -> None:
+    """A `for` over things of Python's that something may end. If that is a tensor, each further step is a branch."""
+    goes_on = extra_test()
+    if not is_symbolic(goes_on) and not goes_on:
+        return
+    for target in iter_:
+        if is_symbolic(goes_on):
+
+            def step(target: Any = target) -> None:
+                body(target)
+
+            names = statement.names
+            if_stmt(goes_on, step, lambda: None, statement.get, statement.set, names, len(names))
+        else:
+            body(target)
+        goes_on = extra_test()
+        if not is_symbolic(goes_on) and not goes_on:
+            return
