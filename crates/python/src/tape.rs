@@ -9,7 +9,9 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use std::cell::{Ref, RefCell};
-use taut::{Gradient, GradientTape as Inner, Options, Request, Source, Unconnected};
+use taut::{
+    ForwardAccumulator as Forward, Gradient, GradientTape as Inner, Options, Request, Source, Unconnected,
+};
 
 /// Follows what is computed with what it watches, so that gradients can be asked for. It keeps of each call only what that
 /// call's gradient needs.
@@ -256,6 +258,54 @@ impl taut::Structure for Few {
 
     fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> T {
         leaves.next().expect("a leaf for each that was found")
+    }
+}
+
+/// Follows what is computed with the primals, as they move along the tangents.
+#[pyclass(unsendable, weakref, module = "taut")]
+pub struct ForwardAccumulator {
+    given: (Vec<Few>, Vec<Few>),
+    forward: RefCell<Option<Forward>>,
+}
+
+#[pymethods]
+impl ForwardAccumulator {
+    #[new]
+    fn new(primals: &Bound<'_, PyAny>, tangents: &Bound<'_, PyAny>) -> PyResult<ForwardAccumulator> {
+        let few = |object: &Bound<'_, PyAny>| -> PyResult<Vec<Few>> {
+            let one = |source: Source| match source {
+                Source::Tensor(tensor) => Few::Tensor(tensor),
+                Source::Variable(variable) => Few::Variable(variable),
+            };
+            Ok(sources(&tree(object)?).into_iter().map(one).collect())
+        };
+        Ok(ForwardAccumulator { given: (few(primals)?, few(tangents)?), forward: RefCell::new(None) })
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        {
+            let this = slf.borrow();
+            let (primals, tangents) = &this.given;
+            let made =
+                Forward::new(primals, tangents).map_err(|error| crate::error::exception(slf.py(), error))?;
+            *this.forward.borrow_mut() = Some(made);
+        }
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, _error: &Bound<'_, PyTuple>) -> bool {
+        if let Some(forward) = &*self.forward.borrow() {
+            forward.stop();
+        }
+        false
+    }
+
+    /// The derivative of a value along the tangents; None if it does not depend on the primals.
+    fn jvp<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let value = convert::tensor(value)?;
+        let found = self.forward.borrow().as_ref().and_then(|forward| forward.jvp(&value));
+        found.map_or_else(|| Ok(py.None().into_bound(py)), |tensor| wrap(py, tensor))
     }
 }
 
