@@ -19,7 +19,7 @@ def _range(start: Any, stop: Any = None, step: Any = 1) -> Any:
         start, stop = 0, start
     if any(map(is_symbolic, (start, stop, step))):
         return Range(start, stop, step)
-    return range(*(int(part) if isinstance(part, _native.Array) else part for part in (start, stop, step)))
+    return range(*(int(part.numpy()) if isinstance(part, _native.Array) else part for part in (start, stop, step)))
 
 
 def _tensor_range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Any:
@@ -54,8 +54,8 @@ def _zip(*iterables: Any, strict: bool = False) -> Any:
 def _number(kind: type, dtype: Any) -> Callable:
     @functools.wraps(kind, assigned=("__name__", "__doc__"), updated=())
     def convert(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs and is_symbolic(args[0]):
-            return _cast(args[0], dtype)
+        if len(args) == 1 and not kwargs and isinstance(args[0], _native.Array):
+            return _cast(args[0], dtype) if is_symbolic(args[0]) else kind(args[0].numpy())
         return kind(*args, **kwargs)
 
     return convert

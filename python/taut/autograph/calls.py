@@ -21,14 +21,22 @@ _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _INSTALLED = ("site-packages", "dist-packages")
 _AS_THEY_ARE = ("keras", "malt", "ml_dtypes", "numpy")
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
+_CALLS = frozenset(code for name, code in dis.opmap.items() if name.startswith("CALL"))
 
 _warned: set[tuple[str, int]] = set()
 _lock = threading.Lock()
 
 
 @functools.cache
-def _has_malt() -> bool:
-    return importlib.util.find_spec("malt") is not None
+def _missing() -> str | None:
+    """Why nothing can be converted; None if it can."""
+    if importlib.util.find_spec("malt") is None:
+        return "the package diastatic-malt is not installed"
+    try:
+        from . import source  # noqa: F401
+    except Exception as reason:  # It reaches into the interpreter, and newer ones may not be as it expects.
+        return f"the package diastatic-malt does not work here ({reason})"
+    return None
 
 
 @functools.cache
@@ -50,9 +58,9 @@ def _runs_as_it_is(file: str) -> bool:
     return False
 
 
-def has_branches(code: types.CodeType) -> bool:
-    """Whether a piece of code has an `if`, a loop or the like in it."""
-    return any(instruction.opcode in _JUMPS for instruction in dis.get_instructions(code))
+def _has(code: types.CodeType, instructions: frozenset[int]) -> bool:
+    """Whether one of these is in a piece of code."""
+    return any(instruction.opcode in instructions for instruction in dis.get_instructions(code))
 
 
 def _warn(function: types.FunctionType, reason: str) -> None:
@@ -100,16 +108,16 @@ def call(callee: Callable, args: tuple, kwargs: dict, recursive: bool = True, en
     function, first = _python_function(callee)
     if not _wanted(callee, function):
         return callee(*args, **kwargs)
-    if not _has_malt():
-        if has_branches(function.__code__):
-            _warn(function, "the package diastatic-malt is not installed")
+    if _missing():
+        if _has(function.__code__, _JUMPS):
+            _warn(function, _missing())
         return callee(*args, **kwargs)
     from . import source
 
     try:
         factory = source.factory(function, recursive)
     except source.Cannot as reason:
-        if entry or has_branches(function.__code__):
+        if _has(function.__code__, _JUMPS | _CALLS if entry else _JUMPS):
             _warn(function, str(reason))
         return callee(*args, **kwargs)
     return factory.made(function, _operators())(*first, *args, **kwargs)
@@ -120,8 +128,8 @@ def converted(entity: Callable, recursive: bool) -> Callable:
     function, first = _python_function(entity)
     if function is None:
         raise ValueError(f"{entity!r} is no Python function, so it cannot be converted")
-    if not _has_malt():
-        raise ValueError("functions are converted by the package diastatic-malt, which is not installed")
+    if _missing():
+        raise ValueError(f"{function.__qualname__} cannot be converted: {_missing()}")
     from . import source
 
     try:

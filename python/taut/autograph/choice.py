@@ -113,7 +113,7 @@ def _differ(what: str, name: str, yes: Any, no: Any, reason: str) -> Exception:
         f"{subject} is {values.described(yes)} after {_BRANCHES[0]} of `{what}`, "
         f"and {values.described(no)} after {_BRANCHES[1]}: {reason}"
     )
-    kind = TypeError if reason.startswith("their types") else ValueError
+    kind = values.TypesDiffer if reason.startswith("their types") else ValueError
     return kind(values.problem(message, "which branch runs is not known yet: both have to agree in type and shape"))
 
 

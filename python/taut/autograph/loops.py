@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from .. import _native, nest
 from ..errors import OperatorNotAllowedInGraphError
 from . import values
@@ -27,7 +29,7 @@ class Range:
         self.start, self.limit, self.delta = (
             cast(part, given) if isinstance(part, values.Array) else _native.as_tensor(part, given) for part in parts
         )
-        self._step = None if values.is_symbolic(delta) else float(delta)
+        self._step = None if values.is_symbolic(delta) else float(np.asarray(delta))
         if self._step == 0:
             raise ValueError(values.problem("a range whose steps are 0 never ends", "give another step"))
 
@@ -37,9 +39,11 @@ class Range:
             return _where(_greater(self.delta, 0), _less(at, self.limit), _greater(at, self.limit))
         return _less(at, self.limit) if self._step > 0 else _greater(at, self.limit)
 
-    def __iter__(self) -> Any:
-        message = "how long this range is becomes known only when the function runs: a `for` statement can go through it"
-        raise OperatorNotAllowedInGraphError(values.problem(message, "use a limit that is known, or a plain `for`"))
+    def _refuse(self, *_args: Any) -> Any:
+        message = "how long this range is becomes known only when the function runs: only a `for` can go through it"
+        raise OperatorNotAllowedInGraphError(values.problem(message, "use a limit that is known"))
+
+    __iter__ = __len__ = __getitem__ = __array__ = __taut_tensor__ = _refuse
 
 
 class Rows:
@@ -79,6 +83,11 @@ class Statement:
                 numbers = set() if numbers else _unlike(start, plan, again.plan)
                 plan = plan if numbers else again.plan
                 continue
+            except values.TypesDiffer:
+                # A number that is a tensor of the wrong type may be the reason.
+                if numbers or not (numbers := {k for k, value in enumerate(start) if values.is_number(value)}):
+                    raise
+                continue
             self.set(tuple(self._last(start, plan, ends, done)))
             return
         message = f"the variables of this `{self.what}` have other types each time it is traced"
@@ -115,10 +124,10 @@ class Statement:
             f"`{name}` is {values.described(before)} before this `{self.what}`, "
             f"and {values.described(after)} after a step: {reason}"
         )
-        help_ = "what a loop over tensors carries from step to step keeps its type and its shape"
+        help_ = "what a loop over tensors carries keeps its type and shape; numbers that it changes are tensors: tf.cast"
         if isinstance(before, list) and isinstance(after, list):
             help_ = "a list cannot grow in a loop over tensors: tf.map_fn and tf.scan stack what the steps make"
-        return values.problem(message, help_), TypeError if reason.startswith("their types") else ValueError
+        return values.problem(message, help_), values.TypesDiffer if reason.startswith("their types") else ValueError
 
     def _last(self, start: Sequence, plan: Plan, ends: Sequence, tensors: Sequence) -> list:
         """The values of the variables behind the loop."""
@@ -174,7 +183,7 @@ def while_tensor(statement: Statement, test: Callable, body: Callable) -> None:
         def holds(states: list) -> Any:
             enter(states)
             found = test()
-            return values.truth(found, "while") if isinstance(found, values.Array) else bool(found)
+            return values.truth(found, "while") if values.is_symbolic(found) else values.holds(found)
 
         def step(states: list) -> list:
             enter(states)
@@ -237,7 +246,7 @@ def _counted(first: Any, delta: Any, goes_on: Callable, target: Callable, rest: 
         enter(states[1:])
         also = extra_test()
         # The further test reads flags alone: it cannot fail, so both sides may be computed.
-        return _and(found, values.truth(also, "for") if isinstance(also, values.Array) else bool(also))
+        return _and(found, values.truth(also, "for") if values.is_symbolic(also) else values.holds(also))
 
     def step(states: list) -> list:
         enter(states[1:])

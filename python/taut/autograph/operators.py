@@ -13,7 +13,7 @@ from malt.operators import variables
 from .. import _native
 from . import loops, values
 from .choice import choose
-from .values import NoReturn, is_symbolic
+from .values import NoReturn, holds, is_symbolic
 
 ConversionOptions = converter.ConversionOptions
 STD = converter.STANDARD_OPTIONS
@@ -66,16 +66,16 @@ class _Negated(threading.local):
 _negated = _Negated()
 
 
-def _as_known(pred: Any, names: Sequence[str], state: Sequence, holds: bool) -> tuple:
+def _as_known(pred: Any, names: Sequence[str], state: Sequence, yes: bool) -> tuple:
     """The state inside of a branch, where it is known whether the function has returned if that is what was asked."""
     answer, asked = _negated.pair[0](), _negated.pair[1]()
     made = list(state)
     for k, (name, value) in enumerate(zip(names, state)):
         if name.startswith("do_return") and is_symbolic(value):
             if value is pred:
-                made[k] = holds
+                made[k] = yes
             elif value is asked and pred is answer:
-                made[k] = not holds
+                made[k] = not yes
     return tuple(made)
 
 
@@ -90,16 +90,16 @@ def if_stmt(
 ) -> None:
     """`if cond: body() else: orelse()`. The first `nouts` variables are used afterwards."""
     if not is_symbolic(cond):
-        if cond:
+        if holds(cond):
             body()
         else:
             orelse()
         return
     start = get_state()
 
-    def branch(run: Callable, holds: bool) -> Callable:
+    def branch(run: Callable, yes: bool) -> Callable:
         def made() -> Sequence:
-            set_state(_as_known(cond, symbol_names, start, holds))
+            set_state(_as_known(cond, symbol_names, start, yes))
             run()
             return get_state()[:nouts]
 
@@ -110,19 +110,19 @@ def if_stmt(
     set_state((*found, *start[nouts:]))
 
 
-def if_exp(cond: Any, if_true: Callable, if_false: Callable, expr_repr: str) -> Any:
+def if_exp(cond: Any, if_true: Callable, if_false: Callable, _text: str = "") -> Any:
     """`if_true() if cond else if_false()`."""
     if not is_symbolic(cond):
-        return if_true() if cond else if_false()
+        return if_true() if holds(cond) else if_false()
     branches = (lambda: [if_true()], lambda: [if_false()])
-    return choose("if", if_true.__code__, values.truth(cond, "if"), branches, [f"... if {expr_repr} else ..."])[0]
+    return choose("if", if_true.__code__, values.truth(cond, "if"), branches, ["... if ... else ..."])[0]
 
 
 def and_(a: Callable, b: Callable) -> Any:
     """`a() and b()`: the second is not computed unless the first holds."""
     first = a()
     if not is_symbolic(first):
-        return first and b()
+        return b() if holds(first) else first
     branches = (lambda: [b()], lambda: [first if first.dtype.name != "bool" else False])
     return choose("and", b.__code__, values.truth(first, "and"), branches, ["... and ..."])[0]
 
@@ -131,7 +131,7 @@ def or_(a: Callable, b: Callable) -> Any:
     """`a() or b()`: the second is not computed if the first holds."""
     first = a()
     if not is_symbolic(first):
-        return first or b()
+        return first if holds(first) else b()
     branches = (lambda: [first if first.dtype.name != "bool" else True], lambda: [b()])
     return choose("or", b.__code__, values.truth(first, "or"), branches, ["... or ..."])[0]
 
@@ -139,7 +139,7 @@ def or_(a: Callable, b: Callable) -> Any:
 def not_(a: Any) -> Any:
     """`not a`."""
     if not is_symbolic(a):
-        return not a
+        return not holds(a)
     answer = _not(values.truth(a, "not"))
     _negated.pair = (weakref.ref(answer), weakref.ref(a))
     return answer
@@ -148,7 +148,7 @@ def not_(a: Any) -> Any:
 def assert_stmt(test: Any, message: Callable | None = None) -> None:
     """`assert test, message()`. A tensor that is known later is checked then."""
     if not is_symbolic(test):
-        if not test:
+        if not holds(test):
             raise AssertionError(*(() if message is None else (message(),)))
         return
     from .. import debugging
@@ -161,11 +161,11 @@ def while_stmt(
 ) -> None:
     """`while test(): body()`. Steps are Python's own until the condition depends on a traced tensor."""
     while True:
-        holds = test()
-        if is_symbolic(holds):
+        test_now = test()
+        if is_symbolic(test_now):
             loops.while_tensor(loops.Statement("while", get_state, set_state, symbol_names), test, body)
             return
-        if not holds:
+        if not holds(test_now):
             return
         body()
 
@@ -195,7 +195,7 @@ def for_stmt(
 def _for_until(statement: loops.Statement, iter_: Iterable, extra_test: Callable, body: Callable) -> None:
     """A `for` over things of Python's that something may end. If that is a tensor, each further step is a branch."""
     goes_on = extra_test()
-    if not is_symbolic(goes_on) and not goes_on:
+    if not is_symbolic(goes_on) and not holds(goes_on):
         return
     for target in iter_:
         if is_symbolic(goes_on):
@@ -208,5 +208,5 @@ def _for_until(statement: loops.Statement, iter_: Iterable, extra_test: Callable
         else:
             body(target)
         goes_on = extra_test()
-        if not is_symbolic(goes_on) and not goes_on:
+        if not is_symbolic(goes_on) and not holds(goes_on):
             return

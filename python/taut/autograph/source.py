@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from malt.core import converter
 from malt.impl import api
-from malt.pyct import anno, inspect_utils, naming, origin_info, parser, transformer
+from malt.pyct import anno, errors, inspect_utils, naming, origin_info, parser, transformer
 
 _FUTURE = 0
 for _name in __future__.all_feature_names:
@@ -60,7 +60,7 @@ class Factory(NamedTuple):
 
 _lock = threading.RLock()
 # Code objects that differ in nothing but their file are equal; so files are part of the key.
-_made: weakref.WeakKeyDictionary[types.CodeType, dict[tuple, Factory | Cannot]] = weakref.WeakKeyDictionary()
+_made: weakref.WeakKeyDictionary[types.CodeType, dict[tuple, Factory | str]] = weakref.WeakKeyDictionary()
 
 
 def factory(function: types.FunctionType, recursive: bool) -> Factory:
@@ -74,16 +74,11 @@ def factory(function: types.FunctionType, recursive: bool) -> Factory:
             try:
                 found = _converted(function, recursive)
             except Exception as reason:  # Whatever the rewriting stumbles over, the function can still run as it is.
-                found = Cannot(str(reason) or type(reason).__name__)
+                found = str(reason) or type(reason).__name__
             known[key] = found
-    if isinstance(found, Cannot):
-        raise found
+    if isinstance(found, str):
+        raise Cannot(found)
     return found
-
-
-def is_known(function: types.FunctionType, recursive: bool) -> bool:
-    """Whether it was tried before to convert the function."""
-    return (function.__code__.co_filename, recursive) in _made.get(function.__code__, ())
 
 
 def _converted(function: types.FunctionType, recursive: bool) -> Factory:
@@ -93,8 +88,8 @@ def _converted(function: types.FunctionType, recursive: bool) -> Factory:
     try:
         features = inspect_utils.getfutureimports(function)
         node, source = parser.parse_entity(function, future_features=features)
-    except (OSError, TypeError) as reason:
-        raise Cannot(f"its source is not available ({reason})") from None
+    except (AttributeError, OSError, TypeError, errors.InaccessibleSourceCodeError):
+        raise Cannot("its source is not available") from None
     origin_info.resolve(node, source, code.co_filename, code.co_firstlineno, 0)
     namespace = inspect_utils.getnamespace(function)
     namer = naming.Namer(namespace)
@@ -105,7 +100,7 @@ def _converted(function: types.FunctionType, recursive: bool) -> Factory:
     context = transformer.Context(info, namer, converter.ProgramContext(options=_OPTIONS[recursive]))
     node = _Plainer(function).visit(node)
     _without_defaults(node.args)
-    node = api.PyToPy().transform_ast(node, context)
+    node = _Remaining().visit(api.PyToPy().transform_ast(node, context))
     if isinstance(node, ast.Lambda):
         node = ast.Assign(targets=[ast.Name(name, ast.Store())], value=node)
     else:
@@ -157,12 +152,27 @@ class _Plainer(ast.NodeTransformer):
 
     def visit_Assert(self, node: ast.Assert) -> ast.AST:
         self.generic_visit(node)
-        nothing = ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
         arguments = [node.test]
         if node.msg is not None:
-            arguments.append(ast.Lambda(args=nothing, body=node.msg))
-        operator = ast.Attribute(ast.Name("ag__", ast.Load()), "assert_stmt", ast.Load())
-        return _at(node, ast.Expr(ast.Call(operator, arguments, [])))
+            arguments.append(ast.Lambda(args=_no_arguments(), body=node.msg))
+        return _at(node, ast.Expr(ast.Call(_operator("assert_stmt"), arguments, [])))
+
+
+class _Remaining(ast.NodeTransformer):
+    """Conditional expressions inside of others, which malt leaves as they are."""
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        branches = [ast.Lambda(args=_no_arguments(), body=branch) for branch in (node.body, node.orelse)]
+        return _at(node, ast.Call(_operator("if_exp"), [node.test, *branches], []))
+
+
+def _no_arguments() -> ast.arguments:
+    return ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+
+
+def _operator(name: str) -> ast.expr:
+    return ast.Attribute(ast.Name("ag__", ast.Load()), name, ast.Load())
 
 
 def _at(node: ast.AST, made: ast.AST) -> ast.AST:
@@ -210,18 +220,18 @@ def _carry(before: Any, after: Any) -> None:
     if not isinstance(before, ast.AST) or type(before) is not type(after):
         return
     origin = anno.getanno(before, anno.Basic.ORIGIN, default=None)
-    if origin is not None:
+    # Contexts like `Load` are one object in all trees, and nowhere.
+    if origin is not None and "lineno" in after._attributes:
         after.origin = origin.loc.lineno
     for field in before._fields:
         _carry(getattr(before, field, None), getattr(after, field, None))
 
 
 def _place(tree: ast.AST, line: int) -> None:
-    """Puts each node on the line that it came from; one that came from nowhere is where its first part or its parent is.
-
-    Columns are those of no file, so there are none.
+    """Puts each node on the line that it came from. A statement that came from nowhere is where its first part is, an
+    expression where it stands. Columns are those of no file, so there are none.
     """
-    own = getattr(tree, "origin", None)
+    own = getattr(tree, "origin", None if isinstance(tree, ast.stmt) else line)
     if own is None:
         own = next((part.origin for part in _inside(tree) if hasattr(part, "origin")), line)
     if "lineno" in tree._attributes:

@@ -32,6 +32,10 @@ class Slot(NamedTuple):
 Plan = list[list["Slot | None"]]
 
 
+class TypesDiffer(TypeError):
+    """Values of different types where control flow meets."""
+
+
 class Unset(Undefined):
     """A variable that has a value on some paths only. Reading it says where it would have needed one."""
 
@@ -49,6 +53,11 @@ class Unset(Undefined):
 def is_symbolic(value: Any) -> bool:
     """Whether it is a tensor whose value is not known while a function is traced."""
     return isinstance(value, Array) and value.is_symbolic
+
+
+def holds(value: Any) -> bool:
+    """Whether a value that is known is true. Asking a tensor's array computes nothing, so it can be done in a trace."""
+    return bool(value.numpy() if isinstance(value, Array) else value)
 
 
 def is_unset(value: Any) -> bool:
