@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -87,3 +88,21 @@ def slope() -> Callable[..., np.ndarray]:
         return derived(tf.constant(np.array(x, np.float64)), order).numpy()
 
     return slope
+
+
+@pytest.fixture
+def line_of() -> Callable[[Callable, str], int]:
+    """Finds the number of the line of a function that holds certain words."""
+
+    def line_of(function: Callable, words: str) -> int:
+        lines, first = inspect.getsourcelines(function)
+        return first + next(i for i, line in enumerate(lines) if words in line)
+
+    return line_of
+
+
+@pytest.fixture
+def no_limit() -> Iterator[None]:
+    """The limit is everybody's: afterwards there is none."""
+    yield
+    tf.memory.limit(None)
