@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import linecache
+import sys
 import threading
 import traceback
 import warnings
@@ -538,7 +539,9 @@ def test_statements_that_cannot_be_converted(forgotten):
 
 
 def test_without_the_package_that_converts(forgotten, monkeypatch):
-    monkeypatch.setattr(calls, "_missing", lambda: "the package diastatic-malt is not installed")
+    monkeypatch.setitem(sys.modules, "malt.core", None)
+    monkeypatch.delitem(sys.modules, "taut.autograph.rewriting", raising=False)
+    monkeypatch.delattr("taut.autograph.rewriting", raising=False)
 
     @tf.function
     def straight(x):
@@ -555,7 +558,7 @@ def test_without_the_package_that_converts(forgotten, monkeypatch):
         assert float(choosy(tf.constant(2.0), 3)) == 6.0
     assert float(choosy(tf.constant(2.0), 1)) == 2.0
     with pytest.raises(ValueError, match="diastatic-malt"):
-        tf.autograph.to_graph(magnitude)
+        tf.autograph.to_graph(lambda x: x if x > 0 else -x)
 
 
 def test_source_that_only_the_line_cache_has():

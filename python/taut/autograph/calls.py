@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dis
 import functools
-import importlib.util
 import inspect
 import os
 import sys
@@ -14,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+from . import source
 from .experimental import is_marked
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -23,20 +23,10 @@ _AS_THEY_ARE = ("keras", "malt", "ml_dtypes", "numpy")
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 _CALLS = frozenset(code for name, code in dis.opmap.items() if name.startswith("CALL"))
 
+_LOOK_AT_FRAMES = frozenset(map(id, (eval, globals, locals, super)))
+
 _warned: set[tuple[str, int]] = set()
 _lock = threading.Lock()
-
-
-@functools.cache
-def _missing() -> str | None:
-    """Why nothing can be converted; None if it can."""
-    if importlib.util.find_spec("malt") is None:
-        return "the package diastatic-malt is not installed"
-    try:
-        from . import source  # noqa: F401
-    except Exception as reason:  # It reaches into the interpreter, and newer ones may not be as it expects.
-        return f"the package diastatic-malt does not work here ({reason})"
-    return None
 
 
 @functools.cache
@@ -108,12 +98,6 @@ def call(callee: Callable, args: tuple, kwargs: dict, recursive: bool = True, en
     function, first = _python_function(callee)
     if not _wanted(callee, function):
         return callee(*args, **kwargs)
-    if _missing():
-        if _has(function.__code__, _JUMPS):
-            _warn(function, _missing())
-        return callee(*args, **kwargs)
-    from . import source
-
     try:
         factory = source.factory(function, recursive)
     except source.Cannot as reason:
@@ -128,10 +112,6 @@ def converted(entity: Callable, recursive: bool) -> Callable:
     function, first = _python_function(entity)
     if function is None:
         raise ValueError(f"{entity!r} is no Python function, so it cannot be converted")
-    if _missing():
-        raise ValueError(f"{function.__qualname__} cannot be converted: {_missing()}")
-    from . import source
-
     try:
         made = source.factory(function, recursive).made(function, _operators())
     except source.Cannot as reason:
@@ -148,6 +128,19 @@ def _operators() -> types.SimpleNamespace:
     return types.SimpleNamespace(**{**vars(operators), "converted_call": converted_call})
 
 
+def _by_frame(callee: Callable, args: tuple, scope: Any) -> Any:
+    """Calls a function that looks at the frame of its caller, which is the one that the scope belongs to."""
+    from malt.operators import py_builtins
+
+    if callee is super:
+        return py_builtins.super_in_original_context(callee, args, scope)
+    if callee is eval:
+        return py_builtins.eval_in_original_context(callee, args, scope)
+    if callee is locals:
+        return py_builtins.locals_in_original_context(scope)
+    return py_builtins.globals_in_original_context(scope)
+
+
 @functools.cache
 def _takes_functions() -> frozenset[int]:
     """Functions whose function arguments are converted when they are called from converted code."""
@@ -161,8 +154,6 @@ def converted_call(
     callee: Callable, args: tuple, kwargs: dict | None, scope: Any = None, options: Any = None
 ) -> Any:
     """What a call in a converted function has become."""
-    from malt.operators import py_builtins
-
     from . import lazily_converted
     from .builtins import REPLACED
 
@@ -170,14 +161,8 @@ def converted_call(
     replaced = REPLACED.get(id(callee))
     if replaced is not None:
         return replaced(*args, **kwargs)
-    if callee is super:
-        return py_builtins.super_in_original_context(callee, args, scope)
-    if callee is eval:
-        return py_builtins.eval_in_original_context(callee, args, scope)
-    if callee is locals:
-        return py_builtins.locals_in_original_context(scope)
-    if callee is globals:
-        return py_builtins.globals_in_original_context(scope)
+    if scope.name and id(callee) in _LOOK_AT_FRAMES:
+        return _by_frame(callee, args, scope)
     if not scope.recursive:
         return callee(*args, **kwargs)
     if id(callee) in _takes_functions():

@@ -5,23 +5,40 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
-
-from malt.core import converter
-from malt.operators import variables
+from typing import Any, NamedTuple
 
 from .. import _native
 from . import loops, values
 from .choice import choose
-from .values import NoReturn, holds, is_symbolic
+from .values import NoReturn, Undefined, holds, is_symbolic
 
-ConversionOptions = converter.ConversionOptions
-STD = converter.STANDARD_OPTIONS
-Undefined = variables.Undefined
-UndefinedReturnValue = variables.UndefinedReturnValue
-ld, ldu = variables.ld, variables.ldu
-
+UndefinedReturnValue = NoReturn
 _not = _native.Op("logical_not")
+
+
+class ConversionOptions(NamedTuple):
+    """How a function was converted; the names are those that converted functions use."""
+
+    recursive: bool
+    user_requested: bool
+    optional_features: tuple
+    internal_convert_user_code: bool
+
+
+STD = ConversionOptions(True, False, (), True)
+
+
+def ld(value: Any) -> Any:
+    """A variable that is read."""
+    return value.read() if isinstance(value, Undefined) else value
+
+
+def ldu(read: Callable, name: str) -> Any:
+    """An attribute or item that may not be there."""
+    try:
+        return read()
+    except (AttributeError, KeyError, NameError):
+        return Undefined(name)
 
 
 class FunctionScope:
@@ -44,6 +61,10 @@ class FunctionScope:
             message = "this function returns a value on one path, and ends without one on another"
             raise ValueError(values.problem(message, "return a value of the same type and shape at its end, too"))
         return value
+
+
+STRAIGHT = FunctionScope("", "", STD)
+STRAIGHT_ALONE = FunctionScope("", "", STD._replace(recursive=False))
 
 
 def with_function_scope(thunk: Callable, name: str, options: Any) -> Any:

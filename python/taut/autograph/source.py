@@ -1,39 +1,28 @@
-"""From the source of a function to one whose control flow is calls of operators.
+"""From the source of a function to one whose calls and control flow are calls of operators.
 
-The package `diastatic-malt` rewrites the syntax tree. What comes out is compiled under the name of the file that the
-function is in, each node on the line that it was made from: errors, plans, profiles and debuggers show the lines that
-somebody wrote, and there are no generated files.
+What comes out is compiled under the name of the file that the function is in, each node on the line that it was made
+from: errors, plans, profiles and debuggers show the lines that somebody wrote, and there are no generated files.
 """
 
 from __future__ import annotations
 
 import __future__
 import ast
-import importlib.util  # noqa: F401  (malt uses it without importing it)
 import inspect
+import linecache
 import threading
 import types
 import weakref
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
-
-from malt.core import converter
-from malt.impl import api
-from malt.pyct import anno, errors, inspect_utils, naming, origin_info, parser, transformer
 
 _FUTURE = 0
 for _name in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _name).compiler_flag
 
-_OPTIONS = {
-    recursive: converter.ConversionOptions(
-        recursive=recursive,
-        user_requested=False,
-        internal_convert_user_code=recursive,
-        optional_features=None,
-    )
-    for recursive in (True, False)
-}
+_NAME = "converted"
+# Python finds the frame of who calls these by itself.
+_BY_FRAME = frozenset({"breakpoint", "dir", "eval", "exec", "globals", "locals", "super", "vars"})
 
 
 class Cannot(Exception):
@@ -43,15 +32,13 @@ class Cannot(Exception):
 class Factory(NamedTuple):
     """What makes converted functions of all functions that share one code object."""
 
-    name: str
     code: types.CodeType
 
     def made(self, function: types.FunctionType, operators: types.SimpleNamespace) -> types.FunctionType:
         """The converted function, with the globals, the cells and the defaults of this one."""
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
         closure = tuple(cells[name] for name in self.code.co_freevars)
-        factory = types.FunctionType(self.code, function.__globals__, self.name, (), closure)
-        made = factory(operators)
+        made = types.FunctionType(self.code, function.__globals__, _NAME, (), closure)(operators)
         made.__defaults__ = function.__defaults__
         made.__kwdefaults__ = function.__kwdefaults__
         made.__name__, made.__qualname__ = function.__name__, function.__qualname__
@@ -82,167 +69,172 @@ def factory(function: types.FunctionType, recursive: bool) -> Factory:
 
 
 def _converted(function: types.FunctionType, recursive: bool) -> Factory:
-    code = function.__code__
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        raise Cannot("it is a coroutine")
-    try:
-        features = inspect_utils.getfutureimports(function)
-        node, source = parser.parse_entity(function, future_features=features)
-    except (AttributeError, OSError, TypeError, errors.InaccessibleSourceCodeError):
-        raise Cannot("its source is not available") from None
-    origin_info.resolve(node, source, code.co_filename, code.co_firstlineno, 0)
-    namespace = inspect_utils.getnamespace(function)
-    namer = naming.Namer(namespace)
-    name = namer.new_symbol("converted", ())
-    info = transformer.EntityInfo(
-        name=name, source_code=source, source_file=code.co_filename, future_features=features, namespace=namespace
-    )
-    context = transformer.Context(info, namer, converter.ProgramContext(options=_OPTIONS[recursive]))
-    node = _Plainer(function).visit(node)
-    _without_defaults(node.args)
-    node = _Remaining().visit(api.PyToPy().transform_ast(node, context))
-    if isinstance(node, ast.Lambda):
-        node = ast.Assign(targets=[ast.Name(name, ast.Store())], value=node)
+    node = _Private(function).visit(parsed(function))
+    _without_what_belongs_to_the_original(node)
+    if is_straight(node):
+        node = _Straight(recursive).visit(node)
     else:
-        node.name = name
-    return Factory(name, _compiled(node, name, function))
+        node = _rewritten(node, function, recursive)
+    body = ast.Assign([ast.Name(_NAME, ast.Store())], node) if isinstance(node, ast.Lambda) else node
+    if isinstance(body, ast.FunctionDef):
+        body.name = _NAME
+    return Factory(compiled(body, function.__code__))
 
 
-def _without_defaults(args: ast.arguments) -> None:
-    """Defaults belong to the function as it is; in their places stand others, which are never used."""
-    args.defaults = [ast.Constant(None) for _ in args.defaults]
-    args.kw_defaults = [None if value is None else ast.Constant(None) for value in args.kw_defaults]
+def _rewritten(node: ast.AST, function: types.FunctionType, recursive: bool) -> ast.AST:
+    try:
+        from . import rewriting
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] != "malt":
+            raise
+        raise Cannot("the package diastatic-malt is not installed") from None
+    return rewriting.rewritten(node, function, recursive, _NAME)
 
 
-class _Plainer(ast.NodeTransformer):
-    """Says in simpler Python what malt does not know, or would refuse."""
+def parsed(function: types.FunctionType) -> ast.FunctionDef | ast.Lambda:
+    """The syntax tree of a function, with the lines and columns that it has in its file."""
+    code = function.__code__
+    linecache.checkcache(code.co_filename)
+    lines, first = linecache.getlines(code.co_filename, function.__globals__), code.co_firstlineno - 1
+    if first >= len(lines):
+        raise Cannot("its source is not available")
+    if function.__name__ == "<lambda>":
+        return _lambda(lines, code)
+    block = inspect.getblock(lines[first:])
+    # What is indented stands inside of something.
+    indented = block[0][:1].isspace()
+    tree = ast.parse("".join(["if True:\n", *block] if indented else block))
+    node = tree.body[0].body[0] if indented else tree.body[0]
+    if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
+        raise Cannot("its source is not what it was made from")
+    ast.increment_lineno(tree, first - indented)
+    return node
+
+
+def _lambda(lines: Sequence[str], code: types.CodeType) -> ast.Lambda:
+    """The lambda expression that a piece of code was made from."""
+    found = [
+        node
+        for node in ast.walk(ast.parse("".join(lines)))
+        if isinstance(node, ast.Lambda) and node.lineno == code.co_firstlineno
+    ]
+    if len(found) > 1 and hasattr(code, "co_positions"):
+        places = {(line, column) for line, _, column, _ in code.co_positions() if column}
+        found = [node for node in found if (node.body.lineno, node.body.col_offset) in places and not _around(node, found)]
+    if len(found) != 1:
+        raise Cannot("its source cannot be told from that of others: write one lambda per line")
+    return found[0]
+
+
+def _around(node: ast.Lambda, others: Sequence[ast.Lambda]) -> bool:
+    """Whether a lambda expression only has the places of another because that one is inside."""
+    return any(part in others for part in ast.walk(node.body))
+
+
+def _without_what_belongs_to_the_original(node: ast.FunctionDef | ast.Lambda) -> None:
+    """Decorators, defaults and annotations were evaluated when the function was made."""
+    args = node.args
+    args.defaults = [ast.copy_location(ast.Constant(None), value) for value in args.defaults]
+    args.kw_defaults = [value and ast.copy_location(ast.Constant(None), value) for value in args.kw_defaults]
+    for arg in ast.walk(args):
+        if isinstance(arg, ast.arg):
+            arg.annotation = None
+    if isinstance(node, ast.FunctionDef):
+        node.decorator_list, node.returns = [], None
+
+
+class _Private(ast.NodeTransformer):
+    """Names that a class keeps to itself have the class's name in them; outside of it, that has to be said."""
 
     def __init__(self, function: types.FunctionType) -> None:
-        self._outermost = True
         scopes = function.__qualname__.split(".")[:-1]
         self._class = scopes[-1].lstrip("_") if scopes and scopes[-1] != "<locals>" else ""
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        if self._outermost:
-            self._outermost = False
-            node.returns = None
-            node.decorator_list = []
-            for arg in ast.walk(node.args):
-                if isinstance(arg, ast.arg):
-                    arg.annotation = None
-        return self.generic_visit(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        # What a class keeps to itself has the class's name in its own.
         if self._class and node.attr.startswith("__") and not node.attr.endswith("__"):
             node.attr = f"_{self._class}{node.attr}"
         return self.generic_visit(node)
 
-    def visit_Match(self, node: ast.AST) -> ast.AST:
-        raise Cannot(f"the `match` statement in line {node.lineno} of it cannot be converted")
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+_DECISIONS = (ast.If, ast.IfExp, ast.While, ast.For, ast.BoolOp, ast.Not, ast.Assert, ast.AsyncFor, ast.AsyncWith)
+_DECISIONS += (ast.Match, ast.Yield, ast.YieldFrom, ast.Await)
+
+
+def is_straight(node: ast.AST) -> bool:
+    """Whether there is nothing in a function that a tensor could decide about."""
+    return not any(
+        isinstance(part, _DECISIONS) or isinstance(part, ast.Compare) and len(part.ops) > 1 for part in ast.walk(node)
+    )
+
+
+class _Straight(ast.NodeTransformer):
+    """Makes calls of a function without decisions calls of the operator, which converts what is called.
+
+    That takes a fraction of the time that rewriting control flow takes.
+    """
+
+    def __init__(self, recursive: bool) -> None:
+        self._recursive = recursive
+        self._depth = 0
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
-        if node.value is None:
-            return _at(node, ast.Pass())
-        return _at(node, ast.Assign(targets=[node.target], value=node.value))
+        if isinstance(node.func, ast.Name) and node.func.id in _BY_FRAME:
+            return node
+        args = ast.Tuple(node.args, ast.Load())
+        keys = [keyword.arg and ast.Constant(keyword.arg) for keyword in node.keywords]
+        kwargs = ast.Dict(keys, [keyword.value for keyword in node.keywords])
+        scope = operator("STRAIGHT" if self._recursive else "STRAIGHT_ALONE")
+        return _like(node, ast.Call(operator("converted_call"), [node.func, args, kwargs, scope], []))
 
-    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        inner = self._inside(node)
+        return _like(node, ast.Call(operator("autograph_artifact"), [node], [])) if inner else node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        if self._inside(node):
+            node.decorator_list.append(_like(node, operator("autograph_artifact")))
+        return node
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+    def _inside(self, node: ast.AST) -> bool:
+        """Visits a function; says whether it is inside of the one that is converted."""
+        self._depth += 1
         self.generic_visit(node)
-        arguments = [node.test]
-        if node.msg is not None:
-            arguments.append(ast.Lambda(args=_no_arguments(), body=node.msg))
-        return _at(node, ast.Expr(ast.Call(_operator("assert_stmt"), arguments, [])))
+        self._depth -= 1
+        return self._depth > 0
 
 
-class _Remaining(ast.NodeTransformer):
-    """Conditional expressions inside of others, which malt leaves as they are."""
-
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
-        self.generic_visit(node)
-        branches = [ast.Lambda(args=_no_arguments(), body=branch) for branch in (node.body, node.orelse)]
-        return _at(node, ast.Call(_operator("if_exp"), [node.test, *branches], []))
-
-
-def _no_arguments() -> ast.arguments:
-    return ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
-
-
-def _operator(name: str) -> ast.expr:
+def operator(name: str) -> ast.expr:
+    """What converted functions know by this name."""
     return ast.Attribute(ast.Name("ag__", ast.Load()), name, ast.Load())
 
 
-def _at(node: ast.AST, made: ast.AST) -> ast.AST:
-    """A node that was made from another one, and whose new parts are where that one is."""
-    origin = anno.getanno(node, anno.Basic.ORIGIN, default=None)
+def _like(node: ast.AST, made: ast.AST) -> ast.AST:
+    """A node in the place of another one."""
     for part in ast.walk(made):
-        if not hasattr(part, "lineno"):
+        if "lineno" in part._attributes and not hasattr(part, "lineno"):
             ast.copy_location(part, node)
-        if origin is not None and not anno.hasanno(part, anno.Basic.ORIGIN):
-            anno.setanno(part, anno.Basic.ORIGIN, origin)
     return made
 
 
-def _compiled(node: ast.AST, name: str, function: types.FunctionType) -> types.CodeType:
+def compiled(node: ast.AST, original: types.CodeType) -> types.CodeType:
     """The code of a function of the operators that returns the converted function."""
-    original = function.__code__
-    # The text in between makes of the rewritten tree one that the compiler accepts.
-    tree = ast.parse(ast.unparse(ast.fix_missing_locations(node)))
-    body = tree.body[0]
-    _carry(node, body)
-    inner = ast.parse("def factory(ag__):\n    pass").body[0]
-    inner.body = [body, ast.Return(ast.Name(name, ast.Load()))]
-    outer = ast.parse("def cells():\n    pass").body[0]
-    free = [ast.Assign([ast.Name(cell, ast.Store())], ast.Constant(None)) for cell in original.co_freevars]
-    outer.body = [*free, inner, ast.Return(ast.Name("factory", ast.Load()))]
-    tree.body = [outer]
-    _place(tree, original.co_firstlineno)
+    tree = ast.parse("def cells():\n    def factory(ag__):\n        pass")
+    outer = tree.body[0]
+    inner = outer.body[0]
+    ast.increment_lineno(tree, original.co_firstlineno - 1)
+    inner.body = [node, ast.Return(ast.Name(_NAME, ast.Load()))]
+    outer.body = [ast.Assign([ast.Name(cell, ast.Store())], ast.Constant(None)) for cell in original.co_freevars]
+    outer.body.append(inner)
+    ast.fix_missing_locations(tree)
     flags = original.co_flags & _FUTURE
-    compiled = compile(tree, original.co_filename, "exec", flags=flags, dont_inherit=True)
-    return _code(_code(compiled, "cells"), "factory")
-
-
-def _code(outside: types.CodeType, name: str) -> types.CodeType:
-    """The code of a function in a piece of code."""
-    return next(part for part in outside.co_consts if isinstance(part, types.CodeType) and part.co_name == name)
-
-
-def _carry(before: Any, after: Any) -> None:
-    """Writes down at each node of the second tree which line the same node of the first came from."""
-    if isinstance(before, (list, tuple)) and isinstance(after, list):
-        if len(before) == len(after):
-            for one, other in zip(before, after):
-                _carry(one, other)
-        return
-    if not isinstance(before, ast.AST) or type(before) is not type(after):
-        return
-    origin = anno.getanno(before, anno.Basic.ORIGIN, default=None)
-    # Contexts like `Load` are one object in all trees, and nowhere.
-    if origin is not None and "lineno" in after._attributes:
-        after.origin = origin.loc.lineno
-    for field in before._fields:
-        _carry(getattr(before, field, None), getattr(after, field, None))
-
-
-def _place(tree: ast.AST, line: int) -> None:
-    """Puts each node on the line that it came from. A statement that came from nowhere is where its first part is, an
-    expression where it stands. Columns are those of no file, so there are none.
-    """
-    own = getattr(tree, "origin", None if isinstance(tree, ast.stmt) else line)
-    if own is None:
-        own = next((part.origin for part in _inside(tree) if hasattr(part, "origin")), line)
-    if "lineno" in tree._attributes:
-        tree.lineno = tree.end_lineno = own
-        tree.col_offset = tree.end_col_offset = -1
-    for part in ast.iter_child_nodes(tree):
-        _place(part, own)
-
-
-def _inside(tree: ast.AST) -> Iterator[ast.AST]:
-    """The parts of a node, from front to back."""
-    for part in ast.iter_child_nodes(tree):
-        yield part
-        yield from _inside(part)
+    made: Any = compile(tree, original.co_filename, "exec", flags=flags, dont_inherit=True)
+    for name in ("cells", "factory"):
+        made = next(part for part in made.co_consts if isinstance(part, types.CodeType) and part.co_name == name)
+    return made

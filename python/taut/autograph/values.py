@@ -6,13 +6,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from malt.operators import variables
 
 from .. import _native, nest
 
 Array = _native.Array
-Undefined = variables.Undefined
-NoReturn = variables.UndefinedReturnValue
 
 _cast, _not_equal, _reshape, _zeros = (_native.Op(name) for name in ("cast", "not_equal", "reshape", "zeros"))
 _PLAIN = (str, bytes, type(None))
@@ -34,6 +31,23 @@ Plan = list[list["Slot | None"]]
 
 class TypesDiffer(TypeError):
     """Values of different types where control flow meets."""
+
+
+class Undefined:
+    """A variable that has no value yet. Reading it is a mistake."""
+
+    __slots__ = ("symbol_name",)
+
+    def __init__(self, symbol_name: str) -> None:
+        self.symbol_name = symbol_name
+
+    def read(self) -> Any:
+        """Raises what Python raises."""
+        raise UnboundLocalError(f"'{self.symbol_name}' is used before assignment")
+
+
+class NoReturn:
+    """What a function returns that has not returned yet."""
 
 
 class Unset(Undefined):
