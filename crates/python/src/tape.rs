@@ -3,7 +3,7 @@
 use crate::array::{Array, Value, wrap};
 use crate::call::{call, call_back};
 use crate::convert;
-use crate::nest::{Leaves, Tree};
+use crate::nest::{Leaves, Tree, rows};
 use crate::variable::{variable, wrap_variable};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -27,9 +27,8 @@ fn object(py: Python<'_>, gradient: Option<Gradient>) -> PyResult<Bound<'_, PyAn
         None => Ok(py.None().into_bound(py)),
         Some(Gradient::Dense(tensor)) => wrap(py, tensor),
         Some(Gradient::Sparse(slices)) => {
-            let class = PyModule::import(py, "taut.sparse")?.getattr("IndexedSlices")?;
-            let shape = crate::array::shape(py, &slices.dense_shape)?;
-            class.call1((wrap(py, slices.values)?, wrap(py, slices.indices)?, shape))
+            let dims: Vec<i64> = slices.dense_shape.iter().map(|&dim| dim as i64).collect();
+            rows(py, [wrap(py, slices.values)?, wrap(py, slices.indices)?], &dims)
         }
     }
 }
