@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::creation::{full, ones};
 use taut_core::{DType, Error, ErrorKind, Result, Tensor};
-use taut_data::Dataset;
+use taut_data::{Dataset, Window};
 use taut_memory::Bytes;
 
 #[test]
@@ -160,6 +160,39 @@ fn dropping_ends_threads_that_look_in_vain() {
         let mut iter = endless.iter().unwrap();
         iter.next().unwrap().unwrap();
         wait_until(|| looked.load(SeqCst) > 100);
+        drop(iter);
+    }
+}
+
+#[test]
+fn dropping_ends_threads_that_collect() {
+    let _ledger = whole_ledger_check();
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = made.clone();
+    let slow = Dataset::range(0..10).map(move |x| {
+        count.fetch_add(1, SeqCst);
+        std::thread::sleep(std::time::Duration::from_micros(100));
+        Ok(x)
+    });
+    let endless = slow.repeat(None);
+    // Each of them wants more than there will ever be.
+    let stages = [
+        endless.shuffle(usize::MAX).unwrap(),
+        endless.shuffle(Bytes(usize::MAX)).unwrap(),
+        endless.batch(usize::MAX).unwrap(),
+        endless.window(usize::MAX).unwrap().map(|window| Ok(window[0].clone())),
+        endless.window(Window::new(2).shift(usize::MAX)).unwrap().map(|window| Ok(window[0].clone())).skip(2),
+        endless.filter(|_| Ok(true)).skip(u64::MAX),
+        endless.batch(2).unwrap().unbatch().skip(u64::MAX),
+        endless.prefetch(usize::MAX).unwrap().batch(usize::MAX).unwrap(),
+        slow.shuffle(usize::MAX).unwrap().repeat(None).skip(9).batch(usize::MAX).unwrap(),
+    ];
+    for stage in stages {
+        made.store(0, SeqCst);
+        // The first element comes at once; the thread goes on to what never comes.
+        let mut iter = Dataset::range(0..1).concatenate(&stage).prefetch(4).unwrap().iter().unwrap();
+        iter.next().unwrap().unwrap();
+        wait_until(|| made.load(SeqCst) > 12);
         drop(iter);
     }
 }

@@ -245,16 +245,16 @@ impl<T: Item> Cursor<T> for CacheCursor<T> {
         }
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
         match self {
             CacheCursor::Filling { input, keeps, .. } => {
                 *keeps = None;
-                input.skip(count)
+                input.skip(count).map(Some)
             }
             CacheCursor::Reading { whole, next, .. } => {
                 let passed = count.min(whole.count() - *next);
                 *next += passed;
-                Ok(passed)
+                Ok(Some(passed))
             }
         }
     }
