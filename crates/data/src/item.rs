@@ -106,7 +106,8 @@ pub(crate) fn is_element(value: Scalar, dtype: DType) -> bool {
     };
     // Out of range, or not a number, it comes back as another one.
     let whole = float as i128;
-    let integer = || i64::try_from(whole).map(Scalar::Int).or_else(|_| u64::try_from(whole).map(Scalar::Uint));
+    let integer =
+        || i64::try_from(whole).map(Scalar::Int).or_else(|_| u64::try_from(whole).map(Scalar::Uint));
     dtype.is_float() || whole as f64 == float && integer().is_ok_and(|value| value.fits(dtype))
 }
 

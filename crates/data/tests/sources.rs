@@ -212,7 +212,8 @@ fn what_stands_for_missing_fields_has_a_say_in_the_type() {
     let folder = Folder::new("missing-csv");
     let path = folder.join("table.csv");
     std::fs::write(&path, "a,b\n1,2\n,\n").unwrap();
-    let column = |value: f64| Csv::new(&path).missing("a", value).missing("b", 0).read().unwrap()["a"].clone();
+    let column =
+        |value: f64| Csv::new(&path).missing("a", value).missing("b", 0).read().unwrap()["a"].clone();
     assert_eq!(column(7.0).to_vec::<i64>().unwrap(), [1, 7]);
     assert_eq!(column(2.5).to_vec::<f32>().unwrap(), [1.0, 2.5]);
     assert!(column(f64::NAN).to_vec::<f32>().unwrap()[1].is_nan());

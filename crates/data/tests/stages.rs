@@ -257,10 +257,9 @@ fn elements_are_counted_past_an_error() {
         dataset.iter().unwrap().map(|x| x.unwrap_err().message().to_owned()).collect()
     };
     // Numbers have no rows, and this function has no datasets: every place is an error.
-    for places in [
-        messages(fragile.unbatch()),
-        messages(fragile.flat_map(|_| Err(Error::value("no dataset")))),
-    ] {
+    for places in
+        [messages(fragile.unbatch()), messages(fragile.flat_map(|_| Err(Error::value("no dataset"))))]
+    {
         assert_eq!(places.len(), 4);
         for (i, message) in places.iter().enumerate() {
             assert!(message.starts_with(&format!("element {i}: ")), "{message}");
@@ -336,7 +335,7 @@ fn windows_as_tensorflows() {
 fn an_error_is_in_every_window_that_would_have_its_element() {
     let _ledger = ledger_check();
     let fragile = Dataset::range(0..5)
-        .map(|x| if x.item::<i64>()? == 2 { Err(taut_core::Error::value("two")) } else { Ok(x) });
+        .map(|x| if x.item::<i64>()? == 2 { Err(Error::value("two")) } else { Ok(x) });
     let windows = fragile.window(Window::new(2).shift(1)).unwrap();
     let found: Vec<bool> = windows.iter().unwrap().map(|window| window.is_ok()).collect();
     assert_eq!(found, [true, false, false, true, true]);

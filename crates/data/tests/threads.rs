@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::creation::{full, ones};
 use taut_core::{DType, Error, ErrorKind, Result, Tensor};
-use taut_data::{Dataset, Window};
+use taut_data::Dataset;
 use taut_memory::Bytes;
 
 #[test]
@@ -181,7 +181,6 @@ fn dropping_ends_threads_that_collect() {
         endless.shuffle(Bytes(usize::MAX)).unwrap(),
         endless.batch(usize::MAX).unwrap(),
         endless.window(usize::MAX).unwrap().map(|window| Ok(window[0].clone())),
-        endless.window(Window::new(2).shift(usize::MAX)).unwrap().map(|window| Ok(window[0].clone())).skip(2),
         endless.filter(|_| Ok(true)).skip(u64::MAX),
         endless.batch(2).unwrap().unbatch().skip(u64::MAX),
         endless.prefetch(usize::MAX).unwrap().batch(usize::MAX).unwrap(),

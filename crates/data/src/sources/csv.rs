@@ -282,11 +282,7 @@ fn truth(text: &str) -> Option<bool> {
 }
 
 /// The type that all these fields have, and if there is one, that also holds what stands for missing ones.
-fn guess<'a>(
-    fields: impl Iterator<Item = &'a [u8]>,
-    missing: Option<Scalar>,
-    name: &str,
-) -> Result<DType> {
+fn guess<'a>(fields: impl Iterator<Item = &'a [u8]>, missing: Option<Scalar>, name: &str) -> Result<DType> {
     let texts = fields.map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
     let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
     let fits = |dtype| texts.iter().all(|text| number(text, dtype).is_some());
