@@ -295,7 +295,7 @@ fn lines_are_those_of_the_program() {
 fn a_nan_that_was_there_before_is_told_from_one_that_was_made() {
     let _ledger = ledger_check();
     let error = line_trainer(f32::INFINITY, 0.01).fit(&samples(), 1).unwrap_err();
-    assert!(error.message().contains("variable 'w' float32 is not finite, before the step"), "{error}");
+    assert!(error.message().contains("variable 'w' float32[] is not finite, before the step"), "{error}");
     for (x, y, words) in
         [(f32::NAN, 1.0, "NaN in the batch's inputs"), (1.0, f32::NAN, "NaN in the batch's targets")]
     {
@@ -331,7 +331,8 @@ fn explaining_a_nan_changes_nothing() {
         };
         (value("moving_mean"), value("moving_variance"))
     };
-    // One step moves the averages half of the way from 0 and 1 to the batch's 3 and 4; a second one would move them on.
+    // The step itself, as far as it got, moves the averages half of the way from 0 and 1 to the batch's 3 and 4, or not at
+    // all. Making it again does not.
     assert_eq!(fails(false), (1.5, 2.5));
-    assert_ne!(fails(true), (2.25, 3.25));
+    assert!([(0.0, 1.0), (1.5, 2.5)].contains(&fails(true)));
 }

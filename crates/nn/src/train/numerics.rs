@@ -22,6 +22,8 @@ pub(super) fn explain(parts: &Parts, (x, y): (&Tensor, &Tensor), random: (u64, u
         return error;
     }
     let again = || -> Result<()> {
+        let _restore = Restore(set_checking_numerics(true), random::state());
+        random::set_state(random);
         let tape = GradientTape::new();
         let (loss, _) = parts.forward(x, y, Mode::Train)?;
         tape.gradient(&loss, &parts.variables)?;
@@ -32,10 +34,7 @@ pub(super) fn explain(parts: &Parts, (x, y): (&Tensor, &Tensor), random: (u64, u
     let Ok(kept) = Kept::of(states.filter(|variable| !variable.is_trainable())) else {
         return known;
     };
-    let _restore = Restore(set_checking_numerics(true), random::state());
-    random::set_state(random);
-    let found = again();
-    match (found, kept.restore()) {
+    match (again(), kept.restore()) {
         (Err(found), Ok(())) if found.kind() == ErrorKind::Numeric => found,
         _ => known,
     }
@@ -43,10 +42,10 @@ pub(super) fn explain(parts: &Parts, (x, y): (&Tensor, &Tensor), random: (u64, u
 
 /// A part of the batch that has a NaN in it, or a variable that is not finite to begin with: no op is to blame.
 fn spoilt(parts: &Parts, x: &Tensor, y: &Tensor) -> Option<Error> {
-    let refuse = |message: String| Some(Error::new(ErrorKind::Numeric, message));
     for (what, tensor) in [("inputs", x), ("targets", y)] {
         if holds(tensor, || any(is_nan(tensor)?, None, false)?.item::<bool>()) {
-            return refuse(format!("there is a NaN in the batch's {what}, {}", tensor.spec()));
+            let message = format!("there is a NaN in the batch's {what}, {}", tensor.spec());
+            return Some(Error::new(ErrorKind::Numeric, message));
         }
     }
     let named = parts.model.named();
@@ -55,10 +54,9 @@ fn spoilt(parts: &Parts, x: &Tensor, y: &Tensor) -> Option<Error> {
             let value = variable.value();
             holds(&value, || Ok(!all(is_finite(&value)?, None, false)?.item::<bool>()?))
         })?;
-    let error =
-        refuse(format!("the variable '{name}' {} is not finite, before the step is made", variable.spec()));
+    let message = format!("the variable '{name}' {} is not finite, before the step is made", variable.spec());
     let help = "if updates made it so, a smaller learning rate or clipped gradients would help";
-    error.map(|error| error.help(help))
+    Some(Error::new(ErrorKind::Numeric, message).help(help))
 }
 
 /// Whether something is so of a tensor. Types that are always finite are not asked.

@@ -16,7 +16,7 @@ impl Trainer {
         let at = Line::caller();
         let mut callbacks = std::mem::take(&mut self.callbacks);
         self.is_running = true;
-        let trained = self.check().and_then(|()| self.run(data, epochs, &mut callbacks));
+        let trained = self.run(data, epochs, &mut callbacks);
         // All of them are told, whatever one of them says.
         let ended = callbacks.iter_mut().map(|callback| callback.end(self)).fold(Ok(()), Result::and);
         (self.callbacks, self.is_running) = (callbacks, false);
@@ -58,6 +58,7 @@ impl Trainer {
         epochs: usize,
         callbacks: &mut [Box<dyn Callback>],
     ) -> Result<()> {
+        self.check()?;
         callbacks.iter_mut().try_for_each(|callback| callback.begin(self))?;
         self.restore(callbacks)?;
         let mut saved = true;
