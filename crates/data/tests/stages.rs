@@ -334,8 +334,8 @@ fn windows_as_tensorflows() {
 #[test]
 fn an_error_is_in_every_window_that_would_have_its_element() {
     let _ledger = ledger_check();
-    let fragile = Dataset::range(0..5)
-        .map(|x| if x.item::<i64>()? == 2 { Err(Error::value("two")) } else { Ok(x) });
+    let fragile =
+        Dataset::range(0..5).map(|x| if x.item::<i64>()? == 2 { Err(Error::value("two")) } else { Ok(x) });
     let windows = fragile.window(Window::new(2).shift(1)).unwrap();
     let found: Vec<bool> = windows.iter().unwrap().map(|window| window.is_ok()).collect();
     assert_eq!(found, [true, false, false, true, true]);
