@@ -30,10 +30,12 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: int) -> 
     """A table whose cells are HTML already; the first `numbers` columns hold numbers."""
     styles = [_CELL if i < numbers else _TEXT for i in range(len(head))]
     top = "".join(f'<th style="{style}">{escape(one)}</th>' for style, one in zip(styles, head))
-    body = "".join(
-        "<tr>" + "".join(f'<td style="{style}">{cell}</td>' for style, cell in zip(styles, row)) + "</tr>" for row in rows
-    )
+    body = "".join(_row(zip(styles, row)) for row in rows)
     return f'<table style="border-collapse:collapse"><tr>{top}</tr>{body}</table>'
+
+
+def _row(cells: Iterable[tuple[str, str]]) -> str:
+    return "<tr>" + "".join(f'<td style="{style}">{cell}</td>' for style, cell in cells) + "</tr>"
 
 
 def _bar(part: int, whole: int) -> str:
@@ -55,7 +57,8 @@ def _some(count: int) -> list[int | None]:
 
 def tensor_html(t: Any) -> str:
     """A tensor or variable: what it is, and its first and last elements as a table."""
-    title = f"<b>{escape(type(t).__name__)}</b> {escape(t.dtype.name)}{escape(str(tuple(t.shape)))}, {size(t.nbytes)}"
+    what = escape(f"{t.dtype.name}{tuple(t.shape)}, {size(t.nbytes)}")
+    title = f"<b>{escape(type(t).__name__)}</b> {what}"
     if t.is_symbolic:
         return f"<div>{title}, traced</div>"
     value = np.asarray(t)
@@ -66,14 +69,11 @@ def tensor_html(t: Any) -> str:
         return f"<div>{title}<pre>{escape(text)}</pre></div>"
     rows = value.reshape(1, -1) if value.ndim < 2 else value
     columns = _some(rows.shape[1])
-    body = "".join(
-        "<tr>"
-        + "".join(
-            f'<td style="{_CELL}">{"…" if i is None or j is None else escape(_number(rows[i, j]))}</td>' for j in columns
-        )
-        + "</tr>"
-        for i in _some(rows.shape[0])
-    )
+
+    def cell(i: int | None, j: int | None) -> tuple[str, str]:
+        return _CELL, "…" if i is None or j is None else escape(_number(rows[i, j]))
+
+    body = "".join(_row(cell(i, j) for j in columns) for i in _some(rows.shape[0]))
     return f'<div>{title}<table style="border-collapse:collapse">{body}</table></div>'
 
 
@@ -89,7 +89,8 @@ def plan_html(plan: _native.Plan) -> str:
         ("variables", plan.variable_bytes),
         ("constants", plan.constant_bytes),
     ]
-    bars = _table(["bytes", "", ""], ((size(count), _bar(count, whole), escape(name)) for name, count in parts), 1)
+    sizes = ((size(count), _bar(count, whole), escape(name)) for name, count in parts)
+    bars = _table(["bytes", "", ""], sizes, 1)
     _, alive = plan._explain_peak()
     rows = (
         (
@@ -106,9 +107,8 @@ def plan_html(plan: _native.Plan) -> str:
 def report_html(report: Any) -> str:
     """The ledger at one moment: bytes by category, and by line if those were recorded."""
     whole = max((peak for _, _, peak in report.categories), default=1)
-    rows = (
-        (size(live), _bar(live, whole), size(peak), escape(name)) for name, live, peak in report.categories if live or peak
-    )
+    used = [row for row in report.categories if row[1] or row[2]]
+    rows = ((size(live), _bar(live, whole), size(peak), escape(name)) for name, live, peak in used)
     parts = [_table(["live", "", "peak", "category"], rows, 3)]
     if report.lines:
         most = max(count for count, *_ in report.lines)

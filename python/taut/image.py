@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from . import _native, dtypes
-from .indexing import _ints, gather
-from .math import _as, _refuse, maximum, reduce_mean, reduce_std
+from ._common import _as, _ints, _refuse
+from .indexing import gather
+from .math import maximum, reduce_mean, reduce_std
 from .ops import saturate_cast
 from .random import _drawn_key, _given_key
 
@@ -37,7 +38,8 @@ def _image(name: str, image: Any) -> _Tensor:
     """One picture, or a batch of them."""
     image = _tensor(image)
     if image.ndim not in (3, 4):
-        _refuse(name, f"a picture has three dimensions and a batch of them four, not shape {image.shape}", ValueError)
+        text = f"a picture has three dimensions and a batch of them four, not shape {image.shape}"
+        _refuse(name, text, ValueError)
     return image
 
 
@@ -107,11 +109,11 @@ def crop_to_bounding_box(
 ) -> _Tensor:
     """The part of this size whose upper left corner is at the offsets."""
     image = _image("crop_to_bounding_box", image)
-    top, left, height, width = (int(one) for one in (offset_height, offset_width, target_height, target_width))
+    top, left, height, width = map(int, (offset_height, offset_width, target_height, target_width))
     rows, columns = image.shape[-3:-1]
     if top < 0 or left < 0 or height <= 0 or width <= 0 or top + height > rows or left + width > columns:
-        _refuse("crop_to_bounding_box", f"{height}x{width} pixels at ({top}, {left}) do not lie inside {rows}x{columns}",
-                ValueError)
+        part = f"{height}x{width} pixels at ({top}, {left})"
+        _refuse("crop_to_bounding_box", f"{part} do not lie inside {rows}x{columns}", ValueError)
     return image[..., top : top + height, left : left + width, :]
 
 
@@ -120,11 +122,11 @@ def pad_to_bounding_box(
 ) -> _Tensor:
     """A black picture of this size with the picture at the offsets."""
     image = _image("pad_to_bounding_box", image)
-    top, left, height, width = (int(one) for one in (offset_height, offset_width, target_height, target_width))
+    top, left, height, width = map(int, (offset_height, offset_width, target_height, target_width))
     bottom, right = height - top - image.shape[-3], width - left - image.shape[-2]
     if min(top, left, bottom, right) < 0:
-        _refuse("pad_to_bounding_box", f"{image.shape[-3]}x{image.shape[-2]} pixels at ({top}, {left}) do not lie inside "
-                                       f"{height}x{width}", ValueError)
+        part = f"{image.shape[-3]}x{image.shape[-2]} pixels at ({top}, {left})"
+        _refuse("pad_to_bounding_box", f"{part} do not lie inside {height}x{width}", ValueError)
     return _pad(image, [[0, 0]] * (image.ndim - 3) + [[top, bottom], [left, right], [0, 0]])
 
 
@@ -146,8 +148,8 @@ def resize_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -
     if height <= 0 or width <= 0:
         _refuse("resize_with_crop_or_pad", f"{height}x{width} is no size", ValueError)
     rows, columns = image.shape[-3:-1]
-    image = crop_to_bounding_box(image, max(rows - height, 0) // 2, max(columns - width, 0) // 2,
-                                 min(height, rows), min(width, columns))
+    inner = min(height, rows), min(width, columns)
+    image = crop_to_bounding_box(image, max(rows - height, 0) // 2, max(columns - width, 0) // 2, *inner)
     return pad_to_bounding_box(image, max(height - rows, 0) // 2, max(width - columns, 0) // 2, height, width)
 
 
@@ -256,15 +258,16 @@ def resize(
     size = _ints(size)
     if len(size) != 2 or min(size) <= 0:
         _refuse("resize", f"a size is two positive numbers, not {size}", ValueError)
-    if method not in (*_KERNELS, "area", "nearest"):
-        _refuse("resize", f"method {method!r} is unknown: {', '.join(sorted([*_KERNELS, 'area', 'nearest']))}", ValueError)
+    known = sorted([*_KERNELS, "area", "nearest"])
+    if method not in known:
+        _refuse("resize", f"method {method!r} is unknown: {', '.join(known)}", ValueError)
     height, width = size
     rows, columns = images.shape[-3:-1]
     if preserve_aspect_ratio:
         scale = min(height / rows, width / columns)
         height, width = (_numbers.floor(old * scale + 0.5) for old in (rows, columns))
     if (height, width) == (rows, columns):
-        return images
+        return images if method == "nearest" else _as(images, dtypes.float32)
     if method == "nearest":
         for axis, (old, new) in ((-3, (rows, height)), (-2, (columns, width))):
             places = np.minimum(np.floor((np.arange(new) + 0.5) * (old / new)), old - 1).astype(np.int32)
@@ -288,9 +291,9 @@ def resize_with_pad(
     if height <= 0 or width <= 0:
         _refuse("resize_with_pad", f"{height}x{width} is no size", ValueError)
     ratio = max(image.shape[-3] / height, image.shape[-2] / width)
-    rows, columns = (_numbers.floor(old / ratio) for old in image.shape[-3:-1])
-    image = resize(image, [rows, columns], method, antialias=antialias)
-    return pad_to_bounding_box(image, (height - rows) // 2, (width - columns) // 2, height, width)
+    rows, columns = (old / ratio for old in image.shape[-3:-1])
+    image = resize(image, [int(rows), int(columns)], method, antialias=antialias)
+    return pad_to_bounding_box(image, int((height - rows) / 2), int((width - columns) / 2), height, width)
 
 
 # Values.
@@ -361,7 +364,8 @@ def random_contrast(image: Any, lower: float, upper: float, seed: int | None = N
 
 
 def per_image_standardization(image: Any) -> _Tensor:
-    """Each picture with mean 0 and deviation 1, float32 unless it has a floating type. The deviation is taken to be at
+    """Each picture with mean 0 and deviation 1, float32 unless it has a floating type. The deviation is taken
+    to be at
     least that of one pixel in all."""
     image = _image("per_image_standardization", image)
     x = image if image.dtype.is_floating else _cast(image, dtypes.float32)

@@ -6,9 +6,8 @@ import math as _numbers
 from typing import Any
 
 from . import _native, dtypes
-from .indexing import _ints
+from ._common import _ints, _refuse
 from .math import (  # noqa: A004, F401
-    _refuse,
     abs,
     exp,
     in_top_k,
@@ -132,7 +131,8 @@ def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | No
     """The rows of a table that `ids` name, scaled down to a norm of at most `max_norm` if that is given."""
     if isinstance(params, (list, tuple)):
         if len(params) != 1:
-            _refuse("embedding_lookup", f"a table in {len(params)} pieces: tf.concat makes it one", NotImplementedError)
+            text = f"a table in {len(params)} pieces: tf.concat makes it one"
+            _refuse("embedding_lookup", text, NotImplementedError)
         params = params[0]
     ids = _tensor(ids)
     rows = _embedding_lookup(params, ids)
@@ -147,7 +147,8 @@ def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | No
 def moments(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[_Tensor, _Tensor]:
-    """Mean and variance over some axes. A shift is not needed: the variance is not taken from sums of squares."""
+    """Mean and variance over some axes. A shift is not needed: the variance is not taken from sums of
+    squares."""
     mean, variance = _moments(x, axes, keepdims)
     return mean, variance
 
@@ -155,7 +156,8 @@ def moments(
 def sufficient_statistics(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[_Tensor, _Tensor, _Tensor, Any]:
-    """Count, sum and sum of squares over some axes, of elements from which `shift` was subtracted; and the shift."""
+    """Count, sum and sum of squares over some axes, of elements from which `shift` was subtracted; and the
+    shift."""
     x = _tensor(x)
     axes = _ints(axes)
     count = 1.0
@@ -193,7 +195,13 @@ def weighted_moments(
 
 
 def batch_normalization(
-    x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: float, name: str | None = None
+    x: Any,
+    mean: Any,
+    variance: Any,
+    offset: Any,
+    scale: Any,
+    variance_epsilon: float,
+    name: str | None = None,
 ) -> _Tensor:
     """`(x - mean) / sqrt(variance + epsilon) * scale + offset`, with statistics that are given."""
     x, mean, variance = _tensor(x), _tensor(mean), _tensor(variance)
@@ -214,7 +222,8 @@ def local_response_normalization(
     beta: float = 0.5,
     name: str | None = None,
 ) -> _Tensor:
-    """Each element over `(bias + alpha * s) ** beta`, with the sum of squares `s` of its neighbours along the channels."""
+    """Each element over `(bias + alpha * s) ** beta`, with the sum of squares `s` of its neighbours along the
+    channels."""
     x = _tensor(input)
     if x.ndim != 4:
         _refuse("local_response_normalization", f"four dimensions are needed, not shape {x.shape}")
@@ -241,7 +250,8 @@ def space_to_depth(
     if height % block or width % block:
         _refuse("space_to_depth", f"blocks of {block} do not fill {height}x{width} pixels")
     x = _reshape(x, [batch, height // block, block, width // block, block, channels])
-    x = _reshape(_transpose(x, [0, 1, 3, 2, 4, 5]), [batch, height // block, width // block, block * block * channels])
+    x = _transpose(x, [0, 1, 3, 2, 4, 5])
+    x = _reshape(x, [batch, height // block, width // block, block * block * channels])
     return _moveaxis(x, -1, 1) if data_format == "NCHW" else x
 
 
@@ -254,14 +264,17 @@ def depth_to_space(
     if channels % (block * block):
         _refuse("depth_to_space", f"{channels} channels do not fill blocks of {block}x{block}")
     x = _reshape(x, [batch, height, width, block, block, channels // block**2])
-    x = _reshape(_transpose(x, [0, 1, 3, 2, 4, 5]), [batch, height * block, width * block, channels // block**2])
+    x = _transpose(x, [0, 1, 3, 2, 4, 5])
+    x = _reshape(x, [batch, height * block, width * block, channels // block**2])
     return _moveaxis(x, -1, 1) if data_format == "NCHW" else x
 
 
 def _image(name: str, x: Any, data_format: str) -> _Tensor:
     x = _tensor(x)
     if x.ndim != 4 or data_format not in ("NHWC", "NCHW"):
-        _refuse(name, f"images in data format 'NHWC' or 'NCHW' are needed, not shape {x.shape} in {data_format!r}")
+        _refuse(
+            name, f"images in data format 'NHWC' or 'NCHW' are needed, not shape {x.shape} in {data_format!r}"
+        )
     return _moveaxis(x, 1, -1) if data_format == "NCHW" else x
 
 
@@ -286,7 +299,8 @@ def softmax_cross_entropy_with_logits(
 def sigmoid_cross_entropy_with_logits(
     labels: Any = None, logits: Any = None, name: str | None = None
 ) -> _Tensor:
-    """The cross-entropy of independent yes-or-no predictions that are not yet normalised, element by element."""
+    """The cross-entropy of independent yes-or-no predictions that are not yet normalised, element by
+    element."""
     if labels is None or logits is None:
         _refuse("sigmoid_cross_entropy_with_logits", "labels and logits are both needed", ValueError)
     return _sigmoid_cross_entropy(labels, logits)
@@ -307,7 +321,8 @@ def weighted_cross_entropy_with_logits(
 def log_poisson_loss(
     targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
 ) -> _Tensor:
-    """What Poisson's law makes of counts, given the logarithm of their mean; in full, with Stirling's approximation."""
+    """What Poisson's law makes of counts, given the logarithm of their mean; in full, with Stirling's
+    approximation."""
     targets, log_input = _tensor(targets), _tensor(log_input)
     loss = exp(log_input) - log_input * targets
     if not compute_full_loss:

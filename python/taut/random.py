@@ -1,4 +1,5 @@
-"""Random numbers, counted rather than drawn: the same seed gives the same numbers, whatever the number of threads."""
+"""Random numbers, counted rather than drawn: the same seed gives the same numbers, whatever the number of
+threads."""
 
 from __future__ import annotations
 
@@ -7,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from . import _native, dtypes
-from .indexing import _ints
-from .math import _as, _refuse, exp, lgamma, log, reduce_max
+from ._common import _as, _ints, _refuse
+from .math import exp, lgamma, log, reduce_max
 
 op = _native.Op
 _tensor = _native.as_tensor
@@ -84,7 +85,8 @@ def _draw_uniform(name: str, key: _Tensor, shape: Any, minval: Any, maxval: Any,
     if _is_number(minval) and _is_number(maxval):
         return _integers(key, shape, int(minval), int(maxval), dtype)
     low, high = _as(_tensor(minval), dtypes.int64), _as(_tensor(maxval), dtypes.int64)
-    # 62 bits, of which the range takes what is left over: the deviation from evenness is below what can be seen.
+    # 62 bits, of which the range takes what is left over: the deviation from evenness is below what can be
+    # seen.
     return _as(low + _integers(key, shape, 0, 1 << 62, dtypes.int64) % (high - low), dtype)
 
 
@@ -111,7 +113,9 @@ def _draw_poisson(name: str, key: _Tensor, shape: list[int], lam: Any, dtype: An
     if not np.isfinite(most) or most < 0:
         _refuse(name, f"a mean of {most} does not exist")
     if most > 1e6:
-        _refuse(name, f"a mean of {most} is beyond the table that counts are looked up in", NotImplementedError)
+        _refuse(
+            name, f"a mean of {most} is beyond the table that counts are looked up in", NotImplementedError
+        )
     # Beyond twelve deviations there is less than the smallest step of an even number.
     steps = _range(0, int(most + 12 * np.sqrt(most) + 40), 1, dtypes.float64)
     rates = _reshape(lam, [-1, 1])
@@ -155,7 +159,8 @@ def uniform(
     seed: int | None = None,
     name: str | None = None,
 ) -> _Tensor:
-    """Numbers of a uniform distribution, from `minval` up to `maxval` (1 for floats), which is not among them."""
+    """Numbers of a uniform distribution, from `minval` up to `maxval` (1 for floats), which is not among
+    them."""
     return _draw_uniform("uniform", _drawn_key(seed), shape, minval, maxval, dtype)
 
 
@@ -167,7 +172,8 @@ def gamma(
     seed: int | None = None,
     name: str | None = None,
 ) -> _Tensor:
-    """Numbers of gamma distributions: `shape` of them for each `alpha` and `beta`, whose mean is `alpha / beta`."""
+    """Numbers of gamma distributions: `shape` of them for each `alpha` and `beta`, whose mean is `alpha /
+    beta`."""
     return _draw_gamma(_drawn_key(seed), _ints(shape), alpha, beta, dtype)
 
 
@@ -217,7 +223,9 @@ def stateless_truncated_normal(
     alg: str = "auto_select",
 ) -> _Tensor:
     """Numbers within two standard deviations of a normal distribution that depend on the seed alone."""
-    return _draw_normal(_truncated, _given_key("stateless_truncated_normal", seed), shape, mean, stddev, dtype)
+    return _draw_normal(
+        _truncated, _given_key("stateless_truncated_normal", seed), shape, mean, stddev, dtype
+    )
 
 
 def stateless_uniform(
@@ -242,7 +250,8 @@ def stateless_gamma(
     dtype: Any = dtypes.float32,
     name: str | None = None,
 ) -> _Tensor:
-    """Numbers of gamma distributions that depend on the seed alone. The shape ends with that of the parameters."""
+    """Numbers of gamma distributions that depend on the seed alone. The shape ends with that of the
+    parameters."""
     key, shape = _given_key("stateless_gamma", seed), _ints(shape)
     own = np.broadcast_shapes(np.shape(alpha), np.shape(1.0 if beta is None else beta))
     return _draw_gamma(key, _without("stateless_gamma", shape, own), alpha, beta, dtype)
@@ -251,7 +260,8 @@ def stateless_gamma(
 def stateless_poisson(
     shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None
 ) -> _Tensor:
-    """Counts of Poisson distributions that depend on the seed alone. The shape ends with that of the means."""
+    """Counts of Poisson distributions that depend on the seed alone. The shape ends with that of the
+    means."""
     key, shape = _given_key("stateless_poisson", seed), _ints(shape)
     outer = _without("stateless_poisson", shape, np.shape(lam))
     return _draw_poisson("stateless_poisson", key, outer, lam, dtypes.as_dtype(dtype))
@@ -282,7 +292,8 @@ def stateless_permutation(n: int, seed: Any, name: str | None = None) -> _Tensor
 
 
 def stateless_bernoulli(shape: Any, seed: Any, p: Any = 0.5, name: str | None = None) -> _Tensor:
-    """Booleans that are true with probability `p`, which may be a tensor of the shape's own, and depend on the seed."""
+    """Booleans that are true with probability `p`, which may be a tensor of the shape's own, and depend on
+    the seed."""
     key = _given_key("stateless_bernoulli", seed)
     return _bernoulli(key, shape, p) if _is_number(p) else _each(key, _broadcast(p, shape))
 
@@ -308,7 +319,8 @@ def split(seed: Any, num: int = 2, alg: str = "auto_select") -> _Tensor:
 
 
 class Generator:
-    """A source of random numbers of its own: what it draws depends on its seed and on how much it drew before.
+    """A source of random numbers of its own: what it draws depends on its seed and on how much it drew
+    before.
 
     >>> import taut as tf
     >>> a, b = tf.random.Generator.from_seed(1), tf.random.Generator.from_seed(1)
@@ -351,19 +363,34 @@ class Generator:
         return key
 
     def normal(
-        self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
+        self,
+        shape: Any,
+        mean: Any = 0.0,
+        stddev: Any = 1.0,
+        dtype: Any = dtypes.float32,
+        name: str | None = None,
     ) -> _Tensor:
         """Numbers of a normal distribution."""
         return _draw_normal(_normal, self._key(), shape, mean, stddev, dtype)
 
     def truncated_normal(
-        self, shape: Any, mean: Any = 0.0, stddev: Any = 1.0, dtype: Any = dtypes.float32, name: str | None = None
+        self,
+        shape: Any,
+        mean: Any = 0.0,
+        stddev: Any = 1.0,
+        dtype: Any = dtypes.float32,
+        name: str | None = None,
     ) -> _Tensor:
         """Numbers of a normal distribution, none further than two standard deviations from the mean."""
         return _draw_normal(_truncated, self._key(), shape, mean, stddev, dtype)
 
     def uniform(
-        self, shape: Any, minval: Any = 0, maxval: Any = None, dtype: Any = dtypes.float32, name: str | None = None
+        self,
+        shape: Any,
+        minval: Any = 0,
+        maxval: Any = None,
+        dtype: Any = dtypes.float32,
+        name: str | None = None,
     ) -> _Tensor:
         """Numbers of a uniform distribution."""
         return _draw_uniform("uniform", self._key(), shape, minval, maxval, dtype)

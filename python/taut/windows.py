@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _native
-from .indexing import _ints
-from .math import _refuse
-
+from ._common import _ints, _refuse
 op = _native.Op
 _tensor = _native.as_tensor
 _Tensor = _native.Tensor
@@ -24,7 +22,8 @@ _FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
 
 def _spatial(name: str, what: str, given: Any, rank: int, channels_first: bool) -> list[int]:
-    """A number per spatial dimension, from one for all, one for each, or one for each dimension of the tensor."""
+    """A number per spatial dimension, from one for all, one for each, or one for each dimension of the
+    tensor."""
     numbers = [1] if given is None else _ints(given)
     if len(numbers) == 1:
         return numbers * rank
@@ -64,8 +63,8 @@ def _convolved(
     x, filters = _tensor(x), _tensor(filters)
     how = _sliding(name, strides, padding, data_format, dilations, rank)
     if filters.ndim != rank + 2 or x.ndim < rank + 2:
-        _refuse(name, f"an image of shape {x.shape} and filters of shape {filters.shape}, where {rank} spatial "
-                      "dimensions are needed")
+        shapes = f"an image of shape {x.shape} and filters of shape {filters.shape}"
+        _refuse(name, f"{shapes}, where {rank} spatial dimensions are needed")
     first = how["data_format"].startswith("NC")
     channels, per_group = x.shape[-rank - 1 if first else -1], filters.shape[-2]
     groups = channels // per_group if per_group and channels % per_group == 0 else 1
@@ -98,7 +97,8 @@ def conv2d(
     dilations: Any = None,
     name: str | None = None,
 ) -> _Tensor:
-    """Convolution over two spatial dimensions. Padding is "SAME", "VALID", or a pair of amounts per dimension.
+    """Convolution over two spatial dimensions. Padding is "SAME", "VALID", or a pair of amounts per
+    dimension.
 
     Filters for fewer channels than there are slide over groups of channels.
     """
@@ -131,7 +131,9 @@ def convolution(
     filters = _tensor(filters)
     if filters.ndim - 2 not in _FORMATS:
         _refuse("convolution", f"filters of shape {filters.shape} have not 1 to 3 spatial dimensions")
-    return _convolved("convolution", input, filters, strides, padding, data_format, dilations, filters.ndim - 2)
+    return _convolved(
+        "convolution", input, filters, strides, padding, data_format, dilations, filters.ndim - 2
+    )
 
 
 def atrous_conv2d(value: Any, filters: Any, rate: Any, padding: Any, name: str | None = None) -> _Tensor:
@@ -170,8 +172,11 @@ def conv1d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> _Tensor:
-    """The way back from a convolution over one spatial dimension; `filters` are `[width, outputs, channels]`."""
-    return _transposed("conv1d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 1)
+    """The way back from a convolution over one spatial dimension; `filters` are `[width, outputs,
+    channels]`."""
+    return _transposed(
+        "conv1d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 1
+    )
 
 
 def conv2d_transpose(
@@ -184,8 +189,11 @@ def conv2d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> _Tensor:
-    """The way back from a convolution over two spatial dimensions; `filters` are `[height, width, outputs, channels]`."""
-    return _transposed("conv2d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 2)
+    """The way back from a convolution over two spatial dimensions; `filters` are `[height, width, outputs,
+    channels]`."""
+    return _transposed(
+        "conv2d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 2
+    )
 
 
 def conv3d_transpose(
@@ -199,7 +207,9 @@ def conv3d_transpose(
     name: str | None = None,
 ) -> _Tensor:
     """The way back from a convolution over three spatial dimensions."""
-    return _transposed("conv3d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 3)
+    return _transposed(
+        "conv3d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 3
+    )
 
 
 def conv_transpose(
@@ -212,12 +222,15 @@ def conv_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> _Tensor:
-    """The way back from a convolution over as many spatial dimensions as the filters have: one, two or three."""
+    """The way back from a convolution over as many spatial dimensions as the filters have: one, two or
+    three."""
     filters = _tensor(filters)
     if filters.ndim - 2 not in _FORMATS:
         _refuse("conv_transpose", f"filters of shape {filters.shape} have not 1 to 3 spatial dimensions")
     rank = filters.ndim - 2
-    return _transposed("conv_transpose", input, filters, output_shape, strides, padding, data_format, dilations, rank)
+    return _transposed(
+        "conv_transpose", input, filters, output_shape, strides, padding, data_format, dilations, rank
+    )
 
 
 def depthwise_conv2d(
@@ -269,64 +282,106 @@ def _pooled(
     x = _tensor(x)
     rank = x.ndim - 2 if rank is None else rank
     if rank not in _FORMATS or x.ndim != rank + 2:
-        _refuse(name, f"an image of shape {x.shape} has not a batch, channels and "
-                      f"{rank if rank in _FORMATS else '1 to 3'} spatial dimensions")
+        wanted = rank if rank in _FORMATS else "1 to 3"
+        _refuse(
+            name, f"an image of shape {x.shape} has not a batch, channels and {wanted} spatial dimensions"
+        )
     how = _sliding(name, strides, padding, data_format, dilations, rank)
     window = _spatial(name, "ksize", ksize, rank, how["data_format"].startswith("NC"))
     return which(x, window, **how)
 
 
 def max_pool(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None  # noqa: A002
+    input: Any,  # noqa: A002
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    name: str | None = None,
 ) -> _Tensor:
     """The largest element of every window, over one to three spatial dimensions."""
     return _pooled("max_pool", _max_pool, input, ksize, strides, padding, data_format)
 
 
 def max_pool1d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None  # noqa: A002
+    input: Any,  # noqa: A002
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NWC",
+    name: str | None = None,
 ) -> _Tensor:
     """The largest element of every window over one spatial dimension."""
     return _pooled("max_pool1d", _max_pool, input, ksize, strides, padding, data_format, 1)
 
 
 def max_pool2d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None  # noqa: A002
+    input: Any,  # noqa: A002
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    name: str | None = None,
 ) -> _Tensor:
     """The largest element of every window over two spatial dimensions."""
     return _pooled("max_pool2d", _max_pool, input, ksize, strides, padding, data_format, 2)
 
 
 def max_pool3d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None  # noqa: A002
+    input: Any,  # noqa: A002
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NDHWC",
+    name: str | None = None,
 ) -> _Tensor:
     """The largest element of every window over three spatial dimensions."""
     return _pooled("max_pool3d", _max_pool, input, ksize, strides, padding, data_format, 3)
 
 
 def avg_pool(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str | None = None, name: str | None = None  # noqa: A002
+    input: Any,  # noqa: A002
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str | None = None,
+    name: str | None = None,
 ) -> _Tensor:
     """The mean of every window, of what lies inside, over one to three spatial dimensions."""
     return _pooled("avg_pool", _avg_pool, input, ksize, strides, padding, data_format)
 
 
 def avg_pool1d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NWC", name: str | None = None  # noqa: A002
+    input: Any,  # noqa: A002
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NWC",
+    name: str | None = None,
 ) -> _Tensor:
     """The mean of every window, of what lies inside, over one spatial dimension."""
     return _pooled("avg_pool1d", _avg_pool, input, ksize, strides, padding, data_format, 1)
 
 
 def avg_pool2d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NHWC", name: str | None = None  # noqa: A002
+    input: Any,  # noqa: A002
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NHWC",
+    name: str | None = None,
 ) -> _Tensor:
     """The mean of every window, of what lies inside, over two spatial dimensions."""
     return _pooled("avg_pool2d", _avg_pool, input, ksize, strides, padding, data_format, 2)
 
 
 def avg_pool3d(
-    input: Any, ksize: Any, strides: Any, padding: Any, data_format: str = "NDHWC", name: str | None = None  # noqa: A002
+    input: Any,  # noqa: A002
+    ksize: Any,
+    strides: Any,
+    padding: Any,
+    data_format: str = "NDHWC",
+    name: str | None = None,
 ) -> _Tensor:
     """The mean of every window, of what lies inside, over three spatial dimensions."""
     return _pooled("avg_pool3d", _avg_pool, input, ksize, strides, padding, data_format, 3)
