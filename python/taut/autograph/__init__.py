@@ -1,4 +1,4 @@
-"""Python's control flow on tensors: `if`, `while`, `for` and their kin become ops where a function is traced."""
+"""Python's control flow on tensors: `if`, `while`, `for` and the like become ops in traced functions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["experimental", "lazily_converted", "to_graph"]
 
 
 def lazily_converted(function: Callable) -> Callable:
-    """A function that does the same with tensors in its control flow. It is converted when it is first called.
+    """A function that does the same with tensors in its control flow. Its first call converts it.
 
     Where it cannot be converted, it warns once, with the reason, and runs as it is.
     """

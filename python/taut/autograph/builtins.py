@@ -19,10 +19,13 @@ def _range(start: Any, stop: Any = None, step: Any = 1) -> Any:
         start, stop = 0, start
     if any(map(is_symbolic, (start, stop, step))):
         return Range(start, stop, step)
-    return range(*(int(part.numpy()) if isinstance(part, _native.Array) else part for part in (start, stop, step)))
+    known = (int(part.numpy()) if isinstance(part, _native.Array) else part for part in (start, stop, step))
+    return range(*known)
 
 
-def _tensor_range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Any:
+def _tensor_range(
+    start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range"
+) -> Any:
     begin, end = (0, start) if limit is None else (start, limit)
     if not any(map(is_symbolic, (begin, end, delta))):
         return ops.range(start, limit, delta, dtype, name)
@@ -83,10 +86,10 @@ def _sum(iterable: Any, /, start: Any = 0) -> Any:
 def _extreme(python: Callable, pair: Callable, all_rows: Callable) -> Callable:
     @functools.wraps(python, assigned=("__name__", "__doc__"), updated=())
     def extreme(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs and is_symbolic(args[0]) and args[0].ndim:
-            return all_rows(args[0], 0)
-        parts = args if len(args) > 1 else tuple(args[0]) if len(args) == 1 and isinstance(args[0], (list, tuple)) else ()
-        if not kwargs and any(map(is_symbolic, parts)):
+        parts = args[0] if len(args) == 1 else args
+        if not kwargs and is_symbolic(parts) and parts.ndim:
+            return all_rows(parts, 0)
+        if not kwargs and isinstance(parts, (list, tuple)) and any(map(is_symbolic, parts)):
             return functools.reduce(pair, parts)
         return python(*args, **kwargs)
 

@@ -31,7 +31,7 @@ _lock = threading.Lock()
 
 @functools.cache
 def _runs_as_it_is(file: str) -> bool:
-    """Whether functions of a file are never converted: this package's, the standard library's, and a few others'."""
+    """Whether functions of a file are never converted: this package's, Python's own, and a few others'."""
     if file.startswith("<frozen"):
         return True
     path = os.path.abspath(file)
@@ -168,7 +168,8 @@ def converted_call(
     if id(callee) in _takes_functions():
 
         def ready(value: Any) -> Any:
-            return lazily_converted(value) if isinstance(value, (types.FunctionType, types.MethodType)) else value
+            is_function = isinstance(value, (types.FunctionType, types.MethodType))
+            return lazily_converted(value) if is_function else value
 
         args = tuple(map(ready, args))
         kwargs = {name: ready(value) for name, value in kwargs.items()}

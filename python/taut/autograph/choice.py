@@ -32,11 +32,14 @@ class _Remembered(threading.local):
 _remembered = _Remembered()
 
 
-def choose(what: str, key: Any, pred: Any, branches: Sequence[Callable[[], Sequence]], names: Sequence[str]) -> list:
+def choose(
+    what: str, key: Any, pred: Any, branches: Sequence[Callable[[], Sequence]], names: Sequence[str]
+) -> list:
     """The values that one of two functions returns, one per name. Both are traced; one of them runs.
 
-    A value that is the same on both sides stays what it is; numbers that differ become tensors. A number takes the
-    type of the tensor that it meets. As the first branch is read before the second is known, it may be read again.
+    A value that is the same on both sides stays what it is; numbers that differ become tensors. A number
+    takes the type of the tensor that it meets. As the first branch is read before the second is known, it may
+    be read again; `key` says which statement it is, to remember what was found out.
     """
     _remembered.depth += 1
     try:
@@ -50,7 +53,7 @@ def choose(what: str, key: Any, pred: Any, branches: Sequence[Callable[[], Seque
             _remembered.plans[key] = plan
             return values_
         message = f"the branches of `{what}` return something else each time they are traced"
-        raise ValueError(values.problem(message, "keep side effects out of branches that tensors decide about"))
+        raise ValueError(values.problem(message, "keep side effects out of branches that tensors choose"))
     finally:
         _remembered.depth -= 1
         if not _remembered.depth:
@@ -114,7 +117,7 @@ def _differ(what: str, name: str, yes: Any, no: Any, reason: str) -> Exception:
         f"and {values.described(no)} after {_BRANCHES[1]}: {reason}"
     )
     kind = values.TypesDiffer if reason.startswith("their types") else ValueError
-    return kind(values.problem(message, "which branch runs is not known yet: both have to agree in type and shape"))
+    return kind(values.problem(message, "either may run: both have to agree in type and shape"))
 
 
 def _joined(what: str, name: str, yes: Any, no: Any, slots: list, tensors: Any) -> Any:
@@ -132,8 +135,8 @@ def _joined(what: str, name: str, yes: Any, no: Any, slots: list, tensors: Any) 
         kept = [None] * len(slots)
     else:
         kept = values.leaves(no)
-    parts = [
-        part if wanted is None or part is other or values.is_number(part) and values.same(part, other) else tensor
-        for part, other, wanted, tensor in zip(values.leaves(yes), kept, slots, taken)
-    ]
+    parts = []
+    for part, other, wanted, tensor in zip(values.leaves(yes), kept, slots, taken):
+        stays = wanted is None or part is other or values.is_number(part) and values.same(part, other)
+        parts.append(part if stays else tensor)
     return nest.pack_sequence_as(yes, parts)

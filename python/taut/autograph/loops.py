@@ -14,20 +14,20 @@ from .choice import Again
 from .values import NoReturn, Plan, Unset
 
 _less, _greater, _and = (_native.Op(name) for name in ("less", "greater", "logical_and"))
-_where = _native.Op("where")
+_cast, _where = _native.Op("cast"), _native.Op("where")
 
 
 class Range:
-    """The numbers from `start` up to `limit`, `delta` apart, of which one is known only when the function runs."""
+    """Numbers from `start` to `limit`, `delta` apart; one of the three is known when the function runs."""
 
     def __init__(self, start: Any, limit: Any, delta: Any) -> None:
         given = next(part.dtype for part in (limit, start, delta) if values.is_symbolic(part))
         parts = (start, limit, delta)
         if any(isinstance(part, float) for part in parts) and not given.is_floating:
             given = _native.as_tensor(0.0).dtype
-        cast = _native.Op("cast")
         self.start, self.limit, self.delta = (
-            cast(part, given) if isinstance(part, values.Array) else _native.as_tensor(part, given) for part in parts
+            _cast(part, given) if isinstance(part, values.Array) else _native.as_tensor(part, given)
+            for part in parts
         )
         self._step = None if values.is_symbolic(delta) else float(np.asarray(delta))
         if self._step == 0:
@@ -40,7 +40,7 @@ class Range:
         return _less(at, self.limit) if self._step > 0 else _greater(at, self.limit)
 
     def _refuse(self, *_args: Any) -> Any:
-        message = "how long this range is becomes known only when the function runs: only a `for` can go through it"
+        message = "how long this range is becomes known when it runs: only a `for` can go through it"
         raise OperatorNotAllowedInGraphError(values.problem(message, "use a limit that is known"))
 
     __iter__ = __len__ = __getitem__ = __array__ = __taut_tensor__ = _refuse
@@ -68,9 +68,9 @@ class Statement:
     def run(self, loop: Callable[[list, Callable, Callable], list]) -> None:
         """Runs `loop(tensors, enter, leave)`, which returns the last tensors.
 
-        `enter` gives the variables the values of a step's tensors, `leave` returns the tensors of what they are then.
-        Numbers become tensors. What type they need may be known only after a step: then the loop is read again, once
-        with those numbers as they are, which take the type of whatever they meet.
+        `enter` gives the variables the values of a step's tensors, `leave` returns the tensors of what they
+        are then. Numbers become tensors. What type they need may be known only after a step: then the loop is
+        read again, once with those numbers as they are, which take the type of whatever they meet.
         """
         start = list(self.get())
         plan, numbers = values.guess(start), set()
@@ -85,7 +85,10 @@ class Statement:
                 continue
             except values.TypesDiffer:
                 # A number that is a tensor of the wrong type may be the reason.
-                if numbers or not (numbers := {k for k, value in enumerate(start) if values.is_number(value)}):
+                if numbers:
+                    raise
+                numbers = {k for k, value in enumerate(start) if values.is_number(value)}
+                if not numbers:
                     raise
                 continue
             self.set(tuple(self._last(start, plan, ends, done)))
@@ -100,7 +103,8 @@ class Statement:
                 return values.slots(after)
             return []
         if values.is_unset(after):
-            raise UnboundLocalError(after.reason if isinstance(after, Unset) else self._changed(name, before, after, "")[0])
+            reason = after.reason if isinstance(after, Unset) else self._changed(name, before, after, "")[0]
+            raise UnboundLocalError(reason)
         try:
             nest.assert_same_structure(before, after)
         except (TypeError, ValueError) as reason:
@@ -124,10 +128,13 @@ class Statement:
             f"`{name}` is {values.described(before)} before this `{self.what}`, "
             f"and {values.described(after)} after a step: {reason}"
         )
-        help_ = "what a loop over tensors carries keeps its type and shape; numbers that it changes are tensors: tf.cast"
-        if isinstance(before, list) and isinstance(after, list):
-            help_ = "a list cannot grow in a loop over tensors: tf.map_fn and tf.scan stack what the steps make"
-        return values.problem(message, help_), values.TypesDiffer if reason.startswith("their types") else ValueError
+        kind, remedy = ValueError, "what a loop over tensors carries from step to step keeps its shape"
+        if reason.startswith("their types"):
+            kind = values.TypesDiffer
+            remedy = "what a loop carries keeps its type; numbers that it changes are tensors: tf.cast"
+        elif isinstance(before, list) and isinstance(after, list):
+            remedy = "a list cannot grow in a loop over tensors: tf.map_fn and tf.scan stack what steps make"
+        return values.problem(message, remedy), kind
 
     def _last(self, start: Sequence, plan: Plan, ends: Sequence, tensors: Sequence) -> list:
         """The values of the variables behind the loop."""
@@ -136,7 +143,8 @@ class Statement:
         for name, value, slots, end in zip(self.names, start, plan, ends):
             taken = [None if wanted is None else next(rest) for wanted in slots]
             if not values.is_unset(value):
-                parts = [one if wanted is None else new for one, wanted, new in zip(values.leaves(value), slots, taken)]
+                each = zip(values.leaves(value), slots, taken)
+                parts = [one if wanted is None else new for one, wanted, new in each]
                 made.append(nest.pack_sequence_as(value, parts))
             elif slots and None not in slots:
                 made.append(nest.pack_sequence_as(end, taken))
@@ -149,10 +157,13 @@ class Statement:
 
 
 class _Attempt:
-    """One reading of a loop's body, with a plan; or with some numbers as they are, to see what becomes of them."""
+    """A reading of a loop's body with a plan, or with some numbers as they are, to see what they become."""
 
-    def __init__(self, statement: Statement, start: Sequence, plan: Plan, numbers: set[int], ends: list) -> None:
-        self._statement, self._start, self._plan, self._numbers, self._ends = statement, start, plan, numbers, ends
+    def __init__(
+        self, statement: Statement, start: Sequence, plan: Plan, numbers: set[int], ends: list
+    ) -> None:
+        self._statement, self._start, self._plan = statement, start, plan
+        self._numbers, self._ends = numbers, ends
 
     def enter(self, tensors: Sequence) -> None:
         """Gives the variables the values of a step."""

@@ -13,7 +13,8 @@ from .choice import choose
 from .values import NoReturn, Undefined, holds, is_symbolic
 
 UndefinedReturnValue = NoReturn
-_not = _native.Op("logical_not")
+_and, _not, _or = (_native.Op(name) for name in ("logical_and", "logical_not", "logical_or"))
+_FLAG = values.slot(True)
 
 
 class ConversionOptions(NamedTuple):
@@ -59,7 +60,7 @@ class FunctionScope:
             return None
         if is_symbolic(did_return):
             message = "this function returns a value on one path, and ends without one on another"
-            raise ValueError(values.problem(message, "return a value of the same type and shape at its end, too"))
+            raise ValueError(values.problem(message, "return a value of the same type and shape at its end"))
         return value
 
 
@@ -88,7 +89,7 @@ _negated = _Negated()
 
 
 def _as_known(pred: Any, names: Sequence[str], state: Sequence, yes: bool) -> tuple:
-    """The state inside of a branch, where it is known whether the function has returned if that is what was asked."""
+    """The state inside of a branch. If it was asked whether the function has returned, that is known."""
     answer, asked = _negated.pair[0](), _negated.pair[1]()
     made = list(state)
     for k, (name, value) in enumerate(zip(names, state)):
@@ -139,20 +140,29 @@ def if_exp(cond: Any, if_true: Callable, if_false: Callable, _text: str = "") ->
     return choose("if", if_true.__code__, values.truth(cond, "if"), branches, ["... if ... else ..."])[0]
 
 
-def and_(a: Callable, b: Callable) -> Any:
-    """`a() and b()`: the second is not computed unless the first holds."""
+def _are_flags(*parts: Any) -> bool:
+    """Whether these are single truth values."""
+    return all(isinstance(part, bool) or is_symbolic(part) and _FLAG == values.slot(part) for part in parts)
+
+
+def and_(a: Callable, b: Callable, safe: bool = False) -> Any:
+    """`a() and b()`: the second is not computed unless the first holds. One that cannot fail may be."""
     first = a()
     if not is_symbolic(first):
         return b() if holds(first) else first
+    if safe and _are_flags(first, second := b()):
+        return _and(first, second)
     branches = (lambda: [b()], lambda: [first if first.dtype.name != "bool" else False])
     return choose("and", b.__code__, values.truth(first, "and"), branches, ["... and ..."])[0]
 
 
-def or_(a: Callable, b: Callable) -> Any:
-    """`a() or b()`: the second is not computed if the first holds."""
+def or_(a: Callable, b: Callable, safe: bool = False) -> Any:
+    """`a() or b()`: the second is not computed if the first holds. One that cannot fail may be."""
     first = a()
     if not is_symbolic(first):
         return first if holds(first) else b()
+    if safe and _are_flags(first, second := b()):
+        return _or(first, second)
     branches = (lambda: [first if first.dtype.name != "bool" else True], lambda: [b()])
     return choose("or", b.__code__, values.truth(first, "or"), branches, ["... or ..."])[0]
 
@@ -178,7 +188,12 @@ def assert_stmt(test: Any, message: Callable | None = None) -> None:
 
 
 def while_stmt(
-    test: Callable, body: Callable, get_state: Callable, set_state: Callable, symbol_names: Sequence[str], opts: dict
+    test: Callable,
+    body: Callable,
+    get_state: Callable,
+    set_state: Callable,
+    symbol_names: Sequence[str],
+    opts: dict,
 ) -> None:
     """`while test(): body()`. Steps are Python's own until the condition depends on a traced tensor."""
     while True:
@@ -214,7 +229,7 @@ def for_stmt(
 
 
 def _for_until(statement: loops.Statement, iter_: Iterable, extra_test: Callable, body: Callable) -> None:
-    """A `for` over things of Python's that something may end. If that is a tensor, each further step is a branch."""
+    """A `for` over Python's things that something ends. If that is a tensor, further steps are branches."""
     goes_on = extra_test()
     if not is_symbolic(goes_on) and not holds(goes_on):
         return

@@ -16,7 +16,10 @@ from .source import Cannot, operator
 
 _OPTIONS = {
     recursive: converter.ConversionOptions(
-        recursive=recursive, user_requested=False, internal_convert_user_code=recursive, optional_features=None
+        recursive=recursive,
+        user_requested=False,
+        internal_convert_user_code=recursive,
+        optional_features=None,
     )
     for recursive in (True, False)
 }
@@ -24,7 +27,7 @@ _ORIGIN = anno.Basic.ORIGIN
 
 
 def rewritten(node: ast.AST, function: types.FunctionType, recursive: bool, name: str) -> ast.AST:
-    """A function's tree with operators in place of control flow and calls, each node on the line that it came from."""
+    """A function's tree with operators in place of control flow and calls, each on the line it came from."""
     code = function.__code__
     node = _Plainer().visit(node)
     for part in ast.walk(node):
@@ -35,7 +38,8 @@ def rewritten(node: ast.AST, function: types.FunctionType, recursive: bool, name
     info = transformer.EntityInfo(
         name=name, source_code="", source_file=code.co_filename, future_features=(), namespace=namespace
     )
-    context = transformer.Context(info, naming.Namer(namespace), converter.ProgramContext(options=_OPTIONS[recursive]))
+    program = converter.ProgramContext(options=_OPTIONS[recursive])
+    context = transformer.Context(info, naming.Namer(namespace), program)
     node = _Remaining().visit(api.PyToPy().transform_ast(node, context))
     # The text in between makes of the rewritten tree one that the compiler accepts.
     made = ast.parse(ast.unparse(ast.fix_missing_locations(node))).body[0]
@@ -80,12 +84,37 @@ class _Plainer(ast.NodeTransformer):
 
 
 class _Remaining(ast.NodeTransformer):
-    """Conditional expressions inside of others, which malt leaves as they are."""
+    """What malt leaves as it is: conditional expressions inside of others, conditions that are simple."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if _operator_of(node) in ("and_", "or_") and _cannot_fail(node.args[1].body):
+            node.keywords.append(ast.keyword("safe", ast.Constant(True)))
+        return node
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         self.generic_visit(node)
         branches = [ast.Lambda(args=_no_arguments(), body=branch) for branch in (node.body, node.orelse)]
         return _at(node, ast.Call(operator("if_exp"), [node.test, *branches], []))
+
+
+def _operator_of(node: ast.AST) -> str | None:
+    """The name of the operator that a node is a call of."""
+    function = getattr(node, "func", None)
+    is_ours = isinstance(function, ast.Attribute) and getattr(function.value, "id", None) == "ag__"
+    return function.attr if is_ours else None
+
+
+def _cannot_fail(node: ast.AST) -> bool:
+    """Whether an expression is a comparison of variables and constants, or a variable."""
+    if isinstance(node, (ast.Name, ast.Constant)):
+        return True
+    if isinstance(node, ast.Compare):
+        orders = all(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)) for op in node.ops)
+        return orders and all(map(_cannot_fail, (node.left, *node.comparators)))
+    if _operator_of(node) in ("ld", "not_"):
+        return all(map(_cannot_fail, node.args))
+    return _operator_of(node) in ("and_", "or_") and all(_cannot_fail(part.body) for part in node.args)
 
 
 def _no_arguments() -> ast.arguments:
@@ -123,8 +152,10 @@ def _carry(before: Any, after: Any) -> None:
 
 
 def _place(tree: ast.AST, line: int) -> None:
-    """Puts each node on the line that it came from. A statement that came from nowhere is where its first part is, an
-    expression where it stands. Columns are those of no file, so there are none.
+    """Puts each node on the line that it came from.
+
+    A statement that came from nowhere is where its first part is, an expression where it stands. Columns are
+    those of no file, so there are none.
     """
     own = getattr(tree, "origin", None if isinstance(tree, ast.stmt) else line)
     if own is None:

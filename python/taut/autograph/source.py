@@ -1,7 +1,7 @@
 """From the source of a function to one whose calls and control flow are calls of operators.
 
-What comes out is compiled under the name of the file that the function is in, each node on the line that it was made
-from: errors, plans, profiles and debuggers show the lines that somebody wrote, and there are no generated files.
+What comes out is compiled under the name of the file that the function is in, each node on the line that it
+was made from: errors, plans, profiles and debuggers show lines that somebody wrote. No file is generated.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _made: weakref.WeakKeyDictionary[types.CodeType, dict[tuple, Factory | str]] = w
 
 
 def factory(function: types.FunctionType, recursive: bool) -> Factory:
-    """The factory for a function, made once per code object. Raises Cannot with the reason if there can be none."""
+    """The factory for a function, made once per code object. Raises Cannot with a reason if there is none."""
     code = function.__code__
     key = (code.co_filename, recursive)
     with _lock:
@@ -60,7 +60,7 @@ def factory(function: types.FunctionType, recursive: bool) -> Factory:
         if found is None:
             try:
                 found = _converted(function, recursive)
-            except Exception as reason:  # Whatever the rewriting stumbles over, the function can still run as it is.
+            except Exception as reason:  # Whatever this stumbles over, the function can still run as it is.
                 found = str(reason) or type(reason).__name__
             known[key] = found
     if isinstance(found, str):
@@ -120,7 +120,8 @@ def _lambda(lines: Sequence[str], code: types.CodeType) -> ast.Lambda:
     ]
     if len(found) > 1 and hasattr(code, "co_positions"):
         places = {(line, column) for line, _, column, _ in code.co_positions() if column}
-        found = [node for node in found if (node.body.lineno, node.body.col_offset) in places and not _around(node, found)]
+        found = [node for node in found if (node.body.lineno, node.body.col_offset) in places]
+        found = [node for node in found if not _around(node, found)]
     if len(found) != 1:
         raise Cannot("its source cannot be told from that of others: write one lambda per line")
     return found[0]
@@ -144,7 +145,7 @@ def _without_what_belongs_to_the_original(node: ast.FunctionDef | ast.Lambda) ->
 
 
 class _Private(ast.NodeTransformer):
-    """Names that a class keeps to itself have the class's name in them; outside of it, that has to be said."""
+    """Names that a class keeps to itself have the class's name in them; outside of it, that must be said."""
 
     def __init__(self, function: types.FunctionType) -> None:
         scopes = function.__qualname__.split(".")[:-1]
@@ -159,14 +160,15 @@ class _Private(ast.NodeTransformer):
         return self.generic_visit(node)
 
 
-_DECISIONS = (ast.If, ast.IfExp, ast.While, ast.For, ast.BoolOp, ast.Not, ast.Assert, ast.AsyncFor, ast.AsyncWith)
-_DECISIONS += (ast.Match, ast.Yield, ast.YieldFrom, ast.Await)
+_DECISIONS = (ast.If, ast.IfExp, ast.While, ast.For, ast.BoolOp, ast.Not, ast.Assert, ast.Match)
+_SUSPENSIONS = (ast.AsyncFor, ast.AsyncFunctionDef, ast.AsyncWith, ast.Await, ast.Yield, ast.YieldFrom)
 
 
 def is_straight(node: ast.AST) -> bool:
     """Whether there is nothing in a function that a tensor could decide about."""
     return not any(
-        isinstance(part, _DECISIONS) or isinstance(part, ast.Compare) and len(part.ops) > 1 for part in ast.walk(node)
+        isinstance(part, _DECISIONS + _SUSPENSIONS) or isinstance(part, ast.Compare) and len(part.ops) > 1
+        for part in ast.walk(node)
     )
 
 
@@ -230,11 +232,11 @@ def compiled(node: ast.AST, original: types.CodeType) -> types.CodeType:
     inner = outer.body[0]
     ast.increment_lineno(tree, original.co_firstlineno - 1)
     inner.body = [node, ast.Return(ast.Name(_NAME, ast.Load()))]
-    outer.body = [ast.Assign([ast.Name(cell, ast.Store())], ast.Constant(None)) for cell in original.co_freevars]
-    outer.body.append(inner)
+    cells = [ast.Name(cell, ast.Store()) for cell in original.co_freevars]
+    outer.body = [*(ast.Assign([cell], ast.Constant(None)) for cell in cells), inner]
     ast.fix_missing_locations(tree)
     flags = original.co_flags & _FUTURE
     made: Any = compile(tree, original.co_filename, "exec", flags=flags, dont_inherit=True)
     for name in ("cells", "factory"):
-        made = next(part for part in made.co_consts if isinstance(part, types.CodeType) and part.co_name == name)
+        made = next(part for part in made.co_consts if getattr(part, "co_name", None) == name)
     return made

@@ -1,4 +1,4 @@
-"""The values of variables where control flow meets: which of them are tensors, of which type, and which stay Python's."""
+"""Values of variables where control flow meets: which are tensors, of which type, and which stay Python's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Slot(NamedTuple):
         return f"a tensor of {self.dtype.name}{list(self.shape)}"
 
 
-# Per variable, its leaves: a slot, or None for what stays a value of Python's. No leaves: nothing is handed on.
+# Per variable, its leaves: a slot, or None for what stays a value of Python's. None at all: it is left out.
 Plan = list[list["Slot | None"]]
 
 
@@ -70,7 +70,7 @@ def is_symbolic(value: Any) -> bool:
 
 
 def holds(value: Any) -> bool:
-    """Whether a value that is known is true. Asking a tensor's array computes nothing, so it can be done in a trace."""
+    """Whether a value that is known is true. Asking a tensor's array is no op, so it works in a trace."""
     return bool(value.numpy() if isinstance(value, Array) else value)
 
 
