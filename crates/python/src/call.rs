@@ -40,5 +40,8 @@ pub fn into_python<R>(work: impl FnOnce(Python<'_>) -> PyResult<R>) -> taut::Res
 
 /// Lets Python's signal handlers run in the middle of long work: a key press ends it.
 pub fn listen() {
-    taut_exec::ask_at_times(|| Python::attach(|py| py.check_signals()).map_err(crate::error::raised));
+    fn ask(py: Python<'_>) -> PyResult<()> {
+        py.check_signals()
+    }
+    taut_exec::ask_at_times(|| Python::attach(ask).map_err(crate::error::raised));
 }
