@@ -22,6 +22,11 @@ def _as(x: _native.Tensor, dtype: _native.DType) -> _native.Tensor:
     return x if x.dtype == dtype else _cast(x, dtype)
 
 
+def _shape(dims: Any) -> Any:
+    """A shape as the op table takes it: one size stands for a vector's."""
+    return [dims] if isinstance(dims, int) else dims
+
+
 def _ints(values: Any) -> list[int]:
     """Integers from one, a list, a shape, an array or a tensor with a value."""
     values = values.tolist() if isinstance(values, (_native.Array, np.ndarray)) else values

@@ -10,7 +10,8 @@ import numpy as np
 
 from . import _native, dtypes
 from ._common import _refuse
-from .math import abs, l2_normalize, log, reduce_sum  # noqa: A004, F401
+from .control import while_loop
+from .math import abs, ceil, l2_normalize, log, maximum, reduce_sum  # noqa: A004, F401
 
 op = _native.Op
 _tensor = _native.as_tensor
@@ -21,6 +22,7 @@ det = op("det", params=["input"])
 eigvalsh = op("eigvalsh", params=["tensor"])
 
 _cast = op("cast")
+_clip = op("clip_by_value")
 _diag = op("diag")
 _diag_part = op("diag_part")
 _eigh = op("eigh")
@@ -370,13 +372,16 @@ def expm(input: Any, name: str | None = None) -> _Tensor:  # noqa: A002
     x = _matrix("expm", input)
     if x.shape[-1] != x.shape[-2]:
         _refuse("expm", f"a matrix of shape {x.shape[-2:]} is not square")
-    # Halving often enough for any finite norm would cost accuracy, so that it is read where there is one.
-    norm = 16.0 if x.is_symbolic or not x.size else float(_max(reduce_sum(abs(x), -2)))
-    halvings = max(0, int(np.ceil(np.log2(norm / 4.25)))) if np.isfinite(norm) and norm > 0 else 0
-    x = x / 2.0**halvings
+    if not x.size:
+        return x
+    # So often that the largest sum of a column's magnitudes is small. NaN counts as small.
+    norm = _max(reduce_sum(abs(x), -2)) / 4.25
+    halvings = _cast(_clip(ceil(log(maximum(norm, 1.0)) / float(np.log(2.0))), 0.0, 64.0), dtypes.int32)
+    x = x / _cast(2.0, x.dtype) ** _cast(halvings, x.dtype)
     degree = 13
     # The coefficients of the approximation's numerator, scaled to integers.
-    b = [float(_comb(degree, i) * _factorial(2 * degree - i) // _factorial(degree)) for i in range(degree + 1)]
+    terms = (_comb(degree, i) * _factorial(2 * degree - i) // _factorial(degree) for i in range(degree + 1))
+    b = [float(term) for term in terms]
     one = _eye(x.shape[-1], None, [], x.dtype)
     x2 = _matmul(x, x)
     x4 = _matmul(x2, x2)
@@ -385,7 +390,9 @@ def expm(input: Any, name: str | None = None) -> _Tensor:  # noqa: A002
     odd = _matmul(x, odd)
     even = _matmul(x6, b[12] * x6 + b[10] * x4 + b[8] * x2) + b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * one
     made = _solve(even - odd, even + odd)
-    for _ in range(halvings):
+    if halvings.is_symbolic:
+        return while_loop(lambda i, _: i < halvings, lambda i, m: (i + 1, _matmul(m, m)), (0, made))[1]
+    for _ in range(int(halvings)):
         made = _matmul(made, made)
     return made
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from . import _native, dtypes
-from ._common import _as, _ints, _refuse
+from ._common import _as, _ints, _refuse, _shape
 from .debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
 from .indexing import (  # noqa: A004
     argsort,
@@ -148,12 +148,12 @@ _zeros = op("zeros")
 
 def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> _Tensor:
     """A tensor of zeros."""
-    return _zeros(shape, dtype)
+    return _zeros(_shape(shape), dtype)
 
 
 def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> _Tensor:
     """A tensor of ones."""
-    return _ones(shape, dtype)
+    return _ones(_shape(shape), dtype)
 
 
 def fill(dims: Any, value: Any, name: str | None = None) -> _Tensor:

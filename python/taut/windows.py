@@ -67,11 +67,13 @@ def _convolved(
         _refuse(name, f"{shapes}, where {rank} spatial dimensions are needed")
     first = how["data_format"].startswith("NC")
     channels, per_group = x.shape[-rank - 1 if first else -1], filters.shape[-2]
-    groups = channels // per_group if per_group and channels % per_group == 0 else 1
+    if not per_group or channels % per_group:
+        _refuse(name, f"filters for {per_group} channels do not go with an image of {channels}")
     batch = x.shape[: x.ndim - rank - 1]
     if len(batch) == 1:
-        return _conv[rank](x, filters, groups=groups, **how)
-    made = _conv[rank](_reshape(x, [-1, *x.shape[len(batch) :]]), filters, groups=groups, **how)
+        return _conv[rank](x, filters, groups=channels // per_group, **how)
+    flat = _reshape(x, [-1, *x.shape[len(batch) :]])
+    made = _conv[rank](flat, filters, groups=channels // per_group, **how)
     return _reshape(made, [*batch, *made.shape[1:]])
 
 
