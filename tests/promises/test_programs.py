@@ -1,4 +1,4 @@
-"""The fifteen programs of `programs/`, each in a fresh interpreter: they end well and print what they must."""
+"""The fifteen programs of `programs/`, each in a fresh interpreter: it ends well and prints what it must."""
 
 from __future__ import annotations
 
