@@ -120,8 +120,10 @@ def if_stmt(
     start = get_state()
 
     def branch(run: Callable, yes: bool) -> Callable:
+        state = _as_known(cond, symbol_names, start, yes)
+
         def made() -> Sequence:
-            set_state(_as_known(cond, symbol_names, start, yes))
+            set_state(state)
             run()
             return get_state()[:nouts]
 
