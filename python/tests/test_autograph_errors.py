@@ -191,6 +191,29 @@ def test_exceptions_arrive_as_they_were_raised():
     assert (__file__, line_of(f, "x = deep(x)")) in places
 
 
+def test_what_fails_leaves_objects_as_they_were():
+    class Holder:
+        value = 1.0
+
+    holder = Holder()
+
+    @tf.function
+    def f(x, loop):
+        if loop:
+            for row in x:
+                holder.value = holder.value + row
+                raise KeyError("in a loop")
+        if x[0] > 0:
+            holder.value = x * 2
+            raise KeyError("in a branch")
+        return x
+
+    for loop in (True, False):
+        with pytest.raises(KeyError):
+            f(tf.constant([1.0]), loop)
+        assert holder.value == 1.0
+
+
 def test_plans_and_graphs_name_lines():
     def f(x):
         total = 0.0

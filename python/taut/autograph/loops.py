@@ -73,26 +73,30 @@ class Statement:
         read again, once with those numbers as they are, which take the type of whatever they meet.
         """
         start = list(self.get())
+        last: Sequence = start
+        try:
+            last = self._run(loop, start)
+        finally:
+            self.set(tuple(last))
+
+    def _run(self, loop: Callable[[list, Callable, Callable], list], start: list) -> list:
         plan, numbers, tried = values.guess(start), set(), False
         ends: list = []
         for _ in range(6):
             attempt = _Attempt(self, start, plan, numbers, ends)
             try:
                 done = loop(values.handed(start, plan), attempt.enter, attempt.leave)
+                return self._last(start, plan, ends, done)
             except Again as again:
                 numbers = set() if tried else _unlike(start, plan, again.plan)
                 plan = plan if numbers else again.plan
                 tried = tried or bool(numbers)
-                continue
             except values.TypesDiffer:
                 # A number that is a tensor of the wrong type may be the reason.
                 numbers = {k for k, value in enumerate(start) if values.is_number(value)}
                 if tried or not numbers:
                     raise
                 tried = True
-                continue
-            self.set(tuple(self._last(start, plan, ends, done)))
-            return
         message = f"the variables of this `{self.what}` have other types each time it is traced"
         raise ValueError(values.problem(message, "give them tensors before the loop"))
 
