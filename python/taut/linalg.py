@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _native, dtypes
 from ._common import _refuse
-from .control import while_loop
+from .control import while_loop as _while_loop
 from .math import abs, ceil, l2_normalize, log, maximum, reduce_sum  # noqa: A004, F401
 
 op = _native.Op
@@ -97,14 +97,12 @@ def matvec(
 
 
 def einsum(equation: str, *inputs: Any, optimize: str | None = None, name: str | None = None) -> _Tensor:
-    """Sums of products by the names of axes: "ij,jk->ik" is a matrix product. Pairs are multiplied cheapest
-    first."""
+    """Sums of products by the names of axes: "ij,jk->ik" is a matrix product. The cheapest come first."""
     return _einsum(equation, list(inputs))
 
 
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> _Tensor:
-    """Sums products over pairs of axes: `axes` is how many at the end of `a` and at the start of `b`, or two
-    lists."""
+    """Sums of products over pairs of axes: the last of `a` and the first of `b`, or two lists of them."""
     axes = axes.tolist() if isinstance(axes, (np.ndarray, _native.Array)) else axes
     if isinstance(axes, (int, np.integer)):
         return _tensordot(a, b, int(axes))
@@ -233,8 +231,7 @@ def tensor_diag_part(input: Any, name: str | None = None) -> _Tensor:  # noqa: A
 
 
 def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> _Tensor:  # noqa: A002
-    """The matrices with zeros outside a band around the diagonal; a negative number keeps that whole
-    triangle."""
+    """The matrices with zeros outside a band around the diagonal; a negative number keeps a triangle."""
     x, lower, upper = _matrix("band_part", input), int(num_lower), int(num_upper)
     x = x if lower < 0 else _triu(x, -lower)
     return x if upper < 0 else _tril(x, upper)
@@ -367,8 +364,7 @@ def cross(a: Any, b: Any, name: str | None = None) -> _Tensor:
 
 
 def expm(input: Any, name: str | None = None) -> _Tensor:  # noqa: A002
-    """The exponential of square matrices: Padé's approximation of degree 13, of matrices halved until they
-    are small."""
+    """The exponential of square matrices: Padé's approximation of what is halved until it is small."""
     x = _matrix("expm", input)
     if x.shape[-1] != x.shape[-2]:
         _refuse("expm", f"a matrix of shape {x.shape[-2:]} is not square")
@@ -391,7 +387,7 @@ def expm(input: Any, name: str | None = None) -> _Tensor:  # noqa: A002
     even = _matmul(x6, b[12] * x6 + b[10] * x4 + b[8] * x2) + b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * one
     made = _solve(even - odd, even + odd)
     if halvings.is_symbolic:
-        return while_loop(lambda i, _: i < halvings, lambda i, m: (i + 1, _matmul(m, m)), (0, made))[1]
+        return _while_loop(lambda i, _: i < halvings, lambda i, m: (i + 1, _matmul(m, m)), (0, made))[1]
     for _ in range(int(halvings)):
         made = _matmul(made, made)
     return made
@@ -441,8 +437,7 @@ def norm(
 
 
 def global_norm(t_list: Any, name: str | None = None) -> _Tensor:
-    """The Euclidean norm of several tensors as one vector. None counts for nothing; of rows of a table, the
-    rows count."""
+    """The Euclidean norm of several tensors, or rows of tables, as one vector. None counts for nothing."""
     if not isinstance(t_list, (list, tuple)):
         _refuse("global_norm", f"a list of tensors is needed, not a {type(t_list).__name__}", TypeError)
     parts = [getattr(part, "values", part) for part in t_list if part is not None]

@@ -74,6 +74,8 @@ def test_finite():
     fails(ValueError, "bad thing", lambda: tf.debugging.check_numerics([np.nan, 1.0], "bad thing"))
     fails(ValueError, "bad thing", lambda: tf.debugging.assert_all_finite([np.inf], "bad thing"))
     fails(TypeError, "check_numerics", lambda: tf.debugging.check_numerics([1], "ints"))
+    fails(NotImplementedError, "enable_check_numerics", tf.debugging.enable_check_numerics)
+    tf.debugging.disable_check_numerics()
 
 
 def test_near_takes_tolerances():

@@ -68,6 +68,22 @@ def test_masks():
     fails(ValueError, "boolean_mask", lambda: tf.boolean_mask(X, [True, False]))
 
 
+def test_masks_that_are_known_when_a_function_is_traced():
+    rows, places = np.array([True, False, True, True]), np.array([[True, False, True]] * 4)
+
+    def masked(mask, axis):
+        return tf.function(lambda x: tf.boolean_mask(x, mask, axis), autograph=False)
+
+    same(masked(rows, 0)(tf.constant(X)), X[rows])
+    same(masked(places, 0)(tf.constant(X)), X[places])
+    same(masked(rows[:3], 1)(tf.constant(X)), X[:, rows[:3]])
+    same(masked(rows[:3], -2)(tf.constant(X)), X[:, rows[:3]])
+    traced = tf.function(lambda x: (x, tf.where(places)), autograph=False)
+    same(traced(tf.constant(X))[1], np.argwhere(places))
+    parts = tf.function(lambda x: tf.dynamic_partition(x, np.array([1, 0, 1, 1]), 2), autograph=False)
+    same(parts(tf.constant(X))[1], X[[0, 2, 3]])
+
+
 def test_reverse_sequence():
     lengths = [2, 0, 5, 3]
     want = X.copy()

@@ -115,8 +115,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Array:
-    """Numbers from `start` up to `stop`, which is not among them, `step` apart; up to `start`, from 0,
-    without `stop`."""
+    """Numbers from `start` up to, and never, `stop`; with one number, from 0 up to it."""
     check_device("arange", device)
     if stop is None:
         start, stop = 0, start
