@@ -13,7 +13,7 @@ NAMES = ("a", "b", "c", "d")
 
 
 class Writer:
-    """Writes a function of three numbers: assignments, branches, loops, and ways out of them, nested at random."""
+    """Writes a function of three numbers: assignments, branches, loops, ways out, nested at random."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
