@@ -262,9 +262,7 @@ impl Op {
     fn check_names(&self, py: Python<'_>, count: usize, kwargs: &Bound<'_, PyDict>) -> PyResult<()> {
         for key in kwargs.keys() {
             let key = key.cast_into::<PyString>()?;
-            if key.to_str()? == "name"
-                && !self.params.iter().any(|(name, ..)| *name.bind(py) == *"name")
-            {
+            if key.to_str()? == "name" && !self.params.iter().any(|(name, ..)| *name.bind(py) == *"name") {
                 continue;
             }
             match self.params.iter().position(|(name, ..)| name.bind(py).as_any().eq(&key).unwrap_or(false)) {
