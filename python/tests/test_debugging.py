@@ -74,8 +74,6 @@ def test_finite():
     fails(ValueError, "bad thing", lambda: tf.debugging.check_numerics([np.nan, 1.0], "bad thing"))
     fails(ValueError, "bad thing", lambda: tf.debugging.assert_all_finite([np.inf], "bad thing"))
     fails(TypeError, "check_numerics", lambda: tf.debugging.check_numerics([1], "ints"))
-    fails(NotImplementedError, "enable_check_numerics", tf.debugging.enable_check_numerics)
-    tf.debugging.disable_check_numerics()
 
 
 def test_near_takes_tolerances():
@@ -117,3 +115,25 @@ def test_types():
     assert debugging.is_numeric_tensor(tf.zeros([1]))
     assert not debugging.is_numeric_tensor(tf.zeros([1], tf.bool))
     assert not debugging.is_numeric_tensor(3)
+
+
+@pytest.fixture
+def checking():
+    tf.debugging.enable_check_numerics()
+    yield
+    tf.debugging.disable_check_numerics()
+
+
+def test_every_op_is_checked(checking):
+    x = tf.constant([1.0, 0.0])
+    fails(ValueError, "log", lambda: tf.math.log(x))
+    fails(ValueError, "div", lambda: x / x)
+    traced = tf.function(lambda x: tf.reduce_sum(tf.math.log(x) + 1.0), autograph=False)
+    assert traced(tf.ones([2])).numpy() == 2
+    fails(ValueError, "log", lambda: traced(x))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.reduce_sum(tf.sqrt(x))
+    fails(ValueError, "", lambda: tape.gradient(y, x))
+    tf.debugging.disable_check_numerics()
+    assert tf.math.log(x).numpy().tolist() == [0, -np.inf]
