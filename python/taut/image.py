@@ -11,7 +11,18 @@ import numpy as np
 from . import _native, dtypes
 from ._common import _as, _ints, _refuse
 from .indexing import gather
-from .math import maximum, reduce_mean, reduce_std
+from .math import (  # noqa: A004
+    abs,
+    divide_no_nan,
+    equal,
+    log,
+    maximum,
+    minimum,
+    reduce_mean,
+    reduce_std,
+    reduce_sum,
+    squared_difference,
+)
 from .ops import saturate_cast
 from .random import _drawn_key, _given_key
 
@@ -20,14 +31,17 @@ _tensor = _native.as_tensor
 _Tensor = _native.Tensor
 
 _cast = op("cast")
+_clip = op("clip_by_value")
 _concat = op("concat")
 _integers = op("stateless_integers")
 _matmul = op("matmul")
+_mod = op("mod")
 _pad = op("pad")
 _pow = op("pow")
 _range = op("range")
 _reshape = op("reshape")
 _reverse = op("reverse")
+_stack = op("stack")
 _tensordot = op("tensordot")
 _transpose = op("swapaxes")
 _uniform = op("stateless_uniform")
@@ -374,19 +388,13 @@ def per_image_standardization(image: Any) -> _Tensor:
     return (x - reduce_mean(x, axes, True)) / maximum(reduce_std(x, axes, True), least)
 
 
-def _mix(images: Any, matrix: list, name: str) -> _Tensor:
-    images = _tensor(images)
-    if not images.ndim or images.shape[-1] != 3:
-        _refuse(name, f"the last axis holds three colours, not shape {images.shape}", ValueError)
-    return _tensordot(images, _tensor(np.array(matrix, images.dtype.as_numpy_dtype)), 1)
-
-
 def rgb_to_grayscale(images: Any, name: str | None = None) -> _Tensor:
     """The lightness of each pixel, in one channel and the picture's own type."""
     images = _tensor(images)
     floats = convert_image_dtype(images, dtypes.float32) if images.dtype.is_integer else images
-    gray = _mix(floats, [[0.2989], [0.587], [0.114]], "rgb_to_grayscale")
-    return convert_image_dtype(gray, images.dtype)
+    _colours("rgb_to_grayscale", floats)
+    weights = np.array([[0.2989], [0.587], [0.114]], floats.dtype.as_numpy_dtype)
+    return convert_image_dtype(_tensordot(floats, _tensor(weights), 1), images.dtype)
 
 
 def grayscale_to_rgb(images: Any, name: str | None = None) -> _Tensor:
@@ -395,3 +403,102 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> _Tensor:
     if not images.ndim or images.shape[-1] != 1:
         _refuse("grayscale_to_rgb", f"the last axis holds one channel, not shape {images.shape}", ValueError)
     return _concat([images, images, images], -1)
+
+
+# Colours.
+
+
+def _colours(name: str, images: Any) -> tuple[_Tensor, _Tensor, _Tensor]:
+    images = _tensor(images)
+    if not images.ndim or images.shape[-1] != 3:
+        _refuse(name, f"the last axis holds three colours, not shape {images.shape}", ValueError)
+    if not images.dtype.is_floating:
+        text = f"{images.dtype.name} is not supported\n  help: tf.image.convert_image_dtype makes floats"
+        _refuse(name, text, TypeError)
+    return images[..., 0], images[..., 1], images[..., 2]
+
+
+def rgb_to_hsv(images: Any, name: str | None = None) -> _Tensor:
+    """Hue, saturation and value of each pixel, all from 0 to 1."""
+    red, green, blue = _colours("rgb_to_hsv", images)
+    value = maximum(maximum(red, green), blue)
+    spread = value - minimum(minimum(red, green), blue)
+    # The part of the circle that belongs to the strongest colour, and where in it the pixel is.
+    unit = 1.0 / (6.0 * _where(spread > 0.0, spread, 1.0))
+    hue = _where(
+        equal(value, red),
+        (green - blue) * unit,
+        _where(equal(value, green), (blue - red) * unit + 1.0 / 3.0, (red - green) * unit + 2.0 / 3.0),
+    )
+    hue = _where(spread > 0.0, _where(hue < 0.0, hue + 1.0, hue), 0.0)
+    return _stack([hue, divide_no_nan(spread, value), value], -1)
+
+
+def hsv_to_rgb(images: Any, name: str | None = None) -> _Tensor:
+    """Red, green and blue of pixels given by hue, saturation and value."""
+    hue, saturation, value = _colours("hsv_to_rgb", images)
+    around = hue * 6.0
+    parts = (abs(around - 3.0) - 1.0, 2.0 - abs(around - 2.0), 2.0 - abs(around - 4.0))
+    return _stack([((_clip(part, 0.0, 1.0) - 1.0) * saturation + 1.0) * value for part in parts], -1)
+
+
+def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> _Tensor:
+    """The picture with the saturation of its colours multiplied."""
+
+    def work(x: _Tensor) -> _Tensor:
+        hsv = rgb_to_hsv(x)
+        saturation = _clip(hsv[..., 1] * saturation_factor, 0.0, 1.0)
+        return hsv_to_rgb(_stack([hsv[..., 0], saturation, hsv[..., 2]], -1))
+
+    return _in_floats(image, work)
+
+
+def adjust_hue(image: Any, delta: Any, name: str | None = None) -> _Tensor:
+    """The picture with its colours moved along the circle of hues; 1 is all the way round."""
+
+    def work(x: _Tensor) -> _Tensor:
+        hsv = rgb_to_hsv(x)
+        return hsv_to_rgb(_stack([_mod(hsv[..., 0] + delta, 1.0), hsv[..., 1], hsv[..., 2]], -1))
+
+    return _in_floats(image, work)
+
+
+def random_saturation(image: Any, lower: float, upper: float, seed: int | None = None) -> _Tensor:
+    """The picture with its saturation multiplied by a random number from `lower` up to `upper`."""
+    return adjust_saturation(image, _between("random_saturation", lower, upper, seed))
+
+
+def random_hue(image: Any, max_delta: float, seed: int | None = None) -> _Tensor:
+    """The picture with its hues moved by a random number between `-max_delta` and `max_delta`."""
+    return adjust_hue(image, _between("random_hue", -max_delta, max_delta, seed))
+
+
+# Measures.
+
+
+def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> _Tensor:
+    """How near pictures are, in decibels: the largest value, squared, over the mean squared difference."""
+    a, b = _tensor(a), _tensor(b)
+    # Integers become floats up to 1, and so does their largest value.
+    a, b, peak = (convert_image_dtype(one, dtypes.float32) for one in (a, b, _cast(max_val, a.dtype)))
+    error = reduce_mean(squared_difference(a, b), [-3, -2, -1])
+    return (20.0 * log(peak) - 10.0 * log(error)) * (1.0 / _numbers.log(10.0))
+
+
+def total_variation(images: Any, name: str | None = None) -> _Tensor:
+    """The sum of the differences between neighbouring pixels of each picture."""
+    images = _image("total_variation", images)
+    down = images[..., 1:, :, :] - images[..., :-1, :, :]
+    right = images[..., :, 1:, :] - images[..., :, :-1, :]
+    return reduce_sum(abs(down), [-3, -2, -1]) + reduce_sum(abs(right), [-3, -2, -1])
+
+
+def image_gradients(image: Any) -> tuple[_Tensor, _Tensor]:
+    """How much each pixel of a batch differs from the one below and the one to the right; 0 at the ends."""
+    image = _tensor(image)
+    if image.ndim != 4:
+        text = f"a batch of pictures has four dimensions, not shape {image.shape}"
+        _refuse("image_gradients", text, ValueError)
+    down = image[:, 1:] - image[:, :-1]
+    right = image[:, :, 1:] - image[:, :, :-1]
+    return _pad(down, [[0, 0], [0, 1], [0, 0], [0, 0]]), _pad(right, [[0, 0], [0, 0], [0, 1], [0, 0]])

@@ -1,5 +1,7 @@
 """tf.image against NumPy: bilinear resizing is linear interpolation between centres of pixels."""
 
+import colorsys
+
 import numpy as np
 import pytest
 
@@ -152,3 +154,34 @@ def test_values():
     assert tf.image.random_contrast(X, 0.5, 1.5).shape == X.shape
     fails(ValueError, "rgb_to_grayscale", lambda: tf.image.rgb_to_grayscale(X[..., :2]))
     fails(ValueError, "random_contrast", lambda: tf.image.random_contrast(X, 2.0, 1.0))
+
+
+def test_colours():
+    special = [[0.5, 0.5, 0.5], [0.0, 0.0, 0.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.2, 0.1, 0.9]]
+    pixels = np.concatenate([X.reshape(-1, 3), np.float32(special)])
+    hsv = np.array([colorsys.rgb_to_hsv(*pixel) for pixel in pixels])
+    close(tf.image.rgb_to_hsv(pixels), hsv)
+    close(tf.image.hsv_to_rgb(hsv), pixels)
+    weak = np.array([colorsys.hsv_to_rgb(h, s / 2, v) for h, s, v in hsv])
+    close(tf.image.adjust_saturation(pixels, 0.5), weak)
+    turned = np.array([colorsys.hsv_to_rgb((h + 0.3) % 1, s, v) for h, s, v in hsv])
+    close(tf.image.adjust_hue(pixels, 0.3), turned)
+    assert tf.image.adjust_hue(U, 0.1).dtype == tf.uint8
+    assert tf.image.random_hue(X, 0.1).shape == X.shape
+    close(tf.image.random_saturation(X, 0.999999, 1.0), X, 1e-4)
+    fails(TypeError, "rgb_to_hsv", lambda: tf.image.rgb_to_hsv(U))
+    fails(ValueError, "hsv_to_rgb", lambda: tf.image.hsv_to_rgb(X[..., :2]))
+
+
+def test_measures():
+    other = np.clip(X + 0.1, 0, 1)
+    error = ((X - other) ** 2).mean((1, 2, 3))
+    close(tf.image.psnr(X, other, max_val=1.0), 10 * np.log10(1 / error))
+    whole = ((U.astype(float) - U[::-1]) ** 2).mean((1, 2, 3))
+    close(tf.image.psnr(U, U[::-1].copy(), 255), 10 * np.log10(255**2 / whole), 1e-4)
+    down, right = np.diff(X, axis=1), np.diff(X, axis=2)
+    close(tf.image.total_variation(X), np.abs(down).sum((1, 2, 3)) + np.abs(right).sum((1, 2, 3)), 1e-4)
+    got = tf.image.image_gradients(X)
+    close(got[0], np.pad(down, [(0, 0), (0, 1), (0, 0), (0, 0)]))
+    close(got[1], np.pad(right, [(0, 0), (0, 0), (0, 1), (0, 0)]))
+    fails(ValueError, "image_gradients", lambda: tf.image.image_gradients(X[0]))
