@@ -8,7 +8,7 @@ import numpy as np
 from keras.src.backend.common import KerasVariable
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_numpy, convert_to_tensor
+from taut.keras.backend.convert import convert_to_numpy, convert_to_tensor, type_of
 
 
 class Variable(KerasVariable):
@@ -32,9 +32,12 @@ class Variable(KerasVariable):
             self._initialize(convert_to_tensor(initializer(self._shape, dtype=self._dtype), self._dtype))
 
     def _direct_assign(self, value):
-        self._value.assign(value)
+        self._value.assign(convert_to_tensor(value, self._dtype))
 
     def _convert_to_tensor(self, value, dtype=None):
+        # A Taut variable of the right type is taken over as it is: both names are for one state then.
+        if isinstance(value, tf.Variable) and dtype in (None, type_of(value)):
+            return value
         return convert_to_tensor(value, dtype=dtype)
 
     @property

@@ -8,7 +8,7 @@ from typing import Any
 from keras.src.backend.config import floatx
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, type_of
+from taut.keras.backend.convert import axes_of, convert_to_tensor, type_of
 
 __all__ = ["batch_normalization", "moments", "multi_hot", "one_hot"]
 
@@ -20,12 +20,10 @@ def moments(
     if synchronized:
         raise NotImplementedError("keras.ops.moments with synchronized=True is not there yet on the taut backend")
     x = convert_to_tensor(x)
+    axes = axes_of(axes, len(x.shape))
     narrow = type_of(x) == "float16"
     wide = tf.cast(x, "float32") if narrow else x
-    mean = tf.reduce_mean(wide, axis=axes, keepdims=True)
-    variance = tf.reduce_mean(tf.square(wide - tf.stop_gradient(mean)), axis=axes, keepdims=True)
-    if not keepdims:
-        mean, variance = tf.squeeze(mean, axis=axes), tf.squeeze(variance, axis=axes)
+    mean, variance = tf.nn.moments(wide, axes=axes, keepdims=keepdims)
     if narrow:
         most = tf.as_dtype("float16").max
         mean, variance = (tf.cast(tf.clip_by_value(each, -most, most), "float16") for each in (mean, variance))
