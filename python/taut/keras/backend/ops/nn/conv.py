@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras.src.backend.common.backend_utils import (
-    check_conv_input_channels,
     check_conv_transpose_input_channels,
     compute_conv_transpose_output_shape,
 )
@@ -49,11 +48,15 @@ def conv(
     """The convolution. Kernels for fewer channels than the inputs have are for as many groups as it takes."""
     data_format = standardize_data_format(data_format)
     inputs, kernel = together(inputs, kernel)
-    check_conv_input_channels(inputs, kernel, data_format)
     x = channels_last(inputs, data_format)
     rank = len(x.shape) - 2
     strides, dilations = per_axis(strides, rank), per_axis(dilation_rate, rank)
-    groups = shape_of(x)[-1] // shape_of(kernel)[-2]
+    groups, rest = divmod(shape_of(x)[-1], shape_of(kernel)[-2])
+    if rest or shape_of(kernel)[-1] % max(groups, 1):
+        raise ValueError(
+            "The number of input channels must be a multiple of the kernel's, and that of its filters a multiple of "
+            f"the groups. Received: input channels={shape_of(x)[-1]}, kernel shape={shape_of(kernel)}"
+        )
     if groups == 1:
         result = plain(x, kernel, strides, padding, dilations)
     else:

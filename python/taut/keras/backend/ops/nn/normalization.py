@@ -66,4 +66,5 @@ def multi_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None, spars
     """For every row of numbers, a vector of zeros with a 1 at the place of each."""
     x = convert_to_tensor(x)
     rows = 1 if len(x.shape) > 1 else 0
-    return tf.reduce_max(one_hot(tf.cast(x, "int32"), num_classes, axis, dtype or floatx(), sparse), axis=rows)
+    codes = one_hot(tf.cast(x, "int32"), num_classes, axis, dtype, sparse)
+    return tf.reduce_any(codes, axis=rows) if type_of(codes) == "bool" else tf.reduce_max(codes, axis=rows)
