@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, floating, shape_of
+from taut.keras.backend.convert import convert_to_tensor, floating, is_float, shape_of
 from taut.keras.backend.missing import missing
 from taut.keras.backend.ops.linalg import slogdet
 
@@ -34,13 +36,27 @@ def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None, so
 
 
 def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
-    """The largest elements of the parts that share an id."""
-    return segments(tf.math.unsorted_segment_max, data, segment_ids, num_segments)
+    """The largest elements of the parts that share an id; for ids that nothing has, minus infinity."""
+    return segments(or_infinite(tf.math.unsorted_segment_max, -math.inf), data, segment_ids, num_segments)
 
 
 def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
-    """The smallest elements of the parts that share an id."""
-    return segments(tf.math.unsorted_segment_min, data, segment_ids, num_segments)
+    """The smallest elements of the parts that share an id; for ids that nothing has, infinity."""
+    return segments(or_infinite(tf.math.unsorted_segment_min, math.inf), data, segment_ids, num_segments)
+
+
+def or_infinite(reduce: Callable, value: float) -> Callable:
+    """`reduce`, with an infinity for floating-point segments that are empty, where it has the type's last number."""
+
+    def apply(data, segment_ids, count):
+        found = reduce(data, segment_ids, count)
+        if not is_float(data):
+            return found
+        sizes = tf.math.unsorted_segment_sum(tf.ones_like(segment_ids), segment_ids, count)
+        empty = tf.reshape(tf.equal(sizes, 0), [count] + [1] * (len(found.shape) - 1))
+        return tf.where(empty, tf.zeros_like(found) + value, found)
+
+    return apply
 
 
 def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
