@@ -19,6 +19,16 @@ pub fn gradients(
     ys: impl IntoIterator<Item = impl Into<Tensor>>,
     xs: impl IntoIterator<Item = impl Into<Tensor>>,
 ) -> Result<Vec<Option<Gradient>>> {
+    gradients_with(ys, xs, None)
+}
+
+/// As [`gradients`], with a gradient per `y` to begin with; ones where it is `None`.
+#[track_caller]
+pub fn gradients_with(
+    ys: impl IntoIterator<Item = impl Into<Tensor>>,
+    xs: impl IntoIterator<Item = impl Into<Tensor>>,
+    output_gradients: Option<&[Option<Tensor>]>,
+) -> Result<Vec<Option<Gradient>>> {
     let at = Line::caller();
     let ys: Vec<Tensor> = ys.into_iter().map(Into::into).collect();
     let xs: Vec<Tensor> = xs.into_iter().map(Into::into).collect();
@@ -27,10 +37,23 @@ pub fn gradients(
             Error::new(ErrorKind::Graph, "gradients() works inside a trace, and nothing is being traced");
         return Err(error.help("use a GradientTape").at(at));
     };
-    on_behalf(None, at, || differentiate(&graph, &ys, &xs, at)).map_err(|error| error.at(at))
+    let none = vec![None; ys.len()];
+    let given = output_gradients.unwrap_or(&none);
+    let fits = |(y, seed): (&Tensor, &Option<Tensor>)| seed.as_ref().is_none_or(|seed| seed.spec() == y.spec());
+    if given.len() != ys.len() || !ys.iter().zip(given).all(fits) {
+        let message = format!("{} gradients of the types and shapes of {} results are needed", ys.len(), ys.len());
+        return Err(Error::shape(message).at(at));
+    }
+    on_behalf(None, at, || differentiate(&graph, &ys, given, &xs, at)).map_err(|error| error.at(at))
 }
 
-fn differentiate(graph: &Graph, ys: &[Tensor], xs: &[Tensor], at: Line) -> Result<Vec<Option<Gradient>>> {
+fn differentiate(
+    graph: &Graph,
+    ys: &[Tensor],
+    given: &[Option<Tensor>],
+    xs: &[Tensor],
+    at: Line,
+) -> Result<Vec<Option<Gradient>>> {
     // One entry per value that no node makes, then one per node.
     let leaves = graph.values.len();
     let slot = |value: ValueId| match graph.values[value.index()].origin {
@@ -103,9 +126,9 @@ fn differentiate(graph: &Graph, ys: &[Tensor], xs: &[Tensor], at: Line) -> Resul
         })));
     }
     let mut seeds = Vec::new();
-    for (y, slot) in ys.iter().zip(targets) {
+    for ((y, given), slot) in ys.iter().zip(given).zip(targets) {
         if let Some(slot) = slot {
-            seeds.push((slot, ones(y.spec())?));
+            seeds.push((slot, given.clone().map_or_else(|| ones(y.spec()), Ok)?));
         }
     }
     // Nobody links to this record: the graph itself says what depends on what.

@@ -24,7 +24,7 @@ pub use checkpoint::{Recomputed, checkpoint, itself, recompute_grad};
 pub use custom::{Rule, custom_gradient};
 pub use explain::{Explanation, Row, Why};
 pub use forward::{ForwardAccumulator, hvp, jvp};
-pub use graph::{gradient_graph, gradients};
+pub use graph::{gradient_graph, gradients, gradients_with};
 pub use nest::{Nest, Value};
 pub use numerics::{disable_check_numerics, enable_check_numerics};
 pub use structure::{Dense, Source, Structure};

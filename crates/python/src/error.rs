@@ -59,3 +59,8 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
         Err(_) => PyRuntimeError::new_err(text),
     }
 }
+
+/// Something that a traced tensor cannot do.
+pub fn in_graph(py: Python<'_>, what: &str, help: &str) -> PyErr {
+    exception(py, Error::new(ErrorKind::Graph, what).help(help))
+}

@@ -1,1 +1,58 @@
+//! Taut from Python: the extension module behind `import taut`.
+//!
+//! What is hot or needs the engine is here; what only has TensorFlow's shape is Python, in `python/taut`.
+#![allow(unsafe_code)]
 
+mod array;
+mod call;
+mod control;
+mod convert;
+mod dlpack;
+mod dtype;
+mod error;
+mod function;
+mod index;
+mod line;
+mod memory;
+mod nest;
+mod numpy;
+mod op;
+mod plan;
+mod random;
+mod tape;
+mod variable;
+
+use pyo3::prelude::*;
+
+/// The engine.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::array::{Array, Tensor, as_tensor, own_tensor};
+    #[pymodule_export]
+    use super::control::{
+        cond, custom_gradient, map_fn, recompute, scan, switch_case, vectorized_map, while_loop,
+    };
+    #[pymodule_export]
+    use super::dlpack::from_dlpack;
+    #[pymodule_export]
+    use super::dtype::DType;
+    #[pymodule_export]
+    use super::function::{Function, is_tracing, stand_in, trace_only};
+    #[pymodule_export]
+    use super::line::{calling_line, made_from, pass_over};
+    #[pymodule_export]
+    use super::memory::{
+        allocations, idle_bytes, live_bytes, peak_bytes, record, report, reset_peak, set_limit, trim,
+    };
+    #[pymodule_export]
+    use super::op::{Op, op_names};
+    #[pymodule_export]
+    use super::plan::Plan;
+    #[pymodule_export]
+    use super::random::{next_key, random_state, set_random_state, set_seed};
+    #[pymodule_export]
+    use super::tape::{GradientTape, gradients};
+    #[pymodule_export]
+    use super::variable::Variable;
+}

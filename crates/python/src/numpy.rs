@@ -1,6 +1,6 @@
 //! NumPy's arrays in and out, without a copy where layout and type allow.
 
-use crate::array::Array;
+use crate::array::{Array, Value};
 use numpy::npyffi::{self, NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -107,7 +107,8 @@ pub fn tensor(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Ten
     let fields = unsafe { &*npyffi::_PyArray_GET_ITEM_DATA(array.as_array_ptr()) };
     let start = fields.data.cast_const().cast::<u8>();
     let shape = Shape::from(array.shape());
-    let is_aligned = start.addr().is_multiple_of(8) && array.strides().iter().all(|&stride| stride % size as isize == 0);
+    let is_aligned =
+        start.addr().is_multiple_of(8) && array.strides().iter().all(|&stride| stride % size as isize == 0);
     let strides: Strides = array.strides().iter().map(|&stride| stride / size as isize).collect();
     let forward = strides.iter().all(|&stride| stride >= 0);
     let writable = fields.flags & NPY_ARRAY_WRITEABLE != 0;
@@ -164,22 +165,26 @@ fn other(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Tensor> 
     Err(PyTypeError::new_err(format!("an array of {descr} is no tensor: there is no such element type")))
 }
 
-/// A tensor's elements as an array that looks at them, only to be read. The array keeps `owner`, which keeps the memory.
+/// A tensor's elements as an array that looks at them, only to be read. The array keeps them.
 pub fn array<'py>(owner: &Bound<'py, Array>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     let py = owner.py();
-    let view = tensor.view().map_err(|error| crate::error::exception(py, error))?;
-    let size = tensor.dtype().size();
+    tensor.view().map_err(|error| crate::error::exception(py, error))?;
+    // A variable changes: what is looked at is the value that it has now, which is then kept.
+    let kept = match owner.get().0 {
+        Value::Tensor(_) => owner.clone().into_any(),
+        Value::Variable(_) => crate::array::wrap(py, tensor.clone())?,
+    };
+    let size = tensor.dtype().size() as isize;
     let mut dims: Vec<npyffi::npy_intp> = tensor.shape().iter().map(|&dim| dim as _).collect();
-    let mut strides: Vec<npyffi::npy_intp> = tensor.strides().iter().map(|&stride| stride * size as isize).collect();
-    let _ = view;
+    let mut strides: Vec<npyffi::npy_intp> = tensor.strides().iter().map(|&stride| stride * size).collect();
     let first = first_byte(tensor);
     let descr = descr(py, tensor.dtype())?.clone();
-    // SAFETY: dims and strides describe memory of the tensor, which `owner` keeps and the array keeps `owner`; the reference to
-    // `descr` is given away, and the array is not marked as writable.
+    // SAFETY: dims and strides describe memory of the tensor, which `kept` keeps and the array keeps `kept`; the references to
+    // `descr` and `kept` are given away, and the array is not marked as writable.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
-            PY_ARRAY_API.get_type_object(py, NpyTypes::PyArray_Type),
+            npyffi::get_type_object(py, NpyTypes::PyArray_Type),
             descr.into_ptr().cast(),
             dims.len() as _,
             dims.as_mut_ptr(),
@@ -189,8 +194,7 @@ pub fn array<'py>(owner: &Bound<'py, Array>, tensor: &Tensor) -> PyResult<Bound<
             std::ptr::null_mut(),
         );
         let array = Bound::from_owned_ptr_or_err(py, array)?;
-        let kept = owner.clone().into_any().into_ptr();
-        if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), kept) < 0 {
+        if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), kept.into_ptr()) < 0 {
             return Err(PyErr::fetch(py));
         }
         Ok(array)

@@ -1,0 +1,248 @@
+//! Loops, choices and maps over Python functions.
+
+use crate::array::Array;
+use crate::call::{call_back, into_python};
+use crate::convert;
+use crate::nest::{Leaves, Tree};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use taut::{Case, Loops};
+
+type Object<'py> = PyResult<Bound<'py, PyAny>>;
+
+/// Calls a Python function of one structure.
+fn mapped(function: &Py<PyAny>, argument: &Tree) -> taut::Result<Tree> {
+    into_python(|py| Tree::of(&function.bind(py).call1((argument.object(py)?,))?, Leaves::Tensors))
+}
+
+/// Calls a Python function of two structures.
+fn mapped2(function: &Py<PyAny>, first: &Tree, second: &Tree) -> taut::Result<Tree> {
+    into_python(|py| {
+        let result = function.bind(py).call1((first.object(py)?, second.object(py)?))?;
+        Tree::of(&result, Leaves::Tensors)
+    })
+}
+
+fn one(object: &Bound<'_, PyAny>) -> PyResult<taut::Tensor> {
+    convert::tensor(object)
+}
+
+fn loops(
+    grad_budget: Option<usize>,
+    maximum_iterations: Option<usize>,
+    invariants: Option<Vec<Vec<Option<usize>>>>,
+    parallel_iterations: Option<usize>,
+    memory_budget: Option<usize>,
+) -> Loops {
+    let mut loops = Loops::new();
+    if let Some(bytes) = grad_budget {
+        loops = loops.grad_budget(bytes);
+    }
+    if let Some(steps) = maximum_iterations {
+        loops = loops.maximum_iterations(steps);
+    }
+    if let Some(shapes) = invariants {
+        loops = loops.shape_invariants(shapes);
+    }
+    if let Some(elements) = parallel_iterations {
+        loops = loops.parallel_iterations(elements);
+    }
+    if let Some(bytes) = memory_budget {
+        loops = loops.memory_budget(bytes);
+    }
+    loops
+}
+
+/// Repeats `body` on the states, as long as `cond` holds. Both take the whole structure of states.
+#[pyfunction]
+#[pyo3(signature = (cond, body, states, invariants=None, maximum_iterations=None, grad_budget=None))]
+pub fn while_loop<'py>(
+    py: Python<'py>,
+    cond: Py<PyAny>,
+    body: Py<PyAny>,
+    states: &Bound<'py, PyAny>,
+    invariants: Option<Vec<Vec<Option<usize>>>>,
+    maximum_iterations: Option<usize>,
+    grad_budget: Option<usize>,
+) -> Object<'py> {
+    let states = Tree::of(states, Leaves::Tensors)?;
+    let loops = loops(grad_budget, maximum_iterations, invariants, None, None);
+    let done = call_back(py, move || {
+        loops.while_loop(
+            |states: &Tree| into_python(|py| one(&cond.bind(py).call1((states.object(py)?,))?)),
+            |states: Tree| mapped(&body, &states),
+            states,
+        )
+    })?;
+    done.object(py)
+}
+
+/// What one of two functions returns. Without a trace, the other is not called.
+#[pyfunction]
+pub fn cond<'py>(py: Python<'py>, pred: &Bound<'py, PyAny>, yes: Py<PyAny>, no: Py<PyAny>) -> Object<'py> {
+    let pred = one(pred)?;
+    let branch = |function: Py<PyAny>| {
+        move || into_python(|py| Tree::of(&function.bind(py).call0()?, Leaves::Tensors))
+    };
+    let (yes, no) = (branch(yes), branch(no));
+    call_back(py, move || taut::cond(pred, yes, no))?.object(py)
+}
+
+/// What the function of this number returns; the last one if there is none.
+#[pyfunction]
+pub fn switch_case<'py>(
+    py: Python<'py>,
+    number: &Bound<'py, PyAny>,
+    branches: Vec<Py<PyAny>>,
+) -> Object<'py> {
+    let number = one(number)?;
+    let done = call_back(py, move || {
+        let case = |function: Py<PyAny>| -> Case<'static, Tree> {
+            Box::new(move || into_python(|py| Tree::of(&function.bind(py).call0()?, Leaves::Tensors)))
+        };
+        taut::switch_case(number, branches.into_iter().map(case).collect())
+    })?;
+    done.object(py)
+}
+
+/// Calls `body` on each element, as many at once as the budget allows.
+#[pyfunction]
+#[pyo3(signature = (body, elements, parallel_iterations=None, memory_budget=None))]
+pub fn map_fn<'py>(
+    py: Python<'py>,
+    body: Py<PyAny>,
+    elements: &Bound<'py, PyAny>,
+    parallel_iterations: Option<usize>,
+    memory_budget: Option<usize>,
+) -> Object<'py> {
+    let elements = Tree::of(elements, Leaves::Tensors)?;
+    let loops = loops(None, None, None, parallel_iterations, memory_budget);
+    call_back(py, move || loops.map_fn(|element: Tree| mapped(&body, &element), elements))?.object(py)
+}
+
+/// Calls `body` on all elements at once.
+#[pyfunction]
+pub fn vectorized_map<'py>(py: Python<'py>, body: Py<PyAny>, elements: &Bound<'py, PyAny>) -> Object<'py> {
+    let elements = Tree::of(elements, Leaves::Tensors)?;
+    call_back(py, move || taut::vectorized_map(|element: Tree| mapped(&body, &element), elements))?.object(py)
+}
+
+/// Goes through the elements with a state: `body(state, element)` returns the next state and what is stacked.
+#[pyfunction]
+#[pyo3(signature = (body, state, elements, reverse=false, grad_budget=None))]
+pub fn scan<'py>(
+    py: Python<'py>,
+    body: Py<PyAny>,
+    state: &Bound<'py, PyAny>,
+    elements: &Bound<'py, PyAny>,
+    reverse: bool,
+    grad_budget: Option<usize>,
+) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    let (state, elements) = (Tree::of(state, Leaves::Tensors)?, Tree::of(elements, Leaves::Tensors)?);
+    let loops = loops(grad_budget, None, None, None, None);
+    let step = move |state: Tree, element: Tree| match mapped2(&body, &state, &element)? {
+        Tree::Tuple(mut parts) if parts.len() == 2 => {
+            let made = parts.pop();
+            let next = parts.pop();
+            next.zip(made).ok_or_else(|| taut::Error::value("a step returns the next state and an output"))
+        }
+        _ => Err(taut::Error::value("a step returns the next state and an output")),
+    };
+    let (state, made) = call_back(py, move || {
+        if reverse { loops.scan_reversed(step, state, elements) } else { loops.scan(step, state, elements) }
+    })?;
+    Ok((state.object(py)?, made.object(py)?))
+}
+
+/// Calls a function whose gradient computes it again instead of keeping what is inside.
+#[pyfunction]
+pub fn recompute<'py>(py: Python<'py>, function: Py<PyAny>, inputs: &Bound<'py, PyAny>) -> Object<'py> {
+    use taut_autodiff::nest::Nest;
+    let inputs = Tree::of(inputs, Leaves::Arguments)?;
+    let mut tensors = Vec::new();
+    inputs.leaves(&mut |leaf| {
+        if let taut::traces::Leaf::Tensor(tensor) = leaf {
+            tensors.push(tensor.clone());
+        }
+    });
+    let template = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let kept = template.clone();
+    let body = move |given: &[taut::Tensor]| -> taut::Result<Vec<taut::Tensor>> {
+        let own = inputs.rebuild(&mut given.iter().cloned());
+        let result = mapped(&function, &own)?;
+        let mut made = Vec::new();
+        result.leaves(&mut |leaf| {
+            if let taut::traces::Leaf::Tensor(tensor) = leaf {
+                made.push(tensor.clone());
+            }
+        });
+        let hollow: Vec<taut::Tensor> =
+            made.iter().map(|tensor| taut::Tensor::stand_in(tensor.spec().clone())).collect();
+        *kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
+            Some(result.rebuild(&mut hollow.into_iter()));
+        Ok(made)
+    };
+    let outputs = call_back(py, move || taut::recompute_grad(body).call(tensors))?;
+    let template = template.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    match &*template {
+        Some(template) => template.rebuild(&mut outputs.into_iter()).object(py),
+        None => Err(PyTypeError::new_err("the function was not called")),
+    }
+}
+
+/// Calls a function that brings its own gradient. `forward(*inputs)` returns its outputs, the tensors that the gradient keeps, and
+/// the gradient: a function of (kept, outputs' gradients) that returns a gradient per input.
+#[pyfunction]
+pub fn custom_gradient<'py>(
+    py: Python<'py>,
+    forward: Py<PyAny>,
+    inputs: Vec<Bound<'py, PyAny>>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let inputs: Vec<taut::Tensor> = inputs.iter().map(one).collect::<PyResult<_>>()?;
+    let outputs = call_back(py, move || {
+        taut::custom_gradient(inputs, |inputs| {
+            let (outputs, saved, backward) = into_python(|py| {
+                let arguments = objects(py, inputs)?;
+                let made = forward.bind(py).call1(pyo3::types::PyTuple::new(py, arguments)?)?;
+                let (outputs, saved, backward): (Vec<Bound<'_, PyAny>>, Vec<Bound<'_, PyAny>>, Py<PyAny>) =
+                    made.extract()?;
+                Ok((all(&outputs)?, all(&saved)?, backward))
+            })?;
+            Ok(taut::Rule::new(outputs, saved, move |saved, gradients| {
+                into_python(|py| {
+                    let found = backward.bind(py).call1((objects(py, saved)?, objects(py, gradients)?))?;
+                    let found: Vec<Bound<'_, PyAny>> = found.extract()?;
+                    found.iter().map(gradient).collect()
+                })
+            }))
+        })
+    })?;
+    objects(py, &outputs)
+}
+
+fn objects<'py>(py: Python<'py>, tensors: &[taut::Tensor]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    tensors.iter().map(|tensor| crate::array::wrap(py, tensor.clone())).collect()
+}
+
+fn all(objects: &[Bound<'_, PyAny>]) -> PyResult<Vec<taut::Tensor>> {
+    objects.iter().map(one).collect()
+}
+
+/// A gradient that Python returned: a tensor, rows of one, or none.
+pub fn gradient(object: &Bound<'_, PyAny>) -> PyResult<Option<taut::Gradient>> {
+    if object.is_none() {
+        return Ok(None);
+    }
+    if object.is_instance_of::<Array>() || !object.hasattr("indices")? {
+        return Ok(Some(one(object)?.into()));
+    }
+    let slices = taut::IndexedSlices {
+        values: one(&object.getattr("values")?)?,
+        indices: one(&object.getattr("indices")?)?,
+        dense_shape: convert::ints(&object.getattr("dense_shape")?)?
+            .into_iter()
+            .map(|dim| dim.max(0) as usize)
+            .collect(),
+    };
+    Ok(Some(taut::Gradient::Sparse(slices)))
+}

@@ -1,0 +1,261 @@
+//! Python objects as what the engine takes: tensors, numbers, shapes, words.
+
+use crate::array::Array;
+use crate::dtype;
+use crate::error::exception;
+use crate::numpy::{self, Memory};
+use ::numpy::PyUntypedArray;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
+use taut::{DType, Operand, Scalar, Tensor};
+
+/// A Python number as a number without a type of its own; none for anything else.
+#[inline]
+pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
+    if let Ok(value) = object.cast_exact::<PyFloat>() {
+        return Ok(Some(Scalar::Float(value.extract()?)));
+    }
+    if let Ok(value) = object.cast_exact::<PyBool>() {
+        return Ok(Some(Scalar::Bool(value.is_true())));
+    }
+    if let Ok(value) = object.cast_exact::<PyInt>() {
+        return match (value.extract::<i64>(), value.extract::<u64>()) {
+            (Ok(value), _) => Ok(Some(Scalar::Int(value))),
+            (_, Ok(value)) => Ok(Some(Scalar::Uint(value))),
+            (Err(error), _) => Err(error),
+        };
+    }
+    Ok(None)
+}
+
+/// An object as one side of an operation: a tensor, or a number that takes the other side's type. None for what is neither,
+/// so that Python can ask the other side.
+#[inline]
+pub fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
+    if let Ok(array) = object.cast::<Array>() {
+        return Ok(Some(array.get().read().into()));
+    }
+    if let Some(value) = number(object)? {
+        return Ok(Some(value.into()));
+    }
+    Ok(tensor_like(object, None, Memory::Share)?.map(Into::into))
+}
+
+/// An object as a tensor.
+#[inline]
+pub fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    tensor_of(object, None, Memory::Share)
+}
+
+/// An object as a tensor, of a given type if there is one.
+pub fn tensor_of(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory) -> PyResult<Tensor> {
+    let py = object.py();
+    let made = if let Ok(array) = object.cast::<Array>() {
+        array.get().read()
+    } else if let Some(value) = number(object)? {
+        let dtype = dtype.unwrap_or_else(|| value.default_dtype());
+        if !fits(value, dtype) {
+            return Err(PyValueError::new_err(format!("{object} is no {}", dtype.name())));
+        }
+        return crate::call::call(py, 0, || Tensor::constant(value, dtype));
+    } else {
+        let made = tensor_like(object, dtype, memory)?;
+        made.ok_or_else(|| {
+            let kind = object.get_type().name().map_or_else(|_| "object".into(), |name| name.to_string());
+            PyTypeError::new_err(format!("a {kind} is no tensor, and nothing says how to make it one"))
+        })?
+    };
+    match dtype {
+        Some(dtype) if dtype != made.dtype() => {
+            crate::call::call(py, made.spec().bytes(), || taut::cast(made, dtype))
+        }
+        _ => Ok(made),
+    }
+}
+
+/// Whether a number can be an element of a type without losing what it is.
+fn fits(value: Scalar, dtype: DType) -> bool {
+    match value {
+        Scalar::Float(value) => dtype.is_float() || (value.fract() == 0.0 && dtype != DType::Bool),
+        Scalar::Bool(_) => true,
+        _ => dtype != DType::Bool && value.fits(dtype),
+    }
+}
+
+/// Arrays, lists, and objects that say how to become a tensor. None for anything else.
+fn tensor_like(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory) -> PyResult<Option<Tensor>> {
+    let py = object.py();
+    if let Ok(array) = object.cast::<PyUntypedArray>() {
+        return numpy::tensor(array, memory).map(Some);
+    }
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+        return from_list(object, dtype).map(Some);
+    }
+    if let Ok(method) = object.getattr(pyo3::intern!(py, "__taut_tensor__")) {
+        let made = method.call0()?;
+        return Ok(Some(made.cast::<Array>()?.get().read()));
+    }
+    if object.is_none() || object.is_instance_of::<PyString>() {
+        return Ok(None);
+    }
+    if object.hasattr(pyo3::intern!(py, "__array__"))? {
+        let array = object.call_method0(pyo3::intern!(py, "__array__"))?;
+        let Ok(array) = array.cast::<PyUntypedArray>() else { return Ok(None) };
+        return numpy::tensor(array, memory).map(Some);
+    }
+    if object.hasattr(pyo3::intern!(py, "__dlpack__"))? {
+        return crate::dlpack::import(object).map(Some);
+    }
+    if let Ok(index) = object.call_method0("__index__") {
+        return Ok(match number(&index)? {
+            Some(value) => Some(crate::call::call(py, 0, || Tensor::constant(value, value.default_dtype()))?),
+            None => None,
+        });
+    }
+    Ok(None)
+}
+
+/// Whether a nested list holds something that is a tensor already, and the first leaf that is not a list.
+fn look<'py>(list: &Bound<'py, PyAny>, first: &mut Option<Bound<'py, PyAny>>) -> PyResult<bool> {
+    let mut found = false;
+    for part in list.try_iter()? {
+        let part = part?;
+        if part.is_instance_of::<PyList>() || part.is_instance_of::<PyTuple>() {
+            found |= look(&part, first)?;
+        } else {
+            found |= part.is_instance_of::<Array>()
+                || part.hasattr(pyo3::intern!(part.py(), "__taut_tensor__"))?;
+            if first.is_none() {
+                *first = Some(part);
+            }
+        }
+        if found {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// Nested lists of numbers, arrays or tensors.
+fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
+    let py = list.py();
+    let mut first = None;
+    if look(list, &mut first)? {
+        let parts: Vec<Tensor> =
+            list.try_iter()?.map(|part| tensor_of(&part?, dtype, Memory::Share)).collect::<PyResult<_>>()?;
+        let common = parts.iter().map(Tensor::dtype).reduce(taut::promote);
+        return crate::call::call(py, 0, || {
+            let parts: Vec<Tensor> = match common {
+                Some(common) => {
+                    parts.into_iter().map(|part| taut::cast(part, common)).collect::<taut::Result<_>>()?
+                }
+                None => parts,
+            };
+            taut::stack(&parts, 0)
+        });
+    }
+    let array = PyModule::import(py, "numpy")?.getattr("array")?.call1((list,)).map_err(|error| {
+        PyValueError::new_err(format!(
+            "lists of different lengths, or of different things, are no tensor: {}",
+            error.value(py)
+        ))
+    })?;
+    let array = array.cast_into::<PyUntypedArray>()?;
+    let made = numpy::tensor(&array, Memory::Share)?;
+    // Python's numbers have no size of their own; NumPy's have.
+    let weak = match &first {
+        None => Some(DType::F32),
+        Some(first)
+            if first.is_instance_of::<PyFloat>() && made.dtype() == DType::F64 && !is_numpy(first)? =>
+        {
+            Some(DType::F32)
+        }
+        Some(first) if number(first)?.is_some() && made.dtype() == DType::F64 => Some(DType::F32),
+        Some(first) if number(first)?.is_some() && made.dtype() == DType::I64 => small(&made),
+        _ => None,
+    };
+    match dtype.or(weak) {
+        Some(dtype) if dtype != made.dtype() => {
+            if dtype.is_integer() && made.dtype().is_float()
+                || dtype == DType::Bool && made.dtype() != DType::Bool
+            {
+                let message = format!("these {} values are no {}", made.dtype().name(), dtype.name());
+                return Err(PyTypeError::new_err(message));
+            }
+            crate::call::call(py, made.spec().bytes(), || taut::cast(made, dtype))
+        }
+        _ => Ok(made),
+    }
+}
+
+fn is_numpy(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    object.hasattr(pyo3::intern!(object.py(), "dtype"))
+}
+
+/// 32 bits, if they are enough for every element.
+fn small(made: &Tensor) -> Option<DType> {
+    let values = made.to_vec::<i64>().ok()?;
+    values.iter().all(|&value| i32::try_from(value).is_ok()).then_some(DType::I32)
+}
+
+/// Integers: one, or several in a list, a shape, an array or a tensor with a value.
+pub fn ints(object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    if let Ok(value) = object.extract::<i64>() {
+        return Ok(vec![value]);
+    }
+    if let Ok(array) = object.cast::<Array>() {
+        return whole(object.py(), &array.get().read());
+    }
+    if let Ok(array) = object.cast::<PyUntypedArray>() {
+        return whole(object.py(), &numpy::tensor(array, Memory::Share)?);
+    }
+    let mut values = Vec::new();
+    for part in
+        object.try_iter().map_err(|_| PyTypeError::new_err(format!("{object} is not a list of integers")))?
+    {
+        let part = part?;
+        values.push(int(&part)?);
+    }
+    Ok(values)
+}
+
+/// One integer: a number, or a tensor of one element.
+pub fn int(object: &Bound<'_, PyAny>) -> PyResult<i64> {
+    if let Ok(value) = object.extract::<i64>() {
+        return Ok(value);
+    }
+    let found = ints_of_one(object)?;
+    found.ok_or_else(|| PyTypeError::new_err(format!("{object} is not an integer")))
+}
+
+fn ints_of_one(object: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
+    if object.is_none() || object.is_instance_of::<PyString>() || object.is_instance_of::<PyFloat>() {
+        return Ok(None);
+    }
+    let values = whole(object.py(), &tensor(object)?)?;
+    Ok(if values.len() == 1 { Some(values[0]) } else { None })
+}
+
+fn whole(py: Python<'_>, tensor: &Tensor) -> PyResult<Vec<i64>> {
+    if !tensor.dtype().is_integer() {
+        return Err(PyTypeError::new_err(format!("{} are not integers", tensor.spec())));
+    }
+    let cast = taut::cast(tensor, DType::I64).and_then(|cast| cast.to_vec::<i64>());
+    cast.map_err(|error| exception(py, error))
+}
+
+/// A number: Python's, NumPy's, or a tensor of one element.
+pub fn float(object: &Bound<'_, PyAny>) -> PyResult<f64> {
+    if let Ok(value) = object.extract::<f64>() {
+        return Ok(value);
+    }
+    let tensor = tensor(object)?;
+    let value = taut::cast(&tensor, DType::F64).and_then(|cast| cast.item::<f64>());
+    value.map_err(|error| exception(object.py(), error))
+}
+
+/// A type, or none.
+pub fn dtype_or(object: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
+    object.filter(|object| !object.is_none()).map(dtype::given).transpose()
+}

@@ -1,0 +1,232 @@
+//! Traced functions.
+
+use crate::array::wrap;
+use crate::call::{call_back, into_python};
+use crate::convert;
+use crate::nest::{Leaves, Tree};
+use crate::plan::Plan;
+use crate::variable::wrap_variable;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use taut::{OnRetrace, Shape, TensorSpec};
+
+/// A Python function that is traced once per signature and then runs as one planned program.
+#[pyclass(frozen, weakref, module = "taut")]
+pub struct Function(taut::Function<Tree, Tree>);
+
+/// Arguments as one structure.
+fn arguments(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Tree> {
+    let mut parts: Vec<Tree> = Vec::with_capacity(args.len() + 1);
+    for part in args.iter() {
+        parts.push(Tree::of(&part, Leaves::Arguments)?);
+    }
+    parts.push(match kwargs {
+        None => Tree::Dict(Vec::new()),
+        Some(kwargs) => Tree::of(kwargs.as_any(), Leaves::Arguments)?,
+    });
+    Ok(Tree::Tuple(parts))
+}
+
+/// Calls a Python function with arguments that were one structure.
+fn run(py: Python<'_>, body: &Py<PyAny>, arguments: &Tree) -> PyResult<Tree> {
+    let Tree::Tuple(parts) = arguments else {
+        return Err(PyValueError::new_err("arguments are a tuple"));
+    };
+    let (kwargs, args) =
+        parts.split_last().ok_or_else(|| PyValueError::new_err("arguments end with names"))?;
+    let args: Vec<Bound<'_, PyAny>> = args.iter().map(|part| part.object(py)).collect::<PyResult<_>>()?;
+    let kwargs = kwargs.object(py)?.cast_into::<PyDict>()?;
+    let result = body.bind(py).call(PyTuple::new(py, args)?, Some(&kwargs))?;
+    Tree::of(&result, Leaves::Tensors)
+}
+
+#[pymethods]
+impl Function {
+    #[new]
+    #[pyo3(signature = (body, name, jit_compile=false, reduce_retracing=false, on_retrace="warn", cache_bytes=None,
+                        input_signature=None, fuse=true))]
+    fn new(
+        body: Py<PyAny>,
+        name: &str,
+        jit_compile: bool,
+        reduce_retracing: bool,
+        on_retrace: &str,
+        cache_bytes: Option<usize>,
+        input_signature: Option<Vec<(Bound<'_, PyAny>, Vec<Option<usize>>)>>,
+        fuse: bool,
+    ) -> PyResult<Function> {
+        let made = taut::function(move |arguments: &Tree| into_python(|py| run(py, &body, arguments)));
+        let on_retrace = match on_retrace {
+            "warn" => OnRetrace::Warn,
+            "allow" => OnRetrace::Allow,
+            "deny" => OnRetrace::Deny,
+            other => {
+                let message = format!("on_retrace is \"warn\", \"allow\" or \"deny\", not {other:?}");
+                return Err(PyValueError::new_err(message));
+            }
+        };
+        let mut made = made
+            .named(name)
+            .jit_compile(jit_compile)
+            .reduce_retracing(reduce_retracing)
+            .on_retrace(on_retrace)
+            .fuse(fuse);
+        if let Some(bytes) = cache_bytes {
+            made = made.cache_bytes(bytes);
+        }
+        if let Some(specs) = input_signature {
+            let spec = |(dtype, dims): (Bound<'_, PyAny>, Vec<Option<usize>>)| -> PyResult<TensorSpec> {
+                Ok(TensorSpec::new(crate::dtype::given(&dtype)?, dims))
+            };
+            made = made.input_signature(specs.into_iter().map(spec).collect::<PyResult<Vec<TensorSpec>>>()?);
+        }
+        Ok(Function(made))
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let arguments = arguments(args, kwargs)?;
+        let result = call_back(py, || self.0.call(&arguments))?;
+        result.object(py)
+    }
+
+    /// The plan of a call with these arguments.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn plan(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Plan> {
+        let arguments = arguments(args, kwargs)?;
+        call_back(py, || self.0.plan(&arguments)).map(Plan)
+    }
+
+    /// The plans of a call under a tape with these arguments: forward and backward.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn plan_gradient(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<(Plan, Plan)> {
+        let arguments = arguments(args, kwargs)?;
+        call_back(py, || self.0.plan_gradient(&arguments))
+            .map(|(forward, backward)| (Plan(forward), Plan(backward)))
+    }
+
+    /// The graph of a call with these arguments, as text.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn graph(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<String> {
+        let arguments = arguments(args, kwargs)?;
+        call_back(py, || self.0.graph(&arguments)).map(|graph| graph.to_string())
+    }
+
+    /// The traces that were made: (signature, ms, bytes, peak bytes, reason).
+    fn traces(&self, py: Python<'_>) -> Vec<(String, f64, usize, usize, String)> {
+        let traces = py.detach(|| self.0.traces());
+        traces
+            .into_iter()
+            .map(|t| (t.signature, t.time.as_secs_f64() * 1e3, t.bytes, t.peak_bytes, t.reason.to_string()))
+            .collect()
+    }
+
+    /// How many traces were made.
+    #[getter]
+    fn trace_count(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.0.trace_count())
+    }
+
+    /// The bytes that traces hold between calls.
+    #[getter]
+    fn cached_bytes(&self, py: Python<'_>) -> usize {
+        py.detach(|| self.0.cached_bytes())
+    }
+
+    /// The variables that the first trace made.
+    #[getter]
+    fn variables<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let variables = py.detach(|| self.0.variables());
+        variables.into_iter().map(|variable| wrap_variable(py, variable)).collect()
+    }
+
+    /// Forgets all traces.
+    fn forget(&self, py: Python<'_>) {
+        py.detach(|| self.0.forget());
+    }
+
+    /// Gives back the memory that is kept between calls.
+    fn release(&self, py: Python<'_>) {
+        py.detach(|| self.0.release());
+    }
+}
+
+/// A tensor without a value, of this type and shape, to plan with.
+#[pyfunction]
+pub fn stand_in<'py>(dtype: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let dims: Shape = convert::ints(shape)?.into_iter().map(|dim| dim.max(0) as usize).collect();
+    let spec = taut_core::Spec::new(crate::dtype::given(dtype)?, dims);
+    wrap(dtype.py(), taut::Tensor::stand_in(spec))
+}
+
+/// Calls a function with tensors that have no values, and returns its results, which have none either: what types and shapes it
+/// makes of which. Nothing is computed, and nothing is kept.
+#[pyfunction]
+#[pyo3(signature = (body, *args, **kwargs))]
+pub fn trace_only<'py>(
+    py: Python<'py>,
+    body: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    use taut_autodiff::nest::Nest;
+    let arguments = arguments(args, kwargs)?;
+    let body = body.clone().unbind();
+    let mut specs = Vec::new();
+    arguments.leaves(&mut |leaf| {
+        if let taut::traces::Leaf::Tensor(tensor) = leaf {
+            specs.push(tensor.spec().clone());
+        }
+    });
+    let result = call_back(py, || {
+        let traced = taut_core::record::unrecorded(|| {
+            taut_core::graph::trace_function(&specs, true, |inputs| {
+                let own = arguments.rebuild(&mut inputs.iter().cloned());
+                let results = into_python(|py| run(py, &body, &own))?;
+                let mut tensors = Vec::new();
+                results.leaves(&mut |leaf| {
+                    if let taut::traces::Leaf::Tensor(tensor) = leaf {
+                        tensors.push(tensor.clone());
+                    }
+                });
+                Ok((tensors, results))
+            })
+        });
+        let (_, results) = traced?;
+        let mut stand_ins = Vec::new();
+        results.leaves(&mut |leaf| {
+            if let taut::traces::Leaf::Tensor(tensor) = leaf {
+                stand_ins.push(taut::Tensor::stand_in(tensor.spec().clone()));
+            }
+        });
+        Ok(results.rebuild(&mut stand_ins.into_iter()))
+    })?;
+    result.object(py)
+}
+
+/// Whether a function is being traced on this thread.
+#[pyfunction]
+pub fn is_tracing() -> bool {
+    taut_core::is_tracing()
+}

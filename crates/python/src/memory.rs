@@ -1,0 +1,75 @@
+//! The ledger from Python.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use taut::memory::{self, Category};
+
+/// Bytes that tensors hold now.
+#[pyfunction]
+#[pyo3(signature = (category=None))]
+pub fn live_bytes(category: Option<&str>) -> PyResult<usize> {
+    let Some(name) = category else { return Ok(memory::live_bytes()) };
+    match Category::ALL.into_iter().find(|category| category.to_string() == name) {
+        Some(category) => Ok(memory::live_bytes_of(category)),
+        None => {
+            let known: Vec<String> = Category::ALL.iter().map(ToString::to_string).collect();
+            Err(PyValueError::new_err(format!("categories are {}, not {name}", known.join(", "))))
+        }
+    }
+}
+
+/// The most bytes that tensors held since the peak was reset.
+#[pyfunction]
+pub fn peak_bytes() -> usize {
+    memory::peak_bytes()
+}
+
+/// Begins a new peak, at what is held now.
+#[pyfunction]
+pub fn reset_peak() {
+    memory::reset_peak();
+}
+
+/// Sets the most bytes that tensors may hold, or none; returns the limit that was there before.
+#[pyfunction]
+#[pyo3(signature = (bytes=None))]
+pub fn set_limit(bytes: Option<usize>) -> Option<usize> {
+    memory::limit(bytes)
+}
+
+/// Gives memory that is kept for reuse back to the system; returns how many bytes.
+#[pyfunction]
+pub fn trim() -> usize {
+    memory::trim()
+}
+
+/// Bytes that are kept for reuse.
+#[pyfunction]
+pub fn idle_bytes() -> usize {
+    memory::idle_bytes()
+}
+
+/// How many buffers were allocated so far.
+#[pyfunction]
+pub fn allocations() -> u64 {
+    memory::allocations()
+}
+
+/// Turns recording by source line on or off; returns whether it was on.
+#[pyfunction]
+pub fn record(on: bool) -> bool {
+    memory::record(on)
+}
+
+type Line = (usize, usize, String, Option<String>);
+
+/// Who holds what: a text, rows of (category, live, peak), and rows of (bytes, buffers, category, line).
+#[pyfunction]
+pub fn report() -> (String, Vec<(String, usize, usize)>, Vec<Line>) {
+    let report = memory::report();
+    let categories = report.by_category.iter().map(|row| (row.category.to_string(), row.live, row.peak));
+    let lines = report.by_line.iter().map(|row| {
+        (row.bytes, row.count, row.category.to_string(), row.location.map(|line| line.to_string()))
+    });
+    (report.to_string(), categories.collect(), lines.collect())
+}

@@ -1,0 +1,330 @@
+//! Structures of Python's: tensors, variables and values in lists, tuples and dicts, as the engine sees them.
+
+use crate::array::{Array, Value as Kind, wrap};
+use crate::convert;
+use ::numpy::PyUntypedArray;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use std::any::Any;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use taut::traces::{Leaf, Static};
+use taut::{Tensor, Variable};
+use taut_autodiff::nest::Nest;
+
+/// A structure.
+pub enum Tree {
+    Tensor(Tensor),
+    /// A variable, and the object that it is to Python.
+    Variable(Variable, Py<PyAny>),
+    Value(Plain),
+    List(Vec<Tree>),
+    Tuple(Vec<Tree>),
+    /// A tuple of a class of its own.
+    Record(Py<PyType>, Vec<Tree>),
+    /// By name, in the order of the names.
+    Dict(Vec<(Plain, Tree)>),
+}
+
+/// A value that a function is traced for.
+pub enum Plain {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Word(String),
+    /// Anything else: the same if it is the same object, or an equal one of the same class.
+    Object(Py<PyAny>),
+}
+
+impl Plain {
+    pub fn of(object: &Bound<'_, PyAny>) -> Plain {
+        if object.is_none() {
+            return Plain::None;
+        }
+        if let Ok(value) = object.cast_exact::<PyBool>() {
+            return Plain::Bool(value.is_true());
+        }
+        if let Ok(value) = object.cast_exact::<PyInt>()
+            && let Ok(value) = value.extract::<i64>()
+        {
+            return Plain::Int(value);
+        }
+        if let Ok(value) = object.cast_exact::<PyFloat>()
+            && let Ok(value) = value.extract::<f64>()
+        {
+            return Plain::Float(value);
+        }
+        if let Ok(value) = object.cast_exact::<PyString>()
+            && let Ok(value) = value.to_str()
+        {
+            return Plain::Word(value.to_owned());
+        }
+        Plain::Object(object.clone().unbind())
+    }
+
+    pub fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self {
+            Plain::None => py.None().into_bound(py),
+            Plain::Bool(value) => PyBool::new(py, *value).to_owned().into_any(),
+            Plain::Int(value) => value.into_pyobject(py)?.into_any(),
+            Plain::Float(value) => value.into_pyobject(py)?.into_any(),
+            Plain::Word(value) => PyString::new(py, value).into_any(),
+            Plain::Object(object) => object.bind(py).clone(),
+        })
+    }
+
+    fn copy(&self) -> Plain {
+        match self {
+            Plain::None => Plain::None,
+            Plain::Bool(value) => Plain::Bool(*value),
+            Plain::Int(value) => Plain::Int(*value),
+            Plain::Float(value) => Plain::Float(*value),
+            Plain::Word(value) => Plain::Word(value.clone()),
+            Plain::Object(object) => Plain::Object(Python::attach(|py| object.clone_ref(py))),
+        }
+    }
+}
+
+impl fmt::Debug for Plain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Plain::None => f.write_str("None"),
+            Plain::Bool(true) => f.write_str("True"),
+            Plain::Bool(false) => f.write_str("False"),
+            Plain::Int(value) => write!(f, "{value}"),
+            Plain::Float(value) => write!(f, "{value:?}"),
+            Plain::Word(value) => write!(f, "{value:?}"),
+            Plain::Object(object) => {
+                let text = Python::attach(|py| object.bind(py).repr().map(|text| text.to_string()));
+                f.write_str(&text.unwrap_or_else(|_| "an object".into()))
+            }
+        }
+    }
+}
+
+impl Static for Plain {
+    fn same(&self, other: &dyn Any) -> bool {
+        let Some(other) = other.downcast_ref::<Plain>() else { return false };
+        match (self, other) {
+            (Plain::None, Plain::None) => true,
+            (Plain::Bool(a), Plain::Bool(b)) => a == b,
+            (Plain::Int(a), Plain::Int(b)) => a == b,
+            (Plain::Float(a), Plain::Float(b)) => a.to_bits() == b.to_bits(),
+            (Plain::Word(a), Plain::Word(b)) => a == b,
+            (Plain::Object(a), Plain::Object(b)) => {
+                a.is(b)
+                    || Python::attach(|py| {
+                        let (a, b) = (a.bind(py), b.bind(py));
+                        // Only a plain yes counts: arrays and the like compare element by element.
+                        a.get_type().is(b.get_type()) && a.eq(b).unwrap_or(false) && a.hash().is_ok()
+                    })
+            }
+            _ => false,
+        }
+    }
+
+    fn kept(&self) -> Box<dyn Static> {
+        Box::new(self.copy())
+    }
+
+    fn mixed(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        match self {
+            Plain::None => 0.hash(&mut hasher),
+            Plain::Bool(value) => value.hash(&mut hasher),
+            Plain::Int(value) => value.hash(&mut hasher),
+            Plain::Float(value) => value.to_bits().hash(&mut hasher),
+            Plain::Word(value) => value.hash(&mut hasher),
+            // Equal objects have equal hashes; what has none is known by itself alone.
+            Plain::Object(object) => {
+                let own = Python::attach(|py| object.bind(py).hash());
+                own.unwrap_or(object.as_ptr().addr() as isize).hash(&mut hasher);
+            }
+        }
+        hasher.finish()
+    }
+}
+
+/// How leaves that are no tensors are read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Leaves {
+    /// Numbers stay values, arrays become tensors: arguments of functions.
+    Arguments,
+    /// Numbers become tensors: states of loops, results of functions.
+    Tensors,
+}
+
+impl Tree {
+    /// The structure of an object.
+    pub fn of(object: &Bound<'_, PyAny>, leaves: Leaves) -> PyResult<Tree> {
+        if let Ok(array) = object.cast::<Array>() {
+            return Ok(match &array.get().0 {
+                Kind::Tensor(tensor) => Tree::Tensor(tensor.clone()),
+                Kind::Variable(variable) if leaves == Leaves::Arguments => {
+                    Tree::Variable(variable.clone(), object.clone().unbind())
+                }
+                Kind::Variable(variable) => Tree::Tensor(variable.read()),
+            });
+        }
+        if let Ok(list) = object.cast_exact::<PyList>() {
+            return Ok(Tree::List(list.iter().map(|part| Tree::of(&part, leaves)).collect::<PyResult<_>>()?));
+        }
+        if let Ok(tuple) = object.cast::<PyTuple>() {
+            let parts = tuple.iter().map(|part| Tree::of(&part, leaves)).collect::<PyResult<_>>()?;
+            if tuple.is_exact_instance_of::<PyTuple>() {
+                return Ok(Tree::Tuple(parts));
+            }
+            if tuple.hasattr(pyo3::intern!(object.py(), "_fields"))? {
+                return Ok(Tree::Record(tuple.get_type().unbind(), parts));
+            }
+            return Ok(Tree::Value(Plain::of(object)));
+        }
+        if let Ok(dict) = object.cast::<PyDict>() {
+            let mut keys: Vec<Bound<'_, PyAny>> = dict.keys().iter().collect();
+            sort(&mut keys)?;
+            let entry = |key: Bound<'_, PyAny>| -> PyResult<(Plain, Tree)> {
+                let value =
+                    dict.get_item(&key)?.unwrap_or_else(|| object.py().None().into_bound(object.py()));
+                Ok((Plain::of(&key), Tree::of(&value, leaves)?))
+            };
+            return Ok(Tree::Dict(keys.into_iter().map(entry).collect::<PyResult<_>>()?));
+        }
+        if object.is_none() {
+            return Ok(Tree::Value(Plain::None));
+        }
+        let is_array = object.cast::<PyUntypedArray>().is_ok();
+        if is_array || object.hasattr(pyo3::intern!(object.py(), "__taut_tensor__"))? {
+            return Ok(Tree::Tensor(convert::tensor(object)?));
+        }
+        if leaves == Leaves::Tensors
+            && (convert::number(object)?.is_some()
+                || object.hasattr(pyo3::intern!(object.py(), "__array__"))?)
+        {
+            return Ok(Tree::Tensor(convert::tensor(object)?));
+        }
+        Ok(Tree::Value(Plain::of(object)))
+    }
+
+    /// The object of a structure.
+    pub fn object<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(match self {
+            Tree::Tensor(tensor) => wrap(py, tensor.clone())?,
+            Tree::Variable(_, object) => object.bind(py).clone(),
+            Tree::Value(value) => value.object(py)?,
+            Tree::List(parts) => PyList::new(py, objects(py, parts)?)?.into_any(),
+            Tree::Tuple(parts) => PyTuple::new(py, objects(py, parts)?)?.into_any(),
+            Tree::Record(class, parts) => class.bind(py).call1(PyTuple::new(py, objects(py, parts)?)?)?,
+            Tree::Dict(parts) => {
+                let dict = PyDict::new(py);
+                for (key, part) in parts {
+                    dict.set_item(key.object(py)?, part.object(py)?)?;
+                }
+                dict.into_any()
+            }
+        })
+    }
+
+    /// The tensors and variables in it, in order.
+    pub fn sources(&self, found: &mut Vec<taut::Source>) {
+        match self {
+            Tree::Tensor(tensor) => found.push(taut::Source::Tensor(tensor.clone())),
+            Tree::Variable(variable, _) => found.push(taut::Source::Variable(variable.clone())),
+            Tree::Value(_) => {}
+            Tree::List(parts) | Tree::Tuple(parts) | Tree::Record(_, parts) => {
+                parts.iter().for_each(|part| part.sources(found));
+            }
+            Tree::Dict(parts) => parts.iter().for_each(|(_, part)| part.sources(found)),
+        }
+    }
+
+    /// The same structure as an object, with these in place of its tensors and variables.
+    pub fn filled<'py>(
+        &self,
+        py: Python<'py>,
+        leaves: &mut dyn Iterator<Item = Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut all = |parts: &[Tree]| -> PyResult<Vec<Bound<'py, PyAny>>> {
+            parts.iter().map(|part| part.filled(py, leaves)).collect()
+        };
+        Ok(match self {
+            Tree::Tensor(_) | Tree::Variable(..) => leaves.next().unwrap_or_else(|| py.None().into_bound(py)),
+            Tree::Value(value) => value.object(py)?,
+            Tree::List(parts) => PyList::new(py, all(parts)?)?.into_any(),
+            Tree::Tuple(parts) => PyTuple::new(py, all(parts)?)?.into_any(),
+            Tree::Record(class, parts) => class.bind(py).call1(PyTuple::new(py, all(parts)?)?)?,
+            Tree::Dict(parts) => {
+                let dict = PyDict::new(py);
+                for (key, part) in parts {
+                    dict.set_item(key.object(py)?, part.filled(py, leaves)?)?;
+                }
+                dict.into_any()
+            }
+        })
+    }
+}
+
+fn objects<'py>(py: Python<'py>, parts: &[Tree]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    parts.iter().map(|part| part.object(py)).collect()
+}
+
+/// Names in order. Those that have none among themselves are refused.
+fn sort(keys: &mut [Bound<'_, PyAny>]) -> PyResult<()> {
+    let mut refused = None;
+    keys.sort_by(|a, b| {
+        a.compare(b).unwrap_or_else(|error| {
+            refused.get_or_insert(error);
+            std::cmp::Ordering::Equal
+        })
+    });
+    match refused {
+        None => Ok(()),
+        Some(error) => {
+            Err(PyTypeError::new_err(format!("the keys of a dict of tensors must have an order: {error}")))
+        }
+    }
+}
+
+impl Nest for Tree {
+    type Owned = Tree;
+
+    fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
+        match self {
+            Tree::Tensor(tensor) => visit(Leaf::Tensor(tensor)),
+            Tree::Variable(variable, _) => visit(Leaf::Variable(variable)),
+            Tree::Value(value) => visit(Leaf::Value(value)),
+            Tree::List(parts) | Tree::Tuple(parts) | Tree::Record(_, parts) => {
+                visit(Leaf::Parts(parts.len()));
+                parts.iter().for_each(|part| part.leaves(visit));
+            }
+            Tree::Dict(parts) => {
+                visit(Leaf::Parts(parts.len()));
+                for (key, part) in parts {
+                    match key {
+                        Plain::Word(name) => visit(Leaf::Name(name)),
+                        other => visit(Leaf::Value(other)),
+                    }
+                    part.leaves(visit);
+                }
+            }
+        }
+    }
+
+    fn rebuild(&self, tensors: &mut dyn Iterator<Item = Tensor>) -> Tree {
+        let mut all = |parts: &[Tree]| parts.iter().map(|part| part.rebuild(tensors)).collect::<Vec<Tree>>();
+        match self {
+            Tree::Tensor(tensor) => Tree::Tensor(tensors.next().unwrap_or_else(|| tensor.clone())),
+            Tree::Variable(variable, object) => {
+                Tree::Variable(variable.clone(), Python::attach(|py| object.clone_ref(py)))
+            }
+            Tree::Value(value) => Tree::Value(value.copy()),
+            Tree::List(parts) => Tree::List(all(parts)),
+            Tree::Tuple(parts) => Tree::Tuple(all(parts)),
+            Tree::Record(class, parts) => Tree::Record(Python::attach(|py| class.clone_ref(py)), all(parts)),
+            Tree::Dict(parts) => {
+                Tree::Dict(parts.iter().map(|(key, part)| (key.copy(), part.rebuild(tensors))).collect())
+            }
+        }
+    }
+}

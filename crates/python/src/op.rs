@@ -1,0 +1,283 @@
+//! The rows of the op table as Python functions.
+
+use crate::array::{Array, wrap};
+use crate::call::call;
+use crate::convert;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use taut::ops::{Args, Entry, Kind, Value, table};
+use taut::{Scalar, Tensor};
+
+/// A function of the op table, under a name and with parameter names of one's choice.
+///
+/// `name=` is accepted and ignored, as everywhere in TensorFlow's shape.
+#[pyclass(frozen, module = "taut")]
+pub struct Op {
+    entry: &'static Entry,
+    name: String,
+    params: Vec<(Py<PyString>, Kind, Option<Default>)>,
+}
+
+/// The names of all ops of the table.
+#[pyfunction]
+pub fn op_names() -> Vec<&'static str> {
+    table().map(|entry| entry.name).collect()
+}
+
+/// What a parameter is when left out.
+#[derive(Clone, Copy)]
+enum Default {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    DType(taut::DType),
+    Word(&'static str),
+}
+
+impl Default {
+    fn value(self) -> Value {
+        match self {
+            Default::None => Value::None,
+            Default::Bool(value) => Value::Bool(value),
+            Default::Int(value) => Value::Int(value),
+            Default::Float(value) => Value::Float(value),
+            Default::DType(value) => Value::DType(value),
+            Default::Word(value) => Value::Str(value),
+        }
+    }
+
+    /// A default as the table writes it, which is as Python does.
+    fn parse(text: &str, kind: Kind) -> Default {
+        match (text, kind) {
+            ("None", _) => Default::None,
+            ("True", _) => Default::Bool(true),
+            ("False", _) => Default::Bool(false),
+            (text, Kind::DType) => {
+                let named = taut::DType::ALL.into_iter().find(|dtype| dtype.name() == text);
+                named.map_or(Default::None, Default::DType)
+            }
+            (text, Kind::Str) => Default::Word(word(text.trim_matches(['"', '\'']))),
+            (text, Kind::Float) => text.parse().map_or(Default::None, Default::Float),
+            (text, _) => match (text.parse::<i64>(), text.parse::<f64>()) {
+                (Ok(value), _) => Default::Int(value),
+                (_, Ok(value)) => Default::Float(value),
+                _ => Default::None,
+            },
+        }
+    }
+}
+
+/// A word that stays. Ops know few words, and each is kept once.
+fn word(text: &str) -> &'static str {
+    static WORDS: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
+    let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+    let words = words.get_or_insert_default();
+    if let Some(known) = words.get(text) {
+        return known;
+    }
+    let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
+    words.insert(kept);
+    kept
+}
+
+/// An argument as a parameter takes it.
+fn value(object: &Bound<'_, PyAny>, kind: Kind) -> PyResult<Value> {
+    if let Ok(array) = object.cast::<Array>()
+        && matches!(kind, Kind::Tensor | Kind::Operand)
+    {
+        return Ok(Value::Tensor(array.get().read()));
+    }
+    if object.is_none() {
+        return Ok(Value::None);
+    }
+    Ok(match kind {
+        Kind::Tensor => Value::Tensor(convert::tensor(object)?),
+        Kind::Operand | Kind::Scalar => match convert::number(object)? {
+            Some(Scalar::Bool(value)) => Value::Bool(value),
+            Some(Scalar::Int(value)) => Value::Int(value),
+            Some(Scalar::Float(value)) => Value::Float(value),
+            _ if kind == Kind::Operand => Value::Tensor(convert::tensor(object)?),
+            _ => Value::Float(convert::float(object)?),
+        },
+        Kind::Tensors => {
+            let parts = if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
+                object.try_iter()?.map(|part| convert::tensor(&part?)).collect::<PyResult<Vec<Tensor>>>()?
+            } else {
+                vec![convert::tensor(object)?]
+            };
+            Value::Tensors(parts)
+        }
+        Kind::Int => Value::Int(convert::int(object)?),
+        Kind::Ints => match convert::ints(object)?[..] {
+            [one] if object.extract::<i64>().is_ok() => Value::Int(one),
+            ref several => Value::Ints(several.to_vec()),
+        },
+        Kind::Pairs => {
+            let mut flat = Vec::new();
+            if object.is_instance_of::<Array>() || object.hasattr("__array__")? {
+                flat = convert::ints(object)?;
+            } else {
+                for pair in object.try_iter()? {
+                    flat.extend(convert::ints(&pair?)?);
+                }
+            }
+            Value::Ints(flat)
+        }
+        Kind::Float => Value::Float(convert::float(object)?),
+        Kind::Bool => Value::Bool(object.is_truthy()?),
+        Kind::DType => Value::DType(crate::dtype::given(object)?),
+        Kind::Str => Value::Str(word(&object.extract::<String>()?)),
+    })
+}
+
+fn bytes(values: &[Value]) -> usize {
+    let of = |value: &Value| match value {
+        Value::Tensor(tensor) => tensor.spec().bytes(),
+        Value::Tensors(tensors) => tensors.iter().map(|tensor| tensor.spec().bytes()).sum(),
+        // The size of what is made from nothing is not known before.
+        Value::Ints(ints) => {
+            ints.iter().fold(1usize, |all, &dim| all.saturating_mul(dim.unsigned_abs() as usize))
+        }
+        _ => 0,
+    };
+    values.iter().map(of).fold(0, usize::saturating_add)
+}
+
+#[pymethods]
+impl Op {
+    /// The op of this name, under `public` and with these parameter names in place of its own, in order.
+    #[new]
+    #[pyo3(signature = (name, public=None, params=None))]
+    fn new(py: Python<'_>, name: &str, public: Option<String>, params: Option<Vec<String>>) -> PyResult<Op> {
+        let Some(entry) = table().find(|entry| entry.name == name) else {
+            return Err(PyValueError::new_err(format!("there is no op {name}")));
+        };
+        let names = params.unwrap_or_default();
+        if names.len() > entry.params.len() {
+            return Err(PyValueError::new_err(format!("{name} has {} parameters", entry.params.len())));
+        }
+        let params = entry.params.iter().enumerate().map(|(i, param)| {
+            let name = names.get(i).map_or(param.name, String::as_str);
+            (
+                PyString::intern(py, name).unbind(),
+                param.kind,
+                param.default.map(|text| Default::parse(text, param.kind)),
+            )
+        });
+        Ok(Op { entry, name: public.unwrap_or_else(|| name.to_owned()), params: params.collect() })
+    }
+
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let count = args.len();
+        if count > self.params.len() {
+            let message = format!("{}() takes {} arguments, not {count}", self.name, self.params.len());
+            return Err(PyTypeError::new_err(message));
+        }
+        let mut values: smallvec::SmallVec<[Value; 4]> = smallvec::SmallVec::new();
+        let mut named = 0;
+        for (i, (name, kind, default)) in self.params.iter().enumerate() {
+            let given = if i < count {
+                Some(args.get_item(i)?)
+            } else {
+                kwargs
+                    .map(|kwargs| kwargs.get_item(name.bind(py)))
+                    .transpose()?
+                    .flatten()
+                    .inspect(|_| named += 1)
+            };
+            values.push(match (given, default) {
+                (Some(given), _) => value(&given, *kind)?,
+                (None, Some(default)) => default.value(),
+                (None, None) => {
+                    let message = format!("{}() needs {}", self.name, name.bind(py));
+                    return Err(PyTypeError::new_err(message));
+                }
+            });
+        }
+        if let Some(kwargs) = kwargs
+            && kwargs.len() > named
+        {
+            self.check_names(py, count, kwargs)?;
+        }
+        let entry = self.entry;
+        let mut made = call(py, bytes(&values), move || {
+            (entry.call)(&Args(&values)).map_err(|error| error.in_op(entry.name, []))
+        })?;
+        if made.len() == 1 {
+            return wrap(py, made.swap_remove(0));
+        }
+        let made: Vec<Bound<'py, PyAny>> =
+            made.into_iter().map(|tensor| wrap(py, tensor)).collect::<PyResult<_>>()?;
+        Ok(PyTuple::new(py, made)?.into_any())
+    }
+
+    #[getter]
+    fn __name__(&self) -> &str {
+        &self.name
+    }
+
+    #[getter]
+    fn __doc__(&self) -> String {
+        let doc = self.entry.doc();
+        doc.split("\n```").next().unwrap_or_default().trim().to_owned()
+    }
+
+    /// Its name in the op table.
+    #[getter]
+    fn op(&self) -> &'static str {
+        self.entry.name
+    }
+
+    /// The group it belongs to in the op table.
+    #[getter]
+    fn group(&self) -> &'static str {
+        self.entry.group()
+    }
+
+    /// Its parameters: name, what it takes, and its default as Python writes it.
+    #[getter]
+    fn params(&self, py: Python<'_>) -> Vec<(String, String, Option<&'static str>)> {
+        let rows = self.params.iter().zip(self.entry.params);
+        rows.map(|((name, kind, _), param)| (name.bind(py).to_string(), format!("{kind:?}"), param.default))
+            .collect()
+    }
+
+    /// How many results it has, if that is always the same number.
+    fn __repr__(&self) -> String {
+        format!("<op {}>", self.name)
+    }
+}
+
+impl Op {
+    #[cold]
+    fn check_names(&self, py: Python<'_>, count: usize, kwargs: &Bound<'_, PyDict>) -> PyResult<()> {
+        for key in kwargs.keys() {
+            let key = key.cast_into::<PyString>()?;
+            if key.to_str()? == "name"
+                && !self.params.iter().any(|(name, ..)| name.bind(py).to_string() == "name")
+            {
+                continue;
+            }
+            match self.params.iter().position(|(name, ..)| name.bind(py).as_any().eq(&key).unwrap_or(false)) {
+                Some(i) if i < count => {
+                    return Err(PyTypeError::new_err(format!("{}() got {key} twice", self.name)));
+                }
+                Some(_) => {}
+                None => {
+                    return Err(PyTypeError::new_err(format!("{}() has no parameter {key}", self.name)));
+                }
+            }
+        }
+        Ok(())
+    }
+}

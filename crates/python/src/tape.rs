@@ -1,0 +1,295 @@
+//! Tapes.
+
+use crate::array::{Array, Value, wrap};
+use crate::call::{call, call_back};
+use crate::convert;
+use crate::nest::{Leaves, Tree};
+use crate::variable::{variable, wrap_variable};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyTuple, PyType};
+use std::cell::{Ref, RefCell};
+use taut::{Gradient, GradientTape as Inner, Options, Request, Source, Unconnected};
+
+/// Follows what is computed with what it watches, so that gradients can be asked for. It keeps of each call only what that
+/// call's gradient needs.
+#[pyclass(unsendable, weakref, subclass, module = "taut")]
+pub struct GradientTape {
+    options: Options,
+    tape: RefCell<Option<Inner>>,
+}
+
+/// A gradient as an object: a tensor, rows of one, or none.
+fn object(py: Python<'_>, gradient: Option<Gradient>) -> PyResult<Bound<'_, PyAny>> {
+    match gradient {
+        None => Ok(py.None().into_bound(py)),
+        Some(Gradient::Dense(tensor)) => wrap(py, tensor),
+        Some(Gradient::Sparse(slices)) => {
+            let class = PyModule::import(py, "taut.sparse")?.getattr("IndexedSlices")?;
+            let shape = crate::array::shape(py, &slices.dense_shape)?;
+            class.call1((wrap(py, slices.values)?, wrap(py, slices.indices)?, shape))
+        }
+    }
+}
+
+/// What gradients are asked of or for.
+fn sources(tree: &Tree) -> Vec<Source> {
+    let mut found = Vec::new();
+    tree.sources(&mut found);
+    found
+}
+
+/// An object's tensors and variables, where a variable stays one.
+pub fn tree(object: &Bound<'_, PyAny>) -> PyResult<Tree> {
+    Tree::of(object, Leaves::Arguments)
+}
+
+impl GradientTape {
+    fn inner(&self) -> PyResult<Ref<'_, Inner>> {
+        Ref::filter_map(self.tape.borrow(), Option::as_ref).map_err(|_| {
+            PyRuntimeError::new_err("this tape has not begun to record: use it in a `with` statement")
+        })
+    }
+}
+
+#[pymethods]
+impl GradientTape {
+    #[new]
+    #[pyo3(signature = (persistent=false, watch_accessed_variables=true))]
+    fn new(persistent: bool, watch_accessed_variables: bool) -> GradientTape {
+        GradientTape { options: Options { persistent, watch_accessed_variables }, tape: RefCell::new(None) }
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        {
+            let this = slf.borrow();
+            let mut tape = this.tape.borrow_mut();
+            match &*tape {
+                Some(tape) if tape.is_recording() => {
+                    return Err(PyRuntimeError::new_err("this tape is recording already"));
+                }
+                Some(tape) => tape.resume(),
+                None => *tape = Some(Inner::with(this.options)),
+            }
+        }
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, _error: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        self.inner()?.stop();
+        Ok(false)
+    }
+
+    /// Follows these tensors and variables from now on.
+    fn watch(&self, py: Python<'_>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+        let sources = sources(&tree(tensor)?);
+        let at = crate::line::here(py);
+        let inner = self.inner()?;
+        taut_core::on_behalf(None, at, || {
+            for source in sources {
+                match source {
+                    Source::Tensor(tensor) => inner.watch(&tensor),
+                    Source::Variable(variable) => inner.watch(&variable),
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// The variables that are followed, in the order in which they came.
+    fn watched_variables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let variables = self.inner()?.watched_variables();
+        let objects: Vec<_> = variables.into_iter().map(|v| wrap_variable(py, v)).collect::<PyResult<_>>()?;
+        PyTuple::new(py, objects)
+    }
+
+    /// Stops recording until `_resume` is called.
+    fn _pause(&self) -> PyResult<()> {
+        self.inner()?.stop();
+        Ok(())
+    }
+
+    fn _resume(&self) -> PyResult<()> {
+        self.inner()?.resume();
+        Ok(())
+    }
+
+    /// Whether it is recording.
+    #[getter]
+    fn is_recording(&self) -> bool {
+        self.tape.borrow().as_ref().is_some_and(Inner::is_recording)
+    }
+
+    /// Forgets everything, what is watched too, and goes on recording.
+    fn reset(&self) -> PyResult<()> {
+        self.inner()?.reset();
+        Ok(())
+    }
+
+    /// How many calls are written down.
+    fn num_entries(&self) -> usize {
+        self.tape.borrow().as_ref().map_or(0, Inner::num_entries)
+    }
+
+    /// How many bytes are kept for gradients, each buffer counted once.
+    fn bytes_held(&self) -> usize {
+        self.tape.borrow().as_ref().map_or(0, Inner::bytes_held)
+    }
+
+    /// What is kept, by which op and line, and why: a text, and its rows as (bytes, op, line, why).
+    fn _explain(&self) -> PyResult<(String, Vec<(usize, String, String, String)>)> {
+        let explanation = self.inner()?.explain();
+        let rows = explanation
+            .rows
+            .iter()
+            .map(|row| (row.bytes, row.op.to_string(), row.at.to_string(), row.role.clone()));
+        Ok((explanation.to_string(), rows.collect()))
+    }
+
+    /// Why the gradient of a target with respect to a source is none; None if it is not.
+    fn explain_none(&self, target: &Bound<'_, PyAny>, source: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+        let (targets, sources) = (sources(&tree(target)?), sources(&tree(source)?));
+        let inner = self.inner()?;
+        let one = |source: &Source| match source {
+            Source::Tensor(tensor) => Few::Tensor(tensor.clone()),
+            Source::Variable(variable) => Few::Variable(variable.clone()),
+        };
+        let targets: Vec<Few> = targets.iter().map(one).collect();
+        let sources: Vec<Few> = sources.iter().map(one).collect();
+        Ok(inner.explain_none(&targets, &sources).map(|why| why.to_string()))
+    }
+
+    #[pyo3(signature = (target, sources, output_gradients=None, unconnected_gradients="none"))]
+    fn gradient<'py>(
+        &self,
+        py: Python<'py>,
+        target: &Bound<'py, PyAny>,
+        sources: &Bound<'py, PyAny>,
+        output_gradients: Option<&Bound<'py, PyAny>>,
+        unconnected_gradients: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (targets, asked) = (tree(target)?, tree(sources)?);
+        let targets = self::sources(&targets);
+        let wanted = self::sources(&asked);
+        let seeds = output_gradients.map(|given| seeds(given, targets.len())).transpose()?;
+        let unconnected = match unconnected_gradients {
+            "zero" => Unconnected::Zero,
+            _ => Unconnected::None,
+        };
+        let request = Request { output_gradients: seeds, unconnected };
+        let inner = self.inner()?;
+        let targets: Vec<taut::Tensor> = targets
+            .into_iter()
+            .map(|target| match target {
+                Source::Tensor(tensor) => tensor,
+                Source::Variable(variable) => variable.read(),
+            })
+            .collect();
+        let shared = Shared(&inner);
+        let found = call_back(py, move || shared.get().ask_for(&targets, &wanted, request))?;
+        let mut found =
+            found.into_iter().map(|gradient| object(py, gradient)).collect::<PyResult<Vec<_>>>()?.into_iter();
+        asked.filled(py, &mut found)
+    }
+
+    fn _jacobian<'py>(
+        &self,
+        py: Python<'py>,
+        target: &Bound<'py, PyAny>,
+        source: &Bound<'py, PyAny>,
+        batch: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let target = &convert::tensor(target)?;
+        let inner = self.inner()?;
+        let shared = Shared(&inner);
+        let source = source
+            .cast::<Array>()
+            .map_err(|_| PyTypeError::new_err("a jacobian is of a tensor or a variable"))?;
+        let found = match &source.get().0 {
+            Value::Tensor(tensor) if batch => {
+                call_back(py, move || shared.get().batch_jacobian(target, tensor))?
+            }
+            Value::Tensor(tensor) => call_back(py, move || shared.get().jacobian(target, tensor))?,
+            Value::Variable(_) => {
+                let variable = variable(source.get())?;
+                call_back(py, move || shared.get().jacobian(target, variable))?
+            }
+        };
+        found.map_or_else(|| Ok(py.None().into_bound(py)), |tensor| wrap(py, tensor))
+    }
+
+    #[classmethod]
+    fn __class_getitem__<'py>(cls: &Bound<'py, PyType>, _item: &Bound<'py, PyAny>) -> Bound<'py, PyType> {
+        cls.clone()
+    }
+}
+
+/// A tape that is used on its own thread while the interpreter lock is given up.
+#[derive(Clone, Copy)]
+struct Shared<'a>(&'a Inner);
+
+// SAFETY: `detach` runs its work on the calling thread; it only asks for `Send` so that nothing of Python's gets in.
+unsafe impl Send for Shared<'_> {}
+
+impl<'a> Shared<'a> {
+    fn get(self) -> &'a Inner {
+        self.0
+    }
+}
+
+/// A tensor or a variable, as a structure of one.
+enum Few {
+    Tensor(taut::Tensor),
+    Variable(taut::Variable),
+}
+
+impl taut::Structure for Few {
+    type Of<T> = T;
+
+    fn leaves(&self, found: &mut Vec<Source>) {
+        found.push(match self {
+            Few::Tensor(tensor) => Source::Tensor(tensor.clone()),
+            Few::Variable(variable) => Source::Variable(variable.clone()),
+        });
+    }
+
+    fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> T {
+        leaves.next().expect("a leaf for each that was found")
+    }
+}
+
+/// The gradients to begin with: one per target, or none for some.
+pub fn seeds(given: &Bound<'_, PyAny>, targets: usize) -> PyResult<Vec<Option<taut::Tensor>>> {
+    let one = |part: &Bound<'_, PyAny>| -> PyResult<Option<taut::Tensor>> {
+        if part.is_none() { Ok(None) } else { convert::tensor(part).map(Some) }
+    };
+    let is_list = given.is_instance_of::<pyo3::types::PyList>() || given.is_instance_of::<PyTuple>();
+    if is_list && !(targets == 1 && given.len()? != 1) {
+        return given.try_iter()?.map(|part| one(&part?)).collect();
+    }
+    Ok(vec![one(given)?])
+}
+
+/// The gradients of tensors of a function that is being traced.
+#[pyfunction]
+pub fn gradients<'py>(
+    py: Python<'py>,
+    ys: &Bound<'py, PyAny>,
+    xs: &Bound<'py, PyAny>,
+    grad_ys: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let targets: Vec<taut::Tensor> = tensors(ys)?;
+    let sources: Vec<taut::Tensor> = tensors(xs)?;
+    let seeds = grad_ys.map(|given| seeds(given, targets.len())).transpose()?;
+    let found = call(py, usize::MAX, || taut::gradients_with(&targets, &sources, seeds.as_deref()))?;
+    found.into_iter().map(|gradient| object(py, gradient)).collect()
+}
+
+fn tensors(object: &Bound<'_, PyAny>) -> PyResult<Vec<taut::Tensor>> {
+    let found = sources(&Tree::of(object, Leaves::Tensors)?).into_iter().map(|source| match source {
+        Source::Tensor(tensor) => tensor,
+        Source::Variable(variable) => variable.read(),
+    });
+    Ok(found.collect())
+}

@@ -1,0 +1,139 @@
+//! Variables.
+
+use crate::array::{Array, Value, wrap};
+use crate::call::call;
+use crate::convert::{self, operand};
+use crate::numpy::Memory;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+
+/// A tensor that can be changed, in its own memory. Tapes follow it by itself if it is trainable.
+#[pyclass(frozen, extends = Array, subclass, weakref, module = "taut")]
+pub struct Variable;
+
+/// A variable as a Python object.
+pub fn wrap_variable(py: Python<'_>, variable: taut::Variable) -> PyResult<Bound<'_, PyAny>> {
+    let made = PyClassInitializer::from(Array(Value::Variable(variable))).add_subclass(Variable);
+    Ok(Bound::new(py, made)?.into_any())
+}
+
+/// The variable behind an object.
+pub fn variable(array: &Array) -> PyResult<&taut::Variable> {
+    match &array.0 {
+        Value::Variable(variable) => Ok(variable),
+        Value::Tensor(_) => Err(PyTypeError::new_err("a tensor is no variable")),
+    }
+}
+
+fn own<'a>(slf: &'a Bound<'_, Variable>) -> PyResult<&'a taut::Variable> {
+    variable(slf.as_super().get())
+}
+
+fn assign<'py>(
+    slf: &Bound<'py, Variable>,
+    value: &Bound<'py, PyAny>,
+    work: impl FnOnce(&taut::Variable, taut::Operand) -> taut::Result<()> + Send,
+) -> PyResult<()> {
+    let py = slf.py();
+    let Some(value) = operand(value)? else {
+        return Err(PyTypeError::new_err("a variable takes a tensor, an array or a number"));
+    };
+    let variable = own(slf)?;
+    call(py, variable.spec().bytes(), || work(variable, value))
+}
+
+fn scatter<'py>(
+    slf: &Bound<'py, Variable>,
+    indices: &Bound<'py, PyAny>,
+    updates: &Bound<'py, PyAny>,
+    work: impl FnOnce(&taut::Variable, taut::Tensor, taut::Tensor) -> taut::Result<()> + Send,
+) -> PyResult<()> {
+    let variable = own(slf)?;
+    let indices = convert::tensor(indices)?;
+    let updates = convert::tensor_of(updates, Some(variable.dtype()), Memory::Share)?;
+    call(slf.py(), updates.spec().bytes(), || work(variable, indices, updates))
+}
+
+#[pymethods]
+impl Variable {
+    #[new]
+    #[pyo3(signature = (initial_value, trainable=true, name=None, dtype=None, category=None))]
+    fn new(
+        initial_value: &Bound<'_, PyAny>,
+        trainable: bool,
+        name: Option<String>,
+        dtype: Option<&Bound<'_, PyAny>>,
+        category: Option<&str>,
+    ) -> PyResult<PyClassInitializer<Variable>> {
+        let py = initial_value.py();
+        let value = convert::tensor_of(initial_value, convert::dtype_or(dtype)?, Memory::Share)?;
+        let mut builder = taut::Variable::builder().trainable(trainable);
+        if let Some(name) = name {
+            builder = builder.name(name);
+        }
+        if category == Some("optimizer") {
+            builder = builder.category(taut::memory::Category::Optimizer);
+        }
+        let made = call(py, value.spec().bytes(), || builder.build(value))?;
+        Ok(PyClassInitializer::from(Array(Value::Variable(made))).add_subclass(Variable))
+    }
+
+    /// Its name, or nothing.
+    #[getter]
+    fn _name(slf: &Bound<'_, Self>) -> PyResult<Option<String>> {
+        Ok(own(slf)?.name().map(str::to_owned))
+    }
+
+    /// Whether tapes follow it by themselves.
+    #[getter]
+    fn trainable(slf: &Bound<'_, Self>) -> PyResult<bool> {
+        Ok(own(slf)?.is_trainable())
+    }
+
+    /// A number that no other variable ever has.
+    #[getter]
+    fn id(slf: &Bound<'_, Self>) -> PyResult<u64> {
+        Ok(own(slf)?.id())
+    }
+
+    /// The address of its memory.
+    #[getter]
+    fn address(slf: &Bound<'_, Self>) -> PyResult<usize> {
+        Ok(own(slf)?.address())
+    }
+
+    /// Its value now, as tapes see it.
+    fn read_value<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let variable = own(slf)?;
+        wrap(slf.py(), call(slf.py(), 0, || Ok(variable.read()))?)
+    }
+
+    fn _assign<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        assign(slf, value, |variable, value| variable.assign(value))
+    }
+
+    fn _assign_add<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        assign(slf, value, |variable, value| variable.assign_add(value))
+    }
+
+    fn _assign_sub<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<()> {
+        assign(slf, value, |variable, value| variable.assign_sub(value))
+    }
+
+    fn _scatter<'py>(
+        slf: &Bound<'py, Self>,
+        how: &str,
+        indices: &Bound<'py, PyAny>,
+        updates: &Bound<'py, PyAny>,
+    ) -> PyResult<()> {
+        match how {
+            "update" => scatter(slf, indices, updates, |v, i, u| v.scatter_update(i, u)),
+            "add" => scatter(slf, indices, updates, |v, i, u| v.scatter_add(i, u)),
+            "sub" => scatter(slf, indices, updates, |v, i, u| v.scatter_sub(i, u)),
+            "mul" => scatter(slf, indices, updates, |v, i, u| v.scatter_mul(i, u)),
+            "max" => scatter(slf, indices, updates, |v, i, u| v.scatter_max(i, u)),
+            "min" => scatter(slf, indices, updates, |v, i, u| v.scatter_min(i, u)),
+            _ => Err(PyTypeError::new_err(format!("there is no scatter_{how}"))),
+        }
+    }
+}

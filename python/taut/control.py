@@ -1,0 +1,235 @@
+"""Loops, choices and maps as single ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import _native, nest
+from .shape import TensorShape
+from .spec import TensorSpec
+
+
+def while_loop(
+    cond: Callable,
+    body: Callable,
+    loop_vars: Any,
+    shape_invariants: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    maximum_iterations: int | None = None,
+    name: str | None = None,
+    grad_budget: int | None = None,
+) -> Any:
+    """Repeats `body(*loop_vars)` as long as `cond(*loop_vars)` holds; returns the last loop variables.
+
+    The body is traced once, and its states are updated in place: memory does not grow with the number of steps.
+    `grad_budget` bounds the bytes that the loop keeps for its gradient; the rest is computed again.
+    """
+    single = not isinstance(loop_vars, (list, tuple))
+    states = [loop_vars] if single else list(loop_vars)
+    invariants = None
+    if shape_invariants is not None:
+        flat = nest.flatten(_shapes(shape_invariants))
+        invariants = [list(shape) for shape in flat]
+
+    def test(values: list) -> Any:
+        return cond(*values)
+
+    def step(values: list) -> list:
+        made = body(*values)
+        return [made] if len(values) == 1 and not isinstance(made, (list, tuple)) else list(made)
+
+    if maximum_iterations is not None:
+        maximum_iterations = int(maximum_iterations)
+    done = _native.while_loop(test, step, states, invariants, maximum_iterations, grad_budget)
+    if not back_prop:
+        done = nest.map_structure(_native.Op("stop_gradient"), done)
+    if single or len(states) == 1 and not isinstance(loop_vars, tuple) and single:
+        return done[0]
+    return type(loop_vars)(done) if type(loop_vars) in (list, tuple) else tuple(done)
+
+
+class _Shape:
+    """A shape as a leaf, so that structures of shapes can be flattened."""
+
+    def __init__(self, dims: Any) -> None:
+        self.dims = dims
+
+    def __iter__(self) -> Any:
+        return iter(self.dims)
+
+
+def _shapes(structure: Any) -> Any:
+    if isinstance(structure, TensorSpec):
+        return _Shape(structure.shape)
+    if isinstance(structure, TensorShape):
+        return _Shape(structure)
+    if isinstance(structure, dict):
+        return {key: _shapes(part) for key, part in structure.items()}
+    return [_shapes(part) for part in structure]
+
+
+def cond(pred: Any, true_fn: Callable, false_fn: Callable, name: str | None = None) -> Any:
+    """What `true_fn()` returns if `pred` holds, else what `false_fn()` returns. Only one of them runs."""
+    if isinstance(pred, bool):
+        return true_fn() if pred else false_fn()
+    pred = _native.as_tensor(pred)
+    if not pred.is_symbolic:
+        return true_fn() if bool(pred) else false_fn()
+    return _native.cond(pred, true_fn, false_fn)
+
+
+def switch_case(
+    branch_index: Any, branch_fns: Any, default: Callable | None = None, name: str | None = None
+) -> Any:
+    """What the function of this number returns; `default`, or the last one, if there is none."""
+    pairs = branch_fns
+    if isinstance(branch_fns, dict):
+        pairs = sorted(branch_fns.items())
+    elif branch_fns and isinstance(branch_fns[0], (list, tuple)):
+        pairs = sorted(branch_fns)
+    else:
+        pairs = list(enumerate(branch_fns))
+    if [number for number, _ in pairs] != list(range(len(pairs))):
+        raise ValueError(f"branches are numbered from 0 on, not {[number for number, _ in pairs]}")
+    functions = [function for _, function in pairs]
+    if default is not None:
+        functions.append(default)
+    index = _native.as_tensor(branch_index)
+    if not index.is_symbolic:
+        number = int(index)
+        return functions[number if 0 <= number < len(functions) else -1]()
+    return _native.switch_case(index, functions)
+
+
+def case(
+    pred_fn_pairs: Sequence, default: Callable | None = None, exclusive: bool = False, name: str | None = None
+) -> Any:
+    """What the function of the first predicate that holds returns; what `default` does if none holds."""
+    pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
+    if not pairs:
+        if default is None:
+            raise ValueError("tf.case needs a predicate, or a default")
+        return default()
+    if exclusive and not _native.is_tracing() and sum(bool(pred) for pred, _ in pairs) > 1:
+        from .errors import InvalidArgumentError
+
+        raise InvalidArgumentError("tf.case(exclusive=True): more than one predicate holds")
+    (pred, function), rest = pairs[0], pairs[1:]
+    if not rest and default is None:
+        return cond(pred, function, function)
+    return cond(pred, function, lambda: case(rest, default))
+
+
+def map_fn(
+    fn: Callable,
+    elems: Any,
+    dtype: Any = None,
+    parallel_iterations: int | None = None,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    name: str | None = None,
+    fn_output_signature: Any = None,
+    memory_budget: int | None = None,
+) -> Any:
+    """Calls `fn` on each row of the elements; returns what it made of them, stacked.
+
+    As many rows are computed at once as `memory_budget` bytes (or `parallel_iterations` rows) allow, whatever their
+    number is; the gradient obeys the same law.
+    """
+    wanted = fn_output_signature if fn_output_signature is not None else dtype
+    made = _native.map_fn(fn, elems, parallel_iterations, memory_budget)
+    if wanted is not None:
+        _check_types(made, wanted)
+    return made if back_prop else nest.map_structure(_native.Op("stop_gradient"), made)
+
+
+def _check_types(made: Any, wanted: Any) -> None:
+    flat, signature = nest.flatten(made), nest.flatten(wanted)
+    for one, spec in zip(flat, signature):
+        dtype = getattr(spec, "dtype", spec)
+        if one.dtype != dtype:
+            raise TypeError(f"fn returned {one.dtype.name}, and fn_output_signature says {dtype}")
+
+
+def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
+    """Calls `fn` on all rows of the elements at once; returns what it made of them, stacked."""
+    return _native.vectorized_map(fn, elems)
+
+
+def scan(
+    fn: Callable,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    infer_shape: bool = True,
+    reverse: bool = False,
+    name: str | None = None,
+    grad_budget: int | None = None,
+) -> Any:
+    """Goes through the rows with a state, `state = fn(state, row)`; returns all states, stacked."""
+    first, rest = _begin(elems, initializer, reverse)
+
+    def step(state: Any, row: Any) -> tuple:
+        after = fn(state, row)
+        return after, after
+
+    _, states = _native.scan(step, first, rest, reverse, grad_budget)
+    if initializer is None:
+        concat, expand = _native.Op("concat"), _native.Op("expand_dims")
+
+        def joined(one: Any, many: Any) -> Any:
+            parts = [many, expand(one, 0)] if reverse else [expand(one, 0), many]
+            return concat(parts, 0)
+
+        states = nest.map_structure(joined, first, states, check_types=False)
+    return states if back_prop else nest.map_structure(_native.Op("stop_gradient"), states)
+
+
+def _begin(elems: Any, initializer: Any, reverse: bool) -> tuple:
+    elems = nest.map_structure(_native.as_tensor, elems)
+    if initializer is not None:
+        return initializer, elems
+    at = -1 if reverse else 0
+    rest = slice(None, -1) if reverse else slice(1, None)
+    return (
+        nest.map_structure(lambda rows: rows[at], elems),
+        nest.map_structure(lambda rows: rows[rest], elems),
+    )
+
+
+def _fold(fn: Callable, elems: Any, initializer: Any, reverse: bool, back_prop: bool) -> Any:
+    first, rest = _begin(elems, initializer, reverse)
+    last, _ = _native.scan(lambda state, row: (fn(state, row), ()), first, rest, reverse)
+    return last if back_prop else nest.map_structure(_native.Op("stop_gradient"), last)
+
+
+def foldl(
+    fn: Callable,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """Goes through the rows with a state, `state = fn(state, row)`; returns the last one."""
+    return _fold(fn, elems, initializer, False, back_prop)
+
+
+def foldr(
+    fn: Callable,
+    elems: Any,
+    initializer: Any = None,
+    parallel_iterations: int = 10,
+    back_prop: bool = True,
+    swap_memory: bool = False,
+    name: str | None = None,
+) -> Any:
+    """As `foldl`, from the last row to the first."""
+    return _fold(fn, elems, initializer, True, back_prop)

@@ -1,0 +1,142 @@
+"""Gradients that people write themselves, and gradients that compute things again."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from . import _native, nest
+
+
+def custom_gradient(f: Callable | None = None) -> Any:
+    """Gives a function a gradient of its own: it returns its result, and a function from the result's gradient to those
+    of its arguments.
+
+    What a tape keeps is what that function captures: tensors in its closure, and nothing else.
+
+    >>> import taut as tf
+    >>> @tf.custom_gradient
+    ... def log1pexp(x):
+    ...     e = tf.exp(x)
+    ...     def grad(upstream):
+    ...         return upstream * (1 - 1 / (1 + e))
+    ...     return tf.math.log(1 + e), grad
+    """
+    if f is None:
+        return custom_gradient
+
+    @functools.wraps(f)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        flat = nest.flatten(args)
+        where = [i for i, leaf in enumerate(flat) if _is_tensor(leaf)]
+        template = {}
+
+        def forward(*tensors: Any) -> tuple:
+            leaves = list(flat)
+            for i, tensor in zip(where, tensors):
+                leaves[i] = tensor
+            result, gradient = f(*nest.pack_sequence_as(args, leaves), **kwargs)
+            template["result"] = result
+            outputs = [_native.as_tensor(output) for output in nest.flatten(result)]
+            saved, rebound = _captured(gradient)
+
+            def backward(saved: list, upstream: list) -> list:
+                found = rebound(saved)(*upstream)
+                return _per_input(found, len(where), f)
+
+            return outputs, saved, backward
+
+        outputs = _native.custom_gradient(forward, [flat[i] for i in where])
+        return nest.pack_sequence_as(template["result"], outputs)
+
+    return decorated
+
+
+def _is_tensor(leaf: Any) -> bool:
+    return isinstance(leaf, _native.Array) or hasattr(leaf, "__array__") or isinstance(leaf, float)
+
+
+def _per_input(found: Any, count: int, f: Callable) -> list:
+    flat = list(found) if isinstance(found, (list, tuple)) else [found]
+    flat = [leaf for part in flat for leaf in (nest.flatten(part) if nest.is_nested(part) else [part])]
+    if len(flat) != count:
+        name = getattr(f, "__name__", "the function")
+        raise ValueError(f"the gradient of {name} returned {len(flat)} gradients for {count} tensors")
+    return flat
+
+
+def _captured(gradient: Callable) -> tuple[list, Callable]:
+    """The tensors that a gradient's closure holds, and how to make the same gradient of other tensors."""
+    cells = getattr(gradient, "__closure__", None)
+    if not cells or not isinstance(gradient, types.FunctionType):
+        return [], lambda saved: gradient
+    contents = []
+    for cell in cells:
+        try:
+            contents.append(cell.cell_contents)
+        except ValueError:  # not filled yet
+            contents.append(None)
+    tensors: list = []
+    shapes = []
+    for content in contents:
+        if isinstance(content, (_native.Tensor, list, tuple, dict)):
+            leaves = nest.flatten(content)
+            if leaves and all(isinstance(leaf, _native.Tensor) for leaf in leaves):
+                shapes.append((len(tensors), len(leaves)))
+                tensors.extend(leaves)
+                continue
+        shapes.append(None)
+    if not tensors:
+        return [], lambda saved: gradient
+
+    def rebound(saved: list) -> Callable:
+        fresh = []
+        for cell, content, place in zip(cells, contents, shapes):
+            if place is None:
+                fresh.append(cell)
+            else:
+                start, count = place
+                fresh.append(types.CellType(nest.pack_sequence_as(content, saved[start : start + count])))
+        made = types.FunctionType(
+            gradient.__code__, gradient.__globals__, gradient.__name__, gradient.__defaults__, tuple(fresh)
+        )
+        made.__kwdefaults__ = gradient.__kwdefaults__
+        return made
+
+    return tensors, rebound
+
+
+def recompute_grad(f: Callable) -> Callable:
+    """A function whose gradient computes it again instead of keeping what is inside. Random ops draw the same again."""
+
+    @functools.wraps(f)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        return _native.recompute(lambda given: f(*given[0], **given[1]), (args, kwargs))
+
+    return decorated
+
+
+def grad_pass_through(f: Callable) -> Callable:
+    """A function whose gradient is that of the identity."""
+
+    @functools.wraps(f)
+    def decorated(x: Any) -> Any:
+        @custom_gradient
+        def through(x: Any) -> tuple:
+            return f(x), lambda upstream: upstream
+
+        return through(x)
+
+    return decorated
+
+
+def accepts_variables(gradient: Callable) -> bool:
+    """Whether a gradient function takes the gradients of variables, too."""
+    try:
+        parameters = inspect.signature(gradient).parameters
+    except (TypeError, ValueError):
+        return False
+    return "variables" in parameters

@@ -1,0 +1,50 @@
+"""Element types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._native import DType
+
+bool = DType("bool")  # noqa: A001
+uint8 = DType("uint8")
+uint16 = DType("uint16")
+uint32 = DType("uint32")
+uint64 = DType("uint64")
+int8 = DType("int8")
+int16 = DType("int16")
+int32 = DType("int32")
+int64 = DType("int64")
+float16 = half = DType("float16")
+bfloat16 = DType("bfloat16")
+float32 = DType("float32")
+float64 = double = DType("float64")
+
+ALL = (bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64)
+
+
+def as_dtype(type_value: Any) -> DType:
+    """The element type that a value names: one of ours, a word, a Python type, or what NumPy takes for one."""
+    found = type_value if isinstance(type_value, DType) else DType(type_value)
+    return next(dtype for dtype in ALL if dtype == found)
+
+
+def _limit(dtype: DType, which: str) -> Any:
+    if dtype.is_bool:
+        return which == "max"
+    if dtype == bfloat16:
+        import ml_dtypes
+
+        return float(getattr(ml_dtypes.finfo(ml_dtypes.bfloat16), which))
+    scalar = dtype.as_numpy_dtype
+    info = np.finfo(scalar) if dtype.is_floating else np.iinfo(scalar)
+    return getattr(info, which)
+
+
+DType.min = property(lambda self: _limit(self, "min"), doc="The smallest finite value.")
+DType.max = property(lambda self: _limit(self, "max"), doc="The largest finite value.")
+DType.limits = property(lambda self: (self.min, self.max), doc="The smallest and the largest finite value.")
+DType.base_dtype = property(lambda self: self, doc="The type itself.")
+DType.real_dtype = property(lambda self: self, doc="The type itself: there are no complex numbers.")

@@ -1,0 +1,327 @@
+"""Traced functions."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from . import _native
+from .spec import TensorSpec
+
+
+class Trace(NamedTuple):
+    """One trace of a function: what it is for, what it cost, and why it was made."""
+
+    signature: str
+    ms: float
+    bytes: int
+    peak_bytes: int
+    reason: str
+
+
+class Peak(str):
+    """Every byte of a plan's peak: a text for people, and rows of (bytes, op, line, why, remedy)."""
+
+    rows: list[tuple[int, str | None, str | None, str, str | None]]
+
+
+def _explain_peak(self: _native.Plan) -> Peak:
+    """Who is alive at the peak: size, op, line, why, and what would free it. The rows sum to the peak."""
+    text, rows = self._explain_peak()
+    peak = Peak(text)
+    peak.rows = rows
+    return peak
+
+
+def _plan_html(self: _native.Plan) -> str:
+    from .display import plan_html
+
+    return plan_html(self)
+
+
+_native.Plan.explain_peak = _explain_peak
+_native.Plan._repr_html_ = _plan_html
+
+
+def _stand_in(value: Any) -> Any:
+    from . import nest
+
+    return nest.map_structure(lambda leaf: leaf.stand_in() if isinstance(leaf, TensorSpec) else leaf, value)
+
+
+class Function:
+    """A Python function that is traced once per signature and then runs as one planned program.
+
+    A signature is the types and shapes of the tensors among the arguments, which variables they are, and the values of
+    everything else. Variables that the first trace makes belong to the function.
+    """
+
+    def __init__(
+        self,
+        python_function: Callable,
+        input_signature: Any = None,
+        autograph: bool = True,
+        jit_compile: bool | None = None,
+        reduce_retracing: bool = False,
+        on_retrace: str = "warn",
+        cache_bytes: int | None = None,
+        name: str | None = None,
+        fuse: bool = True,
+    ) -> None:
+        functools.update_wrapper(self, python_function)
+        self.python_function = python_function
+        self._options = {
+            "input_signature": input_signature,
+            "autograph": autograph,
+            "jit_compile": jit_compile,
+            "reduce_retracing": reduce_retracing,
+            "on_retrace": on_retrace,
+            "cache_bytes": cache_bytes,
+            "name": name,
+            "fuse": fuse,
+        }
+        self._name = name or getattr(python_function, "__name__", type(python_function).__name__)
+        self._bound: weakref.WeakKeyDictionary[Any, Function] = weakref.WeakKeyDictionary()
+        self._input_signature = _flat_signature(input_signature)
+        try:
+            self._signature = inspect.signature(python_function)
+        except (TypeError, ValueError):
+            self._signature = None
+        self._positional = self._signature is None or all(
+            p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in self._signature.parameters.values()
+        )
+        body = python_function
+        if autograph:
+            from . import autograph as conversion
+
+            body = conversion.lazily_converted(python_function)
+        self._native = _native.Function(
+            body,
+            self._name,
+            bool(jit_compile),
+            reduce_retracing,
+            on_retrace,
+            cache_bytes,
+            self._input_signature,
+            fuse,
+        )
+
+    def _arguments(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The same arguments in one form, however they were written."""
+        if not kwargs and self._positional and (self._signature is None or len(args) == len(self._signature.parameters)):
+            return args, kwargs
+        if self._signature is None:
+            return args, kwargs
+        bound = self._signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return bound.args, bound.kwargs
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args, kwargs = self._arguments(args, kwargs)
+        if self._input_signature is not None:
+            args = self._typed(args)
+        return self._native(*args, **kwargs)
+
+    def _typed(self, args: tuple) -> tuple:
+        """Numbers and lists as tensors of the types that the input signature says."""
+        specs = self._options["input_signature"]
+        if len(args) != len(specs):
+            return args
+        return tuple(
+            _native.as_tensor(arg, spec.dtype)
+            if isinstance(spec, TensorSpec) and not isinstance(arg, _native.Array)
+            else arg
+            for arg, spec in zip(args, specs)
+        )
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Function:
+        if instance is None:
+            return self
+        try:
+            found = self._bound.get(instance)
+        except TypeError:
+            return Function(self.python_function.__get__(instance, owner), **self._options)
+        if found is None:
+            found = Function(_weak_method(self.python_function, instance), **self._options)
+            self._bound[instance] = found
+        return found
+
+    def plan(self, *args: Any, **kwargs: Any) -> _native.Plan:
+        """What a call with these arguments needs, before it runs. TensorSpecs stand for tensors."""
+        args, kwargs = self._arguments(args, kwargs)
+        return self._native.plan(*_stand_in(list(args)), **_stand_in(kwargs))
+
+    def plan_gradient(self, *args: Any, **kwargs: Any) -> tuple[_native.Plan, _native.Plan]:
+        """What a call under a tape needs: the plans of the forward and the backward program."""
+        args, kwargs = self._arguments(args, kwargs)
+        return self._native.plan_gradient(*_stand_in(list(args)), **_stand_in(kwargs))
+
+    def graph(self, *args: Any, **kwargs: Any) -> str:
+        """The graph for these arguments, as it was traced, as text."""
+        args, kwargs = self._arguments(args, kwargs)
+        return self._native.graph(*_stand_in(list(args)), **_stand_in(kwargs))
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The function for these arguments or TensorSpecs, traced now if it was not."""
+        if not args and not kwargs and self._options["input_signature"] is not None:
+            args = tuple(self._options["input_signature"])
+        return ConcreteFunction(self, args, kwargs)
+
+    @property
+    def traces(self) -> list[Trace]:
+        """The traces that were made, the last thousand of them."""
+        return [Trace(*row) for row in self._native.traces()]
+
+    def experimental_get_tracing_count(self) -> int:
+        """How many traces were made."""
+        return self._native.trace_count
+
+    @property
+    def trace_count(self) -> int:
+        """How many traces were made."""
+        return self._native.trace_count
+
+    @property
+    def cached_bytes(self) -> int:
+        """The bytes that traces hold between calls."""
+        return self._native.cached_bytes
+
+    @property
+    def variables(self) -> list:
+        """The variables that the first trace made."""
+        return self._native.variables
+
+    @property
+    def input_signature(self) -> Any:
+        """The types and shapes that the arguments must have, if it was said."""
+        return self._options["input_signature"]
+
+    def forget(self) -> None:
+        """Forgets all traces; the next call makes one."""
+        self._native.forget()
+
+    def release(self) -> None:
+        """Gives back the memory that is kept between calls. The traces stay."""
+        self._native.release()
+
+    def __repr__(self) -> str:
+        return f"<tf.function {self._name}: {self._native.trace_count} traces>"
+
+
+class ConcreteFunction:
+    """A function for arguments of certain types and shapes."""
+
+    def __init__(self, function: Function, args: tuple, kwargs: dict) -> None:
+        self._function, self._args, self._kwargs = function, args, kwargs
+        self._plan = function.plan(*args, **kwargs)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._function(*args, **kwargs)
+
+    @property
+    def plan(self) -> _native.Plan:
+        """What a call needs."""
+        return self._plan
+
+    @property
+    def structured_outputs(self) -> Any:
+        """The results, as tensors without values."""
+        args, kwargs = self._function._arguments(self._args, self._kwargs)
+        return _native.trace_only(self._function.python_function, *_stand_in(list(args)), **_stand_in(kwargs))
+
+
+def _weak_method(function: Callable, instance: Any) -> Callable:
+    """A method that does not keep its object: the object keeps it."""
+    reference = weakref.ref(instance)
+
+    @functools.wraps(function)
+    def method(*args: Any, **kwargs: Any) -> Any:
+        owner = reference()
+        if owner is None:
+            raise ReferenceError(f"the object whose method {function.__name__} is called is gone")
+        return method.__taut_converted__(owner, *args, **kwargs)
+
+    method.__taut_converted__ = function
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    method.__signature__ = inspect.Signature(parameters)
+    method.__taut_method__ = True
+    return method
+
+
+def _flat_signature(signature: Any) -> list | None:
+    if signature is None:
+        return None
+    from . import nest
+
+    specs = nest.flatten(signature)
+    if not all(isinstance(spec, TensorSpec) for spec in specs):
+        raise TypeError("an input signature is made of tf.TensorSpec")
+    return [(spec.dtype, list(spec.shape)) for spec in specs]
+
+
+def function(
+    func: Callable | None = None,
+    input_signature: Any = None,
+    autograph: bool = True,
+    jit_compile: bool | None = None,
+    reduce_retracing: bool = False,
+    experimental_implements: Any = None,
+    experimental_autograph_options: Any = None,
+    experimental_attributes: Any = None,
+    experimental_relax_shapes: bool | None = None,
+    experimental_compile: bool | None = None,
+    on_retrace: str = "warn",
+    cache_bytes: int | None = None,
+    name: str | None = None,
+    fuse: bool = True,
+) -> Any:
+    """Turns a Python function into one that is traced once per signature and then runs as one planned program.
+
+    `jit_compile=True` makes machine code of fused loops. `reduce_retracing=True` leaves sizes open once they vary.
+    `on_retrace` is "warn", "allow" or "deny". `cache_bytes` bounds what traces hold between calls.
+
+    >>> import taut as tf
+    >>> @tf.function
+    ... def f(x):
+    ...     return 2.0 * x * x + 1.0
+    >>> f.plan(tf.TensorSpec([1000])).peak_bytes  # the result, and nothing else
+    4000
+    """
+
+    def decorated(inner: Callable) -> Function:
+        return Function(
+            inner,
+            input_signature=input_signature,
+            autograph=autograph,
+            jit_compile=experimental_compile if jit_compile is None else jit_compile,
+            reduce_retracing=bool(reduce_retracing or experimental_relax_shapes),
+            on_retrace=on_retrace,
+            cache_bytes=cache_bytes,
+            name=name,
+            fuse=fuse,
+        )
+
+    return decorated if func is None else decorated(func)
+
+
+def trace_specs(func: Callable, *args: Any, **kwargs: Any) -> Any:
+    """What a function would return for arguments of these TensorSpecs: TensorSpecs. Nothing is computed."""
+    from . import nest
+
+    made = _native.trace_only(func, *_stand_in(list(args)), **_stand_in(kwargs))
+    return nest.map_structure(
+        lambda leaf: TensorSpec(leaf.shape, leaf.dtype) if isinstance(leaf, _native.Array) else leaf, made
+    )
+
+
+def executing_eagerly() -> bool:
+    """Whether ops run at once, instead of being written into a function's trace."""
+    return not _native.is_tracing()
+
+
+def inside_function() -> bool:
+    """Whether a function is being traced."""
+    return _native.is_tracing()

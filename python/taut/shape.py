@@ -1,0 +1,114 @@
+"""Shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+
+class TensorShape(tuple):
+    """The sizes of a tensor's dimensions: a tuple of integers, with None where a size is not known.
+
+    >>> TensorShape([2, None]).as_list()
+    [2, None]
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, dims: Iterable[int | None] | int | None = ()) -> TensorShape:
+        if isinstance(dims, TensorShape):
+            return dims
+        if dims is None:
+            raise ValueError("a shape of unknown rank: the rank of a tensor is always known here")
+        if isinstance(dims, int):
+            dims = (dims,)
+        return super().__new__(cls, (None if dim is None else int(dim) for dim in dims))
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return len(self)
+
+    @property
+    def ndims(self) -> int:
+        """The number of dimensions."""
+        return len(self)
+
+    @property
+    def dims(self) -> list[int | None]:
+        """The sizes as a list."""
+        return list(self)
+
+    def as_list(self) -> list[int | None]:
+        """The sizes as a list."""
+        return list(self)
+
+    def num_elements(self) -> int | None:
+        """The number of elements, or None if a size is not known."""
+        count = 1
+        for dim in self:
+            if dim is None:
+                return None
+            count *= dim
+        return count
+
+    def is_fully_defined(self) -> bool:
+        """Whether every size is known."""
+        return None not in self
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether a tensor could have both shapes."""
+        other = TensorShape(other)
+        return len(self) == len(other) and all(
+            a is None or b is None or a == b for a, b in zip(self, other)
+        )
+
+    def assert_is_compatible_with(self, other: Any) -> None:
+        """Raises ValueError unless a tensor could have both shapes."""
+        if not self.is_compatible_with(other):
+            raise ValueError(f"shapes {self} and {TensorShape(other)} are incompatible")
+
+    def merge_with(self, other: Any) -> TensorShape:
+        """What both shapes say together."""
+        self.assert_is_compatible_with(other)
+        return TensorShape(b if a is None else a for a, b in zip(self, TensorShape(other)))
+
+    def concatenate(self, other: Any) -> TensorShape:
+        """The dimensions of both, one after the other."""
+        return TensorShape((*self, *TensorShape(other)))
+
+    def with_rank(self, rank: int) -> TensorShape:
+        """The shape itself; ValueError if it has another number of dimensions."""
+        if len(self) != rank:
+            raise ValueError(f"shape {self} has rank {len(self)}, not {rank}")
+        return self
+
+    def __getitem__(self, key: Any) -> Any:
+        found = super().__getitem__(key)
+        return TensorShape(found) if isinstance(key, slice) else found
+
+    def __add__(self, other: Any) -> TensorShape:
+        return self.concatenate(other)
+
+    def __radd__(self, other: Any) -> TensorShape:
+        return TensorShape(other).concatenate(self)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, list):
+            other = tuple(other)
+        return tuple.__eq__(self, other) is True
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
+
+    def __reduce__(self) -> tuple:
+        return TensorShape, (tuple(self),)
+
+    def __str__(self) -> str:
+        return tuple.__repr__(self)
+
+    def __repr__(self) -> str:
+        return f"TensorShape({list(self)})"

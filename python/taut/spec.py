@@ -1,0 +1,74 @@
+"""Descriptions of tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _native, dtypes
+from .shape import TensorShape
+
+
+class TensorSpec:
+    """The type and shape of a tensor, where None stands for a size that may vary."""
+
+    __slots__ = ("_dtype", "_name", "_shape")
+
+    def __init__(self, shape: Any = (), dtype: Any = dtypes.float32, name: str | None = None) -> None:
+        self._shape = TensorShape(shape)
+        self._dtype = dtypes.as_dtype(dtype)
+        self._name = name
+
+    @property
+    def shape(self) -> TensorShape:
+        """The sizes."""
+        return self._shape
+
+    @property
+    def dtype(self) -> _native.DType:
+        """The element type."""
+        return self._dtype
+
+    @property
+    def name(self) -> str | None:
+        """What it is called, if it is."""
+        return self._name
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self._shape)
+
+    @classmethod
+    def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
+        """The description of a tensor."""
+        return cls(tensor.shape, tensor.dtype, name)
+
+    @classmethod
+    def from_spec(cls, spec: TensorSpec, name: str | None = None) -> TensorSpec:
+        """The same description under another name."""
+        return cls(spec.shape, spec.dtype, name or spec.name)
+
+    def is_compatible_with(self, other: Any) -> bool:
+        """Whether a tensor, or another description, fits it."""
+        return self._dtype == other.dtype and self._shape.is_compatible_with(other.shape)
+
+    def stand_in(self) -> _native.Tensor:
+        """A tensor without a value of this type and shape, to plan with."""
+        if not self._shape.is_fully_defined():
+            raise ValueError(f"{self} leaves sizes open: a plan is for known sizes")
+        return _native.stand_in(self._dtype, self._shape)
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, TensorSpec)
+            and (self._shape, self._dtype, self._name) == (other._shape, other._dtype, other._name)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._shape, self._dtype))
+
+    def __repr__(self) -> str:
+        return f"TensorSpec(shape={self._shape}, dtype={self._dtype!r}, name={self._name!r})"
+
+    def __reduce__(self) -> tuple:
+        return TensorSpec, (tuple(self._shape), self._dtype, self._name)
