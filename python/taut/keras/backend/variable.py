@@ -14,7 +14,7 @@ from taut.keras.backend.convert import convert_to_numpy, convert_to_tensor, type
 class Variable(KerasVariable):
     """A `keras.Variable` whose value is in a `taut.Variable`.
 
-    Ops, tapes and functions of Taut take it as they take their own variables: `__tf_tensor__` is its value as a
+    Ops, tapes and functions of Taut take it as they take their own variables: `__taut_tensor__` is its value as a
     tensor, `__taut_variable__` the variable it stands for.
     """
 
@@ -46,16 +46,15 @@ class Variable(KerasVariable):
         value = super().value
         return value.value() if isinstance(value, tf.Variable) else value
 
-    @property
     def __taut_variable__(self) -> tf.Variable:
         """The Taut variable behind this one, for tapes and whoever else asks for variables."""
         if self._value is None:
             raise ValueError(f"Variable {self.path} is not initialized yet.")
         return self._value
 
-    def __tf_tensor__(self, dtype=None, name=None):
+    def __taut_tensor__(self) -> tf.Tensor:
         """What ops of Taut convert this variable to."""
-        return convert_to_tensor(self.value, dtype)
+        return self.value
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
         array = convert_to_numpy(self.value)
@@ -68,4 +67,4 @@ class Variable(KerasVariable):
 
 def native(variable: Any) -> Any:
     """The Taut variable behind a Keras variable; anything else as it is."""
-    return variable.__taut_variable__ if isinstance(variable, Variable) else variable
+    return variable.__taut_variable__() if isinstance(variable, Variable) else variable
