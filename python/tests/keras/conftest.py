@@ -1,7 +1,13 @@
 """Keras's tests run on Taut: the backend is registered before anything imports Keras."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
+
+# Test modules share the trainings beside them.
+sys.path.append(str(Path(__file__).parent))
 
 keras = pytest.importorskip("taut.keras")
 

@@ -17,6 +17,10 @@ from keras.src.backend.config import floatx
 
 import taut as tf
 
+# Keras halves the width of results on backends without 64-bit numbers. Taut has them. For whole numbers, the rule stays
+# for what 32-bit operands would make (see `met`), so that types are those of the other backends.
+dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"
+
 NARROW = {"float64": floatx, "int64": lambda: "int32"}
 """The types that plain Python numbers get, where NumPy would take 64 bits."""
 
@@ -102,8 +106,24 @@ def together(*xs: Any, least: Any = None) -> list[tf.Tensor]:
     """Operands as tensors of the one type in which they meet, and in which they meet `least`, if given."""
     xs = [x if isinstance(x, (bool, int, float)) else convert_to_tensor(x) for x in xs]
     kinds = [type_of(x) for x in xs]
-    dtype = dtypes.result_type(*kinds) if least is None else dtypes.result_type(*kinds, least)
+    dtype = met(*kinds) if least is None else met(*kinds, least)
     return [convert_to_tensor(x, dtype) for x in xs]
+
+
+def met(*kinds: Any) -> str:
+    """The type in which others meet, by Keras's rules; whole numbers that are 64 bits wide stay so."""
+    found = dtypes.result_type(*kinds)
+    wide = {"int64", "uint64"}.intersection(kinds)
+    if found in ("int32", "uint32") and wide:
+        return wide.pop() if len(wide) == 1 else "int64"
+    return found
+
+
+def cut(x: tf.Tensor, axis: int, start: int, stop: int) -> tf.Tensor:
+    """The part of a tensor from `start` to `stop` along an axis."""
+    index = [slice(None)] * len(x.shape)
+    index[axis] = slice(start, stop)
+    return x[tuple(index)]
 
 
 def size_of(shape: Sequence[int]) -> int:

@@ -45,14 +45,9 @@ def rnn(
     if count == 0:
         raise ValueError("A recurrent layer needs at least one step of time.")
     states = tree.map_structure(convert_to_tensor, tuple(initial_states))
-    step = masked_step(step_function, tuple(constants or ()), zero_output_for_mask, has_mask=mask is not None)
-    xs = inputs if mask is None else (inputs, mask)
-
-    if unroll:
-        carry, outputs = written_out(step, (states, None), xs, count, go_backwards)
-    else:
-        carry, outputs = looped(step, (states, None), xs, count, go_backwards)
-    states = carry[0]
+    step = with_mask(step_function, tuple(constants or ()), zero_output_for_mask)
+    loop = written_out if unroll else looped
+    states, outputs = loop(step, states, inputs, mask, count, go_backwards)
     last = tree.map_structure(lambda stack: stack[-1], outputs)
     if not return_all_outputs:
         outputs = tree.map_structure(lambda output: output[None], last)
@@ -61,25 +56,18 @@ def rnn(
     return last, outputs, states
 
 
-def masked_step(step_function: Callable, constants: tuple, zeros: bool, has_mask: bool) -> Callable:
-    """The step as a function of (states, output before) and of what comes in, mask included."""
+def with_mask(step_function: Callable, constants: tuple, zeros: bool) -> Callable:
+    """A step from states, the output before (if there was one), an input and its mask, to new states and an output."""
 
-    def step(carry, x):
-        states, before = carry
-        if not has_mask:
-            output, new_states = step_function(x, tuple(states) + constants)
-            return (same_structure(states, new_states), None), output
-        x, mask = x
+    def step(states, before, x, mask):
         output, new_states = step_function(x, tuple(states) + constants)
+        new_states = same_structure(states, new_states)
+        if mask is None:
+            return new_states, output
         if zeros or before is None:
-            before_or_zeros = tree.map_structure(tf.zeros_like, output)
-        else:
-            before_or_zeros = before
-        output = tree.map_structure(lambda new, old: chosen(mask, new, old), output, before_or_zeros)
-        states = tree.map_structure(
-            lambda new, old: chosen(mask, new, old), same_structure(states, new_states), states
-        )
-        return (states, None if zeros else output), output
+            before = tree.map_structure(tf.zeros_like, output)
+        output = tree.map_structure(lambda new, old: chosen(mask, new, old), output, before)
+        return tree.map_structure(lambda new, old: chosen(mask, new, old), new_states, states), output
 
     return step
 
@@ -95,21 +83,43 @@ def chosen(mask: tf.Tensor, new: tf.Tensor, old: tf.Tensor) -> tf.Tensor:
     return tf.where(rows, new, old)
 
 
-def written_out(step: Callable, carry: Any, xs: Any, count: int, backwards: bool) -> tuple[Any, Any]:
+def part(structure: Any, place: int | slice) -> Any:
+    """The part of every tensor at a place of the first axis; `None` stays."""
+    return tree.map_structure(lambda x: None if x is None else x[place], structure)
+
+
+def written_out(step: Callable, states: Any, xs: Any, mask: Any, count: int, backwards: bool) -> tuple[Any, Any]:
     """The loop, step by step: longer to trace, and open to the compiler."""
     outputs = []
     for i in reversed(range(count)) if backwards else range(count):
-        carry, output = step(carry, tree.map_structure(lambda x, i=i: x[i], xs))
+        states, output = step(states, outputs[-1] if outputs else None, part(xs, i), part(mask, i))
         outputs.append(output)
-    return carry, tree.map_structure(lambda *parts: tf.stack(parts), *outputs)
+    return states, tree.map_structure(lambda *parts: tf.stack(parts), *outputs)
 
 
-def looped(step: Callable, carry: Any, xs: Any, count: int, backwards: bool) -> tuple[Any, Any]:
-    """The loop as one op, with outputs in the order in which they were made."""
-    carry, outputs = along(step, carry, xs, count, reverse=backwards)
-    if backwards:
-        outputs = tree.map_structure(lambda stack: tf.reverse(stack, [0]), outputs)
-    return carry, outputs
+def looped(step: Callable, states: Any, xs: Any, mask: Any, count: int, backwards: bool) -> tuple[Any, Any]:
+    """The loop as one op. With a mask, the first step stands before it: it shows what outputs are like."""
+    if mask is None:
+        states, outputs = along(lambda states, x: step(states, None, x, None), states, xs, count, backwards)
+        return states, reversed_if(backwards, outputs)
+    first, rest = (count - 1, slice(0, count - 1)) if backwards else (0, slice(1, count))
+    states, output = step(states, None, part(xs, first), part(mask, first))
+    outputs = tree.map_structure(lambda x: x[None], output)
+    if count == 1:
+        return states, outputs
+
+    def masked(carry, x):
+        states, output = step(*carry, *x)
+        return (states, output), output
+
+    (states, _), later = along(masked, (states, output), part((xs, mask), rest), count - 1, backwards)
+    later = reversed_if(backwards, later)
+    return states, tree.map_structure(lambda one, others: tf.concat([one, others], axis=0), outputs, later)
+
+
+def reversed_if(backwards: bool, outputs: Any) -> Any:
+    """Outputs in the order in which they were made."""
+    return tree.map_structure(lambda stack: tf.reverse(stack, [0]), outputs) if backwards else outputs
 
 
 def time_and_batch_swapped(x: tf.Tensor) -> tf.Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -12,7 +11,7 @@ from keras.src.backend.common import KerasVariable
 from keras.src.backend.common.keras_tensor import KerasTensor
 
 import taut as tf
-from taut.keras.backend.convert import cast, convert_to_numpy, convert_to_tensor, shape_of, together
+from taut.keras.backend.convert import cast, convert_to_numpy, convert_to_tensor, cut, shape_of, together
 from taut.keras.backend.loops import along, parts_of
 from taut.keras.backend.spec import compute_output_spec
 from taut.keras.backend.variable import Variable
@@ -194,7 +193,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any) -> Any:
 
 def map(f: Callable, xs: Any) -> Any:
     """The results of `f` for the parts of `xs` along its first axis, stacked."""
-    _, results = scan(lambda _, x: (None, f(x)), None, xs)
+    xs = tree.map_structure(convert_to_tensor, xs)
+    _, results = along(lambda _, x: ((), f(x)), (), xs, parts_of(xs))
     return results
 
 
@@ -217,7 +217,7 @@ def scan(
         raise ValueError(f"`unroll` must be a positive integer or a boolean. Received: unroll={unroll}")
     if xs is None and length is None:
         raise ValueError("Got no `xs` to scan over and `length` was not provided.")
-    init = tree.map_structure(lambda x: None if x is None else convert_to_tensor(x), init)
+    init = tree.map_structure(convert_to_tensor, () if init is None else init)
     xs = None if xs is None else tree.map_structure(convert_to_tensor, xs)
     count = int(length) if xs is None else parts_of(xs)
     if length is not None and count != int(length):
@@ -251,13 +251,6 @@ def associative_scan(f: Callable, elems: Any, reverse: bool = False, axis: int =
     if reverse:
         elems = tree.map_structure(lambda x: tf.reverse(x, [axis % len(x.shape)]), elems)
     return elems
-
-
-def cut(x: tf.Tensor, axis: int, start: int, stop: int) -> tf.Tensor:
-    """The part of a tensor from `start` to `stop` along an axis."""
-    index = [builtins.slice(None)] * len(x.shape)
-    index[axis] = builtins.slice(start, stop)
-    return x[tuple(index)]
 
 
 # Gradients.

@@ -10,7 +10,7 @@ import numpy as np
 from keras.src.backend.config import standardize_data_format
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, floating, is_float, shape_of
+from taut.keras.backend.convert import convert_to_tensor, cut, floating, is_float, shape_of
 from taut.keras.backend.missing import missing
 
 for _name in (
@@ -144,7 +144,7 @@ def resize(
         inner = min(height, int(width * target[0] / target[1])), min(width, int(height * target[1] / target[0]))
         for axis, whole, part in ((rows, height, inner[0]), (columns, width, inner[1])):
             start = (whole - part) // 2
-            x = tf.gather(x, list(range(start, start + part)), axis=axis)
+            x = cut(x, axis, start, start + part)
     elif pad_to_aspect_ratio:
         outer = max(height, int(width * target[0] / target[1])), max(width, int(height * target[1] / target[0]))
         around = [[0, 0] for _ in x.shape]

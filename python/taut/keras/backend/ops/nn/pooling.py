@@ -9,7 +9,7 @@ import numpy as np
 from keras.src.backend.config import standardize_data_format
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, floating, shape_of
+from taut.keras.backend.convert import convert_to_tensor, cut, floating, shape_of
 from taut.keras.backend.ops.nn.conv import Sizes, as_given, channels_last, per_axis
 
 __all__ = ["adaptive_average_pool", "adaptive_max_pool", "average_pool", "max_pool"]
@@ -64,7 +64,7 @@ def adaptive_max_pool(inputs: Any, output_size: Sizes, data_format: str | None =
 
     def along(x, axis, parts):
         ranges = windows(shape_of(x)[axis], parts)
-        found = [tf.reduce_max(tf.gather(x, list(range(*each)), axis=axis), axis=axis) for each in ranges]
+        found = [tf.reduce_max(cut(x, axis, *each), axis=axis) for each in ranges]
         return tf.stack(found, axis=axis)
 
     return adaptive(along, convert_to_tensor(inputs), output_size, data_format)

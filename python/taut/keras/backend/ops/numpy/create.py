@@ -154,15 +154,17 @@ def linspace(
     axis: int = 0,
 ) -> Any:
     """`num` numbers at equal distances from `start` to `stop`, along a new axis; with `retstep`, the distance too."""
+    num = int(num)
     if num < 0:
         raise ValueError(f"`num` must not be negative. Received: num={num}")
     start, stop = together(start, stop, least=float)
     result = dtype or type_of(start)
     start, stop = start + tf.zeros_like(stop), stop + tf.zeros_like(start)
+    rank = len(start.shape) + 1
     steps = num - 1 if endpoint else num
     step = (stop - start) / steps if steps > 0 else stop * math.nan
-    place = axis % (len(start.shape) + 1)
-    counts = tf.reshape(tf.cast(tf.range(num), start.dtype), [num if i == place else 1 for i in range(len(start.shape) + 1)])
+    place = axis % rank
+    counts = tf.reshape(tf.cast(tf.range(num), start.dtype), [num if i == place else 1 for i in range(rank)])
     first, last = tf.expand_dims(start, place), tf.expand_dims(stop, place)
     if steps > 0:
         values = first + counts * tf.expand_dims(step, place)
@@ -197,7 +199,7 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> tf.Tensor:
     """A matrix whose columns are powers of `x`, the highest first unless `increasing`."""
     x = convert_to_tensor(x)
-    dtype = dtypes.result_type(x.dtype)
+    dtype = type_of(x)
     wide = "float64" if dtype in ("int64", "float64") else "float32"
     exponents = tf.range(x.shape[0] if N is None else N)
     exponents = exponents if increasing else tf.reverse(exponents, [0])

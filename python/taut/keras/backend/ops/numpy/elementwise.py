@@ -7,6 +7,7 @@ from typing import Any
 
 import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, floating, is_float, together, type_of
+from taut.keras.backend.ops.numpy.bits import signbit, signed
 
 __all__ = [
     "abs",
@@ -20,13 +21,6 @@ __all__ = [
     "arctan",
     "arctan2",
     "arctanh",
-    "bitwise_and",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
     "cbrt",
     "ceil",
     "clip",
@@ -60,7 +54,6 @@ __all__ = [
     "isposinf",
     "isreal",
     "ldexp",
-    "left_shift",
     "less",
     "less_equal",
     "log",
@@ -84,10 +77,8 @@ __all__ = [
     "rad2deg",
     "real",
     "reciprocal",
-    "right_shift",
     "round",
     "sign",
-    "signbit",
     "sin",
     "sinc",
     "sinh",
@@ -199,19 +190,16 @@ def mod(x1: Any, x2: Any) -> tf.Tensor:
 def fmod(x1: Any, x2: Any) -> tf.Tensor:
     """The remainder of pairs of elements, with the sign of the dividend."""
     x1, x2 = numbers(x1, x2)
+    if not signed(x1):
+        return tf.math.floormod(x1, x2)
     rest = tf.math.floormod(tf.abs(x1), tf.abs(x2))
-    return tf.where(tf.less(x1, 0), -rest, rest) if signed(x1) else rest
+    return tf.where(tf.less(x1, 0), -rest, rest)
 
 
 def numbers(x1: Any, x2: Any) -> list[tf.Tensor]:
     """Operands in one type, which is a number's: truth values count."""
     x1, x2 = together(x1, x2)
     return [tf.cast(x, "int32") for x in (x1, x2)] if type_of(x1) == "bool" else [x1, x2]
-
-
-def signed(x: tf.Tensor) -> bool:
-    """Whether a tensor's type has negative numbers."""
-    return not type_of(x).startswith(("uint", "bool"))
 
 
 def power(x1: Any, x2: Any) -> tf.Tensor:
@@ -249,17 +237,6 @@ def sign(x: Any) -> tf.Tensor:
     if not signed(x):
         return tf.cast(tf.not_equal(x, tf.zeros_like(x)), x.dtype)
     return tf.sign(x)
-
-
-def signbit(x: Any) -> tf.Tensor:
-    """Whether the sign is negative; that of -0.0 is."""
-    x = convert_to_tensor(x)
-    if not is_float(x):
-        return tf.less(x, tf.zeros_like(x)) if signed(x) else tf.zeros_like(x, dtype="bool")
-    if type_of(x) in ("float16", "bfloat16"):
-        x = tf.cast(x, "float32")
-    whole = "int64" if type_of(x) == "float64" else "int32"
-    return tf.less(tf.bitcast(x, whole), tf.zeros(x.shape, whole))
 
 
 def floor(x: Any) -> tf.Tensor:
@@ -514,36 +491,3 @@ def angle(x: Any) -> tf.Tensor:
     """0 for positive elements and pi for negative ones."""
     x = floating(x)
     return tf.where(signbit(x), tf.fill(x.shape, tf.constant(math.pi, x.dtype)), tf.zeros_like(x))
-
-
-# Bits.
-
-
-def bits(name: str, function, of_truths=None) -> Any:
-    """The `function` of the bits of pairs of whole numbers; of truth values, `of_truths`."""
-
-    def apply(x, y):
-        x, y = together(x, y)
-        return of_truths(x, y) if of_truths is not None and type_of(x) == "bool" else function(x, y)
-
-    apply.__name__ = apply.__qualname__ = name
-    apply.__doc__ = f"`{name}` of pairs of whole numbers."
-    return apply
-
-
-bitwise_and = bits("bitwise_and", tf.bitwise.bitwise_and, tf.logical_and)
-bitwise_or = bits("bitwise_or", tf.bitwise.bitwise_or, tf.logical_or)
-bitwise_xor = bits("bitwise_xor", tf.bitwise.bitwise_xor, tf.not_equal)
-bitwise_left_shift = left_shift = bits("bitwise_left_shift", tf.bitwise.left_shift)
-bitwise_right_shift = right_shift = bits("bitwise_right_shift", tf.bitwise.right_shift)
-
-
-def bitwise_invert(x: Any) -> tf.Tensor:
-    """Every bit, the other way round."""
-    x = convert_to_tensor(x)
-    return tf.logical_not(x) if type_of(x) == "bool" else tf.bitwise.invert(x)
-
-
-def bitwise_not(x: Any) -> tf.Tensor:
-    """Every bit, the other way round."""
-    return bitwise_invert(x)

@@ -9,7 +9,7 @@ import numpy as np
 from keras.src.backend.common.backend_utils import vectorize_impl
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, shape_of, size_of, together
+from taut.keras.backend.convert import convert_to_tensor, cut, shape_of, size_of, together, type_of
 from taut.keras.backend.ops.numpy.shapes import moveaxis
 
 __all__ = ["diff", "nonzero", "select", "take", "take_along_axis", "unravel_index", "vectorize"]
@@ -50,7 +50,7 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = None) -> tf.Tensor:
 def from_start(indices: Any, count: int) -> tf.Tensor:
     """Places counted from the start, where negative ones were counted from the end."""
     indices = convert_to_tensor(indices)
-    indices = tf.cast(indices, "int64" if indices.dtype == tf.int64 else "int32")
+    indices = tf.cast(indices, "int64" if type_of(indices) == "int64" else "int32")
     return tf.where(tf.less(indices, 0), indices + convert_to_tensor(count, indices.dtype), indices)
 
 
@@ -87,9 +87,8 @@ def diff(a: Any, n: int = 1, axis: int = -1) -> tf.Tensor:
     a = convert_to_tensor(a)
     for _ in range(n):
         count = shape_of(a)[axis]
-        after = tf.gather(a, list(range(1, count)), axis=axis)
-        before = tf.gather(a, list(range(count - 1)), axis=axis)
-        a = tf.not_equal(after, before) if a.dtype == tf.bool else after - before
+        after, before = cut(a, axis, 1, count), cut(a, axis, 0, max(count - 1, 0))
+        a = tf.not_equal(after, before) if type_of(a) == "bool" else after - before
     return a
 
 

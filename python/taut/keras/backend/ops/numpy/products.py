@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from keras.src.backend.common import dtypes
+from keras.src.backend.config import floatx
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, shape_of, together, type_of
+from taut.keras.backend.convert import convert_to_tensor, met, shape_of, together, type_of
 
 __all__ = [
     "correlate",
@@ -32,7 +32,7 @@ def factors(*xs: Any) -> tuple[list[tf.Tensor], str]:
     """
     xs = [convert_to_tensor(x) for x in xs]
     kinds = {type_of(x) for x in xs}
-    result = "int32" if kinds == {"int8"} else dtypes.result_type(*kinds)
+    result = "int32" if kinds == {"int8"} else met(*kinds)
     working = "int32" if result in ("bool", "int8", "uint8", "int16", "uint16") else result
     return [convert_to_tensor(x, working) for x in xs], result
 
@@ -159,9 +159,9 @@ def correlate(x1: Any, x2: Any, mode: str = "valid") -> tf.Tensor:
     if mode not in ("valid", "same", "full"):
         raise ValueError(f"`mode` must be 'valid', 'same' or 'full'. Received: mode={mode}")
     x1, x2 = together(x1, x2)
-    result = x1.dtype
-    working = result if type_of(x1) in ("float32", "float64") else "float64" if type_of(x1) == "int64" else "float32"
-    x1, x2 = tf.cast(x1, working), tf.cast(x2, working)
+    kind = type_of(x1)
+    kind = kind if "float" in kind else "float64" if kind == "int64" else floatx()
+    x1, x2 = tf.cast(x1, kind), tf.cast(x2, kind)
     swapped = shape_of(x1)[0] < shape_of(x2)[0]
     long, short = (x2, x1) if swapped else (x1, x2)
     n, m = shape_of(long)[0], shape_of(short)[0]
@@ -171,4 +171,4 @@ def correlate(x1: Any, x2: Any, mode: str = "valid") -> tf.Tensor:
     count = n + before + after - m + 1
     windows = tf.stack([long[i : i + count] for i in range(m)], axis=0)
     sums = tf.reduce_sum(windows * short[:, None], axis=0)
-    return tf.cast(tf.reverse(sums, [0]) if swapped else sums, result)
+    return tf.reverse(sums, [0]) if swapped else sums

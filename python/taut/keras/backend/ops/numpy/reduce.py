@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from keras.src.backend.common import dtypes
+from keras.src.backend.common import standardize_dtype
+from keras.src.backend.config import floatx
 
 import taut as tf
-from taut.keras.backend.convert import axes_of, convert_to_tensor, floating, is_float, shape_of, size_of, together, type_of
+from taut.keras.backend.convert import (
+    axes_of,
+    convert_to_tensor,
+    cut,
+    floating,
+    is_float,
+    shape_of,
+    size_of,
+    together,
+    type_of,
+)
 
 __all__ = [
     "all",
@@ -58,7 +69,7 @@ def summable(x: Any) -> tf.Tensor:
 def averaged(x: Any) -> tf.Tensor:
     """`x` as the floating-point numbers whose mean is taken."""
     x = convert_to_tensor(x)
-    return x if is_float(x) else tf.cast(x, dtypes.result_type(x.dtype, "float32"))
+    return x if is_float(x) else tf.cast(x, floatx())
 
 
 def sum(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
@@ -74,15 +85,19 @@ def prod(x: Any, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -
 
 def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
     """The mean along axes, by default of all elements."""
-    return tf.reduce_mean(averaged(x), axis=axis, keepdims=keepdims)
+    return in_32_bits(tf.reduce_mean, averaged(x), axis, keepdims)
 
 
 def var(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
-    """The mean of squared distances from the mean. Halves are computed in 32 bits."""
-    x = averaged(x)
-    narrow = type_of(x) in ("float16", "bfloat16")
-    result = tf.math.reduce_variance(tf.cast(x, "float32") if narrow else x, axis=axis, keepdims=keepdims)
-    return tf.cast(result, x.dtype) if narrow else result
+    """The mean of squared distances from the mean."""
+    return in_32_bits(tf.math.reduce_variance, averaged(x), axis, keepdims)
+
+
+def in_32_bits(reduce: Callable, x: tf.Tensor, axis: Axis, keepdims: bool) -> tf.Tensor:
+    """What `reduce` gives, computed in 32 bits for halves: their sums overflow."""
+    if type_of(x) not in ("float16", "bfloat16"):
+        return reduce(x, axis=axis, keepdims=keepdims)
+    return tf.cast(reduce(tf.cast(x, "float32"), axis=axis, keepdims=keepdims), x.dtype)
 
 
 def std(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
@@ -193,7 +208,7 @@ def average(x: Any, axis: Axis = None, weights: Any = None) -> tf.Tensor:
 def running(x: Any, axis: int | None, dtype: Any, function) -> tf.Tensor:
     """`function` along an axis; without one, along all elements in a row."""
     x = convert_to_tensor(x)
-    dtype = dtypes.result_type(dtype or x.dtype)
+    dtype = standardize_dtype(dtype or x.dtype)
     x = tf.cast(x, "int32" if dtype == "bool" else dtype)
     return function(tf.reshape(x, [-1]), axis=0) if axis is None else function(x, axis=axis)
 
@@ -212,15 +227,14 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> tf.Tens
     """The integral along an axis by the trapezoidal rule, at the places `x` or at distances `dx`."""
     y = floating(y)
     rank, count = len(y.shape), shape_of(y)[axis]
-    before = tf.gather(y, list(range(count - 1)), axis=axis)
-    after = tf.gather(y, list(range(1, count)), axis=axis)
+    before, after = cut(y, axis, 0, count - 1), cut(y, axis, 1, count)
     if x is None:
         return tf.reduce_sum((before + after) * (0.5 * dx), axis=axis)
     x = convert_to_tensor(x, y.dtype)
     if len(x.shape) == 1:
         x = tf.reshape(x, [-1 if i == axis % rank else 1 for i in range(rank)])
     count = shape_of(x)[axis]
-    widths = tf.gather(x, list(range(1, count)), axis=axis) - tf.gather(x, list(range(count - 1)), axis=axis)
+    widths = cut(x, axis, 1, count) - cut(x, axis, 0, count - 1)
     return tf.reduce_sum((before + after) * 0.5 * widths, axis=axis)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import taut as tf
-from taut.keras.backend.convert import axes_of, convert_to_tensor, shape_of, size_of, together
+from taut.keras.backend.convert import axes_of, convert_to_tensor, cut, shape_of, size_of, together
 
 __all__ = [
     "append",
@@ -273,8 +273,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[tf.Tensor]:
     sizes = [max(b - a, 0) for a, b in zip([0, *places], [*places, whole])]
     if sum(sizes) == whole:
         return list(tf.split(x, sizes, axis=axis))
-    starts = [0, *places]
-    return [tf.gather(x, list(range(start, start + length)), axis=axis) for start, length in zip(starts, sizes)]
+    return [cut(x, axis, start, start + length) for start, length in zip([0, *places], sizes)]
 
 
 def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[tf.Tensor]:

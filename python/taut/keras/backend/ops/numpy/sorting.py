@@ -24,7 +24,7 @@ def argsort(x: Any, axis: int | None = -1) -> tf.Tensor:
     """The places of the elements in increasing order; equal ones keep theirs."""
     x = convert_to_tensor(x)
     x = tf.cast(x, "int32") if type_of(x) == "bool" else x
-    if axis is None:
+    if axis is None or len(x.shape) == 0:
         x, axis = tf.reshape(x, [-1]), 0
     return tf.cast(tf.argsort(x, axis=axis, stable=True), "int32")
 
