@@ -43,7 +43,7 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = None) -> tf.Tensor:
     front = shape_of(rows)[:-1]
     rows = tf.reshape(rows, [-1])
     starts = np.arange(size_of(front), dtype="int32").reshape([*front, 1]) * shape_of(x)[axis]
-    found = tf.gather(rows, places + convert_to_tensor(starts))
+    found = tf.gather(rows, places + convert_to_tensor(starts, places.dtype))
     return tf.transpose(found, list(np.argsort(order)))
 
 
