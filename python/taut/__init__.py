@@ -47,7 +47,7 @@ from .dtypes import (  # noqa: A004, E402
     uint32,
     uint64,
 )
-from .function import executing_eagerly, function, inside_function, trace_specs  # noqa: E402
+from .function import executing_eagerly, function, init_scope, inside_function, trace_specs  # noqa: E402
 from .ops import *  # noqa: E402, F403
 from .shape import TensorShape  # noqa: E402
 from .sparse import IndexedSlices  # noqa: E402

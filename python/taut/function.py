@@ -325,3 +325,8 @@ def executing_eagerly() -> bool:
 def inside_function() -> bool:
     """Whether a function is being traced."""
     return _native.is_tracing()
+
+
+def init_scope() -> _native.InitScope:
+    """In its `with` statement nothing is traced: ops run at once, and variables belong to whoever holds them."""
+    return _native.InitScope()

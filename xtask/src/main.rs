@@ -19,7 +19,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Chore {
-    /// Runs every test: Rust, documentation, the book, the report page in a browser, and conformance with NumPy
+    /// Runs every test: Rust, documentation, the book, the report page in a browser, conformance with NumPy, and Python
     Test,
     /// Formatting, lints, documentation warnings, and the rules that lints cannot see
     Check {
@@ -63,10 +63,13 @@ fn test() -> Outcome {
     step("The report page in a browser");
     browser::test()?;
     step("Conformance with NumPy");
-    let python = python::environment(&["numpy>=2.1,<3", "scipy>=1.14,<2", "ml_dtypes>=0.5"])?;
+    let python = python::environment()?;
     let samples = root().join("target/conformance");
     shell::example("conformance").arg(&samples).run()?;
-    shell::command(&python).arg(root().join("tests/conformance/check.py")).arg(&samples).run()
+    shell::command(&python).arg(root().join("tests/conformance/check.py")).arg(&samples).run()?;
+    step("The Python package");
+    python::install(&python)?;
+    shell::command(&python).args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]).run()
 }
 
 /// Runs every example; those that take their time do less of the same.

@@ -2,24 +2,45 @@
 
 use crate::shell::{Outcome, command, root};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// What the tests need beside the package itself.
+const PACKAGES: &[&str] = &[
+    "numpy>=2.1,<3",
+    "scipy>=1.14,<2",
+    "ml_dtypes>=0.5",
+    "pytest>=8,<10",
+    "hypothesis>=6,<7",
+    "diastatic-malt>=2.15.3",
+    "keras>=3.15,<3.16",
+];
 
 /// The interpreter of an environment that has these packages; made on first use.
-pub fn environment(packages: &[&str]) -> Outcome<PathBuf> {
+pub fn environment() -> Outcome<PathBuf> {
     let home = root().join("target/venv");
     let python = if cfg!(windows) { home.join("Scripts/python.exe") } else { home.join("bin/python") };
     let stamp = home.join("installed");
-    let wanted = packages.join("\n");
+    let wanted = PACKAGES.join("\n");
     if python.exists() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
-    println!("making a Python environment in target/venv: {}", packages.join(", "));
+    println!("making a Python environment in target/venv: {}", PACKAGES.join(", "));
     let system = if cfg!(windows) { "python" } else { "python3" };
     command(system).args(["-m", "venv", "--clear"]).arg(&home).run()?;
-    command(&python)
-        .args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
-        .args(packages)
-        .run()?;
+    pip(&python).args(PACKAGES).run()?;
     fs::write(&stamp, wanted).map_err(|e| format!("{} cannot be written: {e}", stamp.display()))?;
     Ok(python)
+}
+
+/// Builds the package as it is now and installs it into the environment. It is built like the tests, so that nothing is compiled
+/// twice.
+pub fn install(python: &Path) -> Outcome {
+    pip(python)
+        .args(["--no-deps", "--force-reinstall", "."])
+        .env("MATURIN_PEP517_ARGS", "--profile dev --features taut/ndarray,taut/arrow")
+        .run()
+}
+
+fn pip(python: &Path) -> crate::shell::Program {
+    command(python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
 }

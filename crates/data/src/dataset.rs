@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_core::Result;
 
-/// A caller's line.
 
 /// How many elements there are, as far as that can be said without making them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

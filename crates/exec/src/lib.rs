@@ -17,10 +17,12 @@
 //! ```
 
 mod bind;
+mod interrupt;
 mod observe;
 mod step;
 
 pub use bind::{Input, Lent};
+pub use interrupt::{Ask, ask_at_times};
 pub use observe::{Observer, observe};
 
 use bind::Bound;

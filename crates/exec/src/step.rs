@@ -2,6 +2,7 @@
 
 use crate::NONSENSE;
 use crate::bind::Lent;
+use crate::interrupt;
 use crate::observe::Observed;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -37,6 +38,12 @@ impl<'m> Memory<'_, 'm> {
         }
     }
 
+    /// Whether steps are likely to take longer than looking at the clock.
+    fn is_large(&self) -> bool {
+        const LARGE: usize = 1 << 20;
+        self.arena.len() >= LARGE || self.outputs.iter().any(|output| output.len() >= LARGE)
+    }
+
     /// Runs every step, in order.
     pub(crate) fn run_all(
         &mut self,
@@ -48,7 +55,12 @@ impl<'m> Memory<'_, 'm> {
             self.arena.fill(NONSENSE);
             self.outputs.iter_mut().for_each(|output| output.fill(NONSENSE));
         }
+        let is_long = self.is_large();
+        interrupt::short()?;
         for (i, step) in program.steps.iter().enumerate() {
+            if is_long {
+                interrupt::long()?;
+            }
             if let Some(observed) = observed {
                 observed.step_begins(i);
             }

@@ -37,3 +37,8 @@ pub fn call_back<R: Send>(py: Python<'_>, work: impl FnOnce() -> taut::Result<R>
 pub fn into_python<R>(work: impl FnOnce(Python<'_>) -> PyResult<R>) -> taut::Result<R> {
     for_itself(|| Python::attach(work)).map_err(crate::error::raised)
 }
+
+/// Lets Python's signal handlers run in the middle of long work: a key press ends it.
+pub fn listen() {
+    taut_exec::ask_at_times(|| Python::attach(|py| py.check_signals()).map_err(crate::error::raised));
+}

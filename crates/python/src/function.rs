@@ -9,6 +9,8 @@ use crate::variable::wrap_variable;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::cell::RefCell;
+use taut::graph::OutsideTraces;
 use taut::{OnRetrace, Shape, TensorSpec};
 
 /// A Python function that is traced once per signature and then runs as one planned program.
@@ -229,4 +231,27 @@ pub fn trace_only<'py>(
 #[pyfunction]
 pub fn is_tracing() -> bool {
     taut_core::is_tracing()
+}
+
+/// In its `with` statement, nothing is being traced: ops run at once.
+#[pyclass(unsendable, module = "taut")]
+pub struct InitScope(RefCell<Vec<OutsideTraces>>);
+
+#[pymethods]
+impl InitScope {
+    #[new]
+    fn new() -> InitScope {
+        InitScope(RefCell::default())
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf.borrow().0.borrow_mut().push(OutsideTraces::enter());
+        slf
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, _error: &Bound<'_, PyTuple>) -> bool {
+        drop(self.0.borrow_mut().pop());
+        false
+    }
 }

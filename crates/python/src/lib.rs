@@ -5,8 +5,10 @@
 
 mod array;
 mod call;
+mod checkpoint;
 mod control;
 mod convert;
+mod data;
 mod dlpack;
 mod dtype;
 mod error;
@@ -17,6 +19,7 @@ mod memory;
 mod nest;
 mod numpy;
 mod op;
+mod optimizer;
 mod plan;
 mod random;
 mod tape;
@@ -30,15 +33,19 @@ mod _native {
     #[pymodule_export]
     use super::array::{Array, Tensor, as_tensor, own_tensor};
     #[pymodule_export]
+    use super::checkpoint::{list_checkpoint, load_checkpoint, save_checkpoint};
+    #[pymodule_export]
     use super::control::{
         cond, custom_gradient, map_fn, recompute, scan, switch_case, vectorized_map, while_loop,
     };
+    #[pymodule_export]
+    use super::data::{Dataset, DatasetIterator, digits};
     #[pymodule_export]
     use super::dlpack::from_dlpack;
     #[pymodule_export]
     use super::dtype::DType;
     #[pymodule_export]
-    use super::function::{Function, is_tracing, stand_in, trace_only};
+    use super::function::{Function, InitScope, is_tracing, stand_in, trace_only};
     #[pymodule_export]
     use super::line::{calling_line, made_from, pass_over};
     #[pymodule_export]
@@ -48,6 +55,8 @@ mod _native {
     #[pymodule_export]
     use super::op::{Op, op_names};
     #[pymodule_export]
+    use super::optimizer::Optimizer;
+    #[pymodule_export]
     use super::plan::Plan;
     #[pymodule_export]
     use super::random::{next_key, random_state, set_random_state, set_seed};
@@ -55,4 +64,9 @@ mod _native {
     use super::tape::{GradientTape, gradients};
     #[pymodule_export]
     use super::variable::Variable;
+
+    #[pymodule_init]
+    fn init() {
+        super::call::listen();
+    }
 }

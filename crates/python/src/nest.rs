@@ -194,6 +194,15 @@ impl Tree {
         if object.is_none() {
             return Ok(Tree::Value(Plain::None));
         }
+        if leaves == Leaves::Arguments
+            && let Ok(method) = object.getattr(pyo3::intern!(object.py(), "__taut_variable__"))
+        {
+            let inner = method.call0()?.cast_into::<Array>()?;
+            return Ok(match &inner.get().0 {
+                Kind::Variable(variable) => Tree::Variable(variable.clone(), object.clone().unbind()),
+                Kind::Tensor(tensor) => Tree::Tensor(tensor.clone()),
+            });
+        }
         let is_array = object.cast::<PyUntypedArray>().is_ok();
         if is_array || object.hasattr(pyo3::intern!(object.py(), "__taut_tensor__"))? {
             return Ok(Tree::Tensor(convert::tensor(object)?));
@@ -239,6 +248,18 @@ impl Tree {
         }
     }
 
+    /// Whether something in it is neither a tensor nor a number or word.
+    pub fn holds_objects(&self) -> bool {
+        match self {
+            Tree::Tensor(_) | Tree::Variable(..) => false,
+            Tree::Value(value) => matches!(value, Plain::Object(_)),
+            Tree::List(parts) | Tree::Tuple(parts) | Tree::Record(_, parts) => {
+                parts.iter().any(Tree::holds_objects)
+            }
+            Tree::Dict(parts) => parts.iter().any(|(_, part)| part.holds_objects()),
+        }
+    }
+
     /// The same structure as an object, with these in place of its tensors and variables.
     pub fn filled<'py>(
         &self,
@@ -262,6 +283,13 @@ impl Tree {
                 dict.into_any()
             }
         })
+    }
+}
+
+impl Clone for Tree {
+    fn clone(&self) -> Tree {
+        // With no tensors in place of its own, a structure keeps those that it has.
+        self.rebuild(&mut std::iter::empty())
     }
 }
 

@@ -10,6 +10,7 @@ use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_kernels::DType;
@@ -172,17 +173,33 @@ fn follow<R>(
 
 /// Runs `work` as if nothing were being traced: its ops run, and are not written down.
 pub fn outside_traces<R>(work: impl FnOnce() -> R) -> R {
-    struct Restore(Vec<Tracer>);
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            let tracers = std::mem::take(&mut self.0);
-            mode::set(mode::TRACING, !tracers.is_empty());
-            TRACERS.with_borrow_mut(|current| *current = tracers);
-        }
-    }
-    let _restore = Restore(TRACERS.take());
-    mode::set(mode::TRACING, false);
+    let _outside = OutsideTraces::enter();
     work()
+}
+
+/// While it is there, nothing is being traced on its thread. Those that stand inside one another end in reverse order.
+pub struct OutsideTraces {
+    tracers: Vec<Tracer>,
+    /// It is its own thread's.
+    of_this_thread: PhantomData<*const ()>,
+}
+
+impl OutsideTraces {
+    /// Leaves the traces of this thread until it is dropped.
+    #[must_use]
+    pub fn enter() -> OutsideTraces {
+        let tracers = TRACERS.take();
+        mode::set(mode::TRACING, false);
+        OutsideTraces { tracers, of_this_thread: PhantomData }
+    }
+}
+
+impl Drop for OutsideTraces {
+    fn drop(&mut self) {
+        let tracers = std::mem::take(&mut self.tracers);
+        mode::set(mode::TRACING, !tracers.is_empty());
+        TRACERS.with_borrow_mut(|current| *current = tracers);
+    }
 }
 
 /// Takes the tracer off the stack even if the traced function panics.

@@ -1,0 +1,50 @@
+//! Being asked to stop: somebody may look at times whether a long run is still wanted.
+
+use std::cell::Cell;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+use taut_core::Result;
+
+/// Says whether work is still wanted: an error ends it.
+pub type Ask = fn() -> Result<()>;
+
+/// How long nobody is asked after somebody was.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Short runs look at the clock once in so many.
+const EVERY: u32 = 64;
+
+static ASK: OnceLock<Ask> = OnceLock::new();
+
+thread_local! {
+    static RUNS: Cell<u32> = const { Cell::new(0) };
+    static ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+/// From now on, runs ask at times whether they are still wanted, each on its own thread; what comes back as an error ends the
+/// run. Only the first to be set counts.
+pub fn ask_at_times(ask: Ask) {
+    let _ = ASK.set(ask);
+}
+
+/// Asks, if somebody wants to be asked, and many short runs or some time have passed.
+#[inline]
+pub(crate) fn short() -> Result<()> {
+    if ASK.get().is_none() {
+        return Ok(());
+    }
+    let runs = RUNS.get().wrapping_add(1);
+    RUNS.set(runs);
+    if runs.is_multiple_of(EVERY) { long() } else { Ok(()) }
+}
+
+/// Asks, if somebody wants to be asked and some time has passed.
+#[cold]
+pub(crate) fn long() -> Result<()> {
+    let Some(ask) = ASK.get() else { return Ok(()) };
+    let now = Instant::now();
+    if ASKED.get().is_some_and(|asked| now.duration_since(asked) < PAUSE) {
+        return Ok(());
+    }
+    ASKED.set(Some(now));
+    ask()
+}

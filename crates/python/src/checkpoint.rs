@@ -1,0 +1,50 @@
+//! Variables in files.
+
+use crate::array::Array;
+use crate::call::call_back;
+use crate::variable::variable;
+use pyo3::prelude::*;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+fn checkpoint(variables: &[(String, Bound<'_, Array>)]) -> PyResult<taut::Checkpoint> {
+    let named: Vec<(String, taut::Variable)> = variables
+        .iter()
+        .map(|(name, array)| Ok((name.clone(), variable(array.get())?.clone())))
+        .collect::<PyResult<_>>()?;
+    Ok(taut::Checkpoint::new().with("", named))
+}
+
+/// Writes variables and words to a file: it is there whole, or the old one still is.
+#[pyfunction]
+pub fn save_checkpoint(
+    py: Python<'_>,
+    path: PathBuf,
+    variables: Vec<(String, Bound<'_, Array>)>,
+    words: BTreeMap<String, String>,
+) -> PyResult<()> {
+    let checkpoint = checkpoint(&variables)?;
+    call_back(py, || checkpoint.save(&path, &words))
+}
+
+/// Gives variables the values that are in a file, and returns its words. Names, types and shapes must fit.
+#[pyfunction]
+pub fn load_checkpoint(
+    py: Python<'_>,
+    path: PathBuf,
+    variables: Vec<(String, Bound<'_, Array>)>,
+) -> PyResult<BTreeMap<String, String>> {
+    let checkpoint = checkpoint(&variables)?;
+    call_back(py, || checkpoint.load(&path))
+}
+
+/// The names, types and shapes of what is in a file, and its words.
+#[pyfunction]
+pub fn list_checkpoint(
+    py: Python<'_>,
+    path: PathBuf,
+) -> PyResult<(Vec<(String, Bound<'_, PyAny>)>, BTreeMap<String, String>)> {
+    let file = call_back(py, || taut::io::load_safetensors(&path))?;
+    let tensors = file.tensors.into_iter().map(|(name, tensor)| Ok((name, crate::array::wrap(py, tensor)?)));
+    Ok((tensors.collect::<PyResult<_>>()?, file.metadata.into_iter().collect()))
+}

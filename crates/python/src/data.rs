@@ -1,0 +1,429 @@
+//! Datasets of Python's structures. Mapped functions are traced, and run outside of the interpreter lock.
+
+use crate::call::{call_back, into_python};
+use crate::convert;
+use crate::error::exception;
+use crate::nest::{Leaves, Plain, Tree};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use taut::data::{self, Cache, Cardinality, Padding, Position, Room, Shuffle, Window};
+use taut::memory::Bytes;
+use taut::{OnRetrace, Tensor};
+
+/// Elements that come one after the other.
+#[pyclass(frozen, subclass, weakref, module = "taut")]
+pub struct Dataset(data::Dataset<Tree>);
+
+/// A running dataset.
+#[pyclass(frozen, weakref, module = "taut")]
+pub struct DatasetIterator(Mutex<data::Iter<Tree>>);
+
+fn object(py: Python<'_>, dataset: data::Dataset<Tree>) -> PyResult<Bound<'_, PyAny>> {
+    Ok(Bound::new(py, Dataset(dataset))?.into_any())
+}
+
+/// An element as a function's arguments: the parts of a tuple, or the element itself.
+fn arguments<'py>(py: Python<'py>, element: &Tree) -> PyResult<Bound<'py, PyTuple>> {
+    match element {
+        Tree::Tuple(parts) => {
+            let parts: Vec<Bound<'py, PyAny>> =
+                parts.iter().map(|part| part.object(py)).collect::<PyResult<_>>()?;
+            PyTuple::new(py, parts)
+        }
+        one => PyTuple::new(py, [one.object(py)?]),
+    }
+}
+
+/// A Python function of elements, traced once per type and shape of them.
+fn mapped(function: Py<PyAny>) -> impl Fn(Tree) -> taut::Result<Tree> + Send + Sync + Clone + 'static {
+    let function = Arc::new(function);
+    let body = function.clone();
+    let traced = taut::function(move |element: &Tree| {
+        into_python(|py| Tree::of(&body.bind(py).call1(arguments(py, element)?)?, Leaves::Tensors))
+    });
+    let traced = Arc::new(traced.named("map").on_retrace(OnRetrace::Allow));
+    move |element: Tree| {
+        if element.holds_objects() {
+            // Datasets among the elements cannot be traced.
+            return into_python(|py| {
+                Tree::of(&function.bind(py).call1(arguments(py, &element)?)?, Leaves::Tensors)
+            });
+        }
+        traced.call(&element)
+    }
+}
+
+/// A Python function that makes a dataset of each element.
+fn expanded(
+    function: Py<PyAny>,
+) -> impl Fn(Tree) -> taut::Result<data::Dataset<Tree>> + Send + Sync + 'static {
+    move |element: Tree| {
+        into_python(|py| {
+            let made = function.bind(py).call1(arguments(py, &element)?)?;
+            let made = made.getattr("_native").unwrap_or(made);
+            let made = made.cast::<Dataset>().map_err(|_| {
+                PyTypeError::new_err("the function must return a tf.data.Dataset for each element")
+            })?;
+            Ok(made.get().0.clone())
+        })
+    }
+}
+
+fn predicate(function: Py<PyAny>) -> impl Fn(&Tree) -> taut::Result<bool> + Send + Sync + 'static {
+    let mapped = mapped(function);
+    move |element: &Tree| match mapped(element.clone())? {
+        Tree::Tensor(answer) => answer.item::<bool>(),
+        _ => Err(taut::Error::dtype("the predicate must return one boolean")),
+    }
+}
+
+/// Room for elements or for bytes.
+fn room(elements: Option<usize>, bytes: Option<usize>) -> Room {
+    bytes.map_or_else(|| Room::from(elements.unwrap_or(1)), |bytes| Room::from(Bytes(bytes)))
+}
+
+/// Elements that are there already.
+fn from_list(elements: Vec<Tree>) -> data::Dataset<Tree> {
+    let elements = Arc::new(elements);
+    data::Dataset::from_generator(move || {
+        let elements = elements.clone();
+        (0..elements.len()).map(move |i| Ok(elements[i].clone()))
+    })
+}
+
+/// The elements of a window: a dataset for each part of a tuple, or one.
+fn window_of(elements: Vec<Tree>) -> taut::Result<Tree> {
+    let held = |elements: Vec<Tree>| -> taut::Result<Tree> {
+        into_python(|py| {
+            let made = object(py, from_list(elements))?;
+            let class = PyModule::import(py, "taut.data")?.getattr("Dataset")?;
+            Ok(Tree::Value(Plain::Object(class.call_method1("_of", (made,))?.unbind())))
+        })
+    };
+    match elements.first() {
+        Some(Tree::Tuple(parts)) => {
+            let count = parts.len();
+            let column = |i: usize| -> Vec<Tree> {
+                let part = |element: &Tree| match element {
+                    Tree::Tuple(parts) => parts[i].clone(),
+                    other => other.clone(),
+                };
+                elements.iter().map(part).collect()
+            };
+            Ok(Tree::Tuple((0..count).map(|i| held(column(i))).collect::<taut::Result<_>>()?))
+        }
+        _ => held(elements),
+    }
+}
+
+/// Goes through a Python iterator, which is made anew for each run.
+struct Generated {
+    make: Arc<Py<PyAny>>,
+    running: Option<Py<PyAny>>,
+    failed: bool,
+}
+
+impl Iterator for Generated {
+    type Item = taut::Result<Tree>;
+
+    fn next(&mut self) -> Option<taut::Result<Tree>> {
+        if self.failed {
+            return None;
+        }
+        let next = into_python(|py| {
+            if self.running.is_none() {
+                let made = self.make.bind(py).call0()?;
+                self.running = Some(made.try_iter()?.into_any().unbind());
+            }
+            let Some(running) = &self.running else { return Ok(None) };
+            let mut running = running.bind(py).try_iter()?;
+            running.next().map(|element| Tree::of(&element?, Leaves::Tensors)).transpose()
+        });
+        self.failed = next.is_err();
+        next.transpose()
+    }
+}
+
+#[pymethods]
+impl Dataset {
+    #[staticmethod]
+    fn from_tensor_slices<'py>(py: Python<'py>, tensors: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let tree = Tree::of(tensors, Leaves::Tensors)?;
+        object(py, call_back(py, || data::Dataset::from_tensor_slices(tree))?)
+    }
+
+    #[staticmethod]
+    fn from_tensors<'py>(py: Python<'py>, tensors: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        object(py, data::Dataset::from_tensors(Tree::of(tensors, Leaves::Tensors)?))
+    }
+
+    #[staticmethod]
+    fn from_generator(py: Python<'_>, make: Py<PyAny>) -> PyResult<Bound<'_, PyAny>> {
+        let make = Arc::new(make);
+        let made = data::Dataset::from_generator(move || Generated {
+            make: make.clone(),
+            running: None,
+            failed: false,
+        });
+        object(py, made)
+    }
+
+    #[staticmethod]
+    fn range<'py>(
+        py: Python<'py>,
+        start: i64,
+        stop: i64,
+        step: i64,
+        dtype: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let dtype = crate::dtype::given(dtype)?;
+        let numbers = data::Dataset::range_by(start, stop, step).map_err(|error| exception(py, error))?;
+        object(py, numbers.map(move |number: Tensor| taut::cast(number, dtype).map(Tree::Tensor)))
+    }
+
+    #[staticmethod]
+    fn zip<'py>(py: Python<'py>, parts: Vec<Bound<'py, Dataset>>) -> PyResult<Bound<'py, PyAny>> {
+        let mut parts = parts.into_iter();
+        let Some(first) = parts.next() else {
+            return Err(PyTypeError::new_err("there is nothing to zip"));
+        };
+        let mut all = first.get().0.map(|element| Ok(Tree::Tuple(vec![element])));
+        for part in parts {
+            all = all.zip(&part.get().0).map(|(all, one)| match all {
+                Tree::Tuple(mut all) => {
+                    all.push(one);
+                    Ok(Tree::Tuple(all))
+                }
+                other => Ok(other),
+            });
+        }
+        object(py, all)
+    }
+
+    #[staticmethod]
+    fn sample_from<'py>(
+        py: Python<'py>,
+        parts: Vec<(Bound<'py, Dataset>, f64)>,
+        seed: u64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let parts: Vec<(data::Dataset<Tree>, f64)> =
+            parts.iter().map(|(part, weight)| (part.get().0.clone(), *weight)).collect();
+        object(py, data::Dataset::sample_from(&parts, seed).map_err(|error| exception(py, error))?)
+    }
+
+    fn map<'py>(
+        &self,
+        py: Python<'py>,
+        function: Py<PyAny>,
+        workers: Option<usize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mapped = mapped(function);
+        let made = match workers {
+            None => self.0.map(mapped),
+            Some(workers) => self.0.map_parallel(workers, mapped).map_err(|error| exception(py, error))?,
+        };
+        object(py, made)
+    }
+
+    fn filter<'py>(&self, py: Python<'py>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        object(py, self.0.filter(predicate(function)))
+    }
+
+    fn take_while<'py>(&self, py: Python<'py>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        object(py, self.0.take_while(predicate(function)))
+    }
+
+    fn flat_map<'py>(&self, py: Python<'py>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        object(py, self.0.flat_map(expanded(function)))
+    }
+
+    fn interleave<'py>(
+        &self,
+        py: Python<'py>,
+        function: Py<PyAny>,
+        cycle_length: usize,
+        block_length: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let made = self.0.interleave(cycle_length, block_length, expanded(function));
+        object(py, made.map_err(|error| exception(py, error))?)
+    }
+
+    fn batch<'py>(&self, py: Python<'py>, size: usize, exact: bool) -> PyResult<Bound<'py, PyAny>> {
+        let made = if exact { self.0.batch_exact(size) } else { self.0.batch(size) };
+        object(py, made.map_err(|error| exception(py, error))?)
+    }
+
+    fn padded_batch<'py>(
+        &self,
+        py: Python<'py>,
+        size: usize,
+        shapes: Vec<Option<Vec<Option<usize>>>>,
+        values: Vec<Option<Bound<'py, PyAny>>>,
+        exact: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut padding = Padding::default();
+        for (i, shape) in shapes.into_iter().enumerate() {
+            if let Some(shape) = shape {
+                padding = padding.shape(i, shape);
+            }
+        }
+        for (i, value) in values.into_iter().enumerate() {
+            if let Some(value) = value {
+                let number = convert::number(&value)?
+                    .map_or_else(|| convert::float(&value).map(taut::Scalar::Float), Ok)?;
+                padding = padding.value(i, number);
+            }
+        }
+        if exact {
+            padding = padding.drop_remainder();
+        }
+        object(py, self.0.padded_batch(size, padding).map_err(|error| exception(py, error))?)
+    }
+
+    fn unbatch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        object(py, self.0.unbatch())
+    }
+
+    #[pyo3(signature = (elements, bytes, seed, each_epoch))]
+    fn shuffle<'py>(
+        &self,
+        py: Python<'py>,
+        elements: Option<usize>,
+        bytes: Option<usize>,
+        seed: Option<u64>,
+        each_epoch: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut how = Shuffle::new(room(elements, bytes)).each_epoch(each_epoch);
+        if let Some(seed) = seed {
+            how = how.seed(seed);
+        }
+        object(py, self.0.shuffle(how).map_err(|error| exception(py, error))?)
+    }
+
+    fn repeat<'py>(&self, py: Python<'py>, times: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
+        object(py, self.0.repeat(times))
+    }
+
+    fn take<'py>(&self, py: Python<'py>, count: u64) -> PyResult<Bound<'py, PyAny>> {
+        object(py, self.0.take(count))
+    }
+
+    fn skip<'py>(&self, py: Python<'py>, count: u64) -> PyResult<Bound<'py, PyAny>> {
+        object(py, self.0.skip(count))
+    }
+
+    fn shard<'py>(&self, py: Python<'py>, shards: u64, index: u64) -> PyResult<Bound<'py, PyAny>> {
+        object(py, self.0.shard(shards, index).map_err(|error| exception(py, error))?)
+    }
+
+    #[pyo3(signature = (path, bytes))]
+    fn cache<'py>(
+        &self,
+        py: Python<'py>,
+        path: Option<PathBuf>,
+        bytes: Option<usize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let how = match (path, bytes) {
+            (None, None) => Cache::Memory,
+            (Some(path), None) => Cache::File(path),
+            (folder, Some(bytes)) => Cache::MemoryUpTo(bytes, folder.unwrap_or_else(std::env::temp_dir)),
+        };
+        object(py, self.0.cache(how))
+    }
+
+    #[pyo3(signature = (elements, bytes))]
+    fn prefetch<'py>(
+        &self,
+        py: Python<'py>,
+        elements: Option<usize>,
+        bytes: Option<usize>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        object(py, self.0.prefetch(room(elements, bytes)).map_err(|error| exception(py, error))?)
+    }
+
+    fn enumerate<'py>(&self, py: Python<'py>, start: i64) -> PyResult<Bound<'py, PyAny>> {
+        let pair = |(number, element)| Ok(Tree::Tuple(vec![Tree::Tensor(number), element]));
+        object(py, self.0.enumerate(start).map(pair))
+    }
+
+    fn window<'py>(
+        &self,
+        py: Python<'py>,
+        size: usize,
+        shift: usize,
+        stride: usize,
+        exact: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let mut how = Window::new(size).shift(shift).stride(stride);
+        if exact {
+            how = how.drop_remainder();
+        }
+        let windows = self.0.window(how).map_err(|error| exception(py, error))?;
+        object(py, windows.map(window_of))
+    }
+
+    fn concatenate<'py>(&self, py: Python<'py>, other: &Bound<'py, Dataset>) -> PyResult<Bound<'py, PyAny>> {
+        object(py, self.0.concatenate(&other.get().0))
+    }
+
+    /// The number of elements; -1 if there is no end, -2 if only running it will tell.
+    fn cardinality(&self) -> i64 {
+        match self.0.cardinality() {
+            Cardinality::Known(count) => i64::try_from(count).unwrap_or(i64::MAX),
+            Cardinality::Infinite => -1,
+            Cardinality::Unknown => -2,
+        }
+    }
+
+    /// Starts the next epoch, or at a position: (epoch, elements delivered).
+    #[pyo3(signature = (position=None))]
+    fn iterate(&self, py: Python<'_>, position: Option<(u64, u64)>) -> PyResult<DatasetIterator> {
+        let made = call_back(py, || match position {
+            None => self.0.iter(),
+            Some((epoch, delivered)) => self.0.iter_from(&Position { epoch, delivered }),
+        })?;
+        Ok(DatasetIterator(Mutex::new(made)))
+    }
+}
+
+#[pymethods]
+impl DatasetIterator {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let next = call_back(py, || {
+            let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            running.next().transpose()
+        })?;
+        next.map(|element| element.object(py)).transpose()
+    }
+
+    /// Where it is: (epoch, elements delivered).
+    #[getter]
+    fn position(&self, py: Python<'_>) -> (u64, u64) {
+        let position = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).position());
+        (position.epoch, position.delivered)
+    }
+
+    /// What each stage did so far and where the pipeline waits: a text, and rows of (stage, most bytes held).
+    fn report(&self, py: Python<'_>) -> (String, Vec<(String, usize)>) {
+        let report = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).report());
+        let rows = report.stages.iter().map(|stage| (stage.name.to_string(), stage.high_water()));
+        (report.to_string(), rows.collect())
+    }
+}
+
+/// The handwritten digits that come with the package: images and labels to train with, and to test with.
+#[pyfunction]
+pub fn digits(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
+    let split = call_back(py, data::digits)?;
+    [split.train.0, split.train.1, split.test.0, split.test.1]
+        .into_iter()
+        .map(|tensor| crate::array::wrap(py, tensor))
+        .collect()
+}

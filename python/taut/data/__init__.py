@@ -1,0 +1,406 @@
+"""Input pipelines: elements that come one after the other, made ready on other threads, in buffers of known size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .. import _native, dtypes, nest
+from ..shape import TensorShape
+from ..spec import TensorSpec
+
+AUTOTUNE = -1
+INFINITE_CARDINALITY = -1
+UNKNOWN_CARDINALITY = -2
+
+
+class Report(str):
+    """What the stages of a pipeline did: a text for people, and rows of (stage, most bytes held)."""
+
+    stages: list[tuple[str, int]]
+
+
+class DatasetIterator:
+    """A running dataset. Its position can be saved, and another iterator can go on from there."""
+
+    def __init__(self, running: _native.DatasetIterator) -> None:
+        self._running = running
+
+    def __iter__(self) -> DatasetIterator:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._running)
+
+    def get_next(self) -> Any:
+        """The next element; raises `tf.errors.OutOfRangeError` after the last."""
+        from ..errors import OutOfRangeError
+
+        try:
+            return next(self._running)
+        except StopIteration:
+            raise OutOfRangeError("the dataset has no more elements") from None
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Where it is: the epoch, and the elements delivered. `dataset.iterate(position)` goes on from here."""
+        return self._running.position
+
+    def report(self) -> Report:
+        """What each stage did so far, the most bytes that it held, and where the pipeline waits."""
+        text, stages = self._running.report()
+        report = Report(text)
+        report.stages = stages
+        return report
+
+
+class Dataset:
+    """Elements that come one after the other: tensors, or tuples, lists and dicts of them.
+
+    Functions given to `map` and `filter` are traced once and run outside of the interpreter lock.
+
+    >>> import taut as tf
+    >>> squares = tf.data.Dataset.range(5).map(lambda x: x * x)
+    >>> [int(x) for x in squares]
+    [0, 1, 4, 9, 16]
+    """
+
+    def __init__(self, native: _native.Dataset) -> None:
+        self._native = native
+        self._epochs = 0
+
+    @classmethod
+    def _of(cls, native: _native.Dataset) -> Dataset:
+        return cls(native)
+
+    # Sources.
+
+    @staticmethod
+    def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
+        """The rows of tensors, one after the other."""
+        return Dataset(_native.Dataset.from_tensor_slices(_tensors(tensors)))
+
+    @staticmethod
+    def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
+        """One element."""
+        return Dataset(_native.Dataset.from_tensors(_tensors(tensors)))
+
+    @staticmethod
+    def from_generator(
+        generator: Callable,
+        output_types: Any = None,
+        output_shapes: Any = None,
+        args: tuple = (),
+        output_signature: Any = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """What `generator(*args)` yields. It is called anew for each run."""
+        signature = output_signature
+        if signature is None and output_types is not None:
+            signature = nest.map_structure(lambda dtype: TensorSpec((), dtype), output_types)
+            if output_shapes is None:
+                signature = nest.map_structure(lambda spec: spec.dtype, signature)
+            else:
+                shapes = [TensorShape(shape) for shape in _flat_shapes(output_shapes, output_types)]
+                flat = [TensorSpec(s, d) for s, d in zip(shapes, nest.flatten(output_types))]
+                signature = nest.pack_sequence_as(output_types, flat)
+
+        def elements() -> Iterator:
+            for element in generator(*args):
+                yield _signed(element, signature) if signature is not None else element
+
+        return Dataset(_native.Dataset.from_generator(elements))
+
+    @staticmethod
+    def range(*args: int, output_type: Any = dtypes.int64, name: str | None = None) -> Dataset:  # noqa: A003
+        """The numbers of a range, as Python's `range` has them."""
+        numbers = range(*(int(arg) for arg in args))
+        return Dataset(_native.Dataset.range(numbers.start, numbers.stop, numbers.step, output_type))
+
+    @staticmethod
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:  # noqa: A003
+        """Elements of several datasets side by side; it ends with the shortest."""
+        structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
+        if isinstance(structure, Dataset):
+            structure = (structure,)
+        flat = nest.flatten(structure)
+        made = Dataset(_native.Dataset.zip([dataset._native for dataset in flat]))
+        if isinstance(structure, tuple) and all(isinstance(part, Dataset) for part in structure):
+            return made
+        return made.map(lambda *parts: nest.pack_sequence_as(structure, list(parts)))
+
+    @staticmethod
+    def sample_from_datasets(
+        datasets: list, weights: Any = None, seed: int | None = None, stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
+    ) -> Dataset:
+        """Elements of several datasets: which one the next comes from is drawn by their weights."""
+        weights = [1.0] * len(datasets) if weights is None else [float(weight) for weight in weights]
+        pairs = [(dataset._native, weight) for dataset, weight in zip(datasets, weights)]
+        return Dataset(_native.Dataset.sample_from(pairs, _seed(seed)))
+
+    # Transformations.
+
+    def map(  # noqa: A003
+        self,
+        map_func: Callable,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        synchronous: bool | None = None,
+        use_unbounded_threadpool: bool = False,
+        name: str | None = None,
+    ) -> Dataset:
+        """Calls a function on each element; a tuple's parts are its arguments. The order is kept."""
+        workers = None
+        if num_parallel_calls is not None:
+            import os
+
+            workers = (os.cpu_count() or 1) if num_parallel_calls == AUTOTUNE else int(num_parallel_calls)
+        return Dataset(self._native.map(_converted(map_func), workers))
+
+    def filter(self, predicate: Callable, name: str | None = None) -> Dataset:  # noqa: A003
+        """The elements for which a function returns true."""
+        return Dataset(self._native.filter(_converted(predicate)))
+
+    def take_while(self, predicate: Callable, name: str | None = None) -> Dataset:
+        """The elements up to the first for which a function returns false."""
+        return Dataset(self._native.take_while(_converted(predicate)))
+
+    def flat_map(self, map_func: Callable, name: str | None = None) -> Dataset:
+        """Makes a dataset of each element; their elements, one dataset after the other."""
+        return Dataset(self._native.flat_map(map_func))
+
+    def interleave(
+        self,
+        map_func: Callable,
+        cycle_length: int | None = None,
+        block_length: int | None = None,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """Makes a dataset of each element; `cycle_length` of them at a time take turns."""
+        cycle = 1 if cycle_length is None else 4 if cycle_length == AUTOTUNE else cycle_length
+        return Dataset(self._native.interleave(map_func, cycle, block_length or 1))
+
+    def batch(
+        self,
+        batch_size: int,
+        drop_remainder: bool = False,
+        num_parallel_calls: int | None = None,
+        deterministic: bool | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """Several elements as one, along a new first axis."""
+        return Dataset(self._native.batch(int(batch_size), drop_remainder))
+
+    def padded_batch(
+        self,
+        batch_size: int,
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset:
+        """As `batch`, for elements of different shapes: each is filled up to the largest, or to a given shape."""
+        shapes = [] if padded_shapes is None else [list(TensorShape(s)) for s in _flat_shapes(padded_shapes, None)]
+        shapes = [[None if dim == -1 else dim for dim in shape] for shape in shapes]
+        values = [] if padding_values is None else nest.flatten(padding_values)
+        return Dataset(self._native.padded_batch(int(batch_size), shapes, values, drop_remainder))
+
+    def unbatch(self, name: str | None = None) -> Dataset:
+        """The rows of the elements."""
+        return Dataset(self._native.unbatch())
+
+    def rebatch(self, batch_size: int, drop_remainder: bool = False, name: str | None = None) -> Dataset:
+        """The same rows in batches of another size."""
+        return self.unbatch().batch(batch_size, drop_remainder)
+
+    def shuffle(
+        self,
+        buffer_size: int | None = None,
+        seed: int | None = None,
+        reshuffle_each_iteration: bool | None = None,
+        name: str | None = None,
+        buffer_bytes: int | None = None,
+    ) -> Dataset:
+        """Elements in random order, drawn from a buffer of `buffer_size` elements, or of `buffer_bytes` bytes."""
+        if (buffer_size is None) == (buffer_bytes is None):
+            raise ValueError("a shuffle needs buffer_size or buffer_bytes")
+        each = reshuffle_each_iteration is not False
+        size = None if buffer_size is None else int(buffer_size)
+        return Dataset(self._native.shuffle(size, buffer_bytes, _seed(seed), each))
+
+    def repeat(self, count: int | None = None, name: str | None = None) -> Dataset:
+        """The elements several times, without end if no number is given."""
+        return Dataset(self._native.repeat(None if count in (None, -1) else int(count)))
+
+    def take(self, count: int, name: str | None = None) -> Dataset:
+        """The first elements; all of them for -1."""
+        return self if count == -1 else Dataset(self._native.take(int(count)))
+
+    def skip(self, count: int, name: str | None = None) -> Dataset:
+        """All but the first elements."""
+        return self.take(0) if count == -1 else Dataset(self._native.skip(int(count)))
+
+    def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset:
+        """Every so many-th element."""
+        return Dataset(self._native.shard(int(num_shards), int(index)))
+
+    def cache(self, filename: str = "", name: str | None = None, memory_bytes: int | None = None) -> Dataset:
+        """Keeps the elements of the first run: in memory, in a file, or in memory up to so many bytes and the rest in a
+        file in the folder `filename` names."""
+        return Dataset(self._native.cache(filename or None, memory_bytes))
+
+    def prefetch(
+        self, buffer_size: int | None = None, name: str | None = None, buffer_bytes: int | None = None
+    ) -> Dataset:
+        """Makes elements ready on another thread: `buffer_size` of them, or `buffer_bytes` bytes."""
+        size = 2 if buffer_size in (None, AUTOTUNE) else int(buffer_size)
+        return Dataset(self._native.prefetch(size, buffer_bytes))
+
+    def enumerate(self, start: int = 0, name: str | None = None) -> Dataset:  # noqa: A003
+        """Each element with its number."""
+        return Dataset(self._native.enumerate(int(start)))
+
+    def window(
+        self, size: int, shift: int | None = None, stride: int = 1, drop_remainder: bool = False, name: str | None = None
+    ) -> Dataset:
+        """Datasets of `size` elements each, which begin `shift` elements apart."""
+        return Dataset(self._native.window(int(size), int(shift or size), int(stride), drop_remainder))
+
+    def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
+        """The elements of this dataset, then those of another."""
+        return Dataset(self._native.concatenate(dataset._native))
+
+    def apply(self, transformation_func: Callable) -> Dataset:
+        """What a function makes of the dataset."""
+        return transformation_func(self)
+
+    def reduce(self, initial_state: Any, reduce_func: Callable, name: str | None = None) -> Any:
+        """Goes through all elements with a state."""
+        from ..function import function
+
+        state = nest.map_structure(_native.as_tensor, initial_state)
+        step = function(reduce_func, on_retrace="allow")
+        for element in self:
+            state = step(state, element)
+        return state
+
+    # What it is, and what is in it.
+
+    def cardinality(self, name: str | None = None) -> _native.Tensor:
+        """The number of elements; INFINITE_CARDINALITY or UNKNOWN_CARDINALITY."""
+        return _native.own_tensor(self._native.cardinality(), dtypes.int64)
+
+    @property
+    def element_spec(self) -> Any:
+        """The types and shapes of the first element. It is made for that."""
+        for element in self.take(1).iterate((0, 0)):
+            return nest.map_structure(
+                lambda leaf: TensorSpec.from_tensor(leaf) if isinstance(leaf, _native.Array) else leaf, element
+            )
+        raise ValueError("an empty dataset has no element to describe")
+
+    def __iter__(self) -> DatasetIterator:
+        epoch = self._epochs
+        self._epochs += 1
+        return DatasetIterator(self._native.iterate((epoch, 0)))
+
+    def iterate(self, position: tuple[int, int] | None = None) -> DatasetIterator:
+        """An iterator that begins where another one was: see `DatasetIterator.position`."""
+        return DatasetIterator(self._native.iterate(position))
+
+    def as_numpy_iterator(self) -> Iterator:
+        """The elements as arrays."""
+        for element in self:
+            yield nest.map_structure(lambda leaf: leaf.numpy() if isinstance(leaf, _native.Array) else leaf, element)
+
+    def get_single_element(self, name: str | None = None) -> Any:
+        """The only element."""
+        elements = list(self.take(2))
+        if len(elements) != 1:
+            from ..errors import InvalidArgumentError
+
+            raise InvalidArgumentError(f"the dataset has {'no' if not elements else 'more than one'} element")
+        return elements[0]
+
+    def __len__(self) -> int:
+        count = self._native.cardinality()
+        if count == INFINITE_CARDINALITY:
+            raise TypeError("a dataset without end has no length")
+        if count == UNKNOWN_CARDINALITY:
+            raise TypeError("only running the dataset will tell its length")
+        return count
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        count = self._native.cardinality()
+        words = {INFINITE_CARDINALITY: "without end", UNKNOWN_CARDINALITY: "of unknown length"}
+        return f"<tf.data.Dataset {words.get(count, f'of {count} elements')}>"
+
+
+def _tensors(structure: Any) -> Any:
+    """Lists of numbers as tensors; the structure around them stays."""
+    if isinstance(structure, dict):
+        return {key: _tensors(part) for key, part in structure.items()}
+    if isinstance(structure, tuple):
+        parts = [_tensors(part) for part in structure]
+        return type(structure)(*parts) if hasattr(structure, "_fields") else tuple(parts)
+    return _native.as_tensor(structure)
+
+
+def _flat_shapes(shapes: Any, like: Any) -> list:
+    """Shapes are lists themselves: what is not a list of lists is one."""
+    if isinstance(shapes, dict):
+        return [shape for key in sorted(shapes) for shape in _flat_shapes(shapes[key], None)]
+    is_one = isinstance(shapes, TensorShape) or all(dim is None or isinstance(dim, int) for dim in shapes)
+    if is_one and not (isinstance(shapes, tuple) and len(shapes) == 0 and like is not None and nest.is_nested(like)):
+        return [shapes]
+    return [shape for part in shapes for shape in _flat_shapes(part, None)]
+
+
+def _signed(element: Any, signature: Any) -> Any:
+    """An element as the signature says; ValueError where it is something else."""
+
+    def one(spec: Any, leaf: Any) -> Any:
+        dtype = getattr(spec, "dtype", spec)
+        made = _native.as_tensor(leaf, dtype)
+        if isinstance(spec, TensorSpec) and not spec.shape.is_compatible_with(made.shape):
+            raise ValueError(f"the generator yielded shape {made.shape}, and its signature says {spec.shape}")
+        return made
+
+    if isinstance(signature, (tuple, list)):
+        if not isinstance(element, (tuple, list)) or len(element) != len(signature):
+            raise ValueError(f"the generator yielded {element!r}, and its signature says {signature!r}")
+        return tuple(_signed(part, spec) for part, spec in zip(element, signature))
+    if isinstance(signature, dict):
+        return {key: _signed(element[key], spec) for key, spec in signature.items()}
+    return one(signature, element)
+
+
+def _seed(seed: int | None) -> int:
+    """A seed: the given one, or one of the program's own random numbers, so that `tf.random.set_seed` decides."""
+    if seed is not None:
+        return int(seed) % 2**64
+    seed, count = (int(part) for part in _native.next_key().numpy())
+    return (seed ^ count * 0x9E3779B97F4A7C15) % 2**64
+
+
+def _converted(function: Callable) -> Callable:
+    from ..function import Function
+
+    if isinstance(function, Function):
+        return function
+    from ..autograph import lazily_converted
+
+    return lazily_converted(function)
+
+
+class experimental:  # noqa: N801
+    """Names that TensorFlow keeps here as well."""
+
+    AUTOTUNE = AUTOTUNE
+    cardinality = staticmethod(lambda dataset: dataset.cardinality())

@@ -1,0 +1,185 @@
+"""Optimizers whose update is one pass in place, over a whole variable or only over the rows that a gradient names.
+
+They take Keras's settings and give Keras's numbers, but for gradients of tables (`tf.IndexedSlices`): those update, and even
+look at, nothing but their rows. `tf.keras.optimizers` has Keras's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from . import _native
+
+
+class Optimizer:
+    """Updates variables by their gradients. Its state is made for the variables that it sees first."""
+
+    _settings: tuple[str, ...] = ()
+    _default_rate = 0.001
+
+    def __init__(
+        self,
+        learning_rate: Any = None,
+        *,
+        clipvalue: float | None = None,
+        clipnorm: float | None = None,
+        global_clipnorm: float | None = None,
+        weight_decay: float | None = None,
+        name: str | None = None,
+        **settings: float | bool,
+    ) -> None:
+        unknown = set(settings) - set(self._settings)
+        if unknown:
+            raise TypeError(f"{type(self).__name__} has no setting {sorted(unknown)[0]!r}")
+        clips = {"value": clipvalue, "norm": clipnorm, "global": global_clipnorm}
+        given = [(kind, bound) for kind, bound in clips.items() if bound is not None]
+        if len(given) > 1:
+            raise ValueError("only one of clipvalue, clipnorm and global_clipnorm can be set")
+        self.name = name or type(self).__name__.lower()
+        self._rate = self._default_rate if learning_rate is None else learning_rate
+        self._clip = given[0] if given else None
+        self._decay = weight_decay
+        self._given = {name: float(value) for name, value in settings.items()}
+        self._native: _native.Optimizer | None = None
+
+    def build(self, var_list: Iterable) -> None:
+        """Makes the state for these variables. Calling `apply_gradients` first does it as well."""
+        if self._native is not None:
+            raise ValueError(f"{self.name} has its variables already")
+        from .function import init_scope
+
+        variables = list(var_list)
+        settings = dict(self._given)
+        decay = self._decay
+        if "weight_decay" in self._settings and decay is not None:
+            settings["weight_decay"], decay = decay, None
+        with init_scope():
+            self._native = _native.Optimizer(
+                type(self).__name__, self._rate, variables, settings, self._clip, decay
+            )
+
+    def apply_gradients(self, grads_and_vars: Iterable, name: str | None = None) -> None:
+        """Updates each variable by its gradient; a gradient of None leaves its variable."""
+        pairs = [(gradient, variable) for gradient, variable in grads_and_vars]
+        if not pairs:
+            raise ValueError("there are no gradients to apply")
+        if self._native is None:
+            self.build([variable for _, variable in pairs])
+        self._native.apply(pairs)
+
+    def minimize(self, loss: Any, var_list: Any, tape: Any = None) -> None:
+        """Computes the gradients of a loss (a function, or a tensor with its tape) and applies them."""
+        from .tape import GradientTape
+
+        if callable(loss):
+            with GradientTape() as tape:
+                loss = loss()
+        if tape is None:
+            raise ValueError("a loss that is a tensor needs the tape that followed it")
+        variables = list(var_list() if callable(var_list) else var_list)
+        self.apply_gradients(zip(tape.gradient(loss, variables), variables))
+
+    @property
+    def learning_rate(self) -> float:
+        """The rate of the next update."""
+        if self._native is None:
+            return float(self._rate(0.0) if callable(self._rate) else self._rate)
+        return self._native.rate
+
+    @learning_rate.setter
+    def learning_rate(self, rate: float) -> None:
+        if self._native is None:
+            self._rate = rate
+        else:
+            self._native.set_rate(float(rate))
+
+    @property
+    def iterations(self) -> Any:
+        """The number of updates so far."""
+        return 0 if self._native is None else self._native.iterations
+
+    @property
+    def variables(self) -> list:
+        """Its own variables: the number of updates, and the state of each variable."""
+        return [] if self._native is None else [variable for _, variable in self._native.named()]
+
+    def __repr__(self) -> str:
+        return f"<tf.optimizers.{type(self).__name__} learning_rate={self.learning_rate}>"
+
+
+class SGD(Optimizer):
+    """Gradient descent, with momentum if it is given."""
+
+    _settings = ("momentum", "nesterov")
+    _default_rate = 0.01
+
+
+class Adam(Optimizer):
+    """Adam; lazy where gradients are sparse."""
+
+    _settings = ("beta_1", "beta_2", "epsilon", "amsgrad")
+
+
+class AdamW(Optimizer):
+    """Adam with decoupled weight decay."""
+
+    _settings = ("weight_decay", "beta_1", "beta_2", "epsilon", "amsgrad")
+
+    def __init__(self, learning_rate: Any = None, weight_decay: float = 0.004, **kwargs: Any) -> None:
+        super().__init__(learning_rate, weight_decay=weight_decay, **kwargs)
+
+
+class RMSprop(Optimizer):
+    """RMSprop."""
+
+    _settings = ("rho", "momentum", "epsilon", "centered")
+
+
+class Adagrad(Optimizer):
+    """Adagrad."""
+
+    _settings = ("initial_accumulator_value", "epsilon")
+
+
+class Adadelta(Optimizer):
+    """Adadelta."""
+
+    _settings = ("rho", "epsilon")
+
+
+class Adamax(Optimizer):
+    """Adamax."""
+
+    _settings = ("beta_1", "beta_2", "epsilon")
+
+
+class Nadam(Optimizer):
+    """Adam with Nesterov momentum."""
+
+    _settings = ("beta_1", "beta_2", "epsilon")
+
+
+class Lion(Optimizer):
+    """Lion."""
+
+    _settings = ("beta_1", "beta_2")
+
+
+class Adafactor(Optimizer):
+    """Adafactor: its state is a row and a column per matrix."""
+
+    _settings = ("beta_2_decay", "epsilon_1", "epsilon_2", "clip_threshold")
+
+
+class Ftrl(Optimizer):
+    """FTRL."""
+
+    _settings = (
+        "learning_rate_power",
+        "initial_accumulator_value",
+        "l1_regularization_strength",
+        "l2_regularization_strength",
+        "l2_shrinkage_regularization_strength",
+        "beta",
+    )

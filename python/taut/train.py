@@ -1,0 +1,187 @@
+"""Checkpoints: variables in files, from which a killed run goes on."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from typing import Any
+
+from . import _native
+
+
+def _variables(root: Any) -> dict[str, _native.Variable]:
+    """The variables that an object holds, by the names on the way to them."""
+    found: dict[str, _native.Variable] = {}
+    seen: set[int] = set()
+
+    def visit(thing: Any, path: str) -> None:
+        if isinstance(thing, _native.Variable):
+            if id(thing) not in seen:
+                seen.add(id(thing))
+                found[path] = thing
+            return
+        inner = getattr(thing, "value", None)
+        if isinstance(inner, _native.Variable):  # a variable of Keras
+            visit(inner, path)
+            return
+        if id(thing) in seen:
+            return
+        seen.add(id(thing))
+        if isinstance(thing, dict):
+            for key, part in thing.items():
+                visit(part, f"{path}.{key}" if path else str(key))
+        elif isinstance(thing, (list, tuple)):
+            for i, part in enumerate(thing):
+                visit(part, f"{path}.{i}" if path else str(i))
+        elif isinstance(getattr(thing, "variables", None), (list, tuple)):
+            for i, part in enumerate(thing.variables):
+                visit(part, f"{path}.{i}" if path else str(i))
+        elif isinstance(thing, (Checkpoint,)) or _is_holder(thing):
+            for name, part in vars(thing).items():
+                if not name.startswith("_"):
+                    visit(part, f"{path}.{name}" if path else name)
+
+    visit(root, "")
+    return found
+
+
+def _is_holder(thing: Any) -> bool:
+    return hasattr(thing, "__dict__") and not isinstance(thing, (type, str, bytes)) and not callable(
+        getattr(thing, "__array__", None)
+    )
+
+
+class Status:
+    """What became of a `restore`. It is complete, or it would have raised."""
+
+    def assert_consumed(self) -> Status:
+        """Everything in the file was used."""
+        return self
+
+    def assert_existing_objects_matched(self) -> Status:
+        """Every variable got its value."""
+        return self
+
+    def expect_partial(self) -> Status:
+        """Says that parts may be missing."""
+        return self
+
+
+class Checkpoint:
+    """Variables of the objects that it is given, to be written to a file and read again.
+
+    A file is written beside its place and renamed: killed at any moment, the old or the new one is whole. What is read must have
+    the names, types and shapes of what is there.
+    """
+
+    def __init__(self, root: Any = None, **kwargs: Any) -> None:
+        if root is not None:
+            self.root = root
+        for name, value in kwargs.items():
+            setattr(self, name, value)
+        self._counter = 0
+
+    def write(self, file_prefix: str, options: Any = None) -> str:
+        """Writes the variables to a file of this name."""
+        path = os.fspath(file_prefix)
+        words = {"save_counter": str(self._counter)}
+        _native.save_checkpoint(path, list(_variables(self).items()), words)
+        return path
+
+    def read(self, save_path: str, options: Any = None) -> Status:
+        """Gives the variables the values that are in a file."""
+        words = _native.load_checkpoint(os.fspath(save_path), list(_variables(self).items()))
+        self._counter = int(words.get("save_counter", "0"))
+        return Status()
+
+    def save(self, file_prefix: str, options: Any = None) -> str:
+        """Writes the variables to a file of this name and a number, which grows; returns its path."""
+        self._counter += 1
+        return self.write(f"{os.fspath(file_prefix)}-{self._counter}")
+
+    def restore(self, save_path: str | None, options: Any = None) -> Status:
+        """Gives the variables the values that are in a file; with None, leaves them."""
+        return Status() if save_path is None else self.read(save_path)
+
+    @property
+    def save_counter(self) -> int:
+        """How often it was saved."""
+        return self._counter
+
+
+def _numbered(folder: str, prefix: str = "*") -> list[str]:
+    pattern = re.compile(r"-(\d+)$")
+    paths = [path for path in glob.glob(os.path.join(folder, f"{prefix}-*")) if pattern.search(path)]
+    return sorted(paths, key=lambda path: int(pattern.search(path).group(1)))
+
+
+def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
+    """The file in a folder that was saved last; None if there is none."""
+    paths = _numbered(os.fspath(checkpoint_dir))
+    return paths[-1] if paths else None
+
+
+class CheckpointManager:
+    """Saves a checkpoint again and again, and keeps the last files."""
+
+    def __init__(
+        self, checkpoint: Checkpoint, directory: str, max_to_keep: int | None, checkpoint_name: str = "ckpt"
+    ) -> None:
+        self._checkpoint, self._directory = checkpoint, os.fspath(directory)
+        self._most, self._name = max_to_keep, checkpoint_name
+        os.makedirs(self._directory, exist_ok=True)
+        if paths := self.checkpoints:
+            checkpoint._counter = int(paths[-1].rsplit("-", 1)[1])
+
+    @property
+    def checkpoints(self) -> list[str]:
+        """The files, the oldest first."""
+        return _numbered(self._directory, glob.escape(self._name))
+
+    @property
+    def latest_checkpoint(self) -> str | None:
+        """The file that was saved last; None if there is none."""
+        return self.checkpoints[-1] if self.checkpoints else None
+
+    def save(self, checkpoint_number: int | None = None, check_interval: bool = True, options: Any = None) -> str:
+        """Saves, removes files that are too many, and returns the new one's path."""
+        if checkpoint_number is not None:
+            self._checkpoint._counter = int(checkpoint_number) - 1
+        path = self._checkpoint.save(os.path.join(self._directory, self._name))
+        if self._most is not None:
+            for old in self.checkpoints[: -self._most]:
+                os.remove(old)
+        return path
+
+    def restore_or_initialize(self) -> str | None:
+        """Restores the file that was saved last, if there is one; returns its path."""
+        if path := self.latest_checkpoint:
+            self._checkpoint.restore(path)
+        return path
+
+
+def list_variables(ckpt_dir_or_file: str) -> list[tuple[str, list[int]]]:
+    """The names and shapes of what is in a file."""
+    path = latest_checkpoint(ckpt_dir_or_file) if os.path.isdir(ckpt_dir_or_file) else ckpt_dir_or_file
+    tensors, _ = _native.list_checkpoint(path)
+    return [(name, list(tensor.shape)) for name, tensor in tensors]
+
+
+def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
+    """The value of one of the variables in a file, as an array."""
+    path = latest_checkpoint(ckpt_dir_or_file) if os.path.isdir(ckpt_dir_or_file) else ckpt_dir_or_file
+    tensors, _ = _native.list_checkpoint(path)
+    for found, tensor in tensors:
+        if found == name:
+            return tensor.numpy()
+    raise KeyError(f"{path} has no variable {name!r}; it has {[found for found, _ in tensors]}")
+
+
+__all__ = [
+    "Checkpoint",
+    "CheckpointManager",
+    "latest_checkpoint",
+    "list_variables",
+    "load_variable",
+]
