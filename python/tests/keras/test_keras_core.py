@@ -111,6 +111,28 @@ def test_cond_and_switch():
     assert int(ops.switch(7, branches, ops.array(3))) == 30
 
 
+@pytest.mark.parametrize("traced", [False, True])
+def test_branches_may_assign(traced):
+    first, second = keras.Variable(1.0), keras.Variable(10.0)
+
+    def run(pred):
+        def yes():
+            first.assign_add(1.0)
+            return first * 2.0
+
+        def no():
+            second.assign(first + 5.0)
+            return second.value
+
+        return ops.cond(pred, yes, no)
+
+    run = tf.function(run, autograph=False) if traced else run
+    assert float(run(tf.constant(True))) == 4.0
+    assert (float(first), float(second)) == (2.0, 10.0)
+    assert float(run(tf.constant(False))) == 7.0
+    assert (float(first), float(second)) == (2.0, 7.0)
+
+
 def test_while_and_fori_loops():
     i, total = ops.while_loop(lambda i, s: i < 5, lambda i, s: (i + 1, s + i), (0, 0))
     assert (int(i), int(total)) == (5, 10)

@@ -217,6 +217,21 @@ def test_predict_joins_batches_of_different_sizes():
     np.testing.assert_allclose(linear().predict(x, batch_size=2, verbose=0), x)
 
 
+def test_scaled_losses_skip_steps_that_overflow():
+    optimizer = keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1), initial_scale=4.0)
+    model = linear(optimizer)
+    model.train_on_batch(X, T)
+    np.testing.assert_allclose(weight(model), 0.5, rtol=1e-6)
+    model.train_on_batch(X, T * np.inf)
+    np.testing.assert_allclose(weight(model), 0.5, rtol=1e-6)
+    assert float(optimizer.dynamic_scale) == 2.0
+
+
+def test_metrics_of_a_batch_are_of_that_batch_alone():
+    model = linear(keras.optimizers.SGD(0.1))
+    np.testing.assert_allclose([model.train_on_batch(X, T) for _ in range(3)], [2.5, 0.625, 0.15625], rtol=1e-5)
+
+
 def test_mixed_precision_keeps_weights_in_32_bits():
     layer = keras.layers.Dense(3, dtype="mixed_bfloat16")
     result = layer(np.ones((2, 4), dtype="float32"))

@@ -12,6 +12,10 @@ class ExportArchive:
         """Raises: exporting is not there yet."""
         raise NotImplementedError("keras.export.ExportArchive.track is not there yet on the taut backend")
 
+    def track_and_add_endpoint(self, name: str, resource: Any, input_signature: Any, **kwargs: Any) -> None:
+        """Raises: exporting is not there yet."""
+        raise NotImplementedError("keras.Model.export is not there yet on the taut backend")
+
     def add_endpoint(self, name: str, fn: Any, input_signature: Any = None, **kwargs: Any) -> None:
         """Raises: exporting is not there yet."""
         raise NotImplementedError("keras.export.ExportArchive.add_endpoint is not there yet on the taut backend")

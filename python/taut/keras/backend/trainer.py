@@ -322,6 +322,7 @@ class Trainer(base_trainer.Trainer):
     def _on_batch(self, data, make_function, return_dict):
         data = as_tensors(data)
         self._symbolic_build(data_batch=data)
+        self.reset_metrics()
         logs = pythonify_logs(make_function()([data]))
         return logs if return_dict else self._flatten_metrics_in_order(logs)
 

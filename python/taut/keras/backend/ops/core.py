@@ -12,6 +12,7 @@ from keras.src.backend.common.keras_tensor import KerasTensor
 
 import taut as tf
 from taut.keras.backend.convert import cast, convert_to_numpy, convert_to_tensor, cut, shape_of, together
+from taut.keras.backend.branches import either
 from taut.keras.backend.loops import along, parts_of
 from taut.keras.backend.spec import compute_output_spec
 from taut.keras.backend.variable import Variable
@@ -149,10 +150,16 @@ def slice_update(inputs: Any, start_indices: Any, updates: Any) -> tf.Tensor:
 
 
 def cond(pred: Any, true_fn: Callable, false_fn: Callable) -> Any:
-    """The result of `true_fn` or `false_fn`. A Python condition is decided on the spot."""
+    """The result of `true_fn` or `false_fn`, which may also assign to variables.
+
+    A condition whose value is there is decided on the spot.
+    """
     if not isinstance(pred, KerasVariable) and not tf.is_tensor(pred):
         return true_fn() if pred else false_fn()
-    return tf.cond(convert_to_tensor(pred, "bool"), true_fn, false_fn)
+    pred = convert_to_tensor(pred, "bool")
+    if tf.executing_eagerly():
+        return true_fn() if bool(pred) else false_fn()
+    return either(pred, true_fn, false_fn)
 
 
 def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:

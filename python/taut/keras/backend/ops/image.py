@@ -150,7 +150,7 @@ def resize(
         around = [[0, 0] for _ in x.shape]
         for axis, part, whole in ((rows, height, outer[0]), (columns, width, outer[1])):
             around[axis] = [(whole - part) // 2, whole - part - (whole - part) // 2]
-        x = tf.pad(x, around, constant_values=convert_to_tensor(fill_value, x.dtype))
+        x = tf.pad(x, around, constant_values=fill_value)
     if interpolation != "nearest":
         x = floating(x)
     for axis, after in ((rows, target[0]), (columns, target[1])):

@@ -66,24 +66,29 @@ def view(x: Any, dtype: Any = None) -> tf.Tensor:
     return y
 
 
-def zeros(shape: Sequence[int], dtype: Any = None) -> tf.Tensor:
+def sizes(shape: int | Sequence[int]) -> list[int]:
+    """A shape as a list; a number is the size of the only axis."""
+    return [int(shape)] if isinstance(shape, (int, np.integer)) else [int(dim) for dim in shape]
+
+
+def zeros(shape: int | Sequence[int], dtype: Any = None) -> tf.Tensor:
     """Zeros."""
-    return tf.zeros(shape, dtype or floatx())
+    return tf.zeros(sizes(shape), dtype or floatx())
 
 
-def ones(shape: Sequence[int], dtype: Any = None) -> tf.Tensor:
+def ones(shape: int | Sequence[int], dtype: Any = None) -> tf.Tensor:
     """Ones."""
-    return tf.ones(shape, dtype or floatx())
+    return tf.ones(sizes(shape), dtype or floatx())
 
 
-def empty(shape: Sequence[int], dtype: Any = None) -> tf.Tensor:
+def empty(shape: int | Sequence[int], dtype: Any = None) -> tf.Tensor:
     """A tensor whose elements do not matter: zeros."""
-    return tf.zeros(shape, dtype or floatx())
+    return tf.zeros(sizes(shape), dtype or floatx())
 
 
-def full(shape: Sequence[int], fill_value: Any, dtype: Any = None) -> tf.Tensor:
+def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None) -> tf.Tensor:
     """A tensor that holds one value everywhere, or a smaller one, broadcast."""
-    return tf.broadcast_to(convert_to_tensor(fill_value, dtype or floatx()), shape)
+    return tf.broadcast_to(convert_to_tensor(fill_value, dtype or floatx()), sizes(shape))
 
 
 def zeros_like(x: Any, dtype: Any = None) -> tf.Tensor:

@@ -74,7 +74,7 @@ def ravel(x: Any) -> tf.Tensor:
 
 def broadcast_to(x: Any, shape: Sequence[int]) -> tf.Tensor:
     """`x`, repeated along axes of size 1 and new ones until it has `shape`."""
-    return tf.broadcast_to(convert_to_tensor(x), shape)
+    return tf.broadcast_to(convert_to_tensor(x), [int(dim) for dim in shape])
 
 
 def expand_dims(x: Any, axis: int | Sequence[int]) -> tf.Tensor:
@@ -195,8 +195,10 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", constant_values: Any = N
         )
     widths = np.broadcast_to(np.asarray(pad_width, dtype="int64"), (len(x.shape), 2)).tolist()
     if mode == "constant":
-        value = convert_to_tensor(0 if constant_values is None else constant_values, x.dtype)
-        return tf.pad(x, widths, constant_values=value)
+        if constant_values is None or isinstance(constant_values, (bool, int, float)):
+            return tf.pad(x, widths, constant_values=constant_values or 0)
+        inside = tf.pad(tf.ones(x.shape, "bool"), widths)
+        return tf.where(inside, tf.pad(x, widths), convert_to_tensor(constant_values, x.dtype))
     if mode in ("reflect", "symmetric"):
         return tf.pad(x, widths, mode=mode.upper())
     if mode not in ("edge", "wrap"):
