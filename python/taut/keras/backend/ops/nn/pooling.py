@@ -10,19 +10,18 @@ from keras.src.backend.config import standardize_data_format
 
 import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, cut, floating, shape_of
-from taut.keras.backend.ops.nn.conv import Sizes, as_given, channels_last, per_axis
+from taut.keras.backend.ops.nn.conv import Sizes, layout, per_axis
 
 __all__ = ["adaptive_average_pool", "adaptive_max_pool", "average_pool", "max_pool"]
 
 
 def pool(function, inputs: Any, pool_size: Sizes, strides: Sizes | None, padding: str, data_format: str | None):
     """`function` of the windows of a tensor with one to three dimensions."""
-    data_format = standardize_data_format(data_format)
-    x = channels_last(convert_to_tensor(inputs), data_format)
+    x = convert_to_tensor(inputs)
     rank = len(x.shape) - 2
     size = per_axis(pool_size, rank)
     steps = size if strides is None else per_axis(strides, rank)
-    return as_given(function(x, size, steps, padding.upper()), data_format)
+    return function(x, size, steps, padding.upper(), layout(data_format, rank))
 
 
 def max_pool(
