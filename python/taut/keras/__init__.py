@@ -1,7 +1,7 @@
 """Keras 3, running on Taut.
 
-`taut.keras` is the package `keras` itself, with Taut as its backend: `taut.keras.layers` is `keras.layers`, and
-what one makes, the other takes. Importing it registers the backend (see `taut.keras.hook`), so it has to
+`taut.keras` is the package `keras` itself, with Taut as its backend: `taut.keras.layers` is `keras.layers`,
+and what one makes, the other takes. Importing it registers the backend (see `taut.keras.hook`), so it has to
 happen before Keras is imported with another one.
 
 Two things are added to what Keras has: `Sequential` takes plain functions of a tensor, and `losses` and

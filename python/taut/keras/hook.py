@@ -26,7 +26,9 @@ distribution_lib = None
 """,
     "keras.src.layers.layer": f"from {PACKAGE}.layer import Layer as BackendLayer",
     "keras.src.models.model": f"from {PACKAGE}.trainer import Trainer as Trainer",
-    "keras.src.export.saved_model": f"from {PACKAGE}.export import ExportArchive as BackendSavedModelExportArchive",
+    "keras.src.export.saved_model": f"""
+from {PACKAGE}.export import ExportArchive as BackendSavedModelExportArchive
+""",
     "keras.src.optimizers.optimizer": f"from {PACKAGE}.optimizer import Optimizer as BackendOptimizer",
 }
 """What each of Keras's import-time switches runs for this backend."""

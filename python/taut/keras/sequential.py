@@ -31,15 +31,18 @@ def accept_functions(sequential: type) -> None:
 def as_layer(layer: Any) -> Any:
     """`layer` itself, or a layer that calls it if it is a mere function.
 
-    Classes are not wrapped: a class in a list of layers is a forgotten pair of parentheses, and Keras says so.
+    Classes are not wrapped: a class in a list of layers is a forgotten pair of parentheses, and Keras says
+    so.
     """
-    is_function = callable(layer) and not isinstance(layer, (Layer, type)) and not hasattr(layer, "_keras_history")
+    is_function = (
+        callable(layer) and not isinstance(layer, (Layer, type)) and not hasattr(layer, "_keras_history")
+    )
     return Lambda(calling(layer)) if is_function else layer
 
 
 def calling(function: Callable) -> Callable:
-    """A Python function of one argument that calls `function`: `Lambda` reads signatures, and callable objects
-    such as those with their own gradient need not have one."""
+    """A Python function of one argument that calls `function`: `Lambda` reads signatures, and callable
+    objects such as those with their own gradient need not have one."""
 
     def call(inputs):
         return function(inputs)

@@ -16,7 +16,9 @@ def test_dense_is_a_product(rng):
     x = rng.normal(size=(2, 3, 4)).astype("float32")
     layer = layers.Dense(5, activation="relu", bias_initializer="normal")
     made = layer(x).numpy()
-    np.testing.assert_allclose(made, np.maximum(x @ layer.kernel.numpy() + layer.bias.numpy(), 0), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        made, np.maximum(x @ layer.kernel.numpy() + layer.bias.numpy(), 0), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_embeddings_are_rows():
@@ -167,7 +169,9 @@ def test_the_same_seed_gives_the_same_numbers():
 
 def test_a_generator_moves_on():
     generator = keras.random.SeedGenerator(7)
-    assert np.any(keras.random.normal((5,), seed=generator).numpy() != keras.random.normal((5,), seed=generator).numpy())
+    assert np.any(
+        keras.random.normal((5,), seed=generator).numpy() != keras.random.normal((5,), seed=generator).numpy()
+    )
 
 
 # Bounds are about five standard deviations of the sample's statistics.
@@ -208,7 +212,9 @@ def test_factorisations(rng):
     positive = a @ np.swapaxes(a, -1, -2) + 4 * np.eye(4, dtype="float32")
     lower = ops.cholesky(positive).numpy()
     np.testing.assert_allclose(lower @ np.swapaxes(lower, -1, -2), positive, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(ops.cholesky_inverse(lower).numpy(), np.linalg.inv(positive), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(
+        ops.cholesky_inverse(lower).numpy(), np.linalg.inv(positive), rtol=1e-3, atol=1e-4
+    )
     q, r = (each.numpy() for each in ops.qr(a))
     np.testing.assert_allclose(q @ r, a, rtol=1e-4, atol=1e-5)
     u, s, v = (each.numpy() for each in ops.svd(a, full_matrices=False))
@@ -223,9 +229,13 @@ def test_factorisations(rng):
 def test_equations(rng):
     a, b = rng.normal(size=(4, 4)).astype("float32"), rng.normal(size=(4, 2)).astype("float32")
     np.testing.assert_allclose(ops.solve(a, b).numpy(), np.linalg.solve(a, b), rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(ops.solve(a, b[:, 0]).numpy(), np.linalg.solve(a, b[:, 0]), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(
+        ops.solve(a, b[:, 0]).numpy(), np.linalg.solve(a, b[:, 0]), rtol=1e-3, atol=1e-4
+    )
     upper = np.triu(a) + 3 * np.eye(4, dtype="float32")
-    np.testing.assert_allclose(ops.solve_triangular(upper, b).numpy(), np.linalg.solve(upper, b), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        ops.solve_triangular(upper, b).numpy(), np.linalg.solve(upper, b), rtol=1e-4, atol=1e-5
+    )
     tall = rng.normal(size=(6, 3)).astype("float32")
     target = rng.normal(size=6).astype("float32")
     expected = np.linalg.lstsq(tall, target, rcond=None)[0]
@@ -237,7 +247,9 @@ def test_equations(rng):
 @pytest.mark.parametrize("order", [None, 1, 2, 3, np.inf, -np.inf, 0])
 def test_norms_of_vectors(order, rng):
     x = rng.normal(size=(3, 4)).astype("float32")
-    np.testing.assert_allclose(ops.norm(x, order, axis=1).numpy(), np.linalg.norm(x, order, axis=1), rtol=1e-5)
+    np.testing.assert_allclose(
+        ops.norm(x, order, axis=1).numpy(), np.linalg.norm(x, order, axis=1), rtol=1e-5
+    )
 
 
 @pytest.mark.parametrize("order", [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
@@ -265,7 +277,9 @@ def test_segments_and_largest():
 
 def test_colours_come_back():
     rgb = np.random.default_rng(5).random((2, 4, 5, 3)).astype("float32")
-    np.testing.assert_allclose(ops.image.hsv_to_rgb(ops.image.rgb_to_hsv(rgb)).numpy(), rgb, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        ops.image.hsv_to_rgb(ops.image.rgb_to_hsv(rgb)).numpy(), rgb, rtol=1e-4, atol=1e-5
+    )
     gray = ops.image.rgb_to_grayscale(rgb).numpy()
     np.testing.assert_allclose(gray[..., 0], rgb @ np.array([0.2989, 0.587, 0.114], "float32"), rtol=1e-5)
 

@@ -35,8 +35,9 @@ def compare(mine, theirs, rtol=2e-6):
 
 @pytest.mark.parametrize(
     "name",
-    "abs absolute negative sign square exp exp2 expm1 sin cos tan sinh cosh tanh arctan arcsinh floor ceil trunc round "
-    "isfinite isnan isinf logical_not signbit deg2rad rad2deg sinc cbrt reciprocal_ fabs isreal real conj".split(),
+    "abs absolute negative sign square exp exp2 expm1 sin cos tan sinh cosh tanh arctan arcsinh floor ceil "
+    "trunc round isfinite isnan isinf logical_not signbit deg2rad rad2deg sinc cbrt reciprocal_ fabs isreal "
+    "real conj".split(),
 )
 def test_functions_of_elements(name):
     if name == "reciprocal_":
@@ -61,9 +62,9 @@ def test_arccosh():
 
 @pytest.mark.parametrize(
     "name",
-    "add subtract multiply divide true_divide floor_divide mod fmod maximum minimum fmax fmin arctan2 hypot logaddexp "
-    "logaddexp2 equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor isclose "
-    "heaviside nextafter".split(),
+    "add subtract multiply divide true_divide floor_divide mod fmod maximum minimum fmax fmin arctan2 hypot "
+    "logaddexp logaddexp2 equal not_equal less less_equal greater greater_equal logical_and logical_or "
+    "logical_xor isclose heaviside nextafter".split(),
 )
 def test_functions_of_pairs(name):
     check(name, A, B)
@@ -87,13 +88,17 @@ def test_shifts():
 
 @pytest.mark.parametrize("keepdims", [False, True])
 @pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
-@pytest.mark.parametrize("name", ["sum", "mean", "max", "min", "prod", "any", "all", "var", "std", "ptp", "median"])
+@pytest.mark.parametrize(
+    "name", ["sum", "mean", "max", "min", "prod", "any", "all", "var", "std", "ptp", "median"]
+)
 def test_reductions(name, axis, keepdims):
     check(name, A, axis=axis, keepdims=keepdims)
 
 
 @pytest.mark.parametrize("axis", [None, 0, 1])
-@pytest.mark.parametrize("name", ["nansum", "nanmean", "nanmax", "nanmin", "nanprod", "nanstd", "nanvar", "nanmedian"])
+@pytest.mark.parametrize(
+    "name", ["nansum", "nanmean", "nanmax", "nanmin", "nanprod", "nanstd", "nanvar", "nanmedian"]
+)
 def test_reductions_without_nan(name, axis):
     rows = HOLES[:, [0, 2]] if axis == 0 else HOLES
     check(name, rows, axis=axis)
@@ -150,7 +155,9 @@ def test_searching():
     values, places = np.unique(WHOLE % 3, return_inverse=True)
     compare(ops.unique(WHOLE % 3, return_inverse=True), (values, places.reshape(WHOLE.shape)))
     values, first, counts = np.unique(np.array([3, 1, 3, 2, 1]), return_index=True, return_counts=True)
-    compare(ops.unique(np.array([3, 1, 3, 2, 1]), return_index=True, return_counts=True), (values, first, counts))
+    compare(
+        ops.unique(np.array([3, 1, 3, 2, 1]), return_index=True, return_counts=True), (values, first, counts)
+    )
 
 
 def test_taking():

@@ -63,7 +63,12 @@ def test_recurrent_layers(name, masked, backwards, unroll, rng):
     if masked:
         mask[0, 3:], mask[1, :2], mask[2, 2] = False, False, False
     layer = getattr(keras.layers, name)(
-        6, return_sequences=True, return_state=True, go_backwards=backwards, unroll=unroll, bias_initializer="normal"
+        6,
+        return_sequences=True,
+        return_state=True,
+        go_backwards=backwards,
+        unroll=unroll,
+        bias_initializer="normal",
     )
     outputs, *states = layer(x, mask=mask if masked else None)
     weights = [w.numpy() for w in (layer.cell.kernel, layer.cell.recurrent_kernel, layer.cell.bias)]
@@ -118,7 +123,12 @@ def test_stacked_cells_and_unknown_lengths(rng):
 
 def test_dropout_within_a_layer_is_the_same_at_all_steps():
     layer = keras.layers.SimpleRNN(
-        200, dropout=0.5, activation=None, kernel_initializer="ones", recurrent_initializer="zeros", return_sequences=True
+        200,
+        dropout=0.5,
+        activation=None,
+        kernel_initializer="ones",
+        recurrent_initializer="zeros",
+        return_sequences=True,
     )
     made = layer(np.ones((1, 3, 1), "float32"), training=True).numpy()
     assert np.all(made[:, 0] == made[:, 1]) and np.all(made[:, 0] == made[:, 2])

@@ -4,8 +4,8 @@ Run as a program, with KERAS_BACKEND set to the backend to compare with, it prin
 
     KERAS_BACKEND=jax python trainings.py > data/losses.json
 
-The tests train the same models on Taut. Nothing random is left: weights and data come from NumPy, batches are in
-order, and there is no dropout.
+The tests train the same models on Taut. Nothing random is left: weights and data come from NumPy, batches are
+in order, and there is no dropout.
 """
 
 import gzip

@@ -5,7 +5,8 @@ Keras imports everything from here that `__all__` lists, as it does from its own
 
 from keras.src.backend.common.name_scope import name_scope
 
-from taut.keras.backend import random, rnn as _rnn
+from taut.keras.backend import random
+from taut.keras.backend import rnn as _rnn
 from taut.keras.backend.ops import core, image, linalg, math, nn, numpy
 from taut.keras.backend.ops.core import (
     IS_THREAD_SAFE,

@@ -1,7 +1,7 @@
 """Branches of a trace that assign to variables.
 
-In Taut, what a branch does is what it returns. So the assignments of both branches are collected instead of made,
-become results, and are made after the branch.
+In Taut, what a branch does is what it returns. So the assignments of both branches are collected instead of
+made, become results, and are made after the branch.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from taut.keras.backend.convert import convert_to_tensor
 
 
 class Collecting(StatelessScope):
-    """A scope in which assignments are remembered, with the variables they are for. It begins where the one around
-    it is."""
+    """A scope in which assignments are remembered, with the variables they are for. It begins where the one
+    around it is."""
 
     def __init__(self):
         super().__init__()

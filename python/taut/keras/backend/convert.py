@@ -1,8 +1,8 @@
 """From Python values to tensors and back, and the types in which operands meet.
 
-Keras has its own rules of promotion (an `int32` and a `float32` make a `float32`, a Python number takes the type of
-the tensor beside it). They are applied here, before Taut sees the operands, so that every backend of Keras
-gives the same types.
+Keras has its own rules of promotion (an `int32` and a `float32` make a `float32`, a Python number takes the
+type of the tensor beside it). They are applied here, before Taut sees the operands, so that every backend of
+Keras gives the same types.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from keras.src.backend.config import floatx
 
 import taut as tf
 
-# Keras halves the width of results on backends without 64-bit numbers. Taut has them. For whole numbers, the rule stays
-# for what 32-bit operands would make (see `met`), so that types are those of the other backends.
+# Keras halves the width of results on backends without 64-bit numbers. Taut has them. For whole numbers, the
+# rule stays for what 32-bit operands would make (see `met`), so that types are those of the other backends.
 dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"
 
 NARROW = {"float64": floatx, "int64": lambda: "int32"}
 """The types that plain Python numbers get, where NumPy would take 64 bits."""
 
 
-def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None) -> tf.Tensor:
+def convert_to_tensor(
+    x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None
+) -> tf.Tensor:
     """A tensor of `x`, of type `dtype` if one is given. A tensor of that type is returned as it is."""
     if sparse or ragged:
         raise ValueError("Sparse and ragged tensors are not supported by the taut backend.")
@@ -85,7 +87,8 @@ def cast(x: Any, dtype: Any) -> tf.Tensor:
 
 
 def type_of(x: Any) -> Any:
-    """Keras's name of the type of a tensor or array; for a Python number, its class, which promotes weakly."""
+    """Keras's name of the type of a tensor or array; for a Python number, its class, which promotes
+    weakly."""
     if isinstance(x, (bool, int, float)):
         return type(x)
     return standardize_dtype(x.dtype)

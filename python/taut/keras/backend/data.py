@@ -32,7 +32,11 @@ class DatasetAdapter(DataAdapter):
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(batch)
         if sample_weight is not None:
             raise ValueError("`class_weight` and `sample_weight` cannot be given at the same time.")
-        return x, y, data_adapter_utils.class_weight_to_sample_weights(convert_to_numpy(y), self._class_weight)
+        return (
+            x,
+            y,
+            data_adapter_utils.class_weight_to_sample_weights(convert_to_numpy(y), self._class_weight),
+        )
 
     @property
     def num_batches(self) -> int | None:
@@ -55,11 +59,15 @@ class DatasetAdapter(DataAdapter):
         return None
 
 
-def epochs(x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, **options: Any) -> EpochIterator:
+def epochs(
+    x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, **options: Any
+) -> EpochIterator:
     """Keras's iterator over epochs, for everything that Keras takes, and for Taut's datasets."""
     if isinstance(x, tf.data.Dataset):
         if y is not None or sample_weight is not None:
-            raise ValueError("With a dataset as `x`, targets and sample weights come from the dataset as well.")
+            raise ValueError(
+                "With a dataset as `x`, targets and sample weights come from the dataset as well."
+            )
         x, class_weight = DatasetAdapter(x, class_weight), None
     return EpochIterator(x=x, y=y, sample_weight=sample_weight, class_weight=class_weight, **options)
 

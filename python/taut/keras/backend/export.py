@@ -18,4 +18,6 @@ class ExportArchive:
 
     def add_endpoint(self, name: str, fn: Any, input_signature: Any = None, **kwargs: Any) -> None:
         """Raises: exporting is not there yet."""
-        raise NotImplementedError("keras.export.ExportArchive.add_endpoint is not there yet on the taut backend")
+        raise NotImplementedError(
+            "keras.export.ExportArchive.add_endpoint is not there yet on the taut backend"
+        )

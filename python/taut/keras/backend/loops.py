@@ -15,8 +15,8 @@ from taut.keras.backend.convert import convert_to_tensor, shape_of
 def along(f: Callable, init: Any, xs: Any, count: int, reverse: bool = False) -> tuple[Any, Any]:
     """Applies `carry, y = f(carry, x)` to the `count` parts of `xs` along the first axis, as one op.
 
-    Returns the last carry, and the `y`s stacked in the order of `xs`; `None` stays `None`. In reverse, the last part comes
-    first. Without `xs`, `f` is given `None`. A carry keeps its type.
+    Returns the last carry, and the `y`s stacked in the order of `xs`; `None` stays `None`. In reverse, the
+    last part comes first. Without `xs`, `f` is given `None`. A carry keeps its type.
     """
     nothing = False
 

@@ -16,9 +16,9 @@ from taut.keras.backend.variable import Variable, native
 class Optimizer(base_optimizer.BaseOptimizer):
     """The backend's part of `keras.Optimizer`.
 
-    It takes Taut's own variables beside Keras's, and sparse gradients, which become dense. Updates that are made at
-    some steps only (accumulated gradients, averages written back) are chosen by value and not by a branch, so
-    that a step is one straight program.
+    It takes Taut's own variables beside Keras's, and sparse gradients, which become dense. Updates that are
+    made at some steps only (accumulated gradients, averages written back) are chosen by value and not by a
+    branch, so that a step is one straight program.
     """
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
@@ -61,8 +61,8 @@ class Optimizer(base_optimizer.BaseOptimizer):
         self._backend_update_step(grads, trainable_variables, self.learning_rate)
 
     def _accumulate(self, grads, trainable_variables):
-        """Adds gradients up; at every so many steps, updates by their mean. At the others, the update is computed
-        and not kept."""
+        """Adds gradients up; at every so many steps, updates by their mean. At the others, the update is
+        computed and not kept."""
         steps = self.gradient_accumulation_steps
         accumulators = [self._accumulated_gradients[self._get_variable_index(v)] for v in trainable_variables]
         due = ops.equal((self._iterations + 1) % steps, 0)

@@ -66,7 +66,9 @@ def uniform(
     return tf.cast(drawn * (high - low) + low, dtype)
 
 
-def randint(shape: Sequence[int], minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> tf.Tensor:
+def randint(
+    shape: Sequence[int], minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None
+) -> tf.Tensor:
     """Whole numbers from `minval` up to, but without, `maxval`, all equally likely."""
     kind = dtype if dtype in ("int32", "int64") else "int64"
     low, high = convert_to_tensor(minval, kind), convert_to_tensor(maxval, kind)
@@ -106,12 +108,16 @@ def another(seed: tf.Tensor) -> tf.Tensor:
     return seed + convert_to_tensor([0x6995, 0x1B87], seed.dtype)
 
 
-def binomial(shape: Sequence[int], counts: Any, probabilities: Any, dtype: Any = None, seed: Any = None) -> tf.Tensor:
+def binomial(
+    shape: Sequence[int], counts: Any, probabilities: Any, dtype: Any = None, seed: Any = None
+) -> tf.Tensor:
     """How many of `counts` trials succeed. Each is made: the largest count has to be known."""
     dtype = dtype or floatx()
     counts = convert_to_tensor(counts, "float32")
     if not tf.executing_eagerly():
-        raise NotImplementedError("keras.random.binomial inside a function is not there yet on the taut backend")
+        raise NotImplementedError(
+            "keras.random.binomial inside a function is not there yet on the taut backend"
+        )
     trials = int(tf.reduce_max(counts)) if size_of(shape_of(counts)) else 0
     drawn = tf.random.stateless_uniform([trials, *shape], seed=draw_seed(seed), dtype="float32")
     success = tf.less(drawn, convert_to_tensor(probabilities, "float32"))
@@ -120,8 +126,11 @@ def binomial(shape: Sequence[int], counts: Any, probabilities: Any, dtype: Any =
     return tf.cast(tf.reduce_sum(tf.cast(tf.logical_and(success, made), "float32"), axis=0), dtype)
 
 
-def dropout(inputs: Any, rate: float, noise_shape: Sequence[int | None] | None = None, seed: Any = None) -> tf.Tensor:
-    """`inputs`, with a share of `rate` set to zero and the others scaled up, so that the sum is expected to stay."""
+def dropout(
+    inputs: Any, rate: float, noise_shape: Sequence[int | None] | None = None, seed: Any = None
+) -> tf.Tensor:
+    """`inputs`, with a share of `rate` set to zero and the others scaled up, so that the sum is expected to
+    stay."""
     inputs = convert_to_tensor(inputs)
     if rate == 1.0:
         return tf.zeros_like(inputs)

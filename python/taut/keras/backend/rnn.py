@@ -57,7 +57,8 @@ def rnn(
 
 
 def with_mask(step_function: Callable, constants: tuple, zeros: bool) -> Callable:
-    """A step from states, the output before (if there was one), an input and its mask, to new states and an output."""
+    """A step from states, the output before (if there was one), an input and its mask, to new states and an
+    output."""
 
     def step(states, before, x, mask):
         output, new_states = step_function(x, tuple(states) + constants)
@@ -88,7 +89,9 @@ def part(structure: Any, place: int | slice) -> Any:
     return tree.map_structure(lambda x: None if x is None else x[place], structure)
 
 
-def written_out(step: Callable, states: Any, xs: Any, mask: Any, count: int, backwards: bool) -> tuple[Any, Any]:
+def written_out(
+    step: Callable, states: Any, xs: Any, mask: Any, count: int, backwards: bool
+) -> tuple[Any, Any]:
     """The loop, step by step: longer to trace, and open to the compiler."""
     outputs = []
     for i in reversed(range(count)) if backwards else range(count):

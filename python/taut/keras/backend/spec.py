@@ -22,8 +22,8 @@ def compute_output_spec(fn: Callable, *args: Any, **kwargs: Any) -> Any:
     """The structure that `fn(*args, **kwargs)` returns, with a `KerasTensor` for every tensor.
 
     Nothing is computed and no variable changes. Shapes in Taut are numbers, so dimensions that are not known
-    yet are given a size. That is done twice, with two sizes: a dimension of the result that differs between the
-    two depends on an unknown one, and is unknown.
+    yet are given a size. That is done twice, with two sizes: a dimension of the result that differs between
+    the two depends on an unknown one, and is unknown.
     """
     if not any(None in x.shape for x in symbolic((args, kwargs))):
         return trace(fn, args, kwargs, STAND_INS[0])
@@ -57,7 +57,9 @@ def symbolic(structure: Any) -> list[KerasTensor]:
     found = [x for x in tree.flatten(structure) if isinstance(x, KerasTensor)]
     for x in found:
         if x.sparse or getattr(x, "ragged", False):
-            raise ValueError(f"Sparse and ragged tensors are not supported by the taut backend. Received: {x}")
+            raise ValueError(
+                f"Sparse and ragged tensors are not supported by the taut backend. Received: {x}"
+            )
     return found
 
 

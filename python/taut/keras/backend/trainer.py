@@ -1,7 +1,7 @@
 """`fit`, `evaluate`, `predict`, and what they do with one batch.
 
-A training step (forward, backward, update) is one call of a `taut.function`. The loops around it, with their callbacks,
-are Python.
+A training step (forward, backward, update) is one call of a `taut.function`. The loops around it, with their
+callbacks, are Python.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from keras.src.utils.python_utils import pythonify_logs
 
 import taut as tf
 from taut.keras.backend.convert import convert_to_numpy, shape_of
-from taut.keras.backend.data import as_tensors, epochs as epochs_of
+from taut.keras.backend.data import as_tensors
+from taut.keras.backend.data import epochs as epochs_of
 from taut.keras.backend.variable import native
 
 
@@ -189,7 +190,8 @@ class Trainer(base_trainer.Trainer):
         return self.history
 
     def _validate(self, validation: dict[str, Any], callbacks) -> dict[str, Any]:
-        """The logs of an evaluation within `fit`, under their names there. Its iterator is kept for the next."""
+        """The logs of an evaluation within `fit`, under their names there. Its iterator is kept for the
+        next."""
         if self._eval_epoch_iterator is None:
             self._eval_epoch_iterator = epochs_of(
                 validation["x"],
@@ -200,7 +202,9 @@ class Trainer(base_trainer.Trainer):
                 shuffle=False,
                 steps_per_execution=self.steps_per_execution,
             )
-        logs = self.evaluate(**validation, callbacks=callbacks, return_dict=True, _use_cached_eval_dataset=True)
+        logs = self.evaluate(
+            **validation, callbacks=callbacks, return_dict=True, _use_cached_eval_dataset=True
+        )
         return {f"val_{name}": value for name, value in logs.items()}
 
     @traceback_utils.filter_traceback
@@ -344,7 +348,9 @@ def last_of(function: Callable) -> Callable:
 
 def joined(function: Callable) -> Callable:
     """The results of `function` as NumPy arrays, batch after batch in one."""
-    return lambda batches: in_one([tree.map_structure(convert_to_numpy, result) for result in function(batches)])
+    return lambda batches: in_one(
+        [tree.map_structure(convert_to_numpy, result) for result in function(batches)]
+    )
 
 
 def in_one(results: list[Any]) -> Any:

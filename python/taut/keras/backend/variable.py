@@ -14,8 +14,8 @@ from taut.keras.backend.convert import convert_to_numpy, convert_to_tensor, type
 class Variable(KerasVariable):
     """A `keras.Variable` whose value is in a `taut.Variable`.
 
-    Ops, tapes and functions of Taut take it as they take their own variables: `__taut_tensor__` is its value as a
-    tensor, `__taut_variable__` the variable it stands for.
+    Ops, tapes and functions of Taut take it as they take their own variables: `__taut_tensor__` is its value
+    as a tensor, `__taut_variable__` the variable it stands for.
     """
 
     def _initialize(self, value):

@@ -11,8 +11,8 @@ from keras.src.backend.common import KerasVariable
 from keras.src.backend.common.keras_tensor import KerasTensor
 
 import taut as tf
-from taut.keras.backend.convert import cast, convert_to_numpy, convert_to_tensor, cut, shape_of, together
 from taut.keras.backend.branches import either
+from taut.keras.backend.convert import cast, convert_to_numpy, convert_to_tensor, cut, shape_of, together
 from taut.keras.backend.loops import along, parts_of
 from taut.keras.backend.spec import compute_output_spec
 from taut.keras.backend.variable import Variable
@@ -139,7 +139,9 @@ def slice_update(inputs: Any, start_indices: Any, updates: Any) -> tf.Tensor:
     updates = convert_to_tensor(updates, inputs.dtype)
     last = [whole - part for whole, part in zip(shape_of(inputs), shape_of(updates))]
     if isinstance(start_indices, (list, tuple)):
-        start_indices = tf.stack([tf.reshape(convert_to_tensor(start, "int32"), []) for start in start_indices])
+        start_indices = tf.stack(
+            [tf.reshape(convert_to_tensor(start, "int32"), []) for start in start_indices]
+        )
     start = tf.clip_by_value(convert_to_tensor(start_indices, "int32"), 0, convert_to_tensor(last, "int32"))
     grids = tf.meshgrid(*[tf.range(part) for part in shape_of(updates)], indexing="ij")
     places = tf.stack(grids, axis=-1) + start
@@ -211,7 +213,12 @@ def vectorized_map(function: Callable, elements: Any) -> Any:
 
 
 def scan(
-    f: Callable, init: Any, xs: Any = None, length: int | None = None, reverse: bool = False, unroll: int | bool = 1
+    f: Callable,
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    unroll: int | bool = 1,
 ) -> tuple:
     """Applies `carry, y = f(carry, x)` along the first axis of `xs`: the last carry, and the `y`s stacked.
 
@@ -233,7 +240,8 @@ def scan(
 
 
 def associative_scan(f: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """The running combination of `elems` along an axis by an associative `f`, in a logarithmic number of steps.
+    """The running combination of `elems` along an axis by an associative `f`, in a logarithmic number of
+    steps.
 
     At each step, every element is combined with the one `distance` before it, which by then stands for all
     those in between.
@@ -243,7 +251,9 @@ def associative_scan(f: Callable, elems: Any, reverse: bool = False, axis: int =
     elems = tree.map_structure(convert_to_tensor, elems)
     sizes = {shape_of(x)[axis] for x in tree.flatten(elems)}
     if len(sizes) != 1:
-        raise ValueError(f"The elements of associative_scan differ in size along axis {axis}: {sorted(sizes)}")
+        raise ValueError(
+            f"The elements of associative_scan differ in size along axis {axis}: {sorted(sizes)}"
+        )
     count = sizes.pop()
     if reverse:
         elems = tree.map_structure(lambda x: tf.reverse(x, [axis % len(x.shape)]), elems)
@@ -264,7 +274,8 @@ def associative_scan(f: Callable, elems: Any, reverse: bool = False, axis: int =
 
 
 def custom_gradient(fun: Callable) -> Callable:
-    """A function with its own gradient: `fun` returns its result and the function from gradient to gradients."""
+    """A function with its own gradient: `fun` returns its result and the function from gradient to
+    gradients."""
     own = tf.custom_gradient(fun)
 
     def with_values(*args, **kwargs):

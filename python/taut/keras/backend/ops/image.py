@@ -40,8 +40,13 @@ def rgb_to_grayscale(images: Any, data_format: str | None = None) -> tf.Tensor:
     """The brightness of colours, as the eye weighs them; one channel is left."""
     images = convert_to_tensor(images)
     axis = channel_axis(images, data_format)
-    shares = np.reshape([0.2989, 0.5870, 0.1140], [3 if i == axis % len(images.shape) else 1 for i in range(len(images.shape))])
-    gray = tf.reduce_sum(floating(images) * convert_to_tensor(shares, floating(images).dtype), axis=axis, keepdims=True)
+    shares = np.reshape(
+        [0.2989, 0.5870, 0.1140],
+        [3 if i == axis % len(images.shape) else 1 for i in range(len(images.shape))],
+    )
+    gray = tf.reduce_sum(
+        floating(images) * convert_to_tensor(shares, floating(images).dtype), axis=axis, keepdims=True
+    )
     return tf.cast(gray, images.dtype)
 
 
@@ -55,7 +60,9 @@ def rgb_to_hsv(images: Any, data_format: str | None = None) -> tf.Tensor:
     value = tf.maximum(tf.maximum(red, green), blue)
     spread = value - tf.minimum(tf.minimum(red, green), blue)
     safe = tf.where(tf.greater(spread, 0.0), spread, tf.ones_like(spread))
-    saturation = tf.where(tf.greater(value, 0.0), spread / tf.where(tf.greater(value, 0.0), value, safe), tf.zeros_like(value))
+    saturation = tf.where(
+        tf.greater(value, 0.0), spread / tf.where(tf.greater(value, 0.0), value, safe), tf.zeros_like(value)
+    )
     from_red = (green - blue) / safe
     from_green = (blue - red) / safe + 2.0
     from_blue = (red - green) / safe + 4.0
@@ -100,7 +107,8 @@ KERNELS = {"bilinear": triangle, "bicubic": cubic, "lanczos3": lanczos(3), "lanc
 
 
 def weights(before: int, after: int, kernel: Callable, antialias: bool) -> np.ndarray:
-    """What each of `before` places contributes to each of `after`: pixels are squares, seen at their centres."""
+    """What each of `before` places contributes to each of `after`: pixels are squares, seen at their
+    centres."""
     ratio = before / after
     width = max(ratio, 1.0) if antialias else 1.0
     centres = (np.arange(after) + 0.5) * ratio - 0.5
@@ -129,11 +137,15 @@ def resize(
 ) -> tf.Tensor:
     """Images at another size; cropped or padded first, if their proportions are to be kept."""
     if interpolation != "nearest" and interpolation not in KERNELS:
-        raise ValueError(f"Invalid interpolation: {interpolation}. Expected 'nearest' or one of {sorted(KERNELS)}.")
+        raise ValueError(
+            f"Invalid interpolation: {interpolation}. Expected 'nearest' or one of {sorted(KERNELS)}."
+        )
     if crop_to_aspect_ratio and pad_to_aspect_ratio:
         raise ValueError("Only one of `crop_to_aspect_ratio` & `pad_to_aspect_ratio` can be `True`.")
     if fill_mode != "constant":
-        raise ValueError(f"Invalid value for argument `fill_mode`. Only 'constant' is supported. Received: {fill_mode}")
+        raise ValueError(
+            f"Invalid value for argument `fill_mode`. Only 'constant' is supported. Received: {fill_mode}"
+        )
     images = convert_to_tensor(images)
     first = len(images.shape) - 3 if channel_axis(images, data_format) == -1 else len(images.shape) - 2
     rows, columns = first, first + 1
@@ -141,12 +153,18 @@ def resize(
     target = (int(size[0]), int(size[1]))
     x = images
     if crop_to_aspect_ratio:
-        inner = min(height, int(width * target[0] / target[1])), min(width, int(height * target[1] / target[0]))
+        inner = (
+            min(height, int(width * target[0] / target[1])),
+            min(width, int(height * target[1] / target[0])),
+        )
         for axis, whole, part in ((rows, height, inner[0]), (columns, width, inner[1])):
             start = (whole - part) // 2
             x = cut(x, axis, start, start + part)
     elif pad_to_aspect_ratio:
-        outer = max(height, int(width * target[0] / target[1])), max(width, int(height * target[1] / target[0]))
+        outer = (
+            max(height, int(width * target[0] / target[1])),
+            max(width, int(height * target[1] / target[0])),
+        )
         around = [[0, 0] for _ in x.shape]
         for axis, part, whole in ((rows, height, outer[0]), (columns, width, outer[1])):
             around[axis] = [(whole - part) // 2, whole - part - (whole - part) // 2]

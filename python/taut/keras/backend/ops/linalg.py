@@ -35,7 +35,9 @@ def cholesky_inverse(a: Any, upper: bool = False) -> tf.Tensor:
     """The inverse of the matrix whose Cholesky factor is `a`."""
     a = floating(a)
     size = shape_of(a)[-1]
-    inverse = tf.linalg.triangular_solve(a, tf.eye(size, batch_shape=list(shape_of(a)[:-2]), dtype=a.dtype), lower=not upper)
+    inverse = tf.linalg.triangular_solve(
+        a, tf.eye(size, batch_shape=list(shape_of(a)[:-2]), dtype=a.dtype), lower=not upper
+    )
     return tf.matmul(inverse, inverse, transpose_a=not upper, transpose_b=upper)
 
 
@@ -132,7 +134,8 @@ def matrix_rank(x: Any, tol: float | None = None) -> tf.Tensor:
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> tf.Tensor:
-    """The norm of vectors (one axis) or matrices (two), by NumPy's names; without an axis, of all elements."""
+    """The norm of vectors (one axis) or matrices (two), by NumPy's names; without an axis, of all
+    elements."""
     x = floating(x)
     rank = len(x.shape)
     if axis is None and (ord is None or ord == 2 and rank == 1):

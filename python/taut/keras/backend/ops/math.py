@@ -20,33 +20,43 @@ _get_complex_tensor_from_tuple = missing("view_as_complex")
 
 
 def segments(reduce, data: Any, segment_ids: Any, num_segments: int | None) -> tf.Tensor:
-    """`reduce` the parts of `data` that share an id; without `num_segments`, the ids have to be there to be read."""
+    """`reduce` the parts of `data` that share an id; without `num_segments`, the ids have to be there to be
+    read."""
     data = convert_to_tensor(data)
     segment_ids = convert_to_tensor(segment_ids, "int32")
     if num_segments is None:
         if not tf.executing_eagerly():
-            raise ValueError("Inside a function, segments need `num_segments`: shapes must not depend on data.")
+            raise ValueError(
+                "Inside a function, segments need `num_segments`: shapes must not depend on data."
+            )
         num_segments = int(tf.reduce_max(segment_ids)) + 1
     return reduce(data, segment_ids, int(num_segments))
 
 
-def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
+def segment_sum(
+    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+) -> tf.Tensor:
     """The sum of the parts that share an id."""
     return segments(tf.math.unsorted_segment_sum, data, segment_ids, num_segments)
 
 
-def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
+def segment_max(
+    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+) -> tf.Tensor:
     """The largest elements of the parts that share an id; for ids that nothing has, minus infinity."""
     return segments(or_infinite(tf.math.unsorted_segment_max, -math.inf), data, segment_ids, num_segments)
 
 
-def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
+def segment_min(
+    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+) -> tf.Tensor:
     """The smallest elements of the parts that share an id; for ids that nothing has, infinity."""
     return segments(or_infinite(tf.math.unsorted_segment_min, math.inf), data, segment_ids, num_segments)
 
 
 def or_infinite(reduce: Callable, value: float) -> Callable:
-    """`reduce`, with an infinity for floating-point segments that are empty, where it has the type's last number."""
+    """`reduce`, with an infinity for floating-point segments that are empty, where it has the type's last
+    number."""
 
     def apply(data, segment_ids, count):
         found = reduce(data, segment_ids, count)
@@ -59,7 +69,9 @@ def or_infinite(reduce: Callable, value: float) -> Callable:
     return apply
 
 
-def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
+def segment_prod(
+    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
+) -> tf.Tensor:
     """The product of the parts that share an id."""
     return segments(tf.math.unsorted_segment_prod, data, segment_ids, num_segments)
 

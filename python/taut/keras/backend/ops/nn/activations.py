@@ -152,7 +152,9 @@ def glu(x: Any, axis: int = -1) -> tf.Tensor:
     """The first half along an axis, times the sigmoid of the second."""
     x = floating(x)
     if shape_of(x)[axis] % 2:
-        raise ValueError(f"axis size must be divisible by 2. Received: x.shape={shape_of(x)} with axis={axis}")
+        raise ValueError(
+            f"axis size must be divisible by 2. Received: x.shape={shape_of(x)} with axis={axis}"
+        )
     first, second = tf.split(x, 2, axis=axis)
     return first * tf.math.sigmoid(second)
 
@@ -202,7 +204,8 @@ def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> tf.Tensor:
 
 
 def sparsemax(x: Any, axis: int = -1) -> tf.Tensor:
-    """The point of the simplex nearest to x: like softmax, but with zeros for elements far below the largest."""
+    """The point of the simplex nearest to x: like softmax, but with zeros for elements far below the
+    largest."""
     x = floating(x)
     count = shape_of(x)[axis]
     along = [count if i == axis % len(x.shape) else 1 for i in range(len(x.shape))]

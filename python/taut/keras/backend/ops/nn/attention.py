@@ -26,8 +26,8 @@ def dot_product_attention(
 ) -> tf.Tensor:
     """Values, mixed by how well their keys fit each query.
 
-    All have the shape (batch, length, heads, size). Keys and values may have fewer heads than queries, which then
-    share them in groups.
+    All have the shape (batch, length, heads, size). Keys and values may have fewer heads than queries, which
+    then share them in groups.
     """
     if flash_attention:
         raise ValueError("Flash attention is not supported by the taut backend.")

@@ -46,8 +46,8 @@ def conv(
     groups, rest = divmod(channels, own)
     if rest or filters % max(groups, 1):
         raise ValueError(
-            "The number of input channels must be a multiple of the kernel's, and that of its filters a multiple of "
-            f"the groups. Received: input channels={channels}, kernel shape={shape_of(kernel)}"
+            "The number of input channels must be a multiple of the kernel's, and that of its filters a "
+            f"multiple of the groups. Received: input channels={channels}, kernel shape={shape_of(kernel)}"
         )
     result = tf.nn.convolution(
         x, kernel, per_axis(strides, rank), padding.upper(), letters, per_axis(dilation_rate, rank)
@@ -109,4 +109,6 @@ def conv_transpose(
     shape = compute_conv_transpose_output_shape(
         shape_of(x), size, filters, strides, padding, output_padding, data_format, dilations
     )
-    return tf.nn.conv_transpose(x, kernel, shape, strides, padding.upper(), layout(data_format, rank), dilations)
+    return tf.nn.conv_transpose(
+        x, kernel, shape, strides, padding.upper(), layout(data_format, rank), dilations
+    )

@@ -13,8 +13,11 @@ from taut.keras.backend.convert import convert_to_tensor, shape_of
 __all__ = ["binary_crossentropy", "categorical_crossentropy", "psnr", "sparse_categorical_crossentropy"]
 
 
-def categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> tf.Tensor:
-    """The cross-entropy of distributions along an axis; of logits, or of probabilities, which are normalized."""
+def categorical_crossentropy(
+    target: Any, output: Any, from_logits: bool = False, axis: int = -1
+) -> tf.Tensor:
+    """The cross-entropy of distributions along an axis; of logits, or of probabilities, which are
+    normalized."""
     output = convert_to_tensor(output)
     target = convert_to_tensor(target, output.dtype)
     if shape_of(target) != shape_of(output):

@@ -16,9 +16,12 @@ __all__ = ["batch_normalization", "moments", "multi_hot", "one_hot"]
 def moments(
     x: Any, axes: int | Sequence[int], keepdims: bool = False, synchronized: bool = False
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The mean and variance along axes. Halves are computed in 32 bits, and results kept within their range."""
+    """The mean and variance along axes. Halves are computed in 32 bits, and results kept within their
+    range."""
     if synchronized:
-        raise NotImplementedError("keras.ops.moments with synchronized=True is not there yet on the taut backend")
+        raise NotImplementedError(
+            "keras.ops.moments with synchronized=True is not there yet on the taut backend"
+        )
     x = convert_to_tensor(x)
     axes = axes_of(axes, len(x.shape))
     narrow = type_of(x) == "float16"
@@ -26,7 +29,9 @@ def moments(
     mean, variance = tf.nn.moments(wide, axes=axes, keepdims=keepdims)
     if narrow:
         most = tf.as_dtype("float16").max
-        mean, variance = (tf.cast(tf.clip_by_value(each, -most, most), "float16") for each in (mean, variance))
+        mean, variance = (
+            tf.cast(tf.clip_by_value(each, -most, most), "float16") for each in (mean, variance)
+        )
     return mean, variance
 
 

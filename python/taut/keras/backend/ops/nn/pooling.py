@@ -15,7 +15,9 @@ from taut.keras.backend.ops.nn.conv import Sizes, layout, per_axis
 __all__ = ["adaptive_average_pool", "adaptive_max_pool", "average_pool", "max_pool"]
 
 
-def pool(function, inputs: Any, pool_size: Sizes, strides: Sizes | None, padding: str, data_format: str | None):
+def pool(
+    function, inputs: Any, pool_size: Sizes, strides: Sizes | None, padding: str, data_format: str | None
+):
     """`function` of the windows of a tensor with one to three dimensions."""
     x = convert_to_tensor(inputs)
     rank = len(x.shape) - 2
@@ -25,21 +27,30 @@ def pool(function, inputs: Any, pool_size: Sizes, strides: Sizes | None, padding
 
 
 def max_pool(
-    inputs: Any, pool_size: Sizes, strides: Sizes | None = None, padding: str = "valid", data_format: str | None = None
+    inputs: Any,
+    pool_size: Sizes,
+    strides: Sizes | None = None,
+    padding: str = "valid",
+    data_format: str | None = None,
 ) -> tf.Tensor:
     """The largest element of each window."""
     return pool(tf.nn.max_pool, inputs, pool_size, strides, padding, data_format)
 
 
 def average_pool(
-    inputs: Any, pool_size: Sizes, strides: Sizes | None = None, padding: str = "valid", data_format: str | None = None
+    inputs: Any,
+    pool_size: Sizes,
+    strides: Sizes | None = None,
+    padding: str = "valid",
+    data_format: str | None = None,
 ) -> tf.Tensor:
     """The mean of each window; what is added around the input does not count."""
     return pool(tf.nn.avg_pool, floating(inputs), pool_size, strides, padding, data_format)
 
 
 def windows(count: int, parts: int) -> list[tuple[int, int]]:
-    """The ranges that `parts` outputs see of `count` inputs; they overlap where that does not come out even."""
+    """The ranges that `parts` outputs see of `count` inputs; they overlap where that does not come out
+    even."""
     return [(i * count // parts, math.ceil((i + 1) * count / parts)) for i in range(parts)]
 
 

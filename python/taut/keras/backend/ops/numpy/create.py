@@ -144,7 +144,13 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: Any = None) ->
     if all(isinstance(x, (int, float, np.number)) for x in (start, stop, step)):
         return convert_to_tensor(np.arange(start, stop, step), dtype)
     # Taut's ranges are of types that have exact steps; the others are made of these.
-    exact = dtype if dtype in ("int32", "int64", "float32", "float64") else "int32" if "int" in dtype else "float32"
+    exact = (
+        dtype
+        if dtype in ("int32", "int64", "float32", "float64")
+        else "int32"
+        if "int" in dtype
+        else "float32"
+    )
     parts = [convert_to_tensor(x, exact) for x in (start, stop, step)]
     return tf.cast(tf.range(*parts), dtype)
 
@@ -158,7 +164,8 @@ def linspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Any:
-    """`num` numbers at equal distances from `start` to `stop`, along a new axis; with `retstep`, the distance too."""
+    """`num` numbers at equal distances from `start` to `stop`, along a new axis; with `retstep`, the distance
+    too."""
     num = int(num)
     if num < 0:
         raise ValueError(f"`num` must not be negative. Received: num={num}")
@@ -184,7 +191,13 @@ def linspace(
 
 
 def logspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, base: float = 10, dtype: Any = None, axis: int = 0
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: float = 10,
+    dtype: Any = None,
+    axis: int = 0,
 ) -> tf.Tensor:
     """Powers of `base` whose exponents are at equal distances from `start` to `stop`."""
     exponents = linspace(start, stop, num, endpoint, axis=axis)
@@ -192,7 +205,9 @@ def logspace(
     return powers if dtype is None else tf.cast(powers, dtype)
 
 
-def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> tf.Tensor:
+def geomspace(
+    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
+) -> tf.Tensor:
     """Numbers at equal ratios from `start` to `stop`, which have the same sign."""
     start, stop = together(start, stop, least=float)
     result = dtype or type_of(start)

@@ -435,20 +435,23 @@ def isneginf(x: Any) -> tf.Tensor:
     return tf.equal(x, -math.inf) if is_float(x) else tf.zeros(x.shape, "bool")
 
 
-def isclose(
-    x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> tf.Tensor:
+def isclose(x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> tf.Tensor:
     """Whether pairs of elements differ by no more than `atol` + `rtol` times the second."""
     x1, x2 = together(x1, x2, least=float)
     near = tf.less_equal(tf.abs(x1 - x2), atol + rtol * tf.abs(x2))
     # An infinite second element makes every difference small enough.
     near = tf.logical_and(near, tf.math.is_finite(x2))
     close = tf.logical_or(tf.equal(x1, x2), near)
-    return tf.logical_or(close, tf.logical_and(tf.math.is_nan(x1), tf.math.is_nan(x2))) if equal_nan else close
+    return (
+        tf.logical_or(close, tf.logical_and(tf.math.is_nan(x1), tf.math.is_nan(x2))) if equal_nan else close
+    )
 
 
-def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> tf.Tensor:
-    """The elements, with numbers in place of NaN and infinities: by default 0, and the type's largest ones."""
+def nan_to_num(
+    x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> tf.Tensor:
+    """The elements, with numbers in place of NaN and infinities: by default 0, and the type's largest
+    ones."""
     x = convert_to_tensor(x)
     if not is_float(x):
         return x

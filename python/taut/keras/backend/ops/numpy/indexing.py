@@ -37,7 +37,9 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = None) -> tf.Tensor:
         for i, (a, b) in enumerate(zip(shape_of(x), shape_of(indices)))
     ]
     x = tf.broadcast_to(x, [d if i != axis else shape_of(x)[axis] for i, d in enumerate(shared)])
-    indices = tf.broadcast_to(indices, [d if i != axis else shape_of(indices)[axis] for i, d in enumerate(shared)])
+    indices = tf.broadcast_to(
+        indices, [d if i != axis else shape_of(indices)[axis] for i, d in enumerate(shared)]
+    )
     order = [i for i in range(rank) if i != axis] + [axis]
     rows, places = tf.transpose(x, order), tf.transpose(indices, order)
     front = shape_of(rows)[:-1]
@@ -98,7 +100,8 @@ def vectorize(pyfunc: Callable, *, excluded: Any = None, signature: str | None =
 
 
 def batched(function: Callable, in_axes: Any = 0) -> Callable:
-    """`function` for many arguments at once, along the axes of `in_axes`; `None` is for those shared by all."""
+    """`function` for many arguments at once, along the axes of `in_axes`; `None` is for those shared by
+    all."""
 
     def apply(*args):
         axes = list(in_axes) if isinstance(in_axes, (list, tuple)) else [in_axes] * len(args)

@@ -174,7 +174,9 @@ def arg_extreme(x: Any, axis: int | None, keepdims: bool, find) -> tf.Tensor:
     place = find(tf.reshape(x, [-1]), axis=0) if axis is None else find(x, axis=axis)
     place = tf.cast(place, "int32")
     if keepdims:
-        kept = [1] * rank if axis is None else [1 if i == axis % rank else d for i, d in enumerate(shape_of(x))]
+        kept = (
+            [1] * rank if axis is None else [1 if i == axis % rank else d for i, d in enumerate(shape_of(x))]
+        )
         place = tf.reshape(place, kept)
     return place
 

@@ -80,10 +80,11 @@ def unique(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The different elements in increasing order; without `size`, their number depends on the data, which has to be
-    there.
+    """The different elements in increasing order; without `size`, their number depends on the data, which has
+    to be there.
 
-    Returns the elements, and as asked: where each is found first, which one every element is, how often each occurs.
+    Returns the elements, and as asked: where each is found first, which one every element is, how often each
+    occurs.
     """
     if axis is not None:
         raise NotImplementedError("keras.ops.unique with an axis is not there yet on the taut backend")
@@ -117,4 +118,3 @@ def unique(
         kept = tf.where(tf.less(group, found), tf.ones_like(group), tf.zeros_like(group))
         results.append(tf.math.unsorted_segment_sum(kept, tf.minimum(group, found - 1), found))
     return results[0] if len(results) == 1 else tuple(results)
-

@@ -42,7 +42,9 @@ def between(position: tf.Tensor, method: str) -> tuple[tf.Tensor, tf.Tensor, tf.
         "linear": lambda: position - low,
         "lower": lambda: tf.zeros_like(position),
         "higher": lambda: tf.ones_like(position),
-        "midpoint": lambda: tf.where(tf.equal(low, high), tf.zeros_like(position), tf.zeros_like(position) + 0.5),
+        "midpoint": lambda: tf.where(
+            tf.equal(low, high), tf.zeros_like(position), tf.zeros_like(position) + 0.5
+        ),
         "nearest": lambda: tf.round(position) - low,
     }
     if method not in shares:
@@ -62,7 +64,9 @@ def quantiles(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, skip_nan:
     ordered = tf.sort(rows, axis=-1)
     if skip_nan:
         missing = tf.math.is_nan(rows)
-        ordered = tf.sort(tf.where(missing, tf.fill(rows.shape, tf.constant(math.inf, x.dtype)), rows), axis=-1)
+        ordered = tf.sort(
+            tf.where(missing, tf.fill(rows.shape, tf.constant(math.inf, x.dtype)), rows), axis=-1
+        )
     else:
         missing = tf.zeros(rows.shape, "bool")
     there = tf.reduce_sum(tf.cast(tf.logical_not(missing), x.dtype), axis=-1)
@@ -94,17 +98,23 @@ def quantile(x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims
     return quantiles(x, q, axis, method, keepdims, skip_nan=False)
 
 
-def nanquantile(x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> tf.Tensor:
+def nanquantile(
+    x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False
+) -> tf.Tensor:
     """The quantiles of the elements that are numbers."""
     return quantiles(x, q, axis, method, keepdims, skip_nan=True)
 
 
-def percentile(x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> tf.Tensor:
+def percentile(
+    x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False
+) -> tf.Tensor:
     """The values below which `q` percent of the elements lie."""
     return quantile(x, convert_to_tensor(q, "float64") / 100.0, axis, method, keepdims)
 
 
-def nanpercentile(x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> tf.Tensor:
+def nanpercentile(
+    x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False
+) -> tf.Tensor:
     """The percentiles of the elements that are numbers."""
     return nanquantile(x, convert_to_tensor(q, "float64") / 100.0, axis, method, keepdims)
 
@@ -131,27 +141,42 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = Fal
     most = int(tf.reduce_max(x)) + 1 if size_of(shape_of(x)) and tf.executing_eagerly() else 0
     length = max(most, int(minlength))
     if length == 0 and not tf.executing_eagerly():
-        raise ValueError("Inside a function, `bincount` needs a `minlength`: its shape must not depend on data.")
+        raise ValueError(
+            "Inside a function, `bincount` needs a `minlength`: its shape must not depend on data."
+        )
     count = shape_of(rows)[0]
-    counted = tf.ones(rows.shape, "int32") if weights is None else tf.reshape(convert_to_tensor(weights), rows.shape)
+    counted = (
+        tf.ones(rows.shape, "int32")
+        if weights is None
+        else tf.reshape(convert_to_tensor(weights), rows.shape)
+    )
     # Numbers beyond the length are counted in one more place, which is dropped.
     places = tf.minimum(rows, length) + np.arange(count, dtype="int32")[:, None] * (length + 1)
-    sums = tf.math.unsorted_segment_sum(tf.reshape(counted, [-1]), tf.reshape(places, [-1]), count * (length + 1))
+    sums = tf.math.unsorted_segment_sum(
+        tf.reshape(counted, [-1]), tf.reshape(places, [-1]), count * (length + 1)
+    )
     sums = tf.reshape(sums, [count, length + 1])[:, :length]
     return sums if len(x.shape) == 2 else sums[0]
 
 
-def histogram(x: Any, bins: Any = 10, range: tuple[float, float] | None = None) -> tuple[tf.Tensor, tf.Tensor]:
-    """How many elements fall into each of equal ranges, or of those between the given edges; and the edges."""
+def histogram(
+    x: Any, bins: Any = 10, range: tuple[float, float] | None = None
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """How many elements fall into each of equal ranges, or of those between the given edges; and the
+    edges."""
     from taut.keras.backend.ops.numpy.create import linspace
     from taut.keras.backend.ops.numpy.sorting import searchsorted
 
     x = floating(x)
     x = tf.reshape(x, [-1])
     if isinstance(bins, int):
-        low, high = (tf.reduce_min(x), tf.reduce_max(x)) if range is None else (
-            convert_to_tensor(range[0], x.dtype),
-            convert_to_tensor(range[1], x.dtype),
+        low, high = (
+            (tf.reduce_min(x), tf.reduce_max(x))
+            if range is None
+            else (
+                convert_to_tensor(range[0], x.dtype),
+                convert_to_tensor(range[1], x.dtype),
+            )
         )
         alone = tf.equal(low, high)
         low, high = tf.where(alone, low - 0.5, low), tf.where(alone, high + 0.5, high)
@@ -163,7 +188,9 @@ def histogram(x: Any, bins: Any = 10, range: tuple[float, float] | None = None) 
     # The last range includes its upper edge.
     place = tf.where(tf.equal(x, edges[-1]), tf.zeros_like(place) + (count - 1), place)
     inside = tf.logical_and(tf.greater_equal(x, edges[0]), tf.less_equal(x, edges[-1]))
-    counts = tf.math.unsorted_segment_sum(tf.cast(inside, "int32"), tf.clip_by_value(place, 0, count - 1), count)
+    counts = tf.math.unsorted_segment_sum(
+        tf.cast(inside, "int32"), tf.clip_by_value(place, 0, count - 1), count
+    )
     return tf.cast(counts, x.dtype), edges
 
 
