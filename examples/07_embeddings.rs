@@ -27,7 +27,7 @@ fn main() -> Result<()> {
     let step = function(move |(ids, labels): &(Tensor, Tensor)| {
         let tape = GradientTape::new();
         let seen = taut::mean(table.call(ids, Mode::Train)?, 1, false)?;
-        let loss = BinaryCrossentropy { from_logits: true, ..Default::default() };
+        let loss = BinaryCrossentropy::from_logits();
         let loss = loss.mean(labels, &last.call(&seen, Mode::Train)?, None)?;
         optimizer.apply(&tape.gradient(&loss, &variables)?)?;
         Ok(loss)

@@ -6,8 +6,8 @@ use taut::losses::SparseCategoricalCrossentropy;
 use taut::memory::Bytes;
 use taut::optimizers::{AdamW, Optimizer};
 use taut::schedules::{CosineDecay, Warmup};
-use taut::{DType, Layer, Mode, Names, Result, Tensor, Trainer, random, s};
-use taut_examples::{SIGNS, decode, encode, is_quick, text};
+use taut::{DType, Layer, Mode, Names, Result, Tensor, Trainer, random};
+use taut_examples::{SIGNS, encode, is_quick, text, write};
 
 const LENGTH: usize = 64;
 const WIDTH: usize = 64;
@@ -91,7 +91,7 @@ fn main() -> Result<()> {
         CosineDecay { initial: 0.003, steps: steps as f64, ..CosineDecay::default() },
     );
     let optimizer = Optimizer::new(AdamW { rate: rate.into(), ..AdamW::default() }, &model.trainable())?;
-    let loss = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
+    let loss = SparseCategoricalCrossentropy::from_logits();
     let mut trainer = Trainer::new(model, loss, optimizer);
     let (x, y) = data.iter()?.next().expect("there is text")?;
     println!("a step needs {} beside data and variables", Bytes(trainer.plan(&x, &y)?.peak_bytes()));
@@ -99,14 +99,6 @@ fn main() -> Result<()> {
     let history = trainer.fit(&data, epochs)?;
     println!("{history}");
     assert!(history.last("loss") < Some((SIGNS.len() as f64).ln()), "better than guessing");
-
-    let mut written = encode(b"the memory of ");
-    for _ in 0..if is_quick() { 10 } else { 200 } {
-        let seen = &written[written.len().saturating_sub(LENGTH)..];
-        let logits = trainer.predict(&Tensor::from_slice(seen, [1, seen.len()])?)?;
-        let last = (taut::slice(&logits, &s![.., -1])? / 0.6)?;
-        written.push(random::categorical(last, 1)?.to_vec::<i64>()?[0]);
-    }
-    println!("{}", decode(&written));
+    println!("{}", write(&trainer, LENGTH)?);
     Ok(())
 }

@@ -7,10 +7,10 @@ use taut::optimizers::{Adam, Optimizer};
 use taut::train::{Callback, Every, Flow, Step};
 use taut::{Layer, Result, Tensor, Trainer, random};
 
-/// Stops after so many steps, in the middle of an epoch: as a power cut would.
-struct PowerCut(usize);
+/// Stops after so many steps, in the middle of an epoch.
+struct StopAfter(usize);
 
-impl Callback for PowerCut {
+impl Callback for StopAfter {
     fn step(&mut self, _trainer: &Trainer, _step: &Step) -> Result<Flow> {
         self.0 -= 1;
         Ok(if self.0 == 0 { Flow::Stop } else { Flow::Continue })
@@ -24,7 +24,7 @@ fn trainer() -> Result<Trainer> {
         .with(Dropout::new(0.2)?) // its random numbers are part of what is resumed
         .with(Dense::new(32, 10).build()?);
     let optimizer = Optimizer::new(Adam::default(), &model.trainable())?;
-    let loss = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
+    let loss = SparseCategoricalCrossentropy::from_logits();
     Ok(Trainer::new(model, loss, optimizer))
 }
 
@@ -44,7 +44,7 @@ fn main() -> Result<()> {
     straight.fit(&data, 3)?;
 
     random::set_seed(7);
-    let mut interrupted = trainer()?.checkpoint(&path, Every::Steps(1)).callback(PowerCut(31));
+    let mut interrupted = trainer()?.checkpoint(&path, Every::Steps(1)).callback(StopAfter(31));
     interrupted.fit(&data, 3)?;
     println!("interrupted after {} complete epochs", interrupted.history().epochs.len());
     drop(interrupted);

@@ -1,4 +1,6 @@
-//! What the examples share: how much they do, and a text to read.
+//! What the examples share: how much they do, a text to read, and how to write one.
+
+use taut::{Result, Tensor, Trainer, random, s};
 
 /// Whether little is enough: the tests say so.
 pub fn is_quick() -> bool {
@@ -28,7 +30,19 @@ pub fn encode(text: &[u8]) -> Vec<i64> {
     text.iter().filter_map(|byte| SIGNS.iter().position(|sign| sign == byte)).map(|at| at as i64).collect()
 }
 
+/// Goes on from a few signs, each drawn as the model finds them likely after those before it, of which it looks at `length`.
+pub fn write(trainer: &Trainer, length: usize) -> Result<String> {
+    let mut written = encode(b"the memory of ");
+    for _ in 0..if is_quick() { 10 } else { 200 } {
+        let seen = &written[written.len().saturating_sub(length)..];
+        let logits = trainer.predict(&Tensor::from_slice(seen, [1, seen.len()])?)?;
+        let last = (taut::slice(&logits, &s![.., -1])? / 0.6)?;
+        written.push(random::categorical(last, 1)?.to_vec::<i64>()?[0]);
+    }
+    Ok(decode(&written))
+}
+
 /// The signs of these numbers.
-pub fn decode(numbers: &[i64]) -> String {
+fn decode(numbers: &[i64]) -> String {
     numbers.iter().map(|&number| char::from(SIGNS[number as usize])).collect()
 }

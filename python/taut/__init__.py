@@ -47,6 +47,7 @@ from .dtypes import (  # noqa: A004, E402
     uint32,
     uint64,
 )
+from .module import Module, device, name_scope  # noqa: E402
 from .function import executing_eagerly, function, init_scope, inside_function, trace_specs  # noqa: E402
 from .ops import *  # noqa: E402, F403
 from .shape import TensorShape  # noqa: E402
@@ -68,7 +69,7 @@ from .variable import Variable  # noqa: E402
 __version__ = "0.1.0"
 newaxis = None
 
-_LAZY = ("array_api", "autograph", "bitwise", "config", "data", "debugging", "image", "io", "keras", "optimizers", "train")
+_LAZY = ("array_api", "autodiff", "autograph", "bitwise", "config", "data", "debugging", "image", "keras", "optimizers", "train")
 
 
 def __getattr__(name: str) -> _Any:

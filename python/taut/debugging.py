@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from . import _native, dtypes
+from ._common import _refuse
 from .math import (
-    _refuse,
     abs,
     equal,
     greater,
@@ -31,7 +31,7 @@ check_numerics = _native.Op("check_numerics")
 def _value(x: Any, most: int | None) -> str:
     most = 3 if most is None else most
     if x.is_symbolic:
-        return str(x)
+        return f"{x.dtype.name} of shape {x.shape}"
     threshold = 2**31 - 1 if most < 0 else 2 * most
     return np.array2string(np.asarray(x), threshold=threshold, edgeitems=max(most, 1))
 
@@ -47,10 +47,16 @@ def _hold(name: str, holds: _Tensor, text: Callable[[], str]) -> None:
     check_numerics(flag, f"{name}: {text()}")
 
 
-def Assert(condition: Any, data: Sequence, summarize: int | None = None, name: str | None = None) -> None:  # noqa: N802
+def Assert(
+    condition: Any, data: Sequence, summarize: int | None = None, name: str | None = None  # noqa: N802
+) -> None:
     """Raises `tf.errors.InvalidArgumentError` with these data unless the condition holds."""
     condition = reduce_all(_tensor(condition))
-    _hold("Assert", condition, lambda: "; ".join(_text(part, summarize) for part in data) or "it does not hold")
+
+    def text() -> str:
+        return "; ".join(_text(part, summarize) for part in data) or "it does not hold"
+
+    _hold("Assert", condition, text)
 
 
 def _text(part: Any, most: int | None) -> str:
@@ -58,13 +64,15 @@ def _text(part: Any, most: int | None) -> str:
 
 
 def _compared(name: str, work: Any, words: str) -> Callable:
-    def check(x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
+    def check(
+        x: Any, y: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+    ) -> None:
         x, y = _tensor(x), _tensor(y)
 
         def text() -> str:
             said = f"{message}: " if message else ""
-            return f"{said}x {words} y does not hold for all elements, x = {_value(x, summarize)}, " \
-                   f"y = {_value(y, summarize)}"
+            values = f"x = {_value(x, summarize)}, y = {_value(y, summarize)}"
+            return f"{said}x {words} y does not hold for all elements, {values}"
 
         _hold(check.__name__, reduce_all(work(x, y)), text)
 
@@ -111,14 +119,16 @@ def assert_near(
 
     def text() -> str:
         said = f"{message}: " if message else ""
-        return f"{said}x and y are not equal to tolerance rtol = {rtol}, atol = {atol}, " \
-               f"x = {_value(x, summarize)}, y = {_value(y, summarize)}"
+        values = f"x = {_value(x, summarize)}, y = {_value(y, summarize)}"
+        return f"{said}x and y are not equal to tolerance rtol = {rtol}, atol = {atol}, {values}"
 
     _hold("assert_near", reduce_all(near), text)
 
 
 def _against_zero(name: str, work: Any, words: str) -> Callable:
-    def check(x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None) -> None:
+    def check(
+        x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
+    ) -> None:
         x = _tensor(x)
         said = f"{message}: " if message else ""
         _hold(check.__name__, reduce_all(work(x, 0)),
@@ -155,22 +165,24 @@ def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None 
     """Raises ValueError unless the tensor has this rank."""
     shape = _shape_of(x)
     if len(shape) != int(rank):
-        _refuse("assert_rank", f"{_said(message)}shape {shape} has rank {len(shape)}, not {int(rank)}", ValueError)
+        text = f"{_said(message)}shape {shape} has rank {len(shape)}, not {int(rank)}"
+        _refuse("assert_rank", text, ValueError)
 
 
 def assert_rank_at_least(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless the tensor has this rank or a higher one."""
     shape = _shape_of(x)
     if len(shape) < int(rank):
-        _refuse("assert_rank_at_least", f"{_said(message)}shape {shape} has rank {len(shape)}, below {int(rank)}",
-                ValueError)
+        text = f"{_said(message)}shape {shape} has rank {len(shape)}, below {int(rank)}"
+        _refuse("assert_rank_at_least", text, ValueError)
 
 
 def assert_rank_in(x: Any, ranks: Iterable, message: str | None = None, name: str | None = None) -> None:
     """Raises ValueError unless the tensor has one of these ranks."""
     shape, ranks = _shape_of(x), [int(rank) for rank in ranks]
     if len(shape) not in ranks:
-        _refuse("assert_rank_in", f"{_said(message)}shape {shape} has rank {len(shape)}, none of {ranks}", ValueError)
+        text = f"{_said(message)}shape {shape} has rank {len(shape)}, none of {ranks}"
+        _refuse("assert_rank_in", text, ValueError)
 
 
 def assert_scalar(tensor: Any, message: str | None = None, name: str | None = None) -> _Tensor:
@@ -226,7 +238,8 @@ def assert_shapes(
 ) -> None:
     """Raises ValueError unless tensors have these shapes, given as pairs or as a dict from tensors to shapes.
 
-    A size is a number, None or "." for any, or a name, which stands for the same size everywhere. "..." or "*" in front of
+    A size is a number, None or "." for any, or a name, which stands for the same size everywhere. "..." or
+    "*" in front of
     sizes stands for any number of dimensions before them.
 
     >>> import taut as tf
@@ -252,9 +265,10 @@ def assert_shapes(
             else:
                 fits = fits and int(size) == got
         if not fits:
-            names = ", ".join(f"{key} = {value}" for key, value in known.items())
-            _refuse("assert_shapes", f"{_said(message)}shape {own} where {wanted} is needed"
-                                     f"{f' with {names}' if names else ''}", ValueError)
+            names = "".join(f", {key} = {value}" for key, value in known.items())
+            _refuse(
+                "assert_shapes", f"{_said(message)}shape {own} where {wanted} is needed{names}", ValueError
+            )
 
 
 def is_numeric_tensor(tensor: Any) -> bool:

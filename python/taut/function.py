@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import _native
+from . import _native, config
 from .spec import TensorSpec
 
 
@@ -120,6 +120,8 @@ class Function:
         return bound.args, bound.kwargs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if config.functions_run_eagerly():
+            return self.python_function(*args, **kwargs)
         args, kwargs = self._arguments(args, kwargs)
         if self._input_signature is not None:
             args = self._typed(args)

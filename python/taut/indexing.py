@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _native, dtypes
-from .math import _as, _refuse, reduce_max
+from ._common import _as, _ints, _refuse
+from .math import reduce_max
 
 op = _native.Op
 _tensor = _native.as_tensor
@@ -45,12 +46,6 @@ _strided_slice = op("strided_slice")
 _unique = op("unique")
 _where = op("where")
 _zeros = op("zeros")
-
-
-def _ints(values: Any) -> list[int]:
-    """Integers from a list, a shape, an array or a tensor with a value."""
-    values = values.tolist() if isinstance(values, (_native.Array, np.ndarray)) else values
-    return [int(values)] if isinstance(values, (int, np.integer)) else [int(value) for value in values]
 
 
 # Slices.
@@ -97,7 +92,8 @@ def strided_slice(
     var: Any = None,
     name: str | None = None,
 ) -> _Tensor:
-    """`x[begin:end:strides]`, an entry per axis. Bit `i` of a mask says something of entry `i`: that its begin or end
+    """`x[begin:end:strides]`, an entry per axis. Bit `i` of a mask says something of entry `i`: that its
+    begin or end
     is left out, or that it is an ellipsis, a new axis, or one position."""
     begin, end = _ints(begin), _ints(end)
     strides = [1] * len(begin) if strides is None else _ints(strides)
@@ -113,7 +109,8 @@ def strided_slice(
         elif shrink_axis_mask & bit:
             key.append(low)
         else:
-            key.append(builtins.slice(None if begin_mask & bit else low, None if end_mask & bit else high, step))
+            low, high = None if begin_mask & bit else low, None if end_mask & bit else high
+            key.append(builtins.slice(low, high, step))
     return _tensor(input_)[tuple(key)]
 
 
@@ -142,16 +139,19 @@ def gather_nd(
 
 def _check_policy(name: str, policy: str) -> None:
     if policy not in ("", "DEFAULT", "ERROR"):
-        _refuse(name, f"bad_indices_policy={policy!r}: a bad index is an error, and nothing else", NotImplementedError)
+        text = f"bad_indices_policy={policy!r}: a bad index is an error, and nothing else"
+        _refuse(name, text, NotImplementedError)
 
 
 def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> _Tensor:
-    """The slices where the mask is true. The mask has the dimensions of the tensor from `axis` on; they become one."""
+    """The slices where the mask is true. The mask has the dimensions of the tensor from `axis` on; they
+    become one."""
     return _boolean_mask(tensor, mask, 0 if axis is None else axis)
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> _Tensor:
-    """`x` where the condition is true, `y` where it is false; without them, the coordinates of what is true, int64."""
+    """`x` where the condition is true, `y` where it is false; without them, the coordinates of what is true,
+    int64."""
     if x is None and y is None:
         return _nonzero(condition)
     if x is None or y is None:
@@ -166,7 +166,8 @@ def reverse_sequence(
     batch_axis: int | None = None,
     name: str | None = None,
 ) -> _Tensor:
-    """The first `seq_lengths[i]` elements along `seq_axis` of each entry `i` of the batch, the other way round."""
+    """The first `seq_lengths[i]` elements along `seq_axis` of each entry `i` of the batch, the other way
+    round."""
     x, lengths = _tensor(input), _tensor(seq_lengths)
     if seq_axis is None:
         _refuse("reverse_sequence", "seq_axis is needed", ValueError)
@@ -233,7 +234,8 @@ def tensor_scatter_nd_min(
 def dynamic_partition(
     data: Any, partitions: Any, num_partitions: int, name: str | None = None
 ) -> list[_Tensor]:
-    """The slices of `data` by the number of the part they belong to. How many are in each depends on the numbers."""
+    """The slices of `data` by the number of the part they belong to. How many are in each depends on the
+    numbers."""
     data, partitions = _tensor(data), _tensor(partitions)
     if data.shape[: partitions.ndim] != partitions.shape:
         _refuse("dynamic_partition", f"partitions of shape {partitions.shape} for data of shape {data.shape}")
@@ -245,7 +247,8 @@ def dynamic_partition(
 
 
 def dynamic_stitch(indices: Sequence, data: Sequence, name: str | None = None) -> _Tensor:
-    """Slices of several tensors, each at the place its index names; of several for one place, the last stays."""
+    """Slices of several tensors, each at the place its index names; of several for one place, the last
+    stays."""
     indices, data = [_tensor(one) for one in indices], [_tensor(one) for one in data]
     if not indices or len(indices) != len(data):
         _refuse("dynamic_stitch", f"{len(indices)} lists of indices and {len(data)} of slices")
@@ -276,7 +279,8 @@ def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | 
 def argsort(
     values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> _Tensor:
-    """The indices, int32, that put the elements in order along an axis. Equal elements always keep their order."""
+    """The indices, int32, that put the elements in order along an axis. Equal elements always keep their
+    order."""
     return _cast(_argsort(values, axis, _descending("argsort", direction)), dtypes.int32)
 
 
@@ -287,7 +291,8 @@ def searchsorted(
     out_type: Any = dtypes.int32,
     name: str | None = None,
 ) -> _Tensor:
-    """Where each value would go in ascending sequences: before the elements equal to it, or after them ("right")."""
+    """Where each value would go in ascending sequences: before the elements equal to it, or after them
+    ("right")."""
     if side not in ("left", "right"):
         _refuse("searchsorted", f"side is 'left' or 'right', not {side!r}", ValueError)
     return _as(_searchsorted(sorted_sequence, values, side == "right"), dtypes.as_dtype(out_type))
@@ -309,7 +314,8 @@ class UniqueWithCounts(NamedTuple):
 
 
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Unique:
-    """The distinct elements of a vector in the order in which they first occur, and which of them each element is."""
+    """The distinct elements of a vector in the order in which they first occur, and which of them each
+    element is."""
     return Unique(*_distinct("unique", x, out_idx)[:2])
 
 
@@ -345,7 +351,8 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> _Tensor:
 def histogram_fixed_width_bins(
     values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
 ) -> _Tensor:
-    """Which of `nbins` bins of equal width each value falls into; what lies outside falls into the first or the last."""
+    """Which of `nbins` bins of equal width each value falls into; what lies outside falls into the first or
+    the last."""
     values, nbins = _tensor(values), int(nbins)
     low, high = (float(end) for end in value_range)
     if nbins < 1 or not low < high:

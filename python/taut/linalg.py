@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from math import comb as _comb
+from math import factorial as _factorial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _native, dtypes
-from .math import _refuse, abs, l2_normalize, log, reduce_sum  # noqa: A004, F401
+from ._common import _refuse
+from .math import abs, l2_normalize, log, reduce_sum  # noqa: A004, F401
 
 op = _native.Op
 _tensor = _native.as_tensor
@@ -71,7 +74,8 @@ def matmul(
 ) -> _Tensor:
     """The product of matrices; axes before the last two are those of a batch.
 
-    Matrices that are said to be mostly zeros are multiplied like any other. `output_type` is the type of the product.
+    Matrices that are said to be mostly zeros are multiplied like any other. `output_type` is the type of the
+    product.
     """
     made = _matmul(a, b, transpose_a or adjoint_a, transpose_b or adjoint_b)
     return made if output_type is None else _cast(made, output_type)
@@ -91,12 +95,14 @@ def matvec(
 
 
 def einsum(equation: str, *inputs: Any, optimize: str | None = None, name: str | None = None) -> _Tensor:
-    """Sums of products by the names of axes: "ij,jk->ik" is a matrix product. Pairs are multiplied cheapest first."""
+    """Sums of products by the names of axes: "ij,jk->ik" is a matrix product. Pairs are multiplied cheapest
+    first."""
     return _einsum(equation, list(inputs))
 
 
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> _Tensor:
-    """Sums products over pairs of axes: `axes` is how many at the end of `a` and at the start of `b`, or two lists."""
+    """Sums products over pairs of axes: `axes` is how many at the end of `a` and at the start of `b`, or two
+    lists."""
     axes = axes.tolist() if isinstance(axes, (np.ndarray, _native.Array)) else axes
     if isinstance(axes, (int, np.integer)):
         return _tensordot(a, b, int(axes))
@@ -225,7 +231,8 @@ def tensor_diag_part(input: Any, name: str | None = None) -> _Tensor:  # noqa: A
 
 
 def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> _Tensor:  # noqa: A002
-    """The matrices with zeros outside a band around the diagonal; a negative number keeps that whole triangle."""
+    """The matrices with zeros outside a band around the diagonal; a negative number keeps that whole
+    triangle."""
     x, lower, upper = _matrix("band_part", input), int(num_lower), int(num_upper)
     x = x if lower < 0 else _triu(x, -lower)
     return x if upper < 0 else _tril(x, upper)
@@ -304,7 +311,8 @@ def lstsq(
 ) -> _Tensor:
     """The `x` that makes `|matrix @ x - rhs|^2 + l2_regularizer * |x|^2` smallest.
 
-    `fast` or not, the answer without a regularizer comes from singular values, and is the shortest of several.
+    `fast` or not, the answer without a regularizer comes from singular values, and is the shortest of
+    several.
     """
     matrix, rhs = _matrix("lstsq", matrix), _matrix("lstsq", rhs)
     if float(l2_regularizer) == 0.0:
@@ -315,7 +323,8 @@ def lstsq(
 
 
 def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> _Tensor:
-    """How many singular values of each matrix are above `tol`: by default, its larger size times the type's precision,
+    """How many singular values of each matrix are above `tol`: by default, its larger size times the type's
+    precision,
     times the largest value."""
     a = _matrix("matrix_rank", a)
     values = _svdvals(a)
@@ -356,7 +365,8 @@ def cross(a: Any, b: Any, name: str | None = None) -> _Tensor:
 
 
 def expm(input: Any, name: str | None = None) -> _Tensor:  # noqa: A002
-    """The exponential of square matrices: Padé's approximation of degree 13, of matrices halved until they are small."""
+    """The exponential of square matrices: Padé's approximation of degree 13, of matrices halved until they
+    are small."""
     x = _matrix("expm", input)
     if x.shape[-1] != x.shape[-2]:
         _refuse("expm", f"a matrix of shape {x.shape[-2:]} is not square")
@@ -364,8 +374,9 @@ def expm(input: Any, name: str | None = None) -> _Tensor:  # noqa: A002
     norm = 16.0 if x.is_symbolic or not x.size else float(_max(reduce_sum(abs(x), -2)))
     halvings = max(0, int(np.ceil(np.log2(norm / 4.25)))) if np.isfinite(norm) and norm > 0 else 0
     x = x / 2.0**halvings
-    b = [64764752532480000.0, 32382376266240000.0, 7771770303897600.0, 1187353796428800.0, 129060195264000.0,
-         10559470521600.0, 670442572800.0, 33522128640.0, 1323241920.0, 40840800.0, 960960.0, 16380.0, 182.0, 1.0]
+    degree = 13
+    # The coefficients of the approximation's numerator, scaled to integers.
+    b = [float(_comb(degree, i) * _factorial(2 * degree - i) // _factorial(degree)) for i in range(degree + 1)]
     one = _eye(x.shape[-1], None, [], x.dtype)
     x2 = _matmul(x, x)
     x4 = _matmul(x2, x2)
@@ -383,11 +394,16 @@ def expm(input: Any, name: str | None = None) -> _Tensor:  # noqa: A002
 
 
 def norm(
-    tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: bool | None = None, name: str | None = None  # noqa: A002
+    tensor: Any,
+    ord: Any = "euclidean",  # noqa: A002
+    axis: Any = None,
+    keepdims: bool | None = None,
+    name: str | None = None,
 ) -> _Tensor:
     """The norm of vectors along an axis, of matrices in two axes, or of the whole tensor as one vector.
 
-    `ord` is "euclidean", 1, 2, infinity or any positive number for vectors; "euclidean", "fro", 1, 2 or infinity for
+    `ord` is "euclidean", 1, 2, infinity or any positive number for vectors; "euclidean", "fro", 1, 2 or
+    infinity for
     matrices.
     """
     x, keepdims = _tensor(tensor), bool(keepdims)
@@ -418,7 +434,8 @@ def norm(
 
 
 def global_norm(t_list: Any, name: str | None = None) -> _Tensor:
-    """The Euclidean norm of several tensors as one vector. None counts for nothing; of rows of a table, the rows count."""
+    """The Euclidean norm of several tensors as one vector. None counts for nothing; of rows of a table, the
+    rows count."""
     if not isinstance(t_list, (list, tuple)):
         _refuse("global_norm", f"a list of tensors is needed, not a {type(t_list).__name__}", TypeError)
     parts = [getattr(part, "values", part) for part in t_list if part is not None]

@@ -1,7 +1,9 @@
 """The ops that TensorFlow has at its top level.
 
-Where the meaning is the op table's, a function is a row of that table under TensorFlow's name and parameter names. What is
-mathematics stands in `math`, what is about matrices in `linalg`, and is here as well if TensorFlow has it here.
+Where the meaning is the op table's, a function is a row of that table under TensorFlow's name and parameter
+names. What is
+mathematics stands in `math`, what is about matrices in `linalg`, and is here as well if TensorFlow has it
+here.
 """
 
 from __future__ import annotations
@@ -14,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from . import _native, dtypes
+from ._common import _as, _ints, _refuse
 from .debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
 from .indexing import (  # noqa: A004
-    _ints,
     argsort,
     boolean_mask,
     dynamic_partition,
@@ -44,8 +46,6 @@ from .indexing import (  # noqa: A004
 )
 from .linalg import einsum, eye, global_norm, matmul, norm, tensordot
 from .math import (  # noqa: A004
-    _as,
-    _refuse,
     abs,
     acos,
     acosh,
@@ -161,7 +161,9 @@ def fill(dims: Any, value: Any, name: str | None = None) -> _Tensor:
     return broadcast_to(reshape(value, []), dims)
 
 
-def range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> _Tensor:  # noqa: A001
+def range(  # noqa: A001
+    start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range"
+) -> _Tensor:
     """Numbers from `start` up to `limit`, which is not among them, `delta` apart."""
     if limit is None:
         start, limit = 0, start
@@ -256,7 +258,7 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> _Tensor:
             limit = np.array(dtype.max, value.dtype.as_numpy_dtype)
             if float(limit) > float(dtype.max):
                 limit = np.nextafter(limit, np.array(0, limit.dtype))
-            value = minimum(value, limit) if dtype.is_floating or value.dtype.is_integer else value
+            value = minimum(value, limit)
     return _cast(value, dtype)
 
 
@@ -298,7 +300,8 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unst
 def split(
     value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
 ) -> list[_Tensor]:
-    """Parts of a tensor along an axis: this many equal ones, or ones of these sizes, of which one may be -1."""
+    """Parts of a tensor along an axis: this many equal ones, or ones of these sizes, of which one may be
+    -1."""
     value, axis = _tensor(value), int(axis)
     sizes = num_or_size_splits
     if not isinstance(sizes, (int, np.integer)) and not (isinstance(sizes, _native.Array) and not sizes.ndim):
@@ -311,7 +314,9 @@ def split(
     return list(made) if isinstance(made, tuple) else [made]
 
 
-def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None = None) -> _Tensor:  # noqa: A002
+def repeat(
+    input: Any, repeats: Any, axis: int | None = None, name: str | None = None  # noqa: A002
+) -> _Tensor:
     """Elements, each several times; of the flattened tensor unless an axis is given."""
     return _repeat(input, repeats, axis)
 
@@ -319,7 +324,8 @@ def repeat(input: Any, repeats: Any, axis: int | None = None, name: str | None =
 def pad(
     tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
 ) -> _Tensor:
-    """A margin around a tensor: of a constant, or of the tensor mirrored with (`SYMMETRIC`) or without its edge."""
+    """A margin around a tensor: of a constant, or of the tensor mirrored with (`SYMMETRIC`) or without its
+    edge."""
     mode = mode.upper()
     return _pad(tensor, paddings, mode, constant_values if mode == "CONSTANT" else None)
 
@@ -348,9 +354,12 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> _Tensor:
     return _tensor(list(made), dtype) if made else _zeros([0], dtype)
 
 
-def shape_n(input: Sequence, out_type: Any = dtypes.int32, name: str | None = None) -> list[_Tensor]:  # noqa: A002
+def shape_n(
+    input: Sequence, out_type: Any = dtypes.int32, name: str | None = None  # noqa: A002
+) -> list[_Tensor]:
     """The shapes of several tensors, as tensors."""
-    return [_native.own_tensor(np.array(_tensor(one).shape, dtypes.as_dtype(out_type).as_numpy_dtype)) for one in input]
+    dtype = dtypes.as_dtype(out_type).as_numpy_dtype
+    return [_native.own_tensor(np.array(_tensor(one).shape, dtype)) for one in input]
 
 
 def identity_n(input: Sequence, name: str | None = None) -> list[_Tensor]:  # noqa: A002
@@ -358,7 +367,9 @@ def identity_n(input: Sequence, name: str | None = None) -> list[_Tensor]:  # no
     return [identity(one) for one in input]
 
 
-def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None = None) -> _Tensor:  # noqa: A002
+def space_to_batch(
+    input: Any, block_shape: Any, paddings: Any, name: str | None = None  # noqa: A002
+) -> _Tensor:
     """Blocks of the axes after the first, padded, become entries of the batch."""
     x, blocks = _tensor(input), _ints(block_shape)
     margins = [_ints(pair) for pair in (paddings.tolist() if hasattr(paddings, "tolist") else paddings)]
@@ -370,7 +381,7 @@ def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None
     sizes = x.shape[1 : count + 1]
     if builtins.any(size % block for size, block in zip(sizes, blocks)):
         _refuse("space_to_batch", f"blocks {blocks} do not fill the padded sizes {sizes}")
-    parts = [size for pair in zip((size // block for size, block in zip(sizes, blocks)), blocks) for size in pair]
+    parts = [part for size, block in zip(sizes, blocks) for part in (size // block, block)]
     x_shape = x.shape
     x = reshape(x, [x_shape[0], *parts, *x_shape[count + 1 :]])
     outer = [1 + 2 * i for i in builtins.range(count)]
@@ -379,7 +390,9 @@ def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None
     return reshape(x, [x_shape[0] * int(np.prod(blocks)), *(parts[0::2]), *x_shape[count + 1 :]])
 
 
-def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> _Tensor:  # noqa: A002
+def batch_to_space(
+    input: Any, block_shape: Any, crops: Any, name: str | None = None  # noqa: A002
+) -> _Tensor:
     """Entries of the batch become blocks of the axes after the first, which are then cropped."""
     x, blocks = _tensor(input), _ints(block_shape)
     margins = [_ints(pair) for pair in (crops.tolist() if hasattr(crops, "tolist") else crops)]
@@ -402,7 +415,8 @@ space_to_batch_nd = space_to_batch
 
 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
-    """The tensor, scaled down along some axes, or as a whole, so that its Euclidean norm is at most `clip_norm`."""
+    """The tensor, scaled down along some axes, or as a whole, so that its Euclidean norm is at most
+    `clip_norm`."""
     if isinstance(t, IndexedSlices):
         return IndexedSlices(clip_by_norm(t.values, clip_norm, axes), t.indices, t.dense_shape)
     t = _tensor(t)
@@ -415,12 +429,15 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
 def clip_by_global_norm(
     t_list: Sequence, clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list, _Tensor]:
-    """The tensors, all scaled by one factor so that their norm as one vector is at most `clip_norm`; and that norm.
+    """The tensors, all scaled by one factor so that their norm as one vector is at most `clip_norm`; and that
+    norm.
 
     None stays None. If the norm is not finite, neither are the results.
     """
     if not isinstance(t_list, (list, tuple)):
-        _refuse("clip_by_global_norm", f"a list of tensors is needed, not a {type(t_list).__name__}", TypeError)
+        _refuse(
+            "clip_by_global_norm", f"a list of tensors is needed, not a {type(t_list).__name__}", TypeError
+        )
     plain = builtins.all(part is not None and not isinstance(part, IndexedSlices) for part in t_list)
     if plain and t_list and use_norm is None and not isinstance(clip_norm, _native.Array):
         *clipped, size = _clip_by_global_norm(list(t_list), clip_norm)
@@ -450,7 +467,9 @@ def control_dependencies(control_inputs: Any) -> Iterator[None]:
 def device(device_name: Any) -> Iterator[None]:
     """Runs a block on a device. There is one, the processor, and another one is refused."""
     if device_name is not None and "cpu" not in str(device_name).lower():
-        _refuse("device", f"there is no {device_name}: the processor, '/CPU:0', is the only device", ValueError)
+        _refuse(
+            "device", f"there is no {device_name}: the processor, '/CPU:0', is the only device", ValueError
+        )
     yield
 
 
@@ -460,3 +479,28 @@ def no_op(name: str | None = None) -> None:
 
 def group(*inputs: Any, name: str | None = None) -> None:
     """Nothing: what was called has been done, or is written into the trace."""
+
+
+# fmt: off
+__all__ = [
+    "Assert", "abs", "acos", "acosh", "add", "add_n", "argmax", "argmin", "argsort", "asin", "asinh",
+    "assert_equal", "assert_greater", "assert_less", "assert_rank", "atan", "atan2", "atanh",
+    "batch_to_space", "bitcast", "boolean_mask", "broadcast_dynamic_shape", "broadcast_static_shape",
+    "broadcast_to", "cast", "clip_by_global_norm", "clip_by_norm", "clip_by_value", "concat",
+    "control_dependencies", "cos", "cosh", "cumsum", "device", "divide", "dynamic_partition",
+    "dynamic_stitch", "einsum", "ensure_shape", "equal", "exp", "expand_dims", "eye", "fill", "floor",
+    "floordiv", "gather", "gather_nd", "global_norm", "greater", "greater_equal", "group",
+    "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n", "less", "less_equal",
+    "linspace", "logical_and", "logical_not", "logical_or", "matmul", "maximum", "meshgrid", "minimum",
+    "multiply", "name_scope", "negative", "no_op", "norm", "not_equal", "one_hot", "ones", "ones_like",
+    "pad", "parallel_stack", "pow", "range", "realdiv", "reduce_all", "reduce_any", "reduce_logsumexp",
+    "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse",
+    "reverse_sequence", "roll", "round", "saturate_cast", "scalar_mul", "scatter_nd", "searchsorted",
+    "sequence_mask", "shape_n", "sigmoid", "sign", "sin", "sinh", "slice", "sort", "space_to_batch",
+    "space_to_batch_nd", "split", "sqrt", "square", "squeeze", "stack", "strided_slice", "subtract",
+    "take_along_axis", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
+    "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "tile",
+    "transpose", "truediv", "truncatediv", "truncatemod", "unique", "unique_with_counts", "unravel_index",
+    "unstack", "where", "zeros", "zeros_like",
+]
+# fmt: on

@@ -1,5 +1,6 @@
 //! Trading time for memory: keep the inputs, and do the work again when its gradient is asked for.
 
+use crate::custom::ruled;
 use crate::structure::Source;
 use crate::tape::{GradientTape, Request};
 use crate::variable::Variable;
@@ -8,11 +9,12 @@ use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use taut_core::graph::trace_body;
 use taut_core::ops::random::{Keys, with_keys};
 use taut_core::record::{self, Followed, Recorder, Slot};
 use taut_core::{
-    Call, DType, Form, Gradients, Kernel, Layout, Op, Result, Saves, Set, Spec, Specs, Tensor, apply_at,
-    behalf_of, is_tracing,
+    Call, DType, Form, Gradients, Graph, Kernel, Layout, Op, Result, Saves, Set, Spec, Specs, Tensor,
+    apply_at, behalf_of, is_tracing,
 };
 use taut_memory::Line;
 
@@ -234,7 +236,7 @@ impl Recomputed {
 
 fn call(function: &Arc<Function>, inputs: &[Tensor], at: Line) -> Result<Vec<Tensor>> {
     if !record::is_recording() {
-        return function(inputs);
+        return if is_tracing() { written(function, inputs, at) } else { function(inputs) };
     }
     let plain: Vec<Tensor> = inputs.iter().map(record::detached).collect();
     let ((outputs, keys), found) = record::unrecorded(|| {
@@ -262,4 +264,63 @@ fn call(function: &Arc<Function>, inputs: &[Tensor], at: Line) -> Result<Vec<Ten
         keys,
     };
     record::done(&op, &mut all, outputs, Vec::new(), at)
+}
+
+/// In a graph that somebody may differentiate later: the function's own graph is computed now, and again by the gradient.
+fn written(function: &Arc<Function>, inputs: &[Tensor], at: Line) -> Result<Vec<Tensor>> {
+    let specs: Vec<Spec> = inputs.iter().map(|input| input.spec().clone()).collect();
+    let (traced, ()) = trace_body(&specs, |arguments| Ok((function(arguments)?, ())))?;
+    let mut all = inputs.to_vec();
+    all.extend(traced.captures);
+    let outputs = traced.graph.run(&all)?;
+    ruled(Arc::new(Again { graph: Arc::new(traced.graph) }), &all, outputs, at)
+}
+
+/// A graph whose gradient computes it again from its inputs.
+#[derive(Clone)]
+struct Again {
+    graph: Arc<Graph>,
+}
+
+impl fmt::Debug for Again {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Again({} nodes)", self.graph.nodes.len())
+    }
+}
+
+impl Op for Again {
+    fn is_data(&self) -> bool {
+        false
+    }
+
+    fn name(&self) -> &'static str {
+        "checkpoint"
+    }
+
+    fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
+        Ok(self.graph.outputs.iter().map(|&output| self.graph.spec(output).clone()).collect())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves { inputs: Set::ALL, ..Saves::NOTHING })
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        let after: Vec<Tensor> = call.gradients.iter().flatten().cloned().collect();
+        let alone = |i: usize| itself(call.input(i)?, &after);
+        let inputs: Vec<Tensor> = (0..call.inputs.len()).map(alone).collect::<Result<_>>()?;
+        let tape = GradientTape::new();
+        tape.watch(&inputs);
+        let outputs = self.graph.run(&inputs)?;
+        let (mut targets, mut given) = (Vec::new(), Vec::new());
+        for (i, output) in outputs.into_iter().enumerate() {
+            if let Some(gradient) = call.take_gradient(i) {
+                targets.push(output);
+                given.push(Some(gradient));
+            }
+        }
+        let sources: Vec<Source> = inputs.into_iter().map(Source::Tensor).collect();
+        let request = Request { output_gradients: Some(given), ..Request::default() };
+        tape.ask_for(&targets, &sources, request).map(Gradients::from_vec)
+    }
 }

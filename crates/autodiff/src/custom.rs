@@ -86,11 +86,12 @@ impl Op for Custom {
     }
 }
 
-/// One output of a custom gradient in a graph: the same value, with the rule for its gradient. The first input is the
-/// value, the others are those of [`Custom`].
+/// One output of a call in a graph: the same value, with another op's rule for its gradient. The first input is the value, the
+/// others are those of that op.
 #[derive(Clone, Debug)]
 struct Ruled {
-    custom: Custom,
+    rule: Arc<dyn Op>,
+    outputs: SmallVec<[Spec; 1]>,
     output: usize,
 }
 
@@ -100,7 +101,7 @@ impl Op for Ruled {
     }
 
     fn name(&self) -> &'static str {
-        "custom_gradient"
+        self.rule.name()
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
@@ -116,15 +117,16 @@ impl Op for Ruled {
     }
 
     fn saves(&self, _wanted: Set) -> Option<Saves> {
-        let saved = (self.custom.inputs + 1..64).fold(Set::NONE, Set::with);
+        let saves = self.rule.saves(Set::ALL)?;
+        let saved = (0..64).filter(|&i| saves.inputs.has(i)).fold(Set::NONE, |set, i| set.with(i + 1));
         Some(Saves { inputs: saved, ..Saves::NOTHING })
     }
 
     fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
-        let mut gradients = SmallVec::from_elem(None, self.custom.outputs.len());
+        let mut gradients = SmallVec::from_elem(None, self.outputs.len());
         gradients[self.output] = call.take_gradient(0);
         let mut outputs: SmallVec<[Part; 1]> =
-            self.custom.outputs.iter().map(|spec| Part { spec: spec.clone(), kept: None }).collect();
+            self.outputs.iter().map(|spec| Part { spec: spec.clone(), kept: None }).collect();
         let mut inner = Call {
             inputs: &call.inputs[1..],
             outputs: &mut outputs,
@@ -132,13 +134,31 @@ impl Op for Ruled {
             wanted: Set::ALL,
             gradients,
         };
-        let found = self.custom.vjp(&mut inner)?;
+        let found = self.rule.vjp(&mut inner)?;
         Ok(std::iter::once(None).chain(found).collect())
     }
 
     fn attributes(&self) -> String {
         format!("output={}", self.output)
     }
+}
+
+/// A graph is differentiated by its nodes: each of these outputs is made one that has the op's rule, given the op's inputs.
+pub(crate) fn ruled(
+    rule: Arc<dyn Op>,
+    inputs: &[Tensor],
+    outputs: Vec<Tensor>,
+    at: Line,
+) -> Result<Vec<Tensor>> {
+    let specs: SmallVec<[Spec; 1]> = outputs.iter().map(|output| output.spec().clone()).collect();
+    let mut made = Vec::new();
+    for (output, result) in outputs.into_iter().enumerate() {
+        let mut all: Vec<Tensor> =
+            std::iter::once(record::detached(&result)).chain(inputs.iter().cloned()).collect();
+        let op = Ruled { rule: rule.clone(), outputs: specs.clone(), output };
+        made.extend(apply_at(&op, &mut all, at)?);
+    }
+    Ok(made)
 }
 
 /// Zeros that fill one number.
@@ -207,13 +227,5 @@ pub fn custom_gradient(
     if !is_tracing() {
         return record::done(&op, &mut all, outputs, Vec::new(), at);
     }
-    // A graph is differentiated by its nodes: each output is made one that has the rule.
-    let mut ruled = Vec::new();
-    for (output, result) in outputs.into_iter().enumerate() {
-        let mut inputs: Vec<Tensor> =
-            std::iter::once(record::detached(&result)).chain(all.iter().cloned()).collect();
-        let op = Ruled { custom: op.clone(), output };
-        ruled.extend(apply_at(&op, &mut inputs, at)?);
-    }
-    Ok(ruled)
+    ruled(Arc::new(op), &all, outputs, at)
 }

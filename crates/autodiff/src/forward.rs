@@ -207,6 +207,13 @@ impl ForwardAccumulator {
     }
 }
 
+impl ForwardAccumulator {
+    /// Follows no longer. What is there can be asked for.
+    pub fn stop(&self) {
+        record::pop(&*self.tangents);
+    }
+}
+
 impl Drop for ForwardAccumulator {
     fn drop(&mut self) {
         record::pop(&*self.tangents);

@@ -39,9 +39,11 @@ pub fn gradients_with(
     };
     let none = vec![None; ys.len()];
     let given = output_gradients.unwrap_or(&none);
-    let fits = |(y, seed): (&Tensor, &Option<Tensor>)| seed.as_ref().is_none_or(|seed| seed.spec() == y.spec());
+    let fits =
+        |(y, seed): (&Tensor, &Option<Tensor>)| seed.as_ref().is_none_or(|seed| seed.spec() == y.spec());
     if given.len() != ys.len() || !ys.iter().zip(given).all(fits) {
-        let message = format!("{} gradients of the types and shapes of {} results are needed", ys.len(), ys.len());
+        let message =
+            format!("{} gradients of the types and shapes of {} results are needed", ys.len(), ys.len());
         return Err(Error::shape(message).at(at));
     }
     on_behalf(None, at, || differentiate(&graph, &ys, given, &xs, at)).map_err(|error| error.at(at))

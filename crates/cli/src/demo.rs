@@ -2,14 +2,16 @@
 
 use crate::models::{Kind, Rule};
 use crate::options::{Setup, Source};
-use crate::train::Session;
+use crate::train::{Course, Session};
 use crate::{Outcome, report};
 use clap::Args;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 use taut::memory::{self, Bytes};
 use taut::{data, random};
 
+/// Of weights, dropout and the order of the data.
+const SEED: u64 = 1;
 /// Passes over the data.
 const EPOCHS: usize = 30;
 /// What the order of the data, its batches and its scores may take beside the plan.
@@ -32,18 +34,12 @@ pub fn run(options: &Options) -> Outcome {
     println!("Taut: a tensor engine whose memory is known, kept and explained.\n");
     println!("A small convolutional net learns to read 1,797 handwritten digits (8 x 8 pixels, UCI).\n");
     let clock = Instant::now();
-    random::set_seed(1);
+    random::set_seed(SEED);
     let data = data::digits()?;
-    let setup = Setup {
-        model: Kind::Convnet,
-        data: Source::Digits,
-        size: 8,
-        batch: 64,
-        optimizer: Rule::Adam,
-        rate: Some(2e-3),
-        seed: 1,
-    };
-    let mut session = Session::new(&setup, &data, EPOCHS, Ok)?;
+    let setup =
+        Setup { model: Kind::Convnet, data: Source::Digits, size: None, batch: 64, optimizer: Rule::Adam };
+    let course = Course { rate: Some(2e-3), seed: SEED };
+    let mut session = Session::new(&setup, &course, &data, EPOCHS, Ok)?;
     // From here on, more than what was planned is refused.
     let allowed = memory::live_bytes() + session.plan.peak_bytes() + ASIDE;
     memory::limit(allowed);
@@ -59,8 +55,6 @@ pub fn run(options: &Options) -> Outcome {
         clock.elapsed().as_secs_f64()
     );
     pictures(&session, &data)?;
-    let folder = options.report.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder)?;
     report::watch(&session, Some(&options.report))?;
     println!(
         "\nNext: `cargo run --release -- train --help`, the examples, the book (docs/src/first-steps.md)."

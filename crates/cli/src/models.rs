@@ -8,7 +8,7 @@ use taut::layers::{
 use taut::losses::SparseCategoricalCrossentropy;
 use taut::metrics::SparseCategoricalAccuracy;
 use taut::optimizers::{Adafactor, Adagrad, Adam, AdamW, Adamax, Lion, Nadam, Optimizer, Rate, RmsProp, Sgd};
-use taut::{Layer, Result, Trainer, Variable};
+use taut::{Error, Layer, Result, Shape, Trainer, Variable};
 
 /// A model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -28,7 +28,7 @@ impl Kind {
         Ok(match self {
             Kind::Mlp => Sequential::new()
                 .with(Flatten::new())
-                .with(Dense::new(height * width * channels, 128).activation(relu).build()?)
+                .with(Dense::new(product([height, width, channels])?, 128).activation(relu).build()?)
                 .with(Dense::new(128, 128).activation(relu).build()?)
                 .with(Dense::new(128, classes).build()?),
             Kind::Convnet => {
@@ -40,7 +40,7 @@ impl Kind {
                     .with(MaxPooling2D::new(2).build()?)
                     .with(Dropout::new(0.25)?)
                     .with(Flatten::new())
-                    .with(Dense::new((height / 2) * (width / 2) * 32, 64).activation(relu).build()?)
+                    .with(Dense::new(product([height / 2, width / 2, 32])?, 64).activation(relu).build()?)
                     .with(Dropout::new(0.25)?)
                     .with(Dense::new(64, classes).build()?)
             }
@@ -53,6 +53,12 @@ impl Kind {
             }
         })
     }
+}
+
+/// How many values an image of these sizes has.
+fn product(sizes: [usize; 3]) -> Result<usize> {
+    let too_many = || Error::shape(format!("images of {sizes:?} values do not fit into memory"));
+    Shape::from(sizes).checked_len().ok_or_else(too_many)
 }
 
 /// A convolution, and the norm behind it.
@@ -122,7 +128,6 @@ impl Rule {
 /// A trainer of a classifier.
 pub fn trainer(model: impl Layer, rule: Rule, rate: Option<f64>) -> Result<Trainer> {
     let optimizer = rule.build(rate, &model.trainable())?;
-    let loss =
-        SparseCategoricalCrossentropy { from_logits: true, ..SparseCategoricalCrossentropy::default() };
-    Ok(Trainer::new(model, loss, optimizer).metric_as("accuracy", SparseCategoricalAccuracy::new()?))
+    Ok(Trainer::new(model, SparseCategoricalCrossentropy::from_logits(), optimizer)
+        .metric_as("accuracy", SparseCategoricalAccuracy::new()?))
 }

@@ -12,7 +12,7 @@ pub struct Options {
     #[command(flatten)]
     setup: Setup,
     /// Of a prediction, instead of a step of training
-    #[arg(long)]
+    #[arg(long, conflicts_with = "optimizer")]
     predict: bool,
     /// Every buffer: where it lies, from when to when
     #[arg(long)]
@@ -26,7 +26,7 @@ pub fn run(options: &Options) -> Outcome {
     let images = Spec::new(DType::F32, [&[setup.batch], &shape[..]].concat());
     println!("{}", model.summary(&images)?);
     let variables: usize = model.named().iter().map(|(_, variable)| variable.spec().bytes()).sum();
-    let trainer = models::trainer(model, setup.optimizer, setup.rate)?;
+    let trainer = models::trainer(model, setup.optimizer, None)?;
     let state: usize = trainer.optimizer().named().iter().map(|(_, variable)| variable.spec().bytes()).sum();
 
     // Without data: only types and shapes matter.

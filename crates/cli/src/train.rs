@@ -1,6 +1,6 @@
 //! `taut train`: a model of your choice on data of your choice.
 
-use crate::options::{Setup, image_shape};
+use crate::options::{Setup, image_shape, positive};
 use crate::progress::Progress;
 use crate::{Outcome, models, report};
 use clap::Args;
@@ -16,16 +16,18 @@ use taut::{Spec, Tensor, Trainer, random};
 pub struct Options {
     #[command(flatten)]
     pub setup: Setup,
+    #[command(flatten)]
+    pub course: Course,
     /// How many passes over the data, those before a resume included
     #[arg(long, default_value_t = 10)]
     pub epochs: usize,
     /// Writes the state of the training to this file after every epoch
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
-    /// Also after so many steps within an epoch
-    #[arg(long, value_name = "N", requires = "checkpoint")]
+    /// Also after every so many steps, counted from the first one
+    #[arg(long, value_name = "N", requires = "checkpoint", value_parser = positive)]
     pub every: Option<usize>,
-    /// Goes on from the checkpoint, if the file is there
+    /// Goes on from the checkpoint, if the file is there; with the batches, the seed and the learning rate that it began with
     #[arg(long, requires = "checkpoint")]
     pub resume: bool,
     /// Writes a page with the memory and the time of a step
@@ -36,11 +38,22 @@ pub struct Options {
     pub jit: bool,
 }
 
+/// How the training goes, beyond what a step needs.
+#[derive(Args, Clone, Debug)]
+pub struct Course {
+    /// The learning rate, if not the optimizer's own
+    #[arg(long)]
+    pub rate: Option<f64>,
+    /// The seed of the first weights, of dropout and of the order of the data
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
 pub fn run(options: &Options) -> Outcome {
-    let setup = &options.setup;
-    random::set_seed(setup.seed);
-    let data = setup.load()?;
-    let mut session = Session::new(setup, &data, options.epochs, |trainer| {
+    let (setup, course) = (&options.setup, &options.course);
+    random::set_seed(course.seed);
+    let data = setup.load(course.seed)?;
+    let mut session = Session::new(setup, course, &data, options.epochs, |trainer| {
         let mut trainer = trainer.jit_compile(options.jit);
         if let Some(path) = &options.checkpoint {
             let every = options.every.map_or(Every::Epochs(1), Every::Steps);
@@ -73,6 +86,7 @@ pub struct Session {
 impl Session {
     pub fn new(
         setup: &Setup,
+        course: &Course,
         data: &Split,
         epochs: usize,
         prepare: impl FnOnce(Trainer) -> Outcome<Trainer>,
@@ -83,11 +97,17 @@ impl Session {
         println!("{}", model.summary(&Spec::new(images.dtype(), [&[setup.batch], &shape[..]].concat()))?);
         let rows = images.shape()[0];
         let train = Dataset::from_tensor_slices((images.clone(), labels.clone()))?
-            .shuffle(Shuffle::new(rows).seed(setup.seed))?
+            .shuffle(Shuffle::new(rows).seed(course.seed))?
             .batch(setup.batch)?
             .prefetch(2)?;
         let test = Dataset::from_tensor_slices(data.test.clone())?.batch(setup.batch)?;
-        let trainer = models::trainer(model, setup.optimizer, setup.rate)?.validate(&test);
+        // The position in the data is a number of batches, and the rate is in the checkpoint.
+        let rate = course.rate.map_or("the optimizer's own".to_owned(), |rate| rate.to_string());
+        let trainer = models::trainer(model, setup.optimizer, course.rate)?
+            .validate(&test)
+            .setting("--batch", setup.batch)
+            .setting("--seed", course.seed)
+            .setting("--rate", rate);
         let trainer = prepare(trainer.callback(Progress::new(epochs)))?;
         let batch = train.iter()?.next().ok_or("the data is empty")??;
         let plan = trainer.plan(&batch.0, &batch.1)?;

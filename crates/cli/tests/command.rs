@@ -1,6 +1,9 @@
 //! The `taut` command, as people run it.
 
-use std::path::PathBuf;
+#[path = "../../data/tests/common/folder.rs"]
+mod folder;
+
+use folder::Folder;
 use std::process::{Command, Output};
 
 fn taut(args: &[&str]) -> Output {
@@ -20,25 +23,9 @@ fn complained(output: &Output) -> String {
     text
 }
 
-/// A folder of this test's own, gone at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("taut-command-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).expect("a temporary folder");
-        Folder(path)
-    }
-
-    fn file(&self, name: &str) -> String {
-        self.0.join(name).to_string_lossy().into_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).ok();
-    }
+/// The name of a file in a folder.
+fn file(folder: &Folder, name: &str) -> String {
+    folder.join(name).to_string_lossy().into_owned()
 }
 
 #[test]
@@ -65,8 +52,8 @@ fn losses(text: &str) -> Vec<String> {
 
 #[test]
 fn an_interrupted_run_ends_as_one_that_was_not() {
-    let folder = Folder::new("resume");
-    let (straight, parts) = (folder.file("straight.safetensors"), folder.file("parts.safetensors"));
+    let folder = Folder::new("command-resume");
+    let (straight, parts) = (file(&folder, "straight.safetensors"), file(&folder, "parts.safetensors"));
     let train = |epochs: &str, path: &str, more: &[&str]| {
         let args = ["train", "--model", "mlp", "--batch", "256", "--epochs", epochs, "--checkpoint", path];
         said(&taut(&[&args[..], more].concat()))
@@ -96,10 +83,79 @@ fn what_is_missing_is_named() {
 
 #[test]
 fn a_foreign_checkpoint_is_refused() {
-    let folder = Folder::new("foreign");
-    let path = folder.file("notes.safetensors");
+    let folder = Folder::new("command-foreign");
+    let path = file(&folder, "notes.safetensors");
     std::fs::write(&path, "not tensors").unwrap();
     let text = complained(&taut(&["train", "--checkpoint", &path, "--resume"]));
     assert!(text.contains("notes.safetensors"), "{text}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "not tensors");
+}
+
+#[test]
+fn a_run_goes_on_with_what_it_began_with() {
+    let folder = Folder::new("command-settings");
+    let path = file(&folder, "run.safetensors");
+    let train = |more: &[&str]| {
+        let args = ["train", "--model", "mlp", "--epochs", "1", "--checkpoint", &path];
+        taut(&[&args[..], more].concat())
+    };
+    said(&train(&["--batch", "512", "--rate", "0.01"]));
+    for (other, words) in [
+        (&["--batch", "256", "--rate", "0.01"][..], "--batch is 256 here and 512 there"),
+        (&["--batch", "512", "--rate", "0.01", "--seed", "2"], "--seed is 2 here and 1 there"),
+        (&["--batch", "512"], "--rate is the optimizer's own here and 0.01 there"),
+    ] {
+        let text = complained(&train(&[other, &["--resume"]].concat()));
+        assert!(text.contains(words), "{text}");
+    }
+    said(&train(&["--batch", "512", "--rate", "0.01", "--resume"]));
+}
+
+#[test]
+fn options_that_could_do_nothing_are_refused() {
+    let cases: [(&[&str], &str); 6] = [
+        (&["plan", "--seed", "2"], "--seed"),
+        (&["plan", "--rate", "0.1"], "--rate"),
+        (&["plan", "--predict", "--optimizer", "sgd"], "--optimizer"),
+        (&["plan", "--size", "64"], "--size"),
+        (&["train", "--size", "64"], "--size"),
+        (&["train", "--checkpoint", "x", "--every", "0"], "--every"),
+    ];
+    for (args, option) in cases {
+        let text = complained(&taut(args));
+        assert!(text.contains(option), "{args:?}: {text}");
+    }
+}
+
+/// A grey image of two by two pixels, as BMP has it.
+fn grey() -> Vec<u8> {
+    let mut bytes = b"BM".to_vec();
+    for word in [70u32, 0, 54, 40, 2, 2, 1 | 24 << 16, 0, 16, 0, 0, 0, 0] {
+        bytes.extend_from_slice(&word.to_le_bytes());
+    }
+    // Rows of two pixels and two bytes of padding.
+    bytes.extend_from_slice(&[128, 128, 128, 128, 128, 128, 0, 0].repeat(2));
+    bytes
+}
+
+#[test]
+fn folders_of_few_images() {
+    let folder = Folder::new("command-images");
+    for class in ["a", "b"] {
+        std::fs::create_dir_all(folder.join(class)).unwrap();
+    }
+    let images = folder.path().to_string_lossy().into_owned();
+    let train = || taut(&["train", "--data", &images, "--size", "4", "--model", "mlp", "--epochs", "1"]);
+    let text = complained(&train());
+    assert!(text.contains("no images"), "{text}");
+    std::fs::write(folder.join("a/1.bmp"), grey()).unwrap();
+    let text = complained(&train());
+    assert!(text.contains("one image"), "{text}");
+    std::fs::write(folder.join("b/2.bmp"), grey()).unwrap();
+    let text = said(&train());
+    assert!(text.contains("1 samples to train on, 1 to test on"), "{text}");
+    for size in ["4294967295", "18446744073709551615"] {
+        let text = complained(&taut(&["plan", "--data", &images, "--size", size, "--model", "mlp"]));
+        assert!(!text.is_empty());
+    }
 }

@@ -58,8 +58,6 @@ struct Simplifier<'a> {
     view_ids: HashMap<u64, SmallVec<[ValueId; 1]>>,
 }
 
-/// A line of the user's.
-
 impl<'a> Simplifier<'a> {
     fn new(old: &'a Graph) -> Simplifier<'a> {
         let (mut uses, mut returned) = (vec![0; old.values.len()], vec![false; old.values.len()]);

@@ -21,8 +21,6 @@ use std::io::{self, Read};
 use taut_kernels::{View, dispatch};
 use taut_memory::{Buffer, Category, Line};
 
-/// The caller's line: it owns what is allocated, and errors name it.
-
 /// The most dimensions that NumPy knows; a file that claims more is broken.
 const MAX_RANK: usize = 64;
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_core::Result;
 
-
 /// How many elements there are, as far as that can be said without making them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cardinality {
@@ -48,6 +47,14 @@ impl Cardinality {
         }
     }
 
+    /// Of a part that nobody can tell beforehand: nothing of nothing.
+    pub(crate) fn some(self) -> Cardinality {
+        match self {
+            Cardinality::Known(0) => self,
+            _ => Cardinality::Unknown,
+        }
+    }
+
     /// One after the other.
     pub(crate) fn plus(self, other: Cardinality) -> Cardinality {
         use Cardinality::*;
@@ -82,19 +89,16 @@ pub(crate) trait Stage<T>: Send + Sync {
 /// A running stage.
 ///
 /// What must stay true: each call of `next` that does not say the end takes one place, an error like an element; and
-/// `skip` passes over places, whether there are elements or errors in them.
+/// `jump` passes over places, whether there are elements or errors in them.
 pub(crate) trait Cursor<T>: Send {
     /// What is in the next place, or `None` at the end, again and again.
     fn next(&mut self) -> Result<Option<T>>;
 
-    /// Passes over the next `count` places. Returns how many there were before the end.
-    fn skip(&mut self, count: u64) -> Result<u64> {
-        for passed in 0..count {
-            if let Ok(None) = self.next() {
-                return Ok(passed);
-            }
-        }
-        Ok(count)
+    /// Passes over the next `count` places without making what is in them, and returns how many there were before the end.
+    /// `None`, and nothing is passed, if they have to be made.
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
+        let _ = count;
+        Ok(None)
     }
 }
 

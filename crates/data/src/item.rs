@@ -3,7 +3,7 @@
 use std::any::Any;
 use taut_autodiff::Nest;
 use taut_autodiff::nest::Leaf;
-use taut_core::{Error, Layout, Result, Tensor};
+use taut_core::{DType, Error, Layout, Result, Scalar, Tensor};
 
 /// What a dataset can hold: tensors, and tuples, lists and maps of tensors and plain values.
 pub trait Item: Nest<Owned = Self> + Clone + Send + Sync + 'static {}
@@ -95,9 +95,54 @@ pub(crate) fn row_of<T: Item>(item: &T, index: usize) -> Result<T> {
     Ok(item.rebuild(&mut views?.into_iter()))
 }
 
+/// Whether a value can be an element of this type as it is: integers take no fraction, no NaN and nothing beyond their
+/// range, booleans take 0 and 1, floats take every number.
+pub(crate) fn is_element(value: Scalar, dtype: DType) -> bool {
+    if dtype == DType::Bool {
+        return [0.0, 1.0].contains(&value.to_f64());
+    }
+    let Scalar::Float(float) = value else {
+        return value.fits(dtype);
+    };
+    // Out of range, or not a number, it comes back as another one.
+    let whole = float as i128;
+    let integer =
+        || i64::try_from(whole).map(Scalar::Int).or_else(|_| u64::try_from(whole).map(Scalar::Uint));
+    dtype.is_float() || whole as f64 == float && integer().is_ok_and(|value| value.fits(dtype))
+}
+
 /// The same error again, for a place that is asked for twice.
 pub(crate) fn again(error: &Error) -> Error {
     let copy = Error::new(error.kind(), error.message());
     let copy = if let Some(op) = error.op() { copy.in_op(op, error.inputs()) } else { copy };
     if let Some(line) = error.location() { copy.at(line) } else { copy }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_element;
+    use taut_core::{DType, Scalar};
+
+    #[test]
+    fn what_a_type_can_hold() {
+        let cases = [
+            (Scalar::Float(2.0), DType::I32, true),
+            (Scalar::Float(2.5), DType::I32, false),
+            (Scalar::Float(f64::NAN), DType::I64, false),
+            (Scalar::Float(f64::INFINITY), DType::U64, false),
+            (Scalar::Float(-1.0), DType::U8, false),
+            (Scalar::Float(256.0), DType::U8, false),
+            (Scalar::Float(2f64.powi(63)), DType::I64, false),
+            (Scalar::Float(2f64.powi(63)), DType::U64, true),
+            (Scalar::Float(-2f64.powi(63)), DType::I64, true),
+            (Scalar::Float(f64::NAN), DType::F16, true),
+            (Scalar::Int(300), DType::I8, false),
+            (Scalar::Int(1), DType::Bool, true),
+            (Scalar::Float(0.5), DType::Bool, false),
+            (Scalar::Bool(true), DType::I64, true),
+        ];
+        for (value, dtype, holds) in cases {
+            assert_eq!(is_element(value, dtype), holds, "{value:?} as {dtype}");
+        }
+    }
 }

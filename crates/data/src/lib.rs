@@ -28,6 +28,7 @@
 //! and can go on after it.
 
 mod dataset;
+mod draft;
 mod draws;
 mod item;
 mod iter;
@@ -38,6 +39,7 @@ mod sources;
 mod stages;
 
 pub use dataset::{Cardinality, Dataset};
+pub use draft::Draft;
 pub use item::Item;
 pub use iter::{Iter, Position};
 pub use report::{Held, Report, StageReport};

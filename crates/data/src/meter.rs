@@ -147,11 +147,10 @@ pub(crate) struct Input<T> {
 }
 
 impl<T> Input<T> {
+    /// What is in the next place. Once nobody wants it any more, an error that takes no place: who collects places must
+    /// then stop at once.
     pub(crate) fn next(&mut self) -> Result<Option<T>> {
-        if self.stopped.load(Relaxed) {
-            // Not the end: a cache must not take it for that.
-            return Err(Error::value("the iterator was dropped"));
-        }
+        self.wanted()?;
         let start = Instant::now();
         let next = self.cursor.next();
         add(&self.meter.waited, start);
@@ -161,10 +160,35 @@ impl<T> Input<T> {
         next
     }
 
+    /// Passes over the next `count` places. Returns how many there were before the end.
     pub(crate) fn skip(&mut self, count: u64) -> Result<u64> {
         let start = Instant::now();
-        let passed = if count == 0 { Ok(0) } else { self.cursor.skip(count) };
+        let passed = if count == 0 { Ok(0) } else { self.pass(count) };
         add(&self.meter.waited, start);
         passed
+    }
+
+    fn pass(&mut self, count: u64) -> Result<u64> {
+        self.wanted()?;
+        if let Some(passed) = self.cursor.jump(count)? {
+            return Ok(passed);
+        }
+        for passed in 0..count {
+            self.wanted()?;
+            if let Ok(None) = self.cursor.next() {
+                return Ok(passed);
+            }
+        }
+        Ok(count)
+    }
+
+    /// Whether the iterator was dropped.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.load(Relaxed)
+    }
+
+    /// An error once the iterator was dropped. Not the end: a cache must not take it for that.
+    pub(crate) fn wanted(&self) -> Result<()> {
+        if self.is_stopped() { Err(Error::value("the iterator was dropped")) } else { Ok(()) }
     }
 }

@@ -6,12 +6,13 @@ mod common;
 use arrow_array::builder::{FixedSizeListBuilder, Float32Builder};
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_ipc::writer::FileWriter;
+use arrow_schema::{DataType, Field, Schema};
 use common::Folder;
 use parquet::arrow::ArrowWriter;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use taut_core::{ErrorKind, Result, Tensor};
+use taut_core::{DType, ErrorKind, Result, Spec, Tensor};
 use taut_data::{Dataset, load_arrow, load_parquet};
 use taut_memory::testing::ledger_check;
 
@@ -68,6 +69,39 @@ fn columns_become_tensors() {
         assert_eq!(table["three"].to_vec::<f32>().unwrap()[15..], [5.0, 6.0, 7.0, 6.0, 7.0, 8.0]);
         assert_eq!(Dataset::from_tensor_slices(table).unwrap().iter().unwrap().count(), 7);
     }
+}
+
+#[test]
+fn files_without_rows_have_their_columns() {
+    let _ledger = ledger_check();
+    let folder = Folder::new("empty-arrow");
+    let (parquet, arrow) = (folder.join("x.parquet"), folder.join("x.arrow"));
+    let schema = batch(0, 1).schema();
+    ArrowWriter::try_new(File::create(&parquet).unwrap(), schema.clone(), None).unwrap().close().unwrap();
+    FileWriter::try_new(File::create(&arrow).unwrap(), &schema).unwrap().finish().unwrap();
+    let wanted: Option<&[&str]> = Some(&["three", "even"]);
+    for table in [load_parquet(&parquet, wanted).unwrap(), load_arrow(&arrow, wanted).unwrap()] {
+        assert_eq!(table.len(), 2);
+        assert_eq!(table["three"].spec(), &Spec::new(DType::F32, [0, 3]));
+        assert_eq!(table["even"].spec(), &Spec::new(DType::Bool, [0]));
+    }
+}
+
+#[test]
+fn columns_of_one_name_are_refused() {
+    let _ledger = ledger_check();
+    let folder = Folder::new("twice-arrow");
+    let path = folder.join("x.arrow");
+    let field = |name| Field::new(name, DataType::Int64, false);
+    let schema = Arc::new(Schema::new(vec![field("a"), field("b"), field("a")]));
+    let column = |first: i64| -> ArrayRef { Arc::new((first..first + 2).collect::<Int64Array>()) };
+    let rows = RecordBatch::try_new(schema.clone(), vec![column(0), column(10), column(20)]).unwrap();
+    let mut writer = FileWriter::try_new(File::create(&path).unwrap(), &schema).unwrap();
+    writer.write(&rows).unwrap();
+    writer.finish().unwrap();
+    let error = load_arrow(&path, None).unwrap_err();
+    assert!(error.message().contains("several columns are called `a`"), "{error}");
+    assert_eq!(load_arrow(&path, Some(&["b"])).unwrap()["b"].to_vec::<i64>().unwrap(), [10, 11]);
 }
 
 #[test]

@@ -72,6 +72,20 @@ fn every_kind_of_stage() {
     }
 }
 
+/// Compares a pipeline on threads with the same one without them.
+fn assert_parallel_is_serial(count: i64, workers: usize, room: usize) {
+    let source = Dataset::range(0..count).shuffle(room).unwrap();
+    let serial = source.map(fragile).batch(3).unwrap();
+    let parallel = source.map_parallel(workers, fragile).unwrap().batch(3).unwrap().prefetch(room).unwrap();
+    assert_eq!(common::places(serial.iter().unwrap(), 99), common::places(parallel.iter().unwrap(), 99));
+}
+
+#[test]
+fn more_workers_than_room() {
+    let _ledger = whole_ledger_check();
+    assert_parallel_is_serial(8, 4, 3);
+}
+
 #[test]
 fn passing_over_elements_does_not_make_them() {
     let _ledger = whole_ledger_check();
@@ -154,12 +168,6 @@ proptest! {
     #[test]
     fn parallel_is_serial(count in 0i64..60, workers in 1usize..5, room in 1usize..9) {
         let _ledger = whole_ledger_check();
-        let source = Dataset::range(0..count).shuffle(room).unwrap();
-        let serial = source.map(fragile).batch(3).unwrap();
-        let parallel = source.map_parallel(workers, fragile).unwrap().batch(3).unwrap().prefetch(room).unwrap();
-        prop_assert_eq!(
-            common::places(serial.iter().unwrap(), 99),
-            common::places(parallel.iter().unwrap(), 99)
-        );
+        assert_parallel_is_serial(count, workers, room);
     }
 }

@@ -207,6 +207,19 @@ fn csv_columns_and_types() {
 }
 
 #[test]
+fn what_stands_for_missing_fields_has_a_say_in_the_type() {
+    let _ledger = ledger_check();
+    let folder = Folder::new("missing-csv");
+    let path = folder.join("table.csv");
+    std::fs::write(&path, "a,b\n1,2\n,\n").unwrap();
+    let column =
+        |value: f64| Csv::new(&path).missing("a", value).missing("b", 0).read().unwrap()["a"].clone();
+    assert_eq!(column(7.0).to_vec::<i64>().unwrap(), [1, 7]);
+    assert_eq!(column(2.5).to_vec::<f32>().unwrap(), [1.0, 2.5]);
+    assert!(column(f64::NAN).to_vec::<f32>().unwrap()[1].is_nan());
+}
+
+#[test]
 fn csv_that_is_wrong_names_line_and_column() {
     let _ledger = ledger_check();
     let folder = Folder::new("bad-csv");
@@ -229,6 +242,15 @@ fn csv_that_is_wrong_names_line_and_column() {
     has(refused("a,b\n1,2\n", |csv| csv.columns(["c"])), &["no column `c`", "columns are a, b"]);
     has(refused("a,b\n1,2\n", |csv| csv.missing("c", 0)), &["no column `c`"]);
     has(refused("a,b\n1,2\n", |csv| csv.missing("a", 300).dtype("a", DType::U8)), &["300"]);
+    for value in [2.5, f64::NAN, -1.0] {
+        std::fs::write(&path, "a,b\n1,2\n").unwrap();
+        let error = Csv::new(&path).missing("a", value).dtype("a", DType::U8).read().unwrap_err();
+        has(error.to_string(), &["missing fields of `a`", "no uint8"]);
+    }
+    has(refused("a,b\ntrue,2\n", |csv| csv.missing("a", f64::NAN)), &["missing fields of `a`", "no bool"]);
+    has(refused("a,b,a\n1,2,3\n", |csv| csv), &["several columns are called `a`"]);
+    // Who does not take them need not care.
+    assert_eq!(Csv::new(&path).columns(["b"]).read().unwrap()["b"].to_vec::<i64>().unwrap(), [2]);
     assert_eq!(Csv::new(folder.join("none")).dataset().unwrap_err().kind(), ErrorKind::Io);
     // In a dataset, a wrong row takes its own place.
     std::fs::write(&path, "a,b\n1,2\n3,x\n4\n5,6\n").unwrap();
@@ -277,7 +299,11 @@ fn folders_of_images() {
     assert_eq!(batch.0.to_vec::<u8>().unwrap()[..90], [200, 100, 0].repeat(30));
     let grey = images.clone().channels(1).dataset().unwrap().iter().unwrap().nth(1).unwrap().unwrap();
     assert_eq!(grey.0.to_vec::<u8>().unwrap(), [9; 9]);
-    assert!(images.clone().channels(2).dataset().is_err() && images.size(0, 5).dataset().is_err());
+    assert!(images.clone().channels(2).dataset().is_err());
+    for (height, width) in [(0, 5), (5, u32::MAX), (u32::MAX, u32::MAX), (16385, 1)] {
+        let error = images.clone().size(height, width).dataset().unwrap_err();
+        assert!(error.message().contains(&format!("{height} by {width}")), "{error}");
+    }
 }
 
 #[test]

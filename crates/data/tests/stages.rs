@@ -9,7 +9,7 @@ use taut_autodiff::Value;
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::creation::{full, ones, zeros};
 use taut_core::ops::shape::{broadcast_to, reverse, transpose};
-use taut_core::{DType, ErrorKind, Result, Tensor};
+use taut_core::{DType, Error, ErrorKind, Result, Scalar, Tensor};
 use taut_data::{Cardinality, Dataset, Padding, Report, Shuffle, StageReport, Window};
 use taut_memory::testing::ledger_check;
 
@@ -228,7 +228,13 @@ fn padding_refuses_what_does_not_fit() {
     assert!(error.message().starts_with("element 2: ") && error.message().contains("[3]"), "{error}");
     assert!(first(Padding::default().shape(0, [None, None])).is_err());
     assert!(first(Padding::default().shape(1, [None])).is_err());
-    assert!(first(Padding::default().value(0, 300)).is_err());
+    for value in [Scalar::from(300), 0.5.into(), (-1.0).into(), f64::NAN.into()] {
+        let error = first(Padding::default().value(0, value)).unwrap_err();
+        assert!(error.message().contains("does not fit into uint8"), "{error}");
+    }
+    // A float that is whole is a number like another.
+    let whole = first(Padding::default().value(0, 7.0)).unwrap().to_vec::<u8>().unwrap();
+    assert_eq!(whole[..4], [1, 7, 7, 7]);
     assert!(first(Padding::default().shape(0, [Some(usize::MAX)])).is_err());
     assert!(ragged.padded_batch(0, Padding::default()).is_err());
 }
@@ -238,6 +244,27 @@ fn unbatching_what_has_no_rows_is_an_error() {
     let _ledger = ledger_check();
     let error = Dataset::range(0..2).unbatch().iter().unwrap().next().unwrap().unwrap_err();
     assert!(error.message().starts_with("element 0: "), "{error}");
+}
+
+#[test]
+fn elements_are_counted_past_an_error() {
+    let _ledger = ledger_check();
+    let fragile = Dataset::range(0..4).map(|x| match x.item::<i64>()? {
+        1 => Err(Error::value("one is not wanted")),
+        _ => Ok(x),
+    });
+    let messages = |dataset: Dataset<Tensor>| -> Vec<String> {
+        dataset.iter().unwrap().map(|x| x.unwrap_err().message().to_owned()).collect()
+    };
+    // Numbers have no rows, and this function has no datasets: every place is an error.
+    for places in
+        [messages(fragile.unbatch()), messages(fragile.flat_map(|_| Err(Error::value("no dataset"))))]
+    {
+        assert_eq!(places.len(), 4);
+        for (i, message) in places.iter().enumerate() {
+            assert!(message.starts_with(&format!("element {i}: ")), "{message}");
+        }
+    }
 }
 
 #[test]
@@ -307,8 +334,8 @@ fn windows_as_tensorflows() {
 #[test]
 fn an_error_is_in_every_window_that_would_have_its_element() {
     let _ledger = ledger_check();
-    let fragile = Dataset::range(0..5)
-        .map(|x| if x.item::<i64>()? == 2 { Err(taut_core::Error::value("two")) } else { Ok(x) });
+    let fragile =
+        Dataset::range(0..5).map(|x| if x.item::<i64>()? == 2 { Err(Error::value("two")) } else { Ok(x) });
     let windows = fragile.window(Window::new(2).shift(1)).unwrap();
     let found: Vec<bool> = windows.iter().unwrap().map(|window| window.is_ok()).collect();
     assert_eq!(found, [true, false, false, true, true]);

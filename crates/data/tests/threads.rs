@@ -165,6 +165,38 @@ fn dropping_ends_threads_that_look_in_vain() {
 }
 
 #[test]
+fn dropping_ends_threads_that_collect() {
+    let _ledger = whole_ledger_check();
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = made.clone();
+    let slow = Dataset::range(0..10).map(move |x| {
+        count.fetch_add(1, SeqCst);
+        std::thread::sleep(std::time::Duration::from_micros(100));
+        Ok(x)
+    });
+    let endless = slow.repeat(None);
+    // Each of them wants more than there will ever be.
+    let stages = [
+        endless.shuffle(usize::MAX).unwrap(),
+        endless.shuffle(Bytes(usize::MAX)).unwrap(),
+        endless.batch(usize::MAX).unwrap(),
+        endless.window(usize::MAX).unwrap().map(|window| Ok(window[0].clone())),
+        endless.filter(|_| Ok(true)).skip(u64::MAX),
+        endless.batch(2).unwrap().unbatch().skip(u64::MAX),
+        endless.prefetch(usize::MAX).unwrap().batch(usize::MAX).unwrap(),
+        slow.shuffle(usize::MAX).unwrap().repeat(None).skip(9).batch(usize::MAX).unwrap(),
+    ];
+    for stage in stages {
+        made.store(0, SeqCst);
+        // The first element comes at once; the thread goes on to what never comes.
+        let mut iter = Dataset::range(0..1).concatenate(&stage).prefetch(4).unwrap().iter().unwrap();
+        iter.next().unwrap().unwrap();
+        wait_until(|| made.load(SeqCst) > 12);
+        drop(iter);
+    }
+}
+
+#[test]
 fn an_iterator_can_be_dropped_on_another_thread() {
     let _ledger = whole_ledger_check();
     let mut iter = Dataset::range(0..100).prefetch(10).unwrap().iter().unwrap();

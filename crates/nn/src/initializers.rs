@@ -181,7 +181,9 @@ fn orthogonal(shape: &Shape, gain: f64, dtype: DType) -> Result<Tensor> {
     let Some((&columns, rest)) = shape.split_last().filter(|(_, rest)| !rest.is_empty()) else {
         return Err(Error::shape(format!("an orthogonal matrix has two axes or more, not {shape}")));
     };
-    let rows: usize = rest.iter().product();
+    let rows = Shape::from(rest.to_vec())
+        .checked_len()
+        .ok_or_else(|| Error::shape(format!("shape {shape} has more elements than memory has addresses")))?;
     // Halves have no digits for a factorisation.
     let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let (q, r) = qr(normal([rows.max(columns), rows.min(columns)], 0.0, 1.0, wide)?, false)?;

@@ -6,7 +6,7 @@ use std::f64::consts::PI;
 use std::fmt::Debug;
 use std::sync::Arc;
 use taut_core::ops::binary::{
-    add, div, equal, greater_equal, less, less_equal, minimum, mul, pow, sub, where_,
+    add, div, equal, greater_equal, less, less_equal, maximum, minimum, mul, pow, sub, where_,
 };
 use taut_core::ops::unary::{ceil, cos, floor, log};
 use taut_core::{DType, Error, Result, Tensor};
@@ -358,7 +358,8 @@ impl Schedule for Warmup {
     fn rate(&self, step: &Tensor) -> Result<Tensor> {
         let target = self.then.rate(&number(0.0)?)?;
         let up = add(mul(sub(target, self.from)?, div(step, self.steps)?)?, self.from)?;
-        let later = self.then.rate(&sub(step, self.steps)?)?;
+        // Both are computed, whichever counts: `then` is never asked for what was before its beginning.
+        let later = self.then.rate(&maximum(sub(step, self.steps)?, 0.0)?)?;
         where_(less(step, self.steps)?, up, later)
     }
 

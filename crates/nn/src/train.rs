@@ -4,6 +4,8 @@ mod callback;
 mod checkpoint;
 mod history;
 mod numerics;
+mod run;
+mod saving;
 mod state;
 mod stop;
 mod trainer;

@@ -1,5 +1,8 @@
 //! Checkpoints: what fits, what does not, and disks that are full.
 
+mod common;
+
+use common::Folder;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,32 +10,6 @@ use taut_autodiff::Variable;
 use taut_core::{DType, ErrorKind, Tensor, ops::creation::full};
 use taut_memory::testing::ledger_check;
 use taut_nn::Checkpoint;
-
-/// A folder of this test's own, gone at the end.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("taut-checkpoints-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    fn names(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).unwrap();
-        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).ok();
-    }
-}
 
 fn variable(shape: &[usize], value: f64, dtype: DType) -> Variable {
     Variable::new(full(shape, value, dtype).unwrap()).unwrap()
@@ -49,22 +26,22 @@ fn what_was_saved_comes_back() {
     let (a, b) = (variable(&[2, 3], 1.5, DType::F32), variable(&[], 7.0, DType::I64));
     let checkpoint = Checkpoint::new().with("model", [("a", &a)]).with("", [("b", &b)]);
     let words = BTreeMap::from([("step".to_owned(), "3".to_owned())]);
-    checkpoint.save(folder.file("x.safetensors"), &words).unwrap();
+    checkpoint.save(folder.join("x.safetensors"), &words).unwrap();
     a.assign(0.0).unwrap();
     b.assign(0).unwrap();
     let address = a.address();
-    assert_eq!(checkpoint.load(folder.file("x.safetensors")).unwrap(), words);
+    assert_eq!(checkpoint.load(folder.join("x.safetensors")).unwrap(), words);
     assert_eq!(values(&a), [1.5; 6]);
     assert_eq!(b.value().item::<i64>().unwrap(), 7);
     assert_eq!(a.address(), address);
-    assert_eq!(folder.names(), ["x.safetensors"]);
+    assert_eq!(folder.files(), ["x.safetensors"]);
 }
 
 #[test]
 fn what_does_not_fit_is_named_and_changes_nothing() {
     let _ledger = ledger_check();
     let folder = Folder::new("fit");
-    let path = folder.file("x.safetensors");
+    let path = folder.join("x.safetensors");
     let (a, b) = (variable(&[2], 1.0, DType::F32), variable(&[3], 1.0, DType::F32));
     Checkpoint::new().with("m", [("a", &a), ("b", &b)]).save(&path, &BTreeMap::new()).unwrap();
 
@@ -100,7 +77,7 @@ fn what_does_not_fit_is_named_and_changes_nothing() {
 fn a_part_can_be_loaded_alone() {
     let _ledger = ledger_check();
     let folder = Folder::new("part");
-    let path = folder.file("x.safetensors");
+    let path = folder.join("x.safetensors");
     let (a, b) = (variable(&[2], 1.0, DType::F32), variable(&[3], 1.0, DType::F32));
     let both = Checkpoint::new().with("model", [("a", &a)]).with("optimizer", [("b", &b)]);
     both.save(&path, &BTreeMap::new()).unwrap();
@@ -109,13 +86,22 @@ fn a_part_can_be_loaded_alone() {
     assert_eq!(values(&mine), [1.0, 1.0]);
     let none = Checkpoint::new().with("model", [("z", &mine)]).load_part("model", &path).unwrap_err();
     assert!(none.message().contains("model.z") && none.message().contains("model.a"), "{none}");
+    // A part that nobody has is a mistake, and an empty name is all of it.
+    mine.assign(5.0).unwrap();
+    let error = Checkpoint::new().with("model", [("a", &mine)]).load_part("modle", &path).unwrap_err();
+    assert!(error.message().contains("'modle'") && error.to_string().contains("model"), "{error}");
+    assert_eq!(values(&mine), [5.0, 5.0]);
+    let other = variable(&[3], 5.0, DType::F32);
+    let all = Checkpoint::new().with("model", [("a", &mine)]).with("optimizer", [("b", &other)]);
+    all.load_part("", &path).unwrap();
+    assert_eq!((values(&mine), values(&other)), (vec![1.0; 2], vec![1.0; 3]));
 }
 
 #[test]
 fn truncated_and_foreign_files_are_refused() {
     let _ledger = ledger_check();
     let folder = Folder::new("broken");
-    let path = folder.file("x.safetensors");
+    let path = folder.join("x.safetensors");
     let a = variable(&[5], 1.0, DType::F32);
     let checkpoint = Checkpoint::new().with("m", [("a", &a)]);
     checkpoint.save(&path, &BTreeMap::new()).unwrap();
@@ -127,7 +113,7 @@ fn truncated_and_foreign_files_are_refused() {
         assert_eq!(error.kind(), ErrorKind::Format, "{len}: {error}");
         assert_eq!(values(&a), [2.0; 5]);
     }
-    let error = checkpoint.load(folder.file("none.safetensors")).unwrap_err();
+    let error = checkpoint.load(folder.join("none.safetensors")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io);
 }
 
@@ -135,7 +121,7 @@ fn truncated_and_foreign_files_are_refused() {
 fn a_failed_save_leaves_the_old_file() {
     let _ledger = ledger_check();
     let folder = Folder::new("failed");
-    let path = folder.file("x.safetensors");
+    let path = folder.join("x.safetensors");
     let a = variable(&[5], 1.0, DType::F32);
     Checkpoint::new().with("m", [("a", &a)]).save(&path, &BTreeMap::new()).unwrap();
     let before = std::fs::read(&path).unwrap();
@@ -144,8 +130,8 @@ fn a_failed_save_leaves_the_old_file() {
     let error = twice.save(&path, &BTreeMap::new()).unwrap_err();
     assert!(error.message().contains("m.a"), "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), before);
-    assert_eq!(folder.names(), ["x.safetensors"]);
-    let error = twice.save(folder.file("no/such/x.safetensors"), &BTreeMap::new()).unwrap_err();
+    assert_eq!(folder.files(), ["x.safetensors"]);
+    let error = twice.save(folder.join("no/such/x.safetensors"), &BTreeMap::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Io, "{error}");
 }
 
@@ -169,7 +155,7 @@ fn child_with_a_full_disk() {
 fn a_full_disk_is_an_error_and_loses_nothing() {
     let _ledger = ledger_check();
     let folder = Folder::new("full");
-    let path = folder.file("x.safetensors");
+    let path = folder.join("x.safetensors");
     let a = Variable::new(Tensor::from_slice(&[3.0f32], [1]).unwrap()).unwrap();
     let small = Checkpoint::new().with("m", [("a", &a)]);
     small.save(&path, &BTreeMap::new()).unwrap();
@@ -184,5 +170,5 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
     a.assign(0.0).unwrap();
     small.load(&path).unwrap();
     assert_eq!(values(&a), [3.0]);
-    assert_eq!(folder.names(), ["x.safetensors"]);
+    assert_eq!(folder.files(), ["x.safetensors"]);
 }

@@ -1,6 +1,9 @@
 //! Runs that are killed while they save, again and again: always resumable, and the end is the same to the last bit.
 
-use std::path::{Path, PathBuf};
+mod common;
+
+use common::Folder;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, SystemTime};
@@ -66,8 +69,7 @@ fn tensors(path: &Path) -> Vec<(String, String)> {
 
 #[test]
 fn a_killed_run_ends_as_one_that_was_not() {
-    let folder: PathBuf = std::env::temp_dir().join(format!("taut-killed-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
+    let folder = Folder::new("killed");
     let (straight, path) = (folder.join("straight.safetensors"), folder.join("killed.safetensors"));
     let clock = SystemTime::now();
     assert!(start(&straight).wait().unwrap().success());
@@ -101,7 +103,6 @@ fn a_killed_run_ends_as_one_that_was_not() {
     assert!(partial > 0, "no run got as far as its first checkpoint");
     assert!(start(&path).wait().unwrap().success());
     assert_eq!(tensors(&straight), tensors(&path));
-    let left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    let left = folder.files();
     assert_eq!(left.len(), 2, "drafts of the dead are swept away: {left:?}");
-    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -90,6 +90,10 @@ fn a_model_names_counts_and_shows_its_layers() -> Result<()> {
     assert!(text.ends_with("706 parameters, 698 of them trained, 2824 bytes"), "{text}");
     let error = model.summary(&Spec::new(DType::F32, [32, 8, 10, 1])).unwrap_err();
     assert!(error.message().contains("built for float32[batch, .., 64]"), "{error}");
+    // An error without a line has the one that asked.
+    let speechless = Sequential::new().with(Lambda::new(|_| Err(taut_core::Error::value("no"))));
+    let error = speechless.summary(&Spec::new(DType::F32, [1])).unwrap_err();
+    assert!(error.location().unwrap().file().ends_with("tests/layers.rs"), "{error}");
     Ok(())
 }
 
@@ -542,4 +546,28 @@ fn a_budget_changes_what_is_kept_and_not_the_gradients() -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Sizes beyond any memory are errors, not panics.
+#[test]
+fn sizes_that_no_memory_has() {
+    let _ledger = ledger_check();
+    let refused = |error: taut_core::Error| {
+        assert!(
+            matches!(error.kind(), ErrorKind::Shape | ErrorKind::OutOfMemory | ErrorKind::Value),
+            "{error}"
+        );
+        assert!(error.location().unwrap().file().ends_with("tests/layers.rs"), "{error}");
+    };
+    refused(SimpleRNN::new(1, usize::MAX).build().unwrap_err());
+    refused(LSTM::new(1, usize::MAX).build().unwrap_err());
+    refused(GRU::new(usize::MAX, usize::MAX / 2).build().unwrap_err());
+    let x = ones([1, 2, 2, 1], DType::F32).unwrap();
+    let wide = Conv2DTranspose::new(1, 1, 3).dilation(usize::MAX).build();
+    refused(wide.and_then(|layer| layer.call(&x, Mode::Infer)).unwrap_err());
+    for shape in [[isize::MAX; 2], [isize::MAX, -1], [-2, -2]] {
+        refused(Reshape::new(shape).call(&x, Mode::Infer).unwrap_err());
+    }
+    let orthogonal = taut_nn::initializers::Initializer::Orthogonal { gain: 1.0 };
+    assert_eq!(orthogonal.make([usize::MAX, 3, 2], DType::F32).unwrap_err().kind(), ErrorKind::Shape);
 }

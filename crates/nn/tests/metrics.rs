@@ -155,10 +155,29 @@ fn what_is_not_right_is_refused_at_the_callers_line() {
         AUC::with_thresholds(1, Curve::Roc, Summation::Minoring).unwrap_err().kind(),
         ErrorKind::Value
     );
+    let error = AUC::with_thresholds(usize::MAX, Curve::Roc, Summation::Minoring).unwrap_err();
+    assert_eq!((error.kind(), error.location().unwrap().file()), (ErrorKind::Shape, file!()), "{error}");
     assert_eq!(
         F1Score::new(2, Average::Macro, None).unwrap().update(&scores, &scores).unwrap_err().kind(),
         ErrorKind::Shape
     );
+}
+
+/// As scikit-learn has it: what does not vary is explained by who predicts it exactly, and by nobody else.
+#[test]
+fn a_constant_truth_is_explained_or_not() {
+    let _ledger = ledger_check();
+    let score = |truth: [[f32; 2]; 2], predicted: [[f32; 2]; 2]| {
+        let metric = R2Score::new(2).unwrap();
+        metric.update(&Tensor::new(truth).unwrap(), &Tensor::new(predicted).unwrap()).unwrap();
+        metric.value().unwrap()
+    };
+    assert_eq!(R2Score::new(2).unwrap().value().unwrap(), 0.0);
+    let constant = [[3.0, 5.0], [3.0, 5.0]];
+    assert_eq!(score(constant, constant), 1.0);
+    assert_eq!(score(constant, [[3.0, 5.0], [3.0, 6.0]]), 0.5);
+    // One output varies: by 2 around its mean, of which predictions miss one half squared each.
+    assert_eq!(score([[1.0, 5.0], [3.0, 5.0]], [[1.5, 5.0], [2.5, 5.0]]), f64::midpoint(0.75, 1.0));
 }
 
 /// A step can measure while it is followed: tapes keep nothing of it.

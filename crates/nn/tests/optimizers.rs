@@ -5,8 +5,10 @@ use taut_autodiff::{GradientTape, Variable};
 use taut_core::ops::binary::mul;
 use taut_core::ops::creation::ones;
 use taut_core::ops::shape::{broadcast_to, transpose};
-use taut_core::ops::unary::cast;
-use taut_core::{DType, ErrorKind, Gradient, IndexedSlices, Tensor, set_warning_sink};
+use taut_core::ops::unary::{cast, sqrt};
+use taut_core::{
+    DType, ErrorKind, Gradient, IndexedSlices, Result, Tensor, set_checking_numerics, set_warning_sink,
+};
 use taut_memory::testing::ledger_check;
 use taut_nn::optimizers::{
     Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule, Sgd,
@@ -71,7 +73,8 @@ fn settings_that_make_no_sense_are_refused() {
     for clip in [Clip::Value(0.0), Clip::Norm(f64::NAN), Clip::GlobalNorm(-1.0)] {
         assert!(made().clip(clip).unwrap_err().to_string().contains("cannot be clipped"));
     }
-    assert!(made().weight_decay(f64::NAN).is_err());
+    let error = made().weight_decay(f64::NAN).err().unwrap();
+    assert!(error.location().unwrap().file().ends_with("tests/optimizers.rs"), "{error}");
     assert!(made().accumulate(0).is_err());
     assert!(made().average(1.0).is_err());
     assert!(made().set_rate(-1.0).unwrap_err().to_string().contains("the learning rate is -1"));
@@ -110,6 +113,25 @@ fn a_warm_up_leads_to_where_the_schedule_begins() {
     for (step, wanted) in [(0, 0.1), (1, 0.175), (3, 0.325), (4, 0.4), (14, 0.2), (24, 0.1)] {
         assert!((schedule.at(step).unwrap() - wanted).abs() < 1e-12, "step {step}");
     }
+}
+
+/// Defined from its first step on, and nowhere before.
+#[derive(Debug)]
+struct Rooted;
+
+impl Schedule for Rooted {
+    fn rate(&self, step: &Tensor) -> Result<Tensor> {
+        sqrt(step)
+    }
+}
+
+#[test]
+fn a_warm_up_does_not_ask_for_what_was_before() {
+    let _ledger = ledger_check();
+    let before = set_checking_numerics(true);
+    let rates = [0, 3, 4, 13].map(|step| Warmup::new(4, Rooted).at(step));
+    set_checking_numerics(before);
+    assert_eq!(rates.map(Result::unwrap), [0.0, 0.0, 0.0, 3.0]);
 }
 
 #[test]

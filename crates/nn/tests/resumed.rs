@@ -1,8 +1,10 @@
 //! A run that was interrupted and resumed. In a process of its own: the random numbers of layers are the process's.
 
-use std::path::PathBuf;
+mod common;
+
+use common::{Data, Folder, state};
 use taut_core::ops::random::{self, Generator};
-use taut_core::{DType, Result, Tensor};
+use taut_core::{DType, Result};
 use taut_data::Dataset;
 use taut_memory::live_bytes;
 use taut_nn::layers::{Activation, BatchNorm, Dense, Dropout, Sequential};
@@ -11,8 +13,6 @@ use taut_nn::metrics::SparseCategoricalAccuracy;
 use taut_nn::optimizers::{Adam, Optimizer};
 use taut_nn::train::{Callback, EarlyStopping, Every, Flow, Step};
 use taut_nn::{Layer, Trainer};
-
-type Data = Dataset<(Tensor, Tensor)>;
 
 /// Random layers, moving averages, sums of metrics, a callback with variables: all of it is resumed.
 fn whole(seed: u64) -> Trainer {
@@ -23,7 +23,7 @@ fn whole(seed: u64) -> Trainer {
         .with(Dropout::new(0.4).unwrap())
         .with(Dense::new(8, 4).build().unwrap());
     let optimizer = Optimizer::new(Adam::default(), &model.trainable()).unwrap();
-    let loss = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
+    let loss = SparseCategoricalCrossentropy::from_logits();
     Trainer::new(model, loss, optimizer)
         .metric(SparseCategoricalAccuracy::new().unwrap())
         .validate(&classes(2))
@@ -46,11 +46,6 @@ impl Callback for StopAfter {
     }
 }
 
-fn state(trainer: &Trainer) -> Vec<(String, String)> {
-    let all = trainer.model().named().into_iter().chain(trainer.optimizer().named());
-    all.map(|(name, variable)| (name, format!("{:?}", variable.value().view().unwrap()))).collect()
-}
-
 fn scores(trainer: &Trainer) -> Vec<Vec<(String, f64)>> {
     trainer.history().epochs.iter().map(|epoch| epoch.scores.clone()).collect()
 }
@@ -60,7 +55,7 @@ fn a_run_resumed_after_any_step_is_the_same_to_the_last_bit() {
     // Not of this thread alone: batches are made ahead on another.
     let before = live_bytes();
     let folder = Folder::new("resumed");
-    let path = folder.0.join("run.safetensors");
+    let path = folder.join("run.safetensors");
     let (data, epochs) = (classes(1), 4);
     let mut straight = whole(9);
     straight.fit(&data, epochs).unwrap();
@@ -76,20 +71,4 @@ fn a_run_resumed_after_any_step_is_the_same_to_the_last_bit() {
     }
     drop((straight, data));
     assert_eq!(live_bytes(), before);
-}
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("taut-trainer-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).ok();
-    }
 }

@@ -1,6 +1,8 @@
 //! The loop that trains: what it computes, what it needs, and how it fails.
 
-use std::path::PathBuf;
+mod common;
+
+use common::{Folder, line, line_trainer, samples, sgd, state, tensor, weight};
 use std::sync::{Arc, Mutex};
 use taut_autodiff::Variable;
 use taut_core::ops::binary::{add, mul, sub};
@@ -13,53 +15,9 @@ use taut_memory::testing::ledger_check;
 use taut_nn::layers::{Dense, Embedding, Flatten, Lambda, Sequential};
 use taut_nn::losses::{Loss, MeanSquaredError, SparseCategoricalCrossentropy};
 use taut_nn::metrics::MeanAbsoluteError;
-use taut_nn::optimizers::{Adam, Optimizer, Sgd};
+use taut_nn::optimizers::{Adam, Optimizer};
 use taut_nn::train::{Callback, EarlyStopping, Epoch, Flow, ReduceRate, SaveBest};
 use taut_nn::{Checkpoint, Layer, Mode, Names, Trainer};
-
-type Data = Dataset<(Tensor, Tensor)>;
-
-fn tensor(values: &[f32], shape: &[usize]) -> Tensor {
-    Tensor::from_slice(values, shape).unwrap()
-}
-
-fn sgd(rate: f64) -> Sgd {
-    Sgd { rate: rate.into(), ..Sgd::default() }
-}
-
-/// `y = w * x`, with `w` to begin with.
-struct Line(Variable);
-
-impl Layer for Line {
-    fn call(&self, x: &Tensor, _mode: Mode) -> Result<Tensor> {
-        mul(x, &self.0)
-    }
-
-    fn variables(&self, names: &mut Names) {
-        names.add("w", &self.0);
-    }
-}
-
-fn line(w: f32) -> Line {
-    Line(Variable::new(Tensor::scalar(w).unwrap()).unwrap())
-}
-
-fn line_trainer(w: f32, rate: f64) -> Trainer {
-    let model = line(w);
-    let optimizer = Optimizer::new(sgd(rate), &model.trainable()).unwrap();
-    Trainer::new(model, MeanSquaredError, optimizer)
-}
-
-fn weight(trainer: &Trainer) -> f32 {
-    trainer.model().named()[0].1.value().item().unwrap()
-}
-
-/// Five samples in batches of two: the last batch is smaller.
-fn samples() -> Data {
-    let x = tensor(&[1.0, 2.0, 3.0, 4.0, 5.0], &[5, 1]);
-    let y = tensor(&[2.0, 4.0, 6.0, 8.0, 10.0], &[5, 1]);
-    Dataset::from_tensor_slices((x, y)).unwrap().batch(2).unwrap()
-}
 
 /// The same by hand: the weight, the mean loss and the mean absolute error of each epoch.
 fn by_hand(mut w: f64, rate: f64, epochs: usize) -> Vec<(f64, f64, f64)> {
@@ -97,27 +55,6 @@ fn epochs_are_what_they_are_by_hand() {
     assert_eq!(trainer.fit(&samples(), 3).unwrap().epochs.len(), 3);
     let prediction = trainer.predict(&tensor(&[1.0], &[1, 1])).unwrap().to_vec::<f32>().unwrap();
     assert_eq!(prediction, [weight(&trainer)]);
-}
-
-fn state(trainer: &Trainer) -> Vec<(String, String)> {
-    let all = trainer.model().named().into_iter().chain(trainer.optimizer().named());
-    all.map(|(name, variable)| (name, format!("{:?}", variable.value().view().unwrap()))).collect()
-}
-
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("taut-trainer-{name}-{}", std::process::id()));
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        std::fs::remove_dir_all(&self.0).ok();
-    }
 }
 
 #[test]
@@ -178,11 +115,11 @@ fn bad_data_is_refused_in_words() {
     let nothing = Dataset::from_tensor_slices((tensor(&[], &[0, 1]), tensor(&[], &[0, 1]))).unwrap();
     let error = line_trainer(1.0, 0.1).fit(&nothing.batch(2).unwrap(), 1).unwrap_err();
     assert!(error.message().contains("no elements"), "{error}");
-    assert!(error.location().unwrap().file().ends_with("trainer.rs"));
+    assert!(error.location().unwrap().file().ends_with("tests/trainer.rs"));
 
     let model = Dense::new(3, 4).build().unwrap();
     let optimizer = Optimizer::new(Adam::default(), &model.trainable()).unwrap();
-    let loss = SparseCategoricalCrossentropy { from_logits: true, ..Default::default() };
+    let loss = SparseCategoricalCrossentropy::from_logits();
     let mut trainer = Trainer::new(model, loss, optimizer);
     let before = state(&trainer);
     let x = Generator::from_seed(1).normal([2, 3], 0.0, 1.0, DType::F32).unwrap();
@@ -258,7 +195,7 @@ fn training_stops_when_nothing_gets_better() {
 fn the_rate_falls_and_the_best_is_saved() {
     let _ledger = ledger_check();
     let folder = Folder::new("best");
-    let path = folder.0.join("best.safetensors");
+    let path = folder.join("best.safetensors");
     let (trainer, weights) = judged(&[4.0, 2.0, 3.0, 3.0, 3.0, 3.0]);
     let mut trainer = trainer
         .callback(ReduceRate::lowest("val_loss", 0.5).patience(2).least(0.004))

@@ -64,10 +64,13 @@ pub(crate) struct Outline {
     pub(crate) arena: usize,
     pub(crate) peak: usize,
     pub(crate) lower_bound: usize,
-    places: Vec<(Home, usize, usize, usize)>,
+    places: Vec<Place>,
 }
 
-fn places(program: &Program) -> impl Iterator<Item = (Home, usize, usize, usize)> {
+/// Where a storage lies, its bytes, its first step and its end.
+type Place = (Home, usize, usize, usize);
+
+fn places(program: &Program) -> impl Iterator<Item = Place> {
     program.storages.iter().map(|storage| (storage.home, storage.bytes, storage.start, storage.end))
 }
 
@@ -125,19 +128,25 @@ impl Outline {
 
     /// Whether it is the outline of this program, as far as anybody could tell them apart.
     pub(crate) fn is_of(&self, program: &Program) -> bool {
-        self.steps.len() == program.steps.len()
-            && self.arena == program.arena_bytes()
-            && self.places.iter().copied().eq(places(program))
-            && (self.steps.iter().zip(&program.steps))
-                .all(|(own, step)| own.op == step.name() && own.at == step.at)
+        let steps = program.steps.iter().map(|step| (step.name(), step.at));
+        self.matches(program.arena_bytes(), places(program), steps)
     }
 
     /// Whether two outlines are those of the same program.
     pub(crate) fn is_same(&self, other: &Outline) -> bool {
-        self.places == other.places
-            && self.arena == other.arena
-            && self.steps.len() == other.steps.len()
-            && (self.steps.iter().zip(&other.steps)).all(|(a, b)| a.op == b.op && a.at == b.at)
+        let steps = other.steps.iter().map(|step| (step.op, step.at));
+        self.matches(other.arena, other.places.iter().copied(), steps)
+    }
+
+    fn matches(
+        &self,
+        arena: usize,
+        places: impl Iterator<Item = Place>,
+        steps: impl Iterator<Item = (&'static str, Line)>,
+    ) -> bool {
+        self.arena == arena
+            && self.places.iter().copied().eq(places)
+            && self.steps.iter().map(|step| (step.op, step.at)).eq(steps)
     }
 
     /// Bytes of the arena in use at a step: values, scratch memory.

@@ -50,7 +50,8 @@ mod _native {
     use super::line::{calling_line, made_from, pass_over};
     #[pymodule_export]
     use super::memory::{
-        allocations, idle_bytes, live_bytes, peak_bytes, record, report, reset_peak, set_limit, trim,
+        allocations, idle_bytes, live_bytes, peak_bytes, record, report, reset_peak, set_limit, set_threads,
+        threads, trim,
     };
     #[pymodule_export]
     use super::op::{Op, op_names};
@@ -61,7 +62,7 @@ mod _native {
     #[pymodule_export]
     use super::random::{next_key, random_state, set_random_state, set_seed};
     #[pymodule_export]
-    use super::tape::{GradientTape, gradients};
+    use super::tape::{ForwardAccumulator, GradientTape, gradients};
     #[pymodule_export]
     use super::variable::Variable;
 

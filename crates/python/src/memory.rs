@@ -73,3 +73,15 @@ pub fn report() -> (String, Vec<(String, usize, usize)>, Vec<Line>) {
     });
     (report.to_string(), categories.collect(), lines.collect())
 }
+
+/// How many threads kernels use.
+#[pyfunction]
+pub fn threads() -> usize {
+    taut::kernels::threads()
+}
+
+/// Sets how many threads kernels use; returns how many they used before.
+#[pyfunction]
+pub fn set_threads(count: usize) -> usize {
+    taut::kernels::set_threads(count)
+}

@@ -5,6 +5,7 @@ use crate::convert;
 use ::numpy::PyUntypedArray;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use std::any::Any;
 use std::fmt;
@@ -25,6 +26,8 @@ pub enum Tree {
     Record(Py<PyType>, Vec<Tree>),
     /// By name, in the order of the names.
     Dict(Vec<(Plain, Tree)>),
+    /// Rows of a table: the rows, their numbers, and the table's shape.
+    Rows(Box<[Tree; 2]>, Vec<i64>),
 }
 
 /// A value that a function is traced for.
@@ -203,6 +206,12 @@ impl Tree {
                 Kind::Tensor(tensor) => Tree::Tensor(tensor.clone()),
             });
         }
+        if object.is_instance(rows_class(object.py())?)? {
+            let part = |name: &str| Tree::of(&object.getattr(name)?, Leaves::Tensors);
+            let shape = object.getattr("dense_shape")?;
+            let dims = if shape.is_none() { Vec::new() } else { convert::ints(&shape)? };
+            return Ok(Tree::Rows(Box::new([part("values")?, part("indices")?]), dims));
+        }
         let is_array = object.cast::<PyUntypedArray>().is_ok();
         if is_array || object.hasattr(pyo3::intern!(object.py(), "__taut_tensor__"))? {
             return Ok(Tree::Tensor(convert::tensor(object)?));
@@ -232,6 +241,7 @@ impl Tree {
                 }
                 dict.into_any()
             }
+            Tree::Rows(parts, dims) => rows(py, [parts[0].object(py)?, parts[1].object(py)?], dims)?,
         })
     }
 
@@ -245,6 +255,7 @@ impl Tree {
                 parts.iter().for_each(|part| part.sources(found));
             }
             Tree::Dict(parts) => parts.iter().for_each(|(_, part)| part.sources(found)),
+            Tree::Rows(parts, _) => parts.iter().for_each(|part| part.sources(found)),
         }
     }
 
@@ -257,6 +268,7 @@ impl Tree {
                 parts.iter().any(Tree::holds_objects)
             }
             Tree::Dict(parts) => parts.iter().any(|(_, part)| part.holds_objects()),
+            Tree::Rows(..) => false,
         }
     }
 
@@ -282,6 +294,12 @@ impl Tree {
                 }
                 dict.into_any()
             }
+            Tree::Rows(parts, dims) => {
+                let filled = all(&parts[..])?;
+                let [values, indices] =
+                    filled.try_into().map_err(|_| PyTypeError::new_err("rows have two parts"))?;
+                rows(py, [values, indices], dims)?
+            }
         })
     }
 }
@@ -295,6 +313,23 @@ impl Clone for Tree {
 
 fn objects<'py>(py: Python<'py>, parts: &[Tree]) -> PyResult<Vec<Bound<'py, PyAny>>> {
     parts.iter().map(|part| part.object(py)).collect()
+}
+
+static ROWS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+fn rows_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    ROWS.import(py, "taut.sparse", "IndexedSlices")
+}
+
+/// Rows of a table as an object.
+pub fn rows<'py>(
+    py: Python<'py>,
+    parts: [Bound<'py, PyAny>; 2],
+    dims: &[i64],
+) -> PyResult<Bound<'py, PyAny>> {
+    let [values, indices] = parts;
+    let shape = if dims.is_empty() { py.None().into_bound(py) } else { PyTuple::new(py, dims)?.into_any() };
+    rows_class(py)?.call1((values, indices, shape))
 }
 
 /// Names in order. Those that have none among themselves are refused.
@@ -336,6 +371,11 @@ impl Nest for Tree {
                     part.leaves(visit);
                 }
             }
+            Tree::Rows(parts, dims) => {
+                visit(Leaf::Parts(2 + dims.len()));
+                parts.iter().for_each(|part| part.leaves(visit));
+                dims.iter().for_each(|dim| visit(Leaf::Value(dim)));
+            }
         }
     }
 
@@ -352,6 +392,10 @@ impl Nest for Tree {
             Tree::Record(class, parts) => Tree::Record(Python::attach(|py| class.clone_ref(py)), all(parts)),
             Tree::Dict(parts) => {
                 Tree::Dict(parts.iter().map(|(key, part)| (key.copy(), part.rebuild(tensors))).collect())
+            }
+            Tree::Rows(parts, dims) => {
+                let [values, indices] = &**parts;
+                Tree::Rows(Box::new([values.rebuild(tensors), indices.rebuild(tensors)]), dims.clone())
             }
         }
     }

@@ -3,13 +3,15 @@
 use crate::array::{Array, Value, wrap};
 use crate::call::{call, call_back};
 use crate::convert;
-use crate::nest::{Leaves, Tree};
+use crate::nest::{Leaves, Tree, rows};
 use crate::variable::{variable, wrap_variable};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use std::cell::{Ref, RefCell};
-use taut::{Gradient, GradientTape as Inner, Options, Request, Source, Unconnected};
+use taut::{
+    ForwardAccumulator as Forward, Gradient, GradientTape as Inner, Options, Request, Source, Unconnected,
+};
 
 /// Follows what is computed with what it watches, so that gradients can be asked for. It keeps of each call only what that
 /// call's gradient needs.
@@ -25,9 +27,8 @@ fn object(py: Python<'_>, gradient: Option<Gradient>) -> PyResult<Bound<'_, PyAn
         None => Ok(py.None().into_bound(py)),
         Some(Gradient::Dense(tensor)) => wrap(py, tensor),
         Some(Gradient::Sparse(slices)) => {
-            let class = PyModule::import(py, "taut.sparse")?.getattr("IndexedSlices")?;
-            let shape = crate::array::shape(py, &slices.dense_shape)?;
-            class.call1((wrap(py, slices.values)?, wrap(py, slices.indices)?, shape))
+            let dims: Vec<i64> = slices.dense_shape.iter().map(|&dim| dim as i64).collect();
+            rows(py, [wrap(py, slices.values)?, wrap(py, slices.indices)?], &dims)
         }
     }
 }
@@ -256,6 +257,54 @@ impl taut::Structure for Few {
 
     fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> T {
         leaves.next().expect("a leaf for each that was found")
+    }
+}
+
+/// Follows what is computed with the primals, as they move along the tangents.
+#[pyclass(unsendable, weakref, module = "taut")]
+pub struct ForwardAccumulator {
+    given: (Vec<Few>, Vec<Few>),
+    forward: RefCell<Option<Forward>>,
+}
+
+#[pymethods]
+impl ForwardAccumulator {
+    #[new]
+    fn new(primals: &Bound<'_, PyAny>, tangents: &Bound<'_, PyAny>) -> PyResult<ForwardAccumulator> {
+        let few = |object: &Bound<'_, PyAny>| -> PyResult<Vec<Few>> {
+            let one = |source: Source| match source {
+                Source::Tensor(tensor) => Few::Tensor(tensor),
+                Source::Variable(variable) => Few::Variable(variable),
+            };
+            Ok(sources(&tree(object)?).into_iter().map(one).collect())
+        };
+        Ok(ForwardAccumulator { given: (few(primals)?, few(tangents)?), forward: RefCell::new(None) })
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        {
+            let this = slf.borrow();
+            let (primals, tangents) = &this.given;
+            let made =
+                Forward::new(primals, tangents).map_err(|error| crate::error::exception(slf.py(), error))?;
+            *this.forward.borrow_mut() = Some(made);
+        }
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_error))]
+    fn __exit__(&self, _error: &Bound<'_, PyTuple>) -> bool {
+        if let Some(forward) = &*self.forward.borrow() {
+            forward.stop();
+        }
+        false
+    }
+
+    /// The derivative of a value along the tangents; None if it does not depend on the primals.
+    fn jvp<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let value = convert::tensor(value)?;
+        let found = self.forward.borrow().as_ref().and_then(|forward| forward.jvp(&value));
+        found.map_or_else(|| Ok(py.None().into_bound(py)), |tensor| wrap(py, tensor))
     }
 }
 

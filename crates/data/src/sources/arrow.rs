@@ -8,7 +8,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayRef, ArrowPrimitiveType, RecordBatch};
 use arrow_ipc::reader::FileReader;
-use arrow_schema::{ArrowError, DataType, Schema};
+use arrow_schema::{ArrowError, DataType, FieldRef, Schema};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use std::collections::BTreeMap;
@@ -27,9 +27,10 @@ pub fn load_parquet(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<
     let load = || {
         let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?).map_err(parquet_error)?;
         let wanted = wanted(builder.schema(), columns)?;
+        let fields = fields(builder.schema(), &wanted);
         let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
         let reader = builder.with_projection(mask).build().map_err(parquet_error)?;
-        tensors(reader, at)
+        tensors(reader, &fields, at)
     };
     load().map_err(|error: Error| error.about(path.display()).at(at))
 }
@@ -41,8 +42,9 @@ pub fn load_arrow(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BT
     let load = || {
         let schema = FileReader::try_new(File::open(path)?, None).map_err(arrow_error)?.schema();
         let wanted = wanted(&schema, columns)?;
+        let fields = fields(&schema, &wanted);
         let reader = FileReader::try_new(File::open(path)?, Some(wanted)).map_err(arrow_error)?;
-        tensors(reader, at)
+        tensors(reader, &fields, at)
     };
     load().map_err(|error: Error| error.about(path.display()).at(at))
 }
@@ -57,7 +59,7 @@ fn arrow_error(error: ArrowError) -> Error {
     broken(error.to_string())
 }
 
-/// The places of the columns that are asked for.
+/// The places of the columns that are asked for. Their names tell them apart.
 fn wanted(schema: &Schema, columns: Option<&[&str]>) -> Result<Vec<usize>> {
     let place = |name: &&str| {
         schema.index_of(name).map_err(|_| {
@@ -72,6 +74,9 @@ fn wanted(schema: &Schema, columns: Option<&[&str]>) -> Result<Vec<usize>> {
     };
     for &index in &wanted {
         let field = schema.field(index);
+        if schema.fields().iter().filter(|other| other.name() == field.name()).count() > 1 {
+            return Err(broken(format!("several columns are called `{}`", field.name())));
+        }
         shape(field.data_type()).map_err(|error| error.about(format_args!("column `{}`", field.name())))?;
     }
     Ok(wanted)
@@ -105,25 +110,32 @@ fn shape(of: &DataType) -> Result<(DType, Vec<usize>)> {
     Ok((dtype, Vec::new()))
 }
 
+fn fields(schema: &Schema, wanted: &[usize]) -> Vec<FieldRef> {
+    wanted.iter().map(|&index| schema.fields()[index].clone()).collect()
+}
+
+/// These columns of all batches, of which there may be none.
 fn tensors(
     batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
+    fields: &[FieldRef],
     at: Line,
 ) -> Result<BTreeMap<String, Tensor>> {
     let batches = batches.collect::<Result<Vec<_>, _>>().map_err(arrow_error)?;
-    let Some(first) = batches.first() else {
-        return Ok(BTreeMap::new());
-    };
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
     let mut found = BTreeMap::new();
-    for (i, field) in first.schema().fields().iter().enumerate() {
+    for field in fields {
         let about = |error: Error| error.about(format_args!("column `{}`", field.name()));
         let (dtype, mut dims) = shape(field.data_type()).map_err(about)?;
         dims.insert(0, rows);
         let spec = Spec::new(dtype, Shape::from(dims));
+        if spec.shape.checked_len().is_none() {
+            return Err(about(broken(format!("{} is more than memory has addresses for", spec.shape))));
+        }
         let mut buffer = Buffer::new_at(spec.bytes(), Category::Dataset, at)?;
         let mut rest = buffer.as_mut_slice();
         for batch in &batches {
-            rest = fill(batch.column(i), rest).map_err(about)?;
+            let column = batch.column_by_name(field.name()).ok_or_else(|| about(broken("it is missing")))?;
+            rest = fill(column, rest).map_err(about)?;
         }
         if !rest.is_empty() {
             return Err(about(broken("fewer values than rows")));

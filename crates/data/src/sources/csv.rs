@@ -2,6 +2,7 @@
 
 use super::{Unpacked, broken, open, read_error};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
+use crate::item::is_element;
 use crate::meter::Run;
 use csv::{ByteRecord, Reader, ReaderBuilder};
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ type Rows = Reader<Unpacked<BufReader<File>>>;
 
 /// A CSV file: which columns are taken, and as what. It may be packed by gzip.
 ///
-/// Types that are not given are told from the first 100 rows: `bool`, `int64` or `float32`. A column of text needs its
+/// Types that are not given are told from the first 100 rows and the value for missing fields: `bool`, `int64` or `float32`. A column of text needs its
 /// [`classes`](Csv::classes). An empty field is an error that names its line, unless the column has a value for
 /// [`missing`](Csv::missing) ones.
 ///
@@ -112,7 +113,7 @@ impl Csv {
         self
     }
 
-    /// What an empty field of a column is.
+    /// What an empty field of a column is: a value that the column's type can hold. NaN makes a column of floats.
     #[must_use]
     pub fn missing(mut self, column: impl Into<String>, value: impl Into<Scalar>) -> Csv {
         self.missing.insert(column.into(), value.into());
@@ -176,12 +177,16 @@ impl Csv {
         let wanted = self.columns.as_ref().unwrap_or(&there);
         let field = |name: &String| {
             let index = find(name)?;
+            if there[index + 1..].contains(name) {
+                let message = format!("several columns are called `{name}`");
+                return Err(broken(message).help("columns() takes other columns only"));
+            }
+            let missing = self.missing.get(name).copied();
             let kind = match self.kinds.get(name) {
                 Some(kind) => kind.clone(),
-                None => Kind::Number(guess(first.iter().filter_map(|row| row.get(index)), name)?),
+                None => Kind::Number(guess(first.iter().filter_map(|row| row.get(index)), missing, name)?),
             };
-            let missing = self.missing.get(name).copied();
-            if let Some(value) = missing.filter(|value| !value.fits(kind.dtype())) {
+            if let Some(value) = missing.filter(|&value| !is_element(value, kind.dtype())) {
                 let message =
                     format!("{} for missing fields of `{name}` is no {}", value.to_f64(), kind.dtype());
                 return Err(Error::value(message));
@@ -276,15 +281,18 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// The type that all these fields have.
-fn guess<'a>(fields: impl Iterator<Item = &'a [u8]>, name: &str) -> Result<DType> {
+/// The type that all these fields have, and if there is one, that also holds what stands for missing ones.
+fn guess<'a>(fields: impl Iterator<Item = &'a [u8]>, missing: Option<Scalar>, name: &str) -> Result<DType> {
     let texts = fields.map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
     let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
     let fits = |dtype| texts.iter().all(|text| number(text, dtype).is_some());
     // A column without a field to look at is one of numbers.
     let candidates =
         if texts.is_empty() { &[DType::F32][..] } else { &[DType::Bool, DType::I64, DType::F32] };
-    candidates.iter().copied().find(|&dtype| fits(dtype)).ok_or_else(|| {
+    let mut fitting = candidates.iter().copied().filter(|&dtype| fits(dtype)).peekable();
+    let first = fitting.peek().copied();
+    let holding = fitting.find(|&dtype| missing.is_none_or(|value| is_element(value, dtype)));
+    holding.or(first).ok_or_else(|| {
         Error::dtype(format!("column `{name}` is text"))
             .help("classes() makes numbers of names, columns() takes other columns only")
     })
@@ -372,12 +380,12 @@ impl Cursor<BTreeMap<String, Tensor>> for LinesCursor {
         })
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
         for passed in 0..count {
             if let Ok(false) = self.advance() {
-                return Ok(passed);
+                return Ok(Some(passed));
             }
         }
-        Ok(count)
+        Ok(Some(count))
     }
 }

@@ -15,6 +15,9 @@ use taut_memory::{Category, Line};
 /// Files that are looked at.
 const EXTENSIONS: [&str; 6] = ["bmp", "gif", "jpeg", "jpg", "png", "webp"];
 
+/// The most rows and columns that images are resized to: what is made on the way has to fit into memory, too.
+const MOST_SIDE: u32 = 1 << 14;
+
 /// A folder with a folder for each class, and images in those.
 ///
 /// Classes are the folders' names in alphabetical order, and images come in that order, too: shuffle them. Files with other
@@ -72,7 +75,7 @@ impl ImageFolder {
         self.files.is_empty()
     }
 
-    /// Resizes all images to this height and width, whatever their proportions.
+    /// Resizes all images to this height and width, whatever their proportions: each is from 1 to 16384.
     #[must_use]
     pub fn size(mut self, height: u32, width: u32) -> ImageFolder {
         self.size = Some((height, width));
@@ -108,8 +111,10 @@ impl ImageFolder {
         if ![1, 3, 4].contains(&self.channels) {
             return refuse(format!("images have 1, 3 or 4 channels, not {}", self.channels));
         }
-        if let Some((height, width)) = self.size.filter(|&(height, width)| height == 0 || width == 0) {
-            return refuse(format!("images of {height} by {width}"));
+        let sides = 1..=MOST_SIDE;
+        if let Some((height, width)) = self.size.filter(|(h, w)| !sides.contains(h) || !sides.contains(w)) {
+            let message = format!("images of {height} by {width}");
+            return Err(Error::value(message).help(format!("both are from 1 to {MOST_SIDE}")).at(at));
         }
         let count = self.files.len() as u64;
         let get = Arc::new(|index: u64| Ok(index as usize));

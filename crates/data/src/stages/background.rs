@@ -177,6 +177,8 @@ impl<T: Item, U: Item> Shared<T, U> {
         };
         let (element, last) = match catch_unwind(AssertUnwindSafe(|| input.next())) {
             Ok(Ok(None)) => (None, true),
+            // More of the same would follow, as fast as there is room for it.
+            Ok(Err(error)) if input.is_stopped() => (Some(Err(error)), true),
             Ok(next) => (next.transpose(), false),
             // The input is in an unknown state: this is the last that is heard of it.
             Err(cause) => (Some(Err(panicked(cause))), true),
@@ -228,18 +230,13 @@ impl<T: Item, U: Item, F: Work<T, U>> Cursor<U> for Ahead<T, U, F> {
         made.map(Some)
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
-        if let Some(input) = &mut self.input {
-            let passed = input.skip(count)?;
-            self.passed += passed;
-            return Ok(passed);
-        }
-        for passed in 0..count {
-            if let Ok(None) = self.next() {
-                return Ok(passed);
-            }
-        }
-        Ok(count)
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
+        let Some(input) = &mut self.input else {
+            return Ok(None);
+        };
+        let passed = input.skip(count)?;
+        self.passed += passed;
+        Ok(Some(passed))
     }
 }
 

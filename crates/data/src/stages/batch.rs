@@ -112,6 +112,7 @@ impl<T: Item, J: Join<T>> Cursor<T> for BatchCursor<T, J> {
             match self.input.next() {
                 Ok(None) => break,
                 Ok(Some(item)) => self.items.push(item),
+                Err(error) if self.input.is_stopped() => return Err(error),
                 Err(error) => failed = failed.or(Some(error)),
             }
             found += 1;
@@ -129,11 +130,11 @@ impl<T: Item, J: Join<T>> Cursor<T> for BatchCursor<T, J> {
         joined.map(Some)
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
         let size = self.size as u64;
         let passed = self.input.skip(count.saturating_mul(size))?;
         self.passed += passed;
-        Ok(groups(passed, size, self.exact))
+        Ok(Some(groups(passed, size, self.exact)))
     }
 }
 

@@ -165,16 +165,21 @@ impl<T: Item> Keeps<T> {
             Some(writer) => writer,
             none => none.insert(Writer::create(&path)?),
         };
-        writer.write(&item::tensors(item))
+        writer.write(&item::tensors(item)).map_err(|error| error.about(path.display()))
     }
 
     /// Completes the cache.
     fn finish(mut self) -> Result<Whole<T>> {
+        let about = |path: &PathBuf, error: Error| error.about(path.display());
         let file = match (self.writer.take(), &self.how) {
-            (Some(writer), Cache::File(path)) => Some(writer.finish_as(path)?),
-            (None, Cache::File(path)) => Some(Writer::create(path)?.finish_as(path)?),
-            (Some(writer), _) => Some(writer.finish()?),
-            (None, _) => None,
+            (writer, Cache::File(path)) => {
+                let writer = writer.map_or_else(|| Writer::create(path), Ok)?;
+                Some(writer.finish_at(path).map_err(|error| about(path, error))?)
+            }
+            (Some(writer), Cache::MemoryUpTo(_, folder)) => {
+                Some(writer.finish().map_err(|error| about(folder, error))?)
+            }
+            _ => None,
         };
         let model = self.model.map_or_else(OnceLock::new, OnceLock::from);
         Ok(Whole { memory: self.memory, bytes: self.bytes, file, model })
@@ -245,16 +250,16 @@ impl<T: Item> Cursor<T> for CacheCursor<T> {
         }
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
         match self {
             CacheCursor::Filling { input, keeps, .. } => {
                 *keeps = None;
-                input.skip(count)
+                input.skip(count).map(Some)
             }
             CacheCursor::Reading { whole, next, .. } => {
                 let passed = count.min(whole.count() - *next);
                 *next += passed;
-                Ok(passed)
+                Ok(Some(passed))
             }
         }
     }

@@ -51,10 +51,7 @@ impl<T: Item, F: Fn(&T) -> Result<bool> + Send + Sync + 'static> Stage<T> for Fi
     }
 
     fn cardinality(&self) -> Cardinality {
-        match self.input.cardinality() {
-            Cardinality::Known(0) => Cardinality::Known(0),
-            _ => Cardinality::Unknown,
-        }
+        self.input.cardinality().some()
     }
 
     fn bytes_each(&self) -> Option<usize> {

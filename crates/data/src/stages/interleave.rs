@@ -94,10 +94,7 @@ impl<T: Item, U: Item, F: Fn(T) -> Result<Dataset<U>> + Send + Sync + 'static> S
     }
 
     fn cardinality(&self) -> Cardinality {
-        match self.input.cardinality() {
-            Cardinality::Known(0) => Cardinality::Known(0),
-            _ => Cardinality::Unknown,
-        }
+        self.input.cardinality().some()
     }
 }
 
@@ -113,12 +110,13 @@ impl<T: Item, U: Item, F: Fn(T) -> Result<Dataset<U>>> InterleaveCursor<T, U, F>
 
     /// Opens a dataset for this turn, if there is one.
     fn open(&mut self) -> Result<()> {
+        // An error takes a place of the input, too.
+        let index = self.next;
+        self.next += 1;
         let Some(element) = self.input.next()? else {
             self.ended = true;
             return Ok(());
         };
-        let index = self.next;
-        self.next += 1;
         let begin = |dataset| self.run.start_aside(&dataset, self.epoch);
         let begun = (self.f)(element).and_then(begin).map_err(|error| at_element(error, index));
         let begun = Some(begun?);

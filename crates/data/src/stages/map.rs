@@ -57,9 +57,9 @@ impl<T: Item, U: Item, F: Fn(T) -> Result<U> + Send + Sync> Cursor<U> for MapCur
         (self.f)(element).map(Some).map_err(|error| at_element(error, index))
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
         let passed = self.input.skip(count)?;
         self.next += passed;
-        Ok(passed)
+        Ok(Some(passed))
     }
 }

@@ -1,7 +1,7 @@
 //! `padded_batch`: elements of several sizes as one.
 
 use crate::dataset::Dataset;
-use crate::item::Item;
+use crate::item::{Item, is_element};
 use crate::stages::at_element;
 use crate::stages::batch::{Join, leaves};
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ impl Padding {
         self
     }
 
-    /// What tensor `index` of each element is filled up with.
+    /// What tensor `index` of each element is filled up with: a value that its type can hold.
     #[must_use]
     pub fn value(mut self, index: usize, value: impl Into<Scalar>) -> Padding {
         self.values.insert(index, value.into());
@@ -118,7 +118,7 @@ impl Padding {
     fn pad(&self, index: usize, column: &[&Tensor], target: &Shape, at: Line) -> Result<Tensor> {
         let dtype = column[0].dtype();
         let value = self.values.get(&index).copied().unwrap_or(Scalar::from(0));
-        if !value.fits(dtype) {
+        if !is_element(value, dtype) {
             return Err(Error::value(format!("{} does not fit into {dtype}", value.to_f64())).at(at));
         }
         let value = value.to_bytes(dtype);

@@ -94,7 +94,7 @@ impl<T: Item> Cursor<T> for RepeatCursor<T> {
         Ok(None)
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
         let mut passed = 0;
         while let Some(input) = &mut self.input {
             let found = input.skip(count - passed)?;
@@ -110,6 +110,6 @@ impl<T: Item> Cursor<T> for RepeatCursor<T> {
             passed += whole * each.unwrap_or(0);
             self.turn(whole)?;
         }
-        Ok(passed)
+        Ok(Some(passed))
     }
 }

@@ -109,17 +109,13 @@ impl<T: Item> Cursor<T> for SampleCursor<T> {
         Ok(None)
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
-        let known = self.parts.iter().all(|part| part.left.is_some());
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
+        if self.parts.iter().any(|part| part.left.is_none()) {
+            return Ok(None);
+        }
         let mut passed = 0;
         while passed < count && !self.parts.is_empty() {
-            if !known {
-                match self.next() {
-                    Ok(None) => break,
-                    _ => passed += 1,
-                }
-                continue;
-            }
+            self.parts[0].input.wanted()?;
             // Drawn on numbers; each dataset is then asked once to pass over its share.
             let index = self.draw();
             let part = &mut self.parts[index];
@@ -135,6 +131,6 @@ impl<T: Item> Cursor<T> for SampleCursor<T> {
         for part in &mut self.parts {
             part.input.skip(std::mem::take(&mut part.behind))?;
         }
-        Ok(passed)
+        Ok(Some(passed))
     }
 }

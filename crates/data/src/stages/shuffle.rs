@@ -162,6 +162,9 @@ impl<T: Item> ShuffleCursor<T> {
                 self.ended = true;
                 break;
             };
+            if self.input.is_stopped() {
+                return Some(item);
+            }
             self.entered += 1;
             let bytes = item.as_ref().map_or(0, item::bytes);
             // Falls slowly: one large element among small ones does not keep the buffer empty for long.
@@ -229,18 +232,14 @@ impl<T: Item> Cursor<T> for ShuffleCursor<T> {
         }
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
         let (Room::Elements(most), Some(places)) = (self.room, self.count) else {
-            for passed in 0..count {
-                if let Ok(None) = self.next() {
-                    return Ok(passed);
-                }
-            }
-            return Ok(count);
+            return Ok(None);
         };
         let at = self.entered;
         let mut passed = 0;
         while passed < count {
+            self.input.wanted()?;
             while self.slots.len() < most && self.entered < places {
                 self.slots.push(Slot::Number(self.entered));
                 self.entered += 1;
@@ -252,6 +251,6 @@ impl<T: Item> Cursor<T> for ShuffleCursor<T> {
             passed += 1;
         }
         self.fetch(at)?;
-        Ok(passed)
+        Ok(Some(passed))
     }
 }

@@ -51,10 +51,10 @@ impl<T: Item, F: Fn(u64) -> Result<T> + Send + Sync> Cursor<T> for IndexedCursor
         (self.get)(index).map(Some).map_err(|error| at_element(error, index))
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
         let passed = count.min(self.count - self.next);
         self.next += passed;
-        Ok(passed)
+        Ok(Some(passed))
     }
 }
 

@@ -101,16 +101,16 @@ impl<T: Item> Cursor<T> for PartCursor<T> {
         next
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
         let wanted = count.min(self.left);
         if wanted == 0 {
-            return Ok(0);
+            return Ok(Some(0));
         }
         let places = (wanted - 1).saturating_mul(self.step).saturating_add(self.before).saturating_add(1);
         let passed = self.input.skip(places)?;
         let found = (passed.saturating_sub(self.before)).div_ceil(self.step);
         self.left = if passed < places { 0 } else { self.left - wanted };
         self.before = self.step - 1;
-        Ok(found)
+        Ok(Some(found))
     }
 }

@@ -39,10 +39,7 @@ impl<T: Item> Stage<T> for Unbatch<T> {
     }
 
     fn cardinality(&self) -> Cardinality {
-        match self.input.cardinality() {
-            Cardinality::Known(0) => Cardinality::Known(0),
-            _ => Cardinality::Unknown,
-        }
+        self.input.cardinality().some()
     }
 }
 
@@ -51,11 +48,12 @@ impl<T: Item> UnbatchCursor<T> {
     fn reach(&mut self) -> Result<bool> {
         while self.hand.as_ref().is_none_or(|(_, rows, passed)| passed == rows) {
             self.hand = None;
+            // An error takes a place of the input, too.
+            let index = self.next;
+            self.next += 1;
             let Some(element) = self.input.next()? else {
                 return Ok(false);
             };
-            let index = self.next;
-            self.next += 1;
             let rows = item::rows(&element).map_err(|error| at_element(error.at(self.at), index))?;
             self.hand = Some((element, rows, 0));
         }
@@ -75,11 +73,12 @@ impl<T: Item> Cursor<T> for UnbatchCursor<T> {
         row.transpose()
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
         let mut found = 0;
         while found < count {
             match self.reach() {
                 Ok(false) => break,
+                Err(error) if self.input.is_stopped() => return Err(error),
                 // An element that is an error is one place.
                 Err(_) => found += 1,
                 Ok(true) => {
@@ -91,6 +90,6 @@ impl<T: Item> Cursor<T> for UnbatchCursor<T> {
                 }
             }
         }
-        Ok(found)
+        Ok(Some(found))
     }
 }

@@ -118,13 +118,15 @@ impl<T: Item> Stage<Vec<T>> for Windows<T> {
 
 impl<T: Item> WindowCursor<T> {
     /// Reads ahead, up to the last place of the next window.
-    fn fill(&mut self) {
+    fn fill(&mut self) -> Result<()> {
         while !self.ended && self.ahead.len() < self.how.span() {
             match self.input.next().transpose() {
+                Some(Err(error)) if self.input.is_stopped() => return Err(error),
                 Some(item) => self.ahead.push_back(item),
                 None => self.ended = true,
             }
         }
+        Ok(())
     }
 
     /// Passes over places. Returns how many there were.
@@ -140,7 +142,7 @@ impl<T: Item> WindowCursor<T> {
 
 impl<T: Item> Cursor<Vec<T>> for WindowCursor<T> {
     fn next(&mut self) -> Result<Option<Vec<T>>> {
-        self.fill();
+        self.fill()?;
         if self.how.windows(self.ahead.len() as u64) == 0 {
             return Ok(None);
         }
@@ -156,20 +158,17 @@ impl<T: Item> Cursor<Vec<T>> for WindowCursor<T> {
         Result::map(window, Some)
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
-        if count == 0 {
-            return Ok(0);
-        }
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
         // Up to the last of them, which is then looked at: it may be too short to be one.
         let places = (count - 1).saturating_mul(self.how.shift as u64);
         let passed = self.advance(places)?;
         if passed < places {
-            return Ok(self.how.windows(passed));
+            return Ok(Some(self.how.windows(passed)));
         }
-        self.fill();
+        self.fill()?;
         let there = passed.saturating_add(self.ahead.len() as u64);
         let found = self.how.windows(there).min(count);
         self.advance(self.how.shift as u64)?;
-        Ok(found)
+        Ok(Some(found))
     }
 }

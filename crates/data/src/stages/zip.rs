@@ -77,8 +77,8 @@ impl<A: Item, B: Item> Cursor<(A, B)> for ZipCursor<A, B> {
         }
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
-        Ok(self.0.skip(count)?.min(self.1.skip(count)?))
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
+        Ok(Some(self.0.skip(count)?.min(self.1.skip(count)?)))
     }
 }
 
@@ -110,10 +110,10 @@ impl<T: Item> Cursor<(Tensor, T)> for EnumerateCursor<T> {
         Ok(Some((number(index, self.at)?, element)))
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
         let passed = self.input.skip(count)?;
         self.next = self.next.wrapping_add_unsigned(passed);
-        Ok(passed)
+        Ok(Some(passed))
     }
 }
 
@@ -156,11 +156,11 @@ impl<T: Item> Cursor<T> for ConcatenateCursor<T> {
         }
     }
 
-    fn skip(&mut self, count: u64) -> Result<u64> {
+    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
         let mut passed = self.input.skip(count)?;
         if passed < count && self.turn()? {
             passed += self.input.skip(count - passed)?;
         }
-        Ok(passed)
+        Ok(Some(passed))
     }
 }

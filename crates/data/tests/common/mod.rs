@@ -1,7 +1,9 @@
 //! What the tests share.
-#![allow(dead_code)]
+#![allow(dead_code, unused_imports)]
 
-use std::path::{Path, PathBuf};
+mod folder;
+
+pub use folder::Folder;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use taut_core::{Result, Tensor};
@@ -73,39 +75,5 @@ impl Drop for WholeLedger {
 pub fn wait_until(holds: impl Fn() -> bool) {
     while !holds() {
         std::thread::sleep(Duration::from_millis(1));
-    }
-}
-
-/// A folder for one test, removed in the end.
-pub struct Folder(PathBuf);
-
-impl Folder {
-    pub fn new(name: &str) -> Folder {
-        let path = std::env::temp_dir().join(format!("taut-data-{name}-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    pub fn join(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-
-    pub fn files(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(&self.0).unwrap();
-        let mut names: Vec<String> =
-            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
-        names.sort();
-        names
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }

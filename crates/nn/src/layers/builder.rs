@@ -7,8 +7,6 @@ use taut_autodiff::Variable;
 use taut_core::{DType, Error, ErrorKind, Result, Shape, Tensor, on_behalf};
 use taut_memory::Line;
 
-/// The line that made a layer.
-
 /// Says what a layer is like before its variables are made: `Dense::new(784, 64).bias(false).build()?`.
 ///
 /// The layer's line, in errors, plans and profiles, is the one that began this.

@@ -96,9 +96,14 @@ impl Core {
     ) -> Result<Core> {
         let Options { inputs, units, weights, recurrent_initializer, .. } = options;
         some(&[("inputs", *inputs), ("units", *units)])?;
-        let recurrent = [*units, gates * units];
+        let columns = gates.checked_mul(*units).ok_or_else(|| {
+            Error::shape(format!(
+                "{gates} gates of {units} units have more elements than memory has addresses"
+            ))
+        })?;
+        let recurrent = [*units, columns];
         Ok(Core {
-            kernel: make.variable("kernel", [*inputs, gates * units], weights.kernel_initializer)?,
+            kernel: make.variable("kernel", [*inputs, columns], weights.kernel_initializer)?,
             recurrent_kernel: make.variable("recurrent_kernel", recurrent, *recurrent_initializer)?,
             bias: weights.bias.then(bias).transpose()?,
             return_sequences: options.return_sequences,

@@ -78,7 +78,7 @@ impl Sequential {
     /// What each layer makes of an input of this type and shape, and how many parameters it has. Nothing is computed.
     #[track_caller]
     pub fn summary(&self, input: &Spec) -> Result<Summary> {
-        let mut rows = Vec::with_capacity(self.parts.len());
+        let (at, mut rows) = (Line::caller(), Vec::with_capacity(self.parts.len()));
         trace(std::slice::from_ref(input), |inputs| {
             let mut x = inputs[0].clone();
             for part in &self.parts {
@@ -94,7 +94,7 @@ impl Sequential {
             }
             Ok(vec![x])
         })
-        .map_err(|error| error.at(Line::caller()))?;
+        .map_err(|error| error.at(at))?;
         Ok(Summary::new(rows, &self.named()))
     }
 }

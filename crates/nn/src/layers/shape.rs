@@ -56,8 +56,9 @@ impl Layer for Reshape {
                 Error::shape(message)
             };
             let have: usize = sample.iter().product();
-            let known = self.shape.iter().filter(|&&dim| dim != -1).map(|&dim| usize::try_from(dim).ok());
-            let known = known.product::<Option<usize>>().ok_or_else(refuse)?;
+            let mut known = self.shape.iter().filter(|&&dim| dim != -1).map(|&dim| usize::try_from(dim).ok());
+            let known =
+                known.try_fold(1usize, |product, dim| product.checked_mul(dim?)).ok_or_else(refuse)?;
             let rest = match self.shape.iter().filter(|&&dim| dim == -1).count() {
                 0 => (known == have).then_some(1),
                 1 => have.checked_rem(known).filter(|&left| left == 0).map(|_| have / known),

@@ -52,7 +52,9 @@ impl<const N: usize> ConvTranspose<N> {
         let size = |i: usize| {
             let (stride, dilation) = (at(&self.options.strides, i), at(&self.options.dilations, i));
             let more = match self.options.padding {
-                Padding::Valid => ((kernel[i] - 1) * dilation + 1).saturating_sub(stride),
+                Padding::Valid => {
+                    (kernel[i] - 1).checked_mul(dilation)?.checked_add(1)?.saturating_sub(stride)
+                }
                 _ => 0,
             };
             x.shape()[i + 1].checked_mul(stride).and_then(|size| size.checked_add(more))

@@ -10,8 +10,8 @@ use taut_core::ops::index::{searchsorted, unsorted_segment_sum};
 use taut_core::ops::reduce::{cumsum, sum};
 use taut_core::ops::shape::{broadcast_to, reshape, strided_slice};
 use taut_core::ops::unary::{cast, log, sigmoid};
-use taut_core::{DType, Error, Result, Tensor};
-use taut_memory::Line;
+use taut_core::{DType, Error, Result, Spec, Tensor};
+use taut_memory::{Category, Line};
 
 /// Which curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,11 +55,12 @@ impl AUC {
     /// The metric, with this many thresholds, evenly spread.
     #[track_caller]
     pub fn with_thresholds(count: usize, curve: Curve, summation: Summation) -> Result<AUC> {
+        let caller = Line::caller();
         if count < 2 {
             return Err(Error::value(format!("{count} thresholds make no curve"))
                 .help("there are 2 at least")
                 .in_op("AUC", [])
-                .at(Line::caller()));
+                .at(caller));
         }
         // The ends lie outside, so that rounding takes nothing past them.
         let at = |i: usize| match i {
@@ -68,13 +69,12 @@ impl AUC {
             i => i as f64 / (count - 1) as f64,
         };
         let names = ["true_positives", "false_positives", "true_negatives", "false_negatives"];
-        Ok(AUC {
-            thresholds: Tensor::from_vec((0..count).map(at).collect(), [count])?,
-            curve,
-            summation,
-            from_logits: false,
-            state: State::new(names, [count])?,
-        })
+        let spec = Spec::new(DType::F64, [count]);
+        let thresholds = Tensor::build(spec, Category::Tensor, caller, |out| {
+            out.slice::<f64>().iter_mut().enumerate().for_each(|(i, threshold)| *threshold = at(i));
+        });
+        let thresholds = thresholds.map_err(|error| error.in_op("AUC", []).at(caller))?;
+        Ok(AUC { thresholds, curve, summation, from_logits: false, state: State::new(names, [count])? })
     }
 
     /// Whether predictions are any numbers, of which a sigmoid makes probabilities. They are not, unless it is said here.

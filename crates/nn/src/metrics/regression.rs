@@ -3,10 +3,12 @@
 use super::{MeanOf, Measure, Metric, State, named};
 use crate::Names;
 use crate::losses::{self, Loss, pair, spread_weights};
-use taut_core::ops::binary::{div, div_no_nan, mul, not_equal, squared_difference, sub, where_};
+use taut_core::ops::binary::{
+    div_no_nan, equal, greater, logical_and, mul, not_equal, squared_difference, sub, where_,
+};
 use taut_core::ops::reduce::{mean, sum};
 use taut_core::ops::shape::broadcast_to;
-use taut_core::ops::unary::{cast, exp, is_inf, sqrt, square};
+use taut_core::ops::unary::{cast, exp, sqrt, square};
 use taut_core::{DType, Error, Result, Tensor};
 use taut_memory::Line;
 
@@ -89,6 +91,8 @@ impl Measure for AbsoluteError {
 
 /// How much of the truth's variance the predictions explain: 1 is all of it, 0 is what its mean would. The mean over the
 /// outputs, where there are several.
+///
+/// A truth that does not vary gives 1 where it is predicted exactly, and 0 where it is not, as scikit-learn has it.
 #[derive(Debug)]
 pub struct R2Score {
     state: State<4>,
@@ -129,9 +133,12 @@ impl Metric for R2Score {
 
     fn result(&self) -> Result<Tensor> {
         let [squares, total, residual, count] = self.state.read();
-        let variance = sub(squares, mul(&total, div_no_nan(&total, count)?)?)?;
-        let scores = sub(1.0, div(residual, variance)?)?;
-        mean(where_(is_inf(&scores)?, 0.0, scores)?, None, false)
+        let variance = sub(squares, mul(&total, div_no_nan(&total, &count)?)?)?;
+        // A truth that does not vary leaves nothing to explain: all of it is, or none.
+        let exact = logical_and(equal(&residual, 0.0)?, greater(count, 0.0)?)?;
+        let constant = equal(&variance, 0.0)?;
+        let scores = where_(constant, cast(exact, DType::F64)?, sub(1.0, div_no_nan(residual, variance)?)?)?;
+        mean(scores, None, false)
     }
 
     fn reset(&self) -> Result<()> {

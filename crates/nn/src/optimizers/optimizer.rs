@@ -159,7 +159,8 @@ impl Optimizer {
     /// rows that it names decay.
     #[track_caller]
     pub fn weight_decay(self, decay: f64) -> Result<Optimizer> {
-        check_rate("the weight decay", decay).map_err(|error| error.at(Line::caller()))?;
+        let at = Line::caller();
+        check_rate("the weight decay", decay).map_err(|error| error.at(at))?;
         self.changed(|parts| {
             parts.decay = decay;
             Ok(())

@@ -1,15 +1,13 @@
 //! Variables in files that are whole at every moment.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{OsStr, OsString};
-use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::fmt::Write;
+use std::io::{BufWriter, IntoInnerError};
+use std::path::Path;
 use taut_autodiff::Variable;
-use taut_core::io::{Safetensors, load_safetensors, write_safetensors};
+use taut_core::io::{load_safetensors, write_safetensors};
 use taut_core::{Error, ErrorKind, Result, Spec, Tensor};
+use taut_data::Draft;
 use taut_memory::Line;
 
 /// How much is written at once.
@@ -58,10 +56,10 @@ impl Checkpoint {
         part: &str,
         variables: impl IntoIterator<Item = (N, V)>,
     ) -> Checkpoint {
-        let dot = if part.is_empty() { "" } else { "." };
+        let prefix = prefix(part);
         let named = variables
             .into_iter()
-            .map(|(name, variable)| (format!("{part}{dot}{}", name.as_ref()), variable.borrow().clone()));
+            .map(|(name, variable)| (format!("{prefix}{}", name.as_ref()), variable.borrow().clone()));
         self.variables.extend(named);
         self
     }
@@ -74,12 +72,26 @@ impl Checkpoint {
     /// Writes the variables' values, and words about them.
     #[track_caller]
     pub fn save(&self, path: impl AsRef<Path>, words: &BTreeMap<String, String>) -> Result<()> {
-        let (path, at) = (path.as_ref(), Line::caller());
-        let save = |file: &mut dyn Write| {
+        self.save_with(path.as_ref(), &[], words)
+    }
+
+    /// As [`Checkpoint::save`], with these tensors beside the variables.
+    #[track_caller]
+    pub(super) fn save_with(
+        &self,
+        path: &Path,
+        more: &[(String, Tensor)],
+        words: &BTreeMap<String, String>,
+    ) -> Result<()> {
+        let at = Line::caller();
+        let save = || {
+            let mut file = BufWriter::with_capacity(BLOCK, Draft::create(path)?);
             let values = self.variables.iter().map(|(name, variable)| (name, variable.value()));
-            write_safetensors(file, values, words)
+            let more = more.iter().map(|(name, tensor)| (name, tensor.clone()));
+            write_safetensors(&mut file, values.chain(more), words)?;
+            file.into_inner().map_err(IntoInnerError::into_error)?.finish()
         };
-        write_whole(path, save).map_err(|error| error.about(path.display()).at(at))
+        save().map_err(|error: Error| error.about(path.display()).at(at))
     }
 
     /// Reads the variables' values and returns the words. The file must hold just these variables, of these types and
@@ -89,35 +101,44 @@ impl Checkpoint {
         let (path, at) = (path.as_ref(), Line::caller());
         let read = || {
             let file = load_safetensors(path)?;
-            self.take(&file, "").map_err(|error| error.about(path.display()))?;
+            self.take(&file.tensors).map_err(|error| error.about(path.display()))?;
             Ok(file.metadata)
         };
         read().map_err(|error: Error| error.at(at))
     }
 
-    /// Reads the values of those of its variables whose names begin with `part` and a dot, and leaves the others alone,
-    /// on both sides: the weights of a checkpoint without the state of its training, say.
+    /// Reads the values of those of its variables whose names begin with `part` and a dot, or of all if `part` is empty, and
+    /// leaves the others alone, on both sides: the weights of a checkpoint without the state of its training, say. That
+    /// there is no such variable is an error.
     #[track_caller]
     pub fn load_part(&self, part: &str, path: impl AsRef<Path>) -> Result<()> {
         let (path, at) = (path.as_ref(), Line::caller());
+        let prefix = prefix(part);
+        let mine = self.variables.iter().filter(|(name, _)| name.starts_with(&prefix)).cloned();
+        let mine = Checkpoint { variables: mine.collect() };
+        if mine.variables.is_empty() {
+            let known: BTreeSet<&str> =
+                self.variables.iter().filter_map(|(name, _)| Some(name.split_once('.')?.0)).collect();
+            let known = known.into_iter().collect::<Vec<_>>().join(", ");
+            return Err(Error::value(format!("there is no variable of a part '{part}' here"))
+                .help(format!("parts are {known}"))
+                .at(at));
+        }
         let read = || {
-            let file = load_safetensors(path)?;
-            self.take(&file, &format!("{part}.")).map_err(|error| error.about(path.display()))
+            let mut file = load_safetensors(path)?;
+            file.tensors.retain(|(name, _)| name.starts_with(&prefix));
+            mine.take(&file.tensors).map_err(|error| error.about(path.display()))
         };
         read().map_err(|error: Error| error.at(at))
     }
 
-    /// Assigns what a file holds, after all of it was found to fit.
-    fn take(&self, file: &Safetensors, prefix: &str) -> Result<()> {
-        let mine = self.variables.iter().filter(|(name, _)| name.starts_with(prefix));
-        let theirs: BTreeMap<&str, &Tensor> = file
-            .tensors
-            .iter()
-            .filter(|(name, _)| name.starts_with(prefix))
-            .map(|(name, tensor)| (name.as_str(), tensor))
-            .collect();
+    /// Assigns these values, after all of them were found to fit.
+    #[track_caller]
+    pub(super) fn take(&self, values: &[(String, Tensor)]) -> Result<()> {
+        let theirs: BTreeMap<&str, &Tensor> =
+            values.iter().map(|(name, tensor)| (name.as_str(), tensor)).collect();
         let (mut problems, mut pairs, mut known) = (Vec::new(), Vec::new(), BTreeSet::new());
-        for (name, variable) in mine {
+        for (name, variable) in &self.variables {
             known.insert(name.as_str());
             match theirs.get(name.as_str()) {
                 None => problems.push((ErrorKind::Value, format!("'{name}' {} is missing", variable.spec()))),
@@ -133,7 +154,10 @@ impl Checkpoint {
             problems.push((ErrorKind::Value, format!("'{name}' {} is not known here", tensor.spec())));
         }
         let Some((kind, _)) = problems.first() else {
-            return pairs.into_iter().try_for_each(|(variable, tensor)| variable.assign(tensor));
+            for (variable, tensor) in pairs {
+                variable.assign(tensor)?;
+            }
+            return Ok(());
         };
         let mut message = format!("{} of {} variables do not fit", problems.len(), known.len());
         for (_, problem) in problems.iter().take(LISTED) {
@@ -147,66 +171,11 @@ impl Checkpoint {
     }
 }
 
+/// What the names of a part's variables begin with.
+fn prefix(part: &str) -> String {
+    if part.is_empty() { String::new() } else { format!("{part}.") }
+}
+
 fn kind(a: &Spec, b: &Spec) -> ErrorKind {
     if a.dtype == b.dtype { ErrorKind::Shape } else { ErrorKind::DType }
-}
-
-/// Writes a file under another name beside its place, syncs it, and puts it in its place. If anything goes wrong, what was
-/// there before is still there, and nothing else.
-pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let name = path.file_name().ok_or_else(|| Error::value("this is not the name of a file"))?;
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    sweep(folder, name);
-    let draft = folder.join(draft_name(name));
-    let result = fill(&draft, write).and_then(|file| {
-        fs::rename(&draft, path)?;
-        drop(file);
-        // The new name is on the disk once its folder is. Not every file system can do that, and the file is whole anyway.
-        File::open(folder).and_then(|folder| folder.sync_all()).ok();
-        Ok(())
-    });
-    if result.is_err() {
-        fs::remove_file(&draft).ok();
-    }
-    result
-}
-
-/// The draft, complete and on the disk. Its lock says that somebody still cares for it.
-fn fill(draft: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<File> {
-    let file = File::create(draft)?;
-    file.try_lock().map_err(|_| Error::new(ErrorKind::Io, "it is being written already"))?;
-    let mut writer = BufWriter::with_capacity(BLOCK, &file);
-    write(&mut writer)?;
-    writer.flush()?;
-    drop(writer);
-    file.sync_all()?;
-    Ok(file)
-}
-
-/// A name that no other writer uses.
-fn draft_name(name: &OsStr) -> OsString {
-    static DRAFTS: AtomicU64 = AtomicU64::new(0);
-    let mut draft = OsString::from(".");
-    draft.push(name);
-    draft.push(format!(".{}-{}.draft", std::process::id(), DRAFTS.fetch_add(1, Ordering::Relaxed)));
-    draft
-}
-
-/// Removes drafts of this file that were left by writers who are gone: nobody holds their lock.
-fn sweep(folder: &Path, name: &OsStr) {
-    let (start, end) = (format!(".{}.", name.to_string_lossy()), ".draft");
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let drafts = entries.flatten().filter(|entry| {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        name.starts_with(&start) && name.ends_with(end)
-    });
-    for draft in drafts.map(|entry| entry.path()).collect::<Vec<PathBuf>>() {
-        if File::open(&draft).is_ok_and(|file| file.try_lock().is_ok()) {
-            fs::remove_file(draft).ok();
-        }
-    }
 }

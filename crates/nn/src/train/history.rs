@@ -15,6 +15,7 @@ pub struct Epoch {
     /// How long it took, validation included.
     pub seconds: f64,
     /// Names and values: `loss`, the metrics, and the same of the validation as `val_loss` and so on.
+    #[serde(with = "exact")]
     pub scores: Vec<(String, f64)>,
 }
 
@@ -22,6 +23,21 @@ impl Epoch {
     /// The score of this name.
     pub fn score(&self, name: &str) -> Option<f64> {
         self.scores.iter().find(|(known, _)| known == name).map(|&(_, value)| value)
+    }
+}
+
+/// Scores in text: a name, the value's bits, and the value for people. JSON has no word for a NaN or an infinity.
+mod exact {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<S: Serializer>(scores: &[(String, f64)], to: S) -> Result<S::Ok, S::Error> {
+        let text = |(name, value): &(String, f64)| (name.clone(), value.to_bits(), value.to_string());
+        scores.iter().map(text).collect::<Vec<_>>().serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<(String, f64)>, D::Error> {
+        let scores = Vec::<(String, u64, String)>::deserialize(from)?;
+        Ok(scores.into_iter().map(|(name, bits, _)| (name, f64::from_bits(bits))).collect())
     }
 }
 

@@ -22,6 +22,8 @@ pub(super) struct State {
     pub history: History,
     /// What callbacks remember, by their positions.
     pub callbacks: BTreeMap<usize, String>,
+    /// What resumed runs must have in common with this one.
+    pub settings: BTreeMap<String, String>,
 }
 
 /// An epoch that is not complete yet.
@@ -48,6 +50,24 @@ impl Partial {
 }
 
 impl State {
+    /// Steps of the whole run.
+    pub fn steps(&self) -> usize {
+        self.history.epochs.iter().map(|epoch| epoch.steps).sum::<usize>() + self.now.steps
+    }
+
+    /// Refuses settings that are not those of the run it is the state of.
+    pub fn agree(&self, settings: &BTreeMap<String, String>) -> Result<()> {
+        for (name, here) in settings {
+            let there = self.settings.get(name);
+            if there != Some(here) {
+                let there = there.map_or("not known", String::as_str);
+                return Err(Error::value(format!("{name} is {here} here and {there} there"))
+                    .help("a run goes on as it began"));
+            }
+        }
+        Ok(())
+    }
+
     pub fn to_words(&self) -> Result<BTreeMap<String, String>> {
         let text = serde_json::to_string(self).map_err(|error| Error::value(error.to_string()))?;
         Ok(BTreeMap::from([(KEY.to_owned(), text)]))
@@ -66,6 +86,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::train::Epoch;
 
     #[test]
     fn a_sum_of_losses_survives_to_the_last_bit() {
@@ -76,6 +97,45 @@ mod tests {
         let back = State::from_words(&state.to_words().unwrap()).unwrap();
         assert_eq!(back, state);
         assert_eq!(back.now.loss().to_bits(), state.now.loss().to_bits());
+    }
+
+    #[test]
+    fn so_does_every_score() {
+        let values =
+            [0.1, -0.0, f64::MIN_POSITIVE / 3.0, f64::MAX, f64::INFINITY, f64::NEG_INFINITY, -f64::NAN];
+        let scores = values.map(|value| (value.to_string(), value)).to_vec();
+        let epoch = Epoch { number: 1, steps: 5, samples: 9, seconds: 0.5, scores };
+        let state = State { history: History { epochs: vec![epoch] }, ..State::default() };
+        let words = state.to_words().unwrap();
+        let back = State::from_words(&words).unwrap();
+        let bits = |state: &State| -> Vec<u64> {
+            state.history.epochs[0].scores.iter().map(|(_, value)| value.to_bits()).collect()
+        };
+        assert_eq!(bits(&back), values.map(f64::to_bits));
+        assert!(words[KEY].contains("\"-inf\""), "people can read it: {words:?}");
+    }
+
+    #[test]
+    fn steps_are_counted_over_the_whole_run() {
+        let epoch = |steps| Epoch { number: 1, steps, samples: 9, seconds: 0.5, scores: Vec::new() };
+        let mut state = State::default();
+        assert_eq!(state.steps(), 0);
+        state.history.epochs.extend([epoch(5), epoch(3)]);
+        state.now.add(2, 1.0);
+        assert_eq!(state.steps(), 9);
+    }
+
+    #[test]
+    fn settings_agree_or_are_named() {
+        let settings = |seed: &str| BTreeMap::from([("seed".to_owned(), seed.to_owned())]);
+        let state = State { settings: settings("1"), ..State::default() };
+        state.agree(&settings("1")).unwrap();
+        // Who says nothing goes on with what is there.
+        state.agree(&BTreeMap::new()).unwrap();
+        let error = state.agree(&settings("2")).unwrap_err();
+        assert!(error.message().contains("seed is 2 here and 1 there"), "{error}");
+        let error = State::default().agree(&settings("2")).unwrap_err();
+        assert!(error.message().contains("not known"), "{error}");
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl Watch {
         Watch { score: score.to_owned(), highest, min_delta: 0.0, best: None, since: 0 }
     }
 
-    /// Whether this epoch is the best so far.
+    /// Whether this epoch is the best so far. A NaN is never better than anything.
     fn improves(&mut self, epoch: &Epoch) -> Result<bool> {
         let value = epoch.score(&self.score).ok_or_else(|| {
             let known: Vec<&str> = epoch.scores.iter().map(|(name, _)| name.as_str()).collect();
@@ -34,7 +34,7 @@ impl Watch {
                 .help(format!("there are {}", known.join(", ")))
         })?;
         let gain = |best: f64| if self.highest { value - best } else { best - value };
-        let improves = self.best.is_none_or(|best| gain(best) > self.min_delta);
+        let improves = !value.is_nan() && self.best.is_none_or(|best| gain(best) > self.min_delta);
         if improves {
             (self.best, self.since) = (Some(value), 0);
         } else {
@@ -62,6 +62,19 @@ impl Watch {
         })?;
         Ok(())
     }
+}
+
+/// What callbacks with a [`Watch`] remember is what it does.
+macro_rules! remember_the_watch {
+    () => {
+        fn state(&self) -> Option<String> {
+            Some(self.watch.state())
+        }
+
+        fn restore(&mut self, state: &str) -> Result<()> {
+            self.watch.restore(state)
+        }
+    };
 }
 
 /// Ends training when a score has not become better for some epochs.
@@ -147,13 +160,7 @@ impl Callback for EarlyStopping {
         Ok(())
     }
 
-    fn state(&self) -> Option<String> {
-        Some(self.watch.state())
-    }
-
-    fn restore(&mut self, state: &str) -> Result<()> {
-        self.watch.restore(state)
-    }
+    remember_the_watch!();
 
     fn variables(&self, names: &mut Names) {
         self.best.iter().for_each(|(name, variable)| names.add(name, variable));
@@ -189,13 +196,7 @@ impl Callback for SaveBest {
         Ok(Flow::Continue)
     }
 
-    fn state(&self) -> Option<String> {
-        Some(self.watch.state())
-    }
-
-    fn restore(&mut self, state: &str) -> Result<()> {
-        self.watch.restore(state)
-    }
+    remember_the_watch!();
 }
 
 /// Multiplies the learning rate by a factor when a score has not become better for some epochs.
@@ -248,11 +249,5 @@ impl Callback for ReduceRate {
         Ok(Flow::Continue)
     }
 
-    fn state(&self) -> Option<String> {
-        Some(self.watch.state())
-    }
-
-    fn restore(&mut self, state: &str) -> Result<()> {
-        self.watch.restore(state)
-    }
+    remember_the_watch!();
 }

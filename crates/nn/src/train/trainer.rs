@@ -1,33 +1,32 @@
-//! The loop itself.
+//! What is trained, how, and a step of it. The loop is in `run`, checkpoints are in `saving`.
 
-use super::callback::{Callback, Flow, Step};
-use super::checkpoint::Checkpoint;
-use super::history::{Epoch, History};
+use super::callback::Callback;
+use super::history::History;
 use super::numerics;
+use super::saving::Resumed;
 use super::state::{Partial, State};
 use crate::layer::{Layer, Mode, Names};
 use crate::losses::Loss;
 use crate::metrics::Metric;
 use crate::optimizers::Optimizer;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
 use taut_autodiff::{GradientTape, Variable};
 use taut_core::ops::random;
 use taut_core::ops::unary::{cast, check_numerics};
 use taut_core::{DType, Error, ErrorKind, Gradient, Result, Tensor, on_behalf};
-use taut_data::{Dataset, Iter, Position};
+use taut_data::Dataset;
 use taut_function::{Function, OnRetrace, function};
 use taut_memory::Line;
 use taut_plan::Program;
 
 /// A batch of inputs, and what is to come out.
-type Batch = (Tensor, Tensor);
+pub(super) type Batch = (Tensor, Tensor);
 
 /// When checkpoints are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Every {
-    /// After so many steps, and at the end.
+    /// After so many steps, counted from the first one of the run, and after every epoch.
     Steps(usize),
     /// After so many epochs, and at the end.
     Epochs(usize),
@@ -38,8 +37,8 @@ pub(super) struct Parts {
     pub model: Arc<dyn Layer>,
     pub loss: Arc<dyn Loss>,
     pub variables: Vec<Variable>,
-    optimizer: Arc<Optimizer>,
-    metrics: Vec<(String, Box<dyn Metric>)>,
+    pub optimizer: Arc<Optimizer>,
+    pub metrics: Vec<(String, Box<dyn Metric>)>,
     checked: bool,
     /// The line that made the trainer: what loss, optimizer and metrics do is done for it.
     at: Line,
@@ -76,16 +75,18 @@ struct Programs {
 /// A step stops at the first loss or gradient that is not finite, before that reaches a variable; it is then made again op by
 /// op, and the error names the op and the line that made the first NaN or infinity.
 pub struct Trainer {
-    parts: Arc<Parts>,
+    pub(super) parts: Arc<Parts>,
     programs: OnceLock<Programs>,
     native: bool,
-    callbacks: Vec<Box<dyn Callback>>,
-    validation: Option<Dataset<Batch>>,
-    checkpoints: Option<(PathBuf, Every)>,
-    steps_per_epoch: Option<usize>,
-    state: State,
+    /// Elsewhere while `fit` runs.
+    pub(super) callbacks: Vec<Box<dyn Callback>>,
+    pub(super) is_running: bool,
+    pub(super) validation: Option<Dataset<Batch>>,
+    pub(super) checkpoints: Option<(PathBuf, Every)>,
+    pub(super) steps_per_epoch: Option<usize>,
+    pub(super) state: State,
     /// The checkpoint that was loaded, of whose state the callbacks have still to be told.
-    resumed: Option<PathBuf>,
+    pub(super) resumed: Option<Resumed>,
 }
 
 impl Trainer {
@@ -106,6 +107,7 @@ impl Trainer {
             programs: OnceLock::new(),
             native: false,
             callbacks: Vec::new(),
+            is_running: false,
             validation: None,
             checkpoints: None,
             steps_per_epoch: None,
@@ -167,6 +169,14 @@ impl Trainer {
     #[must_use]
     pub fn steps_per_epoch(mut self, steps: usize) -> Trainer {
         self.steps_per_epoch = Some(steps);
+        self
+    }
+
+    /// Something that a resumed run must have in common with the one it goes on with: the size of the batches, a seed of the
+    /// data. It goes into checkpoints, and [`Trainer::resume`], called after this, refuses a file that says otherwise.
+    #[must_use]
+    pub fn setting(mut self, name: &str, value: impl ToString) -> Trainer {
+        self.state.settings.insert(name.to_owned(), value.to_string());
         self
     }
 
@@ -246,136 +256,13 @@ impl Trainer {
         number(&loss.map_err(explained)?)
     }
 
-    /// Trains until `epochs` epochs are complete, those before a resume included.
-    #[track_caller]
-    pub fn fit(&mut self, data: &Dataset<Batch>, epochs: usize) -> Result<&History> {
-        let at = Line::caller();
-        let mut callbacks = std::mem::take(&mut self.callbacks);
-        let trained = self.run(data, epochs, &mut callbacks);
-        let ended = callbacks.iter_mut().try_for_each(|callback| callback.end(self));
-        self.callbacks = callbacks;
-        trained.and(ended).map_err(|error| error.at(at))?;
-        Ok(&self.state.history)
-    }
-
-    fn run(
-        &mut self,
-        data: &Dataset<Batch>,
-        epochs: usize,
-        callbacks: &mut [Box<dyn Callback>],
-    ) -> Result<()> {
-        callbacks.iter_mut().try_for_each(|callback| callback.begin(self))?;
-        if let Some(path) = self.resumed.take() {
-            self.restore(&path, callbacks)?;
-        }
-        let mut saved = true;
-        while self.state.epochs < epochs {
-            let complete = self.state.epochs;
-            let mut flow = self.epoch(data, callbacks)?;
-            if self.state.epochs == complete {
-                saved = false;
-                break;
-            }
-            for callback in callbacks.iter_mut() {
-                let last = self.state.history.epochs.last().expect("an epoch was just made");
-                if callback.epoch(self, last)? == Flow::Stop {
-                    flow = Flow::Stop;
-                }
-            }
-            saved = self.save_if(callbacks, |every| match every {
-                Every::Epochs(count) => self.state.epochs.is_multiple_of(count.max(1)),
-                Every::Steps(_) => false,
-            })?;
-            if flow == Flow::Stop {
-                break;
-            }
-        }
-        if !saved {
-            self.save_if(callbacks, |_| true)?;
-        }
-        Ok(())
-    }
-
-    /// The rest of the epoch that is under way.
-    fn epoch(&mut self, data: &Dataset<Batch>, callbacks: &mut [Box<dyn Callback>]) -> Result<Flow> {
-        let (clock, before) = (Instant::now(), self.state.now.seconds);
-        let number = self.state.epochs + 1;
-        let of = self.steps_per_epoch.or_else(|| data.cardinality().known().map(|count| count as usize));
-        let mut batches = self.position(data)?;
-        while self.steps_per_epoch.is_none_or(|steps| self.state.now.steps < steps) {
-            let Some((x, y)) = batches.next().transpose()? else {
-                if self.steps_per_epoch.is_none() || batches.position().delivered == 0 {
-                    break;
-                }
-                batches = data.iter_from(&Position::start_of(batches.position().epoch + 1))?;
-                continue;
-            };
-            let samples = x.shape().first().copied().unwrap_or(1);
-            let made = self.state.now.steps + 1;
-            let name = |error: Error| error.about(format!("epoch {number}, step {made}"));
-            let loss = self.train_step(&x, &y).map_err(name)?;
-            self.state.now.add(samples, loss);
-            self.state.now.seconds = before + clock.elapsed().as_secs_f64();
-            self.state.position = batches.position().to_string();
-            let step = Step { epoch: number, number: made, of, samples, loss };
-            let mut flow = Flow::Continue;
-            for callback in callbacks.iter_mut() {
-                if callback.step(self, &step)? == Flow::Stop {
-                    flow = Flow::Stop;
-                }
-            }
-            self.save_if(callbacks, |every| match every {
-                Every::Steps(count) => made.is_multiple_of(count.max(1)),
-                Every::Epochs(_) => false,
-            })?;
-            if flow == Flow::Stop {
-                // The epoch goes on when training does.
-                return Ok(flow);
-            }
-        }
-        if self.state.now.steps == 0 {
-            return Err(Error::value("the dataset has no elements").help("its report() says where they went"));
-        }
-        self.complete(clock, before, &batches.position())?;
-        Ok(Flow::Continue)
-    }
-
-    /// Where the data goes on.
-    fn position(&self, data: &Dataset<Batch>) -> Result<Iter<Batch>> {
-        if self.state.position.is_empty() {
-            return data.iter_from(&Position::start_of(self.state.epochs as u64));
-        }
-        data.iter_from(&self.state.position.parse::<Position>()?)
-    }
-
-    /// Scores the epoch, and begins the next one.
-    fn complete(&mut self, clock: Instant, before: f64, position: &Position) -> Result<()> {
-        let now = self.state.now;
-        let mut scores = vec![("loss".to_owned(), now.loss())];
-        scores.extend(self.scores()?);
-        self.reset()?;
-        if let Some(data) = &self.validation {
-            // Training and validation work in memory one after the other, not side by side.
-            self.release();
-            let tried = self.evaluate(data).map_err(|error| error.about("validation"))?;
-            self.release();
-            scores.extend(tried.into_iter().map(|(name, value)| (format!("val_{name}"), value)));
-        }
-        let seconds = before + clock.elapsed().as_secs_f64();
-        let Partial { steps, samples, .. } = now;
-        let number = self.state.epochs + 1;
-        self.state.history.epochs.push(Epoch { number, steps, samples, seconds, scores });
-        self.state.epochs = number;
-        self.state.now = Partial::default();
-        // Data that ends begins anew with each epoch; data that is cut into epochs goes on.
-        self.state.position =
-            if self.steps_per_epoch.is_some() { position.to_string() } else { String::new() };
-        Ok(())
-    }
-
     /// What the metrics say of the epoch so far.
     pub fn scores(&self) -> Result<Vec<(String, f64)>> {
-        self.parts.metrics.iter().map(|(name, metric)| Ok((name.clone(), metric.value()?))).collect()
+        let score = |(name, metric): &(String, Box<dyn Metric>)| {
+            let value = metric.value().map_err(|error| error.about(format_args!("the metric '{name}'")))?;
+            Ok((name.clone(), value))
+        };
+        self.parts.metrics.iter().map(score).collect()
     }
 
     /// The mean loss of the epoch so far.
@@ -383,13 +270,23 @@ impl Trainer {
         self.state.now.loss()
     }
 
-    fn reset(&self) -> Result<()> {
+    pub(super) fn reset(&self) -> Result<()> {
         self.parts.metrics.iter().try_for_each(|(_, metric)| metric.reset())
     }
 
-    /// The mean loss and the metrics on this data, which the model is not trained on.
+    /// The mean loss and the metrics on this data, which the model is not trained on. What the metrics know of the epoch that
+    /// is under way stays as it is.
     #[track_caller]
     pub fn evaluate(&self, data: &Dataset<Batch>) -> Result<Vec<(String, f64)>> {
+        let at = Line::caller();
+        let sums = self.parts.metrics.iter().flat_map(|(_, metric)| variables_of(&**metric));
+        let kept = Kept::of(sums.map(|(_, variable)| variable)).map_err(|error| error.at(at))?;
+        let scores = self.score(data);
+        let restored = kept.restore();
+        scores.and_then(|scores| restored.map(|()| scores)).map_err(|error| error.at(at))
+    }
+
+    fn score(&self, data: &Dataset<Batch>) -> Result<Vec<(String, f64)>> {
         self.reset()?;
         let mut sum = Partial::default();
         for batch in data.iter()? {
@@ -398,11 +295,10 @@ impl Trainer {
             sum.add(x.shape().first().copied().unwrap_or(1), loss);
         }
         if sum.steps == 0 {
-            return Err(Error::value("the dataset has no elements").at(Line::caller()));
+            return Err(Error::value("the dataset has no elements"));
         }
         let mut scores = vec![("loss".to_owned(), sum.loss())];
         scores.extend(self.scores()?);
-        self.reset()?;
         Ok(scores)
     }
 
@@ -411,73 +307,30 @@ impl Trainer {
     pub fn predict(&self, x: &Tensor) -> Result<Tensor> {
         self.programs().infer.call(x)
     }
+}
 
-    /// All that a checkpoint holds.
-    fn variables(&self, callbacks: &[Box<dyn Callback>]) -> Checkpoint {
-        let collect = |visit: &dyn Fn(&mut Names)| {
-            let mut names = Names::default();
-            visit(&mut names);
-            names.into_found()
-        };
-        let mut all = Checkpoint::new()
-            .with("model", self.parts.model.named())
-            .with("optimizer", self.parts.optimizer.named());
-        for (i, (_, metric)) in self.parts.metrics.iter().enumerate() {
-            all = all.with(&format!("metric.{i}"), collect(&|names| metric.variables(names)));
-        }
-        for (i, callback) in callbacks.iter().enumerate() {
-            all = all.with(&format!("callback.{i}"), collect(&|names| callback.variables(names)));
-        }
-        all
+/// The values of variables, to come back to.
+pub(super) struct Kept(Vec<(Variable, Tensor)>);
+
+impl Kept {
+    pub fn of(variables: impl IntoIterator<Item = Variable>) -> Result<Kept> {
+        let copies = variables.into_iter().map(|variable| {
+            let value = variable.value().copy()?;
+            Ok((variable, value))
+        });
+        Ok(Kept(copies.collect::<Result<_>>()?))
     }
 
-    fn save_if(&self, callbacks: &[Box<dyn Callback>], due: impl FnOnce(Every) -> bool) -> Result<bool> {
-        match &self.checkpoints {
-            Some((path, every)) if due(*every) => self.write(path, callbacks).map(|()| true),
-            Some(_) => Ok(false),
-            None => Ok(true),
-        }
+    pub fn restore(self) -> Result<()> {
+        self.0.into_iter().try_for_each(|(variable, value)| variable.assign(value))
     }
+}
 
-    fn write(&self, path: &Path, callbacks: &[Box<dyn Callback>]) -> Result<()> {
-        let mut state = self.state.clone();
-        state.random = random::state();
-        let remembered =
-            callbacks.iter().enumerate().filter_map(|(i, callback)| Some((i, callback.state()?)));
-        state.callbacks = remembered.collect();
-        self.variables(callbacks).save(path, &state.to_words()?)
-    }
-
-    /// Writes the whole state of the training to a file, now.
-    #[track_caller]
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        self.write(path.as_ref(), &self.callbacks)
-    }
-
-    /// Goes on from a checkpoint when [`Trainer::fit`] is called next: every later number will be the one that an
-    /// uninterrupted run would have had. Model, optimizer, metrics and callbacks must be as they were.
-    #[track_caller]
-    pub fn resume(mut self, path: impl Into<PathBuf>) -> Result<Trainer> {
-        let path = path.into();
-        let words = taut_core::io::load_safetensors(&path)?.metadata;
-        let told = |error: Error| error.about(path.display()).at(Line::caller());
-        self.state = State::from_words(&words).map_err(told)?;
-        self.resumed = Some(path);
-        Ok(self)
-    }
-
-    /// Loads the variables, once callbacks have theirs.
-    fn restore(&mut self, path: &Path, callbacks: &mut [Box<dyn Callback>]) -> Result<()> {
-        let state = State::from_words(&self.variables(callbacks).load(path)?)?;
-        for (i, callback) in callbacks.iter_mut().enumerate() {
-            if let Some(remembered) = state.callbacks.get(&i) {
-                callback.restore(remembered)?;
-            }
-        }
-        random::set_state(state.random);
-        self.state = state;
-        Ok(())
-    }
+/// The variables of a metric, with their names.
+pub(super) fn variables_of(metric: &dyn Metric) -> Vec<(String, Variable)> {
+    let mut names = Names::default();
+    metric.variables(&mut names);
+    names.into_found()
 }
 
 /// A loss as a number. Those of halves are widened first; the others need no memory for it.
@@ -502,7 +355,7 @@ impl Parts {
             let tape = GradientTape::new();
             let (mut loss, predicted) = self.forward(x, y, Mode::Train)?;
             if self.checked {
-                loss = check_numerics(loss, "the loss")?;
+                loss = on_behalf(None, self.at, || check_numerics(loss, "the loss"))?;
             }
             let gradients = tape.gradient(&loss, &self.variables)?;
             (loss, predicted, gradients)

@@ -1,11 +1,11 @@
 //! Elements in a file: records of tensors, each with a checksum, and a table of where they begin at the end.
 
+use crate::draft::Draft;
 use flate2::Crc;
-use std::fs::{self, File};
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::fs::File;
+use std::io::{BufReader, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use taut_core::{DType, Error, ErrorKind, Result, Shape, Spec, Tensor};
 use taut_memory::{Category, Line};
 
@@ -19,41 +19,21 @@ fn broken(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Format, message)
 }
 
-/// A file under a temporary name, removed unless it gets its own.
-#[derive(Debug)]
-struct Temporary(Option<PathBuf>);
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        if let Some(path) = self.0.take() {
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
 /// Writes records.
 pub(super) struct Writer {
-    out: BufWriter<File>,
-    temporary: Temporary,
-    path: PathBuf,
+    out: BufWriter<Draft>,
     /// Where each record begins, and where the next one will.
     starts: Vec<u64>,
     position: u64,
 }
 
 impl Writer {
-    /// Begins a file beside `path`, under a name of its own.
-    pub(super) fn create(path: &Path) -> Result<Writer> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".{}-{}.tmp", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
-        let path = PathBuf::from(name);
-        let about = |error: std::io::Error| Error::from(error).about(path.display());
-        let file = File::create_new(&path).map_err(about)?;
-        let temporary = Temporary(Some(path.clone()));
-        let mut out = BufWriter::with_capacity(1 << 18, file);
-        out.write_all(START).map_err(about)?;
-        Ok(Writer { out, temporary, path, starts: Vec::new(), position: START.len() as u64 })
+    /// Begins a file that may get this place.
+    pub(super) fn create(place: &Path) -> Result<Writer> {
+        let draft = Draft::create(place).map_err(|error| error.about(place.display()))?;
+        let mut out = BufWriter::with_capacity(1 << 18, draft);
+        out.write_all(START).map_err(|error| Error::from(error).about(place.display()))?;
+        Ok(Writer { out, starts: Vec::new(), position: START.len() as u64 })
     }
 
     /// Writes one record.
@@ -63,7 +43,7 @@ impl Writer {
         let mut put = |bytes: &[u8]| -> Result<()> {
             crc.update(bytes);
             self.position += bytes.len() as u64;
-            self.out.write_all(bytes).map_err(|error| Error::from(error).about(self.path.display()))
+            self.out.write_all(bytes).map_err(Error::from)
         };
         put(&(tensors.len() as u32).to_le_bytes())?;
         for tensor in tensors {
@@ -75,35 +55,32 @@ impl Writer {
         }
         let sum = crc.sum().to_le_bytes();
         self.position += sum.len() as u64;
-        self.out.write_all(&sum).map_err(|error| Error::from(error).about(self.path.display()))
+        Ok(self.out.write_all(&sum)?)
     }
 
-    /// Completes the file and keeps its temporary name: it goes when the records do.
+    /// Completes the file, without giving it its place: it goes when the records do.
     pub(super) fn finish(mut self) -> Result<Records> {
         let mut table = Vec::with_capacity(self.starts.len() * 8);
         self.starts.iter().for_each(|start| table.extend_from_slice(&start.to_le_bytes()));
         let mut crc = Crc::new();
         crc.update(&table);
-        let end = (|| {
-            self.out.write_all(&table)?;
-            self.out.write_all(&crc.sum().to_le_bytes())?;
-            self.out.write_all(&self.position.to_le_bytes())?;
-            self.out.write_all(&(self.starts.len() as u64).to_le_bytes())?;
-            self.out.write_all(END)?;
-            self.out.flush()?;
-            self.out.get_ref().sync_all()
-        })();
-        end.map_err(|error| Error::from(error).about(self.path.display()))?;
+        self.out.write_all(&table)?;
+        self.out.write_all(&crc.sum().to_le_bytes())?;
+        self.out.write_all(&self.position.to_le_bytes())?;
+        self.out.write_all(&(self.starts.len() as u64).to_le_bytes())?;
+        self.out.write_all(END)?;
+        let draft = self.out.into_inner().map_err(IntoInnerError::into_error)?;
         self.starts.push(self.position);
-        Ok(Records { path: self.path, starts: self.starts.into(), temporary: self.temporary })
+        Ok(Records { path: draft.path().to_owned(), starts: self.starts.into(), draft: Some(draft) })
     }
 
-    /// Completes the file and gives it its name, at once.
-    pub(super) fn finish_as(self, path: &Path) -> Result<Records> {
+    /// Completes the file and puts it in its place.
+    pub(super) fn finish_at(self, place: &Path) -> Result<Records> {
         let mut records = self.finish()?;
-        fs::rename(&records.path, path).map_err(|error| Error::from(error).about(path.display()))?;
-        records.temporary.0 = None;
-        path.clone_into(&mut records.path);
+        if let Some(draft) = records.draft.take() {
+            draft.finish()?;
+        }
+        place.clone_into(&mut records.path);
         Ok(records)
     }
 }
@@ -114,8 +91,8 @@ pub(super) struct Records {
     path: PathBuf,
     /// Where each record begins, and where the last one ends.
     starts: Arc<[u64]>,
-    /// Removes the file in the end, if it has no name of its own.
-    temporary: Temporary,
+    /// Removes the file in the end, if it did not get a place of its own.
+    draft: Option<Draft>,
 }
 
 impl Records {
@@ -151,7 +128,7 @@ impl Records {
         if crc.sum().to_le_bytes() != footer[..4] || !starts.is_sorted() || starts[0] < START.len() as u64 {
             return Err(truncated());
         }
-        Ok(Records { path: path.to_owned(), starts: starts.into(), temporary: Temporary(None) })
+        Ok(Records { path: path.to_owned(), starts: starts.into(), draft: None })
     }
 
     pub(super) fn count(&self) -> u64 {

@@ -1,0 +1,183 @@
+//! The loop: epochs of steps, and what happens between them.
+
+use super::callback::{Callback, Flow, Step};
+use super::history::{Epoch, History};
+use super::state::Partial;
+use super::trainer::{Batch, Every, Trainer};
+use std::time::Instant;
+use taut_core::{Error, Result};
+use taut_data::{Dataset, Iter, Position};
+use taut_memory::Line;
+
+impl Trainer {
+    /// Trains until `epochs` epochs are complete, those before a resume included.
+    #[track_caller]
+    pub fn fit(&mut self, data: &Dataset<Batch>, epochs: usize) -> Result<&History> {
+        let at = Line::caller();
+        let mut callbacks = std::mem::take(&mut self.callbacks);
+        self.is_running = true;
+        let trained = self.run(data, epochs, &mut callbacks);
+        // All of them are told, whatever one of them says.
+        let ended = callbacks.iter_mut().map(|callback| callback.end(self)).fold(Ok(()), Result::and);
+        (self.callbacks, self.is_running) = (callbacks, false);
+        trained.and(ended).map_err(|error| error.at(at))?;
+        Ok(&self.state.history)
+    }
+
+    /// Refuses what would come to nothing, before anything is done.
+    fn check(&self) -> Result<()> {
+        match self.checkpoints {
+            Some((_, Every::Steps(0))) => {
+                return Err(Error::value("a checkpoint after every 0 steps").help("1 is every step"));
+            }
+            Some((_, Every::Epochs(0))) => {
+                return Err(Error::value("a checkpoint after every 0 epochs").help("1 is every epoch"));
+            }
+            _ => {}
+        }
+        if self.steps_per_epoch == Some(0) {
+            return Err(Error::value("epochs of 0 steps").help("an epoch has one step at least"));
+        }
+        for (name, metric) in &self.parts.metrics {
+            // A metric may have nothing to say yet; what it says must be a number.
+            if let (Err(_), Ok(result)) = (metric.value(), metric.result())
+                && result.len() != 1
+            {
+                let message = format!("the metric '{name}' is {}, and a score is one number", result.spec());
+                let help = "average it, or update and read it in a callback";
+                return Err(Error::shape(message).help(help));
+            }
+        }
+        Ok(())
+    }
+
+    #[track_caller]
+    fn run(
+        &mut self,
+        data: &Dataset<Batch>,
+        epochs: usize,
+        callbacks: &mut [Box<dyn Callback>],
+    ) -> Result<()> {
+        self.check()?;
+        callbacks.iter_mut().try_for_each(|callback| callback.begin(self))?;
+        self.restore(callbacks)?;
+        let mut saved = true;
+        // Data that is cut into epochs goes on from one to the next.
+        let mut batches = None;
+        while self.state.epochs < epochs {
+            let complete = self.state.epochs;
+            let mut flow = self.epoch(data, &mut batches, callbacks)?;
+            if self.state.epochs == complete {
+                saved = false;
+                break;
+            }
+            for callback in callbacks.iter_mut() {
+                let last = self.state.history.epochs.last().expect("an epoch was just made");
+                if callback.epoch(self, last)? == Flow::Stop {
+                    flow = Flow::Stop;
+                }
+            }
+            saved = self.save_if(callbacks, |every| match every {
+                Every::Epochs(count) => self.state.epochs.is_multiple_of(count),
+                Every::Steps(_) => true,
+            })?;
+            if flow == Flow::Stop {
+                break;
+            }
+        }
+        if !saved {
+            self.save_if(callbacks, |_| true)?;
+        }
+        Ok(())
+    }
+
+    /// The rest of the epoch that is under way.
+    #[track_caller]
+    fn epoch(
+        &mut self,
+        data: &Dataset<Batch>,
+        under_way: &mut Option<Iter<Batch>>,
+        callbacks: &mut [Box<dyn Callback>],
+    ) -> Result<Flow> {
+        let (clock, before) = (Instant::now(), self.state.now.seconds);
+        let number = self.state.epochs + 1;
+        let of = self.steps_per_epoch.or_else(|| data.cardinality().known().map(|count| count as usize));
+        let mut batches = match under_way.take() {
+            Some(batches) => batches,
+            None => self.position(data)?,
+        };
+        while self.steps_per_epoch.is_none_or(|steps| self.state.now.steps < steps) {
+            let Some((x, y)) = batches.next().transpose()? else {
+                if self.steps_per_epoch.is_none() || batches.position().delivered == 0 {
+                    break;
+                }
+                batches = data.iter_from(&Position::start_of(batches.position().epoch + 1))?;
+                continue;
+            };
+            let samples = x.shape().first().copied().unwrap_or(1);
+            let made = self.state.now.steps + 1;
+            let name = |error: Error| error.about(format!("epoch {number}, step {made}"));
+            let loss = self.train_step(&x, &y).map_err(name)?;
+            self.state.now.add(samples, loss);
+            self.state.now.seconds = before + clock.elapsed().as_secs_f64();
+            self.state.position = batches.position().to_string();
+            let step = Step { epoch: number, number: made, of, samples, loss };
+            let mut flow = Flow::Continue;
+            for callback in callbacks.iter_mut() {
+                if callback.step(self, &step)? == Flow::Stop {
+                    flow = Flow::Stop;
+                }
+            }
+            self.save_if(callbacks, |every| match every {
+                Every::Steps(count) => self.state.steps().is_multiple_of(count),
+                Every::Epochs(_) => false,
+            })?;
+            if flow == Flow::Stop {
+                // The epoch goes on when training does.
+                return Ok(flow);
+            }
+        }
+        if self.state.now.steps == 0 {
+            return Err(Error::value("the dataset has no elements").help("its report() says where they went"));
+        }
+        self.complete(clock, before, &batches.position())?;
+        if self.steps_per_epoch.is_some() {
+            *under_way = Some(batches);
+        }
+        Ok(Flow::Continue)
+    }
+
+    /// Where the data goes on.
+    fn position(&self, data: &Dataset<Batch>) -> Result<Iter<Batch>> {
+        if self.state.position.is_empty() {
+            return data.iter_from(&Position::start_of(self.state.epochs as u64));
+        }
+        data.iter_from(&self.state.position.parse::<Position>()?)
+    }
+
+    /// Scores the epoch, and begins the next one.
+    #[track_caller]
+    fn complete(&mut self, clock: Instant, before: f64, position: &Position) -> Result<()> {
+        let now = self.state.now;
+        let mut scores = vec![("loss".to_owned(), now.loss())];
+        scores.extend(self.scores()?);
+        self.reset()?;
+        if let Some(data) = &self.validation {
+            // Training and validation work in memory one after the other, not side by side.
+            self.release();
+            let tried = self.evaluate(data).map_err(|error| error.about("validation"))?;
+            self.release();
+            scores.extend(tried.into_iter().map(|(name, value)| (format!("val_{name}"), value)));
+        }
+        let seconds = before + clock.elapsed().as_secs_f64();
+        let Partial { steps, samples, .. } = now;
+        let number = self.state.epochs + 1;
+        self.state.history.epochs.push(Epoch { number, steps, samples, seconds, scores });
+        self.state.epochs = number;
+        self.state.now = Partial::default();
+        // Data that ends begins anew with each epoch; data that is cut into epochs goes on.
+        self.state.position =
+            if self.steps_per_epoch.is_some() { position.to_string() } else { String::new() };
+        Ok(())
+    }
+}

@@ -1,0 +1,41 @@
+"""Derivatives forward."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _native, nest
+
+
+class ForwardAccumulator:
+    """Derivatives along given directions, computed with the values.
+
+    >>> import taut as tf
+    >>> x = tf.constant([1.0, 2.0])
+    >>> with tf.autodiff.ForwardAccumulator(x, tf.constant([1.0, 0.5])) as acc:
+    ...     y = x * x
+    >>> acc.jvp(y).numpy().tolist()
+    [2.0, 2.0]
+    """
+
+    def __init__(self, primals: Any, tangents: Any) -> None:
+        self._native = _native.ForwardAccumulator(primals, tangents)
+
+    def __enter__(self) -> ForwardAccumulator:
+        self._native.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._native.__exit__(*error)
+
+    def jvp(self, primals: Any, unconnected_gradients: Any = "none") -> Any:
+        """The derivative of each value along the directions; None where it does not depend on what moves."""
+        from .tape import UnconnectedGradients
+
+        zero = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
+
+        def one(value: Any) -> Any:
+            found = self._native.jvp(value)
+            return _native.Op("zeros_like")(value) if found is None and zero else found
+
+        return nest.map_structure(one, primals)

@@ -1,0 +1,116 @@
+"""Python's own functions on tensors whose values are not known yet."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .. import _native, dtypes, ops
+from .loops import Range, Rows
+from .values import is_symbolic
+
+_cast = _native.Op("cast")
+
+
+def _range(start: Any, stop: Any = None, step: Any = 1) -> Any:
+    if stop is None:
+        start, stop = 0, start
+    if any(map(is_symbolic, (start, stop, step))):
+        return Range(start, stop, step)
+    known = (int(part.numpy()) if isinstance(part, _native.Array) else part for part in (start, stop, step))
+    return range(*known)
+
+
+def _tensor_range(
+    start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range"
+) -> Any:
+    begin, end = (0, start) if limit is None else (start, limit)
+    if not any(map(is_symbolic, (begin, end, delta))):
+        return ops.range(start, limit, delta, dtype, name)
+    if dtype is not None:
+        begin, end, delta = (
+            _cast(part, dtype) if isinstance(part, _native.Array) else part for part in (begin, end, delta)
+        )
+    return Range(begin, end, delta)
+
+
+def _is_rows(part: Any) -> bool:
+    return isinstance(part, Rows) or is_symbolic(part) and part.ndim > 0
+
+
+def _enumerate(iterable: Any, start: Any = 0) -> Any:
+    if not _is_rows(iterable) or isinstance(iterable, Rows):
+        return enumerate(iterable, start)
+    return Rows([ops.range(len(iterable)) + start, iterable])
+
+
+def _zip(*iterables: Any, strict: bool = False) -> Any:
+    if not iterables or not all(_is_rows(part) and not isinstance(part, Rows) for part in iterables):
+        return zip(*iterables, strict=strict)
+    if strict and len({len(part) for part in iterables}) > 1:
+        raise ValueError(f"zip(strict=True): {[len(part) for part in iterables]} rows")
+    return Rows(iterables)
+
+
+def _number(kind: type, dtype: Any) -> Callable:
+    @functools.wraps(kind, assigned=("__name__", "__doc__"), updated=())
+    def convert(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and isinstance(args[0], _native.Array):
+            return _cast(args[0], dtype) if is_symbolic(args[0]) else kind(args[0].numpy())
+        return kind(*args, **kwargs)
+
+    return convert
+
+
+def _reduced(python: Callable, op: Callable) -> Callable:
+    """Of all rows of one tensor, the op; of anything else, what Python does."""
+
+    @functools.wraps(python, assigned=("__name__", "__doc__"), updated=())
+    def reduce(*args: Any, **kwargs: Any) -> Any:
+        if len(args) == 1 and not kwargs and is_symbolic(args[0]) and args[0].ndim:
+            return op(args[0], 0)
+        return python(*args, **kwargs)
+
+    return reduce
+
+
+def _sum(iterable: Any, /, start: Any = 0) -> Any:
+    if is_symbolic(iterable) and iterable.ndim:
+        total = ops.reduce_sum(iterable, 0)
+        return total if isinstance(start, int) and start == 0 else total + start
+    return sum(iterable, start)
+
+
+def _extreme(python: Callable, pair: Callable, all_rows: Callable) -> Callable:
+    @functools.wraps(python, assigned=("__name__", "__doc__"), updated=())
+    def extreme(*args: Any, **kwargs: Any) -> Any:
+        parts = args[0] if len(args) == 1 else args
+        if not kwargs and is_symbolic(parts) and parts.ndim:
+            return all_rows(parts, 0)
+        if not kwargs and isinstance(parts, (list, tuple)) and any(map(is_symbolic, parts)):
+            return functools.reduce(pair, parts)
+        return python(*args, **kwargs)
+
+    return extreme
+
+
+# Found by the identity of the function that is called, whatever it is called as.
+REPLACED: dict[int, Callable] = {
+    id(python): ours
+    for python, ours in (
+        (builtins.range, _range),
+        (ops.range, _tensor_range),
+        (builtins.enumerate, _enumerate),
+        (builtins.zip, _zip),
+        (builtins.float, _number(float, dtypes.float32)),
+        (builtins.int, _number(int, dtypes.int32)),
+        (builtins.bool, _number(bool, dtypes.bool)),
+        (builtins.sum, _sum),
+        (builtins.any, _reduced(any, ops.reduce_any)),
+        (builtins.all, _reduced(all, ops.reduce_all)),
+        (builtins.max, _extreme(max, ops.maximum, ops.reduce_max)),
+        (builtins.min, _extreme(min, ops.minimum, ops.reduce_min)),
+    )
+}

@@ -1,0 +1,176 @@
+"""Calls that converted functions make: of what is converted in its turn, and of what runs as it is."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import os
+import sys
+import threading
+import types
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from . import source
+from .experimental import is_marked
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_INSTALLED = ("site-packages", "dist-packages")
+_AS_THEY_ARE = ("keras", "malt", "ml_dtypes", "numpy")
+_JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
+_CALLS = frozenset(code for name, code in dis.opmap.items() if name.startswith("CALL"))
+
+_LOOK_AT_FRAMES = frozenset(map(id, (eval, globals, locals, super)))
+
+_warned: set[tuple[str, int]] = set()
+_lock = threading.Lock()
+
+
+@functools.cache
+def _runs_as_it_is(file: str) -> bool:
+    """Whether functions of a file are never converted: this package's, Python's own, and a few others'."""
+    if file.startswith("<frozen"):
+        return True
+    path = os.path.abspath(file)
+    if path.startswith(_PACKAGE):
+        return True
+    if path.startswith(_STANDARD):
+        inside = path[len(_STANDARD) :].split(os.sep)
+        if inside[0] not in _INSTALLED:
+            return True
+    for name in _AS_THEY_ARE:
+        origin = getattr(sys.modules.get(name), "__file__", None)
+        if origin and path.startswith(os.path.dirname(os.path.abspath(origin)) + os.sep):
+            return True
+    return False
+
+
+def _has(code: types.CodeType, instructions: frozenset[int]) -> bool:
+    """Whether one of these is in a piece of code."""
+    return any(instruction.opcode in instructions for instruction in dis.get_instructions(code))
+
+
+def _warn(function: types.FunctionType, reason: str) -> None:
+    """Says once that a function runs as it is."""
+    code = function.__code__
+    place = (code.co_filename, code.co_firstlineno)
+    with _lock:
+        if place in _warned:
+            return
+        _warned.add(place)
+    warnings.warn_explicit(
+        f"{function.__qualname__} runs as it is, so its control flow cannot depend on tensors: {reason}. "
+        "@tf.autograph.experimental.do_not_convert says that this is meant",
+        UserWarning,
+        code.co_filename,
+        code.co_firstlineno,
+    )
+
+
+def _python_function(callee: Any) -> tuple[types.FunctionType | None, tuple]:
+    """The Python function behind something that is called, and the arguments that it already has."""
+    if isinstance(callee, types.MethodType):
+        inner, first = callee.__func__, (callee.__self__,)
+        return (inner, first) if isinstance(inner, types.FunctionType) else (None, ())
+    if isinstance(callee, types.FunctionType):
+        return callee, ()
+    if isinstance(callee, type):
+        return None, ()
+    method = getattr(type(callee), "__call__", None)
+    return (method, (callee,)) if isinstance(method, types.FunctionType) else (None, ())
+
+
+def _wanted(callee: Any, function: types.FunctionType | None) -> bool:
+    """Whether something that is called is to be converted."""
+    if function is None or is_marked(callee) or is_marked(function):
+        return False
+    code = function.__code__
+    return not (_runs_as_it_is(code.co_filename) or inspect.isgeneratorfunction(function))
+
+
+def call(callee: Callable, args: tuple, kwargs: dict, recursive: bool = True, entry: bool = True) -> Any:
+    """Calls something, converted if it can be."""
+    if isinstance(callee, functools.partial):
+        return call(callee.func, (*callee.args, *args), {**callee.keywords, **kwargs}, recursive, entry)
+    function, first = _python_function(callee)
+    if not _wanted(callee, function):
+        return callee(*args, **kwargs)
+    try:
+        factory = source.factory(function, recursive)
+    except source.Cannot as reason:
+        if _has(function.__code__, _JUMPS | _CALLS if entry else _JUMPS):
+            _warn(function, str(reason))
+        return callee(*args, **kwargs)
+    return factory.made(function, _operators())(*first, *args, **kwargs)
+
+
+def converted(entity: Callable, recursive: bool) -> Callable:
+    """The converted function. Raises ValueError if there is none."""
+    function, first = _python_function(entity)
+    if function is None:
+        raise ValueError(f"{entity!r} is no Python function, so it cannot be converted")
+    try:
+        made = source.factory(function, recursive).made(function, _operators())
+    except source.Cannot as reason:
+        raise ValueError(f"{function.__qualname__} cannot be converted: {reason}") from None
+    made.__taut_do_not_convert__ = True
+    return functools.partial(made, *first) if first else made
+
+
+@functools.cache
+def _operators() -> types.SimpleNamespace:
+    """What converted functions know as `ag__`."""
+    from . import operators
+
+    return types.SimpleNamespace(**{**vars(operators), "converted_call": converted_call})
+
+
+def _by_frame(callee: Callable, args: tuple, scope: Any) -> Any:
+    """Calls a function that looks at the frame of its caller, which is the one that the scope belongs to."""
+    from malt.operators import py_builtins
+
+    if callee is super:
+        return py_builtins.super_in_original_context(callee, args, scope)
+    if callee is eval:
+        return py_builtins.eval_in_original_context(callee, args, scope)
+    if callee is locals:
+        return py_builtins.locals_in_original_context(scope)
+    return py_builtins.globals_in_original_context(scope)
+
+
+@functools.cache
+def _takes_functions() -> frozenset[int]:
+    """Functions whose function arguments are converted when they are called from converted code."""
+    from .. import control
+
+    ours = (value for value in vars(control).values() if getattr(value, "__module__", "") == control.__name__)
+    return frozenset(map(id, (*ours, map, filter, functools.reduce)))
+
+
+def converted_call(
+    callee: Callable, args: tuple, kwargs: dict | None, scope: Any = None, options: Any = None
+) -> Any:
+    """What a call in a converted function has become."""
+    from . import lazily_converted
+    from .builtins import REPLACED
+
+    kwargs = kwargs or {}
+    replaced = REPLACED.get(id(callee))
+    if replaced is not None:
+        return replaced(*args, **kwargs)
+    if scope.name and id(callee) in _LOOK_AT_FRAMES:
+        return _by_frame(callee, args, scope)
+    if not scope.recursive:
+        return callee(*args, **kwargs)
+    if id(callee) in _takes_functions():
+
+        def ready(value: Any) -> Any:
+            is_function = isinstance(value, (types.FunctionType, types.MethodType))
+            return lazily_converted(value) if is_function else value
+
+        args = tuple(map(ready, args))
+        kwargs = {name: ready(value) for name, value in kwargs.items()}
+    return call(callee, args, kwargs, entry=False)

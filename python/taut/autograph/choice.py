@@ -1,0 +1,142 @@
+"""One of two: what follows a condition that is known only when the function runs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import _native, nest
+from . import values
+from .values import NoReturn, Plan, Unset
+
+_BRANCHES = ("the first branch", "the second branch")
+
+
+class Again(Exception):
+    """The first branch was read with another plan than the one that turned out to be right."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__()
+        self.plan = plan
+
+
+class _Remembered(threading.local):
+    """Plans that were right before, by statement: so a chain of branches is read a few times at most."""
+
+    def __init__(self) -> None:
+        self.plans: dict[Any, Plan] = {}
+        self.depth = 0
+
+
+_remembered = _Remembered()
+
+
+def choose(
+    what: str, key: Any, pred: Any, branches: Sequence[Callable[[], Sequence]], names: Sequence[str]
+) -> list:
+    """The values that one of two functions returns, one per name. Both are traced; one of them runs.
+
+    A value that is the same on both sides stays what it is; numbers that differ become tensors. A number
+    takes the type of the tensor that it meets. As the first branch is read before the second is known, it may
+    be read again; `key` says which statement it is, to remember what was found out.
+    """
+    _remembered.depth += 1
+    try:
+        plan = _remembered.plans.get(key)
+        for _ in range(4):
+            try:
+                values_, plan = _once(what, pred, branches, names, plan)
+            except Again as again:
+                plan = again.plan
+                continue
+            _remembered.plans[key] = plan
+            return values_
+        message = f"the branches of `{what}` return something else each time they are traced"
+        raise ValueError(values.problem(message, "keep side effects out of branches that tensors choose"))
+    finally:
+        _remembered.depth -= 1
+        if not _remembered.depth:
+            _remembered.plans.clear()
+
+
+def _once(
+    what: str, pred: Any, branches: Sequence[Callable], names: Sequence[str], hint: Plan | None
+) -> tuple[list, Plan]:
+    made: list[Sequence | None] = [None, None]
+    plans: list[Plan] = []
+
+    def run(side: int) -> list:
+        own = made[side] = list(branches[side]())
+        other = made[1 - side]
+        if other is None:
+            tensors = None if hint is None else values.handed(own, hint)
+            plans.append(values.guess(own) if tensors is None else hint)
+            return values.handed(own, plans[0]) if tensors is None else tensors
+        plan = [_meeting(what, *each) for each in zip(names, *made, plans[0])]
+        if plan != plans[0]:
+            raise Again(plan)
+        return values.handed(own, plan)
+
+    tensors = iter(_native.cond(pred, lambda: run(0), lambda: run(1)))
+    return [_joined(what, name, *each, tensors) for name, *each in zip(names, *made, plans[0])], plans[0]
+
+
+def _meeting(what: str, name: str, yes: Any, no: Any, first: list) -> list:
+    """The slots of one variable; `first` are those that the first branch used."""
+    if values.is_unset(yes) or values.is_unset(no):
+        value = no if values.is_unset(yes) else yes
+        if isinstance(yes, NoReturn) or isinstance(no, NoReturn):
+            return values.slots(value)
+        if not values.is_unset(value) and not name.isidentifier():
+            message = f"`{name}` gets a value in one branch of `{what}` only"
+            raise ValueError(values.problem(message, f"set `{name}` in both branches, or before"))
+        # The value is dropped: reading the variable afterwards is the mistake, not setting it.
+        return first
+    parts, others = values.leaves(yes), values.leaves(no)
+    try:
+        nest.assert_same_structure(yes, no)
+    except (TypeError, ValueError) as reason:
+        raise _differ(what, name, yes, no, str(reason)) from None
+    slots = []
+    for one, other in zip(parts, others):
+        if values.same(one, other):
+            slots.append(values.slot(one))
+            continue
+        try:
+            slots.append(values.met(one, other))
+        except ValueError as reason:
+            raise _differ(what, name, one, other, str(reason)) from None
+    return slots
+
+
+def _differ(what: str, name: str, yes: Any, no: Any, reason: str) -> Exception:
+    subject = "what the function returns" if name.startswith("retval_") else f"`{name}`"
+    message = (
+        f"{subject} is {values.described(yes)} after {_BRANCHES[0]} of `{what}`, "
+        f"and {values.described(no)} after {_BRANCHES[1]}: {reason}"
+    )
+    kind = values.TypesDiffer if reason.startswith("their types") else ValueError
+    return kind(values.problem(message, "either may run: both have to agree in type and shape"))
+
+
+def _joined(what: str, name: str, yes: Any, no: Any, slots: list, tensors: Any) -> Any:
+    """The value of one variable after both branches."""
+    taken = [None if wanted is None else next(tensors) for wanted in slots]
+    if values.is_unset(yes) or values.is_unset(no):
+        if values.is_unset(yes) and values.is_unset(no):
+            return yes
+        if not (isinstance(yes, NoReturn) or isinstance(no, NoReturn)):
+            line = _native.calling_line()
+            reason = f"`{name}` is set in one branch of `{what}` only, and read afterwards\n  set at {line}"
+            return Unset(name, f"{reason}\n  help: set `{name}` in both branches, or before")
+        yes = no if values.is_unset(yes) else yes
+        no = yes
+        kept = [None] * len(slots)
+    else:
+        kept = values.leaves(no)
+    parts = []
+    for part, other, wanted, tensor in zip(values.leaves(yes), kept, slots, taken):
+        stays = wanted is None or part is other or values.is_number(part) and values.same(part, other)
+        parts.append(part if stays else tensor)
+    return nest.pack_sequence_as(yes, parts)

@@ -1,0 +1,248 @@
+"""What the statements and operators of converted functions call."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from .. import _native
+from . import loops, values
+from .choice import choose
+from .values import NoReturn, Undefined, holds, is_symbolic
+
+UndefinedReturnValue = NoReturn
+_and, _not, _or = (_native.Op(name) for name in ("logical_and", "logical_not", "logical_or"))
+_FLAG = values.slot(True)
+
+
+class ConversionOptions(NamedTuple):
+    """How a function was converted; the names are those that converted functions use."""
+
+    recursive: bool
+    user_requested: bool
+    optional_features: tuple
+    internal_convert_user_code: bool
+
+
+STD = ConversionOptions(True, False, (), True)
+
+
+def ld(value: Any) -> Any:
+    """A variable that is read."""
+    return value.read() if isinstance(value, Undefined) else value
+
+
+def ldu(read: Callable, name: str) -> Any:
+    """An attribute or item that may not be there."""
+    try:
+        return read()
+    except (AttributeError, KeyError, NameError):
+        return Undefined(name)
+
+
+class FunctionScope:
+    """A call of a converted function."""
+
+    def __init__(self, _function: str, name: str, options: Any) -> None:
+        self.name, self.recursive = name, options.recursive
+
+    def __enter__(self) -> FunctionScope:
+        return self
+
+    def __exit__(self, *_raised: object) -> None:
+        return None
+
+    def ret(self, value: Any, did_return: Any) -> Any:
+        """What the function returns, after all of its paths have met."""
+        if isinstance(value, NoReturn) or value is None:
+            return None
+        if is_symbolic(did_return):
+            message = "this function returns a value on one path, and ends without one on another"
+            raise ValueError(values.problem(message, "return a value of the same type and shape at its end"))
+        return value
+
+
+STRAIGHT = FunctionScope("", "", STD)
+STRAIGHT_ALONE = FunctionScope("", "", STD._replace(recursive=False))
+
+
+def with_function_scope(thunk: Callable, name: str, options: Any) -> Any:
+    """The value of a lambda expression."""
+    return thunk(FunctionScope("lambda", name, options))
+
+
+def autograph_artifact(entity: Any) -> Any:
+    """Marks a function inside of a converted one: it is converted already."""
+    entity.__taut_do_not_convert__ = True
+    return entity
+
+
+class _Negated(threading.local):
+    """The last tensor that `not` was asked of, and the answer."""
+
+    pair: tuple = (lambda: None, lambda: None)
+
+
+_negated = _Negated()
+
+
+def _as_known(pred: Any, names: Sequence[str], state: Sequence, yes: bool) -> tuple:
+    """The state inside of a branch. If it was asked whether the function has returned, that is known."""
+    answer, asked = _negated.pair[0](), _negated.pair[1]()
+    made = list(state)
+    for k, (name, value) in enumerate(zip(names, state)):
+        if name.startswith("do_return") and is_symbolic(value):
+            if value is pred:
+                made[k] = yes
+            elif value is asked and pred is answer:
+                made[k] = not yes
+    return tuple(made)
+
+
+def if_stmt(
+    cond: Any,
+    body: Callable,
+    orelse: Callable,
+    get_state: Callable,
+    set_state: Callable,
+    symbol_names: Sequence[str],
+    nouts: int,
+) -> None:
+    """`if cond: body() else: orelse()`. The first `nouts` variables are used afterwards."""
+    if not is_symbolic(cond):
+        if holds(cond):
+            body()
+        else:
+            orelse()
+        return
+    start = get_state()
+
+    def branch(run: Callable, yes: bool) -> Callable:
+        def made() -> Sequence:
+            set_state(_as_known(cond, symbol_names, start, yes))
+            run()
+            return get_state()[:nouts]
+
+        return made
+
+    branches = (branch(body, True), branch(orelse, False))
+    found = choose("if", body.__code__, values.truth(cond, "if"), branches, symbol_names[:nouts])
+    set_state((*found, *start[nouts:]))
+
+
+def if_exp(cond: Any, if_true: Callable, if_false: Callable, _text: str = "") -> Any:
+    """`if_true() if cond else if_false()`."""
+    if not is_symbolic(cond):
+        return if_true() if holds(cond) else if_false()
+    branches = (lambda: [if_true()], lambda: [if_false()])
+    return choose("if", if_true.__code__, values.truth(cond, "if"), branches, ["... if ... else ..."])[0]
+
+
+def _are_flags(*parts: Any) -> bool:
+    """Whether these are single truth values."""
+    return all(isinstance(part, bool) or is_symbolic(part) and _FLAG == values.slot(part) for part in parts)
+
+
+def and_(a: Callable, b: Callable, safe: bool = False) -> Any:
+    """`a() and b()`: the second is not computed unless the first holds. One that cannot fail may be."""
+    first = a()
+    if not is_symbolic(first):
+        return b() if holds(first) else first
+    if safe and _are_flags(first, second := b()):
+        return _and(first, second)
+    branches = (lambda: [b()], lambda: [first if first.dtype.name != "bool" else False])
+    return choose("and", b.__code__, values.truth(first, "and"), branches, ["... and ..."])[0]
+
+
+def or_(a: Callable, b: Callable, safe: bool = False) -> Any:
+    """`a() or b()`: the second is not computed if the first holds. One that cannot fail may be."""
+    first = a()
+    if not is_symbolic(first):
+        return first if holds(first) else b()
+    if safe and _are_flags(first, second := b()):
+        return _or(first, second)
+    branches = (lambda: [first if first.dtype.name != "bool" else True], lambda: [b()])
+    return choose("or", b.__code__, values.truth(first, "or"), branches, ["... or ..."])[0]
+
+
+def not_(a: Any) -> Any:
+    """`not a`."""
+    if not is_symbolic(a):
+        return not holds(a)
+    answer = _not(values.truth(a, "not"))
+    _negated.pair = (weakref.ref(answer), weakref.ref(a))
+    return answer
+
+
+def assert_stmt(test: Any, message: Callable | None = None) -> None:
+    """`assert test, message()`. A tensor that is known later is checked then."""
+    if not is_symbolic(test):
+        if not holds(test):
+            raise AssertionError(*(() if message is None else (message(),)))
+        return
+    from .. import debugging
+
+    debugging.Assert(values.truth(test, "assert"), [] if message is None else [message()])
+
+
+def while_stmt(
+    test: Callable,
+    body: Callable,
+    get_state: Callable,
+    set_state: Callable,
+    symbol_names: Sequence[str],
+    opts: dict,
+) -> None:
+    """`while test(): body()`. Steps are Python's own until the condition depends on a traced tensor."""
+    while True:
+        test_now = test()
+        if is_symbolic(test_now):
+            loops.while_tensor(loops.Statement("while", get_state, set_state, symbol_names), test, body)
+            return
+        if not holds(test_now):
+            return
+        body()
+
+
+def for_stmt(
+    iter_: Any,
+    extra_test: Callable | None,
+    body: Callable,
+    get_state: Callable,
+    set_state: Callable,
+    symbol_names: Sequence[str],
+    opts: dict,
+) -> None:
+    """`for target in iter_: body(target)`, as long as `extra_test()` holds, if there is one."""
+    statement = loops.Statement("for", get_state, set_state, symbol_names)
+    if isinstance(iter_, loops.Range):
+        loops.for_range(statement, iter_, extra_test, body)
+    elif isinstance(iter_, loops.Rows) or is_symbolic(iter_) and iter_.ndim:
+        loops.for_rows(statement, iter_, extra_test, body)
+    elif extra_test is None:
+        for target in iter_:
+            body(target)
+    else:
+        _for_until(statement, iter_, extra_test, body)
+
+
+def _for_until(statement: loops.Statement, iter_: Iterable, extra_test: Callable, body: Callable) -> None:
+    """A `for` over Python's things that something ends. If that is a tensor, further steps are branches."""
+    goes_on = extra_test()
+    if not is_symbolic(goes_on) and not holds(goes_on):
+        return
+    for target in iter_:
+        if is_symbolic(goes_on):
+
+            def step(target: Any = target) -> None:
+                body(target)
+
+            names = statement.names
+            if_stmt(goes_on, step, lambda: None, statement.get, statement.set, names, len(names))
+        else:
+            body(target)
+        goes_on = extra_test()
+        if not is_symbolic(goes_on) and not holds(goes_on):
+            return

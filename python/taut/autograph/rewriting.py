@@ -1,0 +1,174 @@
+"""Control flow as calls of operators: the package `diastatic-malt` rewrites the syntax tree."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util  # noqa: F401  (malt uses it without importing it)
+import types
+from collections.abc import Iterator
+from typing import Any
+
+from malt.core import converter
+from malt.impl import api
+from malt.pyct import anno, naming, origin_info, transformer
+
+from .source import Cannot, operator
+
+_OPTIONS = {
+    recursive: converter.ConversionOptions(
+        recursive=recursive,
+        user_requested=False,
+        internal_convert_user_code=recursive,
+        optional_features=None,
+    )
+    for recursive in (True, False)
+}
+_ORIGIN = anno.Basic.ORIGIN
+
+
+def rewritten(node: ast.AST, function: types.FunctionType, recursive: bool, name: str) -> ast.AST:
+    """A function's tree with operators in place of control flow and calls, each on the line it came from."""
+    code = function.__code__
+    node = _Plainer().visit(node)
+    for part in ast.walk(node):
+        if "lineno" in part._attributes:
+            place = origin_info.Location(code.co_filename, part.lineno, part.col_offset)
+            anno.setanno(part, _ORIGIN, origin_info.OriginInfo(place, function.__name__, "", None))
+    namespace = {**function.__globals__, **_cells(function)}
+    info = transformer.EntityInfo(
+        name=name, source_code="", source_file=code.co_filename, future_features=(), namespace=namespace
+    )
+    program = converter.ProgramContext(options=_OPTIONS[recursive])
+    context = transformer.Context(info, naming.Namer(namespace), program)
+    node = _Remaining().visit(api.PyToPy().transform_ast(node, context))
+    # The text in between makes of the rewritten tree one that the compiler accepts.
+    made = ast.parse(ast.unparse(ast.fix_missing_locations(node))).body[0]
+    if isinstance(made, ast.Expr):
+        made = made.value
+    _carry(node, made)
+    _place(made, code.co_firstlineno)
+    return made
+
+
+def _cells(function: types.FunctionType) -> dict[str, Any]:
+    """What a function's cells hold, as far as they hold something yet."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        try:
+            found[name] = cell.cell_contents
+        except ValueError:
+            continue
+    return found
+
+
+class _Plainer(ast.NodeTransformer):
+    """Says in simpler Python what malt does not know, or would refuse."""
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        return node
+
+    def visit_Match(self, node: ast.Match) -> ast.AST:
+        raise Cannot(f"the `match` statement in line {node.lineno} cannot be converted")
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        self.generic_visit(node)
+        made = ast.Pass() if node.value is None else ast.Assign(targets=[node.target], value=node.value)
+        return _at(node, made)
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        self.generic_visit(node)
+        arguments = [node.test]
+        if node.msg is not None:
+            arguments.append(ast.Lambda(args=_no_arguments(), body=node.msg))
+        return _at(node, ast.Expr(ast.Call(operator("assert_stmt"), arguments, [])))
+
+
+class _Remaining(ast.NodeTransformer):
+    """What malt leaves as it is: conditional expressions inside of others, conditions that are simple."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        if _operator_of(node) in ("and_", "or_") and _cannot_fail(node.args[1].body):
+            node.keywords.append(ast.keyword("safe", ast.Constant(True)))
+        return node
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        self.generic_visit(node)
+        branches = [ast.Lambda(args=_no_arguments(), body=branch) for branch in (node.body, node.orelse)]
+        return _at(node, ast.Call(operator("if_exp"), [node.test, *branches], []))
+
+
+def _operator_of(node: ast.AST) -> str | None:
+    """The name of the operator that a node is a call of."""
+    function = getattr(node, "func", None)
+    is_ours = isinstance(function, ast.Attribute) and getattr(function.value, "id", None) == "ag__"
+    return function.attr if is_ours else None
+
+
+def _cannot_fail(node: ast.AST) -> bool:
+    """Whether an expression is a comparison of variables and constants, or a variable."""
+    if isinstance(node, (ast.Name, ast.Constant)):
+        return True
+    if isinstance(node, ast.Compare):
+        orders = all(isinstance(op, (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)) for op in node.ops)
+        return orders and all(map(_cannot_fail, (node.left, *node.comparators)))
+    if _operator_of(node) in ("ld", "not_"):
+        return all(map(_cannot_fail, node.args))
+    return _operator_of(node) in ("and_", "or_") and all(_cannot_fail(part.body) for part in node.args)
+
+
+def _no_arguments() -> ast.arguments:
+    return ast.arguments(posonlyargs=[], args=[], kwonlyargs=[], kw_defaults=[], defaults=[])
+
+
+def _at(node: ast.AST, made: ast.AST) -> ast.AST:
+    """A node that was made from another one, and whose new parts are where that one is."""
+    origin = anno.getanno(node, _ORIGIN, default=None)
+    for part in ast.walk(made):
+        if "lineno" not in part._attributes:
+            continue
+        if not hasattr(part, "lineno"):
+            ast.copy_location(part, node)
+        if origin is not None and not anno.hasanno(part, _ORIGIN):
+            anno.setanno(part, _ORIGIN, origin)
+    return made
+
+
+def _carry(before: Any, after: Any) -> None:
+    """Writes down at each node of the second tree which line the same node of the first came from."""
+    if isinstance(before, (list, tuple)) and isinstance(after, list):
+        if len(before) == len(after):
+            for one, other in zip(before, after):
+                _carry(one, other)
+        return
+    if not isinstance(before, ast.AST) or type(before) is not type(after):
+        return
+    origin = anno.getanno(before, _ORIGIN, default=None)
+    # Contexts like `Load` are one object in all trees, and nowhere.
+    if origin is not None and "lineno" in after._attributes:
+        after.origin = origin.loc.lineno
+    for field in before._fields:
+        _carry(getattr(before, field, None), getattr(after, field, None))
+
+
+def _place(tree: ast.AST, line: int) -> None:
+    """Puts each node on the line that it came from.
+
+    A statement that came from nowhere is where its first part is, an expression where it stands. Columns are
+    those of no file, so there are none.
+    """
+    own = getattr(tree, "origin", None if isinstance(tree, ast.stmt) else line)
+    if own is None:
+        own = next((part.origin for part in _inside(tree) if hasattr(part, "origin")), line)
+    if "lineno" in tree._attributes:
+        tree.lineno = tree.end_lineno = own
+        tree.col_offset = tree.end_col_offset = -1
+    for part in ast.iter_child_nodes(tree):
+        _place(part, own)
+
+
+def _inside(tree: ast.AST) -> Iterator[ast.AST]:
+    """The parts of a node, from front to back."""
+    for part in ast.iter_child_nodes(tree):
+        yield part
+        yield from _inside(part)

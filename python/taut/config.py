@@ -1,0 +1,61 @@
+"""Settings of the whole program."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import _native
+
+
+class PhysicalDevice(NamedTuple):
+    """A device that could be used."""
+
+    name: str
+    device_type: str
+
+
+class LogicalDevice(NamedTuple):
+    """A device that is used."""
+
+    name: str
+    device_type: str
+
+
+def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """The processor; there are no others here."""
+    return [PhysicalDevice("/physical_device:CPU:0", "CPU")] if device_type in (None, "CPU") else []
+
+
+def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
+    """The processor; there are no others here."""
+    return [LogicalDevice("/device:CPU:0", "CPU")] if device_type in (None, "CPU") else []
+
+
+_eagerly = False
+
+
+def run_functions_eagerly(run_eagerly: bool) -> None:
+    """Makes every `tf.function` run as plain Python from now on, or traced again: for looking for mistakes."""
+    global _eagerly
+    _eagerly = bool(run_eagerly)
+
+
+def functions_run_eagerly() -> bool:
+    """Whether every `tf.function` runs as plain Python."""
+    return _eagerly
+
+
+class threading:  # noqa: N801
+    """How many threads kernels use."""
+
+    @staticmethod
+    def get_intra_op_parallelism_threads() -> int:
+        """How many threads kernels use."""
+        return _native.threads()
+
+    @staticmethod
+    def set_intra_op_parallelism_threads(num_threads: int) -> None:
+        """Sets how many threads kernels use; 0 for one per core. Results do not depend on it."""
+        import os
+
+        _native.set_threads(num_threads or os.cpu_count() or 1)
