@@ -1,5 +1,9 @@
 """Variables, loops, slices, and shapes of results."""
 
+import importlib
+import inspect
+import re
+
 import numpy as np
 import pytest
 from keras.src import backend
@@ -274,6 +278,15 @@ def test_a_rank_that_depends_on_an_unknown_size_is_an_error():
 def test_what_is_missing_is_named():
     with pytest.raises(NotImplementedError, match="keras.ops.fft2 is not there yet on the taut backend"):
         ops.fft2((np.ones((2, 2), "float32"), np.zeros((2, 2), "float32")))
+
+
+@pytest.mark.parametrize("module", ["core", "image", "linalg", "math", "nn", "numpy"])
+def test_every_function_that_keras_looks_for_is_there(module):
+    source = inspect.getsource(importlib.import_module(f"keras.src.ops.{module}"))
+    wanted = set(re.findall(rf"\bbackend\.{module}\.([a-z_0-9]+)", source))
+    assert wanted
+    found = getattr(backend, module)
+    assert [name for name in sorted(wanted) if not callable(getattr(found, name, None))] == []
 
 
 def test_there_is_one_device():

@@ -254,6 +254,15 @@ def test_creation():
     check("kaiser", 7, 3.5)
 
 
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "float16"])
+def test_views_of_bytes(dtype):
+    x = np.arange(8, dtype="int16").reshape(2, 4)
+    made = ops.view(x, dtype=dtype).numpy()
+    assert made.tobytes() == x.tobytes() and made.shape == x.view(dtype).shape
+    with pytest.raises(ValueError, match="does not divide"):
+        ops.view(x[:, :3], dtype="int64")
+
+
 def test_nan_to_num():
     check("nan_to_num", np.array([np.nan, np.inf, -np.inf, 1.0], dtype="float32"))
     check("nan_to_num", np.array([np.nan, np.inf], dtype="float32"), nan=1.0, posinf=2.0)

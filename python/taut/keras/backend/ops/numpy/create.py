@@ -11,7 +11,7 @@ from keras.src.backend.common import dtypes
 from keras.src.backend.config import floatx
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, together, type_of
+from taut.keras.backend.convert import convert_to_tensor, shape_of, together, type_of
 
 __all__ = [
     "arange",
@@ -57,6 +57,8 @@ def view(x: Any, dtype: Any = None) -> tf.Tensor:
     if dtype is None:
         return x
     old, new = np.dtype(type_of(x)).itemsize, np.dtype(dtype).itemsize
+    if old != new and (len(x.shape) == 0 or x.shape[-1] * old % new):
+        raise ValueError(f"The last axis of a tensor of shape {shape_of(x)} does not divide into {dtype}.")
     if old < new:
         *front, last = x.shape
         x = tf.reshape(x, [*front, last * old // new, new // old])
