@@ -185,6 +185,21 @@ def test_slices():
     np.testing.assert_array_equal(ops.slice_update(x, (2, 3), -np.ones((2, 2))).numpy(), changed)
 
 
+def test_slices_whose_place_is_computed():
+    x = np.arange(12.0, dtype="float32").reshape(3, 4)
+
+    @tf.function(autograph=False)
+    def run(row, column):
+        part = ops.slice(x, (row, column), (2, 2))
+        return part, ops.slice_update(x, ops.stack([row, column]), part * 0.0)
+
+    part, changed = run(tf.constant(1), tf.constant(2))
+    np.testing.assert_array_equal(part.numpy(), x[1:, 2:])
+    expected = x.copy()
+    expected[1:, 2:] = 0
+    np.testing.assert_array_equal(changed.numpy(), expected)
+
+
 @pytest.mark.parametrize(
     ("reduction", "expected"),
     [(None, [9, 2, 7]), ("add", [10, 2, 10]), ("max", [9, 2, 7]), ("min", [1, 2, 3]), ("mul", [9, 2, 21])],

@@ -123,6 +123,18 @@ def test_sparse_gradients_update_the_rows_they_name():
     np.testing.assert_allclose(model.layers[0].embeddings.numpy()[:, 0], [1, 0, 1, 1], atol=1e-6)
 
 
+def test_rules_that_need_all_rows_get_them():
+    model = keras.Sequential([keras.Input((1,), dtype="int32"), keras.layers.Embedding(4, 1, "ones")])
+    model.compile(keras.optimizers.Adam(0.1), lambda y, p: keras.ops.mean(p))
+    model.train_on_batch(np.array([[1], [1]]), np.zeros((2, 1)))
+    model.train_on_batch(np.array([[2], [2]]), np.zeros((2, 1)))
+    # Row 1 still moves at the second step, by its momentum: 0.1 * sqrt(1 - 0.999^2) / (1 - 0.9^2) * 0.09 /
+    # sqrt(v).
+    second = 0.1 * np.sqrt(1 - 0.999**2) / (1 - 0.9**2) * 0.09 / np.sqrt(0.001 * 0.999)
+    table = model.layers[0].embeddings.numpy()[:, 0]
+    np.testing.assert_allclose(table[[0, 1, 3]], [1.0, 0.9 - second, 1.0], rtol=1e-4)
+
+
 @pytest.mark.parametrize("options", [{"run_eagerly": True}, {"jit_compile": False}, {"jit_compile": True}])
 def test_ways_to_run_agree(options):
     model = linear(keras.optimizers.SGD(0.1), **options)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from keras.src import ops
+from keras.src.backend.common.stateless_scope import in_stateless_scope
 from keras.src.optimizers import base_optimizer
 
 import taut as tf
@@ -16,17 +17,43 @@ from taut.keras.backend.variable import Variable, native
 class Optimizer(base_optimizer.BaseOptimizer):
     """The backend's part of `keras.Optimizer`.
 
-    It takes Taut's own variables beside Keras's, and sparse gradients, which become dense. Updates that are
-    made at some steps only (accumulated gradients, averages written back) are chosen by value and not by a
-    branch, so that a step is one straight program.
+    It takes Taut's own variables beside Keras's, and gradients of rows alone, which become dense where the
+    rule needs all rows. Updates that are made at some steps only (accumulated gradients, averages written
+    back) are chosen by value and not by a branch, so that a step is one straight program.
     """
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
         """Update the variables by their gradients; those whose gradient is `None` are left out."""
-        grads = [None if grad is None else convert_to_tensor(grad) for grad in grads]
+        kept = tf.IndexedSlices if self._rows_stay_rows() else ()
+        grads = [g if g is None or isinstance(g, kept) else convert_to_tensor(g) for g in grads]
         if trainable_variables is not None:
             trainable_variables = [self._as_keras_variable(variable) for variable in trainable_variables]
         super().apply(grads, trainable_variables)
+
+    def _rows_stay_rows(self):
+        """Whether rows without a gradient stay as they are, and the others need nothing but their own: plain
+        descent."""
+        from keras.src.optimizers.sgd import SGD
+
+        more = (
+            self.weight_decay,
+            self.clipnorm,
+            self.global_clipnorm,
+            self.clipvalue,
+            self.use_ema,
+            self.gradient_accumulation_steps,
+            self.loss_scale_factor,
+        )
+        return type(self) is SGD and not self.momentum and not any(more) and not in_stateless_scope()
+
+    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+        for grad, variable in zip(grads, trainable_variables):
+            if isinstance(grad, tf.IndexedSlices):
+                rate = convert_to_tensor(learning_rate, grad.values.dtype)
+                step = tf.IndexedSlices(grad.values * rate, grad.indices, grad.dense_shape)
+                native(variable).scatter_sub(step)
+            else:
+                self.update_step(grad, variable, learning_rate)
 
     def _var_key(self, variable):
         return id(native(variable))

@@ -127,7 +127,27 @@ def scatter_multiply(inputs: tf.Tensor, indices: tf.Tensor, updates: tf.Tensor) 
 
 def slice(inputs: Any, start_indices: Any, shape: Sequence[int]) -> tf.Tensor:
     """The part of `inputs` that begins at `start_indices` and has `shape`; -1 stands for all that is left."""
-    return tf.slice(convert_to_tensor(inputs), convert_to_tensor(start_indices, "int32"), list(shape))
+    x = convert_to_tensor(inputs)
+    for axis, (start, size) in enumerate(zip(starts_of(start_indices), shape)):
+        whole = shape_of(x)[axis]
+        if isinstance(start, int):
+            x = cut(x, axis, start, whole if size == -1 else start + size)
+        elif size == -1:
+            raise ValueError("A slice whose start is computed inside a function needs a size that is known.")
+        elif size != whole:
+            x = tf.gather(x, tf.clip_by_value(start, 0, whole - size) + tf.range(size), axis=axis)
+    return x
+
+
+def starts_of(start_indices: Any) -> list[Any]:
+    """Where a slice begins along each axis: whole numbers, or numbers of a trace."""
+    if isinstance(start_indices, KerasVariable) or tf.is_tensor(start_indices):
+        start_indices = tf.unstack(convert_to_tensor(start_indices, "int32"))
+    known = tf.executing_eagerly()
+    return [
+        int(start) if known or not tf.is_tensor(start) else tf.reshape(tf.cast(start, "int32"), [])
+        for start in start_indices
+    ]
 
 
 def slice_update(inputs: Any, start_indices: Any, updates: Any) -> tf.Tensor:
@@ -138,11 +158,8 @@ def slice_update(inputs: Any, start_indices: Any, updates: Any) -> tf.Tensor:
     inputs = convert_to_tensor(inputs)
     updates = convert_to_tensor(updates, inputs.dtype)
     last = [whole - part for whole, part in zip(shape_of(inputs), shape_of(updates))]
-    if isinstance(start_indices, (list, tuple)):
-        start_indices = tf.stack(
-            [tf.reshape(convert_to_tensor(start, "int32"), []) for start in start_indices]
-        )
-    start = tf.clip_by_value(convert_to_tensor(start_indices, "int32"), 0, convert_to_tensor(last, "int32"))
+    start = tf.stack([convert_to_tensor(start, "int32") for start in starts_of(start_indices)])
+    start = tf.clip_by_value(start, 0, convert_to_tensor(last, "int32"))
     grids = tf.meshgrid(*[tf.range(part) for part in shape_of(updates)], indexing="ij")
     places = tf.stack(grids, axis=-1) + start
     return tf.tensor_scatter_nd_update(inputs, places, updates)
