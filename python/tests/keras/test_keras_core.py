@@ -100,6 +100,14 @@ def test_arrays_that_come_out_can_be_written_to():
     np.testing.assert_array_equal(x.numpy(), [1.0, 1.0])
 
 
+@pytest.mark.parametrize("make", [ops.convert_to_tensor, ops.array, keras.Variable])
+def test_arrays_that_change_afterwards_change_nothing_here(make):
+    array = np.ones(3, "float32")
+    made = make(array)
+    array[0] = 5.0
+    np.testing.assert_array_equal(made.numpy(), [1.0, 1.0, 1.0])
+
+
 def test_sparse_tensors_are_refused():
     with pytest.raises(ValueError, match="[Ss]parse"):
         ops.convert_to_tensor([1.0], sparse=True)

@@ -28,7 +28,10 @@ NARROW = {"float64": floatx, "int64": lambda: "int32"}
 def convert_to_tensor(
     x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None
 ) -> tf.Tensor:
-    """A tensor of `x`, of type `dtype` if one is given. A tensor of that type is returned as it is."""
+    """A tensor of `x`, of type `dtype` if one is given. A tensor of that type is returned as it is.
+
+    An array's memory is shared: this is for operands. `own_tensor` is for what is kept.
+    """
     if sparse or ragged:
         raise ValueError("Sparse and ragged tensors are not supported by the taut backend.")
     dtype = None if dtype is None else standardize_dtype(dtype)
@@ -43,6 +46,15 @@ def convert_to_tensor(
     if dtype is None or type_of(x) == dtype:
         return x
     return tf.cast(x, dtype)
+
+
+def own_tensor(
+    x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None
+) -> tf.Tensor:
+    """As `convert_to_tensor`, for callers that may change an array afterwards: it is copied."""
+    made = convert_to_tensor(x, dtype, sparse, ragged)
+    shared = isinstance(x, np.ndarray) and x.flags.writeable and x.dtype.name == type_of(made)
+    return tf.constant(x) if shared else made
 
 
 def from_python(x: Any, dtype: str | None) -> tf.Tensor:

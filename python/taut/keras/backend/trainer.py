@@ -88,7 +88,7 @@ class Trainer(base_trainer.Trainer):
         return lambda batches: [one_step(as_tensors(batch)) for batch in batches]
 
     def make_train_function(self, force: bool = False) -> Callable:
-        """The function from batches to the logs of each, made once."""
+        """The function from batches to the logs of the last, made once."""
         if self.train_function is None or force:
             self.train_function = last_of(self._make_function(self.train_step))
         return self.train_function

@@ -12,7 +12,8 @@ from keras.src.backend.common.keras_tensor import KerasTensor
 
 import taut as tf
 from taut.keras.backend.branches import either
-from taut.keras.backend.convert import cast, convert_to_numpy, convert_to_tensor, cut, shape_of, together
+from taut.keras.backend.convert import cast, convert_to_numpy, cut, shape_of, together
+from taut.keras.backend.convert import own_tensor as convert_to_tensor
 from taut.keras.backend.loops import along, parts_of
 from taut.keras.backend.spec import compute_output_spec
 from taut.keras.backend.variable import Variable

@@ -11,7 +11,7 @@ from keras.src.backend.common import dtypes
 from keras.src.backend.config import floatx
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, shape_of, together, type_of
+from taut.keras.backend.convert import convert_to_tensor, own_tensor, shape_of, together, type_of
 
 __all__ = [
     "arange",
@@ -43,7 +43,7 @@ __all__ = [
 
 def array(x: Any, dtype: Any = None) -> tf.Tensor:
     """A tensor of `x`."""
-    return convert_to_tensor(x, dtype)
+    return own_tensor(x, dtype)
 
 
 def copy(x: Any) -> tf.Tensor:
