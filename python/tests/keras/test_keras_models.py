@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from keras.src import backend
 
 import taut as tf
 from taut import keras
@@ -294,3 +295,55 @@ def test_sizes_of_images():
     for kernel in ("bilinear", "bicubic", "lanczos3", "lanczos5"):
         flat = ops.image.resize(np.ones((1, 5, 6, 2), "float32"), (9, 4), kernel, antialias=True).numpy()
         np.testing.assert_allclose(flat, 1.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("mode", ["constant", "nearest", "mirror", "reflect"])
+def test_elements_between_places(mode, order, rng):
+    ndimage = pytest.importorskip("scipy.ndimage")
+    x = rng.normal(size=(5, 6)).astype("float32")
+    # Away from the borders' outer halves, where SciPy fades constants differently.
+    places = (
+        rng.uniform(0.01, 3.99, size=(2, 4, 3)) if mode == "constant" else rng.uniform(-4, 9, size=(2, 4, 3))
+    )
+    expected = ndimage.map_coordinates(x, places, order=order, mode=mode)
+    made = ops.image.map_coordinates(x, places.astype("float32"), order, mode)
+    np.testing.assert_allclose(made.numpy(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+def test_images_are_moved(data_format, rng):
+    x = rng.normal(size=(2, 5, 6, 3)).astype("float32")
+    right = np.array([1.0, 0.0, -2.0, 0.0, 1.0, 1.0, 0.0, 0.0], "float32")
+    expected = np.zeros_like(x)
+    expected[:, :4, 2:] = x[:, 1:, :4]
+    if data_format == "channels_first":
+        x, expected = np.moveaxis(x, -1, 1), np.moveaxis(expected, -1, 1)
+    made = ops.image.affine_transform(x, np.stack([right, right]), data_format=data_format)
+    np.testing.assert_allclose(made.numpy(), expected, atol=1e-6)
+    np.testing.assert_allclose(
+        ops.image.affine_transform(x[0], right, data_format=data_format).numpy(), expected[0], atol=1e-6
+    )
+
+
+def test_perspectives_send_points_to_points(rng):
+    start = np.array([[0.0, 0.0], [5.0, 0.0], [0.0, 4.0], [5.0, 4.0]], "float32")
+    end = start + rng.uniform(-0.5, 0.5, size=(4, 2)).astype("float32")
+    a, b, c, d, e, f, g, h = backend.image.compute_homography_matrix(start[None], end[None]).numpy()[0]
+    for (u, v), (x, y) in zip(start, end):
+        depth = g * x + h * y + 1
+        np.testing.assert_allclose(
+            [(a * x + b * y + c) / depth, (d * x + e * y + f) / depth], [u, v], atol=1e-3
+        )
+    image = rng.normal(size=(5, 6, 2)).astype("float32")
+    np.testing.assert_allclose(ops.image.perspective_transform(image, start, start).numpy(), image, atol=1e-4)
+
+
+def test_a_blur_keeps_the_sum_and_spreads():
+    x = np.zeros((7, 7, 1), "float32")
+    x[3, 3] = 1.0
+    made = ops.image.gaussian_blur(x, (3, 3), (1.0, 1.0)).numpy()[..., 0]
+    bell = np.exp([-0.5, 0.0, -0.5])
+    bell /= bell.sum()
+    np.testing.assert_allclose(made[2:5, 2:5], np.outer(bell, bell), rtol=1e-5)
+    np.testing.assert_allclose(made.sum(), 1.0, rtol=1e-5)

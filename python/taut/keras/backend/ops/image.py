@@ -12,17 +12,9 @@ from keras.src.backend.config import standardize_data_format
 import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, cut, floating, is_float, shape_of
 from taut.keras.backend.missing import missing
+from taut.keras.backend.ops.warping import *  # noqa: F403
 
-for _name in (
-    "affine_transform",
-    "compute_homography_matrix",
-    "elastic_transform",
-    "gaussian_blur",
-    "map_coordinates",
-    "perspective_transform",
-    "scale_and_translate",
-    "sobel_edges",
-):
+for _name in ("elastic_transform", "scale_and_translate", "sobel_edges"):
     globals()[_name] = missing("image." + _name)
 
 
