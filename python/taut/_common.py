@@ -22,6 +22,17 @@ def _as(x: _native.Tensor, dtype: _native.DType) -> _native.Tensor:
     return x if x.dtype == dtype else _cast(x, dtype)
 
 
+def _ends(x: _native.Tensor) -> tuple[Any, Any]:
+    """The smallest and the largest element: read, rather than computed, so that a trace sees numbers."""
+    array = np.asarray(x)
+    return (array.min().item(), array.max().item()) if array.size else (0, -1)
+
+
+def _shape(dims: Any) -> Any:
+    """A shape as the op table takes it: one size stands for a vector's."""
+    return [dims] if isinstance(dims, int) else dims
+
+
 def _ints(values: Any) -> list[int]:
     """Integers from one, a list, a shape, an array or a tensor with a value."""
     values = values.tolist() if isinstance(values, (_native.Array, np.ndarray)) else values

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _native, dtypes
-from ._common import _as, _refuse
+from ._common import _as, _ends, _refuse
 
 op = _native.Op
 _tensor = _native.as_tensor
@@ -28,9 +28,7 @@ _count_nonzero = op("count_nonzero")
 _full = op("full")
 _is_finite = op("is_finite")
 _logical_and = op("logical_and")
-_max = op("max")
 _maximum = op("maximum")
-_min = op("min")
 _range = op("range")
 _reshape = op("reshape")
 _scatter_nd = op("scatter_nd")
@@ -86,13 +84,14 @@ def bincount(
         _refuse("bincount", f"rows are counted in matrices, not in shape {arr.shape}")
     by_row = axis == -1 and arr.ndim == 2
     rows = len(arr) if by_row else 1
-    length = int(_max(arr)) + 1 if arr.size else 0
+    least, most = _ends(arr)
+    length = most + 1
     if minlength is not None:
-        length = max((length, int(minlength)))
+        length = max(length, int(minlength))
     if maxlength is not None:
-        length = min((length, int(maxlength)))
+        length = min(length, int(maxlength))
     numbers = _as(arr, dtypes.int64)
-    if arr.size and int(_min(numbers)) < 0:
+    if least < 0:
         _refuse("bincount", "negative integers are not counted")
     inside = numbers < length
     if rows > 1:
@@ -116,17 +115,17 @@ def confusion_matrix(
     name: str | None = None,
 ) -> _Tensor:
     """How often each class (row) was predicted as each other one (column), or the weight of those times."""
-    labels, predictions = _as(_tensor(labels), dtypes.int64), _as(_tensor(predictions), dtypes.int64)
+    labels, predictions = _tensor(labels), _tensor(predictions)
     if labels.shape != predictions.shape:
         _refuse(
             "confusion_matrix", f"labels of shape {labels.shape}, predictions of shape {predictions.shape}"
         )
-    labels, predictions = _reshape(labels, [-1]), _reshape(predictions, [-1])
     if num_classes is None:
-        num_classes = max((int(_max(labels)), int(_max(predictions)))) + 1 if labels.size else 0
+        num_classes = max(_ends(labels)[1], _ends(predictions)[1]) + 1
     dtype = dtypes.as_dtype(dtype)
-    values = _full(labels.shape, 1, dtype) if weights is None else _as(_reshape(weights, [-1]), dtype)
-    places = _stack([labels, predictions], 1)
+    values = _full([labels.size], 1, dtype) if weights is None else _as(_reshape(weights, [-1]), dtype)
+    pairs = [_reshape(_as(one, dtypes.int64), [-1]) for one in (labels, predictions)]
+    places = _stack(pairs, 1)
     return _scatter_nd(places, values, [num_classes, num_classes])
 
 
@@ -149,7 +148,7 @@ _segments = {name: op(f"unsorted_segment_{name}") for name in ("max", "mean", "m
 def _unsorted(which: str, data: Any, segment_ids: Any, num_segments: Any) -> _Tensor:
     ids, count = _tensor(segment_ids), int(num_segments)
     work = _segments[which]
-    if not ids.is_symbolic and (not ids.size or int(_min(ids)) >= 0):
+    if not ids.is_symbolic and _ends(ids)[0] >= 0:
         return work(data, ids, count)
     # Rows without a segment go to one more, which is left out.
     ids = _where(ids < 0, _cast(count, ids.dtype), ids)
@@ -184,8 +183,7 @@ def unsorted_segment_sum(data: Any, segment_ids: Any, num_segments: Any, name: s
 def unsorted_segment_sqrt_n(
     data: Any, segment_ids: Any, num_segments: Any, name: str | None = None
 ) -> _Tensor:
-    """The sum of the rows with equal ids over the root of their number; zero for an id that does not
-    occur."""
+    """The sum of the rows with equal ids over the root of their number; zero where there are none."""
     data, ids = _tensor(data), _tensor(segment_ids)
     total = _unsorted("sum", data, ids, num_segments)
     count = _unsorted("sum", _full(ids.shape, 1, data.dtype), ids, num_segments)

@@ -277,13 +277,12 @@ def is_numeric_tensor(tensor: Any) -> bool:
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
-    """Makes every op that gives NaN or infinity an error which names it and its line."""
-    _native.enable_check_numerics()
+    """Not there yet: it would make NaN and infinity errors of every op. `check_numerics` checks one."""
+    _refuse("enable_check_numerics", "not there yet; check_numerics checks one tensor", NotImplementedError)
 
 
 def disable_check_numerics() -> None:
-    """Ends what `enable_check_numerics` began."""
-    _native.disable_check_numerics()
+    """Ends what `enable_check_numerics` began: nothing, since that is not there yet."""
 
 
 __all__ = [

@@ -48,3 +48,4 @@ DType.max = property(lambda self: _limit(self, "max"), doc="The largest finite v
 DType.limits = property(lambda self: (self.min, self.max), doc="The smallest and the largest finite value.")
 DType.base_dtype = property(lambda self: self, doc="The type itself.")
 DType.real_dtype = property(lambda self: self, doc="The type itself: there are no complex numbers.")
+DType.is_complex = property(lambda self: False, doc="There are no complex numbers.")

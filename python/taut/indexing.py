@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _native, dtypes
-from ._common import _as, _ints, _refuse
-from .math import reduce_max
+from ._common import _as, _ends, _ints, _refuse
 
 op = _native.Op
 _tensor = _native.as_tensor
@@ -144,16 +143,29 @@ def _check_policy(name: str, policy: str) -> None:
 
 
 def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> _Tensor:
-    """The slices where the mask is true. The mask has the dimensions of the tensor from `axis` on; they
-    become one."""
-    return _boolean_mask(tensor, mask, 0 if axis is None else axis)
+    """The slices where a mask of the dimensions from `axis` on is true. Those dimensions become one."""
+    mask, axis = _tensor(mask), 0 if axis is None else int(axis)
+    if not _is_known(mask) or not mask.ndim:
+        return _boolean_mask(tensor, mask, axis)
+    tensor = _tensor(tensor)
+    axis = axis + tensor.ndim if axis < 0 else axis
+    shape = list(tensor.shape)
+    if shape[axis : axis + mask.ndim] != list(mask.shape) or mask.dtype != dtypes.bool:
+        return _boolean_mask(tensor, mask, axis)
+    flat = _reshape(tensor, [*shape[:axis], mask.size, *shape[axis + mask.ndim :]])
+    return _gather(flat, _tensor(np.flatnonzero(np.asarray(mask))), axis)
+
+
+def _is_known(x: _Tensor) -> bool:
+    """Whether a function that is being traced knows this value: ops that make sizes of it have no trace."""
+    return _native.is_tracing() and not x.is_symbolic
 
 
 def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> _Tensor:
-    """`x` where the condition is true, `y` where it is false; without them, the coordinates of what is true,
-    int64."""
+    """`x` where the condition is true, `y` elsewhere; without them, int64 coordinates of what is true."""
     if x is None and y is None:
-        return _nonzero(condition)
+        condition = _tensor(condition)
+        return _tensor(np.argwhere(np.asarray(condition))) if _is_known(condition) else _nonzero(condition)
     if x is None or y is None:
         _refuse("where", "x and y are both given, or neither is", ValueError)
     return _where(condition, x, y)
@@ -166,8 +178,7 @@ def reverse_sequence(
     batch_axis: int | None = None,
     name: str | None = None,
 ) -> _Tensor:
-    """The first `seq_lengths[i]` elements along `seq_axis` of each entry `i` of the batch, the other way
-    round."""
+    """The first `seq_lengths[i]` elements along `seq_axis` of entry `i` of the batch in reverse order."""
     x, lengths = _tensor(input), _tensor(seq_lengths)
     if seq_axis is None:
         _refuse("reverse_sequence", "seq_axis is needed", ValueError)
@@ -234,8 +245,7 @@ def tensor_scatter_nd_min(
 def dynamic_partition(
     data: Any, partitions: Any, num_partitions: int, name: str | None = None
 ) -> list[_Tensor]:
-    """The slices of `data` by the number of the part they belong to. How many are in each depends on the
-    numbers."""
+    """The slices of `data` by the number of the part they belong to. Parts may be of any size."""
     data, partitions = _tensor(data), _tensor(partitions)
     if data.shape[: partitions.ndim] != partitions.shape:
         _refuse("dynamic_partition", f"partitions of shape {partitions.shape} for data of shape {data.shape}")
@@ -243,12 +253,14 @@ def dynamic_partition(
         numbers = np.asarray(partitions)
         if numbers.min() < 0 or numbers.max() >= num_partitions:
             _refuse("dynamic_partition", f"a number outside the {num_partitions} partitions")
+    if _is_known(partitions):
+        numbers = np.asarray(partitions)
+        return [boolean_mask(data, numbers == number) for number in builtins.range(num_partitions)]
     return [_boolean_mask(data, partitions == number) for number in builtins.range(num_partitions)]
 
 
 def dynamic_stitch(indices: Sequence, data: Sequence, name: str | None = None) -> _Tensor:
-    """Slices of several tensors, each at the place its index names; of several for one place, the last
-    stays."""
+    """Slices of several tensors, each where its index says; of several for one place, the last stays."""
     indices, data = [_tensor(one) for one in indices], [_tensor(one) for one in data]
     if not indices or len(indices) != len(data):
         _refuse("dynamic_stitch", f"{len(indices)} lists of indices and {len(data)} of slices")
@@ -258,7 +270,7 @@ def dynamic_stitch(indices: Sequence, data: Sequence, name: str | None = None) -
             _refuse("dynamic_stitch", f"slices of shape {rows.shape} for indices of shape {places.shape}")
     places = _concat([_reshape(one, [-1, 1]) for one in indices], 0)
     rows = _concat([_reshape(one, [-1, *rest]) for one in data], 0)
-    count = int(reduce_max(places)) + 1 if places.size else 0
+    count = max(_ends(one)[1] for one in indices) + 1
     return _scatter_update(_zeros([count, *rest], rows.dtype), places, rows)
 
 
@@ -279,8 +291,7 @@ def sort(values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | 
 def argsort(
     values: Any, axis: int = -1, direction: str = "ASCENDING", stable: bool = False, name: str | None = None
 ) -> _Tensor:
-    """The indices, int32, that put the elements in order along an axis. Equal elements always keep their
-    order."""
+    """The indices, int32, that sort the elements along an axis. Equal elements always keep their order."""
     return _cast(_argsort(values, axis, _descending("argsort", direction)), dtypes.int32)
 
 
@@ -291,8 +302,7 @@ def searchsorted(
     out_type: Any = dtypes.int32,
     name: str | None = None,
 ) -> _Tensor:
-    """Where each value would go in ascending sequences: before the elements equal to it, or after them
-    ("right")."""
+    """Where each value would go in ascending sequences: before what equals it, or after it ("right")."""
     if side not in ("left", "right"):
         _refuse("searchsorted", f"side is 'left' or 'right', not {side!r}", ValueError)
     return _as(_searchsorted(sorted_sequence, values, side == "right"), dtypes.as_dtype(out_type))
@@ -314,8 +324,7 @@ class UniqueWithCounts(NamedTuple):
 
 
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Unique:
-    """The distinct elements of a vector in the order in which they first occur, and which of them each
-    element is."""
+    """The distinct elements of a vector, as they first occur, and which of them each element is."""
     return Unique(*_distinct("unique", x, out_idx)[:2])
 
 
@@ -339,8 +348,8 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> _Tensor:
     """Positions in row-major order as coordinates, along a new first axis."""
     indices, dims = _tensor(indices), _ints(dims)
     total = int(np.prod(dims))
-    if not indices.is_symbolic and indices.size and int(reduce_max(indices)) >= total:
-        _refuse("unravel_index", f"index {int(reduce_max(indices))} is outside a shape of {total} elements")
+    if not indices.is_symbolic and _ends(indices)[1] >= total:
+        _refuse("unravel_index", f"index {_ends(indices)[1]} is outside a shape of {total} elements")
     made = []
     for dim in reversed(dims):
         made.append(indices % dim)
@@ -351,8 +360,7 @@ def unravel_index(indices: Any, dims: Any, name: str | None = None) -> _Tensor:
 def histogram_fixed_width_bins(
     values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32, name: str | None = None
 ) -> _Tensor:
-    """Which of `nbins` bins of equal width each value falls into; what lies outside falls into the first or
-    the last."""
+    """Which of `nbins` equal bins each value falls into; what lies outside is in the first or the last."""
     values, nbins = _tensor(values), int(nbins)
     low, high = (float(end) for end in value_range)
     if nbins < 1 or not low < high:

@@ -10,7 +10,8 @@ import numpy as np
 
 from . import _native, dtypes
 from ._common import _refuse
-from .math import abs, l2_normalize, log, reduce_sum  # noqa: A004, F401
+from .control import while_loop as _while_loop
+from .math import abs, ceil, l2_normalize, log, maximum, reduce_sum  # noqa: A004, F401
 
 op = _native.Op
 _tensor = _native.as_tensor
@@ -21,6 +22,7 @@ det = op("det", params=["input"])
 eigvalsh = op("eigvalsh", params=["tensor"])
 
 _cast = op("cast")
+_clip = op("clip_by_value")
 _diag = op("diag")
 _diag_part = op("diag_part")
 _eigh = op("eigh")
@@ -95,14 +97,12 @@ def matvec(
 
 
 def einsum(equation: str, *inputs: Any, optimize: str | None = None, name: str | None = None) -> _Tensor:
-    """Sums of products by the names of axes: "ij,jk->ik" is a matrix product. Pairs are multiplied cheapest
-    first."""
+    """Sums of products by the names of axes: "ij,jk->ik" is a matrix product. The cheapest come first."""
     return _einsum(equation, list(inputs))
 
 
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> _Tensor:
-    """Sums products over pairs of axes: `axes` is how many at the end of `a` and at the start of `b`, or two
-    lists."""
+    """Sums of products over pairs of axes: the last of `a` and the first of `b`, or two lists of them."""
     axes = axes.tolist() if isinstance(axes, (np.ndarray, _native.Array)) else axes
     if isinstance(axes, (int, np.integer)):
         return _tensordot(a, b, int(axes))
@@ -231,8 +231,7 @@ def tensor_diag_part(input: Any, name: str | None = None) -> _Tensor:  # noqa: A
 
 
 def band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> _Tensor:  # noqa: A002
-    """The matrices with zeros outside a band around the diagonal; a negative number keeps that whole
-    triangle."""
+    """The matrices with zeros outside a band around the diagonal; a negative number keeps a triangle."""
     x, lower, upper = _matrix("band_part", input), int(num_lower), int(num_upper)
     x = x if lower < 0 else _triu(x, -lower)
     return x if upper < 0 else _tril(x, upper)
@@ -365,18 +364,20 @@ def cross(a: Any, b: Any, name: str | None = None) -> _Tensor:
 
 
 def expm(input: Any, name: str | None = None) -> _Tensor:  # noqa: A002
-    """The exponential of square matrices: Padé's approximation of degree 13, of matrices halved until they
-    are small."""
+    """The exponential of square matrices: Padé's approximation of what is halved until it is small."""
     x = _matrix("expm", input)
     if x.shape[-1] != x.shape[-2]:
         _refuse("expm", f"a matrix of shape {x.shape[-2:]} is not square")
-    # Halving often enough for any finite norm would cost accuracy, so that it is read where there is one.
-    norm = 16.0 if x.is_symbolic or not x.size else float(_max(reduce_sum(abs(x), -2)))
-    halvings = max(0, int(np.ceil(np.log2(norm / 4.25)))) if np.isfinite(norm) and norm > 0 else 0
-    x = x / 2.0**halvings
+    if not x.size:
+        return x
+    # So often that the largest sum of a column's magnitudes is small. NaN counts as small.
+    norm = _max(reduce_sum(abs(x), -2)) / 4.25
+    halvings = _cast(_clip(ceil(log(maximum(norm, 1.0)) / float(np.log(2.0))), 0.0, 64.0), dtypes.int32)
+    x = x / _cast(2.0, x.dtype) ** _cast(halvings, x.dtype)
     degree = 13
     # The coefficients of the approximation's numerator, scaled to integers.
-    b = [float(_comb(degree, i) * _factorial(2 * degree - i) // _factorial(degree)) for i in range(degree + 1)]
+    terms = (_comb(degree, i) * _factorial(2 * degree - i) // _factorial(degree) for i in range(degree + 1))
+    b = [float(term) for term in terms]
     one = _eye(x.shape[-1], None, [], x.dtype)
     x2 = _matmul(x, x)
     x4 = _matmul(x2, x2)
@@ -385,7 +386,9 @@ def expm(input: Any, name: str | None = None) -> _Tensor:  # noqa: A002
     odd = _matmul(x, odd)
     even = _matmul(x6, b[12] * x6 + b[10] * x4 + b[8] * x2) + b[6] * x6 + b[4] * x4 + b[2] * x2 + b[0] * one
     made = _solve(even - odd, even + odd)
-    for _ in range(halvings):
+    if halvings.is_symbolic:
+        return _while_loop(lambda i, _: i < halvings, lambda i, m: (i + 1, _matmul(m, m)), (0, made))[1]
+    for _ in range(int(halvings)):
         made = _matmul(made, made)
     return made
 
@@ -434,8 +437,7 @@ def norm(
 
 
 def global_norm(t_list: Any, name: str | None = None) -> _Tensor:
-    """The Euclidean norm of several tensors as one vector. None counts for nothing; of rows of a table, the
-    rows count."""
+    """The Euclidean norm of several tensors, or rows of tables, as one vector. None counts for nothing."""
     if not isinstance(t_list, (list, tuple)):
         _refuse("global_norm", f"a list of tensors is needed, not a {type(t_list).__name__}", TypeError)
     parts = [getattr(part, "values", part) for part in t_list if part is not None]

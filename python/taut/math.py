@@ -166,8 +166,7 @@ def reduce_prod(
 def reduce_mean(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
 ) -> _Tensor:
-    """The mean over some axes, or over all of them, in the tensor's own type: that of integers loses its
-    fraction."""
+    """The mean over some axes, or over all, in the tensor's own type: that of integers is cut off."""
     x = _tensor(input_tensor)
     made = _mean(x, axis, keepdims)
     return made if made.dtype == x.dtype else _same("reduce_mean", made, x)
@@ -240,15 +239,14 @@ def zero_fraction(value: Any, name: str | None = None) -> _Tensor:
 def argmax(
     input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None  # noqa: A002
 ) -> _Tensor:
-    """Where the largest element along an axis (the first axis, if none is given) is; the first of several."""
+    """Where the largest element along an axis is (the first axis, if none is given); the first of many."""
     return _as(_argmax(input, 0 if axis is None else axis), dtypes.as_dtype(output_type))
 
 
 def argmin(
     input: Any, axis: Any = None, output_type: Any = dtypes.int64, name: str | None = None  # noqa: A002
 ) -> _Tensor:
-    """Where the smallest element along an axis (the first axis, if none is given) is; the first of
-    several."""
+    """Where the smallest element along an axis is (the first axis, if none is given); the first of many."""
     return _as(_argmin(input, 0 if axis is None else axis), dtypes.as_dtype(output_type))
 
 

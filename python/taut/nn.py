@@ -147,8 +147,7 @@ def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | No
 def moments(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[_Tensor, _Tensor]:
-    """Mean and variance over some axes. A shift is not needed: the variance is not taken from sums of
-    squares."""
+    """Mean and variance over some axes. A shift changes nothing: no sums of squares are taken."""
     mean, variance = _moments(x, axes, keepdims)
     return mean, variance
 
@@ -156,8 +155,7 @@ def moments(
 def sufficient_statistics(
     x: Any, axes: Any, shift: Any = None, keepdims: bool = False, name: str | None = None
 ) -> tuple[_Tensor, _Tensor, _Tensor, Any]:
-    """Count, sum and sum of squares over some axes, of elements from which `shift` was subtracted; and the
-    shift."""
+    """Count, sum and sum of squares over some axes, of elements minus `shift`; and the shift."""
     x = _tensor(x)
     axes = _ints(axes)
     count = 1.0
@@ -222,8 +220,7 @@ def local_response_normalization(
     beta: float = 0.5,
     name: str | None = None,
 ) -> _Tensor:
-    """Each element over `(bias + alpha * s) ** beta`, with the sum of squares `s` of its neighbours along the
-    channels."""
+    """Each element over `(bias + alpha * s) ** beta`, with the sum of squares `s` of near channels."""
     x = _tensor(input)
     if x.ndim != 4:
         _refuse("local_response_normalization", f"four dimensions are needed, not shape {x.shape}")
@@ -299,8 +296,7 @@ def softmax_cross_entropy_with_logits(
 def sigmoid_cross_entropy_with_logits(
     labels: Any = None, logits: Any = None, name: str | None = None
 ) -> _Tensor:
-    """The cross-entropy of independent yes-or-no predictions that are not yet normalised, element by
-    element."""
+    """The cross-entropy of independent yes-or-no predictions that are not yet normalised."""
     if labels is None or logits is None:
         _refuse("sigmoid_cross_entropy_with_logits", "labels and logits are both needed", ValueError)
     return _sigmoid_cross_entropy(labels, logits)
@@ -321,8 +317,7 @@ def weighted_cross_entropy_with_logits(
 def log_poisson_loss(
     targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
 ) -> _Tensor:
-    """What Poisson's law makes of counts, given the logarithm of their mean; in full, with Stirling's
-    approximation."""
+    """The loss of counts by Poisson's law, given the logarithm of their mean; in full, by Stirling."""
     targets, log_input = _tensor(targets), _tensor(log_input)
     loss = exp(log_input) - log_input * targets
     if not compute_full_loss:

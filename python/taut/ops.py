@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _native, dtypes
-from ._common import _as, _ints, _refuse
+from ._common import _as, _ends, _ints, _refuse, _shape
 from .debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
 from .indexing import (  # noqa: A004
     argsort,
@@ -148,12 +149,12 @@ _zeros = op("zeros")
 
 def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> _Tensor:
     """A tensor of zeros."""
-    return _zeros(shape, dtype)
+    return _zeros(_shape(shape), dtype)
 
 
 def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> _Tensor:
     """A tensor of ones."""
-    return _ones(shape, dtype)
+    return _ones(_shape(shape), dtype)
 
 
 def fill(dims: Any, value: Any, name: str | None = None) -> _Tensor:
@@ -225,7 +226,7 @@ def sequence_mask(
     """For each length, that many times true, then false up to `maxlen`, or to the largest length."""
     lengths = _tensor(lengths)
     if maxlen is None:
-        maxlen = int(reduce_max(lengths)) if lengths.size else 0
+        maxlen = max(_ends(lengths)[1], 0)
     made = _range(0, int(maxlen), 1, lengths.dtype) < expand_dims(lengths, -1)
     return _as(made, dtypes.as_dtype(dtype))
 
@@ -300,8 +301,7 @@ def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unst
 def split(
     value: Any, num_or_size_splits: Any, axis: Any = 0, num: int | None = None, name: str = "split"
 ) -> list[_Tensor]:
-    """Parts of a tensor along an axis: this many equal ones, or ones of these sizes, of which one may be
-    -1."""
+    """Parts of a tensor along an axis: so many equal ones, or of these sizes, of which one may be -1."""
     value, axis = _tensor(value), int(axis)
     sizes = num_or_size_splits
     if not isinstance(sizes, (int, np.integer)) and not (isinstance(sizes, _native.Array) and not sizes.ndim):
@@ -324,8 +324,7 @@ def repeat(
 def pad(
     tensor: Any, paddings: Any, mode: str = "CONSTANT", constant_values: Any = 0, name: str | None = None
 ) -> _Tensor:
-    """A margin around a tensor: of a constant, or of the tensor mirrored with (`SYMMETRIC`) or without its
-    edge."""
+    """A margin around a tensor: a constant, or the tensor mirrored with (`SYMMETRIC`) or without its edge."""
     mode = mode.upper()
     return _pad(tensor, paddings, mode, constant_values if mode == "CONSTANT" else None)
 
@@ -415,8 +414,7 @@ space_to_batch_nd = space_to_batch
 
 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
-    """The tensor, scaled down along some axes, or as a whole, so that its Euclidean norm is at most
-    `clip_norm`."""
+    """The tensor, scaled down to a Euclidean norm of at most `clip_norm`, as a whole or along some axes."""
     if isinstance(t, IndexedSlices):
         return IndexedSlices(clip_by_norm(t.values, clip_norm, axes), t.indices, t.dense_shape)
     t = _tensor(t)
@@ -446,6 +444,42 @@ def clip_by_global_norm(
     # Infinity minus itself is not a number, and neither is a sum with it.
     scale = clip_norm / maximum(size, clip_norm) + (size - size)
     return [None if part is None else scalar_mul(scale, part) for part in t_list], size
+
+
+# Showing values.
+
+
+def print(  # noqa: A001
+    *inputs: Any,
+    output_stream: Any = None,
+    summarize: int = 3,
+    sep: str = " ",
+    end: str = "\n",
+    name: str | None = None,
+) -> None:
+    """Prints values to the error stream, or another one: the first and the last `summarize` elements of axes.
+
+    What is being traced has no value to print yet, and is refused.
+    """
+    stream = sys.stderr if output_stream is None else output_stream
+    builtins.print(*(_shown(one, summarize) for one in inputs), sep=sep, end=end, file=stream)
+
+
+def _shown(value: Any, most: int) -> str:
+    if isinstance(value, (list, tuple)):
+        inner = ", ".join(_shown(one, most) for one in value)
+        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_shown(one, most)}" for key, one in value.items()) + "}"
+    if not isinstance(value, _native.Array):
+        return str(value)
+    if value.is_symbolic:
+        _refuse("print", "a tensor that is being traced has no value to print", NotImplementedError)
+    shown = {"int_kind": str, "bool": str}
+    shown["float_kind"] = lambda number: np.format_float_positional(number, trim="-")
+    threshold = 2**31 - 1 if most < 0 else 0
+    ends = builtins.max(most, 1)
+    return np.array2string(np.asarray(value), threshold=threshold, edgeitems=ends, formatter=shown)
 
 
 # Scopes. There are no names to put things under, and one device.
@@ -493,14 +527,14 @@ __all__ = [
     "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n", "less", "less_equal",
     "linspace", "logical_and", "logical_not", "logical_or", "matmul", "maximum", "meshgrid", "minimum",
     "multiply", "name_scope", "negative", "no_op", "norm", "not_equal", "one_hot", "ones", "ones_like",
-    "pad", "parallel_stack", "pow", "range", "realdiv", "reduce_all", "reduce_any", "reduce_logsumexp",
-    "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse",
-    "reverse_sequence", "roll", "round", "saturate_cast", "scalar_mul", "scatter_nd", "searchsorted",
-    "sequence_mask", "shape_n", "sigmoid", "sign", "sin", "sinh", "slice", "sort", "space_to_batch",
-    "space_to_batch_nd", "split", "sqrt", "square", "squeeze", "stack", "strided_slice", "subtract",
-    "take_along_axis", "tan", "tanh", "tensor_scatter_nd_add", "tensor_scatter_nd_max",
-    "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update", "tensordot", "tile",
-    "transpose", "truediv", "truncatediv", "truncatemod", "unique", "unique_with_counts", "unravel_index",
-    "unstack", "where", "zeros", "zeros_like",
+    "pad", "parallel_stack", "pow", "print", "range", "realdiv", "reduce_all", "reduce_any",
+    "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat",
+    "reshape", "reverse", "reverse_sequence", "roll", "round", "saturate_cast", "scalar_mul",
+    "scatter_nd", "searchsorted", "sequence_mask", "shape_n", "sigmoid", "sign", "sin", "sinh", "slice",
+    "sort", "space_to_batch", "space_to_batch_nd", "split", "sqrt", "square", "squeeze", "stack",
+    "strided_slice", "subtract", "take_along_axis", "tan", "tanh", "tensor_scatter_nd_add",
+    "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update",
+    "tensordot", "tile", "transpose", "truediv", "truncatediv", "truncatemod", "unique",
+    "unique_with_counts", "unravel_index", "unstack", "where", "zeros", "zeros_like",
 ]
 # fmt: on

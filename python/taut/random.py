@@ -1,5 +1,4 @@
-"""Random numbers, counted rather than drawn: the same seed gives the same numbers, whatever the number of
-threads."""
+"""Random numbers, counted rather than drawn: the same seed gives the same, on any number of threads."""
 
 from __future__ import annotations
 
@@ -8,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from . import _native, dtypes
-from ._common import _as, _ints, _refuse
-from .math import exp, lgamma, log, reduce_max
+from ._common import _as, _ends, _ints, _refuse
+from .math import exp, lgamma, log
 
 op = _native.Op
 _tensor = _native.as_tensor
@@ -106,19 +105,19 @@ def _draw_gamma(key: _Tensor, shape: list[int], alpha: Any, beta: Any, dtype: An
 
 def _draw_poisson(name: str, key: _Tensor, shape: list[int], lam: Any, dtype: Any) -> _Tensor:
     """Of shape `shape + lam's shape`: how many steps of the distribution function lie below even numbers."""
-    lam = _cast(lam, dtypes.float64)
+    lam = _tensor(lam)
     if not lam.size:
         return _reshape(_tensor([], dtype), [*shape, *lam.shape])
-    most = float(reduce_max(lam))
-    if not np.isfinite(most) or most < 0:
-        _refuse(name, f"a mean of {most} does not exist")
+    least, most = _ends(lam)
+    if not np.isfinite(most) or least < 0:
+        _refuse(name, f"means from {least} to {most} do not all exist")
     if most > 1e6:
         _refuse(
             name, f"a mean of {most} is beyond the table that counts are looked up in", NotImplementedError
         )
     # Beyond twelve deviations there is less than the smallest step of an even number.
     steps = _range(0, int(most + 12 * np.sqrt(most) + 40), 1, dtypes.float64)
-    rates = _reshape(lam, [-1, 1])
+    rates = _cast(_reshape(lam, [-1, 1]), dtypes.float64)
     tiny = float(np.finfo(np.float64).tiny)
     mass = exp(steps * log(rates + tiny) - rates - lgamma(steps + 1.0))
     count = int(np.prod(shape))
@@ -159,8 +158,7 @@ def uniform(
     seed: int | None = None,
     name: str | None = None,
 ) -> _Tensor:
-    """Numbers of a uniform distribution, from `minval` up to `maxval` (1 for floats), which is not among
-    them."""
+    """Numbers of a uniform distribution, from `minval` up to, and never, `maxval` (1 for floats)."""
     return _draw_uniform("uniform", _drawn_key(seed), shape, minval, maxval, dtype)
 
 
@@ -172,8 +170,7 @@ def gamma(
     seed: int | None = None,
     name: str | None = None,
 ) -> _Tensor:
-    """Numbers of gamma distributions: `shape` of them for each `alpha` and `beta`, whose mean is `alpha /
-    beta`."""
+    """Numbers of gamma distributions with mean `alpha / beta`: `shape` of them for each `alpha`."""
     return _draw_gamma(_drawn_key(seed), _ints(shape), alpha, beta, dtype)
 
 
@@ -250,8 +247,7 @@ def stateless_gamma(
     dtype: Any = dtypes.float32,
     name: str | None = None,
 ) -> _Tensor:
-    """Numbers of gamma distributions that depend on the seed alone. The shape ends with that of the
-    parameters."""
+    """Numbers of gamma distributions by the seed alone. The shape ends with that of the parameters."""
     key, shape = _given_key("stateless_gamma", seed), _ints(shape)
     own = np.broadcast_shapes(np.shape(alpha), np.shape(1.0 if beta is None else beta))
     return _draw_gamma(key, _without("stateless_gamma", shape, own), alpha, beta, dtype)
@@ -260,8 +256,7 @@ def stateless_gamma(
 def stateless_poisson(
     shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None
 ) -> _Tensor:
-    """Counts of Poisson distributions that depend on the seed alone. The shape ends with that of the
-    means."""
+    """Counts of Poisson distributions by the seed alone. The shape ends with that of the means."""
     key, shape = _given_key("stateless_poisson", seed), _ints(shape)
     outer = _without("stateless_poisson", shape, np.shape(lam))
     return _draw_poisson("stateless_poisson", key, outer, lam, dtypes.as_dtype(dtype))
@@ -292,8 +287,7 @@ def stateless_permutation(n: int, seed: Any, name: str | None = None) -> _Tensor
 
 
 def stateless_bernoulli(shape: Any, seed: Any, p: Any = 0.5, name: str | None = None) -> _Tensor:
-    """Booleans that are true with probability `p`, which may be a tensor of the shape's own, and depend on
-    the seed."""
+    """Booleans by the seed alone that are true with probability `p`: one for all, or one for each."""
     key = _given_key("stateless_bernoulli", seed)
     return _bernoulli(key, shape, p) if _is_number(p) else _each(key, _broadcast(p, shape))
 

@@ -22,8 +22,7 @@ _FORMATS = {1: ("NWC", "NCW"), 2: ("NHWC", "NCHW"), 3: ("NDHWC", "NCDHW")}
 
 
 def _spatial(name: str, what: str, given: Any, rank: int, channels_first: bool) -> list[int]:
-    """A number per spatial dimension, from one for all, one for each, or one for each dimension of the
-    tensor."""
+    """A number per spatial dimension, from one for all, or for each, or for each of the tensor's."""
     numbers = [1] if given is None else _ints(given)
     if len(numbers) == 1:
         return numbers * rank
@@ -67,11 +66,13 @@ def _convolved(
         _refuse(name, f"{shapes}, where {rank} spatial dimensions are needed")
     first = how["data_format"].startswith("NC")
     channels, per_group = x.shape[-rank - 1 if first else -1], filters.shape[-2]
-    groups = channels // per_group if per_group and channels % per_group == 0 else 1
+    if not per_group or channels % per_group:
+        _refuse(name, f"filters for {per_group} channels do not go with an image of {channels}")
     batch = x.shape[: x.ndim - rank - 1]
     if len(batch) == 1:
-        return _conv[rank](x, filters, groups=groups, **how)
-    made = _conv[rank](_reshape(x, [-1, *x.shape[len(batch) :]]), filters, groups=groups, **how)
+        return _conv[rank](x, filters, groups=channels // per_group, **how)
+    flat = _reshape(x, [-1, *x.shape[len(batch) :]])
+    made = _conv[rank](flat, filters, groups=channels // per_group, **how)
     return _reshape(made, [*batch, *made.shape[1:]])
 
 
@@ -172,8 +173,7 @@ def conv1d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> _Tensor:
-    """The way back from a convolution over one spatial dimension; `filters` are `[width, outputs,
-    channels]`."""
+    """The way back from a convolution over one dimension; `filters` are `[width, outputs, channels]`."""
     return _transposed(
         "conv1d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 1
     )
@@ -189,8 +189,7 @@ def conv2d_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> _Tensor:
-    """The way back from a convolution over two spatial dimensions; `filters` are `[height, width, outputs,
-    channels]`."""
+    """The way back from a convolution; `filters` are `[height, width, outputs, channels]`."""
     return _transposed(
         "conv2d_transpose", input, filters, output_shape, strides, padding, data_format, dilations, 2
     )
@@ -222,8 +221,7 @@ def conv_transpose(
     dilations: Any = None,
     name: str | None = None,
 ) -> _Tensor:
-    """The way back from a convolution over as many spatial dimensions as the filters have: one, two or
-    three."""
+    """The way back from a convolution over the filters' one, two or three spatial dimensions."""
     filters = _tensor(filters)
     if filters.ndim - 2 not in _FORMATS:
         _refuse("conv_transpose", f"filters of shape {filters.shape} have not 1 to 3 spatial dimensions")

@@ -139,6 +139,19 @@ def test_return_from_a_loop(limit):
     same(f, tf.constant([1.0, 2.0, 3.0, 4.0]), tf.constant(limit))
 
 
+@pytest.mark.parametrize("bound", [0.5, 2.5])
+def test_loops_that_only_a_return_ends(bound):
+    def f(xs, bound):
+        i = 0
+        while True:
+            if xs[i] > bound:
+                return xs[i], i
+            i += 1
+
+    found = same(f, tf.constant([1.0, 2.0, 3.0]), tf.constant(bound))
+    assert [float(part) for part in found] == ([1.0, 0.0] if bound < 1 else [3.0, 2.0])
+
+
 @pytest.mark.parametrize("n", [0, 1, 5])
 def test_for_over_ranges_of_tensors(n):
     def with_python(n):

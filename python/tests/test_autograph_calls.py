@@ -65,6 +65,46 @@ def test_closures_share_their_cells():
     assert count == 2
 
 
+def test_variables_of_outer_functions():
+    def f(x):
+        count = x * 0
+
+        def bump(by):
+            nonlocal count
+            if by > 0:
+                count = count + by
+
+        bump(x)
+        bump(-x)
+        bump(x * 2)
+        return count
+
+    for x in (2.0, -3.0):
+        assert float(tf.function(f)(tf.constant(x))) == (3 * x if x > 0 else -x)
+
+
+def test_variables_of_modules():
+    global shared
+
+    @tf.function
+    def f(x):
+        global shared
+        if x > 0:
+            shared = x * 2
+        else:
+            shared = x
+        write(x)
+        return shared + 1
+
+    def write(x):
+        global shared
+        if x > 10:
+            shared = shared * 10
+
+    shared = 0.0
+    assert [float(f(tf.constant(x))) for x in (-1.0, 2.0, 20.0)] == [0.0, 5.0, 401.0]
+
+
 def test_functions_inside_functions():
     @tf.function
     def f(x):

@@ -73,6 +73,14 @@ def a_loop_that_changes_types(x):
     return y
 
 
+def a_counter_among_floats(x):
+    i = 0
+    while i < tf.cast(x[1], tf.int32):
+        x = x / (i + 1)
+        i += 1
+    return x
+
+
 def a_list_that_grows(x):
     parts = []
     for row in x:
@@ -96,6 +104,7 @@ MISTAKES = [
     (many_truths, ValueError, "`if` needs one truth value", "if x > 0"),
     (a_loop_that_grows, ValueError, "`y`", "for _"),
     (a_loop_that_changes_types, TypeError, "`y`", "while"),
+    (a_counter_among_floats, TypeError, "`x`", "while"),
     (a_list_that_grows, ValueError, "`parts`", "for row"),
     (nothing_at_first, ValueError, "`best`", "for row"),
 ]
@@ -108,6 +117,23 @@ def test_mistakes_are_named_with_their_lines(function, kind, words, line):
     text = str(caught.value)
     assert words in text
     assert f"{FILE}:{line_of(function, line)}" in text
+
+
+def test_a_variable_that_a_loop_writes_behind_its_back():
+    @tf.function
+    def f(x):
+        count = 0.0
+
+        def bump(by):
+            nonlocal count
+            count = count + by
+
+        for row in x:
+            bump(row)
+        return count
+
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="outside the trace that made it"):
+        f(tf.constant([1.0, 2.0]))
 
 
 def test_a_variable_that_nobody_reads_may_be_missing():
@@ -163,6 +189,29 @@ def test_exceptions_arrive_as_they_were_raised():
     places = [(frame.filename, frame.lineno) for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert (__file__, line_of(deep, "raise raised")) in places
     assert (__file__, line_of(f, "x = deep(x)")) in places
+
+
+def test_what_fails_leaves_objects_as_they_were():
+    class Holder:
+        value = 1.0
+
+    holder = Holder()
+
+    @tf.function
+    def f(x, loop):
+        if loop:
+            for row in x:
+                holder.value = holder.value + row
+                raise KeyError("in a loop")
+        if x[0] > 0:
+            holder.value = x * 2
+            raise KeyError("in a branch")
+        return x
+
+    for loop in (True, False):
+        with pytest.raises(KeyError):
+            f(tf.constant([1.0]), loop)
+        assert holder.value == 1.0
 
 
 def test_plans_and_graphs_name_lines():

@@ -1,4 +1,4 @@
-"""Batched state (A1 to A6, A8). Micro-batches (A7) are tested in Rust."""
+"""Batched state (A1 to A6, A8). Micro-batches (A7) are not in Python."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ def test_a5_what_is_computed_again_is_bit_equal_and_smaller(traced, dropout, rng
     for one, other in zip(gradients, gradients_again):
         assert one.tobytes() == other.tobytes()
     assert np.abs(gradients[0]).max() > 0
-    # The input of each block and the input of each product, where the plain net keeps every value inside as well.
+    # The inputs of blocks and products, where the plain net keeps every value inside as well.
     assert held_again <= 12 * ACTIVATION + MATRIX + 1024
     assert held_again < held
     assert peak_again < peak

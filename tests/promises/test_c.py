@@ -1,4 +1,4 @@
-"""Traced functions (C1 to C5, C7); the others are in test_c8.py. Budgets for whole steps (C6) are tested in Rust."""
+"""Traced functions (C1 to C5, C7; the rest is in test_c8.py). Budgets of steps (C6) are not in Python."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -122,13 +123,60 @@ def test_c2_a_million_calls_hold_what_one_holds():
 
 
 def test_c2_dropping_a_function_frees_its_traces(rng):
+    def made():
+        constant = tf.constant(rng.normal(size=(100, 100)).astype("f4"))
+        f = tf.function(lambda x: tf.matmul(tf.matmul(x, constant), x))
+        f(tf.ones([100, 100]))
+        return f
+
     before = tf.memory.live_bytes()
-    big = tf.constant(rng.normal(size=(100, 100)).astype("f4"))
-    f = tf.function(lambda x: tf.matmul(tf.matmul(x, big), x))
-    f(big)
+    f = made()
     assert f.cached_bytes > 0
-    del f, big
+    assert tf.memory.live_bytes() >= before + 100 * 100 * FLOAT
+    del f
     gc.collect()
+    assert tf.memory.live_bytes() == before
+
+
+class Closure:
+    """Holds a function that holds it."""
+
+    def __init__(self):
+        self.w = tf.Variable(tf.ones([1000]) * 2.0)
+        self.step = tf.function(lambda x: x * self.w)
+
+
+class Bound(Closure):
+    """Holds a function made of its own method."""
+
+    def __init__(self):
+        super().__init__()
+        self.step = tf.function(self.scaled)
+
+    def scaled(self, x):
+        return x * self.w
+
+
+class Decorated(Closure):
+    """Has a method that is a function."""
+
+    def __init__(self):
+        self.w = tf.Variable(tf.ones([1000]) * 2.0)
+
+    @tf.function
+    def step(self, x):
+        return x * self.w
+
+
+@pytest.mark.parametrize("kind", [Closure, Bound, Decorated])
+def test_c2_an_object_and_its_function_go_together(kind):
+    before = tf.memory.live_bytes()
+    model = kind()
+    assert model.step(tf.ones([1000])).numpy()[0] == 2.0
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
     assert tf.memory.live_bytes() == before
 
 

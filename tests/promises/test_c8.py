@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import numpy as np
 import pytest
 import taut as tf
@@ -66,7 +65,11 @@ CASES = {
         [(tf.constant([1.0, -9.0, 5.0, 7.0]), tf.constant(limit)) for limit in [0.5, 4.0, 6.0, 8.0]],
         lambda rows, limit: first_above(rows.numpy().tolist(), float(limit)),
     ),
-    "for over a range": (sum_of_squares, [(tf.constant(n),) for n in [0, 1, 10]], lambda n: sum(i * i for i in range(n))),
+    "for over a range": (
+        sum_of_squares,
+        [(tf.constant(n),) for n in [0, 1, 10]],
+        lambda n: sum(i * i for i in range(int(n))),
+    ),
     "and, or, not": (
         truth,
         [(tf.constant(a), tf.constant(b)) for a in [-1.0, 1.0] for b in [-1.0, 1.0]],

@@ -38,7 +38,7 @@ def test_d1_a_map_holds_so_many_bodies_and_the_outputs(at_once, traced, peak_of,
         np.testing.assert_allclose(y.numpy(), by_hand(x.numpy()), rtol=1e-7)
         beside.append(peak - y.nbytes)
     assert beside == [beside[0]] * 3, "whatever the number of elements is"
-    # A body has two such values at a time: what a step reads and what it makes. Some are constants of the map.
+    # A body has two such values at a time, what a step reads and what it makes; some are there once for all.
     assert (at_once - 1) * WIDE * DOUBLE <= beside[0] <= (2 * at_once + 4) * WIDE * DOUBLE + 4096
 
 
@@ -81,7 +81,7 @@ def test_d2_a_budget_is_kept_forward_and_back(budget, peak_of, rng):
             return tape.gradient(y, [x, w])
 
         back, (of_x, of_w) = peak_of(gradient)
-        # Beside a chunk there are the gradient that comes in and the one that is returned, as long as the elements.
+        # Beside a chunk, there are the gradients that come in and go out, as long as the elements.
         backs.append(back - 2 * x.nbytes)
         ramp = np.cumsum(np.arange(WIDE))
         slopes = np.array([(np.cos(v * 0.5 * ramp) * ramp).sum() for v in x.numpy()])
@@ -95,7 +95,8 @@ def test_d2_a_budget_is_kept_forward_and_back(budget, peak_of, rng):
 @pytest.mark.parametrize("options", [{}, {"parallel_iterations": 3}, {"memory_budget": 40_000}])
 def test_d2_a_map_gives_what_its_vectorised_form_gives(options, rng):
     x = tf.constant(rng.normal(size=50))
-    np.testing.assert_allclose(tf.map_fn(body, x, **options).numpy(), tf.vectorized_map(body, x).numpy(), rtol=1e-12)
+    mapped, vectorised = tf.map_fn(body, x, **options), tf.vectorized_map(body, x)
+    np.testing.assert_allclose(mapped.numpy(), vectorised.numpy(), rtol=1e-12)
 
 
 def test_d2_the_body_is_traced_and_not_called_per_element():
@@ -160,7 +161,8 @@ def test_d3_map_and_filter_are_traced():
 
 def test_d3_traced_functions_run_while_the_interpreter_lock_is_held():
     elements, size = 5, 400_000
-    dataset = Dataset.range(elements).map(lambda x: tf.range(size // 8, dtype=tf.int64) * x).prefetch(elements)
+    dataset = Dataset.range(elements).map(lambda x: tf.range(size // 8, dtype=tf.int64) * x)
+    dataset = dataset.prefetch(elements)
     before = tf.memory.live_bytes()
     interval = sys.getswitchinterval()
     running = iter(dataset)

@@ -14,6 +14,7 @@ pub use state::{KeySource, State, StateUse};
 
 use crate::apply::apply_at;
 use crate::error::{Error, ErrorKind, Result};
+use crate::mode::for_itself;
 use crate::op::{Op, Spec};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -229,7 +230,8 @@ impl Graph {
             for v in node.inputs.iter().filter(|v| last_use[v.index()] == i) {
                 values[v.index()] = None;
             }
-            let outputs = apply_at(&*node.op, &mut arguments, node.at)?;
+            // A node has its own line, whoever runs the graph.
+            let outputs = for_itself(|| apply_at(&*node.op, &mut arguments, node.at))?;
             for (v, output) in node.outputs.iter().zip(outputs) {
                 values[v.index()] = Some(output);
             }

@@ -110,14 +110,15 @@ impl Executor {
         let Executor { program, arena, lent, alone, verifying } = self;
         bind::check(program, inputs)?;
         let observed = Observed::begin(program, Some(at));
-        let arena = match arena {
-            Some(arena) => arena,
-            None => arena.insert(Buffer::new_at(program.arena_bytes(), Category::Arena, at)?),
-        };
+        // The results first: a run that gets no memory leaves none behind.
         let mut outputs: SmallVec<[Buffer; 4]> = SmallVec::new();
         for &bytes in &program.buffers {
             outputs.push(Buffer::new_at(bytes, Category::Tensor, at)?);
         }
+        let arena = match arena {
+            Some(arena) => arena,
+            None => arena.insert(Buffer::new_at(program.arena_bytes(), Category::Arena, at)?),
+        };
         if let Some(observed) = &observed {
             observed.placed(arena, &outputs);
         }

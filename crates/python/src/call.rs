@@ -2,7 +2,10 @@
 
 use crate::error::exception;
 use crate::line;
+use pyo3::exceptions::PyReferenceError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
+use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::{for_itself, lines_matter, on_behalf};
 
 /// Work on at least as many bytes gives up the interpreter lock: it takes longer than giving up and taking back.
@@ -38,7 +41,39 @@ pub fn into_python<R>(work: impl FnOnce(Python<'_>) -> PyResult<R>) -> taut::Res
     for_itself(|| Python::attach(work)).map_err(crate::error::raised)
 }
 
+/// A Python function that the engine holds. The garbage collector sees it, and can take it back.
+#[derive(Clone)]
+pub struct Held(Arc<Mutex<Option<Py<PyAny>>>>);
+
+impl Held {
+    pub fn new(function: Py<PyAny>) -> Held {
+        Held(Arc::new(Mutex::new(Some(function))))
+    }
+
+    /// The function.
+    pub fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = || PyReferenceError::new_err("the function was collected, with everything that held it");
+        held.as_ref().map(|function| function.bind(py).clone()).ok_or_else(gone)
+    }
+
+    /// Shows it to the garbage collector.
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Whoever holds the lock is using the function, so it is not garbage.
+        self.0.try_lock().map_or(Ok(()), |held| visit.call(&*held))
+    }
+
+    /// Gives it to the garbage collector.
+    pub fn clear(&self) {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(held);
+    }
+}
+
 /// Lets Python's signal handlers run in the middle of long work: a key press ends it.
 pub fn listen() {
-    taut_exec::ask_at_times(|| Python::attach(|py| py.check_signals()).map_err(crate::error::raised));
+    fn ask(py: Python<'_>) -> PyResult<()> {
+        py.check_signals()
+    }
+    taut_exec::ask_at_times(|| Python::attach(ask).map_err(crate::error::raised));
 }

@@ -183,6 +183,12 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
                 let message = format!("these {} values are no {}", made.dtype().name(), dtype.name());
                 return Err(PyTypeError::new_err(message));
             }
+            if made.dtype() == DType::I64 && dtype.is_integer() {
+                let values = made.to_vec::<i64>().map_err(|error| exception(py, error))?;
+                if let Some(value) = values.into_iter().find(|&value| !Scalar::Int(value).fits(dtype)) {
+                    return Err(PyValueError::new_err(format!("{value} is no {}", dtype.name())));
+                }
+            }
             crate::call::call(py, made.spec().bytes(), || taut::cast(made, dtype))
         }
         _ => Ok(made),

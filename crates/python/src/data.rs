@@ -1,10 +1,11 @@
 //! Datasets of Python's structures. Mapped functions are traced, and run outside of the interpreter lock.
 
-use crate::call::{call_back, into_python};
+use crate::call::{Held, call_back, into_python};
 use crate::convert;
 use crate::error::exception;
 use crate::nest::{Leaves, Plain, Tree};
 use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::path::PathBuf;
@@ -15,14 +16,39 @@ use taut::{OnRetrace, Tensor};
 
 /// Elements that come one after the other.
 #[pyclass(frozen, subclass, weakref, module = "taut")]
-pub struct Dataset(data::Dataset<Tree>);
+pub struct Dataset {
+    inner: data::Dataset<Tree>,
+    /// The Python functions of its stages.
+    held: Vec<Held>,
+}
+
+impl Dataset {
+    /// A dataset over this one, and over what it holds.
+    fn then<'py>(&self, py: Python<'py>, inner: data::Dataset<Tree>) -> PyResult<Bound<'py, PyAny>> {
+        made(py, inner, self.held.clone())
+    }
+
+    /// A dataset over this one that holds one more function.
+    fn with<'py>(
+        &self,
+        py: Python<'py>,
+        inner: data::Dataset<Tree>,
+        function: Held,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        made(py, inner, self.held.iter().cloned().chain([function]).collect())
+    }
+}
 
 /// A running dataset.
 #[pyclass(frozen, weakref, module = "taut")]
 pub struct DatasetIterator(Mutex<data::Iter<Tree>>);
 
 fn object(py: Python<'_>, dataset: data::Dataset<Tree>) -> PyResult<Bound<'_, PyAny>> {
-    Ok(Bound::new(py, Dataset(dataset))?.into_any())
+    made(py, dataset, Vec::new())
+}
+
+fn made(py: Python<'_>, inner: data::Dataset<Tree>, held: Vec<Held>) -> PyResult<Bound<'_, PyAny>> {
+    Ok(Bound::new(py, Dataset { inner, held })?.into_any())
 }
 
 /// An element as a function's arguments: the parts of a tuple, or the element itself.
@@ -38,18 +64,17 @@ fn arguments<'py>(py: Python<'py>, element: &Tree) -> PyResult<Bound<'py, PyTupl
 }
 
 /// A Python function of elements, traced once per type and shape of them.
-fn mapped(function: Py<PyAny>) -> impl Fn(Tree) -> taut::Result<Tree> + Send + Sync + Clone + 'static {
-    let function = Arc::new(function);
+fn mapped(function: Held) -> impl Fn(Tree) -> taut::Result<Tree> + Send + Sync + Clone + 'static {
     let body = function.clone();
     let traced = taut::function(move |element: &Tree| {
-        into_python(|py| Tree::of(&body.bind(py).call1(arguments(py, element)?)?, Leaves::Tensors))
+        into_python(|py| Tree::of(&body.get(py)?.call1(arguments(py, element)?)?, Leaves::Tensors))
     });
     let traced = Arc::new(traced.named("map").on_retrace(OnRetrace::Allow));
     move |element: Tree| {
         if element.holds_objects() {
             // Datasets among the elements cannot be traced.
             return into_python(|py| {
-                Tree::of(&function.bind(py).call1(arguments(py, &element)?)?, Leaves::Tensors)
+                Tree::of(&function.get(py)?.call1(arguments(py, &element)?)?, Leaves::Tensors)
             });
         }
         traced.call(&element)
@@ -57,22 +82,20 @@ fn mapped(function: Py<PyAny>) -> impl Fn(Tree) -> taut::Result<Tree> + Send + S
 }
 
 /// A Python function that makes a dataset of each element.
-fn expanded(
-    function: Py<PyAny>,
-) -> impl Fn(Tree) -> taut::Result<data::Dataset<Tree>> + Send + Sync + 'static {
+fn expanded(function: Held) -> impl Fn(Tree) -> taut::Result<data::Dataset<Tree>> + Send + Sync + 'static {
     move |element: Tree| {
         into_python(|py| {
-            let made = function.bind(py).call1(arguments(py, &element)?)?;
+            let made = function.get(py)?.call1(arguments(py, &element)?)?;
             let made = made.getattr("_native").unwrap_or(made);
             let made = made.cast::<Dataset>().map_err(|_| {
                 PyTypeError::new_err("the function must return a tf.data.Dataset for each element")
             })?;
-            Ok(made.get().0.clone())
+            Ok(made.get().inner.clone())
         })
     }
 }
 
-fn predicate(function: Py<PyAny>) -> impl Fn(&Tree) -> taut::Result<bool> + Send + Sync + 'static {
+fn predicate(function: Held) -> impl Fn(&Tree) -> taut::Result<bool> + Send + Sync + 'static {
     let mapped = mapped(function);
     move |element: &Tree| match mapped(element.clone())? {
         Tree::Tensor(answer) => answer.item::<bool>(),
@@ -121,7 +144,7 @@ fn window_of(elements: Vec<Tree>) -> taut::Result<Tree> {
 
 /// Goes through a Python iterator, which is made anew for each run.
 struct Generated {
-    make: Arc<Py<PyAny>>,
+    make: Held,
     running: Option<Py<PyAny>>,
     failed: bool,
 }
@@ -135,7 +158,7 @@ impl Iterator for Generated {
         }
         let next = into_python(|py| {
             if self.running.is_none() {
-                let made = self.make.bind(py).call0()?;
+                let made = self.make.get(py)?.call0()?;
                 self.running = Some(made.try_iter()?.into_any().unbind());
             }
             let Some(running) = &self.running else { return Ok(None) };
@@ -149,6 +172,14 @@ impl Iterator for Generated {
 
 #[pymethods]
 impl Dataset {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.held.iter().try_for_each(|held| held.visit(&visit))
+    }
+
+    fn __clear__(&self) {
+        self.held.iter().for_each(Held::clear);
+    }
+
     #[staticmethod]
     fn from_tensor_slices<'py>(py: Python<'py>, tensors: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let tree = Tree::of(tensors, Leaves::Tensors)?;
@@ -162,13 +193,14 @@ impl Dataset {
 
     #[staticmethod]
     fn from_generator(py: Python<'_>, make: Py<PyAny>) -> PyResult<Bound<'_, PyAny>> {
-        let make = Arc::new(make);
-        let made = data::Dataset::from_generator(move || Generated {
+        let held = Held::new(make);
+        let make = held.clone();
+        let inner = data::Dataset::from_generator(move || Generated {
             make: make.clone(),
             running: None,
             failed: false,
         });
-        object(py, made)
+        made(py, inner, vec![held])
     }
 
     #[staticmethod]
@@ -190,9 +222,9 @@ impl Dataset {
         let Some(first) = parts.next() else {
             return Err(PyTypeError::new_err("there is nothing to zip"));
         };
-        let mut all = first.get().0.map(|element| Ok(Tree::Tuple(vec![element])));
+        let mut all = first.get().inner.map(|element| Ok(Tree::Tuple(vec![element])));
         for part in parts {
-            all = all.zip(&part.get().0).map(|(all, one)| match all {
+            all = all.zip(&part.get().inner).map(|(all, one)| match all {
                 Tree::Tuple(mut all) => {
                     all.push(one);
                     Ok(Tree::Tuple(all))
@@ -210,7 +242,7 @@ impl Dataset {
         seed: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
         let parts: Vec<(data::Dataset<Tree>, f64)> =
-            parts.iter().map(|(part, weight)| (part.get().0.clone(), *weight)).collect();
+            parts.iter().map(|(part, weight)| (part.get().inner.clone(), *weight)).collect();
         object(py, data::Dataset::sample_from(&parts, seed).map_err(|error| exception(py, error))?)
     }
 
@@ -220,24 +252,30 @@ impl Dataset {
         function: Py<PyAny>,
         workers: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mapped = mapped(function);
-        let made = match workers {
-            None => self.0.map(mapped),
-            Some(workers) => self.0.map_parallel(workers, mapped).map_err(|error| exception(py, error))?,
+        let held = Held::new(function);
+        let mapped = mapped(held.clone());
+        let inner = match workers {
+            None => self.inner.map(mapped),
+            Some(workers) => {
+                self.inner.map_parallel(workers, mapped).map_err(|error| exception(py, error))?
+            }
         };
-        object(py, made)
+        self.with(py, inner, held)
     }
 
     fn filter<'py>(&self, py: Python<'py>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        object(py, self.0.filter(predicate(function)))
+        let held = Held::new(function);
+        self.with(py, self.inner.filter(predicate(held.clone())), held)
     }
 
     fn take_while<'py>(&self, py: Python<'py>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        object(py, self.0.take_while(predicate(function)))
+        let held = Held::new(function);
+        self.with(py, self.inner.take_while(predicate(held.clone())), held)
     }
 
     fn flat_map<'py>(&self, py: Python<'py>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        object(py, self.0.flat_map(expanded(function)))
+        let held = Held::new(function);
+        self.with(py, self.inner.flat_map(expanded(held.clone())), held)
     }
 
     fn interleave<'py>(
@@ -247,13 +285,14 @@ impl Dataset {
         cycle_length: usize,
         block_length: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let made = self.0.interleave(cycle_length, block_length, expanded(function));
-        object(py, made.map_err(|error| exception(py, error))?)
+        let held = Held::new(function);
+        let inner = self.inner.interleave(cycle_length, block_length, expanded(held.clone()));
+        self.with(py, inner.map_err(|error| exception(py, error))?, held)
     }
 
     fn batch<'py>(&self, py: Python<'py>, size: usize, exact: bool) -> PyResult<Bound<'py, PyAny>> {
-        let made = if exact { self.0.batch_exact(size) } else { self.0.batch(size) };
-        object(py, made.map_err(|error| exception(py, error))?)
+        let made = if exact { self.inner.batch_exact(size) } else { self.inner.batch(size) };
+        self.then(py, made.map_err(|error| exception(py, error))?)
     }
 
     fn padded_batch<'py>(
@@ -280,11 +319,11 @@ impl Dataset {
         if exact {
             padding = padding.drop_remainder();
         }
-        object(py, self.0.padded_batch(size, padding).map_err(|error| exception(py, error))?)
+        self.then(py, self.inner.padded_batch(size, padding).map_err(|error| exception(py, error))?)
     }
 
     fn unbatch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        object(py, self.0.unbatch())
+        self.then(py, self.inner.unbatch())
     }
 
     #[pyo3(signature = (elements, bytes, seed, each_epoch))]
@@ -300,23 +339,23 @@ impl Dataset {
         if let Some(seed) = seed {
             how = how.seed(seed);
         }
-        object(py, self.0.shuffle(how).map_err(|error| exception(py, error))?)
+        self.then(py, self.inner.shuffle(how).map_err(|error| exception(py, error))?)
     }
 
     fn repeat<'py>(&self, py: Python<'py>, times: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
-        object(py, self.0.repeat(times))
+        self.then(py, self.inner.repeat(times))
     }
 
     fn take<'py>(&self, py: Python<'py>, count: u64) -> PyResult<Bound<'py, PyAny>> {
-        object(py, self.0.take(count))
+        self.then(py, self.inner.take(count))
     }
 
     fn skip<'py>(&self, py: Python<'py>, count: u64) -> PyResult<Bound<'py, PyAny>> {
-        object(py, self.0.skip(count))
+        self.then(py, self.inner.skip(count))
     }
 
     fn shard<'py>(&self, py: Python<'py>, shards: u64, index: u64) -> PyResult<Bound<'py, PyAny>> {
-        object(py, self.0.shard(shards, index).map_err(|error| exception(py, error))?)
+        self.then(py, self.inner.shard(shards, index).map_err(|error| exception(py, error))?)
     }
 
     #[pyo3(signature = (path, bytes))]
@@ -331,7 +370,7 @@ impl Dataset {
             (Some(path), None) => Cache::File(path),
             (folder, Some(bytes)) => Cache::MemoryUpTo(bytes, folder.unwrap_or_else(std::env::temp_dir)),
         };
-        object(py, self.0.cache(how))
+        self.then(py, self.inner.cache(how))
     }
 
     #[pyo3(signature = (elements, bytes))]
@@ -341,12 +380,12 @@ impl Dataset {
         elements: Option<usize>,
         bytes: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        object(py, self.0.prefetch(room(elements, bytes)).map_err(|error| exception(py, error))?)
+        self.then(py, self.inner.prefetch(room(elements, bytes)).map_err(|error| exception(py, error))?)
     }
 
     fn enumerate<'py>(&self, py: Python<'py>, start: i64) -> PyResult<Bound<'py, PyAny>> {
         let pair = |(number, element)| Ok(Tree::Tuple(vec![Tree::Tensor(number), element]));
-        object(py, self.0.enumerate(start).map(pair))
+        self.then(py, self.inner.enumerate(start).map(pair))
     }
 
     fn window<'py>(
@@ -361,17 +400,18 @@ impl Dataset {
         if exact {
             how = how.drop_remainder();
         }
-        let windows = self.0.window(how).map_err(|error| exception(py, error))?;
-        object(py, windows.map(window_of))
+        let windows = self.inner.window(how).map_err(|error| exception(py, error))?;
+        self.then(py, windows.map(window_of))
     }
 
     fn concatenate<'py>(&self, py: Python<'py>, other: &Bound<'py, Dataset>) -> PyResult<Bound<'py, PyAny>> {
-        object(py, self.0.concatenate(&other.get().0))
+        let held = self.held.iter().chain(&other.get().held).cloned().collect();
+        made(py, self.inner.concatenate(&other.get().inner), held)
     }
 
     /// The number of elements; -1 if there is no end, -2 if only running it will tell.
     fn cardinality(&self) -> i64 {
-        match self.0.cardinality() {
+        match self.inner.cardinality() {
             Cardinality::Known(count) => i64::try_from(count).unwrap_or(i64::MAX),
             Cardinality::Infinite => -1,
             Cardinality::Unknown => -2,
@@ -382,8 +422,8 @@ impl Dataset {
     #[pyo3(signature = (position=None))]
     fn iterate(&self, py: Python<'_>, position: Option<(u64, u64)>) -> PyResult<DatasetIterator> {
         let made = call_back(py, || match position {
-            None => self.0.iter(),
-            Some((epoch, delivered)) => self.0.iter_from(&Position { epoch, delivered }),
+            None => self.inner.iter(),
+            Some((epoch, delivered)) => self.inner.iter_from(&Position { epoch, delivered }),
         })?;
         Ok(DatasetIterator(Mutex::new(made)))
     }

@@ -40,13 +40,13 @@ pub fn given(object: &Bound<'_, PyAny>) -> PyResult<Kind> {
     if let Ok(name) = object.cast::<PyString>() {
         return named(name.to_str()?).ok_or_else(refuse);
     }
-    if object.is(&py.get_type::<PyFloat>()) {
+    if object.is(py.get_type::<PyFloat>()) {
         return Ok(Kind::F32);
     }
-    if object.is(&py.get_type::<PyInt>()) {
+    if object.is(py.get_type::<PyInt>()) {
         return Ok(Kind::I32);
     }
-    if object.is(&py.get_type::<PyBool>()) {
+    if object.is(py.get_type::<PyBool>()) {
         return Ok(Kind::Bool);
     }
     let name = match object.getattr(pyo3::intern!(py, "name")) {
@@ -98,11 +98,6 @@ impl DType {
     #[getter]
     fn is_bool(&self) -> bool {
         self.0 == Kind::Bool
-    }
-
-    #[getter]
-    fn is_complex(&self) -> bool {
-        false
     }
 
     /// NumPy's name for it: a scalar type.

@@ -41,7 +41,8 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
         Some(line) if line.is_elsewhere() => error,
         _ => error.moved_to(line::here(py)),
     };
-    let text = error.to_string();
+    // What people are told to do next is Python, too.
+    let text = error.to_string().replace("`record(true)`", "`tf.memory.record(True)`");
     let named = match error.kind() {
         ErrorKind::DType => return PyTypeError::new_err(text),
         ErrorKind::Index => return PyIndexError::new_err(text),

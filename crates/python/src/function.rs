@@ -1,12 +1,13 @@
 //! Traced functions.
 
 use crate::array::wrap;
-use crate::call::{call_back, into_python};
+use crate::call::{Held, call_back, into_python};
 use crate::convert;
 use crate::nest::{Leaves, Tree};
 use crate::plan::Plan;
 use crate::variable::wrap_variable;
 use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::cell::RefCell;
@@ -15,7 +16,7 @@ use taut::{OnRetrace, Shape, TensorSpec};
 
 /// A Python function that is traced once per signature and then runs as one planned program.
 #[pyclass(frozen, weakref, module = "taut")]
-pub struct Function(taut::Function<Tree, Tree>);
+pub struct Function(taut::Function<Tree, Tree>, Held);
 
 /// Arguments as one structure.
 fn arguments(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Tree> {
@@ -31,7 +32,7 @@ fn arguments(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> P
 }
 
 /// Calls a Python function with arguments that were one structure.
-fn run(py: Python<'_>, body: &Py<PyAny>, arguments: &Tree) -> PyResult<Tree> {
+fn run(py: Python<'_>, body: &Bound<'_, PyAny>, arguments: &Tree) -> PyResult<Tree> {
     let Tree::Tuple(parts) = arguments else {
         return Err(PyValueError::new_err("arguments are a tuple"));
     };
@@ -39,7 +40,7 @@ fn run(py: Python<'_>, body: &Py<PyAny>, arguments: &Tree) -> PyResult<Tree> {
         parts.split_last().ok_or_else(|| PyValueError::new_err("arguments end with names"))?;
     let args: Vec<Bound<'_, PyAny>> = args.iter().map(|part| part.object(py)).collect::<PyResult<_>>()?;
     let kwargs = kwargs.object(py)?.cast_into::<PyDict>()?;
-    let result = body.bind(py).call(PyTuple::new(py, args)?, Some(&kwargs))?;
+    let result = body.call(PyTuple::new(py, args)?, Some(&kwargs))?;
     Tree::of(&result, Leaves::Tensors)
 }
 
@@ -58,7 +59,10 @@ impl Function {
         input_signature: Option<Vec<(Bound<'_, PyAny>, Vec<Option<usize>>)>>,
         fuse: bool,
     ) -> PyResult<Function> {
-        let made = taut::function(move |arguments: &Tree| into_python(|py| run(py, &body, arguments)));
+        let held = Held::new(body);
+        let body = held.clone();
+        let made =
+            taut::function(move |arguments: &Tree| into_python(|py| run(py, &body.get(py)?, arguments)));
         let on_retrace = match on_retrace {
             "warn" => OnRetrace::Warn,
             "allow" => OnRetrace::Allow,
@@ -83,7 +87,15 @@ impl Function {
             };
             made = made.input_signature(specs.into_iter().map(spec).collect::<PyResult<Vec<TensorSpec>>>()?);
         }
-        Ok(Function(made))
+        Ok(Function(made, held))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.1.visit(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.1.clear();
     }
 
     #[pyo3(signature = (*args, **kwargs))]
@@ -205,7 +217,7 @@ pub fn trace_only<'py>(
         let traced = taut_core::record::unrecorded(|| {
             taut_core::graph::trace_function(&specs, true, |inputs| {
                 let own = arguments.rebuild(&mut inputs.iter().cloned());
-                let results = into_python(|py| run(py, &body, &own))?;
+                let results = into_python(|py| run(py, body.bind(py), &own))?;
                 let mut tensors = Vec::new();
                 results.leaves(&mut |leaf| {
                     if let taut::traces::Leaf::Tensor(tensor) = leaf {

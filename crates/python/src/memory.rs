@@ -1,4 +1,4 @@
-//! The ledger from Python.
+//! The ledger from Python, and other settings of the engine.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -84,4 +84,16 @@ pub fn threads() -> usize {
 #[pyfunction]
 pub fn set_threads(count: usize) -> usize {
     taut::kernels::set_threads(count)
+}
+
+/// Checks the results of every op on this thread for NaN and infinity from now on, forward and backward.
+#[pyfunction]
+pub fn enable_check_numerics() {
+    taut::enable_check_numerics();
+}
+
+/// Checks no longer.
+#[pyfunction]
+pub fn disable_check_numerics() {
+    taut::disable_check_numerics();
 }

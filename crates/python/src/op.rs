@@ -11,9 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use taut::ops::{Args, Entry, Kind, Value, table};
 use taut::{Scalar, Tensor};
 
-/// A function of the op table, under a name and with parameter names of one's choice.
-///
-/// `name=` is accepted and ignored, as everywhere in TensorFlow's shape.
+// A function of the op table, under a name and with parameter names of one's choice. `name=` is accepted and ignored, as
+// everywhere in TensorFlow's shape. (A comment: a class with documentation would hide that of each op.)
 #[pyclass(frozen, module = "taut")]
 pub struct Op {
     entry: &'static Entry,
@@ -263,9 +262,7 @@ impl Op {
     fn check_names(&self, py: Python<'_>, count: usize, kwargs: &Bound<'_, PyDict>) -> PyResult<()> {
         for key in kwargs.keys() {
             let key = key.cast_into::<PyString>()?;
-            if key.to_str()? == "name"
-                && !self.params.iter().any(|(name, ..)| name.bind(py).to_string() == "name")
-            {
+            if key.to_str()? == "name" && !self.params.iter().any(|(name, ..)| *name.bind(py) == *"name") {
                 continue;
             }
             match self.params.iter().position(|(name, ..)| name.bind(py).as_any().eq(&key).unwrap_or(false)) {

@@ -19,6 +19,8 @@ use taut::{
 pub struct GradientTape {
     options: Options,
     tape: RefCell<Option<Inner>>,
+    /// What a tape that answers once followed until then.
+    watched: RefCell<Vec<taut::Variable>>,
 }
 
 /// A gradient as an object: a tensor, rows of one, or none.
@@ -58,7 +60,11 @@ impl GradientTape {
     #[new]
     #[pyo3(signature = (persistent=false, watch_accessed_variables=true))]
     fn new(persistent: bool, watch_accessed_variables: bool) -> GradientTape {
-        GradientTape { options: Options { persistent, watch_accessed_variables }, tape: RefCell::new(None) }
+        GradientTape {
+            options: Options { persistent, watch_accessed_variables },
+            tape: RefCell::new(None),
+            watched: RefCell::default(),
+        }
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
@@ -100,7 +106,10 @@ impl GradientTape {
 
     /// The variables that are followed, in the order in which they came.
     fn watched_variables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let variables = self.inner()?.watched_variables();
+        let mut variables = self.inner()?.watched_variables();
+        if variables.is_empty() {
+            variables.clone_from(&self.watched.borrow());
+        }
         let objects: Vec<_> = variables.into_iter().map(|v| wrap_variable(py, v)).collect::<PyResult<_>>()?;
         PyTuple::new(py, objects)
     }
@@ -180,6 +189,7 @@ impl GradientTape {
         };
         let request = Request { output_gradients: seeds, unconnected };
         let inner = self.inner()?;
+        *self.watched.borrow_mut() = inner.watched_variables();
         let targets: Vec<taut::Tensor> = targets
             .into_iter()
             .map(|target| match target {

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _native, dtypes
-from .._common import _refuse
+from .._common import _refuse, _shape
 from ._types import check_device
 
 op = _native.Op
@@ -50,9 +50,12 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
         leaves = _leaves(obj)
         if leaves and all(type(leaf) is int for leaf in leaves):
             dtype = dtypes.int64 if max(leaves) < 2**63 else dtypes.uint64
-    if copy:
-        return _native.own_tensor(obj, dtype)
-    made = _native.as_tensor(obj, dtype)
+    make = _native.own_tensor if copy else _native.as_tensor
+    try:
+        made = make(obj, dtype)
+    except TypeError:
+        # Floats as integers and numbers as booleans: a cast, which is asked for here.
+        made = _cast(make(obj), dtype)
     if copy is False:
         address = obj.__array_interface__["data"][0] if hasattr(obj, "__array_interface__") else None
         if address is None or (made.size and made.data_ptr() != address):
@@ -63,13 +66,13 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
     """Zeros."""
     check_device("zeros", device)
-    return _zeros(shape, dtypes.float32 if dtype is None else dtype)
+    return _zeros(_shape(shape), dtypes.float32 if dtype is None else dtype)
 
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
     """Ones."""
     check_device("ones", device)
-    return _ones(shape, dtypes.float32 if dtype is None else dtype)
+    return _ones(_shape(shape), dtypes.float32 if dtype is None else dtype)
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
@@ -86,7 +89,7 @@ def _default(value: Any) -> Any:
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
     """One value everywhere."""
     check_device("full", device)
-    return _full(shape, fill_value, _default(fill_value) if dtype is None else dtype)
+    return _full(_shape(shape), fill_value, _default(fill_value) if dtype is None else dtype)
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Array:
@@ -112,8 +115,7 @@ def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = No
 def arange(
     start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
 ) -> Array:
-    """Numbers from `start` up to `stop`, which is not among them, `step` apart; up to `start`, from 0,
-    without `stop`."""
+    """Numbers from `start` up to, and never, `stop`; with one number, from 0 up to it."""
     check_device("arange", device)
     if stop is None:
         start, stop = 0, start

@@ -57,8 +57,7 @@ def nonzero(x: Any, /) -> tuple[Array, ...]:
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Array:
-    """Where each value would go in an ascending array: before the elements equal to it, or after them
-    ("right")."""
+    """Where each value would go in an ascending array: before what equals it, or after it ("right")."""
     if side not in ("left", "right"):
         _refuse("searchsorted", f"side is 'left' or 'right', not {side!r}", ValueError)
     x1 = x1 if sorter is None else _gather(x1, sorter)

@@ -70,8 +70,7 @@ def can_cast(from_: Any, to: Any, /) -> bool:
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a type is another one, of a kind such as "integral" or "real floating", or any of several of
-    those."""
+    """Whether a type is another one, of a kind such as "integral", or any of several of those."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
     dtype = dtypes.as_dtype(dtype)

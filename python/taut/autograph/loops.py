@@ -73,26 +73,30 @@ class Statement:
         read again, once with those numbers as they are, which take the type of whatever they meet.
         """
         start = list(self.get())
-        plan, numbers = values.guess(start), set()
+        last: Sequence = start
+        try:
+            last = self._run(loop, start)
+        finally:
+            self.set(tuple(last))
+
+    def _run(self, loop: Callable[[list, Callable, Callable], list], start: list) -> list:
+        plan, numbers, tried = values.guess(start), set(), False
         ends: list = []
         for _ in range(6):
             attempt = _Attempt(self, start, plan, numbers, ends)
             try:
                 done = loop(values.handed(start, plan), attempt.enter, attempt.leave)
+                return self._last(start, plan, ends, done)
             except Again as again:
-                numbers = set() if numbers else _unlike(start, plan, again.plan)
+                numbers = set() if tried else _unlike(start, plan, again.plan)
                 plan = plan if numbers else again.plan
-                continue
+                tried = tried or bool(numbers)
             except values.TypesDiffer:
                 # A number that is a tensor of the wrong type may be the reason.
-                if numbers:
-                    raise
                 numbers = {k for k, value in enumerate(start) if values.is_number(value)}
-                if not numbers:
+                if tried or not numbers:
                     raise
-                continue
-            self.set(tuple(self._last(start, plan, ends, done)))
-            return
+                tried = True
         message = f"the variables of this `{self.what}` have other types each time it is traced"
         raise ValueError(values.problem(message, "give them tensors before the loop"))
 
@@ -204,6 +208,19 @@ def while_tensor(statement: Statement, test: Callable, body: Callable) -> None:
         return _native.while_loop(holds, step, tensors)
 
     statement.run(loop)
+    _returned(statement, test)
+
+
+def _returned(statement: Statement, test: Callable) -> None:
+    """If nothing but a `return` can have ended a loop, then the function has returned behind it."""
+    state = list(statement.get())
+    for k, name in enumerate(statement.names):
+        if name.startswith("do_return") and values.is_symbolic(state[k]):
+            statement.set((*state[:k], False, *state[k + 1 :]))
+            otherwise = test()
+            if not values.is_symbolic(otherwise) and values.holds(otherwise):
+                state[k] = True
+    statement.set(tuple(state))
 
 
 def for_rows(statement: Statement, rows: Any, extra_test: Callable | None, body: Callable) -> None:

@@ -38,7 +38,7 @@ def ldu(read: Callable, name: str) -> Any:
     """An attribute or item that may not be there."""
     try:
         return read()
-    except (AttributeError, KeyError, NameError):
+    except (AttributeError, LookupError, NameError, TypeError):
         return Undefined(name)
 
 
@@ -120,16 +120,21 @@ def if_stmt(
     start = get_state()
 
     def branch(run: Callable, yes: bool) -> Callable:
+        state = _as_known(cond, symbol_names, start, yes)
+
         def made() -> Sequence:
-            set_state(_as_known(cond, symbol_names, start, yes))
+            set_state(state)
             run()
             return get_state()[:nouts]
 
         return made
 
     branches = (branch(body, True), branch(orelse, False))
-    found = choose("if", body.__code__, values.truth(cond, "if"), branches, symbol_names[:nouts])
-    set_state((*found, *start[nouts:]))
+    found = start[:nouts]
+    try:
+        found = choose("if", body.__code__, values.truth(cond, "if"), branches, symbol_names[:nouts])
+    finally:
+        set_state((*found, *start[nouts:]))
 
 
 def if_exp(cond: Any, if_true: Callable, if_false: Callable, _text: str = "") -> Any:

@@ -30,6 +30,8 @@ def rewritten(node: ast.AST, function: types.FunctionType, recursive: bool, name
     """A function's tree with operators in place of control flow and calls, each on the line it came from."""
     code = function.__code__
     node = _Plainer().visit(node)
+    declared = (part for part in ast.walk(node) if isinstance(part, (ast.Global, ast.Nonlocal)))
+    shared = {name for part in declared for name in part.names}
     for part in ast.walk(node):
         if "lineno" in part._attributes:
             place = origin_info.Location(code.co_filename, part.lineno, part.col_offset)
@@ -40,7 +42,7 @@ def rewritten(node: ast.AST, function: types.FunctionType, recursive: bool, name
     )
     program = converter.ProgramContext(options=_OPTIONS[recursive])
     context = transformer.Context(info, naming.Namer(namespace), program)
-    node = _Remaining().visit(api.PyToPy().transform_ast(node, context))
+    node = _Remaining(shared).visit(api.PyToPy().transform_ast(node, context))
     # The text in between makes of the rewritten tree one that the compiler accepts.
     made = ast.parse(ast.unparse(ast.fix_missing_locations(node))).body[0]
     if isinstance(made, ast.Expr):
@@ -84,10 +86,19 @@ class _Plainer(ast.NodeTransformer):
 
 
 class _Remaining(ast.NodeTransformer):
-    """What malt leaves as it is: conditional expressions inside of others, conditions that are simple."""
+    """What malt leaves as it is: conditional expressions inside of others, conditions that are simple, and
+    variables that others see: they are read after a branch, even if this function does not read them.
+    """
+
+    def __init__(self, shared: set[str]) -> None:
+        self._shared = shared
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
+        if _operator_of(node) == "if_stmt":
+            names, count = node.args[-2:]
+            if any(name.value in self._shared for name in names.elts[count.value :]):
+                count.value = len(names.elts)
         if _operator_of(node) in ("and_", "or_") and _cannot_fail(node.args[1].body):
             node.keywords.append(ast.keyword("safe", ast.Constant(True)))
         return node

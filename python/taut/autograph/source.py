@@ -98,7 +98,7 @@ def parsed(function: types.FunctionType) -> ast.FunctionDef | ast.Lambda:
     lines, first = linecache.getlines(code.co_filename, function.__globals__), code.co_firstlineno - 1
     if first >= len(lines):
         raise Cannot("its source is not available")
-    if function.__name__ == "<lambda>":
+    if code.co_name == "<lambda>":
         return _lambda(lines, code)
     block = inspect.getblock(lines[first:])
     # What is indented stands inside of something.
