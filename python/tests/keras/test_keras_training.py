@@ -243,7 +243,7 @@ def test_scaled_losses_skip_steps_that_overflow():
     model = linear(optimizer)
     model.train_on_batch(X, T)
     np.testing.assert_allclose(weight(model), 0.5, rtol=1e-6)
-    model.train_on_batch(X, T * np.inf)
+    model.train_on_batch(X, np.full_like(T, np.inf))
     np.testing.assert_allclose(weight(model), 0.5, rtol=1e-6)
     assert float(optimizer.dynamic_scale) == 2.0
 
