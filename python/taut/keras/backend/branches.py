@@ -1,0 +1,76 @@
+"""Branches of a trace that assign to variables.
+
+In Taut, what a branch does is what it returns. So the assignments of both branches are collected instead of
+made, become results, and are made after the branch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from keras.src import tree
+from keras.src.backend.common.stateless_scope import StatelessScope, get_stateless_scope
+
+import taut as tf
+from taut.keras.backend.convert import convert_to_tensor
+
+
+class Collecting(StatelessScope):
+    """A scope in which assignments are remembered, with the variables they are for. It begins where the one
+    around it is."""
+
+    def __init__(self):
+        super().__init__()
+        around = get_stateless_scope()
+        if around is not None:
+            self.state_mapping = dict(around.state_mapping)
+        self.assigned = {}
+
+    def add_update(self, update):
+        variable, _ = update
+        self.assigned[id(variable)] = variable
+        super().add_update(update)
+
+
+def either(pred: tf.Tensor, true_fn: Callable, false_fn: Callable) -> Any:
+    """The results of one of two functions, and its assignments, by a condition that is not known yet."""
+    variables = {**assigned_by(true_fn), **assigned_by(false_fn)}
+    if not variables:
+        return tf.cond(pred, true_fn, false_fn)
+    variables = list(variables.values())
+    structure = None
+
+    def returning(fn):
+        def branch():
+            nonlocal structure
+            with Collecting():
+                structure = fn()
+                results = [convert_to_tensor(x) for x in tree.flatten(structure) if x is not None]
+                return results, values(variables)
+
+        return branch
+
+    results, new = tf.cond(pred, returning(true_fn), returning(false_fn))
+    for variable, value in zip(variables, new):
+        variable.assign(value)
+    results = iter(results)
+    return tree.map_structure(lambda x: None if x is None else next(results), structure)
+
+
+def values(variables: Sequence[Any]) -> list[tf.Tensor]:
+    """The variables' values in this scope, in their own types."""
+    return [convert_to_tensor(variable.value, variable._dtype) for variable in variables]
+
+
+def assigned_by(fn: Callable) -> dict[int, Any]:
+    """The variables to which `fn` assigns, by their ids. It is traced for that, and the trace is dropped."""
+    scope = Collecting()
+
+    def run():
+        with scope:
+            fn()
+        return ()
+
+    tf.trace_specs(run)
+    return scope.assigned

@@ -1,0 +1,77 @@
+"""Taut's datasets as input of `fit`, `evaluate` and `predict`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from keras.src import tree
+from keras.src.trainers.data_adapters import data_adapter_utils
+from keras.src.trainers.data_adapters.data_adapter import DataAdapter
+from keras.src.trainers.epoch_iterator import EpochIterator
+
+import taut as tf
+from taut.keras.backend.convert import convert_to_numpy, convert_to_tensor
+
+
+class DatasetAdapter(DataAdapter):
+    """The batches of a `taut.data.Dataset`, in its own order."""
+
+    def __init__(self, dataset: tf.data.Dataset, class_weight: dict[int, float] | None = None):
+        self._dataset = dataset
+        self._class_weight = class_weight
+        count = int(dataset.cardinality())
+        self._num_batches = count if count >= 0 else None
+
+    def get_numpy_iterator(self) -> Iterator:
+        """The batches, from the first on. They are tensors already, and stay so."""
+        for batch in self._dataset:
+            yield batch if self._class_weight is None else self._weighted(batch)
+
+    def _weighted(self, batch: Any) -> Any:
+        x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(batch)
+        if sample_weight is not None:
+            raise ValueError("`class_weight` and `sample_weight` cannot be given at the same time.")
+        return (
+            x,
+            y,
+            data_adapter_utils.class_weight_to_sample_weights(convert_to_numpy(y), self._class_weight),
+        )
+
+    @property
+    def num_batches(self) -> int | None:
+        """The number of batches, if the dataset knows it."""
+        return self._num_batches
+
+    @property
+    def batch_size(self) -> None:
+        """Unknown: batches may differ."""
+        return None
+
+    @property
+    def has_partial_batch(self) -> None:
+        """Unknown, for the same reason."""
+        return None
+
+    @property
+    def partial_batch_size(self) -> None:
+        """Unknown, for the same reason."""
+        return None
+
+
+def epochs(
+    x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, **options: Any
+) -> EpochIterator:
+    """Keras's iterator over epochs, for everything that Keras takes, and for Taut's datasets."""
+    if isinstance(x, tf.data.Dataset):
+        if y is not None or sample_weight is not None:
+            raise ValueError(
+                "With a dataset as `x`, targets and sample weights come from the dataset as well."
+            )
+        x, class_weight = DatasetAdapter(x, class_weight), None
+    return EpochIterator(x=x, y=y, sample_weight=sample_weight, class_weight=class_weight, **options)
+
+
+def as_tensors(data: Any) -> Any:
+    """A batch with tensors for its arrays."""
+    return tree.map_structure(lambda part: None if part is None else convert_to_tensor(part), data)

@@ -1,0 +1,1 @@
+"""The functions behind `keras.ops`, by the modules in which Keras looks for them."""

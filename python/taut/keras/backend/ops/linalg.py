@@ -1,0 +1,201 @@
+"""`keras.ops`: linear algebra. Axes in front of the last two are for many matrices at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import taut as tf
+from taut.keras.backend.convert import convert_to_tensor, floating, shape_of, together, type_of
+from taut.keras.backend.missing import missing
+from taut.keras.backend.ops.numpy.shapes import moveaxis
+
+for _name in ("eig", "lu_factor"):
+    globals()[_name] = missing(_name)
+
+
+def transposed(x: tf.Tensor) -> tf.Tensor:
+    """`x` with its last two axes exchanged."""
+    rank = len(x.shape)
+    return tf.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
+
+
+def cholesky(a: Any, upper: bool = False) -> tf.Tensor:
+    """The triangular matrix whose product with its transpose is `a`, which has to be positive definite."""
+    factor = tf.linalg.cholesky(floating(a))
+    if tf.executing_eagerly() and not bool(tf.reduce_all(tf.math.is_finite(factor))):
+        raise ValueError("The matrix is not positive definite.")
+    return transposed(factor) if upper else factor
+
+
+def cholesky_inverse(a: Any, upper: bool = False) -> tf.Tensor:
+    """The inverse of the matrix whose Cholesky factor is `a`."""
+    a = floating(a)
+    size = shape_of(a)[-1]
+    inverse = tf.linalg.triangular_solve(
+        a, tf.eye(size, batch_shape=list(shape_of(a)[:-2]), dtype=a.dtype), lower=not upper
+    )
+    return tf.matmul(inverse, inverse, transpose_a=not upper, transpose_b=upper)
+
+
+def det(a: Any) -> tf.Tensor:
+    """The determinant."""
+    return tf.linalg.det(floating(a))
+
+
+def slogdet(x: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    """The sign of the determinant, and the logarithm of its size."""
+    return tuple(tf.linalg.slogdet(floating(x)))
+
+
+def inv(a: Any) -> tf.Tensor:
+    """The inverse."""
+    return tf.linalg.inv(floating(a))
+
+
+def eigh(x: Any) -> tuple[tf.Tensor, tf.Tensor]:
+    """The eigenvalues of a symmetric matrix in increasing order, and its eigenvectors as columns."""
+    return tuple(tf.linalg.eigh(floating(x)))
+
+
+def qr(x: Any, mode: str = "reduced") -> tuple[tf.Tensor, tf.Tensor]:
+    """An orthogonal and an upper triangular matrix whose product is `x`."""
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"`mode` must be 'reduced' or 'complete'. Received: mode={mode}")
+    return tuple(tf.linalg.qr(floating(x), full_matrices=mode == "complete"))
+
+
+def svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """The singular values in decreasing order, with the matrices of singular vectors around them."""
+    x = floating(x)
+    if not compute_uv:
+        return tf.linalg.svd(x, compute_uv=False)
+    values, left, right = tf.linalg.svd(x, full_matrices=full_matrices)
+    return left, values, transposed(right)
+
+
+def solve(a: Any, b: Any) -> tf.Tensor:
+    """The x for which a x = b; `b` holds columns, or is one."""
+    return with_columns(tf.linalg.solve, a, b)
+
+
+def solve_triangular(a: Any, b: Any, lower: bool = False) -> tf.Tensor:
+    """The x for which a x = b, where `a` is upper (or lower) triangular."""
+    return with_columns(lambda a, b: tf.linalg.triangular_solve(a, b, lower=lower), a, b)
+
+
+def with_columns(solve: Callable, a: Any, b: Any) -> tf.Tensor:
+    """`solve`, for a right-hand side that may be one column."""
+    a, b = together(a, b, least=float)
+    if len(b.shape) == len(a.shape) - 1:
+        return solve(a, b[..., None])[..., 0]
+    return solve(a, b)
+
+
+def lstsq(a: Any, b: Any, rcond: float | None = None) -> tf.Tensor:
+    """The x for which a x is nearest to b, and the shortest of them; small singular values count as zero."""
+    a, b = together(a, b, least=float)
+    if len(a.shape) != 2 or len(b.shape) not in (1, 2):
+        raise ValueError(f"`lstsq` takes a matrix and columns. Received shapes: {shape_of(a)}, {shape_of(b)}")
+    if shape_of(a)[0] != shape_of(b)[0]:
+        raise ValueError("Leading dimensions of input arrays must match")
+    columns = b[:, None] if len(b.shape) == 1 else b
+    x = tf.matmul(pinv(a, rcond), columns)
+    return x[:, 0] if len(b.shape) == 1 else x
+
+
+def smallest_kept(x: tf.Tensor, share: float | None) -> float:
+    """The share of the largest singular value below which others count as zero."""
+    if share is not None and share >= 0:
+        return share
+    return float(np.finfo(type_of(x)).eps) * max(shape_of(x)[-2:])
+
+
+def pinv(x: Any, rcond: float | None = None) -> tf.Tensor:
+    """The pseudo-inverse; singular values below `rcond` times the largest count as zero."""
+    x = floating(x)
+    left, values, right = svd(x, full_matrices=False)
+    limit = smallest_kept(x, rcond) * tf.reduce_max(values, axis=-1, keepdims=True)
+    kept = tf.greater(values, limit)
+    inverse = tf.where(kept, 1.0 / tf.where(kept, values, tf.ones_like(values)), tf.zeros_like(values))
+    return tf.matmul(transposed(right) * inverse[..., None, :], left, transpose_b=True)
+
+
+def matrix_rank(x: Any, tol: float | None = None) -> tf.Tensor:
+    """How many singular values are larger than `tol`, by default a rounding error of the largest."""
+    x = floating(x)
+    values = tf.linalg.svd(x, compute_uv=False)
+    largest = tf.reduce_max(values, axis=-1, keepdims=True)
+    limit = smallest_kept(x, None) * largest if tol is None else convert_to_tensor(tol, x.dtype)
+    return tf.reduce_sum(tf.cast(tf.greater(values, limit), "int32"), axis=-1)
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> tf.Tensor:
+    """The norm of vectors (one axis) or matrices (two), by NumPy's names; without an axis, of all
+    elements."""
+    x = floating(x)
+    rank = len(x.shape)
+    if axis is None and (ord is None or ord == 2 and rank == 1):
+        return tf.reshape(tf.sqrt(tf.reduce_sum(tf.square(x))), [1] * rank if keepdims else [])
+    axes = tuple(range(rank)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
+    if any(not -rank <= one < rank for one in axes):
+        raise ValueError(f"All `axis` values must be in the range [-{rank}, {rank}). Received: axis={axis}")
+    axes = tuple(one % rank for one in axes)
+    if len(axes) == 1:
+        return vector_norm(x, ord, axes[0], keepdims)
+    if len(axes) == 2:
+        return matrix_norm(x, ord, axes, keepdims)
+    raise ValueError(f"Norms are of one or two axes. Received: axis={axis}")
+
+
+def vector_norm(x: tf.Tensor, ord: Any, axis: int, keepdims: bool) -> tf.Tensor:
+    """The norm along one axis."""
+    if isinstance(ord, str):
+        raise ValueError(f"Invalid `ord` argument for vector norm. Received: ord={ord}")
+    if ord is None or ord == 2:
+        return tf.sqrt(tf.reduce_sum(tf.square(x), axis=axis, keepdims=keepdims))
+    if ord == math.inf:
+        return tf.reduce_max(tf.abs(x), axis=axis, keepdims=keepdims)
+    if ord == -math.inf:
+        return tf.reduce_min(tf.abs(x), axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return tf.reduce_sum(tf.cast(tf.not_equal(x, 0), x.dtype), axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return tf.reduce_sum(tf.abs(x), axis=axis, keepdims=keepdims)
+    total = tf.reduce_sum(tf.pow(tf.abs(x), float(ord)), axis=axis, keepdims=keepdims)
+    return tf.pow(total, 1.0 / float(ord))
+
+
+def matrix_norm(x: tf.Tensor, ord: Any, axes: tuple[int, int], keepdims: bool) -> tf.Tensor:
+    """The norm of the matrices in two axes, rows first."""
+    rows, columns = axes
+    if ord is None or ord == "fro":
+        return tf.sqrt(tf.reduce_sum(tf.square(x), axis=list(axes), keepdims=keepdims))
+    sums = {1: (rows, columns), -1: (rows, columns), math.inf: (columns, rows), -math.inf: (columns, rows)}
+    if ord in sums:
+        summed, compared = sums[ord]
+        extreme = tf.reduce_max if ord > 0 else tf.reduce_min
+        found = extreme(tf.reduce_sum(tf.abs(x), axis=summed, keepdims=True), axis=compared, keepdims=True)
+    elif ord in ("nuc", 2, -2):
+        reduce = {"nuc": tf.reduce_sum, 2: tf.reduce_max, -2: tf.reduce_min}[ord]
+        found = reduce(tf.linalg.svd(moveaxis(x, axes, (-2, -1)), compute_uv=False), axis=-1)
+        found = tf.reshape(found, [1 if i in axes else dim for i, dim in enumerate(shape_of(x))])
+    else:
+        raise ValueError(f"Invalid `ord` argument for matrix norm. Received: ord={ord}")
+    return found if keepdims else tf.squeeze(found, axis=list(axes))
+
+
+def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tuple:
+    """The results of `fun`, and how they change as its arguments move along `tangents`."""
+    from keras.src import tree
+
+    inputs = [convert_to_tensor(x) for x in tree.flatten(primals)]
+    directions = [convert_to_tensor(t, x.dtype) for t, x in zip(tree.flatten(tangents), inputs)]
+    with tf.autodiff.ForwardAccumulator(inputs, directions) as accumulator:
+        results = fun(*tree.pack_sequence_as(primals, inputs))
+        results, aux = results if has_aux else (results, None)
+        moved = tree.map_structure(accumulator.jvp, results)
+    return (results, moved, aux) if has_aux else (results, moved)

@@ -1,0 +1,75 @@
+"""Means, variances, and what is normalized with them; one-hot codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras.src.backend.config import floatx
+
+import taut as tf
+from taut.keras.backend.convert import axes_of, convert_to_tensor, type_of
+
+__all__ = ["batch_normalization", "moments", "multi_hot", "one_hot"]
+
+
+def moments(
+    x: Any, axes: int | Sequence[int], keepdims: bool = False, synchronized: bool = False
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The mean and variance along axes. Halves are computed in 32 bits, and results kept within their
+    range."""
+    if synchronized:
+        raise NotImplementedError(
+            "keras.ops.moments with synchronized=True is not there yet on the taut backend"
+        )
+    x = convert_to_tensor(x)
+    axes = axes_of(axes, len(x.shape))
+    narrow = type_of(x) == "float16"
+    wide = tf.cast(x, "float32") if narrow else x
+    mean, variance = tf.nn.moments(wide, axes=axes, keepdims=keepdims)
+    if narrow:
+        most = tf.as_dtype("float16").max
+        mean, variance = (
+            tf.cast(tf.clip_by_value(each, -most, most), "float16") for each in (mean, variance)
+        )
+    return mean, variance
+
+
+def batch_normalization(
+    x: Any,
+    mean: Any,
+    variance: Any,
+    axis: int,
+    offset: Any = None,
+    scale: Any = None,
+    epsilon: float = 1e-3,
+) -> tf.Tensor:
+    """x less the mean, divided by the square root of the variance; then scaled and moved, along one axis."""
+    x = convert_to_tensor(x)
+    along = [-1 if i == axis % len(x.shape) else 1 for i in range(len(x.shape))]
+    mean, variance = (tf.reshape(convert_to_tensor(each), along) for each in (mean, variance))
+    factor = tf.math.rsqrt(variance + epsilon)
+    if scale is not None:
+        factor = factor * tf.reshape(convert_to_tensor(scale, factor.dtype), along)
+    moved = -mean * factor
+    if offset is not None:
+        moved = moved + tf.reshape(convert_to_tensor(offset, moved.dtype), along)
+    return x * tf.cast(factor, x.dtype) + tf.cast(moved, x.dtype)
+
+
+def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> tf.Tensor:
+    """For every number, a vector of zeros with a 1 at its place; all zeros for numbers out of range."""
+    if sparse:
+        raise ValueError("Sparse tensors are not supported by the taut backend.")
+    x = convert_to_tensor(x)
+    x = tf.cast(x, "int64" if type_of(x) == "int64" else "int32")
+    codes = tf.one_hot(x, num_classes, axis=axis, dtype="uint8" if dtype == "bool" else dtype or floatx())
+    return tf.cast(codes, "bool") if dtype == "bool" else codes
+
+
+def multi_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> tf.Tensor:
+    """For every row of numbers, a vector of zeros with a 1 at the place of each."""
+    x = convert_to_tensor(x)
+    rows = 1 if len(x.shape) > 1 else 0
+    codes = one_hot(tf.cast(x, "int32"), num_classes, axis, dtype, sparse)
+    return tf.reduce_any(codes, axis=rows) if type_of(codes) == "bool" else tf.reduce_max(codes, axis=rows)

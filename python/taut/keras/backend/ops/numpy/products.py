@@ -1,0 +1,174 @@
+"""Products of vectors, matrices and tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keras.src.backend.config import floatx
+
+import taut as tf
+from taut.keras.backend.convert import convert_to_tensor, met, shape_of, together, type_of
+
+__all__ = [
+    "correlate",
+    "cross",
+    "dot",
+    "einsum",
+    "inner",
+    "kron",
+    "matmul",
+    "outer",
+    "tensordot",
+    "trace",
+    "vdot",
+]
+
+
+def factors(*xs: Any) -> tuple[list[tf.Tensor], str]:
+    """Operands in the type they are multiplied in, and the type of the result.
+
+    Bytes are multiplied as 32-bit numbers, which is the result's type as well. Truth values are counted, and
+    come back as truth values.
+    """
+    xs = [convert_to_tensor(x) for x in xs]
+    kinds = {type_of(x) for x in xs}
+    result = "int32" if kinds == {"int8"} else met(*kinds)
+    working = "int32" if result in ("bool", "int8", "uint8", "int16", "uint16") else result
+    return [convert_to_tensor(x, working) for x in xs], result
+
+
+def matmul(x1: Any, x2: Any) -> tf.Tensor:
+    """The matrix product; further axes in front are broadcast, vectors are rows or columns as needed."""
+    (x1, x2), result = factors(x1, x2)
+    left, right = len(x1.shape), len(x2.shape)
+    if left == 0 or right == 0:
+        raise ValueError("`matmul` takes tensors with at least one axis.")
+    if left == 1 and right == 1:
+        return tf.cast(tf.reduce_sum(x1 * x2), result)
+    x1 = x1[None, :] if left == 1 else x1
+    x2 = x2[:, None] if right == 1 else x2
+    if left > 2 and right <= 2:
+        # One matrix for all: one large product instead of many small ones.
+        front, inner = shape_of(x1)[:-1], shape_of(x1)[-1]
+        product = tf.reshape(tf.matmul(tf.reshape(x1, [-1, inner]), x2), [*front, shape_of(x2)[-1]])
+    else:
+        product = tf.matmul(x1, x2)
+    if left == 1:
+        product = tf.squeeze(product, axis=-2)
+    if right == 1:
+        product = tf.squeeze(product, axis=-1)
+    return tf.cast(product, result)
+
+
+def dot(x1: Any, x2: Any) -> tf.Tensor:
+    """The sum of products over the last axis of `x1` and the last but one of `x2`; numbers just multiply."""
+    (x1, x2), result = factors(x1, x2)
+    if len(x1.shape) == 0 or len(x2.shape) == 0:
+        return tf.cast(x1 * x2, result)
+    return tf.cast(tf.tensordot(x1, x2, axes=[[-1 % len(x1.shape)], [max(len(x2.shape) - 2, 0)]]), result)
+
+
+def inner(x1: Any, x2: Any) -> tf.Tensor:
+    """The sum of products over the last axes."""
+    (x1, x2), result = factors(x1, x2)
+    if len(x1.shape) == 0 or len(x2.shape) == 0:
+        return tf.cast(x1 * x2, result)
+    return tf.cast(tf.tensordot(x1, x2, axes=[[len(x1.shape) - 1], [len(x2.shape) - 1]]), result)
+
+
+def vdot(x1: Any, x2: Any) -> tf.Tensor:
+    """The sum of products of all elements, in a row."""
+    (x1, x2), result = factors(x1, x2)
+    return tf.cast(tf.reduce_sum(tf.reshape(x1, [-1]) * tf.reshape(x2, [-1])), result)
+
+
+def outer(x1: Any, x2: Any) -> tf.Tensor:
+    """The products of all elements of `x1` with all those of `x2`."""
+    (x1, x2), result = factors(x1, x2)
+    return tf.cast(tf.reshape(x1, [-1, 1]) * tf.reshape(x2, [1, -1]), result)
+
+
+def tensordot(x1: Any, x2: Any, axes: Any = 2) -> tf.Tensor:
+    """The sum of products over the given axes of each, or over the last and first so many."""
+    (x1, x2), result = factors(x1, x2)
+    if not isinstance(axes, int):
+        first, second = ([a] if isinstance(a, int) else list(a) for a in axes)
+        axes = [[a % len(x1.shape) for a in first], [a % len(x2.shape) for a in second]]
+    elif axes == 0:
+        shape = [*shape_of(x1), *[1] * len(x2.shape)]
+        return tf.cast(tf.reshape(x1, shape) * x2, result)
+    return tf.cast(tf.tensordot(x1, x2, axes=axes), result)
+
+
+def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> tf.Tensor:
+    """The sum of products that `subscripts` describe in letters."""
+    kwargs.pop("optimize", None)
+    if kwargs:
+        raise TypeError(f"Unknown arguments of `einsum`: {sorted(kwargs)}")
+    operands, result = factors(*operands)
+    return tf.cast(tf.einsum(subscripts.replace(" ", ""), *operands), result)
+
+
+def kron(x1: Any, x2: Any) -> tf.Tensor:
+    """`x1`, with every element replaced by its product with `x2`."""
+    (x1, x2), result = factors(x1, x2)
+    rank = max(len(x1.shape), len(x2.shape))
+    first, second = ([1] * (rank - len(x.shape)) + list(shape_of(x)) for x in (x1, x2))
+    left = tf.reshape(x1, [size for dim in first for size in (dim, 1)])
+    right = tf.reshape(x2, [size for dim in second for size in (1, dim)])
+    return tf.cast(tf.reshape(left * right, [a * b for a, b in zip(first, second)]), result)
+
+
+def cross(
+    x1: Any, x2: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> tf.Tensor:
+    """The cross product of vectors with two or three components; that of two with two is a number."""
+    from taut.keras.backend.ops.numpy.shapes import moveaxis
+
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    x1, x2 = together(x1, x2)
+    parts = []
+    for x, along in ((x1, axisa), (x2, axisb)):
+        x = moveaxis(x, along, -1)
+        if shape_of(x)[-1] not in (2, 3):
+            raise ValueError(f"`cross` takes vectors with 2 or 3 components. Received: {shape_of(x)[-1]}")
+        parts.append([x[..., i] for i in range(shape_of(x)[-1])])
+    flat = len(parts[0]) == len(parts[1]) == 2
+    (a0, a1, *a), (b0, b1, *b) = parts
+    third = a0 * b1 - a1 * b0
+    if flat:
+        return third
+    a2 = a[0] if a else tf.zeros_like(a0)
+    b2 = b[0] if b else tf.zeros_like(b0)
+    return moveaxis(tf.stack([a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, third], axis=-1), -1, axisc)
+
+
+def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> tf.Tensor:
+    """The sum along a diagonal of two axes."""
+    from taut.keras.backend.ops.numpy.reduce import summable
+    from taut.keras.backend.ops.numpy.shapes import diagonal
+
+    x = convert_to_tensor(x)
+    result = "int32" if type_of(x) == "bool" else summable(x).dtype
+    return tf.cast(tf.reduce_sum(summable(diagonal(x, offset, axis1, axis2)), axis=-1), result)
+
+
+def correlate(x1: Any, x2: Any, mode: str = "valid") -> tf.Tensor:
+    """The sums of products of two vectors, for every shift of one against the other."""
+    if mode not in ("valid", "same", "full"):
+        raise ValueError(f"`mode` must be 'valid', 'same' or 'full'. Received: mode={mode}")
+    x1, x2 = together(x1, x2)
+    kind = type_of(x1)
+    kind = kind if "float" in kind else "float64" if kind == "int64" else floatx()
+    x1, x2 = tf.cast(x1, kind), tf.cast(x2, kind)
+    swapped = shape_of(x1)[0] < shape_of(x2)[0]
+    long, short = (x2, x1) if swapped else (x1, x2)
+    n, m = shape_of(long)[0], shape_of(short)[0]
+    before = {"valid": 0, "same": m // 2 if not swapped else (m - 1) // 2, "full": m - 1}[mode]
+    after = {"valid": 0, "same": m - 1 - before, "full": m - 1}[mode]
+    long = tf.pad(long, [[before, after]])
+    count = n + before + after - m + 1
+    windows = tf.stack([long[i : i + count] for i in range(m)], axis=0)
+    sums = tf.reduce_sum(windows * short[:, None], axis=0)
+    return tf.reverse(sums, [0]) if swapped else sums

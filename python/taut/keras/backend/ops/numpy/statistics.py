@@ -1,0 +1,206 @@
+"""Quantiles, counts and correlations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import taut as tf
+from taut.keras.backend.convert import axes_of, convert_to_tensor, floating, shape_of, size_of, type_of
+
+__all__ = [
+    "bincount",
+    "corrcoef",
+    "histogram",
+    "median",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
+    "percentile",
+    "quantile",
+]
+
+Axis = int | Sequence[int] | None
+
+
+def in_last_axis(x: tf.Tensor, axis: Axis) -> tuple[tf.Tensor, list[int]]:
+    """`x` with the given axes joined into one, at the end; and its shape with these axes of size 1."""
+    shape = shape_of(x)
+    axes = axes_of(axis, len(shape))
+    others = [i for i in range(len(shape)) if i not in axes]
+    joined = tf.reshape(tf.transpose(x, [*others, *axes]), [*(shape[i] for i in others), -1])
+    return joined, [1 if i in axes else dim for i, dim in enumerate(shape)]
+
+
+def between(position: tf.Tensor, method: str) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """The two places that surround a position, and the share of the upper one, by NumPy's method."""
+    low, high = tf.floor(position), tf.math.ceil(position)
+    shares = {
+        "linear": lambda: position - low,
+        "lower": lambda: tf.zeros_like(position),
+        "higher": lambda: tf.ones_like(position),
+        "midpoint": lambda: tf.where(
+            tf.equal(low, high), tf.zeros_like(position), tf.zeros_like(position) + 0.5
+        ),
+        "nearest": lambda: tf.round(position) - low,
+    }
+    if method not in shares:
+        raise ValueError(f"Invalid method: {method}. Expected one of {sorted(shares)}.")
+    return low, high, shares[method]()
+
+
+def quantiles(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, skip_nan: bool) -> tf.Tensor:
+    """The quantiles `q` along axes; with several of them, along a new first axis.
+
+    NaN is larger than any number when sorted. It is the result where there is one, unless it is skipped: then
+    positions are counted among the numbers.
+    """
+    x = floating(x)
+    q = convert_to_tensor(q, x.dtype)
+    rows, kept = in_last_axis(x, axis)
+    ordered = tf.sort(rows, axis=-1)
+    if skip_nan:
+        missing = tf.math.is_nan(rows)
+        ordered = tf.sort(
+            tf.where(missing, tf.fill(rows.shape, tf.constant(math.inf, x.dtype)), rows), axis=-1
+        )
+    else:
+        missing = tf.zeros(rows.shape, "bool")
+    there = tf.reduce_sum(tf.cast(tf.logical_not(missing), x.dtype), axis=-1)
+    found = []
+    for one in tf.unstack(tf.reshape(q, [-1])):
+        low, high, share = between(one * tf.maximum(there - 1.0, 0.0), method)
+        lower, upper = (
+            tf.gather(ordered, tf.cast(place, "int32")[..., None], batch_dims=len(kept_front(rows)))[..., 0]
+            for place in (low, high)
+        )
+        # The upper element may be the infinity that stands for NaN; it has no share then.
+        mixed = tf.where(tf.equal(share, 0.0), lower, lower + (upper - lower) * share)
+        found.append(mixed)
+    nothing = tf.equal(there, 0.0)
+    if not skip_nan:
+        nothing = tf.logical_or(nothing, tf.reduce_any(tf.math.is_nan(rows), axis=-1))
+    found = [tf.where(nothing, tf.fill(each.shape, tf.constant(math.nan, x.dtype)), each) for each in found]
+    found = [tf.reshape(each, kept) for each in found] if keepdims else found
+    return found[0] if len(q.shape) == 0 else tf.reshape(tf.stack(found), [*shape_of(q), *shape_of(found[0])])
+
+
+def kept_front(x: tf.Tensor) -> tuple[int, ...]:
+    """The shape without its last axis."""
+    return shape_of(x)[:-1]
+
+
+def quantile(x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> tf.Tensor:
+    """The values below which the shares `q` of the elements lie."""
+    return quantiles(x, q, axis, method, keepdims, skip_nan=False)
+
+
+def nanquantile(
+    x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False
+) -> tf.Tensor:
+    """The quantiles of the elements that are numbers."""
+    return quantiles(x, q, axis, method, keepdims, skip_nan=True)
+
+
+def percentile(
+    x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False
+) -> tf.Tensor:
+    """The values below which `q` percent of the elements lie."""
+    return quantile(x, convert_to_tensor(q, "float64") / 100.0, axis, method, keepdims)
+
+
+def nanpercentile(
+    x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False
+) -> tf.Tensor:
+    """The percentiles of the elements that are numbers."""
+    return nanquantile(x, convert_to_tensor(q, "float64") / 100.0, axis, method, keepdims)
+
+
+def median(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
+    """The value in the middle."""
+    return quantile(x, 0.5, axis, keepdims=keepdims)
+
+
+def nanmedian(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
+    """The value in the middle of the elements that are numbers."""
+    return nanquantile(x, 0.5, axis, keepdims=keepdims)
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = False) -> tf.Tensor:
+    """How often each whole number occurs, or the sum of its weights; of a matrix, row by row.
+
+    The length of the result depends on the data, which has to be there, unless `minlength` is larger.
+    """
+    if sparse:
+        raise ValueError("Sparse tensors are not supported by the taut backend.")
+    x = tf.cast(convert_to_tensor(x), "int32")
+    rows = tf.reshape(x, [-1, shape_of(x)[-1]])
+    most = int(tf.reduce_max(x)) + 1 if size_of(shape_of(x)) and tf.executing_eagerly() else 0
+    length = max(most, int(minlength))
+    if length == 0 and not tf.executing_eagerly():
+        raise ValueError(
+            "Inside a function, `bincount` needs a `minlength`: its shape must not depend on data."
+        )
+    count = shape_of(rows)[0]
+    counted = (
+        tf.ones(rows.shape, "int32")
+        if weights is None
+        else tf.reshape(convert_to_tensor(weights), rows.shape)
+    )
+    # Numbers beyond the length are counted in one more place, which is dropped.
+    places = tf.minimum(rows, length) + np.arange(count, dtype="int32")[:, None] * (length + 1)
+    sums = tf.math.unsorted_segment_sum(
+        tf.reshape(counted, [-1]), tf.reshape(places, [-1]), count * (length + 1)
+    )
+    sums = tf.reshape(sums, [count, length + 1])[:, :length]
+    return sums if len(x.shape) == 2 else sums[0]
+
+
+def histogram(
+    x: Any, bins: Any = 10, range: tuple[float, float] | None = None
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """How many elements fall into each of equal ranges, or of those between the given edges; and the
+    edges."""
+    from taut.keras.backend.ops.numpy.create import linspace
+    from taut.keras.backend.ops.numpy.sorting import searchsorted
+
+    x = floating(x)
+    x = tf.reshape(x, [-1])
+    if isinstance(bins, int):
+        low, high = (
+            (tf.reduce_min(x), tf.reduce_max(x))
+            if range is None
+            else (
+                convert_to_tensor(range[0], x.dtype),
+                convert_to_tensor(range[1], x.dtype),
+            )
+        )
+        alone = tf.equal(low, high)
+        low, high = tf.where(alone, low - 0.5, low), tf.where(alone, high + 0.5, high)
+        edges = linspace(low, high, bins + 1)
+    else:
+        edges = convert_to_tensor(bins, x.dtype)
+    count = shape_of(edges)[0] - 1
+    place = searchsorted(edges, x, side="right") - 1
+    # The last range includes its upper edge.
+    place = tf.where(tf.equal(x, edges[-1]), tf.zeros_like(place) + (count - 1), place)
+    inside = tf.logical_and(tf.greater_equal(x, edges[0]), tf.less_equal(x, edges[-1]))
+    counts = tf.math.unsorted_segment_sum(
+        tf.cast(inside, "int32"), tf.clip_by_value(place, 0, count - 1), count
+    )
+    return tf.cast(counts, x.dtype), edges
+
+
+def corrcoef(x: Any) -> tf.Tensor:
+    """The correlations between the rows of a matrix."""
+    x = convert_to_tensor(x)
+    x = tf.cast(x, "float64") if type_of(x) in ("int64", "float64") else floating(x)
+    if len(x.shape) == 1:
+        return tf.ones([], x.dtype)
+    away = x - tf.reduce_mean(x, axis=1, keepdims=True)
+    products = tf.matmul(away, away, transpose_b=True)
+    scale = tf.sqrt(tf.linalg.diag_part(products))
+    return tf.clip_by_value(products / (scale[:, None] * scale[None, :]), -1.0, 1.0)

@@ -1,0 +1,232 @@
+"""Images read at other places: maps of coordinates, and blurs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from keras.src.backend.config import standardize_data_format
+
+import taut as tf
+from taut.keras.backend.convert import convert_to_tensor, floating, is_float, shape_of
+from taut.keras.backend.ops.nn.conv import depthwise_conv
+
+__all__ = [
+    "affine_transform",
+    "compute_homography_matrix",
+    "gaussian_blur",
+    "map_coordinates",
+    "perspective_transform",
+]
+
+FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
+ORDERS = {"nearest": 0, "bilinear": 1}
+
+
+def map_coordinates(
+    inputs: Any, coordinates: Any, order: int, fill_mode: str = "constant", fill_value: float = 0.0
+) -> tf.Tensor:
+    """The elements of `inputs` at places between them: the nearest (order 0), or mixed (order 1).
+
+    The first axis of `coordinates` is for the axes of `inputs`; the others are those of the result.
+    """
+    x = convert_to_tensor(inputs)
+    coordinates = convert_to_tensor(coordinates)
+    sizes = shape_of(x)
+    if shape_of(coordinates)[0] != len(sizes) or len(coordinates.shape) < 2:
+        raise ValueError(
+            "The first axis of `coordinates` must have the rank of `inputs` as its size, and there must be "
+            "another. "
+            f"Received: inputs.shape={sizes}, coordinates.shape={shape_of(coordinates)}"
+        )
+    if order not in (0, 1):
+        raise ValueError(
+            f"Invalid value for argument `order`. Expected one of [0, 1]. Received: order={order}"
+        )
+    flat = tf.reshape(floating(x), [-1])
+
+    def read(places):
+        index = places[0]
+        for place, size in zip(places[1:], sizes[1:]):
+            index = index * size + place
+        return tf.gather(flat, index)
+
+    made = between(read, tf.unstack(floating(coordinates)), sizes, order, fill_mode, fill_value)
+    return tf.cast(made if is_float(x) else tf.round(made), x.dtype)
+
+
+def between(
+    read: Callable,
+    coordinates: Sequence[tf.Tensor],
+    sizes: Sequence[int],
+    order: int,
+    fill_mode: str,
+    fill_value: float,
+    trailing: int = 0,
+) -> tf.Tensor:
+    """What `read` gives at whole places, mixed by how near these are. Values have `trailing` more axes than
+    places."""
+    if fill_mode not in FILL_MODES:
+        raise ValueError(f"Invalid `fill_mode`: {fill_mode}. Expected one of {FILL_MODES}.")
+    corners = []
+    for x in coordinates:
+        low = tf.floor(x + 0.5 if order == 0 else x)
+        corners.append([(low, None)] if order == 0 else [(low, 1.0 - (x - low)), (low + 1.0, x - low)])
+    total = None
+    for corner in itertools.product(*corners):
+        places = [tf.cast(place, "int32") for place, _ in corner]
+        value = read([inside(place, size, fill_mode) for place, size in zip(places, sizes)])
+        rows = [*shape_of(places[0]), *[1] * trailing]
+        if fill_mode == "constant":
+            there = tf.ones(places[0].shape, "bool")
+            for place, size in zip(places, sizes):
+                there = tf.logical_and(
+                    there, tf.logical_and(tf.greater_equal(place, 0), tf.less(place, size))
+                )
+            value = tf.where(tf.reshape(there, rows), value, tf.zeros_like(value) + fill_value)
+        for _, share in corner:
+            value = value if share is None else value * tf.cast(tf.reshape(share, rows), value.dtype)
+        total = value if total is None else total + value
+    return total
+
+
+def inside(place: tf.Tensor, size: int, fill_mode: str) -> tf.Tensor:
+    """A place that is there, for one that may lie beyond the ends."""
+    if fill_mode == "wrap":
+        return tf.math.floormod(place, size)
+    if fill_mode == "mirror" and size > 1:
+        place = tf.math.floormod(place, 2 * size - 2)
+        return tf.minimum(place, 2 * size - 2 - place)
+    if fill_mode == "reflect":
+        place = tf.math.floormod(place, 2 * size)
+        return tf.minimum(place, 2 * size - 1 - place)
+    return tf.clip_by_value(place, 0, size - 1)
+
+
+def sampled(
+    images: Any,
+    place: Callable,
+    interpolation: str,
+    fill_mode: str,
+    fill_value: float,
+    data_format: str | None,
+) -> tf.Tensor:
+    """Images whose pixel at column x and row y is read at `place(x, y)`: columns and rows, for each image."""
+    if interpolation not in ORDERS:
+        raise ValueError(f"Invalid `interpolation`: {interpolation}. Expected one of {sorted(ORDERS)}.")
+    images = convert_to_tensor(images)
+    if len(images.shape) not in (3, 4):
+        raise ValueError(
+            "Invalid images rank: expected rank 3 (single image) or rank 4 (batch of images). "
+            f"Received: images.shape={shape_of(images)}"
+        )
+    first = standardize_data_format(data_format) == "channels_first"
+    x = images if len(images.shape) == 4 else images[None]
+    x = floating(tf.transpose(x, [0, 2, 3, 1]) if first else x)
+    batch, height, width, channels = shape_of(x)
+    grid = np.meshgrid(np.arange(width), np.arange(height))
+    columns, rows = place(*(convert_to_tensor(each, x.dtype) for each in grid))
+    columns, rows = (tf.broadcast_to(each, [batch, height, width]) for each in (columns, rows))
+    pixels = tf.reshape(x, [batch * height * width, channels])
+    starts = convert_to_tensor(np.arange(batch)[:, None, None] * (height * width), "int32")
+
+    def read(places):
+        return tf.gather(pixels, starts + places[0] * width + places[1])
+
+    order = ORDERS[interpolation]
+    made = between(read, [rows, columns], (height, width), order, fill_mode, fill_value, trailing=1)
+    made = tf.transpose(made, [0, 3, 1, 2]) if first else made
+    made = tf.cast(made if is_float(images) else tf.round(made), images.dtype)
+    return made if len(images.shape) == 4 else made[0]
+
+
+def projected(transforms: tf.Tensor) -> Callable:
+    """The map of columns and rows by eight numbers per image: a, b, c; d, e, f; g, h, and 1 for the ninth."""
+    a, b, c, d, e, f, g, h = (tf.reshape(part, [-1, 1, 1]) for part in tf.unstack(transforms, axis=-1))
+
+    def place(x, y):
+        depth = g * x + h * y + 1.0
+        return (a * x + b * y + c) / depth, (d * x + e * y + f) / depth
+
+    return place
+
+
+def affine_transform(
+    images: Any,
+    transform: Any,
+    interpolation: str = "bilinear",
+    fill_mode: str = "constant",
+    fill_value: float = 0,
+    data_format: str | None = None,
+) -> tf.Tensor:
+    """Images, each pixel of which is read where eight numbers send its column and row; one set for each, or
+    for all."""
+    transform = convert_to_tensor(transform, floating(images).dtype)
+    if len(transform.shape) not in (1, 2) or shape_of(transform)[-1] != 8:
+        raise ValueError(f"A transform has 8 numbers. Received: transform.shape={shape_of(transform)}")
+    return sampled(images, projected(transform), interpolation, fill_mode, fill_value, data_format)
+
+
+def compute_homography_matrix(start_points: Any, end_points: Any) -> tf.Tensor:
+    """The eight numbers that send each of four end points to its start point; points are (x, y)."""
+    start, end = floating(start_points), floating(end_points)
+    (u, v), (x, y) = ((points[..., 0], points[..., 1]) for points in (start, end))
+    one, none = tf.ones_like(x), tf.zeros_like(x)
+    upper = tf.stack([x, y, one, none, none, none, -u * x, -u * y], axis=-1)
+    lower = tf.stack([none, none, none, x, y, one, -v * x, -v * y], axis=-1)
+    targets = tf.concat([u, v], axis=-1)[..., None]
+    return tf.linalg.solve(tf.concat([upper, lower], axis=-2), targets)[..., 0]
+
+
+def perspective_transform(
+    images: Any,
+    start_points: Any,
+    end_points: Any,
+    interpolation: str = "bilinear",
+    fill_value: float = 0,
+    data_format: str | None = None,
+) -> tf.Tensor:
+    """Images as they look when four of their points are moved to others."""
+    start, end = convert_to_tensor(start_points, "float32"), convert_to_tensor(end_points, "float32")
+    if shape_of(start) != shape_of(end) or shape_of(start)[-2:] != (4, 2):
+        raise ValueError(
+            "Points have the shape (4, 2), or (N, 4, 2) for a batch, the same for start and end. "
+            f"Received: {shape_of(start)} and {shape_of(end)}"
+        )
+    place = projected(compute_homography_matrix(start, end))
+    return sampled(images, place, interpolation, "constant", fill_value, data_format)
+
+
+def gaussian_blur(
+    images: Any,
+    kernel_size: Sequence[int] = (3, 3),
+    sigma: Sequence[float] = (1.0, 1.0),
+    data_format: str | None = None,
+) -> tf.Tensor:
+    """Images, each pixel of which is mixed with those around it by a Gaussian; zeros lie beyond the
+    border."""
+    data_format = standardize_data_format(data_format)
+    images = convert_to_tensor(images)
+    x = floating(images if len(images.shape) == 4 else images[None])
+    widths = tf.unstack(convert_to_tensor(sigma, x.dtype))
+    across, down = (bell(size, width, x.dtype) for size, width in zip(kernel_size, widths))
+    channels = shape_of(x)[-1 if data_format == "channels_last" else 1]
+    kernel = tf.broadcast_to(
+        (down[:, None] * across)[..., None, None], [*size_pair(kernel_size), channels, 1]
+    )
+    made = tf.cast(depthwise_conv(x, kernel, 1, "same", data_format), images.dtype)
+    return made if len(images.shape) == 4 else made[0]
+
+
+def size_pair(kernel_size: Sequence[int]) -> tuple[int, int]:
+    """Rows and columns of a kernel, which is given the other way round."""
+    return int(kernel_size[1]), int(kernel_size[0])
+
+
+def bell(size: int, width: tf.Tensor, dtype: Any) -> tf.Tensor:
+    """A Gaussian at `size` places around its middle, with the sum 1."""
+    places = convert_to_tensor(np.arange(size) - (size - 1) / 2, dtype)
+    weights = tf.exp(tf.square(places / width) * -0.5)
+    return weights / tf.reduce_sum(weights)

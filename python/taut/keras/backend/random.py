@@ -1,0 +1,151 @@
+"""`keras.random`: numbers that depend on a seed alone.
+
+A seed is two whole numbers. Keras's `SeedGenerator` holds them and moves on with every draw, so that a traced
+function draws anew at every call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from keras.src.backend.config import floatx
+from keras.src.random.seed_generator import SeedGenerator, draw_seed, make_default_seed
+
+import taut as tf
+from taut.keras.backend.convert import convert_to_tensor, floating, shape_of, size_of
+
+__all__ = [
+    "SeedGenerator",
+    "beta",
+    "binomial",
+    "categorical",
+    "draw_seed",
+    "dropout",
+    "gamma",
+    "make_default_seed",
+    "normal",
+    "randint",
+    "shuffle",
+    "truncated_normal",
+    "uniform",
+]
+
+
+def wide(dtype: str) -> str:
+    """The type in which numbers of `dtype` are drawn."""
+    return "float64" if dtype == "float64" else "float32"
+
+
+def normal(
+    shape: Sequence[int], mean: float = 0.0, stddev: float = 1.0, dtype: Any = None, seed: Any = None
+) -> tf.Tensor:
+    """Normally distributed numbers."""
+    dtype = dtype or floatx()
+    drawn = tf.random.stateless_normal(shape, seed=draw_seed(seed), dtype=wide(dtype))
+    return tf.cast(drawn * stddev + mean, dtype)
+
+
+def truncated_normal(
+    shape: Sequence[int], mean: float = 0.0, stddev: float = 1.0, dtype: Any = None, seed: Any = None
+) -> tf.Tensor:
+    """Normally distributed numbers, none further than two standard deviations from the mean."""
+    dtype = dtype or floatx()
+    drawn = tf.random.stateless_truncated_normal(shape, seed=draw_seed(seed), dtype=wide(dtype))
+    return tf.cast(drawn * stddev + mean, dtype)
+
+
+def uniform(
+    shape: Sequence[int], minval: float = 0.0, maxval: float = 1.0, dtype: Any = None, seed: Any = None
+) -> tf.Tensor:
+    """Numbers from `minval` up to, but without, `maxval`, all equally likely."""
+    dtype = dtype or floatx()
+    kind = wide(dtype)
+    low, high = convert_to_tensor(minval, kind), convert_to_tensor(maxval, kind)
+    drawn = tf.random.stateless_uniform(shape, seed=draw_seed(seed), dtype=kind)
+    return tf.cast(drawn * (high - low) + low, dtype)
+
+
+def randint(
+    shape: Sequence[int], minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None
+) -> tf.Tensor:
+    """Whole numbers from `minval` up to, but without, `maxval`, all equally likely."""
+    kind = dtype if dtype in ("int32", "int64") else "int64"
+    low, high = convert_to_tensor(minval, kind), convert_to_tensor(maxval, kind)
+    drawn = tf.random.stateless_uniform(shape, seed=draw_seed(seed), minval=low, maxval=high, dtype=kind)
+    return tf.cast(drawn, dtype)
+
+
+def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Any = None) -> tf.Tensor:
+    """Numbers of classes, drawn by the unnormalized log-probabilities of each row."""
+    drawn = tf.random.stateless_categorical(floating(logits), num_samples, seed=draw_seed(seed))
+    return tf.cast(drawn, dtype)
+
+
+def gamma(shape: Sequence[int], alpha: Any, dtype: Any = None, seed: Any = None) -> tf.Tensor:
+    """Gamma distributed numbers of shape parameter `alpha` and rate 1."""
+    dtype = dtype or floatx()
+    return tf.cast(gammas(shape, alpha, wide(dtype), draw_seed(seed)), dtype)
+
+
+def gammas(shape: Sequence[int], alpha: Any, dtype: str, seed: tf.Tensor) -> tf.Tensor:
+    """Gamma distributed numbers for a seed that was drawn already."""
+    alpha = tf.broadcast_to(convert_to_tensor(alpha, dtype), shape)
+    return tf.random.stateless_gamma(shape, seed=seed, alpha=alpha, dtype=dtype)
+
+
+def beta(shape: Sequence[int], alpha: Any, beta: Any, dtype: Any = None, seed: Any = None) -> tf.Tensor:
+    """Beta distributed numbers: the share of one gamma distributed number in the sum of two."""
+    dtype = dtype or floatx()
+    seed = draw_seed(seed)
+    first = gammas(shape, alpha, wide(dtype), seed)
+    second = gammas(shape, beta, wide(dtype), another(seed))
+    return tf.cast(first / (first + second), dtype)
+
+
+def another(seed: tf.Tensor) -> tf.Tensor:
+    """A second seed, for who needs two independent draws from one."""
+    return seed + convert_to_tensor([0x6995, 0x1B87], seed.dtype)
+
+
+def binomial(
+    shape: Sequence[int], counts: Any, probabilities: Any, dtype: Any = None, seed: Any = None
+) -> tf.Tensor:
+    """How many of `counts` trials succeed. Each is made: the largest count has to be known."""
+    dtype = dtype or floatx()
+    counts = convert_to_tensor(counts, "float32")
+    if not tf.executing_eagerly():
+        raise NotImplementedError(
+            "keras.random.binomial inside a function is not there yet on the taut backend"
+        )
+    trials = int(tf.reduce_max(counts)) if size_of(shape_of(counts)) else 0
+    drawn = tf.random.stateless_uniform([trials, *shape], seed=draw_seed(seed), dtype="float32")
+    success = tf.less(drawn, convert_to_tensor(probabilities, "float32"))
+    number = tf.reshape(tf.range(trials, dtype="float32"), [trials] + [1] * len(shape))
+    made = tf.less(number, counts)
+    return tf.cast(tf.reduce_sum(tf.cast(tf.logical_and(success, made), "float32"), axis=0), dtype)
+
+
+def dropout(
+    inputs: Any, rate: float, noise_shape: Sequence[int | None] | None = None, seed: Any = None
+) -> tf.Tensor:
+    """`inputs`, with a share of `rate` set to zero and the others scaled up, so that the sum is expected to
+    stay."""
+    inputs = convert_to_tensor(inputs)
+    if rate == 1.0:
+        return tf.zeros_like(inputs)
+    if rate == 0.0:
+        return inputs
+    shape = shape_of(inputs)
+    if noise_shape is not None:
+        shape = [own if given is None else given for given, own in zip(noise_shape, shape)]
+    drawn = tf.random.stateless_uniform(shape, seed=draw_seed(seed), dtype="float32")
+    kept = tf.greater_equal(drawn, rate)
+    return tf.where(kept, inputs * (1.0 / (1.0 - rate)), tf.zeros_like(inputs))
+
+
+def shuffle(x: Any, axis: int = 0, seed: Any = None) -> tf.Tensor:
+    """The parts of `x` along an axis, in a random order."""
+    x = convert_to_tensor(x)
+    drawn = tf.random.stateless_uniform([shape_of(x)[axis]], seed=draw_seed(seed), dtype="float32")
+    return tf.gather(x, tf.argsort(drawn), axis=axis)

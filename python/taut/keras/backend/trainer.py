@@ -1,0 +1,360 @@
+"""`fit`, `evaluate`, `predict`, and what they do with one batch.
+
+A training step (forward, backward, update) is one call of a `taut.function`. The loops around it, with their
+callbacks, are Python.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from keras.src import callbacks as callbacks_module
+from keras.src import optimizers as optimizers_module
+from keras.src import tree
+from keras.src.backend import config
+from keras.src.trainers import trainer as base_trainer
+from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
+from keras.src.utils import traceback_utils
+from keras.src.utils.python_utils import pythonify_logs
+
+import taut as tf
+from taut.keras.backend.convert import convert_to_numpy, shape_of
+from taut.keras.backend.data import as_tensors
+from taut.keras.backend.data import epochs as epochs_of
+from taut.keras.backend.variable import native
+
+
+class Trainer(base_trainer.Trainer):
+    """The backend's part of `keras.Model`."""
+
+    def __init__(self):
+        super().__init__()
+        self.train_function = None
+        self.test_function = None
+        self.predict_function = None
+
+    # One batch.
+
+    def train_step(self, data: Any) -> dict[str, Any]:
+        """Forward, backward, update. Returns the metrics so far. Models may override it."""
+        x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
+        weights = self.trainable_weights
+        # Only what is trained is followed: layers that are frozen keep nothing for a gradient.
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            for weight in weights:
+                tape.watch(native(weight))
+            y_pred = self._forward(x, training=True)
+            loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
+            scaled = loss if self.optimizer is None else self.optimizer.scale_loss(loss)
+        self._loss_tracker.update_state(loss, sample_weight=batch_size_of(x))
+        if weights:
+            gradients = tape.gradient(scaled, [native(weight) for weight in weights])
+            self.optimizer.apply(gradients, weights)
+        else:
+            warnings.warn("The model does not have any trainable weights.", stacklevel=2)
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def test_step(self, data: Any) -> dict[str, Any]:
+        """Forward and loss. Returns the metrics so far. Models may override it."""
+        x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
+        y_pred = self._forward(x, training=False)
+        loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
+        self._loss_tracker.update_state(loss, sample_weight=batch_size_of(x))
+        return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
+
+    def predict_step(self, data: Any) -> Any:
+        """Forward. Models may override it."""
+        x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
+        return self._forward(x, training=False)
+
+    def _forward(self, x, training):
+        return self(x, training=training) if self._call_has_training_arg else self(x)
+
+    # Functions of several batches: those between two calls of the callbacks.
+
+    def _make_function(self, step: Callable) -> Callable:
+        """`step`, traced unless the model runs eagerly, for one batch after the other."""
+
+        def one_step(data):
+            return step(data)
+
+        if not self.run_eagerly:
+            one_step = tf.function(
+                one_step, autograph=False, reduce_retracing=True, jit_compile=bool(self.jit_compile)
+            )
+        return lambda batches: [one_step(as_tensors(batch)) for batch in batches]
+
+    def make_train_function(self, force: bool = False) -> Callable:
+        """The function from batches to the logs of the last, made once."""
+        if self.train_function is None or force:
+            self.train_function = last_of(self._make_function(self.train_step))
+        return self.train_function
+
+    def make_test_function(self, force: bool = False) -> Callable:
+        """The function from batches to the logs of the last, made once."""
+        if self.test_function is None or force:
+            self.test_function = last_of(self._make_function(self.test_step))
+        return self.test_function
+
+    def make_predict_function(self, force: bool = False) -> Callable:
+        """The function from batches to their predictions, joined, made once."""
+        if self.predict_function is None or force:
+            self.predict_function = joined(self._make_function(self.predict_step))
+        return self.predict_function
+
+    # Epochs.
+
+    @traceback_utils.filter_traceback
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        verbose="auto",
+        callbacks=None,
+        validation_split=0.0,
+        validation_data=None,
+        shuffle=True,
+        class_weight=None,
+        sample_weight=None,
+        initial_epoch=0,
+        steps_per_epoch=None,
+        validation_steps=None,
+        validation_batch_size=None,
+        validation_freq=1,
+    ):
+        """Train for `epochs` passes over the data; see `keras.Model.fit`."""
+        self._assert_compile_called("fit")
+        most = config.max_epochs()
+        if most and most < epochs:
+            warnings.warn(f"Limiting epochs to {most}", stacklevel=2)
+            epochs = most
+        if validation_split and validation_data is None:
+            (x, y, sample_weight), validation_data = array_slicing.train_validation_split(
+                (x, y, sample_weight), validation_split=validation_split
+            )
+        validation = None
+        if validation_data is not None:
+            val_x, val_y, val_weight = data_adapter_utils.unpack_x_y_sample_weight(validation_data)
+            validation = {
+                "x": val_x,
+                "y": val_y,
+                "sample_weight": val_weight,
+                "batch_size": validation_batch_size or batch_size,
+                "steps": validation_steps,
+            }
+        iterator = epochs_of(
+            x,
+            y,
+            sample_weight,
+            class_weight,
+            batch_size=batch_size,
+            steps_per_epoch=steps_per_epoch,
+            shuffle=shuffle,
+            steps_per_execution=self.steps_per_execution,
+        )
+        self._symbolic_build(iterator=iterator)
+        iterator.reset()
+        callbacks = self._callback_list(callbacks, verbose, epochs, iterator, add_history=True)
+
+        self.stop_training = False
+        function = self.make_train_function()
+        self._eval_epoch_iterator = None
+        callbacks.on_train_begin()
+        logs, epoch_logs = {}, None
+        for epoch in range(self._initial_epoch or initial_epoch, epochs):
+            self.reset_metrics()
+            callbacks.on_epoch_begin(epoch)
+            with iterator.catch_stop_iteration():
+                for begin, end, batches in iterator:
+                    callbacks.on_train_batch_begin(begin)
+                    logs = function(batches)
+                    callbacks.on_train_batch_end(end, logs)
+                    if self.stop_training:
+                        break
+            epoch_logs = dict(self._get_metrics_result_or_logs(logs))
+            if validation is not None and self._should_eval(epoch, validation_freq):
+                epoch_logs.update(self._validate(validation, callbacks))
+            callbacks.on_epoch_end(epoch, epoch_logs)
+            if self.stop_training:
+                break
+
+        if isinstance(self.optimizer, optimizers_module.Optimizer) and epochs > 0:
+            self.optimizer.finalize_variable_values(self.trainable_weights)
+        self._eval_epoch_iterator = None
+        callbacks.on_train_end(logs=epoch_logs)
+        return self.history
+
+    def _validate(self, validation: dict[str, Any], callbacks) -> dict[str, Any]:
+        """The logs of an evaluation within `fit`, under their names there. Its iterator is kept for the
+        next."""
+        if self._eval_epoch_iterator is None:
+            self._eval_epoch_iterator = epochs_of(
+                validation["x"],
+                validation["y"],
+                validation["sample_weight"],
+                batch_size=validation["batch_size"],
+                steps_per_epoch=validation["steps"],
+                shuffle=False,
+                steps_per_execution=self.steps_per_execution,
+            )
+        logs = self.evaluate(
+            **validation, callbacks=callbacks, return_dict=True, _use_cached_eval_dataset=True
+        )
+        return {f"val_{name}": value for name, value in logs.items()}
+
+    @traceback_utils.filter_traceback
+    def evaluate(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        verbose="auto",
+        sample_weight=None,
+        steps=None,
+        callbacks=None,
+        return_dict=False,
+        **kwargs,
+    ):
+        """The loss and the metrics over the data; see `keras.Model.evaluate`."""
+        self._assert_compile_called("evaluate")
+        cached = kwargs.pop("_use_cached_eval_dataset", False)
+        if kwargs:
+            raise ValueError(f"Arguments not recognized: {kwargs}")
+        if cached:
+            iterator = self._eval_epoch_iterator
+        else:
+            iterator = epochs_of(
+                x,
+                y,
+                sample_weight,
+                batch_size=batch_size,
+                steps_per_epoch=steps,
+                shuffle=False,
+                steps_per_execution=self.steps_per_execution,
+            )
+        self._symbolic_build(iterator=iterator)
+        iterator.reset()
+        callbacks = self._callback_list(callbacks, verbose, 1, iterator)
+
+        function = self.make_test_function()
+        self.stop_evaluating = False
+        callbacks.on_test_begin()
+        logs = {}
+        self.reset_metrics()
+        with iterator.catch_stop_iteration():
+            for begin, end, batches in iterator:
+                callbacks.on_test_batch_begin(begin)
+                logs = function(batches)
+                callbacks.on_test_batch_end(end, logs)
+                if self.stop_evaluating:
+                    break
+        logs = pythonify_logs(self._get_metrics_result_or_logs(logs))
+        callbacks.on_test_end(logs)
+        return logs if return_dict else self._flatten_metrics_in_order(logs)
+
+    @traceback_utils.filter_traceback
+    def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
+        """The model's results for the data, as NumPy arrays; see `keras.Model.predict`."""
+        iterator = epochs_of(
+            x,
+            batch_size=batch_size,
+            steps_per_epoch=steps,
+            shuffle=False,
+            steps_per_execution=self.steps_per_execution,
+        )
+        if not all(layer.built for layer in self._flatten_layers()):
+            for _, _, batches in iterator:
+                self(as_tensors(data_adapter_utils.unpack_x_y_sample_weight(batches[0])[0]))
+                break
+            iterator.reset()
+        callbacks = self._callback_list(callbacks, verbose, 1, iterator)
+
+        function = self.make_predict_function()
+        self.stop_predicting = False
+        callbacks.on_predict_begin()
+        results = []
+        with iterator.catch_stop_iteration():
+            for begin, end, batches in iterator:
+                callbacks.on_predict_batch_begin(begin)
+                results.append(function(batches))
+                callbacks.on_predict_batch_end(end, {"outputs": results[-1]})
+                if self.stop_predicting:
+                    break
+        callbacks.on_predict_end()
+        return in_one(results)
+
+    def _callback_list(self, callbacks, verbose, epochs, iterator, **options):
+        """The callbacks as Keras's list of them, unless they are one already."""
+        if isinstance(callbacks, callbacks_module.CallbackList):
+            return callbacks
+        return callbacks_module.CallbackList(
+            callbacks,
+            add_progbar=verbose != 0,
+            verbose=verbose,
+            epochs=epochs,
+            steps=iterator.num_batches,
+            model=self,
+            **options,
+        )
+
+    # One batch, from outside.
+
+    @traceback_utils.filter_traceback
+    def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False):
+        """One training step; see `keras.Model.train_on_batch`."""
+        self._assert_compile_called("train_on_batch")
+        if class_weight is not None:
+            if sample_weight is not None:
+                raise ValueError(
+                    "Arguments `sample_weight` and `class_weight` cannot be specified at the same time. "
+                    f"Received: sample_weight={sample_weight}, class_weight={class_weight}"
+                )
+            sample_weight = data_adapter_utils.class_weight_to_sample_weights(y, class_weight)
+        return self._on_batch((x, y, sample_weight), self.make_train_function, return_dict)
+
+    @traceback_utils.filter_traceback
+    def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
+        """The loss and metrics of one batch; see `keras.Model.test_on_batch`."""
+        self._assert_compile_called("test_on_batch")
+        return self._on_batch((x, y, sample_weight), self.make_test_function, return_dict)
+
+    def _on_batch(self, data, make_function, return_dict):
+        data = as_tensors(data)
+        self._symbolic_build(data_batch=data)
+        self.reset_metrics()
+        logs = pythonify_logs(make_function()([data]))
+        return logs if return_dict else self._flatten_metrics_in_order(logs)
+
+    @traceback_utils.filter_traceback
+    def predict_on_batch(self, x):
+        """The results for one batch, as NumPy arrays."""
+        return self.make_predict_function()([(x,)])
+
+
+def batch_size_of(x: Any) -> int:
+    """The size of the first axis of the first input."""
+    return shape_of(next(part for part in tree.flatten(x) if part is not None))[0]
+
+
+def last_of(function: Callable) -> Callable:
+    """The last of the results of `function`: metrics add up over batches."""
+    return lambda batches: function(batches)[-1]
+
+
+def joined(function: Callable) -> Callable:
+    """The results of `function` as NumPy arrays, batch after batch in one."""
+    return lambda batches: in_one(
+        [tree.map_structure(convert_to_numpy, result) for result in function(batches)]
+    )
+
+
+def in_one(results: list[Any]) -> Any:
+    """Structures of arrays, joined along the first axis."""
+    if len(results) == 1:
+        return results[0]
+    return tree.map_structure(lambda *parts: np.concatenate(parts), *results)

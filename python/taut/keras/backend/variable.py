@@ -1,0 +1,70 @@
+"""Keras's variable, held by a Taut variable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from keras.src.backend.common import KerasVariable
+
+import taut as tf
+from taut.keras.backend.convert import convert_to_numpy, convert_to_tensor, type_of
+
+
+class Variable(KerasVariable):
+    """A `keras.Variable` whose value is in a `taut.Variable`.
+
+    Ops, tapes and functions of Taut take it as they take their own variables: `__taut_tensor__` is its value
+    as a tensor, `__taut_variable__` the variable it stands for.
+    """
+
+    def _initialize(self, value):
+        if isinstance(value, tf.Variable):
+            self._value = value
+            return
+        with tf.init_scope():
+            self._value = tf.Variable(value, trainable=self._trainable, dtype=self._dtype, name=self._name)
+
+    def _initialize_with_initializer(self, initializer):
+        # A layer may be built inside a function. Its variables outlive the trace, so their first values are
+        # computed outside of it.
+        with tf.init_scope():
+            self._initialize(convert_to_tensor(initializer(self._shape, dtype=self._dtype), self._dtype))
+
+    def _direct_assign(self, value):
+        self._value.assign(convert_to_tensor(value, self._dtype))
+
+    def _convert_to_tensor(self, value, dtype=None):
+        # A Taut variable of the right type is taken over as it is: both names are for one state then.
+        if isinstance(value, tf.Variable) and dtype in (None, type_of(value)):
+            return value
+        return convert_to_tensor(value, dtype=dtype)
+
+    @property
+    def value(self):
+        """The value now, as a tensor: in a stateless scope, the scope's."""
+        value = super().value
+        return value.value() if isinstance(value, tf.Variable) else value
+
+    def __taut_variable__(self) -> tf.Variable:
+        """The Taut variable behind this one, for tapes and whoever else asks for variables."""
+        if self._value is None:
+            raise ValueError(f"Variable {self.path} is not initialized yet.")
+        return self._value
+
+    def __taut_tensor__(self) -> tf.Tensor:
+        """What ops of Taut convert this variable to."""
+        return self.value
+
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        array = convert_to_numpy(self.value)
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def numpy(self) -> np.ndarray:
+        """The value as a NumPy array of its own."""
+        return convert_to_numpy(self.value)
+
+
+def native(variable: Any) -> Any:
+    """The Taut variable behind a Keras variable; anything else as it is."""
+    return variable.__taut_variable__() if isinstance(variable, Variable) else variable

@@ -1,0 +1,150 @@
+"""The import hook that gives Keras one more backend.
+
+Keras chooses its backend while it is imported: six modules compare `backend()` with the names they know. The
+finder below hands Keras these modules with one more comparison in front. The change is made on the syntax
+tree, in memory; Keras's files and their caches on disk stay as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Sequence
+from types import CodeType, ModuleType
+
+NAME = "taut"
+PACKAGE = "taut.keras.backend"
+
+BRANCHES = {
+    "keras.src.backend": f"""
+from {PACKAGE} import *
+from {PACKAGE}.variable import Variable as BackendVariable
+distribution_lib = None
+""",
+    "keras.src.layers.layer": f"from {PACKAGE}.layer import Layer as BackendLayer",
+    "keras.src.models.model": f"from {PACKAGE}.trainer import Trainer as Trainer",
+    "keras.src.export.saved_model": f"""
+from {PACKAGE}.export import ExportArchive as BackendSavedModelExportArchive
+""",
+    "keras.src.optimizers.optimizer": f"from {PACKAGE}.optimizer import Optimizer as BackendOptimizer",
+}
+"""What each of Keras's import-time switches runs for this backend."""
+
+DYNAMIC = "keras.src.utils.backend_utils"
+"""The module whose `DynamicBackend` looks a backend up by name at run time."""
+
+
+def install() -> None:
+    """Let Keras know the backend `taut`. Calling it again changes nothing.
+
+    Raises:
+        ImportError: Keras was imported before, on another backend.
+    """
+    check_not_loaded()
+    if not any(isinstance(finder, Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Finder())
+
+
+def check_not_loaded() -> None:
+    """Refuse to go on if Keras already runs on another backend: its classes cannot be moved."""
+    config = sys.modules.get("keras.src.backend.config")
+    if config is not None and config.backend() != NAME:
+        raise ImportError(
+            f"Keras is already loaded with the backend {config.backend()!r}. Import taut.keras before "
+            f"keras, or set KERAS_BACKEND={NAME} and import taut.keras first."
+        )
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds Keras's switches where they are, and has them loaded by `SwitchLoader` or `DynamicLoader`."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname in BRANCHES:
+            loader = SwitchLoader
+        elif fullname == DYNAMIC:
+            loader = DynamicLoader
+        else:
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is None:
+            return None
+        if not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            raise changed(fullname, "it is not loaded from a source file")
+        spec.loader = loader(fullname, spec.origin)
+        return spec
+
+
+class SwitchLoader(importlib.machinery.SourceFileLoader):
+    """Loads a module with the new branch in front of its chain of comparisons."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        # The cached bytecode is that of the unchanged source, so it is neither read nor written.
+        path = self.get_filename(fullname)
+        tree = ast.parse(self.get_data(path), path)
+        add_branch(tree, fullname)
+        return compile(tree, path, "exec", dont_inherit=True)
+
+
+class DynamicLoader(importlib.machinery.SourceFileLoader):
+    """Loads `DynamicBackend`, and lets it find this backend by name."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        known = getattr(module, "DynamicBackend", None)
+        if known is None or not hasattr(known, "set_backend") or not hasattr(known, "__getattr__"):
+            raise changed(self.name, "there is no DynamicBackend with set_backend and __getattr__")
+        look_up, set_backend = known.__getattr__, known.set_backend
+
+        def __getattr__(self, name):
+            if self._backend == NAME:
+                return getattr(importlib.import_module(PACKAGE), name)
+            return look_up(self, name)
+
+        def set_backend_or_ours(self, backend):
+            if backend == NAME:
+                self._backend = backend
+            else:
+                set_backend(self, backend)
+
+        known.__getattr__, known.set_backend = __getattr__, set_backend_or_ours
+
+
+def add_branch(tree: ast.Module, module: str) -> None:
+    """Put the branch of `module` in front of its switch at top level."""
+    for place, node in enumerate(tree.body):
+        if is_switch(node):
+            test = ast.Compare(node.test.left, [ast.Eq()], [ast.Constant(NAME)])
+            branch = ast.If(test, ast.parse(BRANCHES[module]).body, [node])
+            for part in (test, *branch.body):
+                for child in ast.walk(part):
+                    ast.copy_location(child, node)
+            tree.body[place] = ast.fix_missing_locations(ast.copy_location(branch, node))
+            return
+    raise changed(module, 'there is no `if backend() == "tensorflow": ... else: ...` at top level')
+
+
+def is_switch(node: ast.stmt) -> bool:
+    """Whether `node` is `if [...]backend() == "tensorflow"` with further branches."""
+    if not (isinstance(node, ast.If) and node.orelse and isinstance(node.test, ast.Compare)):
+        return False
+    left, right = node.test.left, node.test.comparators[0]
+    return (
+        isinstance(node.test.ops[0], ast.Eq)
+        and isinstance(right, ast.Constant)
+        and right.value == "tensorflow"
+        and isinstance(left, ast.Call)
+        and ast.unparse(left.func).split(".")[-1] == "backend"
+    )
+
+
+def changed(module: str, what: str) -> ImportError:
+    """The error for a Keras whose switches look different from those this hook knows."""
+    return ImportError(
+        f"The Taut backend cannot register with this version of Keras: in {module}, {what}. "
+        "It is known to work with Keras 3.15."
+    )
