@@ -11,7 +11,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -482,6 +482,48 @@ def _shown(value: Any, most: int) -> str:
     return np.array2string(np.asarray(value), threshold=threshold, edgeitems=ends, formatter=shown)
 
 
+# Python inside. It is called at once; what is being traced has no value to call it with.
+
+
+def numpy_function(
+    func: Callable | None = None,
+    inp: Sequence | None = None,
+    Tout: Any = None,  # noqa: N803
+    stateful: bool = True,
+    name: str | None = None,
+) -> Any:
+    """What a function of arrays makes of tensors, as tensors of the types `Tout`, without a gradient."""
+    return _called("numpy_function", func, [np.asarray(one) for one in _known("numpy_function", inp)], Tout)
+
+
+def py_function(
+    func: Callable | None = None,
+    inp: Sequence | None = None,
+    Tout: Any = None,  # noqa: N803
+    name: str | None = None,
+) -> Any:
+    """What a Python function makes of tensors, as tensors of the types `Tout`."""
+    return _called("py_function", func, _known("py_function", inp), Tout)
+
+
+def _known(name: str, inputs: Sequence | None) -> list[_Tensor]:
+    tensors = [_tensor(one) for one in inputs or ()]
+    if builtins.any(one.is_symbolic for one in tensors):
+        _refuse(name, "a tensor that is being traced has no value to call Python with", NotImplementedError)
+    return tensors
+
+
+def _called(name: str, func: Callable, inputs: list, types: Any) -> Any:
+    made = func(*inputs)
+    if types is None or (isinstance(types, (list, tuple)) and not types):
+        return []
+    if not isinstance(types, (list, tuple)):
+        return _tensor(made, types)
+    if not isinstance(made, (list, tuple)) or len(made) != len(types):
+        _refuse(name, f"the function does not return {len(types)} values, as Tout says")
+    return [_tensor(one, dtype) for one, dtype in zip(made, types)]
+
+
 # Scopes. There are no names to put things under, and one device.
 
 
@@ -526,15 +568,15 @@ __all__ = [
     "floordiv", "gather", "gather_nd", "global_norm", "greater", "greater_equal", "group",
     "histogram_fixed_width", "histogram_fixed_width_bins", "identity", "identity_n", "less", "less_equal",
     "linspace", "logical_and", "logical_not", "logical_or", "matmul", "maximum", "meshgrid", "minimum",
-    "multiply", "name_scope", "negative", "no_op", "norm", "not_equal", "one_hot", "ones", "ones_like",
-    "pad", "parallel_stack", "pow", "print", "range", "realdiv", "reduce_all", "reduce_any",
-    "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min", "reduce_prod", "reduce_sum", "repeat",
-    "reshape", "reverse", "reverse_sequence", "roll", "round", "saturate_cast", "scalar_mul",
-    "scatter_nd", "searchsorted", "sequence_mask", "shape_n", "sigmoid", "sign", "sin", "sinh", "slice",
-    "sort", "space_to_batch", "space_to_batch_nd", "split", "sqrt", "square", "squeeze", "stack",
-    "strided_slice", "subtract", "take_along_axis", "tan", "tanh", "tensor_scatter_nd_add",
-    "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub", "tensor_scatter_nd_update",
-    "tensordot", "tile", "transpose", "truediv", "truncatediv", "truncatemod", "unique",
-    "unique_with_counts", "unravel_index", "unstack", "where", "zeros", "zeros_like",
+    "multiply", "name_scope", "negative", "no_op", "norm", "not_equal", "numpy_function", "one_hot",
+    "ones", "ones_like", "pad", "parallel_stack", "pow", "print", "py_function", "range", "realdiv",
+    "reduce_all", "reduce_any", "reduce_logsumexp", "reduce_max", "reduce_mean", "reduce_min",
+    "reduce_prod", "reduce_sum", "repeat", "reshape", "reverse", "reverse_sequence", "roll", "round",
+    "saturate_cast", "scalar_mul", "scatter_nd", "searchsorted", "sequence_mask", "shape_n", "sigmoid",
+    "sign", "sin", "sinh", "slice", "sort", "space_to_batch", "space_to_batch_nd", "split", "sqrt",
+    "square", "squeeze", "stack", "strided_slice", "subtract", "take_along_axis", "tan", "tanh",
+    "tensor_scatter_nd_add", "tensor_scatter_nd_max", "tensor_scatter_nd_min", "tensor_scatter_nd_sub",
+    "tensor_scatter_nd_update", "tensordot", "tile", "transpose", "truediv", "truncatediv", "truncatemod",
+    "unique", "unique_with_counts", "unravel_index", "unstack", "where", "zeros", "zeros_like",
 ]
 # fmt: on

@@ -224,3 +224,20 @@ def test_print(capsys):
     assert capsys.readouterr().err == "[0 1 2 3 4]"
     traced = tf.function(lambda x: tf.print(x), autograph=False)
     fails(NotImplementedError, "print", lambda: traced(tf.zeros([1])))
+
+
+def test_python_inside():
+    x = tf.constant([1.0, 4.0])
+    got = tf.numpy_function(np.sqrt, [x], tf.float32)
+    same(got, np.float32([1, 2]))
+    first, second = tf.numpy_function(lambda a, b: (a + b, a.sum()), [x, x], [tf.float32, tf.float64])
+    same(first, np.float32([2, 8]))
+    assert second.dtype == tf.float64
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = tf.py_function(lambda a: a * a, [x], tf.float32)
+    same(tape.gradient(y, x), np.float32([2, 8]))
+    assert tf.py_function(lambda: None, [], []) == []
+    fails(ValueError, "numpy_function", lambda: tf.numpy_function(np.sqrt, [x], [tf.float32] * 3))
+    traced = tf.function(lambda x: tf.numpy_function(np.sqrt, [x], tf.float32), autograph=False)
+    fails(NotImplementedError, "numpy_function", lambda: traced(x))
