@@ -37,7 +37,6 @@ _slogdet = op("slogdet")
 _sum = op("sum")
 _svd = op("svd")
 _swap = op("swapaxes")
-_tensordot = op("tensordot")
 
 
 class Eigh(NamedTuple):
