@@ -12,6 +12,7 @@ import os as _os
 from typing import Any as _Any
 
 from . import _native
+from . import _op as _op
 
 _native.pass_over(_os.path.dirname(__file__) + _os.sep)
 

@@ -138,8 +138,7 @@ def map_fn(
     """Calls `fn` on each row of the elements; returns what it made of them, stacked.
 
     As many rows are computed at once as `memory_budget` bytes (or `parallel_iterations` rows) allow, whatever their
-    number is. The gradient goes through the same chunks and computes each again: its memory does not grow with the number of
-    rows either, and is that of a chunk's forward and backward together.
+    number is. The gradient goes through the same chunks, computes each again, and obeys the same law.
     """
     wanted = fn_output_signature if fn_output_signature is not None else dtype
     made = _native.map_fn(fn, elems, parallel_iterations, memory_budget)

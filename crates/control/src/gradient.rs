@@ -140,6 +140,17 @@ fn source(op: &Loop, input: usize) -> From {
     }
 }
 
+/// The bytes that a step of the way back needs, if a loop without states computes each step again; zero if nothing goes back.
+pub(crate) fn step_back_bytes(op: &Loop) -> Result<usize> {
+    let question = Question::new(op, Set::ALL)?;
+    if question.followed.is_empty() {
+        return Ok(0);
+    }
+    let graph = question.again()?;
+    let results = graph.outputs.len();
+    Ok(body_of(graph, 0, results).arena_bytes())
+}
+
 impl Reverse {
     /// The form of a loop that keeps what its gradient needs; `None` if it needs nothing but the inputs.
     pub(crate) fn keeping(op: &Loop, wanted: Set) -> Result<Option<Loop>> {

@@ -5,6 +5,7 @@
 //! its gradient computes each chunk again, under the same law.
 
 use crate::batch::batched;
+use crate::gradient::step_back_bytes;
 use crate::hoist::hoisted;
 use crate::looping::{Loop, Steps, index_spec, stacked};
 use crate::loops::{Loops, rows};
@@ -16,7 +17,8 @@ use taut_core::ops::creation::{range, zeros};
 use taut_core::ops::random::with_index;
 use taut_core::ops::shape::{broadcast_to, concat, reshape, slice};
 use taut_core::{
-    DType, Error, Graph, Index, Outputs, Result, Spec, Tensor, apply_at, apply_many, on_behalf, record, trace,
+    DType, Error, Graph, Index, Outputs, Result, Spec, Tensor, apply_at, apply_many, is_tracing, on_behalf,
+    record, trace,
 };
 use taut_memory::Line;
 
@@ -61,7 +63,12 @@ impl Loops {
         let budget = self.memory.unwrap_or(DEFAULT_MEMORY);
         let mut size = count;
         loop {
-            let needs = chunked(graph, slices, 1, size, 0)?.body.arena_bytes();
+            let op = chunked(graph, slices, 1, size, 0)?;
+            let mut needs = op.body.arena_bytes();
+            // A budget that somebody gave holds on the way back, too, where there may be one.
+            if self.memory.is_some() && (record::is_recording() || is_tracing()) {
+                needs = needs.max(step_back_bytes(&op)?);
+            }
             if needs <= budget {
                 return Ok(size);
             }

@@ -13,6 +13,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyTuple, PyType};
+use taut::graph::outside_traces;
 use taut::{Operand, Variable};
 
 type Object<'py> = PyResult<Bound<'py, PyAny>>;
@@ -70,6 +71,14 @@ fn bytes(operand: &Operand) -> usize {
     }
 }
 
+/// Whether a trace can know it: a whole number that is known already.
+fn is_known(operand: &Operand) -> bool {
+    match operand {
+        Operand::Tensor(tensor) => convert::is_known(tensor),
+        Operand::Scalar(scalar) => !matches!(scalar, taut::Scalar::Float(_)),
+    }
+}
+
 #[inline]
 fn binary<'py>(
     slf: &Bound<'py, Array>,
@@ -78,11 +87,13 @@ fn binary<'py>(
     work: fn(Operand, Operand) -> taut::Result<taut::Tensor>,
 ) -> Object<'py> {
     let py = slf.py();
-    let Some(other) = operand(other)? else { return Ok(py.NotImplemented().into_bound(py)) };
+    let dtype = slf.get().spec().dtype;
+    let Some(other) = operand(other, dtype)? else { return Ok(py.NotImplemented().into_bound(py)) };
     let own = Operand::Tensor(slf.get().read());
     let weight = bytes(&own) + bytes(&other);
+    let known = taut_core::is_tracing() && is_known(&own) && is_known(&other);
     let (x, y) = if swapped { (other, own) } else { (own, other) };
-    wrap(py, call(py, weight, || work(x, y))?)
+    wrap(py, call(py, weight, || if known { outside_traces(|| work(x, y)) } else { work(x, y) })?)
 }
 
 fn unary<'py>(
@@ -109,7 +120,7 @@ fn item<'py>(slf: &Bound<'py, Array>) -> Object<'py> {
         )));
     }
     let dtype = x.dtype();
-    let one = taut::reshape(x, &[]).map_err(|error| exception(py, error))?;
+    let one = outside_traces(|| taut::reshape(x, &[])).map_err(|error| exception(py, error))?;
     let read = || -> taut::Result<Py<PyAny>> {
         Ok(match dtype {
             taut::DType::Bool => PyBool::new(py, one.item::<bool>()?).to_owned().into_any().unbind(),
@@ -124,7 +135,7 @@ fn item<'py>(slf: &Bound<'py, Array>) -> Object<'py> {
             }
         })
     };
-    read().map(|value| value.into_bound(py)).map_err(|error| exception(py, error))
+    outside_traces(read).map(|value| value.into_bound(py)).map_err(|error| exception(py, error))
 }
 
 macro_rules! operators {
@@ -350,7 +361,8 @@ macro_rules! operators {
 
 fn matmul<'py>(slf: &Bound<'py, Array>, other: &Bound<'py, PyAny>, swapped: bool) -> Object<'py> {
     let py = slf.py();
-    let Some(other) = operand(other)? else { return Ok(py.NotImplemented().into_bound(py)) };
+    let dtype = slf.get().spec().dtype;
+    let Some(other) = operand(other, dtype)? else { return Ok(py.NotImplemented().into_bound(py)) };
     let Operand::Tensor(other) = other else {
         return Err(PyTypeError::new_err("@ multiplies matrices, and a number is none"));
     };

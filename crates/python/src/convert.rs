@@ -8,6 +8,7 @@ use ::numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
+use taut::graph::outside_traces;
 use taut::{DType, Operand, Scalar, Tensor};
 
 /// A Python number as a number without a type of its own; none for anything else.
@@ -29,17 +30,64 @@ pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     Ok(None)
 }
 
-/// An object as one side of an operation: a tensor, or a number that takes the other side's type. None for what is neither,
-/// so that Python can ask the other side.
+/// An object as one side of an operation, beside a tensor of this type: a tensor, or a number that takes the other side's type.
+/// None for what is neither, so that Python can ask the other side.
 #[inline]
-pub fn operand(object: &Bound<'_, PyAny>) -> PyResult<Option<Operand>> {
+pub fn operand(object: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Operand>> {
     if let Ok(array) = object.cast::<Array>() {
         return Ok(Some(array.get().read().into()));
     }
     if let Some(value) = number(object)? {
         return Ok(Some(value.into()));
     }
-    Ok(tensor_like(object, None, Memory::Share)?.map(Into::into))
+    if object.is_none() || object.is_instance_of::<PyString>() {
+        return Ok(None);
+    }
+    match tensor_like(object, None, Memory::Share)? {
+        None => Ok(None),
+        Some(_) => beside(object, Some(dtype)).map(|tensor| Some(tensor.into())),
+    }
+}
+
+/// An object beside a tensor of this type: lists take it, and so do arrays of the same kind of numbers.
+pub fn beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
+    let made = tensor(object)?;
+    let Some(dtype) = dtype else { return Ok(made) };
+    let (own, is_array) = (made.dtype(), object.is_instance_of::<Array>());
+    let same_kind =
+        own.is_float() && dtype.is_float() || own.is_integer() && (dtype.is_float() || dtype.is_integer());
+    if is_array || own == dtype || !same_kind {
+        return Ok(made);
+    }
+    if dtype.is_integer() && own.is_integer() {
+        check_range(object.py(), &made, dtype)?;
+    }
+    constant(object.py(), made, dtype)
+}
+
+/// Whether a tensor's value is known while a function is traced, and is whole numbers: such are shapes and sizes.
+pub fn is_known(tensor: &Tensor) -> bool {
+    !tensor.is_traced() && !tensor.dtype().is_float()
+}
+
+/// Numbers of Python's in another type. What is known is known inside a trace, too.
+fn constant(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
+    crate::call::call(py, made.spec().bytes(), || {
+        if made.is_traced() { taut::cast(made, dtype) } else { outside_traces(|| taut::cast(made, dtype)) }
+    })
+}
+
+/// Refuses whole numbers that a type does not have.
+fn check_range(py: Python<'_>, made: &Tensor, dtype: DType) -> PyResult<()> {
+    if made.is_traced() || made.dtype() != DType::I64 && made.dtype() != DType::I32 {
+        return Ok(());
+    }
+    for value in whole(py, made)? {
+        if !Scalar::Int(value).fits(dtype) {
+            return Err(PyValueError::new_err(format!("{value} is no {}", dtype.name())));
+        }
+    }
+    Ok(())
 }
 
 /// An object as a tensor.
@@ -67,6 +115,9 @@ pub fn tensor_of(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory
         })?
     };
     match dtype {
+        Some(dtype) if dtype != made.dtype() && !object.is_instance_of::<Array>() => {
+            constant(py, made, dtype)
+        }
         Some(dtype) if dtype != made.dtype() => {
             crate::call::call(py, made.spec().bytes(), || taut::cast(made, dtype))
         }
@@ -183,13 +234,10 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
                 let message = format!("these {} values are no {}", made.dtype().name(), dtype.name());
                 return Err(PyTypeError::new_err(message));
             }
-            if made.dtype() == DType::I64 && dtype.is_integer() {
-                let values = made.to_vec::<i64>().map_err(|error| exception(py, error))?;
-                if let Some(value) = values.into_iter().find(|&value| !Scalar::Int(value).fits(dtype)) {
-                    return Err(PyValueError::new_err(format!("{value} is no {}", dtype.name())));
-                }
+            if dtype.is_integer() {
+                check_range(py, &made, dtype)?;
             }
-            crate::call::call(py, made.spec().bytes(), || taut::cast(made, dtype))
+            constant(py, made, dtype)
         }
         _ => Ok(made),
     }
@@ -247,7 +295,7 @@ fn whole(py: Python<'_>, tensor: &Tensor) -> PyResult<Vec<i64>> {
     if !tensor.dtype().is_integer() {
         return Err(PyTypeError::new_err(format!("{} are not integers", tensor.spec())));
     }
-    let cast = taut::cast(tensor, DType::I64).and_then(|cast| cast.to_vec::<i64>());
+    let cast = outside_traces(|| taut::cast(tensor, DType::I64).and_then(|cast| cast.to_vec::<i64>()));
     cast.map_err(|error| exception(py, error))
 }
 
@@ -257,7 +305,7 @@ pub fn float(object: &Bound<'_, PyAny>) -> PyResult<f64> {
         return Ok(value);
     }
     let tensor = tensor(object)?;
-    let value = taut::cast(&tensor, DType::F64).and_then(|cast| cast.item::<f64>());
+    let value = outside_traces(|| taut::cast(&tensor, DType::F64).and_then(|cast| cast.item::<f64>()));
     value.map_err(|error| exception(object.py(), error))
 }
 

@@ -6,6 +6,7 @@ use crate::convert;
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
+use taut::graph::outside_traces;
 use taut::{DType, Index, Tensor};
 
 /// What stands in one place of a slicing expression.
@@ -49,7 +50,10 @@ pub fn get(slf: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     }
     let special = places.iter().filter(|place| !matches!(place, Place::Plain(_))).count();
     if special == 0 {
-        return call(py, 0, || taut::slice(x, &plain));
+        let known = taut_core::is_tracing() && convert::is_known(&x);
+        return call(py, 0, || {
+            if known { outside_traces(|| taut::slice(x, &plain)) } else { taut::slice(x, &plain) }
+        });
     }
     // First what strides can express, with whole axes where something else stands; then that, from the last axis to the first, so
     // that earlier axes keep their numbers.

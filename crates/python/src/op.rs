@@ -8,11 +8,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
+use taut::graph::outside_traces;
 use taut::ops::{Args, Entry, Kind, Value, table};
 use taut::{Scalar, Tensor};
 
-// A function of the op table, under a name and with parameter names of one's choice. `name=` is accepted and ignored, as
-// everywhere in TensorFlow's shape. (A comment: a class with documentation would hide that of each op.)
+/// A function of the op table, under a name and with parameter names of one's choice. `name=` is accepted and ignored, as
+/// everywhere in TensorFlow's shape.
 #[pyclass(frozen, module = "taut")]
 pub struct Op {
     entry: &'static Entry,
@@ -83,8 +84,8 @@ fn word(text: &str) -> &'static str {
     kept
 }
 
-/// An argument as a parameter takes it.
-fn value(object: &Bound<'_, PyAny>, kind: Kind) -> PyResult<Value> {
+/// An argument as a parameter takes it. An operand that is no tensor takes its type from `beside`, as far as that can be.
+fn value(object: &Bound<'_, PyAny>, kind: Kind, beside: Option<taut::DType>) -> PyResult<Value> {
     if let Ok(array) = object.cast::<Array>()
         && matches!(kind, Kind::Tensor | Kind::Operand)
     {
@@ -99,7 +100,7 @@ fn value(object: &Bound<'_, PyAny>, kind: Kind) -> PyResult<Value> {
             Some(Scalar::Bool(value)) => Value::Bool(value),
             Some(Scalar::Int(value)) => Value::Int(value),
             Some(Scalar::Float(value)) => Value::Float(value),
-            _ if kind == Kind::Operand => Value::Tensor(convert::tensor(object)?),
+            _ if kind == Kind::Operand => Value::Tensor(convert::beside(object, beside)?),
             _ => Value::Float(convert::float(object)?),
         },
         Kind::Tensors => {
@@ -131,6 +132,26 @@ fn value(object: &Bound<'_, PyAny>, kind: Kind) -> PyResult<Value> {
         Kind::DType => Value::DType(crate::dtype::given(object)?),
         Kind::Str => Value::Str(word(&object.extract::<String>()?)),
     })
+}
+
+/// Whether a trace can know the result: whole numbers that are known already, as shapes are computed of. Everything else is
+/// for the program.
+fn is_known(values: &[Value]) -> bool {
+    let known = |tensor: &Tensor| convert::is_known(tensor);
+    let mut found = false;
+    let all = values.iter().all(|value| match value {
+        Value::Tensor(tensor) => {
+            found = true;
+            known(tensor)
+        }
+        Value::Tensors(tensors) => {
+            found = true;
+            tensors.iter().all(known)
+        }
+        Value::Float(_) | Value::DType(_) => false,
+        _ => true,
+    });
+    taut_core::is_tracing() && found && all
 }
 
 fn bytes(values: &[Value]) -> usize {
@@ -184,6 +205,8 @@ impl Op {
         }
         let mut values: smallvec::SmallVec<[Value; 4]> = smallvec::SmallVec::new();
         let mut named = 0;
+        let beside =
+            args.iter().find_map(|arg| arg.cast::<Array>().ok().map(|array| array.get().spec().dtype));
         for (i, (name, kind, default)) in self.params.iter().enumerate() {
             let given = if i < count {
                 Some(args.get_item(i)?)
@@ -195,7 +218,7 @@ impl Op {
                     .inspect(|_| named += 1)
             };
             values.push(match (given, default) {
-                (Some(given), _) => value(&given, *kind)?,
+                (Some(given), _) => value(&given, *kind, beside)?,
                 (None, Some(default)) => default.value(),
                 (None, None) => {
                     let message = format!("{}() needs {}", self.name, name.bind(py));
@@ -209,8 +232,10 @@ impl Op {
             self.check_names(py, count, kwargs)?;
         }
         let entry = self.entry;
+        let known = is_known(&values);
         let mut made = call(py, bytes(&values), move || {
-            (entry.call)(&Args(&values)).map_err(|error| error.in_op(entry.name, []))
+            let run = || (entry.call)(&Args(&values)).map_err(|error| error.in_op(entry.name, []));
+            if known { outside_traces(run) } else { run() }
         })?;
         if made.len() == 1 {
             return wrap(py, made.swap_remove(0));
@@ -225,8 +250,9 @@ impl Op {
         &self.name
     }
 
+    /// What the op table says of it.
     #[getter]
-    fn __doc__(&self) -> String {
+    fn doc(&self) -> String {
         let doc = self.entry.doc();
         doc.split("\n```").next().unwrap_or_default().trim().to_owned()
     }

@@ -35,10 +35,10 @@ fn assign<'py>(
     work: impl FnOnce(&taut::Variable, taut::Operand) -> taut::Result<()> + Send,
 ) -> PyResult<()> {
     let py = slf.py();
-    let Some(value) = operand(value)? else {
+    let variable = own(slf)?;
+    let Some(value) = operand(value, variable.dtype())? else {
         return Err(PyTypeError::new_err("a variable takes a tensor, an array or a number"));
     };
-    let variable = own(slf)?;
     call(py, variable.spec().bytes(), || work(variable, value))
 }
 

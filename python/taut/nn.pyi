@@ -1,0 +1,143 @@
+"""Generated from the op table by python/stubs.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, NoReturn
+
+from ._native import DType, Tensor
+
+TensorLike = Any
+DTypeLike = Any
+
+def abs(x: TensorLike, *, name: str | None = ...) -> Any:
+    """The magnitude of each element; the smallest signed integer has none in its type and stays as it is."""
+
+def attention(q: TensorLike, k: TensorLike, v: TensorLike, mask: TensorLike | None = ..., causal: bool = ..., scale: float | None = ..., *, name: str | None = ...) -> Any:
+    """`softmax(scale * q @ transpose(k) + mask) @ v`, without ever making the matrix of scores."""
+
+def batch_normalization(x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: float, name: str | None = ...) -> Tensor:
+    """`(x - mean) / sqrt(variance + epsilon) * scale + offset`, with statistics that are given."""
+
+def bias_add(value: Any, bias: Any, data_format: str | None = ..., name: str | None = ...) -> Tensor:
+    """A number per channel, added."""
+
+def compute_average_loss(per_example_loss: Any, sample_weight: Any = ..., global_batch_size: Any = ...) -> Tensor:
+    """The weighted sum of losses over the size of the batch."""
+
+def crelu(features: Any, axis: int = ..., name: str | None = ...) -> Tensor:
+    """The positive and the negative parts of the elements, one after the other along an axis."""
+
+def depth_to_space(input: Any, block_size: int, data_format: str = ..., name: str | None = ...) -> Tensor:
+    """Channels become blocks of pixels."""
+
+def dropout(x: Any, rate: Any, noise_shape: Any = ..., seed: int | None = ..., name: str | None = ...) -> Tensor:
+    """Drops elements with probability `rate` and scales the others, so that the expectation stays."""
+
+def elu(features: TensorLike, alpha: float = ..., *, name: str | None = ...) -> Any:
+    """Each element, or `alpha * (exp(features) - 1)` where it is negative."""
+
+def embedding_lookup(params: Any, ids: Any, max_norm: Any = ..., name: str | None = ...) -> Tensor:
+    """The rows of a table that `ids` name, scaled down to a norm of at most `max_norm` if that is given."""
+
+def exp(x: TensorLike, *, name: str | None = ...) -> Any:
+    """e to the power of each element."""
+
+def gelu(features: TensorLike, approximate: bool = ..., *, name: str | None = ...) -> Any:
+    """Each element times the normal distribution function at it; with `approximate`, by the formula with tanh that some"""
+
+def group_norm(x: TensorLike, gamma: TensorLike | None = ..., beta: TensorLike | None = ..., groups: int = ..., axis: int = ..., epsilon: float = ..., *, name: str | None = ...) -> Any:
+    """Normalises every group of neighbouring channels of every sample to mean 0 and deviation 1, then scales and shifts by"""
+
+def l2_loss(t: Any, name: str | None = ...) -> Tensor:
+    """Half the sum of squares."""
+
+def layer_norm(x: TensorLike, gamma: TensorLike | None = ..., beta: TensorLike | None = ..., axes: int = ..., epsilon: float = ..., *, name: str | None = ...) -> Any:
+    """Normalises every row to mean 0 and deviation 1, then scales it by `gamma` and shifts it by `beta`. A row is what"""
+
+def leaky_relu(features: TensorLike, alpha: float = ..., *, name: str | None = ...) -> Any:
+    """Each element, or `alpha` times it where it is negative."""
+
+def local_response_normalization(input: Any, depth_radius: int = ..., bias: float = ..., alpha: float = ..., beta: float = ..., name: str | None = ...) -> Tensor:
+    """Each element over `(bias + alpha * s) ** beta`, with the sum of squares `s` of near channels."""
+
+def log(x: TensorLike, *, name: str | None = ...) -> Any:
+    """The natural logarithm of each element; NaN below zero."""
+
+def log1p(x: TensorLike, *, name: str | None = ...) -> Any:
+    """`log(1 + x)`, accurate also where x is near zero."""
+
+def log_poisson_loss(targets: Any, log_input: Any, compute_full_loss: bool = ..., name: str | None = ...) -> Tensor:
+    """The loss of counts by Poisson's law, given the logarithm of their mean; in full, by Stirling."""
+
+def logical_and(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
+    """True where both x and y are true."""
+
+def lrn(input: Any, depth_radius: int = ..., bias: float = ..., alpha: float = ..., beta: float = ..., name: str | None = ...) -> Tensor:
+    """Each element over `(bias + alpha * s) ** beta`, with the sum of squares `s` of near channels."""
+
+def moments(x: Any, axes: Any, shift: Any = ..., keepdims: bool = ..., name: str | None = ...) -> tuple[Tensor, Tensor]:
+    """Mean and variance over some axes. A shift changes nothing: no sums of squares are taken."""
+
+def normalize_moments(counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = ...) -> tuple[Tensor, Tensor]:
+    """Mean and variance, from what `sufficient_statistics` gives."""
+
+def pow(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
+    """x to the power of y. Integers wrap; of a negative power they keep what an integer can: the reciprocal, truncated."""
+
+def relu(features: TensorLike, *, name: str | None = ...) -> Any:
+    """Each element, or zero where it is negative."""
+
+def relu6(features: TensorLike, *, name: str | None = ...) -> Any:
+    """Each element, kept between 0 and 6."""
+
+def rms_norm(x: TensorLike, gamma: TensorLike | None = ..., axes: int = ..., epsilon: float = ..., *, name: str | None = ...) -> Any:
+    """Divides every row by the root of its mean square, then scales it by `gamma`. A row is what the last `axes` axes"""
+
+def rsqrt(x: TensorLike, *, name: str | None = ...) -> Any:
+    """`1 / sqrt(x)`."""
+
+def scale_regularization_loss(regularization_loss: Any) -> Tensor:
+    """The sum of the losses: there is one device to share them."""
+
+def selu(features: TensorLike, *, name: str | None = ...) -> Any:
+    """[`elu`] scaled so that layers keep mean zero and variance one."""
+
+def sigmoid(x: TensorLike, *, name: str | None = ...) -> Any:
+    """`1 / (1 + exp(-x))`, between 0 and 1."""
+
+def sigmoid_cross_entropy_with_logits(labels: Any = ..., logits: Any = ..., name: str | None = ...) -> Tensor:
+    """The cross-entropy of independent yes-or-no predictions that are not yet normalised."""
+
+def silu(features: TensorLike, beta: float = ..., *, name: str | None = ...) -> Any:
+    """`features * sigmoid(beta * features)`, also called swish. `beta` is 1 in nearly every model."""
+
+def softmax_cross_entropy_with_logits(labels: Any, logits: Any, axis: int = ..., name: str | None = ...) -> Tensor:
+    """`-sum(labels * log(softmax(logits)))` along an axis."""
+
+def softplus(features: TensorLike, *, name: str | None = ...) -> Any:
+    """`log(1 + exp(features))`, a smooth [`relu`](super::relu()), without overflow."""
+
+def space_to_depth(input: Any, block_size: int, data_format: str = ..., name: str | None = ...) -> Tensor:
+    """Blocks of pixels become channels."""
+
+def sparse_softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, *, name: str | None = ...) -> Any:
+    """The cross-entropy of predictions `[.., classes]` that are not yet normalised, where each label names the one class"""
+
+def square(x: TensorLike, *, name: str | None = ...) -> Any:
+    """The square of each element, `x * x`; integers wrap."""
+
+def sufficient_statistics(x: Any, axes: Any, shift: Any = ..., keepdims: bool = ..., name: str | None = ...) -> tuple[Tensor, Tensor, Tensor, Any]:
+    """Count, sum and sum of squares over some axes, of elements minus `shift`; and the shift."""
+
+def swish(features: TensorLike, beta: float = ..., *, name: str | None = ...) -> Any:
+    """`features * sigmoid(beta * features)`, also called swish. `beta` is 1 in nearly every model."""
+
+def tanh(x: TensorLike, *, name: str | None = ...) -> Any:
+    """The hyperbolic tangent of each element, between -1 and 1."""
+
+def weighted_cross_entropy_with_logits(labels: Any, logits: Any, pos_weight: Any, name: str | None = ...) -> Tensor:
+    """As `sigmoid_cross_entropy_with_logits`, where what is true counts `pos_weight` times."""
+
+def weighted_moments(x: Any, axes: Any, frequency_weights: Any, keepdims: bool = ..., name: str | None = ...) -> tuple[Tensor, Tensor]:
+    """Mean and variance over some axes, where each element counts as often as its weight says."""
