@@ -151,10 +151,12 @@ impl Tensor {
         }
         let Layout { shape, strides, offset } = layout;
         let fits = strides.len() == shape.rank() && shape.checked_len().is_some();
-        let tensor = Tensor::of(Inner::new(Spec { dtype, shape }, strides, offset, Data::Lent(Box::new(owner))));
+        let tensor =
+            Tensor::of(Inner::new(Spec { dtype, shape }, strides, offset, Data::Lent(Box::new(owner))));
         let (low, high) = if fits { tensor.reach() } else { (-1, 0) };
         if low < 0 || high as usize > len / dtype.size() {
-            let message = format!("a layout of shape {} outside the {len} bytes it is a layout of", tensor.shape());
+            let message =
+                format!("a layout of shape {} outside the {len} bytes it is a layout of", tensor.shape());
             return Err(Error::shape(message).at(at));
         }
         Ok(tensor)
