@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import types
 from collections.abc import Callable
 from typing import Any
@@ -131,12 +130,3 @@ def grad_pass_through(f: Callable) -> Callable:
         return through(x)
 
     return decorated
-
-
-def accepts_variables(gradient: Callable) -> bool:
-    """Whether a gradient function takes the gradients of variables, too."""
-    try:
-        parameters = inspect.signature(gradient).parameters
-    except (TypeError, ValueError):
-        return False
-    return "variables" in parameters

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from . import _native, dtypes
-from .errors import OperatorNotAllowedInGraphError
 from .shape import TensorShape
 
 Tensor = _native.Tensor
@@ -190,7 +189,6 @@ def size(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> T
 
 
 __all__ = [
-    "OperatorNotAllowedInGraphError",
     "Tensor",
     "constant",
     "convert_to_tensor",

@@ -64,22 +64,23 @@ impl Loops {
         let mut size = count;
         loop {
             let op = chunked(graph, slices, 1, size, 0)?;
-            let mut needs = op.body.arena_bytes();
+            let forward = op.body.arena_bytes();
             // A budget that somebody gave holds on the way back, too, where there may be one.
-            if self.memory.is_some() && (record::is_recording() || is_tracing()) {
-                needs = needs.max(step_back_bytes(&op)?);
-            }
+            let may_go_back = self.memory.is_some() && (record::is_recording() || is_tracing());
+            let needs = if may_go_back { forward.max(step_back_bytes(&op)?) } else { forward };
             if needs <= budget {
                 return Ok(size);
             }
             if size == 1 {
                 return match self.memory {
-                    None => Ok(1),
-                    Some(budget) => {
-                        let message =
-                            format!("one element of the map needs {needs} bytes, and its budget is {budget}");
+                    // One element at once is the least there is, on the way back as well.
+                    Some(budget) if forward > budget => {
+                        let message = format!(
+                            "one element of the map needs {forward} bytes, and its budget is {budget}"
+                        );
                         Err(Error::value(message).help("allow at least that"))
                     }
+                    _ => Ok(1),
                 };
             }
             // Memory grows with the elements, nearly in proportion.

@@ -43,26 +43,31 @@ pub fn operand(object: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Opera
     if object.is_none() || object.is_instance_of::<PyString>() {
         return Ok(None);
     }
-    match tensor_like(object, None, Memory::Share)? {
-        None => Ok(None),
-        Some(_) => beside(object, Some(dtype)).map(|tensor| Some(tensor.into())),
+    let made = tensor_like(object, None, Memory::Share)?;
+    made.map(|made| meeting(object.py(), made, dtype).map(Into::into)).transpose()
+}
+
+/// An object beside a tensor of this type.
+pub fn beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
+    let made = tensor(object)?;
+    match dtype {
+        Some(dtype) if !object.is_instance_of::<Array>() => meeting(object.py(), made, dtype),
+        _ => Ok(made),
     }
 }
 
-/// An object beside a tensor of this type: lists take it, and so do arrays of the same kind of numbers.
-pub fn beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
-    let made = tensor(object)?;
-    let Some(dtype) = dtype else { return Ok(made) };
-    let (own, is_array) = (made.dtype(), object.is_instance_of::<Array>());
+/// What lists and arrays become beside a tensor: they take its type, if theirs is of the same kind.
+fn meeting(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
+    let own = made.dtype();
     let same_kind =
         own.is_float() && dtype.is_float() || own.is_integer() && (dtype.is_float() || dtype.is_integer());
-    if is_array || own == dtype || !same_kind {
+    if own == dtype || !same_kind {
         return Ok(made);
     }
-    if dtype.is_integer() && own.is_integer() {
-        check_range(object.py(), &made, dtype)?;
+    if dtype.is_integer() {
+        check_range(py, &made, dtype)?;
     }
-    constant(object.py(), made, dtype)
+    constant(py, made, dtype)
 }
 
 /// Whether a tensor's value is known while a function is traced, and is whole numbers: such are shapes and sizes.

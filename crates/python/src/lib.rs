@@ -47,7 +47,7 @@ mod _native {
     #[pymodule_export]
     use super::function::{Function, InitScope, is_tracing, stand_in, trace_only};
     #[pymodule_export]
-    use super::line::{calling_line, made_from, pass_over};
+    use super::line::{calling_line, pass_over};
     #[pymodule_export]
     use super::memory::{
         allocations, disable_check_numerics, enable_check_numerics, idle_bytes, live_bytes, peak_bytes,

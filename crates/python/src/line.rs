@@ -16,8 +16,6 @@ struct Known {
     codes: Vec<Py<PyAny>>,
     /// Where the package's own code is, and that of packages which call on behalf of others.
     inner: Vec<String>,
-    /// Lines of generated files: which lines they were made from.
-    made_from: HashMap<(String, i32), Line>,
 }
 
 static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
@@ -34,13 +32,6 @@ pub fn pass_over(prefix: String) {
     });
 }
 
-/// Line `made` of a generated file was made from a line of a file that somebody wrote.
-#[pyfunction]
-pub fn made_from(made: (String, i32), from: (String, u32)) {
-    let line = Line::elsewhere(&from.0, from.1);
-    with(|known| known.made_from.insert(made, line));
-}
-
 /// The line that is calling, as `file:line`.
 #[pyfunction]
 pub fn calling_line(py: Python<'_>) -> String {
@@ -51,20 +42,15 @@ fn with<R>(work: impl FnOnce(&mut Known) -> R) -> R {
     work(KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
 
-/// The innermost line of the running Python program that is not the package's own.
+/// The innermost line of the running Python program that is not passed over.
 pub fn here(py: Python<'_>) -> Line {
-    let mut outermost = None;
     let mut frame = current(py);
     while let Some(now) = frame {
-        match line_of(&now) {
-            Ok(Some(line)) => return line,
-            Ok(None) => {}
-            Err(_) => break,
+        if let Ok(Some(line)) = line_of(&now) {
+            return line;
         }
         frame = now.getattr(pyo3::intern!(py, "f_back")).ok().filter(|back| !back.is_none());
-        outermost = Some(now);
     }
-    drop(outermost);
     Line::elsewhere("<python>", 0)
 }
 
@@ -91,11 +77,8 @@ fn line_of(frame: &Bound<'_, PyAny>) -> PyResult<Option<Line>> {
             known.lines.clear();
             known.codes.clear();
         }
-        let line = match known.made_from.get(&(file.clone(), number)) {
-            Some(line) => Some(*line),
-            None if known.inner.iter().any(|prefix| file.starts_with(prefix)) => None,
-            None => Some(Line::elsewhere(&file, number.try_into().unwrap_or(0))),
-        };
+        let is_inner = known.inner.iter().any(|prefix| file.starts_with(prefix));
+        let line = (!is_inner).then(|| Line::elsewhere(&file, number.try_into().unwrap_or(0)));
         known.codes.push(code.unbind());
         known.lines.insert(key, line);
         line

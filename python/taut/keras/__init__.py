@@ -14,6 +14,7 @@ import os
 import sys
 from typing import Any
 
+from taut import _native
 from taut.keras import hook
 
 hook.install()
@@ -27,6 +28,9 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError("taut.keras needs Keras 3: pip install keras", name="keras") from None
 
 from taut.keras import sequential  # noqa: E402  Keras has to be there before its classes are changed.
+
+# Keras works for others: what it calls is attributed to the lines that call it.
+_native.pass_over(os.path.dirname(_keras.__file__) + os.sep)
 
 hook.check_not_loaded()
 sequential.accept_functions(_keras.Sequential)
