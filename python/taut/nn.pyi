@@ -1,4 +1,4 @@
-"""Generated from the op table by python/stubs.py."""
+"""Generated from the op table by python/tools/stubs.py."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ PYTHON = pathlib.Path(__file__).resolve().parents[1]
 
 
 def test_stubs_are_what_the_op_table_says():
-    run = subprocess.run([sys.executable, str(PYTHON / "stubs.py"), "--check"], capture_output=True, text=True)
+    run = subprocess.run([sys.executable, str(PYTHON / "tools" / "stubs.py"), "--check"], capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
 
 

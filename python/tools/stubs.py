@@ -1,7 +1,7 @@
 """Writes the type stubs of the modules whose functions are rows of the op table.
 
-    python python/stubs.py           writes them beside the modules
-    python python/stubs.py --check   says whether they are what it would write
+    python python/tools/stubs.py           writes them beside the modules
+    python python/tools/stubs.py --check   says whether they are what it would write
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import sys
 
 MODULES = ["bitwise", "counting", "image", "indexing", "linalg", "math", "nn", "ops", "random", "windows"]
-HEAD = '''"""Generated from the op table by python/stubs.py."""
+HEAD = '''"""Generated from the op table by python/tools/stubs.py."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def stub(module) -> str:
 def main(check: bool) -> int:
     import taut
 
-    home = pathlib.Path(__file__).resolve().parent / "taut"
+    home = pathlib.Path(__file__).resolve().parents[1] / "taut"
     stale = []
     for name in MODULES:
         made, path = stub(importlib.import_module(f"taut.{name}")), home / f"{name}.pyi"
@@ -94,7 +94,7 @@ def main(check: bool) -> int:
         else:
             path.write_text(made)
     if stale:
-        print(f"out of date: {', '.join(stale)}; run python/stubs.py")
+        print(f"out of date: {', '.join(stale)}; run python/tools/stubs.py")
     return 1 if stale else 0
 
 
