@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from . import _native, nest
+from .tape import is_zero
+
+_zeros_like = _native.Op("zeros_like")
 
 
 class ForwardAccumulator:
@@ -30,12 +33,10 @@ class ForwardAccumulator:
 
     def jvp(self, primals: Any, unconnected_gradients: Any = "none") -> Any:
         """The derivative of each value along the directions; None where it does not depend on what moves."""
-        from .tape import UnconnectedGradients
-
-        zero = UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
+        zero = is_zero(unconnected_gradients)
 
         def one(value: Any) -> Any:
             found = self._native.jvp(value)
-            return _native.Op("zeros_like")(value) if found is None and zero else found
+            return _zeros_like(value) if found is None and zero else found
 
         return nest.map_structure(one, primals)

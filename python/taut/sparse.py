@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _native
+from .counting import unsorted_segment_sum
 from .shape import TensorShape
 
 
@@ -37,8 +38,6 @@ class IndexedSlices:
         """The whole tensor: as large as the table is."""
         if self.dense_shape is None:
             raise ValueError("rows without the shape of the whole cannot become a tensor")
-        from .math import unsorted_segment_sum
-
         return unsorted_segment_sum(self.values, self.indices, self.dense_shape[0])
 
     def numpy(self) -> Any:

@@ -7,7 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from . import _native
+from . import _native, nest
+
+_stop_gradient = _native.Op("stop_gradient")
+_zeros = _native.Op("zeros")
+_zeros_like = _native.Op("zeros_like")
 
 
 class UnconnectedGradients(enum.Enum):
@@ -15,6 +19,11 @@ class UnconnectedGradients(enum.Enum):
 
     NONE = "none"
     ZERO = "zero"
+
+
+def is_zero(unconnected_gradients: UnconnectedGradients | str) -> bool:
+    """Whether zeros are wanted where there is no gradient."""
+    return UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
 
 
 class Held(str):
@@ -61,15 +70,11 @@ class GradientTape(_native.GradientTape):
         experimental_use_pfor: bool = True,
     ) -> Any:
         """The derivative of every element of the target with respect to every element of the sources."""
-        from . import nest
+        zero = is_zero(unconnected_gradients)
 
         def one(source: Any) -> Any:
             found = self._jacobian(target, source, False)
-            if found is None and UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
-                from .ops import zeros
-
-                return zeros((*target.shape, *source.shape), source.dtype)
-            return found
+            return _zeros([*target.shape, *source.shape], source.dtype) if found is None and zero else found
 
         return nest.map_structure(one, sources)
 
@@ -83,10 +88,8 @@ class GradientTape(_native.GradientTape):
     ) -> Any:
         """As `jacobian`, where rows of the target depend only on the same rows of the source."""
         found = self._jacobian(target, source, True)
-        if found is None and UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
-            from .ops import zeros
-
-            return zeros((*target.shape, *source.shape[1:]), source.dtype)
+        if found is None and is_zero(unconnected_gradients):
+            return _zeros([*target.shape, *source.shape[1:]], source.dtype)
         return found
 
     @contextmanager
@@ -110,9 +113,7 @@ class GradientTape(_native.GradientTape):
 
 def stop_gradient(input: Any, name: str | None = None) -> Any:  # noqa: A002
     """The same value, through which no gradient goes."""
-    from . import nest
-
-    return nest.map_structure(_native.Op("stop_gradient"), input)
+    return nest.map_structure(_stop_gradient, input)
 
 
 def gradients(
@@ -122,16 +123,15 @@ def gradients(
     name: str = "gradients",
     gate_gradients: bool = False,
     aggregation_method: Any = None,
-    stop_gradients: Any = None,
     unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
 ) -> list:
-    """The gradients of `ys` (summed) with respect to `xs`, inside a traced function. Elsewhere, a GradientTape is for that."""
+    """The gradients of `ys` (summed) with respect to `xs`, inside a traced function. Elsewhere, a GradientTape is for that.
+
+    What the gradient shall not go through is said where it is used, with `tf.stop_gradient`.
+    """
     if not _native.is_tracing():
         raise RuntimeError("tf.gradients works while a function is traced: use tf.GradientTape elsewhere")
     found = _native.gradients(ys, xs, grad_ys)
-    if UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO:
-        from .ops import zeros_like
-
-        wanted = xs if isinstance(xs, (list, tuple)) else [xs]
-        found = [zeros_like(x) if gradient is None else gradient for gradient, x in zip(found, wanted)]
+    if is_zero(unconnected_gradients):
+        found = [_zeros_like(x) if gradient is None else gradient for gradient, x in zip(found, nest.flatten(xs))]
     return found

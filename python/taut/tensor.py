@@ -8,9 +8,15 @@ import numpy as np
 
 from . import _native, dtypes
 from .shape import TensorShape
+from .sparse import IndexedSlices
 
 Tensor = _native.Tensor
 Array = _native.Array
+
+_broadcast = _native.Op("broadcast_to")
+_reshape = _native.Op("reshape")
+_rounded = _native.Op("round")
+_transpose = _native.Op("transpose")
 
 
 class Reference:
@@ -35,15 +41,11 @@ class Reference:
         return f"<Reference wrapping {self._object!r}>"
 
 
-def _text(array: Any) -> str:
-    return np.array2string(array) if array.ndim else str(array[()])
-
-
 def _str(self: Array) -> str:
     if self.is_symbolic:
         return f'Tensor("{self._id:x}", shape={self.shape}, dtype={self.dtype.name})'
     value = np.asarray(self)
-    text = _text(value)
+    text = np.array2string(value) if value.ndim else str(value[()])
     gap = "\n" if value.ndim else ""
     return f"tf.Tensor({gap}{text}, shape={self.shape}, dtype={self.dtype.name})"
 
@@ -86,16 +88,10 @@ def _restored(value: Any, dtype: Any) -> Tensor:
 
 
 def _round(self: Array, digits: int | None = None) -> Any:
-    from .math import round as rounded
-
     if digits:
         scale = 10.0**digits
-        return rounded(self * scale) / scale
-    return rounded(self)
-
-
-def _eval(self: Array, *_args: Any, **_kwargs: Any) -> Any:
-    return self.numpy()
+        return _rounded(self * scale) / scale
+    return _rounded(self)
 
 
 def _contains(self: Array, _value: Any) -> Any:
@@ -118,7 +114,7 @@ Array.set_shape = _set_shape
 Array.get_shape = lambda self: self.shape
 Array.ref = lambda self: Reference(self)
 Array.tolist = lambda self: np.asarray(self).tolist()
-Array.T = property(lambda self: _native.Op("transpose")(self), doc="The tensor with its axes in reverse order.")
+Array.T = property(lambda self: _transpose(self), doc="The tensor with its axes in reverse order.")
 Array.device = property(lambda self: "/job:localhost/replica:0/task:0/device:CPU:0", doc="Where it is: the processor.")
 Array.name = property(lambda self: f"tensor_{self._id:x}", doc="A name that no other tensor has at the moment.")
 Tensor.__reduce__ = _reduce
@@ -136,8 +132,8 @@ def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None 
         return made
     shape = TensorShape(shape)
     if made.size == 1 and shape.num_elements() != 1:
-        return _native.Op("broadcast_to")(_native.Op("reshape")(made, []), shape)
-    return _native.Op("reshape")(made, shape)
+        return _broadcast(_reshape(made, []), shape)
+    return _reshape(made, shape)
 
 
 def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
@@ -160,8 +156,6 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
 
 def is_tensor(x: Any) -> bool:
     """Whether it is a tensor, a variable or rows of one."""
-    from .sparse import IndexedSlices
-
     return isinstance(x, (Array, IndexedSlices))
 
 
@@ -180,7 +174,7 @@ def shape(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> 
 
 def rank(input: Any, name: str | None = None) -> Tensor:  # noqa: A002
     """The number of dimensions as a tensor."""
-    return constant(len(_native.as_tensor(input).shape), dtypes.int32)
+    return constant(_native.as_tensor(input).ndim, dtypes.int32)
 
 
 def size(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Tensor:  # noqa: A002

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from . import _native, dtypes
+from . import _native
 from .shape import TensorShape
 from .sparse import IndexedSlices
+
+_expand = _native.Op("expand_dims")
 
 
 class Variable(_native.Variable):
@@ -36,10 +38,12 @@ class Variable(_native.Variable):
     ) -> Variable:
         if initial_value is None:
             raise ValueError("a variable needs a first value")
+        if constraint is not None:
+            raise ValueError("a variable has no constraint here: assign what it makes of the variable after each update")
         value = initial_value() if callable(initial_value) else initial_value
         if shape is not None:
-            TensorShape(np.shape(value) if not isinstance(value, _native.Array) else value.shape) \
-                .assert_is_compatible_with(shape)
+            own = value.shape if isinstance(value, _native.Array) else np.shape(value)
+            TensorShape(own).assert_is_compatible_with(shape)
         return super().__new__(cls, value, trainable is not False, name, dtype)
 
     @property
@@ -107,7 +111,7 @@ class Variable(_native.Variable):
 
     def _rows(self, how: str, delta: IndexedSlices) -> Variable:
         indices = _native.as_tensor(delta.indices)
-        self._scatter(how, _native.Op("expand_dims")(indices, -1), delta.values)
+        self._scatter(how, _expand(indices, -1), delta.values)
         return self
 
     def __repr__(self) -> str:
@@ -142,9 +146,4 @@ def _typed(variable: Variable, value: Any) -> Any:
     return _native.as_tensor(value, None if hasattr(value, "dtype") else variable.dtype)
 
 
-def is_trainable(x: Any) -> bool:
-    """Whether it is a variable that tapes follow by themselves."""
-    return isinstance(x, _native.Variable) and x.trainable
-
-
-__all__ = ["Variable", "dtypes"]
+__all__ = ["Variable"]

@@ -22,7 +22,6 @@ INTERNAL = {
     "keep_bits",
     "max_pool_gradient",
     "pack_bits",
-    "stop_gradient",
     "unpack_bits",
 }
 

@@ -1,0 +1,58 @@
+"""Gradients that are not there, and functions that are called in different words."""
+
+import numpy as np
+import pytest
+
+import taut as tf
+
+
+def test_what_is_not_connected_is_none_or_zero():
+    x, other = tf.constant([1.0, 2.0]), tf.constant([[3.0], [4.0]])
+
+    @tf.function(autograph=False)
+    def found(x, other, wanted):
+        made = tf.gradients(x * x, [x, other], unconnected_gradients=wanted)
+        return [tf.constant(-1.0) if one is None else one for one in made]
+
+    connected, none = found(x, other, "none")
+    assert none.numpy() == -1
+    np.testing.assert_array_equal(connected, [2, 4])
+    np.testing.assert_array_equal(found(x, other, tf.UnconnectedGradients.ZERO)[1], np.zeros((2, 1)))
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([x, other])
+        y = x * x
+    assert tape.batch_jacobian(y[:, None], other) is None
+    zeros = tape.batch_jacobian(y[:, None], other, unconnected_gradients="zero")
+    np.testing.assert_array_equal(zeros, np.zeros((2, 1, 1)))
+    with pytest.raises(ValueError):
+        tape.jacobian(y, x, unconnected_gradients="one")
+
+
+def test_derivatives_forward_that_are_not_there():
+    x, other = tf.constant([1.0, 2.0]), tf.constant([3.0])
+    with tf.autodiff.ForwardAccumulator(x, tf.ones([2])) as forward:
+        y = x * x
+        z = other * 2.0
+    np.testing.assert_array_equal(forward.jvp(y), [2, 4])
+    assert forward.jvp(z) is None
+    np.testing.assert_array_equal(forward.jvp(z, unconnected_gradients="zero"), [0])
+
+
+def test_arguments_by_position_by_name_and_left_out_are_one_trace():
+    @tf.function(autograph=False)
+    def scaled(x, factor=2):
+        return x * factor
+
+    x = tf.constant([1.0, 3.0])
+    for made in (scaled(x), scaled(x, 2), scaled(x, factor=2), scaled(factor=2, x=x)):
+        np.testing.assert_array_equal(made, [2, 6])
+    assert scaled.trace_count == 1
+    np.testing.assert_array_equal(scaled(x, 3), [3, 9])
+    assert scaled.trace_count == 2
+
+
+def test_a_variable_refuses_what_it_would_not_do():
+    with pytest.raises(ValueError, match="constraint"):
+        tf.Variable([1.0], constraint=abs)
+    with pytest.raises(ValueError, match="incompatible"):
+        tf.Variable([1.0], shape=[2])
