@@ -48,7 +48,7 @@ from .dtypes import (  # noqa: A004, E402
     uint32,
     uint64,
 )
-from .module import Module, device, name_scope  # noqa: E402
+from .module import Module  # noqa: E402
 from .function import executing_eagerly, function, init_scope, inside_function, trace_specs  # noqa: E402
 from .ops import *  # noqa: E402, F403
 from .shape import TensorShape  # noqa: E402

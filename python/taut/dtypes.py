@@ -24,23 +24,30 @@ float64 = double = DType("float64")
 
 ALL = (bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64)
 
+# One object per type, so that `is` holds, too.
+_OURS = {dtype: dtype for dtype in ALL}
+
 
 def as_dtype(type_value: Any) -> DType:
     """The element type that a value names: one of ours, a word, a Python type, or what NumPy takes for one."""
-    found = type_value if isinstance(type_value, DType) else DType(type_value)
-    return next(dtype for dtype in ALL if dtype == found)
+    return _OURS[type_value if isinstance(type_value, DType) else DType(type_value)]
+
+
+def info(dtype: DType) -> Any:
+    """NumPy's description of a type of numbers: its limits, and its precision."""
+    if dtype == bfloat16:
+        import ml_dtypes
+
+        return ml_dtypes.finfo(ml_dtypes.bfloat16)
+    scalar = dtype.as_numpy_dtype
+    return np.finfo(scalar) if dtype.is_floating else np.iinfo(scalar)
 
 
 def _limit(dtype: DType, which: str) -> Any:
     if dtype.is_bool:
         return which == "max"
-    if dtype == bfloat16:
-        import ml_dtypes
-
-        return float(getattr(ml_dtypes.finfo(ml_dtypes.bfloat16), which))
-    scalar = dtype.as_numpy_dtype
-    info = np.finfo(scalar) if dtype.is_floating else np.iinfo(scalar)
-    return getattr(info, which)
+    limit = getattr(info(dtype), which)
+    return float(limit) if dtype == bfloat16 else limit
 
 
 DType.min = property(lambda self: _limit(self, "min"), doc="The smallest finite value.")

@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import _native, config
+from . import _native, config, nest
 from .spec import TensorSpec
 
 
@@ -47,8 +47,6 @@ _native.Plan._repr_html_ = _plan_html
 
 
 def _stand_in(value: Any) -> Any:
-    from . import nest
-
     return nest.map_structure(lambda leaf: leaf.stand_in() if isinstance(leaf, TensorSpec) else leaf, value)
 
 
@@ -90,9 +88,10 @@ class Function:
             self._signature = inspect.signature(python_function)
         except (TypeError, ValueError):
             self._signature = None
-        self._positional = self._signature is None or all(
-            p.kind is p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in self._signature.parameters.values()
-        )
+        parameters = self._signature.parameters.values() if self._signature else ()
+        plain = all(one.kind is one.POSITIONAL_OR_KEYWORD for one in parameters)
+        # With this many arguments by position, there is nothing to put in order.
+        self._count = len(parameters) if plain else None
         body = python_function
         if autograph:
             from . import autograph as conversion
@@ -111,9 +110,7 @@ class Function:
 
     def _arguments(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """The same arguments in one form, however they were written."""
-        if not kwargs and self._positional and (self._signature is None or len(args) == len(self._signature.parameters)):
-            return args, kwargs
-        if self._signature is None:
+        if self._signature is None or (not kwargs and len(args) == self._count):
             return args, kwargs
         bound = self._signature.bind(*args, **kwargs)
         bound.apply_defaults()
@@ -256,8 +253,6 @@ def _weak_method(function: Callable, instance: Any) -> Callable:
 def _flat_signature(signature: Any) -> list | None:
     if signature is None:
         return None
-    from . import nest
-
     specs = nest.flatten(signature)
     if not all(isinstance(spec, TensorSpec) for spec in specs):
         raise TypeError("an input signature is made of tf.TensorSpec")
@@ -311,8 +306,6 @@ def function(
 
 def trace_specs(func: Callable, *args: Any, **kwargs: Any) -> Any:
     """What a function would return for arguments of these TensorSpecs: TensorSpecs. Nothing is computed."""
-    from . import nest
-
     made = _native.trace_only(func, *_stand_in(list(args)), **_stand_in(kwargs))
     return nest.map_structure(
         lambda leaf: TensorSpec(leaf.shape, leaf.dtype) if isinstance(leaf, _native.Array) else leaf, made

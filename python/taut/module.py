@@ -1,9 +1,8 @@
-"""Objects that hold variables, and names that other engines need."""
+"""Objects that hold variables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from . import _native
@@ -61,19 +60,3 @@ class Module:
     def submodules(self) -> tuple:
         """The modules inside it."""
         return tuple(part for part in self._held() if isinstance(part, Module) and part is not self)
-
-
-@contextmanager
-def device(device_name: str | None) -> Iterator[None]:
-    """The processor is the only device; asking for another one is an error."""
-    if device_name and "CPU" not in str(device_name).upper():
-        from .errors import InvalidArgumentError
-
-        raise InvalidArgumentError(f"there is no device {device_name}: tensors are on the processor")
-    yield
-
-
-@contextmanager
-def name_scope(name: str) -> Iterator[str]:
-    """A scope of names. Ops are known by their lines here, so nothing is renamed."""
-    yield f"{name}/"

@@ -11,9 +11,6 @@ def is_nested(structure: Any) -> bool:
     return isinstance(structure, (list, tuple, Mapping))
 
 
-is_sequence = is_nested
-
-
 def _parts(structure: Any) -> list:
     if isinstance(structure, Mapping):
         return [structure[key] for key in sorted(structure)]
@@ -26,8 +23,6 @@ def _like(structure: Any, parts: Sequence) -> Any:
         return type(structure)((key, by_key[key]) for key in structure)
     if isinstance(structure, tuple) and hasattr(structure, "_fields"):
         return type(structure)(*parts)
-    if isinstance(structure, tuple) and type(structure) is not tuple:
-        return type(structure)(parts)
     return type(structure)(parts)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import _native
+from .tape import GradientTape
 
 
 class Optimizer:
@@ -47,21 +48,19 @@ class Optimizer:
         """Makes the state for these variables. Calling `apply_gradients` first does it as well."""
         if self._native is not None:
             raise ValueError(f"{self.name} has its variables already")
-        from .function import init_scope
-
         variables = list(var_list)
         settings = dict(self._given)
         decay = self._decay
         if "weight_decay" in self._settings and decay is not None:
             settings["weight_decay"], decay = decay, None
-        with init_scope():
+        with _native.InitScope():
             self._native = _native.Optimizer(
                 type(self).__name__, self._rate, variables, settings, self._clip, decay
             )
 
     def apply_gradients(self, grads_and_vars: Iterable, name: str | None = None) -> None:
         """Updates each variable by its gradient; a gradient of None leaves its variable."""
-        pairs = [(gradient, variable) for gradient, variable in grads_and_vars]
+        pairs = [tuple(pair) for pair in grads_and_vars]
         if not pairs:
             raise ValueError("there are no gradients to apply")
         if self._native is None:
@@ -70,8 +69,6 @@ class Optimizer:
 
     def minimize(self, loss: Any, var_list: Any, tape: Any = None) -> None:
         """Computes the gradients of a loss (a function, or a tensor with its tape) and applies them."""
-        from .tape import GradientTape
-
         if callable(loss):
             with GradientTape() as tape:
                 loss = loss()

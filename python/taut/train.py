@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from . import _native
+from .errors import NotFoundError
 
 
 def _variables(root: Any) -> dict[str, _native.Variable]:
@@ -37,7 +38,7 @@ def _variables(root: Any) -> dict[str, _native.Variable]:
         elif isinstance(getattr(thing, "variables", None), (list, tuple)):
             for i, part in enumerate(thing.variables):
                 visit(part, f"{path}.{i}" if path else str(i))
-        elif isinstance(thing, (Checkpoint,)) or _is_holder(thing):
+        elif _is_holder(thing):
             for name, part in vars(thing).items():
                 if not name.startswith("_"):
                     visit(part, f"{path}.{name}" if path else name)
@@ -161,17 +162,27 @@ class CheckpointManager:
         return path
 
 
+def _content(ckpt_dir_or_file: str) -> tuple[str, list]:
+    """A file, or the last one of a folder, and the names and tensors in it."""
+    path = os.fspath(ckpt_dir_or_file)
+    if os.path.isdir(path):
+        latest = latest_checkpoint(path)
+        if latest is None:
+            raise NotFoundError(f"there is no checkpoint in {path}")
+        path = latest
+    tensors, _ = _native.list_checkpoint(path)
+    return path, tensors
+
+
 def list_variables(ckpt_dir_or_file: str) -> list[tuple[str, list[int]]]:
     """The names and shapes of what is in a file."""
-    path = latest_checkpoint(ckpt_dir_or_file) if os.path.isdir(ckpt_dir_or_file) else ckpt_dir_or_file
-    tensors, _ = _native.list_checkpoint(path)
+    _, tensors = _content(ckpt_dir_or_file)
     return [(name, list(tensor.shape)) for name, tensor in tensors]
 
 
 def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
     """The value of one of the variables in a file, as an array."""
-    path = latest_checkpoint(ckpt_dir_or_file) if os.path.isdir(ckpt_dir_or_file) else ckpt_dir_or_file
-    tensors, _ = _native.list_checkpoint(path)
+    path, tensors = _content(ckpt_dir_or_file)
     for found, tensor in tensors:
         if found == name:
             return tensor.numpy()
