@@ -28,6 +28,11 @@ def _ends(x: _native.Tensor) -> tuple[Any, Any]:
     return (array.min().item(), array.max().item()) if array.size else (0, -1)
 
 
+def _several(made: Any) -> tuple[_native.Tensor, ...]:
+    """The results of an op that has one or several."""
+    return made if isinstance(made, tuple) else (made,)
+
+
 def _shape(dims: Any) -> Any:
     """A shape as the op table takes it: one size stands for a vector's."""
     return [dims] if isinstance(dims, int) else dims

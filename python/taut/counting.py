@@ -69,8 +69,7 @@ def bincount(
     """How often each integer occurs, or the sum of the weights where it does.
 
     Integers from `maxlength` on are left out. With `axis=-1`, each row is counted by itself; with
-    `binary_output`, what
-    counts is whether an integer occurs. The length of the result depends on the elements.
+    `binary_output`, what counts is whether an integer occurs. The length of the result depends on the elements.
     """
     arr = _tensor(arr)
     weights = None if weights is None else _tensor(weights)

@@ -36,6 +36,10 @@ def _value(x: Any, most: int | None) -> str:
     return np.array2string(np.asarray(x), threshold=threshold, edgeitems=max(most, 1))
 
 
+def _said(message: str | None) -> str:
+    return f"{message}: " if message else ""
+
+
 def _hold(name: str, holds: _Tensor, text: Callable[[], str]) -> None:
     """Raises unless `holds`. What is being traced is checked when it runs."""
     if not holds.is_symbolic:
@@ -70,9 +74,8 @@ def _compared(name: str, work: Any, words: str) -> Callable:
         x, y = _tensor(x), _tensor(y)
 
         def text() -> str:
-            said = f"{message}: " if message else ""
             values = f"x = {_value(x, summarize)}, y = {_value(y, summarize)}"
-            return f"{said}x {words} y does not hold for all elements, {values}"
+            return f"{_said(message)}x {words} y does not hold for all elements, {values}"
 
         _hold(check.__name__, reduce_all(work(x, y)), text)
 
@@ -113,14 +116,13 @@ def assert_near(
     """
     x, y = _tensor(x), _tensor(y)
     if rtol is None or atol is None:
-        eps = 10.0 * (2.0**-7 if x.dtype == dtypes.bfloat16 else float(np.finfo(x.dtype.as_numpy_dtype).eps))
+        eps = 10.0 * float(dtypes.info(x.dtype).eps)
         rtol, atol = (eps if one is None else one for one in (rtol, atol))
     near = abs(x - y) <= atol + rtol * abs(y)
 
     def text() -> str:
-        said = f"{message}: " if message else ""
         values = f"x = {_value(x, summarize)}, y = {_value(y, summarize)}"
-        return f"{said}x and y are not equal to tolerance rtol = {rtol}, atol = {atol}, {values}"
+        return f"{_said(message)}x and y are not equal to tolerance rtol = {rtol}, atol = {atol}, {values}"
 
     _hold("assert_near", reduce_all(near), text)
 
@@ -130,9 +132,11 @@ def _against_zero(name: str, work: Any, words: str) -> Callable:
         x: Any, message: str | None = None, summarize: int | None = None, name: str | None = None
     ) -> None:
         x = _tensor(x)
-        said = f"{message}: " if message else ""
-        _hold(check.__name__, reduce_all(work(x, 0)),
-              lambda: f"{said}x {words} 0 does not hold for all elements, x = {_value(x, summarize)}")
+
+        def text() -> str:
+            return f"{_said(message)}x {words} 0 does not hold for all elements, x = {_value(x, summarize)}"
+
+        _hold(check.__name__, reduce_all(work(x, 0)), text)
 
     check.__name__ = check.__qualname__ = name
     check.__doc__ = f"Raises `tf.errors.InvalidArgumentError` unless `x {words} 0` holds for all elements."
@@ -155,10 +159,6 @@ def assert_all_finite(x: Any, message: str, name: str | None = None) -> _Tensor:
 
 def _shape_of(x: Any) -> TensorShape:
     return x.shape if isinstance(x, _native.Array) else TensorShape(np.shape(x))
-
-
-def _said(message: str | None) -> str:
-    return f"{message}: " if message else ""
 
 
 def assert_rank(x: Any, rank: Any, message: str | None = None, name: str | None = None) -> None:
@@ -239,8 +239,7 @@ def assert_shapes(
     """Raises ValueError unless tensors have these shapes, given as pairs or as a dict from tensors to shapes.
 
     A size is a number, None or "." for any, or a name, which stands for the same size everywhere. "..." or
-    "*" in front of
-    sizes stands for any number of dimensions before them.
+    "*" in front of sizes stands for any number of dimensions before them.
 
     >>> import taut as tf
     >>> x, y = tf.zeros([2, 3]), tf.zeros([3])
@@ -277,7 +276,7 @@ def is_numeric_tensor(tensor: Any) -> bool:
 
 
 def enable_check_numerics(stack_height_limit: int = 30, path_length_limit: int = 50) -> None:
-    """Makes every op that gives NaN or infinity an error, which names the op and one line: that of the call."""
+    """Makes every op that gives NaN or infinity an error, which names the op and the line of the call."""
     _native.enable_check_numerics()
 
 

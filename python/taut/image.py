@@ -378,9 +378,10 @@ def random_contrast(image: Any, lower: float, upper: float, seed: int | None = N
 
 
 def per_image_standardization(image: Any) -> _Tensor:
-    """Each picture with mean 0 and deviation 1, float32 unless it has a floating type. The deviation is taken
-    to be at
-    least that of one pixel in all."""
+    """Each picture with mean 0 and deviation 1, float32 unless it has a floating type.
+
+    The deviation is taken to be at least that of one pixel in all.
+    """
     image = _image("per_image_standardization", image)
     x = image if image.dtype.is_floating else _cast(image, dtypes.float32)
     least = 1.0 / _numbers.sqrt(max(x.shape[-3:].num_elements(), 1))
@@ -392,7 +393,7 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> _Tensor:
     """The lightness of each pixel, in one channel and the picture's own type."""
     images = _tensor(images)
     floats = convert_image_dtype(images, dtypes.float32) if images.dtype.is_integer else images
-    _colours("rgb_to_grayscale", floats)
+    _check_colours("rgb_to_grayscale", floats)
     weights = np.array([[0.2989], [0.587], [0.114]], floats.dtype.as_numpy_dtype)
     return convert_image_dtype(_tensordot(floats, _tensor(weights), 1), images.dtype)
 
@@ -408,13 +409,17 @@ def grayscale_to_rgb(images: Any, name: str | None = None) -> _Tensor:
 # Colours.
 
 
-def _colours(name: str, images: Any) -> tuple[_Tensor, _Tensor, _Tensor]:
-    images = _tensor(images)
+def _check_colours(name: str, images: _Tensor) -> None:
     if not images.ndim or images.shape[-1] != 3:
         _refuse(name, f"the last axis holds three colours, not shape {images.shape}", ValueError)
     if not images.dtype.is_floating:
         text = f"{images.dtype.name} is not supported\n  help: tf.image.convert_image_dtype makes floats"
         _refuse(name, text, TypeError)
+
+
+def _colours(name: str, images: Any) -> tuple[_Tensor, _Tensor, _Tensor]:
+    images = _tensor(images)
+    _check_colours(name, images)
     return images[..., 0], images[..., 1], images[..., 2]
 
 

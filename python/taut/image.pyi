@@ -75,7 +75,7 @@ def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, targe
     """A black picture of this size with the picture at the offsets."""
 
 def per_image_standardization(image: Any) -> Tensor:
-    """Each picture with mean 0 and deviation 1, float32 unless it has a floating type. The deviation is taken"""
+    """Each picture with mean 0 and deviation 1, float32 unless it has a floating type."""
 
 def psnr(a: Any, b: Any, max_val: Any, name: str | None = ...) -> Tensor:
     """How near pictures are, in decibels: the largest value, squared, over the mean squared difference."""

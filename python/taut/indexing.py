@@ -91,9 +91,11 @@ def strided_slice(
     var: Any = None,
     name: str | None = None,
 ) -> _Tensor:
-    """`x[begin:end:strides]`, an entry per axis. Bit `i` of a mask says something of entry `i`: that its
-    begin or end
-    is left out, or that it is an ellipsis, a new axis, or one position."""
+    """`x[begin:end:strides]`, an entry per axis.
+
+    Bit `i` of a mask says something of entry `i`: that its begin or end is left out, or that it is an
+    ellipsis, a new axis, or one position.
+    """
     begin, end = _ints(begin), _ints(end)
     strides = [1] * len(begin) if strides is None else _ints(strides)
     if not (begin_mask or end_mask or ellipsis_mask or new_axis_mask or shrink_axis_mask):
@@ -128,18 +130,9 @@ def gather(
     return _gather(params, indices, batch_dims if axis is None else axis, batch_dims)
 
 
-def gather_nd(
-    params: Any, indices: Any, batch_dims: int = 0, name: str | None = None, bad_indices_policy: str = ""
-) -> _Tensor:
+def gather_nd(params: Any, indices: Any, batch_dims: int = 0, name: str | None = None) -> _Tensor:
     """The slices at the coordinates along the last axis of `indices`."""
-    _check_policy("gather_nd", bad_indices_policy)
     return _gather_nd(params, indices, batch_dims)
-
-
-def _check_policy(name: str, policy: str) -> None:
-    if policy not in ("", "DEFAULT", "ERROR"):
-        text = f"bad_indices_policy={policy!r}: a bad index is an error, and nothing else"
-        _refuse(name, text, NotImplementedError)
 
 
 def boolean_mask(tensor: Any, mask: Any, axis: Any = None, name: str = "boolean_mask") -> _Tensor:
@@ -197,11 +190,8 @@ def reverse_sequence(
 # Scattering.
 
 
-def scatter_nd(
-    indices: Any, updates: Any, shape: Any, bad_indices_policy: str = "", name: str | None = None
-) -> _Tensor:
+def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> _Tensor:
     """Zeros of this shape with `updates` added at the coordinates along the last axis of `indices`."""
-    _check_policy("scatter_nd", bad_indices_policy)
     return _scatter_nd(indices, updates, shape)
 
 
@@ -210,35 +200,23 @@ def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str 
     return _scatter_update(tensor, indices, updates)
 
 
-def tensor_scatter_nd_add(
-    tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
-) -> _Tensor:
+def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> _Tensor:
     """The tensor with `updates` added to the slices at these coordinates."""
-    _check_policy("tensor_scatter_nd_add", bad_indices_policy)
     return _scatter_add(tensor, indices, updates)
 
 
-def tensor_scatter_nd_sub(
-    tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
-) -> _Tensor:
+def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> _Tensor:
     """The tensor with `updates` subtracted from the slices at these coordinates."""
-    _check_policy("tensor_scatter_nd_sub", bad_indices_policy)
     return _scatter_sub(tensor, indices, updates)
 
 
-def tensor_scatter_nd_max(
-    tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
-) -> _Tensor:
+def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> _Tensor:
     """The tensor with the slices at these coordinates raised to `updates` where those are larger."""
-    _check_policy("tensor_scatter_nd_max", bad_indices_policy)
     return _scatter_max(tensor, indices, updates)
 
 
-def tensor_scatter_nd_min(
-    tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = "", name: str | None = None
-) -> _Tensor:
+def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> _Tensor:
     """The tensor with the slices at these coordinates lowered to `updates` where those are smaller."""
-    _check_policy("tensor_scatter_nd_min", bad_indices_policy)
     return _scatter_min(tensor, indices, updates)
 
 
@@ -253,10 +231,8 @@ def dynamic_partition(
         numbers = np.asarray(partitions)
         if numbers.min() < 0 or numbers.max() >= num_partitions:
             _refuse("dynamic_partition", f"a number outside the {num_partitions} partitions")
-    if _is_known(partitions):
-        numbers = np.asarray(partitions)
-        return [boolean_mask(data, numbers == number) for number in builtins.range(num_partitions)]
-    return [_boolean_mask(data, partitions == number) for number in builtins.range(num_partitions)]
+    known = np.asarray(partitions) if _is_known(partitions) else partitions
+    return [boolean_mask(data, known == number) for number in builtins.range(num_partitions)]
 
 
 def dynamic_stitch(indices: Sequence, data: Sequence, name: str | None = None) -> _Tensor:

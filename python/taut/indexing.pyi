@@ -33,7 +33,7 @@ def dynamic_stitch(indices: Sequence, data: Sequence, name: str | None = ...) ->
 def gather(params: Any, indices: Any, validate_indices: bool | None = ..., axis: Any = ..., batch_dims: int = ..., name: str | None = ...) -> Tensor:
     """The slices along an axis that `indices` name. An index outside the axis is always an error."""
 
-def gather_nd(params: Any, indices: Any, batch_dims: int = ..., name: str | None = ..., bad_indices_policy: str = ...) -> Tensor:
+def gather_nd(params: Any, indices: Any, batch_dims: int = ..., name: str | None = ...) -> Tensor:
     """The slices at the coordinates along the last axis of `indices`."""
 
 def histogram_fixed_width(values: Any, value_range: Any, nbins: Any = ..., dtype: Any = ..., name: str | None = ...) -> Tensor:
@@ -45,7 +45,7 @@ def histogram_fixed_width_bins(values: Any, value_range: Any, nbins: Any = ..., 
 def reverse_sequence(input: Any, seq_lengths: Any, seq_axis: int | None = ..., batch_axis: int | None = ..., name: str | None = ...) -> Tensor:
     """The first `seq_lengths[i]` elements along `seq_axis` of entry `i` of the batch in reverse order."""
 
-def scatter_nd(indices: Any, updates: Any, shape: Any, bad_indices_policy: str = ..., name: str | None = ...) -> Tensor:
+def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = ...) -> Tensor:
     """Zeros of this shape with `updates` added at the coordinates along the last axis of `indices`."""
 
 def searchsorted(sorted_sequence: Any, values: Any, side: str = ..., out_type: Any = ..., name: str | None = ...) -> Tensor:
@@ -58,21 +58,21 @@ def sort(values: Any, axis: int = ..., direction: str = ..., name: str | None = 
     """The elements in order along an axis."""
 
 def strided_slice(input_: Any, begin: Any, end: Any, strides: Any = ..., begin_mask: int = ..., end_mask: int = ..., ellipsis_mask: int = ..., new_axis_mask: int = ..., shrink_axis_mask: int = ..., var: Any = ..., name: str | None = ...) -> Tensor:
-    """`x[begin:end:strides]`, an entry per axis. Bit `i` of a mask says something of entry `i`: that its"""
+    """`x[begin:end:strides]`, an entry per axis."""
 
 def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = ..., *, name: str | None = ...) -> Any:
     """One element per index: `out[.., j, ..] = x[.., indices[.., j, ..], ..]` along the axis. `argsort` makes such"""
 
-def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = ..., name: str | None = ...) -> Tensor:
+def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = ...) -> Tensor:
     """The tensor with `updates` added to the slices at these coordinates."""
 
-def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = ..., name: str | None = ...) -> Tensor:
+def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | None = ...) -> Tensor:
     """The tensor with the slices at these coordinates raised to `updates` where those are larger."""
 
-def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = ..., name: str | None = ...) -> Tensor:
+def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = ...) -> Tensor:
     """The tensor with the slices at these coordinates lowered to `updates` where those are smaller."""
 
-def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, bad_indices_policy: str = ..., name: str | None = ...) -> Tensor:
+def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = ...) -> Tensor:
     """The tensor with `updates` subtracted from the slices at these coordinates."""
 
 def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = ...) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _native, dtypes
-from ._common import _refuse
+from ._common import _ints, _refuse
 from .control import while_loop as _while_loop
 from .math import abs, ceil, l2_normalize, log, maximum, reduce_sum  # noqa: A004, F401
 
@@ -29,6 +29,7 @@ _eigh = op("eigh")
 _einsum = op("einsum")
 _expand = op("expand_dims")
 _eye = op("eye")
+_full = op("full")
 _global_norm = op("global_norm")
 _inv = op("inv")
 _lstsq = op("lstsq")
@@ -42,6 +43,7 @@ _roll = op("roll")
 _slogdet = op("slogdet")
 _solve = op("solve")
 _squeeze = op("squeeze")
+_stack = op("stack")
 _svd = op("svd")
 _svdvals = op("svdvals")
 _swap = op("swapaxes")
@@ -136,16 +138,41 @@ def trace(x: Any, name: str | None = None) -> _Tensor:
     return reduce_sum(_diag_part(x), -1)
 
 
-# Diagonals. A band of several at once is not made or read.
+# Diagonals: one, or a band of them, which is a matrix with the highest diagonal in its first row.
 
 
-def _one_diagonal(name: str, k: Any) -> int:
-    given = np.asarray(k).reshape(-1)
-    if len(given) == 2 and given[0] == given[1]:
-        given = given[:1]
-    if len(given) != 1:
-        _refuse(name, f"k={k}: one diagonal at a time, not a band of them", NotImplementedError)
-    return int(given[0])
+def _diagonals(name: str, k: Any) -> tuple[int, int]:
+    """The lowest and the highest diagonal that are meant."""
+    given = _ints(k)
+    if len(given) not in (1, 2) or given[0] > given[-1]:
+        _refuse(name, f"k={k} is no diagonal, and no pair of the lowest and the highest")
+    return given[0], given[-1]
+
+
+def _longest(low: int, high: int, rows: int, columns: int) -> int:
+    return min(rows + min(high, 0), columns - max(low, 0))
+
+
+# Where diagonals above the main one stand in their rows of a band, and those below it.
+_ALIGN = ("LEFT_LEFT", "LEFT_RIGHT", "RIGHT_LEFT", "RIGHT_RIGHT")
+
+
+def _places(
+    name: str, low: int, high: int, rows: int, columns: int, align: str
+) -> list[tuple[int, int, int]]:
+    """Each diagonal, the highest first, and how many places of its row in the band are free at each end."""
+    if align not in _ALIGN:
+        _refuse(name, f"align={align!r} is none of {', '.join(_ALIGN)}")
+    for k in (low, high):
+        if k and not -rows < k < columns:
+            _refuse(name, f"a matrix of shape ({rows}, {columns}) has no diagonal {k}")
+    above, below = align.split("_")
+    found = []
+    for k in range(high, low - 1, -1):
+        free = _longest(low, high, rows, columns) - _longest(k, k, rows, columns)
+        left = (k >= 0 and above == "LEFT") or (k <= 0 and below == "LEFT")
+        found.append((k, 0, free) if left else (k, free, 0))
+    return found
 
 
 def _spread(diagonal: _Tensor, k: int, rows: int, columns: int) -> _Tensor:
@@ -159,6 +186,24 @@ def _spread(diagonal: _Tensor, k: int, rows: int, columns: int) -> _Tensor:
     return made
 
 
+def _banded(
+    name: str, band: _Tensor, low: int, high: int, rows: int, columns: int, align: str
+) -> _Tensor:
+    """Matrices of this size with these diagonals and zeros elsewhere."""
+    if low == high:
+        return _spread(band, low, rows, columns)
+    made = None
+    for i, (k, before, after) in enumerate(_places(name, low, high, rows, columns, align)):
+        part = _spread(band[..., i, before : band.shape[-1] - after], k, rows, columns)
+        made = part if made is None else _where(_inside(k, k, rows, columns), part, made)
+    return made
+
+
+def _inside(low: int, high: int, rows: int, columns: int) -> _Tensor:
+    """Where these diagonals are."""
+    return _triu(_tril(_full([rows, columns], True, dtypes.bool), high), low)
+
+
 def diag(
     diagonal: Any,
     name: str = "diag",
@@ -168,23 +213,27 @@ def diag(
     padding_value: Any = 0,
     align: str = "RIGHT_LEFT",
 ) -> _Tensor:
-    """Matrices with the last axis of `diagonal` on diagonal `k`, and `padding_value` elsewhere."""
-    k, rows, columns = _one_diagonal("diag", k), int(num_rows), int(num_cols)
+    """Matrices with the last axis of `diagonal` on diagonal `k`, and `padding_value` elsewhere.
+
+    With a pair `k`, the last two axes are a band of diagonals, whose shorter ones stand where `align` says.
+    """
+    (low, high), rows, columns = _diagonals("diag", k), int(num_rows), int(num_cols)
     diagonal = _tensor(diagonal)
-    if not diagonal.ndim:
-        _refuse("diag", "a tensor without dimensions is no diagonal")
+    count = high - low + 1
+    if diagonal.ndim < min(count, 2) or (count > 1 and diagonal.shape[-2] != count):
+        _refuse("diag", f"a tensor of shape {diagonal.shape} does not hold {count} diagonals")
     length = diagonal.shape[-1]
-    least_rows, least_columns = length + max(-k, 0), length + max(k, 0)
+    least_rows, least_columns = length - min(high, 0), length + max(low, 0)
     if rows == -1 and columns == -1:
         rows = columns = max(least_rows, least_columns)
     rows = least_rows if rows == -1 else rows
     columns = least_columns if columns == -1 else columns
     if rows < least_rows or columns < least_columns or (rows > least_rows and columns > least_columns):
         _refuse("diag", f"{length} elements are not diagonal {k} of a {rows}x{columns} matrix")
-    made = _spread(diagonal, k, rows, columns)
+    made = _banded("diag", diagonal, low, high, rows, columns, align)
     if not isinstance(padding_value, _native.Array) and padding_value == 0:
         return made
-    return _where(_eye(rows, columns, [], dtypes.bool, k), made, _cast(padding_value, made.dtype))
+    return _where(_inside(low, high, rows, columns), made, _cast(padding_value, made.dtype))
 
 
 def diag_part(
@@ -194,24 +243,31 @@ def diag_part(
     padding_value: Any = 0,
     align: str = "RIGHT_LEFT",
 ) -> _Tensor:
-    """Diagonal `k` of each matrix."""
-    k, x = _one_diagonal("diag_part", k), _matrix("diag_part", input)
-    if k and not -x.shape[-2] < k < x.shape[-1]:
-        _refuse("diag_part", f"a matrix of shape {x.shape[-2:]} has no diagonal {k}")
-    return _diag_part(x, k)
+    """Diagonal `k` of each matrix; with a pair `k`, a band, in which shorter diagonals are filled up."""
+    (low, high), x = _diagonals("diag_part", k), _matrix("diag_part", input)
+    places = _places("diag_part", low, high, *x.shape[-2:], align)
+    if low == high:
+        return _diag_part(x, low)
+    batch = [[0, 0]] * (x.ndim - 2)
+    rows = [
+        _pad(_diag_part(x, one), [*batch, [before, after]], "CONSTANT", padding_value)
+        for one, before, after in places
+    ]
+    return _stack(rows, -2)
 
 
 def set_diag(
     input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0, align: str = "RIGHT_LEFT"  # noqa: A002
 ) -> _Tensor:
-    """The matrices with diagonal `k` replaced."""
-    k, x, diagonal = _one_diagonal("set_diag", k), _matrix("set_diag", input), _tensor(diagonal)
-    wanted = _diag_part(x, k).shape
+    """The matrices with diagonal `k` replaced, or with a pair `k`, a band of them."""
+    (low, high), x, diagonal = _diagonals("set_diag", k), _matrix("set_diag", input), _tensor(diagonal)
+    rows, columns = x.shape[-2:]
+    band = [] if low == high else [high - low + 1]
+    wanted = x.shape[:-2] + [*band, _longest(low, high, rows, columns)]
     if diagonal.shape != wanted:
         _refuse("set_diag", f"the diagonal has shape {diagonal.shape}, and is of shape {wanted} there")
-    rows, columns = x.shape[-2:]
-    made = _spread(_cast(diagonal, x.dtype), k, rows, columns)
-    return _where(_eye(rows, columns, [], dtypes.bool, k), made, x)
+    made = _banded("set_diag", _cast(diagonal, x.dtype), low, high, rows, columns, align)
+    return _where(_inside(low, high, rows, columns), made, x)
 
 
 def tensor_diag(diagonal: Any, name: str | None = None) -> _Tensor:
@@ -322,9 +378,10 @@ def lstsq(
 
 
 def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str | None = None) -> _Tensor:
-    """How many singular values of each matrix are above `tol`: by default, its larger size times the type's
-    precision,
-    times the largest value."""
+    """How many singular values of each matrix are above `tol`.
+
+    That is its larger size times the type's precision, times the largest value, unless it is given.
+    """
     a = _matrix("matrix_rank", a)
     values = _svdvals(a)
     if tol is None:
@@ -335,7 +392,7 @@ def matrix_rank(a: Any, tol: Any = None, validate_args: bool = False, name: str 
 
 
 def _precision(dtype: Any) -> float:
-    return float(np.finfo(dtype.as_numpy_dtype).eps)
+    return float(dtypes.info(dtype).eps)
 
 
 def pinv(a: Any, rcond: Any = None, validate_args: bool = False, name: str | None = None) -> _Tensor:
@@ -406,8 +463,7 @@ def norm(
     """The norm of vectors along an axis, of matrices in two axes, or of the whole tensor as one vector.
 
     `ord` is "euclidean", 1, 2, infinity or any positive number for vectors; "euclidean", "fro", 1, 2 or
-    infinity for
-    matrices.
+    infinity for matrices.
     """
     x, keepdims = _tensor(tensor), bool(keepdims)
     if axis is not None:

@@ -46,7 +46,7 @@ def diag(diagonal: Any, name: str = ..., k: Any = ..., num_rows: Any = ..., num_
     """Matrices with the last axis of `diagonal` on diagonal `k`, and `padding_value` elsewhere."""
 
 def diag_part(input: Any, name: str = ..., k: Any = ..., padding_value: Any = ..., align: str = ...) -> Tensor:
-    """Diagonal `k` of each matrix."""
+    """Diagonal `k` of each matrix; with a pair `k`, a band, in which shorter diagonals are filled up."""
 
 def eigh(tensor: Any, name: str | None = ...) -> tuple[Tensor, Tensor]:
     """Eigenvalues of symmetric matrices, smallest first, and eigenvectors as columns."""
@@ -82,7 +82,7 @@ def matmul(a: Any, b: Any, transpose_a: bool = ..., transpose_b: bool = ..., adj
     """The product of matrices; axes before the last two are those of a batch."""
 
 def matrix_rank(a: Any, tol: Any = ..., validate_args: bool = ..., name: str | None = ...) -> Tensor:
-    """How many singular values of each matrix are above `tol`: by default, its larger size times the type's"""
+    """How many singular values of each matrix are above `tol`."""
 
 def matrix_transpose(a: Any, name: str = ..., conjugate: bool = ...) -> Tensor:
     """The matrices with rows and columns exchanged."""
@@ -106,7 +106,7 @@ def qr(input: Any, full_matrices: bool = ..., name: str | None = ...) -> QR:
     """Orthonormal columns `q` and an upper triangular `r`, whose product is each matrix."""
 
 def set_diag(input: Any, diagonal: Any, name: str = ..., k: Any = ..., align: str = ...) -> Tensor:
-    """The matrices with diagonal `k` replaced."""
+    """The matrices with diagonal `k` replaced, or with a pair `k`, a band of them."""
 
 def slogdet(input: Any, name: str | None = ...) -> SignAndLogarithm:
     """The sign of each determinant, and the logarithm of its absolute value."""

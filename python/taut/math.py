@@ -1,8 +1,7 @@
 """Mathematics: element by element, over axes, over segments.
 
 Where the meaning is the op table's, a function is a row of that table under TensorFlow's name and parameter
-names. What
-TensorFlow has at its top level as well, `taut` has, too.
+names. What TensorFlow has at its top level as well, `taut` has, too.
 """
 
 from __future__ import annotations
@@ -371,8 +370,7 @@ def polyval(coeffs: Sequence, x: Any, name: str | None = None) -> _Tensor:
 
 
 # What is zero, or nothing, at zero. The value that would be infinite is replaced before it is used, so that
-# gradients stay
-# finite, too.
+# gradients stay finite, too.
 
 
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> _Tensor:

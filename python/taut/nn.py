@@ -128,12 +128,12 @@ def dropout(
 
 
 def embedding_lookup(params: Any, ids: Any, max_norm: Any = None, name: str | None = None) -> _Tensor:
-    """The rows of a table that `ids` name, scaled down to a norm of at most `max_norm` if that is given."""
+    """The rows of a table that `ids` name, scaled down to a norm of at most `max_norm` if that is given.
+
+    A table may be a list of pieces, the first rows first.
+    """
     if isinstance(params, (list, tuple)):
-        if len(params) != 1:
-            text = f"a table in {len(params)} pieces: tf.concat makes it one"
-            _refuse("embedding_lookup", text, NotImplementedError)
-        params = params[0]
+        params = params[0] if len(params) == 1 else _concat(list(params), 0)
     ids = _tensor(ids)
     rows = _embedding_lookup(params, ids)
     if max_norm is None:

@@ -1,9 +1,8 @@
 """The ops that TensorFlow has at its top level.
 
 Where the meaning is the op table's, a function is a row of that table under TensorFlow's name and parameter
-names. What is
-mathematics stands in `math`, what is about matrices in `linalg`, and is here as well if TensorFlow has it
-here.
+names. What is mathematics stands in `math`, what is about matrices in `linalg`, and is here as well if
+TensorFlow has it here.
 """
 
 from __future__ import annotations
@@ -17,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from . import _native, dtypes
-from ._common import _as, _ends, _ints, _refuse, _shape
+from ._common import _as, _ends, _ints, _refuse, _several, _shape
 from .debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
+from .errors import OperatorNotAllowedInGraphError
 from .indexing import (  # noqa: A004
     argsort,
     boolean_mask,
@@ -103,6 +103,7 @@ from .math import (  # noqa: A004
 )
 from .shape import TensorShape
 from .sparse import IndexedSlices
+from .tensor import shape as _shape_tensor
 
 op = _native.Op
 _tensor = _native.as_tensor
@@ -232,8 +233,7 @@ def sequence_mask(
 
 def meshgrid(*args: Any, indexing: str = "xy", name: str | None = None) -> list[_Tensor]:
     """The coordinates of every point of a grid, one tensor per axis."""
-    made = _meshgrid(list(args), indexing)
-    return list(made) if isinstance(made, tuple) else [made]
+    return list(_several(_meshgrid(list(args), indexing)))
 
 
 # Types.
@@ -290,8 +290,7 @@ def parallel_stack(values: Any, name: str = "parallel_stack") -> _Tensor:
 
 def unstack(value: Any, num: int | None = None, axis: int = 0, name: str = "unstack") -> list[_Tensor]:
     """The slices of a tensor along an axis, which they no longer have."""
-    made = _unstack(value, axis)
-    made = list(made) if isinstance(made, tuple) else [made]
+    made = list(_several(_unstack(value, axis)))
     if num is not None and num != len(made):
         _refuse("unstack", f"num={num}, and there are {len(made)} slices along axis {axis}")
     return made
@@ -309,8 +308,7 @@ def split(
             _refuse("split", f"num={num}, and there are {len(sizes)} sizes")
         if sizes.count(-1) == 1 and -value.ndim <= axis < value.ndim:
             sizes[sizes.index(-1)] = value.shape[axis] - sum(sizes) - 1
-    made = _split(value, sizes, axis)
-    return list(made) if isinstance(made, tuple) else [made]
+    return list(_several(_split(value, sizes, axis)))
 
 
 def repeat(
@@ -356,8 +354,7 @@ def shape_n(
     input: Sequence, out_type: Any = dtypes.int32, name: str | None = None  # noqa: A002
 ) -> list[_Tensor]:
     """The shapes of several tensors, as tensors."""
-    dtype = dtypes.as_dtype(out_type).as_numpy_dtype
-    return [_native.own_tensor(np.array(_tensor(one).shape, dtype)) for one in input]
+    return [_shape_tensor(one, out_type) for one in input]
 
 
 def identity_n(input: Sequence, name: str | None = None) -> list[_Tensor]:  # noqa: A002
@@ -426,8 +423,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
 def clip_by_global_norm(
     t_list: Sequence, clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list, _Tensor]:
-    """The tensors, all scaled by one factor so that their norm as one vector is at most `clip_norm`; and that
-    norm.
+    """The tensors, scaled by one factor to a norm of at most `clip_norm` as one vector; and their norm.
 
     None stays None. If the norm is not finite, neither are the results.
     """
@@ -473,7 +469,8 @@ def _shown(value: Any, most: int) -> str:
     if not isinstance(value, _native.Array):
         return str(value)
     if value.is_symbolic:
-        _refuse("print", "a tensor that is being traced has no value to print", NotImplementedError)
+        text = "a tensor that is being traced has no value to print"
+        _refuse("print", text, OperatorNotAllowedInGraphError)
     shown = {"int_kind": str, "bool": str}
     shown["float_kind"] = lambda number: np.format_float_positional(number, trim="-")
     threshold = 2**31 - 1 if most < 0 else 0
@@ -508,7 +505,8 @@ def py_function(
 def _known(name: str, inputs: Sequence | None) -> list[_Tensor]:
     tensors = [_tensor(one) for one in inputs or ()]
     if builtins.any(one.is_symbolic for one in tensors):
-        _refuse(name, "a tensor that is being traced has no value to call Python with", NotImplementedError)
+        text = "a tensor that is being traced has no value to call Python with"
+        _refuse(name, text, OperatorNotAllowedInGraphError)
     return tensors
 
 

@@ -56,7 +56,7 @@ def cast(x: Any, dtype: Any, name: str | None = ...) -> Any:
     """The same values in another element type."""
 
 def clip_by_global_norm(t_list: Sequence, clip_norm: Any, use_norm: Any = ..., name: str | None = ...) -> tuple[list, Tensor]:
-    """The tensors, all scaled by one factor so that their norm as one vector is at most `clip_norm`; and that"""
+    """The tensors, scaled by one factor to a norm of at most `clip_norm` as one vector; and their norm."""
 
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = ..., name: str | None = ...) -> Any:
     """The tensor, scaled down to a Euclidean norm of at most `clip_norm`, as a whole or along some axes."""

@@ -9,6 +9,7 @@ import numpy as np
 from . import _native, dtypes
 from ._common import _as, _ends, _ints, _refuse
 from .math import exp, lgamma, log
+from .variable import Variable
 
 op = _native.Op
 _tensor = _native.as_tensor
@@ -26,7 +27,6 @@ _gamma = op("stateless_gamma")
 _integers = op("stateless_integers")
 _normal = op("stateless_normal")
 _permutation = op("stateless_permutation")
-_range = op("range")
 _reshape = op("reshape")
 _searchsorted = op("searchsorted")
 _shuffle = op("stateless_shuffle")
@@ -34,6 +34,10 @@ _stack = op("stack")
 _transpose = op("transpose")
 _truncated = op("stateless_truncated_normal")
 _uniform = op("stateless_uniform")
+
+
+# What a generator's state grows by with each draw.
+_STEP = np.array([0, 1], np.uint64)
 
 
 def set_seed(seed: int) -> None:
@@ -84,8 +88,7 @@ def _draw_uniform(name: str, key: _Tensor, shape: Any, minval: Any, maxval: Any,
     if _is_number(minval) and _is_number(maxval):
         return _integers(key, shape, int(minval), int(maxval), dtype)
     low, high = _as(_tensor(minval), dtypes.int64), _as(_tensor(maxval), dtypes.int64)
-    # 62 bits, of which the range takes what is left over: the deviation from evenness is below what can be
-    # seen.
+    # 62 bits, of which the range takes what is left over: nobody sees how far from even that is.
     return _as(low + _integers(key, shape, 0, 1 << 62, dtypes.int64) % (high - low), dtype)
 
 
@@ -111,18 +114,18 @@ def _draw_poisson(name: str, key: _Tensor, shape: list[int], lam: Any, dtype: An
     least, most = _ends(lam)
     if not np.isfinite(most) or least < 0:
         _refuse(name, f"means from {least} to {most} do not all exist")
-    if most > 1e6:
-        _refuse(
-            name, f"a mean of {most} is beyond the table that counts are looked up in", NotImplementedError
-        )
+    if most > 1e10:
+        _refuse(name, f"a mean of {most} is above 1e10, the largest that counts are drawn for")
+    rates = np.asarray(lam).astype(np.float64).reshape(-1, 1)
     # Beyond twelve deviations there is less than the smallest step of an even number.
-    steps = _range(0, int(most + 12 * np.sqrt(most) + 40), 1, dtypes.float64)
-    rates = _cast(_reshape(lam, [-1, 1]), dtypes.float64)
+    first = np.maximum(np.floor(rates - 12 * np.sqrt(rates) - 40), 0)
+    steps = _tensor(first + np.arange(int(24 * np.sqrt(most) + 82)))
+    rates = _tensor(rates)
     tiny = float(np.finfo(np.float64).tiny)
     mass = exp(steps * log(rates + tiny) - rates - lgamma(steps + 1.0))
     count = int(np.prod(shape))
     even = _uniform(key, [rates.shape[0], count], 0.0, 1.0, dtypes.float64)
-    drawn = _cast(_searchsorted(_cumsum(mass, -1), even, True), dtype)
+    drawn = _cast(_searchsorted(_cumsum(mass, -1), even, True) + _tensor(first.astype(np.int64)), dtype)
     return _reshape(_transpose(drawn), [*shape, *lam.shape])
 
 
@@ -313,8 +316,7 @@ def split(seed: Any, num: int = 2, alg: str = "auto_select") -> _Tensor:
 
 
 class Generator:
-    """A source of random numbers of its own: what it draws depends on its seed and on how much it drew
-    before.
+    """A source of random numbers of its own: what it draws depends on its seed, and on what it drew before.
 
     >>> import taut as tf
     >>> a, b = tf.random.Generator.from_seed(1), tf.random.Generator.from_seed(1)
@@ -323,8 +325,6 @@ class Generator:
     """
 
     def __init__(self, state: Any) -> None:
-        from .variable import Variable
-
         self._state = Variable(_given_key("Generator", state), trainable=False, name="generator")
 
     @classmethod
@@ -335,7 +335,7 @@ class Generator:
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
         """A generator that begins somewhere else each time."""
-        return cls(np.frombuffer(np.random.SeedSequence().generate_state(2, np.uint64).tobytes(), np.uint64))
+        return cls(np.random.SeedSequence().generate_state(2, np.uint64))
 
     @classmethod
     def from_state(cls, state: Any, alg: Any = None) -> Generator:
@@ -352,8 +352,8 @@ class Generator:
         self._state.assign(_tensor(np.array([int(seed) % 2**64, 0], np.uint64)))
 
     def _key(self) -> _Tensor:
-        key = _tensor(self._state.read_value())
-        self._state.assign(key + _tensor(np.array([0, 1], np.uint64)))
+        key = self._state.read_value()
+        self._state.assign_add(_STEP)
         return key
 
     def normal(

@@ -6,6 +6,7 @@ from typing import Any
 
 from . import _native
 from ._common import _ints, _refuse
+
 op = _native.Op
 _tensor = _native.as_tensor
 _Tensor = _native.Tensor
@@ -30,7 +31,7 @@ def _spatial(name: str, what: str, given: Any, rank: int, channels_first: bool) 
         inner = numbers[2:] if channels_first else numbers[1:-1]
         outer = [numbers[0], numbers[1] if channels_first else numbers[-1]]
         if outer != [1, 1]:
-            _refuse(name, f"{what}={numbers} go over the batch or the channels, too", NotImplementedError)
+            _refuse(name, f"{what}={numbers} go over the batch or the channels, too")
         return inner
     if len(numbers) != rank:
         _refuse(name, f"{what}={numbers} for {rank} spatial dimensions")
@@ -98,10 +99,10 @@ def conv2d(
     dilations: Any = None,
     name: str | None = None,
 ) -> _Tensor:
-    """Convolution over two spatial dimensions. Padding is "SAME", "VALID", or a pair of amounts per
-    dimension.
+    """Convolution over two spatial dimensions.
 
-    Filters for fewer channels than there are slide over groups of channels.
+    Padding is "SAME", "VALID", or a pair of amounts per dimension. Filters for fewer channels than there
+    are slide over groups of channels.
     """
     return _convolved("conv2d", input, filters, strides, padding, data_format, dilations, 2)
 

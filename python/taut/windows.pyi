@@ -32,7 +32,7 @@ def conv1d_transpose(input: Any, filters: Any, output_shape: Any, strides: Any, 
     """The way back from a convolution over one dimension; `filters` are `[width, outputs, channels]`."""
 
 def conv2d(input: Any, filters: Any, strides: Any, padding: Any, data_format: str | None = ..., dilations: Any = ..., name: str | None = ...) -> Tensor:
-    """Convolution over two spatial dimensions. Padding is "SAME", "VALID", or a pair of amounts per"""
+    """Convolution over two spatial dimensions."""
 
 def conv2d_transpose(input: Any, filters: Any, output_shape: Any, strides: Any, padding: Any = ..., data_format: str | None = ..., dilations: Any = ..., name: str | None = ...) -> Tensor:
     """The way back from a convolution; `filters` are `[height, width, outputs, channels]`."""

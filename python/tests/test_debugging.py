@@ -4,14 +4,8 @@ import numpy as np
 import pytest
 
 import taut as tf
+from checks import fails
 from taut import debugging
-
-
-def fails(kind, name, work):
-    with pytest.raises(kind) as caught:
-        work()
-    assert name in str(caught.value)
-    assert "test_debugging.py" in str(caught.value)
 
 
 PASSES = [

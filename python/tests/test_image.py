@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import taut as tf
+from checks import fails
 
 RNG = np.random.default_rng(8)
 X = RNG.uniform(0, 1, (2, 5, 6, 3)).astype("float32")
@@ -16,13 +17,6 @@ def close(got, want, tolerance=1e-5):
     want = np.asarray(want)
     assert tuple(got.shape) == want.shape
     np.testing.assert_allclose(np.asarray(got), want, rtol=tolerance, atol=tolerance)
-
-
-def fails(kind, name, work):
-    with pytest.raises(kind) as caught:
-        work()
-    assert name in str(caught.value)
-    assert "test_image.py" in str(caught.value)
 
 
 def interpolated(x, rows, columns):

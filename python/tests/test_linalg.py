@@ -5,6 +5,7 @@ import pytest
 import scipy.linalg
 
 import taut as tf
+from checks import fails
 
 RNG = np.random.default_rng(5)
 A = RNG.normal(size=(2, 3, 4))
@@ -16,13 +17,6 @@ def close(got, want, tolerance=1e-9):
     want = np.asarray(want)
     assert tuple(got.shape) == want.shape
     np.testing.assert_allclose(np.asarray(got), want, rtol=tolerance, atol=tolerance)
-
-
-def fails(kind, name, work):
-    with pytest.raises(kind) as caught:
-        work()
-    assert name in str(caught.value)
-    assert "test_linalg.py" in str(caught.value)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
@@ -73,9 +67,42 @@ def test_diagonals():
     close(tf.linalg.band_part(S, -1, 1), np.tril(S, 1))
     close(tf.linalg.matrix_transpose(A), A.transpose(0, 2, 1))
     fails(ValueError, "diag_part", lambda: tf.linalg.diag_part(A, k=9))
-    fails(NotImplementedError, "diag", lambda: tf.linalg.diag(v, k=(0, 1)))
+    fails(ValueError, "diag", lambda: tf.linalg.diag(v, k=(0, 1)))
+    fails(ValueError, "diag", lambda: tf.linalg.diag(v, k=(1, 0)))
     fails(ValueError, "set_diag", lambda: tf.linalg.set_diag(A, v[:2]))
     fails(ValueError, "tensor_diag_part", lambda: tf.linalg.tensor_diag_part(A))
+
+
+def band(a, low, high, align, fill):
+    """Diagonals of one matrix, the highest first, element by element."""
+    places = [(i, j) for i in range(a.shape[0]) for j in range(a.shape[1])]
+    rows = [[a[i, j] for i, j in places if j - i == k] for k in range(high, low - 1, -1)]
+    above, below = align.split("_")
+    longest = max(len(row) for row in rows)
+    for k, row in zip(range(high, low - 1, -1), rows):
+        gap = [fill] * (longest - len(row))
+        sides = {above} if k > 0 else {below} if k < 0 else {above, below}
+        row[:] = row + gap if "LEFT" in sides else gap + row
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("align", ["LEFT_LEFT", "LEFT_RIGHT", "RIGHT_LEFT", "RIGHT_RIGHT"])
+@pytest.mark.parametrize("k", [(-1, 1), (0, 2), (-2, -1), (1, 3), (-2, 3)])
+@pytest.mark.parametrize("matrix", [A, A.transpose(0, 2, 1), S])
+def test_bands(matrix, k, align):
+    low, high = k
+    if high >= matrix.shape[2]:
+        fails(ValueError, "diag_part", lambda: tf.linalg.diag_part(matrix, k=k))
+        return
+    rows, columns = matrix.shape[1:]
+    inside = (np.triu(np.ones((rows, columns)), low) * np.tril(np.ones((rows, columns)), high)) == 1
+    want = np.stack([band(one, low, high, align, 9.0) for one in matrix])
+    close(tf.linalg.diag_part(matrix, k=k, padding_value=9.0, align=align), want)
+    made = tf.linalg.diag(want, k=k, num_rows=rows, num_cols=columns, padding_value=7.0, align=align)
+    close(made, np.where(inside, matrix, 7.0))
+    close(tf.linalg.set_diag(np.zeros_like(matrix), want, k=k, align=align), np.where(inside, matrix, 0.0))
+    fails(ValueError, "set_diag", lambda: tf.linalg.set_diag(matrix, want[:, 1:], k=k))
+    fails(ValueError, "diag_part", lambda: tf.linalg.diag_part(matrix, k=k, align="MIDDLE"))
 
 
 @pytest.mark.parametrize("matrix", [tf.constant(S), tf.transpose(S.transpose(0, 2, 1).copy(), [0, 2, 1])])

@@ -5,6 +5,7 @@ import pytest
 import scipy.special as special
 
 import taut as tf
+from checks import fails
 
 RNG = np.random.default_rng(7)
 TOLERANCE = {"float16": 5e-3, "bfloat16": 4e-2, "float32": 2e-6, "float64": 1e-12}
@@ -29,14 +30,6 @@ def close(got, want, dtype=None):
     np.testing.assert_allclose(
         np.asarray(got, "float64"), want.astype("float64"), rtol=10 * tolerance, atol=tolerance
     )
-
-
-def fails(kind, name, work):
-    """The error names the function and this file."""
-    with pytest.raises(kind) as caught:
-        work()
-    assert name in str(caught.value)
-    assert "test_math.py" in str(caught.value)
 
 
 ANY, POSITIVE, UNIT, ABOVE = (-3.0, 3.0), (0.2, 4.0), (-0.9, 0.9), (1.1, 4.0)

@@ -4,13 +4,7 @@ import numpy as np
 import pytest
 
 import taut as tf
-
-
-def fails(kind, name, work):
-    with pytest.raises(kind) as caught:
-        work()
-    assert name in str(caught.value)
-    assert "test_math_counting.py" in str(caught.value)
+from checks import fails
 
 
 def test_bincount():

@@ -82,8 +82,6 @@ def stub(module) -> str:
 
 
 def main(check: bool) -> int:
-    import taut
-
     home = pathlib.Path(__file__).resolve().parents[1] / "taut"
     stale = []
     for name in MODULES:

@@ -1,8 +1,7 @@
 """The Python array API standard, 2024.12, over tensors.
 
 What the standard leaves open is as everywhere in this package: floats are float32 unless told otherwise,
-integers int64, and
-types of different kinds meet as NumPy's do. There are no complex numbers, and no array can be written to.
+integers int64, and types of different kinds meet as NumPy's do. There are no complex numbers, and no array can be written to.
 
 >>> from taut import array_api as xp
 >>> float(xp.sum(xp.linspace(0.0, 1.0, 5)))

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from .. import _native, dtypes
-from .._common import _refuse, _shape
+from .. import _native, dtypes, nest
+from .._common import _refuse, _several, _shape
 from ._types import check_device
 
 op = _native.Op
@@ -28,10 +28,6 @@ _range = op("range")
 _zeros = op("zeros")
 
 
-def _leaves(obj: Any) -> list:
-    return [leaf for part in obj for leaf in _leaves(part)] if isinstance(obj, (list, tuple)) else [obj]
-
-
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Array:
     """An object as an array: over its own memory where that is possible, unless a copy is asked for.
 
@@ -47,7 +43,7 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
             return _cast(made, dtype)
         return _identity(made) if copy else made
     if dtype is None and not hasattr(obj, "__array__") and not hasattr(obj, "__dlpack__"):
-        leaves = _leaves(obj)
+        leaves = nest.flatten(obj)
         if leaves and all(type(leaf) is int for leaf in leaves):
             dtype = dtypes.int64 if max(leaves) < 2**63 else dtypes.uint64
     make = _native.own_tensor if copy else _native.as_tensor
@@ -147,5 +143,4 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Array, ...]:
     """The coordinates of every point of a grid, an array per axis."""
     if not arrays:
         return ()
-    made = _meshgrid(list(arrays), indexing)
-    return made if isinstance(made, tuple) else (made,)
+    return _several(_meshgrid(list(arrays), indexing))

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from .. import _native
-from .._common import _refuse
+from .._common import _refuse, _several
+
 op = _native.Op
 Array = _native.Tensor
 
@@ -103,5 +104,4 @@ def tile(x: Any, repetitions: Sequence[int], /) -> Array:
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices along an axis, which they no longer have."""
-    made = _unstack(x, axis)
-    return made if isinstance(made, tuple) else (made,)
+    return _several(_unstack(x, axis))

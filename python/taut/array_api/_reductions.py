@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _native, dtypes
 from .._common import _refuse
+
 op = _native.Op
 Array = _native.Tensor
 

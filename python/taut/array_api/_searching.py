@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .. import _native, dtypes
-from .._common import _refuse
+from .._common import _refuse, _several
+
 op = _native.Op
 Array = _native.Tensor
 
@@ -52,8 +53,7 @@ def nonzero(x: Any, /) -> tuple[Array, ...]:
     """The positions of the elements that are not zero, an array per axis."""
     if not x.ndim:
         _refuse("nonzero", "an array without dimensions has no positions", ValueError)
-    made = _unstack(_nonzero(x), 1)
-    return made if isinstance(made, tuple) else (made,)
+    return _several(_unstack(_nonzero(x), 1))
 
 
 def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import _native, dtypes
 from .._common import _refuse
+
 _cast = _native.Op("cast")
 _identity = _native.Op("identity")
 _where = _native.Op("where")
@@ -112,12 +113,7 @@ def finfo(type: Any, /) -> FloatInfo:  # noqa: A002
     dtype = _type_of(type)
     if not dtype.is_floating:
         _refuse("finfo", f"{dtype.name} is no floating-point type", TypeError)
-    if dtype == dtypes.bfloat16:
-        import ml_dtypes
-
-        info = ml_dtypes.finfo(ml_dtypes.bfloat16)
-    else:
-        info = np.finfo(dtype.as_numpy_dtype)
+    info = dtypes.info(dtype)
     numbers = (float(one) for one in (info.eps, info.max, info.min, info.smallest_normal))
     return FloatInfo(info.bits, *numbers, dtype)
 
@@ -127,5 +123,5 @@ def iinfo(type: Any, /) -> IntegerInfo:  # noqa: A002
     dtype = _type_of(type)
     if not dtype.is_integer:
         _refuse("iinfo", f"{dtype.name} is no integer type", TypeError)
-    info = np.iinfo(dtype.as_numpy_dtype)
+    info = dtypes.info(dtype)
     return IntegerInfo(info.bits, int(info.max), int(info.min), dtype)

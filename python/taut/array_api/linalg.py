@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import _native
-from .._common import _refuse
+from .. import _native, dtypes
 from .. import linalg as _tf
+from .._common import _refuse
 from ._reductions import sum as _total
 
 op = _native.Op
@@ -141,7 +141,7 @@ def outer(x1: Any, x2: Any, /) -> Array:
 
 def pinv(x: Any, /, *, rtol: Any = None) -> Array:
     """The Moore-Penrose inverse. Singular values up to `rtol` times the largest count as zero."""
-    default = max(x.shape[-2:]) * float(np.finfo(x.dtype.as_numpy_dtype).eps)
+    default = max(x.shape[-2:]) * float(dtypes.info(x.dtype).eps)
     return _tf.pinv(x, default if rtol is None else rtol)
 
 
