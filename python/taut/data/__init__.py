@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _native, dtypes, nest
+from ..errors import InvalidArgumentError, OutOfRangeError
+from ..function import Function
 from ..shape import TensorShape
 from ..spec import TensorSpec
 
@@ -34,8 +37,6 @@ class DatasetIterator:
 
     def get_next(self) -> Any:
         """The next element; raises `tf.errors.OutOfRangeError` after the last."""
-        from ..errors import OutOfRangeError
-
         try:
             return next(self._running)
         except StopIteration:
@@ -69,10 +70,6 @@ class Dataset:
         self._native = native
         self._epochs = 0
 
-    @classmethod
-    def _of(cls, native: _native.Dataset) -> Dataset:
-        return cls(native)
-
     # Sources.
 
     @staticmethod
@@ -97,9 +94,8 @@ class Dataset:
         """What `generator(*args)` yields. It is called anew for each run."""
         signature = output_signature
         if signature is None and output_types is not None:
-            signature = nest.map_structure(lambda dtype: TensorSpec((), dtype), output_types)
             if output_shapes is None:
-                signature = nest.map_structure(lambda spec: spec.dtype, signature)
+                signature = nest.map_structure(dtypes.as_dtype, output_types)
             else:
                 shapes = [TensorShape(shape) for shape in _flat_shapes(output_shapes, output_types)]
                 flat = [TensorSpec(s, d) for s, d in zip(shapes, nest.flatten(output_types))]
@@ -130,11 +126,11 @@ class Dataset:
         return made.map(lambda *parts: nest.pack_sequence_as(structure, list(parts)))
 
     @staticmethod
-    def sample_from_datasets(
-        datasets: list, weights: Any = None, seed: int | None = None, stop_on_empty_dataset: bool = False,
-        rerandomize_each_iteration: bool | None = None,
-    ) -> Dataset:
-        """Elements of several datasets: which one the next comes from is drawn by their weights."""
+    def sample_from_datasets(datasets: list, weights: Any = None, seed: int | None = None) -> Dataset:
+        """Elements of several datasets: which one the next comes from is drawn by their weights.
+
+        It goes on until all have ended, and each run draws anew.
+        """
         weights = [1.0] * len(datasets) if weights is None else [float(weight) for weight in weights]
         pairs = [(dataset._native, weight) for dataset, weight in zip(datasets, weights)]
         return Dataset(_native.Dataset.sample_from(pairs, _seed(seed)))
@@ -153,8 +149,6 @@ class Dataset:
         """Calls a function on each element; a tuple's parts are its arguments. The order is kept."""
         workers = None
         if num_parallel_calls is not None:
-            import os
-
             workers = (os.cpu_count() or 1) if num_parallel_calls == AUTOTUNE else int(num_parallel_calls)
         return Dataset(self._native.map(_converted(map_func), workers))
 
@@ -279,10 +273,8 @@ class Dataset:
 
     def reduce(self, initial_state: Any, reduce_func: Callable, name: str | None = None) -> Any:
         """Goes through all elements with a state."""
-        from ..function import function
-
         state = nest.map_structure(_native.as_tensor, initial_state)
-        step = function(reduce_func, on_retrace="allow")
+        step = Function(reduce_func, on_retrace="allow")
         for element in self:
             state = step(state, element)
         return state
@@ -320,8 +312,6 @@ class Dataset:
         """The only element."""
         elements = list(self.take(2))
         if len(elements) != 1:
-            from ..errors import InvalidArgumentError
-
             raise InvalidArgumentError(f"the dataset has {'no' if not elements else 'more than one'} element")
         return elements[0]
 
@@ -390,8 +380,6 @@ def _seed(seed: int | None) -> int:
 
 
 def _converted(function: Callable) -> Callable:
-    from ..function import Function
-
     if isinstance(function, Function):
         return function
     from ..autograph import lazily_converted
