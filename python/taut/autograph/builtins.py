@@ -36,18 +36,18 @@ def _tensor_range(
     return Range(begin, end, delta)
 
 
-def _is_rows(part: Any) -> bool:
-    return isinstance(part, Rows) or is_symbolic(part) and part.ndim > 0
+def _has_rows(part: Any) -> bool:
+    return is_symbolic(part) and part.ndim > 0
 
 
 def _enumerate(iterable: Any, start: Any = 0) -> Any:
-    if not _is_rows(iterable) or isinstance(iterable, Rows):
+    if not _has_rows(iterable):
         return enumerate(iterable, start)
     return Rows([ops.range(len(iterable)) + start, iterable])
 
 
 def _zip(*iterables: Any, strict: bool = False) -> Any:
-    if not iterables or not all(_is_rows(part) and not isinstance(part, Rows) for part in iterables):
+    if not iterables or not all(map(_has_rows, iterables)):
         return zip(*iterables, strict=strict)
     if strict and len({len(part) for part in iterables}) > 1:
         raise ValueError(f"zip(strict=True): {[len(part) for part in iterables]} rows")
@@ -69,7 +69,7 @@ def _reduced(python: Callable, op: Callable) -> Callable:
 
     @functools.wraps(python, assigned=("__name__", "__doc__"), updated=())
     def reduce(*args: Any, **kwargs: Any) -> Any:
-        if len(args) == 1 and not kwargs and is_symbolic(args[0]) and args[0].ndim:
+        if len(args) == 1 and not kwargs and _has_rows(args[0]):
             return op(args[0], 0)
         return python(*args, **kwargs)
 
@@ -77,7 +77,7 @@ def _reduced(python: Callable, op: Callable) -> Callable:
 
 
 def _sum(iterable: Any, /, start: Any = 0) -> Any:
-    if is_symbolic(iterable) and iterable.ndim:
+    if _has_rows(iterable):
         total = ops.reduce_sum(iterable, 0)
         return total if isinstance(start, int) and start == 0 else total + start
     return sum(iterable, start)
@@ -87,7 +87,7 @@ def _extreme(python: Callable, pair: Callable, all_rows: Callable) -> Callable:
     @functools.wraps(python, assigned=("__name__", "__doc__"), updated=())
     def extreme(*args: Any, **kwargs: Any) -> Any:
         parts = args[0] if len(args) == 1 else args
-        if not kwargs and is_symbolic(parts) and parts.ndim:
+        if not kwargs and _has_rows(parts):
             return all_rows(parts, 0)
         if not kwargs and isinstance(parts, (list, tuple)) and any(map(is_symbolic, parts)):
             return functools.reduce(pair, parts)

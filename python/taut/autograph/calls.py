@@ -13,7 +13,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from . import source
+from .. import control
+from . import lazily_converted, operators, source
+from .builtins import REPLACED
 from .experimental import is_marked
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -30,7 +32,7 @@ _lock = threading.Lock()
 
 
 @functools.cache
-def _runs_as_it_is(file: str) -> bool:
+def runs_as_it_is(file: str) -> bool:
     """Whether functions of a file are never converted: this package's, Python's own, and a few others'."""
     if file.startswith("<frozen"):
         return True
@@ -88,7 +90,7 @@ def _wanted(callee: Any, function: types.FunctionType | None) -> bool:
     if function is None or is_marked(callee) or is_marked(function):
         return False
     code = function.__code__
-    return not (_runs_as_it_is(code.co_filename) or inspect.isgeneratorfunction(function))
+    return not (runs_as_it_is(code.co_filename) or inspect.isgeneratorfunction(function))
 
 
 def call(callee: Callable, args: tuple, kwargs: dict, recursive: bool = True, entry: bool = True) -> Any:
@@ -104,7 +106,7 @@ def call(callee: Callable, args: tuple, kwargs: dict, recursive: bool = True, en
         if _has(function.__code__, _JUMPS | _CALLS if entry else _JUMPS):
             _warn(function, str(reason))
         return callee(*args, **kwargs)
-    return factory.made(function, _operators())(*first, *args, **kwargs)
+    return factory.made(function, _OPERATORS)(*first, *args, **kwargs)
 
 
 def converted(entity: Callable, recursive: bool) -> Callable:
@@ -113,19 +115,11 @@ def converted(entity: Callable, recursive: bool) -> Callable:
     if function is None:
         raise ValueError(f"{entity!r} is no Python function, so it cannot be converted")
     try:
-        made = source.factory(function, recursive).made(function, _operators())
+        made = source.factory(function, recursive).made(function, _OPERATORS)
     except source.Cannot as reason:
         raise ValueError(f"{function.__qualname__} cannot be converted: {reason}") from None
     made.__taut_do_not_convert__ = True
     return functools.partial(made, *first) if first else made
-
-
-@functools.cache
-def _operators() -> types.SimpleNamespace:
-    """What converted functions know as `ag__`."""
-    from . import operators
-
-    return types.SimpleNamespace(**{**vars(operators), "converted_call": converted_call})
 
 
 def _by_frame(callee: Callable, args: tuple, scope: Any) -> Any:
@@ -141,22 +135,15 @@ def _by_frame(callee: Callable, args: tuple, scope: Any) -> Any:
     return py_builtins.globals_in_original_context(scope)
 
 
-@functools.cache
-def _takes_functions() -> frozenset[int]:
-    """Functions whose function arguments are converted when they are called from converted code."""
-    from .. import control
-
-    ours = (value for value in vars(control).values() if getattr(value, "__module__", "") == control.__name__)
-    return frozenset(map(id, (*ours, map, filter, functools.reduce)))
+_ours = (value for value in vars(control).values() if getattr(value, "__module__", "") == control.__name__)
+# Functions whose function arguments are converted when they are called from converted code.
+_TAKE_FUNCTIONS = frozenset(map(id, (*_ours, map, filter, functools.reduce)))
 
 
 def converted_call(
     callee: Callable, args: tuple, kwargs: dict | None, scope: Any = None, options: Any = None
 ) -> Any:
     """What a call in a converted function has become."""
-    from . import lazily_converted
-    from .builtins import REPLACED
-
     kwargs = kwargs or {}
     replaced = REPLACED.get(id(callee))
     if replaced is not None:
@@ -165,7 +152,7 @@ def converted_call(
         return _by_frame(callee, args, scope)
     if not scope.recursive:
         return callee(*args, **kwargs)
-    if id(callee) in _takes_functions():
+    if id(callee) in _TAKE_FUNCTIONS:
 
         def ready(value: Any) -> Any:
             is_function = isinstance(value, (types.FunctionType, types.MethodType))
@@ -174,3 +161,7 @@ def converted_call(
         args = tuple(map(ready, args))
         kwargs = {name: ready(value) for name, value in kwargs.items()}
     return call(callee, args, kwargs, entry=False)
+
+
+# What converted functions know as `ag__`.
+_OPERATORS = types.SimpleNamespace(**{**vars(operators), "converted_call": converted_call})

@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from .. import _native
+from .. import _native, debugging
 from . import loops, values
 from .choice import choose
 from .values import NoReturn, Undefined, holds, is_symbolic
@@ -187,8 +187,6 @@ def assert_stmt(test: Any, message: Callable | None = None) -> None:
         if not holds(test):
             raise AssertionError(*(() if message is None else (message(),)))
         return
-    from .. import debugging
-
     debugging.Assert(values.truth(test, "assert"), [] if message is None else [message()])
 
 
