@@ -1,5 +1,37 @@
-"""What every Keras layer inherits from the backend: nothing beyond what Keras gives it."""
+"""What every Keras layer inherits from the backend: tensors may decide the control flow of its `call`."""
+
+from __future__ import annotations
+
+import functools
+import types
+from collections.abc import Callable
+from typing import Any
+
+import taut as tf
+from taut.autograph import calls
 
 
 class Layer:
-    """The backend's part of `keras.Layer`."""
+    """The backend's part of `keras.Layer`.
+
+    The `call` of a layer or model that somebody wrote is converted when it is traced, as functions are: in
+    `fit`, inside a `taut.function`, and where Keras asks for its shapes. Keras's own layers run as they are.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        own = vars(cls).get("call")
+        if isinstance(own, types.FunctionType) and not calls.runs_as_it_is(own.__code__.co_filename):
+            cls.call = converted_in_traces(own)
+
+
+def converted_in_traces(call: Callable) -> Callable:
+    """The method; while something is traced, with operators in place of its control flow."""
+
+    @functools.wraps(call)
+    def converted(*args: Any, **kwargs: Any) -> Any:
+        if tf.executing_eagerly():
+            return call(*args, **kwargs)
+        return calls.call(call, args, kwargs, entry=False)
+
+    return converted

@@ -24,6 +24,7 @@ import taut as tf
 from taut.keras.backend.convert import convert_to_numpy, shape_of
 from taut.keras.backend.data import as_tensors
 from taut.keras.backend.data import epochs as epochs_of
+from taut.keras.backend.layer import converted_in_traces
 from taut.keras.backend.variable import native
 
 
@@ -77,15 +78,14 @@ class Trainer(base_trainer.Trainer):
 
     def _make_function(self, step: Callable) -> Callable:
         """`step`, traced unless the model runs eagerly, for one batch after the other."""
-
-        def one_step(data):
-            return step(data)
-
         if not self.run_eagerly:
-            one_step = tf.function(
-                one_step, autograph=False, reduce_retracing=True, jit_compile=bool(self.jit_compile)
+            step = tf.function(
+                converted_in_traces(step),
+                autograph=False,
+                reduce_retracing=True,
+                jit_compile=bool(self.jit_compile),
             )
-        return lambda batches: [one_step(as_tensors(batch)) for batch in batches]
+        return lambda batches: [step(as_tensors(batch)) for batch in batches]
 
     def make_train_function(self, force: bool = False) -> Callable:
         """The function from batches to the logs of the last, made once."""
