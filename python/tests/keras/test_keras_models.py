@@ -1,5 +1,7 @@
 """Layers, models, files, linear algebra, images and random numbers."""
 
+import colorsys
+
 import numpy as np
 import pytest
 from keras.src import backend
@@ -203,6 +205,9 @@ def test_shuffling_keeps_the_elements():
     shuffled = keras.random.shuffle(x, seed=1).numpy()
     assert np.any(shuffled != x)
     np.testing.assert_array_equal(np.sort(shuffled), x)
+    rows = keras.random.shuffle(np.stack([x, x + 100]), axis=1, seed=1).numpy()
+    np.testing.assert_array_equal(rows[1] - rows[0], np.full(100, 100))
+    np.testing.assert_array_equal(np.sort(rows[0]), x)
 
 
 # Linear algebra and mathematics.
@@ -276,13 +281,19 @@ def test_segments_and_largest():
 # Images.
 
 
-def test_colours_come_back():
-    rgb = np.random.default_rng(5).random((2, 4, 5, 3)).astype("float32")
-    np.testing.assert_allclose(
-        ops.image.hsv_to_rgb(ops.image.rgb_to_hsv(rgb)).numpy(), rgb, rtol=1e-4, atol=1e-5
-    )
-    gray = ops.image.rgb_to_grayscale(rgb).numpy()
-    np.testing.assert_allclose(gray[..., 0], rgb @ np.array([0.2989, 0.587, 0.114], "float32"), rtol=1e-5)
+@pytest.mark.parametrize("data_format", ["channels_last", "channels_first"])
+def test_colours(data_format, rng):
+    rgb = rng.random((2, 4, 5, 3)).astype("float32")
+    hsv = np.reshape([colorsys.rgb_to_hsv(*pixel) for pixel in rgb.reshape(-1, 3).tolist()], rgb.shape)
+    gray = rgb @ np.array([[0.2989], [0.587], [0.114]], "float32")
+    if data_format == "channels_first":
+        rgb, hsv, gray = (np.moveaxis(each, -1, 1) for each in (rgb, hsv, gray))
+    made = ops.image.rgb_to_hsv(rgb, data_format)
+    np.testing.assert_allclose(made.numpy(), hsv, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(ops.image.hsv_to_rgb(made, data_format).numpy(), rgb, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(ops.image.rgb_to_grayscale(rgb, data_format).numpy(), gray, rtol=1e-5)
+    with pytest.raises(ValueError, match="float"):
+        ops.image.rgb_to_hsv((255 * rgb).astype("uint8"), data_format)
 
 
 def test_sizes_of_images():
@@ -290,6 +301,11 @@ def test_sizes_of_images():
     # Centres of the larger image lie at -1/4, 1/4, 3/4, ... of the smaller; the ends are held.
     made = ops.image.resize(ramp, (8, 3)).numpy()[0, :, 0, 0]
     np.testing.assert_allclose(made, [0.0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3.0], atol=1e-6)
+    # The cubic kernel's shares of the first two pixels, at distances 1/4 and 5/4; what would lie outside does
+    # not count.
+    first, second = 1.5 * 0.25**3 - 2.5 * 0.25**2 + 1, -0.5 * 1.25**3 + 2.5 * 1.25**2 - 4 * 1.25 + 2
+    made = ops.image.resize(ramp, (8, 3), interpolation="bicubic").numpy()[0, 0, 0, 0]
+    np.testing.assert_allclose(made, second / (first + second), rtol=1e-5)
     made = ops.image.resize(ramp, (2, 3), interpolation="nearest").numpy()[0, :, 0, 0]
     np.testing.assert_array_equal(made, [1.0, 3.0])
     for kernel in ("bilinear", "bicubic", "lanczos3", "lanczos5"):

@@ -220,6 +220,9 @@ def test_depth_and_space_are_exchanged(data_format):
     x = np.arange(2 * 4 * 6 * 8, dtype="float32").reshape(2, 4, 6, 8)
     small = ops.space_to_depth(x, 2, data_format)
     np.testing.assert_array_equal(ops.depth_to_space(small, 2, data_format).numpy(), x)
+    last = data_format == "channels_last"
+    corner, place = (x[0, :2, :2], (0, 0, 0)) if last else (x[0, :, :2, :2], (0, slice(None), 0, 0))
+    np.testing.assert_array_equal(small.numpy()[place], corner.ravel())
 
 
 # Losses.

@@ -7,7 +7,8 @@ Keras gives the same types.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import ml_dtypes  # noqa: F401  Makes NumPy know `bfloat16` by name.
@@ -141,12 +142,21 @@ def cut(x: tf.Tensor, axis: int, start: int, stop: int) -> tf.Tensor:
     return x[tuple(index)]
 
 
-def size_of(shape: Sequence[int]) -> int:
+def mixed(x: tf.Tensor, shares: np.ndarray, axis: int) -> tf.Tensor:
+    """The places along an axis, mixed by a matrix: a row of shares for every old place."""
+    moved = tf.tensordot(x, convert_to_tensor(shares, x.dtype), axes=[[axis], [0]])
+    order = list(range(len(x.shape) - 1))
+    return tf.transpose(moved, [*order[:axis], len(order), *order[axis:]])
+
+
+def laid_along(axis: int, rank: int) -> list[int]:
+    """The shape that lays a vector along an axis of a tensor of this rank."""
+    return [-1 if i == axis % rank else 1 for i in range(rank)]
+
+
+def size_of(shape: Iterable[int]) -> int:
     """The number of elements of a shape."""
-    count = 1
-    for dim in shape:
-        count *= dim
-    return count
+    return math.prod(shape)
 
 
 def shape_of(x: Any) -> tuple[int, ...]:

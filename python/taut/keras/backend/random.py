@@ -147,5 +147,5 @@ def dropout(
 def shuffle(x: Any, axis: int = 0, seed: Any = None) -> tf.Tensor:
     """The parts of `x` along an axis, in a random order."""
     x = convert_to_tensor(x)
-    drawn = tf.random.stateless_uniform([shape_of(x)[axis]], seed=draw_seed(seed), dtype="float32")
-    return tf.gather(x, tf.argsort(drawn), axis=axis)
+    order = tf.random.stateless_permutation(shape_of(x)[axis], seed=draw_seed(seed))
+    return tf.gather(x, order, axis=axis)

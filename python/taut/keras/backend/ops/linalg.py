@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from keras.src import tree
 
 import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, floating, shape_of, together, type_of
@@ -17,18 +18,12 @@ for _name in ("eig", "lu_factor"):
     globals()[_name] = missing(_name)
 
 
-def transposed(x: tf.Tensor) -> tf.Tensor:
-    """`x` with its last two axes exchanged."""
-    rank = len(x.shape)
-    return tf.transpose(x, [*range(rank - 2), rank - 1, rank - 2])
-
-
 def cholesky(a: Any, upper: bool = False) -> tf.Tensor:
     """The triangular matrix whose product with its transpose is `a`, which has to be positive definite."""
     factor = tf.linalg.cholesky(floating(a))
     if tf.executing_eagerly() and not bool(tf.reduce_all(tf.math.is_finite(factor))):
         raise ValueError("The matrix is not positive definite.")
-    return transposed(factor) if upper else factor
+    return tf.linalg.matrix_transpose(factor) if upper else factor
 
 
 def cholesky_inverse(a: Any, upper: bool = False) -> tf.Tensor:
@@ -74,7 +69,7 @@ def svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
     if not compute_uv:
         return tf.linalg.svd(x, compute_uv=False)
     values, left, right = tf.linalg.svd(x, full_matrices=full_matrices)
-    return left, values, transposed(right)
+    return left, values, tf.linalg.matrix_transpose(right)
 
 
 def solve(a: Any, b: Any) -> tf.Tensor:
@@ -107,30 +102,19 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tf.Tensor:
     return x[:, 0] if len(b.shape) == 1 else x
 
 
-def smallest_kept(x: tf.Tensor, share: float | None) -> float:
-    """The share of the largest singular value below which others count as zero."""
-    if share is not None and share >= 0:
-        return share
-    return float(np.finfo(type_of(x)).eps) * max(shape_of(x)[-2:])
-
-
 def pinv(x: Any, rcond: float | None = None) -> tf.Tensor:
-    """The pseudo-inverse; singular values below `rcond` times the largest count as zero."""
+    """The pseudo-inverse; singular values below `rcond` times the largest count as zero, by default those
+    that rounding could have made."""
     x = floating(x)
-    left, values, right = svd(x, full_matrices=False)
-    limit = smallest_kept(x, rcond) * tf.reduce_max(values, axis=-1, keepdims=True)
-    kept = tf.greater(values, limit)
-    inverse = tf.where(kept, 1.0 / tf.where(kept, values, tf.ones_like(values)), tf.zeros_like(values))
-    return tf.matmul(transposed(right) * inverse[..., None, :], left, transpose_b=True)
+    if rcond is None or rcond < 0:
+        rcond = float(np.finfo(type_of(x)).eps) * max(shape_of(x)[-2:])
+    return tf.linalg.pinv(x, rcond)
 
 
 def matrix_rank(x: Any, tol: float | None = None) -> tf.Tensor:
     """How many singular values are larger than `tol`, by default a rounding error of the largest."""
     x = floating(x)
-    values = tf.linalg.svd(x, compute_uv=False)
-    largest = tf.reduce_max(values, axis=-1, keepdims=True)
-    limit = smallest_kept(x, None) * largest if tol is None else convert_to_tensor(tol, x.dtype)
-    return tf.reduce_sum(tf.cast(tf.greater(values, limit), "int32"), axis=-1)
+    return tf.linalg.matrix_rank(x, None if tol is None else convert_to_tensor(tol, x.dtype))
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> tf.Tensor:
@@ -190,8 +174,6 @@ def matrix_norm(x: tf.Tensor, ord: Any, axes: tuple[int, int], keepdims: bool) -
 
 def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tuple:
     """The results of `fun`, and how they change as its arguments move along `tangents`."""
-    from keras.src import tree
-
     inputs = [convert_to_tensor(x) for x in tree.flatten(primals)]
     directions = [convert_to_tensor(t, x.dtype) for t, x in zip(tree.flatten(tangents), inputs)]
     with tf.autodiff.ForwardAccumulator(inputs, directions) as accumulator:

@@ -64,7 +64,7 @@ def or_infinite(reduce: Callable, value: float) -> Callable:
             return found
         sizes = tf.math.unsorted_segment_sum(tf.ones_like(segment_ids), segment_ids, count)
         empty = tf.reshape(tf.equal(sizes, 0), [count] + [1] * (len(found.shape) - 1))
-        return tf.where(empty, tf.zeros_like(found) + value, found)
+        return tf.where(empty, value, found)
 
     return apply
 
@@ -84,15 +84,7 @@ def top_k(x: Any, k: int, sorted: bool = True) -> tuple[tf.Tensor, tf.Tensor]:
 
 def in_top_k(targets: Any, predictions: Any, k: int) -> tf.Tensor:
     """Whether the prediction of the target is among the `k` largest of its row; ties are in favour."""
-    predictions = convert_to_tensor(predictions)
-    targets = convert_to_tensor(targets, "int32")
-    classes = shape_of(predictions)[-1]
-    inside = tf.logical_and(tf.greater_equal(targets, 0), tf.less(targets, classes))
-    rows = np.arange(shape_of(targets)[0], dtype="int32")
-    places = tf.stack([convert_to_tensor(rows), tf.clip_by_value(targets, 0, classes - 1)], axis=-1)
-    own = tf.gather_nd(predictions, places)
-    ahead = tf.reduce_sum(tf.cast(tf.greater(predictions, own[:, None]), "int32"), axis=-1)
-    return tf.logical_and(tf.logical_and(tf.less(ahead, k), inside), tf.math.is_finite(own))
+    return tf.math.in_top_k(convert_to_tensor(targets, "int32"), convert_to_tensor(predictions), k)
 
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> tf.Tensor:

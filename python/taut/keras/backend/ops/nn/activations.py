@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, floating, shape_of
+from taut.keras.backend.convert import convert_to_tensor, floating, laid_along, shape_of
 
 __all__ = [
     "celu",
@@ -60,7 +60,7 @@ def sigmoid(x: Any) -> tf.Tensor:
 
 def log_sigmoid(x: Any) -> tf.Tensor:
     """The logarithm of the sigmoid, exact for large negative x as well."""
-    return -tf.math.softplus(-floating(x))
+    return tf.math.log_sigmoid(floating(x))
 
 
 def hard_sigmoid(x: Any) -> tf.Tensor:
@@ -104,13 +104,12 @@ def sparse_plus(x: Any) -> tf.Tensor:
     """0 below -1, x above 1, and a parabola that joins them."""
     x = floating(x)
     joined = tf.where(tf.less(x, 1.0), tf.square(x + 1.0) * 0.25, x)
-    return tf.where(tf.less_equal(x, -1.0), tf.zeros_like(x), joined)
+    return tf.where(tf.less_equal(x, -1.0), 0.0, joined)
 
 
 def softsign(x: Any) -> tf.Tensor:
     """x / (1 + |x|)."""
-    x = floating(x)
-    return x / (1.0 + tf.abs(x))
+    return tf.math.softsign(floating(x))
 
 
 def silu(x: Any) -> tf.Tensor:
@@ -168,13 +167,13 @@ def soft_shrink(x: Any, threshold: float = 0.5) -> tf.Tensor:
 def hard_shrink(x: Any, threshold: float = 0.5) -> tf.Tensor:
     """x, and 0 where it is no further from 0 than `threshold`."""
     x = floating(x)
-    return tf.where(tf.greater(tf.abs(x), threshold), x, tf.zeros_like(x))
+    return tf.where(tf.greater(tf.abs(x), threshold), x, 0.0)
 
 
 def threshold(x: Any, threshold: float, default_value: float) -> tf.Tensor:
     """x where it is above `threshold`, `default_value` elsewhere."""
     x = floating(x)
-    return tf.where(tf.greater(x, threshold), x, tf.zeros_like(x) + default_value)
+    return tf.where(tf.greater(x, threshold), x, float(default_value))
 
 
 def over(function, x: Any, axis: int | tuple[int, ...] | None) -> tf.Tensor:
@@ -208,8 +207,7 @@ def sparsemax(x: Any, axis: int = -1) -> tf.Tensor:
     largest."""
     x = floating(x)
     count = shape_of(x)[axis]
-    along = [count if i == axis % len(x.shape) else 1 for i in range(len(x.shape))]
-    ranks = tf.reshape(tf.cast(tf.range(1, count + 1), x.dtype), along)
+    ranks = tf.reshape(tf.cast(tf.range(1, count + 1), x.dtype), laid_along(axis, len(x.shape)))
     ordered = tf.sort(x, axis=axis, direction="DESCENDING")
     sums = tf.math.cumsum(ordered, axis=axis)
     inside = tf.cast(tf.greater(ranks * ordered, sums - 1.0), x.dtype)

@@ -52,8 +52,7 @@ def dot_product_attention(
         logits = logits + convert_to_tensor(bias, logits.dtype)
     allowed = allowed_places(logits, mask, is_causal)
     if allowed is not None:
-        lowest = tf.zeros_like(logits) + 0.7 * tf.as_dtype(logits.dtype).min
-        logits = tf.where(allowed, logits, lowest)
+        logits = tf.where(allowed, logits, 0.7 * logits.dtype.min)
     weights = tf.cast(tf.nn.softmax(logits, axis=-1), query.dtype)
     return tf.transpose(tf.matmul(weights, values), [0, 2, 1, 3])
 

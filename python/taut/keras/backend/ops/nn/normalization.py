@@ -8,7 +8,7 @@ from typing import Any
 from keras.src.backend.config import floatx
 
 import taut as tf
-from taut.keras.backend.convert import axes_of, convert_to_tensor, type_of
+from taut.keras.backend.convert import axes_of, convert_to_tensor, laid_along, type_of
 
 __all__ = ["batch_normalization", "moments", "multi_hot", "one_hot"]
 
@@ -28,7 +28,7 @@ def moments(
     wide = tf.cast(x, "float32") if narrow else x
     mean, variance = tf.nn.moments(wide, axes=axes, keepdims=keepdims)
     if narrow:
-        most = tf.as_dtype("float16").max
+        most = x.dtype.max
         mean, variance = (
             tf.cast(tf.clip_by_value(each, -most, most), "float16") for each in (mean, variance)
         )
@@ -46,14 +46,14 @@ def batch_normalization(
 ) -> tf.Tensor:
     """x less the mean, divided by the square root of the variance; then scaled and moved, along one axis."""
     x = convert_to_tensor(x)
-    along = [-1 if i == axis % len(x.shape) else 1 for i in range(len(x.shape))]
-    mean, variance = (tf.reshape(convert_to_tensor(each), along) for each in (mean, variance))
+    places = laid_along(axis, len(x.shape))
+    mean, variance = (tf.reshape(convert_to_tensor(each), places) for each in (mean, variance))
     factor = tf.math.rsqrt(variance + epsilon)
     if scale is not None:
-        factor = factor * tf.reshape(convert_to_tensor(scale, factor.dtype), along)
+        factor = factor * tf.reshape(convert_to_tensor(scale, factor.dtype), places)
     moved = -mean * factor
     if offset is not None:
-        moved = moved + tf.reshape(convert_to_tensor(offset, moved.dtype), along)
+        moved = moved + tf.reshape(convert_to_tensor(offset, moved.dtype), places)
     return x * tf.cast(factor, x.dtype) + tf.cast(moved, x.dtype)
 
 

@@ -72,9 +72,7 @@ def depth_to_space(x: Any, block_size: int, data_format: str = "channels_last") 
     x = convert_to_tensor(x)
     b = block_size
     if data_format == "channels_last":
-        n, h, w, c = shape_of(x)
-        x = tf.transpose(tf.reshape(x, [n, h, w, b, b, c // b**2]), [0, 1, 3, 2, 4, 5])
-        return tf.reshape(x, [n, h * b, w * b, c // b**2])
+        return tf.nn.depth_to_space(x, b)
     n, c, h, w = shape_of(x)
     x = tf.transpose(tf.reshape(x, [n, c // b**2, b, b, h, w]), [0, 1, 4, 2, 5, 3])
     return tf.reshape(x, [n, c // b**2, h * b, w * b])
@@ -86,9 +84,7 @@ def space_to_depth(x: Any, block_size: int, data_format: str = "channels_last") 
     x = convert_to_tensor(x)
     b = block_size
     if data_format == "channels_last":
-        n, h, w, c = shape_of(x)
-        x = tf.transpose(tf.reshape(x, [n, h // b, b, w // b, b, c]), [0, 1, 3, 2, 4, 5])
-        return tf.reshape(x, [n, h // b, w // b, c * b**2])
+        return tf.nn.space_to_depth(x, b)
     n, c, h, w = shape_of(x)
     x = tf.transpose(tf.reshape(x, [n, c, h // b, b, w // b, b]), [0, 1, 3, 5, 2, 4])
     return tf.reshape(x, [n, c * b**2, h // b, w // b])

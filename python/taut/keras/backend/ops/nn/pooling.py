@@ -9,7 +9,7 @@ import numpy as np
 from keras.src.backend.config import standardize_data_format
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, cut, floating, shape_of
+from taut.keras.backend.convert import convert_to_tensor, cut, floating, mixed, shape_of
 from taut.keras.backend.ops.nn.conv import Sizes, layout, per_axis
 
 __all__ = ["adaptive_average_pool", "adaptive_max_pool", "average_pool", "max_pool"]
@@ -62,9 +62,7 @@ def adaptive_average_pool(inputs: Any, output_size: Sizes, data_format: str | No
         shares = np.zeros((shape_of(x)[axis], parts))
         for i, (start, stop) in enumerate(ranges):
             shares[start:stop, i] = 1.0 / (stop - start)
-        moved = tf.tensordot(x, convert_to_tensor(shares, x.dtype), axes=[[axis], [0]])
-        order = list(range(len(x.shape) - 1))
-        return tf.transpose(moved, [*order[:axis], len(order), *order[axis:]])
+        return mixed(x, shares, axis)
 
     return adaptive(along, floating(inputs), output_size, data_format)
 

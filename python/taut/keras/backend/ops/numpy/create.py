@@ -11,7 +11,7 @@ from keras.src.backend.common import dtypes
 from keras.src.backend.config import floatx
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, own_tensor, shape_of, together, type_of
+from taut.keras.backend.convert import convert_to_tensor, laid_along, own_tensor, shape_of, together, type_of
 
 __all__ = [
     "arange",
@@ -178,7 +178,7 @@ def linspace(
     steps = num - 1 if endpoint else num
     step = (stop - start) / steps if steps > 0 else stop * math.nan
     place = axis % rank
-    counts = tf.reshape(tf.cast(tf.range(num), start.dtype), [num if i == place else 1 for i in range(rank)])
+    counts = tf.reshape(tf.cast(tf.range(num), start.dtype), laid_along(place, rank))
     first, last = tf.expand_dims(start, place), tf.expand_dims(stop, place)
     if steps > 0:
         values = first + counts * tf.expand_dims(step, place)

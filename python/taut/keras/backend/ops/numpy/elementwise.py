@@ -171,10 +171,7 @@ def divide(x1: Any, x2: Any) -> tf.Tensor:
 
 def divide_no_nan(x1: Any, x2: Any) -> tf.Tensor:
     """The quotient of pairs of elements, and 0 where the divisor is 0."""
-    x1, x2 = together(x1, x2, least=float)
-    zero = tf.equal(x2, 0)
-    quotient = tf.divide(x1, tf.where(zero, tf.ones_like(x2), x2))
-    return tf.where(zero, tf.zeros_like(quotient), quotient)
+    return tf.math.divide_no_nan(*together(x1, x2, least=float))
 
 
 def floor_divide(x1: Any, x2: Any) -> tf.Tensor:
@@ -455,11 +452,11 @@ def nan_to_num(
     x = convert_to_tensor(x)
     if not is_float(x):
         return x
-    most = tf.as_dtype(x.dtype).max if posinf is None else posinf
-    least = tf.as_dtype(x.dtype).min if neginf is None else neginf
-    x = tf.where(tf.math.is_nan(x), tf.fill(x.shape, convert_to_tensor(nan, x.dtype)), x)
-    x = tf.where(isposinf(x), tf.fill(x.shape, convert_to_tensor(most, x.dtype)), x)
-    return tf.where(isneginf(x), tf.fill(x.shape, convert_to_tensor(least, x.dtype)), x)
+    most = x.dtype.max if posinf is None else posinf
+    least = x.dtype.min if neginf is None else neginf
+    for place, value in ((isnan(x), nan), (isposinf(x), most), (isneginf(x), least)):
+        x = tf.where(place, convert_to_tensor(value, x.dtype), x)
+    return x
 
 
 # Real numbers, where NumPy has complex ones as well.
@@ -493,4 +490,4 @@ def isreal(x: Any) -> tf.Tensor:
 def angle(x: Any) -> tf.Tensor:
     """0 for positive elements and pi for negative ones."""
     x = floating(x)
-    return tf.where(signbit(x), tf.fill(x.shape, tf.constant(math.pi, x.dtype)), tf.zeros_like(x))
+    return tf.where(signbit(x), tf.constant(math.pi, x.dtype), tf.zeros_like(x))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from keras.src.backend.common.backend_utils import vectorize_impl
 
 import taut as tf
@@ -40,13 +39,7 @@ def take_along_axis(x: Any, indices: Any, axis: int | None = None) -> tf.Tensor:
     indices = tf.broadcast_to(
         indices, [d if i != axis else shape_of(indices)[axis] for i, d in enumerate(shared)]
     )
-    order = [i for i in range(rank) if i != axis] + [axis]
-    rows, places = tf.transpose(x, order), tf.transpose(indices, order)
-    front = shape_of(rows)[:-1]
-    rows = tf.reshape(rows, [-1])
-    starts = np.arange(size_of(front), dtype="int32").reshape([*front, 1]) * shape_of(x)[axis]
-    found = tf.gather(rows, places + convert_to_tensor(starts, places.dtype))
-    return tf.transpose(found, list(np.argsort(order)))
+    return tf.take_along_axis(x, indices, axis)
 
 
 def from_start(indices: Any, count: int) -> tf.Tensor:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras.src.backend.common import standardize_dtype
-from keras.src.backend.config import floatx
 
 import taut as tf
 from taut.keras.backend.convert import (
@@ -16,6 +15,7 @@ from taut.keras.backend.convert import (
     cut,
     floating,
     is_float,
+    laid_along,
     shape_of,
     size_of,
     together,
@@ -66,12 +66,6 @@ def summable(x: Any) -> tf.Tensor:
     return tf.cast(x, wider[type_of(x)]) if type_of(x) in wider else x
 
 
-def averaged(x: Any) -> tf.Tensor:
-    """`x` as the floating-point numbers whose mean is taken."""
-    x = convert_to_tensor(x)
-    return x if is_float(x) else tf.cast(x, floatx())
-
-
 def sum(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
     """The sum along axes, by default of all elements."""
     return tf.reduce_sum(summable(x), axis=axis, keepdims=keepdims)
@@ -85,12 +79,12 @@ def prod(x: Any, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -
 
 def mean(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
     """The mean along axes, by default of all elements."""
-    return in_32_bits(tf.reduce_mean, averaged(x), axis, keepdims)
+    return in_32_bits(tf.reduce_mean, floating(x), axis, keepdims)
 
 
 def var(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
     """The mean of squared distances from the mean."""
-    return in_32_bits(tf.math.reduce_variance, averaged(x), axis, keepdims)
+    return in_32_bits(tf.math.reduce_variance, floating(x), axis, keepdims)
 
 
 def in_32_bits(reduce: Callable, x: tf.Tensor, axis: Axis, keepdims: bool) -> tf.Tensor:
@@ -102,7 +96,7 @@ def in_32_bits(reduce: Callable, x: tf.Tensor, axis: Axis, keepdims: bool) -> tf
 
 def std(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
     """The square root of the variance."""
-    return tf.sqrt(var(x, axis, keepdims))
+    return in_32_bits(tf.math.reduce_std, floating(x), axis, keepdims)
 
 
 def extreme(x: Any, axis: Axis, keepdims: bool, initial: Any, reduce, combine) -> tf.Tensor:
@@ -199,7 +193,7 @@ def average(x: Any, axis: Axis = None, weights: Any = None) -> tf.Tensor:
     if len(weights.shape) != len(x.shape):
         if not isinstance(axis, int) or len(weights.shape) != 1:
             raise ValueError("Weights of another shape than `x` have to be a vector along one `axis`.")
-        weights = tf.reshape(weights, [-1 if i == axis % len(x.shape) else 1 for i in range(len(x.shape))])
+        weights = tf.reshape(weights, laid_along(axis, len(x.shape)))
     weights = weights + tf.zeros_like(x)
     return tf.reduce_sum(x * weights, axis=axis) / tf.reduce_sum(weights, axis=axis)
 
@@ -228,13 +222,13 @@ def cumprod(x: Any, axis: int | None = None, dtype: Any = None) -> tf.Tensor:
 def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> tf.Tensor:
     """The integral along an axis by the trapezoidal rule, at the places `x` or at distances `dx`."""
     y = floating(y)
-    rank, count = len(y.shape), shape_of(y)[axis]
+    count = shape_of(y)[axis]
     before, after = cut(y, axis, 0, count - 1), cut(y, axis, 1, count)
     if x is None:
         return tf.reduce_sum((before + after) * (0.5 * dx), axis=axis)
     x = convert_to_tensor(x, y.dtype)
     if len(x.shape) == 1:
-        x = tf.reshape(x, [-1 if i == axis % rank else 1 for i in range(rank)])
+        x = tf.reshape(x, laid_along(axis, len(y.shape)))
     count = shape_of(x)[axis]
     widths = cut(x, axis, 1, count) - cut(x, axis, 0, count - 1)
     return tf.reduce_sum((before + after) * 0.5 * widths, axis=axis)
@@ -246,7 +240,7 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> tf.Tens
 def instead_of_nan(x: Any, value: float) -> tf.Tensor:
     """`x` with `value` in place of every NaN."""
     x = convert_to_tensor(x)
-    return tf.where(tf.math.is_nan(x), tf.fill(x.shape, tf.constant(value, x.dtype)), x) if is_float(x) else x
+    return tf.where(tf.math.is_nan(x), value, x) if is_float(x) else x
 
 
 def numbers_there(x: tf.Tensor, axis: Axis, keepdims: bool) -> tf.Tensor:
@@ -276,14 +270,14 @@ def nancumprod(x: Any, axis: int | None = None, dtype: Any = None) -> tf.Tensor:
 
 def nanmean(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
     """The mean of the elements along axes that are numbers."""
-    x = averaged(x)
+    x = floating(x)
     total = tf.reduce_sum(instead_of_nan(x, 0.0), axis=axis, keepdims=keepdims)
     return total / numbers_there(x, axis, keepdims)
 
 
 def nanvar(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
     """The variance of the elements along axes that are numbers."""
-    x = averaged(x)
+    x = floating(x)
     wide = tf.cast(x, "float32") if type_of(x) in ("float16", "bfloat16") else x
     result = nanmean(tf.square(wide - nanmean(wide, axis, keepdims=True)), axis, keepdims)
     return tf.cast(result, x.dtype)
@@ -301,7 +295,7 @@ def nan_extreme(x: Any, axis: Axis, keepdims: bool, reduce, stand_in: float) -> 
         return reduce(x, axis, keepdims)
     found = reduce(instead_of_nan(x, stand_in), axis, keepdims)
     nothing = tf.reduce_all(tf.math.is_nan(x), axis=axis, keepdims=keepdims)
-    return tf.where(nothing, tf.fill(found.shape, tf.constant(math.nan, x.dtype)), found)
+    return tf.where(nothing, math.nan, found)
 
 
 def nanmax(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
@@ -321,7 +315,7 @@ def nan_arg(x: Any, axis: int | None, keepdims: bool, find, stand_in: float) -> 
     if not is_float(x):
         return place
     nothing = tf.reduce_all(tf.math.is_nan(x), axis=axis, keepdims=keepdims)
-    return tf.where(nothing, tf.fill(place.shape, tf.constant(-1, "int32")), place)
+    return tf.where(nothing, -1, place)
 
 
 def nanargmax(x: Any, axis: int | None = None, keepdims: bool = False) -> tf.Tensor:

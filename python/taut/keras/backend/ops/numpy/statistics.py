@@ -42,9 +42,7 @@ def between(position: tf.Tensor, method: str) -> tuple[tf.Tensor, tf.Tensor, tf.
         "linear": lambda: position - low,
         "lower": lambda: tf.zeros_like(position),
         "higher": lambda: tf.ones_like(position),
-        "midpoint": lambda: tf.where(
-            tf.equal(low, high), tf.zeros_like(position), tf.zeros_like(position) + 0.5
-        ),
+        "midpoint": lambda: (high - low) * 0.5,
         "nearest": lambda: tf.round(position) - low,
     }
     if method not in shares:
@@ -61,20 +59,15 @@ def quantiles(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, skip_nan:
     x = floating(x)
     q = convert_to_tensor(q, x.dtype)
     rows, kept = in_last_axis(x, axis)
-    ordered = tf.sort(rows, axis=-1)
-    if skip_nan:
-        missing = tf.math.is_nan(rows)
-        ordered = tf.sort(
-            tf.where(missing, tf.fill(rows.shape, tf.constant(math.inf, x.dtype)), rows), axis=-1
-        )
-    else:
-        missing = tf.zeros(rows.shape, "bool")
-    there = tf.reduce_sum(tf.cast(tf.logical_not(missing), x.dtype), axis=-1)
+    missing = tf.math.is_nan(rows)
+    ordered = tf.sort(tf.where(missing, math.inf, rows) if skip_nan else rows, axis=-1)
+    counted = tf.logical_not(missing) if skip_nan else tf.ones_like(missing)
+    there = tf.reduce_sum(tf.cast(counted, x.dtype), axis=-1)
     found = []
     for one in tf.unstack(tf.reshape(q, [-1])):
         low, high, share = between(one * tf.maximum(there - 1.0, 0.0), method)
         lower, upper = (
-            tf.gather(ordered, tf.cast(place, "int32")[..., None], batch_dims=len(kept_front(rows)))[..., 0]
+            tf.gather(ordered, tf.cast(place, "int32")[..., None], batch_dims=len(rows.shape) - 1)[..., 0]
             for place in (low, high)
         )
         # The upper element may be the infinity that stands for NaN; it has no share then.
@@ -82,15 +75,10 @@ def quantiles(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, skip_nan:
         found.append(mixed)
     nothing = tf.equal(there, 0.0)
     if not skip_nan:
-        nothing = tf.logical_or(nothing, tf.reduce_any(tf.math.is_nan(rows), axis=-1))
-    found = [tf.where(nothing, tf.fill(each.shape, tf.constant(math.nan, x.dtype)), each) for each in found]
+        nothing = tf.logical_or(nothing, tf.reduce_any(missing, axis=-1))
+    found = [tf.where(nothing, math.nan, each) for each in found]
     found = [tf.reshape(each, kept) for each in found] if keepdims else found
     return found[0] if len(q.shape) == 0 else tf.reshape(tf.stack(found), [*shape_of(q), *shape_of(found[0])])
-
-
-def kept_front(x: tf.Tensor) -> tuple[int, ...]:
-    """The shape without its last axis."""
-    return shape_of(x)[:-1]
 
 
 def quantile(x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> tf.Tensor:
