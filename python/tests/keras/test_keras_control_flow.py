@@ -144,3 +144,20 @@ def test_a_call_that_is_not_to_be_converted_is_not():
 
 def test_layers_of_keras_are_as_they_were():
     assert not hasattr(keras.layers.Dense.call, "__wrapped__")
+
+
+def test_shapes_are_found_though_branches_assign():
+    class Counting(keras.layers.Layer):
+        def build(self, shape):
+            self.count = self.add_weight(shape=(), initializer="zeros", trainable=False)
+
+        def call(self, x):
+            if tf.reduce_sum(x) > 0.0:
+                self.count.assign_add(1.0)
+            else:
+                self.count.assign_add(10.0)
+            return x * self.count
+
+    layer = Counting()
+    assert layer(keras.Input((3,))).shape == (None, 3)
+    assert float(layer.count) == 0.0

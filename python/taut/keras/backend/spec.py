@@ -47,9 +47,17 @@ def trace(fn: Callable, args: tuple, kwargs: dict, size: int) -> Any:
 
     specs = [tf.TensorSpec([size if dim is None else dim for dim in x.shape], x.dtype) for x in inputs]
     # The scopes are left after the trace: leaving them initialises the variables that `fn` created.
-    with StatelessScope(), SymbolicScope():
+    with Unchanged(), SymbolicScope():
         tf.trace_specs(run, *specs)
     return results
+
+
+class Unchanged(StatelessScope):
+    """A scope in which assignments are not kept: no shape depends on them, and what a branch or a loop made
+    must not be read outside of it."""
+
+    def add_update(self, update: tuple) -> None:
+        """Nothing."""
 
 
 def symbolic(structure: Any) -> list[KerasTensor]:

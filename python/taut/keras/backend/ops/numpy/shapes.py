@@ -356,7 +356,4 @@ def diag(x: Any, k: int = 0) -> tf.Tensor:
 
 def diagflat(x: Any, k: int = 0) -> tf.Tensor:
     """A matrix with the elements of `x` on its `k`-th diagonal."""
-    x = tf.reshape(convert_to_tensor(x), [-1])
-    count = shape_of(x)[0]
-    below, right = max(-k, 0), max(k, 0)
-    return tf.pad(tf.linalg.diag(x), [[below, right], [right, below]]) if count or k else tf.linalg.diag(x)
+    return tf.linalg.diag(ravel(x), k=k)
