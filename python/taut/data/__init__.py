@@ -70,6 +70,11 @@ class Dataset:
         self._native = native
         self._epochs = 0
 
+    @classmethod
+    def _of(cls, native: _native.Dataset) -> Dataset:
+        """What the engine calls for an element that is a dataset itself, as those of `window` are."""
+        return cls(native)
+
     # Sources.
 
     @staticmethod
