@@ -9,6 +9,8 @@ from typing import Any
 from keras.src.layers.core.lambda_layer import Lambda
 from keras.src.layers.layer import Layer
 
+from taut.keras.backend.layer import converted_in_traces
+
 
 def accept_functions(sequential: type) -> None:
     """Let `sequential.add`, and with it the constructor, take functions of one tensor beside layers.
@@ -41,10 +43,11 @@ def as_layer(layer: Any) -> Any:
 
 
 def calling(function: Callable) -> Callable:
-    """A Python function of one argument that calls `function`: `Lambda` reads signatures, and callable
-    objects such as those with their own gradient need not have one."""
+    """A Python function of one argument that calls `function`, converted in traces as layers are: `Lambda`
+    reads signatures, and callable objects such as those with their own gradient need not have one."""
+    converted = converted_in_traces(function)
 
     def call(inputs):
-        return function(inputs)
+        return converted(inputs)
 
     return call

@@ -57,6 +57,13 @@ def test_a_layer_branches_inside_a_function():
     np.testing.assert_allclose(tf.function(layer)(tf.constant(-X)).numpy(), 3 * X)
 
 
+def test_a_function_in_a_model_branches():
+    def magnitude(x):
+        return x if tf.reduce_sum(x) > 0.0 else -x
+
+    np.testing.assert_allclose(compiled(magnitude).predict(-X, verbose=0), X)
+
+
 def test_a_model_loops_until_a_tensor_says_so():
     class Halving(keras.Model):
         def call(self, x):
