@@ -6,8 +6,18 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import _native, nest
+from .errors import InvalidArgumentError
 from .shape import TensorShape
 from .spec import TensorSpec
+
+_stop_gradient = _native.Op("stop_gradient")
+_concat = _native.Op("concat")
+_expand_dims = _native.Op("expand_dims")
+
+
+def _followed(made: Any, back_prop: bool) -> Any:
+    """What a loop made; as constants if nobody will ask for its gradient."""
+    return made if back_prop else nest.map_structure(_stop_gradient, made)
 
 
 def while_loop(
@@ -44,9 +54,8 @@ def while_loop(
     if maximum_iterations is not None:
         maximum_iterations = int(maximum_iterations)
     done = _native.while_loop(test, step, states, invariants, maximum_iterations, grad_budget)
-    if not back_prop:
-        done = nest.map_structure(_native.Op("stop_gradient"), done)
-    if single or len(states) == 1 and not isinstance(loop_vars, tuple) and single:
+    done = _followed(done, back_prop)
+    if single:
         return done[0]
     return type(loop_vars)(done) if type(loop_vars) in (list, tuple) else tuple(done)
 
@@ -114,8 +123,6 @@ def case(
             raise ValueError("tf.case needs a predicate, or a default")
         return default()
     if exclusive and not _native.is_tracing() and sum(bool(pred) for pred, _ in pairs) > 1:
-        from .errors import InvalidArgumentError
-
         raise InvalidArgumentError("tf.case(exclusive=True): more than one predicate holds")
     (pred, function), rest = pairs[0], pairs[1:]
     if not rest and default is None:
@@ -144,7 +151,7 @@ def map_fn(
     made = _native.map_fn(fn, elems, parallel_iterations, memory_budget)
     if wanted is not None:
         _check_types(made, wanted)
-    return made if back_prop else nest.map_structure(_native.Op("stop_gradient"), made)
+    return _followed(made, back_prop)
 
 
 def _check_types(made: Any, wanted: Any) -> None:
@@ -181,14 +188,13 @@ def scan(
 
     _, states = _native.scan(step, first, rest, reverse, grad_budget)
     if initializer is None:
-        concat, expand = _native.Op("concat"), _native.Op("expand_dims")
 
         def joined(one: Any, many: Any) -> Any:
-            parts = [many, expand(one, 0)] if reverse else [expand(one, 0), many]
-            return concat(parts, 0)
+            one = _expand_dims(one, 0)
+            return _concat([many, one] if reverse else [one, many], 0)
 
         states = nest.map_structure(joined, first, states, check_types=False)
-    return states if back_prop else nest.map_structure(_native.Op("stop_gradient"), states)
+    return _followed(states, back_prop)
 
 
 def _begin(elems: Any, initializer: Any, reverse: bool) -> tuple:
@@ -206,7 +212,7 @@ def _begin(elems: Any, initializer: Any, reverse: bool) -> tuple:
 def _fold(fn: Callable, elems: Any, initializer: Any, reverse: bool, back_prop: bool) -> Any:
     first, rest = _begin(elems, initializer, reverse)
     last, _ = _native.scan(lambda state, row: (fn(state, row), ()), first, rest, reverse)
-    return last if back_prop else nest.map_structure(_native.Op("stop_gradient"), last)
+    return _followed(last, back_prop)
 
 
 def foldl(

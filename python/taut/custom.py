@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import types
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +15,9 @@ def custom_gradient(f: Callable | None = None) -> Any:
     """Gives a function a gradient of its own: it returns its result, and a function from the result's gradient to those
     of its arguments.
 
-    What a tape keeps is what that function captures: tensors in its closure, and nothing else.
+    What a tape keeps is what that function captures: tensors in its closure, and nothing else. If `f` reads trainable
+    variables, the gradient takes them as `variables=`, a list, and returns two things: the gradients of the arguments,
+    and a list of those of the variables.
 
     >>> import taut as tf
     >>> @tf.custom_gradient
@@ -42,11 +45,19 @@ def custom_gradient(f: Callable | None = None) -> Any:
             outputs = [_native.as_tensor(output) for output in nest.flatten(result)]
             saved, rebound = _captured(gradient)
 
-            def backward(saved: list, upstream: list) -> list:
-                found = rebound(saved)(*upstream)
-                return _per_input(found, len(where), f)
+            def backward(saved: list, upstream: list, variables: list) -> list:
+                if not variables:
+                    return _per_input(rebound(saved)(*upstream), len(where), "tensors", f)
+                found = rebound(saved)(*upstream, variables=variables)
+                if not isinstance(found, (list, tuple)) or len(found) != 2:
+                    raise TypeError(
+                        f"the gradient of {_name(f)} has variables, and returns two things: the gradients of its "
+                        "arguments, and a list of those of the variables"
+                    )
+                of_inputs = _per_input(found[0], len(where), "tensors", f)
+                return of_inputs + _per_input(found[1], len(variables), "variables", f)
 
-            return outputs, saved, backward
+            return outputs, saved, backward, _takes_variables(gradient)
 
         outputs = _native.custom_gradient(forward, [flat[i] for i in where])
         return nest.pack_sequence_as(template["result"], outputs)
@@ -58,12 +69,22 @@ def _is_tensor(leaf: Any) -> bool:
     return isinstance(leaf, _native.Array) or hasattr(leaf, "__array__") or isinstance(leaf, float)
 
 
-def _per_input(found: Any, count: int, f: Callable) -> list:
-    flat = list(found) if isinstance(found, (list, tuple)) else [found]
-    flat = [leaf for part in flat for leaf in (nest.flatten(part) if nest.is_nested(part) else [part])]
+def _name(f: Callable) -> str:
+    return getattr(f, "__name__", "the function")
+
+
+def _takes_variables(gradient: Callable) -> bool:
+    code = getattr(gradient, "__code__", None)
+    if code is None:
+        return "variables" in inspect.signature(gradient).parameters
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return "variables" in names or bool(code.co_flags & inspect.CO_VARKEYWORDS)
+
+
+def _per_input(found: Any, count: int, what: str, f: Callable) -> list:
+    flat = nest.flatten(found)
     if len(flat) != count:
-        name = getattr(f, "__name__", "the function")
-        raise ValueError(f"the gradient of {name} returned {len(flat)} gradients for {count} tensors")
+        raise ValueError(f"the gradient of {_name(f)} returned {len(flat)} gradients for {count} {what}")
     return flat
 
 

@@ -24,7 +24,6 @@ class Report(str):
 
 
 _KEEP: Any = object()
-_limit: int | None = None
 
 
 def limit(bytes: Any = _KEEP) -> int | None:  # noqa: A002
@@ -33,12 +32,7 @@ def limit(bytes: Any = _KEEP) -> int | None:  # noqa: A002
     Without an argument, returns the limit. A request that would pass it raises `tf.errors.ResourceExhaustedError` before
     anything changes.
     """
-    global _limit
-    before = _limit
-    if bytes is not _KEEP:
-        _native.set_limit(bytes)
-        _limit = bytes
-    return before
+    return _native.current_limit() if bytes is _KEEP else _native.set_limit(bytes)
 
 
 def report() -> Report:

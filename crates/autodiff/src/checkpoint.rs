@@ -174,19 +174,29 @@ impl Op for Recompute {
         let tape = GradientTape::new();
         tape.watch(&(&arguments, &captured, &self.variables));
         let (outputs, _) = with_keys(&self.keys, || (self.function)(&arguments));
-        let (mut targets, mut given) = (Vec::new(), Vec::new());
-        for (i, output) in outputs?.into_iter().enumerate() {
-            if let Some(gradient) = call.take_gradient(i) {
-                targets.push(output);
-                given.push(Some(gradient));
-            }
-        }
         let mut sources: Vec<Source> = Vec::new();
         sources.extend(arguments.into_iter().chain(captured).map(Source::Tensor));
         sources.extend(self.variables.iter().cloned().map(Source::Variable));
-        let request = Request { output_gradients: Some(given), ..Request::default() };
-        tape.ask_for(&targets, &sources, request).map(Gradients::from_vec)
+        walked(&tape, outputs?, &sources, call)
     }
+}
+
+/// The gradients of a call's inputs, from outputs that were computed again before this tape.
+fn walked(
+    tape: &GradientTape,
+    outputs: Vec<Tensor>,
+    sources: &[Source],
+    call: &mut Call<'_>,
+) -> Result<Gradients> {
+    let (mut targets, mut given) = (Vec::new(), Vec::new());
+    for (i, output) in outputs.into_iter().enumerate() {
+        if let Some(gradient) = call.take_gradient(i) {
+            targets.push(output);
+            given.push(Some(gradient));
+        }
+    }
+    let request = Request { output_gradients: Some(given), ..Request::default() };
+    tape.ask_for(&targets, sources, request).map(Gradients::from_vec)
 }
 
 /// Calls a function so that a tape keeps only its inputs; the rest is computed again when the gradient is asked for,
@@ -312,15 +322,7 @@ impl Op for Again {
         let tape = GradientTape::new();
         tape.watch(&inputs);
         let outputs = self.graph.run(&inputs)?;
-        let (mut targets, mut given) = (Vec::new(), Vec::new());
-        for (i, output) in outputs.into_iter().enumerate() {
-            if let Some(gradient) = call.take_gradient(i) {
-                targets.push(output);
-                given.push(Some(gradient));
-            }
-        }
         let sources: Vec<Source> = inputs.into_iter().map(Source::Tensor).collect();
-        let request = Request { output_gradients: Some(given), ..Request::default() };
-        tape.ask_for(&targets, &sources, request).map(Gradients::from_vec)
+        walked(&tape, outputs, &sources, call)
     }
 }

@@ -1,6 +1,7 @@
 //! Gradients that people write themselves.
 
 use crate::checkpoint::watched;
+use crate::variable::Variable;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
@@ -12,13 +13,15 @@ use taut_core::{
 };
 use taut_memory::Line;
 
-type Backward = dyn Fn(&[Tensor], &[Tensor]) -> Result<Vec<Option<Gradient>>> + Send + Sync;
+type Backward = dyn Fn(&[Tensor], &[Tensor], &[Variable]) -> Result<Vec<Option<Gradient>>> + Send + Sync;
 
 /// What a function with a gradient of its own returns.
 pub struct Rule {
     outputs: Vec<Tensor>,
     saved: Vec<Tensor>,
     backward: Arc<Backward>,
+    /// Whether it gives the variables that the function reads a gradient, too.
+    has_variables: bool,
 }
 
 impl Rule {
@@ -32,14 +35,30 @@ impl Rule {
         saved: Vec<Tensor>,
         backward: impl Fn(&[Tensor], &[Tensor]) -> Result<Vec<Option<Gradient>>> + Send + Sync + 'static,
     ) -> Rule {
-        Rule { outputs, saved, backward: Arc::new(backward) }
+        let backward =
+            Arc::new(move |saved: &[Tensor], given: &[Tensor], _: &[Variable]| backward(saved, given));
+        Rule { outputs, saved, backward, has_variables: false }
+    }
+
+    /// As [`Rule::new`], for a function that reads trainable variables: the gradient is told which, and returns theirs after
+    /// those of the inputs.
+    pub fn with_variables(
+        outputs: Vec<Tensor>,
+        saved: Vec<Tensor>,
+        backward: impl Fn(&[Tensor], &[Tensor], &[Variable]) -> Result<Vec<Option<Gradient>>>
+        + Send
+        + Sync
+        + 'static,
+    ) -> Rule {
+        Rule { outputs, saved, backward: Arc::new(backward), has_variables: true }
     }
 }
 
 #[derive(Clone)]
 struct Custom {
-    /// The first inputs are the function's; the others are what is saved.
+    /// The first inputs are the function's, and the variables it reads; the others are what is saved.
     inputs: usize,
+    variables: Vec<Variable>,
     outputs: SmallVec<[Spec; 1]>,
     backward: Arc<Backward>,
 }
@@ -76,11 +95,15 @@ impl Op for Custom {
             let given = call.take_gradient(output);
             gradients.push(given.map_or_else(|| zeros(&call.outputs[output].spec), Ok)?);
         }
-        let found = (self.backward)(&saved, &gradients)?;
+        let found = (self.backward)(&saved, &gradients, &self.variables)?;
         if found.len() != self.inputs {
-            let message =
-                format!("the custom gradient returned {} gradients for {} inputs", found.len(), self.inputs);
-            return Err(Error::value(message));
+            let (got, variables) = (found.len(), self.variables.len());
+            let inputs = self.inputs - variables;
+            let wanted = match variables {
+                0 => format!("{inputs} inputs"),
+                _ => format!("{inputs} inputs and {variables} variables"),
+            };
+            return Err(Error::value(format!("the custom gradient returned {got} gradients for {wanted}")));
         }
         Ok(found.into_iter().collect())
     }
@@ -168,7 +191,8 @@ pub(crate) fn zeros(spec: &Spec) -> Result<Tensor> {
 
 /// Calls a function that brings its own gradient.
 ///
-/// What it captures is a constant to the rule, and it must not read trainable variables: those are inputs.
+/// What it captures is a constant to the rule. The trainable variables that it reads are inputs to a rule
+/// [with variables](Rule::with_variables); to another one they must not be read, unless with [`Variable::value`].
 ///
 /// The ops inside it are not recorded on a tape that is asked once: such a tape keeps what the [`Rule`] saves and
 /// nothing else. Where more than that is followed (nested tapes, a persistent one), the ops inside are, so that the
@@ -202,16 +226,18 @@ pub fn custom_gradient(
     function: impl FnOnce(&[Tensor]) -> Result<Rule>,
 ) -> Result<Vec<Tensor>> {
     let (at, recording) = (Line::caller(), record::is_recording());
-    let inputs: Vec<Tensor> = inputs.into_iter().map(Into::into).collect();
+    let mut inputs: Vec<Tensor> = inputs.into_iter().map(Into::into).collect();
     let call = || watched(|_| function(&inputs));
     let (rule, found) = if record::is_simple() { record::unrecorded(call) } else { call() };
-    let Rule { outputs, saved, backward } = rule?;
-    if let Some(variable) =
-        found.variables.iter().find(|variable| variable.is_trainable()).filter(|_| recording)
-    {
+    let Rule { outputs, saved, backward, has_variables } = rule?;
+    let mut variables = found.variables;
+    variables.retain(Variable::is_trainable);
+    if has_variables {
+        inputs.extend(variables.iter().map(Variable::read));
+    } else if let Some(variable) = variables.first().filter(|_| recording) {
         let message = format!("the function reads the variable {variable}, which its rule gives no gradient");
         return Err(Error::value(message)
-            .help("make it an input, or read it with value(), as a constant")
+            .help("make it an input, give it a gradient as well, or read it with value(), as a constant")
             .in_op("custom_gradient", inputs.iter().map(Tensor::spec))
             .at(at));
     }
@@ -222,7 +248,7 @@ pub fn custom_gradient(
         return Err(Error::new(ErrorKind::Value, message).at(at));
     }
     let specs = outputs.iter().map(|output| output.spec().clone()).collect();
-    let op = Custom { inputs: inputs.len(), outputs: specs, backward };
+    let op = Custom { inputs: inputs.len(), variables, outputs: specs, backward };
     let mut all: Vec<Tensor> = inputs.into_iter().chain(saved).collect();
     if !is_tracing() {
         return record::done(&op, &mut all, outputs, Vec::new(), at);

@@ -49,6 +49,24 @@ pub trait Nest {
     fn rebuild(&self, tensors: &mut dyn Iterator<Item = Tensor>) -> Self::Owned;
 }
 
+/// The tensors of a structure, in order.
+pub fn tensors<N: Nest>(nest: &N) -> Vec<&Tensor> {
+    let mut found = Vec::new();
+    nest.leaves(&mut |leaf| {
+        if let Leaf::Tensor(tensor) = leaf {
+            found.push(tensor);
+        }
+    });
+    found
+}
+
+/// The same structure with tensors that have no memory: who keeps it keeps nobody from using that of its own.
+pub fn hollow<N: Nest<Owned = N>>(nest: N) -> N {
+    let stand_ins: Vec<Tensor> =
+        tensors(&nest).into_iter().map(|tensor| Tensor::stand_in(tensor.spec().clone())).collect();
+    nest.rebuild(&mut stand_ins.into_iter())
+}
+
 impl Nest for Tensor {
     type Owned = Tensor;
 

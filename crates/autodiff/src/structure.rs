@@ -54,6 +54,18 @@ impl Structure for Variable {
     }
 }
 
+impl Structure for Source {
+    type Of<T> = T;
+
+    fn leaves(&self, found: &mut Vec<Source>) {
+        found.push(self.clone());
+    }
+
+    fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> T {
+        next(leaves)
+    }
+}
+
 impl<S: Structure + ?Sized> Structure for &S {
     type Of<T> = S::Of<T>;
 

@@ -5,14 +5,14 @@ use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
-use taut_core::graph::{State, create_state, evaluate, read_state, write_state};
+use taut_core::graph::{State, bodies, create_state, evaluate, read_state, write_state};
 use taut_core::ops::index::TensorScatter;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::ops::{Elementwise, Types};
 use taut_core::record::{accessed, detached, unrecorded};
 use taut_core::{
-    DType, Error, ErrorKind, Op, Operand, Result, Shape, Spec, Specs, Tensor, apply_at, is_tracing,
-    promote_scalar,
+    Call, DType, Error, ErrorKind, Gradient, Gradients, Kernel, Layout, Op, Operand, Result, Saves, Set,
+    Shape, Spec, Specs, Tensor, apply_at, is_tracing, promote_scalar,
 };
 use taut_kernels::elementwise::{self, Binary};
 use taut_kernels::index::Scatter;
@@ -284,12 +284,9 @@ impl Variable {
                 .help("its type and shape never change"));
         }
         let value = detached(&value);
-        if name == Overwrite.name()
-            && is_tracing()
-            && let Some(written) = write_state(&self.state(), &value)
-        {
+        if name == Overwrite.name() && is_tracing() {
             // A value of a graph is never overwritten: the new one is the state from here on.
-            return written.map_err(|e| e.at(at));
+            return self.write(&value, at);
         }
         self.apply(op, std::slice::from_ref(&value), at)
             .map_err(|e| e.in_op(name, [self.spec(), value.spec()]))
@@ -306,16 +303,25 @@ impl Variable {
 
     /// The update as part of a function being traced.
     fn trace(&self, op: &dyn Op, rest: &[Tensor], at: Line) -> Result<()> {
-        let state = self.state();
-        let Some(value) = read_state(&state) else {
-            let message = format!("a variable {self} cannot be updated while a graph is traced");
-            let error =
-                Error::new(ErrorKind::Graph, message).help("return the new value, and assign it afterwards");
-            return Err(error.at(at));
-        };
-        let mut inputs: SmallVec<[Tensor; 3]> = std::iter::once(value).chain(rest.iter().cloned()).collect();
+        let mut inputs: SmallVec<[Tensor; 3]> =
+            std::iter::once(self.value()).chain(rest.iter().cloned()).collect();
         let outputs = unrecorded(|| apply_at(op, &mut inputs, at))?;
-        write_state(&state, &outputs[0]).unwrap_or(Ok(())).map_err(|e| e.at(at))
+        self.write(&outputs[0], at)
+    }
+
+    /// Makes this its value from here on in what is being traced.
+    fn write(&self, value: &Tensor, at: Line) -> Result<()> {
+        let mut value = value.clone();
+        if self.dtype().is_float() {
+            // Recorders outside of a body see what the body read before it.
+            let before = if bodies() > 0 { self.read() } else { self.value() };
+            value = unrecorded(|| apply_at(&Assigned, &mut [value, before], at))?.swap_remove(0);
+        }
+        let written = write_state(&self.state(), &value).unwrap_or_else(|| {
+            let message = format!("a variable {self} cannot be updated while a graph is traced");
+            Err(Error::new(ErrorKind::Graph, message).help("return the new value, and assign it afterwards"))
+        });
+        written.map_err(|error| error.at(at))
     }
 
     #[track_caller]
@@ -353,6 +359,37 @@ scatters! {
     scatter_max = Max;
     /// Lowers slices of the value to the updates where those are smaller.
     scatter_min = Min;
+}
+
+/// The first input, as the new value of a variable whose value was the second. An assignment is where gradients end, and what
+/// is read after it is the variable: so the gradient of the new value is one of the old value.
+#[derive(Clone, Debug)]
+struct Assigned;
+
+impl Op for Assigned {
+    fn name(&self) -> &'static str {
+        "assigned"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        Ok(inputs[0].clone().into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::View
+    }
+
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        Some(input.clone())
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+        Ok(Gradients::from_iter([None, call.take_gradient(0).map(Gradient::Dense)]))
+    }
 }
 
 /// Writes the second input over the first.

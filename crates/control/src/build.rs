@@ -1,7 +1,9 @@
 //! From what was traced to what an op holds.
 
 use std::cell::Cell;
-use taut_core::graph::{Origin, Value, ValueId, depth};
+use std::sync::Arc;
+use taut_autodiff::Variable;
+use taut_core::graph::{Origin, State, Value, ValueId, depth};
 use taut_core::ops::random::{Keys, with_keys};
 use taut_core::{Graph, Result, Tensor};
 
@@ -41,6 +43,28 @@ pub(crate) fn align(graph: Graph, varying: usize, own: &[Tensor], all: &[Tensor]
         graph.inputs.push(id);
     }
     graph
+}
+
+/// The variables behind the states that a trace wrote.
+pub(crate) fn variables(states: &[Arc<dyn State>]) -> Vec<Variable> {
+    states.iter().filter_map(Variable::of_state).collect()
+}
+
+/// Traces the body of a loop with the variables that it carries, until those are all that it writes. `trace` returns what it
+/// found, and what was written.
+pub(crate) fn carrying<R>(
+    trace: impl Fn(&[Variable]) -> Result<(R, Vec<Arc<dyn State>>)>,
+) -> Result<(R, Vec<Variable>)> {
+    let (mut carried, mut keys) = (Vec::new(), Keys::default());
+    loop {
+        // Tracing twice must not draw other random numbers than tracing once.
+        let (found, taken) = with_keys(&keys, || trace(&carried));
+        let (found, written) = found?;
+        if written.len() == carried.len() {
+            return Ok((found, carried));
+        }
+        (carried, keys) = (variables(&written), taken);
+    }
 }
 
 thread_local! {

@@ -1,10 +1,13 @@
 //! The choices that people make.
 
 use crate::branch::Branch;
-use crate::build::{align, bodies};
+use crate::build::{align, bodies, variables};
+use crate::loops::assign;
 use crate::structure::{names, same_structure, tensors};
+use std::sync::Arc;
+use taut_autodiff::Variable;
 use taut_autodiff::nest::Nest;
-use taut_core::graph::{Traced, trace_body};
+use taut_core::graph::{State, Traced, trace_writing};
 use taut_core::ops::unary::cast;
 use taut_core::{DType, Error, Result, Shape, Spec, Tensor, apply_at, is_tracing};
 use taut_memory::Line;
@@ -89,11 +92,12 @@ fn choose<R: Nest<Owned = R>>(
 ) -> Result<R> {
     let mut traced: Vec<(Traced, R)> = Vec::new();
     for branch in branches {
-        traced.push(trace_body(&[], |_| {
+        traced.push(trace_writing(&[], &[], |_| {
             let result = branch()?;
             Ok((tensors(&result), result))
         })?);
     }
+    let written = written(&mut traced);
     let first = &traced[0];
     let names = names(&first.1);
     for (n, (other, result)) in traced.iter().enumerate().skip(1) {
@@ -120,7 +124,31 @@ fn choose<R: Nest<Owned = R>>(
     }
     let mut inputs = vec![choice];
     inputs.extend(all);
-    let outputs = apply_at(&Branch::new(name, graphs), &mut inputs, at)?;
+    let mut outputs = apply_at(&Branch::new(name, graphs), &mut inputs, at)?.into_iter();
     let result = result.ok_or_else(|| Error::value("there is no branch to take"))?;
-    Ok(result.rebuild(&mut outputs.into_iter()))
+    let result = result.rebuild(&mut outputs);
+    assign(&written, &mut outputs)?;
+    Ok(result)
+}
+
+/// The variables that some branch writes: from now on, every one returns their new values, in this order.
+fn written<R>(traced: &mut [(Traced, R)]) -> Vec<Variable> {
+    let mut states: Vec<Arc<dyn State>> = Vec::new();
+    for state in traced.iter().flat_map(|(traced, _)| &traced.writes) {
+        if !states.iter().any(|other| other.id() == state.id()) {
+            states.push(state.clone());
+        }
+    }
+    let variables = variables(&states);
+    for (traced, _) in traced {
+        let own = traced.graph.outputs.len() - traced.writes.len();
+        let values = traced.graph.outputs.split_off(own);
+        for variable in &variables {
+            let place = traced.writes.iter().position(|state| state.id() == variable.id());
+            // A branch that does not write to it leaves it as it is.
+            let value = place.map_or_else(|| traced.capture(&variable.value()), |i| values[i]);
+            traced.graph.outputs.push(value);
+        }
+    }
+    variables
 }

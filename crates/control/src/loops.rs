@@ -1,18 +1,19 @@
 //! The loops that people call.
 
-use crate::build::{Spans, align, bodies, inherited, nested};
+use crate::build::{Spans, align, bodies, carrying, inherited, nested};
 use crate::grow::grow;
 use crate::hoist::hoisted;
 use crate::looping::{Loop, Steps, index_spec};
 use crate::report::Report;
-use crate::structure::{hollow, names, same_specs, same_structure, tensors};
+use crate::structure::{names, same_specs, same_structure, tensors};
 use std::ops::Range;
 use std::sync::Arc;
-use taut_autodiff::nest::Nest;
-use taut_core::graph::{Traced, trace_body};
+use taut_autodiff::Variable;
+use taut_autodiff::nest::{Nest, hollow};
+use taut_core::graph::{State, Traced, trace_writing};
 use taut_core::ops::binary::add;
 use taut_core::ops::random::with_index;
-use taut_core::{DType, Error, Result, Set, Shape, Spec, Tensor, apply_at, is_tracing, record};
+use taut_core::{DType, Error, ErrorKind, Result, Set, Shape, Spec, Tensor, apply_at, is_tracing, record};
 use taut_memory::Line;
 
 /// How loops run, and what their gradients may keep.
@@ -184,7 +185,7 @@ impl Loops {
     }
 
     /// A loop of a known number of steps.
-    fn stepped<S: Nest<Owned = S>, X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
+    pub(crate) fn stepped<S: Nest<Owned = S>, X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
         &self,
         name: &'static str,
         body: &dyn Fn(Tensor, S, X) -> Result<(S, Y)>,
@@ -194,36 +195,43 @@ impl Loops {
         reverse: bool,
         at: Line,
     ) -> Result<(S, Y)> {
-        let (carried, slices) = (tensors(&states), tensors(&elements));
+        let (mut inputs, slices) = (tensors(&states), tensors(&elements));
         let (states, elements) = (hollow(states), hollow(elements));
         let names = names(&states);
-        let before: Vec<Spec> = carried.iter().map(|t| t.spec().clone()).collect();
-        let mut specs = vec![index_spec()];
-        specs.extend(before.iter().cloned());
-        specs.extend(slices.iter().map(|t| Spec::new(t.dtype(), t.shape().clone().without(0))));
+        let before: Vec<Spec> = inputs.iter().map(|t| t.spec().clone()).collect();
         let budget = self.budget.or_else(inherited);
-        let ((traced, (_, made)), budget) = nested(budget, || {
-            trace_body(&specs, |arguments| {
-                let (index, rest) = (&arguments[0], &arguments[1..]);
-                let (own, element) = rest.split_at(before.len());
-                let state = states.rebuild(&mut own.iter().cloned());
-                let element = elements.rebuild(&mut element.iter().cloned());
-                let (after, made) = with_index(index, || body(index.clone(), state, element))?;
-                same_structure("its states are", &states, "the body", &after)?;
-                let mut results = tensors(&after);
-                same_specs(&names, &before, &results)?;
-                results.extend(tensors(&made));
-                Ok((results, (after, made)))
-            })
+        let ((traced, made, budget), carried) = carrying(|carried| {
+            let (mut specs, given) = carried_specs(&before, carried);
+            let first_slice = specs.len();
+            specs.extend(slices.iter().map(|t| Spec::new(t.dtype(), t.shape().clone().without(0))));
+            let ((traced, made), budget) = nested(budget, || {
+                trace_writing(&specs, &given, |arguments| {
+                    let index = &arguments[0];
+                    let state = states.rebuild(&mut arguments[1..].iter().cloned());
+                    let element = elements.rebuild(&mut arguments[first_slice..].iter().cloned());
+                    let (after, made) = with_index(index, || body(index.clone(), state, element))?;
+                    same_structure("its states are", &states, "the body", &after)?;
+                    let mut results = tensors(&after);
+                    same_specs(&names, &before, &results)?;
+                    results.extend(tensors(&made));
+                    Ok((results, made))
+                })
+            })?;
+            let written = traced.writes.clone();
+            Ok(((traced, made, budget), written))
         })?;
-        let spans = Spans { states: carried.len(), slices: slices.len() };
-        let stacks = traced.graph.outputs.len() - carried.len();
-        let op = self.prepare(name, traced, None, (spans, stacks), steps, reverse, budget)?;
-        let mut inputs = carried;
+        let mut traced = traced;
+        // What is carried comes before what is stacked.
+        let stacks = traced.graph.outputs.len() - before.len() - carried.len();
+        traced.graph.outputs[before.len()..].rotate_left(stacks);
+        inputs.extend(carried.iter().map(Variable::read));
+        let spans = Spans { states: inputs.len(), slices: slices.len() };
+        let (op, captures) = self.prepare(name, traced, None, (spans, stacks), steps, reverse, budget)?;
         inputs.extend(slices);
-        inputs.extend(op.1);
-        let mut outputs = apply_at(&op.0, &mut inputs, at)?.into_iter();
-        let states = states.rebuild(&mut outputs.by_ref().take(spans.states));
+        inputs.extend(captures);
+        let mut outputs = apply_at(&op, &mut inputs, at)?.into_iter();
+        let states = states.rebuild(&mut outputs);
+        assign(&carried, &mut outputs)?;
         Ok((states, made.rebuild(&mut outputs)))
     }
 
@@ -239,38 +247,46 @@ impl Loops {
         {
             return self.op_by_op(shapes, test, body, states);
         }
-        let carried = tensors(&states);
+        let mut inputs = tensors(&states);
         let states = hollow(states);
         let names = names(&states);
-        let before: Vec<Spec> = carried.iter().map(|t| t.spec().clone()).collect();
-        self.check_invariants(&names, &carried)?;
-        let mut specs = vec![index_spec()];
-        specs.extend(before.iter().cloned());
+        let before: Vec<Spec> = inputs.iter().map(|t| t.spec().clone()).collect();
+        self.check_invariants(&names, &inputs)?;
         let budget = self.budget.or_else(inherited);
-        let ((tests, traced), budget) = nested(budget, || {
-            let (tests, ()) = trace_body(&specs, |arguments| {
-                let state = states.rebuild(&mut arguments[1..].iter().cloned());
-                let answer = with_index(&arguments[0], || test(&state))?;
-                if *answer.spec() != Spec::new(DType::Bool, Shape::scalar()) {
-                    return Err(not_a_condition(answer.spec()));
+        let ((tests, traced, budget), carried) = carrying(|carried| {
+            let (specs, given) = carried_specs(&before, carried);
+            let ((tests, traced), budget) = nested(budget, || {
+                let (mut tests, ()) = trace_writing(&specs, &given, |arguments| {
+                    let state = states.rebuild(&mut arguments[1..].iter().cloned());
+                    let answer = with_index(&arguments[0], || test(&state))?;
+                    if *answer.spec() != Spec::new(DType::Bool, Shape::scalar()) {
+                        return Err(not_a_condition(answer.spec()));
+                    }
+                    Ok((vec![answer], ()))
+                })?;
+                if !tests.graph.outputs[1..].iter().eq(&tests.graph.inputs[1 + before.len()..specs.len()]) {
+                    let error = Error::new(ErrorKind::Graph, "the test of a loop cannot write to state");
+                    return Err(error.help("write to it in the body"));
                 }
-                Ok((vec![answer], ()))
+                tests.graph.outputs.truncate(1);
+                let (traced, ()) = trace_writing(&specs, &given, |arguments| {
+                    let state = states.rebuild(&mut arguments[1..].iter().cloned());
+                    let after = with_index(&arguments[0], || body(state))?;
+                    same_structure("its states are", &states, "the body", &after)?;
+                    let results = tensors(&after);
+                    same_specs(&names, &before, &results)?;
+                    Ok((results, ()))
+                })?;
+                Ok((tests, traced))
             })?;
-            let (traced, ()) = trace_body(&specs, |arguments| {
-                let state = states.rebuild(&mut arguments[1..].iter().cloned());
-                let after = with_index(&arguments[0], || body(state))?;
-                same_structure("its states are", &states, "the body", &after)?;
-                let results = tensors(&after);
-                same_specs(&names, &before, &results)?;
-                Ok((results, ()))
-            })?;
-            Ok((tests, traced))
+            let written = traced.writes.clone();
+            Ok(((tests, traced, budget), written))
         })?;
+        inputs.extend(carried.iter().map(Variable::read));
         let steps = Steps::Tested(self.most.unwrap_or(usize::MAX));
-        let spans = Spans { states: carried.len(), slices: 0 };
+        let spans = Spans { states: inputs.len(), slices: 0 };
         let (op, captures) =
             self.prepare("while_loop", traced, Some(tests), (spans, 0), steps, false, budget)?;
-        let mut inputs = carried;
         inputs.extend(captures);
         let wanted = growing(&op, &inputs);
         let outputs = if wanted.is_empty() {
@@ -278,7 +294,10 @@ impl Loops {
         } else {
             grow(&op, inputs, wanted, at)?
         };
-        Ok(states.rebuild(&mut outputs.into_iter()))
+        let mut outputs = outputs.into_iter();
+        let states = states.rebuild(&mut outputs);
+        assign(&carried, &mut outputs)?;
+        Ok(states)
     }
 
     /// A loop over these graphs, and the captures that are its last inputs.
@@ -380,6 +399,20 @@ impl Loops {
         }
         Ok(states)
     }
+}
+
+/// The specs of a body's index and states, and of the variables that it carries after those, with their places.
+fn carried_specs(states: &[Spec], carried: &[Variable]) -> (Vec<Spec>, Vec<(usize, Arc<dyn State>)>) {
+    let mut specs = vec![index_spec()];
+    specs.extend(states.iter().cloned());
+    let given = (specs.len()..).zip(carried.iter().map(Variable::state)).collect();
+    specs.extend(carried.iter().map(|variable| variable.spec().clone()));
+    (specs, given)
+}
+
+/// Gives variables the values that an op made of them.
+pub(crate) fn assign(variables: &[Variable], values: &mut dyn Iterator<Item = Tensor>) -> Result<()> {
+    variables.iter().zip(values).try_for_each(|(variable, value)| variable.assign(value))
 }
 
 /// The inputs of a `while` whose gradients may be asked for, here and now: then it can keep as much as it turns out to need.

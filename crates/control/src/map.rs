@@ -10,15 +10,15 @@ use crate::hoist::hoisted;
 use crate::looping::{Loop, Steps, index_spec, stacked};
 use crate::loops::{Loops, rows};
 use crate::structure::tensors;
-use taut_autodiff::nest::Nest;
-use taut_core::graph::{Node, trace_body};
+use taut_autodiff::nest::{Nest, hollow};
+use taut_core::graph::{Node, trace_writing};
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::creation::{range, zeros};
 use taut_core::ops::random::with_index;
 use taut_core::ops::shape::{broadcast_to, concat, reshape, slice};
 use taut_core::{
-    DType, Error, Graph, Index, Outputs, Result, Spec, Tensor, apply_at, apply_many, is_tracing, on_behalf,
-    record, trace,
+    DType, Error, ErrorKind, Graph, Index, Outputs, Result, Spec, Tensor, apply_at, apply_many, is_tracing,
+    on_behalf, record, trace,
 };
 use taut_memory::Line;
 
@@ -43,7 +43,14 @@ impl Loops {
         elements: X,
         at: Line,
     ) -> Result<Y> {
-        let Traced { graph, captures, inputs, count, made } = traced(body, elements)?;
+        let Traced { graph, captures, inputs, count, made, elements, writes } = traced(body, elements)?;
+        if writes {
+            // What one element writes the next one reads: one after the other.
+            let elements = elements.rebuild(&mut inputs.into_iter());
+            let body = |_: Tensor, (): (), element: X| Ok(((), body(element)?));
+            let done = self.stepped("map_fn", &body, (), elements, Steps::Known(count), false, at);
+            return done.map(|((), made)| made);
+        }
         if count == 0 {
             return Ok(made.rebuild(&mut none(&graph)?.into_iter()));
         }
@@ -137,29 +144,35 @@ fn divisor(count: usize, most: usize) -> usize {
 }
 
 /// The body of a map, traced for one element.
-struct Traced<Y> {
+struct Traced<X, Y> {
     /// From `(index, elements, captures)`.
     graph: Graph,
     captures: Vec<Tensor>,
     inputs: Vec<Tensor>,
     count: usize,
     made: Y,
+    /// The structure of the elements.
+    elements: X,
+    /// Whether it writes to variables.
+    writes: bool,
 }
 
 fn traced<X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
     body: &dyn Fn(X) -> Result<Y>,
     elements: X,
-) -> Result<Traced<Y>> {
+) -> Result<Traced<X, Y>> {
     let (count, inputs) = (rows(&elements)?, tensors(&elements));
+    let elements = hollow(elements);
     let mut specs = vec![index_spec()];
     specs.extend(inputs.iter().map(|t| Spec::new(t.dtype(), t.shape().clone().without(0))));
-    let (traced, made) = trace_body(&specs, |arguments| {
+    let (traced, made) = trace_writing(&specs, &[], |arguments| {
         let element = elements.rebuild(&mut arguments[1..].iter().cloned());
         let made = with_index(&arguments[0], || body(element))?;
         Ok((tensors(&made), made))
     })?;
+    let writes = !traced.writes.is_empty();
     let (graph, captures) = hoisted(traced.graph, 1 + inputs.len(), traced.captures)?;
-    Ok(Traced { graph, captures, inputs, count, made })
+    Ok(Traced { graph, captures, inputs, count, made, elements, writes })
 }
 
 /// What a map makes of no elements.
@@ -271,7 +284,12 @@ pub fn vectorized_map<X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
 ) -> Result<Y> {
     let at = Line::caller();
     let run = || {
-        let Traced { graph, captures, inputs, count, made } = traced(&body, elements)?;
+        let Traced { graph, captures, inputs, count, made, writes, .. } = traced(&body, elements)?;
+        if writes {
+            let message = "the body writes to a variable, and is computed for all elements at once";
+            let error = Error::new(ErrorKind::Graph, message);
+            return Err(error.help("use map_fn, which then goes from element to element"));
+        }
         if count == 0 {
             return Ok(made.rebuild(&mut none(&graph)?.into_iter()));
         }

@@ -1,24 +1,11 @@
 //! What bodies are given and what they return: nested structures, flattened and compared.
 
-use taut_autodiff::nest::{Leaf, Nest};
+use taut_autodiff::nest::{self, Leaf, Nest};
 use taut_core::{Error, Result, Spec, Tensor};
 
 /// The tensors of a structure, in order.
 pub(crate) fn tensors(nest: &impl Nest) -> Vec<Tensor> {
-    let mut found = Vec::new();
-    nest.leaves(&mut |leaf| {
-        if let Leaf::Tensor(tensor) = leaf {
-            found.push(tensor.clone());
-        }
-    });
-    found
-}
-
-/// The same structure with tensors that have no memory: who keeps it keeps nobody from using that of its own.
-pub(crate) fn hollow<N: Nest<Owned = N>>(nest: N) -> N {
-    let stand_ins: Vec<Tensor> =
-        tensors(&nest).iter().map(|tensor| Tensor::stand_in(tensor.spec().clone())).collect();
-    nest.rebuild(&mut stand_ins.into_iter())
+    nest::tensors(nest).into_iter().cloned().collect()
 }
 
 /// What a structure looks like, whatever its tensors are.

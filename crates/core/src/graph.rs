@@ -6,10 +6,11 @@ mod state;
 mod verify;
 
 pub use build::{
-    OutsideTraces, Traced, TracedFunction, calls_so_far, create_state, current, depth, evaluate,
-    outside_traces, read_state, tensor_of, trace, trace_body, trace_function, value_of, write_state,
+    OutsideTraces, Traced, TracedFunction, bodies, calls_so_far, create_state, current, depth, evaluate,
+    outside_traces, read_state, tensor_of, trace, trace_body, trace_function, trace_writing, value_of,
+    write_state,
 };
-pub(crate) use build::{ValueRef, bodies, next_key, record};
+pub(crate) use build::{ValueRef, next_key, record};
 pub use state::{KeySource, State, StateUse};
 
 use crate::apply::apply_at;

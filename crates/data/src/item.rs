@@ -3,23 +3,13 @@
 use std::any::Any;
 use taut_autodiff::Nest;
 use taut_autodiff::nest::Leaf;
+pub(crate) use taut_autodiff::nest::tensors;
 use taut_core::{DType, Error, Layout, Result, Scalar, Tensor};
 
 /// What a dataset can hold: tensors, and tuples, lists and maps of tensors and plain values.
 pub trait Item: Nest<Owned = Self> + Clone + Send + Sync + 'static {}
 
 impl<T: Nest<Owned = T> + Clone + Send + Sync + 'static> Item for T {}
-
-/// The tensors of an element, from front to back.
-pub(crate) fn tensors<T: Item>(item: &T) -> Vec<&Tensor> {
-    let mut found = Vec::new();
-    item.leaves(&mut |leaf| {
-        if let Leaf::Tensor(tensor) = leaf {
-            found.push(tensor);
-        }
-    });
-    found
-}
 
 /// The bytes of an element's tensors. A view costs what it shows, not what it is a view of.
 pub(crate) fn bytes<T: Item>(item: &T) -> usize {

@@ -57,7 +57,7 @@ impl OutOfMemory {
     pub(crate) fn new(requested: usize, category: Category, location: Line, cause: Cause) -> OutOfMemory {
         let mut owners = owners();
         owners.truncate(LISTED);
-        let (live, limit) = (ledger::live_bytes(), limit::current());
+        let (live, limit) = (ledger::live_bytes(), limit::current_limit());
         let shortage = Shortage { requested, live, limit, category, location, owners, cause };
         OutOfMemory { shortage: Box::new(shortage) }
     }

@@ -98,7 +98,7 @@ pub fn thread_live_bytes() -> isize {
 /// Counts a new buffer in. False, and nothing changed, if the limit forbids it.
 #[inline]
 pub(crate) fn enter(thread: &Thread, bytes: usize, category: Category) -> bool {
-    match limit::current() {
+    match limit::current_limit() {
         None => TOTAL.add(bytes),
         Some(limit) => {
             if !TOTAL.add_within(bytes, limit) {

@@ -58,7 +58,7 @@ pub use buffer::Buffer;
 pub use category::Category;
 pub use error::{Cause, OutOfMemory, Shortage};
 pub use ledger::{allocations, live_bytes, live_bytes_of, peak_bytes, reset_peak, thread_live_bytes};
-pub use limit::limit;
+pub use limit::{current_limit, limit};
 pub use line::Line;
 pub use parts::Parts;
 pub use record::{is_recording, record};

@@ -39,7 +39,7 @@ pub fn limit(bytes: impl Into<Option<usize>>) -> Option<usize> {
 
 /// The limit in force.
 #[inline]
-pub(crate) fn current() -> Option<usize> {
+pub fn current_limit() -> Option<usize> {
     let limit = LIMIT.load(Relaxed);
     (limit != NONE).then_some(limit)
 }
@@ -47,12 +47,12 @@ pub(crate) fn current() -> Option<usize> {
 /// Whether the limit allows that many bytes more, once nothing is idle.
 #[inline]
 pub(crate) fn allows(bytes: usize) -> bool {
-    current().is_none_or(|limit| live_bytes().checked_add(bytes).is_some_and(|sum| sum <= limit))
+    current_limit().is_none_or(|limit| live_bytes().checked_add(bytes).is_some_and(|sum| sum <= limit))
 }
 
 /// Trims idle blocks until that many bytes of fresh memory fit under the limit.
 pub(crate) fn make_room(bytes: usize) {
-    if let Some(limit) = current() {
+    if let Some(limit) = current_limit() {
         let held = live_bytes().saturating_add(bytes).saturating_add(allocator::trimmable_bytes());
         if held > limit {
             allocator::shrink(held - limit);
@@ -62,5 +62,5 @@ pub(crate) fn make_room(bytes: usize) {
 
 /// How many bytes may lie idle under the limit.
 pub(crate) fn idle_room() -> usize {
-    current().map_or(usize::MAX, |limit| limit.saturating_sub(live_bytes()))
+    current_limit().map_or(usize::MAX, |limit| limit.saturating_sub(live_bytes()))
 }

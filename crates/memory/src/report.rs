@@ -108,7 +108,7 @@ pub fn report() -> Report {
         peak: ledger::peak_bytes(),
         allocations: ledger::allocations(),
         idle: idle_bytes(),
-        limit: limit::current(),
+        limit: limit::current_limit(),
         by_category: by_category.to_vec(),
         by_line: owners(),
     }

@@ -4,9 +4,12 @@ use crate::array::Array;
 use crate::call::{call_back, into_python};
 use crate::convert;
 use crate::nest::{Leaves, Tree};
+use crate::variable::wrap_variable;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use std::sync::{Arc, Mutex, PoisonError};
 use taut::{Case, Loops};
+use taut_autodiff::nest::{Nest, hollow, tensors};
 
 type Object<'py> = PyResult<Bound<'py, PyAny>>;
 
@@ -157,41 +160,28 @@ pub fn scan<'py>(
 /// Calls a function whose gradient computes it again instead of keeping what is inside.
 #[pyfunction]
 pub fn recompute<'py>(py: Python<'py>, function: Py<PyAny>, inputs: &Bound<'py, PyAny>) -> Object<'py> {
-    use taut_autodiff::nest::Nest;
     let inputs = Tree::of(inputs, Leaves::Arguments)?;
-    let mut tensors = Vec::new();
-    inputs.leaves(&mut |leaf| {
-        if let taut::traces::Leaf::Tensor(tensor) = leaf {
-            tensors.push(tensor.clone());
-        }
-    });
-    let template = std::sync::Arc::new(std::sync::Mutex::new(None));
-    let kept = template.clone();
+    let given: Vec<taut::Tensor> = tensors(&inputs).into_iter().cloned().collect();
+    // What the function returns besides tensors, and how they are put together, is known once it was called.
+    let shape = Arc::new(Mutex::new(None));
+    let found = shape.clone();
     let body = move |given: &[taut::Tensor]| -> taut::Result<Vec<taut::Tensor>> {
-        let own = inputs.rebuild(&mut given.iter().cloned());
-        let result = mapped(&function, &own)?;
-        let mut made = Vec::new();
-        result.leaves(&mut |leaf| {
-            if let taut::traces::Leaf::Tensor(tensor) = leaf {
-                made.push(tensor.clone());
-            }
-        });
-        let hollow: Vec<taut::Tensor> =
-            made.iter().map(|tensor| taut::Tensor::stand_in(tensor.spec().clone())).collect();
-        *kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
-            Some(result.rebuild(&mut hollow.into_iter()));
+        let result = mapped(&function, &inputs.rebuild(&mut given.iter().cloned()))?;
+        let made = tensors(&result).into_iter().cloned().collect();
+        *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(hollow(result));
         Ok(made)
     };
-    let outputs = call_back(py, move || taut::recompute_grad(body).call(tensors))?;
-    let template = template.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    match &*template {
-        Some(template) => template.rebuild(&mut outputs.into_iter()).object(py),
+    let outputs = call_back(py, move || taut::recompute_grad(body).call(given))?;
+    let shape = shape.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match shape {
+        Some(shape) => shape.rebuild(&mut outputs.into_iter()).object(py),
         None => Err(PyTypeError::new_err("the function was not called")),
     }
 }
 
-/// Calls a function that brings its own gradient. `forward(*inputs)` returns its outputs, the tensors that the gradient keeps, and
-/// the gradient: a function of (kept, outputs' gradients) that returns a gradient per input.
+/// Calls a function that brings its own gradient. `forward(*inputs)` returns its outputs, the tensors that the gradient keeps,
+/// the gradient: a function of (kept, outputs' gradients, variables) that returns a gradient per input and per variable, and
+/// whether it gives gradients to the variables that the function reads at all.
 #[pyfunction]
 pub fn custom_gradient<'py>(
     py: Python<'py>,
@@ -201,20 +191,27 @@ pub fn custom_gradient<'py>(
     let inputs: Vec<taut::Tensor> = inputs.iter().map(one).collect::<PyResult<_>>()?;
     let outputs = call_back(py, move || {
         taut::custom_gradient(inputs, |inputs| {
-            let (outputs, saved, backward) = into_python(|py| {
+            let (outputs, saved, backward, has_variables) = into_python(|py| {
                 let arguments = objects(py, inputs)?;
                 let made = forward.bind(py).call1(pyo3::types::PyTuple::new(py, arguments)?)?;
-                let (outputs, saved, backward): (Vec<Bound<'_, PyAny>>, Vec<Bound<'_, PyAny>>, Py<PyAny>) =
-                    made.extract()?;
-                Ok((all(&outputs)?, all(&saved)?, backward))
+                type Made<'py> = (Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Py<PyAny>, bool);
+                let (outputs, saved, backward, has_variables): Made<'_> = made.extract()?;
+                Ok((all(&outputs)?, all(&saved)?, backward, has_variables))
             })?;
-            Ok(taut::Rule::new(outputs, saved, move |saved, gradients| {
+            let walk = move |saved: &[taut::Tensor], given: &[taut::Tensor], variables: &[taut::Variable]| {
                 into_python(|py| {
-                    let found = backward.bind(py).call1((objects(py, saved)?, objects(py, gradients)?))?;
+                    let variables = variables.iter().map(|variable| wrap_variable(py, variable.clone()));
+                    let variables = variables.collect::<PyResult<Vec<_>>>()?;
+                    let found =
+                        backward.bind(py).call1((objects(py, saved)?, objects(py, given)?, variables))?;
                     let found: Vec<Bound<'_, PyAny>> = found.extract()?;
                     found.iter().map(gradient).collect()
                 })
-            }))
+            };
+            Ok(match has_variables {
+                true => taut::Rule::with_variables(outputs, saved, walk),
+                false => taut::Rule::new(outputs, saved, move |saved, given| walk(saved, given, &[])),
+            })
         })
     })?;
     objects(py, &outputs)

@@ -13,6 +13,7 @@ use pyo3::types::{PyDict, PyTuple};
 use std::cell::RefCell;
 use taut::graph::OutsideTraces;
 use taut::{OnRetrace, Shape, TensorSpec};
+use taut_autodiff::nest::{Nest, hollow, tensors};
 
 /// A Python function that is traced once per signature and then runs as one planned program.
 #[pyclass(frozen, weakref, module = "taut")]
@@ -204,37 +205,19 @@ pub fn trace_only<'py>(
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    use taut_autodiff::nest::Nest;
     let arguments = arguments(args, kwargs)?;
     let body = body.clone().unbind();
-    let mut specs = Vec::new();
-    arguments.leaves(&mut |leaf| {
-        if let taut::traces::Leaf::Tensor(tensor) = leaf {
-            specs.push(tensor.spec().clone());
-        }
-    });
+    let specs: Vec<taut_core::Spec> =
+        tensors(&arguments).into_iter().map(|tensor| tensor.spec().clone()).collect();
     let result = call_back(py, || {
         let traced = taut_core::record::unrecorded(|| {
             taut_core::graph::trace_function(&specs, true, |inputs| {
                 let own = arguments.rebuild(&mut inputs.iter().cloned());
                 let results = into_python(|py| run(py, body.bind(py), &own))?;
-                let mut tensors = Vec::new();
-                results.leaves(&mut |leaf| {
-                    if let taut::traces::Leaf::Tensor(tensor) = leaf {
-                        tensors.push(tensor.clone());
-                    }
-                });
-                Ok((tensors, results))
+                Ok((tensors(&results).into_iter().cloned().collect(), results))
             })
         });
-        let (_, results) = traced?;
-        let mut stand_ins = Vec::new();
-        results.leaves(&mut |leaf| {
-            if let taut::traces::Leaf::Tensor(tensor) = leaf {
-                stand_ins.push(taut::Tensor::stand_in(tensor.spec().clone()));
-            }
-        });
-        Ok(results.rebuild(&mut stand_ins.into_iter()))
+        traced.map(|(_, results)| hollow(results))
     })?;
     result.object(py)
 }

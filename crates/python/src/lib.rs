@@ -50,8 +50,8 @@ mod _native {
     use super::line::{calling_line, pass_over};
     #[pymodule_export]
     use super::memory::{
-        allocations, disable_check_numerics, enable_check_numerics, idle_bytes, live_bytes, peak_bytes,
-        record, report, reset_peak, set_limit, set_threads, threads, trim,
+        allocations, current_limit, disable_check_numerics, enable_check_numerics, idle_bytes, live_bytes,
+        peak_bytes, record, report, reset_peak, set_limit, set_threads, threads, trim,
     };
     #[pymodule_export]
     use super::op::{Op, op_names};

@@ -37,6 +37,12 @@ pub fn set_limit(bytes: Option<usize>) -> Option<usize> {
     memory::limit(bytes)
 }
 
+/// The most bytes that tensors may hold, if there is a limit.
+#[pyfunction]
+pub fn current_limit() -> Option<usize> {
+    memory::current_limit()
+}
+
 /// Gives memory that is kept for reuse back to the system; returns how many bytes.
 #[pyfunction]
 pub fn trim() -> usize {

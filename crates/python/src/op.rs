@@ -137,6 +137,9 @@ fn value(object: &Bound<'_, PyAny>, kind: Kind, beside: Option<taut::DType>) -> 
 /// Whether a trace can know the result: whole numbers that are known already, as shapes are computed of. Everything else is
 /// for the program.
 fn is_known(values: &[Value]) -> bool {
+    if !taut_core::is_tracing() {
+        return false;
+    }
     let known = |tensor: &Tensor| convert::is_known(tensor);
     let mut found = false;
     let all = values.iter().all(|value| match value {
@@ -151,7 +154,7 @@ fn is_known(values: &[Value]) -> bool {
         Value::Float(_) | Value::DType(_) => false,
         _ => true,
     });
-    taut_core::is_tracing() && found && all
+    found && all
 }
 
 fn bytes(values: &[Value]) -> usize {
@@ -277,7 +280,6 @@ impl Op {
             .collect()
     }
 
-    /// How many results it has, if that is always the same number.
     fn __repr__(&self) -> String {
         format!("<op {}>", self.name)
     }
@@ -288,10 +290,10 @@ impl Op {
     fn check_names(&self, py: Python<'_>, count: usize, kwargs: &Bound<'_, PyDict>) -> PyResult<()> {
         for key in kwargs.keys() {
             let key = key.cast_into::<PyString>()?;
-            if key.to_str()? == "name" && !self.params.iter().any(|(name, ..)| *name.bind(py) == *"name") {
-                continue;
-            }
-            match self.params.iter().position(|(name, ..)| name.bind(py).as_any().eq(&key).unwrap_or(false)) {
+            let word = key.to_str()?;
+            let place = self.params.iter().position(|(name, ..)| *name.bind(py) == *word);
+            match place {
+                None if word == "name" => {}
                 Some(i) if i < count => {
                     return Err(PyTypeError::new_err(format!("{}() got {key} twice", self.name)));
                 }

@@ -161,12 +161,6 @@ impl GradientTape {
     fn explain_none(&self, target: &Bound<'_, PyAny>, source: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         let (targets, sources) = (sources(&tree(target)?), sources(&tree(source)?));
         let inner = self.inner()?;
-        let one = |source: &Source| match source {
-            Source::Tensor(tensor) => Few::Tensor(tensor.clone()),
-            Source::Variable(variable) => Few::Variable(variable.clone()),
-        };
-        let targets: Vec<Few> = targets.iter().map(one).collect();
-        let sources: Vec<Few> = sources.iter().map(one).collect();
         Ok(inner.explain_none(&targets, &sources).map(|why| why.to_string()))
     }
 
@@ -190,15 +184,8 @@ impl GradientTape {
         let request = Request { output_gradients: seeds, unconnected };
         let inner = self.inner()?;
         *self.watched.borrow_mut() = inner.watched_variables();
-        let targets: Vec<taut::Tensor> = targets
-            .into_iter()
-            .map(|target| match target {
-                Source::Tensor(tensor) => tensor,
-                Source::Variable(variable) => variable.read(),
-            })
-            .collect();
         let shared = Shared(&inner);
-        let found = call_back(py, move || shared.get().ask_for(&targets, &wanted, request))?;
+        let found = call_back(py, move || shared.get().gradient_with(&targets, &wanted, request))?;
         let mut found =
             found.into_iter().map(|gradient| object(py, gradient)).collect::<PyResult<Vec<_>>>()?.into_iter();
         asked.filled(py, &mut found)
@@ -249,31 +236,10 @@ impl<'a> Shared<'a> {
     }
 }
 
-/// A tensor or a variable, as a structure of one.
-enum Few {
-    Tensor(taut::Tensor),
-    Variable(taut::Variable),
-}
-
-impl taut::Structure for Few {
-    type Of<T> = T;
-
-    fn leaves(&self, found: &mut Vec<Source>) {
-        found.push(match self {
-            Few::Tensor(tensor) => Source::Tensor(tensor.clone()),
-            Few::Variable(variable) => Source::Variable(variable.clone()),
-        });
-    }
-
-    fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> T {
-        leaves.next().expect("a leaf for each that was found")
-    }
-}
-
 /// Follows what is computed with the primals, as they move along the tangents.
 #[pyclass(unsendable, weakref, module = "taut")]
 pub struct ForwardAccumulator {
-    given: (Vec<Few>, Vec<Few>),
+    given: (Vec<Source>, Vec<Source>),
     forward: RefCell<Option<Forward>>,
 }
 
@@ -281,14 +247,10 @@ pub struct ForwardAccumulator {
 impl ForwardAccumulator {
     #[new]
     fn new(primals: &Bound<'_, PyAny>, tangents: &Bound<'_, PyAny>) -> PyResult<ForwardAccumulator> {
-        let few = |object: &Bound<'_, PyAny>| -> PyResult<Vec<Few>> {
-            let one = |source: Source| match source {
-                Source::Tensor(tensor) => Few::Tensor(tensor),
-                Source::Variable(variable) => Few::Variable(variable),
-            };
-            Ok(sources(&tree(object)?).into_iter().map(one).collect())
-        };
-        Ok(ForwardAccumulator { given: (few(primals)?, few(tangents)?), forward: RefCell::new(None) })
+        Ok(ForwardAccumulator {
+            given: (sources(&tree(primals)?), sources(&tree(tangents)?)),
+            forward: RefCell::new(None),
+        })
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {

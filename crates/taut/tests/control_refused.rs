@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use taut::memory::testing::ledger_check;
 use taut::{
     Case, DType, Error, ErrorKind, GradientTape, Loops, Result, Tensor, Variable, add, cast, concat, cond,
-    foldl, foldr, fori_loop, function, gather, less, matmul, mul, scan, sin, sum, switch_case, while_loop,
-    zeros,
+    foldl, foldr, fori_loop, function, gather, less, matmul, mul, scan, sin, sum, switch_case,
+    vectorized_map, while_loop, zeros,
 };
 
 fn number(x: f64) -> Tensor {
@@ -435,25 +435,32 @@ fn a_function_that_fails_leaves_variables_as_they_were() {
 }
 
 #[test]
-fn variables_are_not_assigned_in_bodies() {
+fn variables_are_not_assigned_in_what_is_computed_again_or_all_at_once() {
     let _ledger = ledger_check();
     let v = Variable::new(number(1.0)).unwrap();
     let inside = v.clone();
-    let run = move || {
-        let body = |_: Tensor, x: Tensor| {
+    let line = line!() + 2;
+    let again = taut::recompute_grad(move |x: &[Tensor]| {
+        inside.assign(&x[0])?;
+        Ok(x.to_vec())
+    });
+    let error = in_function(move || Ok(again.call(vec![number(5.0)])?.swap_remove(0))).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Graph, "{error}");
+    assert_eq!(error.location().unwrap().line(), line, "{error}");
+    let inside = v.clone();
+    let at_once = move || {
+        let body = |x: Tensor| {
             inside.assign(&x)?;
             Ok(x)
         };
-        (line!() - 3, fori_loop(0..3, body, number(5.0)))
+        let elements = Tensor::from_slice(&[1.0, 2.0], [2]).unwrap();
+        (line!(), vectorized_map(body, elements))
     };
-    let (line, result) = run();
+    let (line, result) = at_once();
     let error = result.unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Graph, "{error}");
-    assert_eq!(error.location().unwrap().line(), line, "{error}");
-    assert_eq!(v.read().item::<f64>().unwrap(), 1.0);
-    let error = in_function(move || run().1).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Graph, "{error}");
-    assert_eq!(error.location().unwrap().line(), line, "{error}");
+    assert_eq!((error.kind(), error.location().unwrap().line()), (ErrorKind::Graph, line), "{error}");
+    let error = in_function(move || at_once().1).unwrap_err();
+    assert_eq!((error.kind(), error.location().unwrap().line()), (ErrorKind::Graph, line), "{error}");
     assert_eq!(v.read().item::<f64>().unwrap(), 1.0);
     // Reading one is fine: it is a capture.
     let y = fori_loop(0..3, |_, x| add(x, v.read()), number(5.0)).unwrap();

@@ -1,6 +1,6 @@
 //! Tracing: the mode in which [`apply`](crate::apply()) writes ops down instead of running them.
 
-use super::state::{KeySource, KeyUse, Outside, State, StateRead, StateUse};
+use super::state::{KeySource, KeyUse, Outside, State, StateRead, StateUse, StateWrite};
 use super::{Graph, Node, Origin, Value, ValueId};
 use crate::apply::{Outputs, infer, with_specs};
 use crate::error::{Error, ErrorKind, Result};
@@ -40,6 +40,8 @@ struct Tracer {
     outside: Option<Outside>,
     /// Whether tensors that have data are captured, too, instead of being constants.
     lifts: bool,
+    /// What the body of a loop or branch wrote to states so far, or was given as their values; `None` if it may not.
+    writes: Option<Vec<StateWrite>>,
 }
 
 thread_local! {
@@ -53,6 +55,23 @@ pub struct Traced {
     pub graph: Graph,
     /// Values of an enclosing trace that the function used: the graph's further inputs.
     pub captures: Vec<Tensor>,
+    /// States that it was given or writes, by [`trace_writing`]: the graph's last outputs are their new values.
+    pub writes: Vec<Arc<dyn State>>,
+}
+
+impl Traced {
+    /// The number of a tensor from outside among the graph's values; it is a capture from now on.
+    pub fn capture(&mut self, tensor: &Tensor) -> ValueId {
+        let given = self.graph.inputs.len() - self.captures.len();
+        if let Some(i) = self.captures.iter().position(|other| other.is_same_to_all(tensor)) {
+            return self.graph.inputs[given + i];
+        }
+        let id = ValueId(self.graph.values.len() as u32);
+        self.graph.values.push(Value { spec: tensor.spec().clone(), origin: Origin::Input(usize::MAX) });
+        self.graph.add_input(id);
+        self.captures.push(tensor.clone());
+        id
+    }
 }
 
 /// What the trace of a function found: [`trace_function`].
@@ -84,9 +103,8 @@ pub struct TracedFunction {
 /// # Ok(()) }
 /// ```
 pub fn trace(inputs: &[Spec], function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Result<Traced> {
-    let (mut tracer, ()) = follow(inputs, None, false, |arguments| Ok((function(arguments)?, ())))?;
-    let captures = tracer.take_captures();
-    Ok(Traced { graph: tracer.graph, captures })
+    let (tracer, ()) = follow(inputs, Kind::Graph, |arguments| Ok((function(arguments)?, ())))?;
+    Ok(tracer.traced())
 }
 
 /// As [`trace`], for a graph that an op will hold: tensors that already have data are captures, too, so that they are
@@ -96,9 +114,22 @@ pub fn trace_body<R>(
     inputs: &[Spec],
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(Traced, R)> {
-    let (mut tracer, rest) = follow(inputs, None, true, function)?;
-    let captures = tracer.take_captures();
-    Ok((Traced { graph: tracer.graph, captures }, rest))
+    let (tracer, rest) = follow(inputs, Kind::Body(None), function)?;
+    Ok((tracer.traced(), rest))
+}
+
+/// As [`trace_body`], for a function that may write to states. What it writes is nobody's business until the op that holds
+/// the graph ran: the states' new values are its last outputs, in the order of [`Traced::writes`].
+///
+/// `given` are states whose values are among the inputs, each with the number of that input. They come first in
+/// [`Traced::writes`], written or not.
+pub fn trace_writing<R>(
+    inputs: &[Spec],
+    given: &[(usize, Arc<dyn State>)],
+    function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
+) -> Result<(Traced, R)> {
+    let (tracer, rest) = follow(inputs, Kind::Body(Some(given)), function)?;
+    Ok((tracer.traced(), rest))
 }
 
 /// As [`trace`], for a function that is called many times: variables and keys for random numbers are inputs of the graph,
@@ -111,7 +142,7 @@ pub fn trace_function<R>(
     may_create: bool,
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(TracedFunction, R)> {
-    let (mut tracer, rest) = follow(inputs, Some(Outside::new(may_create)), false, function)?;
+    let (mut tracer, rest) = follow(inputs, Kind::Function { may_create }, function)?;
     let captures = tracer.take_captures();
     let outside = tracer.outside.take().unwrap_or_else(|| Outside::new(false));
     let graph = &mut tracer.graph;
@@ -133,10 +164,19 @@ pub fn trace_function<R>(
     Ok((found, rest))
 }
 
+/// What is being traced.
+enum Kind<'a> {
+    /// A graph for whoever asked.
+    Graph,
+    /// What an op will hold. It may write to states if there is a list of those that it is given.
+    Body(Option<&'a [(usize, Arc<dyn State>)]>),
+    /// What is called many times.
+    Function { may_create: bool },
+}
+
 fn follow<R>(
     inputs: &[Spec],
-    outside: Option<Outside>,
-    lifts: bool,
+    kind: Kind<'_>,
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(Tracer, R)> {
     static TRACES: AtomicU64 = AtomicU64::new(0);
@@ -152,14 +192,25 @@ fn follow<R>(
         graph: Graph::default(),
         captures: Vec::new(),
         constants: HashMap::new(),
-        outside,
-        lifts,
+        outside: match kind {
+            Kind::Function { may_create } => Some(Outside::new(may_create)),
+            _ => None,
+        },
+        lifts: matches!(kind, Kind::Body(_)),
+        writes: None,
     };
     let mut arguments = Vec::new();
     for spec in inputs {
         let id = tracer.provided(spec.clone());
         tracer.graph.add_input(id);
         arguments.push(tracer.tensor(id));
+    }
+    if let Kind::Body(Some(given)) = kind {
+        let write = |(input, state): &(usize, Arc<dyn State>)| StateWrite {
+            state: state.clone(),
+            value: tracer.graph.inputs[*input],
+        };
+        tracer.writes = Some(given.iter().map(write).collect());
     }
     let guard = TraceGuard::enter(tracer);
     let (results, rest) = function(&arguments)?;
@@ -287,34 +338,28 @@ fn with_outside<R>(act: impl FnOnce(&mut Tracer) -> R) -> Option<R> {
         .with_borrow_mut(|tracers| tracers.iter_mut().rev().find(|tracer| tracer.outside.is_some()).map(act))
 }
 
-/// The value of a state in the function being traced: what it wrote there last, or what a call will find. `None` if no
-/// function is being traced.
+/// The value of a state in what is being traced: what was written there last, or what a call will find. `None` if no
+/// function is being traced, and no body wrote to it.
 pub fn read_state(state: &Arc<dyn State>) -> Option<Tensor> {
-    with_outside(|tracer| {
-        let i = tracer.state(state);
-        let read = &tracer.outside.as_ref()?.states[i];
-        let id = read.written.unwrap_or(read.input);
-        Some(tracer.tensor(id))
-    })?
+    TRACERS.with_borrow_mut(|tracers| tracers.iter_mut().rev().find_map(|tracer| tracer.read(state)))
 }
 
-/// Writes to a state in the function being traced. `None` if no function is being traced.
+/// Writes to a state in what is being traced: a function, or a body that may. `None` if nothing of that kind is.
 pub fn write_state(state: &Arc<dyn State>, value: &Tensor) -> Option<Result<()>> {
-    let innermost = TRACERS.with_borrow(|tracers| tracers.last().is_some_and(|t| t.outside.is_some()));
-    with_outside(|tracer| {
-        if !innermost {
-            return Err(Error::new(
-                ErrorKind::Graph,
-                "the body of a traced loop or branch cannot write to state",
-            )
-            .help("return the new value from it, and assign that"));
+    TRACERS.with_borrow_mut(|tracers| {
+        let in_function = tracers.iter().any(|tracer| tracer.outside.is_some());
+        match tracers.last_mut() {
+            Some(tracer) if tracer.outside.is_some() || tracer.writes.is_some() => {
+                Some(tracer.write(state, value))
+            }
+            _ if in_function => {
+                let message =
+                    "this body is computed for many elements at once, or again, and cannot write to state";
+                let error = Error::new(ErrorKind::Graph, message);
+                Some(Err(error.help("return the new value from it, and assign that")))
+            }
+            _ => None,
         }
-        let id = tracer.value_of(value)?;
-        let i = tracer.state(state);
-        if let Some(outside) = &mut tracer.outside {
-            outside.states[i].written = Some(id);
-        }
-        Ok(())
     })
 }
 
@@ -332,7 +377,7 @@ pub fn create_state(state: &Arc<dyn State>) -> Result<()> {
 }
 
 /// How many bodies of loops and branches, one in the other, this thread is tracing.
-pub(crate) fn bodies() -> usize {
+pub fn bodies() -> usize {
     TRACERS.with_borrow(|tracers| tracers.iter().filter(|tracer| tracer.lifts).count())
 }
 
@@ -383,6 +428,44 @@ impl Tracer {
 
     fn tensor(&self, value: ValueId) -> Tensor {
         Tensor::traced(self.graph.spec(value).clone(), ValueRef { trace: self.trace, value })
+    }
+
+    fn read(&mut self, state: &Arc<dyn State>) -> Option<Tensor> {
+        let written = self.writes.iter().flatten().find(|write| write.state.id() == state.id());
+        if let Some(write) = written {
+            return Some(self.tensor(write.value));
+        }
+        self.outside.as_ref()?;
+        let i = self.state(state);
+        let read = &self.outside.as_ref()?.states[i];
+        Some(self.tensor(read.written.unwrap_or(read.input)))
+    }
+
+    fn write(&mut self, state: &Arc<dyn State>, value: &Tensor) -> Result<()> {
+        let value = self.value_of(value)?;
+        if let Some(writes) = &mut self.writes {
+            match writes.iter_mut().find(|write| write.state.id() == state.id()) {
+                Some(write) => write.value = value,
+                None => writes.push(StateWrite { state: state.clone(), value }),
+            }
+            return Ok(());
+        }
+        let i = self.state(state);
+        if let Some(outside) = &mut self.outside {
+            outside.states[i].written = Some(value);
+        }
+        Ok(())
+    }
+
+    /// What a trace that is no function's found.
+    fn traced(mut self) -> Traced {
+        let captures = self.take_captures();
+        let mut writes = Vec::new();
+        for write in self.writes.into_iter().flatten() {
+            self.graph.outputs.push(write.value);
+            writes.push(write.state);
+        }
+        Traced { graph: self.graph, captures, writes }
     }
 
     fn take_captures(&mut self) -> Vec<Tensor> {

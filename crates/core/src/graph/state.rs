@@ -76,6 +76,12 @@ pub(super) struct StateRead {
     pub(super) written: Option<ValueId>,
 }
 
+/// What the body of a loop or branch wrote to a state last, or was given as its value.
+pub(super) struct StateWrite {
+    pub(super) state: Arc<dyn State>,
+    pub(super) value: ValueId,
+}
+
 pub(super) struct KeyUse {
     pub(super) input: ValueId,
     pub(super) source: Arc<dyn KeySource>,
