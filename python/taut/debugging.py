@@ -23,7 +23,7 @@ from .shape import TensorShape
 
 _tensor = _native.as_tensor
 _Tensor = _native.Tensor
-_where = _native.Op("where")
+_ensure = _native.Op("ensure")
 
 check_numerics = _native.Op("check_numerics")
 
@@ -46,9 +46,7 @@ def _hold(name: str, holds: _Tensor, text: Callable[[], str]) -> None:
         if not bool(holds):
             _refuse(name, text())
         return
-    # The engine's only op that can fail for its values is the one that looks for NaN.
-    flag = _where(holds, _tensor(0.0), _tensor(np.float32(np.nan)))
-    check_numerics(flag, f"{name}: {text()}")
+    _ensure(holds, f"{name}: {text()}")
 
 
 def Assert(

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _native, dtypes
+from . import _native, dtypes, nest
 from ._common import _as, _ends, _ints, _refuse, _several, _shape
 from .debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
 from .errors import OperatorNotAllowedInGraphError
@@ -454,10 +454,31 @@ def print(  # noqa: A001
 ) -> None:
     """Prints values to the error stream, or another one: the first and the last `summarize` elements of axes.
 
-    What is being traced has no value to print yet, and is refused.
+    In a traced function they are printed whenever it runs, in the order of the program.
     """
-    stream = sys.stderr if output_stream is None else output_stream
-    builtins.print(*(_shown(one, summarize) for one in inputs), sep=sep, end=end, file=stream)
+
+    def show(shown: Sequence) -> None:
+        stream = sys.stderr if output_stream is None else output_stream
+        builtins.print(*(_shown(one, summarize) for one in shown), sep=sep, end=end, file=stream)
+
+    leaves = nest.flatten(inputs)
+    where = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _native.Array) and leaf.is_symbolic]
+    if not where:
+        show(inputs)
+        return
+
+    traced = [leaves[i] for i in where]
+    # The program must not keep what its trace was made of.
+    known = [None if i in where else leaf for i, leaf in enumerate(leaves)]
+    structure = nest.pack_sequence_as(inputs, known)
+
+    def told(arrays: list) -> None:
+        filled = list(known)
+        for i, array in zip(where, arrays):
+            filled[i] = array
+        show(nest.pack_sequence_as(structure, filled))
+
+    _native.tell(told, traced)
 
 
 def _shown(value: Any, most: int) -> str:
@@ -466,11 +487,8 @@ def _shown(value: Any, most: int) -> str:
         return f"[{inner}]" if isinstance(value, list) else f"({inner})"
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key!r}: {_shown(one, most)}" for key, one in value.items()) + "}"
-    if not isinstance(value, _native.Array):
+    if not isinstance(value, (_native.Array, np.ndarray)):
         return str(value)
-    if value.is_symbolic:
-        text = "a tensor that is being traced has no value to print"
-        _refuse("print", text, OperatorNotAllowedInGraphError)
     shown = {"int_kind": str, "bool": str}
     shown["float_kind"] = lambda number: np.format_float_positional(number, trim="-")
     threshold = 2**31 - 1 if most < 0 else 0

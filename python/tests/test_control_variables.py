@@ -110,7 +110,7 @@ def test_map_fn_assigns_from_row_to_row():
 
     assert tf.map_fn(running, tf.constant([1.0, 2.0, 3.0])).numpy().tolist() == [1.0, 3.0, 6.0]
     assert float(v) == 6.0
-    with pytest.raises(tf.errors.InvalidArgumentError, match="use map_fn"):
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="use map_fn"):
         tf.vectorized_map(running, tf.constant([1.0, 2.0, 3.0]))
     assert float(v) == 6.0
 

@@ -131,3 +131,18 @@ def test_every_op_is_checked(checking):
     fails(ValueError, "", lambda: tape.gradient(y, x))
     tf.debugging.disable_check_numerics()
     assert tf.math.log(x).numpy().tolist() == [0, -np.inf]
+
+
+def test_checks_in_a_function_say_what_did_not_hold():
+    @tf.function
+    def f(x):
+        assert x > 0.0, "x has to be positive"
+        tf.debugging.assert_less(x, 10.0, message="sizes")
+        return tf.sqrt(x)
+
+    assert float(f(tf.constant(4.0))) == 2.0
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        f(tf.constant(-1.0))
+    assert "Assert: x has to be positive" in str(caught.value) and "NaN" not in str(caught.value)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="assert_less: sizes: x < y does not hold"):
+        f(tf.constant(11.0))

@@ -207,19 +207,6 @@ def test_scopes():
     assert tf.group(tf.constant(1)) is None
 
 
-def test_print(capsys):
-    tf.print("x =", tf.constant([1.0, 2.5]), [tf.constant(3), "a"], {"k": tf.constant(True)}, sep="|")
-    shown = capsys.readouterr()
-    assert shown.err == "x =|[1 2.5]|[3, a]|{'k': True}\n"
-    assert shown.out == ""
-    tf.print(tf.range(100), summarize=2)
-    assert capsys.readouterr().err == "[0 1 ... 98 99]\n"
-    tf.print(tf.range(5), summarize=-1, end="")
-    assert capsys.readouterr().err == "[0 1 2 3 4]"
-    traced = tf.function(lambda x: tf.print(x), autograph=False)
-    fails(tf.errors.OperatorNotAllowedInGraphError, "print", lambda: traced(tf.zeros([1])))
-
-
 def test_python_inside():
     x = tf.constant([1.0, 4.0])
     got = tf.numpy_function(np.sqrt, [x], tf.float32)

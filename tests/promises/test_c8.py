@@ -171,6 +171,7 @@ PARTICULAR = {
     "bitcast": lambda: [floats(4), "int32"],
     "broadcast_to": lambda: [floats(1, 4), [3, 4]],
     "check_numerics": lambda: [floats(4), "message"],
+    "ensure": lambda: [tf.constant([True, True]), "message"],
     "cholesky": lambda: [tf.constant([[4.0, 1.0], [1.0, 3.0]])],
     "conv1d": lambda: [floats(2, 8, 3), floats(3, 3, 4)],
     "conv2d": lambda: [floats(2, 6, 6, 3), floats(3, 3, 3, 4)],

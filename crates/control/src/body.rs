@@ -7,9 +7,9 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use taut_compile::{Options, compile};
 use taut_core::graph::{Origin, Value, ValueId, outside_traces};
-use taut_core::{Element, Graph, Result, Spec, record};
+use taut_core::{Graph, Result, Spec, record};
 use taut_exec::{Lent, run_in};
-use taut_kernels::{Arg, View, dispatch};
+use taut_kernels::Arg;
 use taut_plan::{Home, Program, Request};
 
 /// Pieces of scratch memory begin at multiples of this.
@@ -250,11 +250,8 @@ pub(crate) fn take<'a>(scratch: &mut &'a mut [u8], bytes: usize) -> &'a mut [u8]
 
 /// The bytes of an input that is contiguous, as every input of an op that holds graphs is; empty if it is in place.
 pub(crate) fn bytes_of<'a>(input: &Arg<'a>) -> &'a [u8] {
-    fn bytes<'a, T: Element>(view: &View<'a>) -> &'a [u8] {
-        view.contiguous::<T>().map_or(&[], |elements| bytemuck::cast_slice(elements))
-    }
     match input {
         Arg::InPlace(_) => &[],
-        Arg::View(view) => dispatch!(view.dtype(), T in all => bytes::<T>(view)),
+        Arg::View(view) => view.contiguous_bytes().unwrap_or_default(),
     }
 }

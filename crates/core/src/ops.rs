@@ -53,7 +53,7 @@ table! {
     creation: diagonal eye fill like meshgrid one_hot range triangle;
 
     /// Functions of one tensor, element by element.
-    unary: bitcast cast check_numerics classify erf exp gamma gelu hyperbolic not relu root round sigmoid sign trig;
+    unary: bitcast cast check_numerics classify ensure erf exp gamma gelu hyperbolic not relu root round sigmoid sign trig;
 
     /// Functions of two or three tensors, element by element.
     binary: arithmetic atan2 bitwise clip compare division extremum logaddexp logical power select shift squared_difference;

@@ -117,6 +117,13 @@ impl<'a> View<'a> {
         true
     }
 
+    /// The bytes of the elements, if they are contiguous.
+    #[inline]
+    pub fn contiguous_bytes(&self) -> Option<&'a [u8]> {
+        let size = self.dtype.size();
+        self.is_contiguous().then(|| &self.bytes[self.offset * size..][..self.len() * size])
+    }
+
     /// The elements as a slice, if they are contiguous.
     #[inline]
     pub fn contiguous<T: Element>(&self) -> Option<&'a [T]> {

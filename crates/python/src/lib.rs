@@ -23,6 +23,7 @@ mod optimizer;
 mod plan;
 mod random;
 mod tape;
+mod tell;
 mod variable;
 
 use pyo3::prelude::*;
@@ -63,6 +64,8 @@ mod _native {
     use super::random::{next_key, random_state, set_random_state, set_seed};
     #[pymodule_export]
     use super::tape::{ForwardAccumulator, GradientTape, gradients};
+    #[pymodule_export]
+    use super::tell::tell;
     #[pymodule_export]
     use super::variable::Variable;
 

@@ -11,7 +11,8 @@ use taut::{DType, Layout, Shape, Strides, Tensor};
 static DESCRS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
 static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
-fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
+/// NumPy.
+pub fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     let module = NUMPY.get_or_try_init(py, || PyModule::import(py, "numpy").map(Bound::unbind));
     module.map(|module| module.bind(py))
 }

@@ -1,0 +1,90 @@
+//! Conditions that have to hold.
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::ops::sample::{of, ramp};
+use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::{DType, Outputs, Tensor, apply};
+use std::sync::Arc;
+use taut_kernels::{Arg, ViewMut, elementwise};
+
+#[derive(Clone, Debug)]
+struct Ensure {
+    message: Arc<str>,
+}
+
+impl Op for Ensure {
+    fn name(&self) -> &'static str {
+        "ensure"
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        if inputs[0].dtype != DType::Bool {
+            let message = format!("a condition is a bool, not {}", inputs[0].dtype);
+            return Err(Error::dtype(message).help("compare something"));
+        }
+        Ok(inputs[0].clone().into())
+    }
+
+    fn kernel(&self) -> Kernel {
+        Kernel::Custom
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        if let Arg::View(x) = inputs[0] {
+            elementwise::copy(x, outputs[0].reborrow());
+        }
+        match outputs[0].bytes().contains(&0) {
+            false => Ok(()),
+            true => Err(Error::value(&*self.message)),
+        }
+    }
+
+    fn is_check(&self) -> bool {
+        true
+    }
+
+    fn aliases(&self, _output: usize) -> &[usize] {
+        &[0]
+    }
+
+    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
+    }
+
+    fn attributes(&self) -> String {
+        format!("message={:?}", self.message)
+    }
+}
+
+/// The conditions themselves, or an error with this message if one does not hold. In a traced function it is checked by every
+/// call, whether anybody uses the result or not.
+///
+/// ```
+/// use taut_core::{Tensor, ops::unary::ensure};
+/// let holds = Tensor::from_slice(&[true, false], [2])?;
+/// assert_eq!(ensure(&holds, "sizes are positive").unwrap_err().message(), "sizes are positive");
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[track_caller]
+pub fn ensure(condition: impl Into<Tensor>, message: &str) -> Result<Tensor> {
+    apply(&Ensure { message: message.into() }, [condition.into()])
+}
+
+pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+    "ensure",
+    &[Param::tensor("condition"), Param::new("message", Kind::Str)],
+    |a| one(ensure(a.tensor(0)?, a.str(1)?)),
+    Reference::Numpy("condition"),
+    Samples::List(|| {
+        let shapes: [&[usize]; 4] = [&[], &[0], &[7], &[2, 3, 4]];
+        shapes.map(|shape| vec![ramp(DType::Bool, shape, 1.0, 1.0), Value::Str("it holds")]).into()
+    }),
+)
+.refuses(|| {
+    let bad = |x, kind, message| Bad::new(vec![x, Value::Str("it holds")], kind, message);
+    vec![
+        bad(of(DType::Bool, &[3], &[1.0, 0.0, 1.0]), ErrorKind::Value, "it holds"),
+        bad(ramp(DType::F32, &[2], 0.0, 1.0), ErrorKind::DType, "a condition is a bool, not float32"),
+    ]
+})];
