@@ -179,6 +179,9 @@ pub fn recompute<'py>(py: Python<'py>, function: Py<PyAny>, inputs: &Bound<'py, 
     }
 }
 
+/// What such a function returns: its outputs, what is kept, the gradient, and whether that is one of variables, too.
+type Made<'py> = (Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Py<PyAny>, bool);
+
 /// Calls a function that brings its own gradient. `forward(*inputs)` returns its outputs, the tensors that the gradient keeps,
 /// the gradient: a function of (kept, outputs' gradients, variables) that returns a gradient per input and per variable, and
 /// whether it gives gradients to the variables that the function reads at all.
@@ -194,7 +197,6 @@ pub fn custom_gradient<'py>(
             let (outputs, saved, backward, has_variables) = into_python(|py| {
                 let arguments = objects(py, inputs)?;
                 let made = forward.bind(py).call1(pyo3::types::PyTuple::new(py, arguments)?)?;
-                type Made<'py> = (Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Py<PyAny>, bool);
                 let (outputs, saved, backward, has_variables): Made<'_> = made.extract()?;
                 Ok((all(&outputs)?, all(&saved)?, backward, has_variables))
             })?;
@@ -208,9 +210,10 @@ pub fn custom_gradient<'py>(
                     found.iter().map(gradient).collect()
                 })
             };
-            Ok(match has_variables {
-                true => taut::Rule::with_variables(outputs, saved, walk),
-                false => taut::Rule::new(outputs, saved, move |saved, given| walk(saved, given, &[])),
+            Ok(if has_variables {
+                taut::Rule::with_variables(outputs, saved, walk)
+            } else {
+                taut::Rule::new(outputs, saved, move |saved, given| walk(saved, given, &[]))
             })
         })
     })?;

@@ -31,7 +31,7 @@ fn a_branch_writes_only_if_it_is_taken() {
         let y = cond(
             less(x, 0.0)?,
             || {
-                inner.assign_add(&scalar(1.0))?;
+                inner.assign_add(scalar(1.0))?;
                 // What it wrote is what it reads.
                 mul(inner.read(), 100.0)
             },
@@ -61,7 +61,7 @@ fn the_last_of_several_branches_writes_too() {
         let branch = |by: f64| {
             let v = &inner;
             Box::new(move || {
-                v.assign_add(&scalar(by))?;
+                v.assign_add(scalar(by))?;
                 Ok(())
             }) as taut::Case<'_, ()>
         };
@@ -81,8 +81,8 @@ fn every_step_reads_what_the_one_before_it_wrote() {
         let (mine, seen) = (v.clone(), inner.clone());
         let run = move |n: &Tensor| {
             let body = |(i, sum): (Tensor, Tensor)| {
-                mine.assign(&mul(mine.read(), 2.0)?)?;
-                seen.assign_add(&scalar(1.0))?;
+                mine.assign(mul(mine.read(), 2.0)?)?;
+                seen.assign_add(scalar(1.0))?;
                 Ok(((i + 1.0)?, add(sum, mine.read())?))
             };
             // The test sees what the body writes.
@@ -109,8 +109,7 @@ fn loops_in_loops_and_branches_in_them_write() {
     let inner = v.clone();
     let f = function(move |n: &Tensor| {
         let outer = |i: Tensor, total: Tensor| {
-            let within =
-                |j: Tensor, (): ()| cond(less(&j, &i)?, || inner.assign_add(&scalar(1.0)), || Ok(()));
+            let within = |j: Tensor, (): ()| cond(less(&j, &i)?, || inner.assign_add(scalar(1.0)), || Ok(()));
             fori_loop(0..5, within, ())?;
             add(total, inner.read())
         };
@@ -148,13 +147,13 @@ fn a_test_does_not_write_and_a_failure_leaves_everything_as_it_was() {
     let _ledger = ledger_check();
     let v = variable(1.0);
     let writes = |i: &Tensor| {
-        v.assign_add(&scalar(1.0))?;
+        v.assign_add(scalar(1.0))?;
         less(i, 3.0)
     };
     let error = while_loop(writes, |i| i + 1.0, scalar(0.0)).unwrap_err().to_string();
     assert!(error.contains("the test of a loop cannot write to state"), "{error}");
     let fails = |i: Tensor| {
-        v.assign_add(&scalar(1.0))?;
+        v.assign_add(scalar(1.0))?;
         taut::check_numerics(taut::div(&i, taut::sub(&i, &i)?)?, "here")
     };
     assert!(while_loop(|i| less(i, 3.0), fails, scalar(1.0)).is_err());
@@ -169,13 +168,13 @@ fn steps_of_training_in_a_loop_are_those_of_training_by_hand() {
         let tape = GradientTape::new();
         let loss = square(taut::sub(mul(w.read(), x)?, 3.0)?)?;
         let gradient = tape.gradient(&loss, w)?.dense()?;
-        w.assign_sub(&mul(gradient, 0.01)?)?;
+        w.assign_sub(mul(gradient, 0.01)?)?;
         Ok(loss)
     };
     let by_hand = variable(0.5);
     let mut losses = Vec::new();
     for i in 0..4 {
-        let one = taut::gather(&x, &Tensor::scalar(i as i64).unwrap(), 0, 0).unwrap();
+        let one = taut::gather(&x, Tensor::scalar(i as i64).unwrap(), 0, 0).unwrap();
         losses.push(number(&step(&by_hand, &one).unwrap()));
     }
     for looped in [false, true] {
@@ -199,7 +198,7 @@ fn a_tape_outside_follows_reads_and_not_assignments() {
             let (v, w) = (variable(1.5), variable(0.5));
             let body = |y: Tensor| {
                 let y = add(y, mul(v.read(), w.read())?)?;
-                v.assign(&mul(v.read(), w.read())?)?;
+                v.assign(mul(v.read(), w.read())?)?;
                 add(y, square(v.read())?)
             };
             let tape = GradientTape::new();
@@ -218,7 +217,7 @@ fn a_tape_outside_follows_reads_and_not_assignments() {
         let v = variable(1.5);
         let run = move |x: &Tensor| {
             let body = || {
-                v.assign(&mul(v.read(), 2.0)?)?;
+                v.assign(mul(v.read(), 2.0)?)?;
                 square(v.read())
             };
             let tape = GradientTape::new();
@@ -238,7 +237,7 @@ fn a_tape_outside_follows_reads_and_not_assignments() {
         let inner = v.clone();
         let run = move |x: &Tensor| {
             let y = mul(inner.read(), x)?;
-            inner.assign(&mul(inner.read(), 2.0)?)?;
+            inner.assign(mul(inner.read(), 2.0)?)?;
             inner.assign_add(x)?;
             add(y, square(inner.read())?)
         };
@@ -261,7 +260,7 @@ fn random_numbers_are_those_of_a_loop_that_writes_nothing() {
         random::set_seed(5);
         let body = |_: Tensor, sum: Tensor| {
             if writes {
-                v.assign_add(&scalar(1.0))?;
+                v.assign_add(scalar(1.0))?;
             }
             add(sum, random::uniform([], 0.0, 1.0, taut::DType::F64)?)
         };

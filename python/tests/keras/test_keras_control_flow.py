@@ -168,3 +168,24 @@ def test_shapes_are_found_though_branches_assign():
     layer = Counting()
     assert layer(keras.Input((3,))).shape == (None, 3)
     assert float(layer.count) == 0.0
+
+
+class Counting(keras.layers.Layer):
+    """Twice x, and counts the batches whose sum is positive."""
+
+    def build(self, shape):
+        self.w = self.add_weight(shape=(), initializer="ones")
+        self.positive = self.add_weight(shape=(), initializer="zeros", trainable=False)
+
+    def call(self, x):
+        if tf.reduce_sum(x) > 0.0:
+            self.positive.assign_add(1.0)
+        return 2.0 * x * self.w
+
+
+def test_a_branch_of_a_call_assigns():
+    layer = Counting()
+    model = compiled(layer)
+    x = np.array([[1.0], [-1.0], [2.0], [-3.0]], dtype="float32")
+    model.fit(x, np.zeros_like(x), batch_size=1, epochs=2, shuffle=False, verbose=0)
+    assert float(layer.positive.value) == 4.0

@@ -1,7 +1,7 @@
-"""Branches of a trace that assign to variables.
+"""Branches of a trace that assign to variables where assignments are collected in a scope.
 
-In Taut, what a branch does is what it returns. So the assignments of both branches are collected instead of
-made, become results, and are made after the branch.
+A scope outlives the branches, and what they made does not. So what both of them assign becomes results, and is
+assigned after the branch.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Collecting(StatelessScope):
 
 def either(pred: tf.Tensor, true_fn: Callable, false_fn: Callable) -> Any:
     """The results of one of two functions, and its assignments, by a condition that is not known yet."""
-    variables = {**assigned_by(true_fn), **assigned_by(false_fn)}
-    if not variables:
+    if get_stateless_scope() is None:
         return tf.cond(pred, true_fn, false_fn)
+    variables = {**assigned_by(true_fn), **assigned_by(false_fn)}
     variables = list(variables.values())
     structure = None
 

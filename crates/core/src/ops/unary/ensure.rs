@@ -34,10 +34,7 @@ impl Op for Ensure {
         if let Arg::View(x) = inputs[0] {
             elementwise::copy(x, outputs[0].reborrow());
         }
-        match outputs[0].bytes().contains(&0) {
-            false => Ok(()),
-            true => Err(Error::value(&*self.message)),
-        }
+        if outputs[0].bytes().contains(&0) { Err(Error::value(&*self.message)) } else { Ok(()) }
     }
 
     fn is_check(&self) -> bool {
