@@ -35,6 +35,23 @@ def test_in_a_function_at_every_call_and_in_order(capsys):
     )
 
 
+def test_the_order_is_that_of_the_program_where_another_needs_less_memory(capsys):
+    @tf.function
+    def f(x, v):
+        large = [tf.tile(x + float(i), [1000]) for i in range(6)]
+        for i, one in enumerate(large):
+            tf.print(i, tf.reduce_max(one), output_stream=sys.stdout)
+        for i in tf.range(1):
+            tf.print("loop", i, output_stream=sys.stdout)
+        for i, one in reversed(list(enumerate(large))):
+            tf.print(i, tf.reduce_min(one), output_stream=sys.stdout)
+        v.assign(x)
+
+    f(tf.constant([1.0]), tf.Variable([0.0]))
+    lines = capsys.readouterr().out.split("\n")
+    assert lines == [*(f"{i} {i + 1}" for i in range(6)), "loop 0", *(f"{i} {i + 1}" for i in range(5, -1, -1)), ""]
+
+
 def test_in_loops_and_only_in_the_branch_that_is_taken(capsys):
     @tf.function
     def f(n):

@@ -237,6 +237,11 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
         false
     }
 
+    /// Whether people see that it runs, and when: it prints, or an op of a graph that it holds does. Such calls keep their order.
+    fn is_seen(&self) -> bool {
+        self.bodies().iter().any(|(_, body)| body.nodes.iter().any(|node| node.op.is_seen()))
+    }
+
     /// Whether `run` can fail once its inputs have types and shapes that `infer` takes: because of an index, say. Arithmetic cannot, and an
     /// op that holds graphs can if something in them can.
     fn can_fail(&self) -> bool {

@@ -55,7 +55,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) steps: Vec<Step>,
     /// Per step, what it may overwrite; the best first.
     pub(crate) choices: Vec<SmallVec<[Choice; 2]>>,
-    /// Pairs of steps: the first reads an input that the second updates.
+    /// Pairs of steps: the first reads an input that the second updates, or people see that it comes first.
     pub(crate) before: Vec<(u32, u32)>,
     pub(crate) constants: Vec<Tensor>,
     pub(crate) inputs: Vec<Provided>,
@@ -86,12 +86,24 @@ impl<'a> Draft<'a> {
         for number in (0..graph.nodes.len()).filter(|&number| needed[number]) {
             draft.call(number)?;
         }
+        draft.keep_order();
         draft.resolve(request)?;
         for step in &draft.steps {
             step.operands.iter().for_each(|operand| draft.pieces[operand.storage].reads += 1);
         }
         draft.choices = draft.steps.iter().map(|step| draft.choices_of(step)).collect();
         Ok(draft)
+    }
+
+    /// What people see happening happens in the order in which it was written.
+    fn keep_order(&mut self) {
+        let mut last = None;
+        for (i, step) in self.steps.iter().enumerate() {
+            if step.op.as_ref().is_some_and(|op| op.is_seen()) {
+                self.before.extend(last.map(|last| (last, i as u32)));
+                last = Some(i as u32);
+            }
+        }
     }
 
     fn place_inputs(&mut self) -> Result<()> {

@@ -47,6 +47,10 @@ impl Op for Tell {
         true
     }
 
+    fn is_seen(&self) -> bool {
+        true
+    }
+
     fn is_data(&self) -> bool {
         false
     }

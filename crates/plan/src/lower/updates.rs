@@ -146,6 +146,7 @@ impl Draft<'_> {
         }
         // Per step, the ones that `before` puts after it.
         let mut after: Vec<Vec<u32>> = vec![Vec::new(); self.steps.len()];
+        self.before.iter().for_each(|&(step, next)| after[step as usize].push(next));
         let mut forward_only = true;
         for Writer { input, piece, step } in writers {
             let old = self.old(input);
