@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Batch, Kernel, Op, Spec, Specs};
-use crate::ops::sample::{of, ramp};
+use crate::ops::sample::ramp;
 use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
 use crate::{DType, Outputs, Tensor, apply};
 use std::sync::Arc;
@@ -75,13 +75,17 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     Reference::Numpy("condition"),
     Samples::List(|| {
         let shapes: [&[usize]; 4] = [&[], &[0], &[7], &[2, 3, 4]];
-        shapes.map(|shape| vec![ramp(DType::Bool, shape, 1.0, 1.0), Value::Str("it holds")]).into()
+        let holds = |shape: &[usize]| {
+            let all = Tensor::from_vec(vec![true; shape.iter().product()], shape);
+            Value::Tensor(all.expect("samples are small"))
+        };
+        shapes.map(|shape| vec![holds(shape), Value::Str("it holds")]).into()
     }),
 )
 .refuses(|| {
     let bad = |x, kind, message| Bad::new(vec![x, Value::Str("it holds")], kind, message);
     vec![
-        bad(of(DType::Bool, &[3], &[1.0, 0.0, 1.0]), ErrorKind::Value, "it holds"),
+        bad(ramp(DType::Bool, &[3], 0.0, 1.0), ErrorKind::Value, "it holds"),
         bad(ramp(DType::F32, &[2], 0.0, 1.0), ErrorKind::DType, "a condition is a bool, not float32"),
     ]
 })];
