@@ -70,7 +70,7 @@ from .variable import Variable  # noqa: E402
 __version__ = "0.1.0"
 newaxis = None
 
-_LAZY = ("array_api", "autodiff", "autograph", "bitwise", "config", "data", "debugging", "image", "keras", "optimizers", "train")
+_LAZY = ("array_api", "autodiff", "autograph", "bitwise", "config", "data", "debugging", "image", "keras", "optimizers", "profiler", "train")
 
 
 def __getattr__(name: str) -> _Any:

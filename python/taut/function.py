@@ -288,6 +288,15 @@ def function(
     4000
     """
 
+    unused = {
+        "experimental_implements": experimental_implements,
+        "experimental_autograph_options": experimental_autograph_options,
+        "experimental_attributes": experimental_attributes,
+    }
+    for option, value in unused.items():
+        if value is not None:
+            raise ValueError(f"tf.function: {option} means nothing here; leave it out")
+
     def decorated(inner: Callable) -> Function:
         return Function(
             inner,

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import _native
-from ._native import allocations, idle_bytes, live_bytes, peak_bytes, record, reset_peak, trim
+from ._native import allocations, allocator, idle_bytes, live_bytes, peak_bytes, record, reset_peak, trim
 
 
 class Report(str):
@@ -33,6 +33,40 @@ def limit(bytes: Any = _KEEP) -> int | None:  # noqa: A002
     anything changes.
     """
     return _native.current_limit() if bytes is _KEEP else _native.set_limit(bytes)
+
+
+_functions: list[tuple[Any, Any]] = []
+
+
+def set_allocator(source: str | tuple[Any, Any], name: str = "custom") -> None:
+    """Makes `source` where new buffers come from; those that are there go back to where they came from.
+
+    `"pool"`, the default, keeps memory for reuse; `"system"` asks the system each time. A pair of C functions is an
+    allocator of your own, `void *allocate(size_t bytes)` and `void release(void *block, size_t bytes)`: of a library that
+    ctypes loaded, made with `ctypes.CFUNCTYPE`, or as addresses. Blocks have to be aligned to 64 bytes; one that is null or is
+    not aligned is as good as no memory: `tf.errors.ResourceExhaustedError`. They may be released by any thread.
+
+    >>> import taut as tf
+    >>> tf.memory.set_allocator("system")
+    >>> tf.memory.allocator()
+    'system'
+    >>> tf.memory.set_allocator("pool")
+    """
+    if isinstance(source, str):
+        _native.set_allocator(source)
+        return
+    allocate, release = source
+    _native.set_allocator(name, (_address(allocate), _address(release)))
+    # Buffers may be given back long after the next allocator is set.
+    _functions.append((allocate, release))
+
+
+def _address(function: Any) -> int:
+    if isinstance(function, int):
+        return function
+    import ctypes
+
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def report() -> Report:
@@ -67,6 +101,7 @@ __all__ = [
     "Measured",
     "Report",
     "allocations",
+    "allocator",
     "idle_bytes",
     "limit",
     "live_bytes",
@@ -75,5 +110,6 @@ __all__ = [
     "record",
     "report",
     "reset_peak",
+    "set_allocator",
     "trim",
 ]

@@ -1,9 +1,11 @@
-"""Mapping and data (D1 to D5). The profiler's page (D6) and pluggable allocators (D7) are tested in Rust."""
+"""Mapping and data. How a browser shows the profiler's page (D6) is tested in Rust."""
 
 from __future__ import annotations
 
 import collections
+import ctypes
 import itertools
+import json
 import sys
 
 import numpy as np
@@ -340,3 +342,141 @@ def test_d5_one_tensor_can_be_checked(traced, line_of):
 
 def test_d5_nothing_is_checked_unless_asked():
     assert np.isnan(tf.math.log(tf.constant(-1.0)).numpy())
+
+
+def test_d6_a_profile_knows_every_byte_and_its_line(line_of):
+    x = tf.ones([1000])
+    with tf.profiler.Profile("exp") as profile:
+        tf.profiler.mark("before")
+        y = tf.exp(x)  # the one
+        tf.profiler.mark("after")
+        live = tf.memory.live_bytes()
+        z = tf.reduce_sum(y)
+        del y
+    assert profile.live_at_end - profile.live_at_start == 4
+    assert [(mark.name, mark.live_bytes - profile.live_at_start) for mark in profile.marks()] == [("before", 0), ("after", 4000)]
+    after = profile.marks()[1]
+    assert after.live_bytes == live
+    alive = profile.alive(after.at)
+    assert sum(row.bytes for row in alive) == live
+    made = next(row for row in alive if row.op == "exp")
+    assert made.bytes == 4000
+    assert f"test_d.py:{line_of(test_d6_a_profile_knows_every_byte_and_its_line, '# the one')}" in made.line
+    assert sum(row.bytes for row in profile.alive()) == profile.peak_bytes == profile.live_at_start + 4004
+    assert max(sample.live_bytes for sample in profile.memory()) == profile.peak_bytes
+    calls = {row.op: row.calls for row in profile.by_op()}
+    assert calls == {"exp": 1, "sum": 1}
+    assert profile.dropped == (0, 0, 0)
+    assert 0 <= profile.peak_at <= profile.seconds
+    assert float(z) == pytest.approx(1000 * np.e, rel=1e-6)
+
+
+def test_d6_planned_against_real(rng):
+    @tf.function
+    def f(x):
+        return tf.matmul(tf.sort(x), x)
+
+    x = tf.constant(rng.normal(size=(64, 64)))
+    with tf.profiler.Profile() as profile:
+        for _ in range(3):
+            f(x)
+    (row,) = profile.planned()
+    assert row.is_exact and row.runs == 3
+    assert row.planned == f.plan(x).peak_bytes
+
+
+def test_d6_pages_and_traces_are_written(tmp_path):
+    @tf.function
+    def step(x):
+        return tf.tanh(tf.matmul(x, x))
+
+    x = tf.ones([32, 32])
+    with tf.profiler.Profile("<a title>") as profile:
+        step(x)
+    page = tmp_path / "pages" / "page.html"
+    profile.save_html(page, plans={"my step": step.plan(x)})
+    text = page.read_text()
+    assert text.startswith("<!doctype html>") and "&lt;a title&gt;" in text and "my step" in text
+    assert "://" not in text.replace("http://www.w3.org/2000/svg", ""), "the page needs nothing from outside"
+
+    tf.profiler.experimental.start(tmp_path / "log")
+    with tf.profiler.experimental.Trace("train", step_num=3):
+        step(x)
+    tf.profiler.experimental.stop()
+    assert (tmp_path / "log" / "profile.html").read_text().startswith("<!doctype html>")
+    trace = json.loads((tmp_path / "log" / "trace.json").read_text())
+    names = {event.get("name") for event in trace["traceEvents"]}
+    assert {"train step_num=3", "matmul"} <= names, names
+
+
+def test_d6_one_profile_at_a_time():
+    with tf.profiler.Profile() as outer:
+        with pytest.raises(RuntimeError, match="over"):
+            outer.peak_bytes  # noqa: B018
+        with pytest.raises(ValueError, match="one at a time"):
+            tf.profiler.Profile().start()
+    assert outer.peak_bytes >= 0
+    with pytest.raises(RuntimeError, match="start"):
+        tf.profiler.Profile().stop()
+    with pytest.raises(RuntimeError, match="start"):
+        tf.profiler.experimental.stop()
+
+
+def test_d7_an_allocator_of_ones_own():
+    """Every byte of a piece of work comes from two functions, and goes back to them."""
+    c = ctypes.CDLL(None)
+    c.aligned_alloc.restype = ctypes.c_void_p
+    c.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+    c.free.argtypes = [ctypes.c_void_p]
+    held = {}
+
+    @ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)
+    def allocate(count):
+        block = c.aligned_alloc(64, -(-count // 64) * 64)
+        held[block] = count
+        return block
+
+    @ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)
+    def release(block, count):
+        assert held.pop(block) == count
+        c.free(block)
+
+    tf.memory.set_allocator((allocate, release), name="counting")
+    try:
+        assert tf.memory.allocator() == "counting"
+        before = tf.memory.live_bytes()
+        x = tf.ones([1000])
+        y = tf.function(lambda x: tf.sort(x * 2.0))(x)
+        assert x.data_ptr() in held and y.data_ptr() in held
+        assert sum(held.values()) == tf.memory.live_bytes() - before
+    finally:
+        tf.memory.set_allocator("pool")
+    assert tf.memory.allocator() == "pool"
+    assert y.numpy().tolist() == [2.0] * 1000
+    del x, y  # they go back to where they came from, though the pool is at work now
+    assert sum(held.values()) == tf.memory.live_bytes() - before == 0
+
+
+def test_d7_an_allocator_that_has_nothing_to_give():
+    nothing = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(lambda count: None)
+    release = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(lambda block, count: None)
+    tf.memory.set_allocator((nothing, release), name="empty")
+    try:
+        with pytest.raises(tf.errors.ResourceExhaustedError, match="4000"):
+            tf.ones([1000])
+    finally:
+        tf.memory.set_allocator("pool")
+
+
+def test_d7_allocators_by_name():
+    tf.memory.set_allocator("system")
+    try:
+        x = tf.ones([1000])
+        assert tf.memory.allocator() == "system"
+        del x
+    finally:
+        tf.memory.set_allocator("pool")
+    with pytest.raises(ValueError, match="pool"):
+        tf.memory.set_allocator("arena of mine")
+    with pytest.raises(ValueError, match="address"):
+        tf.memory.set_allocator((0, 0))

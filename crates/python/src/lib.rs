@@ -21,6 +21,7 @@ mod numpy;
 mod op;
 mod optimizer;
 mod plan;
+mod profile;
 mod random;
 mod tape;
 mod tell;
@@ -51,8 +52,9 @@ mod _native {
     use super::line::{calling_line, pass_over};
     #[pymodule_export]
     use super::memory::{
-        allocations, current_limit, disable_check_numerics, enable_check_numerics, idle_bytes, live_bytes,
-        peak_bytes, record, report, reset_peak, set_limit, set_threads, threads, trim,
+        allocations, allocator, current_limit, disable_check_numerics, enable_check_numerics, idle_bytes,
+        live_bytes, peak_bytes, record, report, reset_peak, set_allocator, set_limit, set_threads, threads,
+        trim,
     };
     #[pymodule_export]
     use super::op::{Op, op_names};
@@ -60,6 +62,8 @@ mod _native {
     use super::optimizer::Optimizer;
     #[pymodule_export]
     use super::plan::Plan;
+    #[pymodule_export]
+    use super::profile::{Profiler, Timeline, mark};
     #[pymodule_export]
     use super::random::{next_key, random_state, set_random_state, set_seed};
     #[pymodule_export]

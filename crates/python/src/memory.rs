@@ -2,7 +2,9 @@
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use taut::memory::{self, Category};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use taut::memory::{self, ALIGNMENT, Allocator, Category, Pool, System};
 
 /// Bytes that tensors hold now.
 #[pyfunction]
@@ -53,6 +55,74 @@ pub fn trim() -> usize {
 #[pyfunction]
 pub fn idle_bytes() -> usize {
     memory::idle_bytes()
+}
+
+/// Memory from two functions of C's calling convention.
+struct Foreign {
+    name: String,
+    allocate: unsafe extern "C" fn(usize) -> *mut u8,
+    release: unsafe extern "C" fn(*mut u8, usize),
+}
+
+// SAFETY: whoever gave the functions promised blocks that are aligned, long enough, initialised as memory of C's is to Rust
+// (it comes from outside, so the compiler knows nothing of its contents), and nobody else's until they are released. A block
+// that is not aligned is given back at once.
+unsafe impl Allocator for Foreign {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
+        // SAFETY: the function's contract, which `set_allocator` passes on, asks for nothing.
+        let block = NonNull::new(unsafe { (self.allocate)(bytes) })?;
+        if block.addr().get().is_multiple_of(ALIGNMENT) {
+            return Some(block);
+        }
+        // SAFETY: it came from `allocate` a line above, for as many bytes.
+        unsafe { (self.release)(block.as_ptr(), bytes) };
+        None
+    }
+
+    unsafe fn release(&self, block: NonNull<u8>, bytes: usize) {
+        // SAFETY: the caller's promise, passed on.
+        unsafe { (self.release)(block.as_ptr(), bytes) }
+    }
+}
+
+/// The name of the source of new buffers.
+#[pyfunction]
+pub fn allocator() -> String {
+    memory::allocator().name().to_owned()
+}
+
+/// Makes the pool, the system, or two functions at these addresses the source of new buffers.
+#[pyfunction]
+#[pyo3(signature = (name, functions=None))]
+pub fn set_allocator(name: String, functions: Option<(usize, usize)>) -> PyResult<()> {
+    let allocator: Arc<dyn Allocator> = match (name.as_str(), functions) {
+        ("pool", None) => Pool::shared(),
+        ("system", None) => Arc::new(System),
+        (_, Some((allocate, release))) if allocate != 0 && release != 0 => {
+            // SAFETY: addresses of functions with these signatures, as the caller says; they are not null.
+            let (allocate, release) = unsafe {
+                (
+                    std::mem::transmute::<usize, unsafe extern "C" fn(usize) -> *mut u8>(allocate),
+                    std::mem::transmute::<usize, unsafe extern "C" fn(*mut u8, usize)>(release),
+                )
+            };
+            Arc::new(Foreign { name, allocate, release })
+        }
+        (_, Some(_)) => {
+            return Err(PyValueError::new_err("an allocator's functions have addresses other than 0"));
+        }
+        (_, None) => {
+            return Err(PyValueError::new_err(format!(
+                "allocators are \"pool\", \"system\" and two functions of your own, not \"{name}\""
+            )));
+        }
+    };
+    memory::set_allocator(allocator);
+    Ok(())
 }
 
 /// How many buffers were allocated so far.
