@@ -65,6 +65,7 @@ from .tensor import (  # noqa: E402
     shape,
     size,
 )
+from .tensor_array import TensorArray  # noqa: E402
 from .variable import Variable  # noqa: E402
 
 __version__ = "0.1.0"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import _native, nest
+from . import _native, nest, tensor_array
 from .errors import InvalidArgumentError
 from .shape import TensorShape
 from .spec import TensorSpec
@@ -51,10 +51,15 @@ def while_loop(
         made = body(*values)
         return [made] if len(values) == 1 and not isinstance(made, (list, tuple)) else list(made)
 
+    packed = None
+    if any(map(tensor_array.is_array, nest.flatten(states))):
+        test, step, states, packed = tensor_array.as_loop(test, step, states)
     if maximum_iterations is not None:
         maximum_iterations = int(maximum_iterations)
     done = _native.while_loop(test, step, states, invariants, maximum_iterations, grad_budget)
     done = _followed(done, back_prop)
+    if packed is not None:
+        done = packed(done)
     if single:
         return done[0]
     return type(loop_vars)(done) if type(loop_vars) in (list, tuple) else tuple(done)

@@ -138,5 +138,5 @@ def _joined(what: str, name: str, yes: Any, no: Any, slots: list, tensors: Any) 
     parts = []
     for part, other, wanted, tensor in zip(values.leaves(yes), kept, slots, taken):
         stays = wanted is None or part is other or values.is_number(part) and values.same(part, other)
-        parts.append(part if stays else tensor)
+        parts.append(part if stays else values.became(part, tensor))
     return nest.pack_sequence_as(yes, parts)

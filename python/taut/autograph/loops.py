@@ -119,7 +119,7 @@ class Statement:
             if not values.same(one, other):
                 try:
                     wanted = values.met(one, other)
-                    if not values.is_number(one) and wanted != values.slot(one):
+                    if not values.is_number(one) and not values.fits(one, wanted):
                         raise ValueError("their types differ")
                 except ValueError as reason:
                     text, kind = self._changed(name, one, other, str(reason))
@@ -148,10 +148,10 @@ class Statement:
             taken = [None if wanted is None else next(rest) for wanted in slots]
             if not values.is_unset(value):
                 each = zip(values.leaves(value), slots, taken)
-                parts = [one if wanted is None else new for one, wanted, new in each]
+                parts = [one if wanted is None else values.became(one, new) for one, wanted, new in each]
                 made.append(nest.pack_sequence_as(value, parts))
             elif slots and None not in slots:
-                made.append(nest.pack_sequence_as(end, taken))
+                made.append(nest.pack_sequence_as(end, list(map(values.became, values.leaves(end), taken))))
             elif not values.is_unset(end):
                 reason = f"`{name}` is set inside of this `{self.what}` only\n  at {_native.calling_line()}"
                 made.append(Unset(name, f"{reason}\n  help: set `{name}` before the loop"))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import _native, nest
+from ..tensor_array import is_array
 
 Array = _native.Array
 
@@ -119,6 +120,8 @@ def leaves(value: Any) -> list:
 
 def slot(value: Any) -> Slot | None:
     """What a value would be handed on as; None if it is no tensor and no number."""
+    if is_array(value):
+        return Slot(value.dtype, (len(value), *value.element_shape)) if value.knows_shape() else None
     if is_number(value):
         value = _native.as_tensor(value)
     if isinstance(value, (Array, np.ndarray, np.generic)):
@@ -133,6 +136,8 @@ def fits(value: Any, wanted: Slot | None) -> bool:
         return not isinstance(value, Array)
     if is_unset(value):
         return True
+    if is_array(value) and not value.knows_shape():
+        return (value.dtype, len(value)) == (wanted.dtype, wanted.shape[0])
     own = slot(value)
     if own is None or own.shape != wanted.shape:
         return False
@@ -164,6 +169,8 @@ def handed(values: Sequence, plan: Plan) -> list | None:
 def _as(value: Any, wanted: Slot) -> Any:
     if is_unset(value):
         return _zeros(list(wanted.shape), wanted.dtype)
+    if is_array(value):
+        return value.as_rows(wanted.shape[1:])
     return _native.as_tensor(value, wanted.dtype) if is_number(value) else _native.as_tensor(value)
 
 
@@ -187,9 +194,14 @@ def filled(values: Sequence, plan: Plan, tensors: Sequence) -> list:
             for _ in filter(None, slots):
                 next(rest)
             continue
-        parts = [part if wanted is None else next(rest) for part, wanted in zip(leaves(value), slots)]
+        parts = [part if wanted is None else became(part, next(rest)) for part, wanted in zip(leaves(value), slots)]
         made.append(nest.pack_sequence_as(value, parts))
     return made
+
+
+def became(value: Any, tensor: Any) -> Any:
+    """A value after it was handed on as this tensor."""
+    return value.of_rows(tensor) if is_array(value) else tensor
 
 
 def described(value: Any) -> str:
@@ -198,6 +210,8 @@ def described(value: Any) -> str:
         return "not set"
     if isinstance(value, Array):
         return str(slot(value))
+    if is_array(value):
+        return repr(value)
     if nest.is_nested(value):
         return f"a {type(value).__name__} of {len(value)}"
     text = repr(value)
@@ -207,6 +221,16 @@ def described(value: Any) -> str:
 def met(one: Any, other: Any) -> Slot | None:
     """The slot in which two values meet. Raises ValueError if there is none."""
     first, second = slot(one), slot(other)
+    if is_array(one) and is_array(other):
+        # An array to which nothing was written takes the shape that the other's elements have.
+        first, second = first or second, second or first
+        if first is None:
+            return None
+        if not (fits(one, first) and fits(other, first)):
+            raise ValueError("their shapes differ")
+        return first
+    if is_array(one) or is_array(other):
+        raise ValueError("they are not of one kind")
     if first is None or second is None:
         raise ValueError("they are not of one kind")
     if first.shape != second.shape:
