@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import builtins
 import contextlib
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from . import _native, dtypes, nest
+from . import _native, dtypes
 from ._common import _as, _ends, _ints, _refuse, _several, _shape
 from .debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
-from .errors import OperatorNotAllowedInGraphError
 from .indexing import (  # noqa: A004
     argsort,
     boolean_mask,
@@ -45,6 +43,7 @@ from .indexing import (  # noqa: A004
     unravel_index,
     where,
 )
+from .inside import numpy_function, print, py_function  # noqa: A004
 from .linalg import einsum, eye, global_norm, matmul, norm, tensordot
 from .math import (  # noqa: A004
     abs,
@@ -439,104 +438,6 @@ def clip_by_global_norm(
     # Infinity minus itself is not a number, and neither is a sum with it.
     scale = clip_norm / maximum(size, clip_norm) + (size - size)
     return [None if part is None else scalar_mul(scale, part) for part in t_list], size
-
-
-# Showing values.
-
-
-def print(  # noqa: A001
-    *inputs: Any,
-    output_stream: Any = None,
-    summarize: int = 3,
-    sep: str = " ",
-    end: str = "\n",
-    name: str | None = None,
-) -> None:
-    """Prints values to the error stream, or another one: the first and the last `summarize` elements of axes.
-
-    In a traced function they are printed whenever it runs, in the order of the program.
-    """
-
-    def show(shown: Sequence) -> None:
-        stream = sys.stderr if output_stream is None else output_stream
-        builtins.print(*(_shown(one, summarize) for one in shown), sep=sep, end=end, file=stream)
-
-    leaves = nest.flatten(inputs)
-    where = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _native.Array) and leaf.is_symbolic]
-    if not where:
-        show(inputs)
-        return
-
-    traced = [leaves[i] for i in where]
-    # The program must not keep what its trace was made of.
-    known = [None if i in where else leaf for i, leaf in enumerate(leaves)]
-    structure = nest.pack_sequence_as(inputs, known)
-
-    def told(arrays: list) -> None:
-        filled = list(known)
-        for i, array in zip(where, arrays):
-            filled[i] = array
-        show(nest.pack_sequence_as(structure, filled))
-
-    _native.tell(told, traced)
-
-
-def _shown(value: Any, most: int) -> str:
-    if isinstance(value, (list, tuple)):
-        inner = ", ".join(_shown(one, most) for one in value)
-        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{key!r}: {_shown(one, most)}" for key, one in value.items()) + "}"
-    if not isinstance(value, (_native.Array, np.ndarray)):
-        return str(value)
-    shown = {"int_kind": str, "bool": str}
-    shown["float_kind"] = lambda number: np.format_float_positional(number, trim="-")
-    threshold = 2**31 - 1 if most < 0 else 0
-    ends = builtins.max(most, 1)
-    return np.array2string(np.asarray(value), threshold=threshold, edgeitems=ends, formatter=shown)
-
-
-# Python inside. It is called at once; what is being traced has no value to call it with.
-
-
-def numpy_function(
-    func: Callable | None = None,
-    inp: Sequence | None = None,
-    Tout: Any = None,  # noqa: N803
-    stateful: bool = True,
-    name: str | None = None,
-) -> Any:
-    """What a function of arrays makes of tensors, as tensors of the types `Tout`, without a gradient."""
-    return _called("numpy_function", func, [np.asarray(one) for one in _known("numpy_function", inp)], Tout)
-
-
-def py_function(
-    func: Callable | None = None,
-    inp: Sequence | None = None,
-    Tout: Any = None,  # noqa: N803
-    name: str | None = None,
-) -> Any:
-    """What a Python function makes of tensors, as tensors of the types `Tout`."""
-    return _called("py_function", func, _known("py_function", inp), Tout)
-
-
-def _known(name: str, inputs: Sequence | None) -> list[_Tensor]:
-    tensors = [_tensor(one) for one in inputs or ()]
-    if builtins.any(one.is_symbolic for one in tensors):
-        text = "a tensor that is being traced has no value to call Python with"
-        _refuse(name, text, OperatorNotAllowedInGraphError)
-    return tensors
-
-
-def _called(name: str, func: Callable, inputs: list, types: Any) -> Any:
-    made = func(*inputs)
-    if types is None or (isinstance(types, (list, tuple)) and not types):
-        return []
-    if not isinstance(types, (list, tuple)):
-        return _tensor(made, types)
-    if not isinstance(made, (list, tuple)) or len(made) != len(types):
-        _refuse(name, f"the function does not return {len(types)} values, as Tout says")
-    return [_tensor(one, dtype) for one, dtype in zip(made, types)]
 
 
 # Scopes. There are no names to put things under, and one device.

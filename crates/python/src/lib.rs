@@ -5,6 +5,7 @@
 
 mod array;
 mod call;
+mod callback;
 mod checkpoint;
 mod control;
 mod convert;
@@ -24,7 +25,6 @@ mod plan;
 mod profile;
 mod random;
 mod tape;
-mod tell;
 mod variable;
 
 use pyo3::prelude::*;
@@ -34,6 +34,8 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use super::array::{Array, Tensor, as_tensor, own_tensor};
+    #[pymodule_export]
+    use super::callback::{ask, tell};
     #[pymodule_export]
     use super::checkpoint::{list_checkpoint, load_checkpoint, save_checkpoint};
     #[pymodule_export]
@@ -68,8 +70,6 @@ mod _native {
     use super::random::{next_key, random_state, set_random_state, set_seed};
     #[pymodule_export]
     use super::tape::{ForwardAccumulator, GradientTape, gradients};
-    #[pymodule_export]
-    use super::tell::tell;
     #[pymodule_export]
     use super::variable::Variable;
 
