@@ -78,6 +78,11 @@ class Optimizer:
         self.apply_gradients(zip(tape.gradient(loss, variables), variables))
 
     @property
+    def built(self) -> bool:
+        """Whether its state is made."""
+        return self._native is not None
+
+    @property
     def learning_rate(self) -> float:
         """The rate of the next update."""
         if self._native is None:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import glob
 import os
 import re
+import warnings
 from typing import Any
 
 from . import _native
-from .errors import NotFoundError
+from .errors import InvalidArgumentError, NotFoundError
 
 
-def _variables(root: Any) -> dict[str, _native.Variable]:
-    """The variables that an object holds, by the names on the way to them."""
+def _variables(root: Any, unbuilt: dict[str, Any] | None = None) -> dict[str, _native.Variable]:
+    """The variables that an object holds, by the names on the way to them.
+
+    Optimizers whose state is made later are put into `unbuilt`, by their names.
+    """
     found: dict[str, _native.Variable] = {}
     seen: set[int] = set()
 
@@ -22,9 +26,8 @@ def _variables(root: Any) -> dict[str, _native.Variable]:
                 seen.add(id(thing))
                 found[path] = thing
             return
-        inner = getattr(thing, "value", None)
-        if isinstance(inner, _native.Variable):  # a variable of Keras
-            visit(inner, path)
+        if hasattr(thing, "__taut_variable__"):  # a variable of Keras
+            visit(thing.__taut_variable__(), path)
             return
         if id(thing) in seen:
             return
@@ -36,6 +39,8 @@ def _variables(root: Any) -> dict[str, _native.Variable]:
             for i, part in enumerate(thing):
                 visit(part, f"{path}.{i}" if path else str(i))
         elif isinstance(getattr(thing, "variables", None), (list, tuple)):
+            if unbuilt is not None and hasattr(thing, "apply_gradients") and not thing.built:
+                unbuilt[path] = thing
             for i, part in enumerate(thing.variables):
                 visit(part, f"{path}.{i}" if path else str(i))
         elif _is_holder(thing):
@@ -53,20 +58,56 @@ def _is_holder(thing: Any) -> bool:
     )
 
 
+def _fill_when_built(optimizer: Any, values: dict[str, _native.Tensor]) -> None:
+    """Gives an optimizer these values, by their numbers, as soon as its state is made."""
+    build = optimizer.build
+
+    def built(var_list: Any) -> None:
+        del optimizer.build
+        build(var_list)
+        own = _variables(optimizer)
+        if not own.keys() >= values.keys():
+            message = f"its checkpoint has more state than the {len(own)} variables that it has made"
+            raise InvalidArgumentError(f"{optimizer.name}: {message}")
+        with _native.InitScope():
+            for number, value in values.items():
+                own[number]._assign(value)
+
+    optimizer.build = built
+
+
 class Status:
-    """What became of a `restore`. It is complete, or it would have raised."""
+    """What became of a `restore`. Every variable that was there has its value, or it would have raised.
+
+    What is left of the file is said once, unless `expect_partial` says that this is meant.
+    """
+
+    def __init__(self, unused: Any = (), later: Any = ()) -> None:
+        self._unused, self._later = sorted(unused), sorted(later)
+        self._told = not self._unused
 
     def assert_consumed(self) -> Status:
-        """Everything in the file was used."""
+        """Raises AssertionError unless everything in the file was used."""
+        self._told = True
+        if left := self._unused + self._later:
+            raise AssertionError(f"nothing has taken these values of the checkpoint yet: {', '.join(left)}")
         return self
 
     def assert_existing_objects_matched(self) -> Status:
         """Every variable got its value."""
+        self._told = True
         return self
 
     def expect_partial(self) -> Status:
-        """Says that parts may be missing."""
+        """Says that parts of the file may stay unused."""
+        self._told = True
         return self
+
+    def __del__(self) -> None:
+        if not self._told:
+            some = ", ".join(self._unused[:5]) + (", ..." if len(self._unused) > 5 else "")
+            text = f"the checkpoint has values that no variable took: {some}; expect_partial() says that this is meant"
+            warnings.warn(text, stacklevel=2)
 
 
 class Checkpoint:
@@ -91,10 +132,17 @@ class Checkpoint:
         return path
 
     def read(self, save_path: str, options: Any = None) -> Status:
-        """Gives the variables the values that are in a file."""
-        words = _native.load_checkpoint(os.fspath(save_path), list(_variables(self).items()))
+        """Gives the variables the values that are in a file. Optimizers that make their state later get it then."""
+        path, unbuilt = os.fspath(save_path), {}
+        variables = _variables(self, unbuilt)
+        left = [(name, tensor) for name, tensor in _content(path)[1] if name not in variables]
+        # All of a file is read, or nothing: what has no variable here gets one for the moment.
+        stand_ins = [(name, _native.Variable(tensor, False, name, None)) for name, tensor in left]
+        words = _native.load_checkpoint(path, [*variables.items(), *stand_ins])
         self._counter = int(words.get("save_counter", "0"))
-        return Status()
+        later = {name: tensor for name, tensor in left if name.rpartition(".")[0] in unbuilt}
+        _defer(unbuilt, later)
+        return Status([name for name, _ in left if name not in later], later)
 
     def save(self, file_prefix: str, options: Any = None) -> str:
         """Writes the variables to a file of this name and a number, which grows; returns its path."""
@@ -160,6 +208,13 @@ class CheckpointManager:
         if path := self.latest_checkpoint:
             self._checkpoint.restore(path)
         return path
+
+
+def _defer(unbuilt: dict[str, Any], values: dict[str, _native.Tensor]) -> None:
+    for path, optimizer in unbuilt.items():
+        parts = [(name.rpartition("."), value) for name, value in values.items()]
+        if own := {number: value for (owner, _, number), value in parts if owner == path}:
+            _fill_when_built(optimizer, own)
 
 
 def _content(ckpt_dir_or_file: str) -> tuple[str, list]:
