@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import os as _os
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from . import _native
@@ -73,13 +74,16 @@ newaxis = None
 
 _LAZY = ("array_api", "autodiff", "autograph", "bitwise", "config", "data", "debugging", "image", "keras", "optimizers", "profiler", "train")
 
+if _TYPE_CHECKING:
+    from . import array_api, autodiff, autograph, bitwise, config, data, debugging, image, keras, optimizers, profiler, train
+else:
 
-def __getattr__(name: str) -> _Any:
-    if name in _LAZY:
-        import importlib
+    def __getattr__(name: str) -> _Any:
+        if name in _LAZY:
+            import importlib
 
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module 'taut' has no attribute {name!r}")
+            return importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module 'taut' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ._native import DType, Tensor
+from .shape import TensorShape
 
 TensorLike = Any
 DTypeLike = Any
@@ -41,7 +42,7 @@ def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: s
     """The largest of the rows with equal ids; the lowest value there is for an id that does not occur."""
 
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = ...) -> Tensor:
-    """The mean of the rows with equal ids; zero for an id that does not occur."""
+    """The mean of the rows with equal ids; zero for an id that does not occur. That of integers is a float64."""
 
 def unsorted_segment_min(data: Any, segment_ids: Any, num_segments: Any, name: str | None = ...) -> Tensor:
     """The smallest of the rows with equal ids; the highest value there is for an id that does not occur."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ._native import DType, Tensor
+from .shape import TensorShape
 
 TensorLike = Any
 DTypeLike = Any
@@ -53,6 +54,7 @@ def flip_left_right(image: Any) -> Tensor:
 def flip_up_down(image: Any) -> Tensor:
     """The picture, upside down."""
 
+from .indexing import gather as gather
 def grayscale_to_rgb(images: Any, name: str | None = ...) -> Tensor:
     """A gray channel three times."""
 
@@ -101,6 +103,9 @@ def random_hue(image: Any, max_delta: float, seed: int | None = ...) -> Tensor:
 def random_saturation(image: Any, lower: float, upper: float, seed: int | None = ...) -> Tensor:
     """The picture with its saturation multiplied by a random number from `lower` up to `upper`."""
 
+from .math import reduce_mean as reduce_mean
+from .math import reduce_std as reduce_std
+from .math import reduce_sum as reduce_sum
 def resize(images: Any, size: Any, method: str = ..., preserve_aspect_ratio: bool = ..., antialias: bool = ..., name: str | None = ...) -> Tensor:
     """Pictures of another size `[height, width]`: float32, but for "nearest", which keeps the type."""
 
@@ -119,6 +124,7 @@ def rgb_to_hsv(images: Any, name: str | None = ...) -> Tensor:
 def rot90(image: Any, k: Any = ..., name: str | None = ...) -> Tensor:
     """The picture, turned counter-clockwise by `k` quarter turns."""
 
+from .ops import saturate_cast as saturate_cast
 def squared_difference(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """`(x - y) * (x - y)`; integers wrap."""
 

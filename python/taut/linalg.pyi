@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ._native import DType, Tensor
+from .shape import TensorShape
 
 TensorLike = Any
 DTypeLike = Any
@@ -69,6 +70,7 @@ def global_norm(t_list: Any, name: str | None = ...) -> Tensor:
 def inv(input: Any, adjoint: bool = ..., name: str | None = ...) -> Tensor:
     """The inverse of each matrix, or of its transpose."""
 
+from .math import l2_normalize as l2_normalize
 def log(x: TensorLike, *, name: str | None = ...) -> Any:
     """The natural logarithm of each element; NaN below zero."""
 
@@ -105,6 +107,7 @@ def pinv(a: Any, rcond: Any = ..., validate_args: bool = ..., name: str | None =
 def qr(input: Any, full_matrices: bool = ..., name: str | None = ...) -> QR:
     """Orthonormal columns `q` and an upper triangular `r`, whose product is each matrix."""
 
+from .math import reduce_sum as reduce_sum
 def set_diag(input: Any, diagonal: Any, name: str = ..., k: Any = ..., align: str = ...) -> Tensor:
     """The matrices with diagonal `k` replaced, or with a pair `k`, a band of them."""
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ._native import DType, Tensor
+from .shape import TensorShape
 
 TensorLike = Any
 DTypeLike = Any
@@ -30,7 +31,7 @@ def add(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """x + y. Also `x + y` on tensors and numbers."""
 
 def add_n(inputs: Sequence, name: str | None = ...) -> Tensor:
-    """The sum of tensors that all have one shape."""
+    """The sum of tensors that all have one shape. A tensor stands for its slices along the first axis."""
 
 def angle(input: Any, name: str | None = ...) -> Tensor:
     """The angle of real numbers: pi below zero, and 0 elsewhere."""
@@ -56,9 +57,11 @@ def atan2(y: TensorLike, x: TensorLike, *, name: str | None = ...) -> Any:
 def atanh(x: TensorLike, *, name: str | None = ...) -> Any:
     """The inverse hyperbolic tangent of each element; NaN outside -1 to 1."""
 
+from .counting import bincount as bincount
 def ceil(x: TensorLike, *, name: str | None = ...) -> Any:
     """The smallest whole number that is not below each element."""
 
+from .counting import confusion_matrix as confusion_matrix
 def conj(x: Any, name: str | None = ...) -> Tensor:
     """The tensor itself: its numbers are real."""
 
@@ -131,6 +134,8 @@ def greater_equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> An
 def imag(input: Any, name: str | None = ...) -> Tensor:
     """Zeros: the tensor's numbers are real."""
 
+from .counting import in_top_k as in_top_k
+from .counting import invert_permutation as invert_permutation
 def is_finite(x: TensorLike, *, name: str | None = ...) -> Any:
     """True where an element is neither infinite nor NaN."""
 
@@ -329,8 +334,14 @@ def top_k(input: Any, k: Any = ..., sorted: bool = ..., index_type: Any = ..., n
 def truediv(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """x / y, in floating point: integers give `float64`. Also `x / y` on tensors and numbers."""
 
+from .counting import unsorted_segment_max as unsorted_segment_max
+from .counting import unsorted_segment_mean as unsorted_segment_mean
+from .counting import unsorted_segment_min as unsorted_segment_min
+from .counting import unsorted_segment_prod as unsorted_segment_prod
+from .counting import unsorted_segment_sqrt_n as unsorted_segment_sqrt_n
+from .counting import unsorted_segment_sum as unsorted_segment_sum
 def xdivy(x: Any, y: Any, name: str | None = ...) -> Tensor:
-    """`x / y`, and 0 where x is 0."""
+    """`x / y`, and 0 where x is 0; there, its gradient is 0 as well."""
 
 def xlog1py(x: Any, y: Any, name: str | None = ...) -> Tensor:
     """`x * log(1 + y)`, and 0 where x is 0."""

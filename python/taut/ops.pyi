@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ._native import DType, Tensor
+from .shape import TensorShape
 
 TensorLike = Any
 DTypeLike = Any
 
+from .debugging import Assert as Assert
 def abs(x: TensorLike, *, name: str | None = ...) -> Any:
     """The magnitude of each element; the smallest signed integer has none in its type and stays as it is."""
 
@@ -22,12 +24,20 @@ def acosh(x: TensorLike, *, name: str | None = ...) -> Any:
 def add(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """x + y. Also `x + y` on tensors and numbers."""
 
+from .math import add_n as add_n
+from .math import argmax as argmax
+from .math import argmin as argmin
+from .indexing import argsort as argsort
 def asin(x: TensorLike, *, name: str | None = ...) -> Any:
     """The angle between -pi/2 and pi/2 whose sine is x; NaN outside -1 to 1."""
 
 def asinh(x: TensorLike, *, name: str | None = ...) -> Any:
     """The inverse hyperbolic sine of each element."""
 
+from .debugging import assert_equal as assert_equal
+from .debugging import assert_greater as assert_greater
+from .debugging import assert_less as assert_less
+from .debugging import assert_rank as assert_rank
 def atan(x: TensorLike, *, name: str | None = ...) -> Any:
     """The angle between -pi/2 and pi/2 whose tangent is x."""
 
@@ -43,6 +53,7 @@ def batch_to_space(input: Any, block_shape: Any, crops: Any, name: str | None = 
 def bitcast(input: TensorLike, type: DTypeLike, *, name: str | None = ...) -> Any:
     """The same bits as another type, without copying where the layout allows it. A type of half the size adds a last"""
 
+from .indexing import boolean_mask as boolean_mask
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     """The shape that tensors of two shapes meet in, as a tensor."""
 
@@ -76,12 +87,16 @@ def cos(x: TensorLike, *, name: str | None = ...) -> Any:
 def cosh(x: TensorLike, *, name: str | None = ...) -> Any:
     """The hyperbolic cosine of each element."""
 
+from .math import cumsum as cumsum
 def device(device_name: Any) -> Iterator[None]:
     """Runs a block on a device. There is one, the processor, and another one is refused."""
 
 def divide(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """x / y, in floating point: integers give `float64`. Also `x / y` on tensors and numbers."""
 
+from .indexing import dynamic_partition as dynamic_partition
+from .indexing import dynamic_stitch as dynamic_stitch
+from .linalg import einsum as einsum
 def ensure_shape(x: Any, shape: Any, name: str | None = ...) -> Tensor:
     """The tensor itself, if it has this shape; None stands for any size."""
 
@@ -94,6 +109,7 @@ def exp(x: TensorLike, *, name: str | None = ...) -> Any:
 def expand_dims(input: TensorLike, axis: int, *, name: str | None = ...) -> Any:
     """Adds an axis of size one that becomes axis `axis` of the result, without copying."""
 
+from .linalg import eye as eye
 def fill(dims: Any, value: Any, name: str | None = ...) -> Tensor:
     """A tensor of one value."""
 
@@ -103,6 +119,9 @@ def floor(x: TensorLike, *, name: str | None = ...) -> Any:
 def floordiv(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """The largest whole number that is not above `x / y`, in the operands' own type; an integer divided by 0 is 0."""
 
+from .indexing import gather as gather
+from .indexing import gather_nd as gather_nd
+from .linalg import global_norm as global_norm
 def greater(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """True where x is greater than y. NaN compares as false."""
 
@@ -112,6 +131,8 @@ def greater_equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> An
 def group(*inputs: Any, name: str | None = ...) -> None:
     """Nothing: what was called has been done, or is written into the trace."""
 
+from .indexing import histogram_fixed_width as histogram_fixed_width
+from .indexing import histogram_fixed_width_bins as histogram_fixed_width_bins
 def identity(input: TensorLike, *, name: str | None = ...) -> Any:
     """A copy in row-major order, with memory of its own: what makes a view independent of the tensor it looks at."""
 
@@ -136,6 +157,7 @@ def logical_not(x: TensorLike, *, name: str | None = ...) -> Any:
 def logical_or(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """True where x or y is true."""
 
+from .linalg import matmul as matmul
 def maximum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """The larger of x and y; NaN if either is."""
 
@@ -157,12 +179,11 @@ def negative(x: TensorLike, *, name: str | None = ...) -> Any:
 def no_op(name: str | None = ...) -> None:
     """Nothing."""
 
+from .linalg import norm as norm
 def not_equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """True where x is not equal to y; NaN is unequal to everything."""
 
-def numpy_function(func: Callable | None = ..., inp: Sequence | None = ..., Tout: Any = ..., stateful: bool = ..., name: str | None = ...) -> Any:
-    """What a function of arrays makes of tensors, as tensors of the types `Tout`, without a gradient."""
-
+from .inside import numpy_function as numpy_function
 def one_hot(indices: Any, depth: Any, on_value: Any = ..., off_value: Any = ..., axis: int | None = ..., dtype: Any = ..., name: str | None = ...) -> Tensor:
     """A new axis of size `depth`, with `on_value` at each index and `off_value` elsewhere."""
 
@@ -181,12 +202,8 @@ def parallel_stack(values: Any, name: str = ...) -> Tensor:
 def pow(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """x to the power of y. Integers wrap; of a negative power they keep what an integer can: the reciprocal, truncated."""
 
-def print(*inputs: Any, output_stream: Any = ..., summarize: int = ..., sep: str = ..., end: str = ..., name: str | None = ...) -> None:
-    """Prints values to the error stream, or another one: the first and the last `summarize` elements of axes."""
-
-def py_function(func: Callable | None = ..., inp: Sequence | None = ..., Tout: Any = ..., name: str | None = ...) -> Any:
-    """What a Python function makes of tensors, as tensors of the types `Tout`."""
-
+from .inside import print as print
+from .inside import py_function as py_function
 def range(start: Any, limit: Any = ..., delta: Any = ..., dtype: Any = ..., name: str = ...) -> Tensor:
     """Numbers from `start` up to `limit`, which is not among them, `delta` apart."""
 
@@ -202,6 +219,11 @@ def reduce_any(input_tensor: TensorLike, axis: int | Sequence[int] | None = ...,
 def reduce_logsumexp(input_tensor: TensorLike, axis: int | Sequence[int] | None = ..., keepdims: bool = ..., *, name: str | None = ...) -> Any:
     """log(sum(exp(x))) over some axes, without overflow; over all of them if `axes` is `None`."""
 
+from .math import reduce_max as reduce_max
+from .math import reduce_mean as reduce_mean
+from .math import reduce_min as reduce_min
+from .math import reduce_prod as reduce_prod
+from .math import reduce_sum as reduce_sum
 def repeat(input: Any, repeats: Any, axis: int | None = ..., name: str | None = ...) -> Tensor:
     """Elements, each several times; of the flattened tensor unless an axis is given."""
 
@@ -211,6 +233,7 @@ def reshape(tensor: TensorLike, shape: int | Sequence[int], *, name: str | None 
 def reverse(tensor: TensorLike, axis: int | Sequence[int], *, name: str | None = ...) -> Any:
     """The elements in reverse order along the given axes, without copying."""
 
+from .indexing import reverse_sequence as reverse_sequence
 def roll(input: TensorLike, shift: int | Sequence[int], axis: int | Sequence[int], *, name: str | None = ...) -> Any:
     """Moves elements by `shift[i]` places along `axis[i]`; what leaves at one end comes in at the other. An axis given"""
 
@@ -220,6 +243,9 @@ def round(x: TensorLike, *, name: str | None = ...) -> Any:
 def saturate_cast(value: Any, dtype: Any, name: str | None = ...) -> Tensor:
     """The same values in another element type; those that it cannot hold become its largest or smallest."""
 
+from .math import scalar_mul as scalar_mul
+from .indexing import scatter_nd as scatter_nd
+from .indexing import searchsorted as searchsorted
 def sequence_mask(lengths: Any, maxlen: Any = ..., dtype: Any = ..., name: str | None = ...) -> Tensor:
     """For each length, that many times true, then false up to `maxlen`, or to the largest length."""
 
@@ -238,6 +264,8 @@ def sin(x: TensorLike, *, name: str | None = ...) -> Any:
 def sinh(x: TensorLike, *, name: str | None = ...) -> Any:
     """The hyperbolic sine of each element."""
 
+from .indexing import slice as slice
+from .indexing import sort as sort
 def space_to_batch(input: Any, block_shape: Any, paddings: Any, name: str | None = ...) -> Tensor:
     """Blocks of the axes after the first, padded, become entries of the batch."""
 
@@ -256,9 +284,10 @@ def square(x: TensorLike, *, name: str | None = ...) -> Any:
 def squeeze(input: TensorLike, axis: int | Sequence[int] | None = ..., *, name: str | None = ...) -> Any:
     """Removes the given axes, which must have size one, or all such axes if none are given. Without copying."""
 
-def stack(values: Sequence[TensorLike], axis: int = ..., *, name: str | None = ...) -> Any:
-    """The tensors, which must have one shape, side by side along a new axis that becomes axis `axis` of the result;"""
+def stack(values: Any, axis: int = ..., name: str = ...) -> Tensor:
+    """The tensors side by side along a new axis. A tensor stands for its slices along the first."""
 
+from .indexing import strided_slice as strided_slice
 def subtract(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """x - y. Also `x - y` on tensors and numbers."""
 
@@ -271,6 +300,12 @@ def tan(x: TensorLike, *, name: str | None = ...) -> Any:
 def tanh(x: TensorLike, *, name: str | None = ...) -> Any:
     """The hyperbolic tangent of each element, between -1 and 1."""
 
+from .indexing import tensor_scatter_nd_add as tensor_scatter_nd_add
+from .indexing import tensor_scatter_nd_max as tensor_scatter_nd_max
+from .indexing import tensor_scatter_nd_min as tensor_scatter_nd_min
+from .indexing import tensor_scatter_nd_sub as tensor_scatter_nd_sub
+from .indexing import tensor_scatter_nd_update as tensor_scatter_nd_update
+from .linalg import tensordot as tensordot
 def tile(input: TensorLike, multiples: int | Sequence[int], *, name: str | None = ...) -> Any:
     """Copies of the whole tensor side by side, `multiples[i]` of them along axis `i`."""
 
@@ -286,9 +321,13 @@ def truncatediv(x: Any, y: Any, name: str | None = ...) -> Tensor:
 def truncatemod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """What division that rounds toward zero leaves over, of the sign of x as in C; an integer modulo 0 is 0."""
 
+from .indexing import unique as unique
+from .indexing import unique_with_counts as unique_with_counts
+from .indexing import unravel_index as unravel_index
 def unstack(value: Any, num: int | None = ..., axis: int = ..., name: str = ...) -> list[Tensor]:
     """The slices of a tensor along an axis, which they no longer have."""
 
+from .indexing import where as where
 def zeros(shape: Any, dtype: Any = ..., name: str | None = ...) -> Tensor:
     """A tensor of zeros."""
 

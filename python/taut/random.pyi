@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, NoReturn
 
 from ._native import DType, Tensor
+from .shape import TensorShape
 
 TensorLike = Any
 DTypeLike = Any
@@ -14,6 +15,7 @@ class Generator:
     def __getattr__(self, name: str) -> Any: ...
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
+from .variable import Variable as Variable
 def categorical(logits: Any, num_samples: Any, dtype: Any = ..., seed: int | None = ..., name: str | None = ...) -> Tensor:
     """Class numbers `[batch, num_samples]`, drawn by unnormalised log-probabilities `[batch, classes]`."""
 
