@@ -20,6 +20,18 @@ def _followed(made: Any, back_prop: bool) -> Any:
     return made if back_prop else nest.map_structure(_stop_gradient, made)
 
 
+def _convertible(*functions: Callable) -> tuple:
+    """Functions whose control flow may depend on tensors, as it may where Python runs them.
+
+    In a trace they are converted already, unless somebody said that they are not to be.
+    """
+    if _native.is_tracing():
+        return functions
+    from .autograph import lazily_converted
+
+    return tuple(map(lazily_converted, functions))
+
+
 def while_loop(
     cond: Callable,
     body: Callable,
@@ -37,6 +49,7 @@ def while_loop(
     The body is traced once, and its states are updated in place: memory does not grow with the number of steps.
     `grad_budget` bounds the bytes that the loop keeps for its gradient; the rest is computed again.
     """
+    cond, body = _convertible(cond, body)
     single = not isinstance(loop_vars, (list, tuple))
     states = [loop_vars] if single else list(loop_vars)
     invariants = None
@@ -152,6 +165,7 @@ def map_fn(
     As many rows are computed at once as `memory_budget` bytes (or `parallel_iterations` rows) allow, whatever their
     number is. The gradient goes through the same chunks, computes each again, and obeys the same law.
     """
+    (fn,) = _convertible(fn)
     wanted = fn_output_signature if fn_output_signature is not None else dtype
     made = _native.map_fn(fn, elems, parallel_iterations, memory_budget)
     if wanted is not None:
@@ -169,7 +183,7 @@ def _check_types(made: Any, wanted: Any) -> None:
 
 def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
     """Calls `fn` on all rows of the elements at once; returns what it made of them, stacked."""
-    return _native.vectorized_map(fn, elems)
+    return _native.vectorized_map(*_convertible(fn), elems)
 
 
 def scan(
@@ -185,6 +199,7 @@ def scan(
     grad_budget: int | None = None,
 ) -> Any:
     """Goes through the rows with a state, `state = fn(state, row)`; returns all states, stacked."""
+    (fn,) = _convertible(fn)
     first, rest = _begin(elems, initializer, reverse)
 
     def step(state: Any, row: Any) -> tuple:
@@ -215,6 +230,7 @@ def _begin(elems: Any, initializer: Any, reverse: bool) -> tuple:
 
 
 def _fold(fn: Callable, elems: Any, initializer: Any, reverse: bool, back_prop: bool) -> Any:
+    (fn,) = _convertible(fn)
     first, rest = _begin(elems, initializer, reverse)
     last, _ = _native.scan(lambda state, row: (fn(state, row), ()), first, rest, reverse)
     return _followed(last, back_prop)

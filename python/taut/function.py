@@ -117,7 +117,8 @@ class Function:
         return bound.args, bound.kwargs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if config.functions_run_eagerly():
+        # What a loop or a map traces has no values that Python could run on.
+        if config.functions_run_eagerly() and not _native.is_tracing():
             return self.python_function(*args, **kwargs)
         args, kwargs = self._arguments(args, kwargs)
         if self._input_signature is not None:

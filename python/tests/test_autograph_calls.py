@@ -532,3 +532,33 @@ def test_cells_that_are_filled_later():
         traced(tf.constant(1.0))
     later = magnitude
     assert float(traced(tf.constant(-1.0))) == 1.0
+
+
+def halvings(n):
+    count = tf.constant(0)
+    while n > 1:
+        n = n // 2
+        count += 1
+    return count
+
+
+def test_functions_of_loops_and_maps_branch_outside_of_traces_as_well():
+    numbers = tf.constant([1, 2, 9, 64])
+    assert tf.map_fn(halvings, numbers).numpy().tolist() == [0, 1, 3, 6]
+
+    def larger(state, x):
+        if x > state:
+            return x
+        return state
+
+    assert tf.scan(larger, tf.constant([3, 1, 4, 1, 5])).numpy().tolist() == [3, 3, 4, 4, 5]
+    assert int(tf.foldl(larger, numbers)) == 64
+    assert int(tf.while_loop(lambda n: n > 1, lambda n: n // 2 if n % 2 == 0 else 3 * n + 1, [tf.constant(27)])[0]) == 1
+
+
+def test_functions_that_run_eagerly_are_traced_inside_of_maps():
+    tf.config.run_functions_eagerly(True)
+    try:
+        assert tf.map_fn(tf.function(halvings), tf.constant([4, 8])).numpy().tolist() == [2, 3]
+    finally:
+        tf.config.run_functions_eagerly(False)
