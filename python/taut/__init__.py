@@ -54,13 +54,14 @@ from .function import executing_eagerly, function, init_scope, inside_function, 
 from .ops import *  # noqa: E402, F403
 from .shape import TensorShape  # noqa: E402
 from .sparse import IndexedSlices  # noqa: E402
-from .spec import TensorSpec  # noqa: E402
+from .spec import TensorSpec, type_spec_from_value  # noqa: E402
 from .tape import GradientTape, UnconnectedGradients, gradients, stop_gradient  # noqa: E402
 from .tensor import (  # noqa: E402
     Tensor,
     constant,
     convert_to_tensor,
     get_static_value,
+    is_symbolic_tensor,
     is_tensor,
     rank,
     shape,

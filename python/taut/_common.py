@@ -35,7 +35,29 @@ def _several(made: Any) -> tuple[_native.Tensor, ...]:
 
 def _shape(dims: Any) -> Any:
     """A shape as the op table takes it: one size stands for a vector's."""
-    return [dims] if isinstance(dims, int) else dims
+    return _ints(dims) if isinstance(dims, (int, np.integer, _native.Array)) else dims
+
+
+def _weak(value: Any, dtype: _native.DType) -> _native.Tensor:
+    """A value as a tensor: numbers and lists, which have no type of their own, in this one if it holds such."""
+    made = _native.as_tensor(value)
+    if hasattr(value, "dtype") or made.dtype == dtype or made.dtype.is_bool:
+        return made
+    holds = dtype.is_floating or (dtype.is_integer and made.dtype.is_integer)
+    return _native.as_tensor(value, dtype) if holds else made
+
+
+def _alike(values: Any) -> list[_native.Tensor]:
+    """Values that go together, as tensors: numbers and lists take the type of the tensors among them."""
+    if all(isinstance(value, _native.Tensor) for value in values):
+        return list(values)
+    typed = next((value.dtype for value in values if hasattr(value, "dtype")), None)
+    if typed is None:
+        made = [_native.as_tensor(value) for value in values]
+        typed = next((one.dtype for one in made if one.dtype.is_floating), None)
+        return made if typed is None else [_weak(value, typed) for value in values]
+    typed = _native.DType(typed)
+    return [_weak(value, typed) for value in values]
 
 
 def _ints(values: Any) -> list[int]:

@@ -277,6 +277,9 @@ class DType:
     def is_bool(self) -> Any:
         ...
 
+    def is_compatible_with(self, other) -> Any:
+        """Whether values of the other type can stand here: those of the same type."""
+
     is_complex: Any
 
     @property
@@ -286,6 +289,10 @@ class DType:
     @property
     def is_integer(self) -> Any:
         ...
+
+    is_numeric: Any
+
+    is_quantized: Any
 
     @property
     def is_unsigned(self) -> Any:

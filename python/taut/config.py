@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from . import _native
 
@@ -29,6 +29,18 @@ def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
     """The processor; there are no others here."""
     return [LogicalDevice("/device:CPU:0", "CPU")] if device_type in (None, "CPU") else []
+
+
+def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
+    """The devices that are used: the processor."""
+    return list_physical_devices(device_type)
+
+
+def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
+    """Says which devices are used. There is the processor, and it cannot be hidden."""
+    asked = list(devices) if isinstance(devices, (list, tuple)) and not isinstance(devices, PhysicalDevice) else [devices]
+    if asked != list_physical_devices(device_type):
+        raise ValueError(f"the devices here are {list_physical_devices()}, not {asked} of type {device_type}")
 
 
 _eagerly = False
@@ -59,3 +71,16 @@ class threading:  # noqa: N801
         import os
 
         _native.set_threads(num_threads or os.cpu_count() or 1)
+
+
+class experimental:  # noqa: N801
+    """Names that TensorFlow keeps here as well."""
+
+    list_physical_devices = staticmethod(list_physical_devices)
+    list_logical_devices = staticmethod(list_logical_devices)
+    get_visible_devices = staticmethod(get_visible_devices)
+    set_visible_devices = staticmethod(set_visible_devices)
+
+    @staticmethod
+    def enable_op_determinism() -> None:
+        """Makes every op give the same result each time, given the same seed. That is always so here."""

@@ -115,6 +115,11 @@ def confusion_matrix(
 ) -> _Tensor:
     """How often each class (row) was predicted as each other one (column), or the weight of those times."""
     labels, predictions = _tensor(labels), _tensor(predictions)
+    # A column of labels goes with a row of predictions, and the other way round.
+    if labels.ndim == predictions.ndim + 1 and labels.shape[-1] == 1:
+        labels = _reshape(labels, labels.shape[:-1])
+    elif predictions.ndim == labels.ndim + 1 and predictions.shape[-1] == 1:
+        predictions = _reshape(predictions, predictions.shape[:-1])
     if labels.shape != predictions.shape:
         _refuse(
             "confusion_matrix", f"labels of shape {labels.shape}, predictions of shape {predictions.shape}"
@@ -160,7 +165,9 @@ def unsorted_segment_max(data: Any, segment_ids: Any, num_segments: Any, name: s
 
 
 def unsorted_segment_mean(data: Any, segment_ids: Any, num_segments: Any, name: str | None = None) -> _Tensor:
-    """The mean of the rows with equal ids; zero for an id that does not occur."""
+    """The mean of the rows with equal ids; zero for an id that does not occur. That of integers is a float64."""
+    data = _tensor(data)
+    data = _cast(data, dtypes.float64) if data.dtype.is_integer else data
     return _unsorted("mean", data, segment_ids, num_segments)
 
 

@@ -56,3 +56,22 @@ DType.limits = property(lambda self: (self.min, self.max), doc="The smallest and
 DType.base_dtype = property(lambda self: self, doc="The type itself.")
 DType.real_dtype = property(lambda self: self, doc="The type itself: there are no complex numbers.")
 DType.is_complex = property(lambda self: False, doc="There are no complex numbers.")
+DType.is_quantized = property(lambda self: False, doc="There are no quantized types.")
+DType.is_numeric = property(lambda self: not self.is_bool, doc="Whether its values are numbers.")
+
+
+def _is_compatible_with(self: DType, other: Any) -> Any:
+    """Whether values of the other type can stand here: those of the same type."""
+    return self == as_dtype(other)
+
+
+DType.is_compatible_with = _is_compatible_with
+
+
+def __getattr__(name: str) -> Any:
+    # What is made of ops comes when it is asked for: ops are made of types.
+    if name in ("cast", "saturate_cast"):
+        from . import ops
+
+        return getattr(ops, name)
+    raise AttributeError(f"module 'taut.dtypes' has no attribute {name!r}")

@@ -8,6 +8,11 @@ A mistake of type is a ``TypeError``, an index outside a tensor an ``IndexError`
 class OpError(Exception):
     """Something that an op refused or could not do."""
 
+    @property
+    def message(self) -> str:
+        """What went wrong."""
+        return str(self)
+
 
 class InvalidArgumentError(OpError, ValueError):
     """Arguments that make no sense, or shapes that do not fit together."""

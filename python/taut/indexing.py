@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _native, dtypes
-from ._common import _as, _ends, _ints, _refuse
+from ._common import _as, _ends, _ints, _refuse, _shape, _weak
 
 op = _native.Op
 _tensor = _native.as_tensor
@@ -192,32 +192,37 @@ def reverse_sequence(
 
 def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) -> _Tensor:
     """Zeros of this shape with `updates` added at the coordinates along the last axis of `indices`."""
-    return _scatter_nd(indices, updates, shape)
+    return _scatter_nd(indices, updates, _shape(shape))
+
+
+def _scattered(which: Any, tensor: Any, indices: Any, updates: Any) -> _Tensor:
+    tensor = _tensor(tensor)
+    return which(tensor, indices, _weak(updates, tensor.dtype))
 
 
 def tensor_scatter_nd_update(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> _Tensor:
     """The tensor with the slices at these coordinates replaced."""
-    return _scatter_update(tensor, indices, updates)
+    return _scattered(_scatter_update, tensor, indices, updates)
 
 
 def tensor_scatter_nd_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> _Tensor:
     """The tensor with `updates` added to the slices at these coordinates."""
-    return _scatter_add(tensor, indices, updates)
+    return _scattered(_scatter_add, tensor, indices, updates)
 
 
 def tensor_scatter_nd_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> _Tensor:
     """The tensor with `updates` subtracted from the slices at these coordinates."""
-    return _scatter_sub(tensor, indices, updates)
+    return _scattered(_scatter_sub, tensor, indices, updates)
 
 
 def tensor_scatter_nd_max(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> _Tensor:
     """The tensor with the slices at these coordinates raised to `updates` where those are larger."""
-    return _scatter_max(tensor, indices, updates)
+    return _scattered(_scatter_max, tensor, indices, updates)
 
 
 def tensor_scatter_nd_min(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> _Tensor:
     """The tensor with the slices at these coordinates lowered to `updates` where those are smaller."""
-    return _scatter_min(tensor, indices, updates)
+    return _scattered(_scatter_min, tensor, indices, updates)
 
 
 def dynamic_partition(

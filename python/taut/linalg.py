@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _native, dtypes
-from ._common import _ints, _refuse
+from ._common import _ints, _refuse, _shape
 from .control import while_loop as _while_loop
 from .math import abs, ceil, l2_normalize, log, maximum, reduce_sum  # noqa: A004, F401
 
@@ -81,8 +81,12 @@ def matmul(
     Matrices that are said to be mostly zeros are multiplied like any other. `output_type` is the type of the
     product.
     """
-    made = _matmul(a, b, transpose_a or adjoint_a, transpose_b or adjoint_b)
-    return made if output_type is None else _cast(made, output_type)
+    if (transpose_a and adjoint_a) or (transpose_b and adjoint_b):
+        _refuse("matmul", "a matrix is transposed or adjoint, not both", ValueError)
+    if output_type is not None:
+        # Before, not after: the product of small integers does not fit among them.
+        a, b = _cast(a, output_type), _cast(b, output_type)
+    return _matmul(a, b, transpose_a or adjoint_a, transpose_b or adjoint_b)
 
 
 def matvec(
@@ -130,7 +134,7 @@ def eye(
     name: str | None = None,
 ) -> _Tensor:
     """Matrices with ones on the diagonal and zeros elsewhere."""
-    return _eye(num_rows, num_columns, [] if batch_shape is None else batch_shape, dtype)
+    return _eye(num_rows, num_columns, [] if batch_shape is None else _shape(batch_shape), dtype)
 
 
 def trace(x: Any, name: str | None = None) -> _Tensor:

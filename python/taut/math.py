@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import _native, dtypes
-from ._common import _as, _refuse
+from ._common import _alike, _as, _refuse
 from .counting import (  # noqa: F401
     bincount,
     confusion_matrix,
@@ -324,8 +324,8 @@ def top_k(
 
 
 def add_n(inputs: Sequence, name: str | None = None) -> _Tensor:
-    """The sum of tensors that all have one shape."""
-    parts = [_tensor(part) for part in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
+    """The sum of tensors that all have one shape. A tensor stands for its slices along the first axis."""
+    parts = _alike(list(inputs))
     if not parts:
         _refuse("add_n", "no tensors to add")
     for part in parts[1:]:
@@ -375,8 +375,9 @@ def polyval(coeffs: Sequence, x: Any, name: str | None = None) -> _Tensor:
 
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> _Tensor:
     """`x * y`, and 0 where y is 0, even if x is infinite or not a number."""
-    x, y = _tensor(x), _tensor(y)
-    return _where(equal(y, 0), _cast(0, x.dtype), x) * y
+    x, y = _alike([x, y])
+    nothing = logical_and(equal(y, 0), logical_not(is_finite(x)))
+    return _where(nothing, _cast(0, x.dtype), x) * y
 
 
 def reciprocal_no_nan(x: Any, name: str | None = None) -> _Tensor:
@@ -385,20 +386,22 @@ def reciprocal_no_nan(x: Any, name: str | None = None) -> _Tensor:
 
 
 def xdivy(x: Any, y: Any, name: str | None = None) -> _Tensor:
-    """`x / y`, and 0 where x is 0."""
-    x, y = _tensor(x), _tensor(y)
-    return divide(x, _where(equal(x, 0), _cast(1, y.dtype), y))
+    """`x / y`, and 0 where x is 0; there, its gradient is 0 as well."""
+    x, y = _alike([x, y])
+    zero = equal(x, 0)
+    made = divide(x, _where(zero, _cast(1, y.dtype), y))
+    return _where(zero, _cast(0, made.dtype), made)
 
 
 def xlogy(x: Any, y: Any, name: str | None = None) -> _Tensor:
     """`x * log(y)`, and 0 where x is 0."""
-    x, y = _tensor(x), _tensor(y)
+    x, y = _alike([x, y])
     return x * log(_where(equal(x, 0), _cast(1, y.dtype), y))
 
 
 def xlog1py(x: Any, y: Any, name: str | None = None) -> _Tensor:
     """`x * log(1 + y)`, and 0 where x is 0."""
-    x, y = _tensor(x), _tensor(y)
+    x, y = _alike([x, y])
     return x * log1p(_where(equal(x, 0), _cast(0, y.dtype), y))
 
 

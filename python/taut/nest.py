@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .shape import TensorShape
 
-def is_nested(structure: Any) -> bool:
-    """Whether it is a list, a tuple or a dict."""
-    return isinstance(structure, (list, tuple, Mapping))
+
+def is_nested(seq: Any) -> bool:
+    """Whether it is a list, a tuple or a dict. A shape is none of these."""
+    return isinstance(seq, (list, tuple, Mapping)) and not isinstance(seq, TensorShape)
 
 
 def _parts(structure: Any) -> list:

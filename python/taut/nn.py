@@ -6,7 +6,7 @@ import math as _numbers
 from typing import Any
 
 from . import _native, dtypes
-from ._common import _ints, _refuse
+from ._common import _as, _ints, _refuse
 from .math import (  # noqa: A004, F401
     abs,
     exp,
@@ -29,6 +29,7 @@ from .math import (  # noqa: A004, F401
     zero_fraction,
 )
 from .ops import batch_to_space, clip_by_norm, space_to_batch  # noqa: F401
+from .ops import broadcast_static_shape as _broadcast_shape
 from .random import _drawn_key
 from .windows import (  # noqa: F401
     atrous_conv2d,
@@ -73,6 +74,7 @@ layer_norm = op("layer_norm")
 rms_norm = op("rms_norm")
 
 _batch_norm = op("batch_norm")
+_broadcast = op("broadcast_to")
 _concat = op("concat")
 _cross_entropy = op("softmax_cross_entropy_with_logits")
 _dropout = op("dropout")
@@ -287,7 +289,11 @@ def softmax_cross_entropy_with_logits(
     labels: Any, logits: Any, axis: int = -1, name: str | None = None
 ) -> _Tensor:
     """`-sum(labels * log(softmax(logits)))` along an axis."""
-    labels, logits = _tensor(labels), _tensor(logits)
+    logits = _tensor(logits)
+    labels = _as(_tensor(labels), logits.dtype)
+    if labels.shape != logits.shape:
+        shape = _broadcast_shape(labels.shape, logits.shape)
+        labels, logits = _broadcast(labels, shape), _broadcast(logits, shape)
     if axis not in (-1, logits.ndim - 1):
         labels, logits = _moveaxis(labels, axis, -1), _moveaxis(logits, axis, -1)
     return _cross_entropy(labels, logits)

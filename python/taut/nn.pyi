@@ -29,7 +29,6 @@ from .ops import batch_to_space as batch_to_space
 def bias_add(value: Any, bias: Any, data_format: str | None = ..., name: str | None = ...) -> Tensor:
     """A number per channel, added."""
 
-from .ops import broadcast_static_shape as broadcast_static_shape
 from .ops import clip_by_norm as clip_by_norm
 def compute_average_loss(per_example_loss: Any, sample_weight: Any = ..., global_batch_size: Any = ...) -> Tensor:
     """The weighted sum of losses over the size of the batch."""

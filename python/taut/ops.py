@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import _native, dtypes
-from ._common import _as, _ends, _ints, _refuse, _several, _shape
+from ._common import _alike, _as, _ends, _ints, _refuse, _several, _shape
 from .debugging import Assert, assert_equal, assert_greater, assert_less, assert_rank
 from .indexing import (  # noqa: A004
     argsort,
@@ -119,7 +119,6 @@ reshape = op("reshape", params=["tensor", "shape"])
 reverse = op("reverse")
 roll = op("roll")
 squeeze = op("squeeze")
-stack = op("stack")
 tile = op("tile")
 truncatemod = op("truncate_mod", "truncatemod")
 zeros_like = op("zeros_like")
@@ -136,6 +135,7 @@ _pad = op("pad")
 _range = op("range")
 _repeat = op("repeat")
 _split = op("split")
+_stack = op("stack")
 _transpose = op("transpose")
 _trunc = op("trunc")
 _unstack = op("unstack")
@@ -158,7 +158,7 @@ def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> _T
 
 def fill(dims: Any, value: Any, name: str | None = None) -> _Tensor:
     """A tensor of one value."""
-    return broadcast_to(reshape(value, []), dims)
+    return broadcast_to(reshape(value, []), _shape(dims))
 
 
 def range(  # noqa: A001
@@ -181,6 +181,7 @@ def range(  # noqa: A001
 
 def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int = 0) -> _Tensor:
     """`num` evenly spaced numbers from `start` to `stop`, both among them, along a new axis."""
+    numbers = not (isinstance(start, _native.Array) or isinstance(stop, _native.Array))
     start, num = _tensor(start), int(num)
     stop = _tensor(stop, start.dtype) if not isinstance(stop, _native.Array) else stop
     if start.dtype.is_integer:
@@ -188,7 +189,7 @@ def linspace(start: Any, stop: Any, num: Any, name: str | None = None, axis: int
     stop = _as(stop, start.dtype)
     if num < 1:
         _refuse("linspace", f"num is 1 at least, not {num}")
-    if not (start.ndim or stop.ndim or start.is_symbolic or stop.is_symbolic):
+    if numbers and not (start.ndim or stop.ndim):
         return _linspace(float(start), float(stop), num, True, start.dtype)
     shape = (start + stop).shape
     axis = axis % (len(shape) + 1)
@@ -263,7 +264,7 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> _Tensor:
 
 def truncatediv(x: Any, y: Any, name: str | None = None) -> _Tensor:
     """`x / y` of integers, rounded toward zero; `x / y` of floats, without its fraction."""
-    x, y = _tensor(x), _tensor(y)
+    x, y = _alike([x, y])
     if x.dtype.is_integer and y.dtype.is_integer:
         return floordiv(x - truncatemod(x, y), y)
     return _trunc(divide(x, y))
@@ -279,7 +280,14 @@ def transpose(a: Any, perm: Any = None, conjugate: bool = False, name: str = "tr
 
 def concat(values: Any, axis: Any, name: str = "concat") -> _Tensor:
     """The tensors one after the other along an axis that they have."""
-    return _concat(values if isinstance(values, (list, tuple)) else [values], axis)
+    return _concat(_alike(values) if isinstance(values, (list, tuple)) else [values], axis)
+
+
+def stack(values: Any, axis: int = 0, name: str = "stack") -> _Tensor:
+    """The tensors side by side along a new axis. A tensor stands for its slices along the first."""
+    if isinstance(values, (list, tuple)):
+        return _stack(_alike(values), axis)
+    return _stack(list(_several(_unstack(values, 0))), axis)
 
 
 def parallel_stack(values: Any, name: str = "parallel_stack") -> _Tensor:

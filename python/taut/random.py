@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from . import _native, dtypes
-from ._common import _as, _ends, _ints, _refuse
+from ._common import _as, _ends, _ints, _refuse, _shape
 from .math import exp, lgamma, log
 from .variable import Variable
 
@@ -67,6 +67,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _draw_normal(which: Any, key: _Tensor, shape: Any, mean: Any, stddev: Any, dtype: Any) -> _Tensor:
+    shape = _shape(shape)
     if _is_number(mean) and _is_number(stddev):
         return which(key, shape, mean, stddev, dtype)
     drawn = which(key, shape, 0.0, 1.0, dtype)
@@ -74,7 +75,7 @@ def _draw_normal(which: Any, key: _Tensor, shape: Any, mean: Any, stddev: Any, d
 
 
 def _draw_uniform(name: str, key: _Tensor, shape: Any, minval: Any, maxval: Any, dtype: Any) -> _Tensor:
-    dtype = dtypes.as_dtype(dtype)
+    dtype, shape = dtypes.as_dtype(dtype), _shape(shape)
     if not dtype.is_integer:
         maxval = 1 if maxval is None else maxval
         if _is_number(minval) and _is_number(maxval):
@@ -291,7 +292,7 @@ def stateless_permutation(n: int, seed: Any, name: str | None = None) -> _Tensor
 
 def stateless_bernoulli(shape: Any, seed: Any, p: Any = 0.5, name: str | None = None) -> _Tensor:
     """Booleans by the seed alone that are true with probability `p`: one for all, or one for each."""
-    key = _given_key("stateless_bernoulli", seed)
+    key, shape = _given_key("stateless_bernoulli", seed), _shape(shape)
     return _bernoulli(key, shape, p) if _is_number(p) else _each(key, _broadcast(p, shape))
 
 
@@ -299,7 +300,7 @@ def stateless_exponential(
     shape: Any, seed: Any, rate: float = 1.0, dtype: Any = dtypes.float32, name: str | None = None
 ) -> _Tensor:
     """Numbers of an exponential distribution that depend on the seed alone."""
-    return _exponential(_given_key("stateless_exponential", seed), shape, rate, dtype)
+    return _exponential(_given_key("stateless_exponential", seed), _shape(shape), rate, dtype)
 
 
 def fold_in(seed: Any, data: Any, alg: str = "auto_select") -> _Tensor:

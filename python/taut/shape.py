@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,7 +23,10 @@ class TensorShape(tuple):
             raise ValueError("a shape of unknown rank: the rank of a tensor is always known here")
         if isinstance(dims, int):
             dims = (dims,)
-        return super().__new__(cls, (None if dim is None else int(dim) for dim in dims))
+        sizes = tuple(None if dim is None else operator.index(dim) for dim in dims)
+        if any(size is not None and size < 0 for size in sizes):
+            raise ValueError(f"a size is 0 at least, and None where it is not known, not {sizes}")
+        return super().__new__(cls, sizes)
 
     @property
     def rank(self) -> int:
@@ -82,6 +86,41 @@ class TensorShape(tuple):
         if len(self) != rank:
             raise ValueError(f"shape {self} has rank {len(self)}, not {rank}")
         return self
+
+    def with_rank_at_least(self, rank: int) -> TensorShape:
+        """The shape itself; ValueError if it has fewer dimensions."""
+        if len(self) < rank:
+            raise ValueError(f"shape {self} has rank {len(self)}, and {rank} is the least")
+        return self
+
+    def with_rank_at_most(self, rank: int) -> TensorShape:
+        """The shape itself; ValueError if it has more dimensions."""
+        if len(self) > rank:
+            raise ValueError(f"shape {self} has rank {len(self)}, and {rank} is the most")
+        return self
+
+    def assert_has_rank(self, rank: int) -> None:
+        """Raises ValueError unless there are so many dimensions."""
+        self.with_rank(rank)
+
+    def assert_same_rank(self, other: Any) -> None:
+        """Raises ValueError unless both shapes have the same number of dimensions."""
+        if len(self) != len(TensorShape(other)):
+            raise ValueError(f"shapes {self} and {TensorShape(other)} have different ranks")
+
+    def assert_is_fully_defined(self) -> None:
+        """Raises ValueError unless every size is known."""
+        if not self.is_fully_defined():
+            raise ValueError(f"shape {self} leaves sizes open")
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Whether every tensor of this shape is of the other one, too."""
+        return len(self) == len(other) and all(b is None or a == b for a, b in zip(self, other))
+
+    def most_specific_compatible_shape(self, other: Any) -> TensorShape:
+        """What both shapes agree on: None where they differ."""
+        self.assert_same_rank(other)
+        return TensorShape(a if a == b else None for a, b in zip(self, TensorShape(other)))
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)

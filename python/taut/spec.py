@@ -48,9 +48,20 @@ class TensorSpec:
         """The same description under another name."""
         return cls(spec.shape, spec.dtype, name or spec.name)
 
-    def is_compatible_with(self, other: Any) -> bool:
+    def is_compatible_with(self, spec_or_tensor: Any) -> bool:
         """Whether a tensor, or another description, fits it."""
+        other = spec_or_tensor
         return self._dtype == other.dtype and self._shape.is_compatible_with(other.shape)
+
+    def is_subtype_of(self, other: Any) -> bool:
+        """Whether every tensor that fits this fits the other description, too."""
+        return isinstance(other, TensorSpec) and self._dtype == other.dtype and self._shape.is_subtype_of(other.shape)
+
+    def most_specific_compatible_type(self, other: TensorSpec) -> TensorSpec:
+        """The closest description that both fit."""
+        if self._dtype != other.dtype:
+            raise ValueError(f"{self} and {other} have no type in common")
+        return TensorSpec(self._shape.most_specific_compatible_shape(other.shape), self._dtype)
 
     def stand_in(self) -> _native.Tensor:
         """A tensor without a value of this type and shape, to plan with."""
@@ -72,3 +83,8 @@ class TensorSpec:
 
     def __reduce__(self) -> tuple:
         return TensorSpec, (tuple(self._shape), self._dtype, self._name)
+
+
+def type_spec_from_value(value: Any) -> TensorSpec:
+    """The description of a tensor, or of what can become one."""
+    return TensorSpec.from_tensor(_native.as_tensor(value))

@@ -66,9 +66,9 @@ def _html(self: Array) -> str:
 
 
 def _format(self: Array, spec: str) -> str:
-    if not spec:
+    if not spec and (self.is_symbolic or not isinstance(self, Tensor)):
         return str(self)
-    return format(self.item() if self.ndim == 0 else np.asarray(self), spec)
+    return format(self.item() if spec and self.ndim == 0 else np.asarray(self)[()], spec)
 
 
 def _iter(self: Array) -> Any:
@@ -122,12 +122,25 @@ Tensor.__copy__ = lambda self: self
 Tensor.__deepcopy__ = lambda self, memo: self
 
 
+def _listed(value: Any, dtype: Any) -> Any:
+    """Ranges as lists, and lists of nothing as arrays of the type that is asked for: NumPy makes floats of them."""
+    if isinstance(value, range):
+        return list(value)
+    if dtype is None or not isinstance(value, (list, tuple)):
+        return value
+    inner = value
+    while isinstance(inner, (list, tuple)) and inner:
+        inner = inner[0]
+    is_empty = isinstance(inner, (list, tuple))
+    return np.zeros(np.shape(value), dtypes.as_dtype(dtype).as_numpy_dtype) if is_empty else value
+
+
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Tensor:
     """A tensor of these elements, which nobody else can change: an array that could be written to is copied.
 
     With a shape, the elements fill it; a single one fills all of it.
     """
-    made = _native.own_tensor(value, dtype)
+    made = _native.own_tensor(_listed(value, dtype), dtype)
     if shape is None:
         return made
     shape = TensorShape(shape)
@@ -143,10 +156,10 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     """
     if dtype is None and dtype_hint is not None and not isinstance(value, (Array, np.ndarray)):
         try:
-            return _native.as_tensor(value, dtype_hint)
+            return _native.as_tensor(_listed(value, dtype_hint), dtype_hint)
         except (TypeError, ValueError):
             pass
-    made = _native.as_tensor(value, None if isinstance(value, Array) else dtype)
+    made = _native.as_tensor(_listed(value, dtype), None if isinstance(value, Array) else dtype)
     if dtype is not None and made.dtype != dtypes.as_dtype(dtype):
         raise ValueError(
             f"a tensor of {made.dtype.name} was given where {dtypes.as_dtype(dtype).name} is needed: tf.cast converts"
@@ -159,6 +172,11 @@ def is_tensor(x: Any) -> bool:
     return isinstance(x, (Array, IndexedSlices))
 
 
+def is_symbolic_tensor(tensor: Any) -> bool:
+    """Whether it is a tensor that is being traced, and has no value yet."""
+    return isinstance(tensor, Array) and tensor.is_symbolic
+
+
 def get_static_value(tensor: Any, partial: bool = False) -> Any:
     """The value as an array if it is known while tracing; else None."""
     if isinstance(tensor, Array):
@@ -166,10 +184,11 @@ def get_static_value(tensor: Any, partial: bool = False) -> Any:
     return np.asarray(tensor)
 
 
-def shape(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Tensor:  # noqa: A002
-    """The shape as a tensor."""
+def shape(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:  # noqa: A002
+    """The shape as a tensor, int32 unless another type is asked for."""
     dims = input.shape if isinstance(input, Array) else np.shape(input)
-    return _native.own_tensor(np.array(tuple(dims), dtypes.as_dtype(out_type).as_numpy_dtype))
+    dtype = dtypes.int32 if out_type is None else dtypes.as_dtype(out_type)
+    return _native.own_tensor(np.array(tuple(dims), dtype.as_numpy_dtype))
 
 
 def rank(input: Any, name: str | None = None) -> Tensor:  # noqa: A002
@@ -177,9 +196,9 @@ def rank(input: Any, name: str | None = None) -> Tensor:  # noqa: A002
     return constant(_native.as_tensor(input).ndim, dtypes.int32)
 
 
-def size(input: Any, out_type: Any = dtypes.int32, name: str | None = None) -> Tensor:  # noqa: A002
-    """The number of elements as a tensor."""
-    return constant(_native.as_tensor(input).size, out_type)
+def size(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:  # noqa: A002
+    """The number of elements as a tensor, int32 unless another type is asked for."""
+    return constant(_native.as_tensor(input).size, dtypes.int32 if out_type is None else out_type)
 
 
 __all__ = [

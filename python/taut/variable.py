@@ -12,6 +12,8 @@ from .shape import TensorShape
 from .sparse import IndexedSlices
 
 _expand = _native.Op("expand_dims")
+_gather = _native.Op("gather")
+_gather_nd = _native.Op("gather_nd")
 
 
 class Variable(_native.Variable):
@@ -96,22 +98,37 @@ class Variable(_native.Variable):
 
     def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
         """Replaces slices: the last axis of `indices` holds coordinates."""
-        self._scatter("update", indices, updates)
-        return self
+        return self._slices("update", indices, updates)
 
     def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
         """Adds to slices: the last axis of `indices` holds coordinates."""
-        self._scatter("add", indices, updates)
-        return self
+        return self._slices("add", indices, updates)
 
     def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
         """Subtracts from slices: the last axis of `indices` holds coordinates."""
-        self._scatter("sub", indices, updates)
-        return self
+        return self._slices("sub", indices, updates)
+
+    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        """Raises slices to what is larger: the last axis of `indices` holds coordinates."""
+        return self._slices("max", indices, updates)
+
+    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
+        """Lowers slices to what is smaller: the last axis of `indices` holds coordinates."""
+        return self._slices("min", indices, updates)
+
+    def sparse_read(self, indices: Any, name: str | None = None) -> _native.Tensor:
+        """The rows that the indices name."""
+        return _gather(self, indices)
+
+    def gather_nd(self, indices: Any, name: str | None = None) -> _native.Tensor:
+        """The slices at the coordinates along the last axis of `indices`."""
+        return _gather_nd(self, indices)
 
     def _rows(self, how: str, delta: IndexedSlices) -> Variable:
-        indices = _native.as_tensor(delta.indices)
-        self._scatter(how, _expand(indices, -1), delta.values)
+        return self._slices(how, _expand(_native.as_tensor(delta.indices), -1), delta.values)
+
+    def _slices(self, how: str, indices: Any, updates: Any) -> Variable:
+        self._scatter(how, indices, _typed(self, updates))
         return self
 
     def __repr__(self) -> str:

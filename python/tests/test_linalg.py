@@ -187,3 +187,10 @@ def test_expm_inside_a_function_halves_as_often_as_needed():
     for scale in (0.1, 30.0):
         x = RNG.normal(size=(3, 3)) * scale / 3
         np.testing.assert_allclose(traced(tf.constant(x)), scipy.linalg.expm(x), rtol=1e-6)
+
+
+def test_products_in_another_type_are_made_in_it():
+    a = tf.constant([[100]], tf.int8)
+    made = tf.matmul(a, a, output_type=tf.int32)
+    assert made.dtype == tf.int32 and made.numpy().tolist() == [[10000]]
+    fails(ValueError, "matmul", lambda: tf.matmul(A, A, transpose_a=True, adjoint_a=True))

@@ -305,3 +305,26 @@ def test_order_and_parts():
     assert tf.math.zero_fraction([0, 3]).dtype == tf.float32
     assert tf.math.count_nonzero([[0, 3], [1, 1]], axis=1).numpy().tolist() == [1, 2]
     assert tf.math.count_nonzero([0, 3], dtype=tf.int32).dtype == tf.int32
+
+
+def test_what_is_nothing_at_zero_has_the_gradient_of_the_rest():
+    x, y = tf.constant([0.0, 1.0, np.inf, 3.0]), tf.constant([2.0, 0.0, 0.0, 2.0])
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([x, y])
+        product = tf.math.multiply_no_nan(x, y)
+        quotient = tf.math.xdivy(x[::3], y[::3])
+    assert product.numpy().tolist() == [0.0, 0.0, 0.0, 6.0]
+    assert tape.gradient(product, y).numpy().tolist() == [0.0, 1.0, 0.0, 3.0]
+    assert tape.gradient(quotient, x).numpy().tolist() == [0.0, 0.0, 0.0, 0.5]
+
+
+@pytest.mark.parametrize("name", ["multiply_no_nan", "xdivy", "xlogy", "xlog1py"])
+def test_numbers_take_the_type_of_the_other_argument(name):
+    made = getattr(tf.math, name)(2, tf.constant([5.0, 6.0]))
+    assert made.dtype == tf.float32
+    assert getattr(tf.math, name)(tf.constant([5.0], tf.float16), 2).dtype == tf.float16
+
+
+def test_a_tensor_is_added_up_by_its_slices():
+    assert tf.add_n(tf.constant([[1.0, 2.0], [3.0, 4.0]])).numpy().tolist() == [4.0, 6.0]
+    assert tf.add_n([tf.constant([1.0]), [2]]).dtype == tf.float32

@@ -89,3 +89,14 @@ def test_segments_refuse():
     fails(IndexError, "unsorted_segment_sum", lambda: tf.math.unsorted_segment_sum([1.0], [5], 2))
     fails((ValueError, IndexError), "segment_sum", lambda: tf.math.segment_sum([1.0, 2.0], [1, 0]))
     fails((ValueError, TypeError), "segment_sum", lambda: tf.math.segment_sum([1.0, 2.0], [0.5, 1.0]))
+
+
+def test_the_mean_of_integers_is_not_cut_off():
+    made = tf.math.unsorted_segment_mean([1, 2, 3], [1, 0, 0], 3)
+    assert made.dtype == tf.float64 and made.numpy().tolist() == [2.5, 1.0, 0.0]
+
+
+def test_a_column_of_labels_is_counted_as_a_row():
+    want = [[0, 1], [0, 1]]
+    assert tf.math.confusion_matrix([[0], [1]], [1, 1]).numpy().tolist() == want
+    assert tf.math.confusion_matrix([0, 1], [[1], [1]]).numpy().tolist() == want

@@ -260,3 +260,13 @@ def test_what_layers_add():
     q, k, v = (RNG.normal(size=(1, 2, 3, 4)).astype("float32") for _ in range(3))
     scores = special.softmax(q @ k.transpose(0, 1, 3, 2) / 2, -1)
     close(tf.nn.attention(q, k, v), scores @ v)
+
+
+def test_labels_broadcast_and_take_the_type_of_the_logits():
+    logits = tf.constant([[1.0, 2.0], [3.0, 5.0]])
+    want = tf.nn.softmax_cross_entropy_with_logits([[1.0, 0.0], [1.0, 0.0]], logits)
+    for labels in ([[1.0, 0.0]], tf.constant([[1, 0], [1, 0]]), tf.constant([1, 0])):
+        got = tf.nn.softmax_cross_entropy_with_logits(labels, logits)
+        assert got.dtype == tf.float32
+        np.testing.assert_allclose(got, want, rtol=1e-6)
+    fails(ValueError, "broadcast", lambda: tf.nn.softmax_cross_entropy_with_logits(tf.ones([2, 3]), logits))

@@ -222,3 +222,44 @@ def test_python_inside():
     fails(ValueError, "numpy_function", lambda: tf.numpy_function(np.sqrt, [x], [tf.float32] * 3))
     traced = tf.function(lambda x: tf.numpy_function(np.sqrt, [x], tf.float32), autograph=False)
     fails(tf.errors.OperatorNotAllowedInGraphError, "numpy_function", lambda: traced(x))
+
+
+def test_shapes_are_tensors_too():
+    row = tf.shape(tf.ones([3]))
+    for made in (tf.zeros(row), tf.ones(row), tf.fill(row, 1.0), tf.random.normal(row), tf.random.uniform(row)):
+        assert made.shape == [3]
+    assert tf.zeros(tf.constant(3)).shape == tf.fill(3, 1).shape == tf.zeros(np.int64(3)).shape == [3]
+    assert tf.eye(2, batch_shape=tf.constant([2])).shape == [2, 2, 2]
+    assert tf.scatter_nd([[1]], [2.0], row).numpy().tolist() == [0.0, 2.0, 0.0]
+
+
+def test_numbers_take_the_type_of_the_tensors_they_stand_with():
+    assert tf.stack([1.0, 2, 3]).dtype == tf.float32
+    assert tf.stack([tf.constant(1.0, tf.float16), 2]).dtype == tf.float16
+    assert tf.concat([tf.constant([1.0]), [2, 3]], 0).dtype == tf.float32
+    assert tf.concat([np.array([1.0]), [2.5]], 0).dtype == tf.float64
+    assert tf.stack([tf.constant(1), 2.5]).dtype == tf.float64
+    assert tf.truncatediv(7, tf.constant([2.0])).dtype == tf.float32
+
+
+def test_a_tensor_is_stacked_by_its_slices():
+    x = np.arange(6.0).reshape(2, 3)
+    for axis in (0, 1, -1):
+        same(tf.stack(tf.constant(x), axis), np.stack(list(x), axis))
+
+
+def test_linspace_has_a_gradient():
+    start, stop = tf.constant(1.0), tf.constant(2.0)
+    with tf.GradientTape() as tape:
+        tape.watch([start, stop])
+        made = tf.linspace(start, stop, 3)
+    same(made, np.array([1.0, 1.5, 2.0], np.float32))
+    assert [float(one) for one in tape.gradient(made, [start, stop])] == [1.5, 1.5]
+
+
+def test_constants_of_nothing_and_of_ranges():
+    assert tf.constant([], tf.int32).dtype == tf.int32 and tf.constant([[]], tf.int64).shape == [1, 0]
+    assert tf.convert_to_tensor([], tf.bool).shape == [0]
+    assert tf.constant([]).dtype == tf.float32
+    same(tf.constant(range(3)), np.arange(3, dtype=np.int32))
+    same(tf.convert_to_tensor(range(3), tf.float32), np.arange(3, dtype=np.float32))

@@ -156,3 +156,9 @@ def test_places():
     same(tf.histogram_fixed_width_bins(values, [0.0, 5.0], nbins=5), [0, 0, 1, 2, 4, 4])
     assert tf.histogram_fixed_width(values, [0.0, 5.0]).dtype == tf.int32
     fails(ValueError, "histogram_fixed_width", lambda: tf.histogram_fixed_width(values, [5.0, 0.0]))
+
+
+@pytest.mark.parametrize("name", ["add", "max", "min", "sub", "update"])
+def test_scattered_lists_take_the_type_of_the_tensor(name):
+    made = getattr(tf, f"tensor_scatter_nd_{name}")(tf.zeros([3]), [[0], [2]], [1, 2])
+    assert made.dtype == tf.float32

@@ -69,3 +69,14 @@ def test_reports():
 def test_sizes():
     sizes = {0: "0 B", 1023: "1023 B", 1024: "1 KiB", 1536: "1.5 KiB", 5 << 30: "5 GiB"}
     assert {count: display.size(count) for count in sizes} == sizes
+
+
+def test_formatted_tensors_are_their_values():
+    x = tf.constant([1.5, 2.0])
+    assert f"{x[0]}" == "1.5" and f"{x[0]:.2f}" == "1.50" and f"{tf.constant(3)}" == "3"
+    assert f"{x}" == "[1.5 2. ]"
+    assert f"{tf.Variable(1.5)}".startswith("<tf.Variable")
+    assert str(x[0]) == "tf.Tensor(1.5, shape=(), dtype=float32)"
+    seen = []
+    tf.function(lambda y: seen.append(f"{y}"))(x)
+    assert seen[0].startswith("Tensor(")

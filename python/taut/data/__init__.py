@@ -202,8 +202,8 @@ class Dataset:
         name: str | None = None,
     ) -> Dataset:
         """As `batch`, for elements of different shapes: each is filled up to the largest, or to a given shape."""
-        shapes = [] if padded_shapes is None else [list(TensorShape(s)) for s in _flat_shapes(padded_shapes, None)]
-        shapes = [[None if dim == -1 else dim for dim in shape] for shape in shapes]
+        shapes = [] if padded_shapes is None else [list(shape) for shape in _flat_shapes(padded_shapes, None)]
+        shapes = [[None if dim in (None, -1) else int(dim) for dim in shape] for shape in shapes]
         values = [] if padding_values is None else nest.flatten(padding_values)
         return Dataset(self._native.padded_batch(int(batch_size), shapes, values, drop_remainder))
 
