@@ -216,14 +216,29 @@ class ConcreteFunction:
 
     def __init__(self, function: Function, args: tuple, kwargs: dict) -> None:
         self._function, self._args, self._kwargs = function, args, kwargs
-        self._plan = function.plan(*args, **kwargs)
+        specs = [leaf for leaf in nest.flatten([args, kwargs]) if isinstance(leaf, TensorSpec)]
+        # Sizes that are open are known with the first call, which traces then.
+        known = all(spec.shape.is_fully_defined() for spec in specs)
+        self._plan = function.plan(*args, **kwargs) if known else None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self._check(args, kwargs)
         return self._function(*args, **kwargs)
+
+    def _check(self, args: tuple, kwargs: dict) -> None:
+        """Raises TypeError for tensors that are not what the function was asked for."""
+        for given, wanted in zip(nest.flatten([args, kwargs]), nest.flatten([self._args, self._kwargs])):
+            if not isinstance(wanted, TensorSpec) or not isinstance(given, _native.Array):
+                continue
+            if not wanted.is_compatible_with(given):
+                found = TensorSpec.from_tensor(given)
+                raise TypeError(f"{self._function._name}: this is the function for {wanted}, and it was called with {found}")
 
     @property
     def plan(self) -> _native.Plan:
         """What a call needs."""
+        if self._plan is None:
+            raise ValueError("this function leaves sizes open: ask `plan` of the function itself, with known sizes")
         return self._plan
 
     @property
