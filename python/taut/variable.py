@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _native
+from . import _native, slices
 from .shape import TensorShape
 from .sparse import IndexedSlices
 
@@ -71,6 +71,12 @@ class Variable(_native.Variable):
         """Subtracts from it, in place."""
         self._assign_sub(_typed(self, delta))
         return self if read_value else None
+
+    def __getitem__(self, key: Any) -> _native.Tensor:
+        """A part of its value. `variable[key].assign(value)` changes that part of the variable."""
+        part = super().__getitem__(key)
+        slices.remember(part, self, key)
+        return part
 
     def scatter_update(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
         """Replaces rows."""
