@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _native, dtypes
 from ._common import _as, _ints, _refuse
+from .boxes import crop_and_resize, non_max_suppression, non_max_suppression_with_scores  # noqa: F401
 from .indexing import gather
 from .math import (  # noqa: A004
     abs,
@@ -24,6 +25,7 @@ from .math import (  # noqa: A004
     squared_difference,
 )
 from .ops import saturate_cast
+from .patches import extract_patches, sobel_edges, ssim, ssim_multiscale  # noqa: F401
 from .random import _drawn_key, _given_key
 
 op = _native.Op
@@ -280,7 +282,7 @@ def resize(
     if preserve_aspect_ratio:
         scale = min(height / rows, width / columns)
         height, width = (_numbers.floor(old * scale + 0.5) for old in (rows, columns))
-    if (height, width) == (rows, columns):
+    if (height, width) == (rows, columns) and method not in ("gaussian", "mitchellcubic"):
         return images if method == "nearest" else _as(images, dtypes.float32)
     if method == "nearest":
         for axis, (old, new) in ((-3, (rows, height)), (-2, (columns, width))):
@@ -361,20 +363,20 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> _Tensor:
     return _in_floats(image, lambda x: gain * _pow(x, gamma))
 
 
-def _between(name: str, low: float, high: float, seed: int | None) -> _Tensor:
+def _between(name: str, low: float, high: float, key: _Tensor) -> _Tensor:
     if high <= low:
         _refuse(name, f"the upper bound {high} is not above the lower one, {low}", ValueError)
-    return _uniform(_drawn_key(seed), [], low, high, dtypes.float32)
+    return _uniform(key, [], low, high, dtypes.float32)
 
 
 def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> _Tensor:
     """The picture with a random number between `-max_delta` and `max_delta` added."""
-    return adjust_brightness(image, _between("random_brightness", -max_delta, max_delta, seed))
+    return adjust_brightness(image, _between("random_brightness", -max_delta, max_delta, _drawn_key(seed)))
 
 
 def random_contrast(image: Any, lower: float, upper: float, seed: int | None = None) -> _Tensor:
     """The picture with its contrast multiplied by a random number from `lower` up to `upper`."""
-    return adjust_contrast(image, _between("random_contrast", lower, upper, seed))
+    return adjust_contrast(image, _between("random_contrast", lower, upper, _drawn_key(seed)))
 
 
 def per_image_standardization(image: Any) -> _Tensor:
@@ -447,6 +449,39 @@ def hsv_to_rgb(images: Any, name: str | None = None) -> _Tensor:
     return _stack([((_clip(part, 0.0, 1.0) - 1.0) * saturation + 1.0) * value for part in parts], -1)
 
 
+# Light, and two colour differences: blue's and red's, or those turned by 33 degrees.
+_LIGHT = np.array([0.299, 0.587, 0.114])
+_YUV = np.stack([_LIGHT, 0.492111 * ([0, 0, 1] - _LIGHT), 0.877283 * ([1, 0, 0] - _LIGHT)])
+_TURN = np.cos(np.radians(33)), np.sin(np.radians(33))
+_YIQ = np.stack([_LIGHT, _TURN[0] * _YUV[2] - _TURN[1] * _YUV[1], _TURN[1] * _YUV[2] + _TURN[0] * _YUV[1]])
+
+
+def _mixed(name: str, images: Any, parts: Any) -> _Tensor:
+    images = _tensor(images)
+    _check_colours(name, images)
+    return _tensordot(images, _tensor(np.ascontiguousarray(parts.T), images.dtype), 1)
+
+
+def rgb_to_yuv(images: Any) -> _Tensor:
+    """The light of each pixel, and how much bluer and redder than that it is."""
+    return _mixed("rgb_to_yuv", images, _YUV)
+
+
+def yuv_to_rgb(images: Any) -> _Tensor:
+    """Red, green and blue of pixels given by `rgb_to_yuv`."""
+    return _mixed("yuv_to_rgb", images, np.linalg.inv(_YUV))
+
+
+def rgb_to_yiq(images: Any) -> _Tensor:
+    """The light of each pixel, and its colour between blue and orange and between green and purple."""
+    return _mixed("rgb_to_yiq", images, _YIQ)
+
+
+def yiq_to_rgb(images: Any) -> _Tensor:
+    """Red, green and blue of pixels given by `rgb_to_yiq`."""
+    return _mixed("yiq_to_rgb", images, np.linalg.inv(_YIQ))
+
+
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> _Tensor:
     """The picture with the saturation of its colours multiplied."""
 
@@ -470,12 +505,39 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> _Tensor:
 
 def random_saturation(image: Any, lower: float, upper: float, seed: int | None = None) -> _Tensor:
     """The picture with its saturation multiplied by a random number from `lower` up to `upper`."""
-    return adjust_saturation(image, _between("random_saturation", lower, upper, seed))
+    return adjust_saturation(image, _between("random_saturation", lower, upper, _drawn_key(seed)))
 
 
 def random_hue(image: Any, max_delta: float, seed: int | None = None) -> _Tensor:
     """The picture with its hues moved by a random number between `-max_delta` and `max_delta`."""
-    return adjust_hue(image, _between("random_hue", -max_delta, max_delta, seed))
+    return adjust_hue(image, _between("random_hue", -max_delta, max_delta, _drawn_key(seed)))
+
+
+# The same, by a seed of two numbers.
+
+
+def stateless_random_brightness(image: Any, max_delta: float, seed: Any) -> _Tensor:
+    """As `random_brightness`, by a seed of two numbers."""
+    key = _given_key("stateless_random_brightness", seed)
+    return adjust_brightness(image, _between("stateless_random_brightness", -max_delta, max_delta, key))
+
+
+def stateless_random_contrast(image: Any, lower: float, upper: float, seed: Any) -> _Tensor:
+    """As `random_contrast`, by a seed of two numbers."""
+    key = _given_key("stateless_random_contrast", seed)
+    return adjust_contrast(image, _between("stateless_random_contrast", lower, upper, key))
+
+
+def stateless_random_saturation(image: Any, lower: float, upper: float, seed: Any) -> _Tensor:
+    """As `random_saturation`, by a seed of two numbers."""
+    key = _given_key("stateless_random_saturation", seed)
+    return adjust_saturation(image, _between("stateless_random_saturation", lower, upper, key))
+
+
+def stateless_random_hue(image: Any, max_delta: float, seed: Any) -> _Tensor:
+    """As `random_hue`, by a seed of two numbers."""
+    key = _given_key("stateless_random_hue", seed)
+    return adjust_hue(image, _between("stateless_random_hue", -max_delta, max_delta, key))
 
 
 # Measures.

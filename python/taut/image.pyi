@@ -39,6 +39,7 @@ def central_crop(image: Any, central_fraction: float) -> Tensor:
 def convert_image_dtype(image: Any, dtype: Any, saturate: bool = ..., name: str | None = ...) -> Tensor:
     """The picture in another type, scaled: floats go from 0 to 1, integers up to their largest value."""
 
+from .boxes import crop_and_resize as crop_and_resize
 def crop_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any) -> Tensor:
     """The part of this size whose upper left corner is at the offsets."""
 
@@ -48,6 +49,7 @@ def divide_no_nan(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> An
 def equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """True where x is equal to y; NaN is equal to nothing."""
 
+from .patches import extract_patches as extract_patches
 def flip_left_right(image: Any) -> Tensor:
     """The picture, mirrored left to right."""
 
@@ -73,6 +75,8 @@ def maximum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
 def minimum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """The smaller of x and y; NaN if either is."""
 
+from .boxes import non_max_suppression as non_max_suppression
+from .boxes import non_max_suppression_with_scores as non_max_suppression_with_scores
 def pad_to_bounding_box(image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any) -> Tensor:
     """A black picture of this size with the picture at the offsets."""
 
@@ -121,12 +125,27 @@ def rgb_to_grayscale(images: Any, name: str | None = ...) -> Tensor:
 def rgb_to_hsv(images: Any, name: str | None = ...) -> Tensor:
     """Hue, saturation and value of each pixel, all from 0 to 1."""
 
+def rgb_to_yiq(images: Any) -> Tensor:
+    """The light of each pixel, and its colour between blue and orange and between green and purple."""
+
+def rgb_to_yuv(images: Any) -> Tensor:
+    """The light of each pixel, and how much bluer and redder than that it is."""
+
 def rot90(image: Any, k: Any = ..., name: str | None = ...) -> Tensor:
     """The picture, turned counter-clockwise by `k` quarter turns."""
 
 from .ops import saturate_cast as saturate_cast
+from .patches import sobel_edges as sobel_edges
 def squared_difference(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Any:
     """`(x - y) * (x - y)`; integers wrap."""
+
+from .patches import ssim as ssim
+from .patches import ssim_multiscale as ssim_multiscale
+def stateless_random_brightness(image: Any, max_delta: float, seed: Any) -> Tensor:
+    """As `random_brightness`, by a seed of two numbers."""
+
+def stateless_random_contrast(image: Any, lower: float, upper: float, seed: Any) -> Tensor:
+    """As `random_contrast`, by a seed of two numbers."""
 
 def stateless_random_crop(value: Any, size: Any, seed: Any, name: str | None = ...) -> Tensor:
     """As `random_crop`, by a seed of two numbers."""
@@ -137,8 +156,20 @@ def stateless_random_flip_left_right(image: Any, seed: Any) -> Tensor:
 def stateless_random_flip_up_down(image: Any, seed: Any) -> Tensor:
     """As `random_flip_up_down`, by a seed of two numbers."""
 
+def stateless_random_hue(image: Any, max_delta: float, seed: Any) -> Tensor:
+    """As `random_hue`, by a seed of two numbers."""
+
+def stateless_random_saturation(image: Any, lower: float, upper: float, seed: Any) -> Tensor:
+    """As `random_saturation`, by a seed of two numbers."""
+
 def total_variation(images: Any, name: str | None = ...) -> Tensor:
     """The sum of the differences between neighbouring pixels of each picture."""
 
 def transpose(image: Any, name: str | None = ...) -> Tensor:
     """The picture with rows and columns exchanged."""
+
+def yiq_to_rgb(images: Any) -> Tensor:
+    """Red, green and blue of pixels given by `rgb_to_yiq`."""
+
+def yuv_to_rgb(images: Any) -> Tensor:
+    """Red, green and blue of pixels given by `rgb_to_yuv`."""

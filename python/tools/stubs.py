@@ -15,7 +15,7 @@ import sys
 
 import taut
 
-MODULES = ["bitwise", "counting", "image", "indexing", "inside", "linalg", "math", "nn", "ops", "random", "windows"]
+MODULES = ["bitwise", "boxes", "counting", "image", "indexing", "inside", "linalg", "math", "nn", "ops", "patches", "random", "windows"]
 HEAD = '''"""Generated from the op table by python/tools/stubs.py."""
 
 from __future__ import annotations
