@@ -9,8 +9,7 @@
 from __future__ import annotations
 
 import os as _os
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
+import typing as _typing
 
 from . import _native
 from . import _op as _op
@@ -75,11 +74,11 @@ newaxis = None
 
 _LAZY = ("array_api", "autodiff", "autograph", "bitwise", "config", "data", "debugging", "image", "keras", "optimizers", "profiler", "train")
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
     from . import array_api, autodiff, autograph, bitwise, config, data, debugging, image, keras, optimizers, profiler, train
 else:
 
-    def __getattr__(name: str) -> _Any:
+    def __getattr__(name: str) -> _typing.Any:
         if name in _LAZY:
             import importlib
 
