@@ -563,3 +563,35 @@ def test_a_python_bool_specialises():
     assert float(f(tf.constant(4.0), True)) == 8.0
     assert f.trace_count == 2
     assert "cond" not in f.graph(tf.constant(3.0), True)
+
+
+@pytest.mark.parametrize("x", [-3.0, 0.5, 5.0, 50.0, 500.0])
+def test_a_path_that_has_returned_need_not_set_what_is_read_behind_it(x):
+    def f(x):
+        if x > 10.0:
+            if x > 100.0:
+                return x - 100.0
+            y = x * 2.0
+        elif x < 0.0:
+            return -x
+        else:
+            y, extra = x, x * 3.0
+            if x < 1.0:
+                return extra
+        y = y + 1.0
+        return y
+
+    expected = {-3.0: 3.0, 0.5: 1.5, 5.0: 6.0, 50.0: 101.0, 500.0: 400.0}[x]
+    assert float(same(f, *scalars(x))[0]) == expected
+
+
+def test_what_neither_path_sets_is_still_missed():
+    def f(x):
+        if x > 0:
+            return x
+        if x < -1:
+            y = x
+        return y
+
+    with pytest.raises(UnboundLocalError, match="`y`"):
+        tf.function(f)(tf.constant(-2.0))

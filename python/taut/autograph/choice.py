@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import _native, nest
 from . import values
-from .values import NoReturn, Plan, Unset
+from .values import NoReturn, Plan, Undefined, Unset
 
 _BRANCHES = ("the first branch", "the second branch")
 
@@ -67,7 +67,7 @@ def _once(
     plans: list[Plan] = []
 
     def run(side: int) -> list:
-        own = made[side] = list(branches[side]())
+        own = made[side] = _left(names, list(branches[side]()))
         other = made[1 - side]
         if other is None:
             tensors = None if hint is None else values.handed(own, hint)
@@ -80,6 +80,13 @@ def _once(
 
     tensors = iter(_native.cond(pred, lambda: run(0), lambda: run(1)))
     return [_joined(what, name, *each, tensors) for name, *each in zip(names, *made, plans[0])], plans[0]
+
+
+def _left(names: Sequence[str], found: list) -> list:
+    """The values after a branch. If it has returned, what is not set needs no value: the other branch decides."""
+    if not any(name.startswith("do_return") and value is True for name, value in zip(names, found)):
+        return found
+    return [values.Skipped(name) if isinstance(value, Undefined) else value for name, value in zip(names, found)]
 
 
 def _meeting(what: str, name: str, yes: Any, no: Any, first: list) -> list:

@@ -65,6 +65,12 @@ class Unset(Undefined):
         raise UnboundLocalError(self.reason)
 
 
+class Skipped(Undefined, NoReturn):
+    """A variable without a value on a path that has returned: nothing reads it there."""
+
+    __slots__ = ()
+
+
 def is_symbolic(value: Any) -> bool:
     """Whether it is a tensor whose value is not known while a function is traced."""
     return isinstance(value, Array) and value.is_symbolic
