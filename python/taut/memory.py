@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -35,16 +36,14 @@ def limit(bytes: Any = _KEEP) -> int | None:  # noqa: A002
     return _native.current_limit() if bytes is _KEEP else _native.set_limit(bytes)
 
 
-_functions: list[tuple[Any, Any]] = []
-
-
-def set_allocator(source: str | tuple[Any, Any], name: str = "custom") -> None:
+def set_allocator(source: str | tuple[Any, Any], name: str | None = None) -> None:
     """Makes `source` where new buffers come from; those that are there go back to where they came from.
 
     `"pool"`, the default, keeps memory for reuse; `"system"` asks the system each time. A pair of C functions is an
     allocator of your own, `void *allocate(size_t bytes)` and `void release(void *block, size_t bytes)`: of a library that
-    ctypes loaded, made with `ctypes.CFUNCTYPE`, or as addresses. Blocks have to be aligned to 64 bytes; one that is null or is
-    not aligned is as good as no memory: `tf.errors.ResourceExhaustedError`. They may be released by any thread.
+    ctypes loaded, made with `ctypes.CFUNCTYPE`, or as addresses; `name` is what errors call it. Blocks have to be aligned to
+    64 bytes; one that is null or is not aligned is as good as no memory: `tf.errors.ResourceExhaustedError`. They may be
+    released by any thread, and until the process ends. Functions written in Python must not use tensors themselves.
 
     >>> import taut as tf
     >>> tf.memory.set_allocator("system")
@@ -53,19 +52,24 @@ def set_allocator(source: str | tuple[Any, Any], name: str = "custom") -> None:
     >>> tf.memory.set_allocator("pool")
     """
     if isinstance(source, str):
+        if name is not None:
+            raise ValueError(f"a name is for an allocator of your own, and {source!r} has one")
         _native.set_allocator(source)
         return
-    allocate, release = source
-    _native.set_allocator(name, (_address(allocate), _address(release)))
-    # Buffers may be given back long after the next allocator is set.
-    _functions.append((allocate, release))
+    if not isinstance(source, (tuple, list)) or len(source) != 2:
+        raise TypeError('allocators are "pool", "system", or a pair of functions: allocate and release')
+    if name in ("pool", "system"):
+        raise ValueError(f"{name!r} is the name of another allocator")
+    _native.set_allocator(name or "custom", (_address(source[0]), _address(source[1])))
+    # Kept for good: buffers go back even while the interpreter goes down.
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(tuple(source)))
 
 
 def _address(function: Any) -> int:
-    if isinstance(function, int):
+    if isinstance(function, int) and not isinstance(function, bool):
         return function
-    import ctypes
-
+    if not isinstance(function, (ctypes._CFuncPtr, ctypes.c_void_p)):
+        raise TypeError(f"an allocator is made of C functions or their addresses, not of {function!r}")
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,10 @@ def _parts(structure: Any) -> list:
 def _like(structure: Any, parts: Sequence) -> Any:
     if isinstance(structure, Mapping):
         by_key = dict(zip(sorted(structure), parts))
-        return type(structure)((key, by_key[key]) for key in structure)
+        in_order = {key: by_key[key] for key in structure}
+        if isinstance(structure, defaultdict):
+            return type(structure)(structure.default_factory, in_order)
+        return type(structure)(in_order)
     if isinstance(structure, tuple) and hasattr(structure, "_fields"):
         return type(structure)(*parts)
     return type(structure)(parts)

@@ -89,6 +89,8 @@ class Profile:
     """
 
     def __init__(self, title: str = "profile", capacity: int | None = None) -> None:
+        if capacity is not None and capacity < 1:
+            raise ValueError(f"a profile needs room for one change and one call at least, not for {capacity}")
         self.title = title
         self._capacity = capacity
         self._profiler: _native.Profiler | None = None
@@ -103,16 +105,19 @@ class Profile:
 
     def stop(self) -> None:
         """Ends the recording. What happened can be asked from now on."""
-        if self._profiler is None:
+        profiler, self._profiler = self._profiler, None
+        if profiler is None:
             raise RuntimeError("this profile is not being recorded: call start() or use it in a `with` statement")
-        self._timeline, self._profiler = self._profiler.finish(), None
+        self._timeline = profiler.finish()
 
     def __enter__(self) -> Profile:
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stop()
+        # It may have been stopped inside.
+        if self._profiler is not None:
+            self.stop()
 
     def _recorded(self) -> _native.Timeline:
         if self._timeline is None:
@@ -193,9 +198,13 @@ class _Logged(Profile):
         super().__init__(os.path.basename(os.path.abspath(logdir)))
         self._folder = logdir
 
+    def start(self) -> None:
+        # A folder that cannot be made is told before the work, not after it.
+        os.makedirs(self._folder, exist_ok=True)
+        super().start()
+
     def stop(self) -> None:
         super().stop()
-        os.makedirs(self._folder, exist_ok=True)
         self.save_html(os.path.join(self._folder, "profile.html"))
         self.save_trace(os.path.join(self._folder, "trace.json"))
 

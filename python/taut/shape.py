@@ -21,7 +21,7 @@ class TensorShape(tuple):
             return dims
         if dims is None:
             raise ValueError("a shape of unknown rank: the rank of a tensor is always known here")
-        if isinstance(dims, int):
+        if not isinstance(dims, Iterable):
             dims = (dims,)
         sizes = tuple(None if dim is None else operator.index(dim) for dim in dims)
         if any(size is not None and size < 0 for size in sizes):

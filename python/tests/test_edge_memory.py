@@ -1,0 +1,81 @@
+"""Allocators of one's own, at their edges."""
+
+import ctypes
+import subprocess
+import sys
+
+import pytest
+import taut as tf
+
+ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)
+RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)
+
+# What C has, as an allocator whose functions nobody but the engine holds.
+AT_EXIT = """
+import builtins, ctypes, sys
+import taut as tf
+
+c = ctypes.CDLL(None)
+c.aligned_alloc.restype = ctypes.c_void_p
+c.aligned_alloc.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+c.free.argtypes = [ctypes.c_void_p]
+
+def functions(c):
+    allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t)(lambda n: c.aligned_alloc(64, -(-n // 64) * 64))
+    release = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(lambda block, n: c.free(block))
+    return allocate, release
+
+tf.memory.set_allocator(functions(c), "mine")
+kept = tf.exp(tf.ones([1000]))
+builtins.kept = tf.exp(tf.ones([1000]))
+tf.kept = tf.exp(tf.ones([1000])).numpy()
+print(tf.memory.allocator())
+"""
+
+
+def test_buffers_go_back_while_the_interpreter_goes_down():
+    done = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout.strip()) == (0, "mine"), done.stderr
+
+
+@pytest.mark.parametrize(
+    "functions", [("a", "b"), (True, True), (len, len), (1.5, 2), (None, None), (lambda n: 0, lambda b, n: None)]
+)
+def test_only_functions_and_addresses_are_allocators(functions):
+    with pytest.raises(TypeError, match="C functions"):
+        tf.memory.set_allocator(functions)
+    assert tf.memory.allocator() == "pool"
+
+
+@pytest.mark.parametrize("source", [None, 5, (), (1, 2, 3), {"a": 1}])
+def test_a_pair_is_two(source):
+    with pytest.raises(TypeError, match="pair"):
+        tf.memory.set_allocator(source)
+    assert tf.memory.allocator() == "pool"
+
+
+def test_names_are_for_allocators_of_ones_own():
+    with pytest.raises(ValueError, match="of your own"):
+        tf.memory.set_allocator("pool", name="mine")
+    pair = ALLOCATE(lambda n: None), RELEASE(lambda block, n: None)
+    with pytest.raises(ValueError, match="another allocator"):
+        tf.memory.set_allocator(pair, name="system")
+    assert tf.memory.allocator() == "pool"
+
+
+def test_a_function_that_raises_has_nothing_to_give(monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: told.append(what.exc_type))
+    v = tf.Variable(tf.ones([1000]))
+
+    def refuse(count):
+        raise ZeroDivisionError
+
+    tf.memory.set_allocator((ALLOCATE(refuse), RELEASE(lambda block, n: None)), "none")
+    try:
+        with pytest.raises(tf.errors.ResourceExhaustedError, match="the none allocator"):
+            tf.exp(v)
+    finally:
+        tf.memory.set_allocator("pool")
+    assert told == [ZeroDivisionError]
+    assert v.numpy().tolist() == [1.0] * 1000
