@@ -9,6 +9,7 @@ import warnings
 from typing import Any
 
 from . import _native
+from .averages import ExponentialMovingAverage
 from .errors import InvalidArgumentError, NotFoundError
 
 
@@ -247,6 +248,7 @@ def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
 __all__ = [
     "Checkpoint",
     "CheckpointManager",
+    "ExponentialMovingAverage",
     "latest_checkpoint",
     "list_variables",
     "load_variable",

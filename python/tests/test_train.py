@@ -78,3 +78,25 @@ def test_models_of_keras_are_in_checkpoints(tmp_path):
     model.layers[0].kernel.assign(np.zeros((3, 2)))
     tf.train.Checkpoint(model=model).read(path).assert_consumed()
     np.testing.assert_array_equal(model.layers[0].kernel.numpy(), kernel)
+
+
+@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("steps", [None, 3])
+def test_moving_averages(steps, traced):
+    v, averages = tf.Variable([0.0, 1.0]), tf.train.ExponentialMovingAverage(0.9, num_updates=steps)
+    assert averages.average(v) is None
+
+    def step():
+        averages.apply([v])
+
+    step = tf.function(step) if traced else step
+    step()
+    decay, expected = (0.9 if steps is None else 4 / 13), np.array([0.0, 1.0])
+    for _ in range(3):
+        v.assign_add([1.0, 2.0])
+        step()
+        expected = decay * expected + (1 - decay) * v.numpy()
+    np.testing.assert_allclose(averages.average(v), expected, rtol=1e-5)
+    assert not averages.average(v).trainable
+    with pytest.raises(ValueError, match="zero_debias"):
+        tf.train.ExponentialMovingAverage(0.9, zero_debias=True)
