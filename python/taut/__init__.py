@@ -48,6 +48,13 @@ from .dtypes import (  # noqa: A004, E402
     uint32,
     uint64,
 )
+from .initial import (  # noqa: E402
+    constant_initializer,
+    ones_initializer,
+    random_normal_initializer,
+    random_uniform_initializer,
+    zeros_initializer,
+)
 from .module import Module  # noqa: E402
 from .function import executing_eagerly, function, init_scope, inside_function, trace_specs  # noqa: E402
 from .ops import *  # noqa: E402, F403

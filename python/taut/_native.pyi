@@ -650,6 +650,8 @@ class Tensor(Array):
     def __reduce__(self) -> Any:
         ...
 
+    assign: Any
+
 class Timeline:
     """What happened when: memory, calls, runs of programs, and marks. Times are in seconds from its start."""
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _native, dtypes
 from ._common import _as, _ints, _refuse
+from .ctc import ctc_loss  # noqa: F401
 from .math import (  # noqa: A004, F401
     abs,
     exp,
@@ -30,7 +31,8 @@ from .math import (  # noqa: A004, F401
 )
 from .ops import batch_to_space, clip_by_norm, space_to_batch  # noqa: F401
 from .ops import broadcast_static_shape as _broadcast_shape
-from .random import _drawn_key
+from .random import _drawn_key, _given_key
+from .sampling import nce_loss, sampled_softmax_loss  # noqa: F401
 from .windows import (  # noqa: F401
     atrous_conv2d,
     avg_pool,
@@ -113,10 +115,13 @@ def dropout(
 
     With `noise_shape`, elements are dropped together along the axes where it is 1.
     """
+    return _dropped(x, rate, noise_shape, _drawn_key(seed))
+
+
+def _dropped(x: Any, rate: Any, noise_shape: Any, key: _Tensor) -> _Tensor:
     x = _tensor(x)
     if not isinstance(rate, _native.Array) and not 0 <= rate < 1:
         _refuse("dropout", f"a rate of {rate} does not lie between 0 and 1", ValueError)
-    key = _drawn_key(seed)
     plain = not isinstance(rate, _native.Array) or not rate.is_symbolic
     if noise_shape is None and plain:
         return _dropout(x, rate, key)
@@ -351,3 +356,14 @@ def compute_average_loss(
 def scale_regularization_loss(regularization_loss: Any) -> _Tensor:
     """The sum of the losses: there is one device to share them."""
     return reduce_sum(regularization_loss)
+
+
+class experimental:  # noqa: N801
+    """Names that TensorFlow keeps here."""
+
+    @staticmethod
+    def stateless_dropout(
+        x: Any, rate: Any, seed: Any, rng_alg: str = "auto_select", noise_shape: Any = None, name: str | None = None
+    ) -> _Tensor:
+        """As `dropout`, by a seed of two numbers: the same seed drops the same elements."""
+        return _dropped(x, rate, noise_shape, _given_key("stateless_dropout", seed))

@@ -44,6 +44,7 @@ from .windows import convolution as convolution
 def crelu(features: Any, axis: int = ..., name: str | None = ...) -> Tensor:
     """The positive and the negative parts of the elements, one after the other along an axis."""
 
+from .ctc import ctc_loss as ctc_loss
 def depth_to_space(input: Any, block_size: int, data_format: str = ..., name: str | None = ...) -> Tensor:
     """Channels become blocks of pixels."""
 
@@ -59,6 +60,10 @@ def embedding_lookup(params: Any, ids: Any, max_norm: Any = ..., name: str | Non
 
 def exp(x: TensorLike, *, name: str | None = ...) -> Any:
     """e to the power of each element."""
+
+class experimental:
+    def __getattr__(self, name: str) -> Any: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
 
 def gelu(features: TensorLike, approximate: bool = ..., *, name: str | None = ...) -> Any:
     """Each element times the normal distribution function at it; with `approximate`, by the formula with tanh that some"""
@@ -103,6 +108,7 @@ from .windows import max_pool3d as max_pool3d
 def moments(x: Any, axes: Any, shift: Any = ..., keepdims: bool = ..., name: str | None = ...) -> tuple[Tensor, Tensor]:
     """Mean and variance over some axes. A shift changes nothing: no sums of squares are taken."""
 
+from .sampling import nce_loss as nce_loss
 def normalize_moments(counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = ...) -> tuple[Tensor, Tensor]:
     """Mean and variance, from what `sufficient_statistics` gives."""
 
@@ -123,6 +129,7 @@ def rms_norm(x: TensorLike, gamma: TensorLike | None = ..., axes: int = ..., eps
 def rsqrt(x: TensorLike, *, name: str | None = ...) -> Any:
     """`1 / sqrt(x)`."""
 
+from .sampling import sampled_softmax_loss as sampled_softmax_loss
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     """The sum of the losses: there is one device to share them."""
 

@@ -2,35 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from . import _native, dtypes
 from ._common import _as, _ends, _ints, _refuse, _shape
-from .math import exp, lgamma, log
+from .math import exp, expm1, floor, lgamma, log, log1p
 from .variable import Variable
 
 op = _native.Op
 _tensor = _native.as_tensor
 _Tensor = _native.Tensor
 
+_bitcast = op("bitcast")
 _bernoulli = op("stateless_bernoulli")
 _broadcast = op("broadcast_to")
 _cast = op("cast")
+_clip = op("clip_by_value")
 _categorical = op("stateless_categorical")
 _cumsum = op("cumsum")
 _each = op("stateless_bernoulli_each")
 _exponential = op("stateless_exponential")
 _fold_in = op("fold_in")
+_full = op("full")
 _gamma = op("stateless_gamma")
 _integers = op("stateless_integers")
 _normal = op("stateless_normal")
 _permutation = op("stateless_permutation")
+_range = op("range")
 _reshape = op("reshape")
 _searchsorted = op("searchsorted")
 _shuffle = op("stateless_shuffle")
 _stack = op("stack")
+_stop = op("stop_gradient")
+_top_k = op("top_k")
 _transpose = op("transpose")
 _truncated = op("stateless_truncated_normal")
 _uniform = op("stateless_uniform")
@@ -83,7 +89,7 @@ def _draw_uniform(name: str, key: _Tensor, shape: Any, minval: Any, maxval: Any,
         low, high = _as(_tensor(minval), dtype), _as(_tensor(maxval), dtype)
         return low + (high - low) * _uniform(key, shape, 0.0, 1.0, dtype)
     if minval is None and maxval is None:
-        return _integers(key, shape, int(dtype.min), int(dtype.max), dtype)
+        return _draw_bits(key, shape, dtype)
     if maxval is None:
         _refuse(name, f"a uniform distribution of {dtype.name} needs maxval", ValueError)
     if _is_number(minval) and _is_number(maxval):
@@ -91,6 +97,13 @@ def _draw_uniform(name: str, key: _Tensor, shape: Any, minval: Any, maxval: Any,
     low, high = _as(_tensor(minval), dtypes.int64), _as(_tensor(maxval), dtypes.int64)
     # 62 bits, of which the range takes what is left over: nobody sees how far from even that is.
     return _as(low + _integers(key, shape, 0, 1 << 62, dtypes.int64) % (high - low), dtype)
+
+
+def _draw_bits(key: _Tensor, shape: Any, dtype: Any) -> _Tensor:
+    """Integers of the whole range of a type."""
+    if dtype.size < 8:
+        return _integers(key, shape, int(dtype.min), int(dtype.max) + 1, dtype)
+    return _bitcast(_integers(key, [*_ints(shape), 2], 0, 1 << 32, dtypes.uint32), dtype)
 
 
 def _draw_gamma(key: _Tensor, shape: list[int], alpha: Any, beta: Any, dtype: Any) -> _Tensor:
@@ -316,6 +329,81 @@ def split(seed: Any, num: int = 2, alg: str = "auto_select") -> _Tensor:
     return _as(_stack([_fold_in(key, i) for i in range(int(num))], 0), seed.dtype)
 
 
+# Classes, drawn for losses over many of them.
+
+
+class Candidates(NamedTuple):
+    """Classes that were drawn, and how often the true ones, and these, are expected in such a draw."""
+
+    sampled_candidates: _Tensor
+    true_expected_count: _Tensor
+    sampled_expected_count: _Tensor
+
+
+def _even(classes: _Tensor, number: int) -> _Tensor:
+    return _full(classes.shape, 1.0 / number, dtypes.float32)
+
+
+def _log_even(classes: _Tensor, number: int) -> _Tensor:
+    classes = _as(classes, dtypes.float32)
+    return log((classes + 2.0) / (classes + 1.0)) / float(np.log(number + 1.0))
+
+
+def _drawn(
+    name: str, chance: Any, true_classes: Any, num_true: int, count: int, unique: bool, number: int, seed: Any
+) -> Candidates:
+    true_classes, count, number = _tensor(true_classes), int(count), int(number)
+    if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
+        _refuse(name, f"true classes are of shape [batch, {num_true}], not {true_classes.shape}")
+    if count < 1 or number < 1 or (unique and count > number):
+        _refuse(name, f"{count} {'different ' if unique else ''}classes cannot be drawn of {number}")
+    key = _drawn_key(seed)
+    if unique:
+        # Each class comes at a time of its own; the first are taken. As many draws are made as time goes by.
+        chances = chance(_range(0, number, 1, dtypes.int64), number)
+        negated, classes = _top_k(-_exponential(key, [number], 1.0, dtypes.float32) / chances, count, True)
+        tries = -negated[-1]
+    else:
+        even = _uniform(key, [count], 0.0, 1.0, dtypes.float32)
+        spread = even * float(number) if chance is _even else exp(even * float(np.log(number + 1.0))) - 1.0
+        classes = _clip(floor(spread), 0.0, float(number - 1))
+    classes = _cast(classes, dtypes.int64)
+
+    def expected(which: _Tensor) -> _Tensor:
+        part = chance(which, number)
+        return -expm1(tries * log1p(-part)) if unique else float(count) * part
+
+    return Candidates(*(_stop(one) for one in (classes, expected(true_classes), expected(classes))))
+
+
+def uniform_candidate_sampler(
+    true_classes: Any,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Classes below `range_max`, all equally likely; all different if they are to be `unique`."""
+    name = "uniform_candidate_sampler"
+    return _drawn(name, _even, true_classes, num_true, num_sampled, unique, range_max, seed)
+
+
+def log_uniform_candidate_sampler(
+    true_classes: Any,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Classes below `range_max`, the first ones most likely, as words by their rank are."""
+    name = "log_uniform_candidate_sampler"
+    return _drawn(name, _log_even, true_classes, num_true, num_sampled, unique, range_max, seed)
+
+
 class Generator:
     """A source of random numbers of its own: what it draws depends on its seed, and on what it drew before.
 
@@ -325,23 +413,26 @@ class Generator:
     True
     """
 
-    def __init__(self, state: Any) -> None:
+    def __init__(self, copy_from: Generator | None = None, state: Any = None, alg: Any = None) -> None:
+        if (copy_from is None) == (state is None):
+            raise ValueError("a generator is made of another one, or of a state: give one of them")
+        state = state if copy_from is None else copy_from.state.read_value()
         self._state = Variable(_given_key("Generator", state), trainable=False, name="generator")
 
     @classmethod
     def from_seed(cls, seed: int, alg: Any = None) -> Generator:
         """A generator that begins at a seed."""
-        return cls(np.array([int(seed) % 2**64, 0], np.uint64))
+        return cls(state=np.array([int(seed) % 2**64, 0], np.uint64))
 
     @classmethod
     def from_non_deterministic_state(cls, alg: Any = None) -> Generator:
         """A generator that begins somewhere else each time."""
-        return cls(np.random.SeedSequence().generate_state(2, np.uint64))
+        return cls(state=np.random.SeedSequence().generate_state(2, np.uint64))
 
     @classmethod
     def from_state(cls, state: Any, alg: Any = None) -> Generator:
         """A generator that goes on where another one was."""
-        return cls(state)
+        return cls(state=state)
 
     @property
     def state(self) -> Any:
@@ -390,6 +481,10 @@ class Generator:
         """Numbers of a uniform distribution."""
         return _draw_uniform("uniform", self._key(), shape, minval, maxval, dtype)
 
+    def uniform_full_int(self, shape: Any, dtype: Any = dtypes.uint64, name: str | None = None) -> _Tensor:
+        """Integers of the whole range of a type."""
+        return _draw_uniform("uniform_full_int", self._key(), shape, None, None, dtype)
+
     def make_seeds(self, count: int = 1) -> _Tensor:
         """Seeds for the functions called `stateless_…`: one in each column."""
         key = self._key()
@@ -398,4 +493,32 @@ class Generator:
     def split(self, count: int = 1) -> list[Generator]:
         """Generators of their own, made of this one."""
         key = self._key()
-        return [Generator(_fold_in(key, i)) for i in range(int(count))]
+        return [Generator(state=_fold_in(key, i)) for i in range(int(count))]
+
+
+_global: Generator | None = None
+
+
+def get_global_generator() -> Generator:
+    """A generator for the whole program. Its seed is drawn when it is first asked for: `set_seed` decides it."""
+    global _global
+    if _global is None:
+        _global = Generator(state=_drawn_key(None))
+    return _global
+
+
+def set_global_generator(generator: Generator) -> None:
+    """Makes another generator that of the whole program."""
+    global _global
+    _global = generator
+
+
+class experimental:  # noqa: N801
+    """Names that TensorFlow keeps here as well."""
+
+    Generator = Generator
+    get_global_generator = staticmethod(get_global_generator)
+    set_global_generator = staticmethod(set_global_generator)
+    stateless_fold_in = staticmethod(fold_in)
+    stateless_shuffle = staticmethod(stateless_shuffle)
+    stateless_split = staticmethod(split)

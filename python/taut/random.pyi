@@ -11,6 +11,10 @@ from .shape import TensorShape
 TensorLike = Any
 DTypeLike = Any
 
+class Candidates:
+    def __getattr__(self, name: str) -> Any: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
 class Generator:
     def __getattr__(self, name: str) -> Any: ...
     def __init__(self, *args: Any, **kwargs: Any) -> None: ...
@@ -22,11 +26,24 @@ def categorical(logits: Any, num_samples: Any, dtype: Any = ..., seed: int | Non
 def exp(x: TensorLike, *, name: str | None = ...) -> Any:
     """e to the power of each element."""
 
+class experimental:
+    def __getattr__(self, name: str) -> Any: ...
+    def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+def expm1(x: TensorLike, *, name: str | None = ...) -> Any:
+    """`exp(x) - 1`, accurate also where x is near zero."""
+
+def floor(x: TensorLike, *, name: str | None = ...) -> Any:
+    """The largest whole number that is not above each element."""
+
 def fold_in(seed: Any, data: Any, alg: str = ...) -> Tensor:
     """Another seed, made of this one and a number: each number gives a seed of its own."""
 
 def gamma(shape: Any, alpha: Any, beta: Any = ..., dtype: Any = ..., seed: int | None = ..., name: str | None = ...) -> Tensor:
     """Numbers of gamma distributions with mean `alpha / beta`: `shape` of them for each `alpha`."""
+
+def get_global_generator() -> Generator:
+    """A generator for the whole program. Its seed is drawn when it is first asked for: `set_seed` decides it."""
 
 def lgamma(x: TensorLike, *, name: str | None = ...) -> Any:
     """The natural logarithm of the absolute value of the gamma function; infinite at 0 and the negative integers."""
@@ -34,11 +51,20 @@ def lgamma(x: TensorLike, *, name: str | None = ...) -> Any:
 def log(x: TensorLike, *, name: str | None = ...) -> Any:
     """The natural logarithm of each element; NaN below zero."""
 
+def log1p(x: TensorLike, *, name: str | None = ...) -> Any:
+    """`log(1 + x)`, accurate also where x is near zero."""
+
+def log_uniform_candidate_sampler(true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: int | None = ..., name: str | None = ...) -> Candidates:
+    """Classes below `range_max`, the first ones most likely, as words by their rank are."""
+
 def normal(shape: Any, mean: Any = ..., stddev: Any = ..., dtype: Any = ..., seed: int | None = ..., name: str | None = ...) -> Tensor:
     """Numbers of a normal distribution."""
 
 def poisson(shape: Any, lam: Any, dtype: Any = ..., seed: int | None = ..., name: str | None = ...) -> Tensor:
     """Counts of Poisson distributions: `shape` of them for each mean `lam`."""
+
+def set_global_generator(generator: Generator) -> None:
+    """Makes another generator that of the whole program."""
 
 def set_seed(seed: int) -> None:
     """Begins all random numbers anew."""
@@ -84,3 +110,6 @@ def truncated_normal(shape: Any, mean: Any = ..., stddev: Any = ..., dtype: Any 
 
 def uniform(shape: Any, minval: Any = ..., maxval: Any = ..., dtype: Any = ..., seed: int | None = ..., name: str | None = ...) -> Tensor:
     """Numbers of a uniform distribution, from `minval` up to, and never, `maxval` (1 for floats)."""
+
+def uniform_candidate_sampler(true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int, seed: int | None = ..., name: str | None = ...) -> Candidates:
+    """Classes below `range_max`, all equally likely; all different if they are to be `unique`."""

@@ -142,3 +142,41 @@ def test_refuses():
     fails(tf.errors.InvalidArgumentError, "poisson", lambda: tf.random.poisson([2], 1e11))
     fails(ValueError, "stateless_gamma", lambda: tf.random.stateless_gamma([3], [1, 2], [1.0, 2.0]))
     fails(ValueError, "stateless_normal", lambda: tf.random.normal([-2]))
+
+
+def test_a_generator_for_the_whole_program():
+    old = tf.random.get_global_generator()
+    try:
+        tf.random.set_global_generator(tf.random.Generator.from_seed(5))
+        made = tf.random.get_global_generator().normal([3])
+        np.testing.assert_array_equal(made, tf.random.Generator.from_seed(5).normal([3]))
+    finally:
+        tf.random.set_global_generator(old)
+
+
+def test_generators_are_made_of_others():
+    one = tf.random.Generator.from_seed(1)
+    one.normal([2])
+    other = tf.random.Generator(copy_from=one)
+    np.testing.assert_array_equal(one.uniform_full_int([3]), other.uniform_full_int([3]))
+    assert one.uniform_full_int([3]).dtype == tf.uint64
+    for wrong in ({}, {"copy_from": one, "state": [1, 2]}):
+        with pytest.raises(ValueError):
+            tf.random.Generator(**wrong)
+
+
+def test_seeds_under_their_older_names():
+    np.testing.assert_array_equal(tf.random.experimental.stateless_split([1, 2], 3), tf.random.split([1, 2], 3))
+    np.testing.assert_array_equal(tf.random.experimental.stateless_fold_in([1, 2], 3), tf.random.fold_in([1, 2], 3))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+def test_integers_of_a_whole_type(dtype):
+    made = tf.random.stateless_uniform([COUNT], [1, 2], None, None, dtype)
+    assert made.dtype.name == dtype
+    limits = np.iinfo(dtype)
+    parts = (made.numpy().astype(float) - limits.min) / (float(limits.max) - limits.min)
+    if dtype.endswith("8"):
+        assert made.numpy().min() == limits.min and made.numpy().max() == limits.max
+    else:
+        assert stats.kstest(parts, "uniform").pvalue > CHANCE

@@ -15,7 +15,7 @@ import sys
 
 import taut
 
-MODULES = ["bitwise", "boxes", "counting", "image", "indexing", "inside", "linalg", "math", "nn", "ops", "patches", "random", "windows"]
+MODULES = ["bitwise", "boxes", "counting", "ctc", "image", "indexing", "inside", "linalg", "math", "nn", "ops", "patches", "random", "sampling", "windows"]
 HEAD = '''"""Generated from the op table by python/tools/stubs.py."""
 
 from __future__ import annotations
