@@ -1,7 +1,8 @@
 """`fit`, `evaluate`, `predict`, and what they do with one batch.
 
 A training step (forward, backward, update) is one call of a `taut.function`. The loops around it, with their
-callbacks, are Python.
+callbacks, are Python. What is not built yet is built by the first step, so a model whose steps are its own
+need not have a `call` at all.
 """
 
 from __future__ import annotations
@@ -42,15 +43,17 @@ class Trainer(base_trainer.Trainer):
     def train_step(self, data: Any) -> dict[str, Any]:
         """Forward, backward, update. Returns the metrics so far. Models may override it."""
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
-        weights = self.trainable_weights
-        # Only what is trained is followed: layers that are frozen keep nothing for a gradient.
-        with tf.GradientTape(watch_accessed_variables=False) as tape:
-            for weight in weights:
+        # Only what is trained is followed: layers that are frozen keep nothing for a gradient. Of a model that
+        # is not built yet, nobody knows what that will be.
+        built = all(layer.built for layer in self._flatten_layers())
+        with tf.GradientTape(watch_accessed_variables=not built) as tape:
+            for weight in self.trainable_weights:
                 tape.watch(native(weight))
             y_pred = self._forward(x, training=True)
             loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=True)
             scaled = loss if self.optimizer is None else self.optimizer.scale_loss(loss)
         self._loss_tracker.update_state(loss, sample_weight=batch_size_of(x))
+        weights = self.trainable_weights
         if weights:
             gradients = tape.gradient(scaled, [native(weight) for weight in weights])
             self.optimizer.apply(gradients, weights)
@@ -76,21 +79,44 @@ class Trainer(base_trainer.Trainer):
 
     # Functions of several batches: those between two calls of the callbacks.
 
-    def _make_function(self, step: Callable) -> Callable:
-        """`step`, traced unless the model runs eagerly, for one batch after the other."""
-        if not self.run_eagerly:
-            step = tf.function(
-                converted_in_traces(step),
-                autograph=False,
-                reduce_retracing=True,
-                jit_compile=bool(self.jit_compile),
-            )
-        return lambda batches: [step(as_tensors(batch)) for batch in batches]
+    def _make_function(self, step: Callable, prepare: Callable | None = None) -> Callable:
+        """`step`, traced unless the model runs eagerly, for one batch after the other. `prepare(step, batch)`
+        is called before the first trace."""
+        if self.run_eagerly:
+            return lambda batches: [step(as_tensors(batch)) for batch in batches]
+        step = converted_in_traces(step)
+        traced = tf.function(
+            step, autograph=False, reduce_retracing=True, jit_compile=bool(self.jit_compile)
+        )
+
+        def steps(batches):
+            nonlocal prepare
+            batches = [as_tensors(batch) for batch in batches]
+            if prepare is not None:
+                prepare(step, batches[0])
+                prepare = None
+            return [traced(batch) for batch in batches]
+
+        return steps
+
+    def _build_optimizer(self, step, batch):
+        """Build the optimizer: one that is not built scales losses by a number that would stay in the program.
+
+        If the model is not built either, or does its own steps, it takes a trace to know the weights. That
+        trace is dropped.
+        """
+        if self.optimizer is None or self.optimizer.built:
+            return
+        layers_built = all(layer.built for layer in self._flatten_layers())
+        if layers_built and type(self).train_step is Trainer.train_step:
+            self.optimizer.build(self.trainable_variables)
+        else:
+            trace_once(step, batch)
 
     def make_train_function(self, force: bool = False) -> Callable:
         """The function from batches to the logs of the last, made once."""
         if self.train_function is None or force:
-            self.train_function = last_of(self._make_function(self.train_step))
+            self.train_function = last_of(self._make_function(self.train_step, self._build_optimizer))
         return self.train_function
 
     def make_test_function(self, force: bool = False) -> Callable:
@@ -157,7 +183,6 @@ class Trainer(base_trainer.Trainer):
             shuffle=shuffle,
             steps_per_execution=self.steps_per_execution,
         )
-        self._symbolic_build(iterator=iterator)
         iterator.reset()
         callbacks = self._callback_list(callbacks, verbose, epochs, iterator, add_history=True)
 
@@ -237,7 +262,6 @@ class Trainer(base_trainer.Trainer):
                 shuffle=False,
                 steps_per_execution=self.steps_per_execution,
             )
-        self._symbolic_build(iterator=iterator)
         iterator.reset()
         callbacks = self._callback_list(callbacks, verbose, 1, iterator)
 
@@ -267,11 +291,6 @@ class Trainer(base_trainer.Trainer):
             shuffle=False,
             steps_per_execution=self.steps_per_execution,
         )
-        if not all(layer.built for layer in self._flatten_layers()):
-            for _, _, batches in iterator:
-                self(as_tensors(data_adapter_utils.unpack_x_y_sample_weight(batches[0])[0]))
-                break
-            iterator.reset()
         callbacks = self._callback_list(callbacks, verbose, 1, iterator)
 
         function = self.make_predict_function()
@@ -325,7 +344,6 @@ class Trainer(base_trainer.Trainer):
 
     def _on_batch(self, data, make_function, return_dict):
         data = as_tensors(data)
-        self._symbolic_build(data_batch=data)
         self.reset_metrics()
         logs = pythonify_logs(make_function()([data]))
         return logs if return_dict else self._flatten_metrics_in_order(logs)
@@ -334,6 +352,18 @@ class Trainer(base_trainer.Trainer):
     def predict_on_batch(self, x):
         """The results for one batch, as NumPy arrays."""
         return self.make_predict_function()([(x,)])
+
+
+def trace_once(step: Callable, batch: Any) -> None:
+    """Trace a step and drop the trace. What the step creates stays."""
+    tensors = [x for x in tree.flatten(batch) if x is not None]
+
+    def run(*waiting):
+        waiting = iter(waiting)
+        step(tree.map_structure(lambda x: None if x is None else next(waiting), batch))
+        return ()
+
+    tf.trace_specs(run, *[tf.TensorSpec(x.shape, x.dtype) for x in tensors])
 
 
 def batch_size_of(x: Any) -> int:
