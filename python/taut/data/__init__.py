@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -11,6 +13,9 @@ from ..errors import InvalidArgumentError, OutOfRangeError
 from ..function import Function
 from ..shape import TensorShape
 from ..spec import TensorSpec
+from . import _stages
+
+_cast = _native.Op("cast")
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
@@ -71,6 +76,11 @@ class Dataset:
         self._epochs = 0
 
     @classmethod
+    def _by(cls, elements: Callable[[], Iterator]) -> Dataset:
+        """The elements of an iterator of Python's, which is made anew for each run."""
+        return cls(_native.Dataset.from_generator(elements))
+
+    @classmethod
     def _of(cls, native: _native.Dataset) -> Dataset:
         """What the engine calls for an element that is a dataset itself, as those of `window` are."""
         return cls(native)
@@ -92,7 +102,7 @@ class Dataset:
         generator: Callable,
         output_types: Any = None,
         output_shapes: Any = None,
-        args: tuple = (),
+        args: tuple | None = None,
         output_signature: Any = None,
         name: str | None = None,
     ) -> Dataset:
@@ -107,10 +117,10 @@ class Dataset:
                 signature = nest.pack_sequence_as(output_types, flat)
 
         def elements() -> Iterator:
-            for element in generator(*args):
+            for element in generator(*(args or ())):
                 yield _signed(element, signature) if signature is not None else element
 
-        return Dataset(_native.Dataset.from_generator(elements))
+        return Dataset._by(elements)
 
     @staticmethod
     def range(*args: int, output_type: Any = dtypes.int64, name: str | None = None) -> Dataset:  # noqa: A003
@@ -131,14 +141,43 @@ class Dataset:
         return made.map(lambda *parts: nest.pack_sequence_as(structure, list(parts)))
 
     @staticmethod
-    def sample_from_datasets(datasets: list, weights: Any = None, seed: int | None = None) -> Dataset:
+    def sample_from_datasets(
+        datasets: list,
+        weights: Any = None,
+        seed: int | None = None,
+        stop_on_empty_dataset: bool = False,
+        rerandomize_each_iteration: bool | None = None,
+    ) -> Dataset:
         """Elements of several datasets: which one the next comes from is drawn by their weights.
 
-        It goes on until all have ended, and each run draws anew.
+        It goes on until all have ended, or until one has, and each run draws anew, unless it is not to.
         """
         weights = [1.0] * len(datasets) if weights is None else [float(weight) for weight in weights]
-        pairs = [(dataset._native, weight) for dataset, weight in zip(datasets, weights)]
-        return Dataset(_native.Dataset.sample_from(pairs, _seed(seed)))
+        pairs = [(dataset, weight) for dataset, weight in zip(datasets, weights) if weight]
+        if stop_on_empty_dataset or rerandomize_each_iteration is False:
+            start, runs = _seed(seed), itertools.count()
+
+            def elements() -> Iterator:
+                run = next(runs) if rerandomize_each_iteration is not False else 0
+                choices = _stages.drawn([weight for _, weight in pairs], [start, run])
+                return _stages.chosen([dataset for dataset, _ in pairs], choices, stop_on_empty_dataset)
+
+            return Dataset._by(elements)
+        sources = [(dataset._native, weight) for dataset, weight in pairs]
+        return Dataset(_native.Dataset.sample_from(sources, _seed(seed)))
+
+    @staticmethod
+    def choose_from_datasets(
+        datasets: list, choice_dataset: Dataset, stop_on_empty_dataset: bool = True
+    ) -> Dataset:
+        """Elements of several datasets: each element of another one says which of them the next comes from."""
+        return Dataset._by(lambda: _stages.chosen(datasets, choice_dataset, stop_on_empty_dataset))
+
+    @staticmethod
+    def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Dataset:
+        """Numbers `step` apart, without end."""
+        first, apart, dtype = int(start), int(step), dtypes.as_dtype(dtype)
+        return Dataset.from_tensors(0).repeat().enumerate().map(lambda i, _: _cast(first + apart * i, dtype))
 
     # Transformations.
 
@@ -191,6 +230,8 @@ class Dataset:
         name: str | None = None,
     ) -> Dataset:
         """Several elements as one, along a new first axis."""
+        if int(batch_size) < 1:
+            raise InvalidArgumentError(f"a batch has 1 element at least, not {int(batch_size)}")
         return Dataset(self._native.batch(int(batch_size), drop_remainder))
 
     def padded_batch(
@@ -219,7 +260,7 @@ class Dataset:
         self,
         buffer_size: int | None = None,
         seed: int | None = None,
-        reshuffle_each_iteration: bool | None = None,
+        reshuffle_each_iteration: bool | None = True,
         name: str | None = None,
         buffer_bytes: int | None = None,
     ) -> Dataset:
@@ -271,6 +312,73 @@ class Dataset:
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
         """The elements of this dataset, then those of another."""
         return Dataset(self._native.concatenate(dataset._native))
+
+    def scan(self, initial_state: Any, scan_func: Callable, name: str | None = None) -> Dataset:
+        """Goes through the elements with a state: `scan_func(state, element)` returns the next one, and an element."""
+        step = _stages.traced(scan_func)
+        return Dataset._by(lambda: _stages.scanned(self, initial_state, step))
+
+    def unique(self, name: str | None = None) -> Dataset:
+        """The elements that were not there before. They must be tensors, and all that were there are remembered."""
+        return Dataset._by(lambda: _stages.distinct(self))
+
+    def group_by_window(
+        self,
+        key_func: Callable,
+        reduce_func: Callable,
+        window_size: int | None = None,
+        window_size_func: Callable | None = None,
+        name: str | None = None,
+    ) -> Dataset:
+        """Gathers elements of equal keys: `reduce_func(key, dataset)` makes a dataset of each window of them.
+
+        A window has `window_size` elements, or as many as `window_size_func(key)` says; the last ones may have fewer.
+        """
+        if (window_size is None) == (window_size_func is None):
+            raise ValueError("group_by_window needs window_size or window_size_func, and not both")
+        size = window_size_func if window_size is None else lambda _: window_size
+        key = _stages.traced(key_func)
+        return Dataset._by(lambda: _stages.grouped(self, key, reduce_func, size, _held))
+
+    def bucket_by_sequence_length(
+        self,
+        element_length_func: Callable,
+        bucket_boundaries: list[int],
+        bucket_batch_sizes: list[int],
+        padded_shapes: Any = None,
+        padding_values: Any = None,
+        pad_to_bucket_boundary: bool = False,
+        no_padding: bool = False,
+        drop_remainder: bool = False,
+        name: str | None = None,
+    ) -> Dataset:
+        """Batches of elements of similar length: one size of batches for each bucket of lengths.
+
+        Elements are filled up to the longest of their batch or, with `pad_to_bucket_boundary`, in the open dimensions of
+        `padded_shapes` to the longest that the bucket takes.
+        """
+        if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
+            raise ValueError(f"{len(bucket_boundaries)} boundaries make one bucket more, not {len(bucket_batch_sizes)}")
+        if pad_to_bucket_boundary and padded_shapes is None:
+            raise ValueError("pad_to_bucket_boundary needs padded_shapes, with None where elements are filled up")
+        length = _stages.traced(element_length_func)
+
+        def bucket(*element: Any) -> int:
+            return bisect.bisect_right(bucket_boundaries, int(length(*element)))
+
+        def batched(key: Any, window: Dataset) -> Dataset:
+            number = int(key)
+            if no_padding:
+                return window.batch(bucket_batch_sizes[number], drop_remainder)
+            shapes = padded_shapes
+            if pad_to_bucket_boundary:
+                if number == len(bucket_boundaries):
+                    raise InvalidArgumentError(f"an element is longer than the last boundary, {bucket_boundaries[-1]}")
+                shapes = _closed(shapes, bucket_boundaries[number] - 1)
+            return window.padded_batch(bucket_batch_sizes[number], shapes, padding_values, drop_remainder)
+
+        size = bucket_batch_sizes.__getitem__
+        return Dataset._by(lambda: _stages.grouped(self, bucket, batched, size, _held))
 
     def apply(self, transformation_func: Callable) -> Dataset:
         """What a function makes of the dataset."""
@@ -347,12 +455,29 @@ def _tensors(structure: Any) -> Any:
     return _native.as_tensor(structure)
 
 
+def _held(elements: list) -> Dataset:
+    """A dataset of elements that are there."""
+    return Dataset._by(lambda: iter(elements))
+
+
+def _closed(shapes: Any, size: int) -> Any:
+    """Shapes with a size where they are open."""
+    if isinstance(shapes, dict):
+        return {key: _closed(part, size) for key, part in shapes.items()}
+    if _is_shape(shapes):
+        return TensorShape(size if dim in (None, -1) else dim for dim in shapes)
+    return tuple(_closed(part, size) for part in shapes)
+
+
+def _is_shape(shapes: Any) -> bool:
+    return isinstance(shapes, TensorShape) or all(dim is None or isinstance(dim, int) for dim in shapes)
+
+
 def _flat_shapes(shapes: Any, like: Any) -> list:
     """Shapes are lists themselves: what is not a list of lists is one."""
     if isinstance(shapes, dict):
         return [shape for key in sorted(shapes) for shape in _flat_shapes(shapes[key], None)]
-    is_one = isinstance(shapes, TensorShape) or all(dim is None or isinstance(dim, int) for dim in shapes)
-    if is_one and not (isinstance(shapes, tuple) and len(shapes) == 0 and like is not None and nest.is_nested(like)):
+    if _is_shape(shapes) and not (isinstance(shapes, tuple) and len(shapes) == 0 and like is not None and nest.is_nested(like)):
         return [shapes]
     return [shape for part in shapes for shape in _flat_shapes(part, None)]
 
