@@ -79,10 +79,10 @@ from .variable import Variable  # noqa: E402
 __version__ = "0.1.0"
 newaxis = None
 
-_LAZY = ("array_api", "autodiff", "autograph", "bitwise", "config", "data", "debugging", "image", "keras", "optimizers", "profiler", "train")
+_LAZY = ("array_api", "autodiff", "autograph", "bitwise", "config", "data", "debugging", "image", "keras", "optimizers", "profiler", "test", "train")
 
 if _typing.TYPE_CHECKING:
-    from . import array_api, autodiff, autograph, bitwise, config, data, debugging, image, keras, optimizers, profiler, train
+    from . import array_api, autodiff, autograph, bitwise, config, data, debugging, image, keras, optimizers, profiler, test, train
 else:
 
     def __getattr__(name: str) -> _typing.Any:

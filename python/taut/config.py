@@ -72,6 +72,17 @@ class threading:  # noqa: N801
 
         _native.set_threads(num_threads or os.cpu_count() or 1)
 
+    @staticmethod
+    def get_inter_op_parallelism_threads() -> int:
+        """How many ops of one program run at the same time: one. Threads work on it together."""
+        return 1
+
+    @staticmethod
+    def set_inter_op_parallelism_threads(num_threads: int) -> None:
+        """Sets how many ops of one program may run at the same time at most; one does, whatever is allowed."""
+        if num_threads < 0:
+            raise ValueError(f"{num_threads} is no number of threads")
+
 
 class experimental:  # noqa: N801
     """Names that TensorFlow keeps here as well."""

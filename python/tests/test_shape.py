@@ -67,6 +67,13 @@ def test_devices():
         tf.config.set_visible_devices([], "CPU")
 
 
+def test_threads():
+    tf.config.threading.set_inter_op_parallelism_threads(4)
+    assert tf.config.threading.get_inter_op_parallelism_threads() == 1
+    with pytest.raises(ValueError):
+        tf.config.threading.set_inter_op_parallelism_threads(-1)
+
+
 def test_errors_say_what_went_wrong():
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         tf.matmul(tf.ones([2, 3]), tf.ones([2, 3]))

@@ -1,0 +1,188 @@
+"""What tests are written with."""
+
+from __future__ import annotations
+
+import tempfile
+import unittest
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _native, dtypes, nest
+from .config import list_physical_devices
+
+
+def _array(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        value = [_array(one) for one in value]
+    return np.asarray(value)
+
+
+class TestCase(unittest.TestCase):
+    """A case of `unittest` that knows tensors: they are compared by their values, whatever they are given as."""
+
+    def evaluate(self, tensors: Any) -> Any:
+        """The values, as arrays."""
+        return nest.map_structure(lambda one: one.numpy() if isinstance(one, _native.Array) else one, tensors)
+
+    def get_temp_dir(self) -> str:
+        """A folder of its own, which goes with the test."""
+        if not hasattr(self, "_folder"):
+            self._folder = tempfile.TemporaryDirectory()
+            self.addCleanup(self._folder.cleanup)
+        return self._folder.name
+
+    def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:  # noqa: N802
+        """Both have one shape, and equal elements. NaN equals itself."""
+        np.testing.assert_array_equal(*self._shaped(a, b, msg), err_msg=msg or "")
+
+    def assertNotAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:  # noqa: N802
+        """They differ somewhere."""
+        self._differ(lambda: self.assertAllEqual(a, b), msg or "all elements are equal")
+
+    def assertAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None) -> None:  # noqa: N802
+        """Structures of tensors of one shape each, with elements that are close; those of half precision to a thousandth."""
+        if isinstance(a, dict) or isinstance(b, dict):
+            self.assertIsInstance(a, dict, msg)
+            self.assertIsInstance(b, dict, msg)
+            self.assertCountEqual(a.keys(), b.keys(), msg)
+            for key in a:
+                self.assertAllClose(a[key], b[key], rtol, atol, msg)
+            return
+        try:
+            one, other = _array(a), _array(b)
+        except ValueError:  # of different shapes: each by itself
+            self.assertEqual(len(a), len(b), msg)
+            for pair in zip(a, b):
+                self.assertAllClose(*pair, rtol, atol, msg)
+            return
+        least = 1e-2 if "bfloat16" in (one.dtype.name, other.dtype.name) else 1e-3
+        if {one.dtype.name, other.dtype.name} & {"float16", "bfloat16"}:
+            rtol, atol = max(rtol, least), max(atol, least)
+        one, other = self._shaped(one, other, msg)
+        np.testing.assert_allclose(_plain(one), _plain(other), rtol, atol, err_msg=msg or "")
+
+    def assertNotAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None) -> None:  # noqa: N802
+        """They are not close somewhere."""
+        self._differ(lambda: self.assertAllClose(a, b, rtol, atol), msg or "all elements are close")
+
+    def assertAllInRange(  # noqa: N802
+        self,
+        target: Any,
+        lower_bound: Any,
+        upper_bound: Any,
+        open_lower_bound: bool = False,
+        open_upper_bound: bool = False,
+    ) -> None:
+        """All elements lie between the bounds, which belong to the range unless they are open."""
+        target = _array(target)
+        above = target > lower_bound if open_lower_bound else target >= lower_bound
+        below = target < upper_bound if open_upper_bound else target <= upper_bound
+        self.assertTrue((above & below).all(), f"not all between {lower_bound} and {upper_bound}: {target}")
+
+    def assertAllGreater(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+        """All elements are above a number."""
+        self.assertTrue((_array(a) > comparison_target).all(), f"not all above {comparison_target}: {a}")
+
+    def assertAllLess(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+        """All elements are below a number."""
+        self.assertTrue((_array(a) < comparison_target).all(), f"not all below {comparison_target}: {a}")
+
+    def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+        """No element is below a number."""
+        self.assertTrue((_array(a) >= comparison_target).all(), f"some below {comparison_target}: {a}")
+
+    def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
+        """No element is above a number."""
+        self.assertTrue((_array(a) <= comparison_target).all(), f"some above {comparison_target}: {a}")
+
+    def assertAllInSet(self, target: Any, expected_set: Any) -> None:  # noqa: N802
+        """All elements are among these."""
+        self.assertTrue(np.isin(_array(target), list(expected_set)).all(), f"not all among {expected_set}: {target}")
+
+    def assertShapeEqual(self, input_a: Any, input_b: Any, msg: str | None = None) -> None:  # noqa: N802
+        """Both have one shape."""
+        self.assertEqual(np.shape(input_a), np.shape(input_b), msg)
+
+    def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:  # noqa: N802
+        """It has this element type."""
+        self.assertEqual(_native.as_tensor(target).dtype, dtypes.as_dtype(expected_dtype))
+
+    def assertNear(self, f1: Any, f2: Any, err: float, msg: str | None = None) -> None:  # noqa: N802
+        """Two numbers differ by `err` at most."""
+        self.assertLessEqual(abs(float(f1) - float(f2)), err, msg)
+
+    def _shaped(self, a: Any, b: Any, msg: str | None) -> tuple[Any, Any]:
+        a, b = _array(a), _array(b)
+        self.assertEqual(a.shape, b.shape, msg)
+        return a, b
+
+    def _differ(self, check: Callable[[], None], msg: str) -> None:
+        try:
+            check()
+        except AssertionError:
+            return
+        self.fail(msg)
+
+
+def _plain(array: Any) -> Any:
+    return array.astype(np.float64) if array.dtype.name == "bfloat16" else array
+
+
+def compute_gradient(f: Callable, x: Sequence, delta: float | None = None) -> tuple[tuple, tuple]:
+    """The derivatives of `f(*x)` by the tape and by differences: a matrix for each argument.
+
+    Rows are elements of the result, columns elements of the argument.
+    """
+    from .tape import GradientTape
+
+    given = [_native.as_tensor(one) for one in x]
+    with GradientTape(persistent=True) as tape:
+        tape.watch(given)
+        made = f(*given)
+    by_tape, by_differences = [], []
+    for i, one in enumerate(given):
+        found = tape.jacobian(made, one, unconnected_gradients="zero")
+        by_tape.append(np.asarray(found).reshape(made.size, one.size))
+        by_differences.append(_differences(f, given, i, delta))
+    return tuple(by_tape), tuple(by_differences)
+
+
+def _differences(f: Callable, given: list, i: int, delta: float | None) -> Any:
+    one = np.array(given[i])
+    step = delta or {2: 2.0**-4, 4: 2.0**-10}.get(one.dtype.itemsize, 2.0**-20)
+    rows = []
+    for place in np.ndindex(one.shape):
+        ends = []
+        for sign in (1, -1):
+            moved = one.copy()
+            moved[place] += sign * step
+            ends.append(np.asarray(f(*given[:i], _native.as_tensor(moved), *given[i + 1 :]), np.float64))
+        rows.append((ends[0] - ends[1]).reshape(-1) / (2 * step))
+    return np.array(rows).T.astype(one.dtype)
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Runs the tests of the program that calls it."""
+    unittest.main(argv=argv)
+
+
+def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
+    """Whether there is a graphics processor that is used: there is none."""
+    return bool(list_physical_devices("GPU"))
+
+
+def gpu_device_name() -> str:
+    """The name of a graphics processor that is used: nothing, since there is none."""
+    return ""
+
+
+def is_built_with_cuda() -> bool:
+    """Whether graphics processors of Nvidia's could be used: they cannot."""
+    return False
+
+
+def is_built_with_gpu_support() -> bool:
+    """Whether graphics processors could be used: they cannot."""
+    return False
