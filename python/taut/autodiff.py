@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from . import _native, nest
-from .tape import is_zero
+from .tape import GradientTape, is_zero  # noqa: F401
 
 _zeros_like = _native.Op("zeros_like")
 

@@ -98,8 +98,12 @@ def _shapes(structure: Any) -> Any:
     return [_shapes(part) for part in structure]
 
 
-def cond(pred: Any, true_fn: Callable, false_fn: Callable, name: str | None = None) -> Any:
+def cond(
+    pred: Any, true_fn: Callable | None = None, false_fn: Callable | None = None, name: str | None = None
+) -> Any:
     """What `true_fn()` returns if `pred` holds, else what `false_fn()` returns. Only one of them runs."""
+    if not callable(true_fn) or not callable(false_fn):
+        raise TypeError(f"tf.cond needs two functions, not {true_fn!r} and {false_fn!r}")
     if isinstance(pred, bool):
         return true_fn() if pred else false_fn()
     pred = _native.as_tensor(pred)

@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+
 from . import _native, nest
+from ._common import _refuse
 
 _stop_gradient = _native.Op("stop_gradient")
 _zeros = _native.Op("zeros")
@@ -24,6 +27,12 @@ class UnconnectedGradients(enum.Enum):
 def is_zero(unconnected_gradients: UnconnectedGradients | str) -> bool:
     """Whether zeros are wanted where there is no gradient."""
     return UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
+
+
+def _check(name: str, leaf: Any) -> None:
+    """Refuses what no tape could have followed: its gradient would be None, and nobody would know why."""
+    if leaf is None or isinstance(leaf, (bool, int, float, str, np.ndarray)):
+        _refuse(f"GradientTape.{name}", f"a {type(leaf).__name__} is neither a tensor nor a variable", TypeError)
 
 
 class Held(str):
@@ -47,6 +56,12 @@ class GradientTape(_native.GradientTape):
     np.float32(6.0)
     """
 
+    def watch(self, tensor: Any) -> None:
+        """Follows these tensors and variables from now on."""
+        for leaf in nest.flatten(tensor):
+            _check("watch", leaf)
+        super().watch(tensor)
+
     def gradient(
         self,
         target: Any,
@@ -58,6 +73,8 @@ class GradientTape(_native.GradientTape):
 
         None where there is none: `explain_none(target, source)` says why.
         """
+        for leaf in nest.flatten(target):
+            _check("gradient", leaf)
         unconnected = UnconnectedGradients(unconnected_gradients).value
         return super().gradient(target, sources, output_gradients, unconnected)
 

@@ -78,3 +78,13 @@ def test_errors_say_what_went_wrong():
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         tf.matmul(tf.ones([2, 3]), tf.ones([2, 3]))
     assert "matmul" in caught.value.message
+
+
+def test_tapes_are_among_derivatives():
+    assert tf.autodiff.GradientTape is tf.GradientTape
+
+
+def test_choices_are_functions():
+    for wrong in ({}, {"true_fn": 1, "false_fn": 2}):
+        with pytest.raises(TypeError, match="two functions"):
+            tf.cond(True, **wrong)

@@ -56,3 +56,16 @@ def test_a_variable_refuses_what_it_would_not_do():
         tf.Variable([1.0], constraint=abs)
     with pytest.raises(ValueError, match="incompatible"):
         tf.Variable([1.0], shape=[2])
+
+
+def test_what_no_tape_follows_is_refused():
+    v = tf.Variable(3.0)
+    with tf.GradientTape(persistent=True) as tape:
+        y = v * v
+        for wrong in (3.0, None, np.ones(2), [v, 1]):
+            with pytest.raises(TypeError, match="GradientTape.watch"):
+                tape.watch(wrong)
+    for wrong in (float(y), None, y.numpy().reshape(1), [y, 2.0]):
+        with pytest.raises(TypeError, match="GradientTape.gradient"):
+            tape.gradient(wrong, v)
+    assert float(tape.gradient({"a": y}, v)) == 6.0
