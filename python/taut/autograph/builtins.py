@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _native, dtypes, ops
+from ..data import Dataset
+from . import datasets
 from .loops import Range, Rows
 from .values import is_symbolic
 
@@ -41,12 +43,16 @@ def _has_rows(part: Any) -> bool:
 
 
 def _enumerate(iterable: Any, start: Any = 0) -> Any:
+    if datasets.is_traced(iterable):
+        return iterable.enumerate(start)
     if not _has_rows(iterable):
         return enumerate(iterable, start)
     return Rows([ops.range(len(iterable)) + start, iterable])
 
 
 def _zip(*iterables: Any, strict: bool = False) -> Any:
+    if iterables and not strict and all(map(datasets.is_traced, iterables)):
+        return Dataset.zip(iterables)
     if not iterables or not all(map(_has_rows, iterables)):
         return zip(*iterables, strict=strict)
     if strict and len({len(part) for part in iterables}) > 1:

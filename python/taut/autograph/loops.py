@@ -268,13 +268,8 @@ def _counted(first: Any, delta: Any, goes_on: Callable, target: Callable, rest: 
     tensors, enter, leave, extra_test, body = rest
 
     def holds(states: list) -> Any:
-        found = goes_on(states[0])
-        if extra_test is None:
-            return found
         enter(states[1:])
-        also = extra_test()
-        # The further test reads flags alone: it cannot fail, so both sides may be computed.
-        return _and(found, values.truth(also, "for") if values.is_symbolic(also) else values.holds(also))
+        return unless_ended(goes_on(states[0]), extra_test)
 
     def step(states: list) -> list:
         enter(states[1:])
@@ -282,3 +277,12 @@ def _counted(first: Any, delta: Any, goes_on: Callable, target: Callable, rest: 
         return [states[0] + delta, *leave()]
 
     return _native.while_loop(holds, step, [first, *tensors])[1:]
+
+
+def unless_ended(goes_on: Any, extra_test: Callable | None) -> Any:
+    """Whether a `for` goes on, and nothing in it has ended it."""
+    if extra_test is None:
+        return goes_on
+    also = extra_test()
+    # The further test reads flags alone: it cannot fail, so both sides may be computed.
+    return _and(goes_on, values.truth(also, "for") if values.is_symbolic(also) else values.holds(also))

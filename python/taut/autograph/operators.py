@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from .. import _native, debugging
-from . import loops, values
+from . import datasets, loops, values
 from .choice import choose
 from .values import NoReturn, Undefined, holds, is_symbolic
 
@@ -224,6 +224,8 @@ def for_stmt(
         loops.for_range(statement, iter_, extra_test, body)
     elif isinstance(iter_, loops.Rows) or is_symbolic(iter_) and iter_.ndim:
         loops.for_rows(statement, iter_, extra_test, body)
+    elif datasets.is_traced(iter_):
+        datasets.for_dataset(statement, iter_, extra_test, body)
     elif extra_test is None:
         for target in iter_:
             body(target)

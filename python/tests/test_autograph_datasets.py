@@ -1,0 +1,121 @@
+"""Traced functions go through datasets when they run, not when they are traced."""
+
+import pytest
+
+import taut as tf
+
+
+def numbers(count):
+    return tf.data.Dataset.range(count)
+
+
+@pytest.mark.parametrize("count", [8, 10, 3, 1])
+def test_all_elements_come_in_every_run(count):
+    traced = []
+
+    @tf.function
+    def f(batches):
+        traced.append(1)
+        total, steps = tf.constant(0, tf.int64), 0
+        for batch in batches:
+            total += tf.reduce_sum(batch)
+            steps += 1
+        return total, steps
+
+    batches = numbers(count).batch(4)
+    for _ in range(3):
+        total, steps = f(batches)
+        assert (int(total), int(steps)) == (count * (count - 1) // 2, -(-count // 4))
+    assert f.trace_count == 1 and len(traced) == 1
+
+
+def test_a_shuffle_is_another_one_in_every_run():
+    shuffled = numbers(20).shuffle(20, seed=1)
+
+    @tf.function
+    def order():
+        made = tf.TensorArray(tf.int64, size=20)
+        for i, number in enumerate(shuffled):
+            made = made.write(i, number)
+        return made.stack()
+
+    runs = [order().numpy().tolist() for _ in range(3)]
+    assert all(sorted(run) == list(range(20)) for run in runs)
+    assert runs[0] != runs[1] != runs[2]
+
+
+def test_generators_are_asked_in_every_run():
+    rows = [1.0, 2.0]
+    dataset = tf.data.Dataset.from_generator(lambda: iter(rows), output_signature=tf.TensorSpec([], tf.float32))
+
+    @tf.function
+    def total():
+        found = 0.0
+        for x in dataset:
+            found += x
+        return found
+
+    assert float(total()) == 3.0
+    rows.append(10.0)
+    assert float(total()) == 13.0
+
+
+def test_loops_that_end_early_begin_again():
+    @tf.function
+    def first_above(bound):
+        found = tf.constant(-1, tf.int64)
+        for number in numbers(10).repeat():
+            if number * number > bound:
+                found = number
+                break
+        return found
+
+    assert [int(first_above(tf.constant(b, tf.int64))) for b in (10, 50, 0)] == [4, 8, 1]
+
+    @tf.function
+    def up_to(bound):
+        total = tf.constant(0, tf.int64)
+        for batch in numbers(10).batch(4):
+            if batch[0] >= bound:
+                break
+            total += tf.reduce_sum(batch)
+        return total
+
+    assert [int(up_to(tf.constant(b, tf.int64))) for b in (8, 9, 4)] == [28, 45, 6]
+
+
+def test_datasets_side_by_side_and_in_one_another():
+    @tf.function
+    def f():
+        total = tf.constant(0, tf.int64)
+        for a, b in zip(numbers(3), numbers(3).map(lambda x: x * 10)):
+            for c in numbers(2):
+                total += (a + b) * c
+        return total
+
+    assert [int(f()) for _ in range(2)] == [33, 33]
+
+
+def test_nothing_is_gone_through():
+    @tf.function
+    def f():
+        total = tf.constant(5, tf.int64)
+        for x in numbers(0):
+            total += x
+        return total
+
+    assert int(f()) == 5
+
+
+def test_elements_that_are_not_alike_are_refused():
+    uneven = numbers(5).batch(2).repeat(2)
+
+    @tf.function
+    def f():
+        total = tf.constant(0, tf.int64)
+        for batch in uneven:
+            total += tf.reduce_sum(batch)
+        return total
+
+    with pytest.raises(ValueError, match="drop_remainder"):
+        f()
