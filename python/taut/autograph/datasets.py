@@ -12,6 +12,7 @@ import numpy as np
 from .. import _native, nest
 from ..data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from ..errors import InvalidArgumentError
+from ..inside import anchor
 from ..spec import TensorSpec
 from . import loops
 
@@ -80,10 +81,7 @@ def for_dataset(statement: loops.Statement, dataset: Dataset, extra_test: Callab
         return
     last = _spec_of(dataset.skip(count - 1)) if count > 1 else spec
     runs = _Runs(dataset)
-    with _native.InitScope():
-        anchor = _native.Variable(0, False, None, None)
-    # Of constants alone, it would be asked once, and not in each run.
-    tokens = _native.ask(runs.begin, [anchor.read_value()], _TOKEN, True)
+    tokens = _native.ask(runs.begin, [anchor()], _TOKEN, True)
 
     def goes_on(at: Any, token: Any) -> Any:
         if count == INFINITE_CARDINALITY:
