@@ -15,8 +15,7 @@ from taut.keras.backend.missing import missing
 from taut.keras.backend.ops.numpy.shapes import moveaxis
 from taut.keras.backend.ops.warping import *  # noqa: F403
 
-for _name in ("elastic_transform", "scale_and_translate", "sobel_edges"):
-    globals()[_name] = missing("image." + _name)
+scale_and_translate = missing("image.scale_and_translate")
 
 
 def channel_axis(images: tf.Tensor, data_format: str | None) -> int:

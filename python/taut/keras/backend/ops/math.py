@@ -6,15 +6,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, floating, is_float, shape_of
 from taut.keras.backend.missing import missing
+from taut.keras.backend.ops.fourier import *  # noqa: F403
 from taut.keras.backend.ops.linalg import slogdet
-
-for _name in ("fft", "fft2", "ifft2", "irfft", "istft", "rfft", "stft"):
-    globals()[_name] = missing(_name)
 
 _get_complex_tensor_from_tuple = missing("view_as_complex")
 
@@ -100,14 +96,6 @@ def cdist(x: Any, y: Any) -> tf.Tensor:
     if shape_of(x)[-1] != shape_of(y)[-1]:
         raise ValueError("Last dimension of inputs to `cdist` must match")
     return tf.sqrt(tf.reduce_sum(tf.square(tf.expand_dims(x, -2) - tf.expand_dims(y, -3)), axis=-1))
-
-
-def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> tf.Tensor:
-    """All the sequences of a length along the last axis, as far apart as the stride."""
-    x = convert_to_tensor(x)
-    count = 1 + (shape_of(x)[-1] - sequence_length) // sequence_stride
-    places = np.arange(count)[:, None] * sequence_stride + np.arange(sequence_length)[None, :]
-    return tf.gather(x, convert_to_tensor(places, "int32"), axis=-1)
 
 
 def rsqrt(x: Any) -> tf.Tensor:

@@ -12,13 +12,16 @@ from keras.src.backend.config import standardize_data_format
 import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, floating, is_float, shape_of
 from taut.keras.backend.ops.nn.conv import depthwise_conv
+from taut.keras.backend.random import another, draw_seed
 
 __all__ = [
     "affine_transform",
     "compute_homography_matrix",
+    "elastic_transform",
     "gaussian_blur",
     "map_coordinates",
     "perspective_transform",
+    "sobel_edges",
 ]
 
 FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
@@ -230,3 +233,67 @@ def bell(size: int, width: tf.Tensor, dtype: Any) -> tf.Tensor:
     places = convert_to_tensor(np.arange(size) - (size - 1) / 2, dtype)
     weights = tf.exp(tf.square(places / width) * -0.5)
     return weights / tf.reduce_sum(weights)
+
+
+def elastic_transform(
+    images: Any,
+    alpha: Any = 20.0,
+    sigma: Any = 5.0,
+    interpolation: str = "bilinear",
+    fill_mode: str = "reflect",
+    fill_value: float = 0.0,
+    seed: Any = None,
+    data_format: str | None = None,
+) -> tf.Tensor:
+    """Images, each pixel of which is read nearby: shifts are random, smooth over `sigma` pixels, and scaled by
+    `alpha`."""
+    images = convert_to_tensor(images)
+    *batch, height, width = plane_of(images, data_format)
+    dtype = floating(images).dtype
+    alpha, sigma = convert_to_tensor(alpha, dtype), convert_to_tensor(sigma, dtype)
+    # A kernel's size is a shape: where sigma is not known yet, half of the image has to be enough.
+    size = (int(6 * sigma) if tf.executing_eagerly() else min(height, width) // 2) | 1
+    width_of_blur = tf.maximum(sigma, 1e-3)
+    seed = draw_seed(seed)
+
+    def shifts(seed):
+        drawn = tf.random.stateless_normal([*(batch or [1]), height, width, 1], seed=seed, dtype="float32")
+        smooth = gaussian_blur(
+            tf.cast(drawn, dtype) * sigma, (size, size), tf.stack([width_of_blur] * 2), "channels_last"
+        )
+        return smooth[..., 0] * alpha
+
+    across, down = shifts(seed), shifts(another(seed))
+    return sampled(
+        images, lambda x, y: (x + across, y + down), interpolation, fill_mode, fill_value, data_format
+    )
+
+
+def plane_of(images: tf.Tensor, data_format: str | None) -> tuple[int, ...]:
+    """The shape of images without their channels."""
+    shape = shape_of(images)
+    if len(shape) not in (3, 4):
+        raise ValueError(f"Images have the rank 3, or 4 for a batch. Received: images.shape={shape}")
+    first = standardize_data_format(data_format) == "channels_first"
+    return (*shape[:-3], *shape[-2:]) if first else shape[:-1]
+
+
+SOBEL = np.array([[-1, -2, -1], [0, 0, 0], [1, 2, 1]])
+"""How much brightness changes downwards."""
+
+
+def sobel_edges(images: Any, data_format: str | None = None) -> tf.Tensor:
+    """How much images change downwards and to the right, along a new last axis; they are mirrored at the
+    border."""
+    data_format = standardize_data_format(data_format)
+    images = convert_to_tensor(images)
+    last = data_format == "channels_last"
+    channels = shape_of(images)[-1 if last else 1]
+    none, one = [0, 0], [1, 1]
+    wider = tf.pad(images, [none, one, one, none] if last else [none, none, one, one], mode="REFLECT")
+
+    def change(kernel):
+        kernel = np.broadcast_to(kernel[..., None, None], (3, 3, channels, 1))
+        return depthwise_conv(wider, convert_to_tensor(kernel, images.dtype), 1, "valid", data_format)
+
+    return tf.stack([change(SOBEL), change(SOBEL.T)], axis=-1)

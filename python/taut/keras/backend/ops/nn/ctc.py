@@ -1,0 +1,66 @@
+"""Labels along time: how likely they are, and the likeliest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import taut as tf
+from taut.keras.backend.convert import convert_to_tensor, met, shape_of, type_of
+
+__all__ = ["ctc_decode", "ctc_loss"]
+
+
+def ctc_loss(
+    target: Any, output: Any, target_length: Any, output_length: Any, mask_index: int = 0
+) -> tf.Tensor:
+    """Minus the log-probability of each sequence of labels, given logits (batch, time, classes)."""
+    return tf.nn.ctc_loss(
+        convert_to_tensor(target, "int32"),
+        wide(output),
+        convert_to_tensor(target_length, "int32"),
+        convert_to_tensor(output_length, "int32"),
+        logits_time_major=False,
+        blank_index=mask_index,
+    )
+
+
+def wide(logits: Any) -> tf.Tensor:
+    """Logits as numbers of 32 bits or more."""
+    logits = convert_to_tensor(logits)
+    return tf.cast(logits, met(type_of(logits), "float32"))
+
+
+def ctc_decode(
+    inputs: Any,
+    sequence_lengths: Any,
+    strategy: str = "greedy",
+    beam_width: int = 100,
+    top_paths: int = 1,
+    merge_repeated: bool = True,
+    mask_index: int = 0,
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """The labels of logits (batch, time, classes), filled up with -1, and minus the sum of their logits.
+
+    Every step takes its likeliest class; repeated ones are one, and blanks are left out.
+    """
+    if strategy == "beam_search":
+        raise NotImplementedError(
+            'keras.ops.ctc_decode with strategy="beam_search" is not there yet on the taut backend'
+        )
+    if strategy != "greedy":
+        raise ValueError(f"Invalid strategy {strategy}. Supported values are 'greedy' and 'beam_search'.")
+    logits = wide(inputs)
+    batch, steps, classes = shape_of(logits)
+    blank = (classes - 1 if mask_index is None else int(mask_index)) % classes
+    lengths = tf.reshape(convert_to_tensor(sequence_lengths, "int32"), [batch, 1])
+    there = tf.range(steps)[None, :] < lengths
+    best = tf.cast(tf.argmax(logits, axis=-1), "int32")
+    kept = tf.logical_and(there, tf.not_equal(best, blank))
+    if merge_repeated:
+        before = tf.concat([tf.fill([batch, 1], -1), best[:, :-1]], axis=1)
+        kept = tf.logical_and(kept, tf.not_equal(best, before))
+    order = tf.argsort(tf.cast(tf.logical_not(kept), "int32"), axis=1, stable=True)
+    count = tf.reduce_sum(tf.cast(kept, "int32"), axis=1, keepdims=True)
+    labels = tf.where(tf.range(steps)[None, :] < count, tf.take_along_axis(best, order, 1), -1)
+    likeliest = tf.where(there, tf.reduce_max(logits, axis=-1), 0.0)
+    return labels[None], -tf.reduce_sum(likeliest, axis=1, keepdims=True)
