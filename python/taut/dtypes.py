@@ -6,21 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from ._native import DType
+from ._native import DType, dtype_named
 
-bool = DType("bool")  # noqa: A001
-uint8 = DType("uint8")
-uint16 = DType("uint16")
-uint32 = DType("uint32")
-uint64 = DType("uint64")
-int8 = DType("int8")
-int16 = DType("int16")
-int32 = DType("int32")
-int64 = DType("int64")
-float16 = half = DType("float16")
-bfloat16 = DType("bfloat16")
-float32 = DType("float32")
-float64 = double = DType("float64")
+bool = dtype_named("bool")  # noqa: A001
+uint8 = dtype_named("uint8")
+uint16 = dtype_named("uint16")
+uint32 = dtype_named("uint32")
+uint64 = dtype_named("uint64")
+int8 = dtype_named("int8")
+int16 = dtype_named("int16")
+int32 = dtype_named("int32")
+int64 = dtype_named("int64")
+float16 = half = dtype_named("float16")
+bfloat16 = dtype_named("bfloat16")
+float32 = dtype_named("float32")
+float64 = double = dtype_named("float64")
 
 ALL = (bool, uint8, uint16, uint32, uint64, int8, int16, int32, int64, float16, bfloat16, float32, float64)
 

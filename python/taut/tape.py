@@ -87,13 +87,15 @@ class GradientTape(_native.GradientTape):
         experimental_use_pfor: bool = True,
     ) -> Any:
         """The derivative of every element of the target with respect to every element of the sources."""
-        zero = is_zero(unconnected_gradients)
+        found = self._jacobian(target, sources)
+        if not is_zero(unconnected_gradients):
+            return found
 
-        def one(source: Any) -> Any:
-            found = self._jacobian(target, source, False)
-            return _zeros([*target.shape, *source.shape], source.dtype) if found is None and zero else found
+        def one(source: Any, jacobian: Any) -> Any:
+            return _zeros([*target.shape, *source.shape], source.dtype) if jacobian is None else jacobian
 
-        return nest.map_structure(one, sources)
+        found = [one(*pair) for pair in zip(nest.flatten(sources), nest.flatten(found))]
+        return nest.pack_sequence_as(sources, found)
 
     def batch_jacobian(
         self,
@@ -104,7 +106,7 @@ class GradientTape(_native.GradientTape):
         experimental_use_pfor: bool = True,
     ) -> Any:
         """As `jacobian`, where rows of the target depend only on the same rows of the source."""
-        found = self._jacobian(target, source, True)
+        found = self._batch_jacobian(target, source)
         if found is None and is_zero(unconnected_gradients):
             return _zeros([*target.shape, *source.shape[1:]], source.dtype)
         return found

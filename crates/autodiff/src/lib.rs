@@ -29,6 +29,6 @@ pub use nest::{Nest, Value};
 pub use numerics::{disable_check_numerics, enable_check_numerics};
 pub use structure::{Dense, Source, Structure};
 pub use tape::{GradientTape, Options, Request, Unconnected};
-pub use variable::{Held, Variable, VariableBuilder};
+pub use variable::{Held, Variable, VariableBuilder, Wait, wait_within};
 
 pub use taut_core::{Gradient, IndexedSlices};

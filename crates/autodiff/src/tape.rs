@@ -283,6 +283,11 @@ impl GradientTape {
         Ok(walk)
     }
 
+    /// Whether it can be asked once, and was.
+    pub fn is_used(&self) -> bool {
+        self.inner.borrow().used.is_some()
+    }
+
     /// Refuses a tape that has given its one answer.
     pub(crate) fn check_unused(&self) -> Result<()> {
         match self.inner.borrow().used {

@@ -3,8 +3,8 @@
 use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
 use taut_core::graph::{State, bodies, create_state, evaluate, read_state, write_state};
 use taut_core::ops::index::TensorScatter;
 use taut_core::ops::shape::broadcast_to;
@@ -47,6 +47,42 @@ struct Inner {
     category: Category,
     /// Always there; an update takes it out and puts the result back.
     value: RwLock<Option<Tensor>>,
+    /// The thread that holds it to change it; 0 if none does.
+    holder: AtomicUsize,
+}
+
+impl Inner {
+    /// Whether this very thread holds it, so that waiting for it would never end.
+    fn is_held_here(&self) -> bool {
+        self.holder.load(Ordering::Relaxed) == this_thread()
+    }
+}
+
+/// A number that no other thread has while this one is there.
+fn this_thread() -> usize {
+    thread_local!(static ME: u8 = const { 0 });
+    ME.with(|me| std::ptr::from_ref(me).addr())
+}
+
+/// Does what it is given, which waits for another thread.
+pub type Wait = fn(&mut dyn FnMut());
+
+static WAIT: OnceLock<Wait> = OnceLock::new();
+
+/// From now on, a thread that has to wait for another one's update of a variable waits inside of `wait`: whoever has a lock
+/// of its own around calls of this library, as interpreters do, gives it up there. Only the first to be set counts.
+pub fn wait_within(wait: Wait) {
+    let _ = WAIT.set(wait);
+}
+
+fn waiting<R>(mut wait: impl FnMut() -> R) -> R {
+    let mut found = None;
+    let mut work = || found = Some(wait());
+    match WAIT.get() {
+        Some(within) => within(&mut work),
+        None => work(),
+    }
+    found.unwrap_or_else(wait)
 }
 
 /// Says what a variable is like before it is made.
@@ -102,6 +138,7 @@ impl VariableBuilder {
             trainable: self.trainable,
             category: self.category,
             value: RwLock::new(Some(value)),
+            holder: AtomicUsize::new(0),
         }));
         create_state(&variable.state()).map_err(|e| e.in_op("variable", [variable.spec()]).at(at))?;
         Ok(variable)
@@ -118,18 +155,34 @@ impl State for Inner {
     }
 
     fn value(&self) -> Tensor {
-        let value = self.value.read().unwrap_or_else(PoisonError::into_inner);
+        let value = match self.value.try_read() {
+            Ok(value) => value,
+            Err(TryLockError::Poisoned(value)) => value.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                assert!(!self.is_held_here(), "a variable is read in the middle of its own update");
+                waiting(|| self.value.read().unwrap_or_else(PoisonError::into_inner))
+            }
+        };
         value.clone().expect("a variable always has a value")
     }
 }
 
 /// The value of a variable, to be changed in place. Nobody reads the variable meanwhile.
-pub struct Held<'a>(RwLockWriteGuard<'a, Option<Tensor>>);
+pub struct Held<'a> {
+    value: RwLockWriteGuard<'a, Option<Tensor>>,
+    holder: &'a AtomicUsize,
+}
 
 impl Held<'_> {
     /// The value. Nobody else holds its memory.
     pub fn tensor(&mut self) -> Option<&mut Tensor> {
-        self.0.as_mut()
+        self.value.as_mut()
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.holder.store(0, Ordering::Relaxed);
     }
 }
 
@@ -201,12 +254,30 @@ impl Variable {
     ///
     /// Whoever holds several variables takes them in the order of their ids, so that nobody waits for each other.
     pub fn hold(&self, at: Line) -> Result<Held<'_>> {
-        let mut value = self.0.value.write().unwrap_or_else(PoisonError::into_inner);
+        let mut value = match self.0.value.try_write() {
+            Ok(value) => value,
+            Err(TryLockError::Poisoned(value)) => value.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                self.check_free().map_err(|error| error.at(at))?;
+                waiting(|| self.0.value.write().unwrap_or_else(PoisonError::into_inner))
+            }
+        };
         if value.as_ref().is_some_and(Tensor::is_shared) {
             let copy = value.as_ref().map(|held| own(held, self.0.category, at)).transpose()?;
             *value = copy;
         }
-        Ok(Held(value))
+        self.0.holder.store(this_thread(), Ordering::Relaxed);
+        Ok(Held { value, holder: &self.0.holder })
+    }
+
+    /// An error if this thread is in the middle of an update of it: so a handler of signals may be, or what a program prints
+    /// with. Its value can be neither read nor written then, and waiting would never end.
+    pub fn check_free(&self) -> Result<()> {
+        if self.0.is_held_here() {
+            let error = Error::value(format!("the variable {self} is being updated by what is running now"));
+            return Err(error.help("read or write it when that is over"));
+        }
+        Ok(())
     }
 
     /// The value as it is now, without a copy. A tape that follows the variable follows what is made of it.
@@ -223,7 +294,8 @@ impl Variable {
     /// that a call finds there.
     ///
     /// # Panics
-    /// If an earlier panic took the value away, which no error does.
+    /// If an earlier panic took the value away, which no error does; or in the middle of an update of it by the same thread,
+    /// where [`Variable::check_free`] is an error.
     pub fn value(&self) -> Tensor {
         if is_tracing()
             && let Some(traced) = read_state(&self.state())
@@ -298,7 +370,7 @@ impl Variable {
             return self.trace(op, rest, at);
         }
         let mut held = self.hold(at)?;
-        unrecorded(|| taut_core::update(op, &mut held.0, rest, at))
+        unrecorded(|| taut_core::update(op, &mut held.value, rest, at))
     }
 
     /// The update as part of a function being traced.

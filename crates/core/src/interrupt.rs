@@ -1,15 +1,15 @@
-//! Being asked to stop: somebody may look at times whether a long run is still wanted.
+//! Being asked to stop: somebody may look at times whether long work is still wanted.
 
+use crate::Result;
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
-use taut_core::Result;
 
 /// Says whether work is still wanted: an error ends it.
 pub type Ask = fn() -> Result<()>;
 
 /// How long nobody is asked after somebody was.
-const PAUSE: Duration = Duration::from_millis(50);
+pub const PAUSE: Duration = Duration::from_millis(50);
 /// Short runs look at the clock once in so many.
 const EVERY: u32 = 64;
 
@@ -20,7 +20,7 @@ thread_local! {
     static ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// From now on, runs ask at times whether they are still wanted, each on its own thread; what comes back as an error ends the
+/// From now on, runs of programs and those who wait for data ask at times whether they are still wanted, each on its own thread; what comes back as an error ends the
 /// run. Only the first to be set counts.
 pub fn ask_at_times(ask: Ask) {
     let _ = ASK.set(ask);
@@ -28,7 +28,7 @@ pub fn ask_at_times(ask: Ask) {
 
 /// Asks, if somebody wants to be asked, and many short runs or some time have passed.
 #[inline]
-pub(crate) fn short() -> Result<()> {
+pub fn short() -> Result<()> {
     if ASK.get().is_none() {
         return Ok(());
     }
@@ -39,7 +39,7 @@ pub(crate) fn short() -> Result<()> {
 
 /// Asks, if somebody wants to be asked and some time has passed.
 #[cold]
-pub(crate) fn long() -> Result<()> {
+pub fn long() -> Result<()> {
     let Some(ask) = ASK.get() else { return Ok(()) };
     let now = Instant::now();
     if ASKED.get().is_some_and(|asked| now.duration_since(asked) < PAUSE) {

@@ -10,6 +10,7 @@ mod error;
 mod gradient;
 pub mod graph;
 mod index;
+pub mod interrupt;
 pub mod io;
 mod layout;
 mod mode;

@@ -17,13 +17,12 @@
 //! ```
 
 mod bind;
-mod interrupt;
 mod observe;
 mod step;
 
 pub use bind::{Input, Lent};
-pub use interrupt::{Ask, ask_at_times};
 pub use observe::{Observer, observe};
+pub use taut_core::interrupt::{Ask, ask_at_times};
 
 use bind::Bound;
 use observe::Observed;

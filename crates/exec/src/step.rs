@@ -2,11 +2,10 @@
 
 use crate::NONSENSE;
 use crate::bind::Lent;
-use crate::interrupt;
 use crate::observe::Observed;
 use smallvec::SmallVec;
 use std::ops::Range;
-use taut_core::{Error, ErrorKind, Result, Spec};
+use taut_core::{Error, ErrorKind, Result, Spec, interrupt};
 use taut_kernels::{Arg, View, ViewMut, elementwise};
 use taut_memory::Parts;
 use taut_plan::{Access, Home, Operand, Program, Step, Storage};

@@ -2,9 +2,10 @@
 
 use crate::concrete::Concrete;
 use crate::signature::Signature;
+use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taut_autodiff::nest::Nest;
 
 /// A trace in the cache.
@@ -39,28 +40,25 @@ impl<R> Cache<R> {
         Cache { by_hash: HashMap::new(), recent: None, clock: 0 }
     }
 
-    pub(crate) fn find<N: Nest>(&mut self, arguments: &N, given: bool) -> Option<Arc<Entry<R>>> {
-        if let Some(recent) = &self.recent
-            && recent.signature.fits(arguments, given)
-        {
-            return Some(recent.clone());
-        }
-        let hash = crate::signature::hash(arguments, given);
-        let found = self.by_hash.get(&hash)?.iter().find(|entry| entry.signature.fits(arguments, given));
-        let found = found.cloned()?;
-        self.touch(&found);
-        Some(found)
+    /// The trace that was used last.
+    pub(crate) fn recent(&self) -> Option<Arc<Entry<R>>> {
+        self.recent.clone()
     }
 
-    /// Adds a trace, unless another thread was first; returns the one that stays, and whether it is this one.
-    pub(crate) fn insert<N: Nest>(&mut self, entry: Entry<R>, arguments: &N) -> (Arc<Entry<R>>, bool) {
-        if let Some(first) = self.find(arguments, entry.signature.given()) {
-            return (first, false);
+    /// The traces whose signatures have this hash.
+    fn with_hash(&self, hash: u64) -> SmallVec<[Arc<Entry<R>>; 2]> {
+        self.by_hash.get(&hash).map(|found| found.iter().cloned().collect()).unwrap_or_default()
+    }
+
+    /// Adds a trace, unless there are more with its hash than those that it was compared with.
+    fn insert(&mut self, entry: &Arc<Entry<R>>, compared: usize) -> bool {
+        let others = self.by_hash.entry(entry.hash).or_default();
+        if others.len() != compared {
+            return false;
         }
-        let entry = Arc::new(entry);
-        self.by_hash.entry(entry.hash).or_default().push(entry.clone());
-        self.touch(&entry);
-        (entry, true)
+        others.push(entry.clone());
+        self.touch(entry);
+        true
     }
 
     fn touch(&mut self, entry: &Arc<Entry<R>>) {
@@ -117,4 +115,44 @@ impl<R> Cache<R> {
             }
         }
     }
+}
+
+/// The trace for these arguments. Values are compared by those who made them, which may take any time and call the function
+/// again: so the cache is not locked meanwhile.
+pub(crate) fn find<R, N: Nest>(cache: &Mutex<Cache<R>>, arguments: &N, given: bool) -> Option<Arc<Entry<R>>> {
+    let recent = lock(cache).recent();
+    if let Some(recent) = recent
+        && recent.signature.fits(arguments, given)
+    {
+        return Some(recent);
+    }
+    let hash = crate::signature::hash(arguments, given);
+    let alike = lock(cache).with_hash(hash);
+    let found = alike.into_iter().find(|entry| entry.signature.fits(arguments, given))?;
+    lock(cache).touch(&found);
+    Some(found)
+}
+
+/// Adds a trace for these arguments, unless another thread was first; returns the one that stays, and whether it is this one.
+pub(crate) fn insert<R, N: Nest>(
+    cache: &Mutex<Cache<R>>,
+    entry: Entry<R>,
+    arguments: &N,
+) -> (Arc<Entry<R>>, bool) {
+    let entry = Arc::new(entry);
+    let given = entry.signature.given();
+    loop {
+        let alike = lock(cache).with_hash(entry.hash);
+        if let Some(first) = alike.iter().find(|entry| entry.signature.fits(arguments, given)) {
+            return (first.clone(), false);
+        }
+        if lock(cache).insert(&entry, alike.len()) {
+            return (entry, true);
+        }
+    }
+}
+
+/// Locks, also after a panic elsewhere: nothing here is left half changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

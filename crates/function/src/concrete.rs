@@ -203,11 +203,14 @@ impl Concrete {
         // Nothing is held while others are waited for, but in the order of ids: so calls never wait for each other in a
         // circle.
         let read = self.variables.iter().enumerate().map(|(i, used)| match variables {
-            _ if used.writes => None,
-            Some(variables) => Some(variables[i].clone()),
-            None => Some(used.variable.value()),
+            _ if used.writes => Ok(None),
+            Some(variables) => Ok(Some(variables[i].clone())),
+            None => {
+                used.variable.check_free()?;
+                Ok(Some(used.variable.value()))
+            }
         });
-        let read: SmallVec<[Option<Tensor>; 8]> = read.collect();
+        let read = read.collect::<Result<SmallVec<[Option<Tensor>; 8]>>>()?;
         let mut held: SmallVec<[(usize, Held<'_>); 8]> = SmallVec::new();
         for &i in &self.written {
             held.push((i, self.variables[i].variable.hold(at)?));

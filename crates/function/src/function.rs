@@ -1,6 +1,6 @@
 //! The function: what people call.
 
-use crate::cache::{Cache, Entry};
+use crate::cache::{self, Cache, Entry, lock};
 use crate::compiled::Settings;
 use crate::concrete::{Arguments, Concrete};
 use crate::report::{Reason, Report, Trace, changes};
@@ -8,7 +8,7 @@ use crate::signature::{Signature, TensorSpec, hash};
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Instant;
 use taut_autodiff::Variable;
 use taut_autodiff::nest::{Leaf, Nest};
@@ -297,7 +297,7 @@ where
         given: bool,
         at: Line,
     ) -> Result<Option<Arc<Entry<R>>>> {
-        let found = lock(&self.cache).find(arguments, given);
+        let found = cache::find(&self.cache, arguments, given);
         match found {
             Some(entry) => Ok(Some(entry)),
             None => self.trace(arguments, given, at),
@@ -327,12 +327,13 @@ where
 
         let here = std::ptr::from_ref(self).addr();
         let is_here = |(of, traced): &(usize, Arc<Signature>)| *of == here && traced.is_like(&signature);
-        if TRACING.with_borrow(|tracing| tracing.iter().any(is_here)) {
+        // A copy: comparing values may trace.
+        if TRACING.with_borrow(Vec::clone).iter().any(is_here) {
             let message = format!("{} calls itself while it is traced, with the same signature", self.name);
             return Err(Error::new(ErrorKind::Graph, message).at(at));
         }
         let first = self.begin();
-        if let Some(found) = lock(&self.cache).find(arguments, given) {
+        if let Some(found) = cache::find(&self.cache, arguments, given) {
             return Ok(Some(found)); // another thread was faster
         }
         let may_create = first.is_some();
@@ -366,13 +367,9 @@ where
             bytes: entry.bytes() + entry.concrete.arena_bytes(),
             peak_bytes: entry.concrete.peak_bytes(),
         };
-        let (entry, is_new) = {
-            let mut cache = lock(&self.cache);
-            cache.sweep();
-            let inserted = cache.insert(entry, arguments);
-            cache.shrink(self.cache_bytes);
-            inserted
-        };
+        lock(&self.cache).sweep();
+        let (entry, is_new) = cache::insert(&self.cache, entry, arguments);
+        lock(&self.cache).shrink(self.cache_bytes);
         // Only now: who waits for the first trace looks for it in the cache.
         if let Some(first) = first {
             first.end(created);
@@ -438,12 +435,11 @@ where
         if lock(&self.report).known.contains(&signature.digest()) {
             return Reason::Forgotten;
         }
-        let cache = lock(&self.cache);
-        let known = cache.entries().map(|entry| &*entry.signature);
-        let Some(changes) = changes(signature, known) else {
+        let known: Vec<Arc<Signature>> =
+            lock(&self.cache).entries().map(|entry| entry.signature.clone()).collect();
+        let Some(changes) = changes(signature, known.iter().map(|known| &**known)) else {
             return Reason::First;
         };
-        drop(cache);
         let only_sizes = !changes.is_empty() && changes.iter().all(|change| change.only_sizes);
         if only_sizes && (self.input_signature.is_some() || self.is_open(signature)) {
             return Reason::OpenSize(changes);
@@ -527,10 +523,6 @@ fn tensors<N: Nest>(nest: &N) -> Arguments {
         }
     });
     tensors
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl<A, R> fmt::Debug for Function<A, R> {

@@ -34,10 +34,10 @@ pub struct Tensor;
 impl Array {
     /// The value as a tensor.
     #[inline]
-    pub fn read(&self) -> taut::Tensor {
+    pub fn read(&self) -> PyResult<taut::Tensor> {
         match &self.0 {
-            Value::Tensor(tensor) => tensor.clone(),
-            Value::Variable(variable) => variable.read(),
+            Value::Tensor(tensor) => Ok(tensor.clone()),
+            Value::Variable(variable) => read(variable),
         }
     }
 
@@ -47,6 +47,12 @@ impl Array {
             Value::Variable(variable) => variable.spec(),
         }
     }
+}
+
+/// A variable's value; an error in the middle of its update by this thread.
+pub fn read(variable: &Variable) -> PyResult<taut::Tensor> {
+    variable.check_free().map_err(|error| Python::attach(|py| exception(py, error)))?;
+    Ok(variable.read())
 }
 
 /// A tensor as a Python object.
@@ -89,7 +95,7 @@ fn binary<'py>(
     let py = slf.py();
     let dtype = slf.get().spec().dtype;
     let Some(other) = operand(other, dtype)? else { return Ok(py.NotImplemented().into_bound(py)) };
-    let own = Operand::Tensor(slf.get().read());
+    let own = Operand::Tensor(slf.get().read()?);
     let weight = bytes(&own) + bytes(&other);
     let known = taut_core::is_tracing() && is_known(&own) && is_known(&other);
     let (x, y) = if swapped { (other, own) } else { (own, other) };
@@ -100,7 +106,7 @@ fn unary<'py>(
     slf: &Bound<'py, Array>,
     work: impl FnOnce(taut::Tensor) -> taut::Result<taut::Tensor> + Send,
 ) -> Object<'py> {
-    let x = slf.get().read();
+    let x = slf.get().read()?;
     let py = slf.py();
     wrap(py, call(py, x.spec().bytes(), || work(x))?)
 }
@@ -108,7 +114,7 @@ fn unary<'py>(
 /// The only element, in a type of Python's.
 fn item<'py>(slf: &Bound<'py, Array>) -> Object<'py> {
     let py = slf.py();
-    let x = slf.get().read();
+    let x = slf.get().read()?;
     if x.is_traced() {
         let error = x.view().err().unwrap_or_else(|| taut::Error::value("it has no value"));
         return Err(exception(py, error));
@@ -184,7 +190,7 @@ macro_rules! operators {
             }
 
             fn __pos__<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
-                wrap(slf.py(), slf.get().read())
+                wrap(slf.py(), slf.get().read()?)
             }
 
             fn __abs__<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
@@ -227,7 +233,7 @@ macro_rules! operators {
             }
 
             fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
-                if slf.get().read().is_traced() {
+                if slf.get().read()?.is_traced() {
                     return Err(crate::error::in_graph(slf.py(), "its truth is not known while a function is traced",
                         "use tf.cond, or let tf.function convert the `if`"));
                 }
@@ -260,7 +266,7 @@ macro_rules! operators {
             /// The elements as an array of NumPy's that looks at the same memory and cannot be written to; a number for a
             /// tensor without dimensions.
             fn numpy<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
-                let tensor = slf.get().read();
+                let tensor = slf.get().read()?;
                 let array = numpy::array(slf, &tensor)?;
                 if tensor.rank() == 0 { array.get_item(PyTuple::empty(slf.py())) } else { Ok(array) }
             }
@@ -271,7 +277,7 @@ macro_rules! operators {
                 dtype: Option<Bound<'py, PyAny>>,
                 copy: Option<bool>,
             ) -> Object<'py> {
-                let tensor = slf.get().read();
+                let tensor = slf.get().read()?;
                 let array = numpy::array(slf, &tensor)?;
                 match (dtype, copy) {
                     (Some(dtype), _) if !array.getattr("dtype")?.eq(&dtype)? => array.call_method1("astype", (dtype,)),
@@ -330,21 +336,21 @@ macro_rules! operators {
 
             /// Whether it is a value of a function that is being traced, without elements.
             #[getter]
-            fn is_symbolic(&self) -> bool {
-                self.read().is_traced()
+            fn is_symbolic(&self) -> PyResult<bool> {
+                Ok(self.read()?.is_traced())
             }
 
             /// The address of its first element.
             fn data_ptr(slf: &Bound<'_, Self>) -> PyResult<usize> {
-                let tensor = slf.get().read();
+                let tensor = slf.get().read()?;
                 tensor.view().map_err(|error| exception(slf.py(), error))?;
                 Ok(numpy::first_byte(&tensor).addr())
             }
 
             /// Strides in elements.
             #[getter]
-            fn strides(&self) -> Vec<isize> {
-                self.read().strides().to_vec()
+            fn strides(&self) -> PyResult<Vec<isize>> {
+                Ok(self.read()?.strides().to_vec())
             }
 
             /// A number that no other tensor has while this one is there.
@@ -366,7 +372,7 @@ fn matmul<'py>(slf: &Bound<'py, Array>, other: &Bound<'py, PyAny>, swapped: bool
     let Operand::Tensor(other) = other else {
         return Err(PyTypeError::new_err("@ multiplies matrices, and a number is none"));
     };
-    let own = slf.get().read();
+    let own = slf.get().read()?;
     let weight = own.spec().bytes() + other.spec().bytes();
     let (a, b) = if swapped { (other, own) } else { (own, other) };
     wrap(py, call(py, weight, || taut::matmul(a, b))?)

@@ -70,10 +70,29 @@ impl Held {
     }
 }
 
-/// Lets Python's signal handlers run in the middle of long work: a key press ends it.
+/// Work that stays on its thread while the interpreter lock is given up.
+struct Here<'a>(&'a mut dyn FnMut());
+
+// SAFETY: `detach` runs its work on the calling thread; it only asks for `Send` so that nothing of Python's gets in.
+unsafe impl Send for Here<'_> {}
+
+impl Here<'_> {
+    fn run(&mut self) {
+        (self.0)();
+    }
+}
+
+/// Lets Python's signal handlers run in the middle of long work: a key press ends it. Who waits for a variable gives up the
+/// interpreter lock: whoever holds the variable may need it.
 pub fn listen() {
     fn ask(py: Python<'_>) -> PyResult<()> {
         py.check_signals()
     }
     taut_exec::ask_at_times(|| Python::attach(ask).map_err(crate::error::raised));
+    taut_autodiff::wait_within(|work| {
+        let mut here = Here(work);
+        if Python::try_attach(|py| py.detach(|| here.run())).is_none() {
+            here.run();
+        }
+    });
 }

@@ -3,11 +3,12 @@
 use crate::array::Array;
 use crate::dtype;
 use crate::error::exception;
+use crate::nest::Level;
 use crate::numpy::{self, Memory};
 use ::numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyMemoryView, PyRange, PyString, PyTuple};
 use taut::graph::outside_traces;
 use taut::{DType, Operand, Scalar, Tensor};
 
@@ -35,7 +36,7 @@ pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
 #[inline]
 pub fn operand(object: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Operand>> {
     if let Ok(array) = object.cast::<Array>() {
-        return Ok(Some(array.get().read().into()));
+        return Ok(Some(array.get().read()?.into()));
     }
     if let Some(value) = number(object)? {
         return Ok(Some(value.into()));
@@ -84,15 +85,19 @@ fn constant(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
 
 /// Refuses whole numbers that a type does not have.
 fn check_range(py: Python<'_>, made: &Tensor, dtype: DType) -> PyResult<()> {
-    if made.is_traced() || made.dtype() != DType::I64 && made.dtype() != DType::I32 {
+    if made.is_traced() || !matches!(made.dtype(), DType::I64 | DType::I32 | DType::U64) {
         return Ok(());
     }
-    for value in whole(py, made)? {
-        if !Scalar::Int(value).fits(dtype) {
-            return Err(PyValueError::new_err(format!("{value} is no {}", dtype.name())));
-        }
+    let values: Vec<Scalar> = if made.dtype() == DType::U64 {
+        let values = made.to_vec::<u64>().map_err(|error| exception(py, error))?;
+        values.into_iter().map(Scalar::Uint).collect()
+    } else {
+        whole(py, made)?.into_iter().map(Scalar::Int).collect()
+    };
+    match values.into_iter().find(|value| !value.fits(dtype)) {
+        Some(value) => Err(PyValueError::new_err(format!("{value} is no {}", dtype.name()))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// An object as a tensor.
@@ -105,11 +110,14 @@ pub fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 pub fn tensor_of(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory) -> PyResult<Tensor> {
     let py = object.py();
     let made = if let Ok(array) = object.cast::<Array>() {
-        array.get().read()
+        array.get().read()?
     } else if let Some(value) = number(object)? {
         let dtype = dtype.unwrap_or_else(|| value.default_dtype());
         if !fits(value, dtype) {
-            return Err(PyValueError::new_err(format!("{object} is no {}", dtype.name())));
+            let text = format!("{object} is no {}", dtype.name());
+            // A fraction is of the wrong type, a whole number out of range.
+            let is_fraction = matches!(value, Scalar::Float(value) if value.fract() != 0.0);
+            return Err(if is_fraction { PyTypeError::new_err(text) } else { PyValueError::new_err(text) });
         }
         return crate::call::call(py, 0, || Tensor::constant(value, dtype));
     } else {
@@ -133,7 +141,12 @@ pub fn tensor_of(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory
 /// Whether a number can be an element of a type without losing what it is.
 fn fits(value: Scalar, dtype: DType) -> bool {
     match value {
-        Scalar::Float(value) => dtype.is_float() || (value.fract() == 0.0 && dtype != DType::Bool),
+        Scalar::Float(_) if dtype.is_float() => true,
+        // As a whole number; beyond 64 bits there is none.
+        Scalar::Float(value) if value.fract() == 0.0 && dtype != DType::Bool => {
+            value.abs() < 2f64.powi(63) && Scalar::Int(value as i64).fits(dtype)
+        }
+        Scalar::Float(_) => false,
         Scalar::Bool(_) => true,
         _ => dtype != DType::Bool && value.fits(dtype),
     }
@@ -148,9 +161,16 @@ fn tensor_like(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory) 
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
         return from_list(object, dtype).map(Some);
     }
+    if object.is_instance_of::<PyRange>() {
+        return from_list(
+            PyList::new(py, object.try_iter()?.collect::<PyResult<Vec<_>>>()?)?.as_any(),
+            dtype,
+        )
+        .map(Some);
+    }
     if let Ok(method) = object.getattr(pyo3::intern!(py, "__taut_tensor__")) {
         let made = method.call0()?;
-        return Ok(Some(made.cast::<Array>()?.get().read()));
+        return Ok(Some(made.cast::<Array>()?.get().read()?));
     }
     if object.is_none() || object.is_instance_of::<PyString>() {
         return Ok(None);
@@ -159,6 +179,10 @@ fn tensor_like(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory) 
         let array = object.call_method0(pyo3::intern!(py, "__array__"))?;
         let Ok(array) = array.cast::<PyUntypedArray>() else { return Ok(None) };
         return numpy::tensor(array, memory).map(Some);
+    }
+    if object.is_instance_of::<PyMemoryView>() || is_buffer(object) {
+        let array = numpy::module(py)?.getattr("asarray")?.call1((object,))?;
+        return numpy::tensor(array.cast::<PyUntypedArray>()?, memory).map(Some);
     }
     if object.hasattr(pyo3::intern!(py, "__dlpack__"))? {
         return crate::dlpack::import(object).map(Some);
@@ -172,9 +196,16 @@ fn tensor_like(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory) 
     Ok(None)
 }
 
+/// Whether it is an `array.array`, whose elements NumPy reads.
+fn is_buffer(object: &Bound<'_, PyAny>) -> bool {
+    let class = object.get_type();
+    class.name().is_ok_and(|name| name == "array") && class.module().is_ok_and(|module| module == "array")
+}
+
 /// Whether a nested list holds something that is a tensor already, and the first leaf that is not a list.
 fn look<'py>(list: &Bound<'py, PyAny>, first: &mut Option<Bound<'py, PyAny>>) -> PyResult<bool> {
     let mut found = false;
+    let _level = Level::enter()?;
     for part in list.try_iter()? {
         let part = part?;
         if part.is_instance_of::<PyList>() || part.is_instance_of::<PyTuple>() {
@@ -198,17 +229,31 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
     let py = list.py();
     let mut first = None;
     if look(list, &mut first)? {
-        let parts: Vec<Tensor> =
-            list.try_iter()?.map(|part| tensor_of(&part?, dtype, Memory::Share)).collect::<PyResult<_>>()?;
-        let common = parts.iter().map(Tensor::dtype).reduce(taut::promote);
+        let _level = Level::enter()?;
+        let part = |part: PyResult<Bound<'_, PyAny>>| -> PyResult<Operand> {
+            let part = part?;
+            match number(&part)? {
+                // Numbers of Python's take the type of what they stand beside.
+                Some(value) if dtype.is_none() => Ok(value.into()),
+                _ => tensor_of(&part, dtype, Memory::Share).map(Into::into),
+            }
+        };
+        let parts: Vec<Operand> = list.try_iter()?.map(part).collect::<PyResult<_>>()?;
+        let tensors = parts.iter().filter_map(|part| match part {
+            Operand::Tensor(tensor) => Some(tensor.dtype()),
+            Operand::Scalar(_) => None,
+        });
+        let common = tensors.reduce(taut::promote).unwrap_or(DType::F32);
+        let common = parts.iter().fold(common, |common, part| match part {
+            Operand::Tensor(_) => common,
+            Operand::Scalar(scalar) => taut_core::promote_scalar(common, *scalar),
+        });
         return crate::call::call(py, 0, || {
-            let parts: Vec<Tensor> = match common {
-                Some(common) => {
-                    parts.into_iter().map(|part| taut::cast(part, common)).collect::<taut::Result<_>>()?
-                }
-                None => parts,
-            };
-            taut::stack(&parts, 0)
+            let parts = parts.into_iter().map(|part| match part {
+                Operand::Tensor(tensor) => taut::cast(tensor, common),
+                Operand::Scalar(scalar) => Tensor::constant(scalar, common),
+            });
+            taut::stack(&parts.collect::<taut::Result<Vec<_>>>()?, 0)
         });
     }
     let array = PyModule::import(py, "numpy")?.getattr("array")?.call1((list,)).map_err(|error| {
@@ -233,9 +278,9 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
     };
     match dtype.or(weak) {
         Some(dtype) if dtype != made.dtype() => {
-            if dtype.is_integer() && made.dtype().is_float()
-                || dtype == DType::Bool && made.dtype() != DType::Bool
-            {
+            let refused = dtype.is_integer() && made.dtype().is_float()
+                || dtype == DType::Bool && made.dtype() != DType::Bool;
+            if refused && !made.is_empty() {
                 let message = format!("these {} values are no {}", made.dtype().name(), dtype.name());
                 return Err(PyTypeError::new_err(message));
             }
@@ -264,7 +309,7 @@ pub fn ints(object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
         return Ok(vec![value]);
     }
     if let Ok(array) = object.cast::<Array>() {
-        return whole(object.py(), &array.get().read());
+        return whole(object.py(), &array.get().read()?);
     }
     if let Ok(array) = object.cast::<PyUntypedArray>() {
         return whole(object.py(), &numpy::tensor(array, Memory::Share)?);

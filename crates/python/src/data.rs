@@ -4,12 +4,13 @@ use crate::call::{Held, call_back, into_python};
 use crate::convert;
 use crate::error::exception;
 use crate::nest::{Leaves, Plain, Tree};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::ThreadId;
 use taut::data::{self, Cache, Cardinality, Padding, Position, Room, Shuffle, Window};
 use taut::memory::Bytes;
 use taut::{OnRetrace, Tensor};
@@ -18,37 +19,111 @@ use taut::{OnRetrace, Tensor};
 #[pyclass(frozen, subclass, weakref, module = "taut")]
 pub struct Dataset {
     inner: data::Dataset<Tree>,
-    /// The Python functions of its stages.
-    held: Vec<Held>,
+    /// The Python function of its own stage. The garbage collector sees it here, and nowhere else.
+    held: Option<Held>,
+    /// The datasets that it is made of, which hold the functions of theirs.
+    parents: Vec<Py<Dataset>>,
 }
 
-impl Dataset {
-    /// A dataset over this one, and over what it holds.
-    fn then<'py>(&self, py: Python<'py>, inner: data::Dataset<Tree>) -> PyResult<Bound<'py, PyAny>> {
-        made(py, inner, self.held.clone())
+/// A dataset over this one.
+fn then<'py>(slf: &Bound<'py, Dataset>, inner: data::Dataset<Tree>) -> PyResult<Bound<'py, PyAny>> {
+    made(slf.py(), inner, None, &[slf.clone()])
+}
+
+/// A dataset over this one that holds a function.
+fn with<'py>(
+    slf: &Bound<'py, Dataset>,
+    inner: data::Dataset<Tree>,
+    function: Held,
+) -> PyResult<Bound<'py, PyAny>> {
+    made(slf.py(), inner, Some(function), &[slf.clone()])
+}
+
+fn object(py: Python<'_>, dataset: data::Dataset<Tree>) -> PyResult<Bound<'_, PyAny>> {
+    made(py, dataset, None, &[])
+}
+
+fn made<'py>(
+    py: Python<'py>,
+    inner: data::Dataset<Tree>,
+    held: Option<Held>,
+    parents: &[Bound<'py, Dataset>],
+) -> PyResult<Bound<'py, PyAny>> {
+    let parents = parents.iter().map(|parent| parent.clone().unbind()).collect();
+    Ok(Bound::new(py, Dataset { inner, held, parents })?.into_any())
+}
+
+/// A running dataset; nothing once it is closed.
+struct Running {
+    iter: Mutex<Option<data::Iter<Tree>>>,
+    /// The thread that is asking it for something.
+    asking: Mutex<Option<ThreadId>>,
+}
+
+/// All that run, to be closed before the interpreter ends: their threads call Python.
+static ALL: Mutex<Vec<Weak<Running>>> = Mutex::new(Vec::new());
+
+impl Running {
+    fn new(iter: data::Iter<Tree>) -> Arc<Running> {
+        let running = Arc::new(Running { iter: Mutex::new(Some(iter)), asking: Mutex::new(None) });
+        let mut all = lock(&ALL);
+        all.retain(|other| other.strong_count() > 0);
+        all.push(Arc::downgrade(&running));
+        running
     }
 
-    /// A dataset over this one that holds one more function.
-    fn with<'py>(
+    /// Asks it for something, in turn with other threads. What runs inside of it cannot.
+    fn ask<R: Send>(
         &self,
-        py: Python<'py>,
-        inner: data::Dataset<Tree>,
-        function: Held,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        made(py, inner, self.held.iter().cloned().chain([function]).collect())
+        py: Python<'_>,
+        ask: impl FnOnce(&mut data::Iter<Tree>) -> taut::Result<R> + Send,
+    ) -> PyResult<R> {
+        let me = std::thread::current().id();
+        if *lock(&self.asking) == Some(me) {
+            return Err(PyValueError::new_err("this iterator is running already, and asks itself"));
+        }
+        call_back(py, || {
+            let mut iter = lock(&self.iter);
+            let Some(iter) = iter.as_mut() else { return Err(taut::Error::value("the iterator is closed")) };
+            *lock(&self.asking) = Some(me);
+            let outcome = ask(iter);
+            *lock(&self.asking) = None;
+            outcome
+        })
     }
+
+    /// Ends it, without the interpreter lock: its threads may be waiting for that.
+    fn close(&self) {
+        let mut iter = lock(&self.iter).take();
+        if Python::try_attach(|py| py.detach(|| drop(iter.take()))).is_none() {
+            // There is no interpreter any more for what it holds.
+            std::mem::forget(iter);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Closes all iterators.
+#[pyfunction]
+pub fn close_iterators() {
+    let all = std::mem::take(&mut *lock(&ALL));
+    all.iter().filter_map(Weak::upgrade).for_each(|running| running.close());
 }
 
 /// A running dataset.
 #[pyclass(frozen, weakref, module = "taut")]
-pub struct DatasetIterator(Mutex<data::Iter<Tree>>);
-
-fn object(py: Python<'_>, dataset: data::Dataset<Tree>) -> PyResult<Bound<'_, PyAny>> {
-    made(py, dataset, Vec::new())
+pub struct DatasetIterator {
+    running: Arc<Running>,
+    dataset: Py<Dataset>,
 }
 
-fn made(py: Python<'_>, inner: data::Dataset<Tree>, held: Vec<Held>) -> PyResult<Bound<'_, PyAny>> {
-    Ok(Bound::new(py, Dataset { inner, held })?.into_any())
+impl Drop for DatasetIterator {
+    fn drop(&mut self) {
+        self.running.close();
+    }
 }
 
 /// An element as a function's arguments: the parts of a tuple, or the element itself.
@@ -90,7 +165,12 @@ fn expanded(function: Held) -> impl Fn(Tree) -> taut::Result<data::Dataset<Tree>
             let made = made.cast::<Dataset>().map_err(|_| {
                 PyTypeError::new_err("the function must return a tf.data.Dataset for each element")
             })?;
-            Ok(made.get().inner.clone())
+            // Its functions are there as long as the object is.
+            let kept = made.clone().unbind();
+            Ok(made.get().inner.map(move |element| {
+                let _ = &kept;
+                Ok(element)
+            }))
         })
     }
 }
@@ -163,7 +243,8 @@ impl Iterator for Generated {
             }
             let Some(running) = &self.running else { return Ok(None) };
             let mut running = running.bind(py).try_iter()?;
-            running.next().map(|element| Tree::of(&element?, Leaves::Tensors)).transpose()
+            // What it yields may be the same array each time.
+            running.next().map(|element| Tree::of(&element?, Leaves::Copies)).transpose()
         });
         self.failed = next.is_err();
         next.transpose()
@@ -173,11 +254,14 @@ impl Iterator for Generated {
 #[pymethods]
 impl Dataset {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.held.iter().try_for_each(|held| held.visit(&visit))
+        self.parents.iter().try_for_each(|parent| visit.call(parent))?;
+        self.held.as_ref().map_or(Ok(()), |held| held.visit(&visit))
     }
 
     fn __clear__(&self) {
-        self.held.iter().for_each(Held::clear);
+        if let Some(held) = &self.held {
+            held.clear();
+        }
     }
 
     #[staticmethod]
@@ -200,7 +284,7 @@ impl Dataset {
             running: None,
             failed: false,
         });
-        made(py, inner, vec![held])
+        made(py, inner, Some(held), &[])
     }
 
     #[staticmethod]
@@ -218,12 +302,11 @@ impl Dataset {
 
     #[staticmethod]
     fn zip<'py>(py: Python<'py>, parts: Vec<Bound<'py, Dataset>>) -> PyResult<Bound<'py, PyAny>> {
-        let mut parts = parts.into_iter();
-        let Some(first) = parts.next() else {
+        let Some((first, others)) = parts.split_first() else {
             return Err(PyTypeError::new_err("there is nothing to zip"));
         };
         let mut all = first.get().inner.map(|element| Ok(Tree::Tuple(vec![element])));
-        for part in parts {
+        for part in others {
             all = all.zip(&part.get().inner).map(|(all, one)| match all {
                 Tree::Tuple(mut all) => {
                     all.push(one);
@@ -232,7 +315,7 @@ impl Dataset {
                 other => Ok(other),
             });
         }
-        object(py, all)
+        made(py, all, None, &parts)
     }
 
     #[staticmethod]
@@ -241,63 +324,62 @@ impl Dataset {
         parts: Vec<(Bound<'py, Dataset>, f64)>,
         seed: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let parts: Vec<(data::Dataset<Tree>, f64)> =
-            parts.iter().map(|(part, weight)| (part.get().inner.clone(), *weight)).collect();
-        object(py, data::Dataset::sample_from(&parts, seed).map_err(|error| exception(py, error))?)
+        let (parents, weights): (Vec<_>, Vec<f64>) = parts.into_iter().unzip();
+        let inner = parents.iter().map(|part| part.get().inner.clone());
+        let parts: Vec<(data::Dataset<Tree>, f64)> = inner.zip(weights).collect();
+        let sample = data::Dataset::sample_from(&parts, seed).map_err(|error| exception(py, error))?;
+        made(py, sample, None, &parents)
     }
 
     fn map<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         function: Py<PyAny>,
         workers: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let held = Held::new(function);
         let mapped = mapped(held.clone());
         let inner = match workers {
-            None => self.inner.map(mapped),
+            None => slf.get().inner.map(mapped),
             Some(workers) => {
-                self.inner.map_parallel(workers, mapped).map_err(|error| exception(py, error))?
+                slf.get().inner.map_parallel(workers, mapped).map_err(|error| exception(slf.py(), error))?
             }
         };
-        self.with(py, inner, held)
+        with(slf, inner, held)
     }
 
-    fn filter<'py>(&self, py: Python<'py>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn filter<'py>(slf: &Bound<'py, Self>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let held = Held::new(function);
-        self.with(py, self.inner.filter(predicate(held.clone())), held)
+        with(slf, slf.get().inner.filter(predicate(held.clone())), held)
     }
 
-    fn take_while<'py>(&self, py: Python<'py>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn take_while<'py>(slf: &Bound<'py, Self>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let held = Held::new(function);
-        self.with(py, self.inner.take_while(predicate(held.clone())), held)
+        with(slf, slf.get().inner.take_while(predicate(held.clone())), held)
     }
 
-    fn flat_map<'py>(&self, py: Python<'py>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn flat_map<'py>(slf: &Bound<'py, Self>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let held = Held::new(function);
-        self.with(py, self.inner.flat_map(expanded(held.clone())), held)
+        with(slf, slf.get().inner.flat_map(expanded(held.clone())), held)
     }
 
     fn interleave<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         function: Py<PyAny>,
         cycle_length: usize,
         block_length: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
         let held = Held::new(function);
-        let inner = self.inner.interleave(cycle_length, block_length, expanded(held.clone()));
-        self.with(py, inner.map_err(|error| exception(py, error))?, held)
+        let inner = slf.get().inner.interleave(cycle_length, block_length, expanded(held.clone()));
+        with(slf, inner.map_err(|error| exception(slf.py(), error))?, held)
     }
 
-    fn batch<'py>(&self, py: Python<'py>, size: usize, exact: bool) -> PyResult<Bound<'py, PyAny>> {
-        let made = if exact { self.inner.batch_exact(size) } else { self.inner.batch(size) };
-        self.then(py, made.map_err(|error| exception(py, error))?)
+    fn batch<'py>(slf: &Bound<'py, Self>, size: usize, exact: bool) -> PyResult<Bound<'py, PyAny>> {
+        let made = if exact { slf.get().inner.batch_exact(size) } else { slf.get().inner.batch(size) };
+        then(slf, made.map_err(|error| exception(slf.py(), error))?)
     }
 
     fn padded_batch<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         size: usize,
         shapes: Vec<Option<Vec<Option<usize>>>>,
         values: Vec<Option<Bound<'py, PyAny>>>,
@@ -319,17 +401,16 @@ impl Dataset {
         if exact {
             padding = padding.drop_remainder();
         }
-        self.then(py, self.inner.padded_batch(size, padding).map_err(|error| exception(py, error))?)
+        then(slf, slf.get().inner.padded_batch(size, padding).map_err(|error| exception(slf.py(), error))?)
     }
 
-    fn unbatch<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.then(py, self.inner.unbatch())
+    fn unbatch<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        then(slf, slf.get().inner.unbatch())
     }
 
     #[pyo3(signature = (elements, bytes, seed, each_epoch))]
     fn shuffle<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         elements: Option<usize>,
         bytes: Option<usize>,
         seed: Option<u64>,
@@ -339,29 +420,28 @@ impl Dataset {
         if let Some(seed) = seed {
             how = how.seed(seed);
         }
-        self.then(py, self.inner.shuffle(how).map_err(|error| exception(py, error))?)
+        then(slf, slf.get().inner.shuffle(how).map_err(|error| exception(slf.py(), error))?)
     }
 
-    fn repeat<'py>(&self, py: Python<'py>, times: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
-        self.then(py, self.inner.repeat(times))
+    fn repeat<'py>(slf: &Bound<'py, Self>, times: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
+        then(slf, slf.get().inner.repeat(times))
     }
 
-    fn take<'py>(&self, py: Python<'py>, count: u64) -> PyResult<Bound<'py, PyAny>> {
-        self.then(py, self.inner.take(count))
+    fn take<'py>(slf: &Bound<'py, Self>, count: u64) -> PyResult<Bound<'py, PyAny>> {
+        then(slf, slf.get().inner.take(count))
     }
 
-    fn skip<'py>(&self, py: Python<'py>, count: u64) -> PyResult<Bound<'py, PyAny>> {
-        self.then(py, self.inner.skip(count))
+    fn skip<'py>(slf: &Bound<'py, Self>, count: u64) -> PyResult<Bound<'py, PyAny>> {
+        then(slf, slf.get().inner.skip(count))
     }
 
-    fn shard<'py>(&self, py: Python<'py>, shards: u64, index: u64) -> PyResult<Bound<'py, PyAny>> {
-        self.then(py, self.inner.shard(shards, index).map_err(|error| exception(py, error))?)
+    fn shard<'py>(slf: &Bound<'py, Self>, shards: u64, index: u64) -> PyResult<Bound<'py, PyAny>> {
+        then(slf, slf.get().inner.shard(shards, index).map_err(|error| exception(slf.py(), error))?)
     }
 
     #[pyo3(signature = (path, bytes))]
     fn cache<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         path: Option<PathBuf>,
         bytes: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
@@ -370,27 +450,28 @@ impl Dataset {
             (Some(path), None) => Cache::File(path),
             (folder, Some(bytes)) => Cache::MemoryUpTo(bytes, folder.unwrap_or_else(std::env::temp_dir)),
         };
-        self.then(py, self.inner.cache(how))
+        then(slf, slf.get().inner.cache(how))
     }
 
     #[pyo3(signature = (elements, bytes))]
     fn prefetch<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         elements: Option<usize>,
         bytes: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.then(py, self.inner.prefetch(room(elements, bytes)).map_err(|error| exception(py, error))?)
+        then(
+            slf,
+            slf.get().inner.prefetch(room(elements, bytes)).map_err(|error| exception(slf.py(), error))?,
+        )
     }
 
-    fn enumerate<'py>(&self, py: Python<'py>, start: i64) -> PyResult<Bound<'py, PyAny>> {
+    fn enumerate<'py>(slf: &Bound<'py, Self>, start: i64) -> PyResult<Bound<'py, PyAny>> {
         let pair = |(number, element)| Ok(Tree::Tuple(vec![Tree::Tensor(number), element]));
-        self.then(py, self.inner.enumerate(start).map(pair))
+        then(slf, slf.get().inner.enumerate(start).map(pair))
     }
 
     fn window<'py>(
-        &self,
-        py: Python<'py>,
+        slf: &Bound<'py, Self>,
         size: usize,
         shift: usize,
         stride: usize,
@@ -400,13 +481,13 @@ impl Dataset {
         if exact {
             how = how.drop_remainder();
         }
-        let windows = self.inner.window(how).map_err(|error| exception(py, error))?;
-        self.then(py, windows.map(window_of))
+        let windows = slf.get().inner.window(how).map_err(|error| exception(slf.py(), error))?;
+        then(slf, windows.map(window_of))
     }
 
-    fn concatenate<'py>(&self, py: Python<'py>, other: &Bound<'py, Dataset>) -> PyResult<Bound<'py, PyAny>> {
-        let held = self.held.iter().chain(&other.get().held).cloned().collect();
-        made(py, self.inner.concatenate(&other.get().inner), held)
+    fn concatenate<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Dataset>) -> PyResult<Bound<'py, PyAny>> {
+        let inner = slf.get().inner.concatenate(&other.get().inner);
+        made(slf.py(), inner, None, &[slf.clone(), other.clone()])
     }
 
     /// The number of elements; -1 if there is no end, -2 if only running it will tell.
@@ -420,12 +501,13 @@ impl Dataset {
 
     /// Starts the next epoch, or at a position: (epoch, elements delivered).
     #[pyo3(signature = (position=None))]
-    fn iterate(&self, py: Python<'_>, position: Option<(u64, u64)>) -> PyResult<DatasetIterator> {
-        let made = call_back(py, || match position {
-            None => self.inner.iter(),
-            Some((epoch, delivered)) => self.inner.iter_from(&Position { epoch, delivered }),
+    fn iterate(slf: &Bound<'_, Self>, position: Option<(u64, u64)>) -> PyResult<DatasetIterator> {
+        let inner = &slf.get().inner;
+        let made = call_back(slf.py(), || match position {
+            None => inner.iter(),
+            Some((epoch, delivered)) => inner.iter_from(&Position { epoch, delivered }),
         })?;
-        Ok(DatasetIterator(Mutex::new(made)))
+        Ok(DatasetIterator { running: Running::new(made), dataset: slf.clone().unbind() })
     }
 }
 
@@ -435,26 +517,40 @@ impl DatasetIterator {
         slf
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.dataset)
+    }
+
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let next = call_back(py, || {
-            let mut running = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            running.next().transpose()
+        let next = self.running.ask(py, |iter| iter.next().transpose()).map_err(|error| {
+            // It would end the loop over the elements in silence.
+            if error.is_instance_of::<PyStopIteration>(py) {
+                let told = PyRuntimeError::new_err("a function of the dataset raised StopIteration");
+                told.set_cause(py, Some(error));
+                return told;
+            }
+            error
         })?;
         next.map(|element| element.object(py)).transpose()
     }
 
+    /// Ends it: its threads, and what they hold.
+    fn close(&self) {
+        self.running.close();
+    }
+
     /// Where it is: (epoch, elements delivered).
     #[getter]
-    fn position(&self, py: Python<'_>) -> (u64, u64) {
-        let position = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).position());
-        (position.epoch, position.delivered)
+    fn position(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        let position = self.running.ask(py, |iter| Ok(data::Iter::position(iter)))?;
+        Ok((position.epoch, position.delivered))
     }
 
     /// What each stage did so far and where the pipeline waits: a text, and rows of (stage, most bytes held).
-    fn report(&self, py: Python<'_>) -> (String, Vec<(String, usize)>) {
-        let report = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).report());
+    fn report(&self, py: Python<'_>) -> PyResult<(String, Vec<(String, usize)>)> {
+        let report = self.running.ask(py, |iter| Ok(iter.report()))?;
         let rows = report.stages.iter().map(|stage| (stage.name.to_string(), stage.high_water()));
-        (report.to_string(), rows.collect())
+        Ok((report.to_string(), rows.collect()))
     }
 }
 

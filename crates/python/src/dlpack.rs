@@ -131,7 +131,7 @@ pub fn export<'py>(
             "tensors are on the processor and cannot be exported to another device",
         ));
     }
-    let mut tensor = slf.get().read();
+    let mut tensor = slf.get().read()?;
     tensor.view().map_err(|error| exception(py, error))?;
     if copy == Some(true) {
         tensor = tensor.copy().map_err(|error| exception(py, error))?;
@@ -277,7 +277,13 @@ pub fn import(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let bytes = if shape.is_empty() { 0 } else { (last + 1) * dtype.size() };
     let lent = Lent { foreign, bytes };
     let layout = Layout { shape, strides, offset: 0 };
-    if lent.as_ref().as_ptr().addr().is_multiple_of(8) || bytes == 0 {
+    if bytes == 0 {
+        let spec = taut_core::Spec::new(dtype, layout.shape);
+        let line = taut::memory::Line::caller();
+        let made = Tensor::build(spec, taut::memory::Category::Tensor, line, |_| {});
+        return made.map_err(|error| exception(py, error));
+    }
+    if lent.as_ref().as_ptr().addr().is_multiple_of(8) {
         return Tensor::lent(dtype, layout, lent).map_err(|error| exception(py, error));
     }
     // At an odd address: its bytes, moved to a better one.

@@ -19,6 +19,15 @@ pub fn object(py: Python<'_>, dtype: Kind) -> PyResult<Py<DType>> {
     all.map(|all: &Vec<Py<DType>>| all[dtype as usize].clone_ref(py))
 }
 
+/// The one object that stands for the element type of this name.
+#[pyfunction]
+pub fn dtype_named(py: Python<'_>, name: &str) -> PyResult<Py<DType>> {
+    match named(name) {
+        Some(dtype) => object(py, dtype),
+        None => Err(PyTypeError::new_err(format!("{name} is no element type of ours"))),
+    }
+}
+
 fn named(name: &str) -> Option<Kind> {
     match name {
         "half" => Some(Kind::F16),

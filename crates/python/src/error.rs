@@ -61,6 +61,24 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
     }
 }
 
+/// From now on, what the engine warns of is a warning of Python's, at the line that is calling.
+pub fn warn_as_python() {
+    taut_core::set_warning_sink(Some(Box::new(|message| {
+        let told = Python::try_attach(|py| warned(py, message));
+        if !matches!(told, Some(Ok(()))) {
+            eprintln!("taut: {message}");
+        }
+    })));
+}
+
+fn warned(py: Python<'_>, message: &str) -> PyResult<()> {
+    let line = line::here(py);
+    let text = message.replace("Profiler::with_capacity", "tf.profiler.Profile(capacity=...)");
+    let class = py.get_type::<pyo3::exceptions::PyRuntimeWarning>();
+    let explicit = PyModule::import(py, "warnings")?.getattr("warn_explicit")?;
+    explicit.call1((text, class, line.file(), line.line())).map(drop)
+}
+
 /// Something that a traced tensor cannot do.
 pub fn in_graph(py: Python<'_>, what: &str, help: &str) -> PyErr {
     exception(py, Error::new(ErrorKind::Graph, what).help(help))

@@ -4,6 +4,7 @@ use crate::array::wrap;
 use crate::call::{Held, call_back, into_python};
 use crate::convert;
 use crate::nest::{Leaves, Tree};
+use crate::own::Own;
 use crate::plan::Plan;
 use crate::variable::wrap_variable;
 use pyo3::exceptions::PyValueError;
@@ -190,8 +191,15 @@ impl Function {
 /// A tensor without a value, of this type and shape, to plan with.
 #[pyfunction]
 pub fn stand_in<'py>(dtype: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let dims: Shape = convert::ints(shape)?.into_iter().map(|dim| dim.max(0) as usize).collect();
-    let spec = taut_core::Spec::new(crate::dtype::given(dtype)?, dims);
+    let dtype = dtype.clone();
+    let kind = crate::dtype::given(&dtype)?;
+    let dims = convert::ints(shape)?;
+    let size = |dim: &i64| usize::try_from(*dim).ok();
+    let bytes = dims.iter().try_fold(kind.size(), |all, dim| all.checked_mul(size(dim)?));
+    if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
+        return Err(PyValueError::new_err(format!("no tensor has the shape {dims:?}")));
+    }
+    let spec = taut_core::Spec::new(kind, dims.iter().filter_map(size).collect::<Shape>());
     wrap(dtype.py(), taut::Tensor::stand_in(spec))
 }
 
@@ -229,24 +237,24 @@ pub fn is_tracing() -> bool {
 }
 
 /// In its `with` statement, nothing is being traced: ops run at once.
-#[pyclass(unsendable, module = "taut")]
-pub struct InitScope(RefCell<Vec<OutsideTraces>>);
+#[pyclass(frozen, module = "taut")]
+pub struct InitScope(Own<RefCell<Vec<OutsideTraces>>>);
 
 #[pymethods]
 impl InitScope {
     #[new]
     fn new() -> InitScope {
-        InitScope(RefCell::default())
+        InitScope(Own::new(RefCell::default()))
     }
 
-    fn __enter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
-        slf.borrow().0.borrow_mut().push(OutsideTraces::enter());
-        slf
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        slf.get().0.get()?.borrow_mut().push(OutsideTraces::enter());
+        Ok(slf)
     }
 
     #[pyo3(signature = (*_error))]
-    fn __exit__(&self, _error: &Bound<'_, PyTuple>) -> bool {
-        drop(self.0.borrow_mut().pop());
-        false
+    fn __exit__(&self, _error: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        drop(self.0.get()?.borrow_mut().pop());
+        Ok(false)
     }
 }

@@ -22,7 +22,7 @@ enum Place {
 
 /// The part of a tensor that a key names.
 pub fn get(slf: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
-    let (py, x) = (slf.py(), slf.get().read());
+    let (py, x) = (slf.py(), slf.get().read()?);
     let places: Vec<Place> = match key.cast::<PyTuple>() {
         Ok(keys) => keys.iter().map(|key| place(&key)).collect::<PyResult<_>>()?,
         Err(_) => vec![place(key)?],

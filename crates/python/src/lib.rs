@@ -21,6 +21,7 @@ mod nest;
 mod numpy;
 mod op;
 mod optimizer;
+mod own;
 mod plan;
 mod profile;
 mod random;
@@ -32,6 +33,8 @@ use pyo3::prelude::*;
 /// The engine.
 #[pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::array::{Array, Tensor, as_tensor, own_tensor};
     #[pymodule_export]
@@ -43,11 +46,11 @@ mod _native {
         cond, custom_gradient, map_fn, recompute, scan, switch_case, vectorized_map, while_loop,
     };
     #[pymodule_export]
-    use super::data::{Dataset, DatasetIterator, digits};
+    use super::data::{Dataset, DatasetIterator, close_iterators, digits};
     #[pymodule_export]
     use super::dlpack::from_dlpack;
     #[pymodule_export]
-    use super::dtype::DType;
+    use super::dtype::{DType, dtype_named};
     #[pymodule_export]
     use super::function::{Function, InitScope, is_tracing, stand_in, trace_only};
     #[pymodule_export]
@@ -74,7 +77,11 @@ mod _native {
     use super::variable::Variable;
 
     #[pymodule_init]
-    fn init() {
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         super::call::listen();
+        super::error::warn_as_python();
+        // Threads that call Python have to end before it does.
+        let close = module.getattr("close_iterators")?;
+        module.py().import("atexit")?.call_method1("register", (close,)).map(drop)
     }
 }

@@ -1,13 +1,15 @@
 //! Structures of Python's: tensors, variables and values in lists, tuples and dicts, as the engine sees them.
 
-use crate::array::{Array, Value as Kind, wrap};
+use crate::array::{Array, Value as Kind, read, wrap};
 use crate::convert;
+use crate::numpy::Memory;
 use ::numpy::PyUntypedArray;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRecursionError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
 use std::any::Any;
+use std::cell::Cell;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use taut::traces::{Leaf, Static};
@@ -157,6 +159,35 @@ pub enum Leaves {
     Arguments,
     /// Numbers become tensors: states of loops, results of functions.
     Tensors,
+    /// As `Tensors`, in memory that nobody else can write to.
+    Copies,
+}
+
+/// How deep structures may be: beyond it, something holds itself.
+const DEEPEST: u32 = 200;
+
+/// One level further into a structure.
+pub struct Level(());
+
+thread_local! {
+    static LEVEL: Cell<u32> = const { Cell::new(0) };
+}
+
+impl Level {
+    pub fn enter() -> PyResult<Level> {
+        if LEVEL.get() >= DEEPEST {
+            let text = format!("a structure is nested more than {DEEPEST} times, or holds itself");
+            return Err(PyRecursionError::new_err(text));
+        }
+        LEVEL.set(LEVEL.get() + 1);
+        Ok(Level(()))
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        LEVEL.set(LEVEL.get() - 1);
+    }
 }
 
 impl Tree {
@@ -168,13 +199,15 @@ impl Tree {
                 Kind::Variable(variable) if leaves == Leaves::Arguments => {
                     Tree::Variable(variable.clone(), object.clone().unbind())
                 }
-                Kind::Variable(variable) => Tree::Tensor(variable.read()),
+                Kind::Variable(variable) => Tree::Tensor(read(variable)?),
             });
         }
         if let Ok(list) = object.cast_exact::<PyList>() {
+            let _level = Level::enter()?;
             return Ok(Tree::List(list.iter().map(|part| Tree::of(&part, leaves)).collect::<PyResult<_>>()?));
         }
         if let Ok(tuple) = object.cast::<PyTuple>() {
+            let _level = Level::enter()?;
             let parts = tuple.iter().map(|part| Tree::of(&part, leaves)).collect::<PyResult<_>>()?;
             if tuple.is_exact_instance_of::<PyTuple>() {
                 return Ok(Tree::Tuple(parts));
@@ -185,14 +218,17 @@ impl Tree {
             return Ok(Tree::Value(Plain::of(object)));
         }
         if let Ok(dict) = object.cast::<PyDict>() {
-            let mut keys: Vec<Bound<'_, PyAny>> = dict.keys().iter().collect();
-            sort(&mut keys)?;
+            let _level = Level::enter()?;
+            let keys = dict.keys();
+            keys.sort().map_err(|error| {
+                PyTypeError::new_err(format!("the keys of a dict of tensors must have an order: {error}"))
+            })?;
             let entry = |key: Bound<'_, PyAny>| -> PyResult<(Plain, Tree)> {
                 let value =
                     dict.get_item(&key)?.unwrap_or_else(|| object.py().None().into_bound(object.py()));
                 Ok((Plain::of(&key), Tree::of(&value, leaves)?))
             };
-            return Ok(Tree::Dict(keys.into_iter().map(entry).collect::<PyResult<_>>()?));
+            return Ok(Tree::Dict(keys.iter().map(entry).collect::<PyResult<_>>()?));
         }
         if object.is_none() {
             return Ok(Tree::Value(Plain::None));
@@ -212,15 +248,16 @@ impl Tree {
             let dims = if shape.is_none() { Vec::new() } else { convert::ints(&shape)? };
             return Ok(Tree::Rows(Box::new([part("values")?, part("indices")?]), dims));
         }
+        let memory = if leaves == Leaves::Copies { Memory::Own } else { Memory::Share };
         let is_array = object.cast::<PyUntypedArray>().is_ok();
         if is_array || object.hasattr(pyo3::intern!(object.py(), "__taut_tensor__"))? {
-            return Ok(Tree::Tensor(convert::tensor(object)?));
+            return Ok(Tree::Tensor(convert::tensor_of(object, None, memory)?));
         }
-        if leaves == Leaves::Tensors
+        if leaves != Leaves::Arguments
             && (convert::number(object)?.is_some()
                 || object.hasattr(pyo3::intern!(object.py(), "__array__"))?)
         {
-            return Ok(Tree::Tensor(convert::tensor(object)?));
+            return Ok(Tree::Tensor(convert::tensor_of(object, None, memory)?));
         }
         Ok(Tree::Value(Plain::of(object)))
     }
@@ -330,23 +367,6 @@ pub fn rows<'py>(
     let [values, indices] = parts;
     let shape = if dims.is_empty() { py.None().into_bound(py) } else { PyTuple::new(py, dims)?.into_any() };
     rows_class(py)?.call1((values, indices, shape))
-}
-
-/// Names in order. Those that have none among themselves are refused.
-fn sort(keys: &mut [Bound<'_, PyAny>]) -> PyResult<()> {
-    let mut refused = None;
-    keys.sort_by(|a, b| {
-        a.compare(b).unwrap_or_else(|error| {
-            refused.get_or_insert(error);
-            std::cmp::Ordering::Equal
-        })
-    });
-    match refused {
-        None => Ok(()),
-        Some(error) => {
-            Err(PyTypeError::new_err(format!("the keys of a dict of tensors must have an order: {error}")))
-        }
-    }
 }
 
 impl Nest for Tree {

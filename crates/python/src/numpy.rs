@@ -95,7 +95,7 @@ impl AsRef<[u8]> for Lent {
 pub enum Memory {
     /// Look at it where that is possible.
     Share,
-    /// Copy it, unless nobody can write to it.
+    /// Copy it, unless it is a tensor's, which nobody writes to.
     Own,
 }
 
@@ -112,8 +112,10 @@ pub fn tensor(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Ten
         start.addr().is_multiple_of(8) && array.strides().iter().all(|&stride| stride % size as isize == 0);
     let strides: Strides = array.strides().iter().map(|&stride| stride / size as isize).collect();
     let forward = strides.iter().all(|&stride| stride >= 0);
-    let writable = fields.flags & NPY_ARRAY_WRITEABLE != 0;
-    let shares = is_aligned && forward && !shape.is_empty() && (memory == Memory::Share || !writable);
+    let shares = is_aligned
+        && forward
+        && !shape.is_empty()
+        && (memory == Memory::Share || fields.flags & NPY_ARRAY_WRITEABLE == 0 && is_ours(array)?);
     let whole = if shares { Some(reach(&shape, &strides)) } else { None };
     if let Some(elements) = whole {
         let lent = Lent { _array: array.clone().into_any().unbind(), start, bytes: elements * size };
@@ -140,6 +142,15 @@ pub fn tensor(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Ten
             out.bytes().copy_from_slice(lent.as_ref());
         })
     })
+}
+
+/// Whether its memory is a tensor's, which never changes. A view that only cannot be written to may look at what others write to.
+fn is_ours(array: &Bound<'_, PyUntypedArray>) -> PyResult<bool> {
+    let mut base = array.getattr("base")?;
+    while base.is_instance_of::<PyUntypedArray>() {
+        base = base.getattr("base")?;
+    }
+    Ok(base.is_instance_of::<Array>())
 }
 
 /// How many elements from the first on a layout without negative strides reaches over.

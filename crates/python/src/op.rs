@@ -89,7 +89,7 @@ fn value(object: &Bound<'_, PyAny>, kind: Kind, beside: Option<taut::DType>) -> 
     if let Ok(array) = object.cast::<Array>()
         && matches!(kind, Kind::Tensor | Kind::Operand)
     {
-        return Ok(Value::Tensor(array.get().read()));
+        return Ok(Value::Tensor(array.get().read()?));
     }
     if object.is_none() {
         return Ok(Value::None);
@@ -113,7 +113,7 @@ fn value(object: &Bound<'_, PyAny>, kind: Kind, beside: Option<taut::DType>) -> 
         }
         Kind::Int => Value::Int(convert::int(object)?),
         Kind::Ints => match convert::ints(object)?[..] {
-            [one] if object.extract::<i64>().is_ok() => Value::Int(one),
+            [one] if is_one_integer(object) => Value::Int(one),
             ref several => Value::Ints(several.to_vec()),
         },
         Kind::Pairs => {
@@ -132,6 +132,14 @@ fn value(object: &Bound<'_, PyAny>, kind: Kind, beside: Option<taut::DType>) -> 
         Kind::DType => Value::DType(crate::dtype::given(object)?),
         Kind::Str => Value::Str(word(&object.extract::<String>()?)),
     })
+}
+
+/// Whether it is an integer, and not a list or tensor of one.
+fn is_one_integer(object: &Bound<'_, PyAny>) -> bool {
+    match object.cast::<Array>() {
+        Ok(array) => array.get().spec().shape.rank() == 0,
+        Err(_) => object.extract::<i64>().is_ok(),
+    }
 }
 
 /// Whether a trace can know the result: whole numbers that are known already, as shapes are computed of. Everything else is

@@ -1,11 +1,12 @@
 //! Tapes.
 
-use crate::array::{Array, Value, wrap};
+use crate::array::{read, wrap};
 use crate::call::{call, call_back};
 use crate::convert;
 use crate::nest::{Leaves, Tree, rows};
-use crate::variable::{variable, wrap_variable};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use crate::own::Own;
+use crate::variable::wrap_variable;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use std::cell::{Ref, RefCell};
@@ -15,8 +16,10 @@ use taut::{
 
 /// Follows what is computed with what it watches, so that gradients can be asked for. It keeps of each call only what that
 /// call's gradient needs.
-#[pyclass(unsendable, weakref, subclass, module = "taut")]
-pub struct GradientTape {
+#[pyclass(frozen, weakref, subclass, module = "taut")]
+pub struct GradientTape(Own<State>);
+
+struct State {
     options: Options,
     tape: RefCell<Option<Inner>>,
     /// What a tape that answers once followed until then.
@@ -49,9 +52,14 @@ pub fn tree(object: &Bound<'_, PyAny>) -> PyResult<Tree> {
 
 impl GradientTape {
     fn inner(&self) -> PyResult<Ref<'_, Inner>> {
-        Ref::filter_map(self.tape.borrow(), Option::as_ref).map_err(|_| {
+        Ref::filter_map(self.0.get()?.tape.borrow(), Option::as_ref).map_err(|_| {
             PyRuntimeError::new_err("this tape has not begun to record: use it in a `with` statement")
         })
+    }
+
+    /// Something that is asked of the tape; of one that has not begun to record, what `T` is to begin with.
+    fn ask<T: Default>(&self, ask: impl FnOnce(&Inner) -> T) -> PyResult<T> {
+        Ok(self.0.get()?.tape.borrow().as_ref().map(ask).unwrap_or_default())
     }
 }
 
@@ -60,17 +68,19 @@ impl GradientTape {
     #[new]
     #[pyo3(signature = (persistent=false, watch_accessed_variables=true))]
     fn new(persistent: bool, watch_accessed_variables: bool) -> GradientTape {
-        GradientTape {
+        GradientTape(Own::new(State {
             options: Options { persistent, watch_accessed_variables },
             tape: RefCell::new(None),
             watched: RefCell::default(),
-        }
+        }))
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         {
-            let this = slf.borrow();
-            let mut tape = this.tape.borrow_mut();
+            let this = slf.get().0.get()?;
+            let Ok(mut tape) = this.tape.try_borrow_mut() else {
+                return Err(PyRuntimeError::new_err("this tape is giving its gradients"));
+            };
             match &*tape {
                 Some(tape) if tape.is_recording() => {
                     return Err(PyRuntimeError::new_err("this tape is recording already"));
@@ -108,7 +118,7 @@ impl GradientTape {
     fn watched_variables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let mut variables = self.inner()?.watched_variables();
         if variables.is_empty() {
-            variables.clone_from(&self.watched.borrow());
+            variables.clone_from(&self.0.get()?.watched.borrow());
         }
         let objects: Vec<_> = variables.into_iter().map(|v| wrap_variable(py, v)).collect::<PyResult<_>>()?;
         PyTuple::new(py, objects)
@@ -127,8 +137,8 @@ impl GradientTape {
 
     /// Whether it is recording.
     #[getter]
-    fn is_recording(&self) -> bool {
-        self.tape.borrow().as_ref().is_some_and(Inner::is_recording)
+    fn is_recording(&self) -> PyResult<bool> {
+        self.ask(Inner::is_recording)
     }
 
     /// Forgets everything, what is watched too, and goes on recording.
@@ -138,13 +148,13 @@ impl GradientTape {
     }
 
     /// How many calls are written down.
-    fn num_entries(&self) -> usize {
-        self.tape.borrow().as_ref().map_or(0, Inner::num_entries)
+    fn num_entries(&self) -> PyResult<usize> {
+        self.ask(Inner::num_entries)
     }
 
     /// How many bytes are kept for gradients, each buffer counted once.
-    fn bytes_held(&self) -> usize {
-        self.tape.borrow().as_ref().map_or(0, Inner::bytes_held)
+    fn bytes_held(&self) -> PyResult<usize> {
+        self.ask(Inner::bytes_held)
     }
 
     /// What is kept, by which op and line, and why: a text, and its rows as (bytes, op, line, why).
@@ -183,7 +193,11 @@ impl GradientTape {
         };
         let request = Request { output_gradients: seeds, unconnected };
         let inner = self.inner()?;
-        *self.watched.borrow_mut() = inner.watched_variables();
+        if inner.is_used() {
+            let text = "this tape gave its gradients already: make it persistent to ask several times";
+            return Err(PyRuntimeError::new_err(format!("{text}\n  at {}", crate::line::here(py))));
+        }
+        *self.0.get()?.watched.borrow_mut() = inner.watched_variables();
         let shared = Shared(&inner);
         let found = call_back(py, move || shared.get().gradient_with(&targets, &wanted, request))?;
         let mut found =
@@ -191,36 +205,44 @@ impl GradientTape {
         asked.filled(py, &mut found)
     }
 
+    /// The derivatives of every element of the target with respect to all elements of the sources, in the sources' structure.
     fn _jacobian<'py>(
         &self,
         py: Python<'py>,
         target: &Bound<'py, PyAny>,
-        source: &Bound<'py, PyAny>,
-        batch: bool,
+        sources: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let target = &convert::tensor(target)?;
+        let (target, asked) = (&convert::tensor(target)?, tree(sources)?);
+        let wanted = &self::sources(&asked);
         let inner = self.inner()?;
         let shared = Shared(&inner);
-        let source = source
-            .cast::<Array>()
-            .map_err(|_| PyTypeError::new_err("a jacobian is of a tensor or a variable"))?;
-        let found = match &source.get().0 {
-            Value::Tensor(tensor) if batch => {
-                call_back(py, move || shared.get().batch_jacobian(target, tensor))?
-            }
-            Value::Tensor(tensor) => call_back(py, move || shared.get().jacobian(target, tensor))?,
-            Value::Variable(_) => {
-                let variable = variable(source.get())?;
-                call_back(py, move || shared.get().jacobian(target, variable))?
-            }
-        };
-        found.map_or_else(|| Ok(py.None().into_bound(py)), |tensor| wrap(py, tensor))
+        let found = call_back(py, move || shared.get().jacobian(target, wanted))?;
+        let mut found =
+            found.into_iter().map(|tensor| maybe(py, tensor)).collect::<PyResult<Vec<_>>>()?.into_iter();
+        asked.filled(py, &mut found)
+    }
+
+    /// As `_jacobian`, of one source whose rows are those that rows of the target depend on.
+    fn _batch_jacobian<'py>(
+        &self,
+        py: Python<'py>,
+        target: &Bound<'py, PyAny>,
+        source: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (target, source) = (&convert::tensor(target)?, &convert::tensor(source)?);
+        let inner = self.inner()?;
+        let shared = Shared(&inner);
+        maybe(py, call_back(py, move || shared.get().batch_jacobian(target, source))?)
     }
 
     #[classmethod]
     fn __class_getitem__<'py>(cls: &Bound<'py, PyType>, _item: &Bound<'py, PyAny>) -> Bound<'py, PyType> {
         cls.clone()
     }
+}
+
+fn maybe(py: Python<'_>, tensor: Option<taut::Tensor>) -> PyResult<Bound<'_, PyAny>> {
+    tensor.map_or_else(|| Ok(py.None().into_bound(py)), |tensor| wrap(py, tensor))
 }
 
 /// A tape that is used on its own thread while the interpreter lock is given up.
@@ -237,8 +259,10 @@ impl<'a> Shared<'a> {
 }
 
 /// Follows what is computed with the primals, as they move along the tangents.
-#[pyclass(unsendable, weakref, module = "taut")]
-pub struct ForwardAccumulator {
+#[pyclass(frozen, weakref, module = "taut")]
+pub struct ForwardAccumulator(Own<Moving>);
+
+struct Moving {
     given: (Vec<Source>, Vec<Source>),
     forward: RefCell<Option<Forward>>,
 }
@@ -247,15 +271,15 @@ pub struct ForwardAccumulator {
 impl ForwardAccumulator {
     #[new]
     fn new(primals: &Bound<'_, PyAny>, tangents: &Bound<'_, PyAny>) -> PyResult<ForwardAccumulator> {
-        Ok(ForwardAccumulator {
+        Ok(ForwardAccumulator(Own::new(Moving {
             given: (sources(&tree(primals)?), sources(&tree(tangents)?)),
             forward: RefCell::new(None),
-        })
+        })))
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
         {
-            let this = slf.borrow();
+            let this = slf.get().0.get()?;
             let (primals, tangents) = &this.given;
             let made =
                 Forward::new(primals, tangents).map_err(|error| crate::error::exception(slf.py(), error))?;
@@ -265,18 +289,18 @@ impl ForwardAccumulator {
     }
 
     #[pyo3(signature = (*_error))]
-    fn __exit__(&self, _error: &Bound<'_, PyTuple>) -> bool {
-        if let Some(forward) = &*self.forward.borrow() {
+    fn __exit__(&self, _error: &Bound<'_, PyTuple>) -> PyResult<bool> {
+        if let Some(forward) = &*self.0.get()?.forward.borrow() {
             forward.stop();
         }
-        false
+        Ok(false)
     }
 
     /// The derivative of a value along the tangents; None if it does not depend on the primals.
     fn jvp<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let value = convert::tensor(value)?;
-        let found = self.forward.borrow().as_ref().and_then(|forward| forward.jvp(&value));
-        found.map_or_else(|| Ok(py.None().into_bound(py)), |tensor| wrap(py, tensor))
+        let found = self.0.get()?.forward.borrow().as_ref().and_then(|forward| forward.jvp(&value));
+        maybe(py, found)
     }
 }
 
@@ -309,8 +333,8 @@ pub fn gradients<'py>(
 
 fn tensors(object: &Bound<'_, PyAny>) -> PyResult<Vec<taut::Tensor>> {
     let found = sources(&Tree::of(object, Leaves::Tensors)?).into_iter().map(|source| match source {
-        Source::Tensor(tensor) => tensor,
-        Source::Variable(variable) => variable.read(),
+        Source::Tensor(tensor) => Ok(tensor),
+        Source::Variable(variable) => read(&variable),
     });
-    Ok(found.collect())
+    found.collect()
 }

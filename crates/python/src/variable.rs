@@ -1,6 +1,6 @@
 //! Variables.
 
-use crate::array::{Array, Value, wrap};
+use crate::array::{Array, Value, read, wrap};
 use crate::call::call;
 use crate::convert::{self, operand};
 use crate::numpy::Memory;
@@ -99,13 +99,16 @@ impl Variable {
     /// The address of its memory.
     #[getter]
     fn address(slf: &Bound<'_, Self>) -> PyResult<usize> {
-        Ok(own(slf)?.address())
+        let variable = own(slf)?;
+        read(variable)?;
+        Ok(variable.address())
     }
 
     /// Its value now, as tapes see it.
     fn read_value<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let variable = own(slf)?;
-        wrap(slf.py(), call(slf.py(), 0, || Ok(variable.read()))?)
+        let value = read(variable)?;
+        wrap(slf.py(), call(slf.py(), 0, || Ok(value))?)
     }
 
     fn _assign<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<()> {

@@ -68,8 +68,8 @@ impl Simplifier<'_> {
         spec: &Spec,
         at: Line,
     ) -> Option<Seen> {
-        // How long a loop runs, only the run knows.
-        if !op.bodies().is_empty() {
+        // How long a loop runs, only the run knows; and what people see happens in every run.
+        if !op.bodies().is_empty() || op.is_seen() {
             return None;
         }
         let mut tensors: SmallVec<[Tensor; 3]> = SmallVec::new();

@@ -7,11 +7,15 @@ use crate::room::Room;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use std::time::Instant;
-use taut_core::{Error, Result, is_checking_numerics, set_checking_numerics};
+use std::time::{Duration, Instant};
+use taut_core::{Error, ErrorKind, Result, interrupt, is_checking_numerics, set_checking_numerics};
+
+/// How long threads that are told to end are waited for. One that is in the middle of something longer ends after it, alone.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What a stage with threads does to each element: its number counts from 0.
 pub(crate) trait Work<T, U>: Fn(u64, T) -> Result<U> + Send + Sync + 'static {}
@@ -35,6 +39,8 @@ pub(crate) struct Ahead<T, U, F> {
 struct Running<T, U> {
     shared: Arc<Shared<T, U>>,
     threads: Vec<JoinHandle<()>>,
+    /// The process whose threads they are: a fork of it has none of them.
+    process: u32,
 }
 
 struct Shared<T, U> {
@@ -101,7 +107,7 @@ impl<T: Item, U: Item, F: Work<T, U>> Ahead<T, U, F> {
             };
             let (input, state) = (Mutex::new(input), Mutex::new(state));
             let shared = Arc::new(Shared { input, state, space: Condvar::new(), ready: Condvar::new() });
-            let mut running = Running { shared, threads: Vec::new() };
+            let mut running = Running { shared, threads: Vec::new(), process: process::id() };
             for _ in 0..self.workers {
                 let (shared, work, meter) = (running.shared.clone(), self.work.clone(), self.meter.clone());
                 let (room, checking) = (self.room, is_checking_numerics());
@@ -201,7 +207,7 @@ impl<T: Item, U: Item> Shared<T, U> {
 impl<T: Item, U: Item, F: Work<T, U>> Cursor<U> for Ahead<T, U, F> {
     fn next(&mut self) -> Result<Option<U>> {
         let (meter, room) = (self.meter.clone(), self.room);
-        let Some(Running { shared, .. }) = self.running()? else {
+        let Some(Running { shared, process, .. }) = self.running()? else {
             return Ok(None);
         };
         let mut state = lock(&shared.state);
@@ -213,7 +219,19 @@ impl<T: Item, U: Item, F: Work<T, U>> Cursor<U> for Ahead<T, U, F> {
                 None if state.ended => return Ok(None),
                 None => {}
             }
-            state = wait(&shared.ready, state);
+            if process::id() != *process {
+                let error = Error::new(
+                    ErrorKind::Value,
+                    "the threads that read ahead stayed with the process that was forked",
+                );
+                return Err(error.help("make the iterator in the process that uses it"));
+            }
+            // Whoever waits may be asked to stop.
+            state = match shared.ready.wait_timeout(state, interrupt::PAUSE) {
+                Ok((state, _)) => state,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+            interrupt::long()?;
         };
         state.bytes -= bytes;
         state.delivered += 1;
@@ -242,11 +260,22 @@ impl<T: Item, U: Item, F: Work<T, U>> Cursor<U> for Ahead<T, U, F> {
 
 impl<T, U> Drop for Running<T, U> {
     fn drop(&mut self) {
+        if process::id() != self.process {
+            self.threads.drain(..).for_each(std::mem::forget);
+            return;
+        }
         lock(&self.shared.state).stopped = true;
         self.shared.space.notify_all();
+        let (start, mut pause) = (Instant::now(), Duration::from_micros(10));
         for thread in self.threads.drain(..) {
-            // Panics were caught where they happened.
-            let _ = thread.join();
+            while !thread.is_finished() && start.elapsed() < PATIENCE {
+                thread::sleep(pause);
+                pause = (pause * 2).min(Duration::from_millis(5));
+            }
+            if thread.is_finished() {
+                // Panics were caught where they happened.
+                let _ = thread.join();
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The rectifier and its relatives.
 
 use crate::error::Result;
-use crate::ops::binary::{add, clip_by_value, greater, less, logical_and, minimum, mul, where_};
+use crate::ops::binary::{add, clip_by_value, greater, greater_equal, less, logical_and, minimum, mul, where_};
 use crate::ops::elementwise::unary;
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
 use crate::ops::sample::{bad_unary, dtypes, unary as samples};
@@ -24,12 +24,16 @@ static RELU6: Elementwise = Elementwise::unary("relu6", Unary::Relu6, Types::Sam
 );
 static SELU: Elementwise = Elementwise::unary("selu", Unary::Selu, Types::Float).grad(
     |_| Saves::OUTPUT,
-    |call, g, _| mul(g, elu_slope(call.output(0)?, 1.0507009873554805, 1.6732632423543772)?),
+    |call, g, _| {
+        let (y, scale) = (call.output(0)?, 1.0507009873554805);
+        // At zero it is the slope of the right side.
+        mul(g, where_(greater_equal(y, 0)?, scale, add(y, scale * 1.6732632423543772)?)?)
+    },
 );
 
-/// Of an output `scale * x` above zero and `scale * alpha * (exp(x) - 1)` below.
-fn elu_slope(y: &Tensor, scale: f64, alpha: f64) -> Result<Tensor> {
-    where_(greater(y, 0)?, scale, add(y, scale * alpha)?)
+/// Of an output `x` above zero and `alpha * (exp(x) - 1)` below.
+fn elu_slope(y: &Tensor, alpha: f64) -> Result<Tensor> {
+    where_(greater(y, 0)?, 1.0, add(y, alpha)?)
 }
 
 const LEAKY: Partial = Partial::Alpha(|call, g, alpha| {
@@ -51,7 +55,7 @@ static FOLDING_RELU: Derivative = Derivative {
 static ELU: Derivative = Derivative {
     saves: |_| Saves::OUTPUT,
     residual: None,
-    partial: Partial::Alpha(|call, g, alpha| mul(g, elu_slope(call.output(0)?, 1.0, alpha)?)),
+    partial: Partial::Alpha(|call, g, alpha| mul(g, elu_slope(call.output(0)?, alpha)?)),
 };
 /// With a negative alpha the output does not say which side of zero the input is on.
 static FOLDING_ELU: Derivative = Derivative {
