@@ -408,6 +408,9 @@ class DatasetIterator:
     def __next__(self, /) -> Any:
         ...
 
+    def close(self, /) -> Any:
+        """Ends it: its threads, and what they hold."""
+
     @property
     def position(self) -> Any:
         """Where it is: (epoch, elements delivered)."""
@@ -475,11 +478,14 @@ class GradientTape:
     def __exit__(self, /, *_error) -> Any:
         ...
 
+    def _batch_jacobian(self, /, target, source) -> Any:
+        """As `_jacobian`, of one source whose rows are those that rows of the target depend on."""
+
     def _explain(self, /) -> Any:
         """What is kept, by which op and line, and why: a text, and its rows as (bytes, op, line, why)."""
 
-    def _jacobian(self, /, target, source, batch) -> Any:
-        ...
+    def _jacobian(self, /, target, sources) -> Any:
+        """The derivatives of every element of the target with respect to all elements of the sources, in the sources' structure."""
 
     def _pause(self, /) -> Any:
         """Stops recording until `_resume` is called."""
@@ -527,8 +533,17 @@ class Op:
     def __call__(self, /, *args, **kwargs) -> Any:
         ...
 
+    def __copy__(self) -> Any:
+        ...
+
+    def __deepcopy__(self, memo) -> Any:
+        ...
+
     @property
     def __name__(self) -> Any:
+        ...
+
+    def __reduce__(op) -> Any:
         ...
 
     def __repr__(self, /) -> Any:
@@ -752,6 +767,9 @@ def ask(function, tensors, results, is_seen) -> Any:
 def calling_line() -> Any:
     """The line that is calling, as `file:line`."""
 
+def close_iterators() -> Any:
+    """Closes all iterators."""
+
 def cond(pred, yes, no) -> Any:
     """What one of two functions returns. Without a trace, the other is not called."""
 
@@ -766,6 +784,9 @@ def digits() -> Any:
 
 def disable_check_numerics() -> Any:
     """Checks no longer."""
+
+def dtype_named(name) -> Any:
+    """The one object that stands for the element type of this name."""
 
 def enable_check_numerics() -> Any:
     """Checks the results of every op on this thread for NaN and infinity from now on, forward and backward."""

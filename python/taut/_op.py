@@ -46,6 +46,13 @@ def signature(op: _native.Op) -> inspect.Signature:
     return inspect.Signature(found)
 
 
+def _reduced(op: _native.Op) -> tuple:
+    return _native.Op, (op.op, op.__name__, [name for name, *_ in op.params])
+
+
+_native.Op.__copy__ = lambda self: self
+_native.Op.__deepcopy__ = lambda self, memo: self
+_native.Op.__reduce__ = _reduced
 _native.Op.__doc__ = property(lambda self: self.doc)
 _native.Op.__signature__ = property(signature)
 _native.Op.__module__ = "taut"

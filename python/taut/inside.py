@@ -15,15 +15,6 @@ from .errors import OperatorNotAllowedInGraphError
 from .spec import TensorSpec
 
 _tensor = _native.as_tensor
-_anchors: list[_native.Variable] = []
-
-
-def anchor() -> _native.Tensor:
-    """Something that is known in no trace: what is asked of constants alone would be asked once, and not in each run."""
-    if not _anchors:
-        with _native.InitScope():
-            _anchors.append(_native.Variable(0, False, None, None))
-    return _anchors[0].read_value()
 
 
 def numpy_function(
@@ -91,16 +82,12 @@ def _traced(name: str, call: Callable, inputs: list, wanted: list, stateful: boo
             text = f"a traced function knows its shapes: Tout has to be made of tf.TensorSpec with all sizes, not {spec!r}"
             _refuse(name, text, OperatorNotAllowedInGraphError)
 
-    given = len(inputs)
-    if not any(one.is_symbolic for one in inputs):
-        inputs = [*inputs, anchor()]
-
     def asked(values: list) -> list[bytes]:
-        made = call(values[:given])
+        made = call(values)
         return [np.asarray(_announced(name, one, spec)).tobytes() for one, spec in zip(made, wanted)]
 
     if not wanted:
-        _native.tell(lambda values: call(values[:given]), inputs)
+        _native.tell(call, inputs)
         return []
     return _native.ask(asked, inputs, [(spec.dtype, list(spec.shape)) for spec in wanted], stateful)
 
@@ -128,7 +115,7 @@ def print(  # noqa: A001
         show(inputs)
         return
 
-    traced = [leaves[i] for i in where] or [anchor()]
+    traced = [leaves[i] for i in where]
     # The program must not keep what its trace was made of.
     known = [None if i in where else leaf for i, leaf in enumerate(leaves)]
     structure = nest.pack_sequence_as(inputs, known)

@@ -13,9 +13,6 @@ DTypeLike = Any
 
 from .errors import OperatorNotAllowedInGraphError as OperatorNotAllowedInGraphError
 from .spec import TensorSpec as TensorSpec
-def anchor() -> Tensor:
-    """Something that is known in no trace: what is asked of constants alone would be asked once, and not in each run."""
-
 def numpy_function(func: Callable | None = ..., inp: Sequence | None = ..., Tout: Any = ..., stateful: bool = ..., name: str | None = ...) -> Any:
     """What a function of arrays makes of tensors, as tensors of the types `Tout`, without a gradient."""
 

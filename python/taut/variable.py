@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +15,10 @@ from .sparse import IndexedSlices
 _expand = _native.Op("expand_dims")
 _gather = _native.Op("gather")
 _gather_nd = _native.Op("gather_nd")
+
+
+# What the engine names by its number is the same object again.
+_known: weakref.WeakValueDictionary[int, Variable] = weakref.WeakValueDictionary()
 
 
 class Variable(_native.Variable):
@@ -46,7 +51,9 @@ class Variable(_native.Variable):
         if shape is not None:
             own = value.shape if isinstance(value, _native.Array) else np.shape(value)
             TensorShape(own).assert_is_compatible_with(shape)
-        return super().__new__(cls, value, trainable is not False, name, dtype)
+        made = super().__new__(cls, value, trainable is not False, name, dtype)
+        _known[made.id] = made
+        return made
 
     @property
     def name(self) -> str:

@@ -17,6 +17,11 @@ pub trait Static: Any + Debug + Send + Sync {
 
     /// A number that equal values share.
     fn mixed(&self) -> u64;
+
+    /// Whether no value will ever be the same as this one again: it stood for an object that is gone.
+    fn is_gone(&self) -> bool {
+        false
+    }
 }
 
 /// What a structure is made of, from front to back.

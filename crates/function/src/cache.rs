@@ -98,12 +98,6 @@ impl<R> Cache<R> {
         }
     }
 
-    /// Forgets traces that nobody can call any more.
-    pub(crate) fn sweep(&mut self) {
-        let orphans: Vec<_> = self.entries().filter(|entry| entry.concrete.is_orphaned()).cloned().collect();
-        orphans.iter().for_each(|entry| self.forget(entry));
-    }
-
     fn forget(&mut self, entry: &Arc<Entry<R>>) {
         if self.recent.as_ref().is_some_and(|recent| Arc::ptr_eq(recent, entry)) {
             self.recent = None;
@@ -150,6 +144,13 @@ pub(crate) fn insert<R, N: Nest>(
             return (entry, true);
         }
     }
+}
+
+/// Forgets traces that nobody can call any more.
+pub(crate) fn sweep<R>(cache: &Mutex<Cache<R>>) {
+    let mut orphans: Vec<Arc<Entry<R>>> = lock(cache).entries().cloned().collect();
+    orphans.retain(|entry| entry.concrete.is_orphaned() || entry.signature.is_gone());
+    orphans.iter().for_each(|entry| lock(cache).forget(entry));
 }
 
 /// Locks, also after a panic elsewhere: nothing here is left half changed.

@@ -367,7 +367,7 @@ where
             bytes: entry.bytes() + entry.concrete.arena_bytes(),
             peak_bytes: entry.concrete.peak_bytes(),
         };
-        lock(&self.cache).sweep();
+        cache::sweep(&self.cache);
         let (entry, is_new) = cache::insert(&self.cache, entry, arguments);
         lock(&self.cache).shrink(self.cache_bytes);
         // Only now: who waits for the first trace looks for it in the cache.

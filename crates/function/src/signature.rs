@@ -164,6 +164,11 @@ impl Signature {
         self.pieces.len() * size_of::<Piece>()
     }
 
+    /// Whether no arguments will ever have this signature again.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Value(value) if value.is_gone()))
+    }
+
     /// Whether it is the same signature.
     pub(crate) fn is_like(&self, other: &Signature) -> bool {
         self.given == other.given && self.distance(other) == Some(0)

@@ -280,6 +280,9 @@ macro_rules! operators {
                 let tensor = slf.get().read()?;
                 let array = numpy::array(slf, &tensor)?;
                 match (dtype, copy) {
+                    (Some(dtype), Some(false)) if !array.getattr("dtype")?.eq(&dtype)? => {
+                        Err(PyValueError::new_err("elements of another type are a copy, and copy=False allows none"))
+                    }
                     (Some(dtype), _) if !array.getattr("dtype")?.eq(&dtype)? => array.call_method1("astype", (dtype,)),
                     (_, Some(true)) => array.call_method0("copy"),
                     _ => Ok(array),

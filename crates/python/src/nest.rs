@@ -7,7 +7,9 @@ use ::numpy::PyUntypedArray;
 use pyo3::exceptions::{PyRecursionError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{
+    PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple, PyType, PyWeakrefMethods, PyWeakrefReference,
+};
 use std::any::Any;
 use std::cell::Cell;
 use std::fmt;
@@ -41,6 +43,8 @@ pub enum Plain {
     Word(String),
     /// Anything else: the same if it is the same object, or an equal one of the same class.
     Object(Py<PyAny>),
+    /// An object that is only the same as itself, by a weak reference: traces do not keep it.
+    Weak(Py<PyWeakrefReference>),
 }
 
 impl Plain {
@@ -77,6 +81,7 @@ impl Plain {
             Plain::Float(value) => value.into_pyobject(py)?.into_any(),
             Plain::Word(value) => PyString::new(py, value).into_any(),
             Plain::Object(object) => object.bind(py).clone(),
+            Plain::Weak(object) => object.bind(py).upgrade().unwrap_or_else(|| py.None().into_bound(py)),
         })
     }
 
@@ -88,7 +93,19 @@ impl Plain {
             Plain::Float(value) => Plain::Float(*value),
             Plain::Word(value) => Plain::Word(value.clone()),
             Plain::Object(object) => Plain::Object(Python::attach(|py| object.clone_ref(py))),
+            Plain::Weak(object) => Plain::Weak(Python::attach(|py| object.clone_ref(py))),
         }
+    }
+
+    /// A weak reference to an object that equals nothing but itself; none if there is no such.
+    fn weak(object: &Bound<'_, PyAny>) -> PyResult<Option<Plain>> {
+        let py = object.py();
+        let equal = pyo3::intern!(py, "__eq__");
+        if !object.get_type().getattr(equal)?.is(&py.get_type::<PyAny>().getattr(equal)?) {
+            return Ok(None);
+        }
+        // What has no place for weak references is kept.
+        Ok(PyWeakrefReference::new(object).ok().map(|made| Plain::Weak(made.unbind())))
     }
 }
 
@@ -104,6 +121,15 @@ impl fmt::Debug for Plain {
             Plain::Object(object) => {
                 let text = Python::attach(|py| object.bind(py).repr().map(|text| text.to_string()));
                 f.write_str(&text.unwrap_or_else(|_| "an object".into()))
+            }
+            Plain::Weak(object) => {
+                let alive = Python::attach(|py| {
+                    object.bind(py).upgrade().map(|object| Plain::Object(object.unbind()))
+                });
+                match alive {
+                    Some(alive) => alive.fmt(f),
+                    None => f.write_str("an object that is gone"),
+                }
             }
         }
     }
@@ -126,12 +152,24 @@ impl Static for Plain {
                         a.get_type().is(b.get_type()) && a.eq(b).unwrap_or(false) && a.hash().is_ok()
                     })
             }
+            (Plain::Weak(a), Plain::Weak(b)) => a.is(b),
+            (Plain::Weak(kept), Plain::Object(object)) | (Plain::Object(object), Plain::Weak(kept)) => {
+                Python::attach(|py| kept.bind(py).upgrade().is_some_and(|kept| kept.is(object)))
+            }
             _ => false,
         }
     }
 
     fn kept(&self) -> Box<dyn Static> {
-        Box::new(self.copy())
+        let weak = match self {
+            Plain::Object(object) => Python::attach(|py| Plain::weak(object.bind(py)).ok().flatten()),
+            _ => None,
+        };
+        Box::new(weak.unwrap_or_else(|| self.copy()))
+    }
+
+    fn is_gone(&self) -> bool {
+        matches!(self, Plain::Weak(object) if Python::attach(|py| object.bind(py).upgrade().is_none()))
     }
 
     fn mixed(&self) -> u64 {
@@ -147,6 +185,8 @@ impl Static for Plain {
                 let own = Python::attach(|py| object.bind(py).hash());
                 own.unwrap_or(object.as_ptr().addr() as isize).hash(&mut hasher);
             }
+            // Only what is kept is weak, and it is asked for by the hash of what it was made of.
+            Plain::Weak(object) => object.as_ptr().addr().hash(&mut hasher),
         }
         hasher.finish()
     }
@@ -300,7 +340,7 @@ impl Tree {
     pub fn holds_objects(&self) -> bool {
         match self {
             Tree::Tensor(_) | Tree::Variable(..) => false,
-            Tree::Value(value) => matches!(value, Plain::Object(_)),
+            Tree::Value(value) => matches!(value, Plain::Object(_) | Plain::Weak(_)),
             Tree::List(parts) | Tree::Tuple(parts) | Tree::Record(_, parts) => {
                 parts.iter().any(Tree::holds_objects)
             }

@@ -1,12 +1,13 @@
 //! Optimizers: a rule applied in place, to whole variables or only to the rows that a gradient names.
 
 use crate::array::Array;
-use crate::call::{call_back, into_python};
+use crate::call::{Held, call_back, into_python};
 use crate::control::gradient;
 use crate::convert;
 use crate::error::exception;
 use crate::variable::{variable, wrap_variable};
 use pyo3::exceptions::PyValueError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use std::collections::HashMap;
 use std::fmt;
@@ -17,10 +18,10 @@ use taut::schedules::{Rate, Schedule};
 
 /// An optimizer of certain variables.
 #[pyclass(frozen, weakref, module = "taut")]
-pub struct Optimizer(optimizers::Optimizer);
+pub struct Optimizer(optimizers::Optimizer, Option<Held>);
 
 /// A Python function from the step to the rate.
-struct Called(Py<PyAny>);
+struct Called(Held);
 
 impl fmt::Debug for Called {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -32,17 +33,19 @@ impl Schedule for Called {
     fn rate(&self, step: &taut::Tensor) -> taut::Result<taut::Tensor> {
         let rate = into_python(|py| {
             let step = crate::array::wrap(py, step.clone())?;
-            convert::tensor(&self.0.bind(py).call1((step,))?)
+            convert::tensor(&self.0.get(py)?.call1((step,))?)
         })?;
         taut::cast(rate, taut::DType::F64)
     }
 }
 
-fn rate(given: &Bound<'_, PyAny>) -> PyResult<Rate> {
+/// A rate, and the Python function that it is, if it is one.
+fn rate(given: &Bound<'_, PyAny>) -> PyResult<(Rate, Option<Held>)> {
     if given.is_callable() {
-        return Ok(Called(given.clone().unbind()).into());
+        let held = Held::new(given.clone().unbind());
+        return Ok((Called(held.clone()).into(), Some(held)));
     }
-    Ok(convert::float(given)?.into())
+    Ok((convert::float(given)?.into(), None))
 }
 
 /// The settings of a rule by their names; those that are not known are refused.
@@ -72,7 +75,7 @@ impl Optimizer {
         clip: Option<(String, f64)>,
         weight_decay: Option<f64>,
     ) -> PyResult<Optimizer> {
-        let rate = rate(learning_rate)?;
+        let (rate, held) = rate(learning_rate)?;
         let variables: Vec<taut::Variable> =
             variables.iter().map(|array| variable(array.get()).cloned()).collect::<PyResult<_>>()?;
         let mut s = Settings(settings);
@@ -150,7 +153,17 @@ impl Optimizer {
                 Some(decay) => made.weight_decay(decay),
             }
         };
-        finish().map(Optimizer).map_err(|error| exception(py, error))
+        finish().map(|made| Optimizer(made, held)).map_err(|error| exception(py, error))
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.1.as_ref().map_or(Ok(()), |held| held.visit(&visit))
+    }
+
+    fn __clear__(&self) {
+        if let Some(held) = &self.1 {
+            held.clear();
+        }
     }
 
     /// Updates the variables by these gradients: pairs of a gradient (or None) and its variable.

@@ -6,13 +6,24 @@ use crate::convert::{self, operand};
 use crate::numpy::Memory;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 
 /// A tensor that can be changed, in its own memory. Tapes follow it by itself if it is trainable.
 #[pyclass(frozen, extends = Array, subclass, weakref, module = "taut")]
 pub struct Variable;
 
-/// A variable as a Python object.
+static KNOWN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+/// A variable as a Python object: the one that it is already, if there is one.
 pub fn wrap_variable(py: Python<'_>, variable: taut::Variable) -> PyResult<Bound<'_, PyAny>> {
+    let known = KNOWN.get_or_try_init(py, || {
+        let module = PyModule::import(py, "taut.variable")?;
+        Ok::<_, PyErr>(module.getattr("_known")?.unbind())
+    })?;
+    let known = known.bind(py).call_method1("get", (variable.id(),))?;
+    if !known.is_none() {
+        return Ok(known);
+    }
     let made = PyClassInitializer::from(Array(Value::Variable(variable))).add_subclass(Variable);
     Ok(Bound::new(py, made)?.into_any())
 }

@@ -12,7 +12,6 @@ import numpy as np
 from .. import _native, nest
 from ..data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from ..errors import InvalidArgumentError
-from ..inside import anchor
 from ..spec import TensorSpec
 from . import loops
 
@@ -81,7 +80,7 @@ def for_dataset(statement: loops.Statement, dataset: Dataset, extra_test: Callab
         return
     last = _spec_of(dataset.skip(count - 1)) if count > 1 else spec
     runs = _Runs(dataset)
-    tokens = _native.ask(runs.begin, [anchor()], _TOKEN, True)
+    tokens = _native.ask(runs.begin, [], _TOKEN, True)
 
     def goes_on(at: Any, token: Any) -> Any:
         if count == INFINITE_CARDINALITY:

@@ -487,7 +487,8 @@ def _signed(element: Any, signature: Any) -> Any:
 
     def one(spec: Any, leaf: Any) -> Any:
         dtype = getattr(spec, "dtype", spec)
-        made = _native.as_tensor(leaf, dtype)
+        # What it yields may be the same array each time.
+        made = _native.own_tensor(leaf, dtype)
         if isinstance(spec, TensorSpec) and not spec.shape.is_compatible_with(made.shape):
             raise ValueError(f"the generator yielded shape {made.shape}, and its signature says {spec.shape}")
         return made
