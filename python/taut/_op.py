@@ -46,8 +46,13 @@ def signature(op: _native.Op) -> inspect.Signature:
     return inspect.Signature(found)
 
 
+def made(name: str, public: str, params: list[str]) -> _native.Op:
+    """The op of a name, under a public name and with these parameter names."""
+    return _native.Op(name, public, params)
+
+
 def _reduced(op: _native.Op) -> tuple:
-    return _native.Op, (op.op, op.__name__, [name for name, *_ in op.params])
+    return made, (op.op, op.__name__, [name for name, *_ in op.params])
 
 
 _native.Op.__copy__ = lambda self: self

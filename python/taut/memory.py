@@ -43,7 +43,8 @@ def set_allocator(source: str | tuple[Any, Any], name: str | None = None) -> Non
     allocator of your own, `void *allocate(size_t bytes)` and `void release(void *block, size_t bytes)`: of a library that
     ctypes loaded, made with `ctypes.CFUNCTYPE`, or as addresses; `name` is what errors call it. Blocks have to be aligned to
     64 bytes; one that is null or is not aligned is as good as no memory: `tf.errors.ResourceExhaustedError`. They may be
-    released by any thread, and until the process ends. Functions written in Python must not use tensors themselves.
+    released by any thread, and until the process ends. Functions written in Python must not use
+    tensors themselves, and must not raise: ctypes would return anything for a block.
 
     >>> import taut as tf
     >>> tf.memory.set_allocator("system")
