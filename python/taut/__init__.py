@@ -80,6 +80,8 @@ __version__ = "0.1.0"
 newaxis = None
 
 _LAZY = ("array_api", "autodiff", "autograph", "bitwise", "config", "data", "debugging", "image", "keras", "optimizers", "profiler", "test", "train")
+# Keras's, under the names that they have here, too.
+_KERAS = ("initializers", "losses", "metrics")
 
 if _typing.TYPE_CHECKING:
     from . import array_api, autodiff, autograph, bitwise, config, data, debugging, image, keras, optimizers, profiler, test, train
@@ -90,8 +92,12 @@ else:
             import importlib
 
             return importlib.import_module(f"{__name__}.{name}")
+        if name in _KERAS:
+            from . import keras
+
+            return getattr(keras, name)
         raise AttributeError(f"module 'taut' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_KERAS})

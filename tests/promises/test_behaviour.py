@@ -57,7 +57,7 @@ def test_an_array_that_changes_changes_what_looks_at_it_and_no_constant():
 
 def test_a_constant_shares_memory_only_with_what_never_changes():
     tensor = tf.range(4.0)
-    assert tf.constant(tensor.numpy()[1:]).data_ptr() == tensor.data_ptr() + 4
+    assert tf.constant(tensor.numpy()[2:]).data_ptr() == tensor.data_ptr() + 8
     array = np.arange(4.0)
     frozen = array[:]
     frozen.flags.writeable = False

@@ -5,7 +5,7 @@ use taut_core::ops::binary::mul;
 use taut_core::ops::creation::{ones, zeros};
 use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::broadcast_to;
-use taut_core::{DType, ErrorKind, Tensor};
+use taut_core::{DType, ErrorKind, Line, Tensor};
 use taut_memory::testing::ledger_check;
 
 #[test]
@@ -71,4 +71,27 @@ fn variables_are_shared_between_threads() {
         }
     });
     assert_eq!(v.value().to_vec::<i64>().unwrap(), [400; 1000]);
+}
+
+#[test]
+fn nobody_waits_for_an_update_of_their_own() {
+    let _ledger = ledger_check();
+    let variable = Variable::new(Tensor::scalar(1.0f32).unwrap()).unwrap();
+    variable.check_free().unwrap();
+    let held = variable.hold(Line::caller()).unwrap();
+    for error in [variable.check_free(), variable.hold(Line::caller()).map(drop), variable.assign(2.0)] {
+        let error = error.unwrap_err();
+        assert!(error.message().contains("is being updated by what is running now"), "{error}");
+    }
+    // Another thread waits until it is over.
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            variable.check_free().unwrap();
+            variable.read().item::<f32>().unwrap()
+        });
+        std::thread::sleep(std::time::Duration::from_millis(5));
+        drop(held);
+        assert_eq!(reader.join().unwrap(), 1.0);
+    });
+    variable.check_free().unwrap();
 }
