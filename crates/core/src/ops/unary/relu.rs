@@ -1,7 +1,9 @@
 //! The rectifier and its relatives.
 
 use crate::error::Result;
-use crate::ops::binary::{add, clip_by_value, greater, greater_equal, less, logical_and, minimum, mul, where_};
+use crate::ops::binary::{
+    add, clip_by_value, greater, greater_equal, less, logical_and, minimum, mul, where_,
+};
 use crate::ops::elementwise::unary;
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
 use crate::ops::sample::{bad_unary, dtypes, unary as samples};
