@@ -7,7 +7,7 @@ use crate::dtype;
 use crate::numpy;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyBytesMethods, PyList, PyTuple};
 use std::fmt;
 use std::sync::Arc;
 use taut::DType;
@@ -53,7 +53,7 @@ impl Op for Callback {
             let made: Vec<Bound<'_, PyBytes>> = made.extract()?;
             for (i, output) in outputs.iter_mut().enumerate() {
                 let to = output.bytes();
-                match made.get(i).map(|bytes| bytes.as_bytes()) {
+                match made.get(i).map(PyBytesMethods::as_bytes) {
                     Some(from) if from.len() == to.len() => to.copy_from_slice(from),
                     _ => return Err(PyValueError::new_err(format!("result {i} is not what was announced"))),
                 }

@@ -27,7 +27,7 @@ pub struct Dataset {
 
 /// A dataset over this one.
 fn then<'py>(slf: &Bound<'py, Dataset>, inner: data::Dataset<Tree>) -> PyResult<Bound<'py, PyAny>> {
-    made(slf.py(), inner, None, &[slf.clone()])
+    made(slf.py(), inner, None, std::slice::from_ref(slf))
 }
 
 /// A dataset over this one that holds a function.
@@ -36,7 +36,7 @@ fn with<'py>(
     inner: data::Dataset<Tree>,
     function: Held,
 ) -> PyResult<Bound<'py, PyAny>> {
-    made(slf.py(), inner, Some(function), &[slf.clone()])
+    made(slf.py(), inner, Some(function), std::slice::from_ref(slf))
 }
 
 fn object(py: Python<'_>, dataset: data::Dataset<Tree>) -> PyResult<Bound<'_, PyAny>> {
