@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,22 +42,23 @@ class Reference:
         return f"<Reference wrapping {self._object!r}>"
 
 
+def text_of(value: np.ndarray, written: Callable[[np.ndarray], str]) -> str:
+    """An array as text, or its only number; what takes several lines begins on one of its own."""
+    text = written(value) if value.ndim else str(value[()])
+    return f"\n{text}" if "\n" in text else text
+
+
 def _str(self: Array) -> str:
     if self.is_symbolic:
         return f'Tensor("{self._id:x}", shape={self.shape}, dtype={self.dtype.name})'
-    value = np.asarray(self)
-    text = np.array2string(value) if value.ndim else str(value[()])
-    gap = "\n" if value.ndim else ""
-    return f"tf.Tensor({gap}{text}, shape={self.shape}, dtype={self.dtype.name})"
+    text = text_of(np.asarray(self), np.array2string)
+    return f"tf.Tensor({text}, shape={self.shape}, dtype={self.dtype.name})"
 
 
 def _repr(self: Array) -> str:
     if self.is_symbolic:
         return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, traced>"
-    value = np.asarray(self)
-    text = repr(value) if value.ndim else str(value[()])
-    gap = "\n" if value.ndim else ""
-    return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={gap}{text}>"
+    return f"<tf.Tensor: shape={self.shape}, dtype={self.dtype.name}, numpy={text_of(np.asarray(self), repr)}>"
 
 
 def _html(self: Array) -> str:

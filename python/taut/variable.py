@@ -11,6 +11,7 @@ import numpy as np
 from . import _native, slices
 from .shape import TensorShape
 from .sparse import IndexedSlices
+from .tensor import text_of
 
 _expand = _native.Op("expand_dims")
 _gather = _native.Op("gather")
@@ -145,8 +146,7 @@ class Variable(_native.Variable):
         return self
 
     def __repr__(self) -> str:
-        value = np.asarray(self) if not self.is_symbolic else None
-        text = "traced" if value is None else f"numpy={chr(10) if value.ndim else ''}{value!r}"
+        text = "traced" if self.is_symbolic else f"numpy={text_of(np.asarray(self), repr)}"
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, {text}>"
 
     __str__ = __repr__

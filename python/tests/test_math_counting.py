@@ -100,3 +100,11 @@ def test_a_column_of_labels_is_counted_as_a_row():
     want = [[0, 1], [0, 1]]
     assert tf.math.confusion_matrix([[0], [1]], [1, 1]).numpy().tolist() == want
     assert tf.math.confusion_matrix([0, 1], [[1], [1]]).numpy().tolist() == want
+
+
+def test_segments_that_are_known_are_known_in_a_trace():
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    for name, wanted in [("sum", [[4, 6], [5, 6]]), ("max", [[3, 4], [5, 6]]), ("mean", [[2, 3], [5, 6]])]:
+        work = getattr(tf.math, f"segment_{name}")
+        traced = tf.function(lambda x, work=work: work(x, [0, 0, 1]))
+        np.testing.assert_array_equal(traced(x), wanted)

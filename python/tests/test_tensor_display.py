@@ -80,3 +80,16 @@ def test_formatted_tensors_are_their_values():
     seen = []
     tf.function(lambda y: seen.append(f"{y}"))(x)
     assert seen[0].startswith("Tensor(")
+
+
+def test_text_is_tensorflows():
+    assert str(tf.constant(1.5)) == "tf.Tensor(1.5, shape=(), dtype=float32)"
+    assert str(tf.constant([1.0, 2.0])) == "tf.Tensor([1. 2.], shape=(2,), dtype=float32)"
+    assert str(tf.constant([[1], [2]])) == "tf.Tensor(\n[[1]\n [2]], shape=(2, 1), dtype=int32)"
+    assert repr(tf.constant(True)) == "<tf.Tensor: shape=(), dtype=bool, numpy=True>"
+    assert repr(tf.constant([1])) == "<tf.Tensor: shape=(1,), dtype=int32, numpy=array([1], dtype=int32)>"
+    assert repr(tf.constant([[1.0], [2.0]])) == (
+        "<tf.Tensor: shape=(2, 1), dtype=float32, numpy=\narray([[1.],\n       [2.]], dtype=float32)>"
+    )
+    assert repr(tf.Variable(1.5, name="v")) == "<tf.Variable 'v:0' shape=() dtype=float32, numpy=1.5>"
+    assert repr(tf.Variable([1.0])) == "<tf.Variable 'Variable:0' shape=(1,) dtype=float32, numpy=array([1.], dtype=float32)>"

@@ -511,7 +511,10 @@ fn too_large(spec: &Spec) -> Error {
 #[cold]
 pub(crate) fn no_value(spec: &Spec) -> Error {
     Error::new(ErrorKind::Graph, format!("this {spec} is being traced and has no value yet"))
-        .help("return it from the traced function, or compute with it there")
+        .help(
+            "return it from the traced function, or compute with it there; shapes are known before a program runs, so none can \
+             depend on it (`where(mask, x, 0)` keeps the shape)",
+        )
 }
 
 #[inline]
