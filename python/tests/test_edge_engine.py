@@ -40,6 +40,19 @@ CASES = {
         """,
         "over",
     ),
+    "a thread waits for data when the interpreter ends": (
+        """
+        def slow():
+            yield 1.0
+            time.sleep(1000)
+        it = iter(tf.data.Dataset.from_generator(slow).prefetch(2))
+        next(it)
+        threading.Thread(target=lambda: next(it), daemon=True).start()
+        time.sleep(0.2)
+        print("over", flush=True)
+        """,
+        "over",
+    ),
     "a key press while data is waited for": (
         """
         def stuck():

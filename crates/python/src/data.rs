@@ -9,8 +9,9 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 use taut::data::{self, Cache, Cardinality, Padding, Position, Room, Shuffle, Window};
 use taut::memory::Bytes;
 use taut::{OnRetrace, Tensor};
@@ -92,15 +93,27 @@ impl Running {
         })
     }
 
-    /// Ends it, without the interpreter lock: its threads may be waiting for that.
+    /// Ends it, without the interpreter lock: its threads may be waiting for that. If another thread is waiting for an element,
+    /// it is given a moment.
     fn close(&self) {
-        let mut iter = lock(&self.iter).take();
-        if Python::try_attach(|py| py.detach(|| drop(iter.take()))).is_none() {
-            // There is no interpreter any more for what it holds.
-            std::mem::forget(iter);
-        }
+        let work = || {
+            let start = Instant::now();
+            loop {
+                match self.iter.try_lock() {
+                    Ok(mut iter) => return iter.take(),
+                    Err(TryLockError::Poisoned(iter)) => return iter.into_inner().take(),
+                    Err(TryLockError::WouldBlock) if start.elapsed() > PATIENCE => return None,
+                    Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
+                }
+            }
+        };
+        // Without an interpreter there is nobody for what it holds: that stays.
+        Python::try_attach(|py| py.detach(|| drop(work())));
     }
 }
+
+/// How long an iterator that is being asked for an element is waited for when it is to end.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
