@@ -1,7 +1,7 @@
 //! Rows that belong together, made one: ids sorted.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::outside_traces;
+use crate::graph::OutsideTraces;
 use crate::op::{Batch, Op, Spec, Specs};
 use crate::ops::batching::single;
 use crate::ops::binary::{
@@ -177,9 +177,10 @@ fn count(ids: &Tensor) -> Result<usize> {
         // Nothing to read; what is wrong, the op says.
         return Ok(0);
     }
-    let last = || integer_item(&slice(ids, &[Index::At(-1)])?);
     // Ids that are known are known in a trace, too.
-    let last = if ids.is_traced() { last()? } else { outside_traces(last)? };
+    let outside = (!ids.is_traced()).then(OutsideTraces::enter);
+    let last = integer_item(&slice(ids, &[Index::At(-1)])?)?;
+    drop(outside);
     // A negative id is refused by the op, which sees them all.
     usize::try_from(last.max(-1) + 1)
         .map_err(|_| Error::shape(format!("there is no room for {last} segments")))
