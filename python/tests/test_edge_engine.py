@@ -10,6 +10,19 @@ BEGIN = """
 import gc, signal, sys, threading, time
 import numpy as np
 import taut as tf
+
+def updating(times):
+    v = tf.Variable(tf.zeros([50, 50]))
+
+    @tf.function(autograph=False)
+    def step():
+        def body(i):
+            v.assign(tf.tanh(v @ v))
+            return i + 1
+
+        tf.while_loop(lambda i: i < times, body, [0])
+
+    return v, step
 """
 
 # name: (what is run, what it prints)
@@ -99,13 +112,7 @@ CASES = {
     ),
     "a variable is read by one thread while another trains": (
         """
-        v = tf.Variable(tf.zeros([50, 50]))
-        @tf.function(autograph=False)
-        def step():
-            def body(i):
-                v.assign(tf.tanh(v @ v))
-                return i + 1
-            tf.while_loop(lambda i: i < 2000, body, [0])
+        v, step = updating(2000)
         step()
         over = threading.Event()
         def read():
@@ -124,13 +131,7 @@ CASES = {
     ),
     "a handler of signals reads a variable in the middle of its update": (
         """
-        v = tf.Variable(tf.zeros([50, 50]))
-        @tf.function(autograph=False)
-        def step():
-            def body(i):
-                v.assign(tf.tanh(v @ v))
-                return i + 1
-            tf.while_loop(lambda i: i < 20000, body, [0])
+        v, step = updating(20000)
         seen = []
         def handler(*_):
             for read in (v.numpy, v.read_value, step, lambda: v.assign_add(tf.zeros([50, 50])), lambda: repr(v)):

@@ -20,8 +20,8 @@ thread_local! {
     static ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// From now on, runs of programs and those who wait for data ask at times whether they are still wanted, each on its own thread; what comes back as an error ends the
-/// run. Only the first to be set counts.
+/// From now on, runs of programs and those who wait for data ask at times whether they are still wanted, each on its own
+/// thread; what comes back as an error ends the run, or the waiting. Only the first to be set counts.
 pub fn ask_at_times(ask: Ask) {
     let _ = ASK.set(ask);
 }

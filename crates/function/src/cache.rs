@@ -52,11 +52,10 @@ impl<R> Cache<R> {
 
     /// Adds a trace, unless there are more with its hash than those that it was compared with.
     fn insert(&mut self, entry: &Arc<Entry<R>>, compared: usize) -> bool {
-        let others = self.by_hash.entry(entry.hash).or_default();
-        if others.len() != compared {
+        if self.by_hash.get(&entry.hash).map_or(0, Vec::len) != compared {
             return false;
         }
-        others.push(entry.clone());
+        self.by_hash.entry(entry.hash).or_default().push(entry.clone());
         self.touch(entry);
         true
     }

@@ -144,6 +144,8 @@ impl Concrete {
         relieve: &dyn Fn() -> bool,
         at: Line,
     ) -> Result<(Vec<Tensor>, bool)> {
+        // One call inside of another: what that one is updating has no value for this one.
+        self.variables.iter().try_for_each(|used| used.variable.check_free())?;
         // Who checks every op for NaN wants to know which op and line it was: op by op, then.
         if is_tracing() || is_checking_numerics() {
             return Ok((self.inline(arguments, at)?, false));
@@ -203,14 +205,11 @@ impl Concrete {
         // Nothing is held while others are waited for, but in the order of ids: so calls never wait for each other in a
         // circle.
         let read = self.variables.iter().enumerate().map(|(i, used)| match variables {
-            _ if used.writes => Ok(None),
-            Some(variables) => Ok(Some(variables[i].clone())),
-            None => {
-                used.variable.check_free()?;
-                Ok(Some(used.variable.value()))
-            }
+            _ if used.writes => None,
+            Some(variables) => Some(variables[i].clone()),
+            None => Some(used.variable.value()),
         });
-        let read = read.collect::<Result<SmallVec<[Option<Tensor>; 8]>>>()?;
+        let read: SmallVec<[Option<Tensor>; 8]> = read.collect();
         let mut held: SmallVec<[(usize, Held<'_>); 8]> = SmallVec::new();
         for &i in &self.written {
             held.push((i, self.variables[i].variable.hold(at)?));
