@@ -1,13 +1,13 @@
 //! A gradient of your own, and what it keeps.
 
-use taut::{Dense, GradientTape, Result, Rule, Tensor, custom_gradient};
+use taut::{Dense, GradientRule, GradientTape, Result, Tensor, custom_gradient};
 
 /// log(1 + e^x), with a gradient that does not overflow and keeps one tensor.
 fn log1pexp(x: &Tensor) -> Result<Tensor> {
     let outputs = custom_gradient([x], |inputs| {
         let e = taut::exp(&inputs[0])?;
         let y = taut::log((&e + 1.0)?)?;
-        Ok(Rule::new(vec![y], vec![e], |saved, gradients| {
+        Ok(GradientRule::new(vec![y], vec![e], |saved, gradients| {
             let slope = taut::sub(1.0, taut::div(1.0, (&saved[0] + 1.0)?)?)?;
             Ok(vec![Some((&gradients[0] * slope)?.into())])
         }))

@@ -48,8 +48,8 @@ fn main() -> Result<()> {
     // ResNet-20 for images of 32 x 32 pixels: nothing is computed here.
     let net = trainer(resnet(3, 3)?)?;
     for batch in if is_quick() { vec![1, 8] } else { vec![1, 8, 32, 128] } {
-        let x = Tensor::stand_in(Spec::new(DType::F32, [batch, 32, 32, 3]));
-        let y = Tensor::stand_in(Spec::new(DType::I64, [batch]));
+        let x = Tensor::placeholder(Spec::new(DType::F32, [batch, 32, 32, 3]));
+        let y = Tensor::placeholder(Spec::new(DType::I64, [batch]));
         println!("ResNet-20, batch {batch:3}: a step needs {}", Bytes(net.plan(&x, &y)?.peak_bytes()));
     }
 

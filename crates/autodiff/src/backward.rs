@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::ops::binary::add;
 use taut_core::record::{Recorder, Slot, is_active, linked};
 use taut_core::{
-    Call, Error, ErrorKind, Gradient, IndexedSlices, Part, Result, Set, Spec, Tensor, on_behalf,
+    Error, ErrorKind, Gradient, IndexedSlices, Result, SavedValue, Set, Spec, Tensor, VjpCall,
+    with_source_location,
 };
 
 /// A gradient while parts of it may still come.
@@ -156,7 +157,7 @@ pub(crate) fn backward(
             gradients = done.into_iter().map(|gradient| gradient.map(Sum::from)).collect();
         }
         let Some(op) = entry.op.clone().filter(|_| !wanted.is_empty()) else { continue };
-        let parts = on_behalf(Some(op.name()), entry.at, || {
+        let parts = with_source_location(Some(op.name()), entry.at, || {
             let mut dense: SmallVec<[Option<Tensor>; 1]> = SmallVec::new();
             for sum in gradients {
                 dense.push(match sum.map(Sum::done).transpose()? {
@@ -169,7 +170,7 @@ pub(crate) fn backward(
             // What only this walk holds, the rule may use up.
             let own = Arc::get_mut(&mut entry).map(|entry| std::mem::take(&mut entry.outputs));
             let mut outputs = relinked.or(own).unwrap_or_else(|| entry.outputs.clone());
-            let mut call = Call {
+            let mut call = VjpCall {
                 inputs: &entry.inputs,
                 outputs: &mut outputs,
                 residual: entry.residual.as_ref(),
@@ -182,21 +183,21 @@ pub(crate) fn backward(
         for ((position, source), part) in sources.zip(parts) {
             let (Some(slot), Some(part)) = (source.filter(|_| wanted.has(position)), part) else { continue };
             check(&part, &entry.inputs[position].spec, &entry)?;
-            on_behalf(Some(op.name()), entry.at, || put(&mut sums, slot, part, &entry))?;
+            with_source_location(Some(op.name()), entry.at, || put(&mut sums, slot, part, &entry))?;
         }
     }
     Ok(found)
 }
 
 /// The outputs that an entry kept, linked to it again: a tape that still records follows its own backward pass.
-fn relinked(record: &Arc<Record>, entry: &Entry, number: u32) -> Option<SmallVec<[Part; 1]>> {
+fn relinked(record: &Arc<Record>, entry: &Entry, number: u32) -> Option<SmallVec<[SavedValue; 1]>> {
     entry.outputs.iter().any(|part| part.kept.is_some()).then(|| {
-        let part = |(output, part): (usize, &Part)| {
+        let part = |(output, part): (usize, &SavedValue)| {
             let kept = part.kept.as_ref().map(|kept| {
                 record.retain(number);
                 linked(kept.clone(), record.clone(), Slot { entry: number, output: output as u32 })
             });
-            Part { spec: part.spec.clone(), kept }
+            SavedValue { spec: part.spec.clone(), kept }
         };
         entry.outputs.iter().enumerate().map(part).collect()
     })

@@ -1,8 +1,8 @@
 //! Trading time for memory: keep the inputs, and do the work again when its gradient is asked for.
 
 use crate::custom::ruled;
-use crate::structure::Source;
-use crate::tape::{GradientTape, Request};
+use crate::structure::GradientSource;
+use crate::tape::{GradientRequest, GradientTape};
 use crate::variable::Variable;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::graph::trace_body;
 use taut_core::ops::random::{Keys, with_keys};
-use taut_core::record::{self, Followed, Recorder, Slot};
+use taut_core::record::{self, RecordedCall, Recorder, Slot};
 use taut_core::{
-    Call, DType, Form, Gradients, Graph, Kernel, Layout, Op, Result, Saves, Set, Spec, Specs, Tensor,
-    apply_at, behalf_of, is_tracing,
+    DType, Form, Gradients, Graph, Kernel, Layout, Op, Result, Saves, Set, Spec, Specs, Tensor, VjpCall,
+    apply_at, is_tracing, source_location,
 };
-use taut_memory::Line;
+use taut_memory::Location;
 
 type Function = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
 
@@ -40,13 +40,13 @@ pub(crate) fn watched<R>(work: impl FnOnce(&dyn Recorder) -> R) -> (R, Found) {
 
 /// The same value as a tensor of its own, which other tapes follow as they do the first. In a graph, what is computed of
 /// it is computed anew, once `after` is there.
-pub fn itself(tensor: &Tensor, after: &[Tensor]) -> Result<Tensor> {
+pub fn optimization_barrier(tensor: &Tensor, after: &[Tensor]) -> Result<Tensor> {
     if is_tracing() {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
-        let anew = Anew { number: NUMBERS.fetch_add(1, Ordering::Relaxed) };
+        let anew = OptimizationBarrier { number: NUMBERS.fetch_add(1, Ordering::Relaxed) };
         let mut inputs: Vec<Tensor> =
             std::iter::once(tensor.clone()).chain(after.iter().map(record::detached)).collect();
-        return Ok(apply_at(&anew, &mut inputs, behalf_of(Line::caller()))?.swap_remove(0));
+        return Ok(apply_at(&anew, &mut inputs, source_location(Location::caller()))?.swap_remove(0));
     }
     let shape: SmallVec<[isize; 4]> = tensor.shape().iter().map(|&dim| dim as isize).collect();
     taut_core::ops::shape::reshape(tensor, &shape)
@@ -54,13 +54,13 @@ pub fn itself(tensor: &Tensor, after: &[Tensor]) -> Result<Tensor> {
 
 /// The first input under another name, so that nobody takes work done again for the work done before.
 #[derive(Clone, Debug)]
-struct Anew {
+struct OptimizationBarrier {
     number: u64,
 }
 
-impl Op for Anew {
+impl Op for OptimizationBarrier {
     fn name(&self) -> &'static str {
-        "anew"
+        "optimization_barrier"
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
@@ -76,14 +76,14 @@ impl Op for Anew {
     }
 
     fn form(&self, _inputs: &[&Spec]) -> Form {
-        Form::Barrier
+        Form::OptimizationBarrier
     }
 
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|_, gradient| Ok(gradient))
     }
 
@@ -97,7 +97,7 @@ impl Recorder for Spy {
         None
     }
 
-    fn adopt(&self, tensor: &Tensor) -> Option<Slot> {
+    fn track(&self, tensor: &Tensor) -> Option<Slot> {
         let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if tensor.dtype().is_float() && !found.tensors.iter().any(|other| other.is_same(tensor)) {
             found.tensors.push(tensor.clone());
@@ -114,13 +114,13 @@ impl Recorder for Spy {
         None
     }
 
-    fn follow(&self, _call: &Followed<'_>) -> Result<Option<u32>> {
+    fn record_op(&self, _call: &RecordedCall<'_>) -> Result<Option<u32>> {
         Ok(None)
     }
 
-    fn blocked(&self, _call: &Followed<'_>) {}
+    fn blocked(&self, _call: &RecordedCall<'_>) {}
 
-    fn settle(&self, _entry: u32, _outputs: &[Tensor]) {}
+    fn link_outputs(&self, _entry: u32, _outputs: &[Tensor]) {}
 
     fn retain(&self, _entry: u32) {}
 
@@ -145,7 +145,7 @@ impl fmt::Debug for Recompute {
 }
 
 impl Op for Recompute {
-    fn is_data(&self) -> bool {
+    fn is_pure(&self) -> bool {
         false
     }
 
@@ -162,11 +162,11 @@ impl Op for Recompute {
         Some(Saves { inputs: kept, ..Saves::NOTHING })
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let input = |i: usize| call.input(i).cloned();
         let after: Vec<Tensor> = call.gradients.iter().flatten().cloned().collect();
         // Each argument by itself, even if one was given twice or captured too; other tapes follow it all the same.
-        let alone = |i: usize| itself(&input(i)?, &after);
+        let alone = |i: usize| optimization_barrier(&input(i)?, &after);
         let arguments: Vec<Tensor> = (0..self.arguments).map(alone).collect::<Result<_>>()?;
         let captured = self.arguments..self.arguments + self.captured;
         let captured: Vec<Tensor> = captured.map(input).collect::<Result<_>>()?;
@@ -174,9 +174,9 @@ impl Op for Recompute {
         let tape = GradientTape::new();
         tape.watch(&(&arguments, &captured, &self.variables));
         let (outputs, _) = with_keys(&self.keys, || (self.function)(&arguments));
-        let mut sources: Vec<Source> = Vec::new();
-        sources.extend(arguments.into_iter().chain(captured).map(Source::Tensor));
-        sources.extend(self.variables.iter().cloned().map(Source::Variable));
+        let mut sources: Vec<GradientSource> = Vec::new();
+        sources.extend(arguments.into_iter().chain(captured).map(GradientSource::Tensor));
+        sources.extend(self.variables.iter().cloned().map(GradientSource::Variable));
         walked(&tape, outputs?, &sources, call)
     }
 }
@@ -185,8 +185,8 @@ impl Op for Recompute {
 fn walked(
     tape: &GradientTape,
     outputs: Vec<Tensor>,
-    sources: &[Source],
-    call: &mut Call<'_>,
+    sources: &[GradientSource],
+    call: &mut VjpCall<'_>,
 ) -> Result<Gradients> {
     let (mut targets, mut given) = (Vec::new(), Vec::new());
     for (i, output) in outputs.into_iter().enumerate() {
@@ -195,7 +195,7 @@ fn walked(
             given.push(Some(gradient));
         }
     }
-    let request = Request { output_gradients: Some(given), ..Request::default() };
+    let request = GradientRequest { output_gradients: Some(given), ..GradientRequest::default() };
     tape.ask_for(&targets, sources, request).map(Gradients::from_vec)
 }
 
@@ -240,16 +240,16 @@ impl Recomputed {
     #[track_caller]
     pub fn call(&self, inputs: impl IntoIterator<Item = impl Into<Tensor>>) -> Result<Vec<Tensor>> {
         let inputs: Vec<Tensor> = inputs.into_iter().map(Into::into).collect();
-        call(&self.0, &inputs, Line::caller())
+        call(&self.0, &inputs, Location::caller())
     }
 }
 
-fn call(function: &Arc<Function>, inputs: &[Tensor], at: Line) -> Result<Vec<Tensor>> {
+fn call(function: &Arc<Function>, inputs: &[Tensor], at: Location) -> Result<Vec<Tensor>> {
     if !record::is_recording() {
         return if is_tracing() { written(function, inputs, at) } else { function(inputs) };
     }
     let plain: Vec<Tensor> = inputs.iter().map(record::detached).collect();
-    let ((outputs, keys), found) = record::unrecorded(|| {
+    let ((outputs, keys), found) = record::without_recording(|| {
         watched(|spy| {
             let (outputs, keys) = with_keys(&Keys::default(), || function(&plain));
             // What was captured may also be returned as it is.
@@ -273,11 +273,11 @@ fn call(function: &Arc<Function>, inputs: &[Tensor], at: Line) -> Result<Vec<Ten
         outputs: outputs.iter().map(|output| output.spec().clone()).collect(),
         keys,
     };
-    record::done(&op, &mut all, outputs, Vec::new(), at)
+    record::record_completed(&op, &mut all, outputs, Vec::new(), at)
 }
 
 /// In a graph that somebody may differentiate later: the function's own graph is computed now, and again by the gradient.
-fn written(function: &Arc<Function>, inputs: &[Tensor], at: Line) -> Result<Vec<Tensor>> {
+fn written(function: &Arc<Function>, inputs: &[Tensor], at: Location) -> Result<Vec<Tensor>> {
     let specs: Vec<Spec> = inputs.iter().map(|input| input.spec().clone()).collect();
     let (traced, ()) = trace_body(&specs, |arguments| Ok((function(arguments)?, ())))?;
     let mut all = inputs.to_vec();
@@ -299,7 +299,7 @@ impl fmt::Debug for Again {
 }
 
 impl Op for Again {
-    fn is_data(&self) -> bool {
+    fn is_pure(&self) -> bool {
         false
     }
 
@@ -315,14 +315,14 @@ impl Op for Again {
         Some(Saves { inputs: Set::ALL, ..Saves::NOTHING })
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let after: Vec<Tensor> = call.gradients.iter().flatten().cloned().collect();
-        let alone = |i: usize| itself(call.input(i)?, &after);
+        let alone = |i: usize| optimization_barrier(call.input(i)?, &after);
         let inputs: Vec<Tensor> = (0..call.inputs.len()).map(alone).collect::<Result<_>>()?;
         let tape = GradientTape::new();
         tape.watch(&inputs);
         let outputs = self.graph.run(&inputs)?;
-        let sources: Vec<Source> = inputs.into_iter().map(Source::Tensor).collect();
+        let sources: Vec<GradientSource> = inputs.into_iter().map(GradientSource::Tensor).collect();
         walked(&tape, outputs, &sources, call)
     }
 }

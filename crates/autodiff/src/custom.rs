@@ -8,15 +8,15 @@ use std::sync::Arc;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::record;
 use taut_core::{
-    Call, DType, Error, ErrorKind, Gradient, Gradients, Kernel, Layout, Op, Part, Result, Saves, Set, Spec,
-    Specs, Tensor, apply_at, is_tracing,
+    DType, Error, ErrorKind, Gradient, Gradients, Kernel, Layout, Op, Result, SavedValue, Saves, Set, Spec,
+    Specs, Tensor, VjpCall, apply_at, is_tracing,
 };
-use taut_memory::Line;
+use taut_memory::Location;
 
 type Backward = dyn Fn(&[Tensor], &[Tensor], &[Variable]) -> Result<Vec<Option<Gradient>>> + Send + Sync;
 
 /// What a function with a gradient of its own returns.
-pub struct Rule {
+pub struct GradientRule {
     outputs: Vec<Tensor>,
     saved: Vec<Tensor>,
     backward: Arc<Backward>,
@@ -24,7 +24,7 @@ pub struct Rule {
     has_variables: bool,
 }
 
-impl Rule {
+impl GradientRule {
     /// The outputs; the tensors that the gradient needs; and the gradient: from those tensors and the outputs' gradients
     /// (zeros where there is none) to a gradient per input.
     ///
@@ -34,13 +34,13 @@ impl Rule {
         outputs: Vec<Tensor>,
         saved: Vec<Tensor>,
         backward: impl Fn(&[Tensor], &[Tensor]) -> Result<Vec<Option<Gradient>>> + Send + Sync + 'static,
-    ) -> Rule {
+    ) -> GradientRule {
         let backward =
             Arc::new(move |saved: &[Tensor], given: &[Tensor], _: &[Variable]| backward(saved, given));
-        Rule { outputs, saved, backward, has_variables: false }
+        GradientRule { outputs, saved, backward, has_variables: false }
     }
 
-    /// As [`Rule::new`], for a function that reads trainable variables: the gradient is told which, and returns theirs after
+    /// As [`GradientRule::new`], for a function that reads trainable variables: the gradient is told which, and returns theirs after
     /// those of the inputs.
     pub fn with_variables(
         outputs: Vec<Tensor>,
@@ -49,8 +49,8 @@ impl Rule {
         + Send
         + Sync
         + 'static,
-    ) -> Rule {
-        Rule { outputs, saved, backward: Arc::new(backward), has_variables: true }
+    ) -> GradientRule {
+        GradientRule { outputs, saved, backward: Arc::new(backward), has_variables: true }
     }
 }
 
@@ -70,7 +70,7 @@ impl fmt::Debug for Custom {
 }
 
 impl Op for Custom {
-    fn is_data(&self) -> bool {
+    fn is_pure(&self) -> bool {
         false
     }
 
@@ -87,7 +87,7 @@ impl Op for Custom {
         Some(Saves { inputs: saved, ..Saves::NOTHING })
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let saved = (self.inputs..call.inputs.len()).map(|i| call.input(i).cloned());
         let saved: Vec<Tensor> = saved.collect::<Result<_>>()?;
         let mut gradients = Vec::new();
@@ -119,7 +119,7 @@ struct Ruled {
 }
 
 impl Op for Ruled {
-    fn is_data(&self) -> bool {
+    fn is_pure(&self) -> bool {
         false
     }
 
@@ -145,12 +145,12 @@ impl Op for Ruled {
         Some(Saves { inputs: saved, ..Saves::NOTHING })
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let mut gradients = SmallVec::from_elem(None, self.outputs.len());
         gradients[self.output] = call.take_gradient(0);
-        let mut outputs: SmallVec<[Part; 1]> =
-            self.outputs.iter().map(|spec| Part { spec: spec.clone(), kept: None }).collect();
-        let mut inner = Call {
+        let mut outputs: SmallVec<[SavedValue; 1]> =
+            self.outputs.iter().map(|spec| SavedValue { spec: spec.clone(), kept: None }).collect();
+        let mut inner = VjpCall {
             inputs: &call.inputs[1..],
             outputs: &mut outputs,
             residual: None,
@@ -171,7 +171,7 @@ pub(crate) fn ruled(
     rule: Arc<dyn Op>,
     inputs: &[Tensor],
     outputs: Vec<Tensor>,
-    at: Line,
+    at: Location,
 ) -> Result<Vec<Tensor>> {
     let specs: SmallVec<[Spec; 1]> = outputs.iter().map(|output| output.spec().clone()).collect();
     let mut made = Vec::new();
@@ -194,7 +194,7 @@ pub(crate) fn zeros(spec: &Spec) -> Result<Tensor> {
 /// What it captures is a constant to the rule. The trainable variables that it reads are inputs to a rule
 /// [with variables](Rule::with_variables); to another one they must not be read, unless with [`Variable::value`].
 ///
-/// The ops inside it are not recorded on a tape that is asked once: such a tape keeps what the [`Rule`] saves and
+/// The ops inside it are not recorded on a tape that is asked once: such a tape keeps what the [`GradientRule`] saves and
 /// nothing else. Where more than that is followed (nested tapes, a persistent one), the ops inside are, so that the
 /// gradient's own gradient is right.
 ///
@@ -223,13 +223,14 @@ pub(crate) fn zeros(spec: &Spec) -> Result<Tensor> {
 #[track_caller]
 pub fn custom_gradient(
     inputs: impl IntoIterator<Item = impl Into<Tensor>>,
-    function: impl FnOnce(&[Tensor]) -> Result<Rule>,
+    function: impl FnOnce(&[Tensor]) -> Result<GradientRule>,
 ) -> Result<Vec<Tensor>> {
-    let (at, recording) = (Line::caller(), record::is_recording());
+    let (at, recording) = (Location::caller(), record::is_recording());
     let mut inputs: Vec<Tensor> = inputs.into_iter().map(Into::into).collect();
     let call = || watched(|_| function(&inputs));
-    let (rule, found) = if record::is_simple() { record::unrecorded(call) } else { call() };
-    let Rule { outputs, saved, backward, has_variables } = rule?;
+    let (rule, found) =
+        if record::has_single_use_recorder() { record::without_recording(call) } else { call() };
+    let GradientRule { outputs, saved, backward, has_variables } = rule?;
     let mut variables = found.variables;
     variables.retain(Variable::is_trainable);
     if has_variables {
@@ -251,7 +252,7 @@ pub fn custom_gradient(
     let op = Custom { inputs: inputs.len(), variables, outputs: specs, backward };
     let mut all: Vec<Tensor> = inputs.into_iter().chain(saved).collect();
     if !is_tracing() {
-        return record::done(&op, &mut all, outputs, Vec::new(), at);
+        return record::record_completed(&op, &mut all, outputs, Vec::new(), at);
     }
     ruled(Arc::new(op), &all, outputs, at)
 }

@@ -1,14 +1,14 @@
 //! What a tape holds and why, and why a gradient is not there.
 
 use crate::record::{Block, Entry, Kept};
-use crate::structure::Source;
+use crate::structure::GradientSource;
 use crate::tape::spec;
 use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use taut_core::record::Slot;
 use taut_core::{DType, Spec, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// How many bytes the kept values fill, each buffer counted once.
 pub(crate) fn bytes_held(entries: &[Option<Arc<Entry>>]) -> usize {
@@ -27,14 +27,14 @@ fn new_bytes(tensor: &Tensor, seen: &mut HashSet<usize>) -> usize {
 
 /// What a tape holds. Its `Display` is a table, the largest first.
 #[derive(Clone, Debug)]
-pub struct Explanation {
+pub struct TapeExplanation {
     /// The values that are kept, in the order of the calls.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TapeRow>,
 }
 
 /// A value that a tape keeps.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct TapeRow {
     /// Bytes that it adds: zero if an earlier row keeps the same buffer.
     pub bytes: usize,
     /// Its type and shape.
@@ -42,27 +42,27 @@ pub struct Row {
     /// The op whose gradient needs it.
     pub op: &'static str,
     /// The line that called the op.
-    pub at: Line,
+    pub at: Location,
     /// What it is to the op: `input 0`, `output 0`, or `residual`.
     pub role: String,
     /// The inputs whose gradients need it.
     pub needed_for: Vec<usize>,
 }
 
-impl Explanation {
+impl TapeExplanation {
     /// The bytes of all rows.
     pub fn bytes(&self) -> usize {
         self.rows.iter().map(|row| row.bytes).sum()
     }
 }
 
-pub(crate) fn explanation(entries: &[Option<Arc<Entry>>]) -> Explanation {
+pub(crate) fn explanation(entries: &[Option<Arc<Entry>>]) -> TapeExplanation {
     let mut seen = HashSet::new();
     let mut rows = Vec::new();
     for entry in entries.iter().flatten() {
         let needed_for: Vec<usize> = (0..entry.inputs.len()).filter(|&i| entry.wanted.has(i)).collect();
         for (kept, tensor) in entry.kept() {
-            rows.push(Row {
+            rows.push(TapeRow {
                 bytes: new_bytes(tensor, &mut seen),
                 spec: tensor.spec().clone(),
                 op: entry.op.as_ref().map_or("", |op| op.name()),
@@ -76,13 +76,13 @@ pub(crate) fn explanation(entries: &[Option<Arc<Entry>>]) -> Explanation {
             });
         }
     }
-    Explanation { rows }
+    TapeExplanation { rows }
 }
 
-impl fmt::Display for Explanation {
+impl fmt::Display for TapeExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{} bytes in {} values", self.bytes(), self.rows.len())?;
-        let mut rows: Vec<&Row> = self.rows.iter().collect();
+        let mut rows: Vec<&TapeRow> = self.rows.iter().collect();
         rows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
         for row in rows {
             let inputs: Vec<String> = row.needed_for.iter().map(ToString::to_string).collect();
@@ -97,7 +97,7 @@ impl fmt::Display for Explanation {
 /// Why a gradient is `None`. Its `Display` says what to do.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Why {
+pub enum SavedReason {
     /// The source is not a float.
     NotFloat(DType),
     /// The tape does not follow the source.
@@ -113,33 +113,33 @@ pub enum Why {
     /// No recorded call used the source.
     NeverUsed,
     /// Everything that was made of the source went into ops that have no gradient.
-    Blocked(Vec<(&'static str, Line)>),
+    Blocked(Vec<(&'static str, Location)>),
     /// The source was used, but the target does not depend on it.
     Independent,
     /// The target depends on the source, but a rule on the way gave no gradient.
     NoRule,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for SavedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::NotFloat(dtype) => write!(f, "the source is {dtype}, and only floats have gradients"),
-            Why::NotWatched => f.write_str("the tape does not watch the source; call tape.watch(&source) before using it"),
-            Why::NotTrainable => f.write_str(
+            SavedReason::NotFloat(dtype) => write!(f, "the source is {dtype}, and only floats have gradients"),
+            SavedReason::NotWatched => f.write_str("the tape does not watch the source; call tape.watch(&source) before using it"),
+            SavedReason::NotTrainable => f.write_str(
                 "the variable is not trainable, so the tape does not follow it by itself; call tape.watch(&variable)",
             ),
-            Why::NotRead => f.write_str("the variable was not read while the tape recorded"),
-            Why::TargetNotFloat(dtype) => write!(f, "the target is {dtype}, and only floats have gradients"),
-            Why::TargetNotFollowed => f.write_str(
+            SavedReason::NotRead => f.write_str("the variable was not read while the tape recorded"),
+            SavedReason::TargetNotFloat(dtype) => write!(f, "the target is {dtype}, and only floats have gradients"),
+            SavedReason::TargetNotFollowed => f.write_str(
                 "the target was not computed from anything watched while the tape recorded",
             ),
-            Why::NeverUsed => f.write_str("nothing that the tape recorded used the source"),
-            Why::Blocked(by) => {
+            SavedReason::NeverUsed => f.write_str("nothing that the tape recorded used the source"),
+            SavedReason::Blocked(by) => {
                 f.write_str("no gradient goes through what was made of the source:")?;
                 by.iter().try_for_each(|(op, at)| write!(f, "\n  {op} at {at}"))
             }
-            Why::Independent => f.write_str("the source was used, but the target does not depend on it"),
-            Why::NoRule => f.write_str("the target depends on the source, but a rule on the way gave no gradient"),
+            SavedReason::Independent => f.write_str("the source was used, but the target does not depend on it"),
+            SavedReason::NoRule => f.write_str("the target depends on the source, but a rule on the way gave no gradient"),
         }
     }
 }
@@ -148,20 +148,20 @@ impl fmt::Display for Why {
 pub(crate) fn why(
     entries: &[Option<Arc<Entry>>],
     blocks: &[Block],
-    targets: &[Source],
+    targets: &[GradientSource],
     target_slots: &[Option<Slot>],
-    source: &Source,
+    source: &GradientSource,
     slot: Option<Slot>,
-) -> Option<Why> {
+) -> Option<SavedReason> {
     let dtype = spec(source).dtype;
     if !dtype.is_float() {
-        return Some(Why::NotFloat(dtype));
+        return Some(SavedReason::NotFloat(dtype));
     }
     let Some(slot) = slot else {
         return Some(match source {
-            Source::Tensor(_) => Why::NotWatched,
-            Source::Variable(variable) if !variable.is_trainable() => Why::NotTrainable,
-            Source::Variable(_) => Why::NotRead,
+            GradientSource::Tensor(_) => SavedReason::NotWatched,
+            GradientSource::Variable(variable) if !variable.is_trainable() => SavedReason::NotTrainable,
+            GradientSource::Variable(_) => SavedReason::NotRead,
         });
     };
     let depends = crate::backward::dependent(entries, &[Some(slot)]);
@@ -177,15 +177,15 @@ pub(crate) fn why(
     let stops: Vec<_> =
         blocks.iter().filter(|block| reached(block.from) && is_alive(block)).map(|b| (b.op, b.at)).collect();
     if let Some(target) = targets.iter().find(|target| !spec(target).dtype.is_float()) {
-        return Some(Why::TargetNotFloat(spec(target).dtype));
+        return Some(SavedReason::TargetNotFloat(spec(target).dtype));
     }
     if !stops.is_empty() {
-        return Some(Why::Blocked(stops));
+        return Some(SavedReason::Blocked(stops));
     }
     let used = depends.iter().filter(|&&depends| depends).count() > 1;
     Some(match (slots.is_empty(), used) {
-        (_, false) => Why::NeverUsed,
-        (true, true) => Why::TargetNotFollowed,
-        (false, true) => Why::Independent,
+        (_, false) => SavedReason::NeverUsed,
+        (true, true) => SavedReason::TargetNotFollowed,
+        (false, true) => SavedReason::Independent,
     })
 }

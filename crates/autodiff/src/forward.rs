@@ -1,10 +1,10 @@
 //! Forward mode: derivatives along a direction, computed with the values.
 
-use crate::checkpoint::itself;
+use crate::checkpoint::optimization_barrier;
 use crate::custom::zeros;
 use crate::record::ById;
-use crate::structure::{Dense, Source, Structure};
-use crate::tape::{GradientTape, Request, spec};
+use crate::structure::{Dense, GradientSource, Structure};
+use crate::tape::{GradientRequest, GradientTape, spec};
 use crate::variable::Variable;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -12,9 +12,9 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use taut_core::record::{self, Followed, Recorder, Slot, slot_of};
-use taut_core::{Call, Error, Part, Result, Tensor, on_behalf};
-use taut_memory::Line;
+use taut_core::record::{self, RecordedCall, Recorder, Slot, slot_of};
+use taut_core::{Error, Result, SavedValue, Tensor, VjpCall, with_source_location};
+use taut_memory::Location;
 
 type Ids = HashMap<u64, Slot, BuildHasherDefault<ById>>;
 
@@ -55,7 +55,7 @@ impl Recorder for Tangents {
     }
 
     /// A rule that maps gradients backward is linear in them; its own gradient maps tangents forward.
-    fn follow(&self, call: &Followed<'_>) -> Result<Option<u32>> {
+    fn record_op(&self, call: &RecordedCall<'_>) -> Result<Option<u32>> {
         let tangents: SmallVec<[Option<Tensor>; 2]> =
             call.slots.iter().map(|slot| self.get((*slot)?)).collect();
         let work = || -> Result<SmallVec<[Option<Tensor>; 1]>> {
@@ -67,19 +67,19 @@ impl Recorder for Tangents {
                 seeds.push(float.then(|| zeros(output.spec())).transpose()?);
             }
             tape.watch(&seeds[..]);
-            let inputs: SmallVec<[Part; 3]> = (call.inputs.iter().enumerate())
-                .map(|(i, t)| Part {
+            let inputs: SmallVec<[SavedValue; 3]> = (call.inputs.iter().enumerate())
+                .map(|(i, t)| SavedValue {
                     spec: t.spec().clone(),
                     kept: call.kept[i].clone().filter(|_| call.saves.inputs.has(i)),
                 })
                 .collect();
-            let mut outputs: SmallVec<[Part; 1]> = (call.outputs.iter().enumerate())
-                .map(|(i, t)| Part {
+            let mut outputs: SmallVec<[SavedValue; 1]> = (call.outputs.iter().enumerate())
+                .map(|(i, t)| SavedValue {
                     spec: t.spec().clone(),
                     kept: call.saves.outputs.has(i).then(|| t.clone()),
                 })
                 .collect();
-            let mut backward = Call {
+            let mut backward = VjpCall {
                 inputs: &inputs,
                 outputs: &mut outputs,
                 residual: call.residual,
@@ -94,8 +94,9 @@ impl Recorder for Tangents {
                     along.push(Some(tangent));
                 }
             }
-            let request = Request { output_gradients: Some(along), ..Request::default() };
-            let sources: Vec<Source> = seeds.iter().flatten().cloned().map(Source::Tensor).collect();
+            let request = GradientRequest { output_gradients: Some(along), ..GradientRequest::default() };
+            let sources: Vec<GradientSource> =
+                seeds.iter().flatten().cloned().map(GradientSource::Tensor).collect();
             let mut found = tape.ask_for(&targets, &sources, request)?.into_iter();
             seeds
                 .iter()
@@ -105,7 +106,7 @@ impl Recorder for Tangents {
                 })
                 .collect()
         };
-        let outputs = record::outside(self, || on_behalf(Some(call.op.name()), call.at, work))?;
+        let outputs = record::pause_from(self, || with_source_location(Some(call.op.name()), call.at, work))?;
         if outputs.iter().all(Option::is_none) {
             return Ok(None);
         }
@@ -113,9 +114,9 @@ impl Recorder for Tangents {
         Ok(Some(self.push(outputs, uses)))
     }
 
-    fn blocked(&self, _call: &Followed<'_>) {}
+    fn blocked(&self, _call: &RecordedCall<'_>) {}
 
-    fn settle(&self, _entry: u32, _outputs: &[Tensor]) {}
+    fn link_outputs(&self, _entry: u32, _outputs: &[Tensor]) {}
 
     fn access(&self, variable: &dyn Any) -> Option<Slot> {
         let variable = variable.downcast_ref::<Variable>()?;
@@ -173,7 +174,7 @@ impl ForwardAccumulator {
         let (mut at, mut along) = (Vec::new(), Vec::new());
         primals.leaves(&mut at);
         tangents.leaves(&mut along);
-        let line = Line::caller();
+        let line = Location::caller();
         if at.len() != along.len() {
             return Err(Error::value(format!("{} tangents for {} primals", along.len(), at.len())).at(line));
         }
@@ -184,13 +185,13 @@ impl ForwardAccumulator {
                 return Err(Error::shape(message).at(line));
             }
             let tangent = match tangent {
-                Source::Tensor(tensor) => tensor.clone(),
-                Source::Variable(variable) => variable.read(),
+                GradientSource::Tensor(tensor) => tensor.clone(),
+                GradientSource::Variable(variable) => variable.read(),
             };
             let slot = Slot { entry: followed.push(SmallVec::from_iter([Some(tangent)]), 1), output: 0 };
             let before = match primal {
-                Source::Tensor(tensor) => followed.state().tensors.insert(record::mark(tensor), slot),
-                Source::Variable(variable) => followed.state().variables.insert(variable.id(), slot),
+                GradientSource::Tensor(tensor) => followed.state().tensors.insert(record::mark(tensor), slot),
+                GradientSource::Variable(variable) => followed.state().variables.insert(variable.id(), slot),
             };
             if before.is_some() {
                 return Err(Error::value("one primal is given twice").at(line));
@@ -230,8 +231,10 @@ pub fn jvp(
     tangents: impl IntoIterator<Item = impl Into<Tensor>>,
 ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
     // Each by itself, even if one is given twice.
-    let primals =
-        primals.into_iter().map(|primal| itself(&primal.into(), &[])).collect::<Result<Vec<Tensor>>>()?;
+    let primals = primals
+        .into_iter()
+        .map(|primal| optimization_barrier(&primal.into(), &[]))
+        .collect::<Result<Vec<Tensor>>>()?;
     let tangents: Vec<Tensor> = tangents.into_iter().map(Into::into).collect();
     let forward = ForwardAccumulator::new(&primals, &tangents)?;
     let values = function(&primals)?;

@@ -6,9 +6,12 @@ use crate::tape::{GradientTape, ones};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::{Origin, Value, ValueId, current, tensor_of, value_of};
-use taut_core::record::{Slot, unrecorded};
-use taut_core::{Call, Error, ErrorKind, Gradient, Graph, Part, Result, Set, Spec, Tensor, on_behalf, trace};
-use taut_memory::Line;
+use taut_core::record::{Slot, without_recording};
+use taut_core::{
+    Error, ErrorKind, Gradient, Graph, Result, SavedValue, Set, Spec, Tensor, VjpCall, trace,
+    with_source_location,
+};
+use taut_memory::Location;
 
 /// The gradients of `ys` (summed) with respect to `xs`, inside a trace: what was traced so far is differentiated, whether
 /// or not a tape was there. `None` where `ys` does not depend on an `x`.
@@ -29,7 +32,7 @@ pub fn gradients_with(
     xs: impl IntoIterator<Item = impl Into<Tensor>>,
     output_gradients: Option<&[Option<Tensor>]>,
 ) -> Result<Vec<Option<Gradient>>> {
-    let at = Line::caller();
+    let at = Location::caller();
     let ys: Vec<Tensor> = ys.into_iter().map(Into::into).collect();
     let xs: Vec<Tensor> = xs.into_iter().map(Into::into).collect();
     let Some(graph) = current() else {
@@ -46,7 +49,8 @@ pub fn gradients_with(
             format!("{} gradients of the types and shapes of {} results are needed", ys.len(), ys.len());
         return Err(Error::shape(message).at(at));
     }
-    on_behalf(None, at, || differentiate(&graph, &ys, given, &xs, at)).map_err(|error| error.at(at))
+    with_source_location(None, at, || differentiate(&graph, &ys, given, &xs, at))
+        .map_err(|error| error.at(at))
 }
 
 fn differentiate(
@@ -54,7 +58,7 @@ fn differentiate(
     ys: &[Tensor],
     given: &[Option<Tensor>],
     xs: &[Tensor],
-    at: Line,
+    at: Location,
 ) -> Result<Vec<Option<Gradient>>> {
     // One entry per value that no node makes, then one per node.
     let leaves = graph.values.len();
@@ -93,24 +97,24 @@ fn differentiate(
             continue;
         };
         depends[leaves + i] = true;
-        let part = |keep: bool, id: ValueId| Part {
+        let part = |keep: bool, id: ValueId| SavedValue {
             spec: graph.spec(id).clone(),
             kept: if keep { tensor_of(id) } else { None },
         };
-        let parts = |keep: Set, ids: &[ValueId]| -> SmallVec<[Part; 2]> {
+        let parts = |keep: Set, ids: &[ValueId]| -> SmallVec<[SavedValue; 2]> {
             ids.iter().enumerate().map(|(i, &id)| part(keep.has(i), id)).collect()
         };
         let residual = if saves.residual {
             let (inputs, mut outputs) =
                 (parts(saves.inputs.union(saves.reads), &node.inputs), parts(Set::ALL, &node.outputs));
-            let call = Call {
+            let call = VjpCall {
                 inputs: &inputs,
                 outputs: &mut outputs,
                 residual: None,
                 wanted,
                 gradients: SmallVec::new(),
             };
-            unrecorded(|| node.op.residual(&call))?
+            without_recording(|| node.op.residual(&call))?
         } else {
             None
         };
@@ -159,7 +163,7 @@ fn needed(graph: &Graph, targets: &[Option<Slot>], leaves: usize) -> Vec<bool> {
 /// respect to the inputs at these positions; zeros where there is none.
 #[track_caller]
 pub fn gradient_graph(graph: &Graph, inputs: &[usize]) -> Result<Graph> {
-    let at = Line::caller();
+    let at = Location::caller();
     if let Some(bad) = inputs.iter().find(|&&i| i >= graph.inputs.len()) {
         let message = format!("there is no input {bad} in a graph of {} inputs", graph.inputs.len());
         return Err(Error::value(message).at(at));

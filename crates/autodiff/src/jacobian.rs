@@ -1,13 +1,13 @@
 //! All derivatives of all elements.
 
-use crate::structure::{Source, Structure};
+use crate::structure::{GradientSource, Structure};
 use crate::tape::{GradientTape, spec};
 use taut_core::ops::creation::{one_hot, zeros};
 use taut_core::ops::index::TensorScatter;
 use taut_core::ops::shape::{broadcast_to, reshape};
-use taut_core::{DType, Error, Result, Shape, Tensor, on_behalf};
+use taut_core::{DType, Error, Result, Shape, Tensor, with_source_location};
 use taut_kernels::index::Scatter;
-use taut_memory::Line;
+use taut_memory::Location;
 
 impl GradientTape {
     /// The derivative of every element of the target with respect to every element of the sources: for each source a
@@ -29,9 +29,9 @@ impl GradientTape {
         target: &Tensor,
         sources: &S,
     ) -> Result<S::Of<Option<Tensor>>> {
-        let (at, len, shape, dtype) = (Line::caller(), target.len(), target.shape(), target.dtype());
+        let (at, len, shape, dtype) = (Location::caller(), target.len(), target.shape(), target.dtype());
         let seed = |i| hot(i, len, shape, dtype);
-        on_behalf(None, at, || self.rows(target, sources, None, len, seed, shape))
+        with_source_location(None, at, || self.rows(target, sources, None, len, seed, shape))
             .map_err(|error| error.at(at))
     }
 
@@ -39,7 +39,7 @@ impl GradientTape {
     /// row of the batch. The shape is `[batch, target's rest.., source's rest..]`.
     #[track_caller]
     pub fn batch_jacobian(&self, target: &Tensor, source: &Tensor) -> Result<Option<Tensor>> {
-        let at = Line::caller();
+        let at = Location::caller();
         let (ours, theirs) = (target.shape().split_first(), source.shape().split_first());
         let (Some((&batch, rest)), Some((&other, _))) = (ours, theirs) else {
             return Err(Error::shape("a number has no batch axis").at(at));
@@ -51,7 +51,7 @@ impl GradientTape {
         }
         let (len, rest, dtype) = (rest.iter().product(), Shape::from(rest), target.dtype());
         let seed = |i| broadcast_to(hot(i, len, &rest, dtype)?, target.shape().clone());
-        on_behalf(None, at, || self.rows(target, source, Some(batch), len, seed, &rest))
+        with_source_location(None, at, || self.rows(target, source, Some(batch), len, seed, &rest))
             .map_err(|error| error.at(at))
     }
 
@@ -68,8 +68,8 @@ impl GradientTape {
     ) -> Result<S::Of<Option<Tensor>>> {
         let mut leaves = Vec::new();
         sources.leaves(&mut leaves);
-        let walk = self.prepare(&[Source::Tensor(target.clone())], &leaves)?;
-        let own = |leaf: &Source| spec(leaf).shape[usize::from(batch.is_some())..].to_vec();
+        let walk = self.prepare(&[GradientSource::Tensor(target.clone())], &leaves)?;
+        let own = |leaf: &GradientSource| spec(leaf).shape[usize::from(batch.is_some())..].to_vec();
         let mut tables: Vec<Option<Tensor>> = Vec::new();
         tables.resize_with(leaves.len(), || None);
         for i in 0..len {
@@ -112,5 +112,5 @@ fn put(table: &mut Option<Tensor>, batch: Option<usize>, i: usize, gradient: Ten
         }
     };
     let update = TensorScatter { code: Scatter::Update };
-    taut_core::update(&update, table, &[indices, gradient], Line::caller())
+    taut_core::update(&update, table, &[indices, gradient], Location::caller())
 }

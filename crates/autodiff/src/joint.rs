@@ -1,7 +1,7 @@
 //! A graph and its gradient as one graph, and cut in two: what is computed first, and what is computed backward from it.
 
-use crate::structure::Source;
-use crate::tape::{GradientTape, Request};
+use crate::structure::GradientSource;
+use crate::tape::{GradientRequest, GradientTape};
 use taut_core::graph::{Origin, ValueId, calls_so_far};
 use taut_core::{
     Error, ErrorKind, Gradient, Graph, IndexedSlices, Result, Shape, Spec, Tensor, record, trace,
@@ -9,7 +9,7 @@ use taut_core::{
 
 /// What the backward pass computes for an input of the graph: positions among its outputs.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum InputGradient {
     /// Nothing: it is not wanted, or no gradient comes there.
     None,
     /// Its gradient.
@@ -27,7 +27,7 @@ pub enum Answer {
 
 /// Where something that the backward pass needs is after the forward pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum SavedFrom {
     /// An input of the graph.
     Input(usize),
     /// An output of the forward pass.
@@ -36,10 +36,10 @@ pub enum Kept {
 
 /// A graph, and after its calls those that compute its gradient.
 ///
-/// Inputs: the graph's, then one gradient for each output that is followed. Outputs: the graph's, then what [`Answer`]s
+/// Inputs: the graph's, then one gradient for each output that is followed. Outputs: the graph's, then what [`InputGradient`]s
 /// refer to.
 #[derive(Clone, Debug)]
-pub struct Joint {
+pub struct JointGraph {
     /// Both passes.
     pub graph: Graph,
     /// The node with which the backward pass begins.
@@ -49,31 +49,31 @@ pub struct Joint {
     /// How many outputs the original has.
     pub outputs: usize,
     /// Per input of the original, what the backward pass computes for it.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<InputGradient>,
 }
 
-/// A [`Joint`] cut in two.
+/// A [`JointGraph`] cut in two.
 #[derive(Clone, Debug)]
-pub struct Halves {
+pub struct SplitGraph {
     /// The original, with further outputs for what is kept.
     pub forward: Graph,
     /// From what is kept, in the order of `kept`, and the gradients of the outputs that are followed.
     pub backward: Graph,
     /// What is kept.
-    pub kept: Vec<Kept>,
+    pub kept: Vec<SavedFrom>,
 }
 
-impl Joint {
+impl JointGraph {
     /// The gradient of a graph for the `wanted` inputs, given gradients of the outputs at the positions `followed`. If
     /// `dense`, no gradient is left as rows.
-    pub fn new(graph: &Graph, wanted: &[bool], followed: &[usize], dense: bool) -> Result<Joint> {
+    pub fn new(graph: &Graph, wanted: &[bool], followed: &[usize], dense: bool) -> Result<JointGraph> {
         let specs = |ids: &[ValueId]| ids.iter().map(|&id| graph.spec(id).clone()).collect::<Vec<Spec>>();
         let (count, results) = (graph.inputs.len(), specs(&graph.outputs));
         let mut inputs = specs(&graph.inputs);
         inputs.extend(followed.iter().map(|&output| results[output].clone()));
 
         let (mut boundary, mut answers) = (0, Vec::new());
-        let traced = record::unrecorded(|| {
+        let traced = record::without_recording(|| {
             trace(&inputs, |arguments| {
                 let (inputs, gradients) = arguments.split_at(count);
                 let tape = GradientTape::new();
@@ -97,15 +97,15 @@ impl Joint {
                     };
                     let at = outputs.len() - original;
                     answers.push(match gradient {
-                        None => Answer::None,
+                        None => InputGradient::None,
                         Some(Gradient::Dense(gradient)) => {
                             outputs.push(gradient);
-                            Answer::Dense(at)
+                            InputGradient::Dense(at)
                         }
                         Some(Gradient::Sparse(slices)) => {
                             let IndexedSlices { values, indices, dense_shape } = slices;
                             outputs.extend([values, indices]);
-                            Answer::Sparse { values: at, indices: at + 1, dense_shape }
+                            InputGradient::Sparse { values: at, indices: at + 1, dense_shape }
                         }
                     });
                 }
@@ -118,12 +118,12 @@ impl Joint {
                 Error::new(ErrorKind::Graph, message).help("give it to the rule as one of its inputs")
             );
         }
-        Ok(Joint { graph: traced.graph, boundary, inputs: count, outputs: results.len(), answers })
+        Ok(JointGraph { graph: traced.graph, boundary, inputs: count, outputs: results.len(), answers })
     }
 
     /// Cuts it where the backward pass begins. Of the original's outputs, only the first `visible` are returned by the
     /// forward pass, so that others cannot be kept for being there already.
-    pub fn split(&self, visible: usize) -> Result<Halves> {
+    pub fn split(&self, visible: usize) -> Result<SplitGraph> {
         let joint = &self.graph;
         let is_forward = |id: ValueId| match joint.values[id.index()].origin {
             Origin::Node { node, .. } => node < self.boundary,
@@ -143,21 +143,21 @@ impl Joint {
             .filter(|&id| needed[id.index()] && is_forward(id))
             .collect();
 
-        let (mut saved, mut kept): (Vec<ValueId>, Vec<Kept>) = (Vec::new(), Vec::new());
+        let (mut saved, mut kept): (Vec<ValueId>, Vec<SavedFrom>) = (Vec::new(), Vec::new());
         for &id in &crossing {
             kept.push(match joint.values[id.index()].origin {
-                Origin::Input(input) => Kept::Input(input),
-                _ => {
-                    Kept::Output(own[..visible].iter().position(|&other| other == id).unwrap_or_else(|| {
+                Origin::Input(input) => SavedFrom::Input(input),
+                _ => SavedFrom::Output(own[..visible].iter().position(|&other| other == id).unwrap_or_else(
+                    || {
                         saved.push(id);
                         visible + saved.len() - 1
-                    }))
-                }
+                    },
+                )),
             });
         }
         let forward: Vec<ValueId> = own.iter().chain(&saved).copied().collect();
         let given: Vec<ValueId> = crossing.iter().chain(&joint.inputs[self.inputs..]).copied().collect();
-        Ok(Halves {
+        Ok(SplitGraph {
             forward: joint.part_with_checks(&joint.inputs[..self.inputs], &forward)?,
             backward: joint.part(&given, gradients)?,
             kept,
@@ -175,7 +175,7 @@ pub fn ask(
 ) -> Result<Vec<Option<Gradient>>> {
     let targets: Vec<Tensor> = followed.iter().map(|&output| outputs[output].clone()).collect();
     let given = gradients.iter().cloned().map(Some).collect();
-    let question = Request { output_gradients: Some(given), ..Request::default() };
-    let sources: Vec<Source> = sources.into_iter().map(Source::Tensor).collect();
+    let question = GradientRequest { output_gradients: Some(given), ..GradientRequest::default() };
+    let sources: Vec<GradientSource> = sources.into_iter().map(GradientSource::Tensor).collect();
     tape.ask_for(&targets, &sources, question)
 }

@@ -20,15 +20,15 @@ mod structure;
 mod tape;
 mod variable;
 
-pub use checkpoint::{Recomputed, checkpoint, itself, recompute_grad};
-pub use custom::{Rule, custom_gradient};
-pub use explain::{Explanation, Row, Why};
+pub use checkpoint::{Recomputed, checkpoint, optimization_barrier, recompute_grad};
+pub use custom::{GradientRule, custom_gradient};
+pub use explain::{SavedReason, TapeExplanation, TapeRow};
 pub use forward::{ForwardAccumulator, hvp, jvp};
 pub use graph::{gradient_graph, gradients, gradients_with};
-pub use nest::{Nest, Value};
+pub use nest::{Nest, StaticValue};
 pub use numerics::{disable_check_numerics, enable_check_numerics};
-pub use structure::{Dense, Source, Structure};
-pub use tape::{GradientTape, Options, Request, Unconnected};
-pub use variable::{Held, Variable, VariableBuilder, Wait, wait_within};
+pub use structure::{Dense, GradientSource, Structure};
+pub use tape::{GradientRequest, GradientTape, TapeOptions, Unconnected};
+pub use variable::{Variable, VariableBuilder, VariableGuard, Wait, set_blocking_hook};
 
 pub use taut_core::{Gradient, IndexedSlices};

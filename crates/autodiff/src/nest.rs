@@ -42,7 +42,7 @@ pub enum Leaf<'a> {
 /// Arguments or results of a traced function: tensors, variables and plain values, alone or in lists, tuples and maps.
 ///
 /// A function of several arguments takes a tuple. Plain values (numbers, strings, flags; anything else in
-/// [`Value`]) are known while the function is traced, so they can decide what it does.
+/// [`StaticValue`]) are known while the function is traced, so they can decide what it does.
 pub trait Nest {
     /// The same structure, owned.
     type Owned: Nest<Owned = Self::Owned>;
@@ -66,9 +66,9 @@ pub fn tensors<N: Nest>(nest: &N) -> Vec<&Tensor> {
 }
 
 /// The same structure with tensors that have no memory: who keeps it keeps nobody from using that of its own.
-pub fn hollow<N: Nest<Owned = N>>(nest: N) -> N {
+pub fn strip_values<N: Nest<Owned = N>>(nest: N) -> N {
     let stand_ins: Vec<Tensor> =
-        tensors(&nest).into_iter().map(|tensor| Tensor::stand_in(tensor.spec().clone())).collect();
+        tensors(&nest).into_iter().map(|tensor| Tensor::placeholder(tensor.spec().clone())).collect();
     nest.rebuild(&mut stand_ins.into_iter())
 }
 
@@ -202,11 +202,11 @@ tuples! {
 
 /// Any value that can be compared, as an argument that a function is traced for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Value<T>(pub T);
+pub struct StaticValue<T>(pub T);
 
-impl<T: Clone + PartialEq + Debug + Send + Sync + 'static> Static for Value<T> {
+impl<T: Clone + PartialEq + Debug + Send + Sync + 'static> Static for StaticValue<T> {
     fn same(&self, other: &dyn Any) -> bool {
-        other.downcast_ref::<Value<T>>().is_some_and(|other| self == other)
+        other.downcast_ref::<StaticValue<T>>().is_some_and(|other| self == other)
     }
 
     fn kept(&self) -> Box<dyn Static> {
@@ -218,14 +218,14 @@ impl<T: Clone + PartialEq + Debug + Send + Sync + 'static> Static for Value<T> {
     }
 }
 
-impl<T: Clone + PartialEq + Debug + Send + Sync + 'static> Nest for Value<T> {
-    type Owned = Value<T>;
+impl<T: Clone + PartialEq + Debug + Send + Sync + 'static> Nest for StaticValue<T> {
+    type Owned = StaticValue<T>;
 
     fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>)) {
         visit(Leaf::Value(self));
     }
 
-    fn rebuild(&self, _tensors: &mut dyn Iterator<Item = Tensor>) -> Value<T> {
+    fn rebuild(&self, _tensors: &mut dyn Iterator<Item = Tensor>) -> StaticValue<T> {
         self.clone()
     }
 }

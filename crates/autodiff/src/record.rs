@@ -6,22 +6,22 @@ use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use taut_core::record::{Followed, Recorder, Slot, slot_of};
-use taut_core::{Op, Part, Result, Set, Spec, Tensor};
-use taut_memory::Line;
+use taut_core::record::{RecordedCall, Recorder, Slot, slot_of};
+use taut_core::{Op, Result, SavedValue, Set, Spec, Tensor};
+use taut_memory::Location;
 
 /// One call, or something watched.
 pub(crate) struct Entry {
     /// The op; `None` for something watched.
     pub(crate) op: Option<Arc<dyn Op>>,
     /// The line that called it, or that asked to watch.
-    pub(crate) at: Line,
+    pub(crate) at: Location,
     /// Its inputs, with the values that its gradient needs.
-    pub(crate) inputs: SmallVec<[Part; 2]>,
+    pub(crate) inputs: SmallVec<[SavedValue; 2]>,
     /// Where the inputs come from, if they are followed.
     pub(crate) sources: SmallVec<[Option<Slot>; 2]>,
     /// Its outputs, with the values that its gradient needs.
-    pub(crate) outputs: SmallVec<[Part; 1]>,
+    pub(crate) outputs: SmallVec<[SavedValue; 1]>,
     /// What the op made for its gradient.
     pub(crate) residual: Option<Tensor>,
     /// The inputs that are followed.
@@ -31,13 +31,13 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    pub(crate) fn leaf(spec: Spec, at: Line) -> Entry {
+    pub(crate) fn leaf(spec: Spec, at: Location) -> Entry {
         Entry {
             op: None,
             at,
             inputs: SmallVec::new(),
             sources: SmallVec::new(),
-            outputs: SmallVec::from_iter([Part { spec, kept: None }]),
+            outputs: SmallVec::from_iter([SavedValue { spec, kept: None }]),
             residual: None,
             wanted: Set::NONE,
             serial: 0,
@@ -68,7 +68,7 @@ pub(crate) struct Block {
     /// The serial number of the entry that it came from.
     pub(crate) serial: u64,
     pub(crate) op: &'static str,
-    pub(crate) at: Line,
+    pub(crate) at: Location,
 }
 
 /// How many blocks are remembered, to explain gradients that are not there.
@@ -115,8 +115,8 @@ struct State {
     watched: Vec<Variable>,
     blocks: VecDeque<Block>,
     /// Entries that are to be dropped, but not while the lock is held: they hold tensors, whose links call back.
-    graves: Vec<Arc<Entry>>,
-    burying: bool,
+    deferred_drops: Vec<Arc<Entry>>,
+    dropping: bool,
     /// How many entries there were, dead ones included.
     serial: u64,
     /// Whether its entries were taken away: what is linked to it is not followed any more.
@@ -137,7 +137,7 @@ impl State {
     }
 
     /// Takes note that no gradient goes from a value into an op.
-    fn block(&mut self, from: Slot, op: &'static str, at: Line) {
+    fn block(&mut self, from: Slot, op: &'static str, at: Location) {
         let Some(Some(entry)) = self.entries.get(from.entry as usize) else { return };
         if self.blocks.len() == BLOCKS {
             self.blocks.pop_front();
@@ -158,7 +158,7 @@ impl State {
         }
     }
 
-    /// Takes a use away, and moves what nobody uses any more to the graves.
+    /// Takes a use away, and moves what nobody uses any more to the deferred_drops.
     fn release(&mut self, entry: u32) {
         let mut left: SmallVec<[u32; 8]> = SmallVec::from_slice(&[entry]);
         while let Some(entry) = left.pop() {
@@ -173,7 +173,7 @@ impl State {
                     self.pass_on_blocks(i, &dead);
                 }
                 left.extend(dead.sources.iter().flatten().map(|source| source.entry));
-                self.graves.push(dead);
+                self.deferred_drops.push(dead);
             }
         }
         while let Some(None) = self.entries.last() {
@@ -195,7 +195,7 @@ impl Record {
     }
 
     /// Follows a tensor from now on.
-    pub(crate) fn watch(&self, tensor: &Tensor, at: Line) {
+    pub(crate) fn watch(&self, tensor: &Tensor, at: Location) {
         if slot_of(tensor, self).is_some() {
             return;
         }
@@ -209,7 +209,7 @@ impl Record {
     }
 
     /// Follows a variable from now on.
-    pub(crate) fn watch_variable(&self, variable: &Variable, at: Line) -> Option<Slot> {
+    pub(crate) fn watch_variable(&self, variable: &Variable, at: Location) -> Option<Slot> {
         let mut state = self.state();
         if let Some(&slot) = state.variables.get(&variable.id()) {
             return Some(slot);
@@ -248,9 +248,9 @@ impl Record {
     pub(crate) fn take(&self) -> Vec<Option<Arc<Entry>>> {
         let mut state = self.state();
         let taken = std::mem::take(&mut *state);
-        (state.burying, state.closed) = (taken.burying, true);
+        (state.dropping, state.closed) = (taken.dropping, true);
         drop(state);
-        drop(taken.graves);
+        drop(taken.deferred_drops);
         taken.entries
     }
 
@@ -261,16 +261,16 @@ impl Record {
     /// Drops what was released, one by one and without the lock. Only one call at a time does so, and what it drops
     /// may release more: so a chain of any length is dropped without recursion.
     fn bury<'a>(&'a self, mut state: MutexGuard<'a, State>) {
-        if state.graves.is_empty() || state.burying {
+        if state.deferred_drops.is_empty() || state.dropping {
             return;
         }
-        state.burying = true;
-        while let Some(dead) = state.graves.pop() {
+        state.dropping = true;
+        while let Some(dead) = state.deferred_drops.pop() {
             drop(state);
             drop(dead);
             state = self.state();
         }
-        state.burying = false;
+        state.dropping = false;
     }
 }
 
@@ -279,17 +279,17 @@ impl Recorder for Record {
         self.state().leaves.get(&mark).copied()
     }
 
-    fn is_once(&self) -> bool {
+    fn is_single_use(&self) -> bool {
         self.once
     }
 
-    fn follow(&self, call: &Followed<'_>) -> Result<Option<u32>> {
+    fn record_op(&self, call: &RecordedCall<'_>) -> Result<Option<u32>> {
         let outputs = call.outputs.iter().filter(|output| output.dtype().is_float()).count();
         if outputs == 0 {
             self.blocked(call);
             return Ok(None);
         }
-        let part = |(i, tensor): (usize, &Tensor), keep: Set, kept: Option<&Tensor>| Part {
+        let part = |(i, tensor): (usize, &Tensor), keep: Set, kept: Option<&Tensor>| SavedValue {
             spec: tensor.spec().clone(),
             kept: kept.filter(|_| keep.has(i)).cloned(),
         };
@@ -316,14 +316,14 @@ impl Recorder for Record {
         Ok(Some(state.push(entry, outputs as u32)))
     }
 
-    fn blocked(&self, call: &Followed<'_>) {
+    fn blocked(&self, call: &RecordedCall<'_>) {
         let mut state = self.state();
         for &from in call.slots.iter().flatten() {
             state.block(from, call.op.name(), call.at);
         }
     }
 
-    fn settle(&self, entry: u32, outputs: &[Tensor]) {
+    fn link_outputs(&self, entry: u32, outputs: &[Tensor]) {
         let settled: SmallVec<[Tensor; 1]> =
             outputs.iter().map(|output| taut_core::record::detached_from(output, self)).collect();
         let mut replaced = Vec::new();
@@ -344,7 +344,7 @@ impl Recorder for Record {
         let variable = variable.downcast_ref::<Variable>()?;
         let follow = self.watches_variables && variable.is_trainable() && variable.dtype().is_float();
         let slot = match self.variable(variable) {
-            None if follow => self.watch_variable(variable, Line::caller())?,
+            None if follow => self.watch_variable(variable, Location::caller())?,
             slot => slot?,
         };
         self.retain(slot.entry);

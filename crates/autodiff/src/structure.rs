@@ -6,7 +6,7 @@ use taut_core::{Error, ErrorKind, Gradient, Result, Tensor};
 
 /// A leaf of a structure: what a gradient is asked for, or of.
 #[derive(Clone, Debug)]
-pub enum Source {
+pub enum GradientSource {
     /// A tensor.
     Tensor(Tensor),
     /// A variable.
@@ -20,7 +20,7 @@ pub trait Structure {
     type Of<T>;
 
     /// The leaves, in order.
-    fn leaves(&self, found: &mut Vec<Source>);
+    fn leaves(&self, found: &mut Vec<GradientSource>);
 
     /// The same structure with these leaves, in the same order.
     fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> Self::Of<T>;
@@ -33,8 +33,8 @@ fn next<T>(leaves: &mut dyn Iterator<Item = T>) -> T {
 impl Structure for Tensor {
     type Of<T> = T;
 
-    fn leaves(&self, found: &mut Vec<Source>) {
-        found.push(Source::Tensor(self.clone()));
+    fn leaves(&self, found: &mut Vec<GradientSource>) {
+        found.push(GradientSource::Tensor(self.clone()));
     }
 
     fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> T {
@@ -45,8 +45,8 @@ impl Structure for Tensor {
 impl Structure for Variable {
     type Of<T> = T;
 
-    fn leaves(&self, found: &mut Vec<Source>) {
-        found.push(Source::Variable(self.clone()));
+    fn leaves(&self, found: &mut Vec<GradientSource>) {
+        found.push(GradientSource::Variable(self.clone()));
     }
 
     fn with<T>(&self, leaves: &mut dyn Iterator<Item = T>) -> T {
@@ -54,10 +54,10 @@ impl Structure for Variable {
     }
 }
 
-impl Structure for Source {
+impl Structure for GradientSource {
     type Of<T> = T;
 
-    fn leaves(&self, found: &mut Vec<Source>) {
+    fn leaves(&self, found: &mut Vec<GradientSource>) {
         found.push(self.clone());
     }
 
@@ -69,7 +69,7 @@ impl Structure for Source {
 impl<S: Structure + ?Sized> Structure for &S {
     type Of<T> = S::Of<T>;
 
-    fn leaves(&self, found: &mut Vec<Source>) {
+    fn leaves(&self, found: &mut Vec<GradientSource>) {
         (**self).leaves(found);
     }
 
@@ -81,7 +81,7 @@ impl<S: Structure + ?Sized> Structure for &S {
 impl<S: Structure> Structure for [S] {
     type Of<T> = Vec<S::Of<T>>;
 
-    fn leaves(&self, found: &mut Vec<Source>) {
+    fn leaves(&self, found: &mut Vec<GradientSource>) {
         self.iter().for_each(|part| part.leaves(found));
     }
 
@@ -93,7 +93,7 @@ impl<S: Structure> Structure for [S] {
 impl<S: Structure> Structure for Vec<S> {
     type Of<T> = Vec<S::Of<T>>;
 
-    fn leaves(&self, found: &mut Vec<Source>) {
+    fn leaves(&self, found: &mut Vec<GradientSource>) {
         self[..].leaves(found);
     }
 
@@ -105,7 +105,7 @@ impl<S: Structure> Structure for Vec<S> {
 impl<S: Structure, const N: usize> Structure for [S; N] {
     type Of<T> = [S::Of<T>; N];
 
-    fn leaves(&self, found: &mut Vec<Source>) {
+    fn leaves(&self, found: &mut Vec<GradientSource>) {
         self[..].leaves(found);
     }
 
@@ -117,7 +117,7 @@ impl<S: Structure, const N: usize> Structure for [S; N] {
 impl<S: Structure> Structure for Option<S> {
     type Of<T> = Option<S::Of<T>>;
 
-    fn leaves(&self, found: &mut Vec<Source>) {
+    fn leaves(&self, found: &mut Vec<GradientSource>) {
         self.iter().for_each(|part| part.leaves(found));
     }
 
@@ -129,7 +129,7 @@ impl<S: Structure> Structure for Option<S> {
 impl<K: Clone + Ord, S: Structure> Structure for BTreeMap<K, S> {
     type Of<T> = BTreeMap<K, S::Of<T>>;
 
-    fn leaves(&self, found: &mut Vec<Source>) {
+    fn leaves(&self, found: &mut Vec<GradientSource>) {
         self.values().for_each(|part| part.leaves(found));
     }
 
@@ -143,7 +143,7 @@ macro_rules! tuples {
         impl<$($name: Structure),*> Structure for ($($name,)*) {
             type Of<T> = ($($name::Of<T>,)*);
 
-            fn leaves(&self, found: &mut Vec<Source>) {
+            fn leaves(&self, found: &mut Vec<GradientSource>) {
                 $(self.$i.leaves(found);)*
             }
 
@@ -168,7 +168,7 @@ impl Dense for Option<Gradient> {
             Some(gradient) => gradient.dense(),
             None => Err(Error::new(ErrorKind::Value, "there is no gradient")
                 .help("the tape's explain_none() says why")
-                .at(taut_memory::Line::caller())),
+                .at(taut_memory::Location::caller())),
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The tape.
 
 use crate::backward::{backward, reached};
-use crate::explain::{self, Explanation, Why};
+use crate::explain::{self, SavedReason, TapeExplanation};
 use crate::record::{Block, Entry, Record};
-use crate::structure::{Source, Structure};
+use crate::structure::{GradientSource, Structure};
 use crate::variable::Variable;
 use std::cell::RefCell;
 use std::marker::PhantomData;
@@ -11,21 +11,21 @@ use std::sync::Arc;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::record::{self, Slot, is_active, slot_of};
-use taut_core::{Error, ErrorKind, Gradient, Result, Spec, Tensor, on_behalf};
-use taut_memory::Line;
+use taut_core::{Error, ErrorKind, Gradient, Result, Spec, Tensor, with_source_location};
+use taut_memory::Location;
 
 /// How a tape records.
 #[derive(Clone, Copy, Debug)]
-pub struct Options {
+pub struct TapeOptions {
     /// Whether gradients can be asked for several times. What was kept for them then stays until the tape is dropped.
     pub persistent: bool,
     /// Whether trainable variables are followed as soon as they are read.
     pub watch_accessed_variables: bool,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options { persistent: false, watch_accessed_variables: true }
+impl Default for TapeOptions {
+    fn default() -> TapeOptions {
+        TapeOptions { persistent: false, watch_accessed_variables: true }
     }
 }
 
@@ -41,7 +41,7 @@ pub enum Unconnected {
 
 /// The details of a question for gradients.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
+pub struct GradientRequest {
     /// A gradient per target to begin with, in the order of the targets; ones if it is `None`.
     pub output_gradients: Option<Vec<Option<Tensor>>>,
     /// What comes back for a source that the targets do not depend on.
@@ -66,7 +66,7 @@ pub struct Request {
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 pub struct GradientTape {
-    options: Options,
+    options: TapeOptions,
     inner: RefCell<Inner>,
     /// It records what its own thread does.
     of_this_thread: PhantomData<*const ()>,
@@ -75,9 +75,9 @@ pub struct GradientTape {
 struct Inner {
     record: Arc<Record>,
     /// The line that asked for the gradient that used the tape up.
-    used: Option<Line>,
+    used: Option<Location>,
     /// Why sources had no gradient, for those who ask afterwards.
-    reasons: Vec<(Identity, Why)>,
+    reasons: Vec<(Identity, SavedReason)>,
 }
 
 impl Default for GradientTape {
@@ -89,16 +89,16 @@ impl Default for GradientTape {
 impl GradientTape {
     /// A tape that gives one answer, and gives memory back while it does.
     pub fn new() -> GradientTape {
-        GradientTape::with(Options::default())
+        GradientTape::with(TapeOptions::default())
     }
 
     /// A tape that can be asked several times.
     pub fn persistent() -> GradientTape {
-        GradientTape::with(Options { persistent: true, ..Options::default() })
+        GradientTape::with(TapeOptions { persistent: true, ..TapeOptions::default() })
     }
 
     /// A tape that records as the options say.
-    pub fn with(options: Options) -> GradientTape {
+    pub fn with(options: TapeOptions) -> GradientTape {
         let record = Arc::new(Record::new(options.watch_accessed_variables, !options.persistent));
         record::push(record.clone());
         GradientTape {
@@ -115,12 +115,12 @@ impl GradientTape {
     /// Follows these tensors and variables from now on. What is no float has no gradient and is not followed.
     #[track_caller]
     pub fn watch<S: Structure + ?Sized>(&self, sources: &S) {
-        let (mut leaves, at, record) = (Vec::new(), Line::caller(), self.record());
+        let (mut leaves, at, record) = (Vec::new(), Location::caller(), self.record());
         sources.leaves(&mut leaves);
         for leaf in leaves {
             match leaf {
-                Source::Tensor(tensor) if tensor.dtype().is_float() => record.watch(&tensor, at),
-                Source::Variable(variable) if variable.dtype().is_float() => {
+                GradientSource::Tensor(tensor) if tensor.dtype().is_float() => record.watch(&tensor, at),
+                GradientSource::Variable(variable) if variable.dtype().is_float() => {
                     let _ = record.watch_variable(&variable, at);
                 }
                 _ => {}
@@ -179,7 +179,7 @@ impl GradientTape {
     }
 
     /// What is kept, by which op and line, and why.
-    pub fn explain(&self) -> Explanation {
+    pub fn explain(&self) -> TapeExplanation {
         explain::explanation(&self.record().entries())
     }
 
@@ -191,7 +191,7 @@ impl GradientTape {
         T: Structure + ?Sized,
         S: Structure + ?Sized,
     {
-        self.gradient_with(targets, sources, Request::default())
+        self.gradient_with(targets, sources, GradientRequest::default())
     }
 
     /// As [`GradientTape::gradient`], with the details said.
@@ -200,13 +200,13 @@ impl GradientTape {
         &self,
         targets: &T,
         sources: &S,
-        request: Request,
+        request: GradientRequest,
     ) -> Result<S::Of<Option<Gradient>>>
     where
         T: Structure + ?Sized,
         S: Structure + ?Sized,
     {
-        let (mut ts, mut ss, at) = (Vec::new(), Vec::new(), Line::caller());
+        let (mut ts, mut ss, at) = (Vec::new(), Vec::new(), Location::caller());
         targets.leaves(&mut ts);
         sources.leaves(&mut ss);
         let gradients = self.ask(&ts, &ss, request, at).map_err(|error| error.at(at))?;
@@ -215,20 +215,20 @@ impl GradientTape {
 
     fn ask(
         &self,
-        targets: &[Source],
-        sources: &[Source],
-        request: Request,
-        at: Line,
+        targets: &[GradientSource],
+        sources: &[GradientSource],
+        request: GradientRequest,
+        at: Location,
     ) -> Result<Vec<Option<Gradient>>> {
-        on_behalf(None, at, || self.ask_on_behalf(targets, sources, request, at))
+        with_source_location(None, at, || self.ask_on_behalf(targets, sources, request, at))
     }
 
     fn ask_on_behalf(
         &self,
-        targets: &[Source],
-        sources: &[Source],
-        request: Request,
-        at: Line,
+        targets: &[GradientSource],
+        sources: &[GradientSource],
+        request: GradientRequest,
+        at: Location,
     ) -> Result<Vec<Option<Gradient>>> {
         self.check_unused()?;
         let seeds = self.seeds(targets, request.output_gradients)?;
@@ -237,7 +237,7 @@ impl GradientTape {
         let found = walk.finish(seeds)?;
         for ((source, connected), gradient) in sources.iter().zip(connected).zip(&found) {
             if connected && gradient.is_none() {
-                self.inner.borrow_mut().reasons.push((Identity::of(source), Why::NoRule));
+                self.inner.borrow_mut().reasons.push((Identity::of(source), SavedReason::NoRule));
             }
         }
         found
@@ -251,24 +251,30 @@ impl GradientTape {
     pub fn ask_for(
         &self,
         targets: &[Tensor],
-        sources: &[Source],
-        request: Request,
+        sources: &[GradientSource],
+        request: GradientRequest,
     ) -> Result<Vec<Option<Gradient>>> {
-        let targets: Vec<Source> = targets.iter().cloned().map(Source::Tensor).collect();
-        self.ask(&targets, sources, request, Line::caller())
+        let targets: Vec<GradientSource> = targets.iter().cloned().map(GradientSource::Tensor).collect();
+        self.ask(&targets, sources, request, Location::caller())
     }
 
     /// Gets ready to walk back. A tape that can be asked once stops recording, and has nothing any more.
     #[track_caller]
-    pub(crate) fn prepare(&self, targets: &[Source], sources: &[Source]) -> Result<Walk> {
-        self.prepare_at(targets, sources, Line::caller())
+    pub(crate) fn prepare(&self, targets: &[GradientSource], sources: &[GradientSource]) -> Result<Walk> {
+        self.prepare_at(targets, sources, Location::caller())
     }
 
-    fn prepare_at(&self, targets: &[Source], sources: &[Source], at: Line) -> Result<Walk> {
+    fn prepare_at(
+        &self,
+        targets: &[GradientSource],
+        sources: &[GradientSource],
+        at: Location,
+    ) -> Result<Walk> {
         self.check_unused()?;
         let record = self.record();
-        let slots =
-            |list: &[Source]| -> Vec<Option<Slot>> { list.iter().map(|leaf| self.slot(leaf)).collect() };
+        let slots = |list: &[GradientSource]| -> Vec<Option<Slot>> {
+            list.iter().map(|leaf| self.slot(leaf)).collect()
+        };
         let (targets_at, sources_at, blocks) = (slots(targets), slots(sources), record.blocks());
         let entries = if self.options.persistent {
             record.entries()
@@ -300,7 +306,11 @@ impl GradientTape {
     }
 
     /// The gradients of the targets to begin with.
-    fn seeds(&self, targets: &[Source], given: Option<Vec<Option<Tensor>>>) -> Result<Vec<(Slot, Tensor)>> {
+    fn seeds(
+        &self,
+        targets: &[GradientSource],
+        given: Option<Vec<Option<Tensor>>>,
+    ) -> Result<Vec<(Slot, Tensor)>> {
         if let Some(given) = &given
             && given.len() != targets.len()
         {
@@ -325,18 +335,18 @@ impl GradientTape {
     }
 
     /// Where a target or source stands on this tape, if it is followed.
-    pub(crate) fn slot(&self, source: &Source) -> Option<Slot> {
+    pub(crate) fn slot(&self, source: &GradientSource) -> Option<Slot> {
         let record = self.record();
         match source {
-            Source::Tensor(tensor) if tensor.dtype().is_float() => slot_of(tensor, &*record),
-            Source::Tensor(_) => None,
-            Source::Variable(variable) => record.variable(variable),
+            GradientSource::Tensor(tensor) if tensor.dtype().is_float() => slot_of(tensor, &*record),
+            GradientSource::Tensor(_) => None,
+            GradientSource::Variable(variable) => record.variable(variable),
         }
     }
 
     /// Why the gradient of a target with respect to a source is `None`; `None` if it is not. A tape that gave its
     /// answer explains that answer.
-    pub fn explain_none<T, S>(&self, target: &T, source: &S) -> Option<Why>
+    pub fn explain_none<T, S>(&self, target: &T, source: &S) -> Option<SavedReason>
     where
         T: Structure + ?Sized,
         S: Structure + ?Sized,
@@ -346,7 +356,8 @@ impl GradientTape {
         source.leaves(&mut sources);
         let inner = self.inner.borrow();
         if inner.used.is_some() {
-            let asked = |(of, _): &&(Identity, Why)| sources.iter().any(|source| *of == Identity::of(source));
+            let asked =
+                |(of, _): &&(Identity, SavedReason)| sources.iter().any(|source| *of == Identity::of(source));
             return inner.reasons.iter().find(asked).map(|(_, why)| why.clone());
         }
         let record = inner.record.clone();
@@ -367,18 +378,18 @@ enum Identity {
 }
 
 impl Identity {
-    fn of(source: &Source) -> Identity {
+    fn of(source: &GradientSource) -> Identity {
         match source {
-            Source::Tensor(tensor) => Identity::Tensor(tensor.identity()),
-            Source::Variable(variable) => Identity::Variable(variable.id()),
+            GradientSource::Tensor(tensor) => Identity::Tensor(tensor.identity()),
+            GradientSource::Variable(variable) => Identity::Variable(variable.id()),
         }
     }
 }
 
-pub(crate) fn spec(source: &Source) -> &Spec {
+pub(crate) fn spec(source: &GradientSource) -> &Spec {
     match source {
-        Source::Tensor(tensor) => tensor.spec(),
-        Source::Variable(variable) => variable.spec(),
+        GradientSource::Tensor(tensor) => tensor.spec(),
+        GradientSource::Variable(variable) => variable.spec(),
     }
 }
 
@@ -387,7 +398,11 @@ pub(crate) fn ones(spec: &Spec) -> Result<Tensor> {
     if spec.shape.rank() == 0 { Ok(one) } else { broadcast_to(one, spec.shape.clone()) }
 }
 
-fn fill(gradient: Option<Gradient>, source: &Source, unconnected: Unconnected) -> Result<Option<Gradient>> {
+fn fill(
+    gradient: Option<Gradient>,
+    source: &GradientSource,
+    unconnected: Unconnected,
+) -> Result<Option<Gradient>> {
     match (gradient, unconnected) {
         (None, Unconnected::Zero) => {
             let spec = spec(source);
@@ -407,9 +422,14 @@ pub(crate) struct Walk {
 
 impl Walk {
     /// Why sources have no gradient, where they have none.
-    fn reasons(&self, targets: &[Source], sources: &[Source], blocks: &[Block]) -> Vec<(Identity, Why)> {
+    fn reasons(
+        &self,
+        targets: &[GradientSource],
+        sources: &[GradientSource],
+        blocks: &[Block],
+    ) -> Vec<(Identity, SavedReason)> {
         let unconnected = sources.iter().zip(self.connected()).zip(&self.sources).filter(|((_, c), _)| !c);
-        let why = |((source, _), slot): ((&Source, bool), &Option<Slot>)| {
+        let why = |((source, _), slot): ((&GradientSource, bool), &Option<Slot>)| {
             let why = explain::why(&self.entries, blocks, targets, &self.targets, source, *slot)?;
             Some((Identity::of(source), why))
         };

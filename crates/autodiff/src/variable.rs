@@ -5,19 +5,19 @@ use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
-use taut_core::graph::{State, bodies, create_state, evaluate, read_state, write_state};
+use taut_core::graph::{State, body_depth, create_state, evaluate, read_state, write_state};
 use taut_core::ops::index::TensorScatter;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::ops::{Elementwise, Types};
-use taut_core::record::{accessed, detached, unrecorded};
+use taut_core::record::{accessed, detached, without_recording};
 use taut_core::{
-    Call, DType, Error, ErrorKind, Gradient, Gradients, Kernel, Layout, Op, Operand, Result, Saves, Set,
-    Shape, Spec, Specs, Tensor, apply_at, is_tracing, promote_scalar,
+    DType, Error, ErrorKind, Gradient, Gradients, Kernel, Layout, Op, Operand, Result, Saves, Set, Shape,
+    Spec, Specs, Tensor, VjpCall, apply_at, is_tracing, promote_scalar,
 };
 use taut_kernels::elementwise::{self, Binary};
 use taut_kernels::index::Scatter;
 use taut_kernels::{Arg, ViewMut};
-use taut_memory::{Category, Line};
+use taut_memory::{Category, Location};
 
 /// A tensor that can be changed, and that tapes watch by themselves.
 ///
@@ -71,7 +71,7 @@ static WAIT: OnceLock<Wait> = OnceLock::new();
 
 /// From now on, a thread that has to wait for another one's update of a variable waits inside of `wait`: whoever has a lock
 /// of its own around calls of this library, as interpreters do, gives it up there. Only the first to be set counts.
-pub fn wait_within(wait: Wait) {
+pub fn set_blocking_hook(wait: Wait) {
     let _ = WAIT.set(wait);
 }
 
@@ -128,7 +128,7 @@ impl VariableBuilder {
     #[track_caller]
     pub fn build(self, value: impl Into<Tensor>) -> Result<Variable> {
         static IDS: AtomicU64 = AtomicU64::new(1);
-        let at = Line::caller();
+        let at = Location::caller();
         let value = evaluate(&value.into()).map_err(|e| e.in_op("variable", []).at(at))?;
         let value = own(&value, self.category, at)?;
         let variable = Variable(Arc::new(Inner {
@@ -168,26 +168,26 @@ impl State for Inner {
 }
 
 /// The value of a variable, to be changed in place. Nobody reads the variable meanwhile.
-pub struct Held<'a> {
+pub struct VariableGuard<'a> {
     value: RwLockWriteGuard<'a, Option<Tensor>>,
     holder: &'a AtomicUsize,
 }
 
-impl Held<'_> {
+impl VariableGuard<'_> {
     /// The value. Nobody else holds its memory.
     pub fn tensor(&mut self) -> Option<&mut Tensor> {
         self.value.as_mut()
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for VariableGuard<'_> {
     fn drop(&mut self) {
         self.holder.store(0, Ordering::Relaxed);
     }
 }
 
 /// A copy in memory that counts as the variable's.
-fn own(value: &Tensor, category: Category, at: Line) -> Result<Tensor> {
+fn own(value: &Tensor, category: Category, at: Location) -> Result<Tensor> {
     let view = value.view().map_err(|e| e.at(at))?;
     Tensor::build(value.spec().clone(), category, at, |out| elementwise::copy(view, out.reborrow()))
 }
@@ -253,7 +253,7 @@ impl Variable {
     /// Takes hold of the value, to change it in place. A value that somebody else holds is left to them, and copied.
     ///
     /// Whoever holds several variables takes them in the order of their ids, so that nobody waits for each other.
-    pub fn hold(&self, at: Line) -> Result<Held<'_>> {
+    pub fn hold(&self, at: Location) -> Result<VariableGuard<'_>> {
         let mut value = match self.0.value.try_write() {
             Ok(value) => value,
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
@@ -267,7 +267,7 @@ impl Variable {
             *value = copy;
         }
         self.0.holder.store(this_thread(), Ordering::Relaxed);
-        Ok(Held { value, holder: &self.0.holder })
+        Ok(VariableGuard { value, holder: &self.0.holder })
     }
 
     /// An error if this thread is in the middle of an update of it: so a handler of signals may be, or what a program prints
@@ -286,8 +286,8 @@ impl Variable {
     }
 
     /// A tensor without a value that tapes follow as they would follow the value.
-    pub fn stand_in(&self) -> Tensor {
-        accessed(self, &Tensor::stand_in(self.spec().clone()))
+    pub fn placeholder(&self) -> Tensor {
+        accessed(self, &Tensor::placeholder(self.spec().clone()))
     }
 
     /// The value as it is now, without a copy and as a constant: no tape is told. In a traced function, it is the value
@@ -318,24 +318,24 @@ impl Variable {
     /// Replaces the value.
     #[track_caller]
     pub fn assign(&self, value: impl Into<Operand>) -> Result<()> {
-        self.update("assign", &Overwrite, value.into(), Line::caller())
+        self.update("assign", &Overwrite, value.into(), Location::caller())
     }
 
     /// Adds to the value.
     #[track_caller]
     pub fn assign_add(&self, delta: impl Into<Operand>) -> Result<()> {
         static ADD: Elementwise = Elementwise::binary("assign_add", Binary::Add, Types::Same);
-        self.update("assign_add", &ADD, delta.into(), Line::caller())
+        self.update("assign_add", &ADD, delta.into(), Location::caller())
     }
 
     /// Subtracts from the value.
     #[track_caller]
     pub fn assign_sub(&self, delta: impl Into<Operand>) -> Result<()> {
         static SUB: Elementwise = Elementwise::binary("assign_sub", Binary::Sub, Types::Same);
-        self.update("assign_sub", &SUB, delta.into(), Line::caller())
+        self.update("assign_sub", &SUB, delta.into(), Location::caller())
     }
 
-    fn update(&self, name: &'static str, op: &dyn Op, value: Operand, at: Line) -> Result<()> {
+    fn update(&self, name: &'static str, op: &dyn Op, value: Operand, at: Location) -> Result<()> {
         let value = match value {
             Operand::Tensor(value) => value,
             Operand::Scalar(scalar) => {
@@ -365,29 +365,29 @@ impl Variable {
     }
 
     /// Applies an op to the value, in its own memory. If it fails, the value is as it was.
-    fn apply(&self, op: &dyn Op, rest: &[Tensor], at: Line) -> Result<()> {
+    fn apply(&self, op: &dyn Op, rest: &[Tensor], at: Location) -> Result<()> {
         if is_tracing() {
             return self.trace(op, rest, at);
         }
         let mut held = self.hold(at)?;
-        unrecorded(|| taut_core::update(op, &mut held.value, rest, at))
+        without_recording(|| taut_core::update(op, &mut held.value, rest, at))
     }
 
     /// The update as part of a function being traced.
-    fn trace(&self, op: &dyn Op, rest: &[Tensor], at: Line) -> Result<()> {
+    fn trace(&self, op: &dyn Op, rest: &[Tensor], at: Location) -> Result<()> {
         let mut inputs: SmallVec<[Tensor; 3]> =
             std::iter::once(self.value()).chain(rest.iter().cloned()).collect();
-        let outputs = unrecorded(|| apply_at(op, &mut inputs, at))?;
+        let outputs = without_recording(|| apply_at(op, &mut inputs, at))?;
         self.write(&outputs[0], at)
     }
 
     /// Makes this its value from here on in what is being traced.
-    fn write(&self, value: &Tensor, at: Line) -> Result<()> {
+    fn write(&self, value: &Tensor, at: Location) -> Result<()> {
         let mut value = value.clone();
         if self.dtype().is_float() {
             // Recorders outside of a body see what the body read before it.
-            let before = if bodies() > 0 { self.read() } else { self.value() };
-            value = unrecorded(|| apply_at(&Assigned, &mut [value, before], at))?.swap_remove(0);
+            let before = if body_depth() > 0 { self.read() } else { self.value() };
+            value = without_recording(|| apply_at(&Assigned, &mut [value, before], at))?.swap_remove(0);
         }
         let written = write_state(&self.state(), &value).unwrap_or_else(|| {
             let message = format!("a variable {self} cannot be updated while a graph is traced");
@@ -399,7 +399,7 @@ impl Variable {
     #[track_caller]
     fn scatter(&self, code: Scatter, indices: impl Into<Tensor>, updates: impl Into<Tensor>) -> Result<()> {
         let rest = [detached(&indices.into()), detached(&updates.into())];
-        self.apply(&TensorScatter { code }, &rest, Line::caller())
+        self.apply(&TensorScatter { code }, &rest, Location::caller())
     }
 }
 
@@ -459,7 +459,7 @@ impl Op for Assigned {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         Ok(Gradients::from_iter([None, call.take_gradient(0).map(Gradient::Dense)]))
     }
 }

@@ -1,6 +1,8 @@
 //! Custom gradients and recomputed ones.
 
-use taut_autodiff::{Dense, GradientTape, Rule, Variable, checkpoint, custom_gradient, recompute_grad};
+use taut_autodiff::{
+    Dense, GradientRule, GradientTape, Variable, checkpoint, custom_gradient, recompute_grad,
+};
 use taut_core::ops::binary::{add, div, mul};
 use taut_core::ops::random::{set_seed, uniform};
 use taut_core::ops::unary::relu;
@@ -20,7 +22,7 @@ fn product_and_quotient(x: &Tensor, y: &Tensor, scale: f64) -> Result<Vec<Tensor
     custom_gradient([x, y], |inputs| {
         let (x, y) = (&inputs[0], &inputs[1]);
         let outputs = vec![mul(x, y)?, div(x, y)?];
-        Ok(Rule::new(outputs, vec![x.clone(), y.clone()], move |saved, gradients| {
+        Ok(GradientRule::new(outputs, vec![x.clone(), y.clone()], move |saved, gradients| {
             let (x, y) = (&saved[0], &saved[1]);
             let dx = add(mul(&gradients[0], y)?, div(&gradients[1], y)?)?;
             let quotient = div(mul(&gradients[1], x)?, mul(y, y)?)?;
@@ -73,7 +75,9 @@ fn saved_values_are_followed_for_the_second_order() {
             let square = mul(&inputs[0], &inputs[0])?;
             let y = mul(&square, &inputs[0])?;
             let slope = mul(square, 3.0)?;
-            Ok(Rule::new(vec![y], vec![slope], |saved, g| Ok(vec![Some(mul(&g[0], &saved[0])?.into())])))
+            Ok(GradientRule::new(vec![y], vec![slope], |saved, g| {
+                Ok(vec![Some(mul(&g[0], &saved[0])?.into())])
+            }))
         })
     };
     for persistent in [false, true] {
@@ -100,8 +104,9 @@ fn a_wrong_custom_gradient_is_refused() {
     let ask = |found: fn() -> Vec<Option<Gradient>>| {
         let tape = GradientTape::new();
         tape.watch(&x);
-        let y =
-            custom_gradient([&x], |i| Ok(Rule::new(vec![mul(&i[0], 2.0)?], vec![], move |_, _| Ok(found()))));
+        let y = custom_gradient([&x], |i| {
+            Ok(GradientRule::new(vec![mul(&i[0], 2.0)?], vec![], move |_, _| Ok(found())))
+        });
         tape.gradient(&y.unwrap(), &x).unwrap_err()
     };
     let few = ask(Vec::new);

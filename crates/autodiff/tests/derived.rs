@@ -2,17 +2,17 @@
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use taut_autodiff::{Dense, ForwardAccumulator, GradientTape, Request, Unconnected};
+use taut_autodiff::{Dense, ForwardAccumulator, GradientRequest, GradientTape, Unconnected};
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::transpose;
-use taut_core::ops::{Entry, Value, table};
+use taut_core::ops::{ArgValue, OpEntry, table};
 use taut_core::{DType, ErrorKind, Result, Spec, Tensor, trace};
 use taut_memory::testing::{fail_nth, ledger_check};
 use taut_memory::thread_live_bytes;
 
 /// Runs a check on every row and reports all rows that fail, each with its reason. `TAUT_ROWS=a,b` picks some.
-fn every_row(check: impl Fn(&Entry)) {
+fn every_row(check: impl Fn(&OpEntry)) {
     let only = std::env::var("TAUT_ROWS").unwrap_or_default();
     let only: Vec<&str> = only.split(',').filter(|name| !name.is_empty()).collect();
     let failures: Vec<String> = table()
@@ -32,16 +32,16 @@ fn every_row(check: impl Fn(&Entry)) {
 }
 
 /// The arguments with their `float64` tensors replaced by these.
-fn with_floats(args: &[Value], floats: &[Tensor]) -> Vec<Value> {
+fn with_floats(args: &[ArgValue], floats: &[Tensor]) -> Vec<ArgValue> {
     let mut floats = floats.iter();
-    Value::with_tensors(args, &mut |tensor| {
+    ArgValue::with_tensors(args, &mut |tensor| {
         if tensor.dtype() == DType::F64 { floats.next().unwrap().clone() } else { tensor.clone() }
     })
 }
 
-fn float_tensors(args: &[Value]) -> Vec<Tensor> {
+fn float_tensors(args: &[ArgValue]) -> Vec<Tensor> {
     let mut found = Vec::new();
-    Value::with_tensors(args, &mut |tensor| {
+    ArgValue::with_tensors(args, &mut |tensor| {
         if tensor.dtype() == DType::F64 {
             found.push(tensor.clone());
         }
@@ -51,10 +51,10 @@ fn float_tensors(args: &[Value]) -> Vec<Tensor> {
 }
 
 /// Samples whose floats are all `float64`, finite, and not too many.
-fn cases(entry: &Entry) -> Vec<(Vec<Value>, Vec<Tensor>)> {
-    let usable = |args: &Vec<Value>| {
+fn cases(entry: &OpEntry) -> Vec<(Vec<ArgValue>, Vec<Tensor>)> {
+    let usable = |args: &Vec<ArgValue>| {
         let (mut fits, mut count) = (true, 0);
-        Value::with_tensors(args, &mut |tensor| {
+        ArgValue::with_tensors(args, &mut |tensor| {
             fits &= !tensor.dtype().is_float() || tensor.dtype() == DType::F64;
             if tensor.dtype() == DType::F64 {
                 fits &= tensor.to_vec::<f64>().unwrap().iter().all(|v| v.is_finite());
@@ -85,18 +85,18 @@ fn weighed(results: &[Tensor]) -> Result<Option<Tensor>> {
 }
 
 /// The number that a row makes of these floats; `None` if it has no float results or refuses.
-fn value(entry: &Entry, args: &[Value], floats: &[Tensor]) -> Option<f64> {
+fn value(entry: &OpEntry, args: &[ArgValue], floats: &[Tensor]) -> Option<f64> {
     let results = entry.invoke(&with_floats(args, floats)).ok()?;
     Some(weighed(&results).unwrap()?.item::<f64>().unwrap())
 }
 
 /// The gradients of that number with respect to the floats; `None` if it has no float results.
-fn gradients(entry: &Entry, args: &[Value], floats: &[Tensor]) -> Result<Option<Vec<Tensor>>> {
+fn gradients(entry: &OpEntry, args: &[ArgValue], floats: &[Tensor]) -> Result<Option<Vec<Tensor>>> {
     let tape = GradientTape::new();
     tape.watch(floats);
     let results = entry.invoke(&with_floats(args, floats))?;
     let Some(total) = weighed(&results)? else { return Ok(None) };
-    let request = Request { unconnected: Unconnected::Zero, ..Request::default() };
+    let request = GradientRequest { unconnected: Unconnected::Zero, ..GradientRequest::default() };
     let found = tape.gradient_with(&total, floats, request)?;
     found.into_iter().map(Dense::dense).collect::<Result<Vec<_>>>().map(Some)
 }
@@ -193,7 +193,7 @@ fn second_derivatives_are_the_slopes_of_the_first() {
             tape.watch(&floats);
             let found = gradients(entry, &args, &floats).unwrap().unwrap();
             let total = dot(&found).unwrap();
-            let request = Request { unconnected: Unconnected::Zero, ..Request::default() };
+            let request = GradientRequest { unconnected: Unconnected::Zero, ..GradientRequest::default() };
             let second =
                 tape.gradient_with(&total, &floats, request).unwrap_or_else(|e| panic!("{args:?}: {e}"));
             let got: f64 = second

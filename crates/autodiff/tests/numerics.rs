@@ -25,7 +25,8 @@ fn checks_name_the_op_and_the_line_forward_and_backward() {
     let y = mul(&x, 1e200).unwrap();
     let line = line!() - 1;
     let seed = broadcast_to(Tensor::scalar(1e200f64).unwrap(), [2]).unwrap();
-    let request = taut_autodiff::Request { output_gradients: Some(vec![Some(seed)]), ..Default::default() };
+    let request =
+        taut_autodiff::GradientRequest { output_gradients: Some(vec![Some(seed)]), ..Default::default() };
     let backward = tape.gradient_with(&y, &x, request).unwrap_err();
     disable_check_numerics();
     assert_eq!((forward.op(), forward.kind()), (Some("div"), ErrorKind::Numeric));

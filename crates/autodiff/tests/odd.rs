@@ -2,8 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use taut_autodiff::{
-    Dense, ForwardAccumulator, GradientTape, Rule, Variable, Why, checkpoint, custom_gradient,
-    disable_check_numerics, enable_check_numerics, gradients, jvp,
+    Dense, ForwardAccumulator, GradientRule, GradientTape, SavedReason, Variable, checkpoint,
+    custom_gradient, disable_check_numerics, enable_check_numerics, gradients, jvp,
 };
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::reduce::sum;
@@ -149,7 +149,7 @@ fn a_custom_gradient_is_part_of_a_graph() {
     let _ledger = ledger_check();
     let straight = |x: &Tensor| {
         custom_gradient([x], |i| {
-            Ok(Rule::new(vec![sign(&i[0])?, mul(&i[0], 2.0)?], vec![], |_, g| {
+            Ok(GradientRule::new(vec![sign(&i[0])?, mul(&i[0], 2.0)?], vec![], |_, g| {
                 Ok(vec![Some(g[0].clone().into())])
             }))
         })
@@ -181,7 +181,9 @@ fn a_custom_gradient_must_not_forget_a_variable() {
     let tape = watching(&x);
     let call = |read: &dyn Fn() -> Tensor| {
         custom_gradient([&x], |i| {
-            Ok(Rule::new(vec![mul(&i[0], read())?], vec![], |_, g| Ok(vec![Some(g[0].clone().into())])))
+            Ok(GradientRule::new(vec![mul(&i[0], read())?], vec![], |_, g| {
+                Ok(vec![Some(g[0].clone().into())])
+            }))
         })
     };
     let error = call(&|| w.read()).unwrap_err();
@@ -240,15 +242,17 @@ fn explanations_are_of_the_value_itself() {
     let _ = sign(&blocked).unwrap();
     drop(blocked);
     let other = mul(&w, &w).unwrap();
-    assert!(!matches!(tape.explain_none(&target, &w), Some(Why::Blocked(_))));
+    assert!(!matches!(tape.explain_none(&target, &w), Some(SavedReason::Blocked(_))));
     drop(other);
 
     // A rule that gives nothing is a reason too.
     let once = watching(&x);
-    let y = custom_gradient([&x], |i| Ok(Rule::new(vec![mul(&i[0], 2.0)?], vec![], |_, _| Ok(vec![None]))))
-        .unwrap();
+    let y = custom_gradient([&x], |i| {
+        Ok(GradientRule::new(vec![mul(&i[0], 2.0)?], vec![], |_, _| Ok(vec![None])))
+    })
+    .unwrap();
     assert!(once.gradient(&y, &x).unwrap().is_none());
-    assert!(matches!(once.explain_none(&y, &x), Some(Why::NoRule)));
+    assert!(matches!(once.explain_none(&y, &x), Some(SavedReason::NoRule)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::mpsc;
-use taut_autodiff::{Dense, GradientTape, Options, Request, Unconnected, Variable, Why};
+use taut_autodiff::{Dense, GradientRequest, GradientTape, SavedReason, TapeOptions, Unconnected, Variable};
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::creation::{ones, zeros};
@@ -102,7 +102,8 @@ fn targets_are_summed_and_seeded() {
     assert_eq!(values(tape.gradient(&y, &x).unwrap()), [2.0, 4.0]);
     assert_eq!(values(tape.gradient(&x, &x).unwrap()), [1.0, 1.0]);
     let seeded = |seed: Tensor| {
-        let request = Request { output_gradients: Some(vec![Some(seed)]), ..Request::default() };
+        let request =
+            GradientRequest { output_gradients: Some(vec![Some(seed)]), ..GradientRequest::default() };
         tape.gradient_with(&y, &x, request)
     };
     assert_eq!(values(seeded(numbers(&[10.0, 0.0])).unwrap()), [20.0, 0.0]);
@@ -153,7 +154,7 @@ fn variables_are_watched_as_the_options_say() {
     let _ledger = ledger_check();
     let v = Variable::new(scalar(2.0)).unwrap();
     let frozen = Variable::builder().trainable(false).build(scalar(3.0)).unwrap();
-    let tape = GradientTape::with(Options { watch_accessed_variables: false, persistent: true });
+    let tape = GradientTape::with(TapeOptions { watch_accessed_variables: false, persistent: true });
     let y = mul(&v, &v).unwrap();
     assert_eq!(tape.num_entries(), 0);
     assert!(tape.gradient(&y, &v).unwrap().is_none());
@@ -220,22 +221,22 @@ fn unconnected_gradients_are_none_or_zero_and_explained() {
     let mixed = add(&blocked, &y).unwrap();
     let why = |target: &Tensor, source: &Tensor| tape.explain_none(target, source);
     assert!(why(&y, &x).is_none());
-    assert!(matches!(why(&y, &ids), Some(Why::NotFloat(DType::I32))));
-    assert!(matches!(why(&y, &unwatched), Some(Why::NotWatched)));
-    assert!(matches!(why(&cast(&y, DType::I32).unwrap(), &x), Some(Why::TargetNotFloat(DType::I32))));
-    let Some(Why::Blocked(by)) = why(&mixed, &other) else { panic!("stop_gradient is the reason") };
+    assert!(matches!(why(&y, &ids), Some(SavedReason::NotFloat(DType::I32))));
+    assert!(matches!(why(&y, &unwatched), Some(SavedReason::NotWatched)));
+    assert!(matches!(why(&cast(&y, DType::I32).unwrap(), &x), Some(SavedReason::TargetNotFloat(DType::I32))));
+    let Some(SavedReason::Blocked(by)) = why(&mixed, &other) else { panic!("stop_gradient is the reason") };
     assert_eq!(by[0].0, "stop_gradient");
     assert_eq!(by[0].1.file(), file!());
     let unused = scalar(2.0);
     tape.watch(&unused);
-    assert!(matches!(why(&y, &unused), Some(Why::NeverUsed)));
-    assert!(matches!(tape.explain_none(&y, &frozen), Some(Why::NotTrainable)));
-    assert!(matches!(tape.explain_none(&y, &unread), Some(Why::NotRead)));
+    assert!(matches!(why(&y, &unused), Some(SavedReason::NeverUsed)));
+    assert!(matches!(tape.explain_none(&y, &frozen), Some(SavedReason::NotTrainable)));
+    assert!(matches!(tape.explain_none(&y, &unread), Some(SavedReason::NotRead)));
     let _ = mul(&unused, 2.0).unwrap();
     let kept = mul(&unused, 2.0).unwrap();
-    assert!(matches!(why(&y, &unused), Some(Why::Independent)));
+    assert!(matches!(why(&y, &unused), Some(SavedReason::Independent)));
     assert!(kept.item::<f64>().unwrap() == 4.0);
-    let zero = Request { unconnected: Unconnected::Zero, ..Request::default() };
+    let zero = GradientRequest { unconnected: Unconnected::Zero, ..GradientRequest::default() };
     assert!(tape.gradient(&y, &other).unwrap().is_none());
     assert_eq!(values(tape.gradient_with(&y, &other, zero).unwrap()), [0.0]);
 
@@ -356,7 +357,7 @@ fn out_of_memory_in_the_walk_is_an_error_and_nothing_is_lost() {
     for persistent in [true, false] {
         for nth in 0.. {
             let before = thread_live_bytes();
-            let tape = GradientTape::with(Options { persistent, ..Options::default() });
+            let tape = GradientTape::with(TapeOptions { persistent, ..TapeOptions::default() });
             let loss = forward().unwrap();
             tape.stop();
             let (held, entries) = (tape.bytes_held(), tape.num_entries());

@@ -5,7 +5,7 @@ use taut_core::ops::binary::mul;
 use taut_core::ops::creation::{ones, zeros};
 use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::broadcast_to;
-use taut_core::{DType, ErrorKind, Line, Tensor};
+use taut_core::{DType, ErrorKind, Location, Tensor};
 use taut_memory::testing::ledger_check;
 
 #[test]
@@ -78,8 +78,8 @@ fn nobody_waits_for_an_update_of_their_own() {
     let _ledger = ledger_check();
     let variable = Variable::new(Tensor::scalar(1.0f32).unwrap()).unwrap();
     variable.check_free().unwrap();
-    let held = variable.hold(Line::caller()).unwrap();
-    for error in [variable.check_free(), variable.hold(Line::caller()).map(drop), variable.assign(2.0)] {
+    let held = variable.hold(Location::caller()).unwrap();
+    for error in [variable.check_free(), variable.hold(Location::caller()).map(drop), variable.assign(2.0)] {
         let error = error.unwrap_err();
         assert!(error.message().contains("is being updated by what is running now"), "{error}");
     }

@@ -30,8 +30,8 @@ pub fn run(options: &Options) -> Outcome {
     let state: usize = trainer.optimizer().named().iter().map(|(_, variable)| variable.spec().bytes()).sum();
 
     // Without data: only types and shapes matter.
-    let x = Tensor::stand_in(images);
-    let y = Tensor::stand_in(Spec::new(DType::I64, [setup.batch]));
+    let x = Tensor::placeholder(images);
+    let y = Tensor::placeholder(Spec::new(DType::I64, [setup.batch]));
     let plan = if options.predict { trainer.plan_predict(&x)? } else { trainer.plan(&x, &y)? };
     if options.table {
         println!("{}", plan.table());

@@ -1,6 +1,6 @@
 //! Makes one node of each cluster of elementwise nodes.
 
-use crate::Options;
+use crate::CompileOptions;
 use crate::clusters::{Cluster, Clusters, Kind, is_number};
 use crate::fused::{Fold, Fused, Part};
 use crate::rewrite::{Inputs, Rewriter, scalar_bytes};
@@ -19,7 +19,7 @@ pub(crate) struct Outcome {
     pub(crate) fused: Vec<(usize, Arc<Fused>)>,
 }
 
-pub(crate) fn fuse(graph: &Graph, options: Options) -> Result<Outcome> {
+pub(crate) fn fuse(graph: &Graph, options: CompileOptions) -> Result<Outcome> {
     let clusters = Clusters::find(graph);
     let mut fuser = Fuser {
         graph,
@@ -52,7 +52,7 @@ enum Unit {
 struct Fuser<'a> {
     graph: &'a Graph,
     clusters: &'a Clusters<'a>,
-    options: Options,
+    options: CompileOptions,
     new: Rewriter,
     map: Vec<Option<ValueId>>,
     /// The nodes that are there, a cluster's by its last.

@@ -1,21 +1,21 @@
 //! Several elementwise ops, and perhaps a reduction of them, as one op.
 
-use crate::Options;
+use crate::CompileOptions;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::fmt::{self, Write};
 use std::sync::Arc;
-use taut_core::{Cost, DType, Error, Finish, Kernel, Op, Result, Shape, Spec, Specs, Strides};
+use taut_core::{Cost, DType, Epilogue, Error, Kernel, Op, Result, Shape, Spec, Specs, Strides};
 use taut_fused::{Constant, Kernel as Made, Program, Source};
 use taut_kernels::reduce::Reduce;
 use taut_kernels::{Arg, View, ViewMut, dispatch};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// An op that was fused, for those who explain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part {
     pub(crate) name: &'static str,
-    pub(crate) at: Line,
+    pub(crate) at: Location,
 }
 
 /// A reduction at the end of a fused op.
@@ -45,7 +45,7 @@ impl Fused {
         parts: Vec<Part>,
         shape: Shape,
         fold: Option<Fold>,
-        options: Options,
+        options: CompileOptions,
     ) -> Fused {
         let inputs = program.inputs();
         let of_type = |dtype: DType| (0..inputs.len()).filter(|&i| inputs[i] == dtype).collect();
@@ -84,7 +84,7 @@ impl Fused {
 }
 
 /// The one place where programs become kernels.
-fn kernel(program: Program, options: Options) -> Made {
+fn kernel(program: Program, options: CompileOptions) -> Made {
     if options.native { Made::native(program) } else { Made::new(program) }
 }
 
@@ -165,21 +165,21 @@ impl Op for Fused {
 
 /// A fused op at the end of another: one of its inputs is what the other makes.
 #[derive(Clone, Debug)]
-pub(crate) struct Ending {
+pub(crate) struct FusedEpilogue {
     fused: Arc<Fused>,
     /// Which input.
     product: usize,
 }
 
-impl Ending {
+impl FusedEpilogue {
     /// `fused` is elementwise.
-    pub(crate) fn new(fused: Arc<Fused>, product: usize) -> Ending {
+    pub(crate) fn new(fused: Arc<Fused>, product: usize) -> FusedEpilogue {
         debug_assert!(fused.is_elementwise());
-        Ending { fused, product }
+        FusedEpilogue { fused, product }
     }
 }
 
-impl Finish for Ending {
+impl Epilogue for FusedEpilogue {
     fn check(&self, output: &Spec, operands: &[&Spec]) -> Result<()> {
         let mut inputs: SmallVec<[&Spec; 4]> = SmallVec::from_slice(operands);
         inputs.insert(self.product.min(operands.len()), output);

@@ -15,7 +15,7 @@
 //! ```
 
 mod clusters;
-mod finish;
+mod epilogue;
 mod fuse;
 mod fused;
 mod passes;
@@ -30,7 +30,7 @@ pub use passes::{PassReport, compile, compile_with_report};
 
 /// What the compiler may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct CompileOptions {
     /// Whether chains of elementwise ops, and reductions of them, become one kernel, and matrix products end in what is
     /// computed of their elements.
     pub fuse: bool,
@@ -38,9 +38,9 @@ pub struct Options {
     pub native: bool,
 }
 
-impl Default for Options {
+impl Default for CompileOptions {
     /// Fuses, without machine code.
-    fn default() -> Options {
-        Options { fuse: true, native: false }
+    fn default() -> CompileOptions {
+        CompileOptions { fuse: true, native: false }
     }
 }

@@ -1,15 +1,15 @@
 //! The list of passes, in the order they run.
 
-use crate::{Options, finish, fuse, prune, simplify};
+use crate::{CompileOptions, epilogue, fuse, prune, simplify};
 use std::fmt;
 use std::time::{Duration, Instant};
 use taut_core::{Graph, Result};
 
 struct Pass {
     name: &'static str,
-    run: fn(&Graph, Options) -> Result<Graph>,
+    run: fn(&Graph, CompileOptions) -> Result<Graph>,
     /// Whether the options ask for it.
-    wanted: fn(&Options) -> bool,
+    wanted: fn(&CompileOptions) -> bool,
 }
 
 /// Each leaves a graph with the same inputs and outputs, in number, order, type and shape.
@@ -19,15 +19,15 @@ const PASSES: &[Pass] = &[
     Pass { name: "prune", run: |graph, options| bodies(prune::prune(graph), options), wanted: |_| true },
     Pass {
         name: "fuse",
-        run: |graph, options| finish::finish(fuse::fuse(graph, options)?, options),
+        run: |graph, options| epilogue::fuse_epilogues(fuse::fuse(graph, options)?, options),
         wanted: |options| options.fuse,
     },
 ];
 
 /// The graphs that ops hold go through the passes, too.
-fn bodies(mut graph: Graph, options: Options) -> Result<Graph> {
-    for node in graph.nodes.iter_mut().filter(|node| !node.op.bodies().is_empty()) {
-        let compiled = node.op.with_bodies(&mut |body| compile(body, &options));
+fn bodies(mut graph: Graph, options: CompileOptions) -> Result<Graph> {
+    for node in graph.nodes.iter_mut().filter(|node| !node.op.subgraphs().is_empty()) {
+        let compiled = node.op.map_subgraphs(&mut |body| compile(body, &options));
         if let Some(op) = compiled.map_err(|error| error.at(node.at))? {
             node.op = op;
         }
@@ -59,12 +59,12 @@ impl fmt::Display for PassReport {
 ///
 /// Inputs and outputs keep their number, order, types and shapes. An output may become a view of an input or of a
 /// constant, where the original would have copied it.
-pub fn compile(graph: &Graph, options: &Options) -> Result<Graph> {
+pub fn compile(graph: &Graph, options: &CompileOptions) -> Result<Graph> {
     compile_with_report(graph, options).map(|(graph, _)| graph)
 }
 
 /// As [`compile`], and what each pass did.
-pub fn compile_with_report(graph: &Graph, options: &Options) -> Result<(Graph, Vec<PassReport>)> {
+pub fn compile_with_report(graph: &Graph, options: &CompileOptions) -> Result<(Graph, Vec<PassReport>)> {
     graph.verify()?;
     let (mut current, mut report) = (None, Vec::new());
     for pass in PASSES.iter().filter(|pass| (pass.wanted)(options)) {

@@ -3,7 +3,7 @@
 
 use crate::rewrite::Rewriter;
 use taut_core::graph::{Node, ValueId};
-use taut_core::{Graph, Trimmed};
+use taut_core::{Graph, PrunedOp};
 
 pub(crate) fn prune(graph: &Graph) -> Graph {
     let trims = trims(graph);
@@ -13,7 +13,7 @@ pub(crate) fn prune(graph: &Graph) -> Graph {
         let (op, inputs, outputs) = match keep {
             Keep::Nothing => continue,
             Keep::All => (&node.op, node.inputs.clone(), node.outputs.clone()),
-            Keep::Part(Trimmed { op, inputs, outputs }) => (
+            Keep::Part(PrunedOp { op, inputs, outputs }) => (
                 op,
                 inputs.iter().map(|&i| node.inputs[i]).collect(),
                 outputs.iter().map(|&i| node.outputs[i]).collect(),
@@ -34,7 +34,7 @@ pub(crate) fn prune(graph: &Graph) -> Graph {
 enum Keep {
     Nothing,
     All,
-    Part(Trimmed),
+    Part(PrunedOp),
 }
 
 /// Per node, what of it is needed.
@@ -50,13 +50,15 @@ fn trims(graph: &Graph) -> Vec<Keep> {
             () if count == outputs.len() => Keep::All,
             () => {
                 let marks: Vec<bool> = outputs.iter().map(|id| used[id.index()]).collect();
-                op.trimmed(&marks).map_or(Keep::All, Keep::Part)
+                op.prune_outputs(&marks).map_or(Keep::All, Keep::Part)
             }
         };
         match &keep {
             Keep::Nothing => {}
             Keep::All => inputs.iter().for_each(|id| used[id.index()] = true),
-            Keep::Part(trimmed) => trimmed.inputs.iter().for_each(|&i| used[inputs[i].index()] = true),
+            Keep::Part(prune_outputs) => {
+                prune_outputs.inputs.iter().for_each(|&i| used[inputs[i].index()] = true)
+            }
         }
         keeps.push(keep);
     }

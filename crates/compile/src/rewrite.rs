@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, Value, ValueId};
 use taut_core::{Form, Graph, Op, Spec, Specs, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// The values that a node reads.
 pub(crate) type Inputs = SmallVec<[ValueId; 3]>;
@@ -90,7 +90,7 @@ impl Rewriter {
     }
 
     /// Appends a call.
-    pub(crate) fn push(&mut self, op: Arc<dyn Op>, inputs: Inputs, specs: Specs, at: Line) -> Made {
+    pub(crate) fn push(&mut self, op: Arc<dyn Op>, inputs: Inputs, specs: Specs, at: Location) -> Made {
         let node = self.graph.nodes.len();
         let outputs: Made = (specs.into_iter().enumerate())
             .map(|(output, spec)| self.value(spec, Origin::Node { node, output }))
@@ -100,8 +100,8 @@ impl Rewriter {
     }
 
     /// Appends a call, unless there is the same one already.
-    pub(crate) fn call(&mut self, op: Arc<dyn Op>, inputs: Inputs, specs: Specs, at: Line) -> Made {
-        if !op.is_data() {
+    pub(crate) fn call(&mut self, op: Arc<dyn Op>, inputs: Inputs, specs: Specs, at: Location) -> Made {
+        if !op.is_pure() {
             return self.push(op, inputs, specs, at);
         }
         let mut hash = Text(DefaultHasher::new());
@@ -113,7 +113,9 @@ impl Rewriter {
             Form::Elements(_) | Form::Uniform(_) => {}
             Form::Fold { code, axes } => (code, axes).hash(&mut hash.0),
             // A hash takes all that is written to it.
-            Form::Opaque | Form::Spread(_) | Form::Barrier => drop(describe(&mut hash, &form, &*op)),
+            Form::Opaque | Form::Spread(_) | Form::OptimizationBarrier => {
+                let _ = describe(&mut hash, &form, &*op);
+            }
         }
         let key = hash.0.finish();
         drop(input_specs);
@@ -141,7 +143,7 @@ impl Rewriter {
 fn describe(to: &mut impl Write, form: &Form, op: &dyn Op) -> fmt::Result {
     match form {
         Form::Elements(_) | Form::Fold { .. } | Form::Uniform(_) => write!(to, "{form:?}"),
-        Form::Opaque | Form::Spread(_) | Form::Barrier => write!(to, "{op:?}"),
+        Form::Opaque | Form::Spread(_) | Form::OptimizationBarrier => write!(to, "{op:?}"),
     }
 }
 

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
 use taut_core::{Form, Graph, Kernel, Layout, Result, Spec, Specs};
 use taut_kernels::elementwise::Code;
-use taut_memory::Line;
+use taut_memory::Location;
 
 pub(crate) fn simplify(graph: &Graph) -> Result<Graph> {
     let mut simplifier = Simplifier::new(graph);
@@ -80,10 +80,10 @@ impl<'a> Simplifier<'a> {
         Ok(self.new.finish(ids))
     }
 
-    fn line_of(&self, id: ValueId) -> Line {
+    fn line_of(&self, id: ValueId) -> Location {
         match self.old.values[id.index()].origin {
             Origin::Node { node, .. } => self.old.nodes[node].at,
-            _ => Line::caller(),
+            _ => Location::caller(),
         }
     }
 
@@ -115,7 +115,7 @@ impl<'a> Simplifier<'a> {
         }
         let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| old.spec(id)).collect();
         let form = node.op.form(&specs);
-        if node.op.kernel() == Kernel::View && !matches!(form, Form::Barrier) {
+        if node.op.kernel() == Kernel::View && !matches!(form, Form::OptimizationBarrier) {
             return self.view(node, &inputs[0]);
         }
         let seen: SmallVec<[Seen; 3]> = inputs.iter().map(|known| known.seen.clone()).collect();
@@ -150,7 +150,7 @@ impl<'a> Simplifier<'a> {
                 Ok(())
             }
             Form::Spread(layout) => self.spread(node, &seen[0], layout),
-            Form::Opaque | Form::Barrier => {
+            Form::Opaque | Form::OptimizationBarrier => {
                 self.opaque(node, &seen);
                 Ok(())
             }
@@ -226,7 +226,7 @@ impl<'a> Simplifier<'a> {
     }
 
     /// The number of what is seen in the new graph.
-    fn id(&mut self, seen: &Seen, at: Line) -> ValueId {
+    fn id(&mut self, seen: &Seen, at: Location) -> ValueId {
         if seen.is_whole(&self.new.graph) {
             return seen.base;
         }

@@ -4,9 +4,9 @@ mod common;
 
 use common::assert_agree;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use taut_compile::{Options, compile};
+use taut_compile::{CompileOptions, compile};
 use taut_core::ops::binary::{add, mul};
-use taut_core::ops::{Value, table};
+use taut_core::ops::{ArgValue, table};
 use taut_core::{ErrorKind, Result, Spec, Tensor, trace};
 
 /// The results, and something to fuse them with.
@@ -18,31 +18,31 @@ fn more(mut results: Vec<Tensor>) -> Result<Vec<Tensor>> {
 }
 
 /// With its tensors as inputs, and with its tensors as constants, which the compiler folds.
-fn check(entry: &taut_core::ops::Entry) {
+fn check(entry: &taut_core::ops::OpEntry) {
     let _ledger = taut_memory::testing::ledger_check();
     for args in entry.samples.list() {
         let eager = more(entry.invoke(&args).unwrap()).unwrap();
         let mut inputs = Vec::new();
-        Value::with_tensors(&args, &mut |tensor| {
+        ArgValue::with_tensors(&args, &mut |tensor| {
             inputs.push(tensor.clone());
             tensor.clone()
         });
         let specs: Vec<Spec> = inputs.iter().map(|tensor| tensor.spec().clone()).collect();
         let traced = trace(&specs, |symbols| {
             let mut symbols = symbols.iter();
-            more(entry.invoke(&Value::with_tensors(&args, &mut |_| symbols.next().unwrap().clone()))?)
+            more(entry.invoke(&ArgValue::with_tensors(&args, &mut |_| symbols.next().unwrap().clone()))?)
         });
         let graph = match traced {
             Err(e) if entry.reads_data && e.kind() == ErrorKind::Graph => continue,
             traced => traced.unwrap().graph,
         };
         for (fuse, native) in [(false, false), (true, false), (true, true)] {
-            let compiled = compile(&graph, &Options { fuse, native }).unwrap();
+            let compiled = compile(&graph, &CompileOptions { fuse, native }).unwrap();
             let got = compiled.run(&inputs).unwrap_or_else(|e| panic!("{args:?}: {e}\n{compiled}"));
             assert_agree(&format!("{args:?}\n{graph}{compiled}"), &got, &eager, false);
         }
         let Ok(constant) = trace(&[], |_| more(entry.invoke(&args)?)) else { continue };
-        let compiled = compile(&constant.graph, &Options::default()).unwrap();
+        let compiled = compile(&constant.graph, &CompileOptions::default()).unwrap();
         let got = compiled.run(&[]).unwrap();
         assert_agree(&format!("{args:?} as constants\n{compiled}"), &got, &eager, false);
     }

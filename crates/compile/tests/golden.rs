@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use taut_autodiff::{Dense, gradients};
-use taut_compile::{Options, compile};
+use taut_compile::{CompileOptions, compile};
 use taut_core::ops::binary::{add, div, mul, sub};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::nn::sparse_softmax_cross_entropy_with_logits;
@@ -18,7 +18,7 @@ fn f32(shape: &[usize]) -> Spec {
 
 fn compiled(specs: &[Spec], function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Graph {
     let graph = trace(specs, function).unwrap().graph;
-    compile(&graph, &Options::default()).unwrap()
+    compile(&graph, &CompileOptions::default()).unwrap()
 }
 
 /// How many nodes are more than another way to look at something.
@@ -162,7 +162,7 @@ fn plans_shrink() {
             Ok(results)
         });
         let graph = graph.unwrap().graph;
-        let compiled = compile(&graph, &Options::default()).unwrap();
+        let compiled = compile(&graph, &CompileOptions::default()).unwrap();
         let (before, after) = (Program::new(&graph).unwrap(), Program::new(&compiled).unwrap());
         assert!(after.peak_bytes() <= before.peak_bytes(), "{graph}{compiled}");
     }

@@ -6,7 +6,7 @@ use common::assert_agree;
 use proptest::prelude::{Strategy, proptest};
 use std::sync::Arc;
 use taut_autodiff::{Dense, gradients};
-use taut_compile::{Options, compile};
+use taut_compile::{CompileOptions, compile};
 use taut_core::ops::binary::*;
 use taut_core::ops::contract::matmul;
 use taut_core::ops::creation::full;
@@ -170,7 +170,7 @@ fn check(moves: &[Move], odd: bool, differentiate: bool, first: usize) {
     let graph = traced(moves, &inputs, differentiate);
     let want = graph.run(&inputs).unwrap();
     for (fuse, native) in [(false, false), (true, false), (true, true)] {
-        let compiled = compile(&graph, &Options { fuse, native }).unwrap();
+        let compiled = compile(&graph, &CompileOptions { fuse, native }).unwrap();
         let got = compiled.run(&inputs).unwrap_or_else(|e| panic!("{e}\n{graph}{compiled}"));
         let exactly = exact(moves) && !differentiate;
         assert_agree(&format!("{graph}{compiled}"), &got, &want, exactly);
@@ -178,7 +178,7 @@ fn check(moves: &[Move], odd: bool, differentiate: bool, first: usize) {
         let mut executor = Executor::new(Arc::new(Program::new(&compiled).unwrap()));
         executor.verify(true).unwrap();
         let planned = executor
-            .run(&mut inputs.iter().map(taut_exec::Input::Read).collect::<Vec<_>>())
+            .run(&mut inputs.iter().map(taut_exec::RunInput::Read).collect::<Vec<_>>())
             .unwrap_or_else(|e| panic!("{e}\n{graph}{compiled}"));
         assert_agree(&format!("planned\n{graph}{compiled}"), &planned, &got, exactly);
     }

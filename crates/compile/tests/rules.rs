@@ -4,7 +4,7 @@ mod common;
 
 use common::assert_agree;
 use taut_autodiff::{Dense, gradients};
-use taut_compile::{Options, compile, compile_with_report};
+use taut_compile::{CompileOptions, compile, compile_with_report};
 use taut_core::ops::binary::*;
 use taut_core::ops::contract::matmul;
 use taut_core::ops::creation::{full, range};
@@ -14,8 +14,8 @@ use taut_core::ops::unary::*;
 use taut_core::{DType, Graph, Kernel, Result, Spec, Tensor, trace};
 use taut_plan::Program;
 
-fn plain() -> Options {
-    Options { fuse: false, ..Options::default() }
+fn plain() -> CompileOptions {
+    CompileOptions { fuse: false, ..CompileOptions::default() }
 }
 
 /// The names of the nodes that are more than views.
@@ -29,7 +29,7 @@ fn left(inputs: &[Tensor], function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>) 
     let specs: Vec<Spec> = inputs.iter().map(|tensor| tensor.spec().clone()).collect();
     let graph = trace(&specs, &function).unwrap().graph;
     let want = function(inputs).unwrap();
-    for options in [plain(), Options::default()] {
+    for options in [plain(), CompileOptions::default()] {
         let compiled = compile(&graph, &options).unwrap();
         let got = compiled.run(inputs).unwrap();
         assert_agree(&format!("{graph}{compiled}"), &got, &want, false);
@@ -79,7 +79,7 @@ fn what_changes_something_stays() {
     assert_eq!(left(&x, |x| Ok(vec![mul(&x[0], 0.0)?])), ["mul"]);
     let compiled = |f: fn(&Tensor) -> Result<Tensor>| {
         let graph = trace(&[odd().spec().clone()], |x| Ok(vec![f(&x[0])?])).unwrap().graph;
-        compile(&graph, &Options::default()).unwrap().run(&[odd()]).unwrap().remove(0)
+        compile(&graph, &CompileOptions::default()).unwrap().run(&[odd()]).unwrap().remove(0)
     };
     assert!(compiled(|x| add(x, 0.0)).to_vec::<f64>().unwrap()[1].is_sign_positive());
     assert!(compiled(|x| sub(x, 0.0)).to_vec::<f64>().unwrap()[1].is_sign_negative());
@@ -110,7 +110,7 @@ fn constants_are_computed_ahead() {
     // An error is left to those who run it.
     let graph =
         trace(&[], |_| Ok(vec![check_numerics(full([], f64::NAN, DType::F64)?, "bad")?])).unwrap().graph;
-    let compiled = compile(&graph, &Options::default()).unwrap();
+    let compiled = compile(&graph, &CompileOptions::default()).unwrap();
     assert_eq!(names(&compiled), ["check_numerics"]);
     assert!(compiled.run(&[]).is_err());
 }
@@ -121,7 +121,7 @@ fn constants_are_computed_while_tracing() {
     let _ledger = taut_memory::testing::ledger_check();
     let inner = trace(&[], |_| Ok(vec![exp(full([2], 1.0, DType::F64)?)?])).unwrap().graph;
     let outer = trace(&[Spec::new(DType::F64, [2])], |x| {
-        assert_eq!(compile(&inner, &Options::default())?.nodes.len(), 1);
+        assert_eq!(compile(&inner, &CompileOptions::default())?.nodes.len(), 1);
         Ok(vec![x[0].clone()])
     })
     .unwrap();
@@ -214,7 +214,7 @@ fn long_graphs_fuse() {
     };
     let specs = [x.spec().clone(), x.spec().clone()];
     let graph = trace(&specs, function).unwrap().graph;
-    let (compiled, report) = compile_with_report(&graph, &Options::default()).unwrap();
+    let (compiled, report) = compile_with_report(&graph, &CompileOptions::default()).unwrap();
     let got = compiled.run(&[x.clone(), x.clone()]).unwrap();
     assert_agree("long", &got, &graph.run(&[x.clone(), x]).unwrap(), false);
     assert!(
@@ -239,7 +239,7 @@ fn chains_take_no_memory() {
         let function =
             |x: &[Tensor]| (0..len).try_fold(x[0].clone(), |h, i| sin(add(h, i as f64)?)).map(|h| vec![h]);
         let graph = trace(&[x.spec().clone()], function).unwrap().graph;
-        let compiled = compile(&graph, &Options::default()).unwrap();
+        let compiled = compile(&graph, &CompileOptions::default()).unwrap();
         assert_eq!(compiled.nodes.len(), (2 * len as usize).div_ceil(64));
         assert_eq!(Program::new(&compiled).unwrap().peak_bytes(), 800);
         assert_agree(
@@ -259,7 +259,7 @@ fn returned_copies_do_not_keep_more() {
         let large = exp(&x[0])?;
         Ok(vec![identity(slice(&large, &[taut_core::Index::from(0..2)])?)?])
     });
-    let compiled = compile(&graph.unwrap().graph, &Options::default()).unwrap();
+    let compiled = compile(&graph.unwrap().graph, &CompileOptions::default()).unwrap();
     assert_eq!(Program::new(&compiled).unwrap().buffers, [16]);
 }
 
@@ -268,7 +268,7 @@ fn broken_graphs_are_refused() {
     let _ledger = taut_memory::testing::ledger_check();
     let mut graph = trace(&[Spec::new(DType::F64, [2])], |x| Ok(vec![exp(&x[0])?])).unwrap().graph;
     graph.outputs.push(taut_core::graph::ValueId(9));
-    assert!(compile(&graph, &Options::default()).is_err());
-    let empty = compile(&Graph::default(), &Options::default()).unwrap();
+    assert!(compile(&graph, &CompileOptions::default()).is_err());
+    let empty = compile(&Graph::default(), &CompileOptions::default()).unwrap();
     assert_eq!(empty.to_string(), Graph::default().to_string());
 }

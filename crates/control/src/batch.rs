@@ -1,7 +1,7 @@
 //! One more interpreter of graphs: many sets of inputs at once.
 //!
 //! Every value is either the same in all sets, and computed once, or *mapped*: it has the sets as its first axis. A node
-//! that reads a mapped value is computed by its op's rule, [`Op::batch`](taut_core::Op::batch).
+//! that reads a mapped value is computed by its op's rule, [`Op::vmap`](taut_core::Op::vmap).
 
 #[cfg(test)]
 mod tests;
@@ -10,7 +10,9 @@ use crate::looping::stacked;
 use smallvec::SmallVec;
 use taut_core::graph::{Node, Origin};
 use taut_core::ops::creation::zeros;
-use taut_core::{Batch, Error, ErrorKind, Graph, Outputs, Result, Spec, Tensor, apply_at, on_behalf};
+use taut_core::{
+    Error, ErrorKind, Graph, Outputs, Result, Spec, Tensor, VmapCall, apply_at, with_source_location,
+};
 
 /// Computes a graph for `size` sets of inputs, of which the mapped ones have the sets as their first axis. Returns the
 /// outputs, and which of them are mapped: those that depend on a mapped input.
@@ -53,7 +55,7 @@ pub(crate) fn batched(
         let any = mapped.contains(&true);
         let outputs = if any {
             let wanted = node.outputs.iter().map(|&id| stacked(size, graph.spec(id)));
-            let call = Batch { inputs: &arguments, mapped: &mapped, size };
+            let call = VmapCall { inputs: &arguments, mapped: &mapped, size };
             many_sets(node, &call, &wanted.collect::<Vec<_>>(), without_rule)?
         } else {
             apply_at(&*node.op, &mut arguments, node.at)?
@@ -71,15 +73,15 @@ pub(crate) fn batched(
 /// A node that reads mapped values: by its rule, or else as the caller says. Its outputs have the `wanted` specs.
 fn many_sets(
     node: &Node,
-    call: &Batch<'_>,
+    call: &VmapCall<'_>,
     wanted: &[Spec],
     without_rule: &mut dyn FnMut(&Node, &[Tensor], &[bool], usize) -> Result<Outputs>,
 ) -> Result<Outputs> {
-    on_behalf(None, node.at, || {
+    with_source_location(None, node.at, || {
         if call.size == 0 {
             return empty(wanted);
         }
-        let outputs = match node.op.batch(call)? {
+        let outputs = match node.op.vmap(call)? {
             Some(outputs) => outputs,
             None => without_rule(node, call.inputs, call.mapped, call.size)?,
         };

@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
-use taut_compile::{Options, compile};
-use taut_core::graph::{Origin, Value, ValueId, outside_traces};
+use taut_compile::{CompileOptions, compile};
+use taut_core::graph::{Origin, Value, ValueId, suspend_tracing};
 use taut_core::{Graph, Result, Spec, record};
-use taut_exec::{Lent, run_in};
+use taut_exec::{BorrowedInput, run_in};
 use taut_kernels::Arg;
-use taut_plan::{Home, Program, Request};
+use taut_plan::{Home, PlanRequest, Program};
 
 /// Pieces of scratch memory begin at multiples of this.
 const ALIGNMENT: usize = 64;
@@ -69,12 +69,12 @@ impl Body {
         if let Some(planned) = self.planned.get() {
             return Ok(planned);
         }
-        let made = outside_traces(|| record::unrecorded(|| self.plan()))?;
+        let made = suspend_tracing(|| record::without_recording(|| self.plan()))?;
         Ok(self.planned.get_or_init(|| made))
     }
 
     fn plan(&self) -> Result<Planned> {
-        let options = Options { fuse: true, native: true };
+        let options = CompileOptions { fuse: true, native: true };
         let compiled = if self.is_compiled { None } else { Some(compile(&self.graph, &options)?) };
         let graph = compiled.as_ref().unwrap_or(&self.graph);
         let carried = self.into.iter().filter(|into| into.is_some()).count();
@@ -130,7 +130,7 @@ fn program(graph: &Graph, into: &[Option<usize>]) -> Result<Program> {
         });
         updates.push((output, input));
     }
-    Program::plan(&graph, &Request { updates, careless: true, ..Request::default() })
+    Program::plan(&graph, &PlanRequest { updates, atomic: false, ..PlanRequest::default() })
 }
 
 /// Whether the new value of an input is made in the arena and copied into its place.
@@ -198,19 +198,19 @@ impl<'a> Runner<'a> {
         arena: &mut [u8],
     ) -> Result<()> {
         let Runner { planned, spare, lent, .. } = self;
-        let mut inputs: SmallVec<[Lent<'_>; 32]> = SmallVec::new();
+        let mut inputs: SmallVec<[BorrowedInput<'_>; 32]> = SmallVec::new();
         for bytes in before {
-            inputs.push(Lent::Read(bytes));
+            inputs.push(BorrowedInput::Read(bytes));
         }
         for (state, &doubled) in carried.iter_mut().zip(&planned.doubled) {
-            inputs.push(if doubled { Lent::Read(state) } else { Lent::Write(state) });
+            inputs.push(if doubled { BorrowedInput::Read(state) } else { BorrowedInput::Write(state) });
         }
         for bytes in after {
-            inputs.push(Lent::Read(bytes));
+            inputs.push(BorrowedInput::Read(bytes));
         }
-        inputs.extend(spare.iter_mut().map(|spare| Lent::Write(spare)));
+        inputs.extend(spare.iter_mut().map(|spare| BorrowedInput::Write(spare)));
         for bytes in made {
-            inputs.push(Lent::Write(bytes));
+            inputs.push(BorrowedInput::Write(bytes));
         }
         run_in(&planned.program, &mut inputs, arena, &mut lent.0)?;
         drop(inputs);

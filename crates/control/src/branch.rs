@@ -1,16 +1,16 @@
 //! The choice between graphs: only the one that is taken runs, and the op needs the memory of the one that needs most.
 
 use crate::body::{Body, Runner, bytes_of};
-use crate::gradient::{is_followed_back, or_zeros};
+use crate::gradient::{is_differentiable, or_zeros};
 use crate::looping::checks;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
-use taut_autodiff::joint::{Answer, Halves, Joint, Kept};
+use taut_autodiff::joint::{InputGradient, JointGraph, SavedFrom, SplitGraph};
 use taut_core::graph::{Origin, ValueId};
 use taut_core::{
-    Batch, Call, Cost, DType, Error, Gradient, Gradients, Graph, Op, Outputs, Result, Saves, Set, Spec,
-    Specs, Tensor, Trimmed, apply_many, is_checking_numerics, record, trace,
+    Cost, DType, Error, Gradient, Gradients, Graph, Op, Outputs, PrunedOp, Result, Saves, Set, Spec, Specs,
+    Tensor, VjpCall, VmapCall, apply_many, is_checking_numerics, record, trace,
 };
 use taut_kernels::{Arg, ViewMut};
 
@@ -46,8 +46,8 @@ struct Reverse {
 struct Half {
     /// From what is kept and the gradients of the outputs that it has, to what `answers` says.
     backward: Graph,
-    answers: Vec<Answer>,
-    kept: Vec<Kept>,
+    answers: Vec<InputGradient>,
+    kept: Vec<SavedFrom>,
     /// Of the op's outputs that have a gradient, those that it has.
     followed: Vec<usize>,
 }
@@ -83,8 +83,8 @@ impl Branch {
         let mut read = vec![false; self.captures()];
         for (branch, places) in changed.branches.iter_mut().zip(&mut changed.places) {
             let own: Vec<usize> = (0..places.len()).filter(|&i| followed.contains(&places[i])).collect();
-            let joint = Joint::new(branch.graph(), &wants, &own, true)?;
-            let Halves { forward, backward, mut kept } = joint.split(places.len())?;
+            let joint = JointGraph::new(branch.graph(), &wants, &own, true)?;
+            let SplitGraph { forward, backward, mut kept } = joint.split(places.len())?;
             let before = places.len();
             // Branches share what they keep of one spec, since only one of them runs.
             for &id in &forward.outputs[before..] {
@@ -98,8 +98,8 @@ impl Branch {
             }
             for kept in &mut kept {
                 match kept {
-                    Kept::Input(i) => read[*i] = true,
-                    Kept::Output(i) => *i = places[*i],
+                    SavedFrom::Input(i) => read[*i] = true,
+                    SavedFrom::Output(i) => *i = places[*i],
                 }
             }
             let followed = own.iter().map(|&i| places[i]).collect();
@@ -109,8 +109,8 @@ impl Branch {
         let positions = |marks: &[bool]| (0..marks.len()).filter(|&i| marks[i]).collect();
         let mut kept: Vec<usize> = Vec::new();
         for i in parts.iter().flat_map(|half: &Half| &half.kept).filter_map(|kept| match kept {
-            Kept::Output(i) => Some(*i),
-            Kept::Input(_) => None,
+            SavedFrom::Output(i) => Some(*i),
+            SavedFrom::Input(_) => None,
         }) {
             if !kept.contains(&i) {
                 kept.push(i);
@@ -198,7 +198,7 @@ impl Op for Branch {
         false
     }
 
-    fn is_data(&self) -> bool {
+    fn is_pure(&self) -> bool {
         false
     }
 
@@ -206,11 +206,11 @@ impl Op for Branch {
         self.branches.iter().any(|branch| checks(branch.graph()))
     }
 
-    fn bodies(&self) -> Vec<(&'static str, &Graph)> {
+    fn subgraphs(&self) -> Vec<(&'static str, &Graph)> {
         self.branches.iter().map(|branch| ("branch", branch.graph())).collect()
     }
 
-    fn with_bodies(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Option<Arc<dyn Op>>> {
+    fn map_subgraphs(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Option<Arc<dyn Op>>> {
         let mut changed = self.clone();
         for branch in &mut changed.branches {
             *branch = Arc::new(branch.compiled(change)?);
@@ -218,7 +218,7 @@ impl Op for Branch {
         Ok(Some(Arc::new(changed)))
     }
 
-    fn trimmed(&self, used: &[bool]) -> Option<Trimmed> {
+    fn prune_outputs(&self, used: &[bool]) -> Option<PrunedOp> {
         let outputs: Vec<usize> = (0..self.outputs.len()).filter(|&i| used.get(i) == Some(&true)).collect();
         if outputs.len() == self.outputs.len() || self.is_check() {
             return None;
@@ -248,10 +248,10 @@ impl Op for Branch {
             *branch = body(part);
         }
         let inputs = std::iter::once(0).chain(inputs.into_iter().map(|i| 1 + i)).collect();
-        Some(Trimmed { op: Arc::new(smaller), inputs, outputs })
+        Some(PrunedOp { op: Arc::new(smaller), inputs, outputs })
     }
 
-    fn keeping(&self, wanted: Set, _inputs: &[&Spec]) -> Result<Option<Arc<dyn Op>>> {
+    fn forward_with_residuals(&self, wanted: Set, _inputs: &[&Spec]) -> Result<Option<Arc<dyn Op>>> {
         Ok(Some(Arc::new(self.stacked(wanted)?)))
     }
 
@@ -262,13 +262,13 @@ impl Op for Branch {
         let outputs = reverse.kept.iter().fold(Set::NONE, |set, &i| set.with(i));
         let inputs = reverse.read.iter().fold(Set::of([0]), |set, &i| set.with(1 + i));
         // Who follows the backward pass as well has to see how what is kept came about.
-        let inputs = if record::is_simple() { inputs } else { Set::ALL };
+        let inputs = if record::has_single_use_recorder() { inputs } else { Set::ALL };
         Some(Saves { inputs, outputs, ..Saves::NOTHING })
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let choice = call.input(0)?.clone();
-        if let Some(reverse) = self.reverse.as_ref().filter(|_| !is_followed_back(call)) {
+        if let Some(reverse) = self.reverse.as_ref().filter(|_| !is_differentiable(call)) {
             let gradients = take_gradients(call, reverse.visible);
             let input = |i: usize| call.input(1 + i).cloned();
             let output = |i: usize| call.output(i).cloned();
@@ -285,7 +285,7 @@ impl Op for Branch {
         reverse.backward(&keeping, choice, &input, &output, gradients)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         crate::many::batch_branch(self, call)
     }
 
@@ -298,7 +298,7 @@ impl Op for Branch {
     }
 }
 
-fn take_gradients(call: &mut Call<'_>, count: usize) -> Vec<Option<Tensor>> {
+fn take_gradients(call: &mut VjpCall<'_>, count: usize) -> Vec<Option<Tensor>> {
     (0..count).map(|output| call.take_gradient(output)).collect()
 }
 
@@ -325,20 +325,20 @@ impl Reverse {
         let specs: Vec<Spec> = arguments[1..].iter().map(|t| t.spec().clone()).collect();
         let (first_output, first_gradient) = (self.read.len(), self.read.len() + self.kept.len());
         let at = |list: &[usize], i: usize| list.iter().position(|&other| other == i).unwrap_or(0);
-        let place = |kept: &Kept| match *kept {
-            Kept::Input(i) => at(&self.read, i),
-            Kept::Output(i) => first_output + at(&self.kept, i),
+        let place = |kept: &SavedFrom| match *kept {
+            SavedFrom::Input(i) => at(&self.read, i),
+            SavedFrom::Output(i) => first_output + at(&self.kept, i),
         };
         let mut graphs = Vec::new();
         for half in &self.parts {
-            let traced = record::unrecorded(|| {
+            let traced = record::without_recording(|| {
                 trace(&specs, |body| {
                     let kept = half.kept.iter().map(|kept| body[place(kept)].clone());
                     let gradients =
                         half.followed.iter().map(|&i| body[first_gradient + at(&self.followed, i)].clone());
                     let found = half.backward.run(&kept.chain(gradients).collect::<Vec<Tensor>>())?;
                     let answer = |&i: &usize| match half.answers[i] {
-                        Answer::Dense(at) => Ok(found[at].clone()),
+                        InputGradient::Dense(at) => Ok(found[at].clone()),
                         _ => or_zeros(None, op.branches[0].input(i)),
                     };
                     self.wanted.iter().map(answer).collect()

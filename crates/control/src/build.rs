@@ -18,7 +18,7 @@ pub(crate) struct Spans {
 pub(crate) fn bodies(captures: &[&[Tensor]]) -> Vec<Tensor> {
     let mut all: Vec<Tensor> = Vec::new();
     for capture in captures.iter().flat_map(|list| *list) {
-        if !all.iter().any(|other| other.is_same_to_all(capture)) {
+        if !all.iter().any(|other| other.same_value_and_links(capture)) {
             all.push(capture.clone());
         }
     }
@@ -30,7 +30,7 @@ pub(crate) fn align(graph: Graph, varying: usize, own: &[Tensor], all: &[Tensor]
     let mut graph = graph;
     let had = graph.inputs.split_off(varying);
     for capture in all {
-        let id = match own.iter().position(|other| other.is_same_to_all(capture)) {
+        let id = match own.iter().position(|other| other.same_value_and_links(capture)) {
             Some(i) => had[i],
             None => {
                 let id = ValueId(graph.values.len() as u32);

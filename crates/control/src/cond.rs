@@ -10,7 +10,7 @@ use taut_autodiff::nest::Nest;
 use taut_core::graph::{State, Traced, trace_writing};
 use taut_core::ops::unary::cast;
 use taut_core::{DType, Error, Result, Shape, Spec, Tensor, apply_at, is_tracing};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// A branch of [`switch_case`].
 pub type Case<'a, R> = Box<dyn FnOnce() -> Result<R> + 'a>;
@@ -34,7 +34,7 @@ pub fn cond<R: Nest<Owned = R>>(
     yes: impl FnOnce() -> Result<R>,
     no: impl FnOnce() -> Result<R>,
 ) -> Result<R> {
-    let (at, condition) = (Line::caller(), condition.into());
+    let (at, condition) = (Location::caller(), condition.into());
     let run = || {
         if *condition.spec() != Spec::new(DType::Bool, Shape::scalar()) {
             let message = format!("the condition is {}, not a single boolean", condition.spec());
@@ -64,7 +64,7 @@ pub fn cond<R: Nest<Owned = R>>(
 /// ```
 #[track_caller]
 pub fn switch_case<R: Nest<Owned = R>>(number: impl Into<Tensor>, branches: Vec<Case<'_, R>>) -> Result<R> {
-    let (at, number) = (Line::caller(), number.into());
+    let (at, number) = (Location::caller(), number.into());
     let run = || {
         if number.rank() != 0 || !number.dtype().is_integer() {
             let message = format!("the number of a branch is a single integer, not {}", number.spec());
@@ -88,7 +88,7 @@ fn choose<R: Nest<Owned = R>>(
     name: &'static str,
     choice: Tensor,
     branches: Vec<Case<'_, R>>,
-    at: Line,
+    at: Location,
 ) -> Result<R> {
     let mut traced: Vec<(Traced, R)> = Vec::new();
     for branch in branches {

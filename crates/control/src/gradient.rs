@@ -1,7 +1,7 @@
 //! The gradient of a loop is a loop.
 //!
 //! Its body's gradient needs some values of each step. Those that change from step to step are written down as further stacks of
-//! the forward loop ([`Reverse::keeping`]); captures and slices are there anyway. The backward loop reads those rows from the last
+//! the forward loop ([`Reverse::forward_with_residuals`]); captures and slices are there anyway. The backward loop reads those rows from the last
 //! to the first, carries the gradients of the states, adds up those of the captures, and writes those of the slices. A loop
 //! without states writes nothing down: each of its steps can be done again on its own.
 //!
@@ -12,13 +12,13 @@ use crate::hoist::hoisted;
 use crate::looping::{Loop, Slots, Steps, body_of, index_spec};
 use crate::rewind::Rewind;
 use std::sync::Arc;
-use taut_autodiff::joint::{Answer, Halves, Joint, Kept};
+use taut_autodiff::joint::{InputGradient, JointGraph, SavedFrom, SplitGraph};
 use taut_core::graph::ValueId;
 use taut_core::ops::binary::add;
 use taut_core::ops::creation::zeros;
 use taut_core::{
-    Call, Error, ErrorKind, Gradient, Gradients, Graph, Outputs, Part, Result, Saves, Set, Spec, Tensor,
-    apply_many, record, trace,
+    Error, ErrorKind, Gradient, Gradients, Graph, Outputs, Result, SavedValue, Saves, Set, Spec, Tensor,
+    VjpCall, apply_many, record, trace,
 };
 
 /// How many states a loop of unknown length keeps if nobody said how much its gradient may keep.
@@ -47,7 +47,7 @@ pub(crate) struct Reverse {
     pub(crate) captures: Vec<usize>,
     /// From what is kept of a step, the gradients of its active states and of its followed stacks, to what `answers` says.
     backward: Graph,
-    answers: Vec<Answer>,
+    answers: Vec<InputGradient>,
     kept: Vec<From>,
     /// Whether states are computed again from those in the slots.
     rewinds: bool,
@@ -60,7 +60,7 @@ struct Question {
     followed: Vec<usize>,
     slices: Vec<usize>,
     captures: Vec<usize>,
-    joint: Joint,
+    joint: JointGraph,
 }
 
 impl Question {
@@ -102,7 +102,7 @@ impl Question {
         let captures = positions(1 + states + op.slices..count);
         let outputs: Vec<usize> =
             active.iter().copied().chain(followed.iter().map(|&stack| states + stack)).collect();
-        let joint = Joint::new(graph, &from, &outputs, true)?;
+        let joint = JointGraph::new(graph, &from, &outputs, true)?;
         Ok(Question { active, followed, slices, captures, joint })
     }
 
@@ -113,7 +113,7 @@ impl Question {
 
     /// The whole gradient of a step, from all that goes into the step.
     fn again(&self) -> Result<Graph> {
-        let Joint { graph, outputs, .. } = &self.joint;
+        let JointGraph { graph, outputs, .. } = &self.joint;
         graph.part(&graph.inputs, &graph.outputs[*outputs..])
     }
 }
@@ -153,7 +153,7 @@ pub(crate) fn step_back_bytes(op: &Loop) -> Result<usize> {
 
 impl Reverse {
     /// The form of a loop that keeps what its gradient needs; `None` if it needs nothing but the inputs.
-    pub(crate) fn keeping(op: &Loop, wanted: Set) -> Result<Option<Loop>> {
+    pub(crate) fn forward_with_residuals(op: &Loop, wanted: Set) -> Result<Option<Loop>> {
         if op.states == 0 {
             return Ok(None);
         }
@@ -196,22 +196,22 @@ impl Reverse {
     /// The form of a loop that writes down what its gradient needs of every step, and how many stacks it has.
     fn stacked(op: &Loop, question: Question) -> Result<(Loop, usize)> {
         let visible = op.states + op.stacks;
-        let Halves { mut forward, backward, kept } = question.joint.split(visible)?;
+        let SplitGraph { mut forward, backward, kept } = question.joint.split(visible)?;
         let mut sources = Vec::new();
         for kept in kept {
             sources.push(match kept {
-                Kept::Input(input) => match source(op, input) {
+                SavedFrom::Input(input) => match source(op, input) {
                     From::State(k) => {
                         forward.outputs.push(forward.inputs[1 + k]);
                         From::Stack(forward.outputs.len() - 1 - op.states)
                     }
                     source => source,
                 },
-                Kept::Output(output) if output < op.states => {
+                SavedFrom::Output(output) if output < op.states => {
                     forward.outputs.push(forward.outputs[output]);
                     From::Stack(forward.outputs.len() - 1 - op.states)
                 }
-                Kept::Output(output) => From::Stack(output - op.states),
+                SavedFrom::Output(output) => From::Stack(output - op.states),
             });
         }
         let stacks = forward.outputs.len() - op.states;
@@ -256,18 +256,18 @@ impl Reverse {
             outputs = outputs.with(op.slab());
         }
         // Who follows the backward pass as well has to see how what is kept came about.
-        if !record::is_simple() {
+        if !record::has_single_use_recorder() {
             inputs = Set::ALL;
         }
         Saves { inputs, outputs, ..Saves::NOTHING }
     }
 
-    pub(crate) fn vjp(op: &Loop, call: &mut Call<'_>) -> Result<Gradients> {
+    pub(crate) fn vjp(op: &Loop, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let pass = op.reverse_pass.as_ref();
         if let Some(pass) = pass.filter(|pass| pass.rewinds) {
             return Rewind::of(op, pass, call);
         }
-        if let Some(pass) = pass.filter(|_| !is_followed_back(call)) {
+        if let Some(pass) = pass.filter(|_| !is_differentiable(call)) {
             let given = Given {
                 count: match op.steps {
                     Steps::Known(_) => None,
@@ -427,12 +427,12 @@ impl Reverse {
         specs: &[Spec],
         arrange: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, usize)>,
     ) -> Result<Graph> {
-        let traced = record::unrecorded(|| {
+        let traced = record::without_recording(|| {
             trace(specs, |arguments| {
                 let (inputs, sums) = arrange(arguments)?;
                 let found = self.backward.run(&inputs)?;
                 let answer = |input: usize| match self.answers[input] {
-                    Answer::Dense(at) => Some(found[at].clone()),
+                    InputGradient::Dense(at) => Some(found[at].clone()),
                     _ => None,
                 };
                 let mut results = Vec::new();
@@ -482,8 +482,8 @@ impl Reverse {
 
 /// Whether somebody follows the backward pass of a call to its inputs, all of which were kept: then what was kept of the call does
 /// not do, since nobody knows how it came about.
-pub(crate) fn is_followed_back(call: &Call<'_>) -> bool {
-    let followed = |part: &Part| part.kept.as_ref().is_some_and(record::is_followed);
+pub(crate) fn is_differentiable(call: &VjpCall<'_>) -> bool {
+    let followed = |part: &SavedValue| part.kept.as_ref().is_some_and(record::is_tracked);
     record::is_recording()
         && call.inputs.iter().all(|part| part.kept.is_some())
         && call.inputs.iter().any(followed)
@@ -501,7 +501,7 @@ pub(crate) struct Given {
 }
 
 /// The gradients of the states and of the stacks of a call.
-pub(crate) fn take_gradients(call: &mut Call<'_>, op: &Loop) -> Vec<Option<Tensor>> {
+pub(crate) fn take_gradients(call: &mut VjpCall<'_>, op: &Loop) -> Vec<Option<Tensor>> {
     let stacks = (0..op.stacks).map(|k| op.stack(k));
     (0..op.states).chain(stacks).map(|output| call.take_gradient(output)).collect()
 }

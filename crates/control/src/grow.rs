@@ -1,11 +1,11 @@
 //! A `while` whose gradient is wanted here and now: it runs in pieces, and keeps as much as it turns out to need.
 
-use crate::gradient::{Given, Reverse, is_followed_back};
+use crate::gradient::{Given, Reverse, is_differentiable};
 use crate::looping::{Loop, Steps};
 use std::fmt;
 use std::sync::Arc;
-use taut_core::{Call, Error, Gradients, Op, Result, Saves, Set, Spec, Specs, Tensor, apply_at, record};
-use taut_memory::Line;
+use taut_core::{Error, Gradients, Op, Result, Saves, Set, Spec, Specs, Tensor, VjpCall, apply_at, record};
+use taut_memory::Location;
 
 /// How many steps the first piece has room for, unless that takes more than [`FIRST_BYTES`]; each further one has room for
 /// twice as many.
@@ -25,16 +25,16 @@ struct Grown {
 }
 
 /// Runs a `while` for those who follow the wanted inputs: its states, then its captures.
-pub(crate) fn grow(op: &Loop, mut inputs: Vec<Tensor>, wanted: Set, at: Line) -> Result<Vec<Tensor>> {
+pub(crate) fn grow(op: &Loop, mut inputs: Vec<Tensor>, wanted: Set, at: Location) -> Result<Vec<Tensor>> {
     let mut piece = op.clone();
     piece.steps = Steps::Tested(FIRST);
-    let Some(keeping) = Reverse::keeping(&piece, wanted)? else { return Err(stateless()) };
+    let Some(keeping) = Reverse::forward_with_residuals(&piece, wanted)? else { return Err(stateless()) };
     let Some(pass) = keeping.reverse_pass.clone() else { return Err(stateless()) };
     let row = (op.states..op.states + keeping.stacks).map(|k| keeping.body.output(k).bytes());
     let row = row.sum::<usize>().max(1);
     let (mut pieces, mut kept, mut made) = (Vec::new(), Vec::new(), 0);
     let mut room = (FIRST_BYTES / row).clamp(1, FIRST);
-    let states = record::unrecorded(|| {
+    let states = record::without_recording(|| {
         let mut arguments = inputs.clone();
         loop {
             let mut piece = keeping.clone();
@@ -61,7 +61,7 @@ pub(crate) fn grow(op: &Loop, mut inputs: Vec<Tensor>, wanted: Set, at: Line) ->
     })?;
     let mut whole = op.clone();
     whole.steps = Steps::Tested(made);
-    record::done(&Grown { whole, pieces, pass }, &mut inputs, states, kept, at)
+    record::record_completed(&Grown { whole, pieces, pass }, &mut inputs, states, kept, at)
 }
 
 /// What the test says of these states and captures.
@@ -92,7 +92,7 @@ impl Op for Grown {
         Ok((0..self.whole.states).map(|k| self.whole.body.output(k).clone()).collect())
     }
 
-    fn is_data(&self) -> bool {
+    fn is_pure(&self) -> bool {
         false
     }
 
@@ -103,10 +103,10 @@ impl Op for Grown {
         Some(Saves { inputs: saves.inputs, outputs, ..Saves::NOTHING })
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let (whole, pass) = (&self.whole, &self.pass);
         let mut gradients: Vec<Option<Tensor>> = (0..whole.states).map(|k| call.take_gradient(k)).collect();
-        if is_followed_back(call) {
+        if is_differentiable(call) {
             let inputs = (0..call.inputs.len()).map(|i| call.input(i).cloned()).collect::<Result<_>>()?;
             return Reverse::by_loops(whole, call.wanted, inputs, gradients);
         }

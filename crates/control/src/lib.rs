@@ -22,4 +22,4 @@ mod trim;
 pub use cond::{Case, cond, switch_case};
 pub use loops::{Loops, foldl, foldr, fori_loop, scan, while_loop};
 pub use map::{map_fn, vectorized_map};
-pub use report::Report;
+pub use report::LoopReport;

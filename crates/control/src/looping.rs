@@ -10,13 +10,14 @@
 
 use crate::body::{Body, Runner, bytes_of, rounded, take};
 use crate::gradient::Reverse;
-use crate::report::Report;
+use crate::report::LoopReport;
 use crate::schedule::{Known, Online};
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
 use taut_core::{
-    Call, Cost, DType, Error, Gradients, Graph, Op, Outputs, Result, Saves, Set, Shape, Spec, Specs, Trimmed,
+    Cost, DType, Error, Gradients, Graph, Op, Outputs, PrunedOp, Result, Saves, Set, Shape, Spec, Specs,
+    VjpCall,
 };
 use taut_kernels::{Arg, ViewMut};
 
@@ -71,7 +72,7 @@ pub(crate) struct Loop {
     pub(crate) slots: Option<Slots>,
     /// What the gradient may keep, in bytes.
     pub(crate) budget: Option<usize>,
-    pub(crate) report: Option<Arc<Report>>,
+    pub(crate) report: Option<Arc<LoopReport>>,
     /// How the gradient goes, if this is the form that keeps what it needs.
     pub(crate) reverse_pass: Option<Arc<Reverse>>,
     /// Per state that is an output, the inputs that it may overwrite.
@@ -303,7 +304,7 @@ impl Op for Loop {
         false
     }
 
-    fn is_data(&self) -> bool {
+    fn is_pure(&self) -> bool {
         false
     }
 
@@ -315,12 +316,12 @@ impl Op for Loop {
         checks(self.body.graph()) || self.test.as_ref().is_some_and(|test| checks(test.graph()))
     }
 
-    fn bodies(&self) -> Vec<(&'static str, &Graph)> {
+    fn subgraphs(&self) -> Vec<(&'static str, &Graph)> {
         let test = self.test.iter().map(|test| ("test", test.graph()));
         test.chain([("body", self.body.graph())]).collect()
     }
 
-    fn with_bodies(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Option<Arc<dyn Op>>> {
+    fn map_subgraphs(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Option<Arc<dyn Op>>> {
         let mut changed = self.clone();
         changed.body = Arc::new(self.body.compiled(change)?);
         if let Some(test) = &self.test {
@@ -329,12 +330,12 @@ impl Op for Loop {
         Ok(Some(Arc::new(changed)))
     }
 
-    fn trimmed(&self, used: &[bool]) -> Option<Trimmed> {
-        crate::trim::trimmed(self, used)
+    fn prune_outputs(&self, used: &[bool]) -> Option<PrunedOp> {
+        crate::trim::prune_outputs(self, used)
     }
 
-    fn keeping(&self, wanted: Set, _inputs: &[&Spec]) -> Result<Option<Arc<dyn Op>>> {
-        let kept = Reverse::keeping(self, wanted)?;
+    fn forward_with_residuals(&self, wanted: Set, _inputs: &[&Spec]) -> Result<Option<Arc<dyn Op>>> {
+        let kept = Reverse::forward_with_residuals(self, wanted)?;
         Ok(kept.map(|kept| -> Arc<dyn Op> { Arc::new(kept) }))
     }
 
@@ -342,11 +343,11 @@ impl Op for Loop {
         Some(Reverse::saves(self))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         Reverse::vjp(self, call)
     }
 
-    fn batch(&self, call: &taut_core::Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &taut_core::VmapCall<'_>) -> Result<Option<Outputs>> {
         crate::many::batch_loop(self, call)
     }
 

@@ -4,17 +4,17 @@ use crate::build::{Spans, align, bodies, carrying, inherited, nested};
 use crate::grow::grow;
 use crate::hoist::hoisted;
 use crate::looping::{Loop, Steps, index_spec};
-use crate::report::Report;
+use crate::report::LoopReport;
 use crate::structure::{names, same_specs, same_structure, tensors};
 use std::ops::Range;
 use std::sync::Arc;
 use taut_autodiff::Variable;
-use taut_autodiff::nest::{Nest, hollow};
+use taut_autodiff::nest::{Nest, strip_values};
 use taut_core::graph::{State, Traced, trace_writing};
 use taut_core::ops::binary::add;
 use taut_core::ops::random::with_index;
 use taut_core::{DType, Error, ErrorKind, Result, Set, Shape, Spec, Tensor, apply_at, is_tracing, record};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// How loops run, and what their gradients may keep.
 ///
@@ -31,7 +31,7 @@ pub struct Loops {
     budget: Option<usize>,
     most: Option<usize>,
     invariants: Option<Vec<Vec<Option<usize>>>>,
-    report: Option<Arc<Report>>,
+    report: Option<Arc<LoopReport>>,
     pub(crate) parallel: Option<usize>,
     pub(crate) memory: Option<usize>,
 }
@@ -67,7 +67,7 @@ impl Loops {
 
     /// Tells here what the gradient kept, and what it computed again.
     #[must_use]
-    pub fn report(mut self, report: &Arc<Report>) -> Loops {
+    pub fn report(mut self, report: &Arc<LoopReport>) -> Loops {
         self.report = Some(report.clone());
         self
     }
@@ -98,7 +98,7 @@ impl Loops {
         body: impl Fn(S) -> Result<S>,
         states: S,
     ) -> Result<S> {
-        let at = Line::caller();
+        let at = Location::caller();
         self.tested(&test, &body, states, at).map_err(|error| error.in_op("while_loop", []).at(at))
     }
 
@@ -110,7 +110,7 @@ impl Loops {
         body: impl Fn(Tensor, S) -> Result<S>,
         states: S,
     ) -> Result<S> {
-        let at = Line::caller();
+        let at = Location::caller();
         let steps = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
         let numbered = |index: Tensor, state: S, (): ()| {
             let index = if range.start == 0 { index } else { add(index, range.start)? };
@@ -129,7 +129,7 @@ impl Loops {
         state: S,
         elements: X,
     ) -> Result<(S, Y)> {
-        self.through("scan", &body, state, elements, false, Line::caller())
+        self.through("scan", &body, state, elements, false, Location::caller())
     }
 
     /// As [`Loops::scan`], from the last element to the first; what is made of them keeps their order.
@@ -140,7 +140,7 @@ impl Loops {
         state: S,
         elements: X,
     ) -> Result<(S, Y)> {
-        self.through("scan", &body, state, elements, true, Line::caller())
+        self.through("scan", &body, state, elements, true, Location::caller())
     }
 
     /// Goes through the elements, carrying a state; returns the last one. See [`foldl`].
@@ -152,7 +152,7 @@ impl Loops {
         state: S,
     ) -> Result<S> {
         let body = |state: S, element: X| Ok((body(state, element)?, ()));
-        Ok(self.through("foldl", &body, state, elements, false, Line::caller())?.0)
+        Ok(self.through("foldl", &body, state, elements, false, Location::caller())?.0)
     }
 
     /// As [`Loops::foldl`], from the last element to the first.
@@ -164,7 +164,7 @@ impl Loops {
         state: S,
     ) -> Result<S> {
         let body = |state: S, element: X| Ok((body(state, element)?, ()));
-        Ok(self.through("foldr", &body, state, elements, true, Line::caller())?.0)
+        Ok(self.through("foldr", &body, state, elements, true, Location::caller())?.0)
     }
 
     fn through<S: Nest<Owned = S>, X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
@@ -174,7 +174,7 @@ impl Loops {
         state: S,
         elements: X,
         reverse: bool,
-        at: Line,
+        at: Location,
     ) -> Result<(S, Y)> {
         let body = |_: Tensor, state: S, element: X| body(state, element);
         let run = || {
@@ -193,10 +193,10 @@ impl Loops {
         elements: X,
         steps: Steps,
         reverse: bool,
-        at: Line,
+        at: Location,
     ) -> Result<(S, Y)> {
         let (mut inputs, slices) = (tensors(&states), tensors(&elements));
-        let (states, elements) = (hollow(states), hollow(elements));
+        let (states, elements) = (strip_values(states), strip_values(elements));
         let names = names(&states);
         let before: Vec<Spec> = inputs.iter().map(|t| t.spec().clone()).collect();
         let budget = self.budget.or_else(inherited);
@@ -240,7 +240,7 @@ impl Loops {
         test: &dyn Fn(&S) -> Result<Tensor>,
         body: &dyn Fn(S) -> Result<S>,
         states: S,
-        at: Line,
+        at: Location,
     ) -> Result<S> {
         if let Some(shapes) = &self.invariants
             && shapes.iter().any(|shape| shape.contains(&None))
@@ -248,7 +248,7 @@ impl Loops {
             return self.op_by_op(shapes, test, body, states);
         }
         let mut inputs = tensors(&states);
-        let states = hollow(states);
+        let states = strip_values(states);
         let names = names(&states);
         let before: Vec<Spec> = inputs.iter().map(|t| t.spec().clone()).collect();
         self.check_invariants(&names, &inputs)?;
@@ -421,7 +421,7 @@ fn growing(op: &Loop, inputs: &[Tensor]) -> Set {
     if !unknown || !record::is_recording() || is_tracing() {
         return Set::NONE;
     }
-    let followed = |i: &usize| inputs[*i].dtype().is_float() && record::is_followed(&inputs[*i]);
+    let followed = |i: &usize| inputs[*i].dtype().is_float() && record::is_tracked(&inputs[*i]);
     (0..inputs.len()).filter(followed).fold(Set::NONE, Set::with)
 }
 

@@ -6,10 +6,10 @@ use crate::gradient::dependent;
 use crate::looping::{Loop, stacked};
 use crate::map::{all_mapped, by_loop, repeated};
 use taut_core::ops::shape::transpose;
-use taut_core::{Batch, Graph, Outputs, Result, Spec, Tensor, apply_many, record, trace};
+use taut_core::{Graph, Outputs, Result, Spec, Tensor, VmapCall, apply_many, record, trace};
 
 /// A loop whose number of steps is the same for all sets carries the states of all of them.
-pub(crate) fn batch_loop(op: &Loop, call: &Batch<'_>) -> Result<Option<Outputs>> {
+pub(crate) fn batch_loop(op: &Loop, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
     let (first, size) = (op.first(), call.size);
     if op.slots.is_some() || (first == 1 && call.mapped[0]) {
         return Ok(None);
@@ -77,7 +77,7 @@ pub(crate) fn batch_loop(op: &Loop, call: &Batch<'_>) -> Result<Option<Outputs>>
 
 /// A graph for many sets, whose outputs have the sets as their first axis where `wanted` says so.
 fn over(graph: &Graph, specs: &[Spec], mapped: &[bool], size: usize, wanted: &[bool]) -> Result<Graph> {
-    let traced = record::unrecorded(|| {
+    let traced = record::without_recording(|| {
         trace(specs, |arguments| {
             let (outputs, are_mapped) = batched(graph, arguments, mapped, size, &mut by_loop)?;
             let fit = |((output, mapped), &wanted): ((Tensor, bool), &bool)| {
@@ -96,7 +96,7 @@ fn swapped(tensor: &Tensor) -> Result<Tensor> {
 }
 
 /// A choice that is the same for all sets is made once.
-pub(crate) fn batch_branch(op: &Branch, call: &Batch<'_>) -> Result<Option<Outputs>> {
+pub(crate) fn batch_branch(op: &Branch, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
     let size = call.size;
     if call.mapped[0] || op.keeps() {
         return Ok(None);
@@ -105,7 +105,7 @@ pub(crate) fn batch_branch(op: &Branch, call: &Batch<'_>) -> Result<Option<Outpu
     let specs: Vec<Spec> = call.inputs[1..].iter().map(|input| input.spec().clone()).collect();
     let mut graphs = Vec::new();
     for branch in &op.branches {
-        let traced = record::unrecorded(|| {
+        let traced = record::without_recording(|| {
             trace(&specs, |arguments| all_mapped(branch.graph(), arguments, mapped, size))
         })?;
         graphs.push(traced.graph);

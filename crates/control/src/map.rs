@@ -10,7 +10,7 @@ use crate::hoist::hoisted;
 use crate::looping::{Loop, Steps, index_spec, stacked};
 use crate::loops::{Loops, rows};
 use crate::structure::tensors;
-use taut_autodiff::nest::{Nest, hollow};
+use taut_autodiff::nest::{Nest, strip_values};
 use taut_core::graph::{Node, trace_writing};
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::creation::{range, zeros};
@@ -18,9 +18,9 @@ use taut_core::ops::random::with_index;
 use taut_core::ops::shape::{broadcast_to, concat, reshape, slice};
 use taut_core::{
     DType, Error, ErrorKind, Graph, Index, Outputs, Result, Spec, Tensor, apply_at, apply_many, is_tracing,
-    on_behalf, record, trace,
+    record, trace, with_source_location,
 };
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// What the bodies of a map may take at once if nobody says so: it should stay in a core's cache.
 const DEFAULT_MEMORY: usize = 2 << 20;
@@ -33,7 +33,7 @@ impl Loops {
         body: impl Fn(X) -> Result<Y>,
         elements: X,
     ) -> Result<Y> {
-        let at = Line::caller();
+        let at = Location::caller();
         self.map(&body, elements, at).map_err(|error| error.in_op("map_fn", []).at(at))
     }
 
@@ -41,7 +41,7 @@ impl Loops {
         &self,
         body: &dyn Fn(X) -> Result<Y>,
         elements: X,
-        at: Line,
+        at: Location,
     ) -> Result<Y> {
         let Traced { graph, captures, inputs, count, made, elements, writes } = traced(body, elements)?;
         if writes {
@@ -55,7 +55,8 @@ impl Loops {
             return Ok(made.rebuild(&mut none(&graph)?.into_iter()));
         }
         let size = self.chunk(&graph, inputs.len(), count)?;
-        let outputs = on_behalf(None, at, || in_chunks(&graph, &captures, &inputs, (count, size), at))?;
+        let outputs =
+            with_source_location(None, at, || in_chunks(&graph, &captures, &inputs, (count, size), at))?;
         Ok(made.rebuild(&mut outputs.into_iter()))
     }
 
@@ -103,7 +104,7 @@ fn in_chunks(
     captures: &[Tensor],
     inputs: &[Tensor],
     (count, size): (usize, usize),
-    at: Line,
+    at: Location,
 ) -> Result<Vec<Tensor>> {
     let (whole, rest) = (count / size, count % size);
     let mut parts: Vec<Vec<Tensor>> = Vec::new();
@@ -162,7 +163,7 @@ fn traced<X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
     elements: X,
 ) -> Result<Traced<X, Y>> {
     let (count, inputs) = (rows(&elements)?, tensors(&elements));
-    let elements = hollow(elements);
+    let elements = strip_values(elements);
     let mut specs = vec![index_spec()];
     specs.extend(inputs.iter().map(|t| Spec::new(t.dtype(), t.shape().clone().without(0))));
     let (traced, made) = trace_writing(&specs, &[], |arguments| {
@@ -190,7 +191,7 @@ fn chunked(graph: &Graph, slices: usize, chunks: usize, size: usize, first: usiz
     let mut specs = vec![index_spec()];
     specs.extend((1..=slices).map(|i| stacked(size, &spec(i))));
     specs.extend((1 + slices..graph.inputs.len()).map(spec));
-    let traced = record::unrecorded(|| {
+    let traced = record::without_recording(|| {
         trace(&specs, |arguments| {
             let numbers = range(0i64, size as i64, 1i64, DType::I64)?;
             let start = add(mul(&arguments[0], size as i64)?, first as i64)?;
@@ -240,7 +241,7 @@ pub(crate) fn by_loop(node: &Node, inputs: &[Tensor], mapped: &[bool], size: usi
     let slices = order.len();
     order.extend((0..inputs.len()).filter(|&i| !mapped[i]));
     let specs: Vec<Spec> = std::iter::once(index_spec()).chain(order.iter().map(|&i| own(i))).collect();
-    let traced = record::unrecorded(|| {
+    let traced = record::without_recording(|| {
         trace(&specs, |arguments| {
             let mut call: Vec<Tensor> = inputs.to_vec();
             for (&i, argument) in order.iter().zip(&arguments[1..]) {
@@ -252,7 +253,7 @@ pub(crate) fn by_loop(node: &Node, inputs: &[Tensor], mapped: &[bool], size: usi
     let stacks = traced.graph.outputs.len();
     let op = Loop::new("map_fn", traced.graph, None, (0, slices, stacks), Steps::Known(size), false);
     let arguments = order.iter().map(|&i| inputs[i].clone()).collect();
-    on_behalf(None, node.at, || apply_many(&op, arguments))
+    with_source_location(None, node.at, || apply_many(&op, arguments))
 }
 
 /// Calls `body` on each element (slice along the first axis); returns what it made of them, stacked.
@@ -282,7 +283,7 @@ pub fn vectorized_map<X: Nest<Owned = X>, Y: Nest<Owned = Y>>(
     body: impl Fn(X) -> Result<Y>,
     elements: X,
 ) -> Result<Y> {
-    let at = Line::caller();
+    let at = Location::caller();
     let run = || {
         let Traced { graph, captures, inputs, count, made, writes, .. } = traced(&body, elements)?;
         if writes {

@@ -5,8 +5,8 @@ use taut_core::ops::binary::{add, mul, sub};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::shape::{reshape, split};
 use taut_core::ops::unary::{sigmoid, tanh};
-use taut_core::{Error, Result, Tensor, on_behalf};
-use taut_memory::Line;
+use taut_core::{Error, Result, Tensor, with_source_location};
+use taut_memory::Location;
 
 impl Loops {
     /// A long short-term memory over time. See [`lstm`].
@@ -19,8 +19,8 @@ impl Loops {
         recurrent_kernel: &Tensor,
         bias: &Tensor,
     ) -> Result<(Tensor, (Tensor, Tensor))> {
-        let at = Line::caller();
-        on_behalf(None, at, || self.remembering(x, state, (kernel, recurrent_kernel, bias)))
+        let at = Location::caller();
+        with_source_location(None, at, || self.remembering(x, state, (kernel, recurrent_kernel, bias)))
             .map_err(|error| error.in_op("lstm", []).at(at))
     }
 
@@ -56,8 +56,8 @@ impl Loops {
         recurrent_kernel: &Tensor,
         bias: (&Tensor, &Tensor),
     ) -> Result<(Tensor, Tensor)> {
-        let at = Line::caller();
-        on_behalf(None, at, || self.gated(x, state, (kernel, recurrent_kernel), bias))
+        let at = Location::caller();
+        with_source_location(None, at, || self.gated(x, state, (kernel, recurrent_kernel), bias))
             .map_err(|error| error.in_op("gru", []).at(at))
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 ///
 /// Give it to [`Loops::report`](crate::Loops::report). If the gradient is computed several times, it tells of the last.
 #[derive(Debug, Default)]
-pub struct Report {
+pub struct LoopReport {
     slots: AtomicU64,
     slot_bytes: AtomicU64,
     steps: AtomicU64,
@@ -15,10 +15,10 @@ pub struct Report {
     recomputed: AtomicU64,
 }
 
-impl Report {
+impl LoopReport {
     /// A report of nothing yet.
-    pub fn new() -> Report {
-        Report::default()
+    pub fn new() -> LoopReport {
+        LoopReport::default()
     }
 
     pub(crate) fn keeps(&self, slots: usize, slot_bytes: usize) {
@@ -58,7 +58,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for LoopReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (slots, bytes, steps) = (self.slots(), self.bytes(), self.steps());
         let (predicted, recomputed) = (self.predicted(), self.recomputed());

@@ -8,10 +8,11 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
 use taut_autodiff::joint::ask;
-use taut_autodiff::{GradientTape, itself};
+use taut_autodiff::{GradientTape, optimization_barrier};
 use taut_core::ops::binary::add;
 use taut_core::{
-    Call, DType, Error, Gradient, Gradients, Graph, Op, Result, Saves, Set, Spec, Specs, Tensor, apply_many,
+    DType, Error, Gradient, Gradients, Graph, Op, Result, Saves, Set, Spec, Specs, Tensor, VjpCall,
+    apply_many,
 };
 use taut_kernels::{Arg, ViewMut};
 
@@ -35,7 +36,7 @@ pub(crate) struct Rewind {
 
 impl Rewind {
     /// The gradients of a loop that kept some of its states.
-    pub(crate) fn of(op: &Loop, pass: &Arc<Reverse>, call: &mut Call<'_>) -> Result<Gradients> {
+    pub(crate) fn of(op: &Loop, pass: &Arc<Reverse>, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let counted = if op.counts() { Some(call.output(op.states)?.clone()) } else { None };
         let counted = if op.first() == 1 { Some(call.input(0)?.clone()) } else { counted };
         let mut gradients = take_gradients(call, op);
@@ -298,7 +299,7 @@ impl Op for Rewind {
         false
     }
 
-    fn is_data(&self) -> bool {
+    fn is_pure(&self) -> bool {
         false
     }
 
@@ -306,11 +307,11 @@ impl Op for Rewind {
         self.aliases.get(output).map_or(&[], |input| input)
     }
 
-    fn bodies(&self) -> Vec<(&'static str, &Graph)> {
+    fn subgraphs(&self) -> Vec<(&'static str, &Graph)> {
         vec![("advance", self.advance.graph()), ("reverse", self.reverse.graph())]
     }
 
-    fn with_bodies(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Option<Arc<dyn Op>>> {
+    fn map_subgraphs(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Option<Arc<dyn Op>>> {
         let mut changed = self.clone();
         changed.advance = Arc::new(self.advance.compiled(change)?);
         changed.reverse = Arc::new(self.reverse.compiled(change)?);
@@ -322,10 +323,11 @@ impl Op for Rewind {
     }
 
     /// Of what it computes, by loops that keep every state.
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         // Each a tensor of its own: one that is a state and a capture has two gradients here.
-        let all: Vec<Tensor> =
-            (0..call.inputs.len()).map(|i| itself(call.input(i)?, &[])).collect::<Result<_>>()?;
+        let all: Vec<Tensor> = (0..call.inputs.len())
+            .map(|i| optimization_barrier(call.input(i)?, &[]))
+            .collect::<Result<_>>()?;
         let parts = self.parts();
         // The kept states follow from the first, and nothing depends on them.
         let is_wanted = |i: usize| call.wants(i) && all[i].dtype().is_float();

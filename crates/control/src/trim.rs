@@ -2,10 +2,10 @@
 
 use crate::looping::{Loop, Slots};
 use std::sync::Arc;
-use taut_core::{Graph, Op, Trimmed};
+use taut_core::{Graph, Op, PrunedOp};
 
 /// A loop without the states, stacks, slices and captures that the used outputs do not need; `None` if it needs all.
-pub(crate) fn trimmed(op: &Loop, used: &[bool]) -> Option<Trimmed> {
+pub(crate) fn prune_outputs(op: &Loop, used: &[bool]) -> Option<PrunedOp> {
     let graph = op.body.graph();
     if op.is_check() {
         return None;
@@ -78,7 +78,7 @@ pub(crate) fn trimmed(op: &Loop, used: &[bool]) -> Option<Trimmed> {
         rest.insert(slots.after, op.slab());
     }
     let outputs = kept_states.iter().copied().chain(count).chain(rest).collect();
-    Some(Trimmed { op: Arc::new(smaller), inputs, outputs })
+    Some(PrunedOp { op: Arc::new(smaller), inputs, outputs })
 }
 
 /// Per input of a graph, whether one of these outputs depends on it.

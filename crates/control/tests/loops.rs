@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use taut_autodiff::GradientTape;
-use taut_control::{Loops, Report, cond, foldl, foldr, fori_loop, scan, while_loop};
+use taut_control::{LoopReport, Loops, cond, foldl, foldr, fori_loop, scan, while_loop};
 use taut_core::ops::binary::{add, less, mul};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::reduce::sum;
@@ -89,7 +89,7 @@ fn gradients_are_those_of_the_steps_written_out() {
         }
         Ok(x)
     });
-    let report = Arc::new(Report::new());
+    let report = Arc::new(LoopReport::new());
     for budget in [None, Some(128), Some(192), Some(256), Some(1000), Some(10000)] {
         let loops = budget.map_or(Loops::new(), |budget| Loops::new().grad_budget(budget)).report(&report);
         let known = steps(&x, &w, |x, w| loops.fori_loop(0..12, |i, x| body(&i, &x, w), x.clone()));

@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use taut_core::ops::{Entry, Reference, Value, table};
+use taut_core::ops::{ArgValue, OpEntry, Reference, table};
 use taut_core::{DType, Result, Tensor, io, promote};
 
 fn main() -> Result<()> {
@@ -44,24 +44,29 @@ fn main() -> Result<()> {
 }
 
 /// The arguments as a JSON object's inside; tensors go into `arrays` and are named.
-fn describe_args(entry: &Entry, args: &[Value], case: usize, arrays: &mut Vec<(String, Tensor)>) -> String {
+fn describe_args(
+    entry: &OpEntry,
+    args: &[ArgValue],
+    case: usize,
+    arrays: &mut Vec<(String, Tensor)>,
+) -> String {
     let describe = |(i, param): (usize, &taut_core::ops::Param)| {
         let key = format!("{case}.{}", param.name);
-        let value = match args.get(i).unwrap_or(&Value::None) {
-            Value::None | Value::Given(_) => "null".into(),
-            Value::Tensor(tensor) => {
+        let value = match args.get(i).unwrap_or(&ArgValue::None) {
+            ArgValue::None | ArgValue::Donated(_) => "null".into(),
+            ArgValue::Tensor(tensor) => {
                 arrays.push((key.clone(), tensor.clone()));
                 format!("{{\"tensor\": {}, \"dtype\": \"{}\"}}", quote(&key), tensor.dtype())
             }
-            Value::Tensors(tensors) => format!("{{\"tensors\": {}}}", store(&key, tensors, arrays)),
-            Value::Int(v) => v.to_string(),
-            Value::Ints(v) => format!("{v:?}"),
-            Value::Float(v) if v.is_nan() => "NaN".into(),
-            Value::Float(v) if v.is_infinite() => if *v > 0.0 { "Infinity" } else { "-Infinity" }.into(),
-            Value::Float(v) => format!("{v:?}"),
-            Value::Bool(v) => v.to_string(),
-            Value::DType(v) => format!("{{\"dtype\": \"{v}\"}}"),
-            Value::Str(v) => quote(v),
+            ArgValue::Tensors(tensors) => format!("{{\"tensors\": {}}}", store(&key, tensors, arrays)),
+            ArgValue::Int(v) => v.to_string(),
+            ArgValue::Ints(v) => format!("{v:?}"),
+            ArgValue::Float(v) if v.is_nan() => "NaN".into(),
+            ArgValue::Float(v) if v.is_infinite() => if *v > 0.0 { "Infinity" } else { "-Infinity" }.into(),
+            ArgValue::Float(v) => format!("{v:?}"),
+            ArgValue::Bool(v) => v.to_string(),
+            ArgValue::DType(v) => format!("{{\"dtype\": \"{v}\"}}"),
+            ArgValue::Str(v) => quote(v),
         };
         format!("{}: {value}", quote(param.name))
     };

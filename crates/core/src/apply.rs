@@ -10,7 +10,7 @@ use crate::shape::{Shape, Strides};
 use crate::tensor::{Tensor, allocate, no_value};
 use smallvec::SmallVec;
 use taut_kernels::{Arg, ViewMut};
-use taut_memory::{Buffer, Category, Line};
+use taut_memory::{Buffer, Category, Location};
 
 /// An op's outputs; nearly always one.
 pub type Outputs = SmallVec<[Tensor; 1]>;
@@ -21,7 +21,7 @@ pub type Outputs = SmallVec<[Tensor; 1]>;
 #[inline]
 #[track_caller]
 pub fn apply<const N: usize>(op: &dyn Op, mut inputs: [Tensor; N]) -> Result<Tensor> {
-    let mut outputs = apply_at(op, &mut inputs, Line::caller())?;
+    let mut outputs = apply_at(op, &mut inputs, Location::caller())?;
     debug_assert_eq!(outputs.len(), 1, "{} has several outputs", op.name());
     Ok(outputs.swap_remove(0))
 }
@@ -30,14 +30,14 @@ pub fn apply<const N: usize>(op: &dyn Op, mut inputs: [Tensor; N]) -> Result<Ten
 #[inline]
 #[track_caller]
 pub fn apply_many(op: &dyn Op, mut inputs: Vec<Tensor>) -> Result<Outputs> {
-    apply_at(op, &mut inputs, Line::caller())
+    apply_at(op, &mut inputs, Location::caller())
 }
 
 /// Calls an op on behalf of a caller's line. Inputs that nobody else holds may be consumed.
 ///
 /// *Eager*: infer, allocate, run the kernel. *Tracing* (inside [`trace`](crate::trace)): infer, append a node. In
 /// both, those who follow an input are told.
-pub fn apply_at(op: &dyn Op, inputs: &mut [Tensor], at: Line) -> Result<Outputs> {
+pub fn apply_at(op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
     let mode = mode::get();
     if mode != 0 {
         return observed(mode, op, inputs, at);
@@ -48,7 +48,7 @@ pub fn apply_at(op: &dyn Op, inputs: &mut [Tensor], at: Line) -> Result<Outputs>
 
 /// Calls an op on a tensor that is replaced by the result, in its own memory if nobody else holds it. If the call fails,
 /// the tensor is as it was.
-pub fn update(op: &dyn Op, target: &mut Option<Tensor>, rest: &[Tensor], at: Line) -> Result<()> {
+pub fn update(op: &dyn Op, target: &mut Option<Tensor>, rest: &[Tensor], at: Location) -> Result<()> {
     if mode::is(mode::CHECKING) {
         // What the check refuses must not have been written: try it on the side first.
         let mut tried: SmallVec<[Tensor; 3]> = target.iter().chain(rest).cloned().collect();
@@ -65,17 +65,18 @@ pub fn update(op: &dyn Op, target: &mut Option<Tensor>, rest: &[Tensor], at: Lin
 }
 
 /// A call that is more than run: written down, followed, checked, observed, or made for somebody else.
-fn observed(mode: u32, op: &dyn Op, inputs: &mut [Tensor], at: Line) -> Result<Outputs> {
-    let behalf = if mode & mode::ON_BEHALF == 0 { None } else { mode::behalf() };
-    let at = behalf.map_or(at, |behalf| behalf.at);
+fn observed(mode: u32, op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
+    let attribution = if mode & mode::ATTRIBUTED == 0 { None } else { mode::attribution() };
+    let at = attribution.map_or(at, |attribution| attribution.at);
     let run = |op: &dyn Op, inputs: &mut [Tensor]| {
         if mode & mode::TRACING == 0 { eager(op, inputs, at) } else { graph::record(op, inputs, at) }
     };
-    let begun = || Begun { op: op.name(), gradient_of: behalf.and_then(|behalf| behalf.op), at };
+    let begun =
+        || Begun { op: op.name(), gradient_of: attribution.and_then(|attribution| attribution.op), at };
     let runs = mode & (mode::OBSERVED | mode::TRACING) == mode::OBSERVED;
     let observed = runs.then(|| Observed::begin(begun()));
-    let followed = mode & mode::RECORDING != 0 && inputs.iter().any(Tensor::is_followed);
-    let outcome = if followed { record::follow(op, inputs, at, run) } else { run(op, inputs) };
+    let followed = mode & mode::RECORDING != 0 && inputs.iter().any(Tensor::is_tracked);
+    let outcome = if followed { record::record_op(op, inputs, at, run) } else { run(op, inputs) };
     let outcome = match outcome {
         Ok(outputs) if mode & mode::CHECKING != 0 => check_outputs(&outputs).map(|()| outputs),
         outcome => outcome,
@@ -85,7 +86,7 @@ fn observed(mode: u32, op: &dyn Op, inputs: &mut [Tensor], at: Line) -> Result<O
     }
     outcome.map_err(|error| {
         let error = error.in_op(op.name(), inputs.iter().map(Tensor::spec)).at(at);
-        match behalf.and_then(|behalf| behalf.op) {
+        match attribution.and_then(|attribution| attribution.op) {
             None => error,
             Some(op) => error.in_gradient_of(op),
         }
@@ -136,7 +137,7 @@ fn too_large(spec: &Spec) -> Error {
 }
 
 #[inline]
-fn eager(op: &dyn Op, inputs: &mut [Tensor], at: Line) -> Result<Outputs> {
+fn eager(op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
     let mut specs = with_specs(inputs, |specs| infer(op, specs))?;
     let kernel = op.kernel();
     if kernel == Kernel::View {
@@ -172,7 +173,7 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: Line) -> Result<Outputs> {
         return Err(error);
     }
     let mut outputs = Outputs::new();
-    outputs.push(Tensor::from_buffer(spec, buffer));
+    outputs.push(Tensor::from_exact_buffer(spec, buffer));
     Ok(outputs)
 }
 
@@ -182,7 +183,7 @@ fn eager_many(
     inputs: &[Tensor],
     specs: Specs,
     (in_place, reused): (usize, Option<Buffer>),
-    at: Line,
+    at: Location,
 ) -> Result<Outputs> {
     let mut buffers: Vec<Buffer> = reused.into_iter().collect();
     for spec in &specs[buffers.len()..] {
@@ -194,7 +195,7 @@ fn eager_many(
     let shape = specs.first().map_or(Shape::default(), |spec| spec.shape.clone());
     run(op, inputs, in_place, &shape, &mut outputs, at)?;
     drop(outputs);
-    Ok(specs.into_iter().zip(buffers).map(|(spec, buffer)| Tensor::from_buffer(spec, buffer)).collect())
+    Ok(specs.into_iter().zip(buffers).map(|(spec, buffer)| Tensor::from_exact_buffer(spec, buffer)).collect())
 }
 
 /// The buffer of an input that the op may overwrite, that nobody else holds and that has the output's spec; and which
@@ -219,7 +220,7 @@ fn run(
     in_place: usize,
     shape: &Shape,
     outputs: &mut [ViewMut<'_>],
-    at: Line,
+    at: Location,
 ) -> Result<()> {
     let mut scratch = match with_specs(inputs, |specs| op.scratch(specs)) {
         0 => None,
@@ -261,7 +262,7 @@ fn broadcast_strides(inputs: &[Tensor], shape: &Shape) -> Option<SmallVec<[Strid
     )
 }
 
-fn view(op: &dyn Op, input: &Tensor, spec: &Spec, at: Line) -> Result<Outputs> {
+fn view(op: &dyn Op, input: &Tensor, spec: &Spec, at: Location) -> Result<Outputs> {
     let copied;
     let (base, layout) = match op.view(input.dtype(), &input.layout()) {
         Some(layout) => (input, layout),
@@ -275,6 +276,6 @@ fn view(op: &dyn Op, input: &Tensor, spec: &Spec, at: Line) -> Result<Outputs> {
     };
     debug_assert_eq!(layout.shape, spec.shape, "{}: infer and view disagree", op.name());
     let mut outputs = Outputs::new();
-    outputs.push(base.with_layout(spec.dtype, layout));
+    outputs.push(base.with_inner_layout(spec.dtype, layout));
     Ok(outputs)
 }

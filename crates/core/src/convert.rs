@@ -9,7 +9,7 @@ use crate::scalar::Host;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use taut_kernels::Element;
-use taut_memory::{Category, Line};
+use taut_memory::{Category, Location};
 
 impl Tensor {
     /// A tensor of a number, or of numbers in arrays, slices and `Vec`s nested in any way.
@@ -29,12 +29,12 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn new(data: impl IntoTensor) -> Result<Tensor> {
-        let at = Line::caller();
+        let at = Location::caller();
         from_nested(&data, at).map_err(|error| error.at(at))
     }
 }
 
-fn from_nested<D: IntoTensor>(data: &D, at: Line) -> Result<Tensor> {
+fn from_nested<D: IntoTensor>(data: &D, at: Location) -> Result<Tensor> {
     type Stored<D> = <<D as IntoTensor>::Number as Host>::Element;
     let spec = Spec::new(Stored::<D>::DTYPE, data.extent()?);
     Tensor::build(spec, Category::Tensor, at, |out| data.write(out.slice::<Stored<D>>()))

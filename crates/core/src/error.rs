@@ -3,7 +3,7 @@
 use crate::op::Spec;
 use smallvec::SmallVec;
 use std::fmt;
-use taut_memory::{Line, OutOfMemory};
+use taut_memory::{Location, OutOfMemory};
 
 /// The result of every public call that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -49,7 +49,7 @@ struct Details {
     op: Option<&'static str>,
     gradient_of: Option<&'static str>,
     inputs: SmallVec<[Spec; 2]>,
-    location: Option<Line>,
+    location: Option<Location>,
     help: Option<String>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -103,7 +103,7 @@ impl Error {
 
     /// Adds the caller's line, unless one is known already.
     #[must_use]
-    pub fn at(mut self, location: Line) -> Error {
+    pub fn at(mut self, location: Location) -> Error {
         self.0.location.get_or_insert(location);
         self
     }
@@ -111,7 +111,7 @@ impl Error {
     /// Names another line than the one it has. Where a program in another language calls, the lines that matter are that
     /// program's.
     #[must_use]
-    pub fn moved_to(mut self, location: Line) -> Error {
+    pub fn moved_to(mut self, location: Location) -> Error {
         self.0.location = Some(location);
         if let Some(shortage) = self.out_of_memory() {
             // A shortage says its line in its own words.
@@ -187,7 +187,7 @@ impl Error {
     }
 
     /// The line that made the call.
-    pub fn location(&self) -> Option<Line> {
+    pub fn location(&self) -> Option<Location> {
         self.0.location
     }
 

@@ -118,7 +118,7 @@ impl Saves {
 
 /// An input or output of a call, as its gradient sees it: always its type and shape, its value only if it was kept.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct SavedValue {
     /// Type and shape.
     pub spec: Spec,
     /// The value, if it was kept.
@@ -126,11 +126,11 @@ pub struct Part {
 }
 
 /// A call seen by its gradient rule: what was kept of it, and the gradients of its outputs.
-pub struct Call<'a> {
+pub struct VjpCall<'a> {
     /// The inputs.
-    pub inputs: &'a [Part],
+    pub inputs: &'a [SavedValue],
     /// The outputs.
-    pub outputs: &'a mut [Part],
+    pub outputs: &'a mut [SavedValue],
     /// What [`Op::residual`](crate::Op::residual) made.
     pub residual: Option<&'a Tensor>,
     /// The inputs whose gradients are wanted.
@@ -139,7 +139,7 @@ pub struct Call<'a> {
     pub gradients: SmallVec<[Option<Tensor>; 1]>,
 }
 
-impl Call<'_> {
+impl VjpCall<'_> {
     /// Whether the gradient of an input is wanted.
     pub fn wants(&self, input: usize) -> bool {
         self.wanted.has(input)
@@ -155,7 +155,7 @@ impl Call<'_> {
         self.outputs[position].kept.as_ref().ok_or_else(|| undeclared("output", position))
     }
 
-    /// As [`Call::output`], and nobody else's if the tape needs it no longer: its memory can be used again.
+    /// As [`VjpCall::output`], and nobody else's if the tape needs it no longer: its memory can be used again.
     pub fn take_output(&mut self, position: usize) -> Result<Tensor> {
         self.outputs[position].kept.take().ok_or_else(|| undeclared("output", position))
     }

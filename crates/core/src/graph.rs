@@ -6,21 +6,21 @@ mod state;
 mod verify;
 
 pub use build::{
-    OutsideTraces, Traced, TracedFunction, bodies, calls_so_far, create_state, current, depth, evaluate,
-    outside_traces, read_state, tensor_of, trace, trace_body, trace_function, trace_writing, value_of,
-    write_state,
+    Traced, TracedFunction, TracingSuspension, body_depth, calls_so_far, create_state, current, depth,
+    evaluate, read_state, suspend_tracing, tensor_of, trace, trace_body, trace_function, trace_writing,
+    value_of, write_state,
 };
 pub(crate) use build::{ValueRef, next_key, record};
 pub use state::{KeySource, State, StateUse};
 
 use crate::apply::apply_at;
 use crate::error::{Error, ErrorKind, Result};
-use crate::mode::for_itself;
+use crate::mode::without_source_location;
 use crate::op::{Op, Spec};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::sync::Arc;
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// A value's number in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -68,7 +68,7 @@ pub struct Node {
     /// What it makes.
     pub outputs: SmallVec<[ValueId; 1]>,
     /// The line that called it.
-    pub at: Line,
+    pub at: Location,
 }
 
 /// Ops in an order in which they can run. Made by [`trace`]; printed by `Display`; checked by [`Graph::verify`].
@@ -206,7 +206,7 @@ impl Graph {
     /// This is the plainest interpreter of a graph, and the reference for faster ones.
     #[track_caller]
     pub fn run(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-        self.check_ids().and_then(|()| self.check_inputs(inputs)).map_err(|e| e.at(Line::caller()))?;
+        self.check_ids().and_then(|()| self.check_inputs(inputs)).map_err(|e| e.at(Location::caller()))?;
         let mut last_use = vec![usize::MAX; self.values.len()];
         for (i, node) in self.nodes.iter().enumerate() {
             node.inputs.iter().for_each(|v| last_use[v.index()] = i);
@@ -232,7 +232,7 @@ impl Graph {
                 values[v.index()] = None;
             }
             // A node has its own line, whoever runs the graph.
-            let outputs = for_itself(|| apply_at(&*node.op, &mut arguments, node.at))?;
+            let outputs = without_source_location(|| apply_at(&*node.op, &mut arguments, node.at))?;
             for (v, output) in node.outputs.iter().zip(outputs) {
                 values[v.index()] = Some(output);
             }

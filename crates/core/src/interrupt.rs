@@ -22,7 +22,7 @@ thread_local! {
 
 /// From now on, runs of programs and those who wait for data ask at times whether they are still wanted, each on its own
 /// thread; what comes back as an error ends the run, or the waiting. Only the first to be set counts.
-pub fn ask_at_times(ask: Ask) {
+pub fn set_interrupt_check(ask: Ask) {
     let _ = ASK.set(ask);
 }
 

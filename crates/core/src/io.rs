@@ -19,7 +19,7 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use std::io::{self, Read};
 use taut_kernels::{View, dispatch};
-use taut_memory::{Buffer, Category, Line};
+use taut_memory::{Buffer, Category, Location};
 
 /// The most dimensions that NumPy knows; a file that claims more is broken.
 const MAX_RANK: usize = 64;
@@ -57,7 +57,7 @@ fn claimed_shape(dims: &[usize]) -> Result<Shape> {
 
 /// Reads `bytes` bytes, of which at least `present` are known to be there. Beyond those it allocates only as much again
 /// as was really read.
-fn read_buffer(reader: &mut dyn Read, bytes: usize, present: u64, at: Line) -> Result<Buffer> {
+fn read_buffer(reader: &mut dyn Read, bytes: usize, present: u64, at: Location) -> Result<Buffer> {
     let first = usize::try_from(present).unwrap_or(usize::MAX).max(ON_TRUST).min(bytes);
     let mut buffer = Buffer::new_at(first, Category::Tensor, at)?;
     let mut have = 0;
@@ -79,7 +79,7 @@ fn bytes_of<'a>(view: &View<'a>) -> Option<&'a [u8]> {
 }
 
 /// Hands the elements' bytes in row-major order to `write`, copying them only if they lie otherwise.
-fn with_bytes(tensor: &Tensor, at: Line, write: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
+fn with_bytes(tensor: &Tensor, at: Location, write: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
     match bytes_of(&tensor.view()?) {
         Some(bytes) => write(bytes),
         None => with_bytes(&tensor.copy_at(at)?, at, write),

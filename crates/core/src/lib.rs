@@ -29,18 +29,19 @@ mod warning;
 pub use apply::{Outputs, apply, apply_at, apply_many, update};
 pub use convert::IntoTensor;
 pub use error::{Error, ErrorKind, Result};
-pub use gradient::{Call, Gradient, Gradients, IndexedSlices, Part, Saves, Set};
+pub use gradient::{Gradient, Gradients, IndexedSlices, SavedValue, Saves, Set, VjpCall};
 pub use graph::{Graph, Traced, trace};
 pub use index::{Ellipsis, Index, NewAxis};
 pub use layout::Layout;
 pub use mode::{
-    behalf_of, for_itself, is_checking_numerics, is_tracing, lines_matter, on_behalf, set_checking_numerics,
+    is_checking_numerics, is_tracing, needs_source_location, set_checking_numerics, source_location,
+    with_source_location, without_source_location,
 };
-pub use op::{Batch, CloneOp, Cost, Finish, Form, Kernel, Op, Spec, Specs, Trimmed};
+pub use op::{CloneOp, Cost, Epilogue, Form, Kernel, Op, PrunedOp, Spec, Specs, VmapCall};
 pub use promote::{float_of, promote, promote_scalar};
 pub use scalar::{Host, Operand, Scalar};
 pub use shape::{Axes, Shape, Strides, normalize_axis};
 pub use taut_kernels::dtype::{Bool, DType, Element, bf16, f16};
-pub use taut_memory::Line;
+pub use taut_memory::Location;
 pub use tensor::Tensor;
 pub use warning::{set_warning_sink, warn};

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Ops are written into a graph instead of run.
 pub(crate) const TRACING: u32 = 1;
@@ -11,7 +11,7 @@ pub(crate) const RECORDING: u32 = 2;
 /// Every result is checked for NaN and infinity.
 pub(crate) const CHECKING: u32 = 4;
 /// Calls are made on behalf of another line than the one that makes them.
-pub(crate) const ON_BEHALF: u32 = 8;
+pub(crate) const ATTRIBUTED: u32 = 8;
 /// Somebody observes the calls of all threads.
 pub(crate) const OBSERVED: u32 = 16;
 
@@ -20,15 +20,15 @@ static EVERYWHERE: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     static MODE: Cell<u32> = const { Cell::new(0) };
-    static BEHALF: Cell<Option<Behalf>> = const { Cell::new(None) };
+    static ATTRIBUTION: Cell<Option<Attribution>> = const { Cell::new(None) };
 }
 
 /// Whose work is being done: a gradient rule works for the op and the line that it is the gradient of.
 #[derive(Clone, Copy)]
-pub(crate) struct Behalf {
+pub(crate) struct Attribution {
     /// The op whose gradient it is, if it is one.
     pub(crate) op: Option<&'static str>,
-    pub(crate) at: Line,
+    pub(crate) at: Location,
 }
 
 /// The thread's mode, and what holds for all threads.
@@ -65,21 +65,21 @@ pub(crate) fn set(bit: u32, on: bool) {
 }
 
 /// Whose work is being done, if not the caller's own.
-pub(crate) fn behalf() -> Option<Behalf> {
-    BEHALF.get()
+pub(crate) fn attribution() -> Option<Attribution> {
+    ATTRIBUTION.get()
 }
 
 /// The line that work is done for: this one, unless it is done on behalf of another.
 #[inline]
-pub fn behalf_of(at: Line) -> Line {
-    if is(ON_BEHALF) { behalf().map_or(at, |behalf| behalf.at) } else { at }
+pub fn source_location(at: Location) -> Location {
+    if is(ATTRIBUTED) { attribution().map_or(at, |attribution| attribution.at) } else { at }
 }
 
 /// Whether a call's line goes anywhere but into its errors: somebody traces, follows, checks or observes calls, or records
 /// buffers by line. Callers for whom finding their line is work can save it.
 #[inline]
-pub fn lines_matter() -> bool {
-    get() & !ON_BEHALF != 0 || taut_memory::is_recording()
+pub fn needs_source_location() -> bool {
+    get() & !ATTRIBUTED != 0 || taut_memory::is_recording()
 }
 
 /// Whether this thread is tracing.
@@ -88,33 +88,33 @@ pub fn is_tracing() -> bool {
 }
 
 /// Puts back whose work was being done.
-struct Restore(Option<Behalf>);
+struct Restore(Option<Attribution>);
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        BEHALF.set(self.0);
-        set(ON_BEHALF, self.0.is_some());
+        ATTRIBUTION.set(self.0);
+        set(ATTRIBUTED, self.0.is_some());
     }
 }
 
 /// Runs `work` with every op call attributed to the line `at`, and to the gradient of `op` if it is one: what it
 /// allocates and what goes wrong in it is theirs.
-pub fn on_behalf<R>(op: Option<&'static str>, at: Line, work: impl FnOnce() -> R) -> R {
-    if op.is_none() && BEHALF.get().is_some() {
+pub fn with_source_location<R>(op: Option<&'static str>, at: Location, work: impl FnOnce() -> R) -> R {
+    if op.is_none() && ATTRIBUTION.get().is_some() {
         return work(); // whoever is being worked for already
     }
-    let _restore = Restore(BEHALF.replace(Some(Behalf { op, at })));
-    set(ON_BEHALF, true);
+    let _restore = Restore(ATTRIBUTION.replace(Some(Attribution { op, at })));
+    set(ATTRIBUTED, true);
     work()
 }
 
 /// Runs `work` for itself: what it calls is attributed to its own lines, unless it is the gradient of an op. This is for
 /// callers whose work is a function of somebody else's, such as a loop's body.
-pub fn for_itself<R>(work: impl FnOnce() -> R) -> R {
-    match BEHALF.get() {
-        Some(Behalf { op: None, .. }) => {
-            let _restore = Restore(BEHALF.take());
-            set(ON_BEHALF, false);
+pub fn without_source_location<R>(work: impl FnOnce() -> R) -> R {
+    match ATTRIBUTION.get() {
+        Some(Attribution { op: None, .. }) => {
+            let _restore = Restore(ATTRIBUTION.take());
+            set(ATTRIBUTED, false);
             work()
         }
         _ => work(),

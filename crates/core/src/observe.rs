@@ -8,7 +8,7 @@ use crate::mode;
 use crate::op::{Cost, Kernel, Op, Spec, Specs};
 use crate::tensor::Tensor;
 use std::sync::{PoisonError, RwLock};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// A call that begins.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ pub struct Begun {
     /// The op whose gradient it is part of, if it is.
     pub gradient_of: Option<&'static str>,
     /// The line that it is made for.
-    pub at: Line,
+    pub at: Location,
 }
 
 /// What a call made.

@@ -2,7 +2,7 @@
 
 use crate::apply::Outputs;
 use crate::error::{Error, ErrorKind, Result};
-use crate::gradient::{Call, Gradients, Saves, Set};
+use crate::gradient::{Gradients, Saves, Set, VjpCall};
 use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::scalar::Scalar;
@@ -93,7 +93,7 @@ pub enum Form {
     },
     /// The first input, but not to be taken for it: what is computed of it is computed anew, after the other inputs are
     /// there.
-    Barrier,
+    OptimizationBarrier,
     /// Every element of its output is this number.
     Uniform(Scalar),
     /// The output's elements in row-major order are those of its contiguous input through this layout, also in row-major
@@ -161,13 +161,13 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
     /// op's inputs and, after them, the operands of `finish`. `None` if it cannot.
     ///
     /// It need not have a gradient: it is made after gradients are.
-    fn then(&self, _finish: Arc<dyn Finish>) -> Option<Arc<dyn Op>> {
+    fn fuse_epilogue(&self, _finish: Arc<dyn Epilogue>) -> Option<Arc<dyn Op>> {
         None
     }
 
     /// Whether its name and its `Debug` text say all that it computes, so that two calls of the same inputs that agree in
     /// both are one. An op that holds a function, a graph or a tensor says no.
-    fn is_data(&self) -> bool {
+    fn is_pure(&self) -> bool {
         true
     }
 
@@ -187,7 +187,7 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
     /// Makes the one further value that the gradient needs, in place of something larger: the bits of a mask, say.
     /// Called after the call, if [`Saves::residual`] asks for it, with every output and the inputs that
     /// [`Saves::reads`] names.
-    fn residual(&self, _call: &Call<'_>) -> Result<Option<Tensor>> {
+    fn residual(&self, _call: &VjpCall<'_>) -> Result<Option<Tensor>> {
         Ok(None)
     }
 
@@ -195,35 +195,35 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
     /// public ops, so that it can be differentiated again.
     ///
     /// At least one output has a gradient. A gradient that nobody wants is not computed.
-    fn vjp(&self, _call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, _call: &mut VjpCall<'_>) -> Result<Gradients> {
         Ok(Gradients::new())
     }
 
     /// The outputs for many sets of inputs at once, each with the sets as its first axis; `None` if there is no better way
     /// than one call per set. At least one input is mapped, and there is a set at least. Written with public ops.
-    fn batch(&self, _call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, _call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         Ok(None)
     }
 
     /// The op to call in place of this one when somebody follows the `wanted` inputs: it has the same inputs, this op's outputs
     /// and after them further ones, which nobody sees but [`Op::saves`] of the returned op. `None` if this one will do.
-    fn keeping(&self, _wanted: Set, _inputs: &[&Spec]) -> Result<Option<Arc<dyn Op>>> {
+    fn forward_with_residuals(&self, _wanted: Set, _inputs: &[&Spec]) -> Result<Option<Arc<dyn Op>>> {
         Ok(None)
     }
 
     /// The graphs that it runs, with what they are to it, for readers and checks.
-    fn bodies(&self) -> Vec<(&'static str, &Graph)> {
+    fn subgraphs(&self) -> Vec<(&'static str, &Graph)> {
         Vec::new()
     }
 
     /// The same op with each of its graphs replaced by what `change` makes of it: the same inputs and outputs, in number, order,
     /// type and shape. It need not have a gradient: it is made after gradients are. `None` if it has no graphs.
-    fn with_bodies(&self, _change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Option<Arc<dyn Op>>> {
+    fn map_subgraphs(&self, _change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Option<Arc<dyn Op>>> {
         Ok(None)
     }
 
     /// The op that makes only the outputs marked in `used`, if it can leave something out for it.
-    fn trimmed(&self, _used: &[bool]) -> Option<Trimmed> {
+    fn prune_outputs(&self, _used: &[bool]) -> Option<PrunedOp> {
         None
     }
 
@@ -238,8 +238,8 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
     }
 
     /// Whether people see that it runs, and when: it prints, or an op of a graph that it holds does. Such calls keep their order.
-    fn is_seen(&self) -> bool {
-        self.bodies().iter().any(|(_, body)| body.nodes.iter().any(|node| node.op.is_seen()))
+    fn has_side_effects(&self) -> bool {
+        self.subgraphs().iter().any(|(_, body)| body.nodes.iter().any(|node| node.op.has_side_effects()))
     }
 
     /// Whether `run` can fail once its inputs have types and shapes that `infer` takes: because of an index, say. Arithmetic cannot, and an
@@ -248,7 +248,7 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
         match self.kernel() {
             Kernel::Elementwise | Kernel::Reduce | Kernel::Contract | Kernel::View => self.is_check(),
             Kernel::Custom => {
-                let bodies = self.bodies();
+                let bodies = self.subgraphs();
                 let fails = |body: &Graph| body.nodes.iter().any(|node| node.op.can_fail());
                 bodies.is_empty() || bodies.iter().any(|(_, body)| fails(body))
             }
@@ -274,8 +274,8 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
     }
 }
 
-/// An op that makes less: [`Op::trimmed`].
-pub struct Trimmed {
+/// An op that makes less: [`Op::prune_outputs`].
+pub struct PrunedOp {
     /// The op.
     pub op: Arc<dyn Op>,
     /// Its inputs, as positions among those of the original.
@@ -285,7 +285,7 @@ pub struct Trimmed {
 }
 
 /// A call that is made for many sets of inputs at once.
-pub struct Batch<'a> {
+pub struct VmapCall<'a> {
     /// The inputs; those that are mapped have one more axis, the first, along which the sets lie.
     pub inputs: &'a [Tensor],
     /// Per input, whether it is another one in each set.
@@ -298,7 +298,7 @@ pub struct Batch<'a> {
 /// and an activation taken.
 ///
 /// Its `Debug` text says all that it computes.
-pub trait Finish: fmt::Debug + Send + Sync {
+pub trait Epilogue: fmt::Debug + Send + Sync {
     /// Refuses what it cannot finish: an output of this spec, with these operands, which may have fewer dimensions and
     /// are broadcast.
     fn check(&self, output: &Spec, operands: &[&Spec]) -> Result<()>;

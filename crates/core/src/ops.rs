@@ -1,7 +1,7 @@
 //! The ops: one file each, and the one table that lists them.
 //!
 //! An op's file holds the op itself (what comes out, how it is computed), the function people call, and its
-//! [`Entry`]: parameters, samples, a NumPy reference. Tests, documentation and bindings are derived from the entries.
+//! [`OpEntry`]: parameters, samples, a NumPy reference. Tests, documentation and bindings are derived from the entries.
 //! To add an op, write its file and add one word below; CONTRIBUTING.md walks through it.
 
 mod batching;
@@ -16,7 +16,7 @@ mod slices;
 mod window;
 
 pub use elementwise::{Code, Derivative, Elementwise, Partial, Types};
-pub use entry::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+pub use entry::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 pub use reduction::{FoldRule, Folding, Over, Reduction};
 pub use window::{Channels, Padding};
 
@@ -31,12 +31,12 @@ macro_rules! table {
         )*
 
         /// Every op that people can call, in the order of the table.
-        pub fn table() -> impl Iterator<Item = &'static Entry> {
+        pub fn table() -> impl Iterator<Item = &'static OpEntry> {
             [$($($group::$file::ENTRIES),*),*].into_iter().flatten()
         }
 
         /// The group and the source of the file that declares an entry.
-        fn home(entry: &Entry) -> Option<(&'static str, &'static str)> {
+        fn home(entry: &OpEntry) -> Option<(&'static str, &'static str)> {
             $($(
                 if $group::$file::ENTRIES.iter().any(|e| e.name == entry.name) {
                     let source = include_str!(concat!("ops/", stringify!($group), "/", stringify!($file), ".rs"));

@@ -6,9 +6,9 @@
 
 use crate::apply::{Outputs, with_specs};
 use crate::error::Result;
-use crate::gradient::{Call, Part, Saves, Set};
+use crate::gradient::{SavedValue, Saves, Set, VjpCall};
 use crate::graph;
-use crate::mode::{self, on_behalf};
+use crate::mode::{self, with_source_location};
 use crate::op::Op;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -16,7 +16,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// A value that a recorder follows: an output of one of its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,24 +36,24 @@ pub trait Recorder: Send + Sync {
     fn leaf(&self, mark: u64) -> Option<Slot>;
 
     /// The slot of a tensor that others follow and this one does not yet. Asked once nothing else is known of it.
-    fn adopt(&self, _tensor: &Tensor) -> Option<Slot> {
+    fn track(&self, _tensor: &Tensor) -> Option<Slot> {
         None
     }
 
     /// Whether it can be asked only once, so that nothing of its own walk back needs to be followed by itself.
-    fn is_once(&self) -> bool {
+    fn is_single_use(&self) -> bool {
         false
     }
 
     /// Takes note of a call. Returns the number of a new entry, whose outputs the call's results will be linked to; the
     /// entry starts with one use per floating-point output.
-    fn follow(&self, call: &Followed<'_>) -> Result<Option<u32>>;
+    fn record_op(&self, call: &RecordedCall<'_>) -> Result<Option<u32>>;
 
     /// Takes note that a followed value went into an op that has no gradient.
-    fn blocked(&self, call: &Followed<'_>);
+    fn blocked(&self, call: &RecordedCall<'_>);
 
     /// Says how the results of an entry look to the other recorders, when there are several.
-    fn settle(&self, entry: u32, outputs: &[Tensor]);
+    fn link_outputs(&self, entry: u32, outputs: &[Tensor]);
 
     /// Takes note that a variable is read. Returns its slot, used once more, if it is followed.
     fn access(&self, variable: &dyn Any) -> Option<Slot>;
@@ -66,11 +66,11 @@ pub trait Recorder: Send + Sync {
 }
 
 /// A call that a recorder is told of.
-pub struct Followed<'a> {
+pub struct RecordedCall<'a> {
     /// The op.
     pub op: &'a dyn Op,
     /// The line that called it.
-    pub at: Line,
+    pub at: Location,
     /// The inputs. Those that are not in `kept` may have lost their memory to the output.
     pub inputs: &'a [Tensor],
     /// The inputs that have to be kept, for this recorder or another.
@@ -148,7 +148,7 @@ fn change<R: Default>(act: impl FnOnce(&mut Vec<Active>) -> R) -> R {
 }
 
 /// The recorders that are told, outermost first.
-fn told() -> SmallVec<[Arc<dyn Recorder>; 2]> {
+fn active_recorders() -> SmallVec<[Arc<dyn Recorder>; 2]> {
     STACK.with_borrow(|stack| {
         stack.iter().filter(|active| active.muted == 0).map(|active| active.recorder.clone()).collect()
     })
@@ -156,7 +156,7 @@ fn told() -> SmallVec<[Arc<dyn Recorder>; 2]> {
 
 /// Tells a recorder of every call on this thread from now on.
 pub fn push(recorder: Arc<dyn Recorder>) {
-    let bodies = graph::bodies();
+    let bodies = graph::body_depth();
     change(|stack| stack.push(Active { recorder, muted: 0, bodies }));
 }
 
@@ -230,39 +230,39 @@ pub fn paused<R>(recorder: &dyn Recorder, work: impl FnOnce() -> R) -> R {
 }
 
 /// Runs `work` without telling this recorder, nor those that were pushed after it.
-pub fn outside<R>(recorder: &dyn Recorder, work: impl FnOnce() -> R) -> R {
+pub fn pause_from<R>(recorder: &dyn Recorder, work: impl FnOnce() -> R) -> R {
     let place = STACK.with_borrow(|stack| stack.iter().rev().position(|a| same(&*a.recorder, recorder)));
     without(|i, _| place.is_some_and(|place| i <= place), work)
 }
 
 /// Whether the only one that is told can be asked only once.
-pub fn is_simple() -> bool {
-    let told = told();
-    told.len() == 1 && told[0].is_once()
+pub fn has_single_use_recorder() -> bool {
+    let told = active_recorders();
+    told.len() == 1 && told[0].is_single_use()
 }
 
 /// Tells those who follow the inputs of a call that it was made, with these results. How they were really made is
 /// nobody's business: they are linked to this call alone. What is `kept` counts as outputs after those, which nobody sees
 /// but [`Op::saves`].
-pub fn done(
+pub fn record_completed(
     op: &dyn Op,
     inputs: &mut [Tensor],
     outputs: Vec<Tensor>,
     kept: Vec<Tensor>,
-    at: Line,
+    at: Location,
 ) -> Result<Vec<Tensor>> {
-    let at = mode::behalf_of(at);
+    let at = mode::source_location(at);
     let visible = outputs.len();
     let all: Outputs = outputs.into_iter().chain(kept).map(|output| detached(&output)).collect();
-    let followed = is_recording() && inputs.iter().any(Tensor::is_followed);
-    let all = if followed { follow(op, inputs, at, |_, _| Ok(all))? } else { all };
+    let followed = is_recording() && inputs.iter().any(Tensor::is_tracked);
+    let all = if followed { record_op(op, inputs, at, |_, _| Ok(all))? } else { all };
     let mut outputs = all.into_vec();
     outputs.truncate(visible);
     Ok(outputs)
 }
 
 /// Runs `work` without telling anybody.
-pub fn unrecorded<R>(work: impl FnOnce() -> R) -> R {
+pub fn without_recording<R>(work: impl FnOnce() -> R) -> R {
     if is_recording() { without(|_, _| true, work) } else { work() }
 }
 
@@ -270,18 +270,18 @@ pub fn unrecorded<R>(work: impl FnOnce() -> R) -> R {
 pub fn slot_of(tensor: &Tensor, recorder: &dyn Recorder) -> Option<Slot> {
     match tensor.links().iter().find(|link| link.is_of(recorder)) {
         Some(link) => Some(link.slot),
-        None if tensor.is_followed() => {
+        None if tensor.is_tracked() => {
             let mark = tensor.mark();
             let leaf = if mark == 0 { None } else { recorder.leaf(mark) };
-            leaf.or_else(|| recorder.adopt(tensor))
+            leaf.or_else(|| recorder.track(tensor))
         }
         None => None,
     }
 }
 
 /// Whether somebody who is told of this thread's calls follows a tensor.
-pub fn is_followed(tensor: &Tensor) -> bool {
-    tensor.is_followed() && told().iter().any(|recorder| slot_of(tensor, &**recorder).is_some())
+pub fn is_tracked(tensor: &Tensor) -> bool {
+    tensor.is_tracked() && active_recorders().iter().any(|recorder| slot_of(tensor, &**recorder).is_some())
 }
 
 /// A tensor's own number, for recorders that watch it.
@@ -299,7 +299,7 @@ pub fn accessed(variable: &dyn Any, value: &Tensor) -> Tensor {
         return value.clone();
     }
     let link = |recorder: Arc<dyn Recorder>| Some(Link { slot: recorder.access(variable)?, recorder });
-    let links: Links = told().into_iter().filter_map(link).collect();
+    let links: Links = active_recorders().into_iter().filter_map(link).collect();
     if links.is_empty() { value.clone() } else { value.with_links(links) }
 }
 
@@ -321,7 +321,7 @@ pub fn detached_from(tensor: &Tensor, recorder: &dyn Recorder) -> Tensor {
     tensor.with_links(tensor.links().iter().filter(|link| !link.is_of(recorder)).cloned().collect())
 }
 
-struct Follower {
+struct ActiveRecorder {
     recorder: Arc<dyn Recorder>,
     slots: SmallVec<[Option<Slot>; 3]>,
     wanted: Set,
@@ -329,14 +329,14 @@ struct Follower {
 }
 
 /// Runs a call and tells those who follow its inputs.
-pub(crate) fn follow(
+pub(crate) fn record_op(
     op: &dyn Op,
     inputs: &mut [Tensor],
-    at: Line,
+    at: Location,
     run: impl FnOnce(&dyn Op, &mut [Tensor]) -> Result<Outputs>,
 ) -> Result<Outputs> {
-    let mut followers: SmallVec<[Follower; 2]> = SmallVec::new();
-    let bodies = if mode::is(mode::TRACING) { graph::bodies() } else { 0 };
+    let mut active: SmallVec<[ActiveRecorder; 2]> = SmallVec::new();
+    let bodies = if mode::is(mode::TRACING) { graph::body_depth() } else { 0 };
     STACK.with_borrow(|stack| {
         let told = stack.iter().filter(|active| active.muted == 0 && active.bodies >= bodies);
         for recorder in told.map(|active| &active.recorder) {
@@ -349,33 +349,33 @@ pub(crate) fn follow(
                 slots.push(slot);
             }
             if !wanted.is_empty() {
-                followers.push(Follower { recorder: recorder.clone(), slots, wanted, saves: None });
+                active.push(ActiveRecorder { recorder: recorder.clone(), slots, wanted, saves: None });
             }
         }
     });
-    if followers.is_empty() {
+    if active.is_empty() {
         return run(op, inputs);
     }
-    let wanted = followers.iter().fold(Set::NONE, |set, follower| set.union(follower.wanted));
-    let keeping = with_specs(inputs, |specs| op.keeping(wanted, specs))?;
+    let wanted = active.iter().fold(Set::NONE, |set, active| set.union(active.wanted));
+    let keeping = with_specs(inputs, |specs| op.forward_with_residuals(wanted, specs))?;
     let visible = match &keeping {
         None => usize::MAX,
         Some(_) => with_specs(inputs, |specs| op.infer(specs))?.len(),
     };
     let op = keeping.as_ref().map_or(op, |keeping| &**keeping);
-    followers.iter_mut().for_each(|follower| follower.saves = op.saves(follower.wanted));
+    active.iter_mut().for_each(|active| active.saves = op.saves(active.wanted));
 
-    let all = followers.iter().filter_map(|f| f.saves).fold(Saves::NOTHING, Saves::and);
+    let all = active.iter().filter_map(|f| f.saves).fold(Saves::NOTHING, Saves::and);
     let survive = all.inputs.union(all.reads);
     let kept: SmallVec<[Option<Tensor>; 3]> =
         inputs.iter().enumerate().map(|(i, input)| survive.has(i).then(|| input.clone())).collect();
     let mut outputs = run(op, inputs)?;
     let residual = if all.residual { residual(op, inputs, &kept, &outputs, wanted, at)? } else { None };
 
-    let several = followers.len() > 1;
+    let several = active.len() > 1;
     let mut entries: SmallVec<[(Arc<dyn Recorder>, u32); 2]> = SmallVec::new();
-    for Follower { recorder, slots, wanted, saves } in followers {
-        let call = Followed {
+    for ActiveRecorder { recorder, slots, wanted, saves } in active {
+        let call = RecordedCall {
             op,
             at,
             inputs,
@@ -390,7 +390,7 @@ pub(crate) fn follow(
             recorder.blocked(&call);
             continue;
         }
-        let Some(entry) = recorder.follow(&call)? else { continue };
+        let Some(entry) = recorder.record_op(&call)? else { continue };
         let link = |(output, result): (usize, Tensor)| {
             let slot = Slot { entry, output: output as u32 };
             let follow = result.dtype().is_float();
@@ -402,7 +402,7 @@ pub(crate) fn follow(
         }
     }
     for (recorder, entry) in entries {
-        recorder.settle(entry, &outputs);
+        recorder.link_outputs(entry, &outputs);
     }
     outputs.truncate(visible);
     Ok(outputs)
@@ -415,16 +415,21 @@ fn residual(
     kept: &[Option<Tensor>],
     outputs: &[Tensor],
     wanted: Set,
-    at: Line,
+    at: Location,
 ) -> Result<Option<Tensor>> {
-    let inputs: SmallVec<[Part; 3]> = inputs
+    let inputs: SmallVec<[SavedValue; 3]> = inputs
         .iter()
         .zip(kept)
-        .map(|(t, kept)| Part { spec: t.spec().clone(), kept: kept.clone() })
+        .map(|(t, kept)| SavedValue { spec: t.spec().clone(), kept: kept.clone() })
         .collect();
-    let mut outputs: SmallVec<[Part; 1]> =
-        outputs.iter().map(|t| Part { spec: t.spec().clone(), kept: Some(t.clone()) }).collect();
-    let call =
-        Call { inputs: &inputs, outputs: &mut outputs, residual: None, wanted, gradients: SmallVec::new() };
-    unrecorded(|| on_behalf(None, at, || op.residual(&call)))
+    let mut outputs: SmallVec<[SavedValue; 1]> =
+        outputs.iter().map(|t| SavedValue { spec: t.spec().clone(), kept: Some(t.clone()) }).collect();
+    let call = VjpCall {
+        inputs: &inputs,
+        outputs: &mut outputs,
+        residual: None,
+        wanted,
+        gradients: SmallVec::new(),
+    };
+    without_recording(|| with_source_location(None, at, || op.residual(&call)))
 }

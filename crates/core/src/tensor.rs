@@ -11,7 +11,7 @@ use crate::shape::{Shape, Strides};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_kernels::{DType, View, ViewMut, elementwise};
-use taut_memory::{Buffer, Category, Line};
+use taut_memory::{Buffer, Category, Location};
 
 /// An n-dimensional array. Cloning shares; nothing can change a tensor that somebody else holds.
 ///
@@ -46,7 +46,7 @@ impl Inner {
         match &self.data {
             Data::Own(buffer) => Some(buffer.as_slice()),
             Data::View(base) => base.bytes(),
-            Data::Lent(lender) => Some((**lender).as_ref()),
+            Data::Borrowed(lender) => Some((**lender).as_ref()),
             Data::Traced(_) => None,
         }
     }
@@ -65,7 +65,7 @@ enum Data {
     /// Part of the memory of another one, which owns it.
     View(Arc<Inner>),
     /// Somebody else's memory, only to be read.
-    Lent(Box<Lender>),
+    Borrowed(Box<Lender>),
     /// A value of a graph being traced: no bytes.
     Traced(ValueRef),
 }
@@ -80,7 +80,7 @@ impl Tensor {
     /// A tensor of a copy of these elements, in row-major order.
     #[track_caller]
     pub fn from_slice<T: Host>(data: &[T], shape: impl Into<Shape>) -> Result<Tensor> {
-        let (shape, at) = (shape.into(), Line::caller());
+        let (shape, at) = (shape.into(), Location::caller());
         if shape.checked_len() != Some(data.len()) {
             let message = format!("{} elements do not fill shape {shape}", data.len());
             return Err(Error::shape(message).at(at));
@@ -102,7 +102,7 @@ impl Tensor {
     #[track_caller]
     pub fn constant(value: impl Into<Scalar>, dtype: DType) -> Result<Tensor> {
         let value = value.into();
-        Tensor::build(Spec::new(dtype, Shape::scalar()), Category::Tensor, Line::caller(), |out| {
+        Tensor::build(Spec::new(dtype, Shape::scalar()), Category::Tensor, Location::caller(), |out| {
             out.bytes().copy_from_slice(&value.to_bytes(dtype));
         })
     }
@@ -116,18 +116,18 @@ impl Tensor {
     pub fn build(
         spec: Spec,
         category: Category,
-        at: Line,
+        at: Location,
         fill: impl FnOnce(&mut ViewMut<'_>),
     ) -> Result<Tensor> {
-        let at = mode::behalf_of(at);
+        let at = mode::source_location(at);
         let mut buffer = allocate(&spec, category, at)?;
         fill(&mut ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape));
-        Ok(Tensor::from_buffer(spec, buffer))
+        Ok(Tensor::from_exact_buffer(spec, buffer))
     }
 
     /// A contiguous tensor over a buffer that holds its elements.
     #[inline]
-    pub(crate) fn from_buffer(spec: Spec, buffer: Buffer) -> Tensor {
+    pub(crate) fn from_exact_buffer(spec: Spec, buffer: Buffer) -> Tensor {
         debug_assert!(buffer.len() >= spec.bytes());
         let strides = spec.shape.strides();
         Tensor::of(Inner::new(spec, strides, 0, Data::Own(buffer)))
@@ -138,12 +138,12 @@ impl Tensor {
     ///
     /// The memory begins at a multiple of eight bytes, and the layout lies within it.
     #[track_caller]
-    pub fn lent(
+    pub fn borrowed(
         dtype: DType,
         layout: Layout,
         owner: impl AsRef<[u8]> + Send + Sync + 'static,
     ) -> Result<Tensor> {
-        let at = Line::caller();
+        let at = Location::caller();
         let (address, len) = (owner.as_ref().as_ptr().addr(), owner.as_ref().len());
         if !address.is_multiple_of(8) {
             let message = format!("the memory begins at {address:#x}, and only a multiple of 8 will do");
@@ -152,7 +152,7 @@ impl Tensor {
         let Layout { shape, strides, offset } = layout;
         let fits = strides.len() == shape.rank() && shape.checked_len().is_some();
         let tensor =
-            Tensor::of(Inner::new(Spec { dtype, shape }, strides, offset, Data::Lent(Box::new(owner))));
+            Tensor::of(Inner::new(Spec { dtype, shape }, strides, offset, Data::Borrowed(Box::new(owner))));
         let (low, high) = if fits { tensor.reach() } else { (-1, 0) };
         if low < 0 || high as usize > len / dtype.size() {
             let message =
@@ -169,7 +169,7 @@ impl Tensor {
     }
 
     /// A tensor without a value: it stands for one of this type and shape where only those matter, as in planning.
-    pub fn stand_in(spec: Spec) -> Tensor {
+    pub fn placeholder(spec: Spec) -> Tensor {
         // A shape that cannot be has no strides either; whoever plans for it is told.
         let strides = match spec.shape.checked_len() {
             Some(_) => spec.shape.strides(),
@@ -179,7 +179,7 @@ impl Tensor {
     }
 
     /// The same memory under another layout, which must lie within it.
-    pub(crate) fn with_layout(&self, dtype: DType, layout: Layout) -> Tensor {
+    pub(crate) fn with_inner_layout(&self, dtype: DType, layout: Layout) -> Tensor {
         let spec = Spec { dtype, shape: layout.shape };
         Tensor::of(Inner::new(spec, layout.strides, layout.offset, self.shared_data()))
     }
@@ -187,7 +187,7 @@ impl Tensor {
     fn shared_data(&self) -> Data {
         match &self.inner.data {
             Data::View(base) => Data::View(base.clone()),
-            Data::Own(_) | Data::Lent(_) => Data::View(self.inner.clone()),
+            Data::Own(_) | Data::Borrowed(_) => Data::View(self.inner.clone()),
             Data::Traced(value) => Data::Traced(*value),
         }
     }
@@ -244,14 +244,14 @@ impl Tensor {
 
     /// Whether somebody may follow it.
     #[inline]
-    pub(crate) fn is_followed(&self) -> bool {
+    pub(crate) fn is_tracked(&self) -> bool {
         self.links.is_some() || self.mark() != 0
     }
 
     /// A contiguous tensor over a buffer that holds its elements, and perhaps more.
-    pub fn over(spec: Spec, buffer: Buffer) -> Result<Tensor> {
+    pub fn from_buffer(spec: Spec, buffer: Buffer) -> Result<Tensor> {
         match spec.shape.checked_len().and_then(|len| len.checked_mul(spec.dtype.size())) {
-            Some(bytes) if bytes <= buffer.len() => Ok(Tensor::from_buffer(spec, buffer)),
+            Some(bytes) if bytes <= buffer.len() => Ok(Tensor::from_exact_buffer(spec, buffer)),
             _ => Err(Error::shape(format!("{spec} does not fit into {} bytes", buffer.len()))),
         }
     }
@@ -279,7 +279,7 @@ impl Tensor {
 
     /// The same memory as a tensor of another type and layout. The layout's offset counts from this tensor's lowest
     /// element, where its [`span`](Tensor::span) begins.
-    pub fn through(&self, dtype: DType, layout: &Layout) -> Result<Tensor> {
+    pub fn with_layout(&self, dtype: DType, layout: &Layout) -> Result<Tensor> {
         let bytes = self.bytes().ok_or_else(|| no_value(self.spec()))?;
         let start = self.reach().0 as usize * self.dtype().size();
         if !start.is_multiple_of(dtype.size()) {
@@ -287,7 +287,7 @@ impl Tensor {
             return Err(Error::new(ErrorKind::Graph, message));
         }
         let offset = (start / dtype.size()).saturating_add(layout.offset);
-        let other = self.with_layout(dtype, Layout { offset, ..layout.clone() });
+        let other = self.with_inner_layout(dtype, Layout { offset, ..layout.clone() });
         let ((low, high), elements) = (other.reach(), bytes.len() / dtype.size());
         if low < 0 || high as usize > elements {
             return Err(Error::new(ErrorKind::Graph, "a layout outside the memory it is a layout of"));
@@ -296,7 +296,7 @@ impl Tensor {
     }
 
     /// Whether [`Tensor::take_buffer`] would find a buffer.
-    pub fn is_own(&self) -> bool {
+    pub fn is_uniquely_owned(&self) -> bool {
         matches!(self.inner.data, Data::Own(_)) && !self.is_shared()
     }
 
@@ -409,7 +409,7 @@ impl Tensor {
     }
 
     /// Whether two handles are the same tensor, and the same to all who follow it.
-    pub fn is_same_to_all(&self, other: &Tensor) -> bool {
+    pub fn same_value_and_links(&self, other: &Tensor) -> bool {
         let (own, others) = (self.links(), other.links());
         self.is_same(other)
             && own.len() == others.len()
@@ -452,7 +452,7 @@ impl Tensor {
     /// A copy of the elements in row-major order.
     #[track_caller]
     pub fn to_vec<T: Host>(&self) -> Result<Vec<T>> {
-        let at = Line::caller();
+        let at = Location::caller();
         if self.dtype() != dtype_of::<T>() {
             let message = format!("the elements are {}, not {}", self.dtype(), dtype_of::<T>());
             return Err(Error::dtype(message).at(at).help("cast the tensor first"));
@@ -469,7 +469,7 @@ impl Tensor {
     pub fn item<T: Host>(&self) -> Result<T> {
         if self.len() != 1 {
             let message = format!("item() needs one element, and shape {} has {}", self.shape(), self.len());
-            return Err(Error::shape(message).at(Line::caller()));
+            return Err(Error::shape(message).at(Location::caller()));
         }
         Ok(self.to_vec::<T>()?[0])
     }
@@ -477,10 +477,10 @@ impl Tensor {
     /// A copy in row-major order, with a buffer of its own.
     #[track_caller]
     pub fn copy(&self) -> Result<Tensor> {
-        self.copy_at(Line::caller())
+        self.copy_at(Location::caller())
     }
 
-    pub(crate) fn copy_at(&self, at: Line) -> Result<Tensor> {
+    pub(crate) fn copy_at(&self, at: Location) -> Result<Tensor> {
         let view = self.view().map_err(|e| e.at(at))?;
         Tensor::build(self.spec().clone(), Category::Tensor, at, |out| {
             elementwise::copy(view, out.reborrow());
@@ -498,7 +498,7 @@ impl From<&Tensor> for Tensor {
 
 /// A buffer for a contiguous tensor of this spec.
 #[inline]
-pub(crate) fn allocate(spec: &Spec, category: Category, at: Line) -> Result<Buffer> {
+pub(crate) fn allocate(spec: &Spec, category: Category, at: Location) -> Result<Buffer> {
     let len = spec.shape.checked_len().ok_or_else(|| too_large(spec).at(at))?;
     Ok(Buffer::new_at(len * spec.dtype.size(), category, at)?)
 }

@@ -3,12 +3,12 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use taut_core::ops::{Args, Entry, Kind, Value, table};
+use taut_core::ops::{ArgValue, Args, OpEntry, ParamKind, table};
 use taut_core::{DType, ErrorKind, Result, Spec, Tensor, trace};
 use taut_memory::testing::{allocations_on_thread, fail_nth, ledger_check};
 
 /// Runs a check on every row and reports all rows that fail, each with its reason.
-fn every_row(check: impl Fn(&Entry)) {
+fn every_row(check: impl Fn(&OpEntry)) {
     let failures: Vec<String> = table()
         .filter_map(|entry| {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -24,11 +24,11 @@ fn every_row(check: impl Fn(&Entry)) {
     assert!(failures.is_empty(), "{} rows fail:\n{}", failures.len(), failures.join("\n"));
 }
 
-fn call(entry: &Entry, args: &[Value]) -> Result<Vec<Tensor>> {
+fn call(entry: &OpEntry, args: &[ArgValue]) -> Result<Vec<Tensor>> {
     entry.invoke(args)
 }
 
-fn sample_results(entry: &Entry) -> impl Iterator<Item = (Vec<Value>, Vec<Tensor>)> {
+fn sample_results(entry: &OpEntry) -> impl Iterator<Item = (Vec<ArgValue>, Vec<Tensor>)> {
     entry.samples.list().into_iter().map(|args| {
         let results = call(entry, &args).unwrap_or_else(|e| panic!("{args:?} is refused: {e}"));
         (args, results)
@@ -48,7 +48,7 @@ fn element_bytes<T: taut_core::Element>(element: &T) -> &[u8] {
     bytemuck::bytes_of(element)
 }
 
-fn assert_same(what: &str, args: &[Value], got: &[Tensor], want: &[Tensor]) {
+fn assert_same(what: &str, args: &[ArgValue], got: &[Tensor], want: &[Tensor]) {
     assert_eq!(got.len(), want.len(), "{what} gives another number of results on {args:?}");
     for (got, want) in got.iter().zip(want) {
         assert_eq!(got.spec(), want.spec(), "{what} gives another type or shape on {args:?}");
@@ -56,9 +56,9 @@ fn assert_same(what: &str, args: &[Value], got: &[Tensor], want: &[Tensor]) {
     }
 }
 
-fn tensors(args: &[Value]) -> Vec<Tensor> {
+fn tensors(args: &[ArgValue]) -> Vec<Tensor> {
     let mut found = Vec::new();
-    Value::with_tensors(args, &mut |tensor| {
+    ArgValue::with_tensors(args, &mut |tensor| {
         found.push(tensor.clone());
         tensor.clone()
     });
@@ -84,9 +84,10 @@ fn samples_run_and_cover_the_edges() {
     every_row(|entry| {
         let results: Vec<_> = sample_results(entry).collect();
         assert!(results.len() >= 2, "fewer than two samples");
-        let takes_tensors = entry.params.iter().any(|p| matches!(p.kind, Kind::Tensor | Kind::Operand));
+        let takes_tensors =
+            entry.params.iter().any(|p| matches!(p.kind, ParamKind::Tensor | ParamKind::Operand));
         let is_random = entry.group() == "random";
-        let empty = |args: &[Value]| tensors(args).iter().any(Tensor::is_empty);
+        let empty = |args: &[ArgValue]| tensors(args).iter().any(Tensor::is_empty);
         let tried =
             results.iter().any(|(args, _)| empty(args)) || (entry.bad)().iter().any(|bad| empty(&bad.args));
         assert!(!takes_tensors || is_random || tried, "no sample without elements");
@@ -102,7 +103,7 @@ fn traced_equals_eager() {
             let specs: Vec<Spec> = inputs.iter().map(|t| t.spec().clone()).collect();
             let traced = trace(&specs, |symbols| {
                 let mut symbols = symbols.iter();
-                let args = Value::with_tensors(&args, &mut |_| symbols.next().unwrap().clone());
+                let args = ArgValue::with_tensors(&args, &mut |_| symbols.next().unwrap().clone());
                 call(entry, &args)
             });
             let traced = match traced {
@@ -118,7 +119,7 @@ fn traced_equals_eager() {
 }
 
 /// As [`assert_same`], but floats may differ in their last bits: sums follow memory, and round differently.
-fn assert_close(what: &str, args: &[Value], got: &[Tensor], want: &[Tensor]) {
+fn assert_close(what: &str, args: &[ArgValue], got: &[Tensor], want: &[Tensor]) {
     assert_eq!(got.len(), want.len(), "{what} gives another number of results on {args:?}");
     for (got, want) in got.iter().zip(want) {
         assert_eq!(got.spec(), want.spec(), "{what} gives another type or shape on {args:?}");
@@ -154,7 +155,7 @@ fn strides_do_not_matter() {
     every_row(|entry| {
         for (args, want) in sample_results(entry) {
             for (name, change) in layouts {
-                let changed = Value::with_tensors(&args, &mut |t| change(t));
+                let changed = ArgValue::with_tensors(&args, &mut |t| change(t));
                 let got =
                     call(entry, &changed).unwrap_or_else(|e| panic!("{name}: {args:?} is refused: {e}"));
                 assert_close(name, &args, &got, &want);
@@ -168,8 +169,8 @@ fn strides_do_not_matter() {
 fn repeated_inputs_are_like_copies() {
     every_row(|entry| {
         for args in entry.samples.list() {
-            let repeated = Value::with_tensors(&args, &mut first_row_repeated);
-            let copied = Value::with_tensors(&repeated, &mut |tensor| tensor.copy().unwrap());
+            let repeated = ArgValue::with_tensors(&args, &mut first_row_repeated);
+            let copied = ArgValue::with_tensors(&repeated, &mut |tensor| tensor.copy().unwrap());
             // What was sorted or invertible may not be so any more; then both are refused.
             match (call(entry, &repeated), call(entry, &copied)) {
                 (Ok(got), Ok(want)) => assert_close("repeated", &copied, &got, &want),
@@ -223,7 +224,7 @@ fn reversed_copy(tensor: &Tensor) -> Tensor {
 
 fn from_bytes(dtype: DType, bytes: &[u8]) -> Tensor {
     let spec = Spec::new(dtype, [bytes.len() / dtype.size()]);
-    let at = taut_memory::Line::caller();
+    let at = taut_memory::Location::caller();
     Tensor::build(spec, taut_memory::Category::Tensor, at, |out| out.bytes().copy_from_slice(bytes)).unwrap()
 }
 
@@ -248,11 +249,11 @@ fn inputs_that_are_held_stay_as_they_are() {
 fn inputs_given_away_give_the_same_results() {
     every_row(|entry| {
         for (args, want) in sample_results(entry) {
-            let give = |arg: &Value| match arg {
-                Value::Tensor(tensor) => Value::Given(RefCell::new(Some(tensor.copy().unwrap()))),
+            let give = |arg: &ArgValue| match arg {
+                ArgValue::Tensor(tensor) => ArgValue::Donated(RefCell::new(Some(tensor.copy().unwrap()))),
                 other => other.clone(),
             };
-            let given: Vec<Value> = args.iter().map(give).collect();
+            let given: Vec<ArgValue> = args.iter().map(give).collect();
             let got = call(entry, &given).unwrap_or_else(|e| panic!("given away, {args:?} is refused: {e}"));
             assert_same("given away", &args, &got, &want);
         }
@@ -282,14 +283,14 @@ fn bad_input_is_refused() {
 
 /// Whether an argument may not even fit the types of the Rust function: a negative number, a word, one that is missing,
 /// a tensor for a list of them.
-fn refused_by_types(entry: &Entry, args: &[Value]) -> bool {
+fn refused_by_types(entry: &OpEntry, args: &[ArgValue]) -> bool {
     let missing = |i: usize| entry.params.get(i).is_none_or(|param| param.default.is_none());
     args.iter().enumerate().any(|(i, arg)| match arg {
-        Value::Int(v) => *v < 0,
-        Value::Ints(v) => v.iter().any(|v| *v < 0),
-        Value::Str(_) => true,
-        Value::Tensor(_) => entry.params.get(i).is_some_and(|param| param.kind == Kind::Tensors),
-        Value::None => missing(i),
+        ArgValue::Int(v) => *v < 0,
+        ArgValue::Ints(v) => v.iter().any(|v| *v < 0),
+        ArgValue::Str(_) => true,
+        ArgValue::Tensor(_) => entry.params.get(i).is_some_and(|param| param.kind == ParamKind::Tensors),
+        ArgValue::None => missing(i),
         _ => false,
     })
 }
@@ -300,7 +301,7 @@ fn out_of_memory_at_any_moment_is_an_error() {
     every_row(|entry| {
         let samples = entry.samples.list();
         // One sample per row is enough here: the largest.
-        let size = |args: &Vec<Value>| tensors(args).iter().map(Tensor::len).sum::<usize>();
+        let size = |args: &Vec<ArgValue>| tensors(args).iter().map(Tensor::len).sum::<usize>();
         let Some(args) = samples.into_iter().max_by_key(size) else { return };
         let before = allocations_on_thread();
         drop(call(entry, &args).unwrap());

@@ -37,19 +37,19 @@ fn it_is_read_where_it_lies_and_never_written() {
     let _ledger = ledger_check();
     let owner = owner(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let before = taut_memory::live_bytes();
-    let x = Tensor::lent(DType::F32, layout([2, 3], &[3, 1], 0), owner.clone()).unwrap();
+    let x = Tensor::borrowed(DType::F32, layout([2, 3], &[3, 1], 0), owner.clone()).unwrap();
     assert_eq!(taut_memory::live_bytes(), before, "nobody counts what is not ours");
     assert_eq!(x.memory().unwrap().0, owner.words.as_ptr().addr());
     assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
 
     // Transposed, and every second element.
-    let turned = Tensor::lent(DType::F32, layout([3, 2], &[1, 3], 0), owner.clone()).unwrap();
+    let turned = Tensor::borrowed(DType::F32, layout([3, 2], &[1, 3], 0), owner.clone()).unwrap();
     assert_eq!(turned.to_vec::<f32>().unwrap(), [1.0, 4.0, 2.0, 5.0, 3.0, 6.0]);
-    let second = Tensor::lent(DType::F32, layout([3], &[2], 1), owner.clone()).unwrap();
+    let second = Tensor::borrowed(DType::F32, layout([3], &[2], 1), owner.clone()).unwrap();
     assert_eq!(second.to_vec::<f32>().unwrap(), [2.0, 4.0, 6.0]);
 
     // Given away, it is still not computed in.
-    assert!(!x.is_own());
+    assert!(!x.is_uniquely_owned());
     let y = exp(add(x, 1.0).unwrap()).unwrap();
     assert_eq!(y.shape(), &[2, 3]);
     assert_eq!(f32::from_bits(owner.words[0] as u32), 1.0);
@@ -62,7 +62,7 @@ fn it_is_read_where_it_lies_and_never_written() {
 fn its_owner_stays_as_long_as_a_view() {
     let _ledger = ledger_check();
     let owner = owner(&[1.0, 2.0, 3.0, 4.0]);
-    let x = Tensor::lent(DType::F32, layout([2, 2], &[2, 1], 0), owner.clone()).unwrap();
+    let x = Tensor::borrowed(DType::F32, layout([2, 2], &[2, 1], 0), owner.clone()).unwrap();
     let row = taut_core::ops::shape::slice(&x, &taut_core::s![1]).unwrap();
     drop(x);
     assert_eq!(Arc::strong_count(&owner.words), 2);
@@ -75,15 +75,15 @@ fn its_owner_stays_as_long_as_a_view() {
 fn what_does_not_fit_is_refused() {
     let _ledger = ledger_check();
     let owner = owner(&[1.0, 2.0, 3.0, 4.0]);
-    let refused = |layout: Layout| Tensor::lent(DType::F32, layout, owner.clone()).unwrap_err();
+    let refused = |layout: Layout| Tensor::borrowed(DType::F32, layout, owner.clone()).unwrap_err();
     assert_eq!(refused(layout([5], &[1], 0)).kind(), ErrorKind::Shape);
     assert_eq!(refused(layout([2], &[1], 3)).kind(), ErrorKind::Shape);
     assert_eq!(refused(layout([2], &[-1], 0)).kind(), ErrorKind::Shape);
     assert_eq!(refused(layout([2, 2], &[1], 0)).kind(), ErrorKind::Shape);
     assert_eq!(refused(layout([usize::MAX, 2], &[1, 1], 0)).kind(), ErrorKind::Shape);
     let shifted = Owner { skip: 4, ..owner.clone() };
-    let error = Tensor::lent(DType::F32, layout([1], &[1], 0), shifted).unwrap_err();
+    let error = Tensor::borrowed(DType::F32, layout([1], &[1], 0), shifted).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Value);
     assert!(error.location().unwrap().file().ends_with("lent.rs"));
-    assert!(Tensor::lent(DType::F32, layout([0], &[1], 0), owner).unwrap().is_empty());
+    assert!(Tensor::borrowed(DType::F32, layout([0], &[1], 0), owner).unwrap().is_empty());
 }

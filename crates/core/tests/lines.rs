@@ -17,18 +17,18 @@ use taut_core::ops::random::stateless_shuffle;
 use taut_core::ops::reduce::{clip_by_global_norm, clip_by_norm, global_norm, l2_normalize, norm, std};
 use taut_core::ops::shape::{repeat, split, stack, unstack};
 use taut_core::ops::unary::cast;
-use taut_core::ops::{Args, Value, table};
+use taut_core::ops::{ArgValue, Args, table};
 use taut_core::{DType, Error, ErrorKind, Gradient, IndexedSlices, Result, Spec, Tensor, trace};
-use taut_memory::Line;
+use taut_memory::Location;
 use taut_memory::testing::{allocations_on_thread, fail_nth, ledger_check};
 
-fn place(at: Line) -> (String, u32) {
+fn place(at: Location) -> (String, u32) {
     (at.file().into(), at.line())
 }
 
 #[track_caller]
 fn assert_here(error: &Error, what: &str) {
-    let here = (file!().to_string(), Line::caller().line());
+    let here = (file!().to_string(), Location::caller().line());
     assert_eq!(error.location().map(place), Some(here), "{what}:\n{error}");
 }
 
@@ -62,7 +62,7 @@ fn right<T>(inputs: &[&Tensor], call: impl Fn(&[Tensor]) -> Result<T>) {
     });
     match traced {
         Ok(traced) => {
-            let here = (file!().to_string(), Line::caller().line());
+            let here = (file!().to_string(), Location::caller().line());
             assert!(!traced.graph.nodes.is_empty());
             for node in &traced.graph.nodes {
                 assert_eq!(place(node.at), here, "{}", node.op.name());
@@ -258,19 +258,22 @@ fn every_row() {
     let _ledger = ledger_check();
     let mut rows: HashMap<&str, u32> = HashMap::new();
     let mut blamed = Vec::new();
-    let mut check = |name: &str, at: Option<Line>| {
+    let mut check = |name: &str, at: Option<Location>| {
         let Some(at) = at else { return blamed.push(format!("{name}: nobody")) };
         let first = *rows.entry(at.file()).or_insert_with(|| {
             let path = format!("{}/../../{}", env!("CARGO_MANIFEST_DIR"), at.file());
             let source = std::fs::read_to_string(path).unwrap_or_default();
-            source.lines().position(|line| line.contains("Entry::new(")).map_or(u32::MAX, |line| line as u32)
+            source
+                .lines()
+                .position(|line| line.contains("OpEntry::new("))
+                .map_or(u32::MAX, |line| line as u32)
         });
         if at.line() <= first {
             blamed.push(format!("{name}: {at}"));
         }
     };
     for entry in table() {
-        let call = |args: &[Value]| (entry.call)(&Args(args));
+        let call = |args: &[ArgValue]| (entry.call)(&Args(args));
         for args in entry.samples.list() {
             let mut tensors = Vec::new();
             let _ = with_tensors(&args, &mut |tensor| {
@@ -311,12 +314,12 @@ fn every_row() {
     assert!(blamed.is_empty(), "not blamed on the caller:\n{}", blamed.join("\n"));
 }
 
-fn with_tensors(args: &[Value], change: &mut impl FnMut(&Tensor) -> Tensor) -> Vec<Value> {
+fn with_tensors(args: &[ArgValue], change: &mut impl FnMut(&Tensor) -> Tensor) -> Vec<ArgValue> {
     let mut changed = args.to_vec();
     for arg in &mut changed {
         match arg {
-            Value::Tensor(tensor) => *tensor = change(tensor),
-            Value::Tensors(tensors) => tensors.iter_mut().for_each(|tensor| *tensor = change(tensor)),
+            ArgValue::Tensor(tensor) => *tensor = change(tensor),
+            ArgValue::Tensors(tensors) => tensors.iter_mut().for_each(|tensor| *tensor = change(tensor)),
             _ => {}
         }
     }

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use taut_core::observe::{Begun, Done, Observer, is_observed, observe};
 use taut_core::ops::{binary::add, shape::reshape, unary::exp};
-use taut_core::{DType, Op, Result, Spec, Specs, Tensor, apply, on_behalf, trace};
+use taut_core::{DType, Op, Result, Spec, Specs, Tensor, apply, trace, with_source_location};
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::testing::ledger_check;
 
@@ -68,8 +68,8 @@ fn every_call_that_runs_is_told_of() {
     assert_eq!(told()[1], "failed");
 
     // A gradient is somebody's, and has that line.
-    let at = taut_memory::Line::caller();
-    let again = on_behalf(Some("sin"), at, || exp(&x)).unwrap();
+    let at = taut_memory::Location::caller();
+    let again = with_source_location(Some("sin"), at, || exp(&x)).unwrap();
     assert_eq!(told()[0], format!("exp of sin at {}", at.line()));
 
     // What is traced does not run; other threads do.

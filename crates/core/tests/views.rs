@@ -90,15 +90,15 @@ fn a_span_reaches_from_the_lowest_element_to_the_highest() -> Result<()> {
         strides: [stride].into_iter().collect(),
         offset,
     };
-    assert_eq!(backwards.through(DType::U8, &strided([2], 9, 0))?.to_vec::<u8>()?, [1, 10]);
+    assert_eq!(backwards.with_layout(DType::U8, &strided([2], 9, 0))?.to_vec::<u8>()?, [1, 10]);
     assert_eq!(
-        x.through(DType::U32, &strided([3], -1, 2))?.to_vec::<u32>()?[0],
+        x.with_layout(DType::U32, &strided([3], -1, 2))?.to_vec::<u32>()?[0],
         u32::from_ne_bytes([8, 9, 10, 11])
     );
-    assert!(backwards.through(DType::U32, &strided([1], 1, 0)).is_err());
-    assert!(x.through(DType::U8, &strided([2], -1, 0)).is_err());
-    assert!(x.through(DType::U8, &strided([2], 1, 11)).is_err());
-    assert!(x.through(DType::U8, &strided([usize::MAX >> 1], isize::MAX, 1)).is_err());
+    assert!(backwards.with_layout(DType::U32, &strided([1], 1, 0)).is_err());
+    assert!(x.with_layout(DType::U8, &strided([2], -1, 0)).is_err());
+    assert!(x.with_layout(DType::U8, &strided([2], 1, 11)).is_err());
+    assert!(x.with_layout(DType::U8, &strided([usize::MAX >> 1], isize::MAX, 1)).is_err());
     Ok(())
 }
 
@@ -107,12 +107,12 @@ fn a_buffer_can_be_taken_from_who_holds_it_alone() -> Result<()> {
     let _ledger = ledger_check();
     let mut x = Tensor::from_slice(&[1u8, 2, 3, 4], [4])?;
     let other = x.clone();
-    assert!(!x.is_own() && x.take_buffer().is_none());
+    assert!(!x.is_uniquely_owned() && x.take_buffer().is_none());
     drop(other);
     let mut view = slice(&x, &s![1..])?;
-    assert!(!view.is_own() && view.take_buffer().is_none());
+    assert!(!view.is_uniquely_owned() && view.take_buffer().is_none());
     drop(view);
-    assert!(x.is_own());
+    assert!(x.is_uniquely_owned());
     let buffer = x.take_buffer().unwrap();
     x.give_buffer(buffer);
     assert_eq!(x.to_vec::<u8>()?, [1, 2, 3, 4]);

@@ -52,7 +52,7 @@ pub(crate) fn row(tensor: &Tensor, row: usize) -> Result<Tensor> {
     let stride = layout.strides.remove(0);
     layout.shape = layout.shape.without(0);
     layout.offset = if tensor.is_empty() { 0 } else { (below + row as isize * stride) as usize };
-    tensor.through(tensor.dtype(), &layout)
+    tensor.with_layout(tensor.dtype(), &layout)
 }
 
 /// How many rows all tensors of an element have.

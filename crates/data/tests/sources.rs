@@ -151,7 +151,7 @@ fn mapped_arrays() {
     drop(rows);
     // The file is not written to, whoever owns the tensor.
     let mapped = Tensor::map_npy(&path).unwrap();
-    assert!(!mapped.is_own());
+    assert!(!mapped.is_uniquely_owned());
     let doubled = taut_core::ops::binary::mul(mapped, 2).unwrap();
     assert_eq!(doubled.to_vec::<i64>().unwrap()[11], 22);
     assert_eq!(batches(&Dataset::from_npy(&path).unwrap())[3], [9, 10, 11]);

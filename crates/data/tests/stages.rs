@@ -5,7 +5,7 @@ mod common;
 use common::{batches, numbers};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use taut_autodiff::Value;
+use taut_autodiff::StaticValue;
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::creation::{full, ones, zeros};
 use taut_core::ops::shape::{broadcast_to, reverse, transpose};
@@ -165,7 +165,7 @@ fn batches_are_the_datasets_memory() {
     let batch = rows.batch(4).unwrap().iter().unwrap().next().unwrap().unwrap();
     let held = taut_memory::report();
     let _ = taut_memory::record(false);
-    let here = |line: taut_memory::Line| line.file().ends_with("stages.rs");
+    let here = |line: taut_memory::Location| line.file().ends_with("stages.rs");
     let owners: Vec<_> = held.by_line.iter().filter(|owner| owner.location.is_some_and(here)).collect();
     assert!(
         owners.iter().any(|owner| owner.category == taut_memory::Category::Dataset && owner.bytes == 400)
@@ -185,7 +185,7 @@ fn batches_refuse_what_does_not_fit() {
         Dataset::range(0..2).map(|n| ones([2], if n.item::<i64>()? == 0 { DType::U8 } else { DType::F32 }));
     let error = mixed.batch(2).unwrap().iter().unwrap().next().unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DType);
-    let named = Dataset::range(0..2).map(|n| Ok((n.clone(), Value(n.item::<i64>()?))));
+    let named = Dataset::range(0..2).map(|n| Ok((n.clone(), StaticValue(n.item::<i64>()?))));
     assert!(named.batch(2).unwrap().iter().unwrap().next().unwrap().is_err());
     assert!(named.batch(1).unwrap().iter().unwrap().next().unwrap().is_ok());
     let lists = Dataset::range(1..3).map(|n| Ok(vec![n.clone(); n.item::<i64>()? as usize]));

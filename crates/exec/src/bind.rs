@@ -3,50 +3,50 @@
 use smallvec::SmallVec;
 use taut_core::{DType, Error, Result, Spec, Tensor};
 use taut_kernels::{ViewMut, elementwise};
-use taut_memory::{Buffer, Category, Line};
-use taut_plan::{Access, Home, Program, Provided};
+use taut_memory::{Buffer, Category, Location};
+use taut_plan::{Access, Home, Program, ProgramInput};
 
 /// An input of a run.
-pub enum Input<'a> {
+pub enum RunInput<'a> {
     /// To be read.
     Read(&'a Tensor),
     /// To be used up, if the program was planned for it; nobody else may hold it. A run that succeeds leaves
-    /// [`Input::Taken`] behind.
-    Given(Tensor),
+    /// [`RunInput::Consumed`] behind.
+    Donated(Tensor),
     /// To be replaced by its new value in its own memory. If somebody else holds the tensor, it keeps the old value, and
     /// this one gets memory of its own before the run.
     Updated(&'a mut Tensor),
     /// A key for random numbers, to be read: a uint64 of shape `[2]` that needs no tensor.
     Key([u64; 2]),
     /// Was given, and is no more.
-    Taken,
+    Consumed,
 }
 
-impl<'a> From<&'a Tensor> for Input<'a> {
-    fn from(tensor: &'a Tensor) -> Input<'a> {
-        Input::Read(tensor)
+impl<'a> From<&'a Tensor> for RunInput<'a> {
+    fn from(tensor: &'a Tensor) -> RunInput<'a> {
+        RunInput::Read(tensor)
     }
 }
 
-impl Input<'_> {
+impl RunInput<'_> {
     fn tensor(&self) -> Option<&Tensor> {
         match self {
-            Input::Read(tensor) => Some(tensor),
-            Input::Given(tensor) => Some(tensor),
-            Input::Updated(tensor) => Some(tensor),
-            Input::Key(_) | Input::Taken => None,
+            RunInput::Read(tensor) => Some(tensor),
+            RunInput::Donated(tensor) => Some(tensor),
+            RunInput::Updated(tensor) => Some(tensor),
+            RunInput::Key(_) | RunInput::Consumed => None,
         }
     }
 }
 
 /// Refuses inputs that the program cannot take.
-pub(crate) fn check(program: &Program, inputs: &[Input<'_>]) -> Result<()> {
+pub(crate) fn check(program: &Program, inputs: &[RunInput<'_>]) -> Result<()> {
     if program.inputs.len() != inputs.len() {
         let (wanted, got) = (program.inputs.len(), inputs.len());
         return Err(Error::value(format!("the program takes {wanted} inputs, not {got}")));
     }
     for (i, (wanted, input)) in program.inputs.iter().zip(inputs).enumerate() {
-        if matches!(input, Input::Key(_)) && wanted.access == Access::Read && wanted.spec == key_spec() {
+        if matches!(input, RunInput::Key(_)) && wanted.access == Access::Read && wanted.spec == key_spec() {
             continue;
         }
         let Some(tensor) = input.tensor() else {
@@ -54,31 +54,32 @@ pub(crate) fn check(program: &Program, inputs: &[Input<'_>]) -> Result<()> {
         };
         check_layout(i, wanted, tensor)?;
         match (wanted.access, input) {
-            (Access::Read, Input::Read(_) | Input::Given(_)) | (Access::Updated, Input::Updated(_)) => {}
-            (Access::Given, Input::Given(_)) if !tensor.is_own() => {
+            (Access::Read, RunInput::Read(_) | RunInput::Donated(_))
+            | (Access::Updated, RunInput::Updated(_)) => {}
+            (Access::Donated, RunInput::Donated(_)) if !tensor.is_uniquely_owned() => {
                 let message = format!("input {i} is given to the program, and somebody else still holds it");
                 return Err(Error::value(message).help("drop the other handles and views, or give a copy"));
             }
-            (Access::Given, Input::Given(_)) => {}
-            (Access::Given, _) => {
+            (Access::Donated, RunInput::Donated(_)) => {}
+            (Access::Donated, _) => {
                 let message = format!("the program uses up the memory of input {i}, which was not given");
-                return Err(Error::value(message).help("pass it as Input::Given"));
+                return Err(Error::value(message).help("pass it as RunInput::Donated"));
             }
             (Access::Updated, _) => {
                 let message = format!("the program updates input {i}, which may only be read");
-                return Err(Error::value(message).help("pass it as Input::Updated"));
+                return Err(Error::value(message).help("pass it as RunInput::Updated"));
             }
             (Access::Read, _) => {
                 let message = format!("input {i} is to be updated, and the program only reads it");
-                return Err(Error::value(message).help("pass it as Input::Read"));
+                return Err(Error::value(message).help("pass it as RunInput::Read"));
             }
         }
     }
     Ok(())
 }
 
-fn check_layout(i: usize, wanted: &Provided, tensor: &Tensor) -> Result<()> {
-    let Provided { spec, strides, .. } = wanted;
+fn check_layout(i: usize, wanted: &ProgramInput, tensor: &Tensor) -> Result<()> {
+    let ProgramInput { spec, strides, .. } = wanted;
     if tensor.spec() != spec {
         return Err(Error::shape(format!("input {i} is {}, and the program takes {spec}", tensor.spec())));
     }
@@ -117,18 +118,18 @@ pub(crate) enum Slot<'a> {
 
 /// The memory of one input of a program, which somebody else keeps: [`run_in`](crate::run_in).
 #[derive(Debug)]
-pub enum Lent<'a> {
+pub enum BorrowedInput<'a> {
     /// Only read: the bytes from its first element in memory to its last.
     Read(&'a [u8]),
     /// Updated: all of its bytes, in row-major order.
     Write(&'a mut [u8]),
 }
 
-impl Lent<'_> {
+impl BorrowedInput<'_> {
     pub(crate) fn bytes(&self) -> &[u8] {
         match self {
-            Lent::Read(bytes) => bytes,
-            Lent::Write(bytes) => bytes,
+            BorrowedInput::Read(bytes) => bytes,
+            BorrowedInput::Write(bytes) => bytes,
         }
     }
 }
@@ -144,55 +145,59 @@ enum Kept<'a, 'i> {
     Nothing,
     Read(&'a Tensor),
     Updated(&'a mut Tensor),
-    Given(&'a mut Input<'i>),
+    Donated(&'a mut RunInput<'i>),
 }
 
 impl<'a, 'i> Bound<'a, 'i> {
     /// Takes what the program writes to out of the tensors. If that fails, all of them are as they were.
-    pub(crate) fn new(inputs: &'a mut [Input<'i>], program: &Program, at: Line) -> Result<Bound<'a, 'i>> {
+    pub(crate) fn new(
+        inputs: &'a mut [RunInput<'i>],
+        program: &Program,
+        at: Location,
+    ) -> Result<Bound<'a, 'i>> {
         let mut copies = copies(inputs, at)?;
         let mut bound = Bound { slots: SmallVec::new(), kept: SmallVec::new() };
         for (i, (input, wanted)) in inputs.iter_mut().zip(&program.inputs).enumerate() {
             let (slot, kept) = match input {
-                Input::Updated(tensor) => {
+                RunInput::Updated(tensor) => {
                     // Somebody else has the old value.
                     if let Some(copy) = copies.iter_mut().find(|copy| copy.0 == i) {
-                        **tensor = Tensor::over(wanted.spec.clone(), std::mem::take(&mut copy.1))?;
+                        **tensor = Tensor::from_buffer(wanted.spec.clone(), std::mem::take(&mut copy.1))?;
                     }
                     (Slot::Own(tensor.take_buffer().unwrap_or_default()), Kept::Updated(tensor))
                 }
-                Input::Given(_) if wanted.access == Access::Given => {
-                    let Input::Given(tensor) = input else { continue };
+                RunInput::Donated(_) if wanted.access == Access::Donated => {
+                    let RunInput::Donated(tensor) = input else { continue };
                     let buffer = tensor.take_buffer().unwrap_or_default();
-                    (Slot::Own(buffer), Kept::Given(input))
+                    (Slot::Own(buffer), Kept::Donated(input))
                 }
-                Input::Given(tensor) => {
+                RunInput::Donated(tensor) => {
                     let tensor: &'a Tensor = tensor;
                     (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor))
                 }
-                Input::Read(tensor) => (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor)),
-                Input::Key(words) => (Slot::Key(*words), Kept::Nothing),
-                Input::Taken => continue,
+                RunInput::Read(tensor) => (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor)),
+                RunInput::Key(words) => (Slot::Key(*words), Kept::Nothing),
+                RunInput::Consumed => continue,
             };
             bound.slots.push(slot);
             bound.kept.push(kept);
         }
         for kept in &mut bound.kept {
-            if let Kept::Given(input) = kept {
-                **input = Input::Taken;
+            if let Kept::Donated(input) = kept {
+                **input = RunInput::Consumed;
             }
         }
         Ok(bound)
     }
 
     /// The memory of the inputs, for as long as the steps run.
-    pub(crate) fn lend(&mut self) -> SmallVec<[Lent<'_>; 16]> {
+    pub(crate) fn lend(&mut self) -> SmallVec<[BorrowedInput<'_>; 16]> {
         let slots = self.slots.iter_mut();
         slots
             .map(|slot| match slot {
-                Slot::Read(bytes) => Lent::Read(bytes),
-                Slot::Key(words) => Lent::Read(bytemuck::cast_slice(words)),
-                Slot::Own(buffer) => Lent::Write(buffer.as_mut_slice()),
+                Slot::Read(bytes) => BorrowedInput::Read(bytes),
+                Slot::Key(words) => BorrowedInput::Read(bytemuck::cast_slice(words)),
+                Slot::Own(buffer) => BorrowedInput::Write(buffer.as_mut_slice()),
             })
             .collect()
     }
@@ -200,7 +205,7 @@ impl<'a, 'i> Bound<'a, 'i> {
     /// The buffer of an input that was given.
     pub(crate) fn take(&mut self, input: usize) -> Option<Buffer> {
         match (&mut self.slots[input], &self.kept[input]) {
-            (Slot::Own(buffer), Kept::Given(_)) => Some(std::mem::take(buffer)),
+            (Slot::Own(buffer), Kept::Donated(_)) => Some(std::mem::take(buffer)),
             _ => None,
         }
     }
@@ -228,11 +233,11 @@ impl Drop for Bound<'_, '_> {
 }
 
 /// Copies of the tensors that are updated and that somebody else holds, by number, made before anything changes.
-fn copies(inputs: &[Input<'_>], at: Line) -> Result<SmallVec<[(usize, Buffer); 1]>> {
+fn copies(inputs: &[RunInput<'_>], at: Location) -> Result<SmallVec<[(usize, Buffer); 1]>> {
     let mut copies = SmallVec::new();
     for (i, input) in inputs.iter().enumerate() {
-        if let Input::Updated(tensor) = input
-            && !tensor.is_own()
+        if let RunInput::Updated(tensor) = input
+            && !tensor.is_uniquely_owned()
         {
             copies.push((i, copy(tensor, at)?));
         }
@@ -240,7 +245,7 @@ fn copies(inputs: &[Input<'_>], at: Line) -> Result<SmallVec<[(usize, Buffer); 1
     Ok(copies)
 }
 
-fn copy(tensor: &Tensor, at: Line) -> Result<Buffer> {
+fn copy(tensor: &Tensor, at: Location) -> Result<Buffer> {
     let Spec { dtype, shape } = tensor.spec();
     let mut buffer = Buffer::new_at(tensor.spec().bytes(), Category::Variable, at)?;
     elementwise::copy(tensor.view()?, ViewMut::new(*dtype, buffer.as_mut_slice(), shape));

@@ -11,7 +11,7 @@
 //! assert_eq!((program.peak_bytes(), program.arena_bytes()), (4000, 0)); // all of it in the output's own memory
 //! let mut executor = Executor::new(Arc::new(program));
 //! let x = Tensor::from_vec(vec![3.0f32; 1000], [1000])?;
-//! let y = executor.run(&mut [Input::Read(&x)])?;
+//! let y = executor.run(&mut [RunInput::Read(&x)])?;
 //! assert_eq!(y[0].to_vec::<f32>()?[7], 7.0);
 //! # Ok::<(), taut_core::Error>(())
 //! ```
@@ -20,9 +20,9 @@ mod bind;
 mod observe;
 mod step;
 
-pub use bind::{Input, Lent};
-pub use observe::{Observer, observe};
-pub use taut_core::interrupt::{Ask, ask_at_times};
+pub use bind::{BorrowedInput, RunInput};
+pub use observe::{StepObserver, observe};
+pub use taut_core::interrupt::{Ask, set_interrupt_check};
 
 use bind::Bound;
 use observe::Observed;
@@ -31,8 +31,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use step::Memory;
 use taut_core::{Error, Result, Spec, Tensor};
-use taut_memory::{Buffer, Category, Line};
-use taut_plan::{Access, Home, Program, Provided};
+use taut_memory::{Buffer, Category, Location};
+use taut_plan::{Access, Home, Program, ProgramInput};
 
 /// A program and the arena it runs in, which is kept between runs.
 ///
@@ -49,7 +49,7 @@ pub struct Executor {
 }
 
 /// A byte that makes a NaN of every float.
-const NONSENSE: u8 = 0xff;
+const POISON: u8 = 0xff;
 
 impl Executor {
     /// Gets ready to run a program. The arena is made by the first run.
@@ -93,19 +93,19 @@ impl Executor {
         self.arena = None;
     }
 
-    /// Runs the program on one [`Input`] for each of its inputs, and returns its outputs, without those that are
+    /// Runs the program on one [`RunInput`] for each of its inputs, and returns its outputs, without those that are
     /// updates.
     ///
     /// All memory is there before the first call runs, or nothing runs and every input is as it was. If a call fails
     /// later, inputs that are updated have their old value or their new one, and those that were given are gone.
     #[track_caller]
-    pub fn run(&mut self, inputs: &mut [Input<'_>]) -> Result<Vec<Tensor>> {
-        let at = Line::caller();
+    pub fn run(&mut self, inputs: &mut [RunInput<'_>]) -> Result<Vec<Tensor>> {
+        let at = Location::caller();
         self.run_at(inputs, at).map_err(|error| error.at(at))
     }
 
     /// As [`Executor::run`], on behalf of a caller's line.
-    pub fn run_at(&mut self, inputs: &mut [Input<'_>], at: Line) -> Result<Vec<Tensor>> {
+    pub fn run_at(&mut self, inputs: &mut [RunInput<'_>], at: Location) -> Result<Vec<Tensor>> {
         let Executor { program, arena, lent, alone, verifying } = self;
         bind::check(program, inputs)?;
         let observed = Observed::begin(program, Some(at));
@@ -137,19 +137,21 @@ impl Executor {
     }
 }
 
-/// Runs a program all of whose outputs are updates, in memory that somebody else keeps: one [`Lent`] per input, and an arena
+/// Runs a program all of whose outputs are updates, in memory that somebody else keeps: one [`BorrowedInput`] per input, and an arena
 /// of at least [`Program::arena_bytes`]. `lent` is a list whose memory is used again and again.
 ///
 /// This is how an op that holds graphs runs them, in its own outputs and scratch memory.
 pub fn run_in(
     program: &Program,
-    inputs: &mut [Lent<'_>],
+    inputs: &mut [BorrowedInput<'_>],
     arena: &mut [u8],
     lent: &mut Vec<(Range<usize>, bool)>,
 ) -> Result<()> {
-    let fits = |(wanted, input): (&Provided, &Lent<'_>)| match (wanted.access, input) {
-        (Access::Updated, Lent::Write(bytes)) => bytes.len() == wanted.spec.bytes(),
-        (Access::Read, Lent::Read(bytes)) => wanted.strides.is_some() || bytes.len() >= wanted.spec.bytes(),
+    let fits = |(wanted, input): (&ProgramInput, &BorrowedInput<'_>)| match (wanted.access, input) {
+        (Access::Updated, BorrowedInput::Write(bytes)) => bytes.len() == wanted.spec.bytes(),
+        (Access::Read, BorrowedInput::Read(bytes)) => {
+            wanted.strides.is_some() || bytes.len() >= wanted.spec.bytes()
+        }
         _ => false,
     };
     let all_fit = program.inputs.len() == inputs.len() && program.inputs.iter().zip(&*inputs).all(fits);
@@ -177,7 +179,7 @@ fn results(
             _ => None,
         };
         if alone && let Some(buffer) = buffer(bound, outputs) {
-            list.push(Tensor::over(Spec::new(result.dtype, result.layout.shape.clone()), buffer)?);
+            list.push(Tensor::from_buffer(Spec::new(result.dtype, result.layout.shape.clone()), buffer)?);
             continue;
         }
         let known = shared.iter().position(|(other, _)| *other == home);
@@ -189,14 +191,16 @@ fn results(
             }
             (None, _) => {
                 let base = match buffer(bound, outputs) {
-                    Some(buffer) => Tensor::over(Spec::new(taut_core::DType::U8, [buffer.len()]), buffer)?,
+                    Some(buffer) => {
+                        Tensor::from_buffer(Spec::new(taut_core::DType::U8, [buffer.len()]), buffer)?
+                    }
                     None => bound.tensor(home).ok_or_else(step::overlap)?,
                 };
                 shared.push((home, base));
                 shared.len() - 1
             }
         };
-        list.push(shared[known].1.through(result.dtype, &result.layout)?);
+        list.push(shared[known].1.with_layout(result.dtype, &result.layout)?);
     }
     Ok(list)
 }

@@ -2,14 +2,14 @@
 
 use std::sync::{PoisonError, RwLock};
 use taut_core::observe::is_observed;
-use taut_memory::{Buffer, Line};
+use taut_memory::{Buffer, Location};
 use taut_plan::Program;
 
 /// Is told of every run of a program, on the thread where it runs, while [calls are observed](taut_core::observe::observe).
 /// What begins inside a run or a step ends before it does.
-pub trait Observer: Sync {
+pub trait StepObserver: Sync {
     /// A run begins; before it allocates anything. It is called from this line, or from an op that holds the program.
-    fn run_begins(&self, program: &Program, at: Option<Line>);
+    fn run_begins(&self, program: &Program, at: Option<Location>);
 
     /// The run has its memory: the arena, and one buffer for each of [`Program::buffers`].
     fn run_placed(&self, arena: &Buffer, outputs: &[Buffer]);
@@ -24,27 +24,27 @@ pub trait Observer: Sync {
     fn run_ends(&self);
 }
 
-static OBSERVER: RwLock<Option<&'static dyn Observer>> = RwLock::new(None);
+static OBSERVER: RwLock<Option<&'static dyn StepObserver>> = RwLock::new(None);
 
 /// Tells this observer of every run from now on; nobody with `None`. There is one at a time.
-pub fn observe(observer: Option<&'static dyn Observer>) {
+pub fn observe(observer: Option<&'static dyn StepObserver>) {
     *OBSERVER.write().unwrap_or_else(PoisonError::into_inner) = observer;
 }
 
 /// A run that is observed, until this is dropped.
 pub(crate) struct Observed {
-    observer: &'static dyn Observer,
+    observer: &'static dyn StepObserver,
 }
 
 impl Observed {
     /// Begins a run, if somebody observes.
     #[inline]
-    pub(crate) fn begin(program: &Program, at: Option<Line>) -> Option<Observed> {
+    pub(crate) fn begin(program: &Program, at: Option<Location>) -> Option<Observed> {
         if is_observed() { Observed::found(program, at) } else { None }
     }
 
     #[cold]
-    fn found(program: &Program, at: Option<Line>) -> Option<Observed> {
+    fn found(program: &Program, at: Option<Location>) -> Option<Observed> {
         let observer = (*OBSERVER.read().unwrap_or_else(PoisonError::into_inner))?;
         observer.run_begins(program, at);
         Some(Observed { observer })

@@ -1,20 +1,20 @@
 //! One step: find its memory, call its op.
 
-use crate::NONSENSE;
-use crate::bind::Lent;
+use crate::POISON;
+use crate::bind::BorrowedInput;
 use crate::observe::Observed;
 use smallvec::SmallVec;
 use std::ops::Range;
 use taut_core::{Error, ErrorKind, Result, Spec, interrupt};
 use taut_kernels::{Arg, View, ViewMut, elementwise};
 use taut_memory::Parts;
-use taut_plan::{Access, Home, Operand, Program, Step, Storage};
+use taut_plan::{Access, Home, Program, Step, StepInput, Storage};
 
 /// All that steps read and write.
 pub(crate) struct Memory<'a, 'm> {
     pub(crate) arena: &'a mut [u8],
     pub(crate) outputs: &'a mut [&'m mut [u8]],
-    pub(crate) inputs: &'a mut [Lent<'m>],
+    pub(crate) inputs: &'a mut [BorrowedInput<'m>],
     pub(crate) lent: &'a mut Vec<(Range<usize>, bool)>,
 }
 
@@ -30,7 +30,7 @@ impl<'m> Memory<'_, 'm> {
         match home {
             Home::Output(output) => self.outputs.get_mut(output),
             Home::Input(input) => match self.inputs.get_mut(input) {
-                Some(Lent::Write(bytes)) => Some(bytes),
+                Some(BorrowedInput::Write(bytes)) => Some(bytes),
                 _ => None,
             },
             _ => None,
@@ -51,8 +51,8 @@ impl<'m> Memory<'_, 'm> {
         observed: Option<&Observed>,
     ) -> Result<()> {
         if verifying {
-            self.arena.fill(NONSENSE);
-            self.outputs.iter_mut().for_each(|output| output.fill(NONSENSE));
+            self.arena.fill(POISON);
+            self.outputs.iter_mut().for_each(|output| output.fill(POISON));
         }
         let is_long = self.is_large();
         interrupt::short()?;
@@ -137,11 +137,11 @@ impl<'m> Memory<'_, 'm> {
                 continue;
             }
             match home {
-                Home::Arena(offset) => self.arena[offset..offset + bytes].fill(NONSENSE),
-                Home::Input(input) if program.inputs[input].access != Access::Given => {}
+                Home::Arena(offset) => self.arena[offset..offset + bytes].fill(POISON),
+                Home::Input(input) if program.inputs[input].access != Access::Donated => {}
                 home => {
                     if let Some(bytes) = self.place(home) {
-                        bytes.fill(NONSENSE);
+                        bytes.fill(POISON);
                     }
                 }
             }
@@ -151,9 +151,9 @@ impl<'m> Memory<'_, 'm> {
 
 fn view<'a>(
     program: &'a Program,
-    operand: &'a Operand,
+    operand: &'a StepInput,
     parts: &mut Parts<'a>,
-    inputs: &'a [Lent<'_>],
+    inputs: &'a [BorrowedInput<'_>],
     outputs: &'a [&mut [u8]],
 ) -> Result<View<'a>> {
     let (storage, layout) = (&program.storages[operand.storage], &operand.layout);

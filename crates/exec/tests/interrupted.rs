@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use taut_core::{DType, Error, Spec, Tensor, trace};
-use taut_exec::{Executor, Input, ask_at_times};
+use taut_exec::{Executor, RunInput, set_interrupt_check};
 use taut_memory::testing::ledger_check;
 use taut_plan::Program;
 
@@ -13,7 +13,7 @@ static ASKED: AtomicUsize = AtomicUsize::new(0);
 #[test]
 fn a_run_ends_where_it_is_asked_to() {
     let _ledger = ledger_check();
-    ask_at_times(|| {
+    set_interrupt_check(|| {
         ASKED.fetch_add(1, Ordering::Relaxed);
         if STOP.load(Ordering::Relaxed) { Err(Error::value("no longer wanted")) } else { Ok(()) }
     });
@@ -24,7 +24,7 @@ fn a_run_ends_where_it_is_asked_to() {
     // Short runs ask once in a while, not every time.
     let runs = 1000;
     for _ in 0..runs {
-        assert_eq!(executor.run(&mut [Input::Read(&x)]).unwrap()[0].to_vec::<f32>().unwrap(), [7.0; 4]);
+        assert_eq!(executor.run(&mut [RunInput::Read(&x)]).unwrap()[0].to_vec::<f32>().unwrap(), [7.0; 4]);
     }
     let asked = ASKED.load(Ordering::Relaxed);
     assert!((1..runs / 10).contains(&asked), "{asked}");
@@ -32,7 +32,7 @@ fn a_run_ends_where_it_is_asked_to() {
     // Sooner or later somebody is asked again, and the run ends with what they said.
     STOP.store(true, Ordering::Relaxed);
     let error = loop {
-        if let Err(error) = executor.run(&mut [Input::Read(&x)]) {
+        if let Err(error) = executor.run(&mut [RunInput::Read(&x)]) {
             break error;
         }
     };
@@ -40,5 +40,5 @@ fn a_run_ends_where_it_is_asked_to() {
 
     // The next run is like any other.
     STOP.store(false, Ordering::Relaxed);
-    assert_eq!(executor.run(&mut [Input::Read(&x)]).unwrap()[0].to_vec::<f32>().unwrap(), [7.0; 4]);
+    assert_eq!(executor.run(&mut [RunInput::Read(&x)]).unwrap()[0].to_vec::<f32>().unwrap(), [7.0; 4]);
 }

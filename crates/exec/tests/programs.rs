@@ -6,7 +6,7 @@ mod common;
 use common::{alone, check};
 use proptest::prelude::*;
 use std::sync::Arc;
-use taut_compile::{Options, compile};
+use taut_compile::{CompileOptions, compile};
 use taut_core::ops::binary::{add, maximum, mul, sub};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::nn::softmax;
@@ -14,12 +14,12 @@ use taut_core::ops::reduce::{max, mean, sum};
 use taut_core::ops::sample;
 use taut_core::ops::shape::{broadcast_to, concat, reshape, reverse, split, transpose};
 use taut_core::ops::unary::{exp, relu, tanh};
-use taut_core::ops::{Value, table};
+use taut_core::ops::{ArgValue, table};
 use taut_core::{DType, ErrorKind, Result, Spec, Tensor, trace};
-use taut_exec::{Executor, Input};
+use taut_exec::{Executor, RunInput};
 use taut_memory::live_bytes;
 use taut_memory::testing::{fail_nth, ledger_check};
-use taut_plan::{Given, Program, Request};
+use taut_plan::{InputRequest, PlanRequest, Program};
 
 /// A step of a random program: an op, and which of the values so far it reads.
 type Choice = (u8, u16, u16);
@@ -93,15 +93,15 @@ proptest! {
         })
         .unwrap()
         .graph;
-        let given = |(tensor, &kind): (&Tensor, &u8)| Given { donated: kind >= 6, ..Given::like(tensor) };
-        let given: Vec<Given> = inputs.iter().zip(&kinds).map(given).collect();
+        let given = |(tensor, &kind): (&Tensor, &u8)| InputRequest { donated: kind >= 6, ..InputRequest::like(tensor) };
+        let given: Vec<InputRequest> = inputs.iter().zip(&kinds).map(given).collect();
         // The n-th output goes to the n-th input, where that can be updated at all.
         let updates = (0..outputs.len().min(3)).filter(|&i| updates[i] && given[i].strides.is_none());
-        let request = Request { updates: updates.map(|i| (i, i)).collect(), inputs: given, ..Request::default() };
+        let request = PlanRequest { updates: updates.map(|i| (i, i)).collect(), inputs: given, ..PlanRequest::default() };
         check(&graph, &inputs, &request);
-        check(&graph, &inputs, &Request { updates: Vec::new(), ..request.clone() });
+        check(&graph, &inputs, &PlanRequest { updates: Vec::new(), ..request.clone() });
         for native in [false, true] {
-            let compiled = compile(&graph, &Options { fuse: true, native }).unwrap();
+            let compiled = compile(&graph, &CompileOptions { fuse: true, native }).unwrap();
             check(&compiled, &inputs, &request);
         }
     }
@@ -115,21 +115,21 @@ fn every_op_runs_as_planned() {
     for entry in table() {
         for args in entry.samples.list().into_iter().take(40) {
             let mut inputs = Vec::new();
-            let mut gather = |value: &Value| match value {
-                Value::Tensor(t) => inputs.push(t.clone()),
-                Value::Tensors(list) => inputs.extend(list.iter().cloned()),
+            let mut gather = |value: &ArgValue| match value {
+                ArgValue::Tensor(t) => inputs.push(t.clone()),
+                ArgValue::Tensors(list) => inputs.extend(list.iter().cloned()),
                 _ => {}
             };
             args.iter().for_each(&mut gather);
             let specs: Vec<Spec> = inputs.iter().map(|t| t.spec().clone()).collect();
             let traced = trace(&specs, |symbols| {
                 let mut symbols = symbols.iter().cloned();
-                let args: Vec<Value> = args
+                let args: Vec<ArgValue> = args
                     .iter()
                     .map(|arg| match arg {
-                        Value::Tensor(_) => Value::Tensor(symbols.next().unwrap()),
-                        Value::Tensors(list) => {
-                            Value::Tensors(list.iter().map(|_| symbols.next().unwrap()).collect())
+                        ArgValue::Tensor(_) => ArgValue::Tensor(symbols.next().unwrap()),
+                        ArgValue::Tensors(list) => {
+                            ArgValue::Tensors(list.iter().map(|_| symbols.next().unwrap()).collect())
                         }
                         other => other.clone(),
                     })
@@ -140,8 +140,10 @@ fn every_op_runs_as_planned() {
                 Err(error) if entry.reads_data && error.kind() == ErrorKind::Graph => continue,
                 other => other.unwrap_or_else(|e| panic!("{}: {e}", entry.name)).graph,
             };
-            let mut request =
-                Request { inputs: inputs.iter().map(Given::like).collect(), ..Request::default() };
+            let mut request = PlanRequest {
+                inputs: inputs.iter().map(InputRequest::like).collect(),
+                ..PlanRequest::default()
+            };
             check(&graph, &inputs, &request);
             request.inputs.iter_mut().for_each(|given| given.donated = true);
             check(&graph, &inputs, &request);
@@ -199,8 +201,8 @@ fn running_out_of_memory_comes_before_the_first_call() {
         let h = matmul(&x[0], &x[1])?;
         Ok(vec![matmul(&h, &h)?, matmul(&h, &x[2])?, h])
     });
-    let inputs = vec![Given::default(), Given::donated(), Given::default()];
-    let request = Request { inputs, updates: vec![(1, 2)], ..Request::default() };
+    let inputs = vec![InputRequest::default(), InputRequest::donated(), InputRequest::default()];
+    let request = PlanRequest { inputs, updates: vec![(1, 2)], ..PlanRequest::default() };
     let program = Arc::new(Program::plan(&graph.unwrap().graph, &request).unwrap());
     let sample = |high: f64| sample::tensor(DType::F32, &[8, 8], -1.0, high);
     let (x, mut given, mut variable) = (sample(1.0), Some(sample(2.0)), sample(3.0));
@@ -209,17 +211,17 @@ fn running_out_of_memory_comes_before_the_first_call() {
     let before = live_bytes();
     for nth in 0.. {
         let mut inputs =
-            [Input::Read(&x), Input::Given(given.take().unwrap()), Input::Updated(&mut variable)];
+            [RunInput::Read(&x), RunInput::Donated(given.take().unwrap()), RunInput::Updated(&mut variable)];
         let fault = fail_nth(nth);
         let outcome = executor.run(&mut inputs);
         let fired = fault.fired();
         drop(fault);
         if outcome.is_ok() {
-            assert!(!fired && nth >= 2 && matches!(inputs[1], Input::Taken));
+            assert!(!fired && nth >= 2 && matches!(inputs[1], RunInput::Consumed));
             break;
         }
         assert_eq!(outcome.unwrap_err().kind(), ErrorKind::OutOfMemory);
-        let Input::Given(tensor) = std::mem::replace(&mut inputs[1], Input::Taken) else {
+        let RunInput::Donated(tensor) = std::mem::replace(&mut inputs[1], RunInput::Consumed) else {
             panic!("it was taken")
         };
         assert_eq!(common::bits(&tensor), common::bits(&sample(2.0)));
@@ -238,28 +240,34 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
     let _alone = alone();
     let spec = Spec::new(DType::F32, [8, 8]);
     let graph = trace(&[spec.clone(), spec], |x| Ok(vec![add(&x[0], &x[1])?])).unwrap().graph;
-    let program = Program::plan(&graph, &Request { inputs: vec![Given::donated()], ..Request::default() });
+    let program = Program::plan(
+        &graph,
+        &PlanRequest { inputs: vec![InputRequest::donated()], ..PlanRequest::default() },
+    );
     let mut executor = Executor::new(Arc::new(program.unwrap()));
     let mut x = sample::tensor(DType::F32, &[8, 8], 0.0, 1.0);
     let other = sample::tensor(DType::F32, &[8, 7], 0.0, 1.0);
     let backwards = reverse(&x, &[0]).unwrap();
     let y = x.copy().unwrap();
-    let mut refused = |inputs: &mut [Input<'_>], why: &str| {
+    let mut refused = |inputs: &mut [RunInput<'_>], why: &str| {
         let error = executor.run(inputs).unwrap_err();
         assert!(error.message().contains(why), "{error}");
     };
     refused(&mut [], "takes 2 inputs, not 0");
-    refused(&mut [Input::Read(&x), Input::Read(&y)], "which was not given");
-    refused(&mut [Input::Given(other.clone()), Input::Read(&y)], "input 0 is float32[8, 7]");
+    refused(&mut [RunInput::Read(&x), RunInput::Read(&y)], "which was not given");
+    refused(&mut [RunInput::Donated(other.clone()), RunInput::Read(&y)], "input 0 is float32[8, 7]");
     refused(
-        &mut [Input::Given(x.clone()), Input::Read(&y)],
+        &mut [RunInput::Donated(x.clone()), RunInput::Read(&y)],
         "input 0 is given to the program, and somebody else",
     );
-    refused(&mut [Input::Taken, Input::Read(&y)], "was given to an earlier run");
-    refused(&mut [Input::Given(y.copy().unwrap()), Input::Read(&backwards)], "takes a contiguous tensor");
+    refused(&mut [RunInput::Consumed, RunInput::Read(&y)], "was given to an earlier run");
+    refused(
+        &mut [RunInput::Donated(y.copy().unwrap()), RunInput::Read(&backwards)],
+        "takes a contiguous tensor",
+    );
     drop(backwards);
-    let given = Input::Given(y.copy().unwrap());
-    refused(&mut [given, Input::Updated(&mut x)], "the program only reads it");
-    let mut inputs = [Input::Given(x), Input::Read(&y)];
+    let given = RunInput::Donated(y.copy().unwrap());
+    refused(&mut [given, RunInput::Updated(&mut x)], "the program only reads it");
+    let mut inputs = [RunInput::Donated(x), RunInput::Read(&y)];
     assert_eq!(executor.run(&mut inputs).unwrap()[0].shape()[..], [8, 8]);
 }

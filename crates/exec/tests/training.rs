@@ -14,7 +14,7 @@ use taut_core::ops::sample;
 use taut_core::ops::unary::{relu, sqrt};
 use taut_core::{DType, Graph, Result, Spec, Tensor, trace};
 use taut_memory::testing::ledger_check;
-use taut_plan::{Home, Program, Request};
+use taut_plan::{Home, PlanRequest, Program};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rule {
@@ -29,7 +29,7 @@ struct Training {
     specs: Vec<Spec>,
     gradients: HashSet<ValueId>,
     gradient_bytes: usize,
-    request: Request,
+    request: PlanRequest,
 }
 
 fn training(batch: usize, sizes: &[usize], rule: Rule, by_tape: bool) -> Training {
@@ -72,7 +72,7 @@ fn training(batch: usize, sizes: &[usize], rule: Rule, by_tape: bool) -> Trainin
     .unwrap()
     .graph;
     let updates = (1..graph.outputs.len()).map(|output| (output, output + 1)).collect();
-    let request = Request { updates, ..Request::default() };
+    let request = PlanRequest { updates, ..PlanRequest::default() };
     Training { graph, specs, gradients: found, gradient_bytes, request }
 }
 

@@ -11,10 +11,10 @@ use taut_core::ops::sample;
 use taut_core::ops::shape::{reshape, slice, transpose};
 use taut_core::ops::unary::{check_numerics, exp};
 use taut_core::{DType, ErrorKind, Index, Op, Result, Spec, Specs, Tensor, apply_many, trace};
-use taut_exec::{Executor, Input};
+use taut_exec::{Executor, RunInput};
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::testing::ledger_check;
-use taut_plan::{Given, Home, Program, Request};
+use taut_plan::{Home, InputRequest, PlanRequest, Program};
 
 const BYTES: usize = 4 * 4 * 4;
 
@@ -28,7 +28,7 @@ fn checked(
         (0..inputs).map(|i| sample::tensor(DType::F32, &[4, 4], -1.0, 1.0 + i as f64)).collect();
     let specs: Vec<Spec> = inputs.iter().map(|t| t.spec().clone()).collect();
     let graph = trace(&specs, function).unwrap().graph;
-    check(&graph, &inputs, &Request { updates: updates.to_vec(), ..Request::default() })
+    check(&graph, &inputs, &PlanRequest { updates: updates.to_vec(), ..PlanRequest::default() })
 }
 
 #[test]
@@ -124,8 +124,8 @@ fn requests_that_make_no_sense() {
     let graph = trace(&specs, |x| Ok(x.to_vec())).unwrap().graph;
     let refused = |updates: &[(usize, usize)], strides: Option<&[isize]>, why: &str| {
         let strides = strides.map(|strides| strides.iter().copied().collect());
-        let inputs = vec![Given { strides, donated: false }];
-        let request = Request { inputs, updates: updates.to_vec(), ..Request::default() };
+        let inputs = vec![InputRequest { strides, donated: false }];
+        let request = PlanRequest { inputs, updates: updates.to_vec(), ..PlanRequest::default() };
         let error = Program::plan(&graph, &request).unwrap_err();
         assert!(error.message().contains(why), "{error}");
     };
@@ -136,7 +136,7 @@ fn requests_that_make_no_sense() {
     refused(&[(0, 0)], Some(&[-1]), "must be contiguous");
     refused(&[], Some(&[1, 1]), "2 strides");
     refused(&[], Some(&[isize::MIN]), "reach beyond memory");
-    let request = Request { inputs: vec![Given::default(); 3], ..Request::default() };
+    let request = PlanRequest { inputs: vec![InputRequest::default(); 3], ..PlanRequest::default() };
     assert!(Program::plan(&graph, &request).unwrap_err().message().contains("the graph has 2 inputs"));
 }
 
@@ -152,11 +152,11 @@ fn a_failure_leaves_old_or_new_values() {
     })
     .unwrap()
     .graph;
-    let request = Request { updates: vec![(0, 0), (1, 1)], ..Request::default() };
+    let request = PlanRequest { updates: vec![(0, 0), (1, 1)], ..PlanRequest::default() };
     let mut executor = Executor::new(Arc::new(Program::plan(&graph, &request).unwrap()));
     let run = |executor: &mut Executor, a: &mut Tensor, b: &mut Tensor, ids: &[i64]| {
         let ids = Tensor::from_slice(ids, [4]).unwrap();
-        executor.run(&mut [Input::Updated(a), Input::Updated(b), Input::Read(&ids)])
+        executor.run(&mut [RunInput::Updated(a), RunInput::Updated(b), RunInput::Read(&ids)])
     };
     let new = |values: &[f32]| Tensor::from_slice(values, [4]).unwrap();
     let list = |tensor: &Tensor| tensor.to_vec::<f32>().unwrap();
@@ -188,13 +188,15 @@ fn somebody_who_holds_the_old_value_keeps_it() {
     let specs = vec![Spec::new(DType::F32, [4]); 3];
     let graph =
         trace(&specs, |x| Ok(vec![add(&x[0], 1.0)?, add(&x[1], 2.0)?, add(&x[2], 3.0)?])).unwrap().graph;
-    let request = Request { updates: vec![(0, 0), (1, 1), (2, 2)], ..Request::default() };
+    let request = PlanRequest { updates: vec![(0, 0), (1, 1), (2, 2)], ..PlanRequest::default() };
     let mut executor = Executor::new(Arc::new(Program::plan(&graph, &request).unwrap()));
     let first = sample::tensor(DType::F32, &[4], 0.0, 1.0);
     let third = sample::tensor(DType::F32, &[4], 0.0, 9.0);
     let (mut a, mut b, mut c) = (first.copy().unwrap(), Tensor::scalar(0.0f32).unwrap(), third.clone());
     b.clone_from(&a);
-    executor.run(&mut [Input::Updated(&mut a), Input::Updated(&mut b), Input::Updated(&mut c)]).unwrap();
+    executor
+        .run(&mut [RunInput::Updated(&mut a), RunInput::Updated(&mut b), RunInput::Updated(&mut c)])
+        .unwrap();
     assert_eq!(bits(&a), bits(&add(&first, 1.0).unwrap()));
     assert_eq!(bits(&b), bits(&add(&first, 2.0).unwrap()));
     assert_eq!(bits(&c), bits(&add(&third, 3.0).unwrap()));

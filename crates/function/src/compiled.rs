@@ -1,16 +1,16 @@
 //! A graph made ready to be called: compiled, planned, with arenas that are kept between calls.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use taut_compile::{Options, compile};
+use taut_compile::{CompileOptions, compile};
 use taut_core::{Graph, Result, Tensor};
-use taut_exec::{Executor, Input};
-use taut_memory::Line;
-use taut_plan::{Program, Request};
+use taut_exec::{Executor, RunInput};
+use taut_memory::Location;
+use taut_plan::{PlanRequest, Program};
 
 /// How graphs become programs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Settings {
-    pub(crate) options: Options,
+    pub(crate) options: CompileOptions,
     /// Whether runs overwrite dead memory with nonsense.
     pub(crate) verify: bool,
 }
@@ -24,7 +24,7 @@ pub(crate) struct Compiled {
 }
 
 impl Compiled {
-    pub(crate) fn new(graph: &Graph, settings: Settings, request: &Request) -> Result<Compiled> {
+    pub(crate) fn new(graph: &Graph, settings: Settings, request: &PlanRequest) -> Result<Compiled> {
         let program = Arc::new(Program::plan(&compile(graph, &settings.options)?, request)?);
         let program_bytes = program_bytes(&program);
         Ok(Compiled { program, program_bytes, verify: settings.verify, idle: Mutex::new(Vec::new()) })
@@ -35,7 +35,7 @@ impl Compiled {
     }
 
     /// Runs the program. Says, too, whether that took an arena more than there was.
-    pub(crate) fn run(&self, inputs: &mut [Input<'_>], at: Line) -> Result<(Vec<Tensor>, bool)> {
+    pub(crate) fn run(&self, inputs: &mut [RunInput<'_>], at: Location) -> Result<(Vec<Tensor>, bool)> {
         let idle = self.idle().pop();
         let grew = idle.is_none();
         let mut executor = match idle {

@@ -5,13 +5,13 @@ use crate::gradient::Differentiated;
 use crate::signature::Signature;
 use smallvec::SmallVec;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use taut_autodiff::{Held, Variable};
-use taut_core::graph::{KeySource, Node, Origin, TracedFunction, ValueId, outside_traces};
+use taut_autodiff::{Variable, VariableGuard};
+use taut_core::graph::{KeySource, Node, Origin, TracedFunction, ValueId, suspend_tracing};
 use taut_core::ops::random::{take_key, take_numbers};
 use taut_core::{Error, ErrorKind, Graph, Kernel, Result, Tensor, is_checking_numerics, is_tracing, record};
-use taut_exec::Input;
-use taut_memory::Line;
-use taut_plan::{Given, Program, Request};
+use taut_exec::RunInput;
+use taut_memory::Location;
+use taut_plan::{InputRequest, PlanRequest, Program};
 
 /// What a function does for one signature.
 pub(crate) struct Concrete {
@@ -24,7 +24,7 @@ pub(crate) struct Concrete {
     pub(crate) results: usize,
     /// The variables that are written, in the order of their ids: their places among `variables`.
     written: Vec<usize>,
-    request: Request,
+    request: PlanRequest,
     settings: Settings,
     /// Made when it is first asked for: a function that is only called by others never needs it.
     program: OnceLock<Compiled>,
@@ -56,12 +56,15 @@ impl Concrete {
         let mut written: Vec<usize> = (0..variables.len()).filter(|&i| variables[i].writes).collect();
         let updates = written.iter().enumerate().map(|(k, &i)| (results + k, arguments + i)).collect();
         written.sort_by_key(|&i| variables[i].variable.id());
-        let given = |(_, strides): (_, Option<&taut_core::Strides>)| Given {
+        let given = |(_, strides): (_, Option<&taut_core::Strides>)| InputRequest {
             strides: strides.cloned(),
             donated: signature.given() && strides.is_none(),
         };
-        let request =
-            Request { inputs: signature.tensors().map(given).collect(), updates, ..Request::default() };
+        let request = PlanRequest {
+            inputs: signature.tensors().map(given).collect(),
+            updates,
+            ..PlanRequest::default()
+        };
         let graph = &traced.graph;
         let first_key = arguments + variables.len();
         let is_key = |id: &ValueId| graph.inputs[first_key..].contains(id);
@@ -92,7 +95,7 @@ impl Concrete {
         if let Some(program) = self.program.get() {
             return Ok(program);
         }
-        let made = outside_traces(|| Compiled::new(&self.graph, self.settings, &self.request))?;
+        let made = suspend_tracing(|| Compiled::new(&self.graph, self.settings, &self.request))?;
         Ok(self.program.get_or_init(|| made))
     }
 
@@ -106,7 +109,7 @@ impl Concrete {
         self.program.get().map_or(0, |program| program.program().peak_bytes())
     }
 
-    pub(crate) fn request(&self) -> &Request {
+    pub(crate) fn request(&self) -> &PlanRequest {
         &self.request
     }
 
@@ -142,7 +145,7 @@ impl Concrete {
         arguments: &mut Arguments,
         given: bool,
         relieve: &dyn Fn() -> bool,
-        at: Line,
+        at: Location,
     ) -> Result<(Vec<Tensor>, bool)> {
         // One call inside of another: what that one is updating has no value for this one.
         self.variables.iter().try_for_each(|used| used.variable.check_free())?;
@@ -154,13 +157,13 @@ impl Concrete {
             if given
                 && arguments
                     .iter()
-                    .any(|argument| argument.dtype().is_float() && record::is_followed(argument))
+                    .any(|argument| argument.dtype().is_float() && record::is_tracked(argument))
             {
                 let message = "what a tape follows cannot be given to a function: the tape may need it";
                 return Err(Error::value(message).help("use call() instead of give()").at(at));
             }
             // A tape watches what the function captured as a constant.
-            if self.constants.iter().any(record::is_followed) {
+            if self.constants.iter().any(record::is_tracked) {
                 return Ok((self.inline(arguments, at)?, false));
             }
             let mut inputs: Vec<Tensor> = arguments.iter().cloned().collect();
@@ -168,10 +171,10 @@ impl Concrete {
             inputs.extend(
                 self.variables
                     .iter()
-                    .map(|used| if used.writes { used.variable.stand_in() } else { used.variable.read() }),
+                    .map(|used| if used.writes { used.variable.placeholder() } else { used.variable.read() }),
             );
             let wanted: Vec<bool> =
-                inputs.iter().map(|input| input.dtype().is_float() && record::is_followed(input)).collect();
+                inputs.iter().map(|input| input.dtype().is_float() && record::is_tracked(input)).collect();
             if wanted.contains(&true) && !given {
                 for key in &self.keys {
                     inputs.push(take_key(key)?);
@@ -199,7 +202,7 @@ impl Concrete {
         program: &Compiled,
         arguments: &mut Arguments,
         with: With<'_>,
-        at: Line,
+        at: Location,
     ) -> Result<(Vec<Tensor>, bool)> {
         let With { given, variables, keys, relieve } = with;
         // Nothing is held while others are waited for, but in the order of ids: so calls never wait for each other in a
@@ -210,28 +213,28 @@ impl Concrete {
             None => Some(used.variable.value()),
         });
         let read: SmallVec<[Option<Tensor>; 8]> = read.collect();
-        let mut held: SmallVec<[(usize, Held<'_>); 8]> = SmallVec::new();
+        let mut held: SmallVec<[(usize, VariableGuard<'_>); 8]> = SmallVec::new();
         for &i in &self.written {
             held.push((i, self.variables[i].variable.hold(at)?));
         }
         let lent: Arguments;
-        let mut inputs: SmallVec<[Input<'_>; 16]> = SmallVec::new();
+        let mut inputs: SmallVec<[RunInput<'_>; 16]> = SmallVec::new();
         if given {
-            inputs.extend(arguments.drain(..).map(Input::Given));
+            inputs.extend(arguments.drain(..).map(RunInput::Donated));
         } else {
             lent = std::mem::take(arguments);
-            inputs.extend(lent.iter().map(Input::Read));
+            inputs.extend(lent.iter().map(RunInput::Read));
         }
         let first = inputs.len();
-        inputs.extend(read.iter().map(|value| value.as_ref().map_or(Input::Taken, Input::Read)));
+        inputs.extend(read.iter().map(|value| value.as_ref().map_or(RunInput::Consumed, RunInput::Read)));
         for (i, held) in &mut held {
             if let Some(tensor) = held.tensor() {
-                inputs[first + *i] = Input::Updated(tensor);
+                inputs[first + *i] = RunInput::Updated(tensor);
             }
         }
         inputs.extend(keys.iter().map(|key| match key {
-            Key::Numbers(numbers) => Input::Key(*numbers),
-            Key::Tensor(tensor) => Input::Read(tensor),
+            Key::Numbers(numbers) => RunInput::Key(*numbers),
+            Key::Tensor(tensor) => RunInput::Read(tensor),
         }));
         match program.run(&mut inputs, at) {
             Err(error) if error.kind() == ErrorKind::OutOfMemory && relieve() => program.run(&mut inputs, at),
@@ -240,7 +243,7 @@ impl Concrete {
     }
 
     /// Calls it op by op: so it becomes part of the function being traced, if one is.
-    fn inline(&self, arguments: &Arguments, at: Line) -> Result<Vec<Tensor>> {
+    fn inline(&self, arguments: &Arguments, at: Location) -> Result<Vec<Tensor>> {
         let mut inputs: Vec<Tensor> = arguments.to_vec();
         inputs.extend(self.variables.iter().map(|used| used.variable.read()));
         for key in &self.keys {

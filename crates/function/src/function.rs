@@ -3,7 +3,7 @@
 use crate::cache::{self, Cache, Entry, lock};
 use crate::compiled::Settings;
 use crate::concrete::{Arguments, Concrete};
-use crate::report::{Reason, Report, Trace, changes};
+use crate::report::{Reason, Trace, TraceReport, changes};
 use crate::signature::{Signature, TensorSpec, hash};
 use std::cell::RefCell;
 use std::fmt;
@@ -14,7 +14,7 @@ use taut_autodiff::Variable;
 use taut_autodiff::nest::{Leaf, Nest};
 use taut_core::graph::trace_function;
 use taut_core::{Error, ErrorKind, Result, Spec, is_tracing, record, warn};
-use taut_memory::{Line, live_bytes};
+use taut_memory::{Location, live_bytes};
 use taut_plan::Program;
 
 /// What happens when a function has to be traced again.
@@ -42,7 +42,7 @@ pub struct Function<A, R> {
     cache_bytes: usize,
     settings: Settings,
     cache: Mutex<Cache<R>>,
-    report: Mutex<Report>,
+    report: Mutex<TraceReport>,
     calls: AtomicU64,
     first: Mutex<First>,
     /// Told when a first trace is over.
@@ -171,21 +171,23 @@ where
     /// Calls the function.
     #[track_caller]
     pub fn call<N: Nest<Owned = A>>(&self, arguments: N) -> Result<R> {
-        self.run(&arguments, false, Line::caller())
+        self.run(&arguments, false, Location::caller())
     }
 
     /// Calls the function with tensors that are given to it: their memory may become that of the results. Nobody else
     /// may hold them.
     #[track_caller]
     pub fn give(&self, arguments: A) -> Result<R> {
-        let at = Line::caller();
+        let at = Location::caller();
         if is_tracing() {
             return self.run(&arguments, false, at);
         }
         let entry = self.entry(&arguments, true, at)?;
         let tensors = tensors(&arguments);
         drop(arguments);
-        if let Some(i) = tensors.iter().position(|tensor| tensor.is_contiguous() && !tensor.is_own()) {
+        if let Some(i) =
+            tensors.iter().position(|tensor| tensor.is_contiguous() && !tensor.is_uniquely_owned())
+        {
             let path = &entry.signature.tensor_paths()[i];
             let (reason, help) = if tensors[i].is_shared() {
                 ("somebody else still holds it", "drop the other handles, or give a copy")
@@ -200,22 +202,22 @@ where
     }
 
     /// The plan for these arguments: what a call needs, before it runs. Where only types and shapes are known, use
-    /// [`Tensor::stand_in`](taut_core::Tensor::stand_in).
+    /// [`Tensor::placeholder`](taut_core::Tensor::placeholder).
     #[track_caller]
     pub fn plan<N: Nest<Owned = A>>(&self, arguments: N) -> Result<Arc<Program>> {
-        self.entry(&arguments, false, Line::caller())?.concrete.plan()
+        self.entry(&arguments, false, Location::caller())?.concrete.plan()
     }
 
     /// The plan for arguments that are given, as in [`Function::give`].
     #[track_caller]
     pub fn plan_given<N: Nest<Owned = A>>(&self, arguments: N) -> Result<Arc<Program>> {
-        self.entry(&arguments, true, Line::caller())?.concrete.plan()
+        self.entry(&arguments, true, Location::caller())?.concrete.plan()
     }
 
     /// The graph for these arguments, as it was traced.
     #[track_caller]
     pub fn graph<N: Nest<Owned = A>>(&self, arguments: N) -> Result<taut_core::Graph> {
-        Ok(self.entry(&arguments, false, Line::caller())?.concrete.graph.clone())
+        Ok(self.entry(&arguments, false, Location::caller())?.concrete.graph.clone())
     }
 
     /// The traces that were made, the last thousand of them.
@@ -245,7 +247,7 @@ where
     /// returns what is kept as well, and the backward program.
     #[track_caller]
     pub fn plan_gradient<N: Nest<Owned = A>>(&self, arguments: N) -> Result<(Arc<Program>, Arc<Program>)> {
-        let entry = self.entry(&arguments, false, Line::caller())?;
+        let entry = self.entry(&arguments, false, Location::caller())?;
         Ok(entry.concrete.differentiated(&entry.concrete.trainable())?.plans())
     }
 
@@ -259,14 +261,14 @@ where
         lock(&self.cache).entries().for_each(|entry| entry.concrete.release());
     }
 
-    fn run<N: Nest<Owned = A>>(&self, arguments: &N, given: bool, at: Line) -> Result<R> {
+    fn run<N: Nest<Owned = A>>(&self, arguments: &N, given: bool, at: Location) -> Result<R> {
         match self.look_up(arguments, given, at)? {
             Some(entry) => self.finish(&entry, tensors(arguments), given, at),
             None => (self.body)(&arguments.rebuild(&mut tensors(arguments).into_iter())),
         }
     }
 
-    fn finish(&self, entry: &Arc<Entry<R>>, mut tensors: Arguments, given: bool, at: Line) -> Result<R> {
+    fn finish(&self, entry: &Arc<Entry<R>>, mut tensors: Arguments, given: bool, at: Location) -> Result<R> {
         self.calls.fetch_add(1, Ordering::Relaxed);
         let relieve = || {
             // The arenas of other traces only wait for their next call.
@@ -282,7 +284,7 @@ where
         Ok(entry.template.rebuild(&mut outputs.into_iter()))
     }
 
-    fn entry<N: Nest<Owned = A>>(&self, arguments: &N, given: bool, at: Line) -> Result<Arc<Entry<R>>> {
+    fn entry<N: Nest<Owned = A>>(&self, arguments: &N, given: bool, at: Location) -> Result<Arc<Entry<R>>> {
         self.look_up(arguments, given, at)?.ok_or_else(|| {
             let message = format!("{} uses a tensor of the function that is traced around it", self.name);
             Error::new(ErrorKind::Graph, message).help("pass it as an argument").at(at)
@@ -295,7 +297,7 @@ where
         &self,
         arguments: &N,
         given: bool,
-        at: Line,
+        at: Location,
     ) -> Result<Option<Arc<Entry<R>>>> {
         let found = cache::find(&self.cache, arguments, given);
         match found {
@@ -309,7 +311,7 @@ where
         &self,
         arguments: &N,
         given: bool,
-        at: Line,
+        at: Location,
     ) -> Result<Option<Arc<Entry<R>>>> {
         let start = Instant::now();
         let (signature, hash) = (Arc::new(Signature::of(arguments, given)), hash(arguments, given));
@@ -340,7 +342,7 @@ where
 
         let specs: Vec<Spec> = signature.specs().cloned().collect();
         let guard = Under::new((here, signature.clone()));
-        let outcome = record::unrecorded(|| {
+        let outcome = record::without_recording(|| {
             trace_function(&specs, may_create, |inputs| {
                 let own = arguments.rebuild(&mut inputs.iter().cloned());
                 let results = (self.body)(&own)?;

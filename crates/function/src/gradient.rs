@@ -6,34 +6,34 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use taut_autodiff::GradientTape;
-use taut_autodiff::joint::{Answer, Halves, Joint, Kept, ask};
-use taut_core::graph::outside_traces;
+use taut_autodiff::joint::{InputGradient, JointGraph, SavedFrom, SplitGraph, ask};
+use taut_core::graph::suspend_tracing;
 use taut_core::ops::creation::zeros;
 use taut_core::{
-    Call, Gradient, Gradients, Graph, IndexedSlices, Op, Result, Saves, Set, Spec, Specs, Tensor, behalf_of,
-    is_tracing, record,
+    Gradient, Gradients, Graph, IndexedSlices, Op, Result, Saves, Set, Spec, Specs, Tensor, VjpCall,
+    is_tracing, record, source_location,
 };
-use taut_exec::Input;
-use taut_memory::Line;
-use taut_plan::{Given, Home, Program, Request};
+use taut_exec::RunInput;
+use taut_memory::Location;
+use taut_plan::{Home, InputRequest, PlanRequest, Program};
 
 /// The forward program that keeps what is needed, and the backward program that needs it.
 pub(crate) struct Differentiated {
     forward: Compiled,
     /// How many results the forward program has before what it keeps.
     results: usize,
-    kept: Vec<Kept>,
+    kept: Vec<SavedFrom>,
     /// From what is kept and the gradients of the results.
     backward: Graph,
     /// Uses up what the forward program made for it alone.
     taking: Compiled,
     /// For those who may ask again.
     reading: OnceLock<Compiled>,
-    request: Request,
+    request: PlanRequest,
     settings: Settings,
     /// Which results have gradients: the floats.
     followed: Vec<usize>,
-    answers: Vec<Answer>,
+    answers: Vec<InputGradient>,
     /// The whole function, for those who follow the backward pass, too.
     whole: Graph,
     specs: Vec<Spec>,
@@ -45,25 +45,26 @@ impl Differentiated {
         let specs: Vec<Spec> = whole.outputs.iter().map(|&id| whole.spec(id).clone()).collect();
         let followed: Vec<usize> =
             (0..concrete.results).filter(|&output| specs[output].dtype.is_float()).collect();
-        let joint = Joint::new(&whole, wanted, &followed, false)?;
-        let Halves { forward, backward, kept } = joint.split(concrete.results)?;
+        let joint = JointGraph::new(&whole, wanted, &followed, false)?;
+        let SplitGraph { forward, backward, kept } = joint.split(concrete.results)?;
         let (results, answers) = (concrete.results, joint.answers);
         let (settings, request) = (concrete.settings(), concrete.request());
         let forward = Compiled::new(&forward, settings, request)?;
         // What was kept is read where it lies.
-        let layout = |kept: &Kept| match *kept {
-            Kept::Input(i) => request.inputs.get(i).and_then(|given| given.strides.clone()),
-            Kept::Output(i) => {
+        let layout = |kept: &SavedFrom| match *kept {
+            SavedFrom::Input(i) => request.inputs.get(i).and_then(|given| given.strides.clone()),
+            SavedFrom::Output(i) => {
                 let layout = &forward.program().results[i].layout;
                 (!layout.is_contiguous()).then(|| layout.strides.clone())
             }
         };
-        let given = |kept: &Kept| {
-            let donated = matches!(*kept, Kept::Output(i) if i >= results && is_alone(forward.program(), i));
-            Given { strides: layout(kept), donated }
+        let given = |kept: &SavedFrom| {
+            let donated =
+                matches!(*kept, SavedFrom::Output(i) if i >= results && is_alone(forward.program(), i));
+            InputRequest { strides: layout(kept), donated }
         };
-        let given: Vec<Given> = kept.iter().map(given).collect();
-        let request = Request { inputs: given, ..Request::default() };
+        let given: Vec<InputRequest> = kept.iter().map(given).collect();
+        let request = PlanRequest { inputs: given, ..PlanRequest::default() };
         let taking = Compiled::new(&backward, settings, &request)?;
         let reading = OnceLock::new();
         Ok(Differentiated {
@@ -89,7 +90,7 @@ impl Differentiated {
         }
         let mut request = self.request.clone();
         request.inputs.iter_mut().for_each(|given| given.donated = false);
-        let made = outside_traces(|| Compiled::new(&self.backward, self.settings, &request))?;
+        let made = suspend_tracing(|| Compiled::new(&self.backward, self.settings, &request))?;
         Ok(self.reading.get_or_init(|| made))
     }
 
@@ -116,13 +117,15 @@ impl Differentiated {
         concrete: &Concrete,
         mut inputs: Vec<Tensor>,
         relieve: &dyn Fn() -> bool,
-        at: Line,
+        at: Location,
     ) -> Result<(Vec<Tensor>, bool)> {
-        let simple = record::is_simple();
+        let simple = record::has_single_use_recorder();
         // Where the backward pass needs what the call writes to: what it was before.
         for (i, used) in concrete.variables.iter().enumerate().filter(|(_, used)| used.writes) {
             let input = concrete.arguments + i;
-            if !simple || self.kept.iter().any(|kept| matches!(kept, Kept::Input(kept) if *kept == input)) {
+            if !simple
+                || self.kept.iter().any(|kept| matches!(kept, SavedFrom::Input(kept) if *kept == input))
+            {
                 inputs[input] = used.variable.read();
             }
         }
@@ -137,21 +140,21 @@ impl Differentiated {
             .kept
             .iter()
             .map(|kept| match *kept {
-                Kept::Input(i) => record::detached(&inputs[i]),
-                Kept::Output(i) => outputs[i].clone(),
+                SavedFrom::Input(i) => record::detached(&inputs[i]),
+                SavedFrom::Output(i) => outputs[i].clone(),
             })
             .collect();
         outputs.truncate(self.results);
         let op = Called { form: self, whole: !simple };
-        Ok((record::done(&op, &mut inputs, outputs, saved, at)?, grew))
+        Ok((record::record_completed(&op, &mut inputs, outputs, saved, at)?, grew))
     }
 
     /// The gradients of the inputs as the backward program, or its graph, computed them.
     fn gradients(&self, found: Vec<Tensor>) -> Gradients {
-        let answer = |answer: &Answer| match answer {
-            Answer::None => None,
-            Answer::Dense(at) => Some(Gradient::Dense(found[*at].clone())),
-            Answer::Sparse { values, indices, dense_shape } => Some(Gradient::Sparse(IndexedSlices {
+        let answer = |answer: &InputGradient| match answer {
+            InputGradient::None => None,
+            InputGradient::Dense(at) => Some(Gradient::Dense(found[*at].clone())),
+            InputGradient::Sparse { values, indices, dense_shape } => Some(Gradient::Sparse(IndexedSlices {
                 values: found[*values].clone(),
                 indices: found[*indices].clone(),
                 dense_shape: dense_shape.clone(),
@@ -188,7 +191,7 @@ impl fmt::Debug for Called {
 }
 
 impl Op for Called {
-    fn is_data(&self) -> bool {
+    fn is_pure(&self) -> bool {
         false
     }
 
@@ -206,7 +209,7 @@ impl Op for Called {
         Some(Saves { inputs, outputs: saved.fold(Set::NONE, Set::with), ..Saves::NOTHING })
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let form = &*self.form;
         let mut given: Vec<Tensor> = Vec::new();
         for &output in &form.followed {
@@ -226,10 +229,11 @@ impl Op for Called {
         for i in 0..form.kept.len() {
             saved.push(call.take_output(form.results + i)?);
         }
-        let at = behalf_of(Line::caller());
+        let at = source_location(Location::caller());
         let donated = |i: usize| form.request.inputs[i].donated;
-        if (0..saved.len()).any(|i| donated(i) && !saved[i].is_own()) {
-            let mut inputs: SmallVec<[Input<'_>; 16]> = saved.iter().chain(&given).map(Input::Read).collect();
+        if (0..saved.len()).any(|i| donated(i) && !saved[i].is_uniquely_owned()) {
+            let mut inputs: SmallVec<[RunInput<'_>; 16]> =
+                saved.iter().chain(&given).map(RunInput::Read).collect();
             return Ok(form.gradients(form.reading()?.run(&mut inputs, at)?.0));
         }
         let mut read: SmallVec<[Option<Tensor>; 16]> = SmallVec::new();
@@ -239,21 +243,21 @@ impl Op for Called {
             read.push((!is_donated).then(|| tensor.clone()));
             taken.push(is_donated.then_some(tensor));
         }
-        let mut inputs: SmallVec<[Input<'_>; 16]> = (read.iter().zip(taken))
+        let mut inputs: SmallVec<[RunInput<'_>; 16]> = (read.iter().zip(taken))
             .map(|(read, taken)| match (read, taken) {
-                (Some(read), _) => Input::Read(read),
-                (None, Some(taken)) => Input::Given(taken),
-                (None, None) => Input::Taken,
+                (Some(read), _) => RunInput::Read(read),
+                (None, Some(taken)) => RunInput::Donated(taken),
+                (None, None) => RunInput::Consumed,
             })
             .collect();
-        inputs.extend(given.iter().map(Input::Read));
+        inputs.extend(given.iter().map(RunInput::Read));
         Ok(form.gradients(form.taking.run(&mut inputs, at)?.0))
     }
 }
 
 impl Called {
     /// The backward pass op by op, for those who follow it.
-    fn by_ops(&self, call: &Call<'_>, given: Vec<Tensor>) -> Result<Gradients> {
+    fn by_ops(&self, call: &VjpCall<'_>, given: Vec<Tensor>) -> Result<Gradients> {
         let form = &*self.form;
         let saved = (0..form.kept.len()).map(|i| call.output(form.results + i).cloned());
         let mut inputs: Vec<Tensor> = saved.collect::<Result<_>>()?;
@@ -262,13 +266,13 @@ impl Called {
     }
 
     /// The whole function again and its gradient, op by op: for those who follow how it came about.
-    fn again(&self, call: &Call<'_>, given: &[Tensor]) -> Result<Gradients> {
+    fn again(&self, call: &VjpCall<'_>, given: &[Tensor]) -> Result<Gradients> {
         let form = &*self.form;
         let inputs: Vec<Tensor> = (0..call.inputs.len())
-            .map(|i| taut_autodiff::itself(call.input(i)?, given))
+            .map(|i| taut_autodiff::optimization_barrier(call.input(i)?, given))
             .collect::<Result<_>>()?;
         let tape = GradientTape::new();
-        let is_wanted = |i: usize| !matches!(form.answers[i], Answer::None);
+        let is_wanted = |i: usize| !matches!(form.answers[i], InputGradient::None);
         let sources: Vec<Tensor> =
             (0..form.answers.len()).filter(|&i| is_wanted(i)).map(|i| inputs[i].clone()).collect();
         tape.watch(&sources);

@@ -15,4 +15,4 @@ mod signature;
 
 pub use function::{Function, OnRetrace, function};
 pub use report::{Reason, Trace};
-pub use signature::{Change, TensorSpec};
+pub use signature::{SignatureChange, TensorSpec};

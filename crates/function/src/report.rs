@@ -1,6 +1,6 @@
 //! What the traces of a function cost, and why they were made.
 
-use crate::signature::{Change, Signature};
+use crate::signature::{Signature, SignatureChange};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
 use std::time::Duration;
@@ -11,16 +11,18 @@ pub enum Reason {
     /// It had never been called.
     First,
     /// An argument was unlike all before: what changed, against the trace that is most alike.
-    Changed(Vec<Change>),
+    Changed(Vec<SignatureChange>),
     /// A size that was left open, by the input signature or by [`reduce_retracing`](crate::Function::reduce_retracing).
-    OpenSize(Vec<Change>),
+    OpenSize(Vec<SignatureChange>),
     /// The trace had been made before, and forgotten for the sake of the cache's cap.
     Forgotten,
 }
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let list = |changes: &[Change]| changes.iter().map(Change::to_string).collect::<Vec<_>>().join("; ");
+        let list = |changes: &[SignatureChange]| {
+            changes.iter().map(SignatureChange::to_string).collect::<Vec<_>>().join("; ")
+        };
         match self {
             Reason::First => f.write_str("first call"),
             Reason::Changed(changes) => f.write_str(&list(changes)),
@@ -63,7 +65,7 @@ const MANY: usize = 5;
 
 /// The traces so far.
 #[derive(Default)]
-pub(crate) struct Report {
+pub(crate) struct TraceReport {
     pub(crate) traces: VecDeque<Trace>,
     pub(crate) made: usize,
     pub(crate) retraces: usize,
@@ -75,7 +77,7 @@ pub(crate) struct Report {
     warned: bool,
 }
 
-impl Report {
+impl TraceReport {
     /// Adds a trace. Returns what people should be told, once.
     pub(crate) fn add(&mut self, name: &str, trace: Trace, calls: u64) -> Option<String> {
         self.made += 1;
@@ -122,7 +124,7 @@ impl Report {
 pub(crate) fn changes<'a>(
     signature: &Signature,
     known: impl Iterator<Item = &'a Signature>,
-) -> Option<Vec<Change>> {
+) -> Option<Vec<SignatureChange>> {
     let nearest = known.min_by_key(|other| signature.distance(other).unwrap_or(usize::MAX))?;
     Some(signature.changes_from(nearest))
 }

@@ -102,7 +102,7 @@ pub(crate) fn hash<N: Nest>(arguments: &N, given: bool) -> u64 {
 
 /// What differs between two signatures.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct SignatureChange {
     /// Which argument: `args[0]["w"]`.
     pub argument: String,
     /// What it was.
@@ -113,7 +113,7 @@ pub struct Change {
     pub only_sizes: bool,
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for SignatureChange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} was {} and is {}", self.argument, self.old, self.new)
     }
@@ -189,16 +189,26 @@ impl Signature {
     }
 
     /// What differs from an earlier signature.
-    pub(crate) fn changes_from(&self, old: &Signature) -> Vec<Change> {
+    pub(crate) fn changes_from(&self, old: &Signature) -> Vec<SignatureChange> {
         if self.distance(old).is_none() {
             let (old, new) = (old.to_string(), self.to_string());
-            return vec![Change { argument: "the structure of args".into(), old, new, only_sizes: false }];
+            return vec![SignatureChange {
+                argument: "the structure of args".into(),
+                old,
+                new,
+                only_sizes: false,
+            }];
         }
         let mut changes = Vec::new();
         if self.given != old.given {
             let text = |given| String::from(if given { "given" } else { "lent" });
             let (old, new) = (text(old.given), text(self.given));
-            changes.push(Change { argument: "the way of passing args".into(), old, new, only_sizes: false });
+            changes.push(SignatureChange {
+                argument: "the way of passing args".into(),
+                old,
+                new,
+                only_sizes: false,
+            });
         }
         let differ = self.paths().into_iter().filter(|(i, _)| !self.pieces[*i].is_like(&old.pieces[*i]));
         changes.extend(differ.map(|(i, argument)| {
@@ -209,7 +219,7 @@ impl Signature {
                 }
                 _ => false,
             };
-            Change { argument, old: old.to_string(), new: new.to_string(), only_sizes }
+            SignatureChange { argument, old: old.to_string(), new: new.to_string(), only_sizes }
         }));
         changes
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use taut_autodiff::Value;
+use taut_autodiff::StaticValue;
 use taut_core::ops::binary::{add, mul, sub};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::reduce::{mean, sum};
@@ -68,14 +68,14 @@ enum Activation {
 #[test]
 fn any_value_that_can_be_compared_is_known_while_tracing() {
     let _ledger = ledger_check();
-    let f = function(|(x, what): &(Tensor, Value<Activation>)| match what.0 {
+    let f = function(|(x, what): &(Tensor, StaticValue<Activation>)| match what.0 {
         Activation::Tanh => tanh(x),
         Activation::Exp => exp(x),
     });
     let x = ramp(&[4]);
-    assert_eq!(values(&f.call((&x, Value(Activation::Exp))).unwrap()), values(&exp(&x).unwrap()));
-    assert_eq!(values(&f.call((&x, Value(Activation::Tanh))).unwrap()), values(&tanh(&x).unwrap()));
-    f.call((&x, Value(Activation::Exp))).unwrap();
+    assert_eq!(values(&f.call((&x, StaticValue(Activation::Exp))).unwrap()), values(&exp(&x).unwrap()));
+    assert_eq!(values(&f.call((&x, StaticValue(Activation::Tanh))).unwrap()), values(&tanh(&x).unwrap()));
+    f.call((&x, StaticValue(Activation::Exp))).unwrap();
     assert_eq!(f.trace_count(), 2);
 }
 
@@ -251,7 +251,7 @@ fn a_tensor_that_leaks_out_of_a_trace_is_refused() {
 fn plans_are_there_before_any_data() {
     let _ledger = ledger_check();
     let f = function(|(x, y): &(Tensor, Tensor)| mean(square(sub(x, y)?)?, None, false));
-    let spec = || Tensor::stand_in(Spec::new(DType::F32, [1 << 20, 1 << 20]));
+    let spec = || Tensor::placeholder(Spec::new(DType::F32, [1 << 20, 1 << 20]));
     let plan = f.plan((&spec(), &spec())).unwrap();
     assert_eq!(plan.buffers, [4]);
     assert!(plan.arena_bytes() <= 256 << 10, "scratch of the reduction alone: {}", plan.arena_bytes());
@@ -326,20 +326,20 @@ fn a_nan_is_found_in_the_line_that_made_it() {
     assert!(error.to_string().starts_with("log"), "{error}");
 }
 
-type Power = taut_function::Function<(Tensor, Value<u8>), Tensor>;
+type Power = taut_function::Function<(Tensor, StaticValue<u8>), Tensor>;
 
 #[test]
 fn a_function_may_call_itself_with_another_value() {
     let _ledger = ledger_check();
     let slot: Arc<std::sync::OnceLock<Power>> = Arc::default();
     let inner = Arc::downgrade(&slot);
-    let power = function(move |(x, n): &(Tensor, Value<u8>)| match n.0 {
+    let power = function(move |(x, n): &(Tensor, StaticValue<u8>)| match n.0 {
         0 => Ok(x.clone()),
-        n => mul(inner.upgrade().unwrap().get().unwrap().call((x, Value(n - 1)))?, x),
+        n => mul(inner.upgrade().unwrap().get().unwrap().call((x, StaticValue(n - 1)))?, x),
     });
     assert!(slot.set(power).is_ok());
     let x = Tensor::scalar(2.0f32).unwrap();
-    assert_eq!(slot.get().unwrap().call((&x, Value(3))).unwrap().item::<f32>().unwrap(), 16.0);
+    assert_eq!(slot.get().unwrap().call((&x, StaticValue(3))).unwrap().item::<f32>().unwrap(), 16.0);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use taut_autodiff::nest::Leaf;
-use taut_autodiff::{GradientTape, Nest, Value, Variable};
+use taut_autodiff::{GradientTape, Nest, StaticValue, Variable};
 use taut_core::graph::ValueId;
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::creation::zeros;
@@ -68,11 +68,11 @@ fn shapes_that_cannot_be_are_refused() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| exp(x));
     for shape in [vec![2, 1 << 40, 1 << 40], vec![0, 1 << 40, 1 << 40], vec![1; 100], vec![usize::MAX; 5]] {
-        let error = f.plan(&Tensor::stand_in(Spec::new(DType::F32, shape))).unwrap_err();
+        let error = f.plan(&Tensor::placeholder(Spec::new(DType::F32, shape))).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Shape, "{error}");
         assert_eq!(error.location().unwrap().file(), file!());
     }
-    let nothing = Tensor::stand_in(Spec::new(DType::F32, [0, 5]));
+    let nothing = Tensor::placeholder(Spec::new(DType::F32, [0, 5]));
     assert_eq!(f.plan(&nothing).unwrap().peak_bytes(), 0);
 }
 
@@ -114,10 +114,10 @@ fn results_without_gradients_stand_under_a_tape() {
 #[test]
 fn values_that_differ_are_retraces() {
     let _ledger = ledger_check();
-    let f = function(|(x, n): &(Tensor, Value<u8>)| mul(x, f64::from(n.0))).on_retrace(OnRetrace::Deny);
-    f.call((&filled(1.0), Value(1))).unwrap();
-    let error = f.call((&filled(1.0), Value(2))).unwrap_err();
-    assert!(error.to_string().contains("args[1] was Value(1) and is Value(2)"), "{error}");
+    let f = function(|(x, n): &(Tensor, StaticValue<u8>)| mul(x, f64::from(n.0))).on_retrace(OnRetrace::Deny);
+    f.call((&filled(1.0), StaticValue(1))).unwrap();
+    let error = f.call((&filled(1.0), StaticValue(2))).unwrap_err();
+    assert!(error.to_string().contains("args[1] was StaticValue(1) and is Value(2)"), "{error}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Owned memory.
 
-use crate::Line;
+use crate::Location;
 use std::fmt;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -33,25 +33,25 @@ impl Buffer {
     #[inline]
     #[track_caller]
     pub fn new(bytes: usize, category: Category) -> Result<Buffer, OutOfMemory> {
-        Buffer::new_at(bytes, category, Line::caller())
+        Buffer::new_at(bytes, category, Location::caller())
     }
 
     /// A buffer of zeros, owned by the calling line. Memory fresh from the system is not written again.
     #[inline]
     #[track_caller]
     pub fn zeroed(bytes: usize, category: Category) -> Result<Buffer, OutOfMemory> {
-        Buffer::zeroed_at(bytes, category, Line::caller())
+        Buffer::zeroed_at(bytes, category, Location::caller())
     }
 
     /// Like [`Buffer::new`], owned by the given line.
     #[inline]
-    pub fn new_at(bytes: usize, category: Category, owner: Line) -> Result<Buffer, OutOfMemory> {
+    pub fn new_at(bytes: usize, category: Category, owner: Location) -> Result<Buffer, OutOfMemory> {
         Buffer::make(allocator::custom(), bytes, category, owner, false)
     }
 
     /// Like [`Buffer::zeroed`], owned by the given line.
     #[inline]
-    pub fn zeroed_at(bytes: usize, category: Category, owner: Line) -> Result<Buffer, OutOfMemory> {
+    pub fn zeroed_at(bytes: usize, category: Category, owner: Location) -> Result<Buffer, OutOfMemory> {
         Buffer::make(allocator::custom(), bytes, category, owner, true)
     }
 
@@ -63,7 +63,7 @@ impl Buffer {
         category: Category,
     ) -> Result<Buffer, OutOfMemory> {
         let allocator = allocator::unless_shared_pool(allocator);
-        Buffer::make(allocator, bytes, category, Line::caller(), false)
+        Buffer::make(allocator, bytes, category, Location::caller(), false)
     }
 
     #[inline]
@@ -71,7 +71,7 @@ impl Buffer {
         allocator: Option<Arc<dyn Allocator>>,
         bytes: usize,
         category: Category,
-        owner: Line,
+        owner: Location,
         zeroed: bool,
     ) -> Result<Buffer, OutOfMemory> {
         if bytes == 0 {
@@ -222,7 +222,7 @@ impl Refusal {
         allocator: Option<&Arc<dyn Allocator>>,
         bytes: usize,
         category: Category,
-        owner: Line,
+        owner: Location,
     ) -> OutOfMemory {
         let cause = match self {
             Refusal::Limit => Cause::Limit,

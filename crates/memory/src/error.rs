@@ -1,6 +1,6 @@
 //! Out of memory, as a value.
 
-use crate::Line;
+use crate::Location;
 use std::error::Error;
 use std::fmt;
 use std::ops::Deref;
@@ -45,7 +45,7 @@ pub struct Shortage {
     /// What the memory was for.
     pub category: Category,
     /// The line that asked.
-    pub location: Line,
+    pub location: Location,
     /// Who owns most of the memory, largest first.
     pub owners: Vec<Owner>,
     /// Why it failed.
@@ -54,7 +54,7 @@ pub struct Shortage {
 
 impl OutOfMemory {
     #[cold]
-    pub(crate) fn new(requested: usize, category: Category, location: Line, cause: Cause) -> OutOfMemory {
+    pub(crate) fn new(requested: usize, category: Category, location: Location, cause: Cause) -> OutOfMemory {
         let mut owners = owners();
         owners.truncate(LISTED);
         let (live, limit) = (ledger::live_bytes(), limit::current_limit());
@@ -64,7 +64,7 @@ impl OutOfMemory {
 
     /// The same shortage, with another line as the one that asked.
     #[must_use]
-    pub fn moved_to(mut self, location: Line) -> OutOfMemory {
+    pub fn moved_to(mut self, location: Location) -> OutOfMemory {
         self.shortage.location = location;
         self
     }

@@ -1,6 +1,6 @@
 //! Recording: which source line owns what, and who else wants to know of buffers.
 
-use crate::Line;
+use crate::Location;
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -17,12 +17,12 @@ pub(crate) struct Slot(NonZeroU32);
 
 #[derive(Default)]
 struct Table {
-    slots: HashMap<(Line, Category), Slot>,
+    slots: HashMap<(Location, Category), Slot>,
     rows: Vec<Owner>,
 }
 
 impl Table {
-    fn slot(&mut self, line: Line, category: Category) -> Slot {
+    fn slot(&mut self, line: Location, category: Category) -> Slot {
         *self.slots.entry((line, category)).or_insert_with(|| {
             self.rows.push(Owner { category, location: Some(line), bytes: 0, count: 0 });
             let number = u32::try_from(self.rows.len()).ok().and_then(NonZeroU32::new);
@@ -34,7 +34,7 @@ impl Table {
         &mut self.rows[slot.0.get() as usize - 1]
     }
 
-    fn add(&mut self, line: Line, category: Category, bytes: usize) -> Slot {
+    fn add(&mut self, line: Location, category: Category, bytes: usize) -> Slot {
         let slot = self.slot(line, category);
         let row = self.row(slot);
         row.bytes += bytes;
@@ -42,7 +42,7 @@ impl Table {
         slot
     }
 
-    fn remove(&mut self, slot: Slot, bytes: usize) -> Line {
+    fn remove(&mut self, slot: Slot, bytes: usize) -> Location {
         let row = self.row(slot);
         row.bytes -= bytes;
         row.count -= 1;
@@ -62,7 +62,7 @@ static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
 /// Turns recording by source line on or off, and returns whether it was on.
 ///
 /// While it is on, each new buffer is entered under the line that asked for it, which [`report`](crate::report) and
-/// [`OutOfMemory`](crate::OutOfMemory) then show. Buffers made while it was off stay "unrecorded" until they are
+/// [`OutOfMemory`](crate::OutOfMemory) then show. Buffers made while it was off stay "without_recording" until they are
 /// dropped. A recorded allocation takes a lock and a table lookup.
 pub fn record(on: bool) -> bool {
     set(BY_LINE, on) & BY_LINE != 0

@@ -1,6 +1,6 @@
 //! Who holds the memory, for people to read.
 
-use crate::Line;
+use crate::Location;
 use std::fmt;
 
 use crate::allocator::idle_bytes;
@@ -29,13 +29,13 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// What one source line, or one category's unrecorded buffers, own.
+/// What one source line, or one category's without_recording buffers, own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     /// What the memory is for.
     pub category: Category,
     /// The line that asked for it, or `None` for buffers made while recording was off.
-    pub location: Option<Line>,
+    pub location: Option<Location>,
     /// Live bytes.
     pub bytes: usize,
     /// Live buffers.
@@ -48,12 +48,12 @@ impl fmt::Display for Owner {
         write!(f, "{bytes:>10}  {count:>8}  {category:<9}  ", count = self.count, category = self.category)?;
         match self.location {
             Some(line) => write!(f, "{line}"),
-            None => f.write_str("unrecorded"),
+            None => f.write_str("without_recording"),
         }
     }
 }
 
-/// One category's part of a [`Report`].
+/// One category's part of a [`MemoryReport`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CategoryUse {
     /// Which category.
@@ -68,7 +68,7 @@ pub struct CategoryUse {
 
 /// The ledger at one moment. Its `Display` is a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct MemoryReport {
     /// Bytes in use.
     pub live: usize,
     /// The most bytes that were in use at the same moment.
@@ -96,14 +96,14 @@ pub struct Report {
 /// assert!(report.to_string().contains("3.0 MiB"));
 /// # Ok::<(), taut_memory::OutOfMemory>(())
 /// ```
-pub fn report() -> Report {
+pub fn report() -> MemoryReport {
     let by_category = Category::ALL.map(|category| CategoryUse {
         category,
         live: ledger::live_bytes_of(category),
         peak: ledger::peak_bytes_of(category),
         count: thread::buffers(category),
     });
-    Report {
+    MemoryReport {
         live: ledger::live_bytes(),
         peak: ledger::peak_bytes(),
         allocations: ledger::allocations(),
@@ -114,7 +114,7 @@ pub fn report() -> Report {
     }
 }
 
-/// Every owner, largest first: recorded lines, and what is unrecorded of each category.
+/// Every owner, largest first: recorded lines, and what is without_recording of each category.
 pub(crate) fn owners() -> Vec<Owner> {
     let mut owners = record::owners();
     for category in Category::ALL {
@@ -131,7 +131,7 @@ pub(crate) fn owners() -> Vec<Owner> {
     owners
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for MemoryReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [live, peak, idle] = [self.live, self.peak, self.idle].map(Bytes);
         write!(f, "memory: {live} live, {peak} at the peak, {idle} idle")?;
@@ -175,11 +175,11 @@ mod tests {
 
     #[test]
     fn a_report_is_a_table() {
-        let line = Line::caller();
+        let line = Location::caller();
         let tensor = CategoryUse { category: Category::Tensor, live: 2048, peak: 4096, count: 2 };
         let unused = CategoryUse { category: Category::Arena, live: 0, peak: 0, count: 0 };
         let owner = |location, bytes| Owner { category: Category::Tensor, location, bytes, count: 1 };
-        let report = Report {
+        let report = MemoryReport {
             live: 2048,
             peak: 4096,
             allocations: 9,
@@ -196,7 +196,7 @@ mod tests {
              \n\
              \x20       live   buffers  category   line\n\
              \x20    1.5 KiB         1  tensor     {line}\n\
-             \x20      512 B         1  tensor     unrecorded\n"
+             \x20      512 B         1  tensor     without_recording\n"
         );
         assert_eq!(report.to_string(), expected);
     }

@@ -1,6 +1,6 @@
 //! Watching: somebody is told of every buffer that comes, goes, or changes its purpose.
 
-use crate::Line;
+use crate::Location;
 use std::sync::{PoisonError, RwLock};
 
 use crate::category::Category;
@@ -17,7 +17,7 @@ pub struct Block {
     pub category: Category,
     /// The line that asked for it, as far as it is known: of a buffer that goes, only if [`record`](crate::record()) was on
     /// when it came.
-    pub line: Option<Line>,
+    pub line: Option<Location>,
 }
 
 /// Is told of every counted buffer of the process, on the thread where it happens. It must not make or drop buffers itself.

@@ -3,8 +3,8 @@
 use std::sync::{Barrier, Mutex, PoisonError};
 
 use taut_memory::{
-    Buffer, Category, Cause, Line, OutOfMemory, allocations, idle_bytes, limit, live_bytes, live_bytes_of,
-    peak_bytes, record, report, reset_peak, thread_live_bytes, trim,
+    Buffer, Category, Cause, Location, OutOfMemory, allocations, idle_bytes, limit, live_bytes,
+    live_bytes_of, peak_bytes, record, report, reset_peak, thread_live_bytes, trim,
 };
 
 /// Runs a test while no other one runs, on a thread that is wholly gone when it ends: the ledger and the pool are one for
@@ -239,8 +239,8 @@ fn the_impossible_is_an_error() {
 }
 
 #[track_caller]
-fn ask_through_a_function(bytes: usize) -> (Buffer, Line) {
-    (Buffer::new(bytes, Category::Variable).unwrap(), Line::caller())
+fn ask_through_a_function(bytes: usize) -> (Buffer, Location) {
+    (Buffer::new(bytes, Category::Variable).unwrap(), Location::caller())
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn recording_knows_the_lines() {
         let before = tensor(300);
         record(true);
         let ((first, line), number) = (ask_through_a_function(5000), line!());
-        let elsewhere = Line::caller();
+        let elsewhere = Location::caller();
         let second = Buffer::new_at(200, Category::Scratch, elsewhere).unwrap();
         let third = Buffer::new_at(100, Category::Scratch, elsewhere).unwrap();
 
@@ -271,9 +271,9 @@ fn recording_knows_the_lines() {
         // Off and on again: each buffer leaves the row it entered.
         assert!(record(false));
         drop(first);
-        let unrecorded = Buffer::new_at(50, Category::Scratch, elsewhere).unwrap();
+        let without_recording = Buffer::new_at(50, Category::Scratch, elsewhere).unwrap();
         assert!(!record(true));
-        drop(unrecorded);
+        drop(without_recording);
         drop(second);
         let owners = report().by_line;
         assert_eq!(owners.iter().map(|row| row.bytes).collect::<Vec<_>>(), [300, 100]);
@@ -293,12 +293,12 @@ fn recording_knows_the_lines() {
 #[test]
 fn the_error_tells_who_owns_the_memory() {
     alone(|| {
-        let unrecorded = Buffer::new(3 << 20, Category::Variable).unwrap();
+        let without_recording = Buffer::new(3 << 20, Category::Variable).unwrap();
         record(true);
         let small = tensor(1 << 20);
         record(false);
         limit(live_bytes() + 100);
-        let (error, line) = (Buffer::new(2048, Category::Gradient).unwrap_err(), Line::caller());
+        let (error, line) = (Buffer::new(2048, Category::Gradient).unwrap_err(), Location::caller());
         limit(None);
 
         assert_eq!(error.location.line(), line.line());
@@ -308,7 +308,7 @@ fn the_error_tells_who_owns_the_memory() {
         assert!(lines[0].starts_with(&format!("out of memory: 2.0 KiB (gradient) at {place}")), "{text}");
         assert!(lines[0].ends_with("would pass the limit of 4.0 MiB; 4.0 MiB live"), "{text}");
         assert_eq!(lines[1], "        live   buffers  category   biggest owners");
-        assert_eq!(lines[2], "     3.0 MiB         1  variable   unrecorded");
+        assert_eq!(lines[2], "     3.0 MiB         1  variable   without_recording");
         assert!(lines[3].starts_with(&format!("     1.0 MiB         1  tensor     {}:", file!())), "{text}");
         let needed = (4 << 20) + 2048;
         assert_eq!(
@@ -322,7 +322,7 @@ fn the_error_tells_who_owns_the_memory() {
         let as_error: Box<dyn std::error::Error + Send + Sync> = Box::new(error.clone());
         assert_eq!(as_error.to_string(), text);
         assert_eq!(format!("{error:?}"), text);
-        drop((unrecorded, small));
+        drop((without_recording, small));
     });
 }
 

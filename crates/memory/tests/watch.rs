@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use taut_memory::testing::ledger_check;
 use taut_memory::{
-    Allocator, Arena, Block, Buffer, Category, Line, Watcher, live_bytes, peak_bytes, record, reset_peak,
+    Allocator, Arena, Block, Buffer, Category, Location, Watcher, live_bytes, peak_bytes, record, reset_peak,
     watch,
 };
 
@@ -48,7 +48,7 @@ fn every_counted_buffer_is_told_of_while_somebody_watches() {
     };
     let early = Buffer::new(100, Category::Variable).unwrap();
     record(true);
-    let line = Line::caller();
+    let line = Location::caller();
     let lined = Buffer::new_at(200, Category::Dataset, line).unwrap();
     record(false);
     assert_eq!(told(), []);

@@ -6,8 +6,8 @@ use taut_core::ops::nn::{log_softmax, softmax};
 use taut_core::ops::unary::{
     abs, elu, exp, gelu, leaky_relu, relu, relu6, selu, sigmoid, silu, softplus, tanh,
 };
-use taut_core::{Result, Tensor, on_behalf};
-use taut_memory::Line;
+use taut_core::{Result, Tensor, with_source_location};
+use taut_memory::Location;
 
 /// A function that is applied to what a layer computes; also a layer of its own.
 ///
@@ -72,7 +72,7 @@ impl Activation {
     #[track_caller]
     pub fn apply(self, x: impl Into<Tensor>) -> Result<Tensor> {
         let x = x.into();
-        on_behalf(None, Line::caller(), || self.of(x))
+        with_source_location(None, Location::caller(), || self.of(x))
     }
 
     fn of(self, x: Tensor) -> Result<Tensor> {

@@ -31,8 +31,8 @@ use taut_core::ops::binary::{div, maximum, mul};
 use taut_core::ops::reduce::{mean, sum};
 use taut_core::ops::shape::{expand_dims, squeeze};
 use taut_core::ops::unary::cast;
-use taut_core::{DType, Error, Result, Tensor, behalf_of, on_behalf, promote};
-use taut_memory::Line;
+use taut_core::{DType, Error, Result, Tensor, promote, source_location, with_source_location};
+use taut_memory::Location;
 
 /// What keeps logarithms and quotients finite.
 pub(crate) const EPSILON: f64 = 1e-7;
@@ -63,7 +63,7 @@ pub trait Loss: Send + Sync + 'static {
     /// the sum of the weights. Weights are one per sample, or one per loss.
     #[track_caller]
     fn mean(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<Tensor> {
-        let at = Line::caller();
+        let at = Location::caller();
         let work = || {
             let losses = self.call(truth, predicted)?;
             match weights {
@@ -71,7 +71,7 @@ pub trait Loss: Send + Sync + 'static {
                 Some(weights) => mean(weighted(losses, weights)?, None, false),
             }
         };
-        on_behalf(None, at, work).map_err(|error| error.at(behalf_of(at)))
+        with_source_location(None, at, work).map_err(|error| error.at(source_location(at)))
     }
 }
 
@@ -147,18 +147,18 @@ pub(crate) fn pair(truth: &Tensor, predicted: &Tensor) -> Result<(Tensor, Tensor
 /// Computes in a loss's name and for the caller's line.
 fn named(
     name: &'static str,
-    at: Line,
+    at: Location,
     (truth, predicted): (&Tensor, &Tensor),
     work: impl FnOnce() -> Result<Tensor>,
 ) -> Result<Tensor> {
-    on_behalf(None, at, work)
-        .map_err(|error| error.in_op(name, [truth.spec(), predicted.spec()]).at(behalf_of(at)))
+    with_source_location(None, at, work)
+        .map_err(|error| error.in_op(name, [truth.spec(), predicted.spec()]).at(source_location(at)))
 }
 
 /// As [`named`], with truth and predictions as a [`pair`].
 fn paired(
     name: &'static str,
-    at: Line,
+    at: Location,
     given: (&Tensor, &Tensor),
     work: impl FnOnce(Tensor, Tensor) -> Result<Tensor>,
 ) -> Result<Tensor> {

@@ -38,9 +38,9 @@ use std::sync::Arc;
 use taut_autodiff::Variable;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::unary::cast;
-use taut_core::record::unrecorded;
-use taut_core::{DType, Result, Shape, Tensor, behalf_of, on_behalf};
-use taut_memory::Line;
+use taut_core::record::without_recording;
+use taut_core::{DType, Result, Shape, Tensor, source_location, with_source_location};
+use taut_memory::Location;
 
 /// How good predictions are, over many batches.
 pub trait Metric: Send + Sync + 'static {
@@ -138,10 +138,10 @@ impl<const N: usize> State<N> {
 /// Updates in a metric's name and for the caller's line. Tapes are not told: nobody differentiates a metric.
 fn named(
     name: &'static str,
-    at: Line,
+    at: Location,
     (truth, predicted): (&Tensor, &Tensor),
     work: impl FnOnce() -> Result<()>,
 ) -> Result<()> {
-    on_behalf(None, at, || unrecorded(work))
-        .map_err(|error| error.in_op(name, [truth.spec(), predicted.spec()]).at(behalf_of(at)))
+    with_source_location(None, at, || without_recording(work))
+        .map_err(|error| error.in_op(name, [truth.spec(), predicted.spec()]).at(source_location(at)))
 }

@@ -3,15 +3,15 @@
 use crate::program::{Home, Program};
 use std::collections::HashMap;
 use std::fmt;
-use taut_memory::{Bytes, Line};
+use taut_memory::{Bytes, Location};
 
 /// The buffers that one line makes by one op, before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct PlanChange {
     /// The op.
     pub op: &'static str,
     /// The line that calls it.
-    pub at: Line,
+    pub at: Location,
     /// Whether it is the op's scratch memory.
     pub scratch: bool,
     /// How many buffers there were, and how many there are.
@@ -22,7 +22,7 @@ pub struct Change {
 
 /// How one plan differs from another. `Display` says it in lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diff {
+pub struct PlanDiff {
     /// The peaks.
     pub peak: (usize, usize),
     /// The lengths of the arenas.
@@ -30,10 +30,10 @@ pub struct Diff {
     /// The bytes made for the caller.
     pub outputs: (usize, usize),
     /// Buffers that came, went, grew or shrank; in the order of the steps.
-    pub changes: Vec<Change>,
+    pub changes: Vec<PlanChange>,
 }
 
-impl Diff {
+impl PlanDiff {
     /// Whether the two plans need the same memory for the same things.
     pub fn is_empty(&self) -> bool {
         self.peak.0 == self.peak.1 && self.arena.0 == self.arena.1 && self.changes.is_empty()
@@ -42,8 +42,8 @@ impl Diff {
 
 impl Program {
     /// What another plan does differently: this one is before, the other one after.
-    pub fn diff(&self, other: &Program) -> Diff {
-        let mut changes: Vec<Change> = Vec::new();
+    pub fn diff(&self, other: &Program) -> PlanDiff {
+        let mut changes: Vec<PlanChange> = Vec::new();
         let mut known = HashMap::new();
         for (is_after, program) in [(false, self), (true, other)] {
             for row in program.table().rows {
@@ -53,10 +53,10 @@ impl Program {
                 }
                 let at = known.entry((made.op, made.at, row.scratch)).or_insert_with(|| {
                     let (op, at, scratch) = (made.op, made.at, row.scratch);
-                    changes.push(Change { op, at, scratch, buffers: (0, 0), bytes: (0, 0) });
+                    changes.push(PlanChange { op, at, scratch, buffers: (0, 0), bytes: (0, 0) });
                     changes.len() - 1
                 });
-                let Change { buffers, bytes, .. } = &mut changes[*at];
+                let PlanChange { buffers, bytes, .. } = &mut changes[*at];
                 let (buffers, bytes) =
                     if is_after { (&mut buffers.1, &mut bytes.1) } else { (&mut buffers.0, &mut bytes.0) };
                 *buffers += 1;
@@ -64,7 +64,7 @@ impl Program {
             }
         }
         changes.retain(|change| change.buffers.0 != change.buffers.1 || change.bytes.0 != change.bytes.1);
-        Diff {
+        PlanDiff {
             peak: (self.peak_bytes(), other.peak_bytes()),
             arena: (self.arena_bytes(), other.arena_bytes()),
             outputs: (self.output_bytes(), other.output_bytes()),
@@ -73,7 +73,7 @@ impl Program {
     }
 }
 
-impl fmt::Display for Diff {
+impl fmt::Display for PlanDiff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_empty() {
             return writeln!(f, "no change: peak {}", Bytes(self.peak.0));
@@ -82,7 +82,7 @@ impl fmt::Display for Diff {
         {
             writeln!(f, "{what:<8} {:>10} -> {:>10}", Bytes(before), Bytes(after))?;
         }
-        for Change { op, at, scratch, buffers, bytes } in &self.changes {
+        for PlanChange { op, at, scratch, buffers, bytes } in &self.changes {
             let sign = match (buffers.0, buffers.1) {
                 (0, _) => '+',
                 (_, 0) => '-',

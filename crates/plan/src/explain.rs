@@ -4,11 +4,11 @@ use crate::place::rounded;
 use crate::program::{Access, Home, Program, Step};
 use crate::uses::Uses;
 use std::fmt;
-use taut_memory::{Bytes, Line};
+use taut_memory::{Bytes, Location};
 
-/// What a row of an [`Explanation`] is.
+/// What a row of an [`PeakExplanation`] is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Held {
+pub enum AliveReason {
     /// A value in the arena.
     Value,
     /// A buffer that is made for the caller.
@@ -25,11 +25,11 @@ pub struct PeakRow {
     /// How many.
     pub bytes: usize,
     /// What they are.
-    pub held: Held,
+    pub held: AliveReason,
     /// The op that made them, as far as one did.
     pub op: Option<&'static str>,
     /// The line that called it.
-    pub at: Option<Line>,
+    pub at: Option<Location>,
     /// Why they are there.
     pub why: String,
     /// The input that would have to be given by value for these bytes to be in its memory instead.
@@ -40,13 +40,13 @@ pub struct PeakRow {
 
 /// Every byte of a program's peak. `Display` shows a row for each buffer.
 #[derive(Clone, Debug)]
-pub struct Explanation {
+pub struct PeakExplanation {
     /// The peak, in bytes: the sum of the rows.
     pub peak: usize,
     /// The step at which it is reached first; `None` if the program has no steps.
     pub step: Option<usize>,
     /// That step's op, and its line.
-    pub op: Option<(&'static str, Line)>,
+    pub op: Option<(&'static str, Location)>,
     /// What it consists of, the largest first.
     pub rows: Vec<PeakRow>,
 }
@@ -63,7 +63,7 @@ impl Program {
     /// assert_eq!(explanation.rows[0].remedy.as_deref(), Some("give input 0 by value, or do not return it"));
     /// # Ok::<(), taut_core::Error>(())
     /// ```
-    pub fn explain_peak(&self) -> Explanation {
+    pub fn explain_peak(&self) -> PeakExplanation {
         let step = self.peak_step();
         let uses = Uses::new(self);
         let mut rows = Vec::new();
@@ -74,14 +74,14 @@ impl Program {
             let is_alive = step.is_some_and(|step| storage.start <= step && step < storage.end);
             let held = match storage.home {
                 // What lies there before what is returned does not count twice.
-                Home::Output(_) if storage.end > self.steps.len() => Held::Output,
-                Home::Arena(_) if is_alive => Held::Value,
+                Home::Output(_) if storage.end > self.steps.len() => AliveReason::Output,
+                Home::Arena(_) if is_alive => AliveReason::Value,
                 _ => continue,
             };
             if storage.bytes == 0 {
                 continue;
             }
-            used += if held == Held::Value { storage.bytes } else { 0 };
+            used += if held == AliveReason::Value { storage.bytes } else { 0 };
             rows.push(self.row(i, held, step.unwrap_or(0), &uses, &mut suggested));
         }
         let mut op = None;
@@ -91,7 +91,7 @@ impl Program {
                 used += step.scratch.1;
                 rows.push(PeakRow {
                     bytes: step.scratch.1,
-                    held: Held::Scratch,
+                    held: AliveReason::Scratch,
                     op: Some(step.name()),
                     at: Some(step.at),
                     why: String::from("scratch memory of this step"),
@@ -103,7 +103,7 @@ impl Program {
         if self.arena_bytes() > used {
             rows.push(PeakRow {
                 bytes: self.arena_bytes() - used,
-                held: Held::Slack,
+                held: AliveReason::Slack,
                 op: None,
                 at: None,
                 why: String::from("alignment and packing"),
@@ -112,7 +112,7 @@ impl Program {
             });
         }
         rows.sort_by_key(|row| std::cmp::Reverse(row.bytes));
-        Explanation { peak: self.peak_bytes(), step, op, rows }
+        PeakExplanation { peak: self.peak_bytes(), step, op, rows }
     }
 
     /// The first step at which most bytes of the arena are needed.
@@ -133,7 +133,14 @@ impl Program {
         most.map(|(step, _)| step)
     }
 
-    fn row(&self, storage: usize, held: Held, peak: usize, uses: &Uses, suggested: &mut [bool]) -> PeakRow {
+    fn row(
+        &self,
+        storage: usize,
+        held: AliveReason,
+        peak: usize,
+        uses: &Uses,
+        suggested: &mut [bool],
+    ) -> PeakRow {
         let named = |i: usize| format!("{} at {}", self.steps[i].name(), self.steps[i].at.short());
         let (writers, readers) = (&uses.writers[storage], &uses.readers[storage]);
         // What lies there at the peak, or comes to lie there.
@@ -142,8 +149,8 @@ impl Program {
         let is_read = readers.contains(&peak);
         let next = readers.iter().find(|&&step| step > peak).copied();
         let why = match held {
-            Held::Output if is_made => String::from("returned; made by this step"),
-            Held::Output => String::from("returned; there from the start"),
+            AliveReason::Output if is_made => String::from("returned; made by this step"),
+            AliveReason::Output => String::from("returned; there from the start"),
             _ if is_made => String::from("made by this step"),
             _ => match (is_read, next) {
                 (true, None) => String::from("read by this step"),
@@ -157,8 +164,8 @@ impl Program {
             suggested[input] = true;
         }
         let otherwise = match (held, is_made || is_read, next) {
-            (Held::Output, ..) => Some(String::from("do not return it")),
-            (Held::Value, false, Some(next)) => Some(format!("recompute it for {}", named(next))),
+            (AliveReason::Output, ..) => Some(String::from("do not return it")),
+            (AliveReason::Value, false, Some(next)) => Some(format!("recompute it for {}", named(next))),
             _ => None,
         };
         let remedy = match (give, otherwise) {
@@ -214,7 +221,7 @@ fn overwrites(step: &Step, operand: usize, output: usize) -> bool {
         })
 }
 
-impl fmt::Display for Explanation {
+impl fmt::Display for PeakExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the peak of {} ({} bytes)", Bytes(self.peak), self.peak)?;
         match (self.step, self.op) {

@@ -1,7 +1,7 @@
 //! From the greedy packing to better ones, goal by goal.
 
 use crate::greedy::{QUICK, portfolio};
-use crate::packing::{Buffer, Effort, FoundBy, Packing, Refused};
+use crate::packing::{Buffer, Effort, FoundBy, PackError, Packing};
 use crate::parts::{Input, Item, read};
 use crate::restarts::fits;
 use crate::search::Outcome;
@@ -17,7 +17,7 @@ const ROUNDS: u64 = 20;
 const LARGEST: usize = 10_000;
 
 /// Gives each buffer an offset, in as few bytes as the effort allows.
-pub fn pack(buffers: &[Buffer], effort: Effort) -> Result<Packing, Refused> {
+pub fn pack(buffers: &[Buffer], effort: Effort) -> Result<Packing, PackError> {
     let mut state = State::new(read(buffers)?);
     state.improve(effort.steps);
     Ok(state.finish(buffers))
@@ -25,7 +25,11 @@ pub fn pack(buffers: &[Buffer], effort: Effort) -> Result<Packing, Refused> {
 
 /// A packing in at most so many bytes. `None` says that the effort found none; if the capacity is below the load, it
 /// says so at once.
-pub fn pack_within(buffers: &[Buffer], capacity: usize, effort: Effort) -> Result<Option<Packing>, Refused> {
+pub fn pack_within(
+    buffers: &[Buffer],
+    capacity: usize,
+    effort: Effort,
+) -> Result<Option<Packing>, PackError> {
     let mut state = State::new(read(buffers)?);
     if state.input.lower_bound > capacity as u64 {
         return Ok(None);

@@ -75,11 +75,11 @@ mod table;
 mod uses;
 mod verify;
 
-pub use diff::{Change, Diff};
-pub use explain::{Explanation, Held, PeakRow};
+pub use diff::{PlanChange, PlanDiff};
+pub use explain::{AliveReason, PeakExplanation, PeakRow};
 pub use improve::{pack, pack_within};
-pub use packing::{Buffer, Effort, FoundBy, Packing, Refused};
-pub use program::{Access, Home, Operand, Program, Provided, Step, Storage, Target};
-pub use request::{Given, Request};
+pub use packing::{Buffer, Effort, FoundBy, PackError, Packing};
+pub use program::{Access, Home, Program, ProgramInput, Step, StepInput, StepOutput, Storage};
+pub use request::{InputRequest, PlanRequest};
 pub use table::{BufferRow, Table, Written};
-pub use verify::{Flaw, verify};
+pub use verify::{PackingFlaw, verify};

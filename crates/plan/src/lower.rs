@@ -2,12 +2,12 @@
 
 mod updates;
 
-use crate::program::{Access, Operand, Provided, Step, Target};
-use crate::{Given, Request};
+use crate::program::{Access, ProgramInput, Step, StepInput, StepOutput};
+use crate::{InputRequest, PlanRequest};
 use smallvec::SmallVec;
 use taut_core::graph::{Origin, ValueId};
 use taut_core::{Error, ErrorKind, Graph, Kernel, Layout, Result, Spec, Strides, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// What a piece is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ pub(crate) struct Choice {
 pub(crate) struct Draft<'a> {
     graph: &'a Graph,
     /// The line that asked for the plan.
-    at: Line,
+    at: Location,
     pub(crate) pieces: Vec<Piece>,
     /// Where each value lies: its piece, and its layout there.
     places: Vec<Option<(usize, Layout)>>,
@@ -58,14 +58,14 @@ pub(crate) struct Draft<'a> {
     /// Pairs of steps: the first reads an input that the second updates, or people see that it comes first.
     pub(crate) before: Vec<(u32, u32)>,
     pub(crate) constants: Vec<Tensor>,
-    pub(crate) inputs: Vec<Provided>,
-    pub(crate) results: Vec<Operand>,
-    /// Whether what is updated may be lost if a step fails.
-    careless: bool,
+    pub(crate) inputs: Vec<ProgramInput>,
+    pub(crate) results: Vec<StepInput>,
+    /// Whether each updated input keeps its old or its new value if a step fails.
+    atomic: bool,
 }
 
 impl<'a> Draft<'a> {
-    pub(crate) fn new(graph: &'a Graph, request: &Request, at: Line) -> Result<Draft<'a>> {
+    pub(crate) fn new(graph: &'a Graph, request: &PlanRequest, at: Location) -> Result<Draft<'a>> {
         let inputs = provided(graph, request)?;
         let places = vec![None; graph.values.len()];
         let mut draft = Draft {
@@ -79,7 +79,7 @@ impl<'a> Draft<'a> {
             constants: Vec::new(),
             inputs,
             results: Vec::new(),
-            careless: request.careless,
+            atomic: request.atomic,
         };
         draft.place_inputs()?;
         let needed = graph.needed();
@@ -99,7 +99,7 @@ impl<'a> Draft<'a> {
     fn keep_order(&mut self) {
         let mut last = None;
         for (i, step) in self.steps.iter().enumerate() {
-            if step.op.as_ref().is_some_and(|op| op.is_seen()) {
+            if step.op.as_ref().is_some_and(|op| op.has_side_effects()) {
                 self.before.extend(last.map(|last| (last, i as u32)));
                 last = Some(i as u32);
             }
@@ -108,8 +108,9 @@ impl<'a> Draft<'a> {
 
     fn place_inputs(&mut self) -> Result<()> {
         for input in 0..self.inputs.len() {
-            let (id, Provided { spec, strides, access }) = (self.graph.inputs[input], &self.inputs[input]);
-            let kind = if *access == Access::Given { Kind::Donated(input) } else { Kind::Input(input) };
+            let (id, ProgramInput { spec, strides, access }) =
+                (self.graph.inputs[input], &self.inputs[input]);
+            let kind = if *access == Access::Donated { Kind::Donated(input) } else { Kind::Input(input) };
             let layout = match strides {
                 None => Layout::contiguous(spec.shape.clone()),
                 Some(strides) => from_lowest(spec, strides)?,
@@ -126,7 +127,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Where a value lies. Constants come in when they are first asked for.
-    fn operand(&mut self, id: ValueId) -> Result<Operand> {
+    fn operand(&mut self, id: ValueId) -> Result<StepInput> {
         let graph = self.graph;
         if self.places[id.index()].is_none()
             && let Origin::Constant(tensor) = &graph.values[id.index()].origin
@@ -138,7 +139,7 @@ impl<'a> Draft<'a> {
         }
         let missing = || Error::new(ErrorKind::Graph, "a value is read before it is made");
         let (storage, layout) = self.places[id.index()].clone().ok_or_else(missing)?;
-        Ok(Operand { storage, dtype: graph.spec(id).dtype, layout, in_place: None })
+        Ok(StepInput { storage, dtype: graph.spec(id).dtype, layout, in_place: None })
     }
 
     fn call(&mut self, number: usize) -> Result<()> {
@@ -147,7 +148,7 @@ impl<'a> Draft<'a> {
         if node.op.kernel() == Kernel::View {
             return self.view(number);
         }
-        let mut operands: SmallVec<[Operand; 3]> = SmallVec::new();
+        let mut operands: SmallVec<[StepInput; 3]> = SmallVec::new();
         for &id in &node.inputs {
             let operand = self.operand(id)?;
             let fits = node.op.is_strided() || operand.layout.is_contiguous();
@@ -166,16 +167,16 @@ impl<'a> Draft<'a> {
             let spec = graph.spec(id).clone();
             let storage = self.piece(Kind::Made, spec.bytes(), id);
             self.places[id.index()] = Some((storage, Layout::contiguous(spec.shape.clone())));
-            targets.push(Target { storage, spec });
+            targets.push(StepOutput { storage, spec });
         }
         self.steps.push(Step { op: Some(node.op.clone()), operands, targets, scratch, at: node.at });
         Ok(())
     }
 
     /// Adds a step that copies an operand, in row-major order, into a piece.
-    fn copy(&mut self, from: Operand, to: usize, at: Line) {
+    fn copy(&mut self, from: StepInput, to: usize, at: Location) {
         let spec = Spec::new(from.dtype, from.layout.shape.clone());
-        let targets = [Target { storage: to, spec }].into_iter().collect();
+        let targets = [StepOutput { storage: to, spec }].into_iter().collect();
         let operands = [from].into_iter().collect();
         self.steps.push(Step { op: None, operands, targets, scratch: (0, 0), at });
     }
@@ -223,7 +224,7 @@ impl<'a> Draft<'a> {
         choices
     }
 
-    fn fits(&self, step: &Step, operand: usize, target: &Target) -> bool {
+    fn fits(&self, step: &Step, operand: usize, target: &StepOutput) -> bool {
         let operand = &step.operands[operand];
         operand.dtype == target.spec.dtype
             && self.pieces[operand.storage].bytes == target.spec.bytes()
@@ -233,7 +234,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Whether a target is the new value of the input that an operand is.
-    fn is_update_of(&self, step: &Step, operand: usize, target: &Target) -> bool {
+    fn is_update_of(&self, step: &Step, operand: usize, target: &StepOutput) -> bool {
         match (self.pieces[step.operands[operand].storage].kind, self.pieces[target.storage].kind) {
             (Kind::Input(read), Kind::Update(written)) => read == written,
             _ => false,
@@ -257,7 +258,7 @@ fn from_lowest(spec: &Spec, strides: &[isize]) -> Result<Layout> {
 }
 
 /// The inputs as they are asked for, checked against the graph.
-fn provided(graph: &Graph, request: &Request) -> Result<Vec<Provided>> {
+fn provided(graph: &Graph, request: &PlanRequest) -> Result<Vec<ProgramInput>> {
     let (count, given) = (graph.inputs.len(), request.inputs.len());
     if given > count {
         return Err(Error::value(format!("the graph has {count} inputs, and the request speaks of {given}")));
@@ -265,7 +266,7 @@ fn provided(graph: &Graph, request: &Request) -> Result<Vec<Provided>> {
     let mut inputs = Vec::with_capacity(count);
     for (i, &id) in graph.inputs.iter().enumerate() {
         let spec = graph.spec(id).clone();
-        let Given { strides, donated } = request.inputs.get(i).cloned().unwrap_or_default();
+        let InputRequest { strides, donated } = request.inputs.get(i).cloned().unwrap_or_default();
         if let Some(strides) = &strides
             && strides.len() != spec.shape.rank()
         {
@@ -274,15 +275,15 @@ fn provided(graph: &Graph, request: &Request) -> Result<Vec<Provided>> {
         }
         let layout = strides.as_ref().map(|strides| from_lowest(&spec, strides)).transpose()?;
         let strides = strides.filter(|_| layout.is_some_and(|layout| !layout.is_contiguous()));
-        let access = if donated && strides.is_none() { Access::Given } else { Access::Read };
-        inputs.push(Provided { spec, strides, access });
+        let access = if donated && strides.is_none() { Access::Donated } else { Access::Read };
+        inputs.push(ProgramInput { spec, strides, access });
     }
     for &(output, input) in &request.updates {
         let Some(&id) = graph.outputs.get(output) else {
             let count = graph.outputs.len();
             return Err(Error::value(format!("output {output} cannot update anything: there are {count}")));
         };
-        let Some(Provided { spec, strides, access }) = inputs.get_mut(input) else {
+        let Some(ProgramInput { spec, strides, access }) = inputs.get_mut(input) else {
             return Err(Error::value(format!("input {input} cannot be updated: there are {count}")));
         };
         if *access == Access::Updated {

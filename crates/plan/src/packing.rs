@@ -98,7 +98,7 @@ impl fmt::Display for Packing {
 
 /// Why buffers cannot be packed at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
+pub enum PackError {
     /// A buffer ends before it starts, or at once.
     NeverAlive {
         /// Its place in the input.
@@ -113,20 +113,20 @@ pub enum Refused {
     TooLarge,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for PackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refused::NeverAlive { buffer } => {
+            PackError::NeverAlive { buffer } => {
                 write!(f, "buffer {buffer} is never alive; its end must come after its start")
             }
-            Refused::NoAlignment { buffer } => {
+            PackError::NoAlignment { buffer } => {
                 write!(f, "buffer {buffer} has alignment 0; use 1 for any offset")
             }
-            Refused::TooLarge => {
+            PackError::TooLarge => {
                 write!(f, "all sizes and alignments together exceed {} bytes", crate::parts::MOST)
             }
         }
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for PackError {}

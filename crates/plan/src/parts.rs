@@ -1,6 +1,6 @@
 //! Checks the input, and splits it where nothing is alive.
 
-use crate::packing::{Buffer, Refused};
+use crate::packing::{Buffer, PackError};
 use std::collections::BTreeMap;
 
 /// Sizes and alignments together may reach this: sums of a few offsets then stay far from overflow.
@@ -38,17 +38,17 @@ pub struct Input {
     pub lower_bound: u64,
 }
 
-pub fn read(buffers: &[Buffer]) -> Result<Input, Refused> {
+pub fn read(buffers: &[Buffer]) -> Result<Input, PackError> {
     let mut sum = 0usize;
     for (buffer, b) in buffers.iter().enumerate() {
         if b.end <= b.start {
-            return Err(Refused::NeverAlive { buffer });
+            return Err(PackError::NeverAlive { buffer });
         }
         if b.align == 0 {
-            return Err(Refused::NoAlignment { buffer });
+            return Err(PackError::NoAlignment { buffer });
         }
-        let room = b.size.checked_add(b.align).ok_or(Refused::TooLarge)?;
-        sum = sum.checked_add(room).filter(|&sum| sum <= MOST).ok_or(Refused::TooLarge)?;
+        let room = b.size.checked_add(b.align).ok_or(PackError::TooLarge)?;
+        sum = sum.checked_add(room).filter(|&sum| sum <= MOST).ok_or(PackError::TooLarge)?;
     }
     let takes_room = || buffers.iter().enumerate().filter(|(_, b)| b.size > 0);
     let grain = takes_room().fold(0, |g, (_, b)| gcd(g, b.align as u64)).max(1);

@@ -1,6 +1,6 @@
 //! Programs as text, stable enough to keep in golden files: no addresses, no lines, nothing of the machine.
 
-use crate::program::{Access, Home, Operand, Program, Storage};
+use crate::program::{Access, Home, Program, StepInput, Storage};
 use std::fmt;
 
 /// A place of so many bytes, as people read it.
@@ -34,7 +34,7 @@ impl fmt::Display for Program {
         for (i, input) in self.inputs.iter().enumerate() {
             let access = match input.access {
                 Access::Read => "read",
-                Access::Given => "given",
+                Access::Donated => "given",
                 Access::Updated => "updated",
             };
             write!(f, "input {i}: {}, {access}", input.spec)?;
@@ -77,8 +77,8 @@ impl fmt::Display for Program {
 }
 
 impl Program {
-    fn write_operand(&self, f: &mut fmt::Formatter<'_>, operand: &Operand) -> fmt::Result {
-        let Operand { storage, dtype, layout, in_place } = operand;
+    fn write_operand(&self, f: &mut fmt::Formatter<'_>, operand: &StepInput) -> fmt::Result {
+        let StepInput { storage, dtype, layout, in_place } = operand;
         write!(f, "{} {dtype}{}", Place::of(&self.storages[*storage]), layout.shape)?;
         if !layout.is_contiguous() {
             write!(f, " strides {:?}", layout.strides)?;

@@ -2,12 +2,12 @@
 
 use crate::lower::Draft;
 use crate::order::Orders;
-use crate::{Packing, Request, place};
+use crate::{Packing, PlanRequest, place};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::ValueId;
 use taut_core::{DType, Error, ErrorKind, Graph, Layout, Op, Result, Spec, Strides, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Where a storage is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct Storage {
 
 /// A value as a step reads it.
 #[derive(Clone, Debug)]
-pub struct Operand {
+pub struct StepInput {
     /// Its storage, by number.
     pub storage: usize,
     /// Its type.
@@ -52,7 +52,7 @@ pub struct Operand {
 
 /// A value as a step writes it: a whole storage, in row-major order.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct StepOutput {
     /// Its storage, by number.
     pub storage: usize,
     /// Its type and shape.
@@ -65,13 +65,13 @@ pub struct Step {
     /// The op; `None` copies its operand into row-major order.
     pub op: Option<Arc<dyn Op>>,
     /// What it reads.
-    pub operands: SmallVec<[Operand; 3]>,
+    pub operands: SmallVec<[StepInput; 3]>,
     /// What it writes.
-    pub targets: SmallVec<[Target; 1]>,
+    pub targets: SmallVec<[StepOutput; 1]>,
     /// Scratch memory: its first byte in the arena, and its length.
     pub scratch: (usize, usize),
     /// The line that called it.
-    pub at: Line,
+    pub at: Location,
 }
 
 impl Step {
@@ -87,14 +87,14 @@ pub enum Access {
     /// It only reads it.
     Read,
     /// It may put other values into its memory, or return it.
-    Given,
+    Donated,
     /// It leaves a new value in its memory.
     Updated,
 }
 
 /// An input as a program expects it.
 #[derive(Clone, Debug)]
-pub struct Provided {
+pub struct ProgramInput {
     /// Its type and shape.
     pub spec: Spec,
     /// Its strides, in elements; `None` if it is contiguous.
@@ -111,13 +111,13 @@ pub struct Program {
     /// The pieces of memory that values live in.
     pub storages: Vec<Storage>,
     /// The graph's outputs that are returned, as they are read once all steps are done.
-    pub results: Vec<Operand>,
+    pub results: Vec<StepInput>,
     /// The lengths of the buffers that are made for the caller.
     pub buffers: Vec<usize>,
     /// The tensors that were there before the trace.
     pub constants: Vec<Tensor>,
     /// What the caller provides.
-    pub inputs: Vec<Provided>,
+    pub inputs: Vec<ProgramInput>,
     /// How the arena is packed.
     pub packing: Packing,
 }
@@ -126,14 +126,14 @@ impl Program {
     /// Plans a graph whose inputs are contiguous and only read. Calls that lead to no output are left out.
     #[track_caller]
     pub fn new(graph: &Graph) -> Result<Program> {
-        Program::plan(graph, &Request::default())
+        Program::plan(graph, &PlanRequest::default())
     }
 
     /// Plans a graph.
     ///
     /// ```
     /// use taut_core::{DType, Spec, trace};
-    /// use taut_plan::{Given, Program, Request};
+    /// use taut_plan::{InputRequest, PlanRequest, Program};
     /// let specs = [Spec::new(DType::F32, [256]), Spec::new(DType::F32, [256])];
     /// // A step of gradient descent, and the square of the new value.
     /// let graph = trace(&specs, |x| {
@@ -144,14 +144,14 @@ impl Program {
     /// assert_eq!(Program::new(&graph)?.peak_bytes(), 2048);
     ///
     /// // The second output goes where the first input was, and the gradient's memory is there to be used.
-    /// let request = Request { inputs: vec![Given::default(), Given::donated()], updates: vec![(1, 0)], ..Request::default() };
+    /// let request = Request { inputs: vec![InputRequest::default(), InputRequest::donated()], updates: vec![(1, 0)], ..Request::default() };
     /// assert_eq!(Program::plan(&graph, &request)?.peak_bytes(), 0);
     /// # Ok::<(), taut_core::Error>(())
     /// ```
     #[track_caller]
-    pub fn plan(graph: &Graph, request: &Request) -> Result<Program> {
+    pub fn plan(graph: &Graph, request: &PlanRequest) -> Result<Program> {
         graph.verify()?;
-        let draft = Draft::new(graph, request, Line::caller())?;
+        let draft = Draft::new(graph, request, Location::caller())?;
         let orders = Orders::new(&draft, request.as_written);
         place::best(draft, orders)
     }
@@ -223,7 +223,7 @@ impl Program {
             }
             for (output, target) in step.targets.iter().enumerate() {
                 let storage = &self.storages[target.storage];
-                let over = |o: &Operand| o.storage == target.storage && o.in_place != Some(output);
+                let over = |o: &StepInput| o.storage == target.storage && o.in_place != Some(output);
                 if i < storage.start || i >= storage.end || step.operands.iter().any(over) {
                     return broken(i, "writes what is not its own");
                 }

@@ -4,7 +4,7 @@ use crate::print::Place;
 use crate::program::{Home, Program, Storage};
 use crate::uses::Uses;
 use std::fmt;
-use taut_memory::{Bytes, Line};
+use taut_memory::{Bytes, Location};
 
 /// A call that writes a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct Written {
     /// The op.
     pub op: &'static str,
     /// The line that called it.
-    pub at: Line,
+    pub at: Location,
 }
 
 impl fmt::Display for Written {

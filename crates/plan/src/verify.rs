@@ -6,7 +6,7 @@ use std::fmt;
 
 /// What is wrong with a packing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flaw {
+pub enum PackingFlaw {
     /// There is not one offset per buffer.
     Count {
         /// Buffers.
@@ -33,31 +33,31 @@ pub enum Flaw {
     },
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for PackingFlaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Flaw::Count { buffers, offsets } => write!(f, "{offsets} offsets for {buffers} buffers"),
-            Flaw::Overlap { first, second } => write!(f, "buffers {first} and {second} share bytes"),
-            Flaw::Misaligned { buffer } => write!(f, "buffer {buffer} is not aligned"),
-            Flaw::Outside { buffer } => write!(f, "buffer {buffer} ends above the arena"),
+            PackingFlaw::Count { buffers, offsets } => write!(f, "{offsets} offsets for {buffers} buffers"),
+            PackingFlaw::Overlap { first, second } => write!(f, "buffers {first} and {second} share bytes"),
+            PackingFlaw::Misaligned { buffer } => write!(f, "buffer {buffer} is not aligned"),
+            PackingFlaw::Outside { buffer } => write!(f, "buffer {buffer} ends above the arena"),
         }
     }
 }
 
-impl std::error::Error for Flaw {}
+impl std::error::Error for PackingFlaw {}
 
 /// Whether every buffer lies in the arena, aligned, and apart from those alive with it. O(n log n).
-pub fn verify(buffers: &[Buffer], packing: &Packing) -> Result<(), Flaw> {
+pub fn verify(buffers: &[Buffer], packing: &Packing) -> Result<(), PackingFlaw> {
     let offsets = &packing.offsets;
     if buffers.len() != offsets.len() {
-        return Err(Flaw::Count { buffers: buffers.len(), offsets: offsets.len() });
+        return Err(PackingFlaw::Count { buffers: buffers.len(), offsets: offsets.len() });
     }
     for (buffer, (b, &offset)) in buffers.iter().zip(offsets).enumerate() {
         if b.align == 0 || offset % b.align != 0 {
-            return Err(Flaw::Misaligned { buffer });
+            return Err(PackingFlaw::Misaligned { buffer });
         }
         if offset.checked_add(b.size).is_none_or(|top| top > packing.bytes) {
-            return Err(Flaw::Outside { buffer });
+            return Err(PackingFlaw::Outside { buffer });
         }
     }
     let mut events: Vec<(u32, bool, usize)> = Vec::new();
@@ -78,7 +78,7 @@ pub fn verify(buffers: &[Buffer], packing: &Packing) -> Result<(), Flaw> {
             alive.range(..=offsets[i]).next_back().filter(|(at, j)| *at + buffers[**j].size > offsets[i]);
         let above = alive.range(offsets[i]..top).next();
         if let Some((_, &j)) = below.or(above) {
-            return Err(Flaw::Overlap { first: i.min(j), second: i.max(j) });
+            return Err(PackingFlaw::Overlap { first: i.min(j), second: i.max(j) });
         }
         alive.insert(offsets[i], i);
     }

@@ -1,7 +1,7 @@
 //! Random instances: what must hold for any input.
 
 use proptest::prelude::*;
-use taut_plan::{Buffer, Effort, Flaw, FoundBy, Packing, Refused, pack, pack_within, verify};
+use taut_plan::{Buffer, Effort, FoundBy, PackError, Packing, PackingFlaw, pack, pack_within, verify};
 
 const LITTLE: Effort = Effort { steps: 200_000 };
 
@@ -146,14 +146,18 @@ fn equal_lifetimes_stack() {
 #[test]
 fn bad_input_is_refused() {
     let huge = [Buffer::new(usize::MAX / 2, 0, 1), Buffer::new(usize::MAX / 2, 0, 1)];
-    assert_eq!(pack(&huge, Effort::default()), Err(Refused::TooLarge));
-    assert_eq!(pack(&[Buffer::new(usize::MAX, 0, 1)], Effort::default()), Err(Refused::TooLarge));
-    assert_eq!(pack(&[Buffer::new(1, 0, 1).aligned(usize::MAX)], Effort::default()), Err(Refused::TooLarge));
+    assert_eq!(pack(&huge, Effort::default()), Err(PackError::TooLarge));
+    assert_eq!(pack(&[Buffer::new(usize::MAX, 0, 1)], Effort::default()), Err(PackError::TooLarge));
+    assert_eq!(
+        pack(&[Buffer::new(1, 0, 1).aligned(usize::MAX)], Effort::default()),
+        Err(PackError::TooLarge)
+    );
     let backwards = [Buffer::new(1, 0, 1), Buffer::new(1, 5, 4)];
-    assert_eq!(pack_within(&backwards, 9, Effort::default()), Err(Refused::NeverAlive { buffer: 1 }));
+    assert_eq!(pack_within(&backwards, 9, Effort::default()), Err(PackError::NeverAlive { buffer: 1 }));
     let zero = [Buffer::new(1, 0, 1).aligned(0)];
-    assert_eq!(pack(&zero, Effort::default()), Err(Refused::NoAlignment { buffer: 0 }));
-    let texts = [Refused::TooLarge, Refused::NeverAlive { buffer: 1 }, Refused::NoAlignment { buffer: 0 }];
+    assert_eq!(pack(&zero, Effort::default()), Err(PackError::NoAlignment { buffer: 0 }));
+    let texts =
+        [PackError::TooLarge, PackError::NeverAlive { buffer: 1 }, PackError::NoAlignment { buffer: 0 }];
     assert!(texts.iter().all(|refused| !refused.to_string().is_empty()));
 }
 
@@ -177,12 +181,12 @@ fn verify_finds_flaws() {
         found_by: FoundBy::Portfolio,
     };
     assert_eq!(verify(&list, &with(&[0, 10, 0], 20)), Ok(()));
-    assert_eq!(verify(&list, &with(&[0, 10], 20)), Err(Flaw::Count { buffers: 3, offsets: 2 }));
-    assert_eq!(verify(&list, &with(&[0, 11, 0], 21)), Err(Flaw::Misaligned { buffer: 1 }));
-    assert_eq!(verify(&list, &with(&[0, 10, 16], 20)), Err(Flaw::Outside { buffer: 2 }));
-    assert_eq!(verify(&list, &with(&[0, 10, usize::MAX], 20)), Err(Flaw::Outside { buffer: 2 }));
-    assert_eq!(verify(&list, &with(&[0, 8, 0], 20)), Err(Flaw::Overlap { first: 0, second: 1 }));
-    assert_eq!(verify(&list, &with(&[8, 0, 10], 20)), Err(Flaw::Overlap { first: 0, second: 1 }));
-    assert_eq!(verify(&list, &with(&[0, 10, 6], 20)), Err(Flaw::Overlap { first: 1, second: 2 }));
-    assert_eq!(verify(&list, &with(&[0, 10, 12], 20)), Err(Flaw::Overlap { first: 1, second: 2 }));
+    assert_eq!(verify(&list, &with(&[0, 10], 20)), Err(PackingFlaw::Count { buffers: 3, offsets: 2 }));
+    assert_eq!(verify(&list, &with(&[0, 11, 0], 21)), Err(PackingFlaw::Misaligned { buffer: 1 }));
+    assert_eq!(verify(&list, &with(&[0, 10, 16], 20)), Err(PackingFlaw::Outside { buffer: 2 }));
+    assert_eq!(verify(&list, &with(&[0, 10, usize::MAX], 20)), Err(PackingFlaw::Outside { buffer: 2 }));
+    assert_eq!(verify(&list, &with(&[0, 8, 0], 20)), Err(PackingFlaw::Overlap { first: 0, second: 1 }));
+    assert_eq!(verify(&list, &with(&[8, 0, 10], 20)), Err(PackingFlaw::Overlap { first: 0, second: 1 }));
+    assert_eq!(verify(&list, &with(&[0, 10, 6], 20)), Err(PackingFlaw::Overlap { first: 1, second: 2 }));
+    assert_eq!(verify(&list, &with(&[0, 10, 12], 20)), Err(PackingFlaw::Overlap { first: 1, second: 2 }));
 }

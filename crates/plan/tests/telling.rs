@@ -10,7 +10,7 @@ use taut_core::ops::shape::{concat, slice, transpose};
 use taut_core::ops::unary::{exp, relu, tanh};
 use taut_core::{DType, Graph, Index, Result, Spec, Tensor, trace};
 use taut_memory::testing::ledger_check;
-use taut_plan::{Access, Given, Held, Home, Program, Request, assert_peak};
+use taut_plan::{Access, AliveReason, Home, InputRequest, PlanRequest, Program, assert_peak};
 
 fn traced(shapes: &[&[usize]], function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Graph {
     let specs: Vec<Spec> = shapes.iter().map(|&shape| Spec::new(DType::F32, shape)).collect();
@@ -29,7 +29,7 @@ fn training() -> Program {
         }
         Ok(outputs)
     });
-    let request = Request { updates: vec![(1, 2), (2, 3)], ..Request::default() };
+    let request = PlanRequest { updates: vec![(1, 2), (2, 3)], ..PlanRequest::default() };
     Program::plan(&graph, &request).unwrap()
 }
 
@@ -42,8 +42,8 @@ fn given() -> Program {
         Ok(vec![sum(h, 0, false)?, slice(rows, &[Index::from(1..5)])?, mul(&x[1], 2.0)?])
     });
     let strides = Some([-3isize, 1].into_iter().collect());
-    let inputs = vec![Given { strides, donated: false }, Given::donated()];
-    Program::plan(&graph, &Request { inputs, ..Request::default() }).unwrap()
+    let inputs = vec![InputRequest { strides, donated: false }, InputRequest::donated()];
+    Program::plan(&graph, &PlanRequest { inputs, ..PlanRequest::default() }).unwrap()
 }
 
 #[test]
@@ -95,19 +95,22 @@ fn every_byte_of_a_peak_is_explained() {
     assert_eq!(explanation.rows.iter().map(|row| row.bytes).sum::<usize>(), program.peak_bytes());
     assert_eq!((explanation.step, explanation.op.unwrap().0), (Some(2), "matmul"));
     let first = &explanation.rows[0];
-    assert_eq!((first.bytes, first.held, first.op), (activation, Held::Value, Some("matmul")));
+    assert_eq!((first.bytes, first.held, first.op), (activation, AliveReason::Value, Some("matmul")));
     assert!(first.why.starts_with("kept for mul at "), "{explanation}");
     assert!(first.remedy.as_ref().unwrap().starts_with("recompute it for mul at"), "{explanation}");
     assert_eq!(first.at.unwrap().file(), file!());
     // The second lies there when nobody reads the input any more.
     let second = &explanation.rows[1];
     assert_eq!((second.give, second.remedy.as_deref()), (Some(0), Some("give input 0 by value")));
-    let request = Request { inputs: vec![Given::donated()], ..Request::default() };
+    let request = PlanRequest { inputs: vec![InputRequest::donated()], ..PlanRequest::default() };
     let better = Program::plan(&graph, &request).unwrap();
     assert_eq!(better.peak_bytes(), 2 * activation + output);
-    assert_eq!(better.inputs[0].access, Access::Given);
+    assert_eq!(better.inputs[0].access, Access::Donated);
     let last = explanation.rows.last().unwrap();
-    assert_eq!((last.bytes, last.held, last.remedy.as_deref()), (4, Held::Output, Some("do not return it")));
+    assert_eq!(
+        (last.bytes, last.held, last.remedy.as_deref()),
+        (4, AliveReason::Output, Some("do not return it"))
+    );
     assert!(
         explanation
             .to_string()

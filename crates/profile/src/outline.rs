@@ -1,7 +1,7 @@
 //! What a plan says of memory, without the plan: a program holds tensors, and a recording must not keep any alive.
 
 use taut_core::{Cost, Spec, Specs};
-use taut_memory::Line;
+use taut_memory::Location;
 use taut_plan::{Home, Program};
 
 /// What a buffer of a plan is.
@@ -46,7 +46,7 @@ impl Planned {
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) op: &'static str,
-    pub(crate) at: Line,
+    pub(crate) at: Location,
     pub(crate) outputs: Specs,
     pub(crate) cost: Cost,
     /// What the op was asked for, as graphs print it.
@@ -142,7 +142,7 @@ impl Outline {
         &self,
         arena: usize,
         places: impl Iterator<Item = Place>,
-        steps: impl Iterator<Item = (&'static str, Line)>,
+        steps: impl Iterator<Item = (&'static str, Location)>,
     ) -> bool {
         self.arena == arena
             && self.places.iter().copied().eq(places)

@@ -5,7 +5,7 @@ use crate::recording::Recording;
 use crate::timeline::Timeline;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use taut_core::{Error, Result};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// How many events of each sort a recording takes, unless [`Profiler::with_capacity`] says otherwise.
 pub const DEFAULT_CAPACITY: usize = 1_000_000;
@@ -53,7 +53,7 @@ impl Profiler {
         if recording.is_some() {
             return Err(Error::value("a profiler is at work already, and there is one at a time")
                 .help("finish or drop the other one first")
-                .at(Line::caller()));
+                .at(Location::caller()));
         }
         let generation = GENERATIONS.fetch_add(1, Relaxed);
         *recording = Some(Recording::new(generation, events, before));

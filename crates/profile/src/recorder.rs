@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use taut_core::observe::{self, Begun, Done};
-use taut_memory::{Block, Buffer, Category, Line, Watcher};
+use taut_memory::{Block, Buffer, Category, Location, Watcher};
 use taut_plan::Program;
 
 static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
@@ -33,7 +33,7 @@ enum Doing {
     Run {
         outline: u32,
         run: u32,
-        at: Line,
+        at: Location,
     },
     /// A run inside an op, with the number of its outline.
     Body(u32),
@@ -186,8 +186,8 @@ impl observe::Observer for Hooks {
     }
 }
 
-impl taut_exec::Observer for Hooks {
-    fn run_begins(&self, program: &Program, at: Option<Line>) {
+impl taut_exec::StepObserver for Hooks {
+    fn run_begins(&self, program: &Program, at: Option<Location>) {
         let thread = thread();
         let known = current().as_mut().map(|recording| recording.known(program));
         // Not under the lock: ops are asked, and what they do is their own business.

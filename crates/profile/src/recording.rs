@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use taut_core::observe::{Begun, Done};
 use taut_core::{Cost, Specs};
-use taut_memory::{Block, Category, Line, Owner, live_bytes};
+use taut_memory::{Block, Category, Location, Owner, live_bytes};
 use taut_plan::Program;
 
 /// What happened to a buffer.
@@ -39,7 +39,7 @@ pub(crate) struct MemoryEvent {
 pub(crate) struct Site {
     pub(crate) op: &'static str,
     pub(crate) gradient_of: Option<&'static str>,
-    pub(crate) at: Option<Line>,
+    pub(crate) at: Option<Location>,
     pub(crate) outputs: Specs,
     pub(crate) cost: Cost,
     /// Whether it is the run of a program: what it consists of are its steps.
@@ -70,7 +70,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct RunEvent {
     pub(crate) outline: u32,
-    pub(crate) at: Line,
+    pub(crate) at: Location,
     pub(crate) thread: u32,
     pub(crate) start: u64,
     pub(crate) end: u64,
@@ -127,14 +127,14 @@ pub(crate) struct Recording {
     pub(crate) memory_until: Option<u64>,
     pub(crate) calls: Vec<CallEvent>,
     pub(crate) sites: Vec<Site>,
-    known: HashMap<(&'static str, Option<&'static str>, Line, Specs), u32>,
+    known: HashMap<(&'static str, Option<&'static str>, Location, Specs), u32>,
     pub(crate) outlines: Vec<Arc<Outline>>,
     /// Per outline, the number of its first step's site.
     pub(crate) first_sites: Vec<u32>,
     by_address: HashMap<usize, u32>,
     arenas: HashSet<usize>,
     pub(crate) runs: Vec<RunEvent>,
-    run_sites: HashMap<(u32, Line), u32>,
+    run_sites: HashMap<(u32, Location), u32>,
     pub(crate) marks: Vec<MarkEvent>,
     pub(crate) threads: Vec<(u32, String)>,
     pub(crate) dropped: Dropped,
@@ -292,7 +292,7 @@ impl Recording {
     }
 
     /// The site of the runs of a program that are called from one line.
-    pub(crate) fn run_site(&mut self, outline: u32, at: Line) -> u32 {
+    pub(crate) fn run_site(&mut self, outline: u32, at: Location) -> u32 {
         let Recording { run_sites, sites, .. } = self;
         *run_sites.entry((outline, at)).or_insert_with(|| {
             let (outputs, cost) = (Specs::new(), Cost::default());

@@ -108,7 +108,7 @@ impl<'a> Report<'a> {
     /// Writes the page to a file, and makes the folder for it if there is none.
     #[track_caller]
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
-        let at = taut_memory::Line::caller();
+        let at = taut_memory::Location::caller();
         let path = path.as_ref();
         let failed = |error: std::io::Error| {
             Error::new(ErrorKind::Io, format!("{} cannot be written: {error}", path.display())).at(at)

@@ -16,7 +16,7 @@ use crate::recording::{CallEvent, Dropped, MarkEvent, Site};
 use std::sync::Arc;
 use std::time::Duration;
 use taut_core::observe::Begun;
-use taut_memory::{Category, Line};
+use taut_memory::{Category, Location};
 
 /// A recording: memory, calls, runs of programs, and marks. Times are counted from its start.
 ///
@@ -48,7 +48,7 @@ pub(crate) struct Allocation {
     pub(crate) died: u64,
     pub(crate) bytes: usize,
     pub(crate) category: Category,
-    pub(crate) line: Option<Line>,
+    pub(crate) line: Option<Location>,
     /// The call that made it.
     pub(crate) made_by: Option<Begun>,
     pub(crate) origin: Origin,
@@ -62,7 +62,7 @@ pub(crate) enum Origin {
     /// Somebody asked for it.
     Asked,
     /// It was made to be returned by a run, by number, that was called from this line.
-    Returned(Line),
+    Returned(Location),
 }
 
 impl Allocation {
@@ -75,7 +75,7 @@ impl Allocation {
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
     pub(crate) outline: usize,
-    pub(crate) at: Line,
+    pub(crate) at: Location,
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// The allocation that is its arena.
@@ -103,7 +103,7 @@ pub struct Mark {
 #[derive(Clone, Debug)]
 pub struct Planned {
     /// The line that called it first.
-    pub line: Line,
+    pub line: Location,
     /// How many steps it has.
     pub steps: usize,
     /// How often it ran.

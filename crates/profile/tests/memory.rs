@@ -109,7 +109,7 @@ impl Op for Look {
         Ok(inputs[0].clone().into())
     }
 
-    fn is_data(&self) -> bool {
+    fn is_pure(&self) -> bool {
         false
     }
 

@@ -13,7 +13,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyTuple, PyType};
-use taut::graph::outside_traces;
+use taut::graph::suspend_tracing;
 use taut::{Operand, Variable};
 
 type Object<'py> = PyResult<Bound<'py, PyAny>>;
@@ -99,7 +99,7 @@ fn binary<'py>(
     let weight = bytes(&own) + bytes(&other);
     let known = taut_core::is_tracing() && is_known(&own) && is_known(&other);
     let (x, y) = if swapped { (other, own) } else { (own, other) };
-    wrap(py, call(py, weight, || if known { outside_traces(|| work(x, y)) } else { work(x, y) })?)
+    wrap(py, call(py, weight, || if known { suspend_tracing(|| work(x, y)) } else { work(x, y) })?)
 }
 
 fn unary<'py>(
@@ -126,7 +126,7 @@ fn item<'py>(slf: &Bound<'py, Array>) -> Object<'py> {
         )));
     }
     let dtype = x.dtype();
-    let one = outside_traces(|| taut::reshape(x, &[])).map_err(|error| exception(py, error))?;
+    let one = suspend_tracing(|| taut::reshape(x, &[])).map_err(|error| exception(py, error))?;
     let read = || -> taut::Result<Py<PyAny>> {
         Ok(match dtype {
             taut::DType::Bool => PyBool::new(py, one.item::<bool>()?).to_owned().into_any().unbind(),
@@ -141,7 +141,7 @@ fn item<'py>(slf: &Bound<'py, Array>) -> Object<'py> {
             }
         })
     };
-    outside_traces(read).map(|value| value.into_bound(py)).map_err(|error| exception(py, error))
+    suspend_tracing(read).map(|value| value.into_bound(py)).map_err(|error| exception(py, error))
 }
 
 macro_rules! operators {

@@ -6,7 +6,7 @@ use pyo3::exceptions::PyReferenceError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
-use taut_core::{for_itself, lines_matter, on_behalf};
+use taut_core::{needs_source_location, with_source_location, without_source_location};
 
 /// Work on at least as many bytes gives up the interpreter lock: it takes longer than giving up and taking back.
 const HEAVY: usize = 64 << 10;
@@ -18,9 +18,13 @@ pub fn call<R: Send>(
     bytes: usize,
     work: impl FnOnce() -> taut::Result<R> + Send,
 ) -> PyResult<R> {
-    let outcome = if lines_matter() {
+    let outcome = if needs_source_location() {
         let at = line::here(py);
-        if bytes < HEAVY { on_behalf(None, at, work) } else { py.detach(|| on_behalf(None, at, work)) }
+        if bytes < HEAVY {
+            with_source_location(None, at, work)
+        } else {
+            py.detach(|| with_source_location(None, at, work))
+        }
     } else if bytes < HEAVY {
         work()
     } else {
@@ -33,12 +37,12 @@ pub fn call<R: Send>(
 /// the engine's own locks holds it.
 pub fn call_back<R: Send>(py: Python<'_>, work: impl FnOnce() -> taut::Result<R> + Send) -> PyResult<R> {
     let at = line::here(py);
-    py.detach(|| on_behalf(None, at, work)).map_err(|error| exception(py, error))
+    py.detach(|| with_source_location(None, at, work)).map_err(|error| exception(py, error))
 }
 
 /// Calls Python from inside the engine: what it does is attributed to its own lines.
 pub fn into_python<R>(work: impl FnOnce(Python<'_>) -> PyResult<R>) -> taut::Result<R> {
-    for_itself(|| Python::attach(work)).map_err(crate::error::raised)
+    without_source_location(|| Python::attach(work)).map_err(crate::error::raised)
 }
 
 /// A Python function that the engine holds. The garbage collector sees it, and can take it back.
@@ -88,8 +92,8 @@ pub fn listen() {
     fn ask(py: Python<'_>) -> PyResult<()> {
         py.check_signals()
     }
-    taut_exec::ask_at_times(|| Python::attach(ask).map_err(crate::error::raised));
-    taut_autodiff::wait_within(|work| {
+    taut_exec::set_interrupt_check(|| Python::attach(ask).map_err(crate::error::raised));
+    taut_autodiff::set_blocking_hook(|work| {
         let mut here = Here(work);
         if Python::try_attach(|py| py.detach(|| here.run())).is_none() {
             here.run();

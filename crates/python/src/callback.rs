@@ -22,7 +22,7 @@ struct Callback {
     /// What it returns; nothing if it is only told.
     results: Specs,
     /// Whether it is called though nobody wants its results, and in the order of the program.
-    is_seen: bool,
+    has_side_effects: bool,
 }
 
 impl fmt::Debug for Callback {
@@ -67,14 +67,14 @@ impl Op for Callback {
     }
 
     fn is_check(&self) -> bool {
-        self.is_seen
+        self.has_side_effects
     }
 
-    fn is_seen(&self) -> bool {
-        self.is_seen
+    fn has_side_effects(&self) -> bool {
+        self.has_side_effects
     }
 
-    fn is_data(&self) -> bool {
+    fn is_pure(&self) -> bool {
         false
     }
 }
@@ -89,15 +89,20 @@ fn array<'py>(py: Python<'py>, view: View<'_>) -> PyResult<Bound<'py, PyAny>> {
 fn called(py: Python<'_>, callback: Callback, tensors: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<taut::Tensor>> {
     let inputs = tensors.iter().map(convert::tensor).collect::<PyResult<Vec<_>>>()?;
     call_back(py, move || {
-        record::unrecorded(|| apply_many(&callback, inputs)).map(|outputs| outputs.into_iter().collect())
+        record::without_recording(|| apply_many(&callback, inputs))
+            .map(|outputs| outputs.into_iter().collect())
     })
 }
 
 /// Calls `function` with a list of the tensors' values as arrays: in a traced function, whenever it runs.
 #[pyfunction]
 pub fn tell(py: Python<'_>, function: Py<PyAny>, tensors: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
-    let callback =
-        Callback { name: "print", function: Arc::new(function), results: Specs::new(), is_seen: true };
+    let callback = Callback {
+        name: "print",
+        function: Arc::new(function),
+        results: Specs::new(),
+        has_side_effects: true,
+    };
     called(py, callback, tensors).map(drop)
 }
 
@@ -109,13 +114,13 @@ pub fn ask<'py>(
     function: Py<PyAny>,
     tensors: Vec<Bound<'py, PyAny>>,
     results: Vec<(Bound<'py, PyAny>, Vec<usize>)>,
-    is_seen: bool,
+    has_side_effects: bool,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let spec = |(dtype, shape): &(Bound<'py, PyAny>, Vec<usize>)| {
         Ok(Spec::new(dtype::given(dtype)?, Shape::from(&shape[..])))
     };
     let results = results.iter().map(spec).collect::<PyResult<Specs>>()?;
-    let callback = Callback { name: "py_function", function: Arc::new(function), results, is_seen };
+    let callback = Callback { name: "py_function", function: Arc::new(function), results, has_side_effects };
     let made = called(py, callback, tensors)?.into_iter();
     made.map(|tensor| wrap(py, tensor).map(Bound::into_any)).collect()
 }

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 use taut::{Case, Loops};
-use taut_autodiff::nest::{Nest, hollow, tensors};
+use taut_autodiff::nest::{Nest, strip_values, tensors};
 
 type Object<'py> = PyResult<Bound<'py, PyAny>>;
 
@@ -168,7 +168,7 @@ pub fn recompute<'py>(py: Python<'py>, function: Py<PyAny>, inputs: &Bound<'py, 
     let body = move |given: &[taut::Tensor]| -> taut::Result<Vec<taut::Tensor>> {
         let result = mapped(&function, &inputs.rebuild(&mut given.iter().cloned()))?;
         let made = tensors(&result).into_iter().cloned().collect();
-        *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(hollow(result));
+        *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(strip_values(result));
         Ok(made)
     };
     let outputs = call_back(py, move || taut::recompute_grad(body).call(given))?;
@@ -211,9 +211,9 @@ pub fn custom_gradient<'py>(
                 })
             };
             Ok(if has_variables {
-                taut::Rule::with_variables(outputs, saved, walk)
+                taut::GradientRule::with_variables(outputs, saved, walk)
             } else {
-                taut::Rule::new(outputs, saved, move |saved, given| walk(saved, given, &[]))
+                taut::GradientRule::new(outputs, saved, move |saved, given| walk(saved, given, &[]))
             })
         })
     })?;

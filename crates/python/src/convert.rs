@@ -9,7 +9,7 @@ use ::numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyMemoryView, PyRange, PyString, PyTuple};
-use taut::graph::outside_traces;
+use taut::graph::suspend_tracing;
 use taut::{DType, Operand, Scalar, Tensor};
 
 /// A Python number as a number without a type of its own; none for anything else.
@@ -79,7 +79,7 @@ pub fn is_known(tensor: &Tensor) -> bool {
 /// Numbers of Python's in another type. What is known is known inside a trace, too.
 fn constant(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
     crate::call::call(py, made.spec().bytes(), || {
-        if made.is_traced() { taut::cast(made, dtype) } else { outside_traces(|| taut::cast(made, dtype)) }
+        if made.is_traced() { taut::cast(made, dtype) } else { suspend_tracing(|| taut::cast(made, dtype)) }
     })
 }
 
@@ -345,7 +345,7 @@ fn whole(py: Python<'_>, tensor: &Tensor) -> PyResult<Vec<i64>> {
     if !tensor.dtype().is_integer() {
         return Err(PyTypeError::new_err(format!("{} are not integers", tensor.spec())));
     }
-    let cast = outside_traces(|| taut::cast(tensor, DType::I64).and_then(|cast| cast.to_vec::<i64>()));
+    let cast = suspend_tracing(|| taut::cast(tensor, DType::I64).and_then(|cast| cast.to_vec::<i64>()));
     cast.map_err(|error| exception(py, error))
 }
 
@@ -355,7 +355,7 @@ pub fn float(object: &Bound<'_, PyAny>) -> PyResult<f64> {
         return Ok(value);
     }
     let tensor = tensor(object)?;
-    let value = outside_traces(|| taut::cast(&tensor, DType::F64).and_then(|cast| cast.item::<f64>()));
+    let value = suspend_tracing(|| taut::cast(&tensor, DType::F64).and_then(|cast| cast.item::<f64>()));
     value.map_err(|error| exception(object.py(), error))
 }
 

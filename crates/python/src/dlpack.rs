@@ -279,17 +279,17 @@ pub fn import(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let layout = Layout { shape, strides, offset: 0 };
     if bytes == 0 {
         let spec = taut_core::Spec::new(dtype, layout.shape);
-        let line = taut::memory::Line::caller();
+        let line = taut::memory::Location::caller();
         let made = Tensor::build(spec, taut::memory::Category::Tensor, line, |_| {});
         return made.map_err(|error| exception(py, error));
     }
     if lent.as_ref().as_ptr().addr().is_multiple_of(8) {
-        return Tensor::lent(dtype, layout, lent).map_err(|error| exception(py, error));
+        return Tensor::borrowed(dtype, layout, lent).map_err(|error| exception(py, error));
     }
     // At an odd address: its bytes, moved to a better one.
     let mut words = vec![0u64; bytes.div_ceil(8)];
     bytes_of(&mut words)[..bytes].copy_from_slice(lent.as_ref());
-    let made = Tensor::lent(dtype, layout, Words(words)).and_then(|tensor| tensor.copy());
+    let made = Tensor::borrowed(dtype, layout, Words(words)).and_then(|tensor| tensor.copy());
     made.map_err(|error| exception(py, error))
 }
 

@@ -12,9 +12,9 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use std::cell::RefCell;
-use taut::graph::OutsideTraces;
+use taut::graph::TracingSuspension;
 use taut::{OnRetrace, Shape, TensorSpec};
-use taut_autodiff::nest::{Nest, hollow, tensors};
+use taut_autodiff::nest::{Nest, strip_values, tensors};
 
 /// A Python function that is traced once per signature and then runs as one planned program.
 #[pyclass(frozen, weakref, module = "taut")]
@@ -190,7 +190,7 @@ impl Function {
 
 /// A tensor without a value, of this type and shape, to plan with.
 #[pyfunction]
-pub fn stand_in<'py>(dtype: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn placeholder<'py>(dtype: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let dtype = dtype.clone();
     let kind = crate::dtype::given(&dtype)?;
     let dims = convert::ints(shape)?;
@@ -200,7 +200,7 @@ pub fn stand_in<'py>(dtype: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> Py
         return Err(PyValueError::new_err(format!("no tensor has the shape {dims:?}")));
     }
     let spec = taut_core::Spec::new(kind, dims.iter().filter_map(size).collect::<Shape>());
-    wrap(dtype.py(), taut::Tensor::stand_in(spec))
+    wrap(dtype.py(), taut::Tensor::placeholder(spec))
 }
 
 /// Calls a function with tensors that have no values, and returns its results, which have none either: what types and shapes it
@@ -218,14 +218,14 @@ pub fn trace_only<'py>(
     let specs: Vec<taut_core::Spec> =
         tensors(&arguments).into_iter().map(|tensor| tensor.spec().clone()).collect();
     let result = call_back(py, || {
-        let traced = taut_core::record::unrecorded(|| {
+        let traced = taut_core::record::without_recording(|| {
             taut_core::graph::trace_function(&specs, true, |inputs| {
                 let own = arguments.rebuild(&mut inputs.iter().cloned());
                 let results = into_python(|py| run(py, body.bind(py), &own))?;
                 Ok((tensors(&results).into_iter().cloned().collect(), results))
             })
         });
-        traced.map(|(_, results)| hollow(results))
+        traced.map(|(_, results)| strip_values(results))
     })?;
     result.object(py)
 }
@@ -238,7 +238,7 @@ pub fn is_tracing() -> bool {
 
 /// In its `with` statement, nothing is being traced: ops run at once.
 #[pyclass(frozen, module = "taut")]
-pub struct InitScope(Own<RefCell<Vec<OutsideTraces>>>);
+pub struct InitScope(Own<RefCell<Vec<TracingSuspension>>>);
 
 #[pymethods]
 impl InitScope {
@@ -248,7 +248,7 @@ impl InitScope {
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        slf.get().0.get()?.borrow_mut().push(OutsideTraces::enter());
+        slf.get().0.get()?.borrow_mut().push(TracingSuspension::enter());
         Ok(slf)
     }
 

@@ -6,7 +6,7 @@ use crate::convert;
 use pyo3::exceptions::{PyIndexError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
-use taut::graph::outside_traces;
+use taut::graph::suspend_tracing;
 use taut::{DType, Index, Tensor};
 
 /// What stands in one place of a slicing expression.
@@ -52,7 +52,7 @@ pub fn get(slf: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     if special == 0 {
         let known = taut_core::is_tracing() && convert::is_known(&x);
         return call(py, 0, || {
-            if known { outside_traces(|| taut::slice(x, &plain)) } else { taut::slice(x, &plain) }
+            if known { suspend_tracing(|| taut::slice(x, &plain)) } else { taut::slice(x, &plain) }
         });
     }
     // First what strides can express, with whole axes where something else stands; then that, from the last axis to the first, so

@@ -52,7 +52,7 @@ mod _native {
     #[pymodule_export]
     use super::dtype::{DType, dtype_named};
     #[pymodule_export]
-    use super::function::{Function, InitScope, is_tracing, stand_in, trace_only};
+    use super::function::{Function, InitScope, is_tracing, placeholder, trace_only};
     #[pymodule_export]
     use super::line::{calling_line, pass_over};
     #[pymodule_export]

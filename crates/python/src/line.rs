@@ -5,13 +5,13 @@ use pyo3::prelude::*;
 use pyo3::types::PyString;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
-use taut::memory::Line;
+use taut::memory::Location;
 
 /// What is known of lines of code objects. Asked while the interpreter lock is held, and never for long.
 #[derive(Default)]
 struct Known {
     /// By code object and line; none for the package's own code, which works on behalf of its callers.
-    lines: HashMap<(usize, i32), Option<Line>>,
+    lines: HashMap<(usize, i32), Option<Location>>,
     /// Keeps the addresses that are keys from being used again.
     codes: Vec<Py<PyAny>>,
     /// Where the package's own code is, and that of packages which call on behalf of others.
@@ -43,7 +43,7 @@ fn with<R>(work: impl FnOnce(&mut Known) -> R) -> R {
 }
 
 /// The innermost line of the running Python program that is not passed over.
-pub fn here(py: Python<'_>) -> Line {
+pub fn here(py: Python<'_>) -> Location {
     let mut frame = current(py);
     while let Some(now) = frame {
         if let Ok(Some(line)) = line_of(&now) {
@@ -51,7 +51,7 @@ pub fn here(py: Python<'_>) -> Line {
         }
         frame = now.getattr(pyo3::intern!(py, "f_back")).ok().filter(|back| !back.is_none());
     }
-    Line::elsewhere("<python>", 0)
+    Location::elsewhere("<python>", 0)
 }
 
 fn current(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
@@ -60,7 +60,7 @@ fn current(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
 }
 
 /// A frame's line; none if it is passed over.
-fn line_of(frame: &Bound<'_, PyAny>) -> PyResult<Option<Line>> {
+fn line_of(frame: &Bound<'_, PyAny>) -> PyResult<Option<Location>> {
     let py = frame.py();
     // SAFETY: `frame` came from `PyEval_GetFrame` or from a frame's `f_back`, so it is a frame object, alive.
     let number = unsafe { ffi::PyFrame_GetLineNumber(frame.as_ptr().cast()) };
@@ -78,7 +78,7 @@ fn line_of(frame: &Bound<'_, PyAny>) -> PyResult<Option<Line>> {
             known.codes.clear();
         }
         let is_inner = known.inner.iter().any(|prefix| file.starts_with(prefix));
-        let line = (!is_inner).then(|| Line::elsewhere(&file, number.try_into().unwrap_or(0)));
+        let line = (!is_inner).then(|| Location::elsewhere(&file, number.try_into().unwrap_or(0)));
         known.codes.push(code.unbind());
         known.lines.insert(key, line);
         line

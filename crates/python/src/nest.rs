@@ -323,10 +323,10 @@ impl Tree {
     }
 
     /// The tensors and variables in it, in order.
-    pub fn sources(&self, found: &mut Vec<taut::Source>) {
+    pub fn sources(&self, found: &mut Vec<taut::GradientSource>) {
         match self {
-            Tree::Tensor(tensor) => found.push(taut::Source::Tensor(tensor.clone())),
-            Tree::Variable(variable, _) => found.push(taut::Source::Variable(variable.clone())),
+            Tree::Tensor(tensor) => found.push(taut::GradientSource::Tensor(tensor.clone())),
+            Tree::Variable(variable, _) => found.push(taut::GradientSource::Variable(variable.clone())),
             Tree::Value(_) => {}
             Tree::List(parts) | Tree::Tuple(parts) | Tree::Record(_, parts) => {
                 parts.iter().for_each(|part| part.sources(found));

@@ -120,7 +120,7 @@ pub fn tensor(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Ten
     if let Some(elements) = whole {
         let lent = Lent { _array: array.clone().into_any().unbind(), start, bytes: elements * size };
         let layout = Layout { shape, strides, offset: 0 };
-        return Tensor::lent(dtype, layout, lent).map_err(|error| crate::error::exception(py, error));
+        return Tensor::borrowed(dtype, layout, lent).map_err(|error| crate::error::exception(py, error));
     }
     let row_major = if array.is_c_contiguous() && is_aligned {
         array.clone()
@@ -138,7 +138,7 @@ pub fn tensor(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Ten
     };
     let spec = taut_core::Spec::new(dtype, shape);
     crate::call::call(py, spec.bytes(), || {
-        Tensor::build(spec, taut::memory::Category::Tensor, taut::memory::Line::caller(), |out| {
+        Tensor::build(spec, taut::memory::Category::Tensor, taut::memory::Location::caller(), |out| {
             out.bytes().copy_from_slice(lent.as_ref());
         })
     })

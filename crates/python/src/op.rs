@@ -8,17 +8,17 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
-use taut::graph::outside_traces;
-use taut::ops::{Args, Entry, Kind, Value, table};
+use taut::graph::suspend_tracing;
+use taut::ops::{ArgValue, Args, OpEntry, ParamKind, table};
 use taut::{Scalar, Tensor};
 
 /// A function of the op table, under a name and with parameter names of one's choice. `name=` is accepted and ignored, as
 /// everywhere in TensorFlow's shape.
 #[pyclass(frozen, module = "taut")]
 pub struct Op {
-    entry: &'static Entry,
+    entry: &'static OpEntry,
     name: String,
-    params: Vec<(Py<PyString>, Kind, Option<Default>)>,
+    params: Vec<(Py<PyString>, ParamKind, Option<Default>)>,
 }
 
 /// The names of all ops of the table.
@@ -39,29 +39,29 @@ enum Default {
 }
 
 impl Default {
-    fn value(self) -> Value {
+    fn value(self) -> ArgValue {
         match self {
-            Default::None => Value::None,
-            Default::Bool(value) => Value::Bool(value),
-            Default::Int(value) => Value::Int(value),
-            Default::Float(value) => Value::Float(value),
-            Default::DType(value) => Value::DType(value),
-            Default::Word(value) => Value::Str(value),
+            Default::None => ArgValue::None,
+            Default::Bool(value) => ArgValue::Bool(value),
+            Default::Int(value) => ArgValue::Int(value),
+            Default::Float(value) => ArgValue::Float(value),
+            Default::DType(value) => ArgValue::DType(value),
+            Default::Word(value) => ArgValue::Str(value),
         }
     }
 
     /// A default as the table writes it, which is as Python does.
-    fn parse(text: &str, kind: Kind) -> Default {
+    fn parse(text: &str, kind: ParamKind) -> Default {
         match (text, kind) {
             ("None", _) => Default::None,
             ("True", _) => Default::Bool(true),
             ("False", _) => Default::Bool(false),
-            (text, Kind::DType) => {
+            (text, ParamKind::DType) => {
                 let named = taut::DType::ALL.into_iter().find(|dtype| dtype.name() == text);
                 named.map_or(Default::None, Default::DType)
             }
-            (text, Kind::Str) => Default::Word(word(text.trim_matches(['"', '\'']))),
-            (text, Kind::Float) => text.parse().map_or(Default::None, Default::Float),
+            (text, ParamKind::Str) => Default::Word(word(text.trim_matches(['"', '\'']))),
+            (text, ParamKind::Float) => text.parse().map_or(Default::None, Default::Float),
             (text, _) => match (text.parse::<i64>(), text.parse::<f64>()) {
                 (Ok(value), _) => Default::Int(value),
                 (_, Ok(value)) => Default::Float(value),
@@ -85,38 +85,38 @@ fn word(text: &str) -> &'static str {
 }
 
 /// An argument as a parameter takes it. An operand that is no tensor takes its type from `beside`, as far as that can be.
-fn value(object: &Bound<'_, PyAny>, kind: Kind, beside: Option<taut::DType>) -> PyResult<Value> {
+fn value(object: &Bound<'_, PyAny>, kind: ParamKind, beside: Option<taut::DType>) -> PyResult<ArgValue> {
     if let Ok(array) = object.cast::<Array>()
-        && matches!(kind, Kind::Tensor | Kind::Operand)
+        && matches!(kind, ParamKind::Tensor | ParamKind::Operand)
     {
-        return Ok(Value::Tensor(array.get().read()?));
+        return Ok(ArgValue::Tensor(array.get().read()?));
     }
     if object.is_none() {
-        return Ok(Value::None);
+        return Ok(ArgValue::None);
     }
     Ok(match kind {
-        Kind::Tensor => Value::Tensor(convert::tensor(object)?),
-        Kind::Operand | Kind::Scalar => match convert::number(object)? {
-            Some(Scalar::Bool(value)) => Value::Bool(value),
-            Some(Scalar::Int(value)) => Value::Int(value),
-            Some(Scalar::Float(value)) => Value::Float(value),
-            _ if kind == Kind::Operand => Value::Tensor(convert::beside(object, beside)?),
-            _ => Value::Float(convert::float(object)?),
+        ParamKind::Tensor => ArgValue::Tensor(convert::tensor(object)?),
+        ParamKind::Operand | ParamKind::Scalar => match convert::number(object)? {
+            Some(Scalar::Bool(value)) => ArgValue::Bool(value),
+            Some(Scalar::Int(value)) => ArgValue::Int(value),
+            Some(Scalar::Float(value)) => ArgValue::Float(value),
+            _ if kind == ParamKind::Operand => ArgValue::Tensor(convert::beside(object, beside)?),
+            _ => ArgValue::Float(convert::float(object)?),
         },
-        Kind::Tensors => {
+        ParamKind::Tensors => {
             let parts = if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
                 object.try_iter()?.map(|part| convert::tensor(&part?)).collect::<PyResult<Vec<Tensor>>>()?
             } else {
                 vec![convert::tensor(object)?]
             };
-            Value::Tensors(parts)
+            ArgValue::Tensors(parts)
         }
-        Kind::Int => Value::Int(convert::int(object)?),
-        Kind::Ints => match convert::ints(object)?[..] {
-            [one] if is_one_integer(object) => Value::Int(one),
-            ref several => Value::Ints(several.to_vec()),
+        ParamKind::Int => ArgValue::Int(convert::int(object)?),
+        ParamKind::Ints => match convert::ints(object)?[..] {
+            [one] if is_one_integer(object) => ArgValue::Int(one),
+            ref several => ArgValue::Ints(several.to_vec()),
         },
-        Kind::Pairs => {
+        ParamKind::Pairs => {
             let mut flat = Vec::new();
             if object.is_instance_of::<Array>() || object.hasattr("__array__")? {
                 flat = convert::ints(object)?;
@@ -125,12 +125,12 @@ fn value(object: &Bound<'_, PyAny>, kind: Kind, beside: Option<taut::DType>) -> 
                     flat.extend(convert::ints(&pair?)?);
                 }
             }
-            Value::Ints(flat)
+            ArgValue::Ints(flat)
         }
-        Kind::Float => Value::Float(convert::float(object)?),
-        Kind::Bool => Value::Bool(object.is_truthy()?),
-        Kind::DType => Value::DType(crate::dtype::given(object)?),
-        Kind::Str => Value::Str(word(&object.extract::<String>()?)),
+        ParamKind::Float => ArgValue::Float(convert::float(object)?),
+        ParamKind::Bool => ArgValue::Bool(object.is_truthy()?),
+        ParamKind::DType => ArgValue::DType(crate::dtype::given(object)?),
+        ParamKind::Str => ArgValue::Str(word(&object.extract::<String>()?)),
     })
 }
 
@@ -144,33 +144,33 @@ fn is_one_integer(object: &Bound<'_, PyAny>) -> bool {
 
 /// Whether a trace can know the result: whole numbers that are known already, as shapes are computed of. Everything else is
 /// for the program.
-fn is_known(values: &[Value]) -> bool {
+fn is_known(values: &[ArgValue]) -> bool {
     if !taut_core::is_tracing() {
         return false;
     }
     let known = |tensor: &Tensor| convert::is_known(tensor);
     let mut found = false;
     let all = values.iter().all(|value| match value {
-        Value::Tensor(tensor) => {
+        ArgValue::Tensor(tensor) => {
             found = true;
             known(tensor)
         }
-        Value::Tensors(tensors) => {
+        ArgValue::Tensors(tensors) => {
             found = true;
             tensors.iter().all(known)
         }
-        Value::Float(_) | Value::DType(_) => false,
+        ArgValue::Float(_) | ArgValue::DType(_) => false,
         _ => true,
     });
     found && all
 }
 
-fn bytes(values: &[Value]) -> usize {
-    let of = |value: &Value| match value {
-        Value::Tensor(tensor) => tensor.spec().bytes(),
-        Value::Tensors(tensors) => tensors.iter().map(|tensor| tensor.spec().bytes()).sum(),
+fn bytes(values: &[ArgValue]) -> usize {
+    let of = |value: &ArgValue| match value {
+        ArgValue::Tensor(tensor) => tensor.spec().bytes(),
+        ArgValue::Tensors(tensors) => tensors.iter().map(|tensor| tensor.spec().bytes()).sum(),
         // The size of what is made from nothing is not known before.
-        Value::Ints(ints) => {
+        ArgValue::Ints(ints) => {
             ints.iter().fold(1usize, |all, &dim| all.saturating_mul(dim.unsigned_abs() as usize))
         }
         _ => 0,
@@ -214,7 +214,7 @@ impl Op {
             let message = format!("{}() takes {} arguments, not {count}", self.name, self.params.len());
             return Err(PyTypeError::new_err(message));
         }
-        let mut values: smallvec::SmallVec<[Value; 4]> = smallvec::SmallVec::new();
+        let mut values: smallvec::SmallVec<[ArgValue; 4]> = smallvec::SmallVec::new();
         let mut named = 0;
         let beside =
             args.iter().find_map(|arg| arg.cast::<Array>().ok().map(|array| array.get().spec().dtype));
@@ -246,7 +246,7 @@ impl Op {
         let known = is_known(&values);
         let mut made = call(py, bytes(&values), move || {
             let run = || (entry.call)(&Args(&values)).map_err(|error| error.in_op(entry.name, []));
-            if known { outside_traces(run) } else { run() }
+            if known { suspend_tracing(run) } else { run() }
         })?;
         if made.len() == 1 {
             return wrap(py, made.swap_remove(0));

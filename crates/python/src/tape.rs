@@ -11,7 +11,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyTuple, PyType};
 use std::cell::{Ref, RefCell};
 use taut::{
-    ForwardAccumulator as Forward, Gradient, GradientTape as Inner, Options, Request, Source, Unconnected,
+    ForwardAccumulator as Forward, Gradient, GradientRequest, GradientSource, GradientTape as Inner,
+    TapeOptions, Unconnected,
 };
 
 /// Follows what is computed with what it watches, so that gradients can be asked for. It keeps of each call only what that
@@ -20,7 +21,7 @@ use taut::{
 pub struct GradientTape(Own<State>);
 
 struct State {
-    options: Options,
+    options: TapeOptions,
     tape: RefCell<Option<Inner>>,
     /// What a tape that answers once followed until then.
     watched: RefCell<Vec<taut::Variable>>,
@@ -39,7 +40,7 @@ fn object(py: Python<'_>, gradient: Option<Gradient>) -> PyResult<Bound<'_, PyAn
 }
 
 /// What gradients are asked of or for.
-fn sources(tree: &Tree) -> Vec<Source> {
+fn sources(tree: &Tree) -> Vec<GradientSource> {
     let mut found = Vec::new();
     tree.sources(&mut found);
     found
@@ -69,7 +70,7 @@ impl GradientTape {
     #[pyo3(signature = (persistent=false, watch_accessed_variables=true))]
     fn new(persistent: bool, watch_accessed_variables: bool) -> GradientTape {
         GradientTape(Own::new(State {
-            options: Options { persistent, watch_accessed_variables },
+            options: TapeOptions { persistent, watch_accessed_variables },
             tape: RefCell::new(None),
             watched: RefCell::default(),
         }))
@@ -103,11 +104,11 @@ impl GradientTape {
         let sources = sources(&tree(tensor)?);
         let at = crate::line::here(py);
         let inner = self.inner()?;
-        taut_core::on_behalf(None, at, || {
+        taut_core::with_source_location(None, at, || {
             for source in sources {
                 match source {
-                    Source::Tensor(tensor) => inner.watch(&tensor),
-                    Source::Variable(variable) => inner.watch(&variable),
+                    GradientSource::Tensor(tensor) => inner.watch(&tensor),
+                    GradientSource::Variable(variable) => inner.watch(&variable),
                 }
             }
         });
@@ -191,7 +192,7 @@ impl GradientTape {
             "zero" => Unconnected::Zero,
             _ => Unconnected::None,
         };
-        let request = Request { output_gradients: seeds, unconnected };
+        let request = GradientRequest { output_gradients: seeds, unconnected };
         let inner = self.inner()?;
         if inner.is_used() {
             let text = "this tape gave its gradients already: make it persistent to ask several times";
@@ -263,7 +264,7 @@ impl<'a> Shared<'a> {
 pub struct ForwardAccumulator(Own<Moving>);
 
 struct Moving {
-    given: (Vec<Source>, Vec<Source>),
+    given: (Vec<GradientSource>, Vec<GradientSource>),
     forward: RefCell<Option<Forward>>,
 }
 
@@ -333,8 +334,8 @@ pub fn gradients<'py>(
 
 fn tensors(object: &Bound<'_, PyAny>) -> PyResult<Vec<taut::Tensor>> {
     let found = sources(&Tree::of(object, Leaves::Tensors)?).into_iter().map(|source| match source {
-        Source::Tensor(tensor) => Ok(tensor),
-        Source::Variable(variable) => read(&variable),
+        GradientSource::Tensor(tensor) => Ok(tensor),
+        GradientSource::Variable(variable) => read(&variable),
     });
     found.collect()
 }

@@ -21,10 +21,10 @@ use std::time::Instant;
 use taut::graph::{TracedFunction, trace_function};
 use taut::memory::Bytes;
 use taut::optimizers::Optimizer;
-use taut::plan::{Program, Request};
+use taut::plan::{PlanRequest, Program};
 use taut::random::Generator;
 use taut::{DType, Function, GradientTape, Result, Tensor, Variable, function};
-use taut_compile::{Options, compile};
+use taut_compile::{CompileOptions, compile};
 use taut_kernels::{limits, pool, simd};
 use timing::{median, race, row};
 
@@ -106,15 +106,15 @@ fn making(inputs: &[Tensor], body: &dyn Fn(&[Tensor]) -> Result<Tensor>) -> Resu
         traces.push(start.elapsed().as_secs_f64());
 
         let start = Instant::now();
-        let native = Options { native: true, ..Options::default() };
+        let native = CompileOptions { native: true, ..CompileOptions::default() };
         drop(black_box(compile(&traced.graph, &native)?));
         natives.push(start.elapsed().as_secs_f64());
 
         let start = Instant::now();
-        let graph = compile(&traced.graph, &Options::default())?;
+        let graph = compile(&traced.graph, &CompileOptions::default())?;
         compiles.push(start.elapsed().as_secs_f64());
 
-        let request = Request { updates: updates(&traced, specs.len()), ..Request::default() };
+        let request = PlanRequest { updates: updates(&traced, specs.len()), ..PlanRequest::default() };
         let start = Instant::now();
         let program = Program::plan(&graph, &request)?;
         plans.push(start.elapsed().as_secs_f64());

@@ -22,8 +22,8 @@
 pub use taut_autodiff::*;
 pub use taut_control::recurrent;
 pub use taut_control::{
-    Case, Loops, Report as LoopReport, cond, foldl, foldr, fori_loop, map_fn, scan, switch_case,
-    vectorized_map, while_loop,
+    Case, LoopReport, Loops, cond, foldl, foldr, fori_loop, map_fn, scan, switch_case, vectorized_map,
+    while_loop,
 };
 pub use taut_core::ops::binary::*;
 pub use taut_core::ops::contract::*;
@@ -34,9 +34,9 @@ pub use taut_core::ops::shape::*;
 pub use taut_core::ops::unary::*;
 pub use taut_core::ops::{self, linalg, nn, random};
 pub use taut_core::{
-    Bool, Call, Cost, DType, Element, Ellipsis, Error, ErrorKind, Gradients, Graph, Host, Index, IntoTensor,
+    Bool, Cost, DType, Element, Ellipsis, Error, ErrorKind, Gradients, Graph, Host, Index, IntoTensor,
     Kernel, Layout, NewAxis, Op, Operand, Outputs, Result, Saves, Scalar, Set, Shape, Spec, Specs, Strides,
-    Tensor, Traced, apply, apply_many, bf16, f16, graph, io, promote, s, set_warning_sink, trace,
+    Tensor, Traced, VjpCall, apply, apply_many, bf16, f16, graph, io, promote, s, set_warning_sink, trace,
 };
 pub use taut_data as data;
 pub use taut_function::{Function, OnRetrace, TensorSpec, function};
@@ -51,7 +51,7 @@ pub use taut_profile as profile;
 /// What functions tell of their traces, and what arguments are made of.
 pub mod traces {
     pub use taut_autodiff::nest::{Leaf, Static};
-    pub use taut_function::{Change, Reason, Trace};
+    pub use taut_function::{Reason, SignatureChange, Trace};
 }
 
 /// What a call of a function does and needs, known before it runs.

@@ -205,7 +205,7 @@ graph(%0: float64[2]) {
     assert_eq!(graph.to_string(), want);
     graph.verify().unwrap();
     // A body that contradicts itself is found in the graph around it.
-    let broken = graph.nodes[0].op.with_bodies(&mut |body| {
+    let broken = graph.nodes[0].op.map_subgraphs(&mut |body| {
         let mut body = body.clone();
         body.nodes.pop();
         Ok(body)

@@ -505,5 +505,5 @@ fn tensors_that_leave_a_body_are_worth_nothing() {
 fn assert_refused_graph<T>(result: Result<T>) {
     let Err(error) = result else { panic!("not refused") };
     assert_eq!(error.kind(), ErrorKind::Graph, "{error}");
-    assert_eq!(error.location().map(taut::memory::Line::file), Some(file!()), "{error}");
+    assert_eq!(error.location().map(taut::memory::Location::file), Some(file!()), "{error}");
 }

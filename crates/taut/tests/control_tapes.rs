@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use taut::memory::testing::ledger_check;
 use taut::{
-    Dense, GradientTape, LoopReport, Loops, Options, Result, Tensor, Variable, add, check_numerics,
+    Dense, GradientTape, LoopReport, Loops, Result, TapeOptions, Tensor, Variable, add, check_numerics,
     checkpoint, cond, div, fori_loop, function, less, matmul, mul, random, sin, sum, tanh, while_loop,
 };
 
@@ -124,7 +124,7 @@ fn other_tapes_change_nothing() {
 
             // One that follows nothing, and one that can be asked again.
             let _idle = GradientTape::new();
-            let tape = GradientTape::with(Options { persistent: true, ..Options::default() });
+            let tape = GradientTape::with(TapeOptions { persistent: true, ..TapeOptions::default() });
             tape.watch(&[&x, &w]);
             let y = program(&loops, &x, &w).unwrap();
             for _ in 0..2 {

@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::{DType, Kernel, Op, Result, Scalar, Shape, Spec, Strides, Tensor};
 use taut_kernels::{Arg, elementwise};
-use taut_memory::{Category, Line};
+use taut_memory::{Category, Location};
 
 /// The most bytes of a result that is made ahead of time although its inputs have fewer.
 const SMALL: usize = 4096;
@@ -28,7 +28,7 @@ impl Simplifier<'_> {
         let steps: Strides = kept.iter().map(|&axis| strides[axis]).collect();
         let spec = Spec::new(tensor.dtype(), small);
         let view = tensor.view()?;
-        let copy = Tensor::build(spec.clone(), Category::Tensor, Line::caller(), |out| {
+        let copy = Tensor::build(spec.clone(), Category::Tensor, Location::caller(), |out| {
             elementwise::copy(view.with_layout(&spec.shape, &steps), out.reborrow());
         })?;
         let base = self.new.constant(copy);
@@ -66,10 +66,10 @@ impl Simplifier<'_> {
         op: &Arc<dyn Op>,
         inputs: &[Seen],
         spec: &Spec,
-        at: Line,
+        at: Location,
     ) -> Option<Seen> {
         // How long a loop runs, only the run knows; and what people see happens in every run.
-        if !op.bodies().is_empty() || op.is_seen() {
+        if !op.subgraphs().is_empty() || op.has_side_effects() {
             return None;
         }
         let mut tensors: SmallVec<[Tensor; 3]> = SmallVec::new();
@@ -77,7 +77,7 @@ impl Simplifier<'_> {
         for seen in inputs {
             let base = self.new.tensor(seen.base)?;
             bytes += base.spec().bytes();
-            tensors.push(base.through(seen.dtype, &seen.layout).ok()?);
+            tensors.push(base.with_layout(seen.dtype, &seen.layout).ok()?);
         }
         if spec.shape.checked_len()? * spec.dtype.size() > bytes.max(SMALL) || op.kernel() == Kernel::View {
             return None;

@@ -9,7 +9,7 @@ use taut_core::graph::Node;
 use taut_core::ops::{Elementwise, Types};
 use taut_core::{DType, Op, Result, Shape, Spec};
 use taut_kernels::elementwise::Code;
-use taut_memory::Line;
+use taut_memory::Location;
 
 impl Simplifier<'_> {
     /// What an elementwise op makes of these operands, in few words.
@@ -19,7 +19,7 @@ impl Simplifier<'_> {
         code: Code,
         operands: &[Seen],
         spec: &Spec,
-        at: Line,
+        at: Location,
     ) -> Result<Seen> {
         let operands: SmallVec<[Seen; 3]> =
             operands.iter().map(|seen| seen.broadcast(&spec.shape)).collect::<Result<_>>()?;
@@ -66,7 +66,7 @@ impl Simplifier<'_> {
         op: &Arc<dyn Op>,
         operands: &[Seen],
         dtype: DType,
-        at: Line,
+        at: Location,
     ) -> Result<Option<Seen>> {
         let graph = &self.new.graph;
         let Some(first) = operands.iter().find(|seen| !seen.is_uniform()) else { return Ok(None) };
@@ -96,7 +96,7 @@ impl Simplifier<'_> {
     }
 
     /// The op carried out on operands of the result's shape: ahead of time, or by a call.
-    fn computed(&mut self, op: &Arc<dyn Op>, operands: &[Seen], spec: &Spec, at: Line) -> Result<Seen> {
+    fn computed(&mut self, op: &Arc<dyn Op>, operands: &[Seen], spec: &Spec, at: Location) -> Result<Seen> {
         if let Some(seen) = self.evaluated(op, operands, spec, at) {
             return Ok(seen);
         }
@@ -122,14 +122,14 @@ impl Simplifier<'_> {
         code: Code,
         operands: &[Seen],
         dtype: DType,
-        at: Line,
+        at: Location,
     ) -> Result<Seen> {
         let op: Arc<dyn Op> = Arc::new(Elementwise::new(name, code, Types::Same));
         let spec = Spec { dtype, shape: operands[0].layout.shape.clone() };
         self.elements(&op, code, operands, &spec, at)
     }
 
-    pub(super) fn cast(&mut self, x: Seen, to: DType, at: Line) -> Result<Seen> {
+    pub(super) fn cast(&mut self, x: Seen, to: DType, at: Location) -> Result<Seen> {
         if x.dtype == to {
             return Ok(x);
         }

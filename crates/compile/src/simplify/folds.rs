@@ -9,7 +9,7 @@ use taut_core::ops::{Folding, Over, Reduction};
 use taut_core::{DType, Form, Kernel, Layout, Op, Result, Shape, Spec, Strides};
 use taut_kernels::elementwise::{Binary, Code, Unary};
 use taut_kernels::reduce::Reduce;
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// A mark per axis.
 type Marks = SmallVec<[bool; 8]>;
@@ -158,7 +158,7 @@ impl Simplifier<'_> {
     }
 
     /// A reduction of one element.
-    fn single(&mut self, code: Reduce, x: Seen, dtype: DType, at: Line) -> Result<Seen> {
+    fn single(&mut self, code: Reduce, x: Seen, dtype: DType, at: Location) -> Result<Seen> {
         use Reduce::*;
         match code {
             Sum | Prod | Mean | Max | Min | Any | All | LogSumExp => self.cast(x, dtype, at),
@@ -173,7 +173,7 @@ impl Simplifier<'_> {
     /// The reduction of so many copies, from the reduction of one.
     ///
     /// A product rounds once where the sum of the copies would round in each of its steps: what it is off by is less.
-    fn times(&mut self, code: Reduce, x: Seen, times: usize, at: Line) -> Result<Seen> {
+    fn times(&mut self, code: Reduce, x: Seen, times: usize, at: Location) -> Result<Seen> {
         use Reduce::*;
         let (dtype, shape) = (x.dtype, x.layout.shape.clone());
         match code {

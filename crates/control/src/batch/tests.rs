@@ -12,14 +12,14 @@ use taut_core::ops::binary::mul;
 use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::{moveaxis, reshape, roll, slice, stack};
 use taut_core::ops::unary::cast;
-use taut_core::ops::{Entry, Value, table};
+use taut_core::ops::{ArgValue, OpEntry, table};
 use taut_core::{DType, Element, trace};
 use taut_memory::testing::ledger_check;
 
 /// A node that reads mapped values, computed for one set after the other: always right, and the slowest way.
 fn one_by_one(node: &Node, inputs: &[Tensor], mapped: &[bool], size: usize) -> Result<Outputs> {
-    on_behalf(None, node.at, || {
-        let specs = Batch { inputs, mapped, size }.specs();
+    with_source_location(None, node.at, || {
+        let specs = VmapCall { inputs, mapped, size }.specs();
         let specs = node.op.infer(&specs.iter().collect::<SmallVec<[&Spec; 3]>>())?;
         if size == 0 {
             return empty(&specs.iter().map(|spec| stacked(size, spec)).collect::<Vec<_>>());
@@ -39,7 +39,7 @@ fn one_by_one(node: &Node, inputs: &[Tensor], mapped: &[bool], size: usize) -> R
 }
 
 /// Runs a check on every row and reports all rows that fail, each with its reason.
-fn every_row(check: impl Fn(&Entry)) {
+fn every_row(check: impl Fn(&OpEntry)) {
     let failures: Vec<String> = table()
         .filter_map(|entry| {
             let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -57,10 +57,10 @@ fn every_row(check: impl Fn(&Entry)) {
 
 /// A row's sample as a graph of its tensors, and the tensors. Where a row reads data, what is not a float is a constant.
 /// `None` if it cannot be a graph, or if it has no inputs.
-fn traced(entry: &Entry, args: &[Value]) -> Option<(Graph, Vec<Tensor>)> {
+fn traced(entry: &OpEntry, args: &[ArgValue]) -> Option<(Graph, Vec<Tensor>)> {
     let is_input = |tensor: &Tensor| !entry.reads_data || tensor.dtype().is_float();
     let mut inputs = Vec::new();
-    Value::with_tensors(args, &mut |tensor| {
+    ArgValue::with_tensors(args, &mut |tensor| {
         inputs.extend(is_input(tensor).then(|| tensor.clone()));
         tensor.clone()
     });
@@ -73,7 +73,7 @@ fn traced(entry: &Entry, args: &[Value]) -> Option<(Graph, Vec<Tensor>)> {
         let symbol = &mut |tensor: &Tensor| {
             if is_input(tensor) { symbols.next().unwrap().clone() } else { tensor.clone() }
         };
-        entry.invoke(&Value::with_tensors(args, symbol))
+        entry.invoke(&ArgValue::with_tensors(args, symbol))
     });
     match traced {
         Err(e) if entry.reads_data && e.kind() == ErrorKind::Graph => None,
@@ -299,7 +299,7 @@ const WITHOUT_RULE: &[(&str, &str)] = &[
 ];
 
 /// The gradients of a row's samples: the inputs that have some, the graph that computes them, and the inputs.
-fn gradients(entry: &Entry, mut check: impl FnMut(&str, &Graph, &Graph, &[usize], &[Tensor])) -> bool {
+fn gradients(entry: &OpEntry, mut check: impl FnMut(&str, &Graph, &Graph, &[usize], &[Tensor])) -> bool {
     let mut tried = false;
     for args in entry.samples.list() {
         let Some((graph, inputs)) = traced(entry, &args) else { continue };

@@ -7,7 +7,7 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use ndarray::{ArrayBase, ArrayD, ArrayViewD, Axis, Data, Dimension, IxDyn, ShapeBuilder};
 use taut_kernels::Element;
-use taut_memory::{Category, Line};
+use taut_memory::{Category, Location};
 
 impl<S: Data<Elem: Host>, D: Dimension> TryFrom<&ArrayBase<S, D>> for Tensor {
     type Error = Error;
@@ -26,7 +26,7 @@ impl<S: Data<Elem: Host>, D: Dimension> TryFrom<&ArrayBase<S, D>> for Tensor {
     fn try_from(array: &ArrayBase<S, D>) -> Result<Tensor> {
         type Stored<S> = <<S as ndarray::RawData>::Elem as Host>::Element;
         let spec = Spec::new(Stored::<S>::DTYPE, Shape::from(array.shape()));
-        Tensor::build(spec, Category::Tensor, Line::caller(), |out| {
+        Tensor::build(spec, Category::Tensor, Location::caller(), |out| {
             for (to, &from) in out.slice::<Stored<S>>().iter_mut().zip(array) {
                 *to = from.into_element();
             }
@@ -59,7 +59,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn as_ndarray<T: Element>(&self) -> Result<ArrayViewD<'_, T>> {
-        let at = Line::caller();
+        let at = Location::caller();
         if self.dtype() != T::DTYPE {
             let message = format!("the elements are {}, not {}", self.dtype(), T::DTYPE);
             return Err(Error::dtype(message).at(at).help("cast the tensor first"));

@@ -1,6 +1,6 @@
 //! Tracing: the mode in which [`apply`](crate::apply()) writes ops down instead of running them.
 
-use super::state::{KeySource, KeyUse, Outside, State, StateRead, StateUse, StateWrite};
+use super::state::{ExternalUses, KeySource, KeyUse, State, StateRead, StateUse, StateWrite};
 use super::{Graph, Node, Origin, Value, ValueId};
 use crate::apply::{Outputs, infer, with_specs};
 use crate::error::{Error, ErrorKind, Result};
@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_kernels::DType;
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Names a value of a trace in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,9 +37,9 @@ struct Tracer {
     /// The constants by [`Tensor::identity`]; the graph holds them, so no other tensor has that number.
     constants: HashMap<usize, ValueId>,
     /// What is read anew by each call; `None` if that is up to an enclosing trace.
-    outside: Option<Outside>,
+    outside: Option<ExternalUses>,
     /// Whether tensors that have data are captured, too, instead of being constants.
-    lifts: bool,
+    captures_constants: bool,
     /// What the body of a loop or branch wrote to states so far, or was given as their values; `None` if it may not.
     writes: Option<Vec<StateWrite>>,
 }
@@ -63,7 +63,7 @@ impl Traced {
     /// The number of a tensor from outside among the graph's values; it is a capture from now on.
     pub fn capture(&mut self, tensor: &Tensor) -> ValueId {
         let given = self.graph.inputs.len() - self.captures.len();
-        if let Some(i) = self.captures.iter().position(|other| other.is_same_to_all(tensor)) {
+        if let Some(i) = self.captures.iter().position(|other| other.same_value_and_links(tensor)) {
             return self.graph.inputs[given + i];
         }
         let id = ValueId(self.graph.values.len() as u32);
@@ -103,7 +103,7 @@ pub struct TracedFunction {
 /// # Ok(()) }
 /// ```
 pub fn trace(inputs: &[Spec], function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Result<Traced> {
-    let (tracer, ()) = follow(inputs, Kind::Graph, |arguments| Ok((function(arguments)?, ())))?;
+    let (tracer, ()) = run_trace(inputs, Kind::Graph, |arguments| Ok((function(arguments)?, ())))?;
     Ok(tracer.traced())
 }
 
@@ -114,7 +114,7 @@ pub fn trace_body<R>(
     inputs: &[Spec],
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(Traced, R)> {
-    let (tracer, rest) = follow(inputs, Kind::Body(None), function)?;
+    let (tracer, rest) = run_trace(inputs, Kind::Body(None), function)?;
     Ok((tracer.traced(), rest))
 }
 
@@ -128,7 +128,7 @@ pub fn trace_writing<R>(
     given: &[(usize, Arc<dyn State>)],
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(Traced, R)> {
-    let (tracer, rest) = follow(inputs, Kind::Body(Some(given)), function)?;
+    let (tracer, rest) = run_trace(inputs, Kind::Body(Some(given)), function)?;
     Ok((tracer.traced(), rest))
 }
 
@@ -142,9 +142,9 @@ pub fn trace_function<R>(
     may_create: bool,
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(TracedFunction, R)> {
-    let (mut tracer, rest) = follow(inputs, Kind::Function { may_create }, function)?;
+    let (mut tracer, rest) = run_trace(inputs, Kind::Function { may_create }, function)?;
     let captures = tracer.take_captures();
-    let outside = tracer.outside.take().unwrap_or_else(|| Outside::new(false));
+    let outside = tracer.outside.take().unwrap_or_else(|| ExternalUses::new(false));
     let graph = &mut tracer.graph;
     let mut states = Vec::new();
     for read in outside.states {
@@ -174,7 +174,7 @@ enum Kind<'a> {
     Function { may_create: bool },
 }
 
-fn follow<R>(
+fn run_trace<R>(
     inputs: &[Spec],
     kind: Kind<'_>,
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
@@ -193,10 +193,10 @@ fn follow<R>(
         captures: Vec::new(),
         constants: HashMap::new(),
         outside: match kind {
-            Kind::Function { may_create } => Some(Outside::new(may_create)),
+            Kind::Function { may_create } => Some(ExternalUses::new(may_create)),
             _ => None,
         },
-        lifts: matches!(kind, Kind::Body(_)),
+        captures_constants: matches!(kind, Kind::Body(_)),
         writes: None,
     };
     let mut arguments = Vec::new();
@@ -223,29 +223,29 @@ fn follow<R>(
 }
 
 /// Runs `work` as if nothing were being traced: its ops run, and are not written down.
-pub fn outside_traces<R>(work: impl FnOnce() -> R) -> R {
-    let _outside = OutsideTraces::enter();
+pub fn suspend_tracing<R>(work: impl FnOnce() -> R) -> R {
+    let _outside = TracingSuspension::enter();
     work()
 }
 
 /// While it is there, nothing is being traced on its thread. Those that stand inside one another end in reverse order.
-pub struct OutsideTraces {
+pub struct TracingSuspension {
     tracers: Vec<Tracer>,
     /// It is its own thread's.
     of_this_thread: PhantomData<*const ()>,
 }
 
-impl OutsideTraces {
+impl TracingSuspension {
     /// Leaves the traces of this thread until it is dropped.
     #[must_use]
-    pub fn enter() -> OutsideTraces {
+    pub fn enter() -> TracingSuspension {
         let tracers = TRACERS.take();
         mode::set(mode::TRACING, false);
-        OutsideTraces { tracers, of_this_thread: PhantomData }
+        TracingSuspension { tracers, of_this_thread: PhantomData }
     }
 }
 
-impl Drop for OutsideTraces {
+impl Drop for TracingSuspension {
     fn drop(&mut self) {
         let tracers = std::mem::take(&mut self.tracers);
         mode::set(mode::TRACING, !tracers.is_empty());
@@ -284,7 +284,7 @@ impl Drop for TraceGuard {
 }
 
 /// Appends a node for a call of `op` to the innermost trace.
-pub(crate) fn record(op: &dyn Op, inputs: &[Tensor], at: Line) -> Result<Outputs> {
+pub(crate) fn record(op: &dyn Op, inputs: &[Tensor], at: Location) -> Result<Outputs> {
     let specs = with_specs(inputs, |inputs| infer(op, inputs))?;
     TRACERS.with_borrow_mut(|tracers| {
         let tracer = tracers.last_mut().expect("is_tracing was checked");
@@ -333,7 +333,7 @@ pub fn tensor_of(value: ValueId) -> Option<Tensor> {
 }
 
 /// Calls `act` with the innermost trace that keeps track of what is outside, if there is one.
-fn with_outside<R>(act: impl FnOnce(&mut Tracer) -> R) -> Option<R> {
+fn with_external_uses<R>(act: impl FnOnce(&mut Tracer) -> R) -> Option<R> {
     TRACERS
         .with_borrow_mut(|tracers| tracers.iter_mut().rev().find(|tracer| tracer.outside.is_some()).map(act))
 }
@@ -365,7 +365,7 @@ pub fn write_state(state: &Arc<dyn State>, value: &Tensor) -> Option<Result<()>>
 
 /// Tells the function being traced that a state came into being; refused if it may not. Fine if none is being traced.
 pub fn create_state(state: &Arc<dyn State>) -> Result<()> {
-    let told = with_outside(|tracer| match &mut tracer.outside {
+    let told = with_external_uses(|tracer| match &mut tracer.outside {
         Some(outside) if outside.may_create => {
             outside.created.push(state.clone());
             Ok(())
@@ -377,8 +377,8 @@ pub fn create_state(state: &Arc<dyn State>) -> Result<()> {
 }
 
 /// How many bodies of loops and branches, one in the other, this thread is tracing.
-pub fn bodies() -> usize {
-    TRACERS.with_borrow(|tracers| tracers.iter().filter(|tracer| tracer.lifts).count())
+pub fn body_depth() -> usize {
+    TRACERS.with_borrow(|tracers| tracers.iter().filter(|tracer| tracer.captures_constants).count())
 }
 
 /// How many functions, one in the other, this thread is tracing.
@@ -388,7 +388,7 @@ pub fn depth() -> usize {
 
 /// A key that each call of the function being traced takes anew. `None` if no function is being traced.
 pub(crate) fn next_key(source: Arc<dyn KeySource>) -> Option<Tensor> {
-    with_outside(|tracer| {
+    with_external_uses(|tracer| {
         let input = tracer.provided(Spec::new(DType::U64, [2]));
         let tensor = tracer.tensor(input);
         if let Some(outside) = &mut tracer.outside {
@@ -407,9 +407,9 @@ pub fn evaluate(tensor: &Tensor) -> Result<Tensor> {
             tracers.iter_mut().rev().find(|tracer| tracer.trace == value.trace).ok_or_else(leaked)?;
         tracer.known_part(value.value)
     })?;
-    let results = outside_traces(|| {
+    let results = suspend_tracing(|| {
         let states: Vec<Tensor> = states.iter().map(|state| state.value()).collect();
-        crate::record::unrecorded(|| graph.run(&states))
+        crate::record::without_recording(|| graph.run(&states))
     })?;
     Ok(results[0].clone())
 }
@@ -476,7 +476,8 @@ impl Tracer {
 
     /// Which of the states used so far this one is; it is one from now on.
     fn state(&mut self, state: &Arc<dyn State>) -> usize {
-        let known = |outside: &Outside| outside.states.iter().position(|used| used.state.id() == state.id());
+        let known =
+            |outside: &ExternalUses| outside.states.iter().position(|used| used.state.id() == state.id());
         if let Some(i) = self.outside.as_ref().and_then(known) {
             return i;
         }
@@ -513,7 +514,7 @@ impl Tracer {
     }
 
     fn captured(&mut self, tensor: &Tensor) -> ValueId {
-        if let Some((id, _)) = self.captures.iter().find(|(_, t)| t.is_same_to_all(tensor)) {
+        if let Some((id, _)) = self.captures.iter().find(|(_, t)| t.same_value_and_links(tensor)) {
             return *id;
         }
         let id = self.provided(tensor.spec().clone());
@@ -527,7 +528,9 @@ impl Tracer {
             Some(value) if value.trace == self.trace => Ok(value.value),
             Some(value) if !self.enclosing.contains(&value.trace) => Err(leaked()),
             Some(_) => Ok(self.captured(tensor)),
-            None if self.lifts && (tensor.rank() > 0 || tensor.is_followed() || tensor.is_shared()) => {
+            None if self.captures_constants
+                && (tensor.rank() > 0 || tensor.is_tracked() || tensor.is_shared()) =>
+            {
                 Ok(self.captured(tensor))
             }
             None => {

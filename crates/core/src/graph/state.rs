@@ -55,16 +55,16 @@ impl fmt::Debug for dyn State {
 }
 
 /// What a trace uses from outside so far.
-pub(super) struct Outside {
+pub(super) struct ExternalUses {
     pub(super) may_create: bool,
     pub(super) states: Vec<StateRead>,
     pub(super) keys: Vec<KeyUse>,
     pub(super) created: Vec<Arc<dyn State>>,
 }
 
-impl Outside {
-    pub(super) fn new(may_create: bool) -> Outside {
-        Outside { may_create, states: Vec::new(), keys: Vec::new(), created: Vec::new() }
+impl ExternalUses {
+    pub(super) fn new(may_create: bool) -> ExternalUses {
+        ExternalUses { may_create, states: Vec::new(), keys: Vec::new(), created: Vec::new() }
     }
 }
 

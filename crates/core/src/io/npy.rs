@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use taut_kernels::View;
-use taut_memory::{Buffer, Line};
+use taut_memory::{Buffer, Location};
 
 impl Tensor {
     /// Writes the tensor to a `.npy` file, which `numpy.load` reads.
@@ -34,7 +34,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
-        let (path, at) = (path.as_ref(), Line::caller());
+        let (path, at) = (path.as_ref(), Location::caller());
         let save = || write(self, &mut File::create(path)?, at);
         save().map_err(|error| error.about(path.display()).at(at))
     }
@@ -52,7 +52,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn load_npy(path: impl AsRef<Path>) -> Result<Tensor> {
-        let (path, at) = (path.as_ref(), Line::caller());
+        let (path, at) = (path.as_ref(), Location::caller());
         load(path, at).map_err(|error| error.about(path.display()).at(at))
     }
 
@@ -77,7 +77,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn map_npy(path: impl AsRef<Path>) -> Result<Tensor> {
-        let (path, at) = (path.as_ref(), Line::caller());
+        let (path, at) = (path.as_ref(), Location::caller());
         let tensor = match map(path) {
             Ok(None) => load(path, at),
             Ok(Some(tensor)) => Ok(tensor),
@@ -98,7 +98,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn write_npy(&self, mut writer: impl Write) -> Result<()> {
-        let at = Line::caller();
+        let at = Location::caller();
         write(self, &mut writer, at).map_err(|error| error.at(at))
     }
 
@@ -119,13 +119,13 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn read_npy(mut reader: impl Read) -> Result<Tensor> {
-        let at = Line::caller();
+        let at = Location::caller();
         let read = |reader: &mut dyn Read| Header::read(reader)?.elements(reader, 0, at);
         read(&mut reader).map_err(|error| error.at(at))
     }
 }
 
-fn load(path: &Path, at: Line) -> Result<Tensor> {
+fn load(path: &Path, at: Location) -> Result<Tensor> {
     let mut file = File::open(path)?;
     let metadata = file.metadata()?;
     let header = Header::read(&mut file)?;
@@ -157,7 +157,7 @@ fn map(path: &Path) -> Result<Option<Tensor>> {
     let (dtype, tensor) = (header.spec.dtype, header.lay_out(buffer));
     // A view: an op that owns its input may write into it, and pages that were written to would be memory that nobody counts.
     let layout = tensor.layout();
-    Ok(Some(tensor.with_layout(dtype, layout)))
+    Ok(Some(tensor.with_inner_layout(dtype, layout)))
 }
 
 impl Header {
@@ -172,7 +172,7 @@ impl Header {
     }
 
     /// Reads the elements that follow the header, of which `present` bytes are known to be there.
-    pub(super) fn elements(self, reader: &mut dyn Read, present: u64, at: Line) -> Result<Tensor> {
+    pub(super) fn elements(self, reader: &mut dyn Read, present: u64, at: Location) -> Result<Tensor> {
         let mut buffer = read_buffer(reader, self.spec.bytes(), present, at)?;
         if self.swapped {
             swap_bytes(buffer.as_mut_slice(), self.spec.dtype.size());
@@ -184,16 +184,16 @@ impl Header {
     fn lay_out(self, buffer: Buffer) -> Tensor {
         let Header { mut spec, fortran_order, .. } = self;
         if !fortran_order || spec.shape.rank() < 2 {
-            return Tensor::from_buffer(spec, buffer);
+            return Tensor::from_exact_buffer(spec, buffer);
         }
         spec.shape = spec.shape.iter().rev().copied().collect();
         let (dtype, layout) = (spec.dtype, Layout::contiguous(spec.shape.clone()));
         let reversed: Axes = (0..spec.shape.rank()).rev().collect();
-        Tensor::from_buffer(spec, buffer).with_layout(dtype, layout.permute(&reversed))
+        Tensor::from_exact_buffer(spec, buffer).with_inner_layout(dtype, layout.permute(&reversed))
     }
 }
 
-pub(super) fn write(tensor: &Tensor, writer: &mut dyn Write, at: Line) -> Result<()> {
+pub(super) fn write(tensor: &Tensor, writer: &mut dyn Write, at: Location) -> Result<()> {
     let mut put = |fortran_order: bool, bytes: &[u8]| -> Result<()> {
         writer.write_all(&header::encode(tensor.spec(), fortran_order)?)?;
         writer.write_all(bytes).map_err(Error::from)

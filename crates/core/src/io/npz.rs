@@ -8,7 +8,7 @@ use std::borrow::Borrow;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::Path;
-use taut_memory::Line;
+use taut_memory::Location;
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
@@ -33,7 +33,7 @@ pub fn save_npz<N: AsRef<str>, T: Borrow<Tensor>>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (N, T)>,
 ) -> Result<()> {
-    save(path.as_ref(), tensors, CompressionMethod::Stored, Line::caller())
+    save(path.as_ref(), tensors, CompressionMethod::Stored, Location::caller())
 }
 
 /// Writes named tensors to a compressed `.npz` file. See [`save_npz`].
@@ -53,7 +53,7 @@ pub fn save_npz_compressed<N: AsRef<str>, T: Borrow<Tensor>>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (N, T)>,
 ) -> Result<()> {
-    save(path.as_ref(), tensors, CompressionMethod::Deflated, Line::caller())
+    save(path.as_ref(), tensors, CompressionMethod::Deflated, Location::caller())
 }
 
 /// Writes named tensors in `.npz` format, uncompressed.
@@ -70,7 +70,7 @@ pub fn write_npz<N: AsRef<str>, T: Borrow<Tensor>>(
     writer: impl Write + Seek,
     tensors: impl IntoIterator<Item = (N, T)>,
 ) -> Result<()> {
-    let at = Line::caller();
+    let at = Location::caller();
     write(writer, tensors, CompressionMethod::Stored, at).map_err(|error| error.at(at))
 }
 
@@ -88,7 +88,7 @@ pub fn write_npz_compressed<N: AsRef<str>, T: Borrow<Tensor>>(
     writer: impl Write + Seek,
     tensors: impl IntoIterator<Item = (N, T)>,
 ) -> Result<()> {
-    let at = Line::caller();
+    let at = Location::caller();
     write(writer, tensors, CompressionMethod::Deflated, at).map_err(|error| error.at(at))
 }
 
@@ -100,7 +100,7 @@ pub fn write_npz_compressed<N: AsRef<str>, T: Borrow<Tensor>>(
 /// ```
 #[track_caller]
 pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
-    let (path, at) = (path.as_ref(), Line::caller());
+    let (path, at) = (path.as_ref(), Location::caller());
     let load = || read(BufReader::new(File::open(path)?), at);
     load().map_err(|error| error.about(path.display()).at(at))
 }
@@ -114,7 +114,7 @@ pub fn load_npz(path: impl AsRef<Path>) -> Result<Vec<(String, Tensor)>> {
 /// ```
 #[track_caller]
 pub fn read_npz(reader: impl Read + Seek) -> Result<Vec<(String, Tensor)>> {
-    let at = Line::caller();
+    let at = Location::caller();
     read(reader, at).map_err(|error| error.at(at))
 }
 
@@ -122,7 +122,7 @@ fn save<N: AsRef<str>, T: Borrow<Tensor>>(
     path: &Path,
     tensors: impl IntoIterator<Item = (N, T)>,
     method: CompressionMethod,
-    at: Line,
+    at: Location,
 ) -> Result<()> {
     let save = || write(File::create(path)?, tensors, method, at);
     save().map_err(|error| error.about(path.display()).at(at))
@@ -132,7 +132,7 @@ fn write<N: AsRef<str>, T: Borrow<Tensor>>(
     writer: impl Write + Seek,
     tensors: impl IntoIterator<Item = (N, T)>,
     method: CompressionMethod,
-    at: Line,
+    at: Location,
 ) -> Result<()> {
     let refused = |error| match error {
         ZipError::Io(error) => Error::from(error),
@@ -150,7 +150,7 @@ fn write<N: AsRef<str>, T: Borrow<Tensor>>(
     Ok(())
 }
 
-fn read(mut reader: impl Read + Seek, at: Line) -> Result<Vec<(String, Tensor)>> {
+fn read(mut reader: impl Read + Seek, at: Location) -> Result<Vec<(String, Tensor)>> {
     let size = reader.seek(SeekFrom::End(0))?;
     let mut archive = ZipArchive::new(reader).map_err(archive_error)?;
     // Entries that share bytes could make a small archive a large one.
@@ -175,7 +175,7 @@ fn read_entry(
     archive: &mut ZipArchive<impl Read + Seek>,
     index: usize,
     archive_size: u64,
-    at: Line,
+    at: Location,
 ) -> Result<Tensor> {
     let mut entry = archive.by_index(index).map_err(archive_error)?;
     let mut header = Header::read(&mut entry)?;

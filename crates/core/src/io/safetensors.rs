@@ -13,7 +13,7 @@ use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
 use taut_kernels::DType;
-use taut_memory::{Buffer, Category, Line};
+use taut_memory::{Buffer, Category, Location};
 
 /// Bytes of the number in front of the header that says how long it is.
 const PREFIX: usize = size_of::<u64>();
@@ -70,7 +70,7 @@ pub fn save_safetensors<N: AsRef<str>, T: Borrow<Tensor>>(
     tensors: impl IntoIterator<Item = (N, T)>,
     metadata: &BTreeMap<String, String>,
 ) -> Result<()> {
-    let (path, at) = (path.as_ref(), Line::caller());
+    let (path, at) = (path.as_ref(), Location::caller());
     let tensors: Vec<(N, T)> = tensors.into_iter().collect();
     let save = || write(&mut File::create(path)?, tensors, metadata, at);
     save().map_err(|error| error.about(path.display()).at(at))
@@ -92,7 +92,7 @@ pub fn write_safetensors<N: AsRef<str>, T: Borrow<Tensor>>(
     tensors: impl IntoIterator<Item = (N, T)>,
     metadata: &BTreeMap<String, String>,
 ) -> Result<()> {
-    let at = Line::caller();
+    let at = Location::caller();
     write(&mut writer, tensors.into_iter().collect(), metadata, at).map_err(|error| error.at(at))
 }
 
@@ -106,7 +106,7 @@ pub fn write_safetensors<N: AsRef<str>, T: Borrow<Tensor>>(
 /// ```
 #[track_caller]
 pub fn load_safetensors(path: impl AsRef<Path>) -> Result<Safetensors> {
-    let (path, at) = (path.as_ref(), Line::caller());
+    let (path, at) = (path.as_ref(), Location::caller());
     load(path, at).map_err(|error| error.about(path.display()).at(at))
 }
 
@@ -118,7 +118,7 @@ pub fn load_safetensors(path: impl AsRef<Path>) -> Result<Safetensors> {
 /// ```
 #[track_caller]
 pub fn read_safetensors(bytes: &[u8]) -> Result<Safetensors> {
-    let at = Line::caller();
+    let at = Location::caller();
     let read = || {
         let (metadata, start) = parse(bytes)?;
         read_tensors(&metadata, &mut &bytes[start..], at)
@@ -126,7 +126,7 @@ pub fn read_safetensors(bytes: &[u8]) -> Result<Safetensors> {
     read().map_err(|error: Error| error.at(at))
 }
 
-fn load(path: &Path, at: Line) -> Result<Safetensors> {
+fn load(path: &Path, at: Location) -> Result<Safetensors> {
     let mut file = File::open(path)?;
     let size = usize::try_from(file.metadata()?.len()).map_err(|_| format_error("larger than memory"))?;
     let mut prefix = [0; PREFIX];
@@ -178,7 +178,7 @@ fn refused(error: SafeTensorError) -> Error {
 }
 
 /// Reads the tensors, whose bytes follow each other without gaps: the parser made sure of it.
-fn read_tensors(metadata: &Metadata, reader: &mut dyn Read, at: Line) -> Result<Safetensors> {
+fn read_tensors(metadata: &Metadata, reader: &mut dyn Read, at: Location) -> Result<Safetensors> {
     let mut out = Safetensors::default();
     for name in metadata.offset_keys() {
         let Some(info) = metadata.info(&name) else { continue };
@@ -190,20 +190,20 @@ fn read_tensors(metadata: &Metadata, reader: &mut dyn Read, at: Line) -> Result<
     Ok(out)
 }
 
-fn read_tensor(info: &TensorInfo, reader: &mut dyn Read, at: Line) -> Result<Tensor> {
+fn read_tensor(info: &TensorInfo, reader: &mut dyn Read, at: Location) -> Result<Tensor> {
     let dtype = DType::ALL.into_iter().find(|&dtype| stored(dtype) == info.dtype);
     let dtype = dtype.ok_or_else(|| Error::dtype(format!("type {} is not supported", info.dtype)))?;
     let spec = Spec::new(dtype, claimed_shape(&info.shape)?);
     let mut buffer = read_buffer(reader, spec.bytes(), u64::MAX, at)?;
     to_little_endian(buffer.as_mut_slice(), dtype);
-    Ok(Tensor::from_buffer(spec, buffer))
+    Ok(Tensor::from_exact_buffer(spec, buffer))
 }
 
 fn write<N: AsRef<str>, T: Borrow<Tensor>>(
     writer: &mut dyn Write,
     mut tensors: Vec<(N, T)>,
     metadata: &BTreeMap<String, String>,
-    at: Line,
+    at: Location,
 ) -> Result<()> {
     // Wide elements first, so that every tensor begins at a multiple of its element's size.
     tensors.sort_by_key(|(_, tensor)| std::cmp::Reverse(tensor.borrow().dtype().size()));
@@ -215,7 +215,7 @@ fn write<N: AsRef<str>, T: Borrow<Tensor>>(
     Ok(())
 }
 
-fn write_tensor(tensor: &Tensor, at: Line, put: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
+fn write_tensor(tensor: &Tensor, at: Location, put: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
     if cfg!(target_endian = "little") || tensor.dtype().size() == 1 {
         return with_bytes(tensor, at, put);
     }

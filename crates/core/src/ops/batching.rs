@@ -2,12 +2,12 @@
 
 use crate::apply::{Outputs, apply_many};
 use crate::error::{Error, Result};
-use crate::op::{Batch, Op, Spec};
+use crate::op::{Op, Spec, VmapCall};
 use crate::ops::shape::{broadcast_to, moveaxis, reshape_to};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 
-impl Batch<'_> {
+impl VmapCall<'_> {
     /// The shape that an input has in each set.
     pub fn shape(&self, input: usize) -> Shape {
         let shape = self.inputs[input].shape();

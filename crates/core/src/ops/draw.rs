@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::sample::of;
-use crate::ops::{Bad, Param, Value};
+use crate::ops::{ArgValue, Bad, Param};
 use crate::{DType, ErrorKind, Tensor, apply};
 use taut_kernels::random::{self as kernels, Key};
 use taut_kernels::{Arg, Element, View, ViewMut, dispatch};
@@ -188,12 +188,12 @@ pub(super) fn draw(name: &'static str, key: Tensor, spec: Spec, law: Law) -> Res
 pub(super) const KEY: Param = Param::tensor("key");
 
 /// A key for samples.
-pub(super) fn key(seed: f64) -> Value {
+pub(super) fn key(seed: f64) -> ArgValue {
     of(DType::U64, &[2], &[seed, 3.0])
 }
 
 /// What every random op must refuse: keys that are none. `rest` are the other arguments.
-pub(super) fn bad_keys(rest: &[Value]) -> Vec<Bad> {
+pub(super) fn bad_keys(rest: &[ArgValue]) -> Vec<Bad> {
     let bad = |key, kind, message| Bad::new([&[key], rest].concat(), kind, message);
     vec![
         bad(of(DType::I64, &[2], &[1.0, 2.0]), ErrorKind::DType, "a key is of type uint64, not int64"),
@@ -202,6 +202,6 @@ pub(super) fn bad_keys(rest: &[Value]) -> Vec<Bad> {
 }
 
 /// Shapes to draw, small ones and one with enough elements for a statement about their mean.
-pub(super) fn shapes() -> [Value; 5] {
-    [vec![], vec![0], vec![1], vec![2, 3, 4], vec![50, 40]].map(Value::Ints)
+pub(super) fn shapes() -> [ArgValue; 5] {
+    [vec![], vec![0], vec![1], vec![2, 3, 4], vec![50, 40]].map(ArgValue::Ints)
 }

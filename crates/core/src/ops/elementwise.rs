@@ -2,8 +2,8 @@
 
 use crate::apply::{Outputs, apply};
 use crate::error::{Error, Result};
-use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Batch, Form, Kernel, Op, Spec, Specs};
+use crate::gradient::{Gradients, Saves, Set, VjpCall};
+use crate::op::{Form, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::reduce::sum;
 use crate::ops::shape::reshape_to;
 use crate::ops::unary::cast;
@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 pub use taut_kernels::elementwise::Code;
 use taut_kernels::elementwise::{self as kernels, Binary, Unary};
 use taut_kernels::{Arg, DType, ViewMut};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// An op that works element by element. It is data: a new one needs no new type.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub struct Derivative {
     /// What it keeps of a call, as [`Op::saves`].
     pub saves: fn(Set) -> Saves,
     /// The further value it keeps, as [`Op::residual`].
-    pub residual: Option<fn(&Call<'_>) -> Result<Tensor>>,
+    pub residual: Option<fn(&VjpCall<'_>) -> Result<Tensor>>,
     /// The gradient of one input, from that of the output and in its shape; the op sums it to the input's own.
     pub partial: Partial,
 }
@@ -44,9 +44,9 @@ pub struct Derivative {
 #[derive(Clone, Copy, Debug)]
 pub enum Partial {
     /// From the call and the input's position.
-    Of(fn(&Call<'_>, Tensor, usize) -> Result<Tensor>),
+    Of(fn(&VjpCall<'_>, Tensor, usize) -> Result<Tensor>),
     /// From the call and the `alpha` of an op of one tensor.
-    Alpha(fn(&Call<'_>, Tensor, f64) -> Result<Tensor>),
+    Alpha(fn(&VjpCall<'_>, Tensor, f64) -> Result<Tensor>),
 }
 
 /// What an elementwise op computes in.
@@ -82,7 +82,7 @@ impl Elementwise {
     pub const fn grad(
         mut self,
         saves: fn(Set) -> Saves,
-        partial: fn(&Call<'_>, Tensor, usize) -> Result<Tensor>,
+        partial: fn(&VjpCall<'_>, Tensor, usize) -> Result<Tensor>,
     ) -> Elementwise {
         self.derivative = Some(Derivative { saves, residual: None, partial: Partial::Of(partial) });
         self
@@ -94,8 +94,8 @@ impl Elementwise {
     pub const fn grad_with(
         mut self,
         saves: fn(Set) -> Saves,
-        residual: fn(&Call<'_>) -> Result<Tensor>,
-        partial: fn(&Call<'_>, Tensor, usize) -> Result<Tensor>,
+        residual: fn(&VjpCall<'_>) -> Result<Tensor>,
+        partial: fn(&VjpCall<'_>, Tensor, usize) -> Result<Tensor>,
     ) -> Elementwise {
         self.derivative = Some(Derivative { saves, residual: Some(residual), partial: Partial::Of(partial) });
         self
@@ -110,7 +110,13 @@ impl Elementwise {
     }
 
     /// The gradient of input `i`, from that of the output.
-    fn partial(&self, derivative: Derivative, call: &Call<'_>, gradient: Tensor, i: usize) -> Result<Tensor> {
+    fn partial(
+        &self,
+        derivative: Derivative,
+        call: &VjpCall<'_>,
+        gradient: Tensor,
+        i: usize,
+    ) -> Result<Tensor> {
         let partial = match derivative.partial {
             Partial::Of(partial) => partial(call, gradient, i),
             Partial::Alpha(partial) => partial(call, gradient, self.alpha().unwrap_or_default()),
@@ -145,7 +151,7 @@ impl Elementwise {
         Error::value(format!("{scalar} does not fit {dtype}, the other operand's type"))
             .help("cast the tensor to a wider type first")
             .in_op(self.name, [])
-            .at(Line::caller())
+            .at(Location::caller())
     }
 }
 
@@ -216,11 +222,11 @@ impl Op for Elementwise {
         self.derivative.map(|derivative| (derivative.saves)(wanted))
     }
 
-    fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+    fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
         self.derivative.and_then(|derivative| derivative.residual).map(|residual| residual(call)).transpose()
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let (Some(derivative), Some(gradient)) = (self.derivative, call.take_gradient(0)) else {
             return Ok(Gradients::new());
         };
@@ -238,7 +244,7 @@ impl Op for Elementwise {
         Ok(gradients)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.broadcast(self)
     }
 

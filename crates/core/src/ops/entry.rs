@@ -6,16 +6,16 @@ use crate::scalar::{Operand, Scalar};
 use crate::tensor::Tensor;
 use std::cell::RefCell;
 use taut_kernels::DType;
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// A row of the table.
 #[derive(Clone, Copy)]
-pub struct Entry {
+pub struct OpEntry {
     /// The function's name.
     pub name: &'static str,
     /// Its parameters, in order.
     pub params: &'static [Param],
-    /// How to call it; [`Entry::invoke`] does.
+    /// How to call it; [`OpEntry::invoke`] does.
     pub call: fn(&Args<'_>) -> Result<Vec<Tensor>>,
     /// What the result is checked against.
     pub reference: Reference,
@@ -27,7 +27,7 @@ pub struct Entry {
     pub reads_data: bool,
 }
 
-impl Entry {
+impl OpEntry {
     /// A row.
     pub const fn new(
         name: &'static str,
@@ -35,20 +35,20 @@ impl Entry {
         call: fn(&Args<'_>) -> Result<Vec<Tensor>>,
         reference: Reference,
         samples: Samples,
-    ) -> Entry {
-        Entry { name, params, call, reference, samples, bad: Vec::new, reads_data: false }
+    ) -> OpEntry {
+        OpEntry { name, params, call, reference, samples, bad: Vec::new, reads_data: false }
     }
 
     /// The row with arguments that the op must refuse.
     #[must_use]
-    pub const fn refuses(mut self, bad: fn() -> Vec<Bad>) -> Entry {
+    pub const fn refuses(mut self, bad: fn() -> Vec<Bad>) -> OpEntry {
         self.bad = bad;
         self
     }
 
     /// The row of an op whose result's shape depends on data.
     #[must_use]
-    pub const fn reading_data(mut self) -> Entry {
+    pub const fn reading_data(mut self) -> OpEntry {
         self.reads_data = true;
         self
     }
@@ -62,12 +62,12 @@ pub enum Samples {
     /// Two tensors that broadcast, of each of these types, with elements in these ranges.
     Binary(&'static [DType], (f64, f64), (f64, f64)),
     /// A list.
-    List(fn() -> Vec<Vec<Value>>),
+    List(fn() -> Vec<Vec<ArgValue>>),
 }
 
 impl Samples {
     /// The arguments, a list per call.
-    pub fn list(&self) -> Vec<Vec<Value>> {
+    pub fn list(&self) -> Vec<Vec<ArgValue>> {
         match *self {
             Samples::Unary(dtypes, low, high) => sample::unary(dtypes, low, high),
             Samples::Binary(dtypes, a, b) => sample::binary(dtypes, a, b),
@@ -82,14 +82,14 @@ pub struct Param {
     /// Its name.
     pub name: &'static str,
     /// What it takes.
-    pub kind: Kind,
+    pub kind: ParamKind,
     /// What it is when left out, as Python writes it.
     pub default: Option<&'static str>,
 }
 
 impl Param {
     /// A parameter that must be given.
-    pub const fn new(name: &'static str, kind: Kind) -> Param {
+    pub const fn new(name: &'static str, kind: ParamKind) -> Param {
         Param { name, kind, default: None }
     }
 
@@ -97,29 +97,30 @@ impl Param {
     pub const X: &'static [Param] = &[Param::tensor("x")];
 
     /// The parameters of a function of two operands.
-    pub const XY: &'static [Param] = &[Param::new("x", Kind::Operand), Param::new("y", Kind::Operand)];
+    pub const XY: &'static [Param] =
+        &[Param::new("x", ParamKind::Operand), Param::new("y", ParamKind::Operand)];
 
     /// The parameters of a reduction.
     pub const REDUCTION: &'static [Param] = &[
         Param::tensor("x"),
-        Param::optional("axes", Kind::Ints, "None"),
-        Param::optional("keepdims", Kind::Bool, "False"),
+        Param::optional("axes", ParamKind::Ints, "None"),
+        Param::optional("keepdims", ParamKind::Bool, "False"),
     ];
 
     /// A tensor that must be given.
     pub const fn tensor(name: &'static str) -> Param {
-        Param::new(name, Kind::Tensor)
+        Param::new(name, ParamKind::Tensor)
     }
 
     /// A parameter that may be left out.
-    pub const fn optional(name: &'static str, kind: Kind, default: &'static str) -> Param {
+    pub const fn optional(name: &'static str, kind: ParamKind, default: &'static str) -> Param {
         Param { name, kind, default: Some(default) }
     }
 }
 
 /// What a parameter takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ParamKind {
     /// A tensor.
     Tensor,
     /// A tensor or a plain number.
@@ -157,7 +158,7 @@ pub enum Reference {
 /// Arguments that an op must refuse, and how.
 pub struct Bad {
     /// The arguments.
-    pub args: Vec<Value>,
+    pub args: Vec<ArgValue>,
     /// The kind of the error.
     pub kind: ErrorKind,
     /// A part of its message.
@@ -166,20 +167,20 @@ pub struct Bad {
 
 impl Bad {
     /// Arguments that must be refused with this kind of error, whose message contains `message`.
-    pub fn new(args: Vec<Value>, kind: ErrorKind, message: &'static str) -> Bad {
+    pub fn new(args: Vec<ArgValue>, kind: ErrorKind, message: &'static str) -> Bad {
         Bad { args, kind, message }
     }
 }
 
 /// An argument.
 #[derive(Clone, Debug)]
-pub enum Value {
+pub enum ArgValue {
     /// Left out.
     None,
     /// A tensor.
     Tensor(Tensor),
     /// A tensor given away: the call gets the only handle, and may compute in its memory.
-    Given(RefCell<Option<Tensor>>),
+    Donated(RefCell<Option<Tensor>>),
     /// Several tensors.
     Tensors(Vec<Tensor>),
     /// An integer.
@@ -196,13 +197,13 @@ pub enum Value {
     Str(&'static str),
 }
 
-impl Value {
+impl ArgValue {
     /// Arguments with every tensor among them replaced.
-    pub fn with_tensors(args: &[Value], change: &mut impl FnMut(&Tensor) -> Tensor) -> Vec<Value> {
+    pub fn with_tensors(args: &[ArgValue], change: &mut impl FnMut(&Tensor) -> Tensor) -> Vec<ArgValue> {
         args.iter()
             .map(|arg| match arg {
-                Value::Tensor(tensor) => Value::Tensor(change(tensor)),
-                Value::Tensors(tensors) => Value::Tensors(tensors.iter().map(&mut *change).collect()),
+                ArgValue::Tensor(tensor) => ArgValue::Tensor(change(tensor)),
+                ArgValue::Tensors(tensors) => ArgValue::Tensors(tensors.iter().map(&mut *change).collect()),
                 other => other.clone(),
             })
             .collect()
@@ -210,7 +211,7 @@ impl Value {
 }
 
 /// The arguments of a call, by position. Asking for one as what it is not is an error that names the position.
-pub struct Args<'a>(pub &'a [Value]);
+pub struct Args<'a>(pub &'a [ArgValue]);
 
 macro_rules! getters {
     ($($(#[$doc:meta])* $name:ident / $optional:ident -> $ty:ty : $pattern:pat => $value:expr, $what:literal;)*) => {$(
@@ -224,7 +225,7 @@ macro_rules! getters {
         /// `None` if it was left out.
         pub fn $optional(&self, position: usize) -> Result<Option<$ty>> {
             match self.0.get(position) {
-                None | Some(Value::None) => Ok(None),
+                None | Some(ArgValue::None) => Ok(None),
                 Some($pattern) => Ok(Some($value)),
                 Some(_) => Err(wrong(position, $what)),
             }
@@ -235,17 +236,17 @@ macro_rules! getters {
 impl Args<'_> {
     getters! {
         /// Several tensors.
-        tensors / tensors_or -> Vec<Tensor>: Value::Tensors(t) => t.clone(), "a list of tensors";
+        tensors / tensors_or -> Vec<Tensor>: ArgValue::Tensors(t) => t.clone(), "a list of tensors";
         /// An integer.
-        int / int_or -> i64: Value::Int(v) => *v, "an integer";
+        int / int_or -> i64: ArgValue::Int(v) => *v, "an integer";
         /// Several integers.
-        ints / ints_or -> Vec<i64>: Value::Ints(v) => v.clone(), "a list of integers";
+        ints / ints_or -> Vec<i64>: ArgValue::Ints(v) => v.clone(), "a list of integers";
         /// True or false.
-        bool / bool_or -> bool: Value::Bool(v) => *v, "a boolean";
+        bool / bool_or -> bool: ArgValue::Bool(v) => *v, "a boolean";
         /// An element type.
-        dtype / dtype_or -> DType: Value::DType(v) => *v, "a dtype";
+        dtype / dtype_or -> DType: ArgValue::DType(v) => *v, "a dtype";
         /// A word.
-        str / str_or -> &'static str: Value::Str(v) => *v, "a string";
+        str / str_or -> &'static str: ArgValue::Str(v) => *v, "a string";
     }
 
     /// A tensor.
@@ -256,9 +257,9 @@ impl Args<'_> {
     /// A tensor. `None` if it was left out.
     pub fn tensor_or(&self, position: usize) -> Result<Option<Tensor>> {
         match self.0.get(position) {
-            None | Some(Value::None) => Ok(None),
-            Some(Value::Tensor(tensor)) => Ok(Some(tensor.clone())),
-            Some(Value::Given(tensor)) => Ok(tensor.borrow_mut().take()),
+            None | Some(ArgValue::None) => Ok(None),
+            Some(ArgValue::Tensor(tensor)) => Ok(Some(tensor.clone())),
+            Some(ArgValue::Donated(tensor)) => Ok(tensor.borrow_mut().take()),
             Some(_) => Err(wrong(position, "a tensor")),
         }
     }
@@ -271,9 +272,9 @@ impl Args<'_> {
     /// A floating-point number; an integer will do. `None` if it was left out.
     pub fn float_or(&self, position: usize) -> Result<Option<f64>> {
         match self.0.get(position) {
-            None | Some(Value::None) => Ok(None),
-            Some(Value::Float(v)) => Ok(Some(*v)),
-            Some(Value::Int(v)) => Ok(Some(*v as f64)),
+            None | Some(ArgValue::None) => Ok(None),
+            Some(ArgValue::Float(v)) => Ok(Some(*v)),
+            Some(ArgValue::Int(v)) => Ok(Some(*v as f64)),
             Some(_) => Err(wrong(position, "a number")),
         }
     }
@@ -281,10 +282,10 @@ impl Args<'_> {
     /// A tensor or a plain number.
     pub fn operand(&self, position: usize) -> Result<Operand> {
         match self.0.get(position) {
-            Some(Value::Tensor(_) | Value::Given(_)) => Ok(self.tensor(position)?.into()),
-            Some(Value::Int(v)) => Ok((*v).into()),
-            Some(Value::Float(v)) => Ok((*v).into()),
-            Some(Value::Bool(v)) => Ok((*v).into()),
+            Some(ArgValue::Tensor(_) | ArgValue::Donated(_)) => Ok(self.tensor(position)?.into()),
+            Some(ArgValue::Int(v)) => Ok((*v).into()),
+            Some(ArgValue::Float(v)) => Ok((*v).into()),
+            Some(ArgValue::Bool(v)) => Ok((*v).into()),
             _ => Err(wrong(position, "a tensor or a number")),
         }
     }
@@ -297,10 +298,10 @@ impl Args<'_> {
     /// A plain number of any kind. `None` if it was left out.
     pub fn scalar_or(&self, position: usize) -> Result<Option<Scalar>> {
         match self.0.get(position) {
-            None | Some(Value::None) => Ok(None),
-            Some(Value::Int(v)) => Ok(Some((*v).into())),
-            Some(Value::Float(v)) => Ok(Some((*v).into())),
-            Some(Value::Bool(v)) => Ok(Some((*v).into())),
+            None | Some(ArgValue::None) => Ok(None),
+            Some(ArgValue::Int(v)) => Ok(Some((*v).into())),
+            Some(ArgValue::Float(v)) => Ok(Some((*v).into())),
+            Some(ArgValue::Bool(v)) => Ok(Some((*v).into())),
             Some(_) => Err(wrong(position, "a number")),
         }
     }
@@ -308,7 +309,7 @@ impl Args<'_> {
     /// Axes: one integer, several, or left out.
     pub fn axes(&self, position: usize) -> Result<Option<Vec<isize>>> {
         match self.0.get(position) {
-            Some(Value::Int(v)) => Ok(Some(vec![*v as isize])),
+            Some(ArgValue::Int(v)) => Ok(Some(vec![*v as isize])),
             _ => Ok(self.ints_or(position)?.map(|v| v.into_iter().map(|v| v as isize).collect())),
         }
     }
@@ -326,7 +327,7 @@ impl Args<'_> {
     /// How many of something: one integer or several, none of them negative.
     pub fn counts(&self, position: usize) -> Result<Vec<usize>> {
         let given = match self.0.get(position) {
-            Some(Value::Int(v)) => vec![*v],
+            Some(ArgValue::Int(v)) => vec![*v],
             _ => self.ints(position)?,
         };
         let negative = |v| Error::value(format!("{v} is negative and counts nothing"));
@@ -345,7 +346,7 @@ fn dimension(value: i64) -> Result<usize> {
     usize::try_from(value).map_err(|_| Error::shape(format!("a dimension of {value} does not exist")))
 }
 
-/// The result of a function with one output, as [`Entry::call`] returns it.
+/// The result of a function with one output, as [`OpEntry::call`] returns it.
 pub fn one(result: Result<Tensor>) -> Result<Vec<Tensor>> {
     Ok(vec![result?])
 }
@@ -355,11 +356,11 @@ fn wrong(position: usize, what: &str) -> Error {
     Error::value(format!("argument {position} must be {what}"))
 }
 
-impl Entry {
+impl OpEntry {
     /// Calls the op with these arguments. What goes wrong names the op, even if it is an argument of the wrong kind.
     #[track_caller]
-    pub fn invoke(&self, args: &[Value]) -> Result<Vec<Tensor>> {
-        let at = Line::caller();
+    pub fn invoke(&self, args: &[ArgValue]) -> Result<Vec<Tensor>> {
+        let at = Location::caller();
         (self.call)(&Args(args)).map_err(|error| error.in_op(self.name, []).at(at))
     }
 

@@ -2,14 +2,14 @@
 
 use crate::Outputs;
 use crate::error::{Error, ErrorKind, Result};
-use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Batch, Cost, Op, Spec, Specs};
+use crate::gradient::{Gradients, Saves, Set, VjpCall};
+use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{add, mul};
 use crate::ops::creation::tril;
 use crate::ops::sample::{filled, ramp};
 use crate::ops::shape::{expand_dims, swapaxes};
 use crate::ops::unary::cast;
-use crate::ops::{Bad, Value};
+use crate::ops::{ArgValue, Bad};
 use crate::shape::{Shape, Strides};
 use crate::tensor::Tensor;
 use taut_kernels::linalg::{self as kernels, LinalgError, SvdVectors};
@@ -29,7 +29,7 @@ pub(super) struct Rule {
     /// What it keeps of a call.
     pub(super) saves: Saves,
     /// As [`Op::vjp`].
-    pub(super) gradient: fn(&mut Call<'_>) -> Result<Gradients>,
+    pub(super) gradient: fn(&mut VjpCall<'_>) -> Result<Gradients>,
 }
 
 /// What is computed of a matrix.
@@ -128,11 +128,11 @@ impl Op for OnMatrix {
         Some(self.rule.saves)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         (self.rule.gradient)(call)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(self)
     }
 
@@ -223,9 +223,9 @@ pub(super) fn repeated(a: &View<'_>, batch: &[usize]) -> (Shape, Strides) {
 }
 
 /// A stack of matrices far from singular: irregular numbers and a heavy diagonal.
-pub(super) fn regular(dtype: DType, shape: &[usize]) -> Value {
+pub(super) fn regular(dtype: DType, shape: &[usize]) -> ArgValue {
     let (rows, columns) = (shape[shape.len() - 2], shape[shape.len() - 1]);
-    Value::Tensor(filled(dtype, shape, |i| {
+    ArgValue::Tensor(filled(dtype, shape, |i| {
         let fraction = ((i as f64 + 0.5) * 0.618033988749895).fract();
         let (row, column) = (i / columns % rows, i % columns);
         fraction + if row == column { 2.0 } else { 0.0 }
@@ -233,9 +233,9 @@ pub(super) fn regular(dtype: DType, shape: &[usize]) -> Value {
 }
 
 /// A stack of symmetric positive definite matrices.
-pub(super) fn definite(dtype: DType, shape: &[usize]) -> Value {
+pub(super) fn definite(dtype: DType, shape: &[usize]) -> ArgValue {
     let n = shape[shape.len() - 1];
-    Value::Tensor(filled(dtype, shape, |i| {
+    ArgValue::Tensor(filled(dtype, shape, |i| {
         let (matrix, row, column) = (i / (n * n), i / n % n, i % n);
         let fraction = (((matrix * 31 + row.min(column) * 7 + row.max(column)) as f64 + 0.5)
             * 0.618033988749895)

@@ -2,8 +2,8 @@
 
 use crate::apply::{Outputs, apply};
 use crate::error::{Error, ErrorKind, Result};
-use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Batch, Cost, Form, Kernel, Op, Spec, Specs};
+use crate::gradient::{Gradients, Saves, Set, VjpCall};
+use crate::op::{Cost, Form, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{equal, maximum, where_};
 use crate::ops::shape::reshape_to;
 use crate::ops::unary::{cast, sqrt};
@@ -84,9 +84,9 @@ pub struct FoldRule {
     /// What it keeps of a call, as [`Op::saves`].
     pub saves: fn(Set) -> Saves,
     /// The further value it keeps, as [`Op::residual`].
-    pub residual: Option<fn(&Reduction, &Call<'_>) -> Result<Tensor>>,
+    pub residual: Option<fn(&Reduction, &VjpCall<'_>) -> Result<Tensor>>,
     /// The gradient of the input, from that of the output with the folded axes kept as axes of size one.
-    pub partial: fn(&Reduction, &Call<'_>, Tensor) -> Result<Tensor>,
+    pub partial: fn(&Reduction, &VjpCall<'_>, Tensor) -> Result<Tensor>,
 }
 
 impl Reduction {
@@ -168,16 +168,16 @@ impl Op for Reduction {
         self.rule.map(|rule| (rule.saves)(wanted))
     }
 
-    fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+    fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
         self.rule.and_then(|rule| rule.residual).map(|residual| residual(self, call)).transpose()
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let Some(rule) = self.rule else { return Ok(Gradients::new()) };
         call.first(|call, g| (rule.partial)(self, call, self.unfold(g, call.input_shape(0))?))
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let marks = self.over.marks(&call.shape(0))?;
         let axes = (1..).zip(marks).filter(|&(_, folded)| folded).map(|(axis, _)| axis).collect();
         call.plain(&Reduction { over: Over(Some(axes)), ..self.clone() })

@@ -1,11 +1,11 @@
 //! Test arguments: small tensors that are the same in every run, and that no formula has by accident.
 
-use super::{Bad, Value};
+use super::{ArgValue, Bad};
 use crate::error::ErrorKind;
 use crate::tensor::Tensor;
 use taut_kernels::DType;
 use taut_kernels::{Element, dispatch};
-use taut_memory::{Category, Line};
+use taut_memory::{Category, Location};
 
 /// Lists of element types that ops take.
 pub mod dtypes {
@@ -41,8 +41,8 @@ pub fn tensor(dtype: DType, shape: &[usize], low: f64, high: f64) -> Tensor {
 
 /// As [`tensor`], as an argument.
 #[track_caller]
-pub fn ramp(dtype: DType, shape: &[usize], low: f64, high: f64) -> Value {
-    Value::Tensor(tensor(dtype, shape, low, high))
+pub fn ramp(dtype: DType, shape: &[usize], low: f64, high: f64) -> ArgValue {
+    ArgValue::Tensor(tensor(dtype, shape, low, high))
 }
 
 /// A tensor of these values.
@@ -50,15 +50,15 @@ pub fn ramp(dtype: DType, shape: &[usize], low: f64, high: f64) -> Value {
 /// # Panics
 /// If memory runs out, or the values do not fill the shape.
 #[track_caller]
-pub fn of(dtype: DType, shape: &[usize], values: &[f64]) -> Value {
+pub fn of(dtype: DType, shape: &[usize], values: &[f64]) -> ArgValue {
     assert_eq!(shape.iter().product::<usize>(), values.len());
-    Value::Tensor(filled(dtype, shape, |i| values[i]))
+    ArgValue::Tensor(filled(dtype, shape, |i| values[i]))
 }
 
 #[track_caller]
 pub(super) fn filled(dtype: DType, shape: &[usize], value: impl Fn(usize) -> f64) -> Tensor {
     let spec = crate::Spec::new(dtype, shape);
-    Tensor::build(spec, Category::Tensor, Line::caller(), |out| {
+    Tensor::build(spec, Category::Tensor, Location::caller(), |out| {
         dispatch!(dtype, T in all => {
             for (i, element) in out.slice::<T>().iter_mut().enumerate() {
                 let value = value(i);
@@ -77,7 +77,7 @@ pub(super) fn filled(dtype: DType, shape: &[usize], value: impl Fn(usize) -> f64
 pub const SHAPES: &[&[usize]] = &[&[], &[0], &[1], &[5], &[2, 3], &[2, 0, 3], &[3, 1, 4]];
 
 /// Arguments for a function of one tensor: every type with every shape, then what floats have beyond numbers.
-pub fn unary(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<Value>> {
+pub fn unary(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<ArgValue>> {
     let mut samples = Vec::new();
     for &dtype in dtypes {
         samples.extend(SHAPES.iter().map(|shape| vec![ramp(dtype, shape, low, high)]));
@@ -92,7 +92,7 @@ const SPECIAL: [f64; 5] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0
 
 /// Arguments for a function of two tensors: every type with shapes that broadcast, numbers for tensors, two types
 /// that meet, then what floats have beyond numbers.
-pub fn binary(dtypes: &[DType], a: (f64, f64), b: (f64, f64)) -> Vec<Vec<Value>> {
+pub fn binary(dtypes: &[DType], a: (f64, f64), b: (f64, f64)) -> Vec<Vec<ArgValue>> {
     const PAIRS: &[(&[usize], &[usize])] = &[
         (&[], &[]),
         (&[0], &[1]),
@@ -111,8 +111,8 @@ pub fn binary(dtypes: &[DType], a: (f64, f64), b: (f64, f64)) -> Vec<Vec<Value>>
             let grid = |by_row: bool| (0..25).map(move |i| SPECIAL[if by_row { i / 5 } else { i % 5 }]);
             let (x, y): (Vec<f64>, Vec<f64>) = (grid(true).collect(), grid(false).collect());
             samples.push(vec![of(dtype, &[25], &x), of(dtype, &[25], &y)]);
-            samples.push(vec![ramp(dtype, &[3], a.0, a.1), Value::Float(midpoint(b))]);
-            samples.push(vec![Value::Float(midpoint(a)), shifted(dtype, &[3], b)]);
+            samples.push(vec![ramp(dtype, &[3], a.0, a.1), ArgValue::Float(midpoint(b))]);
+            samples.push(vec![ArgValue::Float(midpoint(a)), shifted(dtype, &[3], b)]);
         }
     }
     for pair in dtypes.windows(2) {
@@ -126,16 +126,16 @@ fn midpoint(range: (f64, f64)) -> f64 {
 }
 
 /// Like [`ramp`], but not in step with it.
-fn shifted(dtype: DType, shape: &[usize], range: (f64, f64)) -> Value {
+fn shifted(dtype: DType, shape: &[usize], range: (f64, f64)) -> ArgValue {
     let len: usize = shape.iter().product();
-    Value::Tensor(filled(dtype, shape, |i| {
+    ArgValue::Tensor(filled(dtype, shape, |i| {
         let fraction = (((len - i) as f64 + 0.25) * 0.7548776662466927).fract();
         range.0 + (range.1 - range.0) * fraction
     }))
 }
 
 /// Arguments for a reduction: every type over one axis, several, none and all, with and without `keepdims`.
-pub fn reductions(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<Value>> {
+pub fn reductions(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<ArgValue>> {
     let cases: [(&[usize], Option<&[i64]>, bool); 10] = [
         (&[], None, false),
         (&[7], None, true),
@@ -148,16 +148,17 @@ pub fn reductions(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<Value>> {
         (&[2, 3], Some(&[]), false),
         (&[2, 2, 2, 2], Some(&[1, 2]), false),
     ];
-    let axes = |axes: Option<&[i64]>| axes.map_or(Value::None, |axes| Value::Ints(axes.to_vec()));
-    let with =
-        |dtype| cases.map(|(x, a, keepdims)| vec![ramp(dtype, x, low, high), axes(a), Value::Bool(keepdims)]);
+    let axes = |axes: Option<&[i64]>| axes.map_or(ArgValue::None, |axes| ArgValue::Ints(axes.to_vec()));
+    let with = |dtype| {
+        cases.map(|(x, a, keepdims)| vec![ramp(dtype, x, low, high), axes(a), ArgValue::Bool(keepdims)])
+    };
     dtypes.iter().flat_map(|&dtype| with(dtype)).collect()
 }
 
 /// Axes that a reduction must refuse.
 pub fn bad_axes() -> Vec<Bad> {
     let bad = |axes: &[i64], message| {
-        let args = vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), Value::Ints(axes.to_vec())];
+        let args = vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), ArgValue::Ints(axes.to_vec())];
         Bad::new(args, ErrorKind::Axis, message)
     };
     vec![

@@ -13,7 +13,7 @@ use crate::scalar::Operand;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use crate::{DType, Spec};
-use taut_memory::Line;
+use taut_memory::Location;
 
 impl IndexedSlices {
     /// These rows of a tensor of this shape.
@@ -27,7 +27,7 @@ impl IndexedSlices {
     /// ```
     #[track_caller]
     pub fn new(values: Tensor, indices: Tensor, dense_shape: impl Into<Shape>) -> Result<IndexedSlices> {
-        let (dense_shape, at) = (dense_shape.into(), Line::caller());
+        let (dense_shape, at) = (dense_shape.into(), Location::caller());
         if !indices.dtype().is_integer() {
             return Err(Error::dtype(format!("indices are {}, not integers", indices.dtype())).at(at));
         }
@@ -71,7 +71,7 @@ impl IndexedSlices {
     /// The sum of rows of tensors of one shape: all their rows.
     #[track_caller]
     pub fn join(mut parts: Vec<IndexedSlices>) -> Result<IndexedSlices> {
-        let at = Line::caller();
+        let at = Location::caller();
         let Some(first) = parts.first() else {
             return Err(Error::value("there is nothing to join").at(at));
         };
@@ -146,7 +146,7 @@ impl Gradient {
         if matches!(self, Gradient::Sparse(_)) && !(low <= 0.0 && 0.0 <= high) {
             let message =
                 format!("a sparse gradient cannot be kept between {low} and {high}: its zeros are outside");
-            return Err(Error::value(message).at(Line::caller()));
+            return Err(Error::value(message).at(Location::caller()));
         }
         Ok(match self {
             Gradient::Dense(tensor) => clip_by_value(tensor, low, high)?.into(),

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use taut_core::{DType, Error, Result, Shape, Spec, Tensor};
-use taut_memory::{Buffer, Category, Line};
+use taut_memory::{Buffer, Category, Location};
 
 /// Reads columns of a Parquet file, or all of them: each becomes a tensor with a dimension for the rows.
 ///
@@ -23,7 +23,7 @@ use taut_memory::{Buffer, Category, Line};
 /// columns in which something is missing, are refused by name: do not ask for them.
 #[track_caller]
 pub fn load_parquet(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BTreeMap<String, Tensor>> {
-    let (path, at) = (path.as_ref(), Line::caller());
+    let (path, at) = (path.as_ref(), Location::caller());
     let load = || {
         let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?).map_err(parquet_error)?;
         let wanted = wanted(builder.schema(), columns)?;
@@ -38,7 +38,7 @@ pub fn load_parquet(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<
 /// Reads columns of an Arrow IPC file (Feather, version 2), or all of them, as [`load_parquet`] does.
 #[track_caller]
 pub fn load_arrow(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BTreeMap<String, Tensor>> {
-    let (path, at) = (path.as_ref(), Line::caller());
+    let (path, at) = (path.as_ref(), Location::caller());
     let load = || {
         let schema = FileReader::try_new(File::open(path)?, None).map_err(arrow_error)?.schema();
         let wanted = wanted(&schema, columns)?;
@@ -118,7 +118,7 @@ fn fields(schema: &Schema, wanted: &[usize]) -> Vec<FieldRef> {
 fn tensors(
     batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
     fields: &[FieldRef],
-    at: Line,
+    at: Location,
 ) -> Result<BTreeMap<String, Tensor>> {
     let batches = batches.collect::<Result<Vec<_>, _>>().map_err(arrow_error)?;
     let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
@@ -140,7 +140,7 @@ fn tensors(
         if !rest.is_empty() {
             return Err(about(broken("fewer values than rows")));
         }
-        found.insert(field.name().clone(), Tensor::over(spec, buffer)?);
+        found.insert(field.name().clone(), Tensor::from_buffer(spec, buffer)?);
     }
     Ok(found)
 }

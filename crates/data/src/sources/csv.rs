@@ -11,7 +11,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taut_core::{DType, Error, Result, Scalar, Shape, Spec, Tensor};
-use taut_memory::{Buffer, Category, Line};
+use taut_memory::{Buffer, Category, Location};
 
 /// Rows that types are told from.
 const LOOKED_AT: usize = 100;
@@ -123,7 +123,7 @@ impl Csv {
     /// The rows as a dataset, read as they are needed: each column is a tensor without dimensions.
     #[track_caller]
     pub fn dataset(&self) -> Result<Dataset<BTreeMap<String, Tensor>>> {
-        let at = Line::caller();
+        let at = Location::caller();
         let fields = self.named(at, || self.fields())?;
         Ok(Dataset::new(Lines { csv: self.clone(), fields: fields.into(), at }))
     }
@@ -131,12 +131,12 @@ impl Csv {
     /// The whole file: each column is a tensor with a dimension for the rows.
     #[track_caller]
     pub fn read(&self) -> Result<BTreeMap<String, Tensor>> {
-        let at = Line::caller();
+        let at = Location::caller();
         self.named(at, || self.read_at(at))
     }
 
     /// Runs `work`, whose errors then name the file and the line of the caller.
-    fn named<R>(&self, at: Line, work: impl FnOnce() -> Result<R>) -> Result<R> {
+    fn named<R>(&self, at: Location, work: impl FnOnce() -> Result<R>) -> Result<R> {
         work().map_err(|error| error.about(self.path.display()).at(at))
     }
 
@@ -196,7 +196,7 @@ impl Csv {
         wanted.iter().map(field).collect()
     }
 
-    fn read_at(&self, at: Line) -> Result<BTreeMap<String, Tensor>> {
+    fn read_at(&self, at: Location) -> Result<BTreeMap<String, Tensor>> {
         let fields = self.fields()?;
         let mut record = ByteRecord::new();
         // Counted first, so that columns are written where they stay.
@@ -221,7 +221,7 @@ impl Csv {
             }
         }
         let named = fields.into_iter().zip(columns).map(|(field, column)| {
-            let tensor = Tensor::over(Spec::new(field.kind.dtype(), [count]), column)?;
+            let tensor = Tensor::from_buffer(Spec::new(field.kind.dtype(), [count]), column)?;
             Ok((field.name, tensor))
         });
         named.collect()
@@ -313,7 +313,7 @@ fn csv_error(error: csv::Error) -> Error {
 struct Lines {
     csv: Csv,
     fields: Arc<[Field]>,
-    at: Line,
+    at: Location,
 }
 
 struct LinesCursor {
@@ -321,7 +321,7 @@ struct LinesCursor {
     rows: Rows,
     fields: Arc<[Field]>,
     record: ByteRecord,
-    at: Line,
+    at: Location,
     ended: bool,
 }
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 use taut_core::{DType, Error, Result, Shape, Spec, Tensor};
-use taut_memory::{Category, Line};
+use taut_memory::{Category, Location};
 
 /// The most that gzip makes of a byte.
 const MOST_UNPACKED: u64 = 1032;
@@ -20,7 +20,7 @@ const MOST_UNPACKED: u64 = 1032;
 /// ```
 #[track_caller]
 pub fn load_idx(path: impl AsRef<Path>) -> Result<Tensor> {
-    let (path, at) = (path.as_ref(), Line::caller());
+    let (path, at) = (path.as_ref(), Location::caller());
     let load = || {
         let file = File::open(path)?;
         let len = file.metadata()?.len();
@@ -38,12 +38,12 @@ pub fn load_idx(path: impl AsRef<Path>) -> Result<Tensor> {
 /// ```
 #[track_caller]
 pub fn read_idx(bytes: &[u8]) -> Result<Tensor> {
-    let at = Line::caller();
+    let at = Location::caller();
     read(bytes, bytes.len() as u64, at).map_err(|error| error.at(at))
 }
 
 /// Reads from `len` bytes. The header is believed only as far as they could hold what it claims.
-fn read(reader: impl Read, len: u64, at: Line) -> Result<Tensor> {
+fn read(reader: impl Read, len: u64, at: Location) -> Result<Tensor> {
     let mut reader = Unpacked::new(reader)?;
     let most = if reader.is_packed() { len.saturating_mul(MOST_UNPACKED) } else { len };
     let mut magic = [0; 4];

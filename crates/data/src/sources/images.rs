@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taut_core::{DType, Error, Result, Spec, Tensor};
-use taut_memory::{Category, Line};
+use taut_memory::{Category, Location};
 
 /// Files that are looked at.
 const EXTENSIONS: [&str; 6] = ["bmp", "gif", "jpeg", "jpg", "png", "webp"];
@@ -30,14 +30,14 @@ pub struct ImageFolder {
     channels: usize,
     workers: usize,
     skips_broken: bool,
-    at: Line,
+    at: Location,
 }
 
 impl ImageFolder {
     /// Finds the images; nothing of them is read yet.
     #[track_caller]
     pub fn open(path: impl AsRef<Path>) -> Result<ImageFolder> {
-        let (path, at) = (path.as_ref(), Line::caller());
+        let (path, at) = (path.as_ref(), Location::caller());
         let find = || {
             let folders = entries(path, Path::is_dir)?;
             if folders.is_empty() {
@@ -106,7 +106,7 @@ impl ImageFolder {
     /// The images, `uint8 [height, width, channels]`, and their labels, `int64`.
     #[track_caller]
     pub fn dataset(&self) -> Result<Dataset<(Tensor, Tensor)>> {
-        let at = Line::caller();
+        let at = Location::caller();
         let refuse = |message: String| Err(Error::value(message).at(at));
         if ![1, 3, 4].contains(&self.channels) {
             return refuse(format!("images have 1, 3 or 4 channels, not {}", self.channels));

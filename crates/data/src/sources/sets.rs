@@ -7,8 +7,8 @@ use taut_core::ops::binary::div;
 use taut_core::ops::index::gather;
 use taut_core::ops::shape::{expand_dims, slice};
 use taut_core::ops::unary::cast;
-use taut_core::{DType, Error, ErrorKind, Result, Tensor, on_behalf, s};
-use taut_memory::Line;
+use taut_core::{DType, Error, ErrorKind, Result, Tensor, s, with_source_location};
+use taut_memory::Location;
 
 const IMAGES: &[u8] = include_bytes!("../../assets/digits/images-idx3-ubyte.gz");
 const LABELS: &[u8] = include_bytes!("../../assets/digits/labels-idx1-ubyte.gz");
@@ -42,7 +42,7 @@ pub struct Split {
 /// ```
 #[track_caller]
 pub fn digits() -> Result<Split> {
-    on_behalf(None, Line::caller(), || {
+    with_source_location(None, Location::caller(), || {
         let (images, labels) = scaled(read_idx(IMAGES)?, 16.0, read_idx(LABELS)?)?;
         let count = images.shape()[0];
         let mut order: Vec<i64> = (0..count as i64).collect();
@@ -70,10 +70,10 @@ pub fn digits() -> Result<Split> {
 /// `dataset-fashion-mnist` puts it. If it is not there, the error says how to get it.
 #[track_caller]
 pub fn fashion_mnist(folder: Option<&Path>) -> Result<Split> {
-    let at = Line::caller();
+    let at = Location::caller();
     let named = std::env::var_os(FASHION_MNIST_VARIABLE);
     let folder = folder.or(named.as_ref().map(Path::new)).unwrap_or(Path::new(FASHION_MNIST));
-    on_behalf(None, at, || {
+    with_source_location(None, at, || {
         let part = |name: &str| {
             let images = load_idx(folder.join(format!("{name}-images-idx3-ubyte.gz")))?;
             let labels = load_idx(folder.join(format!("{name}-labels-idx1-ubyte.gz")))?;

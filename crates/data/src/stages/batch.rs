@@ -6,11 +6,11 @@ use crate::meter::{Input, Run};
 use crate::stages::at_element;
 use taut_core::{Error, Result, Spec, Tensor};
 use taut_kernels::{ViewMut, elementwise};
-use taut_memory::{Category, Line};
+use taut_memory::{Category, Location};
 
 /// Makes one element of several; `first` is the number of the first of them.
 pub(crate) trait Join<T>: Send + Sync + 'static {
-    fn join(&self, items: &[T], first: u64, at: Line) -> Result<T>;
+    fn join(&self, items: &[T], first: u64, at: Location) -> Result<T>;
 }
 
 /// Groups of `size` places.
@@ -21,7 +21,7 @@ pub(crate) struct Batch<T, J> {
     /// Whether a smaller group at the end is dropped.
     pub(crate) exact: bool,
     pub(crate) join: std::sync::Arc<J>,
-    pub(crate) at: Line,
+    pub(crate) at: Location,
 }
 
 struct BatchCursor<T, J> {
@@ -29,7 +29,7 @@ struct BatchCursor<T, J> {
     size: usize,
     exact: bool,
     join: std::sync::Arc<J>,
-    at: Line,
+    at: Location,
     /// Places of the input passed.
     passed: u64,
     items: Vec<T>,
@@ -66,7 +66,7 @@ impl<T: Item> Dataset<T> {
         exact: bool,
         join: impl Join<T>,
     ) -> Result<Dataset<T>> {
-        let at = Line::caller();
+        let at = Location::caller();
         if size == 0 {
             return Err(Error::value("batches of no elements")
                 .help("a batch has one element at least")
@@ -142,7 +142,7 @@ impl<T: Item, J: Join<T>> Cursor<T> for BatchCursor<T, J> {
 struct Stack;
 
 impl<T: Item> Join<T> for Stack {
-    fn join(&self, items: &[T], first: u64, at: Line) -> Result<T> {
+    fn join(&self, items: &[T], first: u64, at: Location) -> Result<T> {
         let leaves = leaves(items, first, at)?;
         let mut stacked = Vec::with_capacity(leaves.len());
         for column in leaves {
@@ -153,7 +153,7 @@ impl<T: Item> Join<T> for Stack {
 }
 
 /// The tensors of several elements, place by place: all first ones, all second ones. Refuses elements of different structure.
-pub(crate) fn leaves<T: Item>(items: &[T], first: u64, at: Line) -> Result<Vec<Vec<&Tensor>>> {
+pub(crate) fn leaves<T: Item>(items: &[T], first: u64, at: Location) -> Result<Vec<Vec<&Tensor>>> {
     let mut columns: Vec<Vec<&Tensor>> = Vec::new();
     for (i, item) in items.iter().enumerate() {
         if i > 0 && !item::is_alike(&items[0], item) {
@@ -181,7 +181,7 @@ pub(crate) fn leaves<T: Item>(items: &[T], first: u64, at: Line) -> Result<Vec<V
     Ok(columns)
 }
 
-fn stack(rows: &[&Tensor], first: u64, at: Line) -> Result<Tensor> {
+fn stack(rows: &[&Tensor], first: u64, at: Location) -> Result<Tensor> {
     let spec = rows[0].spec();
     if let Some(i) = rows.iter().position(|row| row.shape() != &spec.shape) {
         let message =

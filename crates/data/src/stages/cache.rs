@@ -10,7 +10,7 @@ use file::{Reader, Records, Writer};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use taut_core::{Error, Result};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Where a cache keeps elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ struct Cached<T> {
     input: Dataset<T>,
     how: Cache,
     whole: Arc<Mutex<Option<Arc<Whole<T>>>>>,
-    at: Line,
+    at: Location,
 }
 
 /// A complete cache: the first elements in memory, the others in a file.
@@ -66,7 +66,7 @@ struct Keeps<T> {
     bytes: usize,
     writer: Option<Writer>,
     model: Option<T>,
-    at: Line,
+    at: Location,
 }
 
 impl<T: Item> Dataset<T> {
@@ -90,7 +90,7 @@ impl<T: Item> Dataset<T> {
     /// ```
     #[track_caller]
     pub fn cache(&self, how: Cache) -> Dataset<T> {
-        Dataset::new(Cached { input: self.clone(), how, whole: Arc::default(), at: Line::caller() })
+        Dataset::new(Cached { input: self.clone(), how, whole: Arc::default(), at: Location::caller() })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::meter::{Input, Run};
 use crate::stages::at_element;
 use std::sync::Arc;
 use taut_core::{Error, Result};
-use taut_memory::Line;
+use taut_memory::Location;
 
 struct Interleave<T, F> {
     name: &'static str,
@@ -59,7 +59,7 @@ impl<T: Item> Dataset<T> {
     ) -> Result<Dataset<U>> {
         if cycle_length == 0 || block_length == 0 {
             let message = format!("{cycle_length} datasets taking turns with {block_length} elements");
-            return Err(Error::value(message).help("both are one at least").at(Line::caller()));
+            return Err(Error::value(message).help("both are one at least").at(Location::caller()));
         }
         let (input, f) = (self.clone(), Arc::new(f));
         Ok(Dataset::new(Interleave {

@@ -6,7 +6,7 @@ use crate::stages::at_element;
 use crate::stages::batch::{Join, leaves};
 use std::collections::BTreeMap;
 use taut_core::{Error, Result, Scalar, Shape, Spec, Tensor};
-use taut_memory::{Category, Line};
+use taut_memory::{Category, Location};
 
 /// How elements are filled up to one shape. By default each dimension becomes that of the largest element of the batch, and
 /// zeros are put at the end.
@@ -69,7 +69,7 @@ impl<T: Item> Dataset<T> {
 }
 
 impl<T: Item> Join<T> for Padding {
-    fn join(&self, items: &[T], first: u64, at: Line) -> Result<T> {
+    fn join(&self, items: &[T], first: u64, at: Location) -> Result<T> {
         let columns = leaves(items, first, at)?;
         let named = self.shapes.keys().chain(self.values.keys());
         if let Some(unknown) = named.filter(|&&index| index >= columns.len()).min() {
@@ -115,7 +115,7 @@ impl Padding {
         Ok(target.into())
     }
 
-    fn pad(&self, index: usize, column: &[&Tensor], target: &Shape, at: Line) -> Result<Tensor> {
+    fn pad(&self, index: usize, column: &[&Tensor], target: &Shape, at: Location) -> Result<Tensor> {
         let dtype = column[0].dtype();
         let value = self.values.get(&index).copied().unwrap_or(Scalar::from(0));
         if !is_element(value, dtype) {

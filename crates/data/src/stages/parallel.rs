@@ -8,7 +8,7 @@ use crate::stages::at_element;
 use crate::stages::background::Ahead;
 use std::sync::Arc;
 use taut_core::{Error, Result};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Elements that may be there per worker, in the making or made: enough that small ones do not wake a thread each.
 const PER_WORKER: usize = 8;
@@ -45,7 +45,7 @@ impl<T: Item> Dataset<T> {
         if workers == 0 || workers > MOST_WORKERS {
             let message = format!("a map on {workers} threads");
             let help = format!("1 to {MOST_WORKERS}; map does it without threads");
-            return Err(Error::value(message).help(help).at(Line::caller()));
+            return Err(Error::value(message).help(help).at(Location::caller()));
         }
         Ok(Dataset::new(MapParallel { input: self.clone(), workers, f: Arc::new(f) }))
     }

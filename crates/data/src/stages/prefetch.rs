@@ -7,7 +7,7 @@ use crate::room::Room;
 use crate::stages::background::Ahead;
 use std::sync::Arc;
 use taut_core::Result;
-use taut_memory::Line;
+use taut_memory::Location;
 
 struct Prefetch<T> {
     input: Dataset<T>,
@@ -21,7 +21,7 @@ impl<T: Item> Dataset<T> {
     /// there is no room for it, is held nevertheless: it cannot be unmade.
     #[track_caller]
     pub fn prefetch(&self, room: impl Into<Room>) -> Result<Dataset<T>> {
-        let at = Line::caller();
+        let at = Location::caller();
         let room = room.into().checked("a prefetch").map_err(|error| error.at(at))?;
         Ok(Dataset::new(Prefetch { input: self.clone(), room }))
     }

@@ -5,7 +5,7 @@ use crate::draws::Draws;
 use crate::item::Item;
 use crate::meter::{Input, Run};
 use taut_core::{Error, Result};
-use taut_memory::Line;
+use taut_memory::Location;
 
 struct Sample<T> {
     parts: Vec<(Dataset<T>, f64)>,
@@ -44,7 +44,7 @@ impl<T: Item> Dataset<T> {
     pub fn sample_from(parts: &[(Dataset<T>, f64)], seed: u64) -> Result<Dataset<T>> {
         if let Some((_, weight)) = parts.iter().find(|(_, weight)| !(weight.is_finite() && *weight > 0.0)) {
             let message = format!("a dataset of weight {weight}");
-            return Err(Error::value(message).help("weights are positive numbers").at(Line::caller()));
+            return Err(Error::value(message).help("weights are positive numbers").at(Location::caller()));
         }
         Ok(Dataset::new(Sample { parts: parts.to_vec(), seed }))
     }

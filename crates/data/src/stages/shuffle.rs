@@ -7,7 +7,7 @@ use crate::meter::{Input, Meter, Run};
 use crate::room::Room;
 use std::sync::Arc;
 use taut_core::{Error, Result};
-use taut_memory::{Bytes, Line};
+use taut_memory::{Bytes, Location};
 
 /// How a dataset is shuffled. A plain number or [`Bytes`] stand for a buffer of that room and the default seed.
 ///
@@ -108,7 +108,7 @@ impl<T: Item> Dataset<T> {
     /// ```
     #[track_caller]
     pub fn shuffle(&self, how: impl Into<Shuffle>) -> Result<Dataset<T>> {
-        let (how, at) = (how.into(), Line::caller());
+        let (how, at) = (how.into(), Location::caller());
         how.room.checked("a shuffle").map_err(|error| error.at(at))?;
         Ok(Dataset::new(Shuffled { input: self.clone(), how }))
     }

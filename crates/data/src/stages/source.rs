@@ -7,7 +7,7 @@ use crate::stages::at_element;
 use std::ops::Range;
 use std::sync::Arc;
 use taut_core::{Error, Result, Shape, Spec, Tensor};
-use taut_memory::{Category, Line};
+use taut_memory::{Category, Location};
 
 /// A source whose elements have numbers: it can begin anywhere.
 pub(crate) struct Indexed<F> {
@@ -71,7 +71,7 @@ impl<T: Item> Dataset<T> {
     /// ```
     #[track_caller]
     pub fn from_tensor_slices(tensors: T) -> Result<Dataset<T>> {
-        let at = Line::caller();
+        let at = Location::caller();
         let count = item::rows(&tensors).map_err(|error| error.at(at))? as u64;
         let bytes_each =
             if count == 0 { None } else { item::row_of(&tensors, 0).ok().map(|row| item::bytes(&row)) };
@@ -110,7 +110,7 @@ impl Dataset<Tensor> {
     /// The numbers of a range, as `int64` tensors without dimensions.
     #[track_caller]
     pub fn range(range: Range<i64>) -> Dataset<Tensor> {
-        let at = Line::caller();
+        let at = Location::caller();
         let count = (i128::from(range.end) - i128::from(range.start)).max(0) as u64;
         numbers(range.start, 1, count, at)
     }
@@ -125,7 +125,7 @@ impl Dataset<Tensor> {
     /// ```
     #[track_caller]
     pub fn range_by(start: i64, stop: i64, step: i64) -> Result<Dataset<Tensor>> {
-        let at = Line::caller();
+        let at = Location::caller();
         if step == 0 {
             return Err(Error::value("a range with step 0 never ends").at(at));
         }
@@ -135,7 +135,7 @@ impl Dataset<Tensor> {
     }
 }
 
-fn numbers(start: i64, step: i64, count: u64, at: Line) -> Dataset<Tensor> {
+fn numbers(start: i64, step: i64, count: u64, at: Location) -> Dataset<Tensor> {
     let get = Arc::new(move |index: u64| {
         number(
             i64::try_from(i128::from(start) + i128::from(index) * i128::from(step)).unwrap_or(i64::MAX),
@@ -146,7 +146,7 @@ fn numbers(start: i64, step: i64, count: u64, at: Line) -> Dataset<Tensor> {
 }
 
 /// An `int64` tensor without dimensions.
-pub(crate) fn number(value: i64, at: Line) -> Result<Tensor> {
+pub(crate) fn number(value: i64, at: Location) -> Result<Tensor> {
     Tensor::build(Spec::new(taut_core::DType::I64, Shape::scalar()), Category::Dataset, at, |out| {
         out.slice::<i64>()[0] = value;
     })

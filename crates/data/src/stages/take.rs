@@ -4,7 +4,7 @@ use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::item::Item;
 use crate::meter::{Input, Run};
 use taut_core::{Error, Result};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Every `step`-th place from `first` on, `most` of them.
 struct Part<T> {
@@ -46,7 +46,7 @@ impl<T: Item> Dataset<T> {
     pub fn shard(&self, shards: u64, index: u64) -> Result<Dataset<T>> {
         if index >= shards {
             let message = format!("there is no shard {index} of {shards}");
-            return Err(Error::value(message).help("shards are numbered from 0").at(Line::caller()));
+            return Err(Error::value(message).help("shards are numbered from 0").at(Location::caller()));
         }
         Ok(Dataset::new(Part {
             name: "shard",

@@ -5,16 +5,16 @@ use crate::item::{self, Item};
 use crate::meter::{Input, Run};
 use crate::stages::at_element;
 use taut_core::Result;
-use taut_memory::Line;
+use taut_memory::Location;
 
 struct Unbatch<T> {
     input: Dataset<T>,
-    at: Line,
+    at: Location,
 }
 
 struct UnbatchCursor<T> {
     input: Input<T>,
-    at: Line,
+    at: Location,
     /// The element at hand, how many rows it has, and how many of them are passed.
     hand: Option<(T, usize, usize)>,
     next: u64,
@@ -24,7 +24,7 @@ impl<T: Item> Dataset<T> {
     /// The rows of each element, one by one, as views. Undoes [`Dataset::batch`].
     #[track_caller]
     pub fn unbatch(&self) -> Dataset<T> {
-        Dataset::new(Unbatch { input: self.clone(), at: Line::caller() })
+        Dataset::new(Unbatch { input: self.clone(), at: Location::caller() })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::item::{self, Item};
 use crate::meter::{Input, Run};
 use std::collections::VecDeque;
 use taut_core::{Error, Result};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Which elements a window has. A plain number is a window of that size, moved by its size each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +95,7 @@ impl<T: Item> Dataset<T> {
         if how.size == 0 || how.shift == 0 || how.stride == 0 || !fits {
             let message =
                 format!("a window of size {}, shift {} and stride {}", how.size, how.shift, how.stride);
-            return Err(Error::value(message).help("all three are one at least").at(Line::caller()));
+            return Err(Error::value(message).help("all three are one at least").at(Location::caller()));
         }
         Ok(Dataset::new(Windows { input: self.clone(), how }))
     }

@@ -5,7 +5,7 @@ use crate::item::Item;
 use crate::meter::{Input, Run};
 use crate::stages::source::number;
 use taut_core::{Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 struct Zip<A, B>(Dataset<A>, Dataset<B>);
 
@@ -14,13 +14,13 @@ struct ZipCursor<A, B>(Input<A>, Input<B>);
 struct Enumerate<T> {
     input: Dataset<T>,
     start: i64,
-    at: Line,
+    at: Location,
 }
 
 struct EnumerateCursor<T> {
     input: Input<T>,
     next: i64,
-    at: Line,
+    at: Location,
 }
 
 struct Concatenate<T>(Dataset<T>, Dataset<T>);
@@ -40,7 +40,7 @@ impl<T: Item> Dataset<T> {
     /// Each element with its number, counted from `start`: an `int64` tensor without dimensions.
     #[track_caller]
     pub fn enumerate(&self, start: i64) -> Dataset<(Tensor, T)> {
-        Dataset::new(Enumerate { input: self.clone(), start, at: Line::caller() })
+        Dataset::new(Enumerate { input: self.clone(), start, at: Location::caller() })
     }
 
     /// The elements of this dataset, then those of another.

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taut_core::{DType, Graph, Tensor};
-use taut_exec::{Executor, Input};
+use taut_exec::{Executor, RunInput};
 use taut_memory::{live_bytes, peak_bytes, reset_peak};
-use taut_plan::{Access, Given, Program, Request};
+use taut_plan::{Access, InputRequest, PlanRequest, Program};
 
 /// The ledger's peak is everybody's: one test at a time measures it.
 pub fn alone() -> MutexGuard<'static, ()> {
@@ -28,23 +28,23 @@ fn own_copies(program: &Program, inputs: &[Tensor]) -> Vec<Option<Tensor>> {
     copies.map(|(p, t)| (p.access != Access::Read).then(|| t.copy().unwrap())).collect()
 }
 
-fn bind<'a>(program: &Program, inputs: &'a [Tensor], own: &'a mut [Option<Tensor>]) -> Vec<Input<'a>> {
+fn bind<'a>(program: &Program, inputs: &'a [Tensor], own: &'a mut [Option<Tensor>]) -> Vec<RunInput<'a>> {
     (program.inputs.iter().zip(inputs).zip(own))
         .map(|((provided, input), own)| match provided.access {
-            Access::Read => Input::Read(input),
-            Access::Given => Input::Given(own.take().unwrap()),
-            Access::Updated => Input::Updated(own.as_mut().unwrap()),
+            Access::Read => RunInput::Read(input),
+            Access::Donated => RunInput::Donated(own.take().unwrap()),
+            Access::Updated => RunInput::Updated(own.as_mut().unwrap()),
         })
         .collect()
 }
 
 /// Plans a graph and runs it three times, once with an eye on every byte: what comes out is what the graph gives, and
 /// what it takes is what the plan says.
-pub fn check(graph: &Graph, inputs: &[Tensor], request: &Request) -> Arc<Program> {
+pub fn check(graph: &Graph, inputs: &[Tensor], request: &PlanRequest) -> Arc<Program> {
     let program = Arc::new(Program::plan(graph, request).unwrap());
     program.verify().unwrap();
     assert!(program.lower_bound() <= program.peak_bytes());
-    let written = Program::plan(graph, &Request { as_written: true, ..request.clone() }).unwrap();
+    let written = Program::plan(graph, &PlanRequest { as_written: true, ..request.clone() }).unwrap();
     assert!(program.peak_bytes() <= written.peak_bytes(), "a worse order than the graph's own");
     explains_itself(&program, graph, request);
     let expected = graph.run(inputs).unwrap();
@@ -84,7 +84,7 @@ pub fn check(graph: &Graph, inputs: &[Tensor], request: &Request) -> Arc<Program
 
 /// Every byte of the peak has a row, to give an input does no harm in the same order, and a plan does not differ from
 /// itself.
-fn explains_itself(program: &Program, graph: &Graph, request: &Request) {
+fn explains_itself(program: &Program, graph: &Graph, request: &PlanRequest) {
     let explanation = program.explain_peak();
     assert_eq!(
         explanation.rows.iter().map(|row| row.bytes).sum::<usize>(),
@@ -92,10 +92,10 @@ fn explains_itself(program: &Program, graph: &Graph, request: &Request) {
         "{explanation}"
     );
     assert!(program.diff(program).is_empty());
-    let mut request = Request { as_written: true, ..request.clone() };
+    let mut request = PlanRequest { as_written: true, ..request.clone() };
     let program = Program::plan(graph, &request).unwrap();
     for input in 0..program.inputs.len() {
-        request.inputs.resize(program.inputs.len(), Given::default());
+        request.inputs.resize(program.inputs.len(), InputRequest::default());
         let was = std::mem::replace(&mut request.inputs[input].donated, true);
         let better = Program::plan(graph, &request).unwrap();
         request.inputs[input].donated = was;

@@ -48,15 +48,15 @@ pub fn matmul_then(a: View<'_>, b: View<'_>, out: ViewMut<'_>, finish: &(dyn Fn(
 }
 
 /// What is done to finished elements, if anything.
-type Finish<'a> = Option<&'a (dyn Fn(usize, &mut [u8]) + Sync)>;
+type EpilogueFn<'a> = Option<&'a (dyn Fn(usize, &mut [u8]) + Sync)>;
 
-fn multiply(a: View<'_>, b: View<'_>, out: ViewMut<'_>, finish: Finish<'_>) {
+fn multiply(a: View<'_>, b: View<'_>, out: ViewMut<'_>, finish: EpilogueFn<'_>) {
     let dtype = out.dtype();
     assert!(a.dtype() == dtype && b.dtype() == dtype, "operands of one type");
     dispatch!(dtype, T in numbers => typed::<T>(a, b, out, finish));
 }
 
-fn typed<T: GemmElement>(a: View<'_>, b: View<'_>, mut out: ViewMut<'_>, finish: Finish<'_>) {
+fn typed<T: GemmElement>(a: View<'_>, b: View<'_>, mut out: ViewMut<'_>, finish: EpilogueFn<'_>) {
     let shape = out.shape();
     let rank = shape.len();
     assert!(rank >= 2 && a.shape().len() == rank && b.shape().len() == rank, "matrices of one rank");
@@ -118,7 +118,7 @@ impl Stack<'_> {
         (a as usize, b as usize)
     }
 
-    fn run<T: GemmElement>(&self, batch: usize, a_row_stride: isize, out: &mut [T], finish: Finish<'_>) {
+    fn run<T: GemmElement>(&self, batch: usize, a_row_stride: isize, out: &mut [T], finish: EpilogueFn<'_>) {
         let &Stack { m, n, k, lead, .. } = self;
         let (a_data, b_data) = (self.a.data::<T>(), self.b.data::<T>());
         let (a_col, b_row, b_col) =

@@ -10,7 +10,7 @@ use taut_core::ops::creation::{ones, tril};
 use taut_core::ops::nn::{attention, softmax};
 use taut_core::ops::shape::{expand_dims, transpose};
 use taut_core::{DType, Error, Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// What can be said about a [`MultiHeadAttention`].
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub struct MultiHeadAttention {
     output: Projection,
     causal: bool,
     dropout: f64,
-    at: Line,
+    at: Location,
 }
 
 /// A product with a kernel of three axes.
@@ -72,7 +72,7 @@ impl MultiHeadAttention {
             dropout: 0.0,
             weights: Weights::default(),
         };
-        Builder::new(options, Line::caller())
+        Builder::new(options, Location::caller())
     }
 
     /// What `query` finds in `value` by `key`, `[batch, length, features]` each. A mask says which keys a query sees (true: it

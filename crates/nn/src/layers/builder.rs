@@ -4,8 +4,8 @@ use super::Activation;
 use crate::initializers::Initializer;
 use std::fmt;
 use taut_autodiff::Variable;
-use taut_core::{DType, Error, ErrorKind, Result, Shape, Tensor, on_behalf};
-use taut_memory::Line;
+use taut_core::{DType, Error, ErrorKind, Result, Shape, Tensor, with_source_location};
+use taut_memory::Location;
 
 /// Says what a layer is like before its variables are made: `Dense::new(784, 64).bias(false).build()?`.
 ///
@@ -14,7 +14,7 @@ use taut_memory::Line;
 pub struct Builder<L: Build> {
     pub(super) options: L::Options,
     dtype: DType,
-    at: Line,
+    at: Location,
 }
 
 /// A layer that is built.
@@ -41,7 +41,7 @@ pub trait Activated: Weighted {}
 #[derive(Debug)]
 pub struct Make {
     pub(super) dtype: DType,
-    pub(super) at: Line,
+    pub(super) at: Location,
 }
 
 /// What layers with kernels have in common.
@@ -65,7 +65,7 @@ impl Default for Weights {
 }
 
 impl<L: Build> Builder<L> {
-    pub(super) fn new(options: L::Options, at: Line) -> Builder<L> {
+    pub(super) fn new(options: L::Options, at: Location) -> Builder<L> {
         Builder { options, dtype: DType::F32, at }
     }
 
@@ -84,7 +84,7 @@ impl<L: Build> Builder<L> {
             }
             Err(Error::dtype(format!("a layer of type {} cannot be trained", make.dtype)).help("floats can"))
         };
-        on_behalf(None, make.at, build).map_err(|error| error.in_op(L::NAME, []).at(make.at))
+        with_source_location(None, make.at, build).map_err(|error| error.in_op(L::NAME, []).at(make.at))
     }
 }
 
@@ -181,11 +181,11 @@ fn said(sizes: &[(&str, usize)]) -> String {
 /// Does a layer's work in its name and for its line.
 pub(super) fn work<R>(
     name: &'static str,
-    at: Line,
+    at: Location,
     x: &Tensor,
     work: impl FnOnce() -> Result<R>,
 ) -> Result<R> {
-    on_behalf(None, at, work).map_err(|error| error.in_op(name, [x.spec()]).at(at))
+    with_source_location(None, at, work).map_err(|error| error.in_op(name, [x.spec()]).at(at))
 }
 
 /// Refuses an input that is not what the layer was built for, which `wanted` says in words.

@@ -7,7 +7,7 @@ use std::fmt;
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::shape::{concat, reverse};
 use taut_core::{Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// What becomes of the results of both directions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub struct Bidirectional<L> {
     forward: L,
     backward: L,
     merge: Merge,
-    at: Line,
+    at: Location,
 }
 
 impl<L: Recurrent> Bidirectional<L> {
@@ -46,7 +46,7 @@ impl<L: Recurrent> Bidirectional<L> {
     pub fn new(layer: Builder<L>, merge: Merge) -> Result<Bidirectional<L>> {
         let back = !layer.options.go_backwards;
         let (forward, backward) = (layer.clone().build()?, layer.go_backwards(back).build()?);
-        Ok(Bidirectional { forward, backward, merge, at: Line::caller() })
+        Ok(Bidirectional { forward, backward, merge, at: Location::caller() })
     }
 }
 
@@ -75,14 +75,14 @@ impl<L: Recurrent> Layer for Bidirectional<L> {
 pub struct Residual {
     layer: Box<dyn Layer>,
     projection: Option<Box<dyn Layer>>,
-    at: Line,
+    at: Location,
 }
 
 impl Residual {
     /// Around this layer, whose result has the input's shape.
     #[track_caller]
     pub fn new(layer: impl Layer) -> Residual {
-        Residual { layer: Box::new(layer), projection: None, at: Line::caller() }
+        Residual { layer: Box::new(layer), projection: None, at: Location::caller() }
     }
 
     /// With another layer in place of the input itself: `projection(x) + layer(x)`.

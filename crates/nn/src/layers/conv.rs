@@ -8,7 +8,7 @@ use taut_core::ops::Padding;
 use taut_core::ops::binary::add;
 use taut_core::ops::contract::{ConvOptions, conv};
 use taut_core::{Error, Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// A size per spatial dimension; one number is the same for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct Conv<const N: usize> {
     bias: Option<Variable>,
     activation: Activation,
     options: ConvOptions,
-    at: Line,
+    at: Location,
 }
 
 /// A convolution over sequences.
@@ -160,7 +160,7 @@ impl<const N: usize> Conv<N> {
     /// A layer for images of this many channels, with this many filters of this size.
     #[track_caller]
     pub fn new(inputs: usize, filters: usize, window: impl Into<Size<N>>) -> Builder<Conv<N>> {
-        Builder::new(Options::new(inputs, filters, window.into()), Line::caller())
+        Builder::new(Options::new(inputs, filters, window.into()), Location::caller())
     }
 }
 

@@ -7,7 +7,7 @@ use taut_autodiff::Variable;
 use taut_core::ops::binary::add;
 use taut_core::ops::contract::matmul;
 use taut_core::{Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// `activation(x @ kernel + bias)` over the last axis.
 ///
@@ -23,7 +23,7 @@ pub struct Dense {
     kernel: Variable,
     bias: Option<Variable>,
     activation: Activation,
-    at: Line,
+    at: Location,
 }
 
 /// What can be said about a [`Dense`].
@@ -38,7 +38,7 @@ impl Dense {
     /// A layer for inputs of this many features, with this many units.
     #[track_caller]
     pub fn new(inputs: usize, units: usize) -> Builder<Dense> {
-        Builder::new(Options { inputs, units, weights: Weights::default() }, Line::caller())
+        Builder::new(Options { inputs, units, weights: Weights::default() }, Location::caller())
     }
 }
 

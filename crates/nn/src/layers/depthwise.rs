@@ -9,7 +9,7 @@ use taut_autodiff::Variable;
 use taut_core::ops::Padding;
 use taut_core::ops::contract::{ConvOptions, conv};
 use taut_core::{Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// What can be said about these layers.
 #[derive(Clone, Debug)]
@@ -71,7 +71,7 @@ pub struct DepthwiseConv<const N: usize> {
     bias: Option<Variable>,
     activation: Activation,
     options: ConvOptions,
-    at: Line,
+    at: Location,
 }
 
 /// A convolution of every channel of sequences by itself.
@@ -83,7 +83,7 @@ impl<const N: usize> DepthwiseConv<N> {
     /// A layer for images of this many channels, with windows of this size.
     #[track_caller]
     pub fn new(inputs: usize, window: impl Into<Size<N>>) -> Builder<DepthwiseConv<N>> {
-        Builder::new(Options::new(inputs, inputs, window.into()), Line::caller())
+        Builder::new(Options::new(inputs, inputs, window.into()), Location::caller())
     }
 }
 
@@ -126,7 +126,7 @@ pub struct SeparableConv<const N: usize> {
     bias: Option<Variable>,
     activation: Activation,
     options: ConvOptions,
-    at: Line,
+    at: Location,
 }
 
 /// A separable convolution over sequences.
@@ -138,7 +138,7 @@ impl<const N: usize> SeparableConv<N> {
     /// A layer for images of this many channels, with this many filters of this size.
     #[track_caller]
     pub fn new(inputs: usize, filters: usize, window: impl Into<Size<N>>) -> Builder<SeparableConv<N>> {
-        Builder::new(Options::new(inputs, filters, window.into()), Line::caller())
+        Builder::new(Options::new(inputs, filters, window.into()), Location::caller())
     }
 }
 

@@ -5,7 +5,7 @@ use crate::{Layer, Mode};
 use taut_core::ops::nn::dropout;
 use taut_core::ops::random::next_key;
 use taut_core::{Error, Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// While training, sets elements to zero with some probability and scales the others, so that the mean stays; otherwise
 /// does nothing.
@@ -15,14 +15,14 @@ use taut_memory::Line;
 #[derive(Clone, Debug)]
 pub struct Dropout {
     rate: f64,
-    at: Line,
+    at: Location,
 }
 
 impl Dropout {
     /// Drops with this probability, from 0 up to but not 1.
     #[track_caller]
     pub fn new(rate: f64) -> Result<Dropout> {
-        let at = Line::caller();
+        let at = Location::caller();
         check_rate(rate).map_err(|error| error.in_op("Dropout", []).at(at))?;
         Ok(Dropout { rate, at })
     }

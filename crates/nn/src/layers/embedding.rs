@@ -6,7 +6,7 @@ use crate::{Layer, Mode, Names};
 use taut_autodiff::Variable;
 use taut_core::ops::nn::embedding_lookup;
 use taut_core::{Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// A table of vectors, of which the ids in the input pick rows. An id that is no row is an error.
 ///
@@ -23,7 +23,7 @@ use taut_memory::Line;
 #[derive(Debug)]
 pub struct Embedding {
     embeddings: Variable,
-    at: Line,
+    at: Location,
 }
 
 /// What can be said about an [`Embedding`].
@@ -39,7 +39,7 @@ impl Embedding {
     #[track_caller]
     pub fn new(rows: usize, units: usize) -> Builder<Embedding> {
         let initializer = Initializer::RandomUniform { low: -0.05, high: 0.05 };
-        Builder::new(Options { rows, units, initializer }, Line::caller())
+        Builder::new(Options { rows, units, initializer }, Location::caller())
     }
 
     /// The table.

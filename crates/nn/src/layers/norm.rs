@@ -6,9 +6,9 @@ use crate::{Layer, Mode, Names};
 use taut_autodiff::Variable;
 use taut_core::ops::binary::{mul, sub};
 use taut_core::ops::nn::{batch_norm, group_norm, layer_norm, moments, rms_norm};
-use taut_core::record::unrecorded;
+use taut_core::record::without_recording;
 use taut_core::{DType, Error, Result, Shape, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// What can be said about a layer that normalises.
 #[derive(Clone, Debug)]
@@ -85,19 +85,19 @@ pub struct BatchNorm {
     moving_variance: Variable,
     momentum: f64,
     epsilon: f64,
-    at: Line,
+    at: Location,
 }
 
 impl BatchNorm {
     /// A layer for inputs of this many channels. Epsilon is 1e-3.
     #[track_caller]
     pub fn new(channels: usize) -> Builder<BatchNorm> {
-        Builder::new(Options::new([channels], 1e-3), Line::caller())
+        Builder::new(Options::new([channels], 1e-3), Location::caller())
     }
 
     /// Moves the statistics that are remembered towards those of a batch.
     fn remember(&self, moving: &Variable, batch: &Tensor) -> Result<()> {
-        unrecorded(|| moving.assign_sub(mul(sub(moving.value(), batch)?, 1.0 - self.momentum)?))
+        without_recording(|| moving.assign_sub(mul(sub(moving.value(), batch)?, 1.0 - self.momentum)?))
     }
 }
 
@@ -175,13 +175,13 @@ pub struct LayerNorm {
 }
 
 /// The type a layer is built for, and its line.
-type Like = (DType, Line);
+type Like = (DType, Location);
 
 impl LayerNorm {
     /// A layer for inputs whose last dimensions are these. Epsilon is 1e-3.
     #[track_caller]
     pub fn new(shape: impl Into<Shape>) -> Builder<LayerNorm> {
-        Builder::new(Options::new(shape, 1e-3), Line::caller())
+        Builder::new(Options::new(shape, 1e-3), Location::caller())
     }
 }
 
@@ -241,7 +241,7 @@ impl GroupNorm {
     /// A layer for inputs of this many channels, in this many groups. Epsilon is 1e-3.
     #[track_caller]
     pub fn new(channels: usize, groups: usize) -> Builder<GroupNorm> {
-        Builder::new(Options { groups, ..Options::new([channels], 1e-3) }, Line::caller())
+        Builder::new(Options { groups, ..Options::new([channels], 1e-3) }, Location::caller())
     }
 }
 
@@ -290,14 +290,14 @@ impl Layer for GroupNorm {
 pub struct RMSNorm {
     scale: Variable,
     epsilon: f64,
-    at: Line,
+    at: Location,
 }
 
 impl RMSNorm {
     /// A layer for inputs whose last dimensions are these. Epsilon is 1e-6.
     #[track_caller]
     pub fn new(shape: impl Into<Shape>) -> Builder<RMSNorm> {
-        Builder::new(Options::new(shape, 1e-6), Line::caller())
+        Builder::new(Options::new(shape, 1e-6), Location::caller())
     }
 }
 

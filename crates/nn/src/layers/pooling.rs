@@ -7,7 +7,7 @@ use taut_core::ops::Padding;
 use taut_core::ops::contract::{PoolOptions, avg_pool_with, max_pool_with};
 use taut_core::ops::reduce::{max, mean};
 use taut_core::{Error, Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Refuses an input that is no image of `N` dimensions.
 fn expect_image<const N: usize>(x: &Tensor) -> Result<()> {
@@ -33,7 +33,7 @@ macro_rules! pooling {
         #[derive(Clone, Debug)]
         pub struct $name<const N: usize> {
             pool: PoolOptions,
-            at: Line,
+            at: Location,
         }
 
         $(#[doc = $text] pub type $alias = $name<$rank>;)*
@@ -43,7 +43,7 @@ macro_rules! pooling {
             #[track_caller]
             pub fn new(window: impl Into<Size<N>>) -> Builder<$name<N>> {
                 let pool = PoolOptions { ksize: window.into().into(), ..PoolOptions::default() };
-                Builder::new(pool, Line::caller())
+                Builder::new(pool, Location::caller())
             }
         }
 
@@ -101,7 +101,7 @@ macro_rules! global_pooling {
         #[derive(Clone, Debug)]
         pub struct $name<const N: usize> {
             keepdims: bool,
-            at: Line,
+            at: Location,
         }
 
         $(#[doc = $text] pub type $alias = $name<$rank>;)*
@@ -111,7 +111,7 @@ macro_rules! global_pooling {
             #[track_caller]
             #[expect(clippy::new_without_default, reason = "a default has no line of its own")]
             pub fn new() -> $name<N> {
-                $name { keepdims: false, at: Line::caller() }
+                $name { keepdims: false, at: Location::caller() }
             }
 
             /// Whether the spatial dimensions stay, with size 1. They do not, unless it is said here.

@@ -11,7 +11,7 @@ use taut_core::ops::contract::matmul;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::shape::{concat, reverse, swapaxes, unstack};
 use taut_core::{DType, Error, Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// What can be said about a recurrent layer.
 #[derive(Clone, Debug)]
@@ -83,7 +83,7 @@ struct Core {
     return_sequences: bool,
     go_backwards: bool,
     loops: Loops,
-    at: Line,
+    at: Location,
 }
 
 impl Core {
@@ -172,7 +172,7 @@ impl SimpleRNN {
     /// A layer for steps of this many features, with this many units.
     #[track_caller]
     pub fn new(inputs: usize, units: usize) -> Builder<SimpleRNN> {
-        Builder::new(Options::new(inputs, units, Activation::Tanh), Line::caller())
+        Builder::new(Options::new(inputs, units, Activation::Tanh), Location::caller())
     }
 
     /// What the layer gives, and its last state, `[batch, units]`; it begins with this one, or with zeros.
@@ -227,7 +227,7 @@ impl LSTM {
     /// A layer for steps of this many features, with this many units.
     #[track_caller]
     pub fn new(inputs: usize, units: usize) -> Builder<LSTM> {
-        Builder::new(Options::new(inputs, units, Activation::Tanh), Line::caller())
+        Builder::new(Options::new(inputs, units, Activation::Tanh), Location::caller())
     }
 
     /// What the layer gives, and its last state and memory, `[batch, units]`; it begins with these, or with zeros.
@@ -283,7 +283,7 @@ impl GRU {
     /// A layer for steps of this many features, with this many units.
     #[track_caller]
     pub fn new(inputs: usize, units: usize) -> Builder<GRU> {
-        Builder::new(Options::new(inputs, units, Activation::Tanh), Line::caller())
+        Builder::new(Options::new(inputs, units, Activation::Tanh), Location::caller())
     }
 
     /// What the layer gives, and its last state, `[batch, units]`; it begins with this one, or with zeros.

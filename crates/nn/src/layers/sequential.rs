@@ -5,8 +5,8 @@ use super::summary::{Row, Summary, kind_of, parameters};
 use crate::{Layer, Mode, Names};
 use std::any::TypeId;
 use std::fmt;
-use taut_core::{Result, Spec, Tensor, on_behalf, trace};
-use taut_memory::Line;
+use taut_core::{Result, Spec, Tensor, trace, with_source_location};
+use taut_memory::Location;
 
 /// Layers in a row: each takes what the one before it gives.
 ///
@@ -31,7 +31,7 @@ struct Part {
     kind: String,
     layer: Box<dyn Layer>,
     /// For what has no line of its own.
-    at: Option<Line>,
+    at: Option<Location>,
 }
 
 impl Sequential {
@@ -52,7 +52,7 @@ impl Sequential {
     #[must_use]
     #[track_caller]
     pub fn with_named<L: Layer>(mut self, name: &str, layer: L) -> Sequential {
-        let at = Line::caller();
+        let at = Location::caller();
         let taken = |name: &str| self.parts.iter().any(|part| part.name == name);
         let numbered = (1..).map(|i| format!("{name}_{i}"));
         let name = std::iter::once(name.to_owned()).chain(numbered).find(|name| !taken(name));
@@ -78,7 +78,7 @@ impl Sequential {
     /// What each layer makes of an input of this type and shape, and how many parameters it has. Nothing is computed.
     #[track_caller]
     pub fn summary(&self, input: &Spec) -> Result<Summary> {
-        let (at, mut rows) = (Line::caller(), Vec::with_capacity(self.parts.len()));
+        let (at, mut rows) = (Location::caller(), Vec::with_capacity(self.parts.len()));
         trace(std::slice::from_ref(input), |inputs| {
             let mut x = inputs[0].clone();
             for part in &self.parts {
@@ -103,7 +103,9 @@ impl Part {
     fn call(&self, x: &Tensor, mode: Mode) -> Result<Tensor> {
         match self.at {
             None => self.layer.call(x, mode),
-            Some(at) => on_behalf(None, at, || self.layer.call(x, mode)).map_err(|error| error.at(at)),
+            Some(at) => {
+                with_source_location(None, at, || self.layer.call(x, mode)).map_err(|error| error.at(at))
+            }
         }
     }
 }

@@ -4,12 +4,12 @@ use super::builder::{shaped, work};
 use crate::{Layer, Mode};
 use std::fmt;
 use taut_core::{Error, Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Every sample as one row: `[batch, ..]` becomes `[batch, features]`.
 #[derive(Clone, Debug)]
 pub struct Flatten {
-    at: Line,
+    at: Location,
 }
 
 impl Flatten {
@@ -17,7 +17,7 @@ impl Flatten {
     #[track_caller]
     #[expect(clippy::new_without_default, reason = "a default has no line of its own")]
     pub fn new() -> Flatten {
-        Flatten { at: Line::caller() }
+        Flatten { at: Location::caller() }
     }
 }
 
@@ -34,14 +34,14 @@ impl Layer for Flatten {
 #[derive(Clone, Debug)]
 pub struct Reshape {
     shape: Vec<isize>,
-    at: Line,
+    at: Location,
 }
 
 impl Reshape {
     /// Samples of this shape; the batch is not part of it. One dimension may be -1: what is left.
     #[track_caller]
     pub fn new(shape: impl Into<Vec<isize>>) -> Reshape {
-        Reshape { shape: shape.into(), at: Line::caller() }
+        Reshape { shape: shape.into(), at: Location::caller() }
     }
 }
 

@@ -8,7 +8,7 @@ use taut_autodiff::Variable;
 use taut_core::ops::Padding;
 use taut_core::ops::contract::{ConvOptions, conv_transpose};
 use taut_core::{Error, Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// The way back from a convolution over `N` spatial dimensions, one to three: images that grow.
 ///
@@ -28,7 +28,7 @@ pub struct ConvTranspose<const N: usize> {
     bias: Option<Variable>,
     activation: Activation,
     options: ConvOptions,
-    at: Line,
+    at: Location,
 }
 
 /// A transposed convolution over sequences.
@@ -42,7 +42,7 @@ impl<const N: usize> ConvTranspose<N> {
     /// A layer for images of this many channels, with this many filters of this size.
     #[track_caller]
     pub fn new(inputs: usize, filters: usize, window: impl Into<Size<N>>) -> Builder<ConvTranspose<N>> {
-        Builder::new(Options::new(inputs, filters, window.into()), Line::caller())
+        Builder::new(Options::new(inputs, filters, window.into()), Location::caller())
     }
 
     /// The shape of the result.

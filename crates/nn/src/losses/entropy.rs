@@ -9,8 +9,8 @@ use taut_core::ops::nn::{
 use taut_core::ops::reduce::{mean, sum};
 use taut_core::ops::shape::{expand_dims, squeeze};
 use taut_core::ops::unary::{log, neg, sigmoid};
-use taut_core::{Error, Result, Tensor, behalf_of, on_behalf};
-use taut_memory::Line;
+use taut_core::{Error, Result, Tensor, source_location, with_source_location};
+use taut_memory::Location;
 
 /// Labels moved towards indifference: a share of the truth is spread evenly over as many classes.
 fn smoothed(truth: Tensor, share: f64, classes: usize) -> Result<Tensor> {
@@ -54,7 +54,7 @@ impl BinaryCrossentropy {
 
 impl Loss for BinaryCrossentropy {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("BinaryCrossentropy", Line::caller(), (truth, predicted), |t, p| {
+        paired("BinaryCrossentropy", Location::caller(), (truth, predicted), |t, p| {
             let t = smoothed(t, self.label_smoothing, 2)?;
             let each =
                 if self.from_logits { sigmoid_cross_entropy_with_logits(t, p)? } else { binary(&t, &p)? };
@@ -84,7 +84,7 @@ impl Default for BinaryFocalCrossentropy {
 
 impl Loss for BinaryFocalCrossentropy {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("BinaryFocalCrossentropy", Line::caller(), (truth, predicted), |t, p| {
+        paired("BinaryFocalCrossentropy", Location::caller(), (truth, predicted), |t, p| {
             let t = smoothed(t, self.label_smoothing, 2)?;
             let p = if self.from_logits { sigmoid(p)? } else { p };
             let likely = add(mul(&t, &p)?, mul(sub(1.0, &t)?, sub(1.0, &p)?)?)?;
@@ -116,7 +116,7 @@ impl CategoricalCrossentropy {
 
 impl Loss for CategoricalCrossentropy {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("CategoricalCrossentropy", Line::caller(), (truth, predicted), |t, p| {
+        paired("CategoricalCrossentropy", Location::caller(), (truth, predicted), |t, p| {
             let classes = p.shape()[p.rank() - 1];
             let t = smoothed(t, self.label_smoothing, classes)?;
             if self.from_logits {
@@ -153,7 +153,7 @@ impl Default for CategoricalFocalCrossentropy {
 
 impl Loss for CategoricalFocalCrossentropy {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("CategoricalFocalCrossentropy", Line::caller(), (truth, predicted), |t, p| {
+        paired("CategoricalFocalCrossentropy", Location::caller(), (truth, predicted), |t, p| {
             let t = smoothed(t, self.label_smoothing, p.shape()[p.rank() - 1])?;
             let p = normalised(if self.from_logits { softmax(p, -1)? } else { p })?;
             let factor = mul(pow(sub(1.0, &p)?, self.gamma)?, -self.alpha)?;
@@ -207,11 +207,11 @@ const SPARSE: &str = "SparseCategoricalCrossentropy";
 impl Loss for SparseCategoricalCrossentropy {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
         let each = || Ok(self.each(truth, predicted)?.0);
-        named(SPARSE, Line::caller(), (truth, predicted), each)
+        named(SPARSE, Location::caller(), (truth, predicted), each)
     }
 
     fn mean(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<Tensor> {
-        let at = Line::caller();
+        let at = Location::caller();
         let work = || {
             let (mut losses, counted) = self.each(truth, predicted)?;
             if let Some(weights) = weights {
@@ -219,8 +219,8 @@ impl Loss for SparseCategoricalCrossentropy {
             }
             counted.map_or_else(|| mean(&losses, None, false), |counted| mean_of(losses.clone(), counted))
         };
-        on_behalf(None, at, work)
-            .map_err(|error| error.in_op(SPARSE, [truth.spec(), predicted.spec()]).at(behalf_of(at)))
+        with_source_location(None, at, work)
+            .map_err(|error| error.in_op(SPARSE, [truth.spec(), predicted.spec()]).at(source_location(at)))
     }
 }
 
@@ -230,7 +230,7 @@ pub struct KlDivergence;
 
 impl Loss for KlDivergence {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("KlDivergence", Line::caller(), (truth, predicted), |t, p| {
+        paired("KlDivergence", Location::caller(), (truth, predicted), |t, p| {
             let (t, p) = (clip_by_value(t, EPSILON, 1.0)?, clip_by_value(p, EPSILON, 1.0)?);
             sum(mul(&t, log(div(&t, p)?)?)?, -1, false)
         })

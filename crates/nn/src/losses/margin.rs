@@ -5,7 +5,7 @@ use taut_core::ops::binary::{add, equal, logical_or, maximum, mul, sub, where_};
 use taut_core::ops::reduce::{all, max, mean, sum};
 use taut_core::ops::unary::square;
 use taut_core::{Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// `max(1 - truth * predicted, 0)`, where the truth is -1 or 1. Labels that are all 0 or 1 are taken as -1 or 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct Hinge;
 
 impl Loss for Hinge {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("Hinge", Line::caller(), (truth, predicted), |t, p| mean(missing(t, p)?, -1, false))
+        paired("Hinge", Location::caller(), (truth, predicted), |t, p| mean(missing(t, p)?, -1, false))
     }
 }
 
@@ -23,7 +23,7 @@ pub struct SquaredHinge;
 
 impl Loss for SquaredHinge {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("SquaredHinge", Line::caller(), (truth, predicted), |t, p| {
+        paired("SquaredHinge", Location::caller(), (truth, predicted), |t, p| {
             mean(square(missing(t, p)?)?, -1, false)
         })
     }
@@ -42,7 +42,7 @@ pub struct CategoricalHinge;
 
 impl Loss for CategoricalHinge {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("CategoricalHinge", Line::caller(), (truth, predicted), |t, p| {
+        paired("CategoricalHinge", Location::caller(), (truth, predicted), |t, p| {
             let right = sum(mul(&t, &p)?, -1, false)?;
             let wrong = max(mul(sub(1.0, t)?, p)?, -1, false)?;
             maximum(add(sub(wrong, right)?, 1.0)?, 0.0)

@@ -5,7 +5,7 @@ use taut_core::ops::binary::{add, div, less_equal, maximum, mul, squared_differe
 use taut_core::ops::reduce::{l2_normalize, mean, sum};
 use taut_core::ops::unary::{abs, log, neg, softplus, square};
 use taut_core::{Error, Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// The mean of squared differences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct MeanSquaredError;
 
 impl Loss for MeanSquaredError {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("MeanSquaredError", Line::caller(), (truth, predicted), |t, p| {
+        paired("MeanSquaredError", Location::caller(), (truth, predicted), |t, p| {
             mean(squared_difference(t, p)?, -1, false)
         })
     }
@@ -25,7 +25,7 @@ pub struct MeanAbsoluteError;
 
 impl Loss for MeanAbsoluteError {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("MeanAbsoluteError", Line::caller(), (truth, predicted), |t, p| {
+        paired("MeanAbsoluteError", Location::caller(), (truth, predicted), |t, p| {
             mean(abs(sub(t, p)?)?, -1, false)
         })
     }
@@ -37,7 +37,7 @@ pub struct MeanAbsolutePercentageError;
 
 impl Loss for MeanAbsolutePercentageError {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("MeanAbsolutePercentageError", Line::caller(), (truth, predicted), |t, p| {
+        paired("MeanAbsolutePercentageError", Location::caller(), (truth, predicted), |t, p| {
             let share = div(abs(sub(&t, p)?)?, maximum(abs(&t)?, EPSILON)?)?;
             mul(mean(share, -1, false)?, 100.0)
         })
@@ -51,7 +51,7 @@ pub struct MeanSquaredLogarithmicError;
 impl Loss for MeanSquaredLogarithmicError {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
         let more = |x| log(add(maximum(x, EPSILON)?, 1.0)?);
-        paired("MeanSquaredLogarithmicError", Line::caller(), (truth, predicted), |t, p| {
+        paired("MeanSquaredLogarithmicError", Location::caller(), (truth, predicted), |t, p| {
             mean(squared_difference(more(t)?, more(p)?)?, -1, false)
         })
     }
@@ -73,7 +73,7 @@ impl Default for Huber {
 impl Loss for Huber {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
         let delta = self.delta;
-        paired("Huber", Line::caller(), (truth, predicted), |t, p| {
+        paired("Huber", Location::caller(), (truth, predicted), |t, p| {
             if !(delta > 0.0 && delta.is_finite()) {
                 return Err(Error::value(format!("a delta of {delta} makes no sense")).help("it is above 0"));
             }
@@ -92,7 +92,7 @@ pub struct LogCosh;
 
 impl Loss for LogCosh {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("LogCosh", Line::caller(), (truth, predicted), |t, p| {
+        paired("LogCosh", Location::caller(), (truth, predicted), |t, p| {
             let error = sub(p, t)?;
             let bent = softplus(mul(&error, -2.0)?)?;
             mean(sub(add(error, bent)?, std::f64::consts::LN_2)?, -1, false)
@@ -106,7 +106,7 @@ pub struct Poisson;
 
 impl Loss for Poisson {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("Poisson", Line::caller(), (truth, predicted), |t, p| {
+        paired("Poisson", Location::caller(), (truth, predicted), |t, p| {
             let likely = mul(t, log(add(&p, EPSILON)?)?)?;
             mean(sub(p, likely)?, -1, false)
         })
@@ -119,7 +119,7 @@ pub struct CosineSimilarity;
 
 impl Loss for CosineSimilarity {
     fn call(&self, truth: &Tensor, predicted: &Tensor) -> Result<Tensor> {
-        paired("CosineSimilarity", Line::caller(), (truth, predicted), |t, p| neg(cosine(t, p)?))
+        paired("CosineSimilarity", Location::caller(), (truth, predicted), |t, p| neg(cosine(t, p)?))
     }
 }
 

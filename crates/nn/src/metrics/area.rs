@@ -11,7 +11,7 @@ use taut_core::ops::reduce::{cumsum, sum};
 use taut_core::ops::shape::{broadcast_to, reshape, strided_slice};
 use taut_core::ops::unary::{cast, log, sigmoid};
 use taut_core::{DType, Error, Result, Spec, Tensor};
-use taut_memory::{Category, Line};
+use taut_memory::{Category, Location};
 
 /// Which curve.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl AUC {
     /// The metric, with this many thresholds, evenly spread.
     #[track_caller]
     pub fn with_thresholds(count: usize, curve: Curve, summation: Summation) -> Result<AUC> {
-        let caller = Line::caller();
+        let caller = Location::caller();
         if count < 2 {
             return Err(Error::value(format!("{count} thresholds make no curve"))
                 .help("there are 2 at least")
@@ -111,7 +111,7 @@ impl Metric for AUC {
     }
 
     fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        named("AUC", Line::caller(), (truth, predicted), || {
+        named("AUC", Location::caller(), (truth, predicted), || {
             let (truth, predicted) = pair(truth, predicted)?;
             let predicted = if self.from_logits { sigmoid(predicted)? } else { predicted };
             let shape = predicted.shape().clone();

@@ -10,7 +10,7 @@ use taut_core::ops::reduce::{argmax, max, mean, sum};
 use taut_core::ops::shape::{broadcast_to, reshape, stack};
 use taut_core::ops::unary::{abs, cast};
 use taut_core::{DType, Error, Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Values that count, times the weights.
 fn counted(hits: Tensor, weights: Option<&Tensor>) -> Result<Tensor> {
@@ -56,7 +56,7 @@ macro_rules! shares {
             }
 
             fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-                named(stringify!($name), Line::caller(), (truth, predicted), || {
+                named(stringify!($name), Location::caller(), (truth, predicted), || {
                     let ($truth, $yes) = sides(truth, predicted, self.threshold)?;
                     let both = counted(logical_and(&$truth, &$yes)?, weights)?;
                     self.state.add(0, sum(both, None, false)?)?;
@@ -128,7 +128,7 @@ impl Metric for F1Score {
     }
 
     fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        named("F1Score", Line::caller(), (truth, predicted), || {
+        named("F1Score", Location::caller(), (truth, predicted), || {
             let (truth, predicted) = pair(truth, predicted)?;
             let classes = self.state.0[0].shape()[0];
             if truth.rank() != 2 || truth.shape()[1] != classes {
@@ -202,7 +202,7 @@ impl Metric for ConfusionMatrix {
     }
 
     fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        named("ConfusionMatrix", Line::caller(), (truth, predicted), || {
+        named("ConfusionMatrix", Location::caller(), (truth, predicted), || {
             let classes = self.counts.shape()[0];
             if predicted.shape().last() != Some(&classes) {
                 let message =

@@ -7,9 +7,9 @@ use taut_core::ops::binary::{div, div_no_nan, mul};
 use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::ops::unary::cast;
-use taut_core::record::unrecorded;
-use taut_core::{DType, Result, Tensor, behalf_of, on_behalf};
-use taut_memory::Line;
+use taut_core::record::without_recording;
+use taut_core::{DType, Result, Tensor, source_location, with_source_location};
+use taut_memory::Location;
 
 /// The mean of values: of the losses of an epoch, say.
 ///
@@ -31,14 +31,14 @@ impl Mean {
     /// Of nothing yet.
     #[track_caller]
     pub fn new() -> Result<Mean> {
-        let at = Line::caller();
-        on_behalf(None, at, || Ok(Mean { state: State::new(["total", "count"], ())? }))
+        let at = Location::caller();
+        with_source_location(None, at, || Ok(Mean { state: State::new(["total", "count"], ())? }))
     }
 
     /// Takes values into account, those of a sample as their mean, each times its weight if there are weights.
     #[track_caller]
     pub fn add(&self, values: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        let at = Line::caller();
+        let at = Location::caller();
         let add = || {
             let samples = values.shape().first().copied().unwrap_or(1);
             let each = (values.len() / samples.max(1)).max(1) as f64;
@@ -53,7 +53,8 @@ impl Mean {
             self.state.add(0, div(sum(mul(values, &weights)?, None, false)?, each)?)?;
             self.state.add(1, div(sum(weights, None, false)?, each)?)
         };
-        on_behalf(None, at, || unrecorded(add)).map_err(|error| error.in_op("Mean", []).at(behalf_of(at)))
+        with_source_location(None, at, || without_recording(add))
+            .map_err(|error| error.in_op("Mean", []).at(source_location(at)))
     }
 
     /// The mean, in float64; zero of nothing.
@@ -115,10 +116,10 @@ impl<M: Measure> Metric for MeanOf<M> {
     }
 
     fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        let at = Line::caller();
+        let at = Location::caller();
         let work = || self.mean.add(&self.measure.each(truth, predicted)?, weights);
-        on_behalf(None, at, || unrecorded(work))
-            .map_err(|error| error.in_op("metric", [truth.spec(), predicted.spec()]).at(behalf_of(at)))
+        with_source_location(None, at, || without_recording(work))
+            .map_err(|error| error.in_op("metric", [truth.spec(), predicted.spec()]).at(source_location(at)))
     }
 
     fn result(&self) -> Result<Tensor> {

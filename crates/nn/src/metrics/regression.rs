@@ -10,7 +10,7 @@ use taut_core::ops::reduce::{mean, sum};
 use taut_core::ops::shape::broadcast_to;
 use taut_core::ops::unary::{cast, exp, sqrt, square};
 use taut_core::{DType, Error, Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// The mean of squared differences.
 pub type MeanSquaredError = MeanOf<SquaredError>;
@@ -112,7 +112,7 @@ impl Metric for R2Score {
     }
 
     fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        named("R2Score", Line::caller(), (truth, predicted), || {
+        named("R2Score", Location::caller(), (truth, predicted), || {
             let (truth, predicted) = pair(truth, predicted)?;
             let outputs = self.state.0[0].shape()[0];
             if truth.rank() != 2 || truth.shape()[1] != outputs {
@@ -171,7 +171,7 @@ impl Metric for Perplexity {
     }
 
     fn update_with(&self, truth: &Tensor, predicted: &Tensor, weights: Option<&Tensor>) -> Result<()> {
-        named("Perplexity", Line::caller(), (truth, predicted), || {
+        named("Perplexity", Location::caller(), (truth, predicted), || {
             let each = cast(self.loss.call(truth, predicted)?, DType::F64)?;
             let mut counted = match weights {
                 Some(weights) => broadcast_to(spread_weights(&each, weights)?, each.shape())?,

@@ -9,11 +9,11 @@ use std::sync::{Arc, OnceLock};
 use taut_autodiff::Variable;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::{
-    DType, Error, ErrorKind, Gradient, IndexedSlices, Result, Shape, Tensor, is_tracing, on_behalf, record,
-    warn,
+    DType, Error, ErrorKind, Gradient, IndexedSlices, Result, Shape, Tensor, is_tracing, record, warn,
+    with_source_location,
 };
 use taut_function::{Function, OnRetrace, function};
-use taut_memory::{Category, Line};
+use taut_memory::{Category, Location};
 
 /// Updates variables by a [`Rule`], and keeps what the rule needs to remember.
 ///
@@ -96,8 +96,9 @@ impl Optimizer {
     /// An optimizer of these variables. All that it keeps is made now.
     #[track_caller]
     pub fn new(rule: impl Rule, variables: &[Variable]) -> Result<Optimizer> {
-        let at = Line::caller();
-        on_behalf(None, at, || Optimizer::make(Arc::new(rule), variables)).map_err(|error| error.at(at))
+        let at = Location::caller();
+        with_source_location(None, at, || Optimizer::make(Arc::new(rule), variables))
+            .map_err(|error| error.at(at))
     }
 
     fn make(rule: Arc<dyn Rule>, variables: &[Variable]) -> Result<Optimizer> {
@@ -147,7 +148,7 @@ impl Optimizer {
     /// Keeps gradients within bounds.
     #[track_caller]
     pub fn clip(self, clip: Clip) -> Result<Optimizer> {
-        let at = Line::caller();
+        let at = Location::caller();
         clip.check().map_err(|error| error.at(at))?;
         self.changed(|parts| {
             parts.clip = Some(clip);
@@ -159,7 +160,7 @@ impl Optimizer {
     /// rows that it names decay.
     #[track_caller]
     pub fn weight_decay(self, decay: f64) -> Result<Optimizer> {
-        let at = Line::caller();
+        let at = Location::caller();
         check_rate("the weight decay", decay).map_err(|error| error.at(at))?;
         self.changed(|parts| {
             parts.decay = decay;
@@ -181,12 +182,12 @@ impl Optimizer {
     /// Sparse gradients are added to the rows that they name, but the mean is dense, and the update reaches every row.
     #[track_caller]
     pub fn accumulate(self, calls: usize) -> Result<Optimizer> {
-        let at = Line::caller();
+        let at = Location::caller();
         if calls == 0 || i32::try_from(calls).is_err() {
             let message = format!("an update cannot be made once in {calls} calls");
             return Err(Error::value(message).at(at));
         }
-        let made = on_behalf(None, at, || {
+        let made = with_source_location(None, at, || {
             self.changed(|parts| {
                 parts.calls = calls;
                 for entry in &mut parts.entries {
@@ -206,8 +207,8 @@ impl Optimizer {
     /// It is brought up to date as a whole, also where a gradient is sparse.
     #[track_caller]
     pub fn average(self, momentum: f64) -> Result<Optimizer> {
-        let at = Line::caller();
-        let made = on_behalf(None, at, || {
+        let at = Location::caller();
+        let made = with_source_location(None, at, || {
             super::within("the momentum of averages", momentum, 0.0, 1.0)?;
             self.changed(|parts| {
                 parts.momentum = Some(momentum);
@@ -263,7 +264,7 @@ impl Optimizer {
     /// Sets the learning rate. Functions that were traced use it from their next call on.
     #[track_caller]
     pub fn set_rate(&self, rate: f64) -> Result<()> {
-        let at = Line::caller();
+        let at = Location::caller();
         check_rate("the learning rate", rate).map_err(|error| error.at(at))?;
         match &self.parts.rate {
             Pace::Settable(variable) => variable.assign(rate),
@@ -296,7 +297,7 @@ impl Optimizer {
     /// A rule that works row by row touches only the rows that a sparse gradient names. For the others it is made dense, and people are told.
     #[track_caller]
     pub fn apply(&self, gradients: &[Option<Gradient>]) -> Result<()> {
-        self.apply_at(gradients, Line::caller())
+        self.apply_at(gradients, Location::caller())
     }
 
     /// As [`Optimizer::apply`], with gradients in any order, each with its variable.
@@ -305,7 +306,7 @@ impl Optimizer {
         &self,
         pairs: impl IntoIterator<Item = (Option<Gradient>, &'a Variable)>,
     ) -> Result<()> {
-        let at = Line::caller();
+        let at = Location::caller();
         let entries = &self.parts.entries;
         let mut gradients = vec![None; entries.len()];
         for (gradient, variable) in pairs {
@@ -322,10 +323,10 @@ impl Optimizer {
         self.apply_at(&gradients, at)
     }
 
-    fn apply_at(&self, gradients: &[Option<Gradient>], at: Line) -> Result<()> {
+    fn apply_at(&self, gradients: &[Option<Gradient>], at: Location) -> Result<()> {
         self.parts.check(gradients, at).map_err(|error| error.at(at))?;
         let run = || {
-            record::unrecorded(|| {
+            record::without_recording(|| {
                 if is_tracing() {
                     return self.parts.update(gradients);
                 }
@@ -333,7 +334,7 @@ impl Optimizer {
                 program.call(gradients.iter().map(|gradient| flat(gradient.as_ref())).collect::<Vec<_>>())
             })
         };
-        on_behalf(None, at, run).map_err(|error| error.at(at))
+        with_source_location(None, at, run).map_err(|error| error.at(at))
     }
 }
 
@@ -373,7 +374,7 @@ fn whole(list: &[Tensor], shape: &Shape) -> Option<Gradient> {
 
 impl Parts {
     /// Refuses gradients that are not those of the variables, and tells people of what they may not expect.
-    fn check(&self, gradients: &[Option<Gradient>], at: Line) -> Result<()> {
+    fn check(&self, gradients: &[Option<Gradient>], at: Location) -> Result<()> {
         if gradients.len() != self.entries.len() {
             let (got, wanted) = (gradients.len(), self.entries.len());
             let message = format!("{got} gradients for {wanted} variables");

@@ -8,7 +8,7 @@ use taut_autodiff::Variable;
 use taut_core::io::{load_safetensors, write_safetensors};
 use taut_core::{Error, ErrorKind, Result, Spec, Tensor};
 use taut_data::Draft;
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// How much is written at once.
 const BLOCK: usize = 1 << 18;
@@ -83,7 +83,7 @@ impl Checkpoint {
         more: &[(String, Tensor)],
         words: &BTreeMap<String, String>,
     ) -> Result<()> {
-        let at = Line::caller();
+        let at = Location::caller();
         let save = || {
             let mut file = BufWriter::with_capacity(BLOCK, Draft::create(path)?);
             let values = self.variables.iter().map(|(name, variable)| (name, variable.value()));
@@ -98,7 +98,7 @@ impl Checkpoint {
     /// shapes; otherwise nothing is changed and the error names what differs.
     #[track_caller]
     pub fn load(&self, path: impl AsRef<Path>) -> Result<BTreeMap<String, String>> {
-        let (path, at) = (path.as_ref(), Line::caller());
+        let (path, at) = (path.as_ref(), Location::caller());
         let read = || {
             let file = load_safetensors(path)?;
             self.take(&file.tensors).map_err(|error| error.about(path.display()))?;
@@ -112,7 +112,7 @@ impl Checkpoint {
     /// there is no such variable is an error.
     #[track_caller]
     pub fn load_part(&self, part: &str, path: impl AsRef<Path>) -> Result<()> {
-        let (path, at) = (path.as_ref(), Line::caller());
+        let (path, at) = (path.as_ref(), Location::caller());
         let prefix = prefix(part);
         let mine = self.variables.iter().filter(|(name, _)| name.starts_with(&prefix)).cloned();
         let mine = Checkpoint { variables: mine.collect() };

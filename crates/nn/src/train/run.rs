@@ -7,13 +7,13 @@ use super::trainer::{Batch, Every, Trainer};
 use std::time::Instant;
 use taut_core::{Error, Result};
 use taut_data::{Dataset, Iter, Position};
-use taut_memory::Line;
+use taut_memory::Location;
 
 impl Trainer {
     /// Trains until `epochs` epochs are complete, those before a resume included.
     #[track_caller]
     pub fn fit(&mut self, data: &Dataset<Batch>, epochs: usize) -> Result<&History> {
-        let at = Line::caller();
+        let at = Location::caller();
         let mut callbacks = std::mem::take(&mut self.callbacks);
         self.is_running = true;
         let trained = self.run(data, epochs, &mut callbacks);

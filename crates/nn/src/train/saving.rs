@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use taut_core::io::load_safetensors;
 use taut_core::ops::random;
 use taut_core::{Error, Result, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// What the names of callbacks' variables begin with.
 const CALLBACKS: &str = "callback.";
@@ -81,7 +81,7 @@ impl Trainer {
             let message = "a callback cannot save the whole state of the training";
             let help =
                 "Trainer::checkpoint does, after steps and epochs; Checkpoint saves the model's variables";
-            return Err(Error::value(message).help(help).at(Line::caller()));
+            return Err(Error::value(message).help(help).at(Location::caller()));
         }
         self.write(path.as_ref(), &self.callbacks)
     }
@@ -92,7 +92,7 @@ impl Trainer {
     /// Model, optimizer, metrics and callbacks must be as they were, so this comes after they are given.
     #[track_caller]
     pub fn resume(mut self, path: impl Into<PathBuf>) -> Result<Trainer> {
-        let (path, at) = (path.into(), Line::caller());
+        let (path, at) = (path.into(), Location::caller());
         let told = |error: Error| error.about(path.display()).at(at);
         let file = load_safetensors(&path)?;
         let state = State::from_words(&file.metadata).map_err(told)?;

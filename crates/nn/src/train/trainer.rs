@@ -14,10 +14,10 @@ use std::sync::{Arc, OnceLock};
 use taut_autodiff::{GradientTape, Variable};
 use taut_core::ops::random;
 use taut_core::ops::unary::{cast, check_numerics};
-use taut_core::{DType, Error, ErrorKind, Gradient, Result, Tensor, on_behalf};
+use taut_core::{DType, Error, ErrorKind, Gradient, Result, Tensor, with_source_location};
 use taut_data::Dataset;
 use taut_function::{Function, OnRetrace, function};
-use taut_memory::Line;
+use taut_memory::Location;
 use taut_plan::Program;
 
 /// A batch of inputs, and what is to come out.
@@ -41,7 +41,7 @@ pub(super) struct Parts {
     pub metrics: Vec<(String, Box<dyn Metric>)>,
     checked: bool,
     /// The line that made the trainer: what loss, optimizer and metrics do is done for it.
-    at: Line,
+    at: Location,
 }
 
 /// The traced functions of a trainer.
@@ -100,7 +100,7 @@ impl Trainer {
             optimizer: Arc::new(optimizer),
             metrics: Vec::new(),
             checked: true,
-            at: Line::caller(),
+            at: Location::caller(),
         };
         Trainer {
             parts: Arc::new(parts),
@@ -278,7 +278,7 @@ impl Trainer {
     /// is under way stays as it is.
     #[track_caller]
     pub fn evaluate(&self, data: &Dataset<Batch>) -> Result<Vec<(String, f64)>> {
-        let at = Line::caller();
+        let at = Location::caller();
         let sums = self.parts.metrics.iter().flat_map(|(_, metric)| variables_of(&**metric));
         let kept = Kept::of(sums.map(|(_, variable)| variable)).map_err(|error| error.at(at))?;
         let scores = self.score(data);
@@ -346,7 +346,7 @@ impl Parts {
     /// The mean loss of what the model makes of a batch, and that.
     pub fn forward(&self, x: &Tensor, y: &Tensor, mode: Mode) -> Result<(Tensor, Tensor)> {
         let predicted = self.model.call(x, mode)?;
-        let loss = on_behalf(None, self.at, || self.loss.mean(y, &predicted, None))?;
+        let loss = with_source_location(None, self.at, || self.loss.mean(y, &predicted, None))?;
         Ok((loss, predicted))
     }
 
@@ -355,12 +355,12 @@ impl Parts {
             let tape = GradientTape::new();
             let (mut loss, predicted) = self.forward(x, y, Mode::Train)?;
             if self.checked {
-                loss = on_behalf(None, self.at, || check_numerics(loss, "the loss"))?;
+                loss = with_source_location(None, self.at, || check_numerics(loss, "the loss"))?;
             }
             let gradients = tape.gradient(&loss, &self.variables)?;
             (loss, predicted, gradients)
         };
-        on_behalf(None, self.at, || {
+        with_source_location(None, self.at, || {
             let gradients: Vec<Option<Gradient>> = if self.checked {
                 gradients.into_iter().map(checked).collect::<Result<_>>()?
             } else {
@@ -378,7 +378,7 @@ impl Parts {
 
     fn test(&self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let (loss, predicted) = self.forward(x, y, Mode::Infer)?;
-        on_behalf(None, self.at, || self.measure(y, &predicted))?;
+        with_source_location(None, self.at, || self.measure(y, &predicted))?;
         Ok(loss)
     }
 }

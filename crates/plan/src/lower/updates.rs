@@ -5,11 +5,11 @@
 //! the old value or the new one and nothing else, also after a step that failed.
 
 use super::{Draft, Kind};
-use crate::Request;
-use crate::program::{Access, Operand, Step};
+use crate::PlanRequest;
+use crate::program::{Access, Step, StepInput};
 use taut_core::graph::{Origin, ValueId};
 use taut_core::{Kernel, Layout, Result};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// A step that writes a piece which is an input's new value.
 struct Writer {
@@ -20,7 +20,7 @@ struct Writer {
 
 impl Draft<'_> {
     /// Gives every output its place: updates in their inputs, the others with the caller.
-    pub(super) fn resolve(&mut self, request: &Request) -> Result<()> {
+    pub(super) fn resolve(&mut self, request: &PlanRequest) -> Result<()> {
         let graph = self.graph;
         let mut updating = vec![false; graph.outputs.len()];
         let mut writers = Vec::new();
@@ -85,7 +85,7 @@ impl Draft<'_> {
     }
 
     /// Whether an operand is the whole of its piece, in order.
-    fn is_whole(&self, operand: &Operand, id: ValueId) -> bool {
+    fn is_whole(&self, operand: &StepInput, id: ValueId) -> bool {
         let bytes = self.graph.spec(id).bytes();
         operand.layout.offset == 0
             && operand.layout.is_contiguous()
@@ -93,11 +93,11 @@ impl Draft<'_> {
     }
 
     /// A copy of an operand in a piece of its own.
-    pub(super) fn copied(&mut self, from: Operand, id: ValueId) -> Operand {
+    pub(super) fn copied(&mut self, from: StepInput, id: ValueId) -> StepInput {
         let at = self.line_of(id);
         let storage = self.piece(Kind::Made, self.graph.spec(id).bytes(), id);
         let layout = Layout::contiguous(from.layout.shape.clone());
-        let copy = Operand { storage, dtype: from.dtype, layout, in_place: None };
+        let copy = StepInput { storage, dtype: from.dtype, layout, in_place: None };
         self.copy(from, storage, at);
         copy
     }
@@ -106,7 +106,7 @@ impl Draft<'_> {
     ///
     /// An op that can fail must not have written half of it. Those that are computed in place look before they write,
     /// unless they run graphs that can fail, and arithmetic does not fail.
-    fn may_write(&self, step: usize, source: &Operand, id: ValueId, input: usize) -> bool {
+    fn may_write(&self, step: usize, source: &StepInput, id: ValueId, input: usize) -> bool {
         let (old, step) = (self.old(input), &self.steps[step]);
         if self.pieces[source.storage].kind != Kind::Made || !self.is_whole(source, id) {
             return false;
@@ -118,11 +118,10 @@ impl Draft<'_> {
         match (reads.next(), reads.next(), &step.op) {
             (None, _, None) => true,
             (None, _, Some(op)) => {
-                self.careless
-                    || matches!(op.kernel(), Kernel::Elementwise | Kernel::Reduce | Kernel::Contract)
+                !self.atomic || matches!(op.kernel(), Kernel::Elementwise | Kernel::Reduce | Kernel::Contract)
             }
             (Some(operand), None, Some(op)) => {
-                (self.careless || op.bodies().is_empty() || !op.can_fail())
+                (!self.atomic || op.subgraphs().is_empty() || !op.can_fail())
                     && op.aliases(output).contains(&operand)
                     && self.fits(step, operand, &step.targets[output])
                     && !self.is_taken(step, operand)
@@ -165,7 +164,7 @@ impl Draft<'_> {
                     self.steps[step].targets.iter().find(|t| t.storage == piece).map(|t| t.spec.clone());
                 let Some(spec) = spec else { continue };
                 let layout = Layout::contiguous(spec.shape.clone());
-                let from = Operand { storage: piece, dtype: spec.dtype, layout, in_place: None };
+                let from = StepInput { storage: piece, dtype: spec.dtype, layout, in_place: None };
                 self.copy(from, home, self.steps[step].at);
                 readers[piece].push(self.steps.len() as u32 - 1);
                 readers.push(Vec::new());
@@ -200,7 +199,7 @@ impl Draft<'_> {
     }
 
     /// The line that made a value; for what no call made, the one that asked for the plan.
-    fn line_of(&self, id: ValueId) -> Line {
+    fn line_of(&self, id: ValueId) -> Location {
         match self.graph.values[id.index()].origin {
             Origin::Node { node, .. } => self.graph.nodes[node].at,
             _ => self.at,

@@ -1,7 +1,7 @@
 //! The orders beside the best of all orders, on graphs that are small enough to try them all.
 
 use super::{Links, candidates, repair};
-use crate::Request;
+use crate::PlanRequest;
 use crate::lower::Draft;
 use crate::place::Placement;
 use taut_core::ops::binary::add;
@@ -10,7 +10,7 @@ use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::{broadcast_to, concat, slice};
 use taut_core::ops::unary::relu;
 use taut_core::{DType, Graph, Index, Result, Spec, Tensor, trace};
-use taut_memory::Line;
+use taut_memory::Location;
 use taut_memory::testing::ledger_check;
 
 /// Numbers that look random and are the same everywhere.
@@ -87,7 +87,7 @@ fn the_best_of_these_orders_is_nearly_the_best_of_all() {
     while graphs < 200 {
         let steps = 3 + numbers.below(3);
         let graph = random(&mut numbers, steps);
-        let draft = Draft::new(&graph, &Request::default(), Line::caller()).unwrap();
+        let draft = Draft::new(&graph, &PlanRequest::default(), Location::caller()).unwrap();
         let links = Links::new(&draft);
         let mut left = 1000;
         let best = fewest(&draft, &links, &mut Vec::new(), &mut vec![false; draft.steps.len()], &mut left);

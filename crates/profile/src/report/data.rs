@@ -5,7 +5,7 @@ use crate::outline::{Outline, Role, Step};
 use crate::timeline::{Kind, OpTime, Planned, Timeline, why};
 use serde::Serialize;
 use std::collections::HashMap;
-use taut_memory::{Bytes, Line};
+use taut_memory::{Bytes, Location};
 
 /// Buffers that a page lists one by one. Beyond, memory over time ends earlier than the recording, and the page says so.
 const MOST_BUFFERS: usize = 60_000;
@@ -49,7 +49,7 @@ impl Texts {
         self.list.len() - 1
     }
 
-    fn line(&mut self, at: Option<Line>) -> usize {
+    fn line(&mut self, at: Option<Location>) -> usize {
         self.number(&at.map(|at| at.short().to_string()).unwrap_or_default())
     }
 }

@@ -4,7 +4,7 @@ use super::{Allocation, Kind, Origin, Timeline};
 use crate::outline::{Outline, Role};
 use std::fmt;
 use std::time::Duration;
-use taut_memory::{Bytes, Category, Line};
+use taut_memory::{Bytes, Category, Location};
 
 /// Bytes that are there at a moment.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct Alive {
     /// The op whose gradient that was part of.
     pub gradient_of: Option<&'static str>,
     /// The line that they are there for.
-    pub line: Option<Line>,
+    pub line: Option<Location>,
     /// Why they are there.
     pub why: String,
 }

@@ -5,10 +5,10 @@ use crate::recording::{Change, MemoryEvent, Recording, RunEvent};
 use std::collections::HashMap;
 use std::time::Instant;
 use taut_core::observe::Begun;
-use taut_memory::{Block, Category, Line, Owner, live_bytes};
+use taut_memory::{Block, Category, Location, Owner, live_bytes};
 
 /// What was there before, by category and line.
-struct Before(HashMap<(Category, Option<Line>), usize>);
+struct Before(HashMap<(Category, Option<Location>), usize>);
 
 impl Before {
     fn new(owners: &[Owner]) -> Before {
@@ -43,7 +43,7 @@ impl Before {
     }
 }
 
-fn before(line: Option<Line>, category: Category, bytes: usize) -> Allocation {
+fn before(line: Option<Location>, category: Category, bytes: usize) -> Allocation {
     let (born, died, made_by, origin) = (0, u64::MAX, None, Origin::Before);
     Allocation { born, died, bytes, category, line, made_by, origin }
 }

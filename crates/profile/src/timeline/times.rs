@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
 use taut_core::Spec;
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// A call of an op, a step of a program, or the run of one.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ pub struct Call<'a> {
     /// The op whose gradient it is part of, if it is.
     pub gradient_of: Option<&'static str>,
     /// The line that it was made for.
-    pub line: Option<Line>,
+    pub line: Option<Location>,
     /// The outputs' types and shapes; none if it failed.
     pub outputs: &'a [Spec],
     /// The thread, as a place in [`Timeline::threads`].
@@ -49,7 +49,7 @@ pub struct OpTime {
     /// The op whose gradient they are part of, if they are.
     pub gradient_of: Option<&'static str>,
     /// Their line. Of an op that is called from several lines, the one that takes most.
-    pub line: Option<Line>,
+    pub line: Option<Location>,
     /// How many calls.
     pub count: u64,
     /// Their time, what is called inside of them included.

@@ -1,7 +1,7 @@
 //! The walk over a graph: what is computed once, what is refused, and on whose behalf.
 
 use super::{
-    Batch, Error, ErrorKind, Graph, Node, Outputs, Result, Spec, Tensor, batched, one_by_one, stacked,
+    Error, ErrorKind, Graph, Node, Outputs, Result, Spec, Tensor, VmapCall, batched, one_by_one, stacked,
 };
 use std::cell::Cell;
 use taut_autodiff::gradient_graph;
@@ -62,7 +62,7 @@ impl Op for Odd {
         Ok(())
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         if !self.ruled {
             return Ok(None);
         }

@@ -4,7 +4,7 @@ use crate::error::{ErrorKind, Result};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{bad_binary, dtypes, ramp};
 use crate::ops::unary::neg;
-use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
+use crate::ops::{ArgValue, Bad, Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{DType, Operand, Saves, Tensor};
 use taut_kernels::elementwise::Binary;
 
@@ -59,15 +59,15 @@ pub fn div(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
 
 fn add_refuses() -> Vec<Bad> {
     let mut bad = bad_binary(&[]);
-    let with = |dtype, value| vec![ramp(dtype, &[2], 0.0, 1.0), Value::Int(value)];
+    let with = |dtype, value| vec![ramp(dtype, &[2], 0.0, 1.0), ArgValue::Int(value)];
     bad.push(Bad::new(with(DType::U8, 256), ErrorKind::Value, "256 does not fit uint8"));
     bad.push(Bad::new(with(DType::I8, -129), ErrorKind::Value, "-129 does not fit int8"));
     bad.push(Bad::new(with(DType::U64, -1), ErrorKind::Value, "-1 does not fit uint64"));
     bad
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "add",
         Param::XY,
         |a| one(add(a.operand(0)?, a.operand(1)?)),
@@ -75,7 +75,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
     .refuses(add_refuses),
-    Entry::new(
+    OpEntry::new(
         "sub",
         Param::XY,
         |a| one(sub(a.operand(0)?, a.operand(1)?)),
@@ -83,7 +83,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Binary(dtypes::NUMBERS, (-3.0, 3.0), (-2.0, 2.0)),
     )
     .refuses(|| bad_binary(&[DType::Bool])),
-    Entry::new(
+    OpEntry::new(
         "mul",
         Param::XY,
         |a| one(mul(a.operand(0)?, a.operand(1)?)),
@@ -91,7 +91,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
     .refuses(|| bad_binary(&[])),
-    Entry::new(
+    OpEntry::new(
         "div",
         Param::XY,
         |a| one(div(a.operand(0)?, a.operand(1)?)),

@@ -5,7 +5,7 @@ use crate::ops::binary::{add, div, maximum, mul};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{bad_binary, dtypes};
 use crate::ops::unary::{abs, neg, square};
-use crate::ops::{Elementwise, Entry, Kind, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, ParamKind, Reference, Samples, Types, one};
 use crate::record::detached;
 use crate::{Operand, Saves, Tensor};
 use taut_kernels::elementwise::Binary;
@@ -37,9 +37,9 @@ pub fn atan2(y: impl Into<Operand>, x: impl Into<Operand>) -> Result<Tensor> {
     binary(&ATAN2, y.into(), x.into())
 }
 
-const YX: &[Param] = &[Param::new("y", Kind::Operand), Param::new("x", Kind::Operand)];
+const YX: &[Param] = &[Param::new("y", ParamKind::Operand), Param::new("x", ParamKind::Operand)];
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "atan2",
     YX,
     |a| one(atan2(a.operand(0)?, a.operand(1)?)),

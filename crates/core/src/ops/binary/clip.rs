@@ -7,7 +7,9 @@ use crate::ops::index::{keep_bits, pack_bits};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{concat, slice};
 use crate::ops::unary::logical_not;
-use crate::ops::{Bad, Code, Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
+use crate::ops::{
+    ArgValue, Bad, Code, Elementwise, OpEntry, Param, ParamKind, Reference, Samples, Types, one,
+};
 use crate::{DType, Operand, Saves, Set, Tensor, apply, s};
 
 static CLIP: Elementwise = Elementwise::new("clip_by_value", Code::Clip, Types::Same).grad_with(
@@ -63,12 +65,12 @@ pub fn clip_by_value(
     apply(&CLIP, [CLIP.input(t, dtype)?, CLIP.input(min, dtype)?, CLIP.input(max, dtype)?])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "clip_by_value",
     &[
-        Param::new("t", Kind::Operand),
-        Param::new("clip_value_min", Kind::Operand),
-        Param::new("clip_value_max", Kind::Operand),
+        Param::new("t", ParamKind::Operand),
+        Param::new("clip_value_min", ParamKind::Operand),
+        Param::new("clip_value_max", ParamKind::Operand),
     ],
     |a| one(clip_by_value(a.operand(0)?, a.operand(1)?, a.operand(2)?)),
     Reference::Numpy("np.clip(t, clip_value_min, clip_value_max)"),
@@ -90,14 +92,14 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
                     ramp(dtype, high, 2.0, 5.0),
                 ]);
             }
-            list.push(vec![ramp(dtype, &[4], -9.0, 9.0), Value::Int(1), Value::Int(4)]);
+            list.push(vec![ramp(dtype, &[4], -9.0, 9.0), ArgValue::Int(1), ArgValue::Int(4)]);
         }
         for &dtype in dtypes::FLOATS {
             let special = of(dtype, &[5], &[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, 3.0]);
-            list.push(vec![special.clone(), Value::Float(-1.5), Value::Float(2.5)]);
-            list.push(vec![ramp(dtype, &[5], -9.0, 9.0), special, Value::Float(2.5)]);
+            list.push(vec![special.clone(), ArgValue::Float(-1.5), ArgValue::Float(2.5)]);
+            list.push(vec![ramp(dtype, &[5], -9.0, 9.0), special, ArgValue::Float(2.5)]);
         }
-        list.push(vec![ramp(DType::I32, &[4], -9.0, 9.0), Value::Float(-0.5), Value::Float(2.5)]);
+        list.push(vec![ramp(DType::I32, &[4], -9.0, 9.0), ArgValue::Float(-0.5), ArgValue::Float(2.5)]);
         list
     }),
 )
@@ -112,6 +114,6 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             "shapes [2] and [3] do not broadcast",
         ),
         Bad::new(vec![bools(), bools(), bools()], ErrorKind::DType, "bool is not supported"),
-        Bad::new(vec![bytes, Value::Int(-1), Value::Int(9)], ErrorKind::Value, "-1 does not fit uint8"),
+        Bad::new(vec![bytes, ArgValue::Int(-1), ArgValue::Int(9)], ErrorKind::Value, "-1 does not fit uint8"),
     ]
 })];

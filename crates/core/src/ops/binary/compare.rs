@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{bad_binary, dtypes};
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
@@ -63,8 +63,8 @@ pub fn greater_equal(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Ten
     binary(&GREATER_EQUAL, x.into(), y.into())
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "equal",
         Param::XY,
         |a| one(equal(a.operand(0)?, a.operand(1)?)),
@@ -72,7 +72,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
     .refuses(|| bad_binary(&[])),
-    Entry::new(
+    OpEntry::new(
         "not_equal",
         Param::XY,
         |a| one(not_equal(a.operand(0)?, a.operand(1)?)),
@@ -80,7 +80,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
     .refuses(|| bad_binary(&[])),
-    Entry::new(
+    OpEntry::new(
         "less",
         Param::XY,
         |a| one(less(a.operand(0)?, a.operand(1)?)),
@@ -88,7 +88,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
     .refuses(|| bad_binary(&[])),
-    Entry::new(
+    OpEntry::new(
         "less_equal",
         Param::XY,
         |a| one(less_equal(a.operand(0)?, a.operand(1)?)),
@@ -96,7 +96,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
     .refuses(|| bad_binary(&[])),
-    Entry::new(
+    OpEntry::new(
         "greater",
         Param::XY,
         |a| one(greater(a.operand(0)?, a.operand(1)?)),
@@ -104,7 +104,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
     .refuses(|| bad_binary(&[])),
-    Entry::new(
+    OpEntry::new(
         "greater_equal",
         Param::XY,
         |a| one(greater_equal(a.operand(0)?, a.operand(1)?)),

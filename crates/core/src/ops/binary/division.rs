@@ -5,7 +5,7 @@ use crate::ops::binary::{div, mul};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{bad_binary, dtypes};
 use crate::ops::unary::{neg, trunc};
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{DType, Operand, Saves, Set, Tensor};
 use taut_kernels::elementwise::Binary;
 
@@ -67,8 +67,8 @@ pub fn div_no_nan(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor
     binary(&DIV_NO_NAN, x.into(), y.into())
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "floor_div",
         Param::XY,
         |a| one(floor_div(a.operand(0)?, a.operand(1)?)),
@@ -76,7 +76,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
     .refuses(|| bad_binary(&[DType::Bool])),
-    Entry::new(
+    OpEntry::new(
         "mod",
         Param::XY,
         |a| one(mod_(a.operand(0)?, a.operand(1)?)),
@@ -84,7 +84,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
     .refuses(|| bad_binary(&[DType::Bool])),
-    Entry::new(
+    OpEntry::new(
         "truncate_mod",
         Param::XY,
         |a| one(truncate_mod(a.operand(0)?, a.operand(1)?)),
@@ -92,7 +92,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
     .refuses(|| bad_binary(&[DType::Bool])),
-    Entry::new(
+    OpEntry::new(
         "div_no_nan",
         Param::XY,
         |a| one(div_no_nan(a.operand(0)?, a.operand(1)?)),

@@ -5,8 +5,8 @@ use crate::ops::binary::equal;
 use crate::ops::elementwise::binary;
 use crate::ops::index::{keep_bits, pack_bits};
 use crate::ops::sample::{bad_binary, dtypes};
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
-use crate::{Call, Operand, Saves, Tensor};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::{Operand, Saves, Tensor, VjpCall};
 use taut_kernels::elementwise::Binary;
 
 static MAXIMUM: Elementwise = Elementwise::binary("maximum", Binary::Maximum, Types::Same).grad_with(
@@ -21,7 +21,7 @@ static MINIMUM: Elementwise = Elementwise::binary("minimum", Binary::Minimum, Ty
 );
 
 /// Where x is the result: equals are x.
-fn chosen(call: &Call<'_>) -> Result<Tensor> {
+fn chosen(call: &VjpCall<'_>) -> Result<Tensor> {
     pack_bits(equal(call.output(0)?, call.input(0)?)?)
 }
 
@@ -46,8 +46,8 @@ pub fn minimum(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&MINIMUM, x.into(), y.into())
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "maximum",
         Param::XY,
         |a| one(maximum(a.operand(0)?, a.operand(1)?)),
@@ -55,7 +55,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
     .refuses(|| bad_binary(&[])),
-    Entry::new(
+    OpEntry::new(
         "minimum",
         Param::XY,
         |a| one(minimum(a.operand(0)?, a.operand(1)?)),

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::ops::binary::{add, greater_equal, maximum, sub, where_};
 use crate::ops::sample::dtypes;
 use crate::ops::unary::{is_finite, neg, softplus};
-use crate::ops::{Entry, Param, Reference, Samples, one};
+use crate::ops::{OpEntry, Param, Reference, Samples, one};
 use crate::{Operand, Tensor};
 
 /// log(exp(x) + exp(y)), without overflow.
@@ -26,7 +26,7 @@ pub fn logaddexp(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor>
     add(high, softplus(neg(distance)?)?)
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "logaddexp",
     Param::XY,
     |a| one(logaddexp(a.operand(0)?, a.operand(1)?)),

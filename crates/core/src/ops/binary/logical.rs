@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{bad_binary, dtypes};
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
@@ -39,8 +39,8 @@ pub fn logical_xor(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tenso
     binary(&LOGICAL_XOR, x.into(), y.into())
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "logical_and",
         Param::XY,
         |a| one(logical_and(a.operand(0)?, a.operand(1)?)),
@@ -48,7 +48,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Binary(dtypes::ALL, (-2.0, 2.0), (-2.0, 2.0)),
     )
     .refuses(|| bad_binary(&[])),
-    Entry::new(
+    OpEntry::new(
         "logical_or",
         Param::XY,
         |a| one(logical_or(a.operand(0)?, a.operand(1)?)),
@@ -56,7 +56,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Binary(dtypes::ALL, (-2.0, 2.0), (-2.0, 2.0)),
     )
     .refuses(|| bad_binary(&[])),
-    Entry::new(
+    OpEntry::new(
         "logical_xor",
         Param::XY,
         |a| one(logical_xor(a.operand(0)?, a.operand(1)?)),

@@ -5,7 +5,7 @@ use crate::ops::binary::{equal, greater, mul, sub, where_};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{binary as pairs, dtypes, ramp};
 use crate::ops::unary::{log, square};
-use crate::ops::{Bad, Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
+use crate::ops::{ArgValue, Bad, Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{DType, Operand, Saves, Scalar, Tensor};
 use taut_kernels::elementwise::Binary;
 
@@ -56,7 +56,7 @@ fn can_be(dtype: DType, power: Scalar) -> bool {
     dtype.is_float() || (dtype.is_integer() && !matches!(power, Scalar::Float(_)))
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "pow",
     Param::XY,
     |a| one(pow(a.operand(0)?, a.operand(1)?)),
@@ -65,7 +65,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         // NumPy knows no negative powers of integers.
         let mut list = pairs(dtypes::INTEGERS, (-3.0, 3.0), (0.0, 5.0));
         list.extend(pairs(dtypes::FLOATS, (-3.0, 3.0), (-2.0, 2.0)));
-        for power in [Value::Int(2), Value::Int(3), Value::Float(2.0), Value::Float(0.5)] {
+        for power in [ArgValue::Int(2), ArgValue::Int(3), ArgValue::Float(2.0), ArgValue::Float(0.5)] {
             list.extend(
                 [DType::U8, DType::I32, DType::F32].map(|d| vec![ramp(d, &[4], -3.0, 3.0), power.clone()]),
             );
@@ -81,7 +81,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         bad(DType::F32, &[2], ErrorKind::Shape, "shapes [2, 3] and [2] do not broadcast"),
         bad(DType::Bool, &[3], ErrorKind::DType, "bool is not supported"),
         Bad::new(
-            vec![ramp(DType::U8, &[2], 0.0, 1.0), Value::Int(300)],
+            vec![ramp(DType::U8, &[2], 0.0, 1.0), ArgValue::Int(300)],
             ErrorKind::Value,
             "300 does not fit uint8",
         ),

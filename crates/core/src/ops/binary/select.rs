@@ -4,7 +4,9 @@ use crate::error::{ErrorKind, Result};
 use crate::ops::elementwise::meeting_dtype;
 use crate::ops::index::{keep_where, pack_bits};
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Code, Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
+use crate::ops::{
+    ArgValue, Bad, Code, Elementwise, OpEntry, Param, ParamKind, Reference, Samples, Types, one,
+};
 use crate::{DType, Operand, Saves, Tensor, apply};
 
 static WHERE: Elementwise = Elementwise::new("where", Code::Select, Types::Same).grad_with(
@@ -29,9 +31,9 @@ pub fn where_(condition: impl Into<Tensor>, x: impl Into<Operand>, y: impl Into<
     apply(&WHERE, [condition.into(), WHERE.input(x, dtype)?, WHERE.input(y, dtype)?])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "where",
-    &[Param::tensor("condition"), Param::new("x", Kind::Operand), Param::new("y", Kind::Operand)],
+    &[Param::tensor("condition"), Param::new("x", ParamKind::Operand), Param::new("y", ParamKind::Operand)],
     |a| one(where_(a.tensor(0)?, a.operand(1)?, a.operand(2)?)),
     Reference::Numpy("np.where(condition, x, y)"),
     Samples::List(|| {
@@ -53,8 +55,8 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         for pair in dtypes::ALL.windows(2) {
             list.push(vec![condition(&[4]), ramp(pair[0], &[4], -9.0, 9.0), ramp(pair[1], &[4], 0.0, 5.0)]);
         }
-        list.push(vec![condition(&[4]), ramp(DType::F32, &[4], -9.0, 9.0), Value::Float(0.5)]);
-        list.push(vec![condition(&[4]), Value::Int(7), ramp(DType::U8, &[4], 0.0, 9.0)]);
+        list.push(vec![condition(&[4]), ramp(DType::F32, &[4], -9.0, 9.0), ArgValue::Float(0.5)]);
+        list.push(vec![condition(&[4]), ArgValue::Int(7), ramp(DType::U8, &[4], 0.0, 9.0)]);
         list
     }),
 )
@@ -73,7 +75,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             "shapes [2] and [3] do not broadcast",
         ),
         Bad::new(
-            vec![condition(&[2]), ramp(DType::I8, &[2], 0.0, 1.0), Value::Int(128)],
+            vec![condition(&[2]), ramp(DType::I8, &[2], 0.0, 1.0), ArgValue::Int(128)],
             ErrorKind::Value,
             "128 does not fit int8",
         ),

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{bad_binary, binary as pairs, dtypes, ramp};
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
+use crate::ops::{ArgValue, Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{DType, Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
@@ -32,18 +32,18 @@ pub fn right_shift(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tenso
 }
 
 /// Unsigned and signed types by themselves: `uint64` meets signed integers in `float64`, which has no bits to work on.
-fn samples() -> Vec<Vec<Value>> {
+fn samples() -> Vec<Vec<ArgValue>> {
     let (unsigned, signed) = dtypes::INTEGERS.split_at(4);
     let mut list = pairs(unsigned, (0.0, 120.0), (0.0, 70.0));
     list.extend(pairs(signed, (-120.0, 120.0), (0.0, 70.0)));
     list.push(vec![ramp(DType::U8, &[4], 0.0, 100.0), ramp(DType::I8, &[4], 0.0, 7.0)]);
-    list.push(vec![ramp(DType::I32, &[4], -100.0, 100.0), Value::Int(3)]);
-    list.push(vec![Value::Int(100), ramp(DType::U8, &[4], 0.0, 7.0)]);
+    list.push(vec![ramp(DType::I32, &[4], -100.0, 100.0), ArgValue::Int(3)]);
+    list.push(vec![ArgValue::Int(100), ramp(DType::U8, &[4], 0.0, 7.0)]);
     list
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "left_shift",
         Param::XY,
         |a| one(left_shift(a.operand(0)?, a.operand(1)?)),
@@ -51,7 +51,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(samples),
     )
     .refuses(|| bad_binary(&[DType::F32, DType::Bool])),
-    Entry::new(
+    OpEntry::new(
         "right_shift",
         Param::XY,
         |a| one(right_shift(a.operand(0)?, a.operand(1)?)),

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::ops::binary::{mul, sub};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{bad_binary, dtypes};
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{DType, Operand, Saves, Tensor};
 use taut_kernels::elementwise::Binary;
 
@@ -28,7 +28,7 @@ pub fn squared_difference(x: impl Into<Operand>, y: impl Into<Operand>) -> Resul
     binary(&SQUARED_DIFFERENCE, x.into(), y.into())
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "squared_difference",
     Param::XY,
     |a| one(squared_difference(a.operand(0)?, a.operand(1)?)),

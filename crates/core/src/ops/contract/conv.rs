@@ -2,16 +2,16 @@
 
 use super::{conv_filter_gradient, conv_input_gradient};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Cost, Kernel, Op, Spec, Specs};
+use crate::op::{Cost, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::batching::{into_axis, merge, out_of_axis, single};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
 use crate::ops::window::{Channels, Padding, Sliding, sizes, sliding_reference};
-use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply, promote};
+use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, promote};
 use taut_kernels::conv::{self as kernel, ConvParams};
 use taut_kernels::{Arg, ViewMut};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// How a convolution's window slides.
 ///
@@ -149,7 +149,7 @@ impl Op for Conv {
         Some(Saves::others(wanted))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let (x, filters) = (call.input_shape(0).clone(), call.input_shape(1).clone());
         product(
             call,
@@ -158,7 +158,7 @@ impl Op for Conv {
         )
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let [x, filters] = [0, 1].map(|i| call.inputs[i].clone());
         let (rank, groups, size) = (call.shape(1).rank() - 2, self.options.groups, call.size);
         let channels = self.options.channels.axis(rank);
@@ -188,7 +188,7 @@ impl Op for Conv {
 /// The gradients of an op of two inputs that is linear in each: `first` makes that of the first input from the gradient and the
 /// second input, `second` that of the second from the gradient and the first.
 pub(super) fn product(
-    call: &mut Call<'_>,
+    call: &mut VjpCall<'_>,
     first: impl FnOnce(Tensor, &Tensor) -> Result<Tensor>,
     second: impl FnOnce(Tensor, &Tensor) -> Result<Tensor>,
 ) -> Result<Gradients> {
@@ -252,7 +252,7 @@ fn ranked(
     filters: Tensor,
     options: Result<ConvOptions>,
 ) -> Result<Tensor> {
-    let at = Line::caller();
+    let at = Location::caller();
     let refuse = |error: Error| error.in_op(name, [x.spec(), filters.spec()]).at(at);
     let options = options.map_err(refuse)?;
     if filters.rank() != rank + 2 {
@@ -314,12 +314,12 @@ fn call(a: &Args<'_>, name: &'static str, rank: usize) -> Result<Vec<Tensor>> {
 const PARAMS: &[Param] = &[
     Param::tensor("x"),
     Param::tensor("filters"),
-    Param::optional("strides", Kind::Ints, "None"),
-    Param::optional("padding", Kind::Str, "'VALID'"),
-    Param::optional("data_format", Kind::Str, "None"),
-    Param::optional("dilations", Kind::Ints, "None"),
-    Param::optional("groups", Kind::Int, "1"),
-    Param::optional("explicit_paddings", Kind::Ints, "None"),
+    Param::optional("strides", ParamKind::Ints, "None"),
+    Param::optional("padding", ParamKind::Str, "'VALID'"),
+    Param::optional("data_format", ParamKind::Str, "None"),
+    Param::optional("dilations", ParamKind::Ints, "None"),
+    Param::optional("groups", ParamKind::Int, "1"),
+    Param::optional("explicit_paddings", ParamKind::Ints, "None"),
 ];
 
 const REFERENCE: Reference = Reference::Numpy(concat!(
@@ -335,14 +335,14 @@ const REFERENCE: Reference = Reference::Numpy(concat!(
 pub(super) type Way<'a> = (&'a [i64], &'static str, &'static str, &'a [i64], i64, Option<&'a [i64]>);
 
 /// A way to slide, as arguments.
-pub(super) fn way((strides, padding, format, dilations, groups, amounts): Way<'_>) -> [Value; 6] {
+pub(super) fn way((strides, padding, format, dilations, groups, amounts): Way<'_>) -> [ArgValue; 6] {
     [
-        Value::Ints(strides.to_vec()),
-        Value::Str(padding),
-        Value::Str(format),
-        Value::Ints(dilations.to_vec()),
-        Value::Int(groups),
-        amounts.map_or(Value::None, |amounts| Value::Ints(amounts.to_vec())),
+        ArgValue::Ints(strides.to_vec()),
+        ArgValue::Str(padding),
+        ArgValue::Str(format),
+        ArgValue::Ints(dilations.to_vec()),
+        ArgValue::Int(groups),
+        amounts.map_or(ArgValue::None, |amounts| ArgValue::Ints(amounts.to_vec())),
     ]
 }
 
@@ -366,7 +366,7 @@ pub(super) const CASES: &[Case<'static>] = &[
     (&[0, 3, 3, 3, 2], &[2, 2, 2, 2, 1], (&[1], "VALID", "NDHWC", &[1], 1, None)),
 ];
 
-fn samples(rank: usize) -> Vec<Vec<Value>> {
+fn samples(rank: usize) -> Vec<Vec<ArgValue>> {
     let cases = CASES.iter().filter(|(x, ..)| x.len() == rank + 2);
     let with = |dtype, &(x, w, how): &Case<'_>| {
         let mut args = vec![ramp(dtype, x, -2.0, 2.0), ramp(dtype, w, -1.0, 1.5)];
@@ -425,9 +425,9 @@ fn refuses() -> Vec<Bad> {
     ]
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new("conv1d", PARAMS, |a| call(a, "conv1d", 1), REFERENCE, Samples::List(|| samples(1))),
-    Entry::new("conv2d", PARAMS, |a| call(a, "conv2d", 2), REFERENCE, Samples::List(|| samples(2)))
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new("conv1d", PARAMS, |a| call(a, "conv1d", 1), REFERENCE, Samples::List(|| samples(1))),
+    OpEntry::new("conv2d", PARAMS, |a| call(a, "conv2d", 2), REFERENCE, Samples::List(|| samples(2)))
         .refuses(refuses),
-    Entry::new("conv3d", PARAMS, |a| call(a, "conv3d", 3), REFERENCE, Samples::List(|| samples(3))),
+    OpEntry::new("conv3d", PARAMS, |a| call(a, "conv3d", 3), REFERENCE, Samples::List(|| samples(3))),
 ];

@@ -2,16 +2,16 @@
 
 use super::conv::{CASES, ConvOptions, conv, float_dtype, flops, product, way};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Cost, Kernel, Op, Spec, Specs};
+use crate::op::{Cost, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::batching::{into_axis, merge, out_of_axis, single, times};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
 use crate::ops::window::sliding_reference;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply, promote};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, promote};
 use taut_kernels::conv as kernel;
 use taut_kernels::{Arg, ViewMut};
-use taut_memory::Line;
+use taut_memory::Location;
 
 #[derive(Clone, Debug)]
 struct InputGradient {
@@ -52,7 +52,7 @@ impl Op for InputGradient {
         Some(Saves::others(wanted))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let filters = call.input_shape(0).clone();
         product(
             call,
@@ -61,7 +61,7 @@ impl Op for InputGradient {
         )
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let [filters, dy] = [0, 1].map(|i| call.inputs[i].clone());
         let (shape, size, options) = (&self.input_shape, call.size, &self.options);
         let (rank, groups) = (shape.rank() - 2, options.groups);
@@ -132,7 +132,7 @@ impl Op for FilterGradient {
         Some(Saves::others(wanted))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let x = call.input_shape(0).clone();
         product(
             call,
@@ -141,7 +141,7 @@ impl Op for FilterGradient {
         )
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let [x, dy] = [0, 1].map(|i| call.inputs[i].clone());
         let (shape, size, options) = (&self.filter_shape, call.size, &self.options);
         let (rank, groups) = (shape.rank() - 2, options.groups);
@@ -217,7 +217,7 @@ pub fn conv2d_input_gradient(
     strides: &[usize],
     padding: &str,
 ) -> Result<Tensor> {
-    let at = Line::caller();
+    let at = Location::caller();
     let options =
         ConvOptions::new(strides, padding).map_err(|e| e.in_op("conv2d_input_gradient", []).at(at))?;
     conv_input_gradient(input_shape, filters, dy, &options)
@@ -232,30 +232,30 @@ pub fn conv2d_filter_gradient(
     strides: &[usize],
     padding: &str,
 ) -> Result<Tensor> {
-    let at = Line::caller();
+    let at = Location::caller();
     let options =
         ConvOptions::new(strides, padding).map_err(|e| e.in_op("conv2d_filter_gradient", []).at(at))?;
     conv_filter_gradient(x, filter_shape, dy, &options)
 }
 
 const WAY: [Param; 6] = [
-    Param::optional("strides", Kind::Ints, "None"),
-    Param::optional("padding", Kind::Str, "'VALID'"),
-    Param::optional("data_format", Kind::Str, "None"),
-    Param::optional("dilations", Kind::Ints, "None"),
-    Param::optional("groups", Kind::Int, "1"),
-    Param::optional("explicit_paddings", Kind::Ints, "None"),
+    Param::optional("strides", ParamKind::Ints, "None"),
+    Param::optional("padding", ParamKind::Str, "'VALID'"),
+    Param::optional("data_format", ParamKind::Str, "None"),
+    Param::optional("dilations", ParamKind::Ints, "None"),
+    Param::optional("groups", ParamKind::Int, "1"),
+    Param::optional("explicit_paddings", ParamKind::Ints, "None"),
 ];
 
 /// The samples of both gradients; `which` chooses the tensor that stands beside the gradient.
-fn samples(input: bool) -> Vec<Vec<Value>> {
+fn samples(input: bool) -> Vec<Vec<ArgValue>> {
     let mut samples = Vec::new();
     for &dtype in dtypes::FLOATS {
         for &(x, w, how) in CASES {
-            let ints = |shape: &[usize]| Value::Ints(shape.iter().map(|&d| d as i64).collect());
+            let ints = |shape: &[usize]| ArgValue::Ints(shape.iter().map(|&d| d as i64).collect());
             let [x_tensor, w_tensor] = [x, w].map(|shape| ramp(dtype, shape, -2.0, 2.0));
             let mut args = if input { vec![ints(x), w_tensor] } else { vec![x_tensor, ints(w)] };
-            let mut all = vec![Value::None; 3];
+            let mut all = vec![ArgValue::None; 3];
             all.extend(way(how));
             let options = ConvOptions::from_args(&crate::ops::Args(&all), 3, x.len() - 2);
             let result = options.and_then(|o| o.resolve(&x.into(), &w.into()));
@@ -271,7 +271,7 @@ fn samples(input: bool) -> Vec<Vec<Value>> {
 fn refuses_input() -> Vec<Bad> {
     let args = |x: &[i64], dy: &[usize]| {
         let w = ramp(DType::F32, &[2, 2, 2, 3], 0.0, 1.0);
-        vec![Value::Ints(x.to_vec()), w, ramp(DType::F32, dy, 0.0, 1.0)]
+        vec![ArgValue::Ints(x.to_vec()), w, ramp(DType::F32, dy, 0.0, 1.0)]
     };
     vec![
         Bad::new(
@@ -288,7 +288,7 @@ fn refuses_input() -> Vec<Bad> {
 fn refuses_filter() -> Vec<Bad> {
     let args = |w: &[i64], dy: &[usize]| {
         let x = ramp(DType::F32, &[1, 4, 4, 2], 0.0, 1.0);
-        vec![x, Value::Ints(w.to_vec()), ramp(DType::F32, dy, 0.0, 1.0)]
+        vec![x, ArgValue::Ints(w.to_vec()), ramp(DType::F32, dy, 0.0, 1.0)]
     };
     vec![
         Bad::new(
@@ -301,11 +301,11 @@ fn refuses_filter() -> Vec<Bad> {
     ]
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "conv_input_gradient",
         &[
-            Param::new("input_shape", Kind::Ints),
+            Param::new("input_shape", ParamKind::Ints),
             Param::tensor("filters"),
             Param::tensor("dy"),
             WAY[0],
@@ -332,11 +332,11 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| samples(true)),
     )
     .refuses(refuses_input),
-    Entry::new(
+    OpEntry::new(
         "conv_filter_gradient",
         &[
             Param::tensor("x"),
-            Param::new("filter_shape", Kind::Ints),
+            Param::new("filter_shape", ParamKind::Ints),
             Param::tensor("dy"),
             WAY[0],
             WAY[1],

@@ -5,9 +5,9 @@ use super::conv_input_gradient;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::sliding_reference;
-use crate::ops::{Bad, Entry, Kind, Padding, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Padding, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Works out what a convolution's input was if its output has the shape of `x`: the smallest that a stride fits.
 fn grown(x: &Shape, filters: &Shape, options: &ConvOptions) -> Result<Shape> {
@@ -63,7 +63,7 @@ pub fn conv_transpose(
     output_shape: Option<&[usize]>,
     options: &ConvOptions,
 ) -> Result<Tensor> {
-    let (x, filters, at) = (x.into(), filters.into(), Line::caller());
+    let (x, filters, at) = (x.into(), filters.into(), Location::caller());
     let shape = match output_shape {
         Some(shape) => Shape::from(shape),
         None => grown(x.shape(), filters.shape(), options)
@@ -75,18 +75,18 @@ pub fn conv_transpose(
 /// Shapes of image, filters and output, and a way to slide.
 type Case<'a> = (&'a [usize], &'a [usize], Option<&'a [i64]>, Way<'a>);
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "conv_transpose",
     &[
         Param::tensor("x"),
         Param::tensor("filters"),
-        Param::optional("output_shape", Kind::Ints, "None"),
-        Param::optional("strides", Kind::Ints, "None"),
-        Param::optional("padding", Kind::Str, "'VALID'"),
-        Param::optional("data_format", Kind::Str, "None"),
-        Param::optional("dilations", Kind::Ints, "None"),
-        Param::optional("groups", Kind::Int, "1"),
-        Param::optional("explicit_paddings", Kind::Ints, "None"),
+        Param::optional("output_shape", ParamKind::Ints, "None"),
+        Param::optional("strides", ParamKind::Ints, "None"),
+        Param::optional("padding", ParamKind::Str, "'VALID'"),
+        Param::optional("data_format", ParamKind::Str, "None"),
+        Param::optional("dilations", ParamKind::Ints, "None"),
+        Param::optional("groups", ParamKind::Int, "1"),
+        Param::optional("explicit_paddings", ParamKind::Ints, "None"),
     ],
     |a| {
         let filters = a.tensor(1)?;
@@ -121,7 +121,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             (&[0, 3, 2], &[3, 4, 2], None, (&[2], "SAME", "NWC", &[], 1, None)),
         ];
         let with = |dtype, &(x, w, shape, how): &Case<'_>| {
-            let shape = shape.map_or(Value::None, |shape| Value::Ints(shape.to_vec()));
+            let shape = shape.map_or(ArgValue::None, |shape| ArgValue::Ints(shape.to_vec()));
             let mut args = vec![ramp(dtype, x, -2.0, 2.0), ramp(dtype, w, -1.0, 1.5), shape];
             args.extend(way(how));
             args
@@ -130,14 +130,14 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     }),
 )
 .refuses(|| {
-    let bad = |x: &[usize], shape: Value, message| {
+    let bad = |x: &[usize], shape: ArgValue, message| {
         let w = ramp(DType::F32, &[3, 4, 2], 0.0, 1.0);
         Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), w, shape], ErrorKind::Shape, message)
     };
     vec![
-        bad(&[3, 2], Value::None, "does not go with filters of shape [3, 4, 2]"),
-        bad(&[1, 3, 3], Value::None, "the gradient has shape [1, 3, 3]"),
-        bad(&[1, 3, 2], Value::Ints(vec![1, 9, 4]), "the convolution's result [1, 7, 2]"),
-        bad(&[1, 3, 2], Value::Ints(vec![1, -9, 4]), "a dimension of -9 does not exist"),
+        bad(&[3, 2], ArgValue::None, "does not go with filters of shape [3, 4, 2]"),
+        bad(&[1, 3, 3], ArgValue::None, "the gradient has shape [1, 3, 3]"),
+        bad(&[1, 3, 2], ArgValue::Ints(vec![1, 9, 4]), "the convolution's result [1, 7, 2]"),
+        bad(&[1, 3, 2], ArgValue::Ints(vec![1, -9, 4]), "a dimension of -9 does not exist"),
     ]
 })];

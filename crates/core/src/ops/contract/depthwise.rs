@@ -5,9 +5,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::reshape;
 use crate::ops::window::{Channels, Padding, sizes, sliding_reference};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Convolution over two spatial dimensions of every channel by itself: `filters` are
 /// `[height, width, channels, multiplier]`, and the result has `channels * multiplier` channels.
@@ -26,7 +26,7 @@ pub fn depthwise_conv2d(
     filters: impl Into<Tensor>,
     options: &ConvOptions,
 ) -> Result<Tensor> {
-    let (x, filters, at) = (x.into(), filters.into(), Line::caller());
+    let (x, filters, at) = (x.into(), filters.into(), Location::caller());
     let refuse = |e: Error| e.in_op("depthwise_conv2d", [x.spec(), filters.spec()]).at(at);
     let &[height, width, channels, multiplier] = &filters.shape()[..] else {
         let message =
@@ -48,15 +48,15 @@ pub fn depthwise_conv2d(
 /// Shapes of image and filters, stride, padding, data format, dilation.
 type Case<'a> = (&'a [usize], &'a [usize], i64, &'static str, &'static str, i64);
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "depthwise_conv2d",
     &[
         Param::tensor("x"),
         Param::tensor("filters"),
-        Param::optional("strides", Kind::Ints, "None"),
-        Param::optional("padding", Kind::Str, "'VALID'"),
-        Param::optional("data_format", Kind::Str, "None"),
-        Param::optional("dilations", Kind::Ints, "None"),
+        Param::optional("strides", ParamKind::Ints, "None"),
+        Param::optional("padding", ParamKind::Str, "'VALID'"),
+        Param::optional("data_format", ParamKind::Str, "None"),
+        Param::optional("dilations", ParamKind::Ints, "None"),
     ],
     |a| {
         let options = ConvOptions {
@@ -85,10 +85,10 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             vec![
                 ramp(dtype, x, -2.0, 2.0),
                 ramp(dtype, w, -1.0, 1.5),
-                Value::Ints(vec![stride]),
-                Value::Str(padding),
-                Value::Str(format),
-                Value::Ints(vec![dilation]),
+                ArgValue::Ints(vec![stride]),
+                ArgValue::Str(padding),
+                ArgValue::Str(format),
+                ArgValue::Ints(vec![dilation]),
             ]
         };
         dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()

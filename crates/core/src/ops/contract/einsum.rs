@@ -2,16 +2,16 @@
 
 use super::matmul;
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::mul;
 use crate::ops::creation::diag;
 use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, tensor};
 use crate::ops::shape::{reshape, transpose};
 use crate::ops::unary::cast;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, apply, promote};
-use taut_memory::Line;
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, promote};
+use taut_memory::Location;
 
 /// The diagonal of the last two axes, without copying.
 #[derive(Clone, Debug)]
@@ -43,11 +43,11 @@ impl Op for Diagonal {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|_, g| diag(g, 0))
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(self)
     }
 }
@@ -285,7 +285,7 @@ fn repeated(labels: &[Label]) -> Option<(usize, usize)> {
 /// ```
 #[track_caller]
 pub fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
-    let at = Line::caller();
+    let at = Location::caller();
     let refuse = |e: Error| e.in_op("einsum", tensors.iter().map(Tensor::spec)).at(at);
     let (inputs, output) = parse(equation, tensors).map_err(refuse)?;
     let dtype = tensors.iter().map(Tensor::dtype).reduce(promote).unwrap_or(DType::F32);
@@ -362,15 +362,15 @@ const CASES: &[(&str, &[&[usize]])] = &[
     ("...i,...i", &[&[1, 3], &[2, 2, 3]]),
 ];
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "einsum",
-    &[Param::new("equation", Kind::Str), Param::new("tensors", Kind::Tensors)],
+    &[Param::new("equation", ParamKind::Str), Param::new("tensors", ParamKind::Tensors)],
     |a| one(einsum(a.str(0)?, &a.tensors(1)?)),
     Reference::Numpy("np.asarray(np.einsum(equation, *tensors))"),
     Samples::List(|| {
         let with = |dtype, &(equation, shapes): &(&'static str, &[&[usize]])| {
             let tensors = shapes.iter().map(|shape| tensor(dtype, shape, -2.0, 3.0)).collect();
-            vec![Value::Str(equation), Value::Tensors(tensors)]
+            vec![ArgValue::Str(equation), ArgValue::Tensors(tensors)]
         };
         let dtypes = dtypes::WIDE.iter().chain(&[DType::I32, DType::U8]);
         let mut samples: Vec<_> =
@@ -383,7 +383,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
 .refuses(|| {
     let bad = |equation, dtype, shapes: &[&[usize]], kind, message| {
         let tensors = shapes.iter().map(|shape| tensor(dtype, shape, 0.0, 1.0)).collect();
-        Bad::new(vec![Value::Str(equation), Value::Tensors(tensors)], kind, message)
+        Bad::new(vec![ArgValue::Str(equation), ArgValue::Tensors(tensors)], kind, message)
     };
     let f = DType::F32;
     vec![

@@ -1,14 +1,14 @@
 //! Products of matrices.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Batch, Cost, Finish, Kernel, Op, Spec, Specs};
+use crate::gradient::{Gradients, Saves, Set, VjpCall};
+use crate::op::{Cost, Epilogue, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::batching::single;
 use crate::ops::elementwise::sum_to;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{expand_dims, reshape_to};
 use crate::ops::unary::cast;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Outputs, Shape, Strides, Tensor, apply, promote};
 use std::sync::Arc;
 use taut_kernels::{Arg, View, ViewMut, matmul as kernel};
@@ -18,7 +18,7 @@ struct Matmul {
     transpose_a: bool,
     transpose_b: bool,
     /// What becomes of the product; its operands are the inputs from the third on.
-    finish: Option<Arc<dyn Finish>>,
+    finish: Option<Arc<dyn Epilogue>>,
 }
 
 impl Matmul {
@@ -97,7 +97,7 @@ impl Op for Matmul {
         Ok(())
     }
 
-    fn then(&self, finish: Arc<dyn Finish>) -> Option<Arc<dyn Op>> {
+    fn fuse_epilogue(&self, finish: Arc<dyn Epilogue>) -> Option<Arc<dyn Op>> {
         match self.finish {
             None => Some(Arc::new(Matmul { finish: Some(finish), ..self.clone() })),
             Some(_) => None,
@@ -108,7 +108,7 @@ impl Op for Matmul {
         self.finish.is_none().then(|| Saves::others(wanted))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let Some(g) = call.take_gradient(0) else { return Ok(Gradients::new()) };
         let (a_shape, b_shape) = (call.input_shape(0), call.input_shape(1));
         // A vector becomes the matrix it stands for; what the result lost by it comes back.
@@ -142,7 +142,7 @@ impl Op for Matmul {
         Ok(gradients)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         if self.finish.is_some() {
             return Ok(None);
         }
@@ -238,13 +238,13 @@ pub fn matmul_with(
     apply(&Matmul { transpose_a, transpose_b, finish: None }, [cast(a, dtype)?, cast(b, dtype)?])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "matmul",
     &[
         Param::tensor("a"),
         Param::tensor("b"),
-        Param::optional("transpose_a", Kind::Bool, "False"),
-        Param::optional("transpose_b", Kind::Bool, "False"),
+        Param::optional("transpose_a", ParamKind::Bool, "False"),
+        Param::optional("transpose_b", ParamKind::Bool, "False"),
     ],
     |a| {
         let flag = |i| Ok::<_, Error>(a.bool_or(i)?.unwrap_or(false));
@@ -265,14 +265,14 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             (&[0, 2, 3], &[3, 1], false, false),
         ];
         let with = |dtype, (a, b, ta, tb): (&[usize], &[usize], bool, bool)| {
-            vec![ramp(dtype, a, -3.0, 3.0), ramp(dtype, b, -1.0, 4.0), Value::Bool(ta), Value::Bool(tb)]
+            vec![ramp(dtype, a, -3.0, 3.0), ramp(dtype, b, -1.0, 4.0), ArgValue::Bool(ta), ArgValue::Bool(tb)]
         };
         let mut samples: Vec<_> =
             dtypes::NUMBERS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect();
         for &dtype in dtypes::WIDE {
             // Positive numbers: sums in another order are as near as they can be.
             let (a, b) = (ramp(dtype, &[2, 17, 33], 0.5, 2.0), ramp(dtype, &[2, 9, 33], 0.5, 1.5));
-            samples.push(vec![a, b, Value::Bool(false), Value::Bool(true)]);
+            samples.push(vec![a, b, ArgValue::Bool(false), ArgValue::Bool(true)]);
         }
         samples.push(vec![ramp(DType::I32, &[2, 3], -3.0, 3.0), ramp(DType::F32, &[3, 2], -1.0, 1.0)]);
         samples
@@ -281,7 +281,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
 .refuses(|| {
     let bad = |a: &[usize], b: &[usize], flag, kind, message| {
         let x = |shape| ramp(DType::F32, shape, 0.0, 1.0);
-        Bad::new(vec![x(a), x(b), Value::Bool(flag)], kind, message)
+        Bad::new(vec![x(a), x(b), ArgValue::Bool(flag)], kind, message)
     };
     let bools = || ramp(DType::Bool, &[2, 2], 0.0, 1.0);
     vec![

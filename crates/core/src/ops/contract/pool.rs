@@ -2,14 +2,14 @@
 
 use super::pool_gradient::{avg_pool_gradient, to_winners, winners};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Cost, Op, Spec, Specs};
+use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::{Channels, Padding, Sliding, sizes, sliding_reference};
-use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply};
+use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
 use taut_kernels::pooling::{self as kernel, PoolParams};
 use taut_kernels::{Arg, ViewMut};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// How a pooling window slides.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -134,11 +134,11 @@ impl Op for Pool {
         })
     }
 
-    fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+    fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
         winners(call.input(0)?, &self.options).map(Some)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let x = call.input_shape(0).clone();
             match self.keep {
@@ -148,7 +148,7 @@ impl Op for Pool {
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.folded(self)
     }
 
@@ -173,7 +173,7 @@ impl Op for Pool {
 #[track_caller]
 pub fn max_pool(x: impl Into<Tensor>, ksize: &[usize], strides: &[usize], padding: &str) -> Result<Tensor> {
     let options = PoolOptions::new(ksize, strides, padding);
-    let at = Line::caller();
+    let at = Location::caller();
     max_pool_with(x, &options.map_err(|e| e.in_op("max_pool", []).at(at))?)
 }
 
@@ -182,7 +182,7 @@ pub fn max_pool(x: impl Into<Tensor>, ksize: &[usize], strides: &[usize], paddin
 #[track_caller]
 pub fn avg_pool(x: impl Into<Tensor>, ksize: &[usize], strides: &[usize], padding: &str) -> Result<Tensor> {
     let options = PoolOptions::new(ksize, strides, padding);
-    let at = Line::caller();
+    let at = Location::caller();
     avg_pool_with(x, &options.map_err(|e| e.in_op("avg_pool", []).at(at))?)
 }
 
@@ -213,24 +213,24 @@ const CASES: &[Case<'static>] = &[
 ];
 
 /// The arguments of a case, after the image.
-pub(super) fn cases() -> impl Iterator<Item = (&'static [usize], [Value; 7])> {
-    let amounts = |amounts: Option<&[i64]>| amounts.map_or(Value::None, |v| Value::Ints(v.to_vec()));
+pub(super) fn cases() -> impl Iterator<Item = (&'static [usize], [ArgValue; 7])> {
+    let amounts = |amounts: Option<&[i64]>| amounts.map_or(ArgValue::None, |v| ArgValue::Ints(v.to_vec()));
     CASES.iter().map(move |&(x, ksize, strides, padding, format, dilations, explicit, count)| {
         let way = [
-            Value::Ints(ksize.to_vec()),
-            Value::Ints(strides.to_vec()),
-            Value::Str(padding),
-            Value::Str(format),
-            Value::Ints(dilations.to_vec()),
+            ArgValue::Ints(ksize.to_vec()),
+            ArgValue::Ints(strides.to_vec()),
+            ArgValue::Str(padding),
+            ArgValue::Str(format),
+            ArgValue::Ints(dilations.to_vec()),
             amounts(explicit),
-            Value::Bool(count),
+            ArgValue::Bool(count),
         ];
         (x, way)
     })
 }
 
-fn samples(dtypes: &[DType], count: bool) -> Vec<Vec<Value>> {
-    let with = |dtype, (x, way): (&[usize], [Value; 7])| {
+fn samples(dtypes: &[DType], count: bool) -> Vec<Vec<ArgValue>> {
+    let with = |dtype, (x, way): (&[usize], [ArgValue; 7])| {
         let mut args = vec![ramp(dtype, x, -4.0, 4.0)];
         args.extend(way.into_iter().take(if count { 7 } else { 6 }));
         args
@@ -240,11 +240,11 @@ fn samples(dtypes: &[DType], count: bool) -> Vec<Vec<Value>> {
 
 fn refuses(dtype: DType) -> Vec<Bad> {
     let bad = |ksize: &[i64], strides: &[i64], padding, kind, message| {
-        let way = [Value::Ints(ksize.to_vec()), Value::Ints(strides.to_vec()), Value::Str(padding)];
+        let way = [ArgValue::Ints(ksize.to_vec()), ArgValue::Ints(strides.to_vec()), ArgValue::Str(padding)];
         let args = [ramp(DType::F32, &[1, 4, 4, 2], 0.0, 1.0)].into_iter().chain(way).collect();
         Bad::new(args, kind, message)
     };
-    let wrong = vec![ramp(dtype, &[1, 4, 4, 2], 0.0, 1.0), Value::Ints(vec![2, 2])];
+    let wrong = vec![ramp(dtype, &[1, 4, 4, 2], 0.0, 1.0), ArgValue::Ints(vec![2, 2])];
     vec![
         bad(&[2], &[], "VALID", ErrorKind::Shape, "does not have a batch, channels and"),
         bad(&[0, 1], &[], "VALID", ErrorKind::Shape, "a window of 0"),
@@ -259,17 +259,17 @@ fn refuses(dtype: DType) -> Vec<Bad> {
 
 const PARAMS: &[Param; 8] = &[
     Param::tensor("x"),
-    Param::new("ksize", Kind::Ints),
-    Param::optional("strides", Kind::Ints, "None"),
-    Param::optional("padding", Kind::Str, "'VALID'"),
-    Param::optional("data_format", Kind::Str, "None"),
-    Param::optional("dilations", Kind::Ints, "None"),
-    Param::optional("explicit_paddings", Kind::Ints, "None"),
-    Param::optional("count_padding", Kind::Bool, "False"),
+    Param::new("ksize", ParamKind::Ints),
+    Param::optional("strides", ParamKind::Ints, "None"),
+    Param::optional("padding", ParamKind::Str, "'VALID'"),
+    Param::optional("data_format", ParamKind::Str, "None"),
+    Param::optional("dilations", ParamKind::Ints, "None"),
+    Param::optional("explicit_paddings", ParamKind::Ints, "None"),
+    Param::optional("count_padding", ParamKind::Bool, "False"),
 ];
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "max_pool",
         PARAMS.split_at(7).0,
         |a| one(max_pool_with(a.tensor(0)?, &PoolOptions::from_args(a, 1)?)),
@@ -282,7 +282,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| samples(dtypes::NUMBERS, false)),
     )
     .refuses(|| refuses(DType::Bool)),
-    Entry::new(
+    OpEntry::new(
         "avg_pool",
         PARAMS,
         |a| one(avg_pool_with(a.tensor(0)?, &PoolOptions::from_args(a, 1)?)),

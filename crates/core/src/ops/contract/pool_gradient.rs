@@ -2,12 +2,12 @@
 
 use super::pool::{Keep, PoolOptions, avg_pool_with, cases};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Cost, Op, Spec, Specs};
+use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::batching::times;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::sliding_reference;
-use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply};
+use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
 use taut_kernels::pooling::{self as kernel, PoolParams};
 use taut_kernels::{Arg, ViewMut};
 
@@ -48,11 +48,11 @@ impl Op for MaxPoolGradient {
         wanted.has(1).then_some(Saves::residual_of([0]))
     }
 
-    fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+    fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
         winners(call.input(0)?, &self.options).map(Some)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let mut gradients = Gradients::from_elem(None, 2);
         if let Some(g) = call.take_gradient(0)
             && call.wants(1)
@@ -62,7 +62,7 @@ impl Op for MaxPoolGradient {
         Ok(gradients)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.folded(self)
     }
 
@@ -100,7 +100,7 @@ impl Op for Winners {
         Ok(())
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.folded(self)
     }
 
@@ -154,7 +154,7 @@ impl Op for ToWinners {
         Some(Saves::inputs([0]))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let mut gradients = Gradients::from_elem(None, 2);
         if let Some(g) = call.take_gradient(0) {
             gradients[1] = Some(of_winners(g, call.input(0)?, &self.options)?.into());
@@ -162,7 +162,7 @@ impl Op for ToWinners {
         Ok(gradients)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let batch = times(self.input_shape[0], call.size)?;
         call.folded(&ToWinners { input_shape: self.input_shape.clone().with(0, batch), ..self.clone() })
     }
@@ -217,11 +217,11 @@ impl Op for OfWinners {
         Some(Saves::inputs([1]))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| to_winners(call.input_shape(0).clone(), call.input(1)?, g, &self.options))
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.folded(self)
     }
 
@@ -273,11 +273,11 @@ impl Op for AvgPoolGradient {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|_, g| avg_pool_with(g, &self.options))
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let batch = times(self.input_shape[0], call.size)?;
         call.folded(&AvgPoolGradient { input_shape: self.input_shape.clone().with(0, batch), ..self.clone() })
     }
@@ -320,14 +320,14 @@ pub fn avg_pool_gradient(
     apply(&op, [dy.into()])
 }
 
-fn samples(average: bool) -> Vec<Vec<Value>> {
+fn samples(average: bool) -> Vec<Vec<ArgValue>> {
     let mut samples = Vec::new();
     for &dtype in dtypes::FLOATS {
         for (shape, way) in cases() {
             let options = PoolOptions::from_args(&Args(&way), 0);
             let (_, y) = options.and_then(|o| o.resolve(&shape.into())).expect("the cases are right");
             let first = if average {
-                Value::Ints(shape.iter().map(|&d| d as i64).collect())
+                ArgValue::Ints(shape.iter().map(|&d| d as i64).collect())
             } else {
                 ramp(dtype, shape, -4.0, 4.0)
             };
@@ -339,9 +339,9 @@ fn samples(average: bool) -> Vec<Vec<Value>> {
     samples
 }
 
-fn refuses(first: Value, ints: Value) -> Vec<Bad> {
+fn refuses(first: ArgValue, ints: ArgValue) -> Vec<Bad> {
     let dy = |dtype| ramp(dtype, &[1, 4, 4, 2], 0.0, 1.0);
-    let window = || Value::Ints(vec![2, 2]);
+    let window = || ArgValue::Ints(vec![2, 2]);
     vec![
         Bad::new(
             vec![first, dy(DType::F32), window()],
@@ -353,17 +353,17 @@ fn refuses(first: Value, ints: Value) -> Vec<Bad> {
 }
 
 const WAY: [Param; 7] = [
-    Param::new("ksize", Kind::Ints),
-    Param::optional("strides", Kind::Ints, "None"),
-    Param::optional("padding", Kind::Str, "'VALID'"),
-    Param::optional("data_format", Kind::Str, "None"),
-    Param::optional("dilations", Kind::Ints, "None"),
-    Param::optional("explicit_paddings", Kind::Ints, "None"),
-    Param::optional("count_padding", Kind::Bool, "False"),
+    Param::new("ksize", ParamKind::Ints),
+    Param::optional("strides", ParamKind::Ints, "None"),
+    Param::optional("padding", ParamKind::Str, "'VALID'"),
+    Param::optional("data_format", ParamKind::Str, "None"),
+    Param::optional("dilations", ParamKind::Ints, "None"),
+    Param::optional("explicit_paddings", ParamKind::Ints, "None"),
+    Param::optional("count_padding", ParamKind::Bool, "False"),
 ];
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "max_pool_gradient",
         &[Param::tensor("x"), Param::tensor("dy"), WAY[0], WAY[1], WAY[2], WAY[3], WAY[4], WAY[5]],
         |a| one(max_pool_gradient(a.tensor(0)?, a.tensor(1)?, &PoolOptions::from_args(a, 2)?)),
@@ -381,10 +381,10 @@ pub(crate) const ENTRIES: &[Entry] = &[
         let x = |dtype| ramp(dtype, &[1, 4, 4, 2], 0.0, 1.0);
         refuses(x(DType::F32), x(DType::I32))
     }),
-    Entry::new(
+    OpEntry::new(
         "avg_pool_gradient",
         &[
-            Param::new("input_shape", Kind::Ints),
+            Param::new("input_shape", ParamKind::Ints),
             Param::tensor("dy"),
             WAY[0],
             WAY[1],
@@ -406,7 +406,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| samples(true)),
     )
     .refuses(|| {
-        let shape = || Value::Ints(vec![1, 4, 4, 2]);
+        let shape = || ArgValue::Ints(vec![1, 4, 4, 2]);
         refuses(shape(), shape())
     }),
 ];

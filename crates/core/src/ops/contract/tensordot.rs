@@ -4,9 +4,9 @@ use super::matmul;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{reshape, transpose};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// The axes that [`tensordot`] sums over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Summed {
 /// ```
 #[track_caller]
 pub fn tensordot(a: impl Into<Tensor>, b: impl Into<Tensor>, axes: impl Into<Summed>) -> Result<Tensor> {
-    let (a, b, at) = (a.into(), b.into(), Line::caller());
+    let (a, b, at) = (a.into(), b.into(), Location::caller());
     let (left, right) = (axes.into().resolve(a.shape(), b.shape()))
         .map_err(|e| e.in_op("tensordot", [a.spec(), b.spec()]).at(at))?;
     let rest = |rank, summed: &[usize]| (0..rank).filter(|axis| !summed.contains(axis)).collect::<Vec<_>>();
@@ -94,14 +94,14 @@ pub fn tensordot(a: impl Into<Tensor>, b: impl Into<Tensor>, axes: impl Into<Sum
     reshape(matmul(a, b)?, &shape)
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "tensordot",
     &[
         Param::tensor("a"),
         Param::tensor("b"),
-        Param::optional("axes", Kind::Int, "2"),
-        Param::optional("axes_a", Kind::Ints, "None"),
-        Param::optional("axes_b", Kind::Ints, "None"),
+        Param::optional("axes", ParamKind::Int, "2"),
+        Param::optional("axes_a", ParamKind::Ints, "None"),
+        Param::optional("axes_b", ParamKind::Ints, "None"),
     ],
     |a| {
         let axes = match (a.axes(3)?, a.axes(4)?) {
@@ -128,9 +128,10 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             (&[3, 2], &[2, 3], 0, Some((&[1, 0], &[0, 1]))),
         ];
         let with = |dtype, (a, b, count, pairs): Case<'_>| {
-            let list = |axes: Option<&[i64]>| axes.map_or(Value::None, |axes| Value::Ints(axes.to_vec()));
+            let list =
+                |axes: Option<&[i64]>| axes.map_or(ArgValue::None, |axes| ArgValue::Ints(axes.to_vec()));
             let (left, right) = (list(pairs.map(|p| p.0)), list(pairs.map(|p| p.1)));
-            vec![ramp(dtype, a, -3.0, 3.0), ramp(dtype, b, -2.0, 2.0), Value::Int(count), left, right]
+            vec![ramp(dtype, a, -3.0, 3.0), ramp(dtype, b, -2.0, 2.0), ArgValue::Int(count), left, right]
         };
         let dtypes = dtypes::WIDE.iter().chain(&[DType::I32, DType::BF16]);
         dtypes.flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
@@ -138,10 +139,10 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
 )
 .refuses(|| {
     let args = |count, pairs: Option<(&[i64], &[i64])>| {
-        let list = |axes: Option<&[i64]>| axes.map_or(Value::None, |axes| Value::Ints(axes.to_vec()));
+        let list = |axes: Option<&[i64]>| axes.map_or(ArgValue::None, |axes| ArgValue::Ints(axes.to_vec()));
         let (left, right) = (list(pairs.map(|p| p.0)), list(pairs.map(|p| p.1)));
         let x = |shape| ramp(DType::F32, shape, 0.0, 1.0);
-        vec![x(&[2, 3]), x(&[4, 3]), Value::Int(count), left, right]
+        vec![x(&[2, 3]), x(&[4, 3]), ArgValue::Int(count), left, right]
     };
     vec![
         Bad::new(args(1, None), ErrorKind::Shape, "axis 1 has 3 elements, axis 0 of the other 4"),

@@ -1,12 +1,12 @@
 //! Diagonals: from vectors to matrices and back.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::creation::zeros;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{Margin, pad, slice};
-use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Ellipsis, Gradients, Layout, Outputs, Saves, Set, Tensor, apply, s};
+use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Ellipsis, Gradients, Layout, Outputs, Saves, Set, Tensor, VjpCall, apply, s};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -41,11 +41,11 @@ impl Op for Diag {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|_, g| diag_part(g, self.k))
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(self)
     }
 
@@ -99,7 +99,7 @@ impl Op for DiagPart {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let shape = call.input_shape(0);
             if g.is_empty() {
@@ -117,7 +117,7 @@ impl Op for DiagPart {
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(self)
     }
 
@@ -137,16 +137,16 @@ fn k(a: &Args<'_>) -> Result<isize> {
     Ok(a.int_or(1)?.unwrap_or(0) as isize)
 }
 
-fn samples(cases: &[(&[usize], i64)]) -> Vec<Vec<Value>> {
+fn samples(cases: &[(&[usize], i64)]) -> Vec<Vec<ArgValue>> {
     let with =
-        |dtype| cases.iter().map(move |(shape, k)| vec![ramp(dtype, shape, -5.0, 5.0), Value::Int(*k)]);
+        |dtype| cases.iter().map(move |(shape, k)| vec![ramp(dtype, shape, -5.0, 5.0), ArgValue::Int(*k)]);
     dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "diag",
-        &[Param::tensor("diagonal"), Param::optional("k", Kind::Int, "0")],
+        &[Param::tensor("diagonal"), Param::optional("k", ParamKind::Int, "0")],
         |a| one(diag(a.tensor(0)?, k(a)?)),
         Reference::Numpy(
             "np.array([np.diag(diagonal[i], k) for i in np.ndindex(diagonal.shape[:-1])], diagonal.dtype)\
@@ -166,7 +166,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     )
     .refuses(|| {
         let bad = |shape: &[usize], k, message| {
-            Bad::new(vec![ramp(DType::F32, shape, 0.0, 1.0), Value::Int(k)], ErrorKind::Shape, message)
+            Bad::new(vec![ramp(DType::F32, shape, 0.0, 1.0), ArgValue::Int(k)], ErrorKind::Shape, message)
         };
         vec![
             bad(&[], 0, "a number is no diagonal"),
@@ -174,9 +174,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
             bad(&[2], 1 << 40, "more elements than memory has addresses"),
         ]
     }),
-    Entry::new(
+    OpEntry::new(
         "diag_part",
-        &[Param::tensor("input"), Param::optional("k", Kind::Int, "0")],
+        &[Param::tensor("input"), Param::optional("k", ParamKind::Int, "0")],
         |a| one(diag_part(a.tensor(0)?, k(a)?)),
         Reference::Numpy("np.diagonal(input, max(min(k, 100), -100), -2, -1)"),
         Samples::List(|| {

@@ -3,7 +3,7 @@
 use crate::error::{ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::sample::dtypes;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -54,14 +54,14 @@ pub fn eye(
     apply(&Eye { spec: Spec { dtype, shape }, k }, [])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "eye",
     &[
-        Param::new("num_rows", Kind::Int),
-        Param::optional("num_columns", Kind::Int, "None"),
-        Param::optional("batch_shape", Kind::Ints, "[]"),
-        Param::optional("dtype", Kind::DType, "float32"),
-        Param::optional("k", Kind::Int, "0"),
+        Param::new("num_rows", ParamKind::Int),
+        Param::optional("num_columns", ParamKind::Int, "None"),
+        Param::optional("batch_shape", ParamKind::Ints, "[]"),
+        Param::optional("dtype", ParamKind::DType, "float32"),
+        Param::optional("k", ParamKind::Int, "0"),
     ],
     |a| {
         let columns = a.int_or(1)?.map(|_| a.size(1)).transpose()?;
@@ -87,13 +87,13 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         ];
         let with = |dtype| {
             cases.map(|(rows, columns, batch, k)| {
-                let columns = columns.map_or(Value::None, Value::Int);
+                let columns = columns.map_or(ArgValue::None, ArgValue::Int);
                 vec![
-                    Value::Int(rows),
+                    ArgValue::Int(rows),
                     columns,
-                    Value::Ints(batch.to_vec()),
-                    Value::DType(dtype),
-                    Value::Int(k),
+                    ArgValue::Ints(batch.to_vec()),
+                    ArgValue::DType(dtype),
+                    ArgValue::Int(k),
                 ]
             })
         };
@@ -102,11 +102,15 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
 )
 .refuses(|| {
     vec![
-        Bad::new(vec![Value::Int(-1)], ErrorKind::Shape, "a dimension of -1 does not exist"),
-        Bad::new(vec![Value::Int(2), Value::Int(-3)], ErrorKind::Shape, "a dimension of -3 does not exist"),
-        Bad::new(vec![Value::Int(i64::MAX)], ErrorKind::Shape, "more elements than memory has addresses"),
+        Bad::new(vec![ArgValue::Int(-1)], ErrorKind::Shape, "a dimension of -1 does not exist"),
         Bad::new(
-            vec![Value::Int(2), Value::Int(2), Value::Ints(vec![i64::MAX, 2])],
+            vec![ArgValue::Int(2), ArgValue::Int(-3)],
+            ErrorKind::Shape,
+            "a dimension of -3 does not exist",
+        ),
+        Bad::new(vec![ArgValue::Int(i64::MAX)], ErrorKind::Shape, "more elements than memory has addresses"),
+        Bad::new(
+            vec![ArgValue::Int(2), ArgValue::Int(2), ArgValue::Ints(vec![i64::MAX, 2])],
             ErrorKind::Shape,
             "more elements than memory has addresses",
         ),

@@ -4,7 +4,7 @@ use crate::error::{ErrorKind, Result};
 use crate::op::{Form, Op, Spec, Specs};
 use crate::ops::elementwise::must_fit;
 use crate::ops::sample::dtypes;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Scalar, Shape, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, elementwise};
 
@@ -62,16 +62,16 @@ pub fn ones(shape: impl Into<Shape>, dtype: DType) -> Result<Tensor> {
     full(shape, 1, dtype)
 }
 
-fn shapes_and_dtypes() -> Vec<Vec<Value>> {
+fn shapes_and_dtypes() -> Vec<Vec<ArgValue>> {
     let with = |&dtype: &DType| {
-        [vec![], vec![3], vec![2, 0], vec![2, 3]].map(|s| vec![Value::Ints(s), Value::DType(dtype)])
+        [vec![], vec![3], vec![2, 0], vec![2, 3]].map(|s| vec![ArgValue::Ints(s), ArgValue::DType(dtype)])
     };
     dtypes::ALL.iter().flat_map(with).collect()
 }
 
 fn bad_shapes() -> Vec<Bad> {
     let bad = |shape: &[i64], message| {
-        Bad::new(vec![Value::Ints(shape.to_vec()), Value::DType(DType::F32)], ErrorKind::Shape, message)
+        Bad::new(vec![ArgValue::Ints(shape.to_vec()), ArgValue::DType(DType::F32)], ErrorKind::Shape, message)
     };
     vec![
         bad(&[2, -1], "a dimension of -1 does not exist"),
@@ -80,36 +80,37 @@ fn bad_shapes() -> Vec<Bad> {
 }
 
 const SHAPE_DTYPE: &[Param] =
-    &[Param::new("shape", Kind::Ints), Param::optional("dtype", Kind::DType, "float32")];
+    &[Param::new("shape", ParamKind::Ints), Param::optional("dtype", ParamKind::DType, "float32")];
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "full",
         &[
-            Param::new("shape", Kind::Ints),
-            Param::new("value", Kind::Scalar),
-            Param::new("dtype", Kind::DType),
+            Param::new("shape", ParamKind::Ints),
+            Param::new("value", ParamKind::Scalar),
+            Param::new("dtype", ParamKind::DType),
         ],
         |a| one(full(a.shape(0)?, a.scalar(1)?, a.dtype(2)?)),
         Reference::Numpy("np.full(shape, value, dtype)"),
         Samples::List(|| {
-            let value = |v: Value, dtype| vec![Value::Ints(vec![2, 3]), v, Value::DType(dtype)];
-            let mut list: Vec<_> = dtypes::ALL.iter().map(|&dtype| value(Value::Float(2.0), dtype)).collect();
-            list.push(value(Value::Int((1 << 53) + 1), DType::I64));
-            list.push(value(Value::Bool(true), DType::F32));
+            let value = |v: ArgValue, dtype| vec![ArgValue::Ints(vec![2, 3]), v, ArgValue::DType(dtype)];
+            let mut list: Vec<_> =
+                dtypes::ALL.iter().map(|&dtype| value(ArgValue::Float(2.0), dtype)).collect();
+            list.push(value(ArgValue::Int((1 << 53) + 1), DType::I64));
+            list.push(value(ArgValue::Bool(true), DType::F32));
             list
         }),
     )
     .refuses(|| {
-        let args = vec![Value::Ints(vec![2]), Value::Int(256), Value::DType(DType::U8)];
+        let args = vec![ArgValue::Ints(vec![2]), ArgValue::Int(256), ArgValue::DType(DType::U8)];
         let mut bad = vec![Bad::new(args, ErrorKind::Value, "256 does not fit uint8")];
         for Bad { mut args, kind, message } in bad_shapes() {
-            args.insert(1, Value::Int(1));
+            args.insert(1, ArgValue::Int(1));
             bad.push(Bad::new(args, kind, message));
         }
         bad
     }),
-    Entry::new(
+    OpEntry::new(
         "zeros",
         SHAPE_DTYPE,
         |a| one(zeros(a.shape(0)?, a.dtype_or(1)?.unwrap_or(DType::F32))),
@@ -117,7 +118,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(shapes_and_dtypes),
     )
     .refuses(bad_shapes),
-    Entry::new(
+    OpEntry::new(
         "ones",
         SHAPE_DTYPE,
         |a| one(ones(a.shape(0)?, a.dtype_or(1)?.unwrap_or(DType::F32))),

@@ -3,7 +3,7 @@
 use super::fill::full;
 use crate::error::{ErrorKind, Result};
 use crate::ops::sample::{SHAPES, dtypes, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Scalar, Tensor};
 
 /// A tensor of `input`'s shape whose elements are all `value`; of `input`'s type too, unless another is given.
@@ -36,45 +36,46 @@ pub fn ones_like(input: impl Into<Tensor>, dtype: impl Into<Option<DType>>) -> R
     full_like(input, 1, dtype)
 }
 
-const INPUT_DTYPE: &[Param] = &[Param::tensor("input"), Param::optional("dtype", Kind::DType, "None")];
+const INPUT_DTYPE: &[Param] = &[Param::tensor("input"), Param::optional("dtype", ParamKind::DType, "None")];
 
-fn inputs() -> Vec<Vec<Value>> {
-    let mut list: Vec<_> = SHAPES.iter().map(|s| vec![ramp(DType::F32, s, 1.0, 2.0), Value::None]).collect();
+fn inputs() -> Vec<Vec<ArgValue>> {
+    let mut list: Vec<_> =
+        SHAPES.iter().map(|s| vec![ramp(DType::F32, s, 1.0, 2.0), ArgValue::None]).collect();
     for &dtype in dtypes::ALL {
-        list.push(vec![ramp(dtype, &[2, 3], 1.0, 2.0), Value::None]);
-        list.push(vec![ramp(DType::I64, &[3], 1.0, 2.0), Value::DType(dtype)]);
+        list.push(vec![ramp(dtype, &[2, 3], 1.0, 2.0), ArgValue::None]);
+        list.push(vec![ramp(DType::I64, &[3], 1.0, 2.0), ArgValue::DType(dtype)]);
     }
     list
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "zeros_like",
         INPUT_DTYPE,
         |a| one(zeros_like(a.tensor(0)?, a.dtype_or(1)?)),
         Reference::Numpy("np.zeros_like(input, dtype)"),
         Samples::List(inputs),
     ),
-    Entry::new(
+    OpEntry::new(
         "ones_like",
         INPUT_DTYPE,
         |a| one(ones_like(a.tensor(0)?, a.dtype_or(1)?)),
         Reference::Numpy("np.ones_like(input, dtype)"),
         Samples::List(inputs),
     ),
-    Entry::new(
+    OpEntry::new(
         "full_like",
         &[
             Param::tensor("input"),
-            Param::new("value", Kind::Scalar),
-            Param::optional("dtype", Kind::DType, "None"),
+            Param::new("value", ParamKind::Scalar),
+            Param::optional("dtype", ParamKind::DType, "None"),
         ],
         |a| one(full_like(a.tensor(0)?, a.scalar(1)?, a.dtype_or(2)?)),
         Reference::Numpy("np.full_like(input, value, dtype)"),
         Samples::List(|| {
             let mut list = inputs();
             for (i, args) in list.iter_mut().enumerate() {
-                args.insert(1, if i % 2 == 0 { Value::Int(3) } else { Value::Float(1.5) });
+                args.insert(1, if i % 2 == 0 { ArgValue::Int(3) } else { ArgValue::Float(1.5) });
             }
             list
         }),
@@ -82,9 +83,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
     .refuses(|| {
         let x = ramp(DType::I8, &[2], 0.0, 1.0);
         vec![
-            Bad::new(vec![x.clone(), Value::Int(128)], ErrorKind::Value, "128 does not fit int8"),
+            Bad::new(vec![x.clone(), ArgValue::Int(128)], ErrorKind::Value, "128 does not fit int8"),
             Bad::new(
-                vec![x, Value::Int(-1), Value::DType(DType::U16)],
+                vec![x, ArgValue::Int(-1), ArgValue::DType(DType::U16)],
                 ErrorKind::Value,
                 "-1 does not fit uint16",
             ),

@@ -3,9 +3,9 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::sample::{dtypes, ramp, tensor};
 use crate::ops::shape::{broadcast_to, reshape};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples};
 use crate::{DType, Shape, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Whether a grid's first two axes are those of a picture (`xy`: columns first) or of a matrix (`ij`).
 fn swaps_axes(args: &[Tensor], indexing: &str) -> Result<bool> {
@@ -35,7 +35,7 @@ fn swaps_axes(args: &[Tensor], indexing: &str) -> Result<bool> {
 /// ```
 #[track_caller]
 pub fn meshgrid(args: &[Tensor], indexing: &str) -> Result<Vec<Tensor>> {
-    let at = Line::caller();
+    let at = Location::caller();
     let swaps =
         swaps_axes(args, indexing).map_err(|e| e.in_op("meshgrid", args.iter().map(Tensor::spec)).at(at))?;
     let axis = |i: usize| if swaps && i < 2 { 1 - i } else { i };
@@ -49,9 +49,9 @@ pub fn meshgrid(args: &[Tensor], indexing: &str) -> Result<Vec<Tensor>> {
     Ok(grid)
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "meshgrid",
-    &[Param::new("args", Kind::Tensors), Param::optional("indexing", Kind::Str, "\"xy\"")],
+    &[Param::new("args", ParamKind::Tensors), Param::optional("indexing", ParamKind::Str, "\"xy\"")],
     |a| meshgrid(&a.tensors(0)?, a.str_or(1)?.unwrap_or("xy")),
     Reference::Numpy("np.meshgrid(*args, indexing=indexing)"),
     Samples::List(|| {
@@ -68,19 +68,19 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             for shapes in cases {
                 for indexing in ["xy", "ij"] {
                     let args = shapes.iter().map(|s| tensor(dtype, s, -4.0, 4.0)).collect();
-                    list.push(vec![Value::Tensors(args), Value::Str(indexing)]);
+                    list.push(vec![ArgValue::Tensors(args), ArgValue::Str(indexing)]);
                 }
             }
         }
         let mixed = vec![tensor(DType::F32, &[2], 0.0, 1.0), tensor(DType::I8, &[3], -9.0, 9.0)];
-        list.push(vec![Value::Tensors(mixed), Value::Str("xy")]);
+        list.push(vec![ArgValue::Tensors(mixed), ArgValue::Str("xy")]);
         list
     }),
 )
 .refuses(|| {
-    let x = |shape: &[usize]| Value::Tensors(vec![tensor(DType::F32, shape, 0.0, 1.0)]);
+    let x = |shape: &[usize]| ArgValue::Tensors(vec![tensor(DType::F32, shape, 0.0, 1.0)]);
     vec![
-        Bad::new(vec![x(&[2]), Value::Str("yx")], ErrorKind::Value, "indexing \"yx\" does not exist"),
+        Bad::new(vec![x(&[2]), ArgValue::Str("yx")], ErrorKind::Value, "indexing \"yx\" does not exist"),
         Bad::new(vec![x(&[2, 2])], ErrorKind::Shape, "coordinates 0 have shape [2, 2], not one dimension"),
         Bad::new(vec![ramp(DType::F32, &[2], 0.0, 1.0)], ErrorKind::Value, "must be a list of tensors"),
     ]

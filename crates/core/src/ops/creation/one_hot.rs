@@ -1,10 +1,10 @@
 //! Indices as rows with a single entry.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::elementwise::must_fit;
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Outputs, Scalar, Shape, Tensor, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -47,7 +47,7 @@ impl Op for OneHot {
         Ok(())
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let axis = self.axis(call.shape(0).rank())? as isize + 1;
         call.plain(&OneHot { axis, ..self.clone() })
     }
@@ -79,20 +79,20 @@ pub fn one_hot(
     apply(&OneHot { depth, on: on_value.into(), off: off_value.into(), axis, dtype }, [indices.into()])
 }
 
-fn args(indices: Value, depth: i64, values: [Value; 2], axis: i64, dtype: DType) -> Vec<Value> {
+fn args(indices: ArgValue, depth: i64, values: [ArgValue; 2], axis: i64, dtype: DType) -> Vec<ArgValue> {
     let [on, off] = values;
-    vec![indices, Value::Int(depth), on, off, Value::Int(axis), Value::DType(dtype)]
+    vec![indices, ArgValue::Int(depth), on, off, ArgValue::Int(axis), ArgValue::DType(dtype)]
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "one_hot",
     &[
         Param::tensor("indices"),
-        Param::new("depth", Kind::Int),
-        Param::optional("on_value", Kind::Scalar, "1"),
-        Param::optional("off_value", Kind::Scalar, "0"),
-        Param::optional("axis", Kind::Int, "-1"),
-        Param::optional("dtype", Kind::DType, "float32"),
+        Param::new("depth", ParamKind::Int),
+        Param::optional("on_value", ParamKind::Scalar, "1"),
+        Param::optional("off_value", ParamKind::Scalar, "0"),
+        Param::optional("axis", ParamKind::Int, "-1"),
+        Param::optional("dtype", ParamKind::DType, "float32"),
     ],
     |a| {
         let (on, off) = (a.scalar_or(2)?.unwrap_or(1.into()), a.scalar_or(3)?.unwrap_or(0.into()));
@@ -105,11 +105,11 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
     Samples::List(|| {
         let mut list = Vec::new();
         for &dtype in dtypes::ALL {
-            let one_zero = [Value::Int(1), Value::Int(0)];
+            let one_zero = [ArgValue::Int(1), ArgValue::Int(0)];
             list.push(args(of(DType::I32, &[5], &[0.0, 2.0, -1.0, 1.0, 3.0]), 3, one_zero, -1, dtype));
         }
         for &dtype in dtypes::INTEGERS {
-            let values = || [Value::Float(2.5), Value::Float(-1.0)];
+            let values = || [ArgValue::Float(2.5), ArgValue::Float(-1.0)];
             for (shape, depth, axis) in
                 [(&[][..], 3, 0), (&[2, 3], 4, 0), (&[2, 3], 4, 1), (&[2, 3], 1, -1), (&[2, 0, 2], 3, -2), (&[2], 0, 0)]
             {
@@ -121,7 +121,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
 )
 .refuses(|| {
     let indices = || of(DType::I32, &[2], &[0.0, 1.0]);
-    let values = |on| [Value::Int(on), Value::Int(0)];
+    let values = |on| [ArgValue::Int(on), ArgValue::Int(0)];
     let f32 = DType::F32;
     let axis = "axis 2 is out of range for rank 2";
     vec![

@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::elementwise::must_fit;
 use crate::ops::sample::dtypes;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Scalar, Tensor, apply, promote};
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -147,45 +147,55 @@ pub fn linspace(start: f64, stop: f64, num: usize, endpoint: bool, dtype: DType)
     apply(&Linspace { start, stop, num, endpoint, dtype }, [])
 }
 
-fn range_samples() -> Vec<Vec<Value>> {
+fn range_samples() -> Vec<Vec<ArgValue>> {
     let mut list = Vec::new();
     for &dtype in dtypes::NUMBERS {
         for (start, limit, delta) in [(0, 5, 1), (3, 3, 1), (5, 1, 1), (10, 0, -3), (1, 8, 7), (1, 9, 7)] {
-            list.push(vec![Value::Int(start), Value::Int(limit), Value::Int(delta), Value::DType(dtype)]);
+            list.push(vec![
+                ArgValue::Int(start),
+                ArgValue::Int(limit),
+                ArgValue::Int(delta),
+                ArgValue::DType(dtype),
+            ]);
         }
     }
     for &dtype in dtypes::FLOATS {
         for (start, limit, delta) in [(0.0, 1.0, 0.25), (2.0, -1.0, -0.75), (0.5, 0.5, 1.0), (-1.0, 4.0, 8.0)]
         {
             list.push(vec![
-                Value::Float(start),
-                Value::Float(limit),
-                Value::Float(delta),
-                Value::DType(dtype),
+                ArgValue::Float(start),
+                ArgValue::Float(limit),
+                ArgValue::Float(delta),
+                ArgValue::DType(dtype),
             ]);
         }
     }
-    list.push(vec![Value::Int(4), Value::None, Value::Int(1), Value::None]);
-    list.push(vec![Value::Float(2.5), Value::None, Value::Int(1), Value::None]);
-    list.push(vec![Value::Int(-128), Value::Int(128), Value::Int(51), Value::DType(DType::I8)]);
+    list.push(vec![ArgValue::Int(4), ArgValue::None, ArgValue::Int(1), ArgValue::None]);
+    list.push(vec![ArgValue::Float(2.5), ArgValue::None, ArgValue::Int(1), ArgValue::None]);
+    list.push(vec![ArgValue::Int(-128), ArgValue::Int(128), ArgValue::Int(51), ArgValue::DType(DType::I8)]);
     list.push(vec![
-        Value::Int(i64::MIN),
-        Value::Int(i64::MAX),
-        Value::Int(1 << 62),
-        Value::DType(DType::I64),
+        ArgValue::Int(i64::MIN),
+        ArgValue::Int(i64::MAX),
+        ArgValue::Int(1 << 62),
+        ArgValue::DType(DType::I64),
     ]);
-    list.push(vec![Value::Int(1), Value::Float(2.0), Value::Float(0.1), Value::DType(DType::F64)]);
+    list.push(vec![
+        ArgValue::Int(1),
+        ArgValue::Float(2.0),
+        ArgValue::Float(0.1),
+        ArgValue::DType(DType::F64),
+    ]);
     list
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "range",
         &[
-            Param::new("start", Kind::Scalar),
-            Param::optional("limit", Kind::Scalar, "None"),
-            Param::optional("delta", Kind::Scalar, "1"),
-            Param::optional("dtype", Kind::DType, "None"),
+            Param::new("start", ParamKind::Scalar),
+            Param::optional("limit", ParamKind::Scalar, "None"),
+            Param::optional("delta", ParamKind::Scalar, "1"),
+            Param::optional("dtype", ParamKind::DType, "None"),
         ],
         |a| {
             let (first, delta) = (a.scalar(0)?, a.scalar_or(2)?.unwrap_or(Scalar::Int(1)));
@@ -200,10 +210,15 @@ pub(crate) const ENTRIES: &[Entry] = &[
     )
     .refuses(|| {
         let ints = |start, limit, delta, dtype| {
-            vec![Value::Int(start), Value::Int(limit), Value::Int(delta), Value::DType(dtype)]
+            vec![ArgValue::Int(start), ArgValue::Int(limit), ArgValue::Int(delta), ArgValue::DType(dtype)]
         };
         let floats = |start, limit, delta, dtype| {
-            vec![Value::Float(start), Value::Float(limit), Value::Float(delta), Value::DType(dtype)]
+            vec![
+                ArgValue::Float(start),
+                ArgValue::Float(limit),
+                ArgValue::Float(delta),
+                ArgValue::DType(dtype),
+            ]
         };
         vec![
             Bad::new(ints(0, 5, 0, DType::I32), ErrorKind::Value, "a delta of 0 never ends"),
@@ -221,14 +236,14 @@ pub(crate) const ENTRIES: &[Entry] = &[
             Bad::new(floats(f64::NEG_INFINITY, 0.0, 1.0, DType::F32), ErrorKind::Value, "has no length"),
         ]
     }),
-    Entry::new(
+    OpEntry::new(
         "linspace",
         &[
-            Param::new("start", Kind::Float),
-            Param::new("stop", Kind::Float),
-            Param::new("num", Kind::Int),
-            Param::optional("endpoint", Kind::Bool, "True"),
-            Param::optional("dtype", Kind::DType, "float32"),
+            Param::new("start", ParamKind::Float),
+            Param::new("stop", ParamKind::Float),
+            Param::new("num", ParamKind::Int),
+            Param::optional("endpoint", ParamKind::Bool, "True"),
+            Param::optional("dtype", ParamKind::DType, "float32"),
         ],
         |a| {
             let (endpoint, dtype) = (a.bool_or(3)?.unwrap_or(true), a.dtype_or(4)?.unwrap_or(DType::F32));
@@ -242,9 +257,11 @@ pub(crate) const ENTRIES: &[Entry] = &[
                     [(0.0, 1.0, 5), (-2.0, 3.0, 7), (1.0, 1.0, 3), (4.0, -4.0, 1), (0.0, 1.0, 0)]
                 {
                     for endpoint in [true, false] {
-                        let ends = [Value::Float(start), Value::Float(stop), Value::Int(num)];
+                        let ends = [ArgValue::Float(start), ArgValue::Float(stop), ArgValue::Int(num)];
                         list.push(
-                            ends.into_iter().chain([Value::Bool(endpoint), Value::DType(dtype)]).collect(),
+                            ends.into_iter()
+                                .chain([ArgValue::Bool(endpoint), ArgValue::DType(dtype)])
+                                .collect(),
                         );
                     }
                 }
@@ -254,8 +271,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
     )
     .refuses(|| {
         let args = |num, dtype| {
-            let ends = vec![Value::Float(0.0), Value::Float(1.0), Value::Int(num)];
-            [ends, vec![Value::Bool(true), Value::DType(dtype)]].concat()
+            let ends = vec![ArgValue::Float(0.0), ArgValue::Float(1.0), ArgValue::Int(num)];
+            [ends, vec![ArgValue::Bool(true), ArgValue::DType(dtype)]].concat()
         };
         vec![
             Bad::new(args(3, DType::I32), ErrorKind::DType, "int32 is not supported"),

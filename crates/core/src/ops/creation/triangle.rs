@@ -1,10 +1,10 @@
 //! Triangles of matrices.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply};
+use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -35,11 +35,11 @@ impl Op for Triangle {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|_, g| apply(self, [g]))
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(self)
     }
 
@@ -72,7 +72,7 @@ fn k(a: &Args<'_>) -> Result<isize> {
     Ok(a.int_or(1)?.unwrap_or(0) as isize)
 }
 
-fn samples() -> Vec<Vec<Value>> {
+fn samples() -> Vec<Vec<ArgValue>> {
     let cases: [(&[usize], i64); 9] = [
         (&[3, 3], 0),
         (&[3, 4], 1),
@@ -84,7 +84,7 @@ fn samples() -> Vec<Vec<Value>> {
         (&[3, 3], -9),
         (&[2, 2], i64::MAX >> 1),
     ];
-    let with = |dtype| cases.map(|(shape, k)| vec![ramp(dtype, shape, 1.0, 5.0), Value::Int(k)]);
+    let with = |dtype| cases.map(|(shape, k)| vec![ramp(dtype, shape, 1.0, 5.0), ArgValue::Int(k)]);
     dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
 }
 
@@ -95,10 +95,10 @@ fn bad() -> Vec<Bad> {
     vec![bad(&[], "2 dimensions or more, not 0"), bad(&[3], "2 dimensions or more, not 1")]
 }
 
-const PARAMS: &[Param] = &[Param::tensor("x"), Param::optional("k", Kind::Int, "0")];
+const PARAMS: &[Param] = &[Param::tensor("x"), Param::optional("k", ParamKind::Int, "0")];
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "tril",
         PARAMS,
         |a| one(tril(a.tensor(0)?, k(a)?)),
@@ -106,7 +106,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(samples),
     )
     .refuses(bad),
-    Entry::new(
+    OpEntry::new(
         "triu",
         PARAMS,
         |a| one(triu(a.tensor(0)?, k(a)?)),

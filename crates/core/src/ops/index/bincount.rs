@@ -2,17 +2,17 @@
 
 use super::segment::Segments;
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::creation::ones;
 use crate::ops::index::gather_dense;
 use crate::ops::indices::{check_integers, integer_item};
 use crate::ops::reduce::max;
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::index::{self, Empty, Segment};
 use taut_kernels::{Arg, ViewMut};
-use taut_memory::Line;
+use taut_memory::Location;
 
 #[derive(Clone, Debug)]
 struct Bincount {
@@ -39,7 +39,7 @@ impl Op for Bincount {
         wanted.has(1).then_some(Saves::INPUT)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let mut gradients = Gradients::new();
         if let Some(g) = call.take_gradient(0)
             && call.wants(1)
@@ -49,7 +49,7 @@ impl Op for Bincount {
         Ok(gradients)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         // The weights, or ones, put together by the elements they belong to.
         let [x, weights] = match call.inputs {
             [x, weights] => [x.clone(), weights.clone()],
@@ -63,7 +63,7 @@ impl Op for Bincount {
             sorted: false,
             empty: Empty::Zero,
         };
-        sums.batch(&Batch { inputs: &[weights, x], mapped: &mapped, size: call.size })
+        sums.vmap(&VmapCall { inputs: &[weights, x], mapped: &mapped, size: call.size })
     }
 
     fn attributes(&self) -> String {
@@ -95,7 +95,7 @@ fn check(x: &Spec, weights: Option<&Spec>) -> Result<()> {
 /// ```
 #[track_caller]
 pub fn bincount(x: impl Into<Tensor>, weights: Option<&Tensor>, minlength: usize) -> Result<Tensor> {
-    let (x, at) = (x.into(), Line::caller());
+    let (x, at) = (x.into(), Location::caller());
     let bins = bins(&x, weights, minlength).map_err(|error| {
         error.in_op("bincount", [x.spec()].into_iter().chain(weights.map(Tensor::spec))).at(at)
     })?;
@@ -117,12 +117,12 @@ fn bins(x: &Tensor, weights: Option<&Tensor>, minlength: usize) -> Result<usize>
     Ok(needed.max(minlength))
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "bincount",
     &[
         Param::tensor("x"),
-        Param::optional("weights", Kind::Tensor, "None"),
-        Param::optional("minlength", Kind::Int, "0"),
+        Param::optional("weights", ParamKind::Tensor, "None"),
+        Param::optional("minlength", ParamKind::Int, "0"),
     ],
     |a| {
         let least = a.int_or(2)?.unwrap_or(0);
@@ -140,34 +140,34 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         for &dtype in dtypes::INTEGERS {
             for (shape, minlength) in [(&[][..], 0), (&[0], 3), (&[0], 0), (&[20], 0), (&[2, 3, 4], 12)] {
                 let weights = ramp(DType::F64, shape, -1.0, 1.0);
-                for weights in [Value::None, weights] {
-                    list.push(vec![ramp(dtype, shape, 0.0, 9.0), weights, Value::Int(minlength)]);
+                for weights in [ArgValue::None, weights] {
+                    list.push(vec![ramp(dtype, shape, 0.0, 9.0), weights, ArgValue::Int(minlength)]);
                 }
             }
         }
         for &dtype in dtypes::NUMBERS {
             let weights = ramp(dtype, &[6], 0.0, 5.0);
-            list.push(vec![ramp(DType::I32, &[6], 0.0, 3.0), weights, Value::Int(0)]);
+            list.push(vec![ramp(DType::I32, &[6], 0.0, 3.0), weights, ArgValue::Int(0)]);
         }
         list
     }),
 )
 .refuses(|| {
-    let bad = |x: Value, weights, minlength, kind, message| {
-        Bad::new(vec![x, weights, Value::Int(minlength)], kind, message)
+    let bad = |x: ArgValue, weights, minlength, kind, message| {
+        Bad::new(vec![x, weights, ArgValue::Int(minlength)], kind, message)
     };
     let x = || ramp(DType::I32, &[3], 0.0, 3.0);
     let negative = |values: &[f64]| of(DType::I64, &[values.len()], values);
     let bools = ramp(DType::Bool, &[3], 0.0, 1.0);
     let few = ramp(DType::F32, &[2], 0.0, 1.0);
     vec![
-        bad(ramp(DType::F32, &[3], 0.0, 1.0), Value::None, 0, ErrorKind::DType, "must be integers, not float32"),
-        bad(negative(&[1.0, -1.0]), Value::None, 0, ErrorKind::Index, "index -1 (number 1)"),
-        bad(negative(&[-5.0]), Value::None, 0, ErrorKind::Index, "index -5 (number 0)"),
-        bad(negative(&[9e18]), Value::None, 0, ErrorKind::Shape, "more elements than memory has addresses"),
+        bad(ramp(DType::F32, &[3], 0.0, 1.0), ArgValue::None, 0, ErrorKind::DType, "must be integers, not float32"),
+        bad(negative(&[1.0, -1.0]), ArgValue::None, 0, ErrorKind::Index, "index -1 (number 1)"),
+        bad(negative(&[-5.0]), ArgValue::None, 0, ErrorKind::Index, "index -5 (number 0)"),
+        bad(negative(&[9e18]), ArgValue::None, 0, ErrorKind::Shape, "more elements than memory has addresses"),
         bad(x(), bools, 0, ErrorKind::DType, "weights of type bool"),
         bad(x(), few, 0, ErrorKind::Shape, "weights [2] do not match elements [3]"),
-        bad(x(), Value::None, -1, ErrorKind::Value, "minlength must not be negative, and -1 is"),
+        bad(x(), ArgValue::None, -1, ErrorKind::Value, "minlength must not be negative, and -1 is"),
     ]
 })
 .reading_data()];

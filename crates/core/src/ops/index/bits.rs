@@ -1,13 +1,13 @@
 //! Masks of one bit per element: what gradients keep in place of a tensor when a yes or no is all they need.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::batching::single;
 use crate::ops::binary::where_;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{Margin, pad, reshape_to, slice};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply, s};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, s};
 use taut_kernels::{Arg, ViewMut, bits as kernels};
 
 #[derive(Clone, Debug)]
@@ -27,7 +27,7 @@ impl Op for PackBits {
         Ok(())
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let len = call.shape(0).len();
         let bytes = kernels::bytes(len);
         // Every set begins with a byte of its own.
@@ -74,7 +74,7 @@ impl Op for UnpackBits {
         Ok(())
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         single(masks(call, 0, &self.shape))
     }
 
@@ -117,11 +117,11 @@ impl Op for KeepBits {
         Some(Saves::inputs([1]))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| keep_bits(g, call.input(1)?, self.inverted))
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let shape = call.shape(0);
         if !call.mapped[1] {
             let mask = unpack_bits(&call.inputs[1], shape)?;
@@ -163,7 +163,7 @@ fn keep_by_mask(x: Tensor, mask: Tensor, inverted: bool) -> Result<Tensor> {
 /// Refuses what cannot be the bits of a tensor of this shape.
 /// The masks of this shape whose bits an input has, one per set.
 #[track_caller]
-fn masks(call: &Batch<'_>, input: usize, shape: &Shape) -> Result<Tensor> {
+fn masks(call: &VmapCall<'_>, input: usize, shape: &Shape) -> Result<Tensor> {
     let (bits, len) = (call.merged(input)?, shape.len());
     let rows = unpack_bits(bits, [call.size, 8 * kernels::bytes(len)])?;
     reshape_to(slice(rows, &s![.., ..len as isize])?, &call.many(shape))
@@ -182,24 +182,24 @@ fn check(bits: &Spec, shape: &Shape) -> Result<()> {
     Ok(())
 }
 
-fn masked(dtype: DType, shape: &[usize]) -> [Value; 2] {
+fn masked(dtype: DType, shape: &[usize]) -> [ArgValue; 2] {
     let bytes = kernels::bytes(shape.iter().product());
     [ramp(dtype, shape, -9.0, 9.0), ramp(DType::U8, &[bytes], 0.0, 255.0)]
 }
 
 const SHAPES: [&[usize]; 6] = [&[], &[0], &[7], &[8], &[3, 5], &[2, 3, 4]];
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "pack_bits",
         Param::X,
         |a| one(pack_bits(a.tensor(0)?)),
         Reference::Numpy("np.packbits(np.ravel(x > 0), bitorder='little')"),
         Samples::Unary(dtypes::ALL, -2.0, 2.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "unpack_bits",
-        &[Param::tensor("bits"), Param::new("shape", Kind::Ints)],
+        &[Param::tensor("bits"), Param::new("shape", ParamKind::Ints)],
         |a| one(unpack_bits(a.tensor(0)?, a.shape(1)?)),
         Reference::Numpy(
             "np.unpackbits(bits, bitorder='little')[:int(np.prod(shape))].reshape([int(d) for d in shape]).astype(bool)",
@@ -207,14 +207,14 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| {
             let with = |shape: &&[usize]| {
                 let [_, bits] = masked(DType::F32, shape);
-                vec![bits, Value::Ints(shape.iter().map(|&dim| dim as i64).collect())]
+                vec![bits, ArgValue::Ints(shape.iter().map(|&dim| dim as i64).collect())]
             };
             SHAPES.iter().map(with).collect()
         }),
     )
     .refuses(|| {
         let bad = |bits, shape: &[i64], kind, message| {
-            Bad::new(vec![bits, Value::Ints(shape.to_vec())], kind, message)
+            Bad::new(vec![bits, ArgValue::Ints(shape.to_vec())], kind, message)
         };
         let bytes = |n: usize| ramp(DType::U8, &[n], 0.0, 9.0);
         vec![
@@ -223,9 +223,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
             bad(bytes(1), &[i64::MAX, i64::MAX], ErrorKind::Shape, "are not those of a mask"),
         ]
     }),
-    Entry::new(
+    OpEntry::new(
         "keep_bits",
-        &[Param::tensor("x"), Param::tensor("bits"), Param::optional("inverted", Kind::Bool, "False")],
+        &[Param::tensor("x"), Param::tensor("bits"), Param::optional("inverted", ParamKind::Bool, "False")],
         |a| one(keep_bits(a.tensor(0)?, a.tensor(1)?, a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy(
             "np.where(np.unpackbits(bits, bitorder='little')[:x.size].reshape(x.shape).astype(bool) != bool(inverted), x, \
@@ -235,7 +235,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
             let mut list = Vec::new();
             for (i, &dtype) in dtypes::ALL.iter().enumerate() {
                 for (j, shape) in SHAPES.iter().enumerate() {
-                    list.push([&masked(dtype, shape)[..], &[Value::Bool((i + j) % 2 == 1)]].concat());
+                    list.push([&masked(dtype, shape)[..], &[ArgValue::Bool((i + j) % 2 == 1)]].concat());
                 }
             }
             list

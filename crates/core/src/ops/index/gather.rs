@@ -1,7 +1,7 @@
 //! Slices by their number along an axis.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::batching::single;
 use crate::ops::index::scatter_nd;
 use crate::ops::indices::{
@@ -9,9 +9,9 @@ use crate::ops::indices::{
 };
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{moveaxis, reshape_to};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::shape::Shape;
-use crate::{Call, DType, Gradients, IndexedSlices, Outputs, Saves, Set, Tensor, apply};
+use crate::{DType, Gradients, IndexedSlices, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ impl Op for Gather {
         Some(Saves::inputs([1]))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let (axis, batch) = self.resolve(call.input_shape(0), call.input_shape(1))?;
         if axis == 0 && !self.dense {
             return row_gradient(call);
@@ -70,7 +70,7 @@ impl Op for Gather {
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let (axis, batch) = self.resolve(&call.shape(0), &call.shape(1))?;
         let along = |axis: usize, batch: usize| Gather {
             axis: axis as isize,
@@ -125,7 +125,7 @@ pub(crate) fn gather_dense(
 }
 
 /// The gradient of rows (the first input) taken by their numbers (the second): only those rows.
-pub(crate) fn row_gradient(call: &mut Call<'_>) -> Result<Gradients> {
+pub(crate) fn row_gradient(call: &mut VjpCall<'_>) -> Result<Gradients> {
     let mut gradients = Gradients::new();
     if let Some(g) = call.take_gradient(0)
         && call.wants(0)
@@ -173,7 +173,7 @@ impl Op for GatherNd {
         Some(Saves::inputs([1]))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let (shape, indices) = (call.input_shape(0), call.input(1)?);
             match check_batch(shape, indices.shape(), self.batch_dims)? {
@@ -183,7 +183,7 @@ impl Op for GatherNd {
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         match check_batch(&call.shape(0), &call.shape(1), self.batch_dims)? {
             0 if !call.mapped[0] => call.plain(&GatherNd { batch_dims: 0 }),
             batch => call.each(&GatherNd { batch_dims: batch as isize + 1 }),
@@ -244,14 +244,14 @@ impl Op for TakeAlongAxis {
         Some(Saves::inputs([1]))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let shape = call.input_shape(0);
             sum_along_axis(g, call.input(1)?, shape.axis(self.axis)?, shape)
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.each(&TakeAlongAxis { axis: call.axis(self.axis)? })
     }
 
@@ -271,14 +271,14 @@ fn axis_of(a: &crate::ops::Args<'_>, position: usize, default: isize) -> Result<
     Ok(a.int_or(position)?.map_or(default, |axis| axis as isize))
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "gather",
         &[
             Param::tensor("params"),
             Param::tensor("indices"),
-            Param::optional("axis", Kind::Int, "0"),
-            Param::optional("batch_dims", Kind::Int, "0"),
+            Param::optional("axis", ParamKind::Int, "0"),
+            Param::optional("batch_dims", ParamKind::Int, "0"),
         ],
         |a| one(gather(a.tensor(0)?, a.tensor(1)?, axis_of(a, 2, 0)?, axis_of(a, 3, 0)?)),
         Reference::Numpy(
@@ -302,7 +302,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
             let with = |dtype, ids| {
                 cases.map(|(x, i, limit, axis, batch)| {
                     let (x, i) = (ramp(dtype, x, -9.0, 9.0), ramp(ids, i, 0.0, limit));
-                    vec![x, i, Value::Int(axis), Value::Int(batch)]
+                    vec![x, i, ArgValue::Int(axis), ArgValue::Int(batch)]
                 })
             };
             let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype, DType::I64)).collect();
@@ -313,8 +313,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
         }),
     )
     .refuses(|| {
-        let bad = |x: &[usize], i: Value, axis, batch, kind, message| {
-            let args = vec![ramp(DType::F32, x, 0.0, 1.0), i, Value::Int(axis), Value::Int(batch)];
+        let bad = |x: &[usize], i: ArgValue, axis, batch, kind, message| {
+            let args = vec![ramp(DType::F32, x, 0.0, 1.0), i, ArgValue::Int(axis), ArgValue::Int(batch)];
             Bad::new(args, kind, message)
         };
         let ids = |shape: &[usize]| ramp(DType::I64, shape, 0.0, 1.0);
@@ -333,12 +333,12 @@ pub(crate) const ENTRIES: &[Entry] = &[
             bad(&[2, 3], ids(&[2, 1]), 1, -3, ErrorKind::Value, "-3 batch dimensions do not exist"),
         ]
     }),
-    Entry::new(
+    OpEntry::new(
         "gather_nd",
         &[
             Param::tensor("params"),
             Param::tensor("indices"),
-            Param::optional("batch_dims", Kind::Int, "0"),
+            Param::optional("batch_dims", ParamKind::Int, "0"),
         ],
         |a| one(gather_nd(a.tensor(0)?, a.tensor(1)?, axis_of(a, 2, 0)?)),
         Reference::Numpy(
@@ -359,7 +359,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
             ];
             let with = |dtype, ids| {
                 cases.map(|(x, i, limit, batch)| {
-                    vec![ramp(dtype, x, -9.0, 9.0), ramp(ids, i, 0.0, limit), Value::Int(batch)]
+                    vec![ramp(dtype, x, -9.0, 9.0), ramp(ids, i, 0.0, limit), ArgValue::Int(batch)]
                 })
             };
             let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype, DType::I32)).collect();
@@ -368,8 +368,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
         }),
     )
     .refuses(|| {
-        let bad = |x: &[usize], i: Value, batch, kind, message| {
-            Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), i, Value::Int(batch)], kind, message)
+        let bad = |x: &[usize], i: ArgValue, batch, kind, message| {
+            Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), i, ArgValue::Int(batch)], kind, message)
         };
         let ids = |shape: &[usize]| ramp(DType::I64, shape, 0.0, 1.0);
         vec![
@@ -382,9 +382,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
             bad(&[2, 3], ids(&[1, 1]), 1, ErrorKind::Shape, "the first 1 dimensions"),
         ]
     }),
-    Entry::new(
+    OpEntry::new(
         "take_along_axis",
-        &[Param::tensor("x"), Param::tensor("indices"), Param::optional("axis", Kind::Int, "-1")],
+        &[Param::tensor("x"), Param::tensor("indices"), Param::optional("axis", ParamKind::Int, "-1")],
         |a| one(take_along_axis(a.tensor(0)?, a.tensor(1)?, axis_of(a, 2, -1)?)),
         Reference::Numpy("np.take_along_axis(x, indices, axis)"),
         Samples::List(|| {
@@ -399,7 +399,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
             ];
             let with = |dtype, ids| {
                 cases.map(|(x, i, limit, axis)| {
-                    vec![ramp(dtype, x, -9.0, 9.0), ramp(ids, i, 0.0, limit), Value::Int(axis)]
+                    vec![ramp(dtype, x, -9.0, 9.0), ramp(ids, i, 0.0, limit), ArgValue::Int(axis)]
                 })
             };
             let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype, DType::I64)).collect();
@@ -408,8 +408,8 @@ pub(crate) const ENTRIES: &[Entry] = &[
         }),
     )
     .refuses(|| {
-        let bad = |x: &[usize], i: Value, axis, kind, message| {
-            Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), i, Value::Int(axis)], kind, message)
+        let bad = |x: &[usize], i: ArgValue, axis, kind, message| {
+            Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), i, ArgValue::Int(axis)], kind, message)
         };
         let ids = |shape: &[usize]| ramp(DType::I64, shape, 0.0, 1.0);
         vec![

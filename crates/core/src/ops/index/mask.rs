@@ -5,10 +5,10 @@ use crate::op::{Op, Spec, Specs};
 use crate::ops::index::gather_dense;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::reshape;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, index};
-use taut_memory::Line;
+use taut_memory::Location;
 
 #[derive(Clone, Debug)]
 struct Nonzero {
@@ -45,7 +45,7 @@ impl Op for Nonzero {
 /// ```
 #[track_caller]
 pub fn nonzero(x: impl Into<Tensor>) -> Result<Tensor> {
-    let (x, at) = (x.into(), Line::caller());
+    let (x, at) = (x.into(), Location::caller());
     let view = x.view().map_err(|error| error.in_op("nonzero", [x.spec()]).at(at))?;
     let count = index::count_nonzero(view);
     apply(&Nonzero { count }, [x])
@@ -55,7 +55,7 @@ pub fn nonzero(x: impl Into<Tensor>) -> Result<Tensor> {
 /// one.
 #[track_caller]
 pub fn boolean_mask(tensor: impl Into<Tensor>, mask: impl Into<Tensor>, axis: isize) -> Result<Tensor> {
-    let (tensor, mask, at) = (tensor.into(), mask.into(), Line::caller());
+    let (tensor, mask, at) = (tensor.into(), mask.into(), Location::caller());
     let axis = check_mask(&tensor, &mask, axis)
         .map_err(|error| error.in_op("boolean_mask", [tensor.spec(), mask.spec()]).at(at))?;
     // Dimensions named one by one: none can be worked out when there are no elements.
@@ -83,8 +83,8 @@ fn check_mask(tensor: &Tensor, mask: &Tensor, axis: isize) -> Result<usize> {
     Ok(axis)
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "nonzero",
         Param::X,
         |a| one(nonzero(a.tensor(0)?)),
@@ -92,9 +92,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Unary(dtypes::ALL, -2.0, 2.0),
     )
     .reading_data(),
-    Entry::new(
+    OpEntry::new(
         "boolean_mask",
-        &[Param::tensor("tensor"), Param::tensor("mask"), Param::optional("axis", Kind::Int, "0")],
+        &[Param::tensor("tensor"), Param::tensor("mask"), Param::optional("axis", ParamKind::Int, "0")],
         |a| one(boolean_mask(a.tensor(0)?, a.tensor(1)?, a.int_or(2)?.unwrap_or(0) as isize)),
         Reference::Numpy("tensor[(slice(None),) * (axis % tensor.ndim) + (mask,)]"),
         Samples::List(|| {
@@ -110,23 +110,23 @@ pub(crate) const ENTRIES: &[Entry] = &[
             ];
             let with = |dtype| {
                 cases.map(|(x, mask, axis)| {
-                    vec![ramp(dtype, x, -9.0, 9.0), ramp(DType::Bool, mask, 0.0, 1.0), Value::Int(axis)]
+                    vec![ramp(dtype, x, -9.0, 9.0), ramp(DType::Bool, mask, 0.0, 1.0), ArgValue::Int(axis)]
                 })
             };
             let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect();
             // Filled by hand: samples of booleans have no two alike in a row.
             let x = || ramp(DType::F32, &[2, 2], -9.0, 9.0);
             let constant = |values: &[bool]| {
-                Value::Tensor(Tensor::from_slice(values, [values.len()]).expect("samples are small"))
+                ArgValue::Tensor(Tensor::from_slice(values, [values.len()]).expect("samples are small"))
             };
-            list.push(vec![x(), constant(&[false, false]), Value::Int(0)]);
-            list.push(vec![x(), constant(&[true, true]), Value::Int(1)]);
+            list.push(vec![x(), constant(&[false, false]), ArgValue::Int(0)]);
+            list.push(vec![x(), constant(&[true, true]), ArgValue::Int(1)]);
             list
         }),
     )
     .refuses(|| {
-        let bad = |x: &[usize], mask: Value, axis, kind, message| {
-            Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), mask, Value::Int(axis)], kind, message)
+        let bad = |x: &[usize], mask: ArgValue, axis, kind, message| {
+            Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), mask, ArgValue::Int(axis)], kind, message)
         };
         let mask = |shape: &[usize]| ramp(DType::Bool, shape, 0.0, 1.0);
         vec![

@@ -1,7 +1,7 @@
 //! Slices put where indices say.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::batching::single;
 use crate::ops::binary::{div, equal, maximum, where_};
 use crate::ops::creation::{range, zeros};
@@ -10,9 +10,9 @@ use crate::ops::indices::{check_coordinates, check_integers, numbered};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{concat, reshape_to, slice};
 use crate::ops::unary::{cast, neg};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::shape::Shape;
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply, s};
+use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, s};
 use taut_kernels::index::{self, Scatter};
 use taut_kernels::{Arg, ViewMut, bits, elementwise};
 
@@ -25,7 +25,7 @@ pub struct TensorScatter {
 
 impl TensorScatter {
     /// What becomes of the gradient of each update: that of the place it went to, if it is still there.
-    fn taken(&self, call: &Call<'_>, g: &Tensor) -> Result<Tensor> {
+    fn taken(&self, call: &VjpCall<'_>, g: &Tensor) -> Result<Tensor> {
         let indices = call.input(1)?;
         let taken = gather_nd(g, indices, 0)?;
         match self.code {
@@ -41,7 +41,7 @@ impl TensorScatter {
     }
 
     /// The gradients where the larger or the smaller stays. All that reached the extreme share it.
-    fn shared(call: &Call<'_>, g: Tensor) -> Result<Gradients> {
+    fn shared(call: &VjpCall<'_>, g: Tensor) -> Result<Gradients> {
         let (indices, bytes) = (call.input(1)?, bits::bytes(call.input_shape(0).len()) as isize);
         let stayed = slice(call.residual()?, &s![..bytes])?;
         let came = slice(call.residual()?, &s![bytes..])?;
@@ -129,7 +129,7 @@ impl Op for TensorScatter {
     }
 
     /// For extremes: whether each element stayed, then whether each update came.
-    fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+    fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
         let (tensor, indices, updates, output) =
             (call.input(0)?, call.input(1)?, call.input(2)?, call.output(0)?);
         let stayed = pack_bits(equal(tensor, output)?)?;
@@ -137,7 +137,7 @@ impl Op for TensorScatter {
         concat(&[stayed, came], 0).map(Some)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let Some(g) = call.take_gradient(0) else { return Ok(Gradients::new()) };
         if matches!(self.code, Scatter::Max | Scatter::Min) {
             return TensorScatter::shared(call, g);
@@ -158,7 +158,7 @@ impl Op for TensorScatter {
         Ok(gradients)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         // The number of the set becomes the first coordinate.
         let inputs = [call.spread(0)?, numbered(call.spread(1)?)?, call.spread(2)?];
         single(apply(self, inputs))
@@ -259,7 +259,7 @@ const CASES: [(&[usize], &[usize], &[usize], f64); 8] = [
     (&[2, 0], &[3, 1], &[3, 0], 2.0),
 ];
 
-fn samples_of(dtypes: &[DType]) -> Vec<Vec<Value>> {
+fn samples_of(dtypes: &[DType]) -> Vec<Vec<ArgValue>> {
     let with = |dtype, ids| {
         CASES.map(|(x, i, u, limit)| {
             vec![ramp(dtype, x, -9.0, 9.0), ramp(ids, i, 0.0, limit), ramp(dtype, u, 1.0, 8.0)]
@@ -303,16 +303,16 @@ fn bad_arithmetic() -> Vec<Bad> {
 
 const PARAMS: &[Param] = &[Param::tensor("tensor"), Param::tensor("indices"), Param::tensor("updates")];
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "scatter_nd",
-        &[Param::tensor("indices"), Param::tensor("updates"), Param::new("shape", Kind::Ints)],
+        &[Param::tensor("indices"), Param::tensor("updates"), Param::new("shape", ParamKind::Ints)],
         |a| one(scatter_nd(a.tensor(0)?, a.tensor(1)?, a.shape(2)?)),
         Reference::Numpy(
             "(lambda t: (np.add.at(t, tuple(np.moveaxis(indices, -1, 0)), updates), t)[1])(np.zeros(shape, updates.dtype))",
         ),
         Samples::List(|| {
-            let shape = |x: &[usize]| Value::Ints(x.iter().map(|&dim| dim as i64).collect());
+            let shape = |x: &[usize]| ArgValue::Ints(x.iter().map(|&dim| dim as i64).collect());
             let with = |dtype| {
                 CASES.map(|(x, i, u, limit)| {
                     vec![ramp(DType::I64, i, 0.0, limit), ramp(dtype, u, -8.0, 8.0), shape(x)]
@@ -322,7 +322,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         }),
     )
     .refuses(|| {
-        let bad = |i, u, shape: &[i64], kind, message| Bad::new(vec![i, u, Value::Ints(shape.to_vec())], kind, message);
+        let bad = |i, u, shape: &[i64], kind, message| Bad::new(vec![i, u, ArgValue::Ints(shape.to_vec())], kind, message);
         let ids = |values: &[f64]| of(DType::I64, &[values.len(), 1], values);
         let f32s = |shape: &[usize]| ramp(DType::F32, shape, 0.0, 1.0);
         vec![
@@ -332,7 +332,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
             bad(ids(&[1.0]), f32s(&[2]), &[3], ErrorKind::Shape, "need updates [1], not [2]"),
         ]
     }),
-    Entry::new(
+    OpEntry::new(
         "tensor_scatter_update",
         PARAMS,
         |a| one(tensor_scatter_update(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)),
@@ -342,7 +342,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| samples_of(dtypes::ALL)),
     )
     .refuses(bad),
-    Entry::new(
+    OpEntry::new(
         "tensor_scatter_add",
         PARAMS,
         |a| one(tensor_scatter_add(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)),
@@ -352,7 +352,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| samples_of(dtypes::NUMBERS)),
     )
     .refuses(bad_arithmetic),
-    Entry::new(
+    OpEntry::new(
         "tensor_scatter_sub",
         PARAMS,
         |a| one(tensor_scatter_sub(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)),
@@ -362,7 +362,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| samples_of(dtypes::NUMBERS)),
     )
     .refuses(bad_arithmetic),
-    Entry::new(
+    OpEntry::new(
         "tensor_scatter_max",
         PARAMS,
         |a| one(tensor_scatter_max(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)),
@@ -372,7 +372,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| samples_of(dtypes::NUMBERS)),
     )
     .refuses(bad_arithmetic),
-    Entry::new(
+    OpEntry::new(
         "tensor_scatter_min",
         PARAMS,
         |a| one(tensor_scatter_min(a.tensor(0)?, a.tensor(1)?, a.tensor(2)?)),

@@ -1,11 +1,11 @@
 //! Places in an order.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::reshape;
 use crate::ops::unary::cast;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Outputs, Tensor, apply, promote};
 use taut_kernels::{Arg, ViewMut, sort};
 
@@ -43,7 +43,7 @@ impl Op for SearchSorted {
         Ok(())
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.each(self)
     }
 
@@ -80,12 +80,12 @@ pub fn searchsorted(
     reshape(apply(&SearchSorted { right }, [sorted, flat])?, &shape)
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "searchsorted",
     &[
         Param::tensor("sorted_sequence"),
         Param::tensor("values"),
-        Param::optional("right", Kind::Bool, "False"),
+        Param::optional("right", ParamKind::Bool, "False"),
     ],
     |a| one(searchsorted(a.tensor(0)?, a.tensor(1)?, a.bool_or(2)?.unwrap_or(false))),
     Reference::Numpy(
@@ -100,17 +100,17 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         for &dtype in dtypes::NUMBERS {
             for right in [false, true] {
                 for shape in [&[][..], &[0], &[9], &[2, 2, 3]] {
-                    let args = [of(dtype, &[6], &sequence), ramp(dtype, shape, 0.0, 9.0), Value::Bool(right)];
+                    let args = [of(dtype, &[6], &sequence), ramp(dtype, shape, 0.0, 9.0), ArgValue::Bool(right)];
                     list.push(args.to_vec());
                 }
                 let rows = of(dtype, &[2, 3], &sequence);
-                list.push(vec![rows, ramp(dtype, &[2, 4], 0.0, 9.0), Value::Bool(right)]);
+                list.push(vec![rows, ramp(dtype, &[2, 4], 0.0, 9.0), ArgValue::Bool(right)]);
             }
         }
         let nan = of(DType::F32, &[3], &[-1.0, 2.0, f64::NAN]);
         let special = of(DType::F64, &[4], &[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 2.0]);
-        list.push(vec![nan, special, Value::Bool(false)]);
-        list.push(vec![of(DType::I32, &[0], &[]), ramp(DType::F32, &[3], 0.0, 1.0), Value::Bool(false)]);
+        list.push(vec![nan, special, ArgValue::Bool(false)]);
+        list.push(vec![of(DType::I32, &[0], &[]), ramp(DType::F32, &[3], 0.0, 1.0), ArgValue::Bool(false)]);
         list
     }),
 )

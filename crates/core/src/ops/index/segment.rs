@@ -1,8 +1,8 @@
 //! Rows that belong together, made one: ids sorted.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::graph::OutsideTraces;
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::graph::TracingSuspension;
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::batching::single;
 use crate::ops::binary::{
     add, div, equal, greater_equal, less, less_equal, logical_and, maximum, mul, where_,
@@ -15,13 +15,13 @@ use crate::ops::indices::{check_integers, integer_item, steps};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{moveaxis, reshape_to, slice};
 use crate::ops::unary::cast;
-use crate::ops::{Bad, Entry, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, Reference, Samples, one};
 use crate::shape::Shape;
-use crate::{Call, DType, Gradients, Index, Outputs, Saves, Set, Tensor, apply};
+use crate::{DType, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::index::{self, Empty, Segment};
 use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut};
-use taut_memory::Line;
+use taut_memory::Location;
 
 #[derive(Clone, Debug)]
 pub(super) struct Segments {
@@ -46,7 +46,7 @@ impl Segments {
     }
 
     /// The gradient of products: that of an element times the product of the others, also where that is zero.
-    fn product(&self, call: &Call<'_>, g: Tensor) -> Result<Tensor> {
+    fn product(&self, call: &VjpCall<'_>, g: Tensor) -> Result<Tensor> {
         let (data, ids, product) = (call.input(0)?, call.input(1)?, call.output(0)?);
         let zero = equal(data, 0.0)?;
         let zeros = unsorted_segment_sum(cast(&zero, DType::I64)?, ids, self.count)?;
@@ -107,12 +107,12 @@ impl Op for Segments {
     }
 
     /// For extremes: whether each element is one.
-    fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+    fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
         let extremes = gather_dense(call.output(0)?, call.input(1)?, 0)?;
         pack_bits(equal(call.input(0)?, extremes)?).map(Some)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let ids = call.input(1)?;
             match self.code {
@@ -134,7 +134,7 @@ impl Op for Segments {
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         if !call.mapped[1] {
             // The sets go behind the axes that are put together.
             let rows = moveaxis(&call.inputs[0], &[0], &[call.shape(1).rank() as isize])?;
@@ -166,7 +166,7 @@ fn segment(
     data: impl Into<Tensor>,
     ids: impl Into<Tensor>,
 ) -> Result<Tensor> {
-    let (data, ids, at) = (data.into(), ids.into(), Line::caller());
+    let (data, ids, at) = (data.into(), ids.into(), Location::caller());
     let count = count(&ids).map_err(|error| error.in_op(name, [data.spec(), ids.spec()]).at(at))?;
     apply(&Segments { name, code, count, sorted: true, empty }, [data, ids])
 }
@@ -178,7 +178,7 @@ fn count(ids: &Tensor) -> Result<usize> {
         return Ok(0);
     }
     // Ids that are known are known in a trace, too.
-    let outside = (!ids.is_traced()).then(OutsideTraces::enter);
+    let outside = (!ids.is_traced()).then(TracingSuspension::enter);
     let last = integer_item(&slice(ids, &[Index::At(-1)])?)?;
     drop(outside);
     // A negative id is refused by the op, which sees them all.
@@ -231,7 +231,7 @@ pub fn segment_min(data: impl Into<Tensor>, segment_ids: impl Into<Tensor>) -> R
 
 const PARAMS: &[Param] = &[Param::tensor("data"), Param::tensor("segment_ids")];
 
-fn samples() -> Vec<Vec<Value>> {
+fn samples() -> Vec<Vec<ArgValue>> {
     let cases: [(&[usize], &[f64]); 7] = [
         (&[0], &[]),
         (&[1], &[0.0]),
@@ -280,8 +280,8 @@ fn bad() -> Vec<Bad> {
     ]
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "segment_sum",
         PARAMS,
         |a| one(segment_sum(a.tensor(0)?, a.tensor(1)?)),
@@ -294,7 +294,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     )
     .refuses(bad)
     .reading_data(),
-    Entry::new(
+    OpEntry::new(
         "segment_mean",
         PARAMS,
         |a| one(segment_mean(a.tensor(0)?, a.tensor(1)?)),
@@ -307,7 +307,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     )
     .refuses(bad)
     .reading_data(),
-    Entry::new(
+    OpEntry::new(
         "segment_prod",
         PARAMS,
         |a| one(segment_prod(a.tensor(0)?, a.tensor(1)?)),
@@ -320,7 +320,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     )
     .refuses(bad)
     .reading_data(),
-    Entry::new(
+    OpEntry::new(
         "segment_max",
         PARAMS,
         |a| one(segment_max(a.tensor(0)?, a.tensor(1)?)),
@@ -333,7 +333,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     )
     .refuses(bad)
     .reading_data(),
-    Entry::new(
+    OpEntry::new(
         "segment_min",
         PARAMS,
         |a| one(segment_min(a.tensor(0)?, a.tensor(1)?)),

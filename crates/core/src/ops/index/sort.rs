@@ -1,11 +1,11 @@
 //! Order: sorting, and what sorting makes easy.
 
 use crate::error::Result;
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::indices::sum_along_axis;
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, ErrorKind, Gradients, Outputs, Saves, Set, Tensor, apply, normalize_axis};
+use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, ErrorKind, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, sort as kernels};
 
 #[derive(Clone, Debug)]
@@ -53,7 +53,7 @@ impl Op for Sort {
         (!self.places).then_some(Saves::INPUT)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let shape = call.input_shape(0);
             let places = argsort(call.input(0)?, self.axis, self.descending)?;
@@ -61,7 +61,7 @@ impl Op for Sort {
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(&Sort { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
@@ -92,15 +92,15 @@ pub fn argsort(x: impl Into<Tensor>, axis: isize, descending: bool) -> Result<Te
 
 const PARAMS: &[Param] = &[
     Param::tensor("x"),
-    Param::optional("axis", Kind::Int, "-1"),
-    Param::optional("descending", Kind::Bool, "False"),
+    Param::optional("axis", ParamKind::Int, "-1"),
+    Param::optional("descending", ParamKind::Bool, "False"),
 ];
 
 fn options(a: &Args<'_>) -> Result<(isize, bool)> {
     Ok((a.int_or(1)?.unwrap_or(-1) as isize, a.bool_or(2)?.unwrap_or(false)))
 }
 
-fn samples() -> Vec<Vec<Value>> {
+fn samples() -> Vec<Vec<ArgValue>> {
     let cases: [(&[usize], i64, bool); 7] = [
         (&[0], 0, false),
         (&[1], -1, true),
@@ -113,12 +113,12 @@ fn samples() -> Vec<Vec<Value>> {
     let mut list = Vec::new();
     for &dtype in dtypes::ALL {
         for (x, axis, descending) in cases {
-            list.push(vec![ramp(dtype, x, -9.0, 9.0), Value::Int(axis), Value::Bool(descending)]);
+            list.push(vec![ramp(dtype, x, -9.0, 9.0), ArgValue::Int(axis), ArgValue::Bool(descending)]);
         }
         if dtype.is_float() {
             let special = [1.0, f64::NAN, f64::INFINITY, -1.0, f64::NEG_INFINITY, f64::NAN, 1.0, 0.0];
             for descending in [false, true] {
-                list.push(vec![of(dtype, &[8], &special), Value::Int(0), Value::Bool(descending)]);
+                list.push(vec![of(dtype, &[8], &special), ArgValue::Int(0), ArgValue::Bool(descending)]);
             }
         }
     }
@@ -127,7 +127,7 @@ fn samples() -> Vec<Vec<Value>> {
 
 fn bad() -> Vec<Bad> {
     let bad = |x: &[usize], axis, message| {
-        Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), Value::Int(axis)], ErrorKind::Axis, message)
+        Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), ArgValue::Int(axis)], ErrorKind::Axis, message)
     };
     vec![
         bad(&[2], 1, "axis 1 is out of range for rank 1"),
@@ -136,8 +136,8 @@ fn bad() -> Vec<Bad> {
     ]
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "sort",
         PARAMS,
         |a| {
@@ -148,7 +148,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(samples),
     )
     .refuses(bad),
-    Entry::new(
+    OpEntry::new(
         "argsort",
         PARAMS,
         |a| {

@@ -1,11 +1,11 @@
 //! The few largest.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::indices::sum_along_axis;
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply_many};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples};
+use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply_many};
 use taut_kernels::{Arg, ViewMut, sort};
 
 #[derive(Clone, Debug)]
@@ -58,14 +58,14 @@ impl Op for TopK {
         Some(Saves::outputs([1]))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let shape = call.input_shape(0);
             sum_along_axis(g, call.output(1)?, shape.rank() - 1, shape)
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(self)
     }
 
@@ -90,12 +90,12 @@ pub fn top_k(x: impl Into<Tensor>, k: usize, sorted: bool) -> Result<(Tensor, Te
     Ok((outputs[0].clone(), outputs[1].clone()))
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "top_k",
     &[
         Param::tensor("x"),
-        Param::optional("k", Kind::Int, "1"),
-        Param::optional("sorted", Kind::Bool, "True"),
+        Param::optional("k", ParamKind::Int, "1"),
+        Param::optional("sorted", ParamKind::Bool, "True"),
     ],
     |a| {
         let k = a.int_or(1)?.unwrap_or(1);
@@ -122,11 +122,11 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         let mut list = Vec::new();
         for &dtype in dtypes::ALL {
             for (x, k, sorted) in cases {
-                list.push(vec![ramp(dtype, x, -9.0, 9.0), Value::Int(k), Value::Bool(sorted)]);
+                list.push(vec![ramp(dtype, x, -9.0, 9.0), ArgValue::Int(k), ArgValue::Bool(sorted)]);
             }
             if dtype.is_float() {
                 let special = [1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1.0];
-                list.push(vec![of(dtype, &[6], &special), Value::Int(5), Value::Bool(true)]);
+                list.push(vec![of(dtype, &[6], &special), ArgValue::Int(5), ArgValue::Bool(true)]);
             }
         }
         list
@@ -134,7 +134,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
 )
 .refuses(|| {
     let bad = |x: &[usize], k, kind, message| {
-        Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), Value::Int(k)], kind, message)
+        Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), ArgValue::Int(k)], kind, message)
     };
     vec![
         bad(&[2, 3], 4, ErrorKind::Value, "4 elements of an axis of length 3 cannot be chosen"),

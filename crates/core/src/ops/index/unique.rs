@@ -8,11 +8,11 @@ use crate::ops::index::{gather_dense, unsorted_segment_sum};
 use crate::ops::sample::dtypes;
 use crate::ops::shape::{identity, slice};
 use crate::ops::unary::cast;
-use crate::ops::{Entry, Param, Reference, Samples};
-use crate::{Call, DType, Gradients, Saves, Set, Shape, Tensor, apply_many, s};
+use crate::ops::{OpEntry, Param, Reference, Samples};
+use crate::{DType, Gradients, Saves, Set, Shape, Tensor, VjpCall, apply_many, s};
 use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut, sort};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Values and counts come with room for as many as there are elements, and the last output says how many there are:
 /// one sort finds both.
@@ -60,7 +60,7 @@ impl Op for Unique {
         Some(Saves::outputs([1]))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             // Equal elements share the gradient of their value.
             let inverse = call.output(1)?;
@@ -88,7 +88,7 @@ impl Op for Unique {
 /// ```
 #[track_caller]
 pub fn unique(x: impl Into<Tensor>) -> Result<(Tensor, Tensor, Tensor)> {
-    let (x, at) = (x.into(), Line::caller());
+    let (x, at) = (x.into(), Location::caller());
     let spec = x.spec().clone();
     let outputs = apply_many(&Unique, vec![x])?;
     let number = outputs[3].item::<i64>().map_err(|error| error.in_op("unique", [&spec]).at(at))?;
@@ -103,7 +103,7 @@ fn first(all: &Tensor, number: i64) -> Result<Tensor> {
     if part.len() < all.len() { identity(part) } else { Ok(part) }
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "unique",
     Param::X,
     |a| {

@@ -3,7 +3,7 @@
 use super::segment::Segments;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor, apply};
 use taut_kernels::index::{Empty, Segment};
 
@@ -83,14 +83,14 @@ pub fn unsorted_segment_min(
 }
 
 const PARAMS: &[Param] =
-    &[Param::tensor("data"), Param::tensor("segment_ids"), Param::new("num_segments", Kind::Int)];
+    &[Param::tensor("data"), Param::tensor("segment_ids"), Param::new("num_segments", ParamKind::Int)];
 
 fn count(a: &Args<'_>) -> Result<usize> {
     let count = a.int(2)?;
     usize::try_from(count).map_err(|_| Error::value(format!("there cannot be {count} segments")))
 }
 
-fn samples() -> Vec<Vec<Value>> {
+fn samples() -> Vec<Vec<ArgValue>> {
     let cases: [(&[usize], &[usize], f64, i64); 6] = [
         (&[0], &[0], 1.0, 2),
         (&[], &[], 1.0, 2),
@@ -101,20 +101,20 @@ fn samples() -> Vec<Vec<Value>> {
     ];
     let with = |dtype, id| {
         cases.map(|(x, ids, limit, n)| {
-            vec![ramp(dtype, x, -4.0, 4.0), ramp(id, ids, 0.0, limit), Value::Int(n)]
+            vec![ramp(dtype, x, -4.0, 4.0), ramp(id, ids, 0.0, limit), ArgValue::Int(n)]
         })
     };
     let mut list: Vec<_> = dtypes::NUMBERS.iter().flat_map(|&dtype| with(dtype, DType::I64)).collect();
     list.extend(with(DType::F32, DType::U16));
-    list.push(vec![ramp(DType::F32, &[0, 3], 0.0, 1.0), ramp(DType::I32, &[0], 0.0, 1.0), Value::Int(0)]);
+    list.push(vec![ramp(DType::F32, &[0, 3], 0.0, 1.0), ramp(DType::I32, &[0], 0.0, 1.0), ArgValue::Int(0)]);
     list
 }
 
 /// An id that does not occur gives a number so large that nothing can be added to it: in float64, where derivatives are
 /// measured by sums of results, all occur.
-fn extreme_samples() -> Vec<Vec<Value>> {
+fn extreme_samples() -> Vec<Vec<ArgValue>> {
     let mut list = samples();
-    list.retain(|args| !matches!(&args[0], Value::Tensor(data) if data.dtype() == DType::F64));
+    list.retain(|args| !matches!(&args[0], ArgValue::Tensor(data) if data.dtype() == DType::F64));
     let cases: [(&[usize], &[usize], &[f64]); 4] = [
         (&[], &[], &[0.0]),
         (&[5], &[5], &[1.0, 2.0, 0.0, 2.0, 1.0]),
@@ -123,7 +123,7 @@ fn extreme_samples() -> Vec<Vec<Value>> {
     ];
     list.extend(cases.map(|(x, shape, ids)| {
         let count = ids.iter().fold(0.0, |most: f64, &id| most.max(id)) as i64 + 1;
-        vec![ramp(DType::F64, x, -4.0, 4.0), of(DType::I64, shape, ids), Value::Int(count)]
+        vec![ramp(DType::F64, x, -4.0, 4.0), of(DType::I64, shape, ids), ArgValue::Int(count)]
     }));
     list
 }
@@ -131,7 +131,8 @@ fn extreme_samples() -> Vec<Vec<Value>> {
 fn bad() -> Vec<Bad> {
     let data = |shape: &[usize]| ramp(DType::F32, shape, 0.0, 1.0);
     let ids = |values: &[f64]| of(DType::I64, &[values.len()], values);
-    let bad = |data, ids, count, kind, message| Bad::new(vec![data, ids, Value::Int(count)], kind, message);
+    let bad =
+        |data, ids, count, kind, message| Bad::new(vec![data, ids, ArgValue::Int(count)], kind, message);
     let bools = ramp(DType::Bool, &[2], 0.0, 1.0);
     vec![
         bad(data(&[2]), data(&[2]), 1, ErrorKind::DType, "segment ids must be integers, not float32"),
@@ -162,8 +163,8 @@ fn bad() -> Vec<Bad> {
     ]
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "unsorted_segment_sum",
         PARAMS,
         |a| one(unsorted_segment_sum(a.tensor(0)?, a.tensor(1)?, count(a)?)),
@@ -174,7 +175,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(samples),
     )
     .refuses(bad),
-    Entry::new(
+    OpEntry::new(
         "unsorted_segment_mean",
         PARAMS,
         |a| one(unsorted_segment_mean(a.tensor(0)?, a.tensor(1)?, count(a)?)),
@@ -186,7 +187,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(samples),
     )
     .refuses(bad),
-    Entry::new(
+    OpEntry::new(
         "unsorted_segment_prod",
         PARAMS,
         |a| one(unsorted_segment_prod(a.tensor(0)?, a.tensor(1)?, count(a)?)),
@@ -197,7 +198,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(samples),
     )
     .refuses(bad),
-    Entry::new(
+    OpEntry::new(
         "unsorted_segment_max",
         PARAMS,
         |a| one(unsorted_segment_max(a.tensor(0)?, a.tensor(1)?, count(a)?)),
@@ -210,7 +211,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(extreme_samples),
     )
     .refuses(bad),
-    Entry::new(
+    OpEntry::new(
         "unsorted_segment_min",
         PARAMS,
         |a| one(unsorted_segment_min(a.tensor(0)?, a.tensor(1)?, count(a)?)),

@@ -6,7 +6,7 @@ use crate::ops::binary::add;
 use crate::ops::contract::matmul_with;
 use crate::ops::matrices::{Code, OnMatrix, Rule, SQUARE, adjoint, bad_square, definite, half_lower, wide};
 use crate::ops::sample::{dtypes, of};
-use crate::ops::{Bad, Entry, Param, Reference, Samples, one};
+use crate::ops::{Bad, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Saves, Tensor, apply};
 
 static CHOLESKY: OnMatrix = OnMatrix {
@@ -41,7 +41,7 @@ pub fn cholesky(a: impl Into<Tensor>) -> Result<Tensor> {
     apply(&CHOLESKY, [wide(a.into())?])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "cholesky",
     &[Param::tensor("a")],
     |a| one(cholesky(a.tensor(0)?)),

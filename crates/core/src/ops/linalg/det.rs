@@ -2,7 +2,7 @@
 
 use super::{inv, svd};
 use crate::error::Result;
-use crate::gradient::{Call, Gradients};
+use crate::gradient::{Gradients, VjpCall};
 use crate::ops::binary::{div, equal, mul, where_};
 use crate::ops::contract::matmul;
 use crate::ops::creation::{diag, eye, range};
@@ -11,7 +11,7 @@ use crate::ops::reduce::prod;
 use crate::ops::sample::{dtypes, of};
 use crate::ops::shape::expand_dims;
 use crate::ops::unary::sign;
-use crate::ops::{Entry, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Saves, Set, Tensor, apply, apply_many};
 
 /// The matrix and the first output, which says whether it is singular.
@@ -52,7 +52,7 @@ fn identity(a: &Tensor) -> Result<Tensor> {
     eye(a.shape()[a.rank() - 1], None, (), a.dtype(), 0)
 }
 
-fn log_gradient(call: &mut Call<'_>) -> Result<Gradients> {
+fn log_gradient(call: &mut VjpCall<'_>) -> Result<Gradients> {
     let Some(g) = call.take_gradient(1) else { return Ok(Gradients::new()) };
     let (a, sign) = (call.input(0)?, call.output(0)?);
     // A singular matrix has no gradient, which is not an error as it would be for the inverse: dividing by the sign's
@@ -82,7 +82,7 @@ pub fn slogdet(a: impl Into<Tensor>) -> Result<(Tensor, Tensor)> {
     Ok((outputs[0].clone(), outputs[1].clone()))
 }
 
-fn samples() -> Vec<Vec<Value>> {
+fn samples() -> Vec<Vec<ArgValue>> {
     let with = |dtype| SQUARE.iter().map(move |shape| vec![regular(dtype, shape)]);
     let mut samples: Vec<_> = dtypes::WIDE.iter().flat_map(|&dtype| with(dtype)).collect();
     samples.push(vec![regular(DType::I64, &[3, 3])]);
@@ -91,8 +91,8 @@ fn samples() -> Vec<Vec<Value>> {
     samples
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "det",
         &[Param::tensor("a")],
         |a| one(det(a.tensor(0)?)),
@@ -102,7 +102,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(samples),
     )
     .refuses(bad_square),
-    Entry::new(
+    OpEntry::new(
         "slogdet",
         &[Param::tensor("a")],
         |a| {

@@ -2,7 +2,7 @@
 
 use super::triangular_solve;
 use crate::error::{ErrorKind, Result};
-use crate::gradient::{Call, Gradients};
+use crate::gradient::{Gradients, VjpCall};
 use crate::op::Spec;
 use crate::ops::binary::{add, div, mul, sub};
 use crate::ops::contract::{matmul, matmul_with};
@@ -10,7 +10,7 @@ use crate::ops::creation::{diag, eye, tril, zeros};
 use crate::ops::matrices::{Code, OnMatrix, Rule, SQUARE, adjoint, bad_square, definite, half_lower, wide};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{concat, expand_dims, slice};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Ellipsis, Outputs, Saves, Tensor, apply, apply_many, s};
 use taut_kernels::linalg::SvdVectors;
 
@@ -103,7 +103,7 @@ fn of_first(basis: &Tensor, g: Tensor, k: usize) -> Result<Tensor> {
     sub(g_first, matmul(others, matmul_with(g_others, first, true, false)?)?)
 }
 
-fn qr_gradient(call: &mut Call<'_>) -> Result<Gradients> {
+fn qr_gradient(call: &mut VjpCall<'_>) -> Result<Gradients> {
     let [.., m, n] = call.input_shape(0)[..] else { return Ok(Gradients::new()) };
     let mut gradient = |i: usize| {
         let Spec { dtype, shape } = call.outputs[i].spec.clone();
@@ -155,7 +155,7 @@ fn plus(a: Option<Tensor>, b: Tensor) -> Result<Option<Tensor>> {
     }))
 }
 
-fn svd_gradient(call: &mut Call<'_>) -> Result<Gradients> {
+fn svd_gradient(call: &mut VjpCall<'_>) -> Result<Gradients> {
     let [.., m, n] = call.input_shape(0)[..] else { return Ok(Gradients::new()) };
     let k = m.min(n);
     let (gu, gs, gvh) = (call.take_gradient(0), call.take_gradient(1), call.take_gradient(2));
@@ -191,7 +191,7 @@ fn svd_gradient(call: &mut Call<'_>) -> Result<Gradients> {
     Ok(Gradients::from_iter([total.map(Into::into)]))
 }
 
-fn eigh_gradient(call: &mut Call<'_>) -> Result<Gradients> {
+fn eigh_gradient(call: &mut VjpCall<'_>) -> Result<Gradients> {
     let (gw, gv) = (call.take_gradient(0), call.take_gradient(1));
     let (w, v) = (call.output(0)?, call.output(1)?);
     let mut inner = gw.map(|g| diag(mul(g, 2.0)?, 0)).transpose()?;
@@ -208,14 +208,14 @@ fn two(mut outputs: Outputs) -> (Tensor, Tensor) {
 }
 
 const RECTANGLES: &[&[usize]] = &[&[1, 1], &[3, 3], &[4, 2], &[2, 4], &[2, 3, 2], &[0, 2, 3], &[3, 0]];
-const FULL: &[Param] = &[Param::tensor("a"), Param::optional("full_matrices", Kind::Bool, "False")];
+const FULL: &[Param] = &[Param::tensor("a"), Param::optional("full_matrices", ParamKind::Bool, "False")];
 
-fn rectangles() -> Vec<Vec<Value>> {
+fn rectangles() -> Vec<Vec<ArgValue>> {
     let with = |dtype| RECTANGLES.iter().map(move |shape| vec![ramp(dtype, shape, -2.0, 2.0)]);
     dtypes::WIDE.iter().flat_map(|&dtype| with(dtype)).collect()
 }
 
-fn full_or_not() -> Vec<Vec<Value>> {
+fn full_or_not() -> Vec<Vec<ArgValue>> {
     let mut samples = Vec::new();
     for &dtype in dtypes::WIDE {
         for &shape in RECTANGLES {
@@ -226,14 +226,14 @@ fn full_or_not() -> Vec<Vec<Value>> {
                 [2, 4] if dtype == DType::F64 => &[15, 20],
                 _ => shape,
             };
-            samples.push(vec![ramp(dtype, shape, -2.0, 2.0), Value::Bool(false)]);
-            samples.push(vec![ramp(dtype, full, -2.0, 2.0), Value::Bool(true)]);
+            samples.push(vec![ramp(dtype, shape, -2.0, 2.0), ArgValue::Bool(false)]);
+            samples.push(vec![ramp(dtype, full, -2.0, 2.0), ArgValue::Bool(true)]);
         }
     }
     samples
 }
 
-fn symmetric() -> Vec<Vec<Value>> {
+fn symmetric() -> Vec<Vec<ArgValue>> {
     let with = |dtype| SQUARE.iter().map(move |shape| vec![definite(dtype, shape)]);
     dtypes::WIDE.iter().flat_map(|&dtype| with(dtype)).collect()
 }
@@ -253,8 +253,8 @@ fn and_nan(mut bad: Vec<Bad>) -> Vec<Bad> {
     bad
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "qr",
         FULL,
         |a| {
@@ -271,7 +271,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(full_or_not),
     )
     .refuses(bad_rectangle),
-    Entry::new(
+    OpEntry::new(
         "svd",
         FULL,
         |a| {
@@ -291,7 +291,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(full_or_not),
     )
     .refuses(|| and_nan(bad_rectangle())),
-    Entry::new(
+    OpEntry::new(
         "svdvals",
         &[Param::tensor("a")],
         |a| one(svdvals(a.tensor(0)?)),
@@ -303,7 +303,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(rectangles),
     )
     .refuses(|| and_nan(bad_rectangle())),
-    Entry::new(
+    OpEntry::new(
         "eigh",
         &[Param::tensor("a")],
         |a| {
@@ -320,7 +320,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(symmetric),
     )
     .refuses(|| and_nan(bad_square())),
-    Entry::new(
+    OpEntry::new(
         "eigvalsh",
         &[Param::tensor("a")],
         |a| one(eigvalsh(a.tensor(0)?)),

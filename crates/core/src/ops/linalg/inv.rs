@@ -5,7 +5,7 @@ use crate::ops::contract::matmul_with;
 use crate::ops::matrices::{Code, OnMatrix, Rule, SQUARE, bad_square, regular, wide};
 use crate::ops::sample::{dtypes, of};
 use crate::ops::unary::neg;
-use crate::ops::{Bad, Entry, Param, Reference, Samples, one};
+use crate::ops::{Bad, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Saves, Tensor, apply};
 
 static INV: OnMatrix = OnMatrix {
@@ -35,7 +35,7 @@ pub fn inv(a: impl Into<Tensor>) -> Result<Tensor> {
     apply(&INV, [wide(a.into())?])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "inv",
     &[Param::tensor("a")],
     |a| one(inv(a.tensor(0)?)),

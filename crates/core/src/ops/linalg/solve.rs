@@ -1,8 +1,8 @@
 //! Systems of linear equations: exact ones, triangular ones, and those that have no exact solution.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Batch, Cost, Op, Spec, Specs};
+use crate::gradient::{Gradients, Saves, Set, VjpCall};
+use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{add, sub};
 use crate::ops::contract::{matmul, matmul_with};
 use crate::ops::creation::{eye, tril, triu};
@@ -11,7 +11,7 @@ use crate::ops::matrices::{adjoint, check_dtype, check_square, numeric, regular,
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::reshape;
 use crate::ops::unary::{cast, neg};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Outputs, Shape, Tensor, apply_many, promote};
 use taut_kernels::linalg as kernels;
 use taut_kernels::{Arg, ViewMut};
@@ -128,7 +128,7 @@ impl Op for Solve {
         Some(saves)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let mut gradients = Gradients::from_elem(None, 2);
         let Some(g) = call.take_gradient(0) else { return Ok(gradients) };
         let a = call.input(0)?;
@@ -169,7 +169,7 @@ impl Op for Solve {
         Ok(gradients)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.broadcast(self)
     }
 
@@ -193,7 +193,7 @@ impl Op for Solve {
 }
 
 /// The matrix's gradient, made from the solution, if it is wanted.
-fn wanted(call: &Call<'_>, rule: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Option<Tensor>> {
+fn wanted(call: &VjpCall<'_>, rule: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Option<Tensor>> {
     if call.wants(0) { rule(call.output(0)?).map(Some) } else { Ok(None) }
 }
 
@@ -252,17 +252,17 @@ const PAIRS: &[(&[usize], &[usize])] = &[
     (&[0, 0], &[0, 2]),
 ];
 
-fn pairs() -> Vec<Vec<Value>> {
+fn pairs() -> Vec<Vec<ArgValue>> {
     let with = |dtype| PAIRS.iter().map(move |(a, b)| vec![regular(dtype, a), ramp(dtype, b, -2.0, 2.0)]);
     dtypes::WIDE.iter().flat_map(|&dtype| with(dtype)).collect()
 }
 
-fn triangular_samples() -> Vec<Vec<Value>> {
-    let flags = |i: usize| [i & 1 != 0, i & 2 != 0, i & 4 != 0].map(Value::Bool);
+fn triangular_samples() -> Vec<Vec<ArgValue>> {
+    let flags = |i: usize| [i & 1 != 0, i & 2 != 0, i & 4 != 0].map(ArgValue::Bool);
     pairs().into_iter().enumerate().map(|(i, args)| args.into_iter().chain(flags(i)).collect()).collect()
 }
 
-fn least_squares_samples() -> Vec<Vec<Value>> {
+fn least_squares_samples() -> Vec<Vec<ArgValue>> {
     let shapes: [(&[usize], &[usize]); 6] = [
         (&[4, 2], &[4]),
         (&[4, 2], &[4, 3]),
@@ -271,10 +271,11 @@ fn least_squares_samples() -> Vec<Vec<Value>> {
         (&[0, 3, 2], &[0, 3, 2]),
         (&[1, 1], &[1]),
     ];
-    let with = |dtype| shapes.map(|(a, b)| vec![regular(dtype, a), ramp(dtype, b, -2.0, 2.0), Value::None]);
+    let with =
+        |dtype| shapes.map(|(a, b)| vec![regular(dtype, a), ramp(dtype, b, -2.0, 2.0), ArgValue::None]);
     let mut samples: Vec<_> = dtypes::WIDE.iter().flat_map(|&dtype| with(dtype)).collect();
     let deficient = of(DType::F64, &[3, 2], &[1.0, 2.0, 2.0, 4.0, 3.0, 6.0]);
-    samples.push(vec![deficient, ramp(DType::F64, &[3], -2.0, 2.0), Value::Float(1e-3)]);
+    samples.push(vec![deficient, ramp(DType::F64, &[3], -2.0, 2.0), ArgValue::Float(1e-3)]);
     samples
 }
 
@@ -289,14 +290,14 @@ fn bad_pairs(square: bool) -> Vec<Bad> {
     if square {
         bad.push(Bad::new(with(DType::F32, &[3, 2], &[3]), ErrorKind::Shape, "a 3x2 matrix is not square"));
         let singular = of(DType::F64, &[2, 2], &[1.0, 0.0, 2.0, 0.0]);
-        let args = vec![singular, ramp(DType::F64, &[2], 0.5, 1.0), Value::Bool(true)];
+        let args = vec![singular, ramp(DType::F64, &[2], 0.5, 1.0), ArgValue::Bool(true)];
         bad.push(Bad::new(args, ErrorKind::Numeric, "matrix 0 of the batch is singular"));
     }
     bad
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "solve",
         &[Param::tensor("a"), Param::tensor("b")],
         |a| one(solve(a.tensor(0)?, a.tensor(1)?)),
@@ -304,14 +305,14 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(pairs),
     )
     .refuses(|| bad_pairs(true)),
-    Entry::new(
+    OpEntry::new(
         "triangular_solve",
         &[
             Param::tensor("a"),
             Param::tensor("b"),
-            Param::optional("lower", Kind::Bool, "True"),
-            Param::optional("adjoint", Kind::Bool, "False"),
-            Param::optional("unit_diagonal", Kind::Bool, "False"),
+            Param::optional("lower", ParamKind::Bool, "True"),
+            Param::optional("adjoint", ParamKind::Bool, "False"),
+            Param::optional("unit_diagonal", ParamKind::Bool, "False"),
         ],
         |a| {
             let flag = |i, default| Ok::<_, Error>(a.bool_or(i)?.unwrap_or(default));
@@ -325,9 +326,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(triangular_samples),
     )
     .refuses(|| bad_pairs(true)),
-    Entry::new(
+    OpEntry::new(
         "lstsq",
-        &[Param::tensor("a"), Param::tensor("b"), Param::optional("rcond", Kind::Float, "None")],
+        &[Param::tensor("a"), Param::tensor("b"), Param::optional("rcond", ParamKind::Float, "None")],
         |a| {
             let (x, rank) = lstsq(a.tensor(0)?, a.tensor(1)?, a.float_or(2)?)?;
             Ok(vec![x, rank])

@@ -1,7 +1,7 @@
 //! Attention.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Cost, Kernel, Op, Spec, Specs};
+use crate::op::{Cost, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::batching::merge;
 use crate::ops::binary::{add, equal, logical_and, mul, sub, where_};
 use crate::ops::contract::matmul_with;
@@ -11,11 +11,11 @@ use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{broadcast_to, expand_dims, reshape_to};
 use crate::ops::unary::{cast, exp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, apply_at, apply_many};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at, apply_many};
 use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut, attention as kernel};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Inputs: queries, keys, values and perhaps a mask. Outputs: the result, and the log-sum-exp of every row of scores.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ impl Attention {
 
     /// What every query makes of every key, `[b, h, n, m]`: the softmax of the scores, made again from their
     /// log-sum-exp.
-    fn probabilities(&self, call: &Call<'_>, q: &Tensor, k: &Tensor) -> Result<Tensor> {
+    fn probabilities(&self, call: &VjpCall<'_>, q: &Tensor, k: &Tensor) -> Result<Tensor> {
         let (&[b, h, n, d], m) = (&dims(call, 0), call.input_shape(1)[2]);
         let scores = matmul_with(mul(q, self.scale(d))?, k, false, true)?;
         let mut scores = reshape_to(scores, &[b, h, n, m].into())?;
@@ -134,7 +134,7 @@ impl Op for Attention {
         Some(if only_values { probabilities } else { probabilities.and(rest) })
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let (g, g_lse) = (call.take_gradient(0), call.take_gradient(1));
         let dtype = call.inputs[0].spec.dtype;
         let (&[b, h, n, d], &[_, groups, m, e]) = (&dims(call, 0), &dims(call, 2));
@@ -185,7 +185,7 @@ impl Op for Attention {
         Ok(gradients)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let mut inputs = (0..3).map(|i| call.merged(i)).collect::<Result<Vec<_>>>()?;
         if let Some(mask) = call.inputs.get(3) {
             let shape = call.shape(3);
@@ -221,7 +221,7 @@ impl Op for Attention {
 }
 
 /// The four dimensions of an input.
-fn dims(call: &Call<'_>, input: usize) -> [usize; 4] {
+fn dims(call: &VjpCall<'_>, input: usize) -> [usize; 4] {
     let shape = call.input_shape(input);
     [shape[0], shape[1], shape[2], shape[3]]
 }
@@ -263,7 +263,7 @@ pub fn attention_with_lse(
 ) -> Result<(Tensor, Tensor)> {
     let mut inputs = vec![q.into(), k.into(), v.into()];
     inputs.extend(mask.cloned());
-    let mut outputs = apply_at(&Attention { causal, scale }, &mut inputs, Line::caller())?;
+    let mut outputs = apply_at(&Attention { causal, scale }, &mut inputs, Location::caller())?;
     let out = outputs.swap_remove(0);
     Ok((out, outputs.swap_remove(0)))
 }
@@ -271,7 +271,7 @@ pub fn attention_with_lse(
 /// Shapes of queries, keys and values, the mask's type and shape, causal, scale.
 type Case<'a> = ([&'a [usize]; 3], Option<(bool, &'a [usize])>, bool, Option<f64>);
 
-fn samples() -> Vec<Vec<Value>> {
+fn samples() -> Vec<Vec<ArgValue>> {
     let cases: [Case<'_>; 8] = [
         ([&[1, 1, 2, 3], &[1, 1, 4, 3], &[1, 1, 4, 2]], None, false, None),
         ([&[2, 4, 3, 2], &[2, 2, 3, 2], &[2, 2, 3, 5]], None, true, Some(0.7)),
@@ -285,20 +285,20 @@ fn samples() -> Vec<Vec<Value>> {
     let with = |dtype, (shapes, mask, causal, scale): Case<'_>| {
         let mut args: Vec<_> = shapes.iter().map(|shape| ramp(dtype, shape, -2.0, 2.0)).collect();
         args.push(match mask {
-            None => Value::None,
+            None => ArgValue::None,
             Some((true, shape)) => ramp(DType::Bool, shape, 0.0, 1.0),
             Some((false, shape)) => ramp(dtype, shape, -1.0, 1.0),
         });
-        args.extend([Value::Bool(causal), scale.map_or(Value::None, Value::Float)]);
+        args.extend([ArgValue::Bool(causal), scale.map_or(ArgValue::None, ArgValue::Float)]);
         args
     };
     dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
 }
 
 fn refuses() -> Vec<Bad> {
-    let args = |dtype, shapes: [&[usize]; 3], mask: Value, scale: f64| {
+    let args = |dtype, shapes: [&[usize]; 3], mask: ArgValue, scale: f64| {
         let mut args: Vec<_> = shapes.iter().map(|shape| ramp(dtype, shape, 0.0, 1.0)).collect();
-        args.extend([mask, Value::Bool(false), Value::Float(scale)]);
+        args.extend([mask, ArgValue::Bool(false), ArgValue::Float(scale)]);
         args
     };
     let good: [&[usize]; 3] = [&[1, 2, 3, 4], &[1, 2, 5, 4], &[1, 2, 5, 4]];
@@ -306,7 +306,7 @@ fn refuses() -> Vec<Bad> {
     let heads: [&[usize]; 3] = [&[1, 3, 3, 4], &[1, 2, 5, 4], &[1, 2, 5, 4]];
     let flat: [&[usize]; 3] = [&[3, 4], &[5, 4], &[5, 4]];
     let mask = |dtype, shape: &[usize]| ramp(dtype, shape, 0.0, 1.0);
-    let (f, none) = (DType::F32, || Value::None);
+    let (f, none) = (DType::F32, || ArgValue::None);
     vec![
         Bad::new(args(f, deep, none(), 1.0), ErrorKind::Shape, "do not go together"),
         Bad::new(args(f, heads, none(), 1.0), ErrorKind::Shape, "3 query heads do not share 2 key heads"),
@@ -322,15 +322,15 @@ fn refuses() -> Vec<Bad> {
     ]
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "attention",
     &[
         Param::tensor("q"),
         Param::tensor("k"),
         Param::tensor("v"),
-        Param::optional("mask", Kind::Tensor, "None"),
-        Param::optional("causal", Kind::Bool, "False"),
-        Param::optional("scale", Kind::Float, "None"),
+        Param::optional("mask", ParamKind::Tensor, "None"),
+        Param::optional("causal", ParamKind::Bool, "False"),
+        Param::optional("scale", ParamKind::Float, "None"),
     ],
     |a| {
         let (q, k, v, mask) = (a.tensor(0)?, a.tensor(1)?, a.tensor(2)?, a.tensor_or(3)?);

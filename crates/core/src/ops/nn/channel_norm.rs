@@ -2,7 +2,7 @@
 
 use super::layer_norm::{Norm, check_epsilon, check_parameter, norm_saves};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Cost, Op, Spec, Specs};
+use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::batching::{into_axis, merge, out_of_axis, single, times};
 use crate::ops::binary::{add, mul, sub};
 use crate::ops::reduce::{mean, sum, var};
@@ -10,11 +10,11 @@ use crate::ops::reduction::Over;
 use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
 use crate::ops::shape::{broadcast_to, reshape_to};
 use crate::ops::unary::{cast, neg, rsqrt};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply_at, apply_many};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at, apply_many};
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, ViewMut};
-use taut_memory::Line;
+use taut_memory::Location;
 
 fn float(spec: &Spec) -> Result<DType> {
     let dtype = spec.dtype;
@@ -28,7 +28,7 @@ fn float(spec: &Spec) -> Result<DType> {
 /// The axis of the channels, and data and parameters in which the channels of one set come after those of another: they
 /// do not see each other.
 #[track_caller]
-fn channels_apart(call: &Batch<'_>, axis: isize) -> Result<(usize, Vec<Tensor>)> {
+fn channels_apart(call: &VmapCall<'_>, axis: isize) -> Result<(usize, Vec<Tensor>)> {
     let axis = call.shape(0).axis(axis)?;
     let mut inputs = vec![into_axis(call.spread(0)?, axis, 1)?];
     for i in 1..call.inputs.len() {
@@ -106,7 +106,7 @@ impl Op for GroupNorm {
         Some(norm_saves(wanted, self.scaled, Set::of([1, 2])))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let shape = call.input_shape(0);
         let axis = shape.axis(self.axis)?;
         // The channels become an axis of groups and an axis of their channels.
@@ -125,7 +125,7 @@ impl Op for GroupNorm {
         norm.vjp(call)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         if !call.mapped[1..].contains(&true) {
             let inputs = [merge(call.inputs[0].clone())?].into_iter().chain(call.inputs[1..].iter().cloned());
             return call.parted(apply_many(self, inputs.collect())?);
@@ -195,7 +195,7 @@ impl Op for Normalize {
         Some(saves)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let mut gradients = Gradients::from_elem(None, call.inputs.len());
         let Some(g) = call.take_gradient(0) else { return Ok(gradients) };
         let dtype = g.dtype();
@@ -235,7 +235,7 @@ impl Op for Normalize {
         Ok(gradients)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         if !call.mapped[1..].contains(&true) {
             return call.plain(&Normalize { axis: call.axis(self.axis)?, ..self.clone() });
         }
@@ -281,7 +281,7 @@ impl Op for Moments {
         Some(Saves::INPUT.and(Saves::OUTPUT))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let shape = call.input_shape(0);
         let channels = Shape::from(vec![1; shape.rank()]).with(self.axis, shape[self.axis]);
         let share = shape[self.axis].max(1) as f64 / shape.len().max(1) as f64;
@@ -300,7 +300,7 @@ impl Op for Moments {
         Ok(Gradients::from_elem(Some(cast(x, call.inputs[0].spec.dtype)?.into()), 1))
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         // Every set has statistics of its own: its channels are not those of another.
         call.parted(apply_many(self, vec![into_axis(call.inputs[0].clone(), self.axis, 1)?])?)
     }
@@ -335,7 +335,7 @@ pub fn group_norm(
     let op = GroupNorm { groups, axis, epsilon, scaled: gamma.is_some(), shifted: beta.is_some() };
     let mut inputs = vec![x.into()];
     inputs.extend([gamma, beta].into_iter().flatten().cloned());
-    Ok(apply_at(&op, &mut inputs, Line::caller())?.swap_remove(0))
+    Ok(apply_at(&op, &mut inputs, Location::caller())?.swap_remove(0))
 }
 
 /// `(x - mean) / sqrt(variance + epsilon) * scale + offset` per channel, with statistics that are given. `axis` is where
@@ -350,7 +350,7 @@ pub fn batch_norm(
     epsilon: f64,
     axis: isize,
 ) -> Result<Tensor> {
-    let (x, at) = (x.into(), Line::caller());
+    let (x, at) = (x.into(), Location::caller());
     check_epsilon(epsilon).map_err(|e| e.in_op("batch_norm", [x.spec()]).at(at))?;
     let statistics = statistics_dtype(x.dtype());
     let rstd = rsqrt(add(cast(variance, statistics)?, epsilon)?)?;
@@ -363,7 +363,7 @@ pub fn batch_norm(
 /// Mean and variance (of the population) over some axes; over all of them if `axes` is `None`.
 #[track_caller]
 pub fn moments(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<(Tensor, Tensor)> {
-    let (x, axes, at) = (x.into(), axes.into(), Line::caller());
+    let (x, axes, at) = (x.into(), axes.into(), Location::caller());
     let marks = axes.marks(x.shape()).map_err(|e| e.in_op("moments", [x.spec()]).at(at))?;
     let mut kept = (0..x.rank()).filter(|&axis| !marks[axis]);
     let channel = kept.next().filter(|_| kept.next().is_none() && x.dtype().is_float() && x.rank() > 1);
@@ -380,10 +380,10 @@ pub fn moments(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> R
     Ok((reshape_to(mean, &channels)?, reshape_to(variance, &channels)?))
 }
 
-const GAMMA: Param = Param::optional("gamma", Kind::Tensor, "None");
-const BETA: Param = Param::optional("beta", Kind::Tensor, "None");
+const GAMMA: Param = Param::optional("gamma", ParamKind::Tensor, "None");
+const BETA: Param = Param::optional("beta", ParamKind::Tensor, "None");
 
-fn group_samples() -> Vec<Vec<Value>> {
+fn group_samples() -> Vec<Vec<ArgValue>> {
     let cases: [(&[usize], usize, i64, i64, bool); 6] = [
         (&[2, 4], 4, 2, -1, true),
         (&[2, 3, 6], 6, 3, 2, true),
@@ -393,14 +393,14 @@ fn group_samples() -> Vec<Vec<Value>> {
         (&[0, 2, 4], 4, 2, -1, true),
     ];
     let with = |dtype, (shape, channels, groups, axis, given): (&[usize], usize, i64, i64, bool)| {
-        let parameter = |low| if given { ramp(dtype, &[channels], low, 2.0) } else { Value::None };
-        let tail = [Value::Int(groups), Value::Int(axis), Value::Float(1e-3)];
+        let parameter = |low| if given { ramp(dtype, &[channels], low, 2.0) } else { ArgValue::None };
+        let tail = [ArgValue::Int(groups), ArgValue::Int(axis), ArgValue::Float(1e-3)];
         [ramp(dtype, shape, -3.0, 3.0), parameter(0.5), parameter(-1.0)].into_iter().chain(tail).collect()
     };
     dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
 }
 
-fn batch_samples() -> Vec<Vec<Value>> {
+fn batch_samples() -> Vec<Vec<ArgValue>> {
     let cases: [(&[usize], usize, i64, bool); 5] = [
         (&[3, 4], 4, -1, true),
         (&[2, 3, 2], 3, 1, true),
@@ -410,15 +410,15 @@ fn batch_samples() -> Vec<Vec<Value>> {
     ];
     let with = |dtype, (shape, channels, axis, given): (&[usize], usize, i64, bool)| {
         let parameter = |low, high| ramp(dtype, &[channels], low, high);
-        let optional = |low| if given { parameter(low, 2.0) } else { Value::None };
+        let optional = |low| if given { parameter(low, 2.0) } else { ArgValue::None };
         vec![
             ramp(dtype, shape, -3.0, 3.0),
             parameter(-1.0, 1.0),
             parameter(0.5, 2.0),
             optional(-1.0),
             optional(0.5),
-            Value::Float(1e-3),
-            Value::Int(axis),
+            ArgValue::Float(1e-3),
+            ArgValue::Int(axis),
         ]
     };
     dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
@@ -428,7 +428,7 @@ fn group_refuses() -> Vec<Bad> {
     let args = |dtype, gamma: &[usize], groups, axis, epsilon| {
         let x = ramp(dtype, &[2, 3, 4], 0.0, 1.0);
         let gamma = ramp(dtype, gamma, 0.0, 1.0);
-        vec![x, gamma, Value::None, Value::Int(groups), Value::Int(axis), Value::Float(epsilon)]
+        vec![x, gamma, ArgValue::None, ArgValue::Int(groups), ArgValue::Int(axis), ArgValue::Float(epsilon)]
     };
     let f = DType::F32;
     vec![
@@ -447,8 +447,16 @@ fn batch_refuses() -> Vec<Bad> {
     let args = |dtype, mean: &[usize], epsilon, axis| {
         let parameter = |shape| ramp(DType::F32, shape, 0.5, 1.0);
         let x = ramp(dtype, &[2, 3], 0.0, 1.0);
-        let none = || Value::None;
-        vec![x, parameter(mean), parameter(&[3]), none(), none(), Value::Float(epsilon), Value::Int(axis)]
+        let none = || ArgValue::None;
+        vec![
+            x,
+            parameter(mean),
+            parameter(&[3]),
+            none(),
+            none(),
+            ArgValue::Float(epsilon),
+            ArgValue::Int(axis),
+        ]
     };
     vec![
         Bad::new(args(DType::F32, &[2], 0.1, -1), ErrorKind::Shape, "a parameter has shape [2], not [3]"),
@@ -462,16 +470,16 @@ fn batch_refuses() -> Vec<Bad> {
     ]
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "group_norm",
         &[
             Param::tensor("x"),
             GAMMA,
             BETA,
-            Param::new("groups", Kind::Int),
-            Param::optional("axis", Kind::Int, "-1"),
-            Param::optional("epsilon", Kind::Float, "1e-3"),
+            Param::new("groups", ParamKind::Int),
+            Param::optional("axis", ParamKind::Int, "-1"),
+            Param::optional("epsilon", ParamKind::Float, "1e-3"),
         ],
         |a| {
             let groups = a.int(3)?;
@@ -491,16 +499,16 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(group_samples),
     )
     .refuses(group_refuses),
-    Entry::new(
+    OpEntry::new(
         "batch_norm",
         &[
             Param::tensor("x"),
             Param::tensor("mean"),
             Param::tensor("variance"),
-            Param::optional("offset", Kind::Tensor, "None"),
-            Param::optional("scale", Kind::Tensor, "None"),
-            Param::optional("epsilon", Kind::Float, "1e-3"),
-            Param::optional("axis", Kind::Int, "-1"),
+            Param::optional("offset", ParamKind::Tensor, "None"),
+            Param::optional("scale", ParamKind::Tensor, "None"),
+            Param::optional("epsilon", ParamKind::Float, "1e-3"),
+            Param::optional("axis", ParamKind::Int, "-1"),
         ],
         |a| {
             let (offset, scale) = (a.tensor_or(3)?, a.tensor_or(4)?);
@@ -516,7 +524,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(batch_samples),
     )
     .refuses(batch_refuses),
-    Entry::new(
+    OpEntry::new(
         "moments",
         Param::REDUCTION,
         |a| {

@@ -1,7 +1,7 @@
 //! Cross-entropies: how far predictions are from labels.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{mul, sub};
 use crate::ops::creation::range;
 use crate::ops::index::tensor_scatter_sub;
@@ -10,12 +10,12 @@ use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{expand_dims, reshape, stack};
 use crate::ops::unary::{cast, neg, sigmoid};
-use crate::ops::{Bad, Entry, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply_at, promote};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply_at, promote};
 use taut_kernels::elementwise::{self, Binary, Unary};
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, View, ViewMut};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Per row of `[rows, classes]`: the loss, and the log-sum-exp of the logits that gradients start from.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl CrossEntropy {
     /// Applies it to logits `[.., classes]`; gives the loss of every row.
     #[track_caller]
     fn apply(&self, logits: Tensor, labels: Tensor) -> Result<Tensor> {
-        let at = Line::caller();
+        let at = Location::caller();
         let refuse = |e: Error| e.in_op(self.name(), [labels.spec(), logits.spec()]).at(at);
         let Some((&classes, lead)) = logits.shape().split_last() else {
             return Err(refuse(Error::shape("a number has no classes")).help("logits are [.., classes]"));
@@ -92,7 +92,7 @@ impl Op for CrossEntropy {
         Some(if wanted.has(0) { Saves::inputs([0, 1]) } else { Saves::INPUT })
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let mut gradients = Gradients::from_elem(None, 2);
         let Some(g) = call.take_gradient(0) else { return Ok(gradients) };
         let logits = call.input(0)?;
@@ -114,7 +114,7 @@ impl Op for CrossEntropy {
         Ok(gradients)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.folded(self)
     }
 }
@@ -165,7 +165,7 @@ impl Op for SigmoidCrossEntropy {
         Some(if wanted.has(0) { Saves::inputs([0, 1]) } else { Saves::INPUT })
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let mut gradients = Gradients::from_elem(None, 2);
         let Some(g) = call.take_gradient(0) else { return Ok(gradients) };
         let logits = call.input(0)?;
@@ -178,7 +178,7 @@ impl Op for SigmoidCrossEntropy {
         Ok(gradients)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.each(self)
     }
 }
@@ -226,7 +226,7 @@ pub fn sigmoid_cross_entropy_with_logits(
     labels: impl Into<Tensor>,
     logits: impl Into<Tensor>,
 ) -> Result<Tensor> {
-    let (labels, logits, at) = (labels.into(), logits.into(), Line::caller());
+    let (labels, logits, at) = (labels.into(), logits.into(), Location::caller());
     let refuse = |e: Error| {
         let specs = [labels.spec(), logits.spec()];
         e.in_op("sigmoid_cross_entropy_with_logits", specs).at(at)
@@ -249,13 +249,13 @@ pub fn sigmoid_cross_entropy_with_logits(
 
 const PARAMS: &[Param] = &[Param::tensor("labels"), Param::tensor("logits")];
 
-fn dense_samples() -> Vec<Vec<Value>> {
+fn dense_samples() -> Vec<Vec<ArgValue>> {
     let shapes: [&[usize]; 5] = [&[3], &[2, 3], &[2, 1, 4], &[0, 3], &[2, 3, 5]];
     let with = |dtype| shapes.map(|s| vec![ramp(dtype, s, 0.0, 1.0), ramp(dtype, s, -6.0, 6.0)]);
     dtypes::FLOATS.iter().flat_map(|&dtype| with(dtype)).collect()
 }
 
-fn sparse_samples() -> Vec<Vec<Value>> {
+fn sparse_samples() -> Vec<Vec<ArgValue>> {
     let shapes: [&[usize]; 4] = [&[3], &[4, 3], &[2, 2, 4], &[0, 3]];
     let with = |labels, dtype, shape: &[usize]| {
         vec![ramp(labels, &shape[..shape.len() - 1], 0.0, 2.9), ramp(dtype, shape, -6.0, 6.0)]
@@ -305,8 +305,8 @@ fn refuses_sigmoid() -> Vec<Bad> {
     ]
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "softmax_cross_entropy_with_logits",
         PARAMS,
         |a| one(softmax_cross_entropy_with_logits(a.tensor(0)?, a.tensor(1)?)),
@@ -316,7 +316,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(dense_samples),
     )
     .refuses(refuses_dense),
-    Entry::new(
+    OpEntry::new(
         "sparse_softmax_cross_entropy_with_logits",
         PARAMS,
         |a| one(sparse_softmax_cross_entropy_with_logits(a.tensor(0)?, a.tensor(1)?)),
@@ -327,7 +327,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(sparse_samples),
     )
     .refuses(refuses_sparse),
-    Entry::new(
+    OpEntry::new(
         "sigmoid_cross_entropy_with_logits",
         PARAMS,
         |a| one(sigmoid_cross_entropy_with_logits(a.tensor(0)?, a.tensor(1)?)),

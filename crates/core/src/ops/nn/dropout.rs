@@ -1,14 +1,14 @@
 //! Dropout.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::batching::single;
 use crate::ops::binary::{mul, where_};
 use crate::ops::draw::{check_key, read_key};
 use crate::ops::random::stateless_bernoulli;
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Scalar, Set, Tensor, apply};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Scalar, Set, Tensor, VjpCall, apply};
 use taut_kernels::elementwise::{self, Binary};
 use taut_kernels::random as kernel;
 use taut_kernels::{Arg, View, ViewMut};
@@ -68,11 +68,11 @@ impl Op for Dropout {
         Some(Saves::inputs([1]))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| dropout(g, self.rate, call.input(1)?))
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         if call.mapped[1] {
             return Ok(None);
         }
@@ -101,9 +101,9 @@ pub fn dropout(x: impl Into<Tensor>, rate: f64, key: impl Into<Tensor>) -> Resul
     apply(&Dropout { rate }, [x.into(), key.into()])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "dropout",
-    &[Param::tensor("x"), Param::new("rate", Kind::Float), Param::tensor("key")],
+    &[Param::tensor("x"), Param::new("rate", ParamKind::Float), Param::tensor("key")],
     |a| one(dropout(a.tensor(0)?, a.float(1)?, a.tensor(2)?)),
     // Each element is dropped or scaled; nothing is dropped at rate 0, and about the right share of many.
     Reference::Property(
@@ -116,13 +116,13 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             [(&[7], 0.5), (&[2, 3], 0.0), (&[], 0.9), (&[0, 2], 0.5), (&[2, 3, 4], 0.1), (&[10, 100], 0.3)];
         let key = |seed| of(DType::U64, &[2], &[seed, 7.0]);
         let with = |dtype, (shape, rate): (&[usize], f64)| {
-            vec![ramp(dtype, shape, 0.5, 2.0), Value::Float(rate), key(3.0)]
+            vec![ramp(dtype, shape, 0.5, 2.0), ArgValue::Float(rate), key(3.0)]
         };
         dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
     }),
 )
 .refuses(|| {
-    let args = |dtype, rate, key: Value| vec![ramp(dtype, &[3], 0.0, 1.0), Value::Float(rate), key];
+    let args = |dtype, rate, key: ArgValue| vec![ramp(dtype, &[3], 0.0, 1.0), ArgValue::Float(rate), key];
     let key = || of(DType::U64, &[2], &[1.0, 2.0]);
     let f = DType::F32;
     vec![

@@ -1,12 +1,12 @@
 //! Rows of a table.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::batching::single;
 use crate::ops::index::{gather, row_gradient};
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{Bad, Entry, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, ViewMut, index as kernel};
 
 #[derive(Clone, Debug)]
@@ -41,11 +41,11 @@ impl Op for EmbeddingLookup {
         Some(Saves::inputs([1]))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         row_gradient(call)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         if !call.mapped[0] {
             return call.plain(self);
         }
@@ -67,7 +67,7 @@ pub fn embedding_lookup(params: impl Into<Tensor>, ids: impl Into<Tensor>) -> Re
     apply(&EmbeddingLookup, [params.into(), ids.into()])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "embedding_lookup",
     &[Param::tensor("params"), Param::tensor("ids")],
     |a| one(embedding_lookup(a.tensor(0)?, a.tensor(1)?)),
@@ -78,14 +78,14 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         let with = |dtype, ids, (table, shape): (&[usize], &[usize])| {
             vec![ramp(dtype, table, -4.0, 4.0), ramp(ids, shape, 0.0, 4.9)]
         };
-        let mut samples: Vec<Vec<Value>> =
+        let mut samples: Vec<Vec<ArgValue>> =
             dtypes::ALL.iter().flat_map(|&dtype| cases.map(|case| with(dtype, DType::I32, case))).collect();
         samples.extend(dtypes::INTEGERS.iter().map(|&ids| with(DType::F32, ids, (&[5, 3], &[2, 3]))));
         samples
     }),
 )
 .refuses(|| {
-    let args = |table: &[usize], ids: Value| vec![ramp(DType::F32, table, 0.0, 1.0), ids];
+    let args = |table: &[usize], ids: ArgValue| vec![ramp(DType::F32, table, 0.0, 1.0), ids];
     let ids = |dtype, value| of(dtype, &[2], &[0.0, value]);
     vec![
         Bad::new(

@@ -1,18 +1,18 @@
 //! Normalising the last axes: layer norm and root-mean-square norm.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Cost, Op, Spec, Specs};
+use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{add, mul, sub};
 use crate::ops::elementwise::sum_to;
 use crate::ops::reduce::mean;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{broadcast_to, reshape_to};
 use crate::ops::unary::{cast, neg};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply_at, apply_many};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at, apply_many};
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, ViewMut};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// Inputs: `x`, then the scale and the offset if it has them. Outputs: the result, then per row the mean (unless it
 /// centres nothing) and the reciprocal of the deviation, which gradients start from.
@@ -83,7 +83,7 @@ impl Op for RowNorm {
         Some(norm_saves(wanted, self.scaled, if self.centred { Set::of([1, 2]) } else { Set::of([1]) }))
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let shape = call.input_shape(0).clone();
         let lead = shape.rank() - self.axes;
         let norm = Norm {
@@ -98,7 +98,7 @@ impl Op for RowNorm {
         norm.vjp(call)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         if !call.mapped[1..].contains(&true) {
             return call.plain(self);
         }
@@ -159,7 +159,7 @@ pub(super) struct Norm {
 }
 
 impl Norm {
-    pub(super) fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    pub(super) fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let last = 1 + usize::from(self.centred);
         // Without means, the deviations are the output after the result.
         let (g, g_rstd, g_mean) = (call.take_gradient(0), call.take_gradient(last), call.take_gradient(1));
@@ -229,7 +229,7 @@ impl Norm {
     }
 
     /// The gradient of a parameter, from that of every place it was used in.
-    fn parameter(&self, call: &Call<'_>, input: usize, g: Tensor) -> Result<Tensor> {
+    fn parameter(&self, call: &VjpCall<'_>, input: usize, g: Tensor) -> Result<Tensor> {
         let Spec { dtype, shape } = &call.inputs[input].spec;
         cast(reshape_to(sum_to(g, &self.parameters)?, shape)?, *dtype)
     }
@@ -282,7 +282,7 @@ pub fn layer_norm(
     let op = RowNorm { axes, epsilon, scaled: gamma.is_some(), shifted: beta.is_some(), centred: true };
     let mut inputs: Vec<Tensor> =
         [x.into()].into_iter().chain([gamma, beta].into_iter().flatten().cloned()).collect();
-    Ok(apply_at(&op, &mut inputs, Line::caller())?.swap_remove(0))
+    Ok(apply_at(&op, &mut inputs, Location::caller())?.swap_remove(0))
 }
 
 /// Divides every row by the root of its mean square, then scales it by `gamma`. A row is what the last `axes` axes
@@ -291,11 +291,11 @@ pub fn layer_norm(
 pub fn rms_norm(x: impl Into<Tensor>, gamma: Option<&Tensor>, axes: usize, epsilon: f64) -> Result<Tensor> {
     let op = RowNorm { axes, epsilon, scaled: gamma.is_some(), shifted: false, centred: false };
     let mut inputs: Vec<Tensor> = [x.into()].into_iter().chain(gamma.cloned()).collect();
-    Ok(apply_at(&op, &mut inputs, Line::caller())?.swap_remove(0))
+    Ok(apply_at(&op, &mut inputs, Location::caller())?.swap_remove(0))
 }
 
 /// Arguments: `x`, this many parameters, the number of axes, epsilon.
-fn samples(parameters: usize) -> Vec<Vec<Value>> {
+fn samples(parameters: usize) -> Vec<Vec<ArgValue>> {
     let cases: [(&[usize], usize, bool); 6] = [
         (&[5], 1, true),
         (&[3, 4], 1, true),
@@ -309,9 +309,9 @@ fn samples(parameters: usize) -> Vec<Vec<Value>> {
         let mut args = vec![ramp(dtype, shape, -3.0, 3.0)];
         for i in 0..parameters {
             let parameter = ramp(dtype, row, 0.5 - i as f64, 2.0);
-            args.push(if given { parameter } else { Value::None });
+            args.push(if given { parameter } else { ArgValue::None });
         }
-        args.extend([Value::Int(axes as i64), Value::Float(1e-3)]);
+        args.extend([ArgValue::Int(axes as i64), ArgValue::Float(1e-3)]);
         args
     };
     dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
@@ -320,8 +320,8 @@ fn samples(parameters: usize) -> Vec<Vec<Value>> {
 fn refuses(parameters: usize) -> Vec<Bad> {
     let args = |dtype, shape: &[usize], gamma: &[usize], axes, epsilon| {
         let mut args = vec![ramp(dtype, shape, 0.0, 1.0), ramp(dtype, gamma, 0.0, 1.0)];
-        args.resize(parameters + 1, Value::None);
-        args.extend([Value::Int(axes), Value::Float(epsilon)]);
+        args.resize(parameters + 1, ArgValue::None);
+        args.extend([ArgValue::Int(axes), ArgValue::Float(epsilon)]);
         args
     };
     let f = DType::F32;
@@ -341,15 +341,15 @@ fn axes(given: Option<i64>) -> Result<usize> {
     usize::try_from(given).map_err(|_| Error::new(ErrorKind::Axis, format!("{given} axes do not exist")))
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "layer_norm",
         &[
             Param::tensor("x"),
-            Param::optional("gamma", Kind::Tensor, "None"),
-            Param::optional("beta", Kind::Tensor, "None"),
-            Param::optional("axes", Kind::Int, "1"),
-            Param::optional("epsilon", Kind::Float, "1e-5"),
+            Param::optional("gamma", ParamKind::Tensor, "None"),
+            Param::optional("beta", ParamKind::Tensor, "None"),
+            Param::optional("axes", ParamKind::Int, "1"),
+            Param::optional("epsilon", ParamKind::Float, "1e-5"),
         ],
         |a| {
             let (gamma, beta) = (a.tensor_or(1)?, a.tensor_or(2)?);
@@ -365,13 +365,13 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| samples(2)),
     )
     .refuses(|| refuses(2)),
-    Entry::new(
+    OpEntry::new(
         "rms_norm",
         &[
             Param::tensor("x"),
-            Param::optional("gamma", Kind::Tensor, "None"),
-            Param::optional("axes", Kind::Int, "1"),
-            Param::optional("epsilon", Kind::Float, "1e-6"),
+            Param::optional("gamma", ParamKind::Tensor, "None"),
+            Param::optional("axes", ParamKind::Int, "1"),
+            Param::optional("epsilon", ParamKind::Float, "1e-6"),
         ],
         |a| {
             let epsilon = a.float_or(3)?.unwrap_or(1e-6);

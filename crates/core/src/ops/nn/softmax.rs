@@ -1,13 +1,13 @@
 //! Softmax and its logarithm.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Cost, Op, Spec, Specs};
+use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{mul, sub};
 use crate::ops::reduce::sum;
 use crate::ops::sample::{bad_unary, dtypes, of, ramp};
 use crate::ops::unary::exp;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply, normalize_axis};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, norm};
 
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ impl Op for Softmax {
         Some(Saves::OUTPUT)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let y = call.output(0)?;
             if self.log {
@@ -64,7 +64,7 @@ impl Op for Softmax {
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(&Softmax { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
@@ -92,31 +92,31 @@ pub fn log_softmax(logits: impl Into<Tensor>, axis: isize) -> Result<Tensor> {
     apply(&Softmax { axis, log: true }, [logits.into()])
 }
 
-const PARAMS: &[Param] = &[Param::tensor("logits"), Param::optional("axis", Kind::Int, "-1")];
+const PARAMS: &[Param] = &[Param::tensor("logits"), Param::optional("axis", ParamKind::Int, "-1")];
 
-fn samples() -> Vec<Vec<Value>> {
+fn samples() -> Vec<Vec<ArgValue>> {
     let cases: [(&[usize], i64); 7] =
         [(&[5], -1), (&[1], 0), (&[2, 3], 1), (&[2, 3], 0), (&[2, 3, 4], -2), (&[2, 0, 3], 1), (&[0, 3], -1)];
-    let with = |dtype| cases.map(|(shape, axis)| vec![ramp(dtype, shape, -9.0, 9.0), Value::Int(axis)]);
+    let with = |dtype| cases.map(|(shape, axis)| vec![ramp(dtype, shape, -9.0, 9.0), ArgValue::Int(axis)]);
     let mut samples: Vec<_> = dtypes::FLOATS.iter().flat_map(|&dtype| with(dtype)).collect();
     for &dtype in dtypes::WIDE {
         let values = [1e4, 1e4, -1e4, f64::NEG_INFINITY, 0.0, 0.0, f64::NAN, 0.0, 1.0];
-        samples.push(vec![of(dtype, &[3, 3], &values), Value::Int(-1)]);
+        samples.push(vec![of(dtype, &[3, 3], &values), ArgValue::Int(-1)]);
     }
     samples
 }
 
 fn refuses() -> Vec<Bad> {
     let mut bad = bad_unary(&[DType::I32, DType::Bool]);
-    let with = |shape: &[usize], axis| vec![ramp(DType::F32, shape, 0.0, 1.0), Value::Int(axis)];
+    let with = |shape: &[usize], axis| vec![ramp(DType::F32, shape, 0.0, 1.0), ArgValue::Int(axis)];
     bad.push(Bad::new(with(&[2, 3], 2), ErrorKind::Axis, "axis 2 is out of range for rank 2"));
     bad.push(Bad::new(with(&[2, 3], -3), ErrorKind::Axis, "axis -3 is out of range"));
     bad.push(Bad::new(with(&[], -1), ErrorKind::Axis, "out of range for rank 0"));
     bad
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "softmax",
         PARAMS,
         |a| one(softmax(a.tensor(0)?, a.int_or(1)?.unwrap_or(-1) as isize)),
@@ -127,7 +127,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(samples),
     )
     .refuses(refuses),
-    Entry::new(
+    OpEntry::new(
         "log_softmax",
         PARAMS,
         |a| one(log_softmax(a.tensor(0)?, a.int_or(1)?.unwrap_or(-1) as isize)),

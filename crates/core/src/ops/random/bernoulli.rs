@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::draw::{KEY, Law, bad_keys, check_key, draw, key, read_key, shapes};
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, random};
 
@@ -53,31 +53,31 @@ pub fn stateless_bernoulli_each(key: impl Into<Tensor>, probabilities: impl Into
     apply(&BernoulliEach, [key.into(), probabilities.into()])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "stateless_bernoulli",
-        &[KEY, Param::new("shape", Kind::Ints), Param::optional("p", Kind::Float, "0.5")],
+        &[KEY, Param::new("shape", ParamKind::Ints), Param::optional("p", ParamKind::Float, "0.5")],
         |a| one(stateless_bernoulli(a.tensor(0)?, a.shape(1)?, a.float_or(2)?.unwrap_or(0.5))),
         Reference::Property(
             "out.shape == shape and out.dtype == bool and (out.size == 0 or \
              abs(out.mean() - p) <= 5 * np.sqrt(p * (1 - p) / out.size))",
         ),
         Samples::List(|| {
-            let with = |p| shapes().map(|shape| vec![key(5.0), shape, Value::Float(p)]);
+            let with = |p| shapes().map(|shape| vec![key(5.0), shape, ArgValue::Float(p)]);
             [0.0, 0.3, 0.5, 1.0].into_iter().flat_map(with).collect()
         }),
     )
     .refuses(|| {
         let bad = |p: f64, message| {
-            Bad::new(vec![key(1.0), Value::Ints(vec![2]), Value::Float(p)], ErrorKind::Value, message)
+            Bad::new(vec![key(1.0), ArgValue::Ints(vec![2]), ArgValue::Float(p)], ErrorKind::Value, message)
         };
-        let mut list = bad_keys(&[Value::Ints(vec![2])]);
+        let mut list = bad_keys(&[ArgValue::Ints(vec![2])]);
         list.push(bad(1.5, "between 0 and 1, and 1.5 does not"));
         list.push(bad(-0.1, "between 0 and 1"));
         list.push(bad(f64::NAN, "between 0 and 1, and NaN does not"));
         list
     }),
-    Entry::new(
+    OpEntry::new(
         "stateless_bernoulli_each",
         &[KEY, Param::tensor("probabilities")],
         |a| one(stateless_bernoulli_each(a.tensor(0)?, a.tensor(1)?)),

@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::draw::{KEY, bad_keys, check_key, key, read_key};
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, random};
 
@@ -67,9 +67,9 @@ pub fn stateless_categorical(
     apply(&Categorical { num_samples }, [key.into(), logits.into()])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "stateless_categorical",
-    &[KEY, Param::tensor("logits"), Param::new("num_samples", Kind::Int)],
+    &[KEY, Param::tensor("logits"), Param::new("num_samples", ParamKind::Int)],
     |a| {
         let samples = usize::try_from(a.int(2)?)
             .map_err(|_| Error::value("a negative number of samples cannot be drawn"))?;
@@ -86,19 +86,20 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         let mut list = Vec::new();
         for &dtype in dtypes::FLOATS {
             for (shape, samples) in [([2, 3], 2000), ([1, 1], 3), ([0, 4], 2), ([3, 5], 0), ([3, 200], 4)] {
-                list.push(vec![key(4.0), ramp(dtype, &shape, -2.0, 2.0), Value::Int(samples)]);
+                list.push(vec![key(4.0), ramp(dtype, &shape, -2.0, 2.0), ArgValue::Int(samples)]);
             }
             let some = of(dtype, &[1, 3], &[0.0, f64::NEG_INFINITY, 1.0]);
-            list.push(vec![key(4.0), some, Value::Int(1000)]);
+            list.push(vec![key(4.0), some, ArgValue::Int(1000)]);
         }
         list
     }),
 )
 .refuses(|| {
-    let bad =
-        |logits, samples, kind, message| Bad::new(vec![key(1.0), logits, Value::Int(samples)], kind, message);
+    let bad = |logits, samples, kind, message| {
+        Bad::new(vec![key(1.0), logits, ArgValue::Int(samples)], kind, message)
+    };
     let logits = |dtype, shape: &[usize]| ramp(dtype, shape, 0.0, 1.0);
-    let mut list = bad_keys(&[logits(DType::F32, &[1, 2]), Value::Int(1)]);
+    let mut list = bad_keys(&[logits(DType::F32, &[1, 2]), ArgValue::Int(1)]);
     list.push(bad(logits(DType::I32, &[1, 2]), 1, ErrorKind::DType, "logits are floats, not int32"));
     list.push(bad(logits(DType::F32, &[2]), 1, ErrorKind::Shape, "[batch, classes], not [2]"));
     list.push(bad(logits(DType::F32, &[2, 0]), 1, ErrorKind::Shape, "no class to draw"));

@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::draw::{KEY, bad_keys, check_key, key, read_key};
 use crate::ops::sample::of;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Operand, Tensor, apply};
 use taut_kernels::{Arg, ViewMut};
 
@@ -61,9 +61,9 @@ pub fn fold_in(key: impl Into<Tensor>, number: impl Into<Operand>) -> Result<Ten
     apply(&FoldIn, [key.into(), number])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "fold_in",
-    &[KEY, Param::new("number", Kind::Operand)],
+    &[KEY, Param::new("number", ParamKind::Operand)],
     |a| one(fold_in(a.tensor(0)?, a.operand(1)?)),
     Reference::Numpy(
         "(lambda m, g, s, c, n: np.array([m(s ^ m((n + g) % 2**64)), \
@@ -72,10 +72,10 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
          (w ^ w >> 30) * 0xbf58476d1ce4e5b9 % 2**64), \
          0x9e3779b97f4a7c15, int(key[0]), int(key[1]), int(number) % 2**64)",
     ),
-    Samples::List(|| (-2..3).map(|n| vec![key(5.0), Value::Int(n)]).collect()),
+    Samples::List(|| (-2..3).map(|n| vec![key(5.0), ArgValue::Int(n)]).collect()),
 )
 .refuses(|| {
-    let mut list = bad_keys(&[Value::Int(0)]);
+    let mut list = bad_keys(&[ArgValue::Int(0)]);
     let several = vec![key(1.0), of(DType::I64, &[2], &[1.0, 2.0])];
     list.push(Bad::new(several, ErrorKind::Value, "the number is an int64, not int64[2]"));
     list

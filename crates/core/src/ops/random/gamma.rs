@@ -4,7 +4,7 @@ use crate::error::{ErrorKind, Result};
 use crate::op::Spec;
 use crate::ops::draw::{KEY, Law, bad_keys, draw, key, shapes};
 use crate::ops::sample::dtypes;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor};
 
 /// Floats of the gamma distribution with shape parameter `alpha` and rate `beta`: their mean is `alpha / beta`. The
@@ -40,15 +40,15 @@ pub fn stateless_exponential(
     draw("stateless_exponential", key.into(), Spec::new(dtype, shape), Law::Exponential { rate })
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "stateless_gamma",
         &[
             KEY,
-            Param::new("shape", Kind::Ints),
-            Param::new("alpha", Kind::Float),
-            Param::optional("beta", Kind::Float, "1.0"),
-            Param::optional("dtype", Kind::DType, "float32"),
+            Param::new("shape", ParamKind::Ints),
+            Param::new("alpha", ParamKind::Float),
+            Param::optional("beta", ParamKind::Float, "1.0"),
+            Param::optional("dtype", ParamKind::DType, "float32"),
         ],
         |a| {
             let (beta, dtype) = (a.float_or(3)?.unwrap_or(1.0), a.dtype_or(4)?.unwrap_or(DType::F32));
@@ -62,7 +62,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
             let mut list = Vec::new();
             for &dtype in dtypes::FLOATS {
                 for (alpha, beta) in [(0.5, 1.0), (1.0, 2.0), (7.5, 0.5)] {
-                    let with = [Value::Float(alpha), Value::Float(beta), Value::DType(dtype)];
+                    let with = [ArgValue::Float(alpha), ArgValue::Float(beta), ArgValue::DType(dtype)];
                     list.extend(shapes().map(|shape| [&[key(6.0), shape], &with[..]].concat()));
                 }
             }
@@ -71,23 +71,23 @@ pub(crate) const ENTRIES: &[Entry] = &[
     )
     .refuses(|| {
         let bad = |alpha: f64, beta: f64, dtype, kind, message| {
-            let with = [Value::Float(alpha), Value::Float(beta), Value::DType(dtype)];
-            Bad::new([&[key(1.0), Value::Ints(vec![2])], &with[..]].concat(), kind, message)
+            let with = [ArgValue::Float(alpha), ArgValue::Float(beta), ArgValue::DType(dtype)];
+            Bad::new([&[key(1.0), ArgValue::Ints(vec![2])], &with[..]].concat(), kind, message)
         };
-        let mut list = bad_keys(&[Value::Ints(vec![2]), Value::Float(1.0)]);
+        let mut list = bad_keys(&[ArgValue::Ints(vec![2]), ArgValue::Float(1.0)]);
         list.push(bad(1.0, 1.0, DType::I64, ErrorKind::DType, "int64 is not supported"));
         list.push(bad(0.0, 1.0, DType::F32, ErrorKind::Value, "alpha must be positive, and 0 is not"));
         list.push(bad(1.0, -1.0, DType::F32, ErrorKind::Value, "beta must be positive, and -1 is not"));
         list.push(bad(f64::NAN, 1.0, DType::F32, ErrorKind::Value, "alpha must be a finite float32"));
         list
     }),
-    Entry::new(
+    OpEntry::new(
         "stateless_exponential",
         &[
             KEY,
-            Param::new("shape", Kind::Ints),
-            Param::optional("rate", Kind::Float, "1.0"),
-            Param::optional("dtype", Kind::DType, "float32"),
+            Param::new("shape", ParamKind::Ints),
+            Param::optional("rate", ParamKind::Float, "1.0"),
+            Param::optional("dtype", ParamKind::DType, "float32"),
         ],
         |a| {
             let (rate, dtype) = (a.float_or(2)?.unwrap_or(1.0), a.dtype_or(3)?.unwrap_or(DType::F32));
@@ -99,17 +99,17 @@ pub(crate) const ENTRIES: &[Entry] = &[
         ),
         Samples::List(|| {
             let with = |&dtype: &DType| {
-                shapes().map(|shape| vec![key(8.0), shape, Value::Float(2.5), Value::DType(dtype)])
+                shapes().map(|shape| vec![key(8.0), shape, ArgValue::Float(2.5), ArgValue::DType(dtype)])
             };
             dtypes::FLOATS.iter().flat_map(with).collect()
         }),
     )
     .refuses(|| {
         let bad = |rate: f64, dtype, kind, message| {
-            let with = [Value::Float(rate), Value::DType(dtype)];
-            Bad::new([&[key(1.0), Value::Ints(vec![2])], &with[..]].concat(), kind, message)
+            let with = [ArgValue::Float(rate), ArgValue::DType(dtype)];
+            Bad::new([&[key(1.0), ArgValue::Ints(vec![2])], &with[..]].concat(), kind, message)
         };
-        let mut list = bad_keys(&[Value::Ints(vec![2])]);
+        let mut list = bad_keys(&[ArgValue::Ints(vec![2])]);
         list.push(bad(1.0, DType::Bool, ErrorKind::DType, "bool is not supported"));
         list.push(bad(0.0, DType::F32, ErrorKind::Value, "rate must be positive, and 0 is not"));
         list

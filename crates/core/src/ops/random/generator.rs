@@ -7,7 +7,7 @@ use super::{
 };
 use crate::error::Result;
 use crate::graph::{self, KeySource};
-use crate::ops::Entry;
+use crate::ops::OpEntry;
 use crate::{DType, Shape, Tensor};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -293,7 +293,7 @@ distributions! {
     shuffle(x: impl Into<Tensor>) = stateless_shuffle;
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[];
+pub(crate) const ENTRIES: &[OpEntry] = &[];
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use crate::error::{ErrorKind, Result};
 use crate::op::Spec;
 use crate::ops::draw::{KEY, Law, bad_keys, draw, key, shapes};
 use crate::ops::sample::dtypes;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor};
 
 /// Integers drawn evenly from `low` up to, but never, `high`. The same key gives the same numbers.
@@ -28,14 +28,14 @@ pub fn stateless_integers(
     draw("stateless_integers", key.into(), Spec::new(dtype, shape), law)
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "stateless_integers",
     &[
         KEY,
-        Param::new("shape", Kind::Ints),
-        Param::new("low", Kind::Int),
-        Param::new("high", Kind::Int),
-        Param::optional("dtype", Kind::DType, "int64"),
+        Param::new("shape", ParamKind::Ints),
+        Param::new("low", ParamKind::Int),
+        Param::new("high", ParamKind::Int),
+        Param::optional("dtype", ParamKind::DType, "int64"),
     ],
     |a| {
         let dtype = a.dtype_or(4)?.unwrap_or(DType::I64);
@@ -51,12 +51,18 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         for &dtype in dtypes::INTEGERS {
             let low = if dtype.is_unsigned_integer() { 0 } else { -5 };
             for (i, shape) in shapes().into_iter().enumerate() {
-                let range = [Value::Int(low), Value::Int(low + 10)];
-                list.push([&[key(i as f64), shape], &range[..], &[Value::DType(dtype)]].concat());
+                let range = [ArgValue::Int(low), ArgValue::Int(low + 10)];
+                list.push([&[key(i as f64), shape], &range[..], &[ArgValue::DType(dtype)]].concat());
             }
         }
         let whole = |low, high, dtype| {
-            vec![key(9.0), Value::Ints(vec![2000]), Value::Int(low), Value::Int(high), Value::DType(dtype)]
+            vec![
+                key(9.0),
+                ArgValue::Ints(vec![2000]),
+                ArgValue::Int(low),
+                ArgValue::Int(high),
+                ArgValue::DType(dtype),
+            ]
         };
         list.extend([
             whole(0, 256, DType::U8),
@@ -69,10 +75,10 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
 )
 .refuses(|| {
     let bad = |low, high, dtype, kind, message| {
-        let range = [Value::Int(low), Value::Int(high), Value::DType(dtype)];
-        Bad::new([&[key(1.0), Value::Ints(vec![2])], &range[..]].concat(), kind, message)
+        let range = [ArgValue::Int(low), ArgValue::Int(high), ArgValue::DType(dtype)];
+        Bad::new([&[key(1.0), ArgValue::Ints(vec![2])], &range[..]].concat(), kind, message)
     };
-    let mut list = bad_keys(&[Value::Ints(vec![2]), Value::Int(0), Value::Int(1)]);
+    let mut list = bad_keys(&[ArgValue::Ints(vec![2]), ArgValue::Int(0), ArgValue::Int(1)]);
     list.push(bad(0, 1, DType::F32, ErrorKind::DType, "float32 is not supported"));
     list.push(bad(0, 1, DType::Bool, ErrorKind::DType, "bool is not supported"));
     list.push(bad(3, 3, DType::I32, ErrorKind::Value, "no integer is at least 3 and below 3"));

@@ -4,7 +4,7 @@ use crate::error::{ErrorKind, Result};
 use crate::op::Spec;
 use crate::ops::draw::{KEY, Law, bad_keys, draw, key, shapes};
 use crate::ops::sample::dtypes;
-use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor};
 
 /// Floats of the normal distribution with this mean and standard deviation. The same key gives the same numbers.
@@ -43,10 +43,10 @@ pub fn stateless_truncated_normal(
 
 const PARAMS: &[Param] = &[
     KEY,
-    Param::new("shape", Kind::Ints),
-    Param::optional("mean", Kind::Float, "0.0"),
-    Param::optional("std", Kind::Float, "1.0"),
-    Param::optional("dtype", Kind::DType, "float32"),
+    Param::new("shape", ParamKind::Ints),
+    Param::optional("mean", ParamKind::Float, "0.0"),
+    Param::optional("std", ParamKind::Float, "1.0"),
+    Param::optional("dtype", ParamKind::DType, "float32"),
 ];
 
 fn moments(a: &Args<'_>) -> Result<(f64, f64, DType)> {
@@ -54,12 +54,12 @@ fn moments(a: &Args<'_>) -> Result<(f64, f64, DType)> {
     Ok((mean, std, a.dtype_or(4)?.unwrap_or(DType::F32)))
 }
 
-fn samples() -> Vec<Vec<Value>> {
+fn samples() -> Vec<Vec<ArgValue>> {
     let mut list = Vec::new();
     for &dtype in dtypes::FLOATS {
         for (i, shape) in shapes().into_iter().enumerate() {
-            let (mean, std) = (Value::Float(1.0 - i as f64), Value::Float(0.5 + i as f64));
-            list.push(vec![key(i as f64), shape, mean, std, Value::DType(dtype)]);
+            let (mean, std) = (ArgValue::Float(1.0 - i as f64), ArgValue::Float(0.5 + i as f64));
+            list.push(vec![key(i as f64), shape, mean, std, ArgValue::DType(dtype)]);
         }
     }
     list
@@ -67,10 +67,10 @@ fn samples() -> Vec<Vec<Value>> {
 
 fn bad() -> Vec<Bad> {
     let bad = |mean: f64, std: f64, dtype, kind, message| {
-        let moments = [Value::Float(mean), Value::Float(std), Value::DType(dtype)];
-        Bad::new([&[key(1.0), Value::Ints(vec![2])], &moments[..]].concat(), kind, message)
+        let moments = [ArgValue::Float(mean), ArgValue::Float(std), ArgValue::DType(dtype)];
+        Bad::new([&[key(1.0), ArgValue::Ints(vec![2])], &moments[..]].concat(), kind, message)
     };
-    let mut list = bad_keys(&[Value::Ints(vec![2])]);
+    let mut list = bad_keys(&[ArgValue::Ints(vec![2])]);
     list.push(bad(0.0, 1.0, DType::U8, ErrorKind::DType, "uint8 is not supported"));
     list.push(bad(0.0, -1.0, DType::F32, ErrorKind::Value, "std must not be negative, and -1 is"));
     list.push(bad(f64::INFINITY, 1.0, DType::F64, ErrorKind::Value, "mean must be a finite float64"));
@@ -78,8 +78,8 @@ fn bad() -> Vec<Bad> {
     list
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "stateless_normal",
         PARAMS,
         |a| {
@@ -94,7 +94,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(samples),
     )
     .refuses(bad),
-    Entry::new(
+    OpEntry::new(
         "stateless_truncated_normal",
         PARAMS,
         |a| {

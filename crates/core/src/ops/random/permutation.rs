@@ -5,9 +5,9 @@ use crate::op::Spec;
 use crate::ops::draw::{KEY, Law, bad_keys, draw, key};
 use crate::ops::index::gather;
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// The numbers from 0 to `n - 1` (int64) in random order. The same key gives the same order.
 ///
@@ -27,7 +27,7 @@ pub fn stateless_permutation(key: impl Into<Tensor>, n: usize) -> Result<Tensor>
 /// The tensor with the slices along its first axis in random order. The same key gives the same order.
 #[track_caller]
 pub fn stateless_shuffle(key: impl Into<Tensor>, x: impl Into<Tensor>) -> Result<Tensor> {
-    let (x, at) = (x.into(), Line::caller());
+    let (x, at) = (x.into(), Location::caller());
     let Some(&n) = x.shape().first() else {
         let error = Error::new(ErrorKind::Axis, "a scalar has no first axis to shuffle");
         return Err(error.in_op("stateless_shuffle", [x.spec()]).at(at));
@@ -35,10 +35,10 @@ pub fn stateless_shuffle(key: impl Into<Tensor>, x: impl Into<Tensor>) -> Result
     gather(x, stateless_permutation(key, n)?, 0, 0)
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "stateless_permutation",
-        &[KEY, Param::new("n", Kind::Int)],
+        &[KEY, Param::new("n", ParamKind::Int)],
         |a| {
             let n = a.int(1)?;
             let n = usize::try_from(n).map_err(|_| Error::shape(format!("{n} numbers have no order")))?;
@@ -48,16 +48,16 @@ pub(crate) const ENTRIES: &[Entry] = &[
             "out.dtype == np.int64 and np.array_equal(np.sort(out), np.arange(n)) and \
              (n < 20 or not np.array_equal(out, np.arange(n)))",
         ),
-        Samples::List(|| [0, 1, 2, 20, 1000].map(|n| vec![key(3.0), Value::Int(n)]).to_vec()),
+        Samples::List(|| [0, 1, 2, 20, 1000].map(|n| vec![key(3.0), ArgValue::Int(n)]).to_vec()),
     )
     .refuses(|| {
-        let mut list = bad_keys(&[Value::Int(3)]);
-        let bad = |n, message| Bad::new(vec![key(1.0), Value::Int(n)], ErrorKind::Shape, message);
+        let mut list = bad_keys(&[ArgValue::Int(3)]);
+        let bad = |n, message| Bad::new(vec![key(1.0), ArgValue::Int(n)], ErrorKind::Shape, message);
         list.push(bad(-1, "-1 numbers have no order"));
         list.push(bad(i64::MAX, "more elements than memory has addresses"));
         list
     }),
-    Entry::new(
+    OpEntry::new(
         "stateless_shuffle",
         &[KEY, Param::tensor("x")],
         |a| one(stateless_shuffle(a.tensor(0)?, a.tensor(1)?)),

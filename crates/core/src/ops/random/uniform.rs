@@ -4,7 +4,7 @@ use crate::error::{ErrorKind, Result};
 use crate::op::Spec;
 use crate::ops::draw::{KEY, Law, bad_keys, draw, key, shapes};
 use crate::ops::sample::dtypes;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor};
 
 /// Floats drawn evenly from `low` up to, but never, `high`. The same key gives the same numbers.
@@ -27,14 +27,14 @@ pub fn stateless_uniform(
     draw("stateless_uniform", key.into(), Spec::new(dtype, shape), Law::Uniform { low, high })
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "stateless_uniform",
     &[
         KEY,
-        Param::new("shape", Kind::Ints),
-        Param::optional("low", Kind::Float, "0.0"),
-        Param::optional("high", Kind::Float, "1.0"),
-        Param::optional("dtype", Kind::DType, "float32"),
+        Param::new("shape", ParamKind::Ints),
+        Param::optional("low", ParamKind::Float, "0.0"),
+        Param::optional("high", ParamKind::Float, "1.0"),
+        Param::optional("dtype", ParamKind::DType, "float32"),
     ],
     |a| {
         let (low, high) = (a.float_or(2)?.unwrap_or(0.0), a.float_or(3)?.unwrap_or(1.0));
@@ -53,9 +53,9 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
                 list.push(vec![
                     key(i as f64),
                     shape,
-                    Value::Float(low),
-                    Value::Float(high),
-                    Value::DType(dtype),
+                    ArgValue::Float(low),
+                    ArgValue::Float(high),
+                    ArgValue::DType(dtype),
                 ]);
             }
         }
@@ -64,13 +64,18 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
 )
 .refuses(|| {
     let bad = |low: f64, high: f64, dtype, kind, message| {
-        let args =
-            vec![key(1.0), Value::Ints(vec![2]), Value::Float(low), Value::Float(high), Value::DType(dtype)];
+        let args = vec![
+            key(1.0),
+            ArgValue::Ints(vec![2]),
+            ArgValue::Float(low),
+            ArgValue::Float(high),
+            ArgValue::DType(dtype),
+        ];
         Bad::new(args, kind, message)
     };
-    let mut list = bad_keys(&[Value::Ints(vec![2])]);
-    list.push(Bad::new(vec![key(1.0), Value::Ints(vec![-2])], ErrorKind::Shape, "a dimension of -2"));
-    let huge = vec![key(1.0), Value::Ints(vec![i64::MAX, 2])];
+    let mut list = bad_keys(&[ArgValue::Ints(vec![2])]);
+    list.push(Bad::new(vec![key(1.0), ArgValue::Ints(vec![-2])], ErrorKind::Shape, "a dimension of -2"));
+    let huge = vec![key(1.0), ArgValue::Ints(vec![i64::MAX, 2])];
     list.push(Bad::new(huge, ErrorKind::Shape, "more elements than memory has addresses"));
     list.push(bad(0.0, 1.0, DType::I32, ErrorKind::DType, "int32 is not supported"));
     list.push(bad(2.0, 1.0, DType::F32, ErrorKind::Value, "2 is above 1"));

@@ -1,15 +1,15 @@
 //! Running sums, products and extremes.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{add, equal, minimum, mul, sub};
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
 use crate::ops::reduction::above_minus_infinity;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{Margin, pad, slice};
 use crate::ops::unary::{cast, exp, logical_not};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Index, Outputs, Saves, Set, Tensor, apply, normalize_axis};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis};
 use taut_kernels::scan::{Scan, scan};
 use taut_kernels::{Arg, ViewMut};
 
@@ -51,11 +51,11 @@ impl Op for Cumulative {
         })
     }
 
-    fn residual(&self, call: &Call<'_>) -> Result<Option<Tensor>> {
+    fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
         pack_bits(equal(call.input(0)?, call.output(0)?)?).map(Some)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| match self.code {
             Scan::Sum => cumsum(g, self.axis, self.exclusive, !self.reverse),
             Scan::Prod => {
@@ -82,7 +82,7 @@ impl Op for Cumulative {
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(&Cumulative { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
@@ -172,25 +172,25 @@ pub fn cumulative_logsumexp(x: impl Into<Tensor>, axis: isize, reverse: bool) ->
 
 const SHAPES: [(&[usize], i64); 5] = [(&[7], 0), (&[3, 4], -1), (&[2, 3, 4], 1), (&[0, 3], 0), (&[3, 0], 0)];
 
-fn four_ways(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<Value>> {
+fn four_ways(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<ArgValue>> {
     let mut samples = Vec::new();
     for &dtype in dtypes {
         for (i, (shape, axis)) in SHAPES.iter().enumerate() {
-            let flags = [Value::Bool(i % 2 == 1), Value::Bool(i % 3 == 1)];
-            samples.push([&[ramp(dtype, shape, low, high), Value::Int(*axis)][..], &flags[..]].concat());
+            let flags = [ArgValue::Bool(i % 2 == 1), ArgValue::Bool(i % 3 == 1)];
+            samples.push([&[ramp(dtype, shape, low, high), ArgValue::Int(*axis)][..], &flags[..]].concat());
         }
     }
     samples
 }
 
-fn two_ways(dtypes: &[DType]) -> Vec<Vec<Value>> {
+fn two_ways(dtypes: &[DType]) -> Vec<Vec<ArgValue>> {
     let mut samples = four_ways(dtypes, -3.0, 3.0);
     samples.iter_mut().for_each(|args| args.truncate(3));
     samples
 }
 
 fn bad_axis() -> Vec<Bad> {
-    let args = |shape: &[usize]| vec![ramp(DType::F32, shape, 0.0, 1.0), Value::Int(1)];
+    let args = |shape: &[usize]| vec![ramp(DType::F32, shape, 0.0, 1.0), ArgValue::Int(1)];
     vec![
         Bad::new(args(&[3]), ErrorKind::Axis, "axis 1 is out of range for rank 1"),
         Bad::new(args(&[]), ErrorKind::Axis, "a scalar has no axes"),
@@ -199,14 +199,14 @@ fn bad_axis() -> Vec<Bad> {
 
 const FOUR: &[Param] = &[
     Param::tensor("x"),
-    Param::optional("axis", Kind::Int, "0"),
-    Param::optional("exclusive", Kind::Bool, "False"),
-    Param::optional("reverse", Kind::Bool, "False"),
+    Param::optional("axis", ParamKind::Int, "0"),
+    Param::optional("exclusive", ParamKind::Bool, "False"),
+    Param::optional("reverse", ParamKind::Bool, "False"),
 ];
 const THREE: &[Param] = &[
     Param::tensor("x"),
-    Param::optional("axis", Kind::Int, "0"),
-    Param::optional("reverse", Kind::Bool, "False"),
+    Param::optional("axis", ParamKind::Int, "0"),
+    Param::optional("reverse", ParamKind::Bool, "False"),
 ];
 
 /// Flip, accumulate (floats in double precision, rounded once), shift by one if exclusive, flip back.
@@ -224,8 +224,8 @@ macro_rules! running {
     };
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "cumsum",
         FOUR,
         |a| {
@@ -236,7 +236,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| four_ways(dtypes::ALL, -3.0, 3.0)),
     )
     .refuses(bad_axis),
-    Entry::new(
+    OpEntry::new(
         "cumprod",
         FOUR,
         |a| {
@@ -247,7 +247,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| four_ways(dtypes::ALL, 0.6, 1.6)),
     )
     .refuses(bad_axis),
-    Entry::new(
+    OpEntry::new(
         "cummax",
         THREE,
         |a| one(cummax(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, a.bool_or(2)?.unwrap_or(false))),
@@ -257,7 +257,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| two_ways(dtypes::ALL)),
     )
     .refuses(bad_axis),
-    Entry::new(
+    OpEntry::new(
         "cummin",
         THREE,
         |a| one(cummin(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, a.bool_or(2)?.unwrap_or(false))),
@@ -267,7 +267,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| two_ways(dtypes::ALL)),
     )
     .refuses(bad_axis),
-    Entry::new(
+    OpEntry::new(
         "cumulative_logsumexp",
         THREE,
         |a| {
@@ -282,7 +282,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     )
     .refuses(|| {
         let mut bad = bad_axis();
-        let args = vec![ramp(DType::I32, &[3], 0.0, 1.0), Value::Int(0)];
+        let args = vec![ramp(DType::I32, &[3], 0.0, 1.0), ArgValue::Int(0)];
         bad.push(Bad::new(args, ErrorKind::DType, "int32 is not supported"));
         bad
     }),

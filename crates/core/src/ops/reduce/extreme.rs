@@ -1,7 +1,7 @@
 //! The largest and the smallest, and where they are.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{div, equal};
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
 use crate::ops::reduce::sum;
@@ -9,7 +9,7 @@ use crate::ops::reduction::{FoldRule, Folding, Over, reduce};
 use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
 use crate::ops::shape::{broadcast_to, reshape};
 use crate::ops::unary::cast;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Outputs, Saves, Tensor, apply};
 use taut_kernels::reduce::{self as kernels, Reduce};
 use taut_kernels::{Arg, ViewMut};
@@ -80,7 +80,7 @@ impl Op for ArgExtreme {
         Ok(())
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(&ArgExtreme { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
@@ -111,36 +111,38 @@ pub fn argmin(x: impl Into<Tensor>, axis: impl Into<Option<isize>>) -> Result<Te
     arg_extreme(false, x.into(), axis.into())
 }
 
-fn extremes() -> Vec<Vec<Value>> {
+fn extremes() -> Vec<Vec<ArgValue>> {
     // Nothing has no extreme.
-    let has_elements = |args: &Vec<Value>| !matches!(&args[0], Value::Tensor(x) if x.is_empty());
+    let has_elements = |args: &Vec<ArgValue>| !matches!(&args[0], ArgValue::Tensor(x) if x.is_empty());
     reductions(dtypes::ALL, -30.0, 30.0).into_iter().filter(has_elements).collect()
 }
 
 fn no_extreme() -> Vec<Bad> {
     let empty = || ramp(DType::F32, &[2, 0], 0.0, 1.0);
     let mut bad = bad_axes();
-    bad.push(Bad::new(vec![empty(), Value::Int(1)], ErrorKind::Value, "nothing has no extreme"));
+    bad.push(Bad::new(vec![empty(), ArgValue::Int(1)], ErrorKind::Value, "nothing has no extreme"));
     bad
 }
 
-fn arguments() -> Vec<Vec<Value>> {
+fn arguments() -> Vec<Vec<ArgValue>> {
     let mut samples = Vec::new();
     for &dtype in dtypes::ALL {
-        samples.push(vec![ramp(dtype, &[7], -30.0, 30.0), Value::Int(0)]);
-        samples.push(vec![ramp(dtype, &[3, 4, 2], -30.0, 30.0), Value::Int(1)]);
-        samples.push(vec![ramp(dtype, &[3, 4], -30.0, 30.0), Value::Int(-1)]);
-        samples.push(vec![ramp(dtype, &[3, 4], -30.0, 30.0), Value::None]);
-        samples.push(vec![ramp(dtype, &[0, 4], -30.0, 30.0), Value::Int(1)]);
+        samples.push(vec![ramp(dtype, &[7], -30.0, 30.0), ArgValue::Int(0)]);
+        samples.push(vec![ramp(dtype, &[3, 4, 2], -30.0, 30.0), ArgValue::Int(1)]);
+        samples.push(vec![ramp(dtype, &[3, 4], -30.0, 30.0), ArgValue::Int(-1)]);
+        samples.push(vec![ramp(dtype, &[3, 4], -30.0, 30.0), ArgValue::None]);
+        samples.push(vec![ramp(dtype, &[0, 4], -30.0, 30.0), ArgValue::Int(1)]);
     }
-    samples
-        .push(vec![crate::ops::sample::of(DType::F32, &[4], &[1.0, f64::NAN, 3.0, f64::NAN]), Value::Int(0)]);
+    samples.push(vec![
+        crate::ops::sample::of(DType::F32, &[4], &[1.0, f64::NAN, 3.0, f64::NAN]),
+        ArgValue::Int(0),
+    ]);
     samples
 }
 
 fn bad_axis() -> Vec<Bad> {
     let bad = |shape: &[usize], axis, kind, message| {
-        Bad::new(vec![ramp(DType::F32, shape, 0.0, 1.0), Value::Int(axis)], kind, message)
+        Bad::new(vec![ramp(DType::F32, shape, 0.0, 1.0), ArgValue::Int(axis)], kind, message)
     };
     vec![
         bad(&[2, 3], 2, ErrorKind::Axis, "axis 2 is out of range for rank 2"),
@@ -149,10 +151,10 @@ fn bad_axis() -> Vec<Bad> {
     ]
 }
 
-const ARG: &[Param] = &[Param::tensor("x"), Param::optional("axis", Kind::Int, "None")];
+const ARG: &[Param] = &[Param::tensor("x"), Param::optional("axis", ParamKind::Int, "None")];
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "max",
         Param::REDUCTION,
         |a| one(max(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
@@ -160,7 +162,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(extremes),
     )
     .refuses(no_extreme),
-    Entry::new(
+    OpEntry::new(
         "min",
         Param::REDUCTION,
         |a| one(min(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
@@ -168,7 +170,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(extremes),
     )
     .refuses(no_extreme),
-    Entry::new(
+    OpEntry::new(
         "argmax",
         ARG,
         |a| one(argmax(a.tensor(0)?, a.int_or(1)?.map(|axis| axis as isize))),
@@ -176,7 +178,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(arguments),
     )
     .refuses(bad_axis),
-    Entry::new(
+    OpEntry::new(
         "argmin",
         ARG,
         |a| one(argmin(a.tensor(0)?, a.int_or(1)?.map(|axis| axis as isize))),

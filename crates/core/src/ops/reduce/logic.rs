@@ -4,7 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::reduction::{Folding, Over, reduce};
 use crate::ops::sample::{bad_axes, dtypes, reductions};
-use crate::ops::{Entry, Param, Reference, Samples, one};
+use crate::ops::{OpEntry, Param, Reference, Samples, one};
 use taut_kernels::reduce::Reduce;
 
 /// Whether any element is true (not zero), over some axes; over all of them if `axes` is `None`.
@@ -32,8 +32,8 @@ pub fn count_nonzero(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool
     reduce("count_nonzero", Folding::Fold(Reduce::CountNonzero), x.into(), axes.into(), keepdims, None)
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "any",
         Param::REDUCTION,
         |a| one(any(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
@@ -41,7 +41,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| reductions(dtypes::ALL, -0.9, 1.2)),
     )
     .refuses(bad_axes),
-    Entry::new(
+    OpEntry::new(
         "all",
         Param::REDUCTION,
         |a| one(all(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
@@ -49,7 +49,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| reductions(dtypes::ALL, 0.5, 6.0)),
     )
     .refuses(bad_axes),
-    Entry::new(
+    OpEntry::new(
         "count_nonzero",
         Param::REDUCTION,
         |a| one(count_nonzero(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),

@@ -5,7 +5,7 @@ use crate::ops::binary::{mul, sub};
 use crate::ops::reduction::{FoldRule, Folding, Over, above_minus_infinity, reduce_float};
 use crate::ops::sample::{bad_axes, dtypes, reductions};
 use crate::ops::unary::exp;
-use crate::ops::{Entry, Param, Reference, Samples, one};
+use crate::ops::{OpEntry, Param, Reference, Samples, one};
 use crate::{Saves, Tensor};
 use taut_kernels::reduce::Reduce;
 
@@ -39,7 +39,7 @@ pub fn logsumexp(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) ->
     )
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "logsumexp",
     Param::REDUCTION,
     |a| one(logsumexp(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),

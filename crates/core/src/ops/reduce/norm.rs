@@ -6,10 +6,10 @@ use crate::ops::reduce::{max, min, sum};
 use crate::ops::reduction::{Over, away_from_zero, root};
 use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
 use crate::ops::unary::{abs, cast, is_finite, rsqrt, square};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::record::detached;
 use crate::{DType, Tensor};
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// The norm of vectors along some axes (all of them if `axes` is `None`): `ord` 2 is the Euclidean one, 1 the sum of
 /// magnitudes, infinity the largest and -infinity the smallest magnitude, 0 the count of elements that are not zero, any other
@@ -70,13 +70,13 @@ pub fn l2_normalize(x: impl Into<Tensor>, axes: impl Into<Over>, epsilon: f64) -
 #[track_caller]
 pub fn clip_by_norm(x: impl Into<Tensor>, clip_norm: f64, axes: impl Into<Over>) -> Result<Tensor> {
     let x = x.into();
-    check_clip("clip_by_norm", clip_norm, &x, Line::caller())?;
+    check_clip("clip_by_norm", clip_norm, &x, Location::caller())?;
     let length = norm(&x, 2.0, axes, true)?;
     let scale = div(clip_norm, maximum(length, clip_norm)?)?;
     mul(x, scale)
 }
 
-fn check_clip(op: &'static str, clip_norm: f64, x: &Tensor, at: Line) -> Result<()> {
+fn check_clip(op: &'static str, clip_norm: f64, x: &Tensor, at: Location) -> Result<()> {
     if clip_norm > 0.0 {
         return Ok(());
     }
@@ -87,7 +87,7 @@ fn check_clip(op: &'static str, clip_norm: f64, x: &Tensor, at: Line) -> Result<
 #[track_caller]
 pub fn global_norm(tensors: &[Tensor]) -> Result<Tensor> {
     let Some((first, rest)) = tensors.split_first() else {
-        return Err(Error::value("no tensors to measure").in_op("global_norm", []).at(Line::caller()));
+        return Err(Error::value("no tensors to measure").in_op("global_norm", []).at(Location::caller()));
     };
     let mut squares = sum(square(first)?, None, false)?;
     for tensor in rest {
@@ -100,7 +100,7 @@ pub fn global_norm(tensors: &[Tensor]) -> Result<Tensor> {
 /// scaling.
 #[track_caller]
 pub fn clip_by_global_norm(tensors: &[Tensor], clip_norm: f64) -> Result<(Vec<Tensor>, Tensor)> {
-    let at = Line::caller();
+    let at = Location::caller();
     let length = global_norm(tensors).map_err(|e| e.at(at))?;
     check_clip("clip_by_global_norm", clip_norm, &length, at)?;
     // An infinite norm would quietly make zeros of what is finite.
@@ -113,62 +113,63 @@ pub fn clip_by_global_norm(tensors: &[Tensor], clip_norm: f64) -> Result<(Vec<Te
     Ok((clipped, length))
 }
 
-fn orders() -> Vec<Vec<Value>> {
+fn orders() -> Vec<Vec<ArgValue>> {
     let mut samples = Vec::new();
     for ord in [2.0, 1.0, f64::INFINITY, f64::NEG_INFINITY, 0.0, 3.0] {
         for &dtype in &[DType::F32, DType::F64, DType::I32] {
             samples.push(vec![
                 ramp(dtype, &[5], -3.0, 3.0),
-                Value::Float(ord),
-                Value::Ints(vec![0]),
-                Value::Bool(false),
+                ArgValue::Float(ord),
+                ArgValue::Ints(vec![0]),
+                ArgValue::Bool(false),
             ]);
             samples.push(vec![
                 ramp(dtype, &[3, 4], -3.0, 3.0),
-                Value::Float(ord),
-                Value::Ints(vec![-1]),
-                Value::Bool(true),
+                ArgValue::Float(ord),
+                ArgValue::Ints(vec![-1]),
+                ArgValue::Bool(true),
             ]);
         }
     }
     // Squares that do not fit their type.
     let extreme = crate::ops::sample::of(DType::F32, &[2, 2], &[3e30, 4e30, 0.0, 0.0]);
-    samples.push(vec![extreme, Value::Float(2.0), Value::Ints(vec![1]), Value::Bool(false)]);
+    samples.push(vec![extreme, ArgValue::Float(2.0), ArgValue::Ints(vec![1]), ArgValue::Bool(false)]);
     for &dtype in &[DType::F32, DType::F64] {
         samples.push(vec![
             ramp(dtype, &[0, 2], 0.0, 1.0),
-            Value::Float(2.0),
-            Value::Ints(vec![0]),
-            Value::Bool(false),
+            ArgValue::Float(2.0),
+            ArgValue::Ints(vec![0]),
+            ArgValue::Bool(false),
         ]);
     }
     samples
 }
 
-fn lists() -> Vec<Vec<Value>> {
+fn lists() -> Vec<Vec<ArgValue>> {
     let list = |dtype: DType| {
         let tensors =
             [&[3usize][..], &[2, 2], &[]].map(|shape| crate::ops::sample::tensor(dtype, shape, -3.0, 3.0));
-        Value::Tensors(tensors.to_vec())
+        ArgValue::Tensors(tensors.to_vec())
     };
-    let both = |clip: f64| dtypes::WIDE.iter().map(move |&dtype| vec![list(dtype), Value::Float(clip)]);
+    let both = |clip: f64| dtypes::WIDE.iter().map(move |&dtype| vec![list(dtype), ArgValue::Float(clip)]);
     both(1.5).chain(both(100.0)).collect()
 }
 
-fn bad_clip(first: Value) -> Bad {
-    Bad::new(vec![first, Value::Float(-1.0)], ErrorKind::Value, "clip_norm must be positive, and is -1")
+fn bad_clip(first: ArgValue) -> Bad {
+    Bad::new(vec![first, ArgValue::Float(-1.0)], ErrorKind::Value, "clip_norm must be positive, and is -1")
 }
 
-const TENSORS_CLIP: &[Param] = &[Param::new("tensors", Kind::Tensors), Param::new("clip_norm", Kind::Float)];
+const TENSORS_CLIP: &[Param] =
+    &[Param::new("tensors", ParamKind::Tensors), Param::new("clip_norm", ParamKind::Float)];
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "norm",
         &[
             Param::tensor("x"),
-            Param::optional("ord", Kind::Float, "2.0"),
-            Param::optional("axes", Kind::Ints, "None"),
-            Param::optional("keepdims", Kind::Bool, "False"),
+            Param::optional("ord", ParamKind::Float, "2.0"),
+            Param::optional("axes", ParamKind::Ints, "None"),
+            Param::optional("keepdims", ParamKind::Bool, "False"),
         ],
         |a| {
             one(norm(
@@ -183,12 +184,12 @@ pub(crate) const ENTRIES: &[Entry] = &[
         ),
         Samples::List(orders),
     ),
-    Entry::new(
+    OpEntry::new(
         "l2_normalize",
         &[
             Param::tensor("x"),
-            Param::optional("axes", Kind::Ints, "None"),
-            Param::optional("epsilon", Kind::Float, "1e-12"),
+            Param::optional("axes", ParamKind::Ints, "None"),
+            Param::optional("epsilon", ParamKind::Float, "1e-12"),
         ],
         |a| one(l2_normalize(a.tensor(0)?, a.axes(1)?.as_deref(), a.float_or(2)?.unwrap_or(1e-12))),
         Reference::Numpy("x / np.sqrt(np.maximum(np.sum(x * x, axis=axes, keepdims=True), 1e-12))"),
@@ -199,12 +200,12 @@ pub(crate) const ENTRIES: &[Entry] = &[
         }),
     )
     .refuses(bad_axes),
-    Entry::new(
+    OpEntry::new(
         "clip_by_norm",
         &[
             Param::tensor("x"),
-            Param::new("clip_norm", Kind::Float),
-            Param::optional("axes", Kind::Ints, "None"),
+            Param::new("clip_norm", ParamKind::Float),
+            Param::optional("axes", ParamKind::Ints, "None"),
         ],
         |a| one(clip_by_norm(a.tensor(0)?, a.float(1)?, a.axes(2)?.as_deref())),
         Reference::Numpy(
@@ -214,21 +215,21 @@ pub(crate) const ENTRIES: &[Entry] = &[
             let mut samples = reductions(dtypes::WIDE, -3.0, 3.0);
             samples.iter_mut().for_each(|args| {
                 args.truncate(2);
-                args.insert(1, Value::Float(1.5));
+                args.insert(1, ArgValue::Float(1.5));
             });
             samples
         }),
     )
     .refuses(|| vec![bad_clip(ramp(DType::F32, &[3], 0.0, 1.0))]),
-    Entry::new(
+    OpEntry::new(
         "global_norm",
-        &[Param::new("tensors", Kind::Tensors)],
+        &[Param::new("tensors", ParamKind::Tensors)],
         |a| one(global_norm(&a.tensors(0)?)),
         Reference::Numpy("np.sqrt(sum(np.sum(t * t) for t in tensors))"),
         Samples::List(|| lists().into_iter().map(|mut args| args.drain(..1).collect()).collect()),
     )
-    .refuses(|| vec![Bad::new(vec![Value::Tensors(vec![])], ErrorKind::Value, "no tensors to measure")]),
-    Entry::new(
+    .refuses(|| vec![Bad::new(vec![ArgValue::Tensors(vec![])], ErrorKind::Value, "no tensors to measure")]),
+    OpEntry::new(
         "clip_by_global_norm",
         TENSORS_CLIP,
         |a| {
@@ -243,7 +244,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(lists),
     )
     .refuses(|| {
-        let list = Value::Tensors(vec![crate::ops::sample::tensor(DType::F32, &[2], 0.0, 1.0)]);
+        let list = ArgValue::Tensors(vec![crate::ops::sample::tensor(DType::F32, &[2], 0.0, 1.0)]);
         vec![bad_clip(list)]
     }),
 ];

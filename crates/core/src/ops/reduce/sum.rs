@@ -6,7 +6,7 @@ use crate::ops::reduce::cumprod;
 use crate::ops::reduction::{FoldRule, Folding, Over, reduce, reduce_float};
 use crate::ops::sample::{bad_axes, dtypes, reductions};
 use crate::ops::shape::broadcast_to;
-use crate::ops::{Entry, Param, Reference, Samples, one};
+use crate::ops::{OpEntry, Param, Reference, Samples, one};
 use crate::{Saves, Tensor};
 use taut_kernels::reduce::Reduce;
 
@@ -77,8 +77,8 @@ pub fn mean(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Resu
     reduce_float("mean", Folding::Fold(Reduce::Mean), x.into(), axes.into(), keepdims, Some(&MEAN))
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "sum",
         Param::REDUCTION,
         |a| one(sum(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
@@ -86,7 +86,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| reductions(dtypes::ALL, -3.0, 3.0)),
     )
     .refuses(bad_axes),
-    Entry::new(
+    OpEntry::new(
         "prod",
         Param::REDUCTION,
         |a| one(prod(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
@@ -94,7 +94,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(|| reductions(dtypes::ALL, 0.6, 1.6)),
     )
     .refuses(bad_axes),
-    Entry::new(
+    OpEntry::new(
         "mean",
         Param::REDUCTION,
         |a| one(mean(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),

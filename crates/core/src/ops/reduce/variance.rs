@@ -5,7 +5,7 @@ use crate::ops::binary::{mul, sub};
 use crate::ops::reduce::mean;
 use crate::ops::reduction::{FoldRule, Folding, Over, reduce_float, root};
 use crate::ops::sample::{bad_axes, dtypes, reductions};
-use crate::ops::{Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{Saves, Tensor};
 
 static VARIANCE: FoldRule = FoldRule {
@@ -43,24 +43,24 @@ pub fn std(x: impl Into<Tensor>, axes: impl Into<Over>, correction: f64, keepdim
     root(reduce_float("std", code, x.into(), axes.into(), keepdims, Some(&VARIANCE))?)
 }
 
-fn samples() -> Vec<Vec<Value>> {
+fn samples() -> Vec<Vec<ArgValue>> {
     let mut samples = reductions(dtypes::ALL, -3.0, 3.0);
     for (i, args) in samples.iter_mut().enumerate() {
-        let keepdims = args.pop().unwrap_or(Value::None);
-        args.extend([Value::Float((i % 2) as f64), keepdims]);
+        let keepdims = args.pop().unwrap_or(ArgValue::None);
+        args.extend([ArgValue::Float((i % 2) as f64), keepdims]);
     }
     samples
 }
 
 const SPREAD: &[Param] = &[
     Param::tensor("x"),
-    Param::optional("axes", Kind::Ints, "None"),
-    Param::optional("correction", Kind::Float, "0.0"),
-    Param::optional("keepdims", Kind::Bool, "False"),
+    Param::optional("axes", ParamKind::Ints, "None"),
+    Param::optional("correction", ParamKind::Float, "0.0"),
+    Param::optional("keepdims", ParamKind::Bool, "False"),
 ];
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "var",
         SPREAD,
         |a| {
@@ -75,7 +75,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::List(samples),
     )
     .refuses(bad_axes),
-    Entry::new(
+    OpEntry::new(
         "std",
         SPREAD,
         |a| {

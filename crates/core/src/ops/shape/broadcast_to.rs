@@ -1,12 +1,12 @@
 //! Repeating without copying.
 
 use crate::error::{ErrorKind, Result};
-use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::gradient::{Gradients, Saves, Set, VjpCall};
+use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::batching::single;
 use crate::ops::elementwise::sum_to;
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Layout, Outputs, Shape, Tensor, apply};
 
 #[derive(Clone, Debug)]
@@ -37,11 +37,11 @@ impl Op for BroadcastTo {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| sum_to(g, call.input_shape(0)))
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let input = call.ranked(0, self.shape.rank())?;
         single(broadcast_to(input, call.many(&self.shape)))
     }
@@ -64,9 +64,9 @@ pub fn broadcast_to(input: impl Into<Tensor>, shape: impl Into<Shape>) -> Result
     apply(&BroadcastTo { shape: shape.into() }, [input.into()])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "broadcast_to",
-    &[Param::tensor("input"), Param::new("shape", Kind::Ints)],
+    &[Param::tensor("input"), Param::new("shape", ParamKind::Ints)],
     |a| one(broadcast_to(a.tensor(0)?, a.shape(1)?)),
     Reference::Numpy("np.broadcast_to(input, shape)"),
     Samples::List(|| {
@@ -81,13 +81,17 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             (&[2, 3], &[2, 3]),
         ];
         let with =
-            |dtype| cases.map(|(from, to)| vec![ramp(dtype, from, -4.0, 4.0), Value::Ints(to.to_vec())]);
+            |dtype| cases.map(|(from, to)| vec![ramp(dtype, from, -4.0, 4.0), ArgValue::Ints(to.to_vec())]);
         dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
     }),
 )
 .refuses(|| {
     let bad = |from: &[usize], to: &[i64], message| {
-        Bad::new(vec![ramp(DType::F32, from, 0.0, 1.0), Value::Ints(to.to_vec())], ErrorKind::Shape, message)
+        Bad::new(
+            vec![ramp(DType::F32, from, 0.0, 1.0), ArgValue::Ints(to.to_vec())],
+            ErrorKind::Shape,
+            message,
+        )
     };
     vec![
         bad(&[2, 3], &[3], "shape [2, 3] does not broadcast to [3]"),

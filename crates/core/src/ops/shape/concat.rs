@@ -2,14 +2,14 @@
 
 use super::{expand_dims, slice};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, tensor};
 use crate::ops::unary::cast;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Index, Outputs, Saves, Set, Tensor, apply_many, promote};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply_many, promote};
 use smallvec::SmallVec;
 use taut_kernels::{Arg, View, ViewMut, index};
-use taut_memory::Line;
+use taut_memory::Location;
 
 #[derive(Clone, Debug)]
 struct Concat {
@@ -55,7 +55,7 @@ impl Op for Concat {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let Some(g) = call.take_gradient(0) else { return Ok(Gradients::new()) };
         let axis = g.shape().axis(self.axis)?;
         let (mut gradients, mut start) = (Gradients::new(), 0);
@@ -69,7 +69,7 @@ impl Op for Concat {
         Ok(gradients)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.each(&Concat { axis: call.axis(self.axis)? })
     }
 
@@ -107,7 +107,7 @@ pub fn concat(values: &[Tensor], axis: isize) -> Result<Tensor> {
 /// types meet as in arithmetic.
 #[track_caller]
 pub fn stack(values: &[Tensor], axis: isize) -> Result<Tensor> {
-    let at = Line::caller();
+    let at = Location::caller();
     if let Some(other) = values.iter().find(|value| value.shape() != values[0].shape()) {
         let message = format!("shapes {} and {} differ", values[0].shape(), other.shape());
         return Err(Error::shape(message).in_op("stack", values.iter().map(Tensor::spec)).at(at));
@@ -119,16 +119,17 @@ pub fn stack(values: &[Tensor], axis: isize) -> Result<Tensor> {
     concat(&rows, axis)
 }
 
-const PARAMS: &[Param] = &[Param::new("values", Kind::Tensors), Param::optional("axis", Kind::Int, "0")];
+const PARAMS: &[Param] =
+    &[Param::new("values", ParamKind::Tensors), Param::optional("axis", ParamKind::Int, "0")];
 
-fn case(dtypes: &[DType], shapes: &[&[usize]], axis: i64) -> Vec<Value> {
+fn case(dtypes: &[DType], shapes: &[&[usize]], axis: i64) -> Vec<ArgValue> {
     let values =
         shapes.iter().zip(dtypes.iter().cycle()).map(|(shape, &dtype)| tensor(dtype, shape, -4.0, 4.0));
-    vec![Value::Tensors(values.collect()), Value::Int(axis)]
+    vec![ArgValue::Tensors(values.collect()), ArgValue::Int(axis)]
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "concat",
         PARAMS,
         |a| one(concat(&a.tensors(0)?, a.int_or(1)?.unwrap_or(0) as isize)),
@@ -165,7 +166,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
             bad(&[&[2, 3], &[3, 3]], 1, ErrorKind::Shape, "shapes [2, 3] and [3, 3] differ beyond axis 1"),
         ]
     }),
-    Entry::new(
+    OpEntry::new(
         "stack",
         PARAMS,
         |a| one(stack(&a.tensors(0)?, a.int_or(1)?.unwrap_or(0) as isize)),

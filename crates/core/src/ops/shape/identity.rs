@@ -1,10 +1,10 @@
 //! A copy.
 
 use crate::error::Result;
-use crate::op::{Batch, Form, Kernel, Op, Spec, Specs};
+use crate::op::{Form, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::dtypes;
-use crate::ops::{Entry, Param, Reference, Samples, one};
-use crate::{Call, Gradients, Outputs, Saves, Set, Tensor, apply};
+use crate::ops::{OpEntry, Param, Reference, Samples, one};
+use crate::{Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, ViewMut, elementwise};
 
 #[derive(Clone, Debug)]
@@ -31,11 +31,11 @@ impl Op for Identity {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|_, g| Ok(g))
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(self)
     }
 
@@ -59,7 +59,7 @@ pub fn identity(input: impl Into<Tensor>) -> Result<Tensor> {
     apply(&Identity, [input.into()])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "identity",
     &[Param::tensor("input")],
     |a| one(identity(a.tensor(0)?)),

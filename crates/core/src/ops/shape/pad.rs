@@ -1,13 +1,13 @@
 //! A margin around a tensor.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::binary::add;
 use crate::ops::elementwise::must_fit;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{reverse, slice};
-use crate::ops::{Args, Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Index, Outputs, Saves, Scalar, Set, Shape, Tensor, apply};
+use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Index, Outputs, Saves, Scalar, Set, Shape, Tensor, VjpCall, apply};
 use smallvec::SmallVec;
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -131,7 +131,7 @@ impl Op for Pad {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let shape = call.input_shape(0);
             if let Margin::Constant(_) = self.margin {
@@ -146,7 +146,7 @@ impl Op for Pad {
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let paddings = [&[[0, 0]], &self.paddings[..]].concat();
         call.plain(&Pad { paddings, ..self.clone() })
     }
@@ -190,17 +190,17 @@ fn margin(a: &Args<'_>) -> Result<Margin> {
     }
 }
 
-fn args(x: Value, paddings: &[i64], mode: &'static str, value: Value) -> Vec<Value> {
-    vec![x, Value::Ints(paddings.to_vec()), Value::Str(mode), value]
+fn args(x: ArgValue, paddings: &[i64], mode: &'static str, value: ArgValue) -> Vec<ArgValue> {
+    vec![x, ArgValue::Ints(paddings.to_vec()), ArgValue::Str(mode), value]
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "pad",
     &[
         Param::tensor("tensor"),
-        Param::new("paddings", Kind::Pairs),
-        Param::optional("mode", Kind::Str, "\"CONSTANT\""),
-        Param::optional("constant_values", Kind::Scalar, "None"),
+        Param::new("paddings", ParamKind::Pairs),
+        Param::optional("mode", ParamKind::Str, "\"CONSTANT\""),
+        Param::optional("constant_values", ParamKind::Scalar, "None"),
     ],
     |a| one(pad(a.tensor(0)?, &a.pairs(1)?, margin(a)?)),
     Reference::Numpy(
@@ -211,28 +211,28 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         let mut list = Vec::new();
         for &dtype in dtypes::ALL {
             let x = |shape: &[usize]| ramp(dtype, shape, -4.0, 4.0);
-            list.push(args(x(&[]), &[], "CONSTANT", Value::None));
-            list.push(args(x(&[3]), &[1, 2], "CONSTANT", Value::None));
-            list.push(args(x(&[2, 3]), &[1, 0, 0, 2], "constant", Value::Int(1)));
-            list.push(args(x(&[2, 0]), &[1, 1, 1, 2], "CONSTANT", Value::Int(1)));
-            list.push(args(x(&[2, 1, 3]), &[0, 0, 1, 1, 2, 1], "CONSTANT", Value::Bool(true)));
-            list.push(args(x(&[2, 2]), &[0, 0, 0, 0], "CONSTANT", Value::None));
-            list.push(args(x(&[4]), &[3, 2], "REFLECT", Value::None));
-            list.push(args(x(&[2, 3]), &[1, 1, 2, 0], "REFLECT", Value::None));
-            list.push(args(x(&[2, 1, 3]), &[0, 1, 0, 0, 2, 2], "reflect", Value::None));
-            list.push(args(x(&[4]), &[4, 2], "SYMMETRIC", Value::None));
-            list.push(args(x(&[2, 3]), &[2, 1, 0, 3], "SYMMETRIC", Value::None));
-            list.push(args(x(&[2, 1, 3]), &[1, 1, 1, 1, 0, 0], "SYMMETRIC", Value::None));
-            list.push(args(x(&[0, 3]), &[0, 0, 1, 1], "SYMMETRIC", Value::None));
+            list.push(args(x(&[]), &[], "CONSTANT", ArgValue::None));
+            list.push(args(x(&[3]), &[1, 2], "CONSTANT", ArgValue::None));
+            list.push(args(x(&[2, 3]), &[1, 0, 0, 2], "constant", ArgValue::Int(1)));
+            list.push(args(x(&[2, 0]), &[1, 1, 1, 2], "CONSTANT", ArgValue::Int(1)));
+            list.push(args(x(&[2, 1, 3]), &[0, 0, 1, 1, 2, 1], "CONSTANT", ArgValue::Bool(true)));
+            list.push(args(x(&[2, 2]), &[0, 0, 0, 0], "CONSTANT", ArgValue::None));
+            list.push(args(x(&[4]), &[3, 2], "REFLECT", ArgValue::None));
+            list.push(args(x(&[2, 3]), &[1, 1, 2, 0], "REFLECT", ArgValue::None));
+            list.push(args(x(&[2, 1, 3]), &[0, 1, 0, 0, 2, 2], "reflect", ArgValue::None));
+            list.push(args(x(&[4]), &[4, 2], "SYMMETRIC", ArgValue::None));
+            list.push(args(x(&[2, 3]), &[2, 1, 0, 3], "SYMMETRIC", ArgValue::None));
+            list.push(args(x(&[2, 1, 3]), &[1, 1, 1, 1, 0, 0], "SYMMETRIC", ArgValue::None));
+            list.push(args(x(&[0, 3]), &[0, 0, 1, 1], "SYMMETRIC", ArgValue::None));
         }
-        list.push(args(ramp(DType::F32, &[2], 0.0, 1.0), &[1, 1], "CONSTANT", Value::Float(f64::NAN)));
+        list.push(args(ramp(DType::F32, &[2], 0.0, 1.0), &[1, 1], "CONSTANT", ArgValue::Float(f64::NAN)));
         list
     }),
 )
 .refuses(|| {
     let x = |dtype, shape: &[usize]| ramp(dtype, shape, 0.0, 1.0);
     let bad = |shape: &[usize], paddings: &[i64], mode, kind, message| {
-        Bad::new(args(x(DType::F32, shape), paddings, mode, Value::None), kind, message)
+        Bad::new(args(x(DType::F32, shape), paddings, mode, ArgValue::None), kind, message)
     };
     let too_many = "more elements than memory has addresses";
     vec![
@@ -245,12 +245,12 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
         bad(&[0], &[0, 1], "SYMMETRIC", ErrorKind::Shape, "axis 0 of size 0 has no 1 elements to mirror"),
         bad(&[3], &[1, 1], "EDGE", ErrorKind::Value, "mode \"EDGE\" does not exist"),
         Bad::new(
-            args(x(DType::F32, &[3]), &[1, 1], "REFLECT", Value::Int(1)),
+            args(x(DType::F32, &[3]), &[1, 1], "REFLECT", ArgValue::Int(1)),
             ErrorKind::Value,
             "has no use for the constant 1",
         ),
         Bad::new(
-            args(x(DType::U8, &[3]), &[1, 1], "CONSTANT", Value::Int(-1)),
+            args(x(DType::U8, &[3]), &[1, 1], "CONSTANT", ArgValue::Int(-1)),
             ErrorKind::Value,
             "-1 does not fit uint8",
         ),

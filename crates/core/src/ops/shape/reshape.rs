@@ -1,11 +1,11 @@
 //! The same elements under another shape.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::batching::single;
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, apply};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
 
 #[derive(Clone, Debug)]
 struct Reshape {
@@ -57,11 +57,11 @@ impl Op for Reshape {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         reshaped(call)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         single(reshape_to(&call.inputs[0], &call.many(&self.resolve(&call.shape(0))?)))
     }
 
@@ -85,7 +85,7 @@ pub fn reshape(x: impl Into<Tensor>, shape: &[isize]) -> Result<Tensor> {
 }
 
 /// The gradient of every op that only gives its input another shape.
-pub(super) fn reshaped(call: &mut Call<'_>) -> Result<Gradients> {
+pub(super) fn reshaped(call: &mut VjpCall<'_>) -> Result<Gradients> {
     call.first(|call, g| reshape_to(g, call.input_shape(0)))
 }
 
@@ -95,9 +95,9 @@ pub(crate) fn reshape_to(x: impl Into<Tensor>, shape: &Shape) -> Result<Tensor> 
     apply(&Reshape { shape: shape.iter().map(|&dim| dim as isize).collect() }, [x.into()])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "reshape",
-    &[Param::tensor("x"), Param::new("shape", Kind::Ints)],
+    &[Param::tensor("x"), Param::new("shape", ParamKind::Ints)],
     |a| one(reshape(a.tensor(0)?, &a.axes(1)?.unwrap_or_default())),
     Reference::Numpy("np.reshape(x, shape)"),
     Samples::List(|| {
@@ -110,13 +110,13 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             (&[0, 3], &[3, 0]),
         ];
         let with =
-            |dtype| cases.map(|(from, to)| vec![ramp(dtype, from, -4.0, 4.0), Value::Ints(to.to_vec())]);
+            |dtype| cases.map(|(from, to)| vec![ramp(dtype, from, -4.0, 4.0), ArgValue::Ints(to.to_vec())]);
         dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
     }),
 )
 .refuses(|| {
     let bad = |shape: &[i64], message| {
-        let args = vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), Value::Ints(shape.to_vec())];
+        let args = vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), ArgValue::Ints(shape.to_vec())];
         Bad::new(args, ErrorKind::Shape, message)
     };
     vec![

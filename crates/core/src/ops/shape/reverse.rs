@@ -1,10 +1,10 @@
 //! Axes backwards.
 
 use crate::error::Result;
-use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{bad_axes, dtypes, ramp};
-use crate::ops::{Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Layout, Outputs, Saves, Set, Tensor, apply};
+use crate::ops::{ArgValue, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Layout, Outputs, Saves, Set, Tensor, VjpCall, apply};
 
 #[derive(Clone, Debug)]
 struct Reverse {
@@ -37,11 +37,11 @@ impl Op for Reverse {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|_, g| reverse(g, &self.axes))
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(&Reverse { axes: call.axes(&self.axes)? })
     }
 
@@ -63,9 +63,9 @@ pub fn reverse(tensor: impl Into<Tensor>, axis: &[isize]) -> Result<Tensor> {
     apply(&Reverse { axes: axis.to_vec() }, [tensor.into()])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "reverse",
-    &[Param::tensor("tensor"), Param::new("axis", Kind::Ints)],
+    &[Param::tensor("tensor"), Param::new("axis", ParamKind::Ints)],
     |a| one(reverse(a.tensor(0)?, &a.axes(1)?.unwrap_or_default())),
     Reference::Numpy("np.flip(tensor, axis)"),
     Samples::List(|| {
@@ -79,7 +79,8 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             (&[2, 3], &[]),
             (&[2, 0], &[0, 1]),
         ];
-        let with = |dtype| cases.map(|(x, axes)| vec![ramp(dtype, x, -4.0, 4.0), Value::Ints(axes.to_vec())]);
+        let with =
+            |dtype| cases.map(|(x, axes)| vec![ramp(dtype, x, -4.0, 4.0), ArgValue::Ints(axes.to_vec())]);
         dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
     }),
 )

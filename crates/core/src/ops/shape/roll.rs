@@ -1,10 +1,10 @@
 //! Moving elements around an axis.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Op, Spec, Specs};
+use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Strides, Tensor, apply, normalize_axis};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Set, Strides, Tensor, VjpCall, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -46,7 +46,7 @@ impl Op for Roll {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|_, g| {
             let mut back = Vec::with_capacity(self.shifts.len());
             for (&shift, &axis) in self.shifts.iter().zip(&self.axes) {
@@ -57,7 +57,7 @@ impl Op for Roll {
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(&Roll { axes: call.axes(&self.axes)?, ..self.clone() })
     }
 
@@ -80,9 +80,9 @@ pub fn roll(input: impl Into<Tensor>, shift: &[isize], axis: &[isize]) -> Result
     apply(&Roll { shifts: shift.to_vec(), axes: axis.to_vec() }, [input.into()])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "roll",
-    &[Param::tensor("input"), Param::new("shift", Kind::Ints), Param::new("axis", Kind::Ints)],
+    &[Param::tensor("input"), Param::new("shift", ParamKind::Ints), Param::new("axis", ParamKind::Ints)],
     |a| one(roll(a.tensor(0)?, &a.axes(1)?.unwrap_or_default(), &a.axes(2)?.unwrap_or_default())),
     Reference::Numpy("np.roll(input, shift, axis)"),
     Samples::List(|| {
@@ -98,17 +98,17 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             (&[0, 3], &[2], &[0]),
             (&[4], &[1 << 40], &[0]),
         ];
-        let ints = |v: &[i64]| Value::Ints(v.to_vec());
+        let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
         let with =
             |dtype| cases.map(|(x, shift, axis)| vec![ramp(dtype, x, -4.0, 4.0), ints(shift), ints(axis)]);
         let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect();
-        list.push(vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), Value::Int(1), Value::Int(0)]);
+        list.push(vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), ArgValue::Int(1), ArgValue::Int(0)]);
         list
     }),
 )
 .refuses(|| {
     let bad = |shift: &[i64], axis: &[i64], kind, message| {
-        let ints = |v: &[i64]| Value::Ints(v.to_vec());
+        let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
         Bad::new(vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), ints(shift), ints(axis)], kind, message)
     };
     vec![

@@ -1,13 +1,13 @@
 //! Parts of a tensor.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::pad::padded;
 use crate::ops::shape::{Margin, pad, reshape_to, reverse};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Index, Layout, Outputs, Saves, Set, Shape, Tensor, apply};
-use taut_memory::Line;
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Index, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
+use taut_memory::Location;
 
 #[derive(Clone, Debug)]
 struct Slice {
@@ -70,7 +70,7 @@ impl Op for Slice {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let shape = call.input_shape(0);
             // Where the part of each axis begins, how many elements it has and how far apart they are.
@@ -97,7 +97,7 @@ impl Op for Slice {
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(&Slice { indices: [&[Index::from(..)], &self.indices[..]].concat() })
     }
 
@@ -138,7 +138,7 @@ pub fn strided_slice(
     end: &[isize],
     strides: &[isize],
 ) -> Result<Tensor> {
-    let (x, at) = (x.into(), Line::caller());
+    let (x, at) = (x.into(), Location::caller());
     if end.len() != begin.len() || !(strides.is_empty() || strides.len() == begin.len()) {
         let (b, e, s) = (begin.len(), end.len(), strides.len());
         let message = format!("begin has {b} entries, end {e}, strides {s}");
@@ -159,13 +159,13 @@ pub fn strided_slice(
     apply(&Slice { indices }, [x])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "strided_slice",
     &[
         Param::tensor("x"),
-        Param::new("begin", Kind::Ints),
-        Param::new("end", Kind::Ints),
-        Param::optional("strides", Kind::Ints, "[]"),
+        Param::new("begin", ParamKind::Ints),
+        Param::new("end", ParamKind::Ints),
+        Param::optional("strides", ParamKind::Ints, "[]"),
     ],
     |a| {
         let list = |i| Ok::<_, Error>(a.axes(i)?.unwrap_or_default());
@@ -181,7 +181,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             (&[3], [&[3], &[1], &[1]]),
             (&[0, 2], [&[0], &[7], &[3]]),
         ];
-        let ints = |v: &[i64]| Value::Ints(v.to_vec());
+        let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
         let with =
             |dtype| cases.map(|(x, [b, e, s])| vec![ramp(dtype, x, -4.0, 4.0), ints(b), ints(e), ints(s)]);
         dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
@@ -189,7 +189,7 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
 )
 .refuses(|| {
     let bad = |begin: &[i64], step: &[i64], message| {
-        let ints = |v: &[i64]| Value::Ints(v.to_vec());
+        let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
         let args = vec![ramp(DType::F32, &[3], 0.0, 1.0), ints(begin), ints(begin), ints(step)];
         Bad::new(args, ErrorKind::Index, message)
     };

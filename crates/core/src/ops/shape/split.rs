@@ -4,11 +4,11 @@ use super::{broadcast_to, concat, slice, stack};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value};
-use crate::record::{done, unrecorded};
-use crate::{Call, DType, Gradients, Index, Saves, Set, Tensor, on_behalf};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples};
+use crate::record::{record_completed, without_recording};
+use crate::{DType, Gradients, Index, Saves, Set, Tensor, VjpCall, with_source_location};
 use smallvec::smallvec;
-use taut_memory::Line;
+use taut_memory::Location;
 
 /// How [`split`] cuts: into so many equal parts, or into parts of these sizes (one may be -1 and is worked out).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,7 +109,7 @@ impl Op for Parts {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let mut parts = Vec::new();
         for i in 0..call.outputs.len() {
             parts.push(match call.take_gradient(i) {
@@ -131,18 +131,18 @@ fn together(
     value: Tensor,
     axis: usize,
     unstacked: bool,
-    at: Line,
+    at: Location,
     cut: impl FnOnce(&Tensor) -> Result<Vec<Tensor>>,
 ) -> Result<Vec<Tensor>> {
-    if !value.is_followed() {
-        return on_behalf(None, at, || cut(&value));
+    if !value.is_tracked() {
+        return with_source_location(None, at, || cut(&value));
     }
-    let parts = unrecorded(|| on_behalf(None, at, || cut(&value)))?;
+    let parts = without_recording(|| with_source_location(None, at, || cut(&value)))?;
     if parts.is_empty() {
         return Ok(parts);
     }
     let specs = parts.iter().map(|part| part.spec().clone()).collect();
-    done(&Parts { axis, unstacked, specs }, &mut [value], parts, Vec::new(), at)
+    record_completed(&Parts { axis, unstacked, specs }, &mut [value], parts, Vec::new(), at)
 }
 
 /// Cuts a tensor along an axis into equal parts, or into parts of given sizes, without copying.
@@ -160,7 +160,7 @@ pub fn split(
     num_or_size_splits: impl Into<Sections>,
     axis: isize,
 ) -> Result<Vec<Tensor>> {
-    let (value, sections, at) = (value.into(), num_or_size_splits.into(), Line::caller());
+    let (value, sections, at) = (value.into(), num_or_size_splits.into(), Location::caller());
     let resolve = || {
         let axis = value.shape().axis(axis)?;
         Ok((axis, sections.resolve(axis, value.shape()[axis])?))
@@ -180,7 +180,7 @@ pub fn split(
 /// The slices of a tensor along an axis, which they no longer have. Without copying.
 #[track_caller]
 pub fn unstack(value: impl Into<Tensor>, axis: isize) -> Result<Vec<Tensor>> {
-    let (value, at) = (value.into(), Line::caller());
+    let (value, at) = (value.into(), Location::caller());
     let axis = value.shape().axis(axis).map_err(|e| e.in_op("unstack", [value.spec()]).at(at))?;
     let count = value.shape()[axis];
     if count > MOST_PARTS {
@@ -191,21 +191,21 @@ pub fn unstack(value: impl Into<Tensor>, axis: isize) -> Result<Vec<Tensor>> {
     })
 }
 
-fn f32s(shape: &[usize]) -> Value {
+fn f32s(shape: &[usize]) -> ArgValue {
     ramp(DType::F32, shape, 0.0, 1.0)
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "split",
         &[
             Param::tensor("value"),
-            Param::new("num_or_size_splits", Kind::Ints),
-            Param::optional("axis", Kind::Int, "0"),
+            Param::new("num_or_size_splits", ParamKind::Ints),
+            Param::optional("axis", ParamKind::Int, "0"),
         ],
         |a| {
             let sections = match a.0.get(1) {
-                Some(Value::Int(parts)) => Sections::Equal(*parts as isize),
+                Some(ArgValue::Int(parts)) => Sections::Equal(*parts as isize),
                 _ => Sections::Sizes(a.ints(1)?.into_iter().map(|size| size as isize).collect()),
             };
             split(a.tensor(0)?, sections, a.int_or(2)?.unwrap_or(0) as isize)
@@ -216,34 +216,35 @@ pub(crate) const ENTRIES: &[Entry] = &[
              )[:-1], axis)",
         ),
         Samples::List(|| {
-            let ints = |v: &[i64]| Value::Ints(v.to_vec());
+            let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
             let mut list = Vec::new();
             for &dtype in dtypes::ALL {
-                let cases: [(&[usize], Value, i64); 8] = [
-                    (&[6], Value::Int(3), 0),
-                    (&[1], Value::Int(1), -1),
-                    (&[2, 4], Value::Int(2), 1),
-                    (&[0, 2], Value::Int(3), 0),
+                let cases: [(&[usize], ArgValue, i64); 8] = [
+                    (&[6], ArgValue::Int(3), 0),
+                    (&[1], ArgValue::Int(1), -1),
+                    (&[2, 4], ArgValue::Int(2), 1),
+                    (&[0, 2], ArgValue::Int(3), 0),
                     (&[6], ints(&[1, 0, 5]), 0),
                     (&[2, 5], ints(&[2, -1, 1]), -1),
                     (&[2, 4, 3], ints(&[3, 1]), 1),
                     (&[3], ints(&[3, -1]), 0),
                 ];
-                let with = |(x, parts, axis)| vec![ramp(dtype, x, -4.0, 4.0), parts, Value::Int(axis)];
+                let with = |(x, parts, axis)| vec![ramp(dtype, x, -4.0, 4.0), parts, ArgValue::Int(axis)];
                 list.extend(cases.map(with));
             }
             list
         }),
     )
     .refuses(|| {
-        let bad =
-            |parts, axis, kind, message| Bad::new(vec![f32s(&[4]), parts, Value::Int(axis)], kind, message);
-        let ints = |v: &[i64]| Value::Ints(v.to_vec());
+        let bad = |parts, axis, kind, message| {
+            Bad::new(vec![f32s(&[4]), parts, ArgValue::Int(axis)], kind, message)
+        };
+        let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
         vec![
-            bad(Value::Int(3), 0, ErrorKind::Shape, "axis 0 of size 4 has no 3 equal parts"),
-            bad(Value::Int(0), 0, ErrorKind::Value, "cannot be cut into 0 parts"),
-            bad(Value::Int(-2), 0, ErrorKind::Value, "cannot be cut into -2 parts"),
-            bad(Value::Int(2), 1, ErrorKind::Axis, "axis 1 is out of range for rank 1"),
+            bad(ArgValue::Int(3), 0, ErrorKind::Shape, "axis 0 of size 4 has no 3 equal parts"),
+            bad(ArgValue::Int(0), 0, ErrorKind::Value, "cannot be cut into 0 parts"),
+            bad(ArgValue::Int(-2), 0, ErrorKind::Value, "cannot be cut into -2 parts"),
+            bad(ArgValue::Int(2), 1, ErrorKind::Axis, "axis 1 is out of range for rank 1"),
             bad(ints(&[1, 2]), 0, ErrorKind::Shape, "parts of sizes [1, 2] do not make up axis 0 of size 4"),
             bad(ints(&[5, -1]), 0, ErrorKind::Shape, "do not make up axis 0 of size 4"),
             bad(ints(&[i64::MAX, i64::MAX, 6]), 0, ErrorKind::Shape, "do not make up axis 0 of size 4"),
@@ -251,22 +252,26 @@ pub(crate) const ENTRIES: &[Entry] = &[
             bad(ints(&[6, -2]), 0, ErrorKind::Value, "a part of size -2 does not exist"),
         ]
     }),
-    Entry::new(
+    OpEntry::new(
         "unstack",
-        &[Param::tensor("value"), Param::optional("axis", Kind::Int, "0")],
+        &[Param::tensor("value"), Param::optional("axis", ParamKind::Int, "0")],
         |a| unstack(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize),
         Reference::Numpy("[np.take(value, i, axis) for i in range(value.shape[axis])]"),
         Samples::List(|| {
             let cases: [(&[usize], i64); 6] =
                 [(&[3], 0), (&[1], -1), (&[2, 3], 1), (&[2, 3, 4], -2), (&[2, 0], 0), (&[0, 2], 0)];
-            let with = |dtype| cases.map(|(x, axis)| vec![ramp(dtype, x, -4.0, 4.0), Value::Int(axis)]);
+            let with = |dtype| cases.map(|(x, axis)| vec![ramp(dtype, x, -4.0, 4.0), ArgValue::Int(axis)]);
             dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {
         vec![
-            Bad::new(vec![f32s(&[2]), Value::Int(1)], ErrorKind::Axis, "axis 1 is out of range for rank 1"),
-            Bad::new(vec![f32s(&[]), Value::Int(0)], ErrorKind::Axis, "a scalar has no axes"),
+            Bad::new(
+                vec![f32s(&[2]), ArgValue::Int(1)],
+                ErrorKind::Axis,
+                "axis 1 is out of range for rank 1",
+            ),
+            Bad::new(vec![f32s(&[]), ArgValue::Int(0)], ErrorKind::Axis, "a scalar has no axes"),
         ]
     }),
 ];

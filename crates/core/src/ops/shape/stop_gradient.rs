@@ -1,9 +1,9 @@
 //! A value as a constant.
 
 use crate::error::Result;
-use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::dtypes;
-use crate::ops::{Entry, Param, Reference, Samples, one};
+use crate::ops::{OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Layout, Outputs, Tensor, apply};
 
 /// It keeps nothing and has no gradient: tapes end here.
@@ -27,7 +27,7 @@ impl Op for StopGradient {
         Some(input.clone())
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(self)
     }
 }
@@ -45,7 +45,7 @@ pub fn stop_gradient(input: impl Into<Tensor>) -> Result<Tensor> {
     apply(&StopGradient, [input.into()])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "stop_gradient",
     &[Param::tensor("input")],
     |a| one(stop_gradient(a.tensor(0)?)),

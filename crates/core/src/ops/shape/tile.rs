@@ -3,13 +3,13 @@
 use super::{reshape, reshape_to};
 use crate::error::{Error, ErrorKind, Result};
 use crate::layout::Layout;
-use crate::op::{Batch, Form, Op, Spec, Specs};
+use crate::op::{Form, Op, Spec, Specs, VmapCall};
 use crate::ops::indices::sum_slices;
 use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::shape::Strides;
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Shape, Tensor, apply, normalize_axis};
+use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[cold]
@@ -58,7 +58,7 @@ impl Op for Tile {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let shape = call.input_shape(0);
             // The copies get axes of their own, and are added up.
@@ -78,7 +78,7 @@ impl Op for Tile {
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(&Tile { multiples: [&[1], &self.multiples[..]].concat() })
     }
 
@@ -146,7 +146,7 @@ impl Op for Repeat {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let shape = call.input_shape(0);
             let axis = shape.axis(self.axis)?;
@@ -161,7 +161,7 @@ impl Op for Repeat {
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(&Repeat { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
@@ -181,14 +181,14 @@ pub fn repeat(input: impl Into<Tensor>, repeats: &[usize], axis: impl Into<Optio
     }
 }
 
-fn f32s(shape: &[usize]) -> Value {
+fn f32s(shape: &[usize]) -> ArgValue {
     ramp(DType::F32, shape, 0.0, 1.0)
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "tile",
-        &[Param::tensor("input"), Param::new("multiples", Kind::Ints)],
+        &[Param::tensor("input"), Param::new("multiples", ParamKind::Ints)],
         |a| one(tile(a.tensor(0)?, &a.counts(1)?)),
         Reference::Numpy("np.tile(input, multiples)"),
         Samples::List(|| {
@@ -202,15 +202,16 @@ pub(crate) const ENTRIES: &[Entry] = &[
                 (&[2, 1, 3], &[1, 4, 2]),
                 (&[0, 2], &[3, 2]),
             ];
-            let with = |dtype| cases.map(|(x, m)| vec![ramp(dtype, x, -4.0, 4.0), Value::Ints(m.to_vec())]);
+            let with =
+                |dtype| cases.map(|(x, m)| vec![ramp(dtype, x, -4.0, 4.0), ArgValue::Ints(m.to_vec())]);
             dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {
         let bad = |multiples: &[i64], message| {
-            Bad::new(vec![f32s(&[2, 3]), Value::Ints(multiples.to_vec())], ErrorKind::Shape, message)
+            Bad::new(vec![f32s(&[2, 3]), ArgValue::Ints(multiples.to_vec())], ErrorKind::Shape, message)
         };
-        let args = vec![f32s(&[2, 3]), Value::Ints(vec![1, -1])];
+        let args = vec![f32s(&[2, 3]), ArgValue::Ints(vec![1, -1])];
         vec![
             Bad::new(args, ErrorKind::Value, "-1 is negative and counts nothing"),
             bad(&[2], "1 multiples for rank 2"),
@@ -219,33 +220,33 @@ pub(crate) const ENTRIES: &[Entry] = &[
             bad(&[1 << 40, 1 << 40], "more elements than memory has addresses"),
         ]
     }),
-    Entry::new(
+    OpEntry::new(
         "repeat",
         &[
             Param::tensor("input"),
-            Param::new("repeats", Kind::Ints),
-            Param::optional("axis", Kind::Int, "None"),
+            Param::new("repeats", ParamKind::Ints),
+            Param::optional("axis", ParamKind::Int, "None"),
         ],
         |a| one(repeat(a.tensor(0)?, &a.counts(1)?, a.int_or(2)?.map(|axis| axis as isize))),
         Reference::Numpy("np.repeat(input, repeats, axis)"),
         Samples::List(|| {
-            let ints = |v: &[i64]| Value::Ints(v.to_vec());
+            let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
             let mut list = Vec::new();
             for &dtype in dtypes::ALL {
-                let cases: [(&[usize], Value, Option<i64>); 10] = [
-                    (&[], Value::Int(3), None),
-                    (&[3], Value::Int(2), Some(0)),
-                    (&[2, 3], Value::Int(2), None),
-                    (&[2, 3], Value::Int(0), Some(1)),
+                let cases: [(&[usize], ArgValue, Option<i64>); 10] = [
+                    (&[], ArgValue::Int(3), None),
+                    (&[3], ArgValue::Int(2), Some(0)),
+                    (&[2, 3], ArgValue::Int(2), None),
+                    (&[2, 3], ArgValue::Int(0), Some(1)),
                     (&[2, 3], ints(&[2]), Some(1)),
                     (&[2, 3], ints(&[1, 0, 2]), Some(-1)),
                     (&[2, 3, 2], ints(&[0, 2, 1]), Some(1)),
                     (&[2, 2], ints(&[1, 2, 0, 3]), None),
-                    (&[0, 2], Value::Int(2), Some(0)),
+                    (&[0, 2], ArgValue::Int(2), Some(0)),
                     (&[2, 0], ints(&[2, 1]), Some(0)),
                 ];
-                let with = |(x, repeats, axis): (&[usize], Value, Option<i64>)| {
-                    vec![ramp(dtype, x, -4.0, 4.0), repeats, axis.map_or(Value::None, Value::Int)]
+                let with = |(x, repeats, axis): (&[usize], ArgValue, Option<i64>)| {
+                    vec![ramp(dtype, x, -4.0, 4.0), repeats, axis.map_or(ArgValue::None, ArgValue::Int)]
                 };
                 list.extend(cases.map(with));
             }
@@ -254,7 +255,11 @@ pub(crate) const ENTRIES: &[Entry] = &[
     )
     .refuses(|| {
         let bad = |repeats: &[i64], axis, kind, message| {
-            Bad::new(vec![f32s(&[2, 3]), Value::Ints(repeats.to_vec()), Value::Int(axis)], kind, message)
+            Bad::new(
+                vec![f32s(&[2, 3]), ArgValue::Ints(repeats.to_vec()), ArgValue::Int(axis)],
+                kind,
+                message,
+            )
         };
         vec![
             bad(&[1, 2], 1, ErrorKind::Shape, "2 repeats for axis 1 of size 3"),

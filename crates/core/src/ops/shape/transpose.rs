@@ -1,11 +1,11 @@
 //! Axes in another order.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Axes, Call, DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, apply};
-use taut_memory::Line;
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{Axes, DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
+use taut_memory::Location;
 
 #[derive(Clone, Debug)]
 struct Transpose {
@@ -46,7 +46,7 @@ impl Op for Transpose {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let permutation = self.resolve(call.input_shape(0))?;
             let mut back = vec![0; permutation.len()];
@@ -55,7 +55,7 @@ impl Op for Transpose {
         })
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let permutation = self.resolve(&call.shape(0))?.into_iter().map(|axis| axis as isize + 1);
         call.plain(&Transpose { permutation: Some([0].into_iter().chain(permutation).collect()) })
     }
@@ -100,7 +100,7 @@ fn moved(shape: &Shape, source: &[isize], destination: &[isize]) -> Result<Vec<i
 /// their order.
 #[track_caller]
 pub fn moveaxis(x: impl Into<Tensor>, source: &[isize], destination: &[isize]) -> Result<Tensor> {
-    let (x, at) = (x.into(), Line::caller());
+    let (x, at) = (x.into(), Location::caller());
     let permutation = moved(x.shape(), source, destination);
     let permutation = permutation.map_err(|e| e.in_op("moveaxis", [x.spec()]).at(at))?;
     transpose(x, permutation.as_slice())
@@ -109,7 +109,7 @@ pub fn moveaxis(x: impl Into<Tensor>, source: &[isize], destination: &[isize]) -
 /// Exchanges two axes, without copying.
 #[track_caller]
 pub fn swapaxes(x: impl Into<Tensor>, axis1: isize, axis2: isize) -> Result<Tensor> {
-    let (x, at) = (x.into(), Line::caller());
+    let (x, at) = (x.into(), Location::caller());
     let axes = x.shape().axis(axis1).and_then(|a| Ok((a, x.shape().axis(axis2)?)));
     let (a, b) = axes.map_err(|e| e.in_op("swapaxes", [x.spec()]).at(at))?;
     let mut permutation: Vec<isize> = (0..x.rank() as isize).collect();
@@ -117,18 +117,18 @@ pub fn swapaxes(x: impl Into<Tensor>, axis1: isize, axis2: isize) -> Result<Tens
     transpose(x, permutation.as_slice())
 }
 
-const TRANSPOSE: Entry = Entry::new(
+const TRANSPOSE: OpEntry = OpEntry::new(
     "transpose",
-    &[Param::tensor("x"), Param::optional("permutation", Kind::Ints, "None")],
+    &[Param::tensor("x"), Param::optional("permutation", ParamKind::Ints, "None")],
     |a| one(transpose(a.tensor(0)?, a.axes(1)?.as_deref())),
     Reference::Numpy("np.transpose(x, permutation)"),
     Samples::List(|| {
         let mut samples = Vec::new();
         for &dtype in dtypes::ALL {
-            samples.push(vec![ramp(dtype, &[2, 3], -4.0, 4.0), Value::None]);
-            samples.push(vec![ramp(dtype, &[2, 3, 4], -4.0, 4.0), Value::Ints(vec![2, 0, 1])]);
-            samples.push(vec![ramp(dtype, &[2, 0, 4], -4.0, 4.0), Value::Ints(vec![-1, 0, 1])]);
-            samples.push(vec![ramp(dtype, &[], -4.0, 4.0), Value::Ints(vec![])]);
+            samples.push(vec![ramp(dtype, &[2, 3], -4.0, 4.0), ArgValue::None]);
+            samples.push(vec![ramp(dtype, &[2, 3, 4], -4.0, 4.0), ArgValue::Ints(vec![2, 0, 1])]);
+            samples.push(vec![ramp(dtype, &[2, 0, 4], -4.0, 4.0), ArgValue::Ints(vec![-1, 0, 1])]);
+            samples.push(vec![ramp(dtype, &[], -4.0, 4.0), ArgValue::Ints(vec![])]);
         }
         samples
     }),
@@ -136,17 +136,21 @@ const TRANSPOSE: Entry = Entry::new(
 .refuses(|| {
     let x = || ramp(DType::F32, &[2, 3], 0.0, 1.0);
     vec![
-        Bad::new(vec![x(), Value::Ints(vec![0, 0])], ErrorKind::Axis, "axis 0 is given twice"),
-        Bad::new(vec![x(), Value::Ints(vec![0, 2])], ErrorKind::Axis, "axis 2 is out of range for rank 2"),
-        Bad::new(vec![x(), Value::Ints(vec![0])], ErrorKind::Axis, "1 axes for rank 2"),
+        Bad::new(vec![x(), ArgValue::Ints(vec![0, 0])], ErrorKind::Axis, "axis 0 is given twice"),
+        Bad::new(vec![x(), ArgValue::Ints(vec![0, 2])], ErrorKind::Axis, "axis 2 is out of range for rank 2"),
+        Bad::new(vec![x(), ArgValue::Ints(vec![0])], ErrorKind::Axis, "1 axes for rank 2"),
     ]
 });
 
-pub(crate) const ENTRIES: &[Entry] = &[
+pub(crate) const ENTRIES: &[OpEntry] = &[
     TRANSPOSE,
-    Entry::new(
+    OpEntry::new(
         "moveaxis",
-        &[Param::tensor("x"), Param::new("source", Kind::Ints), Param::new("destination", Kind::Ints)],
+        &[
+            Param::tensor("x"),
+            Param::new("source", ParamKind::Ints),
+            Param::new("destination", ParamKind::Ints),
+        ],
         |a| one(moveaxis(a.tensor(0)?, &a.axes(1)?.unwrap_or_default(), &a.axes(2)?.unwrap_or_default())),
         Reference::Numpy("np.moveaxis(x, source, destination)"),
         Samples::List(|| {
@@ -159,7 +163,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
                 (&[2, 3, 4, 1], &[3, 0], &[0, 2]),
                 (&[2, 0, 4], &[1], &[2]),
             ];
-            let ints = |v: &[i64]| Value::Ints(v.to_vec());
+            let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
             let with =
                 |dtype| cases.map(|(x, from, to)| vec![ramp(dtype, x, -4.0, 4.0), ints(from), ints(to)]);
             dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
@@ -167,7 +171,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
     )
     .refuses(|| {
         let bad = |from: &[i64], to: &[i64], message| {
-            let ints = |v: &[i64]| Value::Ints(v.to_vec());
+            let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
             let args = vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), ints(from), ints(to)];
             Bad::new(args, ErrorKind::Axis, message)
         };
@@ -179,22 +183,23 @@ pub(crate) const ENTRIES: &[Entry] = &[
             bad(&[0, 1], &[1, -1], "axis 1 is given twice"),
         ]
     }),
-    Entry::new(
+    OpEntry::new(
         "swapaxes",
-        &[Param::tensor("x"), Param::new("axis1", Kind::Int), Param::new("axis2", Kind::Int)],
+        &[Param::tensor("x"), Param::new("axis1", ParamKind::Int), Param::new("axis2", ParamKind::Int)],
         |a| one(swapaxes(a.tensor(0)?, a.int(1)? as isize, a.int(2)? as isize)),
         Reference::Numpy("np.swapaxes(x, axis1, axis2)"),
         Samples::List(|| {
             let cases: [(&[usize], i64, i64); 5] =
                 [(&[3], 0, -1), (&[2, 3], 0, 1), (&[2, 3, 4], -1, 0), (&[2, 3, 4], 1, 1), (&[2, 0, 4], 1, 2)];
-            let with =
-                |dtype| cases.map(|(x, a, b)| vec![ramp(dtype, x, -4.0, 4.0), Value::Int(a), Value::Int(b)]);
+            let with = |dtype| {
+                cases.map(|(x, a, b)| vec![ramp(dtype, x, -4.0, 4.0), ArgValue::Int(a), ArgValue::Int(b)])
+            };
             dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {
         let bad = |shape: &[usize], a, b, message| {
-            let args = vec![ramp(DType::F32, shape, 0.0, 1.0), Value::Int(a), Value::Int(b)];
+            let args = vec![ramp(DType::F32, shape, 0.0, 1.0), ArgValue::Int(a), ArgValue::Int(b)];
             Bad::new(args, ErrorKind::Axis, message)
         };
         vec![

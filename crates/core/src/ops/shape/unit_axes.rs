@@ -1,11 +1,11 @@
 //! Adding and removing axes of size one.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::gradient::{Call, Gradients, Saves, Set};
-use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::gradient::{Gradients, Saves, Set, VjpCall};
+use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::reshape::reshaped;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{Axes, DType, Layout, Outputs, Shape, Tensor, apply, normalize_axis};
 
 #[derive(Clone, Debug)]
@@ -36,11 +36,11 @@ impl Op for ExpandDims {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         reshaped(call)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let axis = normalize_axis(self.axis, call.shape(0).rank() + 1)? as isize + 1;
         call.plain(&ExpandDims { axis })
     }
@@ -109,11 +109,11 @@ impl Op for Squeeze {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         reshaped(call)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let axes = self.resolve(&call.shape(0))?.into_iter().map(|axis| axis as isize + 1);
         call.plain(&Squeeze { axes: Some(axes.collect()) })
     }
@@ -129,28 +129,28 @@ pub fn squeeze<'a>(input: impl Into<Tensor>, axis: impl Into<Option<&'a [isize]>
     apply(&Squeeze { axes: axis.into().map(<[isize]>::to_vec) }, [input.into()])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "expand_dims",
-        &[Param::tensor("input"), Param::new("axis", Kind::Int)],
+        &[Param::tensor("input"), Param::new("axis", ParamKind::Int)],
         |a| one(expand_dims(a.tensor(0)?, a.int(1)? as isize)),
         Reference::Numpy("np.expand_dims(input, axis)"),
         Samples::List(|| {
             let cases: [(&[usize], i64); 7] =
                 [(&[], 0), (&[], -1), (&[3], 1), (&[2, 3], -1), (&[2, 3, 4], 1), (&[2, 3], -3), (&[0, 2], 2)];
-            let with = |dtype| cases.map(|(x, axis)| vec![ramp(dtype, x, -4.0, 4.0), Value::Int(axis)]);
+            let with = |dtype| cases.map(|(x, axis)| vec![ramp(dtype, x, -4.0, 4.0), ArgValue::Int(axis)]);
             dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {
         let bad = |axis, message| {
-            Bad::new(vec![ramp(DType::F32, &[2], 0.0, 1.0), Value::Int(axis)], ErrorKind::Axis, message)
+            Bad::new(vec![ramp(DType::F32, &[2], 0.0, 1.0), ArgValue::Int(axis)], ErrorKind::Axis, message)
         };
         vec![bad(2, "axis 2 is out of range for rank 2"), bad(-3, "axis -3 is out of range for rank 2")]
     }),
-    Entry::new(
+    OpEntry::new(
         "squeeze",
-        &[Param::tensor("input"), Param::optional("axis", Kind::Ints, "None")],
+        &[Param::tensor("input"), Param::optional("axis", ParamKind::Ints, "None")],
         |a| one(squeeze(a.tensor(0)?, a.axes(1)?.as_deref())),
         Reference::Numpy("np.squeeze(input, axis)"),
         Samples::List(|| {
@@ -165,14 +165,15 @@ pub(crate) const ENTRIES: &[Entry] = &[
                 (&[1, 1], Some(&[0, 1])),
                 (&[0, 1], None),
             ];
-            let axes = |axes: Option<&[i64]>| axes.map_or(Value::None, |axes| Value::Ints(axes.to_vec()));
+            let axes =
+                |axes: Option<&[i64]>| axes.map_or(ArgValue::None, |axes| ArgValue::Ints(axes.to_vec()));
             let with = |dtype| cases.map(|(x, axis)| vec![ramp(dtype, x, -4.0, 4.0), axes(axis)]);
             dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
         }),
     )
     .refuses(|| {
         let bad = |axes: &[i64], kind, message| {
-            Bad::new(vec![ramp(DType::F32, &[1, 3], 0.0, 1.0), Value::Ints(axes.to_vec())], kind, message)
+            Bad::new(vec![ramp(DType::F32, &[1, 3], 0.0, 1.0), ArgValue::Ints(axes.to_vec())], kind, message)
         };
         vec![
             bad(&[1], ErrorKind::Shape, "axis 1 has size 3, not 1"),

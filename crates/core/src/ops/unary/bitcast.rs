@@ -1,9 +1,9 @@
 //! The same bits as another type.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::ramp;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Layout, Outputs, Tensor, apply};
 use std::cmp::Ordering;
 
@@ -80,7 +80,7 @@ impl Op for Bitcast {
         Some(out)
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(self)
     }
 
@@ -110,9 +110,9 @@ pub fn bitcast(input: impl Into<Tensor>, dtype: DType) -> Result<Tensor> {
     apply(&Bitcast { to: dtype }, [input])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "bitcast",
-    &[Param::tensor("input"), Param::new("type", Kind::DType)],
+    &[Param::tensor("input"), Param::new("type", ParamKind::DType)],
     |a| one(bitcast(a.tensor(0)?, a.dtype(1)?)),
     Reference::Property(
         "out.dtype == type and out.tobytes() == input.tobytes() and out.shape == (input.shape[:-1] \
@@ -127,20 +127,20 @@ pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
             for to in types {
                 let parts = to.size().div_ceil(from.size());
                 let shape: &[usize] = if parts > 1 { &[3, parts] } else { &[2, 3] };
-                samples.push(vec![ramp(from, shape, -50.0, 50.0), Value::DType(to)]);
+                samples.push(vec![ramp(from, shape, -50.0, 50.0), ArgValue::DType(to)]);
             }
         }
-        samples.push(vec![ramp(F32, &[], -50.0, 50.0), Value::DType(I32)]);
-        samples.push(vec![ramp(F32, &[], -50.0, 50.0), Value::DType(U16)]);
-        samples.push(vec![ramp(U8, &[4], -50.0, 50.0), Value::DType(F32)]);
-        samples.push(vec![ramp(U8, &[0, 2], -50.0, 50.0), Value::DType(F16)]);
-        samples.push(vec![ramp(F64, &[2, 0], -50.0, 50.0), Value::DType(I8)]);
+        samples.push(vec![ramp(F32, &[], -50.0, 50.0), ArgValue::DType(I32)]);
+        samples.push(vec![ramp(F32, &[], -50.0, 50.0), ArgValue::DType(U16)]);
+        samples.push(vec![ramp(U8, &[4], -50.0, 50.0), ArgValue::DType(F32)]);
+        samples.push(vec![ramp(U8, &[0, 2], -50.0, 50.0), ArgValue::DType(F16)]);
+        samples.push(vec![ramp(F64, &[2, 0], -50.0, 50.0), ArgValue::DType(I8)]);
         samples
     }),
 )
 .refuses(|| {
     let bad = |from, shape: &[usize], to, kind, message| {
-        Bad::new(vec![ramp(from, shape, 0.0, 1.0), Value::DType(to)], kind, message)
+        Bad::new(vec![ramp(from, shape, 0.0, 1.0), ArgValue::DType(to)], kind, message)
     };
     vec![
         bad(DType::Bool, &[2], DType::U8, ErrorKind::DType, "bool has no bits"),

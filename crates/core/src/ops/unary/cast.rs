@@ -1,9 +1,9 @@
 //! Converting between element types.
 
 use crate::error::Result;
-use crate::op::{Batch, Form, Kernel, Op, Spec, Specs};
-use crate::ops::{Entry, Kind, Param, Reference, Samples, Value, one, sample};
-use crate::{Call, Gradients, Outputs, Saves, Set, Tensor, apply};
+use crate::op::{Form, Kernel, Op, Spec, Specs, VmapCall};
+use crate::ops::{ArgValue, OpEntry, Param, ParamKind, Reference, Samples, one, sample};
+use crate::{Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, DType, ViewMut, elementwise};
 
 #[derive(Clone, Debug)]
@@ -37,11 +37,11 @@ impl Op for Cast {
         self.to.is_float().then_some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| cast(g, call.inputs[0].spec.dtype))
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(self)
     }
 
@@ -68,15 +68,15 @@ pub fn cast(x: impl Into<Tensor>, dtype: DType) -> Result<Tensor> {
     if x.dtype() == dtype { Ok(x) } else { apply(&Cast { to: dtype }, [x]) }
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "cast",
-    &[Param::tensor("x"), Param::new("dtype", Kind::DType)],
+    &[Param::tensor("x"), Param::new("dtype", ParamKind::DType)],
     |a| one(cast(a.tensor(0)?, a.dtype(1)?)),
     Reference::Numpy("x.astype(dtype)"),
     Samples::List(|| {
         let pairs = DType::ALL.into_iter().flat_map(|from| DType::ALL.map(|to| (from, to)));
         let with = |shape: &'static [usize]| {
-            pairs.clone().map(|(from, to)| vec![sample::ramp(from, shape, 0.0, 100.0), Value::DType(to)])
+            pairs.clone().map(|(from, to)| vec![sample::ramp(from, shape, 0.0, 100.0), ArgValue::DType(to)])
         };
         with(&[2, 3]).chain(with(&[0])).chain(with(&[])).collect()
     }),

@@ -1,10 +1,10 @@
 //! Refusing NaN and infinity.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
-use crate::{Call, DType, Gradients, Outputs, Saves, Set, Tensor, apply};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use std::sync::Arc;
 use taut_kernels::{Arg, View, ViewMut, bits, elementwise};
 
@@ -57,11 +57,11 @@ impl Op for CheckNumerics {
         Some(Saves::NOTHING)
     }
 
-    fn vjp(&self, call: &mut Call<'_>) -> Result<Gradients> {
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|_, g| check_numerics(g, &self.message))
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(self)
     }
 
@@ -83,19 +83,20 @@ pub fn check_numerics(tensor: impl Into<Tensor>, message: &str) -> Result<Tensor
     apply(&CheckNumerics { message: message.into() }, [tensor.into()])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "check_numerics",
-    &[Param::tensor("tensor"), Param::new("message", Kind::Str)],
+    &[Param::tensor("tensor"), Param::new("message", ParamKind::Str)],
     |a| one(check_numerics(a.tensor(0)?, a.str(1)?)),
     Reference::Numpy("tensor"),
     Samples::List(|| {
         let shapes: [&[usize]; 4] = [&[], &[0], &[7], &[2, 3, 4]];
-        let with = |dtype| shapes.map(|shape| vec![ramp(dtype, shape, -9.0, 9.0), Value::Str("the input")]);
+        let with =
+            |dtype| shapes.map(|shape| vec![ramp(dtype, shape, -9.0, 9.0), ArgValue::Str("the input")]);
         dtypes::FLOATS.iter().flat_map(|&dtype| with(dtype)).collect()
     }),
 )
 .refuses(|| {
-    let bad = |x, kind, message| Bad::new(vec![x, Value::Str("the input")], kind, message);
+    let bad = |x, kind, message| Bad::new(vec![x, ArgValue::Str("the input")], kind, message);
     let special = of(DType::F32, &[3], &[f64::NAN, 1.0, f64::INFINITY]);
     vec![
         bad(special, ErrorKind::Numeric, "the input: 1 NaN and 1 infinite elements"),

@@ -4,7 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use taut_kernels::elementwise::Unary;
 
 static IS_NAN: Elementwise = Elementwise::unary("is_nan", Unary::IsNan, Types::Same);
@@ -39,22 +39,22 @@ pub fn is_finite(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&IS_FINITE, x.into())
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "is_nan",
         Param::X,
         |a| one(is_nan(a.tensor(0)?)),
         Reference::Numpy("np.isnan(x)"),
         Samples::Unary(dtypes::ALL, -3.0, 3.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "is_inf",
         Param::X,
         |a| one(is_inf(a.tensor(0)?)),
         Reference::Numpy("np.isinf(x)"),
         Samples::Unary(dtypes::ALL, -3.0, 3.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "is_finite",
         Param::X,
         |a| one(is_finite(a.tensor(0)?)),

@@ -1,9 +1,9 @@
 //! Conditions that have to hold.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Batch, Kernel, Op, Spec, Specs};
+use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::ramp;
-use crate::ops::{Bad, Entry, Kind, Param, Reference, Samples, Value, one};
+use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Outputs, Tensor, apply};
 use std::sync::Arc;
 use taut_kernels::{Arg, ViewMut, elementwise};
@@ -45,7 +45,7 @@ impl Op for Ensure {
         &[0]
     }
 
-    fn batch(&self, call: &Batch<'_>) -> Result<Option<Outputs>> {
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.plain(self)
     }
 
@@ -68,22 +68,22 @@ pub fn ensure(condition: impl Into<Tensor>, message: &str) -> Result<Tensor> {
     apply(&Ensure { message: message.into() }, [condition.into()])
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "ensure",
-    &[Param::tensor("condition"), Param::new("message", Kind::Str)],
+    &[Param::tensor("condition"), Param::new("message", ParamKind::Str)],
     |a| one(ensure(a.tensor(0)?, a.str(1)?)),
     Reference::Numpy("condition"),
     Samples::List(|| {
         let shapes: [&[usize]; 4] = [&[], &[0], &[7], &[2, 3, 4]];
         let holds = |shape: &[usize]| {
             let all = Tensor::from_vec(vec![true; shape.iter().product()], shape);
-            Value::Tensor(all.expect("samples are small"))
+            ArgValue::Tensor(all.expect("samples are small"))
         };
-        shapes.map(|shape| vec![holds(shape), Value::Str("it holds")]).into()
+        shapes.map(|shape| vec![holds(shape), ArgValue::Str("it holds")]).into()
     }),
 )
 .refuses(|| {
-    let bad = |x, kind, message| Bad::new(vec![x, Value::Str("it holds")], kind, message);
+    let bad = |x, kind, message| Bad::new(vec![x, ArgValue::Str("it holds")], kind, message);
     vec![
         bad(ramp(DType::Bool, &[3], 0.0, 1.0), ErrorKind::Value, "it holds"),
         bad(ramp(DType::F32, &[2], 0.0, 1.0), ErrorKind::DType, "a condition is a bool, not float32"),

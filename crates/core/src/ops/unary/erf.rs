@@ -5,7 +5,7 @@ use crate::ops::binary::mul;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
 use crate::ops::unary::{exp, neg, square};
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{Saves, Tensor};
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 use taut_kernels::elementwise::Unary;
@@ -50,22 +50,22 @@ pub fn erfinv(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&ERFINV, x.into())
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "erf",
         Param::X,
         |a| one(erf(a.tensor(0)?)),
         Reference::Numpy("sp.erf(x).astype(np.exp(x).dtype)"),
         Samples::Unary(dtypes::ALL, -3.0, 3.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "erfc",
         Param::X,
         |a| one(erfc(a.tensor(0)?)),
         Reference::Numpy("sp.erfc(x).astype(np.exp(x).dtype)"),
         Samples::Unary(dtypes::ALL, -3.0, 5.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "erfinv",
         Param::X,
         |a| one(erfinv(a.tensor(0)?)),

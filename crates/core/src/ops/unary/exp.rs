@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::ops::binary::{add, div, mul};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
@@ -52,29 +52,29 @@ pub fn log1p(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&LOG1P, x.into())
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "exp",
         Param::X,
         |a| one(exp(a.tensor(0)?)),
         Reference::Numpy("np.exp(x)"),
         Samples::Unary(dtypes::ALL, -5.0, 5.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "expm1",
         Param::X,
         |a| one(expm1(a.tensor(0)?)),
         Reference::Numpy("np.expm1(x)"),
         Samples::Unary(dtypes::ALL, -5.0, 5.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "log",
         Param::X,
         |a| one(log(a.tensor(0)?)),
         Reference::Numpy("np.log(x)"),
         Samples::Unary(dtypes::ALL, -0.5, 5.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "log1p",
         Param::X,
         |a| one(log1p(a.tensor(0)?)),

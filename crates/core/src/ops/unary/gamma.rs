@@ -5,7 +5,7 @@ use crate::ops::binary::{add, div, less, mul, sub, where_};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
 use crate::ops::unary::{cast, reciprocal, round, sin, square};
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{DType, Saves, Tensor};
 use std::f64::consts::PI;
 use taut_kernels::elementwise::Unary;
@@ -68,15 +68,15 @@ pub fn digamma(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&DIGAMMA, x.into())
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "lgamma",
         Param::X,
         |a| one(lgamma(a.tensor(0)?)),
         Reference::Numpy("np.where(x == -np.inf, np.inf, sp.gammaln(x)).astype(np.exp(x).dtype)"),
         Samples::Unary(dtypes::ALL, -5.0, 20.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "digamma",
         Param::X,
         |a| one(digamma(a.tensor(0)?)),

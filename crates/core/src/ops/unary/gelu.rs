@@ -5,7 +5,7 @@ use crate::ops::binary::{add, clip_by_value, mul, sub};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{dtypes, unary as samples};
 use crate::ops::unary::{cast, erfc, exp, sigmoid, square};
-use crate::ops::{Elementwise, Entry, Kind, Param, Reference, Samples, Types, Value, one};
+use crate::ops::{ArgValue, Elementwise, OpEntry, Param, ParamKind, Reference, Samples, Types, one};
 use crate::promote::float_of;
 use crate::{Saves, Tensor};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
@@ -78,10 +78,10 @@ pub fn silu(features: impl Into<Tensor>, beta: f64) -> Result<Tensor> {
     mul(sigmoid(mul(&features, beta)?)?, features)
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "gelu",
-        &[Param::tensor("features"), Param::optional("approximate", Kind::Bool, "False")],
+        &[Param::tensor("features"), Param::optional("approximate", ParamKind::Bool, "False")],
         |a| one(gelu(a.tensor(0)?, a.bool_or(1)?.unwrap_or(false))),
         Reference::Numpy(
             "(lambda v: np.where(v == -np.inf, 0, \
@@ -89,14 +89,14 @@ pub(crate) const ENTRIES: &[Entry] = &[
              else v / 2 * sp.erfc(-v / np.sqrt(2))))(features.astype(float)).astype(np.exp(features).dtype)",
         ),
         Samples::List(|| {
-            let modes = [Value::None, Value::Bool(false), Value::Bool(true)];
+            let modes = [ArgValue::None, ArgValue::Bool(false), ArgValue::Bool(true)];
             let calls = samples(dtypes::ALL, -4.0, 4.0).into_iter().zip(modes.into_iter().cycle());
             calls.map(|(args, mode)| [args, vec![mode]].concat()).collect()
         }),
     ),
-    Entry::new(
+    OpEntry::new(
         "silu",
-        &[Param::tensor("features"), Param::optional("beta", Kind::Float, "1.0")],
+        &[Param::tensor("features"), Param::optional("beta", ParamKind::Float, "1.0")],
         |a| one(silu(a.tensor(0)?, a.float_or(1)?.unwrap_or(1.0))),
         // At beta 1, minus infinity gives the limit.
         Reference::Numpy(
@@ -104,7 +104,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
              (features.astype(float), 1 if beta is None else beta).astype(np.exp(features).dtype)",
         ),
         Samples::List(|| {
-            let betas = [Value::None, Value::Float(1.0), Value::Float(1.5)];
+            let betas = [ArgValue::None, ArgValue::Float(1.0), ArgValue::Float(1.5)];
             let calls = samples(dtypes::ALL, -6.0, 6.0).into_iter().zip(betas.into_iter().cycle());
             calls.map(|(args, beta)| [args, vec![beta]].concat()).collect()
         }),

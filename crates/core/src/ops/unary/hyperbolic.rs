@@ -5,7 +5,7 @@ use crate::ops::binary::{add, div, mul, sub};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
 use crate::ops::unary::square;
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
@@ -78,43 +78,43 @@ pub fn atanh(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&ATANH, x.into())
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "sinh",
         Param::X,
         |a| one(sinh(a.tensor(0)?)),
         Reference::Numpy("np.sinh(x)"),
         Samples::Unary(dtypes::ALL, -5.0, 5.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "cosh",
         Param::X,
         |a| one(cosh(a.tensor(0)?)),
         Reference::Numpy("np.cosh(x)"),
         Samples::Unary(dtypes::ALL, -5.0, 5.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "tanh",
         Param::X,
         |a| one(tanh(a.tensor(0)?)),
         Reference::Numpy("np.tanh(x)"),
         Samples::Unary(dtypes::ALL, -3.0, 3.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "asinh",
         Param::X,
         |a| one(asinh(a.tensor(0)?)),
         Reference::Numpy("np.arcsinh(x)"),
         Samples::Unary(dtypes::ALL, -50.0, 50.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "acosh",
         Param::X,
         |a| one(acosh(a.tensor(0)?)),
         Reference::Numpy("np.arccosh(x)"),
         Samples::Unary(dtypes::ALL, 0.8, 50.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "atanh",
         Param::X,
         |a| one(atanh(a.tensor(0)?)),

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{bad_unary, dtypes};
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{DType, Tensor};
 use taut_kernels::elementwise::Unary;
 
@@ -31,15 +31,15 @@ pub fn bitwise_not(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&BITWISE_NOT, x.into())
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "logical_not",
         Param::X,
         |a| one(logical_not(a.tensor(0)?)),
         Reference::Numpy("np.logical_not(x)"),
         Samples::Unary(dtypes::ALL, -2.0, 2.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "bitwise_not",
         Param::X,
         |a| one(bitwise_not(a.tensor(0)?)),

@@ -9,7 +9,7 @@ use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
 use crate::ops::sample::{bad_unary, dtypes, unary as samples};
 use crate::ops::unary::exp;
 use crate::ops::{
-    Derivative, Elementwise, Entry, Kind, Param, Partial, Reference, Samples, Types, Value, one,
+    ArgValue, Derivative, Elementwise, OpEntry, Param, ParamKind, Partial, Reference, Samples, Types, one,
 };
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
@@ -119,16 +119,16 @@ pub fn selu(features: impl Into<Tensor>) -> Result<Tensor> {
     unary(&SELU, features.into())
 }
 
-fn with_alpha() -> Vec<Vec<Value>> {
-    let alphas = [Value::None, Value::Float(0.3), Value::Float(1.5)];
+fn with_alpha() -> Vec<Vec<ArgValue>> {
+    let alphas = [ArgValue::None, ArgValue::Float(0.3), ArgValue::Float(1.5)];
     let calls = samples(dtypes::ALL, -4.0, 4.0).into_iter().zip(alphas.into_iter().cycle());
     calls.map(|(args, alpha)| [args, vec![alpha]].concat()).collect()
 }
 
 const FEATURES: &[Param] = &[Param::tensor("features")];
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "relu",
         FEATURES,
         |a| one(relu(a.tensor(0)?)),
@@ -136,7 +136,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Unary(dtypes::NUMBERS, -4.0, 4.0),
     )
     .refuses(|| bad_unary(&[DType::Bool])),
-    Entry::new(
+    OpEntry::new(
         "relu6",
         FEATURES,
         |a| one(relu6(a.tensor(0)?)),
@@ -144,9 +144,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Unary(dtypes::NUMBERS, -4.0, 12.0),
     )
     .refuses(|| bad_unary(&[DType::Bool])),
-    Entry::new(
+    OpEntry::new(
         "leaky_relu",
-        &[Param::tensor("features"), Param::optional("alpha", Kind::Float, "0.2")],
+        &[Param::tensor("features"), Param::optional("alpha", ParamKind::Float, "0.2")],
         |a| one(leaky_relu(a.tensor(0)?, a.float_or(1)?.unwrap_or(0.2))),
         Reference::Numpy(
             "(lambda v, c: np.where(v > 0, v, c * v))(features.astype(float), 0.2 if alpha is None else alpha)\
@@ -154,9 +154,9 @@ pub(crate) const ENTRIES: &[Entry] = &[
         ),
         Samples::List(with_alpha),
     ),
-    Entry::new(
+    OpEntry::new(
         "elu",
-        &[Param::tensor("features"), Param::optional("alpha", Kind::Float, "1.0")],
+        &[Param::tensor("features"), Param::optional("alpha", ParamKind::Float, "1.0")],
         |a| one(elu(a.tensor(0)?, a.float_or(1)?.unwrap_or(1.0))),
         Reference::Numpy(
             "(lambda v, c: np.where(v > 0, v, c * np.expm1(v)))(features.astype(float), 1 if alpha is None else alpha)\
@@ -164,7 +164,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         ),
         Samples::List(with_alpha),
     ),
-    Entry::new(
+    OpEntry::new(
         "selu",
         FEATURES,
         |a| one(selu(a.tensor(0)?)),

@@ -5,7 +5,7 @@ use crate::ops::binary::{div, mul};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{bad_unary, dtypes};
 use crate::ops::unary::neg;
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
@@ -64,22 +64,22 @@ pub fn reciprocal(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&RECIPROCAL, x.into())
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "sqrt",
         Param::X,
         |a| one(sqrt(a.tensor(0)?)),
         Reference::Numpy("np.sqrt(x)"),
         Samples::Unary(dtypes::ALL, -0.5, 9.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "rsqrt",
         Param::X,
         |a| one(rsqrt(a.tensor(0)?)),
         Reference::Numpy("1 / np.sqrt(x)"),
         Samples::Unary(dtypes::ALL, -0.5, 9.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "square",
         Param::X,
         |a| one(square(a.tensor(0)?)),
@@ -87,7 +87,7 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Unary(dtypes::NUMBERS, -20.0, 20.0),
     )
     .refuses(|| bad_unary(&[DType::Bool])),
-    Entry::new(
+    OpEntry::new(
         "reciprocal",
         Param::X,
         |a| one(reciprocal(a.tensor(0)?)),

@@ -4,7 +4,7 @@ use crate::Tensor;
 use crate::error::Result;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{dtypes, of, unary as samples};
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, Value, one};
+use crate::ops::{ArgValue, Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use taut_kernels::elementwise::Unary;
 
 static FLOOR: Elementwise = Elementwise::unary("floor", Unary::Floor, Types::Same);
@@ -52,36 +52,36 @@ pub fn round(x: impl Into<Tensor>) -> Result<Tensor> {
 }
 
 /// Every type, and the halves of floats.
-fn halves() -> Vec<Vec<Value>> {
+fn halves() -> Vec<Vec<ArgValue>> {
     let mut list = samples(dtypes::ALL, -3.0, 3.0);
     let halves = [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5];
     list.extend(dtypes::FLOATS.iter().map(|&dtype| vec![of(dtype, &[7], &halves)]));
     list
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "floor",
         Param::X,
         |a| one(floor(a.tensor(0)?)),
         Reference::Numpy("np.floor(x)"),
         Samples::List(halves),
     ),
-    Entry::new(
+    OpEntry::new(
         "ceil",
         Param::X,
         |a| one(ceil(a.tensor(0)?)),
         Reference::Numpy("np.ceil(x)"),
         Samples::List(halves),
     ),
-    Entry::new(
+    OpEntry::new(
         "trunc",
         Param::X,
         |a| one(trunc(a.tensor(0)?)),
         Reference::Numpy("np.trunc(x)"),
         Samples::List(halves),
     ),
-    Entry::new(
+    OpEntry::new(
         "round",
         Param::X,
         |a| one(round(a.tensor(0)?)),

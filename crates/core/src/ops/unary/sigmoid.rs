@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::ops::binary::{mul, sub};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
@@ -41,15 +41,15 @@ pub fn softplus(features: impl Into<Tensor>) -> Result<Tensor> {
 
 const FEATURES: &[Param] = &[Param::tensor("features")];
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "sigmoid",
         Param::X,
         |a| one(sigmoid(a.tensor(0)?)),
         Reference::Numpy("sp.expit(x).astype(np.exp(x).dtype)"),
         Samples::Unary(dtypes::ALL, -8.0, 8.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "softplus",
         FEATURES,
         |a| one(softplus(a.tensor(0)?)),

@@ -4,7 +4,7 @@ use crate::error::Result;
 use crate::ops::binary::mul;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{bad_unary, dtypes};
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
@@ -46,8 +46,8 @@ pub fn sign(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&SIGN, x.into())
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "neg",
         Param::X,
         |a| one(neg(a.tensor(0)?)),
@@ -55,14 +55,14 @@ pub(crate) const ENTRIES: &[Entry] = &[
         Samples::Unary(dtypes::NUMBERS, -128.0, 100.0),
     )
     .refuses(|| bad_unary(&[DType::Bool])),
-    Entry::new(
+    OpEntry::new(
         "abs",
         Param::X,
         |a| one(abs(a.tensor(0)?)),
         Reference::Numpy("np.abs(x)"),
         Samples::Unary(dtypes::ALL, -128.0, 100.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "sign",
         Param::X,
         |a| one(sign(a.tensor(0)?)),

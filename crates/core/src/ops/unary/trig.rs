@@ -5,7 +5,7 @@ use crate::ops::binary::{add, div, mul, sub};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
 use crate::ops::unary::{neg, rsqrt, square};
-use crate::ops::{Elementwise, Entry, Param, Reference, Samples, Types, one};
+use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
 use crate::{Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
@@ -75,43 +75,43 @@ pub fn atan(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&ATAN, x.into())
 }
 
-pub(crate) const ENTRIES: &[Entry] = &[
-    Entry::new(
+pub(crate) const ENTRIES: &[OpEntry] = &[
+    OpEntry::new(
         "sin",
         Param::X,
         |a| one(sin(a.tensor(0)?)),
         Reference::Numpy("np.sin(x)"),
         Samples::Unary(dtypes::ALL, -50.0, 50.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "cos",
         Param::X,
         |a| one(cos(a.tensor(0)?)),
         Reference::Numpy("np.cos(x)"),
         Samples::Unary(dtypes::ALL, -50.0, 50.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "tan",
         Param::X,
         |a| one(tan(a.tensor(0)?)),
         Reference::Numpy("np.tan(x)"),
         Samples::Unary(dtypes::ALL, -5.0, 5.0),
     ),
-    Entry::new(
+    OpEntry::new(
         "asin",
         Param::X,
         |a| one(asin(a.tensor(0)?)),
         Reference::Numpy("np.arcsin(x)"),
         Samples::Unary(dtypes::ALL, -1.1, 1.1),
     ),
-    Entry::new(
+    OpEntry::new(
         "acos",
         Param::X,
         |a| one(acos(a.tensor(0)?)),
         Reference::Numpy("np.arccos(x)"),
         Samples::Unary(dtypes::ALL, -1.1, 1.1),
     ),
-    Entry::new(
+    OpEntry::new(
         "atan",
         Param::X,
         |a| one(atan(a.tensor(0)?)),

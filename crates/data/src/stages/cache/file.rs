@@ -7,7 +7,7 @@ use std::io::{BufReader, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write}
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use taut_core::{DType, Error, ErrorKind, Result, Shape, Spec, Tensor};
-use taut_memory::{Category, Line};
+use taut_memory::{Category, Location};
 
 const START: &[u8; 8] = b"TAUTDAT1";
 const END: &[u8; 8] = b"TAUTEND1";
@@ -156,7 +156,7 @@ impl Reader {
     /// The tensors of record `index`.
     #[track_caller]
     pub(super) fn read(&mut self, records: &Records, index: u64) -> Result<Vec<Tensor>> {
-        let at = Line::caller();
+        let at = Location::caller();
         let [start, end] = [0, 1].map(|i| records.starts[index as usize + i]);
         let read = self.record(start, end, at);
         // Wherever it stopped, the next one looks for its place.
@@ -164,7 +164,7 @@ impl Reader {
         read.map_err(|error| error.about(format_args!("element {index}")).about(records.name()))
     }
 
-    fn record(&mut self, start: u64, end: u64, at: Line) -> Result<Vec<Tensor>> {
+    fn record(&mut self, start: u64, end: u64, at: Location) -> Result<Vec<Tensor>> {
         if self.position != start {
             self.file.seek(SeekFrom::Start(start))?;
         }

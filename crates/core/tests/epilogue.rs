@@ -4,7 +4,7 @@ use std::sync::Arc;
 use taut_core::ops::contract::matmul_with;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::unary::exp;
-use taut_core::{DType, Error, ErrorKind, Finish, Op, Result, Set, Spec, Tensor, apply, trace};
+use taut_core::{DType, Epilogue, Error, ErrorKind, Op, Result, Set, Spec, Tensor, apply, trace};
 use taut_kernels::Arg;
 use taut_memory::testing::ledger_check;
 
@@ -12,7 +12,7 @@ use taut_memory::testing::ledger_check;
 #[derive(Debug)]
 struct Count;
 
-impl Finish for Count {
+impl Epilogue for Count {
     fn check(&self, _output: &Spec, operands: &[&Spec]) -> Result<()> {
         match operands {
             [number] if number.shape.len() == 1 => Ok(()),
@@ -47,7 +47,7 @@ fn products_are_finished() {
     let b = Tensor::from_slice(&[1.0f32, 0.0, 1.0, -1.0], [2, 2]).unwrap();
     let number = Tensor::from_slice(&[100.0f32], []).unwrap();
     let plain = product(&a, &b, (true, false));
-    let op = plain.then(Arc::new(Count)).unwrap();
+    let op = plain.fuse_epilogue(Arc::new(Count)).unwrap();
     // [1 3; 2 4] @ [1 0; 1 -1] = [4 -3; 6 -4].
     let found = apply(&*op, [a.clone(), b.clone(), number.clone()]).unwrap();
     assert_eq!(found.to_vec::<f32>().unwrap(), [104.0, 98.0, 108.0, 99.0]);
@@ -55,7 +55,7 @@ fn products_are_finished() {
     assert_eq!(plain.attributes(), "transpose_a");
 
     let vector = zeros([2], DType::F32).unwrap();
-    let op = product(&vector, &vector, (false, false)).then(Arc::new(Count)).unwrap();
+    let op = product(&vector, &vector, (false, false)).fuse_epilogue(Arc::new(Count)).unwrap();
     assert_eq!(apply(&*op, [vector.clone(), vector, number]).unwrap().to_vec::<f32>().unwrap(), [100.0]);
 }
 
@@ -63,14 +63,14 @@ fn products_are_finished() {
 fn what_cannot_be_finished_is_refused() {
     let _ledger = ledger_check();
     let a = zeros([2, 2], DType::F32).unwrap();
-    let op = product(&a, &a, (false, false)).then(Arc::new(Count)).unwrap();
+    let op = product(&a, &a, (false, false)).fuse_epilogue(Arc::new(Count)).unwrap();
     let error = apply(&*op, [a.clone(), a.clone()]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Shape);
     assert!(error.to_string().contains("one number is needed"), "{error}");
     assert!(apply(&*op, [a.clone(), a.clone(), a.clone()]).is_err());
     // It is finished once, and has no gradient.
-    assert!(op.then(Arc::new(Count)).is_none());
+    assert!(op.fuse_epilogue(Arc::new(Count)).is_none());
     assert!(op.saves(Set::ALL).is_none());
     let graph = trace(&[a.spec().clone()], |x| Ok(vec![exp(&x[0])?])).unwrap().graph;
-    assert!(graph.nodes[0].op.then(Arc::new(Count)).is_none());
+    assert!(graph.nodes[0].op.fuse_epilogue(Arc::new(Count)).is_none());
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt;
-use std::panic::Location;
+use std::panic;
 use std::sync::{LazyLock, Mutex};
 
 use crate::lock;
@@ -11,11 +11,11 @@ use crate::lock;
 ///
 /// It is what every buffer, call and error can be traced back to; copying it costs nothing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Line(Place);
+pub struct Location(Place);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Place {
-    Here(&'static Location<'static>),
+    Here(&'static panic::Location<'static>),
     Elsewhere(&'static Elsewhere),
 }
 
@@ -28,26 +28,26 @@ struct Elsewhere {
 /// Lines of other languages that were named. They stay: a program has a limited number of them.
 static ELSEWHERE: LazyLock<Mutex<HashSet<&'static Elsewhere>>> = LazyLock::new(Mutex::default);
 
-impl Line {
+impl Location {
     /// The line that called the function that asks, and its callers as far as they are marked `#[track_caller]`.
     #[inline]
     #[must_use]
     #[track_caller]
-    pub fn caller() -> Line {
-        Line(Place::Here(Location::caller()))
+    pub fn caller() -> Location {
+        Location(Place::Here(panic::Location::caller()))
     }
 
     /// A line of a program in another language. Asking takes a lock, and each line is remembered for good: keep what comes back.
     #[must_use]
-    pub fn elsewhere(file: &str, line: u32) -> Line {
+    pub fn elsewhere(file: &str, line: u32) -> Location {
         let wanted = Elsewhere { file: file.to_owned(), line };
         let mut known = lock(&ELSEWHERE);
         if let Some(found) = known.get(&wanted) {
-            return Line(Place::Elsewhere(found));
+            return Location(Place::Elsewhere(found));
         }
         let found: &'static Elsewhere = Box::leak(Box::new(wanted));
         known.insert(found);
-        Line(Place::Elsewhere(found))
+        Location(Place::Elsewhere(found))
     }
 
     /// Whether it is a line of another language.
@@ -86,7 +86,7 @@ impl Line {
     }
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Place::Here(location) => location.fmt(f),
@@ -95,7 +95,7 @@ impl fmt::Display for Line {
     }
 }
 
-impl fmt::Debug for Line {
+impl fmt::Debug for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
@@ -107,17 +107,17 @@ mod tests {
 
     #[test]
     fn lines_are_equal_where_they_are_the_same() {
-        let [a, b] = [(); 2].map(|()| Line::caller());
+        let [a, b] = [(); 2].map(|()| Location::caller());
         assert_eq!(a, b);
         assert_eq!((a.file(), a.line()), (file!(), line!() - 2));
-        assert_ne!(a, Line::caller());
-        let other = Line::elsewhere("/home/me/project/train.py", 7);
-        assert_eq!(other, Line::elsewhere("/home/me/project/train.py", 7));
-        assert_ne!(other, Line::elsewhere("/home/me/project/train.py", 8));
+        assert_ne!(a, Location::caller());
+        let other = Location::elsewhere("/home/me/project/train.py", 7);
+        assert_eq!(other, Location::elsewhere("/home/me/project/train.py", 7));
+        assert_ne!(other, Location::elsewhere("/home/me/project/train.py", 8));
         assert_eq!(other.to_string(), "/home/me/project/train.py:7");
         assert_eq!(other.short().to_string(), "project/train.py:7");
-        assert_eq!(Line::elsewhere("train.py", 7).short().to_string(), "train.py:7");
-        assert_eq!(Line::elsewhere("<stdin>", 1).short().to_string(), "<stdin>:1");
-        assert_eq!(Line::elsewhere("C:\\a\\b.py", 1).short().to_string(), "a\\b.py:1");
+        assert_eq!(Location::elsewhere("train.py", 7).short().to_string(), "train.py:7");
+        assert_eq!(Location::elsewhere("<stdin>", 1).short().to_string(), "<stdin>:1");
+        assert_eq!(Location::elsewhere("C:\\a\\b.py", 1).short().to_string(), "a\\b.py:1");
     }
 }

@@ -1,13 +1,13 @@
 //! Lets a product end in what is computed of it: a bias is added and an activation taken while a block of the product is in
 //! the caches, by one node.
 //!
-//! Nothing lives longer for it. Where all that the ending reads is there when the product is made, the product's place is
+//! Nothing lives longer for it. Where all that the epilogue reads is there when the product is made, the product's place is
 //! that of its result; where not, the product waits, if its operands are no larger than itself.
 
-use crate::Options;
+use crate::CompileOptions;
 use crate::clusters::MOST_OPERANDS;
 use crate::fuse::{Draft, Outcome};
-use crate::fused::{Ending, Fused};
+use crate::fused::{Fused, FusedEpilogue};
 use crate::rewrite::{Inputs, Rewriter};
 use crate::uses::{base, last_uses};
 use smallvec::SmallVec;
@@ -15,28 +15,28 @@ use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
 use taut_core::{Form, Graph, Kernel, Op, Result, Spec};
 
-pub(crate) fn finish(outcome: Outcome, options: Options) -> Result<Graph> {
+pub(crate) fn fuse_epilogues(outcome: Outcome, options: CompileOptions) -> Result<Graph> {
     let Outcome { graph, fused } = outcome;
-    let joints = Joints::find(&graph, fused, options)?;
-    if joints.is_empty() {
+    let fusions = Fusions::find(&graph, fused, options)?;
+    if fusions.is_empty() {
         return Ok(graph);
     }
     let mut places: Vec<Place<'_>> = graph.nodes.iter().map(|_| Place::Own).collect();
-    for joint in &joints {
-        places[joint.product] = Place::Empty;
-        places[joint.ending] = Place::Empty;
+    for fusion in &fusions {
+        places[fusion.product] = Place::Empty;
+        places[fusion.epilogue] = Place::Empty;
     }
-    for joint in &joints {
-        places[joint.place] = Place::Joint(joint);
+    for fusion in &fusions {
+        places[fusion.place] = Place::Fusion(fusion);
     }
     let mut new = Rewriter::new(&graph);
     let mut map: Vec<Option<ValueId>> = vec![None; graph.values.len()];
     for (node, place) in graph.nodes.iter().zip(places) {
         let (op, inputs, node) = match place {
             Place::Own => (node.op.clone(), node.inputs.clone(), node),
-            Place::Joint(joint) => {
-                let inputs = graph.nodes[joint.product].inputs.iter().chain(&joint.operands);
-                (joint.op.clone(), inputs.copied().collect(), &graph.nodes[joint.ending])
+            Place::Fusion(fusion) => {
+                let inputs = graph.nodes[fusion.product].inputs.iter().chain(&fusion.operands);
+                (fusion.op.clone(), inputs.copied().collect(), &graph.nodes[fusion.epilogue])
             }
             Place::Empty => continue,
         };
@@ -54,43 +54,47 @@ pub(crate) fn finish(outcome: Outcome, options: Options) -> Result<Graph> {
 /// What stands where a node stood.
 enum Place<'a> {
     Own,
-    Joint(&'a Joint),
+    Fusion(&'a Fusion),
     Empty,
 }
 
 /// Two nodes that become one.
-struct Joint {
+struct Fusion {
     product: usize,
-    ending: usize,
+    epilogue: usize,
     /// That of the two where it stands.
     place: usize,
     op: Arc<dyn Op>,
-    /// What the ending reads beside the product.
+    /// What the epilogue reads beside the product.
     operands: Inputs,
 }
 
-struct Joints<'a> {
+struct Fusions<'a> {
     graph: &'a Graph,
-    options: Options,
+    options: CompileOptions,
     /// How many nodes and results use each value.
     uses: Vec<usize>,
     /// The last node that needs each value or a view of it.
     last_use: Vec<usize>,
 }
 
-impl<'a> Joints<'a> {
-    fn find(graph: &'a Graph, fused: Vec<(usize, Arc<Fused>)>, options: Options) -> Result<Vec<Joint>> {
-        let joints = Joints::new(graph, options);
+impl<'a> Fusions<'a> {
+    fn find(
+        graph: &'a Graph,
+        fused: Vec<(usize, Arc<Fused>)>,
+        options: CompileOptions,
+    ) -> Result<Vec<Fusion>> {
+        let fusions = Fusions::new(graph, options);
         let mut fused = fused.into_iter().peekable();
         let mut found = Vec::new();
         for number in 0..graph.nodes.len() {
             let fused = fused.next_if(|(node, _)| *node == number).map(|(_, fused)| fused);
-            found.extend(joints.at(number, fused)?);
+            found.extend(fusions.at(number, fused)?);
         }
         Ok(found)
     }
 
-    fn new(graph: &'a Graph, options: Options) -> Joints<'a> {
+    fn new(graph: &'a Graph, options: CompileOptions) -> Fusions<'a> {
         let mut uses = vec![0; graph.values.len()];
         graph.outputs.iter().for_each(|id| uses[id.index()] += 1);
         for node in &graph.nodes {
@@ -98,12 +102,12 @@ impl<'a> Joints<'a> {
                 uses[id.index()] += usize::from(!node.inputs[..i].contains(id));
             }
         }
-        Joints { graph, options, uses, last_use: last_uses(graph) }
+        Fusions { graph, options, uses, last_use: last_uses(graph) }
     }
 
     /// What an elementwise node, which `fused` is if it was made of several, becomes with a product that it reads.
-    fn at(&self, ending: usize, fused: Option<Arc<Fused>>) -> Result<Option<Joint>> {
-        let node = &self.graph.nodes[ending];
+    fn at(&self, epilogue: usize, fused: Option<Arc<Fused>>) -> Result<Option<Fusion>> {
+        let node = &self.graph.nodes[epilogue];
         if node.op.kernel() != Kernel::Elementwise || node.outputs.len() != 1 {
             return Ok(None);
         }
@@ -119,9 +123,9 @@ impl<'a> Joints<'a> {
         };
         let Some(position) = operands.iter().position(|&operand| operand == id) else { return Ok(None) };
         operands.remove(position);
-        let Some(place) = self.place(product, ending, &operands) else { return Ok(None) };
-        let op = self.graph.nodes[product].op.then(Arc::new(Ending::new(fused, position)));
-        Ok(op.map(|op| Joint { product, ending, place, op, operands }))
+        let Some(place) = self.place(product, epilogue, &operands) else { return Ok(None) };
+        let op = self.graph.nodes[product].op.fuse_epilogue(Arc::new(FusedEpilogue::new(fused, position)));
+        Ok(op.map(|op| Fusion { product, epilogue, place, op, operands }))
     }
 
     /// The node that makes a value for one other alone, if it is a product of this spec.
@@ -147,11 +151,11 @@ impl<'a> Joints<'a> {
         Ok(Some((Arc::new(fused), operands.into_iter().collect())))
     }
 
-    /// Where a product and its ending can be one node that keeps no more alive than the two.
-    fn place(&self, product: usize, ending: usize, operands: &[ValueId]) -> Option<usize> {
+    /// Where a product and its epilogue can be one node that keeps no more alive than the two.
+    fn place(&self, product: usize, epilogue: usize, operands: &[ValueId]) -> Option<usize> {
         let graph = self.graph;
         let node = &graph.nodes[product];
-        let bytes = graph.spec(graph.nodes[ending].outputs[0]).bytes();
+        let bytes = graph.spec(graph.nodes[epilogue].outputs[0]).bytes();
         // The result may be the new value of an input that it is computed of, and is then best written over the old one. A
         // product would destroy that first.
         let overwrites = |id: ValueId| {
@@ -173,8 +177,8 @@ impl<'a> Joints<'a> {
         let mut bases: SmallVec<[ValueId; 3]> = node.inputs.iter().map(|&id| base(self.graph, id)).collect();
         bases.sort_unstable_by_key(|id| id.index());
         bases.dedup();
-        let dying = bases.iter().filter(|&&id| made_by(id).is_some() && self.last_use[id.index()] < ending);
+        let dying = bases.iter().filter(|&&id| made_by(id).is_some() && self.last_use[id.index()] < epilogue);
         let kept: usize = dying.map(|&id| graph.spec(id).bytes()).sum();
-        (kept <= bytes).then_some(ending)
+        (kept <= bytes).then_some(epilogue)
     }
 }

@@ -5,7 +5,7 @@ mod common;
 use common::assert_agree;
 use std::sync::Arc;
 use taut_autodiff::{Dense, gradients};
-use taut_compile::{Options, compile};
+use taut_compile::{CompileOptions, compile};
 use taut_core::ops::binary::{add, maximum, mul, sub};
 use taut_core::ops::contract::{matmul, matmul_with};
 use taut_core::ops::reduce::sum;
@@ -13,10 +13,10 @@ use taut_core::ops::sample;
 use taut_core::ops::shape::{reverse, transpose};
 use taut_core::ops::unary::{cast, exp, gelu, neg, relu, silu, square, tanh};
 use taut_core::{DType, Graph, Result, Spec, Tensor, trace};
-use taut_exec::{Executor, Input};
+use taut_exec::{Executor, RunInput};
 use taut_kernels::pool;
 use taut_memory::testing::ledger_check;
-use taut_plan::{Program, Request};
+use taut_plan::{PlanRequest, Program};
 
 fn tensors(dtype: DType, shapes: &[&[usize]]) -> Vec<Tensor> {
     let one = |(i, shape): (usize, &&[usize])| sample::tensor(dtype, shape, -1.5, 1.0 + i as f64 / 4.0);
@@ -38,15 +38,15 @@ fn checked(inputs: &[Tensor], function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>
     let graph = traced(inputs, &function);
     let want = function(inputs).unwrap();
     for native in [true, false] {
-        let compiled = compile(&graph, &Options { fuse: true, native }).unwrap();
+        let compiled = compile(&graph, &CompileOptions { fuse: true, native }).unwrap();
         let text = format!("{graph}{compiled}");
         assert_agree(&text, &compiled.run(inputs).unwrap(), &want, true);
         let mut executor = Executor::new(Arc::new(Program::new(&compiled).unwrap()));
         executor.verify(true).unwrap();
-        let planned = executor.run(&mut inputs.iter().map(Input::Read).collect::<Vec<_>>()).unwrap();
+        let planned = executor.run(&mut inputs.iter().map(RunInput::Read).collect::<Vec<_>>()).unwrap();
         assert_agree(&format!("planned\n{text}"), &planned, &want, true);
     }
-    compile(&graph, &Options::default()).unwrap()
+    compile(&graph, &CompileOptions::default()).unwrap()
 }
 
 /// As [`checked`]; the whole function must be one step.
@@ -171,7 +171,8 @@ fn updates_stay_in_place() {
     let _ledger = ledger_check();
     let x = tensors(DType::F32, &[&[8, 6], &[6, 8], &[8, 8]]);
     let graph = checked(&x, |x| Ok(vec![sub(&x[2], mul(matmul(&x[0], &x[1])?, 0.1)?)?]));
-    let program = Program::plan(&graph, &Request { updates: vec![(0, 2)], ..Request::default() }).unwrap();
+    let program =
+        Program::plan(&graph, &PlanRequest { updates: vec![(0, 2)], ..PlanRequest::default() }).unwrap();
     assert_eq!((program.steps.len(), program.peak_bytes()), (2, 8 * 8 * 4));
 }
 
@@ -228,7 +229,7 @@ fn the_line_is_the_last_ones() {
         line = line!() + 1;
         Ok(vec![relu(product)?])
     });
-    let compiled = compile(&graph, &Options::default()).unwrap();
+    let compiled = compile(&graph, &CompileOptions::default()).unwrap();
     assert_eq!((compiled.nodes.len(), compiled.nodes[0].at.line()), (1, line));
     assert!(compiled.to_string().contains("{then a = relu(product); return a}"), "{compiled}");
 }
@@ -249,7 +250,7 @@ fn training_is_as_exact() {
             Ok(results)
         };
         let graph = traced(&x, step);
-        let compiled = compile(&graph, &Options::default()).unwrap();
+        let compiled = compile(&graph, &CompileOptions::default()).unwrap();
         assert_eq!(endings(&compiled), 2, "{compiled}");
         let want = graph.run(&x).unwrap();
         assert_agree(&compiled.to_string(), &compiled.run(&x).unwrap(), &want, true);
