@@ -192,21 +192,21 @@ pub(crate) fn zeros(spec: &Spec) -> Result<Tensor> {
 /// Calls a function that brings its own gradient.
 ///
 /// What it captures is a constant to the rule. The trainable variables that it reads are inputs to a rule
-/// [with variables](Rule::with_variables); to another one they must not be read, unless with [`Variable::value`].
+/// [with variables](GradientRule::with_variables); to another one they must not be read, unless with [`Variable::value`].
 ///
 /// The ops inside it are not recorded on a tape that is asked once: such a tape keeps what the [`GradientRule`] saves and
 /// nothing else. Where more than that is followed (nested tapes, a persistent one), the ops inside are, so that the
 /// gradient's own gradient is right.
 ///
 /// ```
-/// use taut_autodiff::{Dense, GradientTape, Rule, custom_gradient};
+/// use taut_autodiff::{Dense, GradientTape, GradientRule, custom_gradient};
 /// use taut_core::{Tensor, ops::unary::exp, ops::binary::{add, div, mul, sub}, ops::unary::log};
 /// // log(1 + e^x), with a gradient that does not overflow.
 /// let log1pexp = |x: &Tensor| -> taut_core::Result<Tensor> {
 ///     let outputs = custom_gradient([x], |inputs| {
 ///         let e = exp(&inputs[0])?;
 ///         let y = log(add(&e, 1.0)?)?;
-///         Ok(Rule::new(vec![y], vec![e], |saved, gradients| {
+///         Ok(GradientRule::new(vec![y], vec![e], |saved, gradients| {
 ///             let slope = sub(1.0, div(1.0, add(&saved[0], 1.0)?)?)?;
 ///             Ok(vec![Some(mul(&gradients[0], slope)?.into())])
 ///         }))

@@ -4,13 +4,13 @@
 //! the op what it computes ([`Op::form`](taut_core::Op::form)) and how it is carried out.
 //!
 //! ```
-//! use taut_compile::{Options, compile};
+//! use taut_compile::{CompileOptions, compile};
 //! use taut_core::{DType, Spec, trace};
 //!
 //! let x = Spec::new(DType::F32, [4096, 4096]);
 //! let graph = trace(&[x], |x| Ok(vec![(((&x[0] * 2.0)? * &x[0])? + 1.0)?]))?.graph;
 //! assert_eq!(graph.nodes.len(), 3);
-//! assert_eq!(compile(&graph, &Options::default())?.nodes.len(), 1);
+//! assert_eq!(compile(&graph, &CompileOptions::default())?.nodes.len(), 1);
 //! # Ok::<(), taut_core::Error>(())
 //! ```
 

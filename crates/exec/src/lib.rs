@@ -37,7 +37,7 @@ use taut_plan::{Access, Home, Program, ProgramInput};
 /// A program and the arena it runs in, which is kept between runs.
 ///
 /// The arena and the buffers that are returned are all that a run allocates, except where an input that is
-/// [updated](Input::Updated) is held by somebody else too.
+/// [updated](RunInput::Updated) is held by somebody else too.
 pub struct Executor {
     program: Arc<Program>,
     arena: Option<Buffer>,

@@ -18,7 +18,7 @@
 //! assert_eq!(packing.bytes, 140);
 //! assert_eq!(packing.lower_bound, 140);
 //! println!("{packing}");
-//! # Ok::<(), taut_plan::Refused>(())
+//! # Ok::<(), taut_plan::PackError>(())
 //! ```
 //!
 //! # How it works

@@ -144,7 +144,7 @@ impl Program {
     /// assert_eq!(Program::new(&graph)?.peak_bytes(), 2048);
     ///
     /// // The second output goes where the first input was, and the gradient's memory is there to be used.
-    /// let request = Request { inputs: vec![InputRequest::default(), InputRequest::donated()], updates: vec![(1, 0)], ..Request::default() };
+    /// let request = PlanRequest { inputs: vec![InputRequest::default(), InputRequest::donated()], updates: vec![(1, 0)], ..PlanRequest::default() };
     /// assert_eq!(Program::plan(&graph, &request)?.peak_bytes(), 0);
     /// # Ok::<(), taut_core::Error>(())
     /// ```
