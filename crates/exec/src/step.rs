@@ -8,7 +8,7 @@ use std::ops::Range;
 use taut_core::{Error, ErrorKind, Result, Spec, interrupt};
 use taut_kernels::{Arg, View, ViewMut, elementwise};
 use taut_memory::Parts;
-use taut_plan::{Access, Home, Program, Step, StepInput, Storage};
+use taut_plan::{Access, Home, Program, ProgramStep, StepInput, Storage};
 
 /// All that steps read and write.
 pub(crate) struct Memory<'a, 'm> {
@@ -79,7 +79,7 @@ impl<'m> Memory<'_, 'm> {
         Ok(())
     }
 
-    fn run(&mut self, program: &Program, step: &Step) -> Result<()> {
+    fn run(&mut self, program: &Program, step: &ProgramStep) -> Result<()> {
         // What is written is taken out for the time being: the rest can be read meanwhile.
         let mut taken: SmallVec<[&'m mut [u8]; 4]> = SmallVec::new();
         for target in &step.targets {
@@ -99,7 +99,7 @@ impl<'m> Memory<'_, 'm> {
         outcome
     }
 
-    fn call(&mut self, program: &Program, step: &Step, taken: &mut [&'m mut [u8]]) -> Result<()> {
+    fn call(&mut self, program: &Program, step: &ProgramStep, taken: &mut [&'m mut [u8]]) -> Result<()> {
         let mut parts = Parts::new(self.arena, self.lent);
         let (start, len) = step.scratch;
         let scratch =

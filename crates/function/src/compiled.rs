@@ -68,9 +68,9 @@ impl Compiled {
 }
 
 fn program_bytes(program: &Program) -> usize {
-    let step = |step: &taut_plan::Step| {
+    let step = |step: &taut_plan::ProgramStep| {
         let lists = size_of_val(&step.operands[..]) + size_of_val(&step.targets[..]);
-        size_of::<taut_plan::Step>() + lists + step.op.as_ref().map_or(0, |op| op.footprint())
+        size_of::<taut_plan::ProgramStep>() + lists + step.op.as_ref().map_or(0, |op| op.footprint())
     };
     let steps: usize = program.steps.iter().map(step).sum();
     steps + size_of_val(&program.storages[..]) + program.constant_bytes()

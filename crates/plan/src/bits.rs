@@ -1,6 +1,6 @@
-//! Sets of small numbers in words of 64 bits.
+//! Bit sets: slices of 64-bit words.
 
-/// The numbers in one word of a set, in rising order; `word` is its index.
+/// The members in one word of a set, in rising order; `word` is the index of the word.
 pub fn ones(word: usize, bits: u64) -> impl Iterator<Item = usize> {
     let mut left = bits;
     std::iter::from_fn(move || {
@@ -13,7 +13,7 @@ pub fn ones(word: usize, bits: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The numbers that are in both sets, in rising order.
+/// The intersection of two sets, in rising order.
 pub fn both(a: &[u64], b: &[u64]) -> impl Iterator<Item = usize> {
     a.iter().zip(b).enumerate().flat_map(|(word, (x, y))| ones(word, x & y))
 }

@@ -1,47 +1,47 @@
-//! What changed between two plans.
+//! The difference between two plans.
 
 use crate::program::{Home, Program};
 use std::collections::HashMap;
 use std::fmt;
 use taut_memory::{Bytes, Location};
 
-/// The buffers that one line makes by one op, before and after.
+/// The buffers that the calls of one op at one source location write, before and after.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanChange {
     /// The op.
     pub op: &'static str,
-    /// The line that calls it.
+    /// The source location of its calls.
     pub at: Location,
     /// Whether it is the op's scratch memory.
     pub scratch: bool,
-    /// How many buffers there were, and how many there are.
+    /// The number of buffers, before and after.
     pub buffers: (usize, usize),
-    /// How many bytes they had, and how many they have.
+    /// Their bytes, before and after.
     pub bytes: (usize, usize),
 }
 
-/// How one plan differs from another. `Display` says it in lines.
+/// How one plan differs from another: each pair is before and after. `Display` prints a line for each change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanDiff {
-    /// The peaks.
+    /// The peaks, in bytes.
     pub peak: (usize, usize),
-    /// The lengths of the arenas.
+    /// The lengths of the arenas, in bytes.
     pub arena: (usize, usize),
-    /// The bytes made for the caller.
+    /// The bytes of the output buffers.
     pub outputs: (usize, usize),
-    /// Buffers that came, went, grew or shrank; in the order of the steps.
+    /// Buffers that were added or removed, or whose bytes changed; in the order of the steps.
     pub changes: Vec<PlanChange>,
 }
 
 impl PlanDiff {
-    /// Whether the two plans need the same memory for the same things.
+    /// Whether the two plans need the same memory for the same calls.
     pub fn is_empty(&self) -> bool {
         self.peak.0 == self.peak.1 && self.arena.0 == self.arena.1 && self.changes.is_empty()
     }
 }
 
 impl Program {
-    /// What another plan does differently: this one is before, the other one after.
+    /// The changes from this plan to another one.
     pub fn diff(&self, other: &Program) -> PlanDiff {
         let mut changes: Vec<PlanChange> = Vec::new();
         let mut known = HashMap::new();

@@ -1,58 +1,58 @@
-//! Why a program needs as many bytes as it does, and what would make them fewer.
+//! Explains the peak of a program: which bytes are live, why, and what would free them.
 
-use crate::place::rounded;
-use crate::program::{Access, Home, Program, Step};
-use crate::uses::Uses;
+use crate::placement::rounded;
+use crate::program::{Access, Home, Program, ProgramStep};
+use crate::storage_uses::StorageUses;
 use std::fmt;
 use taut_memory::{Bytes, Location};
 
-/// What a row of an [`PeakExplanation`] is.
+/// What the bytes of a [`PeakRow`] hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AliveReason {
+pub enum PeakRowKind {
     /// A value in the arena.
     Value,
-    /// A buffer that is made for the caller.
+    /// An output buffer, allocated for the caller.
     Output,
     /// A kernel's scratch memory.
     Scratch,
-    /// What alignment and packing leave unused.
+    /// Bytes of the arena that alignment and packing leave unused.
     Slack,
 }
 
-/// Some of the bytes of a peak.
+/// One buffer that is live at the peak.
 #[derive(Clone, Debug)]
 pub struct PeakRow {
-    /// How many.
+    /// Its bytes.
     pub bytes: usize,
-    /// What they are.
-    pub held: AliveReason,
-    /// The op that made them, as far as one did.
+    /// What it holds.
+    pub kind: PeakRowKind,
+    /// The op that wrote it, if one did.
     pub op: Option<&'static str>,
-    /// The line that called it.
+    /// The source location of that op's call.
     pub at: Option<Location>,
-    /// Why they are there.
+    /// Why it is live.
     pub why: String,
-    /// The input that would have to be given by value for these bytes to be in its memory instead.
-    pub give: Option<usize>,
-    /// What would free them.
+    /// The input in whose memory it would be if that input were donated.
+    pub donate: Option<usize>,
+    /// What would free it.
     pub remedy: Option<String>,
 }
 
-/// Every byte of a program's peak. `Display` shows a row for each buffer.
+/// Every byte of a program's peak. `Display` prints a row for each buffer.
 #[derive(Clone, Debug)]
 pub struct PeakExplanation {
     /// The peak, in bytes: the sum of the rows.
     pub peak: usize,
-    /// The step at which it is reached first; `None` if the program has no steps.
+    /// The first step at the peak; `None` if the program has no steps.
     pub step: Option<usize>,
-    /// That step's op, and its line.
+    /// That step's op, and the source location of its call.
     pub op: Option<(&'static str, Location)>,
-    /// What it consists of, the largest first.
+    /// The buffers that are live at the peak, the largest first.
     pub rows: Vec<PeakRow>,
 }
 
 impl Program {
-    /// Says of every byte of the peak whose it is, why it is there and what would free it.
+    /// Lists every byte of the peak: the op that wrote it, why it is live, and what would free it.
     ///
     /// ```
     /// use taut_core::{DType, Spec, trace};
@@ -60,29 +60,29 @@ impl Program {
     /// let graph = trace(&[Spec::new(DType::F32, [256])], |x| Ok(vec![(&x[0] * 2.0)?]))?.graph;
     /// let explanation = Program::new(&graph)?.explain_peak();
     /// assert_eq!(explanation.rows.iter().map(|row| row.bytes).sum::<usize>(), 1024);
-    /// assert_eq!(explanation.rows[0].remedy.as_deref(), Some("give input 0 by value, or do not return it"));
+    /// assert_eq!(explanation.rows[0].remedy.as_deref(), Some("donate input 0, or do not return it"));
     /// # Ok::<(), taut_core::Error>(())
     /// ```
     pub fn explain_peak(&self) -> PeakExplanation {
         let step = self.peak_step();
-        let uses = Uses::new(self);
+        let uses = StorageUses::new(self);
         let mut rows = Vec::new();
-        // An input that is suggested for one buffer is not there for another.
+        // An input that is suggested for one buffer is not suggested for another.
         let mut suggested = vec![false; self.inputs.len()];
         let mut used = 0;
         for (i, storage) in self.storages.iter().enumerate() {
             let is_alive = step.is_some_and(|step| storage.start <= step && step < storage.end);
-            let held = match storage.home {
-                // What lies there before what is returned does not count twice.
-                Home::Output(_) if storage.end > self.steps.len() => AliveReason::Output,
-                Home::Arena(_) if is_alive => AliveReason::Value,
+            let kind = match storage.home {
+                // Values that use an output buffer before its result do not count again.
+                Home::Output(_) if storage.end > self.steps.len() => PeakRowKind::Output,
+                Home::Arena(_) if is_alive => PeakRowKind::Value,
                 _ => continue,
             };
             if storage.bytes == 0 {
                 continue;
             }
-            used += if held == AliveReason::Value { storage.bytes } else { 0 };
-            rows.push(self.row(i, held, step.unwrap_or(0), &uses, &mut suggested));
+            used += if kind == PeakRowKind::Value { storage.bytes } else { 0 };
+            rows.push(self.row(i, kind, step.unwrap_or(0), &uses, &mut suggested));
         }
         let mut op = None;
         if let Some(step) = step.map(|step| &self.steps[step]) {
@@ -91,11 +91,11 @@ impl Program {
                 used += step.scratch.1;
                 rows.push(PeakRow {
                     bytes: step.scratch.1,
-                    held: AliveReason::Scratch,
+                    kind: PeakRowKind::Scratch,
                     op: Some(step.name()),
                     at: Some(step.at),
                     why: String::from("scratch memory of this step"),
-                    give: None,
+                    donate: None,
                     remedy: None,
                 });
             }
@@ -103,11 +103,11 @@ impl Program {
         if self.arena_bytes() > used {
             rows.push(PeakRow {
                 bytes: self.arena_bytes() - used,
-                held: AliveReason::Slack,
+                kind: PeakRowKind::Slack,
                 op: None,
                 at: None,
                 why: String::from("alignment and packing"),
-                give: None,
+                donate: None,
                 remedy: None,
             });
         }
@@ -115,7 +115,7 @@ impl Program {
         PeakExplanation { peak: self.peak_bytes(), step, op, rows }
     }
 
-    /// The first step at which most bytes of the arena are needed.
+    /// The first step at which the most bytes of the arena are live.
     fn peak_step(&self) -> Option<usize> {
         let mut changes = vec![0isize; self.steps.len() + 2];
         for storage in self.storages.iter().filter(|storage| matches!(storage.home, Home::Arena(_))) {
@@ -136,57 +136,57 @@ impl Program {
     fn row(
         &self,
         storage: usize,
-        held: AliveReason,
+        kind: PeakRowKind,
         peak: usize,
-        uses: &Uses,
+        uses: &StorageUses,
         suggested: &mut [bool],
     ) -> PeakRow {
         let named = |i: usize| format!("{} at {}", self.steps[i].name(), self.steps[i].at.short());
         let (writers, readers) = (&uses.writers[storage], &uses.readers[storage]);
-        // What lies there at the peak, or comes to lie there.
+        // The last writer up to the peak, or else the first one after it.
         let writer = writers.iter().rev().find(|&&step| step <= peak).or(writers.first()).copied();
-        let is_made = writer == Some(peak);
+        let is_written = writer == Some(peak);
         let is_read = readers.contains(&peak);
         let next = readers.iter().find(|&&step| step > peak).copied();
-        let why = match held {
-            AliveReason::Output if is_made => String::from("returned; made by this step"),
-            AliveReason::Output => String::from("returned; there from the start"),
-            _ if is_made => String::from("made by this step"),
+        let why = match kind {
+            PeakRowKind::Output if is_written => String::from("returned; written by this step"),
+            PeakRowKind::Output => String::from("returned; allocated before the first step"),
+            _ if is_written => String::from("written by this step"),
             _ => match (is_read, next) {
                 (true, None) => String::from("read by this step"),
                 (true, Some(next)) => format!("read by this step, and by {}", named(next)),
                 (false, Some(next)) => format!("kept for {}", named(next)),
-                (false, None) => String::from("made, and not read"),
+                (false, None) => String::from("written and never read"),
             },
         };
-        let give = self.input_to_give(storage, uses, suggested);
-        if let Some(input) = give {
+        let donate = self.input_to_donate(storage, uses, suggested);
+        if let Some(input) = donate {
             suggested[input] = true;
         }
-        let otherwise = match (held, is_made || is_read, next) {
-            (AliveReason::Output, ..) => Some(String::from("do not return it")),
-            (AliveReason::Value, false, Some(next)) => Some(format!("recompute it for {}", named(next))),
+        let alternative = match (kind, is_written || is_read, next) {
+            (PeakRowKind::Output, ..) => Some(String::from("do not return it")),
+            (PeakRowKind::Value, false, Some(next)) => Some(format!("recompute it for {}", named(next))),
             _ => None,
         };
-        let remedy = match (give, otherwise) {
-            (Some(input), Some(otherwise)) => Some(format!("give input {input} by value, or {otherwise}")),
-            (Some(input), None) => Some(format!("give input {input} by value")),
-            (None, otherwise) => otherwise,
+        let remedy = match (donate, alternative) {
+            (Some(input), Some(alternative)) => Some(format!("donate input {input}, or {alternative}")),
+            (Some(input), None) => Some(format!("donate input {input}")),
+            (None, alternative) => alternative,
         };
         PeakRow {
             bytes: self.storages[storage].bytes,
-            held,
+            kind,
             op: writer.map(|step| self.steps[step].name()),
             at: writer.map(|step| self.steps[step].at),
             why,
-            give,
+            donate,
             remedy,
         }
     }
 
-    /// An input in whose memory this storage could be, if only it were given: of the same size, and not read any more by
-    /// then, or overwritten by the same call.
-    fn input_to_give(&self, storage: usize, uses: &Uses, suggested: &[bool]) -> Option<usize> {
+    /// An input in whose memory this storage could be if it were donated: of the same size, and read for the last time
+    /// before the storage is live, or overwritten in place by the call that writes the storage.
+    fn input_to_donate(&self, storage: usize, uses: &StorageUses, suggested: &[bool]) -> Option<usize> {
         let wanted = &self.storages[storage];
         let maker = uses.writers[storage].first().map(|&step| &self.steps[step])?;
         (0..self.inputs.len()).find(|&input| {
@@ -204,8 +204,8 @@ impl Program {
     }
 }
 
-/// Whether a step could put its output into the storage of an operand, which nothing else reads.
-fn overwrites(step: &Step, operand: usize, output: usize) -> bool {
+/// Whether a step could compute its output in place of an operand that it reads once.
+fn overwrites(step: &ProgramStep, operand: usize, output: usize) -> bool {
     let Some(op) = &step.op else { return false };
     let mut outputs = step.targets.iter().enumerate().filter(|(_, target)| target.storage == output);
     let reads = step.operands.iter().filter(|o| o.storage == operand).count();
@@ -226,7 +226,7 @@ impl fmt::Display for PeakExplanation {
         write!(f, "the peak of {} ({} bytes)", Bytes(self.peak), self.peak)?;
         match (self.step, self.op) {
             (Some(step), Some((op, at))) => writeln!(f, " is at step {step}, {op} at {}", at.short())?,
-            _ => writeln!(f, " is there from the start")?,
+            _ => writeln!(f, " is reached before the first step")?,
         }
         for row in &self.rows {
             write!(f, "{:>10}  ", Bytes(row.bytes))?;
@@ -243,7 +243,7 @@ impl fmt::Display for PeakExplanation {
     }
 }
 
-/// Asserts that a program needs no more than so many bytes at its peak. If it does, the message shows what they are.
+/// Asserts that the peak of a program is at most this many bytes. The failure message explains the peak.
 ///
 /// ```
 /// use taut_core::{DType, Spec, trace};
@@ -259,7 +259,7 @@ macro_rules! assert_peak {
         let most: usize = $bytes;
         assert!(
             program.peak_bytes() <= most,
-            "the peak must not be above {most} bytes, and it is {}\n{}",
+            "the peak must be <= {most} bytes, got {}\n{}",
             program.peak_bytes(),
             program.explain_peak()
         );

@@ -1,12 +1,12 @@
-//! Placing buffers one by one in a fixed order.
+//! Greedy packing: buffers are placed one by one in a fixed order. All orders together are the portfolio.
 
-use crate::parts::Item;
+use crate::problem::Interval;
 use std::cmp::Reverse;
 
-/// Looks at placed buffers that are always worth it: a few milliseconds, enough for all orders of 400 buffers.
+/// The visits to placed buffers that are always spent: a few milliseconds, enough for all orders of 400 buffers.
 pub const QUICK: u64 = 1_000_000;
 
-/// Where a buffer goes among the gaps that it fits in.
+/// Which of the gaps that a buffer fits into it takes.
 #[derive(Clone, Copy, PartialEq)]
 enum Fit {
     Lowest,
@@ -14,36 +14,42 @@ enum Fit {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Order {
-    /// By start: what has ended leaves its room to those that come.
+enum PlacementOrder {
+    /// By start: a buffer that has ended leaves its bytes to later ones.
     Forward,
-    /// By end, from the last: the same with time reversed.
+    /// By end, the last first: the same with time reversed.
     Backward,
-    /// Those of the fullest instant first, then those of the next: what is tight is stacked without a gap.
+    /// By the most bytes live at one instant of the live range: where memory is tight, buffers are stacked without gaps.
     Peak,
     Area,
     Size,
     Time,
 }
 
-/// The likely ones first: the first that reaches the load ends it.
-const ORDERS: [Order; 6] =
-    [Order::Forward, Order::Backward, Order::Peak, Order::Area, Order::Size, Order::Time];
+/// The orders most likely to reach the lower bound first: the portfolio ends with the first that does.
+const ORDERS: [PlacementOrder; 6] = [
+    PlacementOrder::Forward,
+    PlacementOrder::Backward,
+    PlacementOrder::Peak,
+    PlacementOrder::Area,
+    PlacementOrder::Size,
+    PlacementOrder::Time,
+];
 
-/// The best of the orders that were tried.
-pub struct Greedy {
-    /// Per item.
+/// The best packing of the orders that were tried.
+pub struct GreedyPacking {
+    /// Per interval.
     pub offsets: Vec<u64>,
     pub bytes: u64,
-    /// How often a placed buffer was looked at.
-    pub looks: u64,
-    /// Whether there was enough work for all orders.
+    /// Visits to placed buffers, over all orders.
+    pub visits: u64,
+    /// Whether every order was completed within the visits allowed.
     pub complete: bool,
 }
 
-/// Tries all orders. It stops at `goal` bytes, or after so many looks; the first order is always completed.
-pub fn portfolio(items: &[Item], goal: u64, most: u64) -> Greedy {
-    let mut best = Greedy { offsets: Vec::new(), bytes: u64::MAX, looks: 0, complete: true };
+/// Tries all orders. Stops at `goal` bytes or after `most` visits; the first order is always completed.
+pub fn portfolio(intervals: &[Interval], goal: u64, most: u64) -> GreedyPacking {
+    let mut best = GreedyPacking { offsets: Vec::new(), bytes: u64::MAX, visits: 0, complete: true };
     for tie in [false, true] {
         for fit in [Fit::Lowest, Fit::Tightest] {
             for order in ORDERS {
@@ -52,139 +58,144 @@ pub fn portfolio(items: &[Item], goal: u64, most: u64) -> Greedy {
                     return best;
                 }
                 if let Some((offsets, bytes)) =
-                    place(items, order, fit, tie, best.bytes, &mut best.looks, most)
+                    place(intervals, order, fit, tie, best.bytes, &mut best.visits, most)
                 {
                     (best.offsets, best.bytes) = (offsets, bytes);
                 }
-                best.complete &= best.looks <= most;
+                best.complete &= best.visits <= most;
             }
         }
     }
     best
 }
 
-fn sorted(items: &[Item], order: Order, tie: bool) -> Vec<usize> {
-    let mut list: Vec<usize> = (0..items.len()).collect();
-    // Of equals in size or length, the earlier first or the later; of equals in time, the larger or the longer.
-    let late = |i: usize| if tie { u64::from(u32::MAX - items[i].start) } else { u64::from(items[i].start) };
-    let small = |i: usize| Reverse(if tie { items[i].time() } else { items[i].size });
-    let area = |i: usize| u128::from(items[i].size) * u128::from(items[i].time());
+fn sorted(intervals: &[Interval], order: PlacementOrder, tie: bool) -> Vec<usize> {
+    let mut list: Vec<usize> = (0..intervals.len()).collect();
+    // Ties in size or length go to the earlier or the later buffer, ties in time to the larger or the longer one.
+    let late =
+        |i: usize| if tie { u64::from(u32::MAX - intervals[i].start) } else { u64::from(intervals[i].start) };
+    let small = |i: usize| Reverse(if tie { intervals[i].time() } else { intervals[i].size });
+    let area = |i: usize| u128::from(intervals[i].size) * u128::from(intervals[i].time());
     match order {
-        Order::Forward => list.sort_by_key(|&i| (items[i].start, small(i), i)),
-        Order::Backward => list.sort_by_key(|&i| (Reverse(items[i].end), small(i), i)),
-        Order::Peak => {
-            let peaks = peaks(items);
-            let long = |i: usize| Reverse(if tie { items[i].size } else { items[i].time() });
+        PlacementOrder::Forward => list.sort_by_key(|&i| (intervals[i].start, small(i), i)),
+        PlacementOrder::Backward => list.sort_by_key(|&i| (Reverse(intervals[i].end), small(i), i)),
+        PlacementOrder::Peak => {
+            let peaks = peaks(intervals);
+            let long = |i: usize| Reverse(if tie { intervals[i].size } else { intervals[i].time() });
             list.sort_by_key(|&i| (Reverse(peaks[i]), long(i), i));
         }
-        Order::Area => list.sort_by_key(|&i| (Reverse(area(i)), late(i), i)),
-        Order::Size => list.sort_by_key(|&i| (Reverse(items[i].size), Reverse(items[i].time()), late(i), i)),
-        Order::Time => list.sort_by_key(|&i| (Reverse(items[i].time()), Reverse(items[i].size), late(i), i)),
+        PlacementOrder::Area => list.sort_by_key(|&i| (Reverse(area(i)), late(i), i)),
+        PlacementOrder::Size => {
+            list.sort_by_key(|&i| (Reverse(intervals[i].size), Reverse(intervals[i].time()), late(i), i))
+        }
+        PlacementOrder::Time => {
+            list.sort_by_key(|&i| (Reverse(intervals[i].time()), Reverse(intervals[i].size), late(i), i))
+        }
     }
     list
 }
 
-/// Per item, the most bytes that are alive at some instant of its life.
-fn peaks(items: &[Item]) -> Vec<u64> {
+/// Per interval, the most bytes live at one instant of its live range.
+fn peaks(intervals: &[Interval]) -> Vec<u64> {
     let mut events: Vec<(u32, bool, u64)> = Vec::new();
-    for i in items {
+    for i in intervals {
         events.extend([(i.start, true, i.size), (i.end, false, i.size)]);
     }
     events.sort_unstable();
-    // The load after the last event of each instant.
-    let mut loads: Vec<(u32, u64)> = Vec::new();
+    // The bytes live after the last event of each instant.
+    let mut live: Vec<(u32, u64)> = Vec::new();
     let mut now = 0;
     for (time, begins, size) in events {
         now = if begins { now + size } else { now - size };
-        match loads.last_mut() {
+        match live.last_mut() {
             Some(last) if last.0 == time => last.1 = now,
-            _ => loads.push((time, now)),
+            _ => live.push((time, now)),
         }
     }
-    // Row k has the most of 2^k neighbours, so two of them cover any range.
-    let mut rows: Vec<Vec<u64>> = vec![loads.iter().map(|load| load.1).collect()];
+    // A sparse table: row k has the maximum of 2^k neighbours, so two of its entries cover any range.
+    let mut rows: Vec<Vec<u64>> = vec![live.iter().map(|&(_, bytes)| bytes).collect()];
     let mut step = 1;
     while let Some(row) = rows.last().filter(|row| row.len() > step) {
         let next = row.iter().zip(&row[step..]).map(|(a, b)| *a.max(b)).collect();
         rows.push(next);
         step *= 2;
     }
-    let at = |time: u32| loads.partition_point(|load| load.0 < time);
-    let peak = |i: &Item| {
+    let at = |time: u32| live.partition_point(|&(instant, _)| instant < time);
+    let peak = |i: &Interval| {
         let (from, to) = (at(i.start), at(i.end));
         let row = (to - from).ilog2() as usize;
         rows[row][from].max(rows[row][to - (1 << row)])
     };
-    items.iter().map(peak).collect()
+    intervals.iter().map(peak).collect()
 }
 
-/// A placed buffer.
-struct Slot {
+struct PlacedInterval {
     offset: u64,
     top: u64,
     start: u32,
     end: u32,
 }
 
-/// All items in one order, or none if that takes `bound` bytes or more, or too much work.
+/// Places all intervals in one order; `None` if that takes `bound` bytes or more, or more than `most` visits.
 fn place(
-    items: &[Item],
-    order: Order,
+    intervals: &[Interval],
+    order: PlacementOrder,
     fit: Fit,
     tie: bool,
     bound: u64,
-    looks: &mut u64,
+    visits: &mut u64,
     most: u64,
 ) -> Option<(Vec<u64>, u64)> {
-    if *looks > most {
+    if *visits > most {
         return None;
     }
-    let mut offsets = vec![0; items.len()];
+    let mut offsets = vec![0; intervals.len()];
     let mut bytes = 0;
-    let mut slots: Vec<Slot> = Vec::new();
-    for i in sorted(items, order, tie) {
-        let item = &items[i];
-        // In the order of time, what has ended meets nobody who is still to come.
+    let mut placed: Vec<PlacedInterval> = Vec::new();
+    for i in sorted(intervals, order, tie) {
+        let interval = &intervals[i];
+        // In the order of time, no later interval overlaps one that has ended.
         match order {
-            Order::Forward => slots.retain(|slot| slot.end > item.start),
-            Order::Backward => slots.retain(|slot| slot.start < item.end),
+            PlacementOrder::Forward => placed.retain(|other| other.end > interval.start),
+            PlacementOrder::Backward => placed.retain(|other| other.start < interval.end),
             _ => {}
         }
-        let (offset, slots_seen) = lowest(&slots, item, fit);
-        let top = offset + item.size;
-        *looks += slots_seen as u64;
-        if top >= bound || *looks > most {
+        let (offset, visited) = find_gap(&placed, interval, fit);
+        let top = offset + interval.size;
+        *visits += visited as u64;
+        if top >= bound || *visits > most {
             return None;
         }
         offsets[i] = offset;
         bytes = bytes.max(top);
-        let at = slots.partition_point(|slot| slot.offset < offset);
-        slots.insert(at, Slot { offset, top, start: item.start, end: item.end });
+        let at = placed.partition_point(|other| other.offset < offset);
+        placed.insert(at, PlacedInterval { offset, top, start: interval.start, end: interval.end });
     }
     Some((offsets, bytes))
 }
 
-/// Where the item goes, and how many slots were looked at; they are sorted by offset.
-fn lowest(slots: &[Slot], item: &Item, fit: Fit) -> (u64, usize) {
-    // All slots so far that are in the way end at or below this.
+/// The offset of the gap that the interval takes, and how many placed intervals were visited. `placed` is sorted by
+/// offset.
+fn find_gap(placed: &[PlacedInterval], interval: &Interval, fit: Fit) -> (u64, usize) {
+    // All overlapping intervals visited so far end at or below this.
     let mut floor = 0;
     let mut tightest: Option<(u64, u64)> = None;
-    for (looks, slot) in slots.iter().enumerate() {
-        if slot.start >= item.end || slot.end <= item.start {
+    for (visits, other) in placed.iter().enumerate() {
+        if other.start >= interval.end || other.end <= interval.start {
             continue;
         }
-        if slot.offset >= floor + item.size {
-            let offset = floor.next_multiple_of(item.align);
-            let gap = slot.offset - floor;
-            if slot.offset >= offset + item.size && tightest.is_none_or(|(least, _)| gap < least) {
+        if other.offset >= floor + interval.size {
+            let offset = floor.next_multiple_of(interval.align);
+            let gap = other.offset - floor;
+            if other.offset >= offset + interval.size && tightest.is_none_or(|(least, _)| gap < least) {
                 tightest = Some((gap, offset));
                 if fit == Fit::Lowest {
-                    return (offset, looks + 1);
+                    return (offset, visits + 1);
                 }
             }
         }
-        floor = floor.max(slot.top);
+        floor = floor.max(other.top);
     }
-    let offset = tightest.map_or(floor.next_multiple_of(item.align), |(_, offset)| offset);
-    (offset, slots.len())
+    let offset = tightest.map_or(floor.next_multiple_of(interval.align), |(_, offset)| offset);
+    (offset, placed.len())
 }

@@ -1,76 +1,76 @@
-//! From the greedy packing to better ones, goal by goal.
+//! Improves the greedy packing: searches for packings of smaller and smaller sizes.
 
 use crate::greedy::{QUICK, portfolio};
-use crate::packing::{Buffer, Effort, FoundBy, PackError, Packing};
-use crate::parts::{Input, Item, read};
+use crate::interval_graph::IntervalGraph;
+use crate::packing::{Effort, FoundBy, LiveBuffer, PackError, Packing};
+use crate::problem::{Interval, PackingProblem};
 use crate::restarts::fits;
-use crate::search::Outcome;
-use crate::shape::Shape;
+use crate::search::SearchOutcome;
 
-/// Steps for one goal in the first round; each round has four times as many.
+/// Steps for one goal in the first round; each round has four times as many as the one before.
 const FIRST_ROUND: u64 = 2_000_000;
-/// The lower bound is the goal that is worth most: it gets so many times the steps of another.
-const FOR_THE_BOUND: u64 = 4;
-/// The last round has more steps than any machine.
+/// A packing at the lower bound is optimal, so that goal gets this many times the steps of another.
+const LOWER_BOUND_SHARE: u64 = 4;
+/// The last round has more steps than any machine can take.
 const ROUNDS: u64 = 20;
-/// The search keeps sets of pairs; beyond so many buffers in one part they would be too large.
-const LARGEST: usize = 10_000;
+/// The most buffers of a component that is searched: the search keeps a bit for each pair.
+const MAX_SEARCHED: usize = 10_000;
 
 /// Gives each buffer an offset, in as few bytes as the effort allows.
-pub fn pack(buffers: &[Buffer], effort: Effort) -> Result<Packing, PackError> {
-    let mut state = State::new(read(buffers)?);
-    state.improve(effort.steps);
-    Ok(state.finish(buffers))
+pub fn pack(buffers: &[LiveBuffer], effort: Effort) -> Result<Packing, PackError> {
+    let mut improver = Improver::new(PackingProblem::new(buffers)?);
+    improver.improve(effort.steps);
+    Ok(improver.finish(buffers))
 }
 
-/// A packing in at most so many bytes. `None` says that the effort found none; if the capacity is below the load, it
-/// says so at once.
+/// A packing in at most `capacity` bytes, or `None` if the effort found none. A capacity below the lower bound returns
+/// `None` at once.
 pub fn pack_within(
-    buffers: &[Buffer],
+    buffers: &[LiveBuffer],
     capacity: usize,
     effort: Effort,
 ) -> Result<Option<Packing>, PackError> {
-    let mut state = State::new(read(buffers)?);
-    if state.input.lower_bound > capacity as u64 {
+    let mut improver = Improver::new(PackingProblem::new(buffers)?);
+    if improver.problem.lower_bound > capacity as u64 {
         return Ok(None);
     }
-    if state.exact_bytes() > capacity as u64 {
-        state.complete_portfolio(effort.steps);
-        state.attempt(capacity as u64, 0, effort.steps, effort.steps);
+    if improver.exact_bytes() > capacity as u64 {
+        improver.complete_portfolio(effort.steps);
+        improver.attempt(capacity as u64, 0, effort.steps, effort.steps);
     }
-    Ok(Some(state.finish(buffers)).filter(|packing| packing.bytes <= capacity))
+    Ok(Some(improver.finish(buffers)).filter(|packing| packing.bytes <= capacity))
 }
 
-/// A part with the best packing of it so far.
-struct Part {
-    items: Vec<Item>,
+/// A connected component of the interval graph, with its best packing so far.
+struct Component {
+    intervals: Vec<Interval>,
     offsets: Vec<u64>,
     /// In whole grains.
     bytes: u64,
     /// Whether all greedy orders were tried.
     complete: bool,
-    shape: Option<Shape>,
+    graph: Option<IntervalGraph>,
 }
 
-impl Part {
-    fn take(&mut self, offsets: Vec<u64>) {
-        let tops = self.items.iter().zip(&offsets).map(|(item, offset)| offset + item.size);
+impl Component {
+    fn set_offsets(&mut self, offsets: Vec<u64>) {
+        let tops = self.intervals.iter().zip(&offsets).map(|(interval, offset)| offset + interval.size);
         self.bytes = tops.max().unwrap_or(0);
         self.offsets = offsets;
     }
 
     fn exact_bytes(&self) -> u64 {
-        self.items.iter().zip(&self.offsets).map(|(i, offset)| offset + i.raw).max().unwrap_or(0)
+        self.intervals.iter().zip(&self.offsets).map(|(i, offset)| offset + i.raw).max().unwrap_or(0)
     }
 }
 
-struct State {
-    input: Input,
-    parts: Vec<Part>,
-    /// The lower bound in whole grains, lifted by proofs.
+struct Improver {
+    problem: PackingProblem,
+    components: Vec<Component>,
+    /// The lower bound in whole grains, raised when the search proves a size impossible.
     least: u64,
     steps: u64,
-    /// What found the best so far.
+    /// The algorithm that found the best packing so far.
     found_by: FoundBy,
 }
 
@@ -80,56 +80,57 @@ enum Attempt {
     Missed,
 }
 
-impl State {
-    fn new(mut input: Input) -> Self {
-        let least = input.lower_bound.next_multiple_of(input.grain);
-        let parts = std::mem::take(&mut input.parts);
-        let greedy = |items: Vec<Item>| {
-            let greedy = portfolio(&items, least, QUICK);
-            Part {
-                items,
+impl Improver {
+    fn new(mut problem: PackingProblem) -> Self {
+        let least = problem.lower_bound.next_multiple_of(problem.grain);
+        let components = std::mem::take(&mut problem.components);
+        let greedy = |intervals: Vec<Interval>| {
+            let greedy = portfolio(&intervals, least, QUICK);
+            Component {
+                intervals,
                 offsets: greedy.offsets,
                 bytes: greedy.bytes,
                 complete: greedy.complete,
-                shape: None,
+                graph: None,
             }
         };
-        let parts = parts.into_iter().map(greedy).collect();
-        State { input, parts, least, steps: 0, found_by: FoundBy::Portfolio }
+        let components = components.into_iter().map(greedy).collect();
+        Improver { problem, components, least, steps: 0, found_by: FoundBy::Portfolio }
     }
 
     fn bytes(&self) -> u64 {
-        self.parts.iter().map(|part| part.bytes).max().unwrap_or(0)
+        self.components.iter().map(|component| component.bytes).max().unwrap_or(0)
     }
 
     fn exact_bytes(&self) -> u64 {
-        self.parts.iter().map(Part::exact_bytes).max().unwrap_or(0)
+        self.components.iter().map(Component::exact_bytes).max().unwrap_or(0)
     }
 
-    /// The orders that were left out because there are many buffers.
+    /// Tries the greedy orders that were skipped because there are many buffers.
     fn complete_portfolio(&mut self, effort: u64) {
-        for part in &mut self.parts {
+        for component in &mut self.components {
             let left = effort.saturating_sub(self.steps);
-            if part.bytes <= self.least || part.complete || left == 0 {
+            if component.bytes <= self.least || component.complete || left == 0 {
                 continue;
             }
-            let greedy = portfolio(&part.items, self.least, left);
-            self.steps += greedy.looks;
-            if greedy.bytes < part.bytes {
-                (part.offsets, part.bytes) = (greedy.offsets, greedy.bytes);
+            let greedy = portfolio(&component.intervals, self.least, left);
+            self.steps += greedy.visits;
+            if greedy.bytes < component.bytes {
+                (component.offsets, component.bytes) = (greedy.offsets, greedy.bytes);
             }
         }
     }
 
-    /// Goals from the lower bound up, halving what is between; then again with more work, until it is spent.
+    /// Tries goals by bisection between the lower bound and the best packing; then again with more steps per goal, until
+    /// the effort is spent.
     fn improve(&mut self, effort: u64) {
         self.complete_portfolio(effort);
-        // Parts that are too large for the search stay as they are, so no goal below them is of use.
-        let large = self.parts.iter().filter(|part| part.items.len() > LARGEST);
-        let fixed = large.map(|part| part.bytes).max().unwrap_or(0);
+        // Components that are too large for the search keep their packing, so no goal below theirs is tried.
+        let large = self.components.iter().filter(|component| component.intervals.len() > MAX_SEARCHED);
+        let fixed = large.map(|component| component.bytes).max().unwrap_or(0);
         for round in 0..ROUNDS {
             let budget = FIRST_ROUND.saturating_mul(1 << (2 * round));
-            // Early rounds leave the last few percent, or less, to later ones.
+            // Early rounds leave the last percent to later ones.
             let near_enough = self.least >> (7 + 2 * round);
             let bound = self.least.max(fixed);
             let mut from = bound;
@@ -138,17 +139,17 @@ impl State {
                 if self.steps >= effort {
                     return;
                 }
-                let share = if goal == bound { budget.saturating_mul(FOR_THE_BOUND) } else { budget };
+                let share = if goal == bound { budget.saturating_mul(LOWER_BOUND_SHARE) } else { budget };
                 match self.attempt(goal, round, share, effort) {
                     Attempt::Reached => {}
                     Attempt::Impossible => {
-                        self.least = goal + self.input.unit;
+                        self.least = goal + self.problem.unit;
                         from = self.least.max(fixed);
                     }
-                    Attempt::Missed => from = goal + self.input.unit,
+                    Attempt::Missed => from = goal + self.problem.unit,
                 }
                 let between = self.bytes().saturating_sub(from) / 2;
-                goal = from + between / self.input.unit * self.input.unit;
+                goal = from + between / self.problem.unit * self.problem.unit;
             }
             if self.least.max(fixed) >= self.bytes() {
                 return;
@@ -156,26 +157,28 @@ impl State {
         }
     }
 
-    /// Asks for a packing of all parts in `goal` bytes.
+    /// Searches for a packing of all components in `goal` bytes.
     fn attempt(&mut self, goal: u64, seed: u64, budget: u64, effort: u64) -> Attempt {
-        for i in 0..self.parts.len() {
+        for i in 0..self.components.len() {
             let before = self.bytes();
-            let part = &mut self.parts[i];
-            if part.exact_bytes() <= goal {
+            let component = &mut self.components[i];
+            if component.exact_bytes() <= goal {
                 continue;
             }
-            if part.items.len() > LARGEST {
+            if component.intervals.len() > MAX_SEARCHED {
                 return Attempt::Missed;
             }
-            let shape = part.shape.get_or_insert_with(|| Shape::new(part.items.clone(), self.input.grain));
-            // A goal is only tried if all could be placed a few times.
-            let budget = budget.max(8 * shape.pairs).min(effort.saturating_sub(self.steps));
-            let (outcome, steps) = fits(shape, goal, seed, budget);
+            let graph = component
+                .graph
+                .get_or_insert_with(|| IntervalGraph::new(component.intervals.clone(), self.problem.grain));
+            // Enough steps to place every buffer a few times.
+            let budget = budget.max(8 * graph.pairs).min(effort.saturating_sub(self.steps));
+            let (outcome, steps) = fits(graph, goal, seed, budget);
             self.steps += steps;
             match outcome {
-                Outcome::Fits(offsets) => part.take(offsets),
-                Outcome::Impossible => return Attempt::Impossible,
-                Outcome::Stopped => return Attempt::Missed,
+                SearchOutcome::Fits(offsets) => component.set_offsets(offsets),
+                SearchOutcome::Impossible => return Attempt::Impossible,
+                SearchOutcome::Stopped => return Attempt::Missed,
             }
             if self.bytes() < before {
                 self.found_by = FoundBy::Search { steps: self.steps };
@@ -184,15 +187,15 @@ impl State {
         Attempt::Reached
     }
 
-    fn finish(self, buffers: &[Buffer]) -> Packing {
+    fn finish(self, buffers: &[LiveBuffer]) -> Packing {
         let mut offsets = vec![0; buffers.len()];
-        for part in &self.parts {
-            for (item, &offset) in part.items.iter().zip(&part.offsets) {
-                offsets[item.id] = offset as usize;
+        for component in &self.components {
+            for (interval, &offset) in component.intervals.iter().zip(&component.offsets) {
+                offsets[interval.id] = offset as usize;
             }
         }
         let bytes = self.exact_bytes() as usize;
-        let lower_bound = self.input.lower_bound as usize;
+        let lower_bound = self.problem.lower_bound as usize;
         let optimal = self.bytes() <= self.least;
         Packing { offsets, bytes, lower_bound, optimal, found_by: self.found_by }
     }

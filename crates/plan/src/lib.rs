@@ -1,18 +1,17 @@
-//! Knows a graph's memory before it runs: where every value lies, and how many bytes that takes.
+//! The memory planner: plans the order and the memory of a graph before it runs.
 //!
-//! [`Program::plan`] makes a program of a graph: views become layouts, calls get the order that needs least and overwrite
-//! what nobody reads any more, updates stay in the memory of what they update, and what is left is packed into one
-//! arena. It never looks at data. [`Program::explain_peak`] says of every byte why it is there.
+//! [`Program::plan`] lowers a graph to a program: views become layouts, calls get the order with the lowest peak and
+//! overwrite operands after their last read, updates are written into the memory of the updated input, and all other
+//! values are packed into one arena. It never reads data. [`Program::explain_peak`] explains every byte of the peak.
 //!
-//! A step of training or inference that is known before it runs tells of every buffer when it is first and last used.
-//! [`pack`] gives each an offset in one arena, so that buffers that are alive together never share a byte, in as few
-//! bytes as it can, and says how far that may be from the fewest possible.
+//! A graph determines the live range of every buffer. [`pack`] gives each buffer an offset in one arena, so that buffers
+//! with overlapping live ranges share no byte, in as few bytes as it can find, together with a lower bound.
 //!
 //! ```
-//! use taut_plan::{Buffer, Effort, pack, verify};
+//! use taut_plan::{LiveBuffer, Effort, pack, verify};
 //!
-//! // Three buffers; the first is gone when the third appears.
-//! let buffers = [Buffer::new(100, 0, 2), Buffer::new(40, 1, 4), Buffer::new(60, 2, 5)];
+//! // Three buffers; the live range of the first ends where that of the third starts.
+//! let buffers = [LiveBuffer::new(100, 0, 2), LiveBuffer::new(40, 1, 4), LiveBuffer::new(60, 2, 5)];
 //! let packing = pack(&buffers, Effort::default())?;
 //! assert!(verify(&buffers, &packing).is_ok());
 //! assert_eq!(packing.bytes, 140);
@@ -23,63 +22,64 @@
 //!
 //! # How it works
 //!
-//! **The load.** At every instant, the buffers alive then need at least the sum of their sizes. The largest such sum is
-//! the lower bound. Alignments that all buffers share are counted in: sizes are rounded up to their common divisor.
+//! **Lower bound.** At every instant, the live buffers need at least the sum of their sizes. The largest such sum is the
+//! lower bound. Sizes are first rounded up to the greatest common divisor of all alignments.
 //!
 //! **Greedy orders.** Buffers are placed one by one, at the lowest offset where they fit or in the tightest gap, in six
-//! orders with two tie-breaks each: by start, by end, by the fullest instant of their life, by area, size and length. The
-//! first packing that reaches the load is the answer; the steps of real models nearly always end here. In the order of
-//! time, n buffers of which at most a are alive at once cost O(n·a), in the other orders O(n²); with many buffers, orders
-//! that would take more than a few milliseconds wait until the effort allows them.
+//! orders with two tie-breaks each: by start, by end, by the most bytes live at one instant of the live range, by area,
+//! size and length. The first packing that reaches the lower bound is the answer; the steps of real models nearly always
+//! end here. In the order of time, n buffers of which at most a are live at once cost O(n·a), in the other orders O(n²);
+//! with many buffers, orders that would take more than a few milliseconds are postponed until the effort allows them.
 //!
-//! **Parts.** Where no buffer is alive across an instant, what is before and after it shares nothing. Each such part is
-//! packed alone, and only parts that are above the goal are worked on.
+//! **Components.** The buffers are vertices of an interval graph, with an edge where live ranges overlap. Its connected
+//! components share no instant. Each is packed separately, and only components above the goal are searched.
 //!
-//! **Search.** For a part and a goal in bytes, the search asks whether the part fits. Time is cut into *sections*, the
-//! instants at which the set of live buffers is not contained in another's; nothing else matters for overlap.
-//! The search fills the arena from below: it takes a section where nothing lower can come any more, and tries one buffer
-//! at the lowest offset it can have. If that fails, the buffer is known to lie on top of another that is not placed
-//! yet, which lifts it. Packings in which nothing can sink are enough, so this misses none that matters. In every
-//! section, the lowest offset that is still possible and what is left to place must fit below the goal; this is what
-//! ends most branches. Each failure names the sections that caused it, and choices that touch none of them are skipped
-//! on the way back; so parts that fall apart during the search never wait for one another. Sections that fail often are
-//! taken first. The search restarts with other preferences: long, large or crowded buffers first, with a little noise.
-//! A decision costs O(o + s), with o the buffers that overlap the one that is placed and s the sections they span; the
-//! number of decisions has no useful bound, which is why [`Effort`] exists. Memory is at most
-//! n²/4 bytes for a part of n buffers; beyond 10,000 of them in one part, the greedy orders are all there is.
+//! **Search.** For a component and a goal in bytes, the search decides whether the component fits. Time is cut into
+//! *sections*, the instants at which the set of live buffers is a subset of no other instant's (the maximal cliques);
+//! they alone determine which buffers overlap. The search fills the arena from below: it selects a section whose lowest
+//! possible offset is final, and tries one buffer at the lowest offset it can have. If that fails, the buffer must lie on
+//! top of another that is not placed yet, which raises its lowest offset. Every packing can be turned into one in which no
+//! buffer can move down, without growing, so the search only visits those and stays complete. In every section, the lowest
+//! possible offset plus the bytes still to place must not exceed the goal; this bound prunes most branches. Each failure
+//! names the sections that caused it, and backtracking jumps over decisions that touch none of them (conflict-directed
+//! backjumping); so subproblems that become independent during the search do not multiply each other's work. Sections that
+//! fail often are selected first. The search restarts with other rankings: long, large or much overlapped buffers first,
+//! with a little noise. A decision costs O(o + s), with o the buffers that overlap the one placed and s the sections they
+//! span; the number of decisions has no useful bound, which is why [`Effort`] exists. Memory is at most n²/4 bytes for a
+//! component of n buffers; components of more than 10,000 buffers are packed by the greedy orders alone.
 //!
-//! **Goals.** The first goal is the load itself, then others between it and the best packing so far, by halving; then
-//! all again with more work each. A goal that is proven impossible lifts the lower end. More effort only continues
-//! this sequence, so it never gives a worse packing.
+//! **Goals.** The first goal is the lower bound, then bisection between it and the best packing so far; then all again
+//! with more steps per goal. A goal that is proven impossible raises the lower end. More effort only continues this
+//! sequence, so it never gives a worse packing.
 //!
-//! Effort is counted in steps, not in seconds, and nothing depends on addresses, threads or clocks: the same buffers
+//! Effort is counted in steps, not in seconds, and no result depends on addresses, threads or clocks: the same buffers
 //! give the same packing on every machine.
 
 mod bits;
+mod buffer_table;
 mod diff;
 mod explain;
 mod greedy;
 mod improve;
+mod interval_graph;
 mod lower;
 mod order;
 mod packing;
-mod parts;
-mod place;
+mod placement;
 mod print;
+mod problem;
 mod program;
 mod request;
 mod restarts;
 mod search;
-mod shape;
-mod table;
-mod uses;
+mod storage_uses;
 mod verify;
 
+pub use buffer_table::{BufferRow, BufferTable, BufferWrite};
 pub use diff::{PlanChange, PlanDiff};
-pub use explain::{AliveReason, PeakExplanation, PeakRow};
+pub use explain::{PeakExplanation, PeakRow, PeakRowKind};
 pub use improve::{pack, pack_within};
-pub use packing::{Buffer, Effort, FoundBy, PackError, Packing};
-pub use program::{Access, Home, Program, ProgramInput, Step, StepInput, StepOutput, Storage};
+pub use packing::{Effort, FoundBy, LiveBuffer, PackError, Packing};
+pub use program::{Access, Home, Program, ProgramInput, ProgramStep, StepInput, StepOutput, Storage};
 pub use request::{InputRequest, PlanRequest};
-pub use table::{BufferRow, Table, Written};
 pub use verify::{PackingFlaw, verify};

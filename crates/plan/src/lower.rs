@@ -1,62 +1,64 @@
-//! From a graph to steps: views become layouts, what nobody needs is left out, updates find their memory. No order yet.
+//! Lowers a graph to steps: views become layouts, dead code is left out, and updates get their memory. The order of the
+//! steps is chosen later.
 
 mod updates;
 
-use crate::program::{Access, ProgramInput, Step, StepInput, StepOutput};
+use crate::program::{Access, ProgramInput, ProgramStep, StepInput, StepOutput};
 use crate::{InputRequest, PlanRequest};
 use smallvec::SmallVec;
 use taut_core::graph::{Origin, ValueId};
 use taut_core::{Error, ErrorKind, Graph, Kernel, Layout, Result, Spec, Strides, Tensor};
 use taut_memory::Location;
 
-/// What a piece is.
+/// Where the memory of an alias set comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// An input, which stays as it is.
+pub(crate) enum AliasSetKind {
+    /// An input that is not overwritten.
     Input(usize),
     /// An input whose memory is free after its last read.
     Donated(usize),
-    /// A tensor that was there before the trace.
+    /// A captured constant.
     Constant(usize),
-    /// Made by a step.
-    Made,
-    /// Made by a step, in the memory of an input.
+    /// Computed by a step.
+    Computed,
+    /// Computed by a step, in the memory of an input.
     Update(usize),
 }
 
-/// A storage before it has its place.
-pub(crate) struct Piece {
-    pub(crate) kind: Kind,
+/// The values that share one storage: a value and its views. A storage that has no home yet.
+pub(crate) struct AliasSet {
+    pub(crate) kind: AliasSetKind,
     pub(crate) bytes: usize,
     pub(crate) value: ValueId,
     /// How often steps read it.
     pub(crate) reads: usize,
-    /// Whether an output that is returned lies in it.
+    /// Whether one of its values is returned.
     pub(crate) is_output: bool,
 }
 
 /// An operand that an output may overwrite, as far as the op, the type and the layout are concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct InPlaceChoice {
     pub(crate) operand: usize,
     pub(crate) output: usize,
-    /// Whether it has to: the output is the new value of this very input.
+    /// Whether it must: the output is the new value of this input.
     pub(crate) forced: bool,
 }
 
-/// Steps in the order of the graph, whose storages are pieces.
-pub(crate) struct Draft<'a> {
+/// Steps in the order of the graph. The storages they name are indices of alias sets.
+pub(crate) struct LoweredGraph<'a> {
     graph: &'a Graph,
-    /// The line that asked for the plan.
+    /// The line that called the planner.
     at: Location,
-    pub(crate) pieces: Vec<Piece>,
-    /// Where each value lies: its piece, and its layout there.
-    places: Vec<Option<(usize, Layout)>>,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) alias_sets: Vec<AliasSet>,
+    /// Per value of the graph, its alias set and its layout there.
+    layouts: Vec<Option<(usize, Layout)>>,
+    pub(crate) steps: Vec<ProgramStep>,
     /// Per step, what it may overwrite; the best first.
-    pub(crate) choices: Vec<SmallVec<[Choice; 2]>>,
-    /// Pairs of steps: the first reads an input that the second updates, or people see that it comes first.
-    pub(crate) before: Vec<(u32, u32)>,
+    pub(crate) choices: Vec<SmallVec<[InPlaceChoice; 2]>>,
+    /// Ordering edges beyond data dependencies: the first step reads an input that the second updates, or both have side
+    /// effects.
+    pub(crate) ordering_edges: Vec<(u32, u32)>,
     pub(crate) constants: Vec<Tensor>,
     pub(crate) inputs: Vec<ProgramInput>,
     pub(crate) results: Vec<StepInput>,
@@ -64,95 +66,99 @@ pub(crate) struct Draft<'a> {
     atomic: bool,
 }
 
-impl<'a> Draft<'a> {
-    pub(crate) fn new(graph: &'a Graph, request: &PlanRequest, at: Location) -> Result<Draft<'a>> {
-        let inputs = provided(graph, request)?;
-        let places = vec![None; graph.values.len()];
-        let mut draft = Draft {
+impl<'a> LoweredGraph<'a> {
+    pub(crate) fn new(graph: &'a Graph, request: &PlanRequest, at: Location) -> Result<LoweredGraph<'a>> {
+        let inputs = program_inputs(graph, request)?;
+        let layouts = vec![None; graph.values.len()];
+        let mut lowered = LoweredGraph {
             graph,
             at,
-            pieces: Vec::with_capacity(graph.values.len()),
-            places,
+            alias_sets: Vec::with_capacity(graph.values.len()),
+            layouts,
             steps: Vec::with_capacity(graph.nodes.len()),
             choices: Vec::new(),
-            before: Vec::new(),
+            ordering_edges: Vec::new(),
             constants: Vec::new(),
             inputs,
             results: Vec::new(),
             atomic: request.atomic,
         };
-        draft.place_inputs()?;
+        lowered.add_inputs()?;
         let needed = graph.needed();
         for number in (0..graph.nodes.len()).filter(|&number| needed[number]) {
-            draft.call(number)?;
+            lowered.lower_node(number)?;
         }
-        draft.keep_order();
-        draft.resolve(request)?;
-        for step in &draft.steps {
-            step.operands.iter().for_each(|operand| draft.pieces[operand.storage].reads += 1);
+        lowered.order_side_effects();
+        lowered.resolve_outputs(request)?;
+        for step in &lowered.steps {
+            step.operands.iter().for_each(|operand| lowered.alias_sets[operand.storage].reads += 1);
         }
-        draft.choices = draft.steps.iter().map(|step| draft.choices_of(step)).collect();
-        Ok(draft)
+        lowered.choices = lowered.steps.iter().map(|step| lowered.choices_of(step)).collect();
+        Ok(lowered)
     }
 
-    /// What people see happening happens in the order in which it was written.
-    fn keep_order(&mut self) {
+    /// Steps with side effects keep the order of the graph.
+    fn order_side_effects(&mut self) {
         let mut last = None;
         for (i, step) in self.steps.iter().enumerate() {
             if step.op.as_ref().is_some_and(|op| op.has_side_effects()) {
-                self.before.extend(last.map(|last| (last, i as u32)));
+                self.ordering_edges.extend(last.map(|last| (last, i as u32)));
                 last = Some(i as u32);
             }
         }
     }
 
-    fn place_inputs(&mut self) -> Result<()> {
+    fn add_inputs(&mut self) -> Result<()> {
         for input in 0..self.inputs.len() {
             let (id, ProgramInput { spec, strides, access }) =
                 (self.graph.inputs[input], &self.inputs[input]);
-            let kind = if *access == Access::Donated { Kind::Donated(input) } else { Kind::Input(input) };
+            let kind = if *access == Access::Donated {
+                AliasSetKind::Donated(input)
+            } else {
+                AliasSetKind::Input(input)
+            };
             let layout = match strides {
                 None => Layout::contiguous(spec.shape.clone()),
                 Some(strides) => from_lowest(spec, strides)?,
             };
-            let piece = self.piece(kind, spec.bytes(), id);
-            self.places[id.index()] = Some((piece, layout));
+            let set = self.add_alias_set(kind, spec.bytes(), id);
+            self.layouts[id.index()] = Some((set, layout));
         }
         Ok(())
     }
 
-    fn piece(&mut self, kind: Kind, bytes: usize, value: ValueId) -> usize {
-        self.pieces.push(Piece { kind, bytes, value, reads: 0, is_output: false });
-        self.pieces.len() - 1
+    fn add_alias_set(&mut self, kind: AliasSetKind, bytes: usize, value: ValueId) -> usize {
+        self.alias_sets.push(AliasSet { kind, bytes, value, reads: 0, is_output: false });
+        self.alias_sets.len() - 1
     }
 
-    /// Where a value lies. Constants come in when they are first asked for.
+    /// A value as a step reads it. Constants are added at their first read.
     fn operand(&mut self, id: ValueId) -> Result<StepInput> {
         let graph = self.graph;
-        if self.places[id.index()].is_none()
+        if self.layouts[id.index()].is_none()
             && let Origin::Constant(tensor) = &graph.values[id.index()].origin
         {
             self.constants.push(tensor.clone());
-            let kind = Kind::Constant(self.constants.len() - 1);
-            let piece = self.piece(kind, tensor.spec().bytes(), id);
-            self.places[id.index()] = Some((piece, from_lowest(tensor.spec(), tensor.strides())?));
+            let kind = AliasSetKind::Constant(self.constants.len() - 1);
+            let set = self.add_alias_set(kind, tensor.spec().bytes(), id);
+            self.layouts[id.index()] = Some((set, from_lowest(tensor.spec(), tensor.strides())?));
         }
-        let missing = || Error::new(ErrorKind::Graph, "a value is read before it is made");
-        let (storage, layout) = self.places[id.index()].clone().ok_or_else(missing)?;
+        let missing = || Error::new(ErrorKind::Graph, "a value is read before it is computed");
+        let (storage, layout) = self.layouts[id.index()].clone().ok_or_else(missing)?;
         Ok(StepInput { storage, dtype: graph.spec(id).dtype, layout, in_place: None })
     }
 
-    fn call(&mut self, number: usize) -> Result<()> {
+    fn lower_node(&mut self, number: usize) -> Result<()> {
         let graph = self.graph;
         let node = &graph.nodes[number];
         if node.op.kernel() == Kernel::View {
-            return self.view(number);
+            return self.lower_view(number);
         }
         let mut operands: SmallVec<[StepInput; 3]> = SmallVec::new();
         for &id in &node.inputs {
             let operand = self.operand(id)?;
             let fits = node.op.is_strided() || operand.layout.is_contiguous();
-            operands.push(if fits { operand } else { self.copied(operand, id) });
+            operands.push(if fits { operand } else { self.copy_of(operand, id) });
         }
         if node.op.kernel() == Kernel::Elementwise {
             let shape = &graph.spec(node.outputs[0]).shape;
@@ -165,58 +171,58 @@ impl<'a> Draft<'a> {
         let mut targets = SmallVec::new();
         for &id in &node.outputs {
             let spec = graph.spec(id).clone();
-            let storage = self.piece(Kind::Made, spec.bytes(), id);
-            self.places[id.index()] = Some((storage, Layout::contiguous(spec.shape.clone())));
+            let storage = self.add_alias_set(AliasSetKind::Computed, spec.bytes(), id);
+            self.layouts[id.index()] = Some((storage, Layout::contiguous(spec.shape.clone())));
             targets.push(StepOutput { storage, spec });
         }
-        self.steps.push(Step { op: Some(node.op.clone()), operands, targets, scratch, at: node.at });
+        self.steps.push(ProgramStep { op: Some(node.op.clone()), operands, targets, scratch, at: node.at });
         Ok(())
     }
 
-    /// Adds a step that copies an operand, in row-major order, into a piece.
-    fn copy(&mut self, from: StepInput, to: usize, at: Location) {
+    /// Adds a step that copies an operand, in row-major order, into an alias set.
+    fn add_copy(&mut self, from: StepInput, to: usize, at: Location) {
         let spec = Spec::new(from.dtype, from.layout.shape.clone());
         let targets = [StepOutput { storage: to, spec }].into_iter().collect();
         let operands = [from].into_iter().collect();
-        self.steps.push(Step { op: None, operands, targets, scratch: (0, 0), at });
+        self.steps.push(ProgramStep { op: None, operands, targets, scratch: (0, 0), at });
     }
 
-    /// A view is a layout, and no step; unless strides cannot say it, and the input is copied first.
-    fn view(&mut self, number: usize) -> Result<()> {
+    /// A view is a layout and takes no step, unless strides cannot express it: then the input is copied first.
+    fn lower_view(&mut self, number: usize) -> Result<()> {
         let graph = self.graph;
         let node = &graph.nodes[number];
         let (input, output) = (node.inputs[0], node.outputs[0]);
         let (mut operand, spec) = (self.operand(input)?, graph.spec(input));
-        // Memory from outside may begin where an element of a larger type cannot.
+        // Memory of the caller may not be aligned for an element of a larger type.
         let widens = graph.spec(output).dtype.size() > spec.dtype.size();
-        let from_outside = !matches!(self.pieces[operand.storage].kind, Kind::Made);
-        let direct = if widens && from_outside { None } else { node.op.view(spec.dtype, &operand.layout) };
+        let is_external = !matches!(self.alias_sets[operand.storage].kind, AliasSetKind::Computed);
+        let direct = if widens && is_external { None } else { node.op.view(spec.dtype, &operand.layout) };
         let layout = match direct {
             Some(layout) => layout,
             None => {
-                let storage = self.piece(Kind::Made, spec.bytes(), input);
-                self.copy(operand.clone(), storage, node.at);
+                let storage = self.add_alias_set(AliasSetKind::Computed, spec.bytes(), input);
+                self.add_copy(operand.clone(), storage, node.at);
                 operand.storage = storage;
                 let contiguous = Layout::contiguous(spec.shape.clone());
                 node.op.view(spec.dtype, &contiguous).ok_or_else(|| {
-                    let message = "the op cannot view a contiguous tensor, as its kind demands";
+                    let message = "a view op must accept a contiguous tensor";
                     Error::new(ErrorKind::Graph, message).in_op(node.op.name(), [spec]).at(node.at)
                 })?
             }
         };
-        self.places[output.index()] = Some((operand.storage, layout));
+        self.layouts[output.index()] = Some((operand.storage, layout));
         Ok(())
     }
 
-    /// What the outputs of a step may overwrite, whatever the order: an operand of the output's type, size and order.
-    fn choices_of(&self, step: &Step) -> SmallVec<[Choice; 2]> {
+    /// What the outputs of a step may overwrite under every order: an operand of the same type, size and layout.
+    fn choices_of(&self, step: &ProgramStep) -> SmallVec<[InPlaceChoice; 2]> {
         let mut choices = SmallVec::new();
         let Some(op) = &step.op else { return choices };
         for (output, target) in step.targets.iter().enumerate() {
             for &operand in op.aliases(output) {
                 if self.fits(step, operand, target) {
                     let forced = self.is_update_of(step, operand, target);
-                    choices.push(Choice { operand, output, forced });
+                    choices.push(InPlaceChoice { operand, output, forced });
                 }
             }
         }
@@ -224,25 +230,25 @@ impl<'a> Draft<'a> {
         choices
     }
 
-    fn fits(&self, step: &Step, operand: usize, target: &StepOutput) -> bool {
+    fn fits(&self, step: &ProgramStep, operand: usize, target: &StepOutput) -> bool {
         let operand = &step.operands[operand];
         operand.dtype == target.spec.dtype
-            && self.pieces[operand.storage].bytes == target.spec.bytes()
+            && self.alias_sets[operand.storage].bytes == target.spec.bytes()
             && operand.layout.offset == 0
             && operand.layout.shape == target.spec.shape
             && operand.layout.is_contiguous()
     }
 
-    /// Whether a target is the new value of the input that an operand is.
-    fn is_update_of(&self, step: &Step, operand: usize, target: &StepOutput) -> bool {
-        match (self.pieces[step.operands[operand].storage].kind, self.pieces[target.storage].kind) {
-            (Kind::Input(read), Kind::Update(written)) => read == written,
+    /// Whether a target is the new value of the input that the operand reads.
+    fn is_update_of(&self, step: &ProgramStep, operand: usize, target: &StepOutput) -> bool {
+        match (self.alias_sets[step.operands[operand].storage].kind, self.alias_sets[target.storage].kind) {
+            (AliasSetKind::Input(read), AliasSetKind::Update(written)) => read == written,
             _ => false,
         }
     }
 }
 
-/// A layout whose offset counts from its lowest element.
+/// The layout of these strides; its offset counts from its lowest element.
 fn from_lowest(spec: &Spec, strides: &[isize]) -> Result<Layout> {
     let strides: Strides = strides.iter().copied().collect();
     let below = (spec.shape.iter().zip(&strides)).try_fold(0isize, |below, (&dim, &stride)| {
@@ -253,15 +259,16 @@ fn from_lowest(spec: &Spec, strides: &[isize]) -> Result<Layout> {
     match below {
         _ if empty => Ok(Layout { shape: spec.shape.clone(), strides, offset: 0 }),
         Some(offset) => Ok(Layout { shape: spec.shape.clone(), strides, offset: offset as usize }),
-        None => Err(Error::shape(format!("strides {strides:?} reach beyond memory"))),
+        None => Err(Error::shape(format!("strides {strides:?} overflow the address space"))),
     }
 }
 
-/// The inputs as they are asked for, checked against the graph.
-fn provided(graph: &Graph, request: &PlanRequest) -> Result<Vec<ProgramInput>> {
+/// The inputs of the program as requested, checked against the graph.
+fn program_inputs(graph: &Graph, request: &PlanRequest) -> Result<Vec<ProgramInput>> {
     let (count, given) = (graph.inputs.len(), request.inputs.len());
     if given > count {
-        return Err(Error::value(format!("the graph has {count} inputs, and the request speaks of {given}")));
+        let message = format!("the request must list at most {count} inputs, as the graph has, got {given}");
+        return Err(Error::value(message));
     }
     let mut inputs = Vec::with_capacity(count);
     for (i, &id) in graph.inputs.iter().enumerate() {
@@ -270,7 +277,8 @@ fn provided(graph: &Graph, request: &PlanRequest) -> Result<Vec<ProgramInput>> {
         if let Some(strides) = &strides
             && strides.len() != spec.shape.rank()
         {
-            let message = format!("input {i} is {spec}, and the request gives it {} strides", strides.len());
+            let (rank, count) = (spec.shape.rank(), strides.len());
+            let message = format!("input {i} is {spec} and must have {rank} strides, got {count}");
             return Err(Error::shape(message));
         }
         let layout = strides.as_ref().map(|strides| from_lowest(&spec, strides)).transpose()?;
@@ -281,20 +289,21 @@ fn provided(graph: &Graph, request: &PlanRequest) -> Result<Vec<ProgramInput>> {
     for &(output, input) in &request.updates {
         let Some(&id) = graph.outputs.get(output) else {
             let count = graph.outputs.len();
-            return Err(Error::value(format!("output {output} cannot update anything: there are {count}")));
+            return Err(Error::value(format!("an updating output must be in [0, {count}), got {output}")));
         };
         let Some(ProgramInput { spec, strides, access }) = inputs.get_mut(input) else {
-            return Err(Error::value(format!("input {input} cannot be updated: there are {count}")));
+            return Err(Error::value(format!("an updated input must be in [0, {count}), got {input}")));
         };
         if *access == Access::Updated {
-            return Err(Error::value(format!("input {input} is updated twice")));
+            return Err(Error::value(format!("input {input} must be updated at most once")));
         }
         if strides.is_some() {
-            return Err(Error::value(format!("input {input} is updated, so it must be contiguous")));
+            return Err(Error::value(format!("input {input} is updated and must be contiguous")));
         }
         if spec != graph.spec(id) {
-            let message = format!("output {output} is {}, and input {input} is {spec}", graph.spec(id));
-            return Err(Error::shape(message).help("a new value has the type and shape of the old one"));
+            let made = graph.spec(id);
+            let message = format!("output {output} updates input {input} and must be {spec}, got {made}");
+            return Err(Error::shape(message).help("a new value must have the type and shape of the old one"));
         }
         *access = Access::Updated;
     }

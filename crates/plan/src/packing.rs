@@ -1,37 +1,37 @@
-//! What is asked, and what is answered.
+//! The buffers to pack, how long to search, and the resulting packing.
 
 use std::fmt;
 
-/// A buffer: how many bytes, and when it is alive.
+/// A buffer to pack: its size, and its live range `[start, end)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Buffer {
-    /// Bytes. A buffer of none gets offset 0 and is in nobody's way.
+pub struct LiveBuffer {
+    /// Bytes. An empty buffer gets offset 0 and overlaps no other.
     pub size: usize,
-    /// The first instant at which it is alive.
+    /// The first instant at which it is live.
     pub start: u32,
-    /// The first instant at which it is alive no more.
+    /// The first instant after its live range.
     pub end: u32,
-    /// Its offset is a multiple of this; 1 for any offset.
+    /// Its offset is a multiple of this; 1 allows any offset.
     pub align: usize,
 }
 
-impl Buffer {
+impl LiveBuffer {
     /// A buffer that may lie at any offset.
     pub const fn new(size: usize, start: u32, end: u32) -> Self {
-        Buffer { size, start, end, align: 1 }
+        LiveBuffer { size, start, end, align: 1 }
     }
 
     /// The same buffer at multiples of `align` only.
     #[must_use]
     pub const fn aligned(self, align: usize) -> Self {
-        Buffer { align, ..self }
+        LiveBuffer { align, ..self }
     }
 }
 
-/// How much the search may do before it settles for what it has.
+/// How long the search may run before it returns the best packing so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// Each look of the search at one buffer is a step. Zero leaves it to the greedy orders.
+    /// A step is one visit of the search to one buffer. Zero runs the greedy orders only.
     pub steps: u64,
 }
 
@@ -41,20 +41,20 @@ impl Effort {
 }
 
 impl Default for Effort {
-    /// About a second of one core, where the greedy orders miss the load.
+    /// About a second of one core, where the greedy orders miss the lower bound.
     fn default() -> Self {
         Effort { steps: 200_000_000 }
     }
 }
 
-/// Where a packing comes from; it says what it has cost, too.
+/// Which algorithm found a packing, and its cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FoundBy {
     /// One of the greedy orders, in milliseconds.
     Portfolio,
-    /// The search, after so many steps.
+    /// The search.
     Search {
-        /// Steps that were spent until this packing was found.
+        /// Steps spent until this packing was found.
         steps: u64,
     },
 }
@@ -62,20 +62,20 @@ pub enum FoundBy {
 /// Offsets in one arena, and how good they are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Packing {
-    /// An offset for each buffer, in the order they were given.
+    /// The offset of each buffer, in the order of the input.
     pub offsets: Vec<usize>,
     /// The size of the arena: where the highest buffer ends.
     pub bytes: usize,
-    /// The load: no packing takes fewer bytes than are alive at once.
+    /// The most bytes that are live at one instant: no packing is smaller.
     pub lower_bound: usize,
-    /// Whether it is known that no packing is smaller, up to the alignment that all buffers have in common.
+    /// Whether it is proven that no packing is smaller, up to the common divisor of all alignments.
     pub optimal: bool,
-    /// What found it.
+    /// The algorithm that found it.
     pub found_by: FoundBy,
 }
 
 impl Packing {
-    /// How much larger than the load the arena is, as a fraction of the load.
+    /// How much larger than the lower bound the arena is, as a fraction of the lower bound.
     pub fn gap(&self) -> f64 {
         if self.lower_bound == 0 {
             return 0.0;
@@ -96,20 +96,20 @@ impl fmt::Display for Packing {
     }
 }
 
-/// Why buffers cannot be packed at all.
+/// Why buffers cannot be packed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PackError {
-    /// A buffer ends before it starts, or at once.
+    /// The live range of a buffer is empty: `end <= start`.
     NeverAlive {
-        /// Its place in the input.
+        /// Its index in the input.
         buffer: usize,
     },
-    /// A buffer wants multiples of zero.
+    /// The alignment of a buffer is 0.
     NoAlignment {
-        /// Its place in the input.
+        /// Its index in the input.
         buffer: usize,
     },
-    /// Offsets could leave the range of `usize`.
+    /// Offsets could overflow `usize`.
     TooLarge,
 }
 
@@ -117,13 +117,14 @@ impl fmt::Display for PackError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PackError::NeverAlive { buffer } => {
-                write!(f, "buffer {buffer} is never alive; its end must come after its start")
+                write!(f, "buffer {buffer}: end must be > start")
             }
             PackError::NoAlignment { buffer } => {
-                write!(f, "buffer {buffer} has alignment 0; use 1 for any offset")
+                write!(f, "buffer {buffer}: alignment must be >= 1, got 0")
             }
             PackError::TooLarge => {
-                write!(f, "all sizes and alignments together exceed {} bytes", crate::parts::MOST)
+                let most = crate::problem::MAX_TOTAL_BYTES;
+                write!(f, "the sum of all sizes and alignments must be <= {most} bytes")
             }
         }
     }

@@ -1,18 +1,18 @@
-//! Programs as text, stable enough to keep in golden files: no addresses, no lines, nothing of the machine.
+//! Programs as text, stable enough for golden files: without addresses, source locations and properties of the machine.
 
 use crate::program::{Access, Home, Program, StepInput, Storage};
 use std::fmt;
 
-/// A place of so many bytes, as people read it.
-pub(crate) struct Place(pub(crate) Home, pub(crate) usize);
+/// The memory of a storage of this many bytes, as it is printed.
+pub(crate) struct PrintedHome(pub(crate) Home, pub(crate) usize);
 
-impl Place {
-    fn of(storage: &Storage) -> Place {
-        Place(storage.home, storage.bytes)
+impl PrintedHome {
+    fn of(storage: &Storage) -> PrintedHome {
+        PrintedHome(storage.home, storage.bytes)
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for PrintedHome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Home::Input(input) => write!(f, "input {input}"),
@@ -34,7 +34,7 @@ impl fmt::Display for Program {
         for (i, input) in self.inputs.iter().enumerate() {
             let access = match input.access {
                 Access::Read => "read",
-                Access::Donated => "given",
+                Access::Donated => "donated",
                 Access::Updated => "updated",
             };
             write!(f, "input {i}: {}, {access}", input.spec)?;
@@ -49,8 +49,8 @@ impl fmt::Display for Program {
         for (i, step) in self.steps.iter().enumerate() {
             write!(f, "{i:>4}  ")?;
             for (i, target) in step.targets.iter().enumerate() {
-                let place = Place::of(&self.storages[target.storage]);
-                write!(f, "{}{place} {}", if i == 0 { "" } else { ", " }, target.spec)?;
+                let home = PrintedHome::of(&self.storages[target.storage]);
+                write!(f, "{}{home} {}", if i == 0 { "" } else { ", " }, target.spec)?;
             }
             write!(f, " = {}(", step.name())?;
             for (i, operand) in step.operands.iter().enumerate() {
@@ -79,12 +79,12 @@ impl fmt::Display for Program {
 impl Program {
     fn write_operand(&self, f: &mut fmt::Formatter<'_>, operand: &StepInput) -> fmt::Result {
         let StepInput { storage, dtype, layout, in_place } = operand;
-        write!(f, "{} {dtype}{}", Place::of(&self.storages[*storage]), layout.shape)?;
+        write!(f, "{} {dtype}{}", PrintedHome::of(&self.storages[*storage]), layout.shape)?;
         if !layout.is_contiguous() {
             write!(f, " strides {:?}", layout.strides)?;
         }
         if layout.offset > 0 {
-            write!(f, " from {}", layout.offset)?;
+            write!(f, " offset {}", layout.offset)?;
         }
         f.write_str(if in_place.is_some() { " in place" } else { "" })
     }

@@ -1,94 +1,94 @@
-//! A graph made ready to run: which calls run in which order, and where every value lies.
+//! A planned graph: the order of its calls, and the memory of every value.
 
-use crate::lower::Draft;
-use crate::order::Orders;
-use crate::{Packing, PlanRequest, place};
+use crate::lower::LoweredGraph;
+use crate::order::CandidateOrders;
+use crate::{Packing, PlanRequest, placement};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::ValueId;
 use taut_core::{DType, Error, ErrorKind, Graph, Layout, Op, Result, Spec, Strides, Tensor};
 use taut_memory::Location;
 
-/// Where a storage is.
+/// The memory of a storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Home {
     /// The memory of the n-th input of the graph.
     Input(usize),
-    /// The n-th of the tensors that were there before the trace.
+    /// The memory of the n-th captured constant.
     Constant(usize),
-    /// In the arena, from this byte on.
+    /// The arena, from this byte on.
     Arena(usize),
-    /// The n-th buffer that is made for the caller.
+    /// The n-th output buffer, allocated for the caller.
     Output(usize),
 }
 
-/// A piece of memory that values share: one value, its views, and what is computed over it in place.
+/// A range of memory shared by values that alias: a value, its views, and values computed in place of it.
 #[derive(Clone, Debug)]
 pub struct Storage {
-    /// Where it is. Two storages may have the same home, one after the other.
+    /// Where it is. Two storages with disjoint live ranges may have the same home.
     pub home: Home,
     /// Its bytes.
     pub bytes: usize,
-    /// The first step that writes it; 0 if it is there before the first step.
+    /// The first step of its live range: the step that first writes it, or 0 if it exists before the run.
     pub start: usize,
-    /// The step after the last one that needs it; one more than there are steps if it is needed after the run.
+    /// The step after the last of its live range; one more than the number of steps if it is used after the run.
     pub end: usize,
-    /// The value that it was made for.
+    /// The first of its values.
     pub value: ValueId,
 }
 
 /// A value as a step reads it.
 #[derive(Clone, Debug)]
 pub struct StepInput {
-    /// Its storage, by number.
+    /// The index of its storage.
     pub storage: usize,
     /// Its type.
     pub dtype: DType,
-    /// Where its elements lie in the storage.
+    /// Its layout in the storage.
     pub layout: Layout,
-    /// The output that overwrites it, if one does.
+    /// The output that is computed in place of it, if one is.
     pub in_place: Option<usize>,
 }
 
 /// A value as a step writes it: a whole storage, in row-major order.
 #[derive(Clone, Debug)]
 pub struct StepOutput {
-    /// Its storage, by number.
+    /// The index of its storage.
     pub storage: usize,
     /// Its type and shape.
     pub spec: Spec,
 }
 
-/// One call.
+/// One call of a program.
 #[derive(Clone, Debug)]
-pub struct Step {
-    /// The op; `None` copies its operand into row-major order.
+pub struct ProgramStep {
+    /// The op; `None` copies the operand into row-major order.
     pub op: Option<Arc<dyn Op>>,
-    /// What it reads.
+    /// The values it reads.
     pub operands: SmallVec<[StepInput; 3]>,
-    /// What it writes.
+    /// The values it writes.
     pub targets: SmallVec<[StepOutput; 1]>,
-    /// Scratch memory: its first byte in the arena, and its length.
+    /// Scratch memory: its offset in the arena, and its length, in bytes.
     pub scratch: (usize, usize),
-    /// The line that called it.
+    /// The source location of the call.
     pub at: Location,
 }
 
-impl Step {
-    /// The op's name; a copy is one too.
+impl ProgramStep {
+    /// The op's name; `copy` for a copy.
     pub fn name(&self) -> &'static str {
         self.op.as_ref().map_or("copy", |op| op.name())
     }
 }
 
-/// What a program does to an input.
+/// How a program uses the memory of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// It only reads it.
     Read,
-    /// It may put other values into its memory, or return it.
+    /// It may overwrite it with other values, or return it.
     Donated,
-    /// It leaves a new value in its memory.
+    /// It leaves a new value in it.
     Updated,
 }
 
@@ -99,31 +99,31 @@ pub struct ProgramInput {
     pub spec: Spec,
     /// Its strides, in elements; `None` if it is contiguous.
     pub strides: Option<Strides>,
-    /// What happens to it.
+    /// How its memory is used.
     pub access: Access,
 }
 
-/// A graph made ready to run: calls in order, every value at its place, every byte known.
+/// A planned graph: calls in order, and the memory of every value.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// The calls.
-    pub steps: Vec<Step>,
-    /// The pieces of memory that values live in.
+    /// The calls, in the order in which they run.
+    pub steps: Vec<ProgramStep>,
+    /// The memory of all values.
     pub storages: Vec<Storage>,
-    /// The graph's outputs that are returned, as they are read once all steps are done.
+    /// The graph's outputs that are returned, as they are read after the last step.
     pub results: Vec<StepInput>,
-    /// The lengths of the buffers that are made for the caller.
+    /// The lengths of the output buffers, in bytes.
     pub buffers: Vec<usize>,
-    /// The tensors that were there before the trace.
+    /// The captured constants.
     pub constants: Vec<Tensor>,
-    /// What the caller provides.
+    /// The inputs that the caller passes.
     pub inputs: Vec<ProgramInput>,
     /// How the arena is packed.
     pub packing: Packing,
 }
 
 impl Program {
-    /// Plans a graph whose inputs are contiguous and only read. Calls that lead to no output are left out.
+    /// Plans a graph whose inputs are contiguous and only read. Dead code is left out.
     #[track_caller]
     pub fn new(graph: &Graph) -> Result<Program> {
         Program::plan(graph, &PlanRequest::default())
@@ -143,40 +143,41 @@ impl Program {
     /// .graph;
     /// assert_eq!(Program::new(&graph)?.peak_bytes(), 2048);
     ///
-    /// // The second output goes where the first input was, and the gradient's memory is there to be used.
-    /// let request = PlanRequest { inputs: vec![InputRequest::default(), InputRequest::donated()], updates: vec![(1, 0)], ..PlanRequest::default() };
+    /// // The second output updates the first input, and the gradient is donated.
+    /// let inputs = vec![InputRequest::default(), InputRequest::donated()];
+    /// let request = PlanRequest { inputs, updates: vec![(1, 0)], ..PlanRequest::default() };
     /// assert_eq!(Program::plan(&graph, &request)?.peak_bytes(), 0);
     /// # Ok::<(), taut_core::Error>(())
     /// ```
     #[track_caller]
     pub fn plan(graph: &Graph, request: &PlanRequest) -> Result<Program> {
         graph.verify()?;
-        let draft = Draft::new(graph, request, Location::caller())?;
-        let orders = Orders::new(&draft, request.as_written);
-        place::best(draft, orders)
+        let lowered = LoweredGraph::new(graph, request, Location::caller())?;
+        let orders = CandidateOrders::new(&lowered, request.keep_order);
+        placement::best(lowered, orders)
     }
 
-    /// The length of the arena.
+    /// The length of the arena, in bytes.
     pub fn arena_bytes(&self) -> usize {
         self.packing.bytes
     }
 
-    /// Bytes of the buffers that are made for the caller.
+    /// Bytes of the output buffers.
     pub fn output_bytes(&self) -> usize {
         self.buffers.iter().sum()
     }
 
-    /// What a run holds at its peak beyond its inputs and constants: the arena, and the buffers made for the caller.
+    /// Bytes that a run allocates: the arena and the output buffers. Inputs and constants are not included.
     pub fn peak_bytes(&self) -> usize {
         self.arena_bytes() + self.output_bytes()
     }
 
-    /// The least that any packing of these lifetimes would need.
+    /// A lower bound of the peak for these live ranges: no packing needs fewer bytes.
     pub fn lower_bound(&self) -> usize {
         self.packing.lower_bound + self.output_bytes()
     }
 
-    /// Bytes of the inputs that are read or given.
+    /// Bytes of the inputs that are read or donated.
     pub fn input_bytes(&self) -> usize {
         let inputs = self.inputs.iter().filter(|input| input.access != Access::Updated);
         inputs.map(|input| input.spec.bytes()).sum()
@@ -188,23 +189,23 @@ impl Program {
         inputs.map(|input| input.spec.bytes()).sum()
     }
 
-    /// Bytes of the tensors that were there before the trace.
+    /// Bytes of the captured constants.
     pub fn constant_bytes(&self) -> usize {
         self.constants.iter().map(|constant| constant.spec().bytes()).sum()
     }
 
-    /// All bytes that are there at the peak: what the caller provides, constants, outputs and the arena.
+    /// All bytes in use at the peak: inputs, constants, output buffers and the arena.
     pub fn total_bytes(&self) -> usize {
         self.input_bytes() + self.variable_bytes() + self.constant_bytes() + self.peak_bytes()
     }
 
-    /// How much larger than its lower bound the arena is, as a fraction of it.
+    /// How much larger than its lower bound the arena is, as a fraction of the lower bound.
     pub fn packing_gap(&self) -> f64 {
         self.packing.gap()
     }
 
-    /// Checks that no step reads what is not there or writes over what is still needed, without trusting how the plan
-    /// was made.
+    /// Checks, independently of how the plan was made, that no step reads a value that is not live or overwrites one that
+    /// is.
     pub fn verify(&self) -> Result<()> {
         let broken = |i: usize, what: &str| {
             let step = &self.steps[i];
@@ -218,14 +219,17 @@ impl Program {
             for operand in &step.operands {
                 let storage = &self.storages[operand.storage];
                 if !written[operand.storage] || i < storage.start || i >= storage.end {
-                    return broken(i, "reads what is not there");
+                    return broken(i, "reads a storage that is not live");
                 }
             }
             for (output, target) in step.targets.iter().enumerate() {
                 let storage = &self.storages[target.storage];
                 let over = |o: &StepInput| o.storage == target.storage && o.in_place != Some(output);
                 if i < storage.start || i >= storage.end || step.operands.iter().any(over) {
-                    return broken(i, "writes what is not its own");
+                    return broken(
+                        i,
+                        "writes a storage that is not live, or that it reads and does not overwrite in place",
+                    );
                 }
                 written[target.storage] = true;
             }
@@ -235,32 +239,33 @@ impl Program {
             .iter()
             .any(|r| !written[r.storage] || self.storages[r.storage].end <= self.steps.len())
         {
-            return Err(Error::new(ErrorKind::Graph, "what is returned is not there after the run"));
+            return Err(Error::new(ErrorKind::Graph, "a returned value is not live after the run"));
         }
-        self.verify_places()
+        self.verify_homes()
     }
 
-    /// Whether storages that are alive together lie apart.
-    fn verify_places(&self) -> Result<()> {
+    /// Whether storages with overlapping live ranges share no memory.
+    fn verify_homes(&self) -> Result<()> {
         let shared = |a: usize, b: usize| {
-            Err(Error::new(ErrorKind::Graph, format!("storages {a} and {b} are alive together in one place")))
+            let message = format!("storages {a} and {b} are live at the same time and share memory");
+            Err(Error::new(ErrorKind::Graph, message))
         };
         let (mut packed, mut numbers, mut owners) = (Vec::new(), Vec::new(), Vec::<(Home, usize)>::new());
         let mut packing = Packing { offsets: Vec::new(), ..self.packing.clone() };
         for (i, storage) in self.storages.iter().enumerate() {
             match storage.home {
                 Home::Arena(offset) => {
-                    packed.push(place::buffer(storage.bytes, storage.start, storage.end));
+                    packed.push(placement::buffer(storage.bytes, storage.start, storage.end));
                     packing.offsets.push(offset);
                     numbers.push(i);
                 }
-                // A constant is only read, and may be there twice.
+                // A constant is only read, and several storages may share it.
                 Home::Constant(_) => {}
                 home => owners.push((home, i)),
             }
         }
         for (i, step) in self.steps.iter().enumerate().filter(|(_, step)| step.scratch.1 > 0) {
-            packed.push(place::buffer(step.scratch.1, i, i + 1));
+            packed.push(placement::buffer(step.scratch.1, i, i + 1));
             packing.offsets.push(step.scratch.0);
         }
         if let Err(flaw) = crate::verify(&packed, &packing) {

@@ -1,66 +1,78 @@
-//! Many short searches in different orders: most instances are easy in some order, and hopeless in others.
+//! Restarts: many short searches, each with another ranking of the buffers. Most instances are easy under some ranking
+//! and hopeless under others.
 
-use crate::search::{Outcome, Rule, Search};
-use crate::shape::Shape;
+use crate::interval_graph::IntervalGraph;
+use crate::search::{Search, SearchOutcome, SectionRule};
 
-/// Failures in the shortest run: few, since a good order hardly fails and a bad one never ends.
+/// Failures allowed in the shortest run. Few are enough: a good ranking hardly fails, and a bad one never finishes.
 const SHORTEST: u64 = 50;
 
-const RULES: [Rule; 3] = [
-    Rule { anywhere: false, weighted: false },
-    Rule { anywhere: false, weighted: true },
-    Rule { anywhere: true, weighted: true },
+const RULES: [SectionRule; 3] = [
+    SectionRule { anywhere: false, weighted: false },
+    SectionRule { anywhere: false, weighted: true },
+    SectionRule { anywhere: true, weighted: true },
 ];
 
-/// What makes an item worth placing early.
+/// Which intervals are placed early: those with the highest value of this.
 #[derive(Clone, Copy)]
-enum Taste {
+enum RankBy {
     Sections,
+    /// Time multiplied by bytes.
     Area,
     Time,
+    /// Sections multiplied by bytes.
     SectionArea,
-    Crowd,
+    OverlapBytes,
+    /// Sections multiplied by the square root of the bytes.
     Slender,
 }
 
-const TASTES: [Taste; 6] =
-    [Taste::Sections, Taste::Area, Taste::Time, Taste::SectionArea, Taste::Crowd, Taste::Slender];
+const RANKINGS: [RankBy; 6] = [
+    RankBy::Sections,
+    RankBy::Area,
+    RankBy::Time,
+    RankBy::SectionArea,
+    RankBy::OverlapBytes,
+    RankBy::Slender,
+];
 
-/// Asks whether the shape fits, for at most so many steps; tells how many it took. Another `seed` tries other orders.
-pub fn fits(shape: &Shape, capacity: u64, seed: u64, steps: u64) -> (Outcome, u64) {
-    let mut search = Search::new(shape, capacity);
+/// Whether the graph fits into `capacity` bytes, decided in at most `steps` steps, and the steps taken. Another `seed`
+/// tries other rankings.
+pub fn fits(graph: &IntervalGraph, capacity: u64, seed: u64, steps: u64) -> (SearchOutcome, u64) {
+    let mut search = Search::new(graph, capacity);
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     for run in 0.. {
-        let lap = run / TASTES.len();
-        let taste = TASTES[run % TASTES.len()];
-        let rule = RULES[(run + lap) % RULES.len()];
-        // The first time, each order comes with each rule as it is.
-        let noise = if lap < RULES.len() && seed == 0 { 0.0 } else { [0.1, 0.5][lap % 2] };
+        let round = run / RANKINGS.len();
+        let rank_by = RANKINGS[run % RANKINGS.len()];
+        let rule = RULES[(run + round) % RULES.len()];
+        // The first rounds combine each ranking with each rule, without noise.
+        let noise = if round < RULES.len() && seed == 0 { 0.0 } else { [0.1, 0.5][round % 2] };
         let rank: Vec<f64> =
-            (0..shape.len()).map(|b| worth(shape, b, taste) * (1.0 + noise * random.next())).collect();
+            (0..graph.len()).map(|b| rank_of(graph, b, rank_by) * (1.0 + noise * random.next())).collect();
         let left = steps.saturating_sub(search.steps);
         match search.run(&rank, rule, SHORTEST * luby(run as u64 + 1), left) {
-            Outcome::Stopped if search.steps < steps => {}
+            SearchOutcome::Stopped if search.steps < steps => {}
             outcome => return (outcome, search.steps),
         }
     }
-    (Outcome::Stopped, search.steps)
+    (SearchOutcome::Stopped, search.steps)
 }
 
-fn worth(shape: &Shape, b: usize, taste: Taste) -> f64 {
-    let item = &shape.items[b];
-    let (size, time, sections) = (item.size as f64, item.time() as f64, shape.span(b).len() as f64);
-    match taste {
-        Taste::Sections => sections,
-        Taste::Area => time * size,
-        Taste::Time => time,
-        Taste::SectionArea => sections * size,
-        Taste::Crowd => shape.crowd[b] as f64,
-        Taste::Slender => sections * size.sqrt(),
+fn rank_of(graph: &IntervalGraph, b: usize, rank_by: RankBy) -> f64 {
+    let interval = &graph.intervals[b];
+    let (size, time, sections) = (interval.size as f64, interval.time() as f64, graph.span(b).len() as f64);
+    match rank_by {
+        RankBy::Sections => sections,
+        RankBy::Area => time * size,
+        RankBy::Time => time,
+        RankBy::SectionArea => sections * size,
+        RankBy::OverlapBytes => graph.overlap_bytes[b] as f64,
+        RankBy::Slender => sections * size.sqrt(),
     }
 }
 
-/// 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 …: close to the best run length, whatever that is.
+/// The Luby sequence 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 …: within a logarithmic factor of the best run length, which is
+/// unknown.
 fn luby(mut i: u64) -> u64 {
     loop {
         let length = (i + 1).next_power_of_two();
@@ -71,11 +83,11 @@ fn luby(mut i: u64) -> u64 {
     }
 }
 
-/// Marsaglia's xorshift: the same numbers everywhere.
+/// Marsaglia's xorshift: the same numbers on every machine.
 struct Random(u64);
 
 impl Random {
-    /// From 0 to 1.
+    /// In [0, 1).
     fn next(&mut self) -> f64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

@@ -1,32 +1,32 @@
-//! Checks a packing without trusting how it was made.
+//! Checks a packing independently of the algorithm that made it.
 
-use crate::packing::{Buffer, Packing};
+use crate::packing::{LiveBuffer, Packing};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What is wrong with a packing.
+/// Why a packing is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PackingFlaw {
-    /// There is not one offset per buffer.
+    /// The number of offsets is not the number of buffers.
     Count {
-        /// Buffers.
+        /// The number of buffers.
         buffers: usize,
-        /// Offsets.
+        /// The number of offsets.
         offsets: usize,
     },
-    /// Two buffers that are alive together share bytes.
+    /// Two buffers with overlapping live ranges share bytes.
     Overlap {
-        /// One of them.
+        /// The index of the first.
         first: usize,
-        /// The other.
+        /// The index of the second.
         second: usize,
     },
-    /// An offset is no multiple of its buffer's alignment.
+    /// An offset is not a multiple of its buffer's alignment.
     Misaligned {
         /// The buffer.
         buffer: usize,
     },
-    /// A buffer ends above the arena.
+    /// A buffer ends beyond the arena.
     Outside {
         /// The buffer.
         buffer: usize,
@@ -37,17 +37,19 @@ impl fmt::Display for PackingFlaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             PackingFlaw::Count { buffers, offsets } => write!(f, "{offsets} offsets for {buffers} buffers"),
-            PackingFlaw::Overlap { first, second } => write!(f, "buffers {first} and {second} share bytes"),
-            PackingFlaw::Misaligned { buffer } => write!(f, "buffer {buffer} is not aligned"),
-            PackingFlaw::Outside { buffer } => write!(f, "buffer {buffer} ends above the arena"),
+            PackingFlaw::Overlap { first, second } => {
+                write!(f, "buffers {first} and {second} are live at the same time and share bytes")
+            }
+            PackingFlaw::Misaligned { buffer } => write!(f, "the offset of buffer {buffer} is not aligned"),
+            PackingFlaw::Outside { buffer } => write!(f, "buffer {buffer} ends beyond the arena"),
         }
     }
 }
 
 impl std::error::Error for PackingFlaw {}
 
-/// Whether every buffer lies in the arena, aligned, and apart from those alive with it. O(n log n).
-pub fn verify(buffers: &[Buffer], packing: &Packing) -> Result<(), PackingFlaw> {
+/// Checks that every buffer lies in the arena, is aligned, and shares no byte with a buffer live at the same time. O(n log n).
+pub fn verify(buffers: &[LiveBuffer], packing: &Packing) -> Result<(), PackingFlaw> {
     let offsets = &packing.offsets;
     if buffers.len() != offsets.len() {
         return Err(PackingFlaw::Count { buffers: buffers.len(), offsets: offsets.len() });
@@ -64,23 +66,23 @@ pub fn verify(buffers: &[Buffer], packing: &Packing) -> Result<(), PackingFlaw> 
     for (i, b) in buffers.iter().enumerate().filter(|(_, b)| b.size > 0 && b.start < b.end) {
         events.extend([(b.start, true, i), (b.end, false, i)]);
     }
-    // Ends sort before starts: what ends at an instant is gone in it.
+    // Ends sort before starts: live ranges are half-open.
     events.sort_unstable();
-    let mut alive: BTreeMap<usize, usize> = BTreeMap::new();
+    let mut live: BTreeMap<usize, usize> = BTreeMap::new();
     for (_, begins, i) in events {
         if !begins {
-            alive.remove(&offsets[i]);
+            live.remove(&offsets[i]);
             continue;
         }
-        // Those alive are apart so far, so only the nearest on either side can be in the way.
+        // The live buffers are disjoint so far, so only the nearest on either side can overlap this one.
         let top = offsets[i] + buffers[i].size;
         let below =
-            alive.range(..=offsets[i]).next_back().filter(|(at, j)| *at + buffers[**j].size > offsets[i]);
-        let above = alive.range(offsets[i]..top).next();
+            live.range(..=offsets[i]).next_back().filter(|(at, j)| *at + buffers[**j].size > offsets[i]);
+        let above = live.range(offsets[i]..top).next();
         if let Some((_, &j)) = below.or(above) {
             return Err(PackingFlaw::Overlap { first: i.min(j), second: i.max(j) });
         }
-        alive.insert(offsets[i], i);
+        live.insert(offsets[i], i);
     }
     Ok(())
 }

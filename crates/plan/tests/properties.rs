@@ -1,15 +1,15 @@
-//! Random instances: what must hold for any input.
+//! Properties of packings of random instances.
 
 use proptest::prelude::*;
-use taut_plan::{Buffer, Effort, FoundBy, PackError, Packing, PackingFlaw, pack, pack_within, verify};
+use taut_plan::{Effort, FoundBy, LiveBuffer, PackError, Packing, PackingFlaw, pack, pack_within, verify};
 
 const LITTLE: Effort = Effort { steps: 200_000 };
 
-fn buffer(size: usize, times: u32) -> impl Strategy<Value = Buffer> {
-    (0..=size, 0..times, 1..=times).prop_map(|(size, start, time)| Buffer::new(size, start, start + time))
+fn buffer(size: usize, times: u32) -> impl Strategy<Value = LiveBuffer> {
+    (0..=size, 0..times, 1..=times).prop_map(|(size, start, time)| LiveBuffer::new(size, start, start + time))
 }
 
-fn buffers(most: usize) -> impl Strategy<Value = Vec<Buffer>> {
+fn buffers(most: usize) -> impl Strategy<Value = Vec<LiveBuffer>> {
     let plain = prop::collection::vec(buffer(40, 12), 0..=most);
     let aligned = prop::collection::vec((buffer(900, 30), 0..4u32), 0..=most)
         .prop_map(|list| list.into_iter().map(|(b, power)| b.aligned(32 << power)).collect::<Vec<_>>());
@@ -18,9 +18,9 @@ fn buffers(most: usize) -> impl Strategy<Value = Vec<Buffer>> {
     prop_oneof![plain, aligned, mixed]
 }
 
-/// The fewest bytes: in some order, each buffer lies on the highest of those before it that are alive with it.
-fn brute_force(buffers: &[Buffer]) -> usize {
-    fn go(buffers: &[Buffer], placed: &mut Vec<(usize, usize)>, bytes: usize, best: &mut usize) {
+/// The fewest bytes: in some order, each buffer lies on the highest earlier one whose live range overlaps its own.
+fn brute_force(buffers: &[LiveBuffer]) -> usize {
+    fn go(buffers: &[LiveBuffer], placed: &mut Vec<(usize, usize)>, bytes: usize, best: &mut usize) {
         if bytes >= *best {
             return;
         }
@@ -46,13 +46,13 @@ fn brute_force(buffers: &[Buffer]) -> usize {
     best
 }
 
-fn load(buffers: &[Buffer]) -> usize {
-    let alive = |t: u32| buffers.iter().filter(|b| b.start <= t && t < b.end).map(|b| b.size).sum();
-    (0..64).map(alive).max().unwrap_or(0)
+fn max_live_bytes(buffers: &[LiveBuffer]) -> usize {
+    let live = |t: u32| buffers.iter().filter(|b| b.start <= t && t < b.end).map(|b| b.size).sum();
+    (0..64).map(live).max().unwrap_or(0)
 }
 
-/// The alignment that all buffers that take room have in common.
-fn grain(buffers: &[Buffer]) -> usize {
+/// The greatest common divisor of the alignments of all non-empty buffers.
+fn grain(buffers: &[LiveBuffer]) -> usize {
     let common = |d: &usize| buffers.iter().all(|b| b.size == 0 || b.align % d == 0);
     (1..=256).rev().find(common).unwrap_or(1)
 }
@@ -64,7 +64,7 @@ proptest! {
     fn every_packing_verifies(list in buffers(60)) {
         let packing = pack(&list, LITTLE).unwrap();
         prop_assert_eq!(verify(&list, &packing), Ok(()));
-        prop_assert!(packing.lower_bound >= load(&list));
+        prop_assert!(packing.lower_bound >= max_live_bytes(&list));
         prop_assert!(packing.bytes >= packing.lower_bound);
         prop_assert_eq!(&packing, &pack(&list, LITTLE).unwrap());
     }
@@ -84,13 +84,13 @@ proptest! {
     fn any_order_of_the_input_packs(list in buffers(40).prop_shuffle()) {
         let packing = pack(&list, LITTLE).unwrap();
         prop_assert_eq!(verify(&list, &packing), Ok(()));
-        let turned: Vec<Buffer> = list.iter().rev().copied().collect();
-        let again = pack(&turned, LITTLE).unwrap();
-        prop_assert_eq!(verify(&turned, &again), Ok(()));
+        let reversed: Vec<LiveBuffer> = list.iter().rev().copied().collect();
+        let again = pack(&reversed, LITTLE).unwrap();
+        prop_assert_eq!(verify(&reversed, &again), Ok(()));
         prop_assert_eq!(packing.lower_bound, again.lower_bound);
     }
 
-    /// What is within reach for `pack` is within reach when asked for, and one byte below the load is not.
+    /// `pack_within` reaches the bytes that `pack` reaches, and never one byte below the lower bound.
     #[test]
     fn a_capacity_is_kept(list in buffers(30)) {
         let packing = pack(&list, LITTLE).unwrap();
@@ -107,7 +107,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 600, ..ProptestConfig::default() })]
 
     #[test]
-    fn small_ones_are_optimal(list in buffers(7)) {
+    fn small_instances_are_optimal(list in buffers(7)) {
         let packing = pack(&list, Effort::default()).unwrap();
         let best = brute_force(&list);
         prop_assert_eq!(verify(&list, &packing), Ok(()));
@@ -115,7 +115,7 @@ proptest! {
         prop_assert!(packing.lower_bound <= best && best <= packing.bytes);
         let grain = grain(&list);
         prop_assert_eq!(packing.bytes.next_multiple_of(grain), best.next_multiple_of(grain));
-        // With a capacity, to the byte.
+        // With a capacity, exact to the byte.
         let within = pack_within(&list, best, Effort::default()).unwrap();
         prop_assert!(within.is_some_and(|packing| packing.bytes == best));
         if best > 0 {
@@ -125,18 +125,18 @@ proptest! {
 }
 
 #[test]
-fn nothing_to_pack() {
+fn empty_instances_need_no_bytes() {
     let packing = pack(&[], Effort::default()).unwrap();
     assert_eq!((packing.bytes, packing.lower_bound, packing.gap(), packing.optimal), (0, 0, 0.0, true));
-    let empty = [Buffer::new(0, 0, 5), Buffer::new(0, 2, 9).aligned(64)];
+    let empty = [LiveBuffer::new(0, 0, 5), LiveBuffer::new(0, 2, 9).aligned(64)];
     let packing = pack(&empty, Effort::default()).unwrap();
     assert_eq!((packing.bytes, &packing.offsets[..]), (0, &[0, 0][..]));
     assert_eq!(verify(&empty, &packing), Ok(()));
 }
 
 #[test]
-fn equal_lifetimes_stack() {
-    let list: Vec<Buffer> = (1..=100).map(|size| Buffer::new(size, 3, 4)).collect();
+fn equal_live_ranges_stack() {
+    let list: Vec<LiveBuffer> = (1..=100).map(|size| LiveBuffer::new(size, 3, 4)).collect();
     let packing = pack(&list, Effort::PORTFOLIO).unwrap();
     assert_eq!((packing.bytes, packing.found_by), (5050, FoundBy::Portfolio));
     assert_eq!(verify(&list, &packing), Ok(()));
@@ -145,26 +145,27 @@ fn equal_lifetimes_stack() {
 
 #[test]
 fn bad_input_is_refused() {
-    let huge = [Buffer::new(usize::MAX / 2, 0, 1), Buffer::new(usize::MAX / 2, 0, 1)];
+    let huge = [LiveBuffer::new(usize::MAX / 2, 0, 1), LiveBuffer::new(usize::MAX / 2, 0, 1)];
     assert_eq!(pack(&huge, Effort::default()), Err(PackError::TooLarge));
-    assert_eq!(pack(&[Buffer::new(usize::MAX, 0, 1)], Effort::default()), Err(PackError::TooLarge));
+    assert_eq!(pack(&[LiveBuffer::new(usize::MAX, 0, 1)], Effort::default()), Err(PackError::TooLarge));
     assert_eq!(
-        pack(&[Buffer::new(1, 0, 1).aligned(usize::MAX)], Effort::default()),
+        pack(&[LiveBuffer::new(1, 0, 1).aligned(usize::MAX)], Effort::default()),
         Err(PackError::TooLarge)
     );
-    let backwards = [Buffer::new(1, 0, 1), Buffer::new(1, 5, 4)];
+    let backwards = [LiveBuffer::new(1, 0, 1), LiveBuffer::new(1, 5, 4)];
     assert_eq!(pack_within(&backwards, 9, Effort::default()), Err(PackError::NeverAlive { buffer: 1 }));
-    let zero = [Buffer::new(1, 0, 1).aligned(0)];
+    let zero = [LiveBuffer::new(1, 0, 1).aligned(0)];
     assert_eq!(pack(&zero, Effort::default()), Err(PackError::NoAlignment { buffer: 0 }));
-    let texts =
-        [PackError::TooLarge, PackError::NeverAlive { buffer: 1 }, PackError::NoAlignment { buffer: 0 }];
-    assert!(texts.iter().all(|refused| !refused.to_string().is_empty()));
+    assert_eq!(PackError::NeverAlive { buffer: 1 }.to_string(), "buffer 1: end must be > start");
+    assert_eq!(PackError::NoAlignment { buffer: 0 }.to_string(), "buffer 0: alignment must be >= 1, got 0");
+    assert!(PackError::TooLarge.to_string().starts_with("the sum of all sizes and alignments must be <= "));
 }
 
 #[test]
-fn the_largest_sizes_that_are_taken_pack() {
+fn the_largest_accepted_sizes_pack() {
     let size = usize::MAX / 32;
-    let list = [Buffer::new(size, 0, 2), Buffer::new(size, 1, 3).aligned(4096), Buffer::new(size, 2, 4)];
+    let list =
+        [LiveBuffer::new(size, 0, 2), LiveBuffer::new(size, 1, 3).aligned(4096), LiveBuffer::new(size, 2, 4)];
     let packing = pack(&list, Effort::default()).unwrap();
     assert_eq!(verify(&list, &packing), Ok(()));
     assert!(packing.bytes < 2 * size + 4096);
@@ -172,7 +173,7 @@ fn the_largest_sizes_that_are_taken_pack() {
 
 #[test]
 fn verify_finds_flaws() {
-    let list = [Buffer::new(10, 0, 4), Buffer::new(10, 2, 6).aligned(2), Buffer::new(5, 4, 9)];
+    let list = [LiveBuffer::new(10, 0, 4), LiveBuffer::new(10, 2, 6).aligned(2), LiveBuffer::new(5, 4, 9)];
     let with = |offsets: &[usize], bytes: usize| Packing {
         offsets: offsets.to_vec(),
         bytes,

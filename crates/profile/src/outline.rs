@@ -87,8 +87,8 @@ impl Outline {
                 _ => continue,
             };
             let steps = || program.steps.iter().enumerate();
-            let writes = |step: &taut_plan::Step| step.targets.iter().any(|target| target.storage == i);
-            let reads = |step: &taut_plan::Step| step.operands.iter().any(|operand| operand.storage == i);
+            let writes = |step: &taut_plan::ProgramStep| step.targets.iter().any(|target| target.storage == i);
+            let reads = |step: &taut_plan::ProgramStep| step.operands.iter().any(|operand| operand.storage == i);
             let writers: Vec<usize> = steps().filter(|(_, step)| writes(step)).map(|(s, _)| s).collect();
             if storage.bytes == 0 || writers.is_empty() {
                 continue;
@@ -186,7 +186,7 @@ impl Outline {
     }
 }
 
-fn outline(step: &taut_plan::Step) -> Step {
+fn outline(step: &taut_plan::ProgramStep) -> Step {
     let outputs: Vec<Spec> = step.targets.iter().map(|target| target.spec.clone()).collect();
     let inputs: Vec<Spec> =
         step.operands.iter().map(|operand| Spec::new(operand.dtype, operand.layout.shape.clone())).collect();

@@ -94,7 +94,7 @@ fn a_function_is_a_run_of_its_steps() {
     let calls: Vec<_> = timeline.calls().collect();
     let names: Vec<_> = calls.iter().map(|call| call.op).collect();
     let mut expected = vec!["function"];
-    expected.extend(program.steps.iter().map(taut_plan::Step::name));
+    expected.extend(program.steps.iter().map(taut_plan::ProgramStep::name));
     assert_eq!(names, expected);
     assert!(calls[0].is_run && calls[1..].iter().all(|call| call.depth == 1 && !call.is_run));
     let inside: Duration = calls[1..].iter().map(Call::time).sum();

@@ -44,7 +44,7 @@ pub fn check(graph: &Graph, inputs: &[Tensor], request: &PlanRequest) -> Arc<Pro
     let program = Arc::new(Program::plan(graph, request).unwrap());
     program.verify().unwrap();
     assert!(program.lower_bound() <= program.peak_bytes());
-    let written = Program::plan(graph, &PlanRequest { as_written: true, ..request.clone() }).unwrap();
+    let written = Program::plan(graph, &PlanRequest { keep_order: true, ..request.clone() }).unwrap();
     assert!(program.peak_bytes() <= written.peak_bytes(), "a worse order than the graph's own");
     explains_itself(&program, graph, request);
     let expected = graph.run(inputs).unwrap();
@@ -92,7 +92,7 @@ fn explains_itself(program: &Program, graph: &Graph, request: &PlanRequest) {
         "{explanation}"
     );
     assert!(program.diff(program).is_empty());
-    let mut request = PlanRequest { as_written: true, ..request.clone() };
+    let mut request = PlanRequest { keep_order: true, ..request.clone() };
     let program = Program::plan(graph, &request).unwrap();
     for input in 0..program.inputs.len() {
         request.inputs.resize(program.inputs.len(), InputRequest::default());

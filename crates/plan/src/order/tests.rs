@@ -1,9 +1,9 @@
-//! The orders beside the best of all orders, on graphs that are small enough to try them all.
+//! The candidate orders compared with the best of all orders, on graphs small enough to try them all.
 
-use super::{Links, candidates, repair};
+use super::{Dependencies, candidates, repair};
 use crate::PlanRequest;
-use crate::lower::Draft;
-use crate::place::Placement;
+use crate::lower::LoweredGraph;
+use crate::placement::Placement;
 use taut_core::ops::binary::add;
 use taut_core::ops::contract::matmul;
 use taut_core::ops::reduce::sum;
@@ -13,7 +13,7 @@ use taut_core::{DType, Graph, Index, Result, Spec, Tensor, trace};
 use taut_memory::Location;
 use taut_memory::testing::ledger_check;
 
-/// Numbers that look random and are the same everywhere.
+/// Pseudo-random numbers, the same on every machine.
 struct Numbers(u64);
 
 impl Numbers {
@@ -23,7 +23,7 @@ impl Numbers {
     }
 }
 
-/// Values of n x 16, from which others are made: larger, smaller, of the same size.
+/// A random graph of values of shape [n, 16]: some ops make larger values, some smaller ones, some keep the size.
 fn random(numbers: &mut Numbers, steps: usize) -> Graph {
     let specs = [Spec::new(DType::F32, [8, 16]), Spec::new(DType::F32, [16, 16])];
     let made = trace(&specs, |inputs| {
@@ -54,23 +54,23 @@ fn random(numbers: &mut Numbers, steps: usize) -> Graph {
 
 /// The fewest bytes of any order.
 fn fewest(
-    draft: &Draft<'_>,
-    links: &Links,
+    lowered: &LoweredGraph<'_>,
+    dependencies: &Dependencies,
     order: &mut Vec<u32>,
     done: &mut [bool],
     left: &mut u64,
 ) -> usize {
     if order.len() == done.len() {
         *left = left.saturating_sub(1);
-        return Placement::new(draft, order).bytes();
+        return Placement::new(lowered, order).bytes();
     }
     let mut best = usize::MAX;
     for step in 0..done.len() as u32 {
-        let is_ready = links.earlier.of(step).iter().all(|&before| done[before as usize]);
+        let is_ready = dependencies.predecessors.of(step).iter().all(|&before| done[before as usize]);
         if *left > 0 && !done[step as usize] && is_ready {
             done[step as usize] = true;
             order.push(step);
-            best = best.min(fewest(draft, links, order, done, left));
+            best = best.min(fewest(lowered, dependencies, order, done, left));
             order.pop();
             done[step as usize] = false;
         }
@@ -83,32 +83,38 @@ fn the_best_of_these_orders_is_nearly_the_best_of_all() {
     let _ledger = ledger_check();
     let mut numbers = Numbers(7);
     let (mut graphs, mut hits) = (0, 0);
-    let (mut written, mut found, mut least) = (0, 0, 0);
+    let (mut graph_order, mut found, mut least) = (0, 0, 0);
     while graphs < 200 {
         let steps = 3 + numbers.below(3);
         let graph = random(&mut numbers, steps);
-        let draft = Draft::new(&graph, &PlanRequest::default(), Location::caller()).unwrap();
-        let links = Links::new(&draft);
+        let lowered = LoweredGraph::new(&graph, &PlanRequest::default(), Location::caller()).unwrap();
+        let dependencies = Dependencies::new(&lowered);
         let mut left = 1000;
-        let best = fewest(&draft, &links, &mut Vec::new(), &mut vec![false; draft.steps.len()], &mut left);
+        let best = fewest(
+            &lowered,
+            &dependencies,
+            &mut Vec::new(),
+            &mut vec![false; lowered.steps.len()],
+            &mut left,
+        );
         if left == 0 {
             continue; // too many to try
         }
-        let tried: Vec<(Vec<u32>, Placement)> = (candidates(&links, false).into_iter())
-            .map(|order| (order.clone(), Placement::new(&draft, &order)))
+        let tried: Vec<(Vec<u32>, Placement)> = (candidates(&dependencies, false).into_iter())
+            .map(|order| (order.clone(), Placement::new(&lowered, &order)))
             .collect();
         let here = tried.iter().map(|(_, placement)| placement.bytes()).min().unwrap();
-        let here = repair(&draft, &links, &tried).map_or(here, |(_, placement)| placement.bytes());
+        let here = repair(&lowered, &dependencies, &tried).map_or(here, |(_, placement)| placement.bytes());
         assert!(best <= here);
         graphs += 1;
         hits += usize::from(here == best);
-        written += tried[0].1.bytes();
+        graph_order += tried[0].1.bytes();
         found += here;
         least += best;
     }
     assert!(hits * 100 >= graphs * 95, "the best order of {hits} of {graphs}");
     assert!(
-        found * 100 <= least * 101 && found < written,
-        "{written} as written, {found} found, {least} possible"
+        found * 100 <= least * 101 && found < graph_order,
+        "{graph_order} in graph order, {found} found, {least} possible"
     );
 }

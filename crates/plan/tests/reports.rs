@@ -1,4 +1,4 @@
-//! Plans as text: golden files that people review, tables, explanations, differences.
+//! Plans as text: golden files, tables, explanations of the peak, differences.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use taut_autodiff::{Dense, gradients};
@@ -10,7 +10,7 @@ use taut_core::ops::shape::{concat, slice, transpose};
 use taut_core::ops::unary::{exp, relu, tanh};
 use taut_core::{DType, Graph, Index, Result, Spec, Tensor, trace};
 use taut_memory::testing::ledger_check;
-use taut_plan::{Access, AliveReason, Home, InputRequest, PlanRequest, Program, assert_peak};
+use taut_plan::{Access, Home, InputRequest, PeakRowKind, PlanRequest, Program, assert_peak};
 
 fn traced(shapes: &[&[usize]], function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Graph {
     let specs: Vec<Spec> = shapes.iter().map(|&shape| Spec::new(DType::F32, shape)).collect();
@@ -33,8 +33,8 @@ fn training() -> Program {
     Program::plan(&graph, &request).unwrap()
 }
 
-/// Views, strides, scratch memory, something given and something constant.
-fn given() -> Program {
+/// Views, strides, scratch memory, a donated input and a constant.
+fn donated() -> Program {
     let constant = Tensor::from_slice(&[1.0f32; 12], [3, 4]).unwrap();
     let graph = traced(&[&[4, 3], &[3, 4]], |x| {
         let h = matmul(transpose(&x[0], None)?, transpose(&constant, None)?)?;
@@ -47,15 +47,15 @@ fn given() -> Program {
 }
 
 #[test]
-fn plans_read_like_the_golden_files() {
+fn plans_match_the_golden_files() {
     let _ledger = ledger_check();
     for (program, golden, file) in [
         (training(), include_str!("golden/training.txt"), "training.txt"),
-        (given(), include_str!("golden/given.txt"), "given.txt"),
+        (donated(), include_str!("golden/donated.txt"), "donated.txt"),
     ] {
         program.verify().unwrap();
         let text = program.to_string();
-        assert!(text == golden, "tests/golden/{file} should read, if this is right:\n{text}");
+        assert!(text == golden, "if this is right, tests/golden/{file} must be:\n{text}");
     }
 }
 
@@ -74,14 +74,14 @@ fn a_table_has_a_row_for_every_buffer() {
     assert_eq!(updated, 2);
     let text = table.to_string();
     assert_eq!(text.lines().count(), table.rows.len() + 1);
-    assert!(text.contains("overwritten by tanh at crates/plan/tests/telling.rs:"), "{text}");
-    assert!(given().table().to_string().contains("scratch of sort"), "{}", given().table());
+    assert!(text.contains("overwritten by tanh at crates/plan/tests/reports.rs:"), "{text}");
+    assert!(donated().table().to_string().contains("scratch of sort"), "{}", donated().table());
 }
 
 #[test]
 fn every_byte_of_a_peak_is_explained() {
     let _ledger = ledger_check();
-    // Two activations of 32 x 64 and, in the end, one number; the input is as large as they are.
+    // Activations of 32 x 64, as large as the input, and a scalar output.
     let graph = traced(&[&[32, 64], &[64, 64]], |x| {
         let first = matmul(&x[0], &x[1])?;
         let second = matmul(&first, &x[1])?;
@@ -95,21 +95,21 @@ fn every_byte_of_a_peak_is_explained() {
     assert_eq!(explanation.rows.iter().map(|row| row.bytes).sum::<usize>(), program.peak_bytes());
     assert_eq!((explanation.step, explanation.op.unwrap().0), (Some(2), "matmul"));
     let first = &explanation.rows[0];
-    assert_eq!((first.bytes, first.held, first.op), (activation, AliveReason::Value, Some("matmul")));
+    assert_eq!((first.bytes, first.kind, first.op), (activation, PeakRowKind::Value, Some("matmul")));
     assert!(first.why.starts_with("kept for mul at "), "{explanation}");
     assert!(first.remedy.as_ref().unwrap().starts_with("recompute it for mul at"), "{explanation}");
     assert_eq!(first.at.unwrap().file(), file!());
-    // The second lies there when nobody reads the input any more.
+    // The second is written after the last read of the input.
     let second = &explanation.rows[1];
-    assert_eq!((second.give, second.remedy.as_deref()), (Some(0), Some("give input 0 by value")));
+    assert_eq!((second.donate, second.remedy.as_deref()), (Some(0), Some("donate input 0")));
     let request = PlanRequest { inputs: vec![InputRequest::donated()], ..PlanRequest::default() };
     let better = Program::plan(&graph, &request).unwrap();
     assert_eq!(better.peak_bytes(), 2 * activation + output);
     assert_eq!(better.inputs[0].access, Access::Donated);
     let last = explanation.rows.last().unwrap();
     assert_eq!(
-        (last.bytes, last.held, last.remedy.as_deref()),
-        (4, AliveReason::Output, Some("do not return it"))
+        (last.bytes, last.kind, last.remedy.as_deref()),
+        (4, PeakRowKind::Output, Some("do not return it"))
     );
     assert!(
         explanation
@@ -121,7 +121,7 @@ fn every_byte_of_a_peak_is_explained() {
     assert_eq!((diff.peak.0 - diff.peak.1, diff.changes.len()), (activation, 1));
     assert_eq!(diff.changes[0].buffers, (1, 0));
     assert!(
-        diff.to_string().contains("-    8.0 KiB ->        0 B  matmul at crates/plan/tests/telling.rs:"),
+        diff.to_string().contains("-    8.0 KiB ->        0 B  matmul at crates/plan/tests/reports.rs:"),
         "{diff}"
     );
     assert!(program.diff(&program).is_empty());
@@ -135,9 +135,9 @@ fn a_peak_can_be_asserted() {
     assert_peak!(program, <= 1024);
     let refused = catch_unwind(AssertUnwindSafe(|| assert_peak!(&program, <= 1023))).unwrap_err();
     let message = refused.downcast_ref::<String>().unwrap();
-    assert!(message.contains("must not be above 1023 bytes, and it is 1024"), "{message}");
-    assert!(message.contains("exp at crates/plan/tests/telling.rs"), "{message}");
-    assert!(message.contains("give input 0 by value, or do not return it"), "{message}");
+    assert!(message.contains("the peak must be <= 1023 bytes, got 1024"), "{message}");
+    assert!(message.contains("exp at crates/plan/tests/reports.rs"), "{message}");
+    assert!(message.contains("donate input 0, or do not return it"), "{message}");
 }
 
 #[test]
@@ -155,11 +155,14 @@ fn a_plan_counts_everything() {
 }
 
 #[test]
-fn nothing_is_planned_for_nothing() {
+fn empty_graphs_need_no_memory() {
     let _ledger = ledger_check();
     let program = Program::new(&traced(&[&[3]], |_| Ok(Vec::new()))).unwrap();
     assert_eq!((program.peak_bytes(), program.steps.len()), (0, 0));
-    assert_eq!(program.explain_peak().to_string(), "the peak of 0 B (0 bytes) is there from the start\n");
+    assert_eq!(
+        program.explain_peak().to_string(),
+        "the peak of 0 B (0 bytes) is reached before the first step\n"
+    );
     let program = Program::new(&traced(&[&[0, 3], &[]], |x| Ok(vec![exp(&x[0])?, exp(&x[1])?]))).unwrap();
     assert_eq!((program.peak_bytes(), program.arena_bytes()), (4, 0));
     program.verify().unwrap();

@@ -1,58 +1,57 @@
-//! Every buffer of a program, row by row.
+//! A table of every buffer of a program.
 
-use crate::print::Place;
+use crate::print::PrintedHome;
 use crate::program::{Home, Program, Storage};
-use crate::uses::Uses;
+use crate::storage_uses::StorageUses;
 use std::fmt;
 use taut_memory::{Bytes, Location};
 
 /// A call that writes a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Written {
-    /// Which step it is.
+pub struct BufferWrite {
+    /// The index of its step.
     pub step: usize,
     /// The op.
     pub op: &'static str,
-    /// The line that called it.
+    /// The source location of the call.
     pub at: Location,
 }
 
-impl fmt::Display for Written {
+impl fmt::Display for BufferWrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {}", self.op, self.at.short())
     }
 }
 
-/// One buffer: where it lies, and when.
+/// One buffer: its memory, and its live range.
 #[derive(Clone, Debug)]
 pub struct BufferRow {
-    /// Where it is.
+    /// Its memory.
     pub home: Home,
     /// Its bytes.
     pub bytes: usize,
-    /// The first step that needs it.
+    /// The first step of its live range.
     pub first: usize,
-    /// The last step that needs it; as many as there are steps if it is needed after the run.
+    /// The last step of its live range; the number of steps if it is used after the run.
     pub last: usize,
     /// Whether it is a kernel's scratch memory.
     pub scratch: bool,
-    /// The calls that write it: one makes it, the others overwrite it. None for what is there before the run.
-    pub written: Vec<Written>,
+    /// The calls that write it: the first computes it, the others overwrite it.
+    pub written: Vec<BufferWrite>,
 }
 
-/// Every buffer of a program. `Display` shows a row for each.
+/// Every buffer that a program writes. `Display` prints a row for each.
 #[derive(Clone, Debug)]
-pub struct Table {
-    /// What lies in the arena and what is made for the caller, in the order of their first steps.
+pub struct BufferTable {
+    /// The buffers, in the order of their first steps.
     pub rows: Vec<BufferRow>,
 }
 
 impl Program {
-    /// Every buffer that a run uses, apart from what it only reads: where it lies, from when to when, what makes it and
-    /// what overwrites it.
-    pub fn table(&self) -> Table {
-        let uses = Uses::new(self);
-        let written = |i: usize| Written { step: i, op: self.steps[i].name(), at: self.steps[i].at };
+    /// Every buffer that a run writes: its memory, its live range, and the calls that write and overwrite it.
+    pub fn table(&self) -> BufferTable {
+        let uses = StorageUses::new(self);
+        let written = |i: usize| BufferWrite { step: i, op: self.steps[i].name(), at: self.steps[i].at };
         let mut rows = Vec::new();
         for (i, &Storage { home, bytes, start, end, .. }) in self.storages.iter().enumerate() {
             if !uses.writers[i].is_empty() {
@@ -66,19 +65,19 @@ impl Program {
             rows.push(BufferRow { home, bytes, first: i, last: i, scratch: true, written: vec![written(i)] });
         }
         rows.sort_by_key(|row| row.first);
-        Table { rows }
+        BufferTable { rows }
     }
 }
 
-impl fmt::Display for Table {
+impl fmt::Display for BufferTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let places: Vec<String> =
-            self.rows.iter().map(|row| Place(row.home, row.bytes).to_string()).collect();
-        let width = places.iter().map(String::len).max().unwrap_or(0).max("place".len());
-        writeln!(f, "{:<width$}  {:>10}  {:>11}  written by", "place", "bytes", "steps")?;
-        for (row, place) in self.rows.iter().zip(&places) {
+        let homes: Vec<String> =
+            self.rows.iter().map(|row| PrintedHome(row.home, row.bytes).to_string()).collect();
+        let width = homes.iter().map(String::len).max().unwrap_or(0).max("memory".len());
+        writeln!(f, "{:<width$}  {:>10}  {:>11}  written by", "memory", "bytes", "live steps")?;
+        for (row, home) in self.rows.iter().zip(&homes) {
             let steps = format!("{}..={}", row.first, row.last);
-            write!(f, "{place:<width$}  {:>10}  {steps:>11}  ", Bytes(row.bytes))?;
+            write!(f, "{home:<width$}  {:>10}  {steps:>11}  ", Bytes(row.bytes))?;
             if row.scratch {
                 f.write_str("scratch of ")?;
             }
