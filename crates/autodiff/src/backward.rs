@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::ops::binary::add;
 use taut_core::record::{Recorder, Slot, is_active, linked};
 use taut_core::{
-    Error, ErrorKind, Gradient, IndexedSlices, Result, SavedValue, Set, Spec, Tensor, VjpCall,
+    Error, ErrorKind, Gradient, Gradients, IndexedSlices, Result, SavedValue, Set, Spec, Tensor, VjpCall,
     with_source_location,
 };
 
@@ -177,7 +177,7 @@ pub(crate) fn backward(
                 wanted,
                 gradients: dense,
             };
-            op.vjp(&mut call)
+            op.gradient().map_or_else(|| Ok(Gradients::new()), |rule| rule.vjp(&mut call))
         })?;
         let sources = entry.sources.iter().enumerate();
         for ((position, source), part) in sources.zip(parts) {

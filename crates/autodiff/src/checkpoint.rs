@@ -1,6 +1,6 @@
 //! Trading time for memory: keep the inputs, and do the work again when its gradient is asked for.
 
-use crate::custom::ruled;
+use crate::custom::with_gradient_rule;
 use crate::structure::GradientSource;
 use crate::tape::{GradientRequest, GradientTape};
 use crate::variable::Variable;
@@ -10,10 +10,11 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::graph::trace_body;
+use taut_core::ops::PassThrough;
 use taut_core::ops::random::{Keys, with_keys};
 use taut_core::record::{self, RecordedCall, Recorder, Slot};
 use taut_core::{
-    DType, Form, Gradients, Graph, Kernel, Layout, Op, Result, Saves, Set, Spec, Specs, Tensor, VjpCall,
+    Differentiable, Effects, Gradients, Graph, Op, Result, Saves, Set, Spec, Specs, Tensor, VjpCall,
     apply_at, is_tracing, source_location,
 };
 use taut_memory::Location;
@@ -43,53 +44,13 @@ pub(crate) fn watched<R>(work: impl FnOnce(&dyn Recorder) -> R) -> (R, Found) {
 pub fn optimization_barrier(tensor: &Tensor, after: &[Tensor]) -> Result<Tensor> {
     if is_tracing() {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
-        let anew = OptimizationBarrier { number: NUMBERS.fetch_add(1, Ordering::Relaxed) };
+        let barrier = PassThrough::barrier("optimization_barrier", NUMBERS.fetch_add(1, Ordering::Relaxed));
         let mut inputs: Vec<Tensor> =
             std::iter::once(tensor.clone()).chain(after.iter().map(record::detached)).collect();
-        return Ok(apply_at(&anew, &mut inputs, source_location(Location::caller()))?.swap_remove(0));
+        return Ok(apply_at(&barrier, &mut inputs, source_location(Location::caller()))?.swap_remove(0));
     }
     let shape: SmallVec<[isize; 4]> = tensor.shape().iter().map(|&dim| dim as isize).collect();
     taut_core::ops::shape::reshape(tensor, &shape)
-}
-
-/// The first input under another name, so that nobody takes work done again for the work done before.
-#[derive(Clone, Debug)]
-struct OptimizationBarrier {
-    number: u64,
-}
-
-impl Op for OptimizationBarrier {
-    fn name(&self) -> &'static str {
-        "optimization_barrier"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        Ok(inputs[0].clone().into())
-    }
-
-    fn kernel(&self) -> Kernel {
-        Kernel::View
-    }
-
-    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
-        Some(input.clone())
-    }
-
-    fn form(&self, _inputs: &[&Spec]) -> Form {
-        Form::OptimizationBarrier
-    }
-
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::NOTHING)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|_, gradient| Ok(gradient))
-    }
-
-    fn attributes(&self) -> String {
-        format!("number={}", self.number)
-    }
 }
 
 impl Recorder for Spy {
@@ -145,10 +106,6 @@ impl fmt::Debug for Recompute {
 }
 
 impl Op for Recompute {
-    fn is_pure(&self) -> bool {
-        false
-    }
-
     fn name(&self) -> &'static str {
         "checkpoint"
     }
@@ -157,6 +114,16 @@ impl Op for Recompute {
         Ok(self.outputs.clone())
     }
 
+    fn effects(&self) -> Effects {
+        Effects::CAN_FAIL | Effects::NO_CSE
+    }
+
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+}
+
+impl Differentiable for Recompute {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         let kept = (0..self.arguments + self.captured).fold(Set::NONE, Set::with);
         Some(Saves { inputs: kept, ..Saves::NOTHING })
@@ -283,7 +250,7 @@ fn written(function: &Arc<Function>, inputs: &[Tensor], at: Location) -> Result<
     let mut all = inputs.to_vec();
     all.extend(traced.captures);
     let outputs = traced.graph.run(&all)?;
-    ruled(Arc::new(Again { graph: Arc::new(traced.graph) }), &all, outputs, at)
+    with_gradient_rule(Arc::new(Again { graph: Arc::new(traced.graph) }), &all, outputs, at)
 }
 
 /// A graph whose gradient computes it again from its inputs.
@@ -299,10 +266,6 @@ impl fmt::Debug for Again {
 }
 
 impl Op for Again {
-    fn is_pure(&self) -> bool {
-        false
-    }
-
     fn name(&self) -> &'static str {
         "checkpoint"
     }
@@ -311,6 +274,16 @@ impl Op for Again {
         Ok(self.graph.outputs.iter().map(|&output| self.graph.spec(output).clone()).collect())
     }
 
+    fn effects(&self) -> Effects {
+        Effects::CAN_FAIL | Effects::NO_CSE
+    }
+
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+}
+
+impl Differentiable for Again {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves { inputs: Set::ALL, ..Saves::NOTHING })
     }

@@ -6,9 +6,10 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
 use taut_core::ops::shape::broadcast_to;
+use taut_core::ops::{PassGradient, PassThrough};
 use taut_core::record;
 use taut_core::{
-    DType, Error, ErrorKind, Gradient, Gradients, Kernel, Layout, Op, Result, SavedValue, Saves, Set, Spec,
+    Differentiable, Effects, Error, ErrorKind, Gradient, Gradients, Op, Result, SavedValue, Saves, Set, Spec,
     Specs, Tensor, VjpCall, apply_at, is_tracing,
 };
 use taut_memory::Location;
@@ -70,10 +71,6 @@ impl fmt::Debug for Custom {
 }
 
 impl Op for Custom {
-    fn is_pure(&self) -> bool {
-        false
-    }
-
     fn name(&self) -> &'static str {
         "custom_gradient"
     }
@@ -82,6 +79,16 @@ impl Op for Custom {
         Ok(self.outputs.clone())
     }
 
+    fn effects(&self) -> Effects {
+        Effects::CAN_FAIL | Effects::NO_CSE
+    }
+
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+}
+
+impl Differentiable for Custom {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         let saved = (self.inputs..64).fold(Set::NONE, Set::with);
         Some(Saves { inputs: saved, ..Saves::NOTHING })
@@ -109,43 +116,24 @@ impl Op for Custom {
     }
 }
 
-/// One output of a call in a graph: the same value, with another op's rule for its gradient. The first input is the value, the
-/// others are those of that op.
+/// The gradient rule of another op, for one of its outputs. The first input is that output's value, the others are the op's
+/// own.
 #[derive(Clone, Debug)]
-struct Ruled {
-    rule: Arc<dyn Op>,
+struct RuleOfOutput {
+    op: Arc<dyn Op>,
     outputs: SmallVec<[Spec; 1]>,
     output: usize,
 }
 
-impl Op for Ruled {
-    fn is_pure(&self) -> bool {
-        false
-    }
-
-    fn name(&self) -> &'static str {
-        self.rule.name()
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        Ok(inputs[0].clone().into())
-    }
-
-    fn kernel(&self) -> Kernel {
-        Kernel::View
-    }
-
-    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
-        Some(input.clone())
-    }
-
+impl Differentiable for RuleOfOutput {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
-        let saves = self.rule.saves(Set::ALL)?;
+        let saves = self.op.gradient()?.saves(Set::ALL)?;
         let saved = (0..64).filter(|&i| saves.inputs.has(i)).fold(Set::NONE, |set, i| set.with(i + 1));
         Some(Saves { inputs: saved, ..Saves::NOTHING })
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        let Some(rule) = self.op.gradient() else { return Ok(Gradients::new()) };
         let mut gradients = SmallVec::from_elem(None, self.outputs.len());
         gradients[self.output] = call.take_gradient(0);
         let mut outputs: SmallVec<[SavedValue; 1]> =
@@ -157,18 +145,14 @@ impl Op for Ruled {
             wanted: Set::ALL,
             gradients,
         };
-        let found = self.rule.vjp(&mut inner)?;
-        Ok(std::iter::once(None).chain(found).collect())
-    }
-
-    fn attributes(&self) -> String {
-        format!("output={}", self.output)
+        Ok(std::iter::once(None).chain(rule.vjp(&mut inner)?).collect())
     }
 }
 
-/// A graph is differentiated by its nodes: each of these outputs is made one that has the op's rule, given the op's inputs.
-pub(crate) fn ruled(
-    rule: Arc<dyn Op>,
+/// These outputs, each as a node of the graph being traced with the gradient rule of `op`, which has these inputs: graphs are
+/// differentiated node by node.
+pub(crate) fn with_gradient_rule(
+    op: Arc<dyn Op>,
     inputs: &[Tensor],
     outputs: Vec<Tensor>,
     at: Location,
@@ -178,8 +162,10 @@ pub(crate) fn ruled(
     for (output, result) in outputs.into_iter().enumerate() {
         let mut all: Vec<Tensor> =
             std::iter::once(record::detached(&result)).chain(inputs.iter().cloned()).collect();
-        let op = Ruled { rule: rule.clone(), outputs: specs.clone(), output };
-        made.extend(apply_at(&op, &mut all, at)?);
+        let rule = RuleOfOutput { op: op.clone(), outputs: specs.clone(), output };
+        let view = PassThrough::view(op.name(), PassGradient::Rule(Arc::new(rule)));
+        let view = view.numbered("output", output as u64);
+        made.extend(apply_at(&view, &mut all, at)?);
     }
     Ok(made)
 }
@@ -254,5 +240,5 @@ pub fn custom_gradient(
     if !is_tracing() {
         return record::record_completed(&op, &mut all, outputs, Vec::new(), at);
     }
-    ruled(Arc::new(op), &all, outputs, at)
+    with_gradient_rule(Arc::new(op), &all, outputs, at)
 }

@@ -86,7 +86,8 @@ impl Recorder for Tangents {
                 wanted: call.wanted,
                 gradients: seeds.clone(),
             };
-            let gradients = call.op.vjp(&mut backward)?;
+            let Some(rule) = call.op.gradient() else { return Ok(SmallVec::new()) };
+            let gradients = rule.vjp(&mut backward)?;
             let (mut targets, mut along) = (Vec::new(), Vec::new());
             for (gradient, tangent) in gradients.into_iter().zip(tangents) {
                 if let (Some(gradient), Some(tangent)) = (gradient, tangent) {

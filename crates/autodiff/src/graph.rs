@@ -89,8 +89,8 @@ fn differentiate(
         let wanted = (node.inputs.iter().enumerate())
             .filter(|&(_, &id)| followed(id))
             .fold(Set::NONE, |set, (i, _)| set.with(i));
-        let saves = if wanted.is_empty() || !needed[i] { None } else { node.op.saves(wanted) };
-        let Some(saves) = saves else {
+        let rule = node.op.gradient().filter(|_| !wanted.is_empty() && needed[i]);
+        let Some((rule, saves)) = rule.and_then(|rule| Some((rule, rule.saves(wanted)?))) else {
             // No gradient goes through it; but it may be a source itself.
             let spec = graph.spec(node.outputs[0]).clone();
             entries.push(depends[leaves + i].then(|| Arc::new(Entry::leaf(spec, node.at))));
@@ -114,7 +114,7 @@ fn differentiate(
                 wanted,
                 gradients: SmallVec::new(),
             };
-            without_recording(|| node.op.residual(&call))?
+            without_recording(|| rule.residual(&call))?
         } else {
             None
         };

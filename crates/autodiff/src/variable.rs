@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard, TryLockErr
 use taut_core::graph::{State, body_depth, create_state, evaluate, read_state, write_state};
 use taut_core::ops::index::TensorScatter;
 use taut_core::ops::shape::broadcast_to;
-use taut_core::ops::{Elementwise, Types};
+use taut_core::ops::{Elementwise, PassGradient, PassThrough, Types};
 use taut_core::record::{accessed, detached, without_recording};
 use taut_core::{
-    DType, Error, ErrorKind, Gradient, Gradients, Kernel, Layout, Op, Operand, Result, Saves, Set, Shape,
-    Spec, Specs, Tensor, VjpCall, apply_at, is_tracing, promote_scalar,
+    DType, Error, ErrorKind, Op, Operand, Result, Shape, Spec, Specs, Tensor, apply_at, is_tracing,
+    promote_scalar,
 };
 use taut_kernels::elementwise::{self, Binary};
 use taut_kernels::index::Scatter;
@@ -387,7 +387,7 @@ impl Variable {
         if self.dtype().is_float() {
             // Recorders outside of a body see what the body read before it.
             let before = if body_depth() > 0 { self.read() } else { self.value() };
-            value = without_recording(|| apply_at(&Assigned, &mut [value, before], at))?.swap_remove(0);
+            value = without_recording(|| apply_at(&ASSIGNED, &mut [value, before], at))?.swap_remove(0);
         }
         let written = write_state(&self.state(), &value).unwrap_or_else(|| {
             let message = format!("a variable {self} cannot be updated while a graph is traced");
@@ -433,36 +433,9 @@ scatters! {
     scatter_min = Min;
 }
 
-/// The first input, as the new value of a variable whose value was the second. An assignment is where gradients end, and what
-/// is read after it is the variable: so the gradient of the new value is one of the old value.
-#[derive(Clone, Debug)]
-struct Assigned;
-
-impl Op for Assigned {
-    fn name(&self) -> &'static str {
-        "assigned"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        Ok(inputs[0].clone().into())
-    }
-
-    fn kernel(&self) -> Kernel {
-        Kernel::View
-    }
-
-    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
-        Some(input.clone())
-    }
-
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::NOTHING)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        Ok(Gradients::from_iter([None, call.take_gradient(0).map(Gradient::Dense)]))
-    }
-}
+/// The first input, as the new value of a variable whose old value is the second. Gradients do not flow through an assignment, and
+/// reads after it are reads of the variable: so the output's gradient is a gradient of the old value.
+static ASSIGNED: PassThrough = PassThrough::view("assigned", PassGradient::ToSecond);
 
 /// Writes the second input over the first.
 #[derive(Clone, Debug)]

@@ -108,7 +108,7 @@ impl<'a> Fusions<'a> {
     /// What an elementwise node, which `fused` is if it was made of several, becomes with a product that it reads.
     fn at(&self, epilogue: usize, fused: Option<Arc<Fused>>) -> Result<Option<Fusion>> {
         let node = &self.graph.nodes[epilogue];
-        if node.op.kernel() != Kernel::Elementwise || node.outputs.len() != 1 {
+        if !matches!(node.op.kernel(), Kernel::Elementwise) || node.outputs.len() != 1 {
             return Ok(None);
         }
         let spec = self.graph.spec(node.outputs[0]);
@@ -124,8 +124,10 @@ impl<'a> Fusions<'a> {
         let Some(position) = operands.iter().position(|&operand| operand == id) else { return Ok(None) };
         operands.remove(position);
         let Some(place) = self.place(product, epilogue, &operands) else { return Ok(None) };
-        let op = self.graph.nodes[product].op.fuse_epilogue(Arc::new(FusedEpilogue::new(fused, position)));
-        Ok(op.map(|op| Fusion { product, epilogue, place, op, operands }))
+        let specs = self.input_specs(&self.graph.nodes[product]);
+        let Form::Product(fusible) = self.graph.nodes[product].op.form(&specs) else { return Ok(None) };
+        let op = fusible.fuse_epilogue(Arc::new(FusedEpilogue::new(fused, position)));
+        Ok(Some(Fusion { product, epilogue, place, op, operands }))
     }
 
     /// The node that makes a value for one other alone, if it is a product of this spec.
@@ -134,14 +136,18 @@ impl<'a> Fusions<'a> {
         let node = &self.graph.nodes[number];
         let fits = self.uses[id.index()] == 1
             && node.outputs.len() == 1
-            && node.op.kernel() == Kernel::Contract
+            && matches!(node.op.kernel(), Kernel::Contract)
             && self.graph.spec(id) == spec;
         fits.then_some(number)
     }
 
+    fn input_specs(&self, node: &Node) -> SmallVec<[&'a Spec; 3]> {
+        node.inputs.iter().map(|&id| self.graph.spec(id)).collect()
+    }
+
     /// A node that was not fused with another, as if it had been, and what it reads.
     fn alone(&self, node: &Node) -> Result<Option<(Arc<Fused>, Inputs)>> {
-        let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| self.graph.spec(id)).collect();
+        let specs = self.input_specs(node);
         let Form::Elements(code) = node.op.form(&specs) else { return Ok(None) };
         let mut draft = Draft::default();
         let part = draft.step(self.graph, node, code)?;

@@ -126,7 +126,7 @@ impl Op for Fused {
         Ok(Spec { dtype, shape: kept.collect() }.into())
     }
 
-    fn kernel(&self) -> Kernel {
+    fn kernel(&self) -> Kernel<'_> {
         if self.fold.is_some() { Kernel::Reduce } else { Kernel::Elementwise }
     }
 

@@ -26,10 +26,10 @@ const PASSES: &[Pass] = &[
 
 /// The graphs that ops hold go through the passes, too.
 fn bodies(mut graph: Graph, options: CompileOptions) -> Result<Graph> {
-    for node in graph.nodes.iter_mut().filter(|node| !node.op.subgraphs().is_empty()) {
-        let compiled = node.op.map_subgraphs(&mut |body| compile(body, &options));
-        if let Some(op) = compiled.map_err(|error| error.at(node.at))? {
-            node.op = op;
+    for node in &mut graph.nodes {
+        if let Some(held) = node.op.subgraphs() {
+            let compiled = held.map_graphs(&mut |body| compile(body, &options));
+            node.op = compiled.map_err(|error| error.at(node.at))?;
         }
     }
     Ok(graph)

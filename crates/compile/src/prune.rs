@@ -46,11 +46,12 @@ fn trims(graph: &Graph) -> Vec<Keep> {
         let Node { op, inputs, outputs, .. } = node;
         let count = outputs.iter().filter(|id| used[id.index()]).count();
         let keep = match () {
-            () if count == 0 && !op.is_check() => Keep::Nothing,
+            () if count == 0 && !op.effects().is_check() => Keep::Nothing,
             () if count == outputs.len() => Keep::All,
             () => {
                 let marks: Vec<bool> = outputs.iter().map(|id| used[id.index()]).collect();
-                op.prune_outputs(&marks).map_or(Keep::All, Keep::Part)
+                let pruned = op.subgraphs().and_then(|held| held.prune_outputs(&marks));
+                pruned.map_or(Keep::All, Keep::Part)
             }
         };
         match &keep {

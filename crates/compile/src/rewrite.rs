@@ -101,7 +101,7 @@ impl Rewriter {
 
     /// Appends a call, unless there is the same one already.
     pub(crate) fn call(&mut self, op: Arc<dyn Op>, inputs: Inputs, specs: Specs, at: Location) -> Made {
-        if !op.is_pure() {
+        if !op.effects().allows_cse() {
             return self.push(op, inputs, specs, at);
         }
         let mut hash = Text(DefaultHasher::new());
@@ -113,7 +113,7 @@ impl Rewriter {
             Form::Elements(_) | Form::Uniform(_) => {}
             Form::Fold { code, axes } => (code, axes).hash(&mut hash.0),
             // A hash takes all that is written to it.
-            Form::Opaque | Form::Spread(_) | Form::OptimizationBarrier => {
+            Form::Opaque | Form::Product(_) | Form::Spread(_) | Form::OptimizationBarrier => {
                 let _ = describe(&mut hash, &form, &*op);
             }
         }
@@ -127,7 +127,14 @@ impl Rewriter {
     }
 
     /// What an earlier call of the same op on the same inputs made.
-    fn same_call(&self, key: u64, op: &dyn Op, form: &Form, inputs: &Inputs, specs: &Specs) -> Option<Made> {
+    fn same_call(
+        &self,
+        key: u64,
+        op: &dyn Op,
+        form: &Form<'_>,
+        inputs: &Inputs,
+        specs: &Specs,
+    ) -> Option<Made> {
         let earlier = self.calls.get(&key)?.iter().map(|&node| &self.graph.nodes[node as usize]);
         let input_specs: SmallVec<[&Spec; 3]> = inputs.iter().map(|&id| self.graph.spec(id)).collect();
         let mut earlier = earlier.filter(|node| node.inputs == *inputs && node.op.name() == op.name());
@@ -140,14 +147,14 @@ impl Rewriter {
 }
 
 /// What tells two ops of one name apart. The form says it in fewer words than the op, which may hold its derivative too.
-fn describe(to: &mut impl Write, form: &Form, op: &dyn Op) -> fmt::Result {
+fn describe(to: &mut impl Write, form: &Form<'_>, op: &dyn Op) -> fmt::Result {
     match form {
         Form::Elements(_) | Form::Fold { .. } | Form::Uniform(_) => write!(to, "{form:?}"),
-        Form::Opaque | Form::Spread(_) | Form::OptimizationBarrier => write!(to, "{op:?}"),
+        Form::Opaque | Form::Product(_) | Form::Spread(_) | Form::OptimizationBarrier => write!(to, "{op:?}"),
     }
 }
 
-fn text(form: &Form, op: &dyn Op) -> String {
+fn text(form: &Form<'_>, op: &dyn Op) -> String {
     let mut text = String::new();
     let _ = describe(&mut text, form, op);
     text

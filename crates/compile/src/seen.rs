@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 use std::fmt::Write;
 use taut_core::graph::ValueId;
-use taut_core::{DType, Error, Graph, Kernel, Layout, Op, Result, Shape, Spec, Specs, Strides};
+use taut_core::{DType, Error, Graph, Kernel, Layout, Op, Result, Shape, Spec, Specs, Strides, ViewOp};
 
 /// A value as its base shows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -180,21 +180,8 @@ impl Op for LayoutView {
         Ok(Spec { dtype: self.dtype, shape: self.layout.shape.clone() }.into())
     }
 
-    fn kernel(&self) -> Kernel {
-        Kernel::View
-    }
-
-    fn view(&self, dtype: DType, input: &Layout) -> Option<Layout> {
-        match self.kind {
-            Kind::Reshape => return input.reshape(&self.layout.shape),
-            Kind::Broadcast => return input.broadcast(&self.layout.shape).ok(),
-            Kind::Other => {}
-        }
-        let first = input.offset * dtype.size();
-        if !input.is_contiguous() || !first.is_multiple_of(self.dtype.size()) {
-            return None;
-        }
-        Some(Layout { offset: first / self.dtype.size() + self.layout.offset, ..self.layout.clone() })
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::View(self)
     }
 
     fn attributes(&self) -> String {
@@ -213,6 +200,21 @@ impl Op for LayoutView {
             let _ = write!(text, ", as {}", self.dtype);
         }
         text
+    }
+}
+
+impl ViewOp for LayoutView {
+    fn view(&self, dtype: DType, input: &Layout) -> Option<Layout> {
+        match self.kind {
+            Kind::Reshape => return input.reshape(&self.layout.shape),
+            Kind::Broadcast => return input.broadcast(&self.layout.shape).ok(),
+            Kind::Other => {}
+        }
+        let first = input.offset * dtype.size();
+        if !input.is_contiguous() || !first.is_multiple_of(self.dtype.size()) {
+            return None;
+        }
+        Some(Layout { offset: first / self.dtype.size() + self.layout.offset, ..self.layout.clone() })
     }
 }
 

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
-use taut_core::{Form, Graph, Kernel, Layout, Result, Spec, Specs};
+use taut_core::{Form, Graph, Kernel, Layout, Result, Spec, Specs, ViewOp};
 use taut_kernels::elementwise::Code;
 use taut_memory::Location;
 
@@ -115,8 +115,10 @@ impl<'a> Simplifier<'a> {
         }
         let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| old.spec(id)).collect();
         let form = node.op.form(&specs);
-        if node.op.kernel() == Kernel::View && !matches!(form, Form::OptimizationBarrier) {
-            return self.view(node, &inputs[0]);
+        if let Kernel::View(op) = node.op.kernel()
+            && !matches!(form, Form::OptimizationBarrier)
+        {
+            return self.view(node, op, &inputs[0]);
         }
         let seen: SmallVec<[Seen; 3]> = inputs.iter().map(|known| known.seen.clone()).collect();
         match form {
@@ -150,7 +152,7 @@ impl<'a> Simplifier<'a> {
                 Ok(())
             }
             Form::Spread(layout) => self.spread(node, &seen[0], layout),
-            Form::Opaque | Form::OptimizationBarrier => {
+            Form::Opaque | Form::Product(_) | Form::OptimizationBarrier => {
                 self.opaque(node, &seen);
                 Ok(())
             }
@@ -164,10 +166,10 @@ impl<'a> Simplifier<'a> {
     }
 
     /// A view of a view is a view; unless strides cannot say it, and it is made of a copy.
-    fn view(&mut self, node: &Node, known: &Known) -> Result<()> {
+    fn view(&mut self, node: &Node, op: &dyn ViewOp, known: &Known) -> Result<()> {
         let (output, spec) = (node.outputs[0], self.old.spec(node.outputs[0]));
         let input = &known.seen;
-        let seen = match node.op.view(input.dtype, &input.layout) {
+        let seen = match op.view(input.dtype, &input.layout) {
             Some(layout) if layout == input.layout && spec.dtype == input.dtype => {
                 self.known[output.index()] = Some(known.clone());
                 return Ok(());

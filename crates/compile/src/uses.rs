@@ -1,7 +1,7 @@
 //! Who needs a value, and until when.
 
+use taut_core::Graph;
 use taut_core::graph::{Origin, ValueId};
-use taut_core::{Graph, Kernel};
 
 /// The last node that needs each value or a view of it; `usize::MAX` for what is there anyway, or is returned.
 pub(crate) fn last_uses(graph: &Graph) -> Vec<usize> {
@@ -11,7 +11,7 @@ pub(crate) fn last_uses(graph: &Graph) -> Vec<usize> {
         values.map(|value| if is_made(&value.origin) { 0 } else { usize::MAX }).collect();
     graph.outputs.iter().for_each(|id| last[id.index()] = usize::MAX);
     for (number, node) in graph.nodes.iter().enumerate().rev() {
-        let view = node.op.kernel() == Kernel::View;
+        let view = node.op.kernel().is_view();
         let needed = if view { last[node.outputs[0].index()].max(number) } else { number };
         for id in &node.inputs {
             last[id.index()] = last[id.index()].max(needed);
@@ -23,7 +23,7 @@ pub(crate) fn last_uses(graph: &Graph) -> Vec<usize> {
 /// What a value is a view of, or the value.
 pub(crate) fn base(graph: &Graph, mut id: ValueId) -> ValueId {
     while let Origin::Node { node, .. } = graph.values[id.index()].origin
-        && graph.nodes[node].op.kernel() == Kernel::View
+        && graph.nodes[node].op.kernel().is_view()
     {
         id = graph.nodes[node].inputs[0];
     }

@@ -102,12 +102,6 @@ impl Body {
     pub(crate) fn spare_bytes(&self) -> usize {
         self.planned().map_or(0, |planned| planned.spare)
     }
-
-    /// The bytes that it takes itself.
-    pub(crate) fn footprint(&self) -> usize {
-        let ops: usize = self.graph.nodes.iter().map(|node| node.op.footprint()).sum();
-        ops + size_of_val(&self.graph.nodes[..]) + size_of_val(&self.graph.values[..])
-    }
 }
 
 impl fmt::Debug for Body {

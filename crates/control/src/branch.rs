@@ -2,15 +2,15 @@
 
 use crate::body::{Body, Runner, bytes_of};
 use crate::gradient::{is_differentiable, or_zeros};
-use crate::looping::checks;
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
 use taut_autodiff::joint::{InputGradient, JointGraph, SavedFrom, SplitGraph};
 use taut_core::graph::{Origin, ValueId};
 use taut_core::{
-    Cost, DType, Error, Gradient, Gradients, Graph, Op, Outputs, PrunedOp, Result, Saves, Set, Spec, Specs,
-    Tensor, VjpCall, VmapCall, apply_many, is_checking_numerics, record, trace,
+    Cost, DType, Differentiable, Error, Gradient, Gradients, Graph, Kernel, Op, Outputs, PrunedOp, Result,
+    Saves, Set, Spec, Specs, Subgraphs, Tensor, VjpCall, VmapCall, apply_many, is_checking_numerics, record,
+    trace,
 };
 use taut_kernels::{Arg, ViewMut};
 
@@ -172,6 +172,10 @@ impl Op for Branch {
         Ok(self.outputs.iter().cloned().collect())
     }
 
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::CustomContiguous
+    }
+
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
         let taken = self.taken(&inputs[0]);
         let (branch, places) = (&self.branches[taken], &self.places[taken]);
@@ -194,33 +198,39 @@ impl Op for Branch {
         self.branches.iter().map(|branch| branch.arena_bytes()).max().unwrap_or(0)
     }
 
-    fn is_strided(&self) -> bool {
-        false
+    fn subgraphs(&self) -> Option<&dyn Subgraphs> {
+        Some(self)
     }
 
-    fn is_pure(&self) -> bool {
-        false
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
-    fn is_check(&self) -> bool {
-        self.branches.iter().any(|branch| checks(branch.graph()))
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        crate::many::batch_branch(self, call)
     }
 
-    fn subgraphs(&self) -> Vec<(&'static str, &Graph)> {
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        Cost { flops: 0, bytes: Cost::traffic(inputs, outputs) }
+    }
+}
+
+impl Subgraphs for Branch {
+    fn graphs(&self) -> Vec<(&'static str, &Graph)> {
         self.branches.iter().map(|branch| ("branch", branch.graph())).collect()
     }
 
-    fn map_subgraphs(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Option<Arc<dyn Op>>> {
+    fn map_graphs(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Arc<dyn Op>> {
         let mut changed = self.clone();
         for branch in &mut changed.branches {
             *branch = Arc::new(branch.compiled(change)?);
         }
-        Ok(Some(Arc::new(changed)))
+        Ok(Arc::new(changed))
     }
 
     fn prune_outputs(&self, used: &[bool]) -> Option<PrunedOp> {
         let outputs: Vec<usize> = (0..self.outputs.len()).filter(|&i| used.get(i) == Some(&true)).collect();
-        if outputs.len() == self.outputs.len() || self.is_check() {
+        if outputs.len() == self.outputs.len() || self.effects().is_check() {
             return None;
         }
         let (mut read, mut places) = (vec![false; self.captures()], Vec::new());
@@ -250,7 +260,9 @@ impl Op for Branch {
         let inputs = std::iter::once(0).chain(inputs.into_iter().map(|i| 1 + i)).collect();
         Some(PrunedOp { op: Arc::new(smaller), inputs, outputs })
     }
+}
 
+impl Differentiable for Branch {
     fn forward_with_residuals(&self, wanted: Set, _inputs: &[&Spec]) -> Result<Option<Arc<dyn Op>>> {
         Ok(Some(Arc::new(self.stacked(wanted)?)))
     }
@@ -283,18 +295,6 @@ impl Op for Branch {
         let input = |i: usize| Ok(inputs[1 + i].clone());
         let output = |i: usize| Ok(outputs[i].clone());
         reverse.backward(&keeping, choice, &input, &output, gradients)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        crate::many::batch_branch(self, call)
-    }
-
-    fn footprint(&self) -> usize {
-        size_of::<Branch>() + self.branches.iter().map(|branch| branch.footprint()).sum::<usize>()
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        Cost { flops: 0, bytes: Cost::traffic(inputs, outputs) }
     }
 }
 

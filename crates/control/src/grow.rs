@@ -4,7 +4,10 @@ use crate::gradient::{Given, Reverse, is_differentiable};
 use crate::looping::{Loop, Steps};
 use std::fmt;
 use std::sync::Arc;
-use taut_core::{Error, Gradients, Op, Result, Saves, Set, Spec, Specs, Tensor, VjpCall, apply_at, record};
+use taut_core::{
+    Differentiable, Effects, Error, Gradients, Op, Result, Saves, Set, Spec, Specs, Tensor, VjpCall,
+    apply_at, record,
+};
 use taut_memory::Location;
 
 /// How many steps the first piece has room for, unless that takes more than [`FIRST_BYTES`]; each further one has room for
@@ -92,10 +95,16 @@ impl Op for Grown {
         Ok((0..self.whole.states).map(|k| self.whole.body.output(k).clone()).collect())
     }
 
-    fn is_pure(&self) -> bool {
-        false
+    fn effects(&self) -> Effects {
+        Effects::CAN_FAIL | Effects::NO_CSE
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+}
+
+impl Differentiable for Grown {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         let saves = Reverse::saves(&self.pieces[0]);
         let hidden = self.pieces.len() * (1 + self.pass.stacks().count());

@@ -2,7 +2,7 @@
 
 use crate::looping::checks;
 use taut_core::graph::{Origin, ValueId};
-use taut_core::{Graph, Kernel, Result, Tensor};
+use taut_core::{Graph, Result, Tensor};
 
 /// Moves out of a body what depends on its captures alone: it is computed here and now, or becomes part of the graph
 /// being traced, and is a capture of the body that is returned. The captures are the inputs from number `varying` on;
@@ -25,14 +25,13 @@ pub(crate) fn hoisted(body: Graph, varying: usize, captures: Vec<Tensor>) -> Res
     for (i, node) in body.nodes.iter().enumerate() {
         let is_fixed = node.inputs.iter().all(|id| fixed[id.index()])
             && node.inputs.iter().any(|id| captured[id.index()])
-            && !node.op.is_check();
+            && !node.op.effects().is_check();
         let kernel = node.op.kernel();
-        let arithmetic = matches!(kernel, Kernel::Elementwise | Kernel::Reduce | Kernel::Contract);
-        if is_fixed && (arithmetic || kernel == Kernel::View) {
+        if is_fixed && (kernel.is_arithmetic() || kernel.is_view()) {
             for id in &node.outputs {
                 (fixed[id.index()], captured[id.index()]) = (true, true);
             }
-            moved[i] = arithmetic;
+            moved[i] = kernel.is_arithmetic();
         }
     }
     // What the rest of the body reads of it.

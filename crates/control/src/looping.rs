@@ -16,8 +16,8 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
 use taut_core::{
-    Cost, DType, Error, Gradients, Graph, Op, Outputs, PrunedOp, Result, Saves, Set, Shape, Spec, Specs,
-    VjpCall,
+    Cost, DType, Differentiable, Error, Gradients, Graph, Kernel, Op, Outputs, PrunedOp, Result, Saves, Set,
+    Shape, Spec, Specs, Subgraphs, VjpCall,
 };
 use taut_kernels::{Arg, ViewMut};
 
@@ -221,6 +221,10 @@ impl Op for Loop {
         Ok(outputs)
     }
 
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::CustomContiguous
+    }
+
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
         let mut scratch = scratch;
         let first = self.first();
@@ -300,59 +304,20 @@ impl Op for Loop {
         self.body.spare_bytes() + test.0 + self.body.arena_bytes().max(test.1)
     }
 
-    fn is_strided(&self) -> bool {
-        false
-    }
-
-    fn is_pure(&self) -> bool {
-        false
-    }
-
     fn aliases(&self, output: usize) -> &[usize] {
         self.aliases.get(output).map_or(&[], |input| input)
     }
 
-    fn is_check(&self) -> bool {
-        checks(self.body.graph()) || self.test.as_ref().is_some_and(|test| checks(test.graph()))
+    fn subgraphs(&self) -> Option<&dyn Subgraphs> {
+        Some(self)
     }
 
-    fn subgraphs(&self) -> Vec<(&'static str, &Graph)> {
-        let test = self.test.iter().map(|test| ("test", test.graph()));
-        test.chain([("body", self.body.graph())]).collect()
-    }
-
-    fn map_subgraphs(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Option<Arc<dyn Op>>> {
-        let mut changed = self.clone();
-        changed.body = Arc::new(self.body.compiled(change)?);
-        if let Some(test) = &self.test {
-            changed.test = Some(Arc::new(test.compiled(change)?));
-        }
-        Ok(Some(Arc::new(changed)))
-    }
-
-    fn prune_outputs(&self, used: &[bool]) -> Option<PrunedOp> {
-        crate::trim::prune_outputs(self, used)
-    }
-
-    fn forward_with_residuals(&self, wanted: Set, _inputs: &[&Spec]) -> Result<Option<Arc<dyn Op>>> {
-        let kept = Reverse::forward_with_residuals(self, wanted)?;
-        Ok(kept.map(|kept| -> Arc<dyn Op> { Arc::new(kept) }))
-    }
-
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Reverse::saves(self))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        Reverse::vjp(self, call)
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &taut_core::VmapCall<'_>) -> Result<Option<Outputs>> {
         crate::many::batch_loop(self, call)
-    }
-
-    fn footprint(&self) -> usize {
-        size_of::<Loop>() + self.body.footprint() + self.test.as_ref().map_or(0, |test| test.footprint())
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
@@ -387,9 +352,44 @@ impl Op for Loop {
     }
 }
 
+impl Subgraphs for Loop {
+    fn graphs(&self) -> Vec<(&'static str, &Graph)> {
+        let test = self.test.iter().map(|test| ("test", test.graph()));
+        test.chain([("body", self.body.graph())]).collect()
+    }
+
+    fn map_graphs(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Arc<dyn Op>> {
+        let mut changed = self.clone();
+        changed.body = Arc::new(self.body.compiled(change)?);
+        if let Some(test) = &self.test {
+            changed.test = Some(Arc::new(test.compiled(change)?));
+        }
+        Ok(Arc::new(changed))
+    }
+
+    fn prune_outputs(&self, used: &[bool]) -> Option<PrunedOp> {
+        crate::trim::prune_outputs(self, used)
+    }
+}
+
+impl Differentiable for Loop {
+    fn forward_with_residuals(&self, wanted: Set, _inputs: &[&Spec]) -> Result<Option<Arc<dyn Op>>> {
+        let kept = Reverse::forward_with_residuals(self, wanted)?;
+        Ok(kept.map(|kept| -> Arc<dyn Op> { Arc::new(kept) }))
+    }
+
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Reverse::saves(self))
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        Reverse::vjp(self, call)
+    }
+}
+
 /// Whether a graph makes a check for its own sake.
 pub(crate) fn checks(graph: &Graph) -> bool {
-    graph.nodes.iter().any(|node| node.op.is_check())
+    graph.effects().is_check()
 }
 
 /// The rows of a slice.

@@ -11,8 +11,8 @@ use taut_autodiff::joint::ask;
 use taut_autodiff::{GradientTape, optimization_barrier};
 use taut_core::ops::binary::add;
 use taut_core::{
-    DType, Error, Gradient, Gradients, Graph, Op, Result, Saves, Set, Spec, Specs, Tensor, VjpCall,
-    apply_many,
+    DType, Differentiable, Effects, Error, Gradient, Gradients, Graph, Kernel, Op, Result, Saves, Set, Spec,
+    Specs, Subgraphs, Tensor, VjpCall, apply_many,
 };
 use taut_kernels::{Arg, ViewMut};
 
@@ -188,6 +188,10 @@ impl Op for Rewind {
         Ok(outputs)
     }
 
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::CustomContiguous
+    }
+
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
         let parts = self.parts();
         let [counted, slab, states, gradients, sums, slices, incoming, captures] = pieces(inputs, &parts);
@@ -295,29 +299,42 @@ impl Op for Rewind {
         spare + self.advance.arena_bytes().max(self.reverse.arena_bytes())
     }
 
-    fn is_strided(&self) -> bool {
-        false
-    }
-
-    fn is_pure(&self) -> bool {
-        false
-    }
-
     fn aliases(&self, output: usize) -> &[usize] {
         self.aliases.get(output).map_or(&[], |input| input)
     }
 
-    fn subgraphs(&self) -> Vec<(&'static str, &Graph)> {
+    /// A backward pass whose gradients are unused is dead code, even if its graphs hold checks: the forward loop makes those.
+    fn effects(&self) -> Effects {
+        Effects::of_subgraphs(self).without(Effects::CHECK)
+    }
+
+    fn subgraphs(&self) -> Option<&dyn Subgraphs> {
+        Some(self)
+    }
+
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn attributes(&self) -> String {
+        format!("of={}, slots={}", self.op.name, self.slots)
+    }
+}
+
+impl Subgraphs for Rewind {
+    fn graphs(&self) -> Vec<(&'static str, &Graph)> {
         vec![("advance", self.advance.graph()), ("reverse", self.reverse.graph())]
     }
 
-    fn map_subgraphs(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Option<Arc<dyn Op>>> {
+    fn map_graphs(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Arc<dyn Op>> {
         let mut changed = self.clone();
         changed.advance = Arc::new(self.advance.compiled(change)?);
         changed.reverse = Arc::new(self.reverse.compiled(change)?);
-        Ok(Some(Arc::new(changed)))
+        Ok(Arc::new(changed))
     }
+}
 
+impl Differentiable for Rewind {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves { inputs: Set::ALL, ..Saves::NOTHING })
     }
@@ -382,13 +399,5 @@ impl Op for Rewind {
             answers[i] = gradient.map(Gradient::dense).transpose()?.map(Gradient::Dense);
         }
         Ok(answers)
-    }
-
-    fn footprint(&self) -> usize {
-        size_of::<Rewind>() + self.advance.footprint() + self.reverse.footprint()
-    }
-
-    fn attributes(&self) -> String {
-        format!("of={}, slots={}", self.op.name, self.slots)
     }
 }

@@ -7,7 +7,7 @@ use taut_core::{Graph, Op, PrunedOp};
 /// A loop without the states, stacks, slices and captures that the used outputs do not need; `None` if it needs all.
 pub(crate) fn prune_outputs(op: &Loop, used: &[bool]) -> Option<PrunedOp> {
     let graph = op.body.graph();
-    if op.is_check() {
+    if op.effects().is_check() {
         return None;
     }
     let (states, slices, stacks) = (op.states, op.slices, op.stacks);

@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
 use crate::mode;
 use crate::observe::{Begun, Observed};
-use crate::op::{Kernel, Op, Spec, Specs};
+use crate::op::{Kernel, Op, Spec, Specs, ViewOp};
 use crate::record;
 use crate::shape::{Shape, Strides};
 use crate::tensor::{Tensor, allocate, no_value};
@@ -140,13 +140,13 @@ fn too_large(spec: &Spec) -> Error {
 fn eager(op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
     let mut specs = with_specs(inputs, |specs| infer(op, specs))?;
     let kernel = op.kernel();
-    if kernel == Kernel::View {
-        return view(op, &inputs[0], &specs[0], at);
+    if let Kernel::View(viewed) = kernel {
+        return view(viewed, &inputs[0], &specs[0], at);
     }
     if let Some(traced) = inputs.iter().find(|input| input.traced_value().is_some()) {
         return Err(no_value(traced.spec()));
     }
-    if !op.is_strided() {
+    if !kernel.takes_strides() {
         for input in inputs.iter_mut().filter(|input| !input.is_contiguous()) {
             // Those who follow the call have yet to be told: until then, what it was made by must not be forgotten.
             *input = input.copy_at(at)?.linked_like(input);
@@ -227,7 +227,8 @@ fn run(
         bytes => Some(Buffer::new_at(bytes, Category::Scratch, at)?),
     };
     let scratch = scratch.as_mut().map_or(&mut [][..], Buffer::as_mut_slice);
-    let broadcast = if op.kernel() == Kernel::Elementwise { broadcast_strides(inputs, shape) } else { None };
+    let broadcast =
+        if matches!(op.kernel(), Kernel::Elementwise) { broadcast_strides(inputs, shape) } else { None };
     let arg = |i: usize| match &broadcast {
         _ if i == in_place => Arg::InPlace(0),
         None => Arg::View(inputs[i].view_as(inputs[i].shape(), inputs[i].strides())),
@@ -262,19 +263,19 @@ fn broadcast_strides(inputs: &[Tensor], shape: &Shape) -> Option<SmallVec<[Strid
     )
 }
 
-fn view(op: &dyn Op, input: &Tensor, spec: &Spec, at: Location) -> Result<Outputs> {
+fn view(op: &dyn ViewOp, input: &Tensor, spec: &Spec, at: Location) -> Result<Outputs> {
     let copied;
     let (base, layout) = match op.view(input.dtype(), &input.layout()) {
         Some(layout) => (input, layout),
         None => {
             copied = input.copy_at(at)?;
             let layout = op.view(copied.dtype(), &copied.layout()).ok_or_else(|| {
-                Error::new(ErrorKind::Graph, "the op cannot view a contiguous tensor, as its kind demands")
+                Error::new(ErrorKind::Graph, "a view op must accept a contiguous tensor")
             })?;
             (&copied, layout)
         }
     };
-    debug_assert_eq!(layout.shape, spec.shape, "{}: infer and view disagree", op.name());
+    debug_assert_eq!(layout.shape, spec.shape, "infer and view disagree");
     let mut outputs = Outputs::new();
     outputs.push(base.with_inner_layout(spec.dtype, layout));
     Ok(outputs)

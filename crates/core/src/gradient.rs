@@ -1,10 +1,12 @@
 //! What a gradient rule is given, and what it returns.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::Spec;
+use crate::op::{Op, Spec};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
+use std::fmt;
+use std::sync::Arc;
 
 /// A set of an op's inputs or outputs, by position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +57,32 @@ impl Set {
     }
 }
 
+/// An op with a gradient rule: [`Op::gradient`].
+pub trait Differentiable: fmt::Debug + Send + Sync {
+    /// What of a call has to be saved for the gradients of the `wanted` inputs; `None` if no gradient flows to them.
+    ///
+    /// Inputs that are not floats are never wanted, and outputs that are not floats have no gradient.
+    fn saves(&self, wanted: Set) -> Option<Saves>;
+
+    /// The one further value that the gradient needs, in place of something larger: the bits of a mask, say.
+    /// Called after the call, if [`Saves::residual`] is set, with every output and the inputs in [`Saves::reads`].
+    fn residual(&self, _call: &VjpCall<'_>) -> Result<Option<Tensor>> {
+        Ok(None)
+    }
+
+    /// The vector-Jacobian product: the gradients of the inputs, from those of the outputs and from what
+    /// [`saves`](Differentiable::saves) declared. Written with public ops, so that it can be differentiated again.
+    ///
+    /// At least one output has a gradient. A gradient that is not wanted is not computed.
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients>;
+
+    /// The op to call in place of this one when the `wanted` inputs are recorded; `None` if this one will do. It has the same
+    /// inputs, this op's outputs, and after them residuals: outputs that only its own [`saves`](Differentiable::saves) names.
+    fn forward_with_residuals(&self, _wanted: Set, _inputs: &[&Spec]) -> Result<Option<Arc<dyn Op>>> {
+        Ok(None)
+    }
+}
+
 /// What of a call its gradient needs. Types and shapes are always there and need not be asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Saves {
@@ -62,7 +90,7 @@ pub struct Saves {
     pub inputs: Set,
     /// Outputs that are kept.
     pub outputs: Set,
-    /// Whether [`Op::residual`](crate::Op::residual) makes a further value to keep, in place of something larger.
+    /// Whether [`Differentiable::residual`] makes a further value to keep, in place of something larger.
     pub residual: bool,
     /// Inputs that making it reads. They outlive the call, but are not kept.
     pub reads: Set,
@@ -87,7 +115,7 @@ impl Saves {
         Saves { outputs: Set::of(positions), ..Saves::NOTHING }
     }
 
-    /// A value that [`Op::residual`](crate::Op::residual) makes from the outputs and these inputs.
+    /// A value that [`Differentiable::residual`] makes from the outputs and these inputs.
     pub const fn residual_of<const N: usize>(reads: [usize; N]) -> Saves {
         Saves { residual: true, reads: Set::of(reads), ..Saves::NOTHING }
     }
@@ -131,7 +159,7 @@ pub struct VjpCall<'a> {
     pub inputs: &'a [SavedValue],
     /// The outputs.
     pub outputs: &'a mut [SavedValue],
-    /// What [`Op::residual`](crate::Op::residual) made.
+    /// What [`Differentiable::residual`] made.
     pub residual: Option<&'a Tensor>,
     /// The inputs whose gradients are wanted.
     pub wanted: Set,
@@ -145,12 +173,12 @@ impl VjpCall<'_> {
         self.wanted.has(input)
     }
 
-    /// An input that [`Op::saves`](crate::Op::saves) declared. Anything else is not there.
+    /// An input that [`Differentiable::saves`] declared. Anything else is not there.
     pub fn input(&self, position: usize) -> Result<&Tensor> {
         self.inputs[position].kept.as_ref().ok_or_else(|| undeclared("input", position))
     }
 
-    /// An output that [`Op::saves`](crate::Op::saves) declared. Anything else is not there.
+    /// An output that [`Differentiable::saves`] declared. Anything else is not there.
     pub fn output(&self, position: usize) -> Result<&Tensor> {
         self.outputs[position].kept.as_ref().ok_or_else(|| undeclared("output", position))
     }
@@ -160,7 +188,7 @@ impl VjpCall<'_> {
         self.outputs[position].kept.take().ok_or_else(|| undeclared("output", position))
     }
 
-    /// What [`Op::residual`](crate::Op::residual) made.
+    /// What [`Differentiable::residual`] made.
     pub fn residual(&self) -> Result<&Tensor> {
         self.residual.ok_or_else(|| undeclared("residual", 0))
     }

@@ -16,7 +16,7 @@ pub use state::{KeySource, State, StateUse};
 use crate::apply::apply_at;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::without_source_location;
-use crate::op::{Op, Spec};
+use crate::op::{Effects, Op, Spec};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -90,6 +90,17 @@ impl Graph {
         &self.values[value.index()].spec
     }
 
+    /// The effects of all its ops.
+    pub fn effects(&self) -> Effects {
+        self.nodes.iter().fold(Effects::NONE, |effects, node| effects | node.op.effects())
+    }
+
+    /// About the bytes that the graph takes, without its constants.
+    pub fn footprint(&self) -> usize {
+        let ops: usize = self.nodes.iter().map(|node| node.op.footprint()).sum();
+        ops + size_of_val(&self.nodes[..]) + size_of_val(&self.values[..])
+    }
+
     /// Makes a value the next input of the graph.
     pub(crate) fn add_input(&mut self, value: ValueId) {
         self.values[value.index()].origin = Origin::Input(self.inputs.len());
@@ -109,7 +120,7 @@ impl Graph {
         };
         self.outputs.iter().for_each(|&id| mark(&mut needed, id));
         for (i, node) in self.nodes.iter().enumerate().rev() {
-            needed[i] |= node.op.is_check();
+            needed[i] |= node.op.effects().is_check();
             if needed[i] {
                 node.inputs.iter().for_each(|&id| mark(&mut needed, id));
             }
@@ -140,7 +151,8 @@ impl Graph {
         let mut nodes = vec![false; self.nodes.len()];
         let known = if checks { self.known(&given) } else { Vec::new() };
         for (i, node) in self.nodes.iter().enumerate().rev() {
-            let check = checks && node.op.is_check() && node.inputs.iter().all(|id| known[id.index()]);
+            let check =
+                checks && node.op.effects().is_check() && node.inputs.iter().all(|id| known[id.index()]);
             nodes[i] = check || node.outputs.iter().any(|id| needed[id.index()] && !given[id.index()]);
             if nodes[i] {
                 node.inputs.iter().for_each(|id| needed[id.index()] = true);

@@ -29,7 +29,7 @@ mod warning;
 pub use apply::{Outputs, apply, apply_at, apply_many, update};
 pub use convert::IntoTensor;
 pub use error::{Error, ErrorKind, Result};
-pub use gradient::{Gradient, Gradients, IndexedSlices, SavedValue, Saves, Set, VjpCall};
+pub use gradient::{Differentiable, Gradient, Gradients, IndexedSlices, SavedValue, Saves, Set, VjpCall};
 pub use graph::{Graph, Traced, trace};
 pub use index::{Ellipsis, Index, NewAxis};
 pub use layout::Layout;
@@ -37,7 +37,10 @@ pub use mode::{
     is_checking_numerics, is_tracing, needs_source_location, set_checking_numerics, source_location,
     with_source_location, without_source_location,
 };
-pub use op::{CloneOp, Cost, Epilogue, Form, Kernel, Op, PrunedOp, Spec, Specs, VmapCall};
+pub use op::{
+    CloneOp, Cost, Effects, Epilogue, Form, FuseEpilogue, Kernel, Op, PrunedOp, Spec, Specs, Subgraphs,
+    ViewOp, VmapCall,
+};
 pub use promote::{float_of, promote, promote_scalar};
 pub use scalar::{Host, Operand, Scalar};
 pub use shape::{Axes, Shape, Strides, normalize_axis};

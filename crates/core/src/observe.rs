@@ -5,7 +5,7 @@
 use crate::apply::{Outputs, with_specs};
 use crate::error::Result;
 use crate::mode;
-use crate::op::{Cost, Kernel, Op, Spec, Specs};
+use crate::op::{Cost, Op, Spec, Specs};
 use crate::tensor::Tensor;
 use std::sync::{PoisonError, RwLock};
 use taut_memory::Location;
@@ -87,7 +87,7 @@ impl Drop for Observed {
 fn done(op: &dyn Op, inputs: &[Tensor], outputs: &[Tensor]) -> Done {
     let outputs: Vec<Spec> = outputs.iter().map(|output| output.spec().clone()).collect();
     // A view moves nothing.
-    let is_view = op.kernel() == Kernel::View;
+    let is_view = op.kernel().is_view();
     let cost = if is_view { Cost::default() } else { with_specs(inputs, |specs| op.cost(specs, &outputs)) };
     Done { outputs: outputs.into(), cost }
 }

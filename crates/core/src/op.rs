@@ -1,8 +1,8 @@
-//! What an op is: the few questions every interpreter asks.
+//! The [`Op`] trait: the interface between an op and every interpreter (eager calls, tracing, compiler, planner).
 
 use crate::apply::Outputs;
 use crate::error::{Error, ErrorKind, Result};
-use crate::gradient::{Gradients, Saves, Set, VjpCall};
+use crate::gradient::Differentiable;
 use crate::graph::Graph;
 use crate::layout::Layout;
 use crate::scalar::Scalar;
@@ -15,7 +15,7 @@ use taut_kernels::elementwise::Code;
 use taut_kernels::reduce::Reduce;
 use taut_kernels::{Arg, DType, ViewMut};
 
-/// What is known of a tensor without its data.
+/// A tensor's element type and shape.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Spec {
     /// Element type.
@@ -62,46 +62,77 @@ impl fmt::Debug for Spec {
     }
 }
 
-/// The ways an op can be carried out; interpreters look at this, never at the op's name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kernel {
-    /// Each output element depends on the input elements at its own (broadcast) place.
+/// How an op runs. Interpreters match on this, never on an op's name.
+#[derive(Clone, Copy)]
+pub enum Kernel<'a> {
+    /// Each output element depends on the input elements at the same (broadcast) index.
     Elementwise,
-    /// Folds axes away.
+    /// Reduces axes.
     Reduce,
-    /// The output is the input's own memory, seen through another layout: [`Op::view`].
-    View,
+    /// The output is the input's own buffer under another layout; nothing runs.
+    View(&'a dyn ViewOp),
     /// Sums of products: matrix multiplication and convolution.
     Contract,
-    /// Anything else.
+    /// Any other kernel that takes inputs of any strides.
     Custom,
+    /// Any other kernel that takes contiguous inputs only: the caller copies others into row-major order.
+    CustomContiguous,
 }
 
-/// What an op computes, as far as a compiler can make use of it.
+impl Kernel<'_> {
+    /// Whether the output is a view of the input.
+    #[inline]
+    pub fn is_view(self) -> bool {
+        matches!(self, Kernel::View(_))
+    }
+
+    /// Whether it is arithmetic: it reads and writes elements and cannot fail.
+    #[inline]
+    pub fn is_arithmetic(self) -> bool {
+        matches!(self, Kernel::Elementwise | Kernel::Reduce | Kernel::Contract)
+    }
+
+    /// Whether `run` takes inputs of any strides.
+    #[inline]
+    pub fn takes_strides(self) -> bool {
+        !matches!(self, Kernel::CustomContiguous)
+    }
+}
+
+/// An op whose output is a view of its first input: [`Kernel::View`].
+pub trait ViewOp {
+    /// The output's layout in the buffer of an input of this type and layout, or `None` if strides cannot express it: then
+    /// the input is copied into row-major order first. A contiguous input always has a view.
+    fn view(&self, dtype: DType, input: &Layout) -> Option<Layout>;
+}
+
+/// What an op computes, in the terms the compiler can rewrite and fuse.
 #[derive(Clone, Debug)]
-pub enum Form {
-    /// Nothing is known.
+pub enum Form<'a> {
+    /// Not described.
     Opaque,
-    /// This, of the elements at each place of its inputs, which are broadcast; one output.
+    /// An elementwise function of the broadcast inputs; one output.
     Elements(Code),
-    /// A fold of the marked axes of its input; one output, without those axes.
+    /// A reduction of the marked axes of its input; one output, without those axes.
     Fold {
-        /// What is made of the elements.
+        /// The reduction.
         code: Reduce,
         /// A mark per dimension of the input.
         axes: SmallVec<[bool; 8]>,
     },
-    /// The first input, but not to be taken for it: what is computed of it is computed anew, after the other inputs are
-    /// there.
+    /// A product that can apply an epilogue to its output while it is in cache; one output.
+    Product(&'a dyn FuseEpilogue),
+    /// The first input, as a value that the compiler must not identify with it: everything computed from the output is
+    /// recomputed, after the other inputs are available.
     OptimizationBarrier,
-    /// Every element of its output is this number.
+    /// Every element of the output is this number.
     Uniform(Scalar),
     /// The output's elements in row-major order are those of its contiguous input through this layout, also in row-major
     /// order. The layout may have other dimensions than the output.
     Spread(Layout),
 }
 
-/// How much work an op is.
+/// How much work a call is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Arithmetic operations.
@@ -120,147 +151,68 @@ impl Cost {
 
 /// A tensor operation with its attributes.
 ///
-/// `infer` and `run` never see tensors: the same op serves eager calls, tracing and planned execution. Attributes
-/// stay as the caller gave them; `infer` refuses every input and attribute that `run` could not handle, and what `run` refuses is decided by data alone (an index
-/// out of range, a singular matrix).
+/// `infer` and `run` see specs and views, never tensors: the same op serves eager calls, tracing and planned execution.
+/// Attributes stay as the caller gave them; `infer` rejects every input and attribute that `run` could not handle, so that `run`
+/// fails only because of data (an index out of range, a singular matrix).
+///
+/// | methods | what they say | by default |
+/// |---|---|---|
+/// | [`name`](Op::name), [`attributes`](Op::attributes) | the text in graphs, errors and profiles | no attributes |
+/// | [`infer`](Op::infer) | types and shapes of the outputs | required |
+/// | [`kernel`](Op::kernel), [`run`](Op::run) | how it runs; a view has a [`ViewOp`] and no `run` | a custom kernel |
+/// | [`scratch`](Op::scratch), [`aliases`](Op::aliases) | the memory it needs and may overwrite | none |
+/// | [`effects`](Op::effects) | why a call must not be dropped, reordered or merged | from the kernel and the subgraphs |
+/// | [`cost`](Op::cost), [`footprint`](Op::footprint) | estimates for profiles and caches | one operation per element |
+/// | [`form`](Op::form) | what the compiler can rewrite and fuse | opaque |
+/// | [`vmap`](Op::vmap) | its batching rule | one call per set of inputs |
+/// | [`gradient`](Op::gradient) | its gradient rule: [`Differentiable`] | not differentiable |
+/// | [`subgraphs`](Op::subgraphs) | the graphs it holds: [`Subgraphs`] | none |
 pub trait Op: fmt::Debug + Send + Sync + CloneOp {
-    /// The name that users, graphs and errors show.
+    /// The name in graphs, errors and profiles.
     fn name(&self) -> &'static str;
+
+    /// The attributes as graphs print them: `axes=[0], keepdims`; empty if there are none.
+    fn attributes(&self) -> String {
+        String::new()
+    }
 
     /// Types and shapes of the outputs.
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs>;
 
-    /// How it is carried out.
-    fn kernel(&self) -> Kernel {
+    /// How it runs.
+    fn kernel(&self) -> Kernel<'_> {
         Kernel::Custom
     }
 
-    /// Computes the outputs. Inputs have any strides (those of [`Kernel::Elementwise`] are broadcast to the first
-    /// output's shape), outputs are contiguous. Every op but a view has it.
+    /// Computes the outputs. Inputs have any strides, unless the kernel is [`Kernel::CustomContiguous`]; those of
+    /// [`Kernel::Elementwise`] are broadcast to the first output's shape. Outputs are contiguous. Every op but a view has it.
     fn run(&self, _inputs: &[Arg<'_>], _outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        Err(Error::new(ErrorKind::Graph, "a view has nothing to run"))
+        Err(Error::new(ErrorKind::Graph, "a view has no kernel to run"))
     }
 
-    /// For [`Kernel::View`]: the output's layout in the buffer of an input of this type and layout, or `None` if the
-    /// input has to be copied into row-major order first.
-    fn view(&self, _dtype: DType, _input: &Layout) -> Option<Layout> {
-        None
-    }
-
-    /// Bytes of scratch memory that `run` wants.
+    /// Bytes of scratch memory that `run` needs.
     fn scratch(&self, _inputs: &[&Spec]) -> usize {
         0
     }
 
-    /// What it computes, as far as that lets it be merged with others.
-    fn form(&self, _inputs: &[&Spec]) -> Form {
-        Form::Opaque
-    }
-
-    /// The op that computes this and has every element finished while it is near: one output of this op's spec, of this
-    /// op's inputs and, after them, the operands of `finish`. `None` if it cannot.
-    ///
-    /// It need not have a gradient: it is made after gradients are.
-    fn fuse_epilogue(&self, _finish: Arc<dyn Epilogue>) -> Option<Arc<dyn Op>> {
-        None
-    }
-
-    /// Whether its name and its `Debug` text say all that it computes, so that two calls of the same inputs that agree in
-    /// both are one. An op that holds a function, a graph or a tensor says no.
-    fn is_pure(&self) -> bool {
-        true
-    }
-
-    /// Inputs whose buffer an output may overwrite, best first. Such an input has the output's spec. Eager calls ask for
+    /// Inputs whose buffer an output may overwrite, best first. Such an input has the output's spec. Eager calls use those of
     /// the first output only.
     fn aliases(&self, _output: usize) -> &[usize] {
         &[]
     }
 
-    /// What of a call has to be kept for the gradients of the `wanted` inputs; `None` if no gradient goes through.
+    /// Why a call must not be dropped, reordered or merged.
     ///
-    /// Inputs that are not floats are never wanted, and outputs that are not floats have no gradient.
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        None
-    }
-
-    /// Makes the one further value that the gradient needs, in place of something larger: the bits of a mask, say.
-    /// Called after the call, if [`Saves::residual`] asks for it, with every output and the inputs that
-    /// [`Saves::reads`] names.
-    fn residual(&self, _call: &VjpCall<'_>) -> Result<Option<Tensor>> {
-        Ok(None)
-    }
-
-    /// The gradients of the inputs, from those of the outputs and from what [`Op::saves`] declared. Written with
-    /// public ops, so that it can be differentiated again.
-    ///
-    /// At least one output has a gradient. A gradient that nobody wants is not computed.
-    fn vjp(&self, _call: &mut VjpCall<'_>) -> Result<Gradients> {
-        Ok(Gradients::new())
-    }
-
-    /// The outputs for many sets of inputs at once, each with the sets as its first axis; `None` if there is no better way
-    /// than one call per set. At least one input is mapped, and there is a set at least. Written with public ops.
-    fn vmap(&self, _call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        Ok(None)
-    }
-
-    /// The op to call in place of this one when somebody follows the `wanted` inputs: it has the same inputs, this op's outputs
-    /// and after them further ones, which nobody sees but [`Op::saves`] of the returned op. `None` if this one will do.
-    fn forward_with_residuals(&self, _wanted: Set, _inputs: &[&Spec]) -> Result<Option<Arc<dyn Op>>> {
-        Ok(None)
-    }
-
-    /// The graphs that it runs, with what they are to it, for readers and checks.
-    fn subgraphs(&self) -> Vec<(&'static str, &Graph)> {
-        Vec::new()
-    }
-
-    /// The same op with each of its graphs replaced by what `change` makes of it: the same inputs and outputs, in number, order,
-    /// type and shape. It need not have a gradient: it is made after gradients are. `None` if it has no graphs.
-    fn map_subgraphs(&self, _change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Option<Arc<dyn Op>>> {
-        Ok(None)
-    }
-
-    /// The op that makes only the outputs marked in `used`, if it can leave something out for it.
-    fn prune_outputs(&self, _used: &[bool]) -> Option<PrunedOp> {
-        None
-    }
-
-    /// Whether `run` takes inputs of any strides; others are copied into row-major order for it.
-    fn is_strided(&self) -> bool {
-        true
-    }
-
-    /// Whether it is called for the sake of its errors, and so even if nobody reads what it returns.
-    fn is_check(&self) -> bool {
-        false
-    }
-
-    /// Whether people see that it runs, and when: it prints, or an op of a graph that it holds does. Such calls keep their order.
-    fn has_side_effects(&self) -> bool {
-        self.subgraphs().iter().any(|(_, body)| body.nodes.iter().any(|node| node.op.has_side_effects()))
-    }
-
-    /// Whether `run` can fail once its inputs have types and shapes that `infer` takes: because of an index, say. Arithmetic cannot, and an
-    /// op that holds graphs can if something in them can.
-    fn can_fail(&self) -> bool {
-        match self.kernel() {
-            Kernel::Elementwise | Kernel::Reduce | Kernel::Contract | Kernel::View => self.is_check(),
-            Kernel::Custom => {
-                let bodies = self.subgraphs();
-                let fails = |body: &Graph| body.nodes.iter().any(|node| node.op.can_fail());
-                bodies.is_empty() || bodies.iter().any(|(_, body)| fails(body))
-            }
+    /// By default a custom kernel can fail and arithmetic and views cannot; an op that holds graphs has the effects of their ops.
+    fn effects(&self) -> Effects {
+        match (self.subgraphs(), self.kernel()) {
+            (Some(subgraphs), _) => Effects::of_subgraphs(subgraphs),
+            (None, Kernel::Custom | Kernel::CustomContiguous) => Effects::CAN_FAIL,
+            (None, _) => Effects::NONE,
         }
     }
 
-    /// The bytes of memory that the op itself takes, as far as that is worth counting.
-    fn footprint(&self) -> usize {
-        size_of_val(self)
-    }
-
-    /// How much work it is.
+    /// How much work a call is.
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         Cost {
             flops: outputs.iter().map(|s| s.shape.len() as u64).sum(),
@@ -268,13 +220,119 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
         }
     }
 
-    /// The attributes as graphs print them: `axes=[0], keepdims`; empty if there are none.
-    fn attributes(&self) -> String {
-        String::new()
+    /// The bytes that the op itself takes with the graphs it holds, without tensors.
+    fn footprint(&self) -> usize {
+        let subgraphs = self.subgraphs().map_or(0, |subgraphs| {
+            subgraphs.graphs().iter().map(|(_, graph)| graph.footprint()).sum::<usize>()
+        });
+        size_of_val(self) + subgraphs
+    }
+
+    /// What it computes, in the terms the compiler can rewrite and fuse.
+    fn form(&self, _inputs: &[&Spec]) -> Form<'_> {
+        Form::Opaque
+    }
+
+    /// The batching rule: the outputs for many sets of inputs at once, each with the sets as its first axis; `None` if one call
+    /// per set is the best way. At least one input is mapped, and there is at least one set. Written with public ops.
+    fn vmap(&self, _call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        Ok(None)
+    }
+
+    /// The gradient rule; `None` if no gradient flows through the op.
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        None
+    }
+
+    /// The graphs that it holds and runs, as a loop or a branch does; `None` if there are none.
+    fn subgraphs(&self) -> Option<&dyn Subgraphs> {
+        None
     }
 }
 
-/// An op that makes less: [`Op::prune_outputs`].
+/// Why a call must not be dropped, reordered or merged: a set of the constants below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Effects(u8);
+
+impl Effects {
+    /// A total function of the inputs: unused calls are dead code, and equal calls are one.
+    pub const NONE: Effects = Effects(0);
+    /// `run` can fail though `infer` accepted the inputs: because of an index, say. An update in place must not be left half
+    /// written.
+    pub const CAN_FAIL: Effects = Effects(1);
+    /// The call is made for its error, and so is not dead code when its outputs are unused.
+    pub const CHECK: Effects = Effects(1 << 1);
+    /// The call has side effects that can be observed (it prints): such calls keep their order and run every time.
+    pub const ORDERED: Effects = Effects(1 << 2);
+    /// Its name and `Debug` text do not determine what it computes (it holds a function, a graph or a tensor): calls that
+    /// agree in both are not merged by common-subexpression elimination.
+    pub const NO_CSE: Effects = Effects(1 << 3);
+
+    /// Whether `run` can fail though `infer` accepted the inputs.
+    #[inline]
+    pub fn can_fail(self) -> bool {
+        self.has(Effects::CAN_FAIL)
+    }
+
+    /// Whether the call is made for its error.
+    #[inline]
+    pub fn is_check(self) -> bool {
+        self.has(Effects::CHECK)
+    }
+
+    /// Whether the call has side effects, which keep their order.
+    #[inline]
+    pub fn is_ordered(self) -> bool {
+        self.has(Effects::ORDERED)
+    }
+
+    /// Whether two calls on the same inputs are one if the ops' names and `Debug` texts agree.
+    #[inline]
+    pub fn allows_cse(self) -> bool {
+        !self.has(Effects::NO_CSE)
+    }
+
+    /// These effects but for those.
+    #[must_use]
+    pub const fn without(self, others: Effects) -> Effects {
+        Effects(self.0 & !others.0)
+    }
+
+    /// The effects of an op that runs these graphs: those of their ops.
+    pub fn of_subgraphs(subgraphs: &dyn Subgraphs) -> Effects {
+        let graphs = subgraphs.graphs();
+        graphs.iter().fold(Effects::NO_CSE, |effects, (_, graph)| effects | graph.effects())
+    }
+
+    fn has(self, effect: Effects) -> bool {
+        self.0 & effect.0 != 0
+    }
+}
+
+impl std::ops::BitOr for Effects {
+    type Output = Effects;
+
+    fn bitor(self, other: Effects) -> Effects {
+        Effects(self.0 | other.0)
+    }
+}
+
+/// An op that holds graphs and runs them: a loop, a branch.
+pub trait Subgraphs {
+    /// The graphs, each with its role (`body`, `test`).
+    fn graphs(&self) -> Vec<(&'static str, &Graph)>;
+
+    /// The same op with each graph replaced by `change` of it, which has the same inputs and outputs in number, order, type
+    /// and shape. The new op need not have a gradient: it is made after gradients are.
+    fn map_graphs(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Arc<dyn Op>>;
+
+    /// The op that computes only the outputs marked in `used`; `None` if that saves nothing.
+    fn prune_outputs(&self, _used: &[bool]) -> Option<PrunedOp> {
+        None
+    }
+}
+
+/// An op without its unused outputs: [`Subgraphs::prune_outputs`].
 pub struct PrunedOp {
     /// The op.
     pub op: Arc<dyn Op>,
@@ -284,34 +342,43 @@ pub struct PrunedOp {
     pub outputs: Vec<usize>,
 }
 
-/// A call that is made for many sets of inputs at once.
+/// A call for many sets of inputs at once: [`Op::vmap`].
 pub struct VmapCall<'a> {
-    /// The inputs; those that are mapped have one more axis, the first, along which the sets lie.
+    /// The inputs; those that are mapped have one more axis, the first, with one element per set.
     pub inputs: &'a [Tensor],
-    /// Per input, whether it is another one in each set.
+    /// Per input, whether it differs between sets.
     pub mapped: &'a [bool],
-    /// How many sets there are.
+    /// The number of sets.
     pub size: usize,
 }
 
-/// What becomes of each element of another op's output, in its place and before anybody else sees it: a bias is added, say,
-/// and an activation taken.
+/// A product that can apply an epilogue: [`Form::Product`].
+pub trait FuseEpilogue: fmt::Debug {
+    /// The op that computes this product and applies `epilogue` to every element while it is in cache: one output of this
+    /// op's spec, from this op's inputs followed by the operands of `epilogue`.
+    ///
+    /// It need not have a gradient: it is made after gradients are.
+    fn fuse_epilogue(&self, epilogue: Arc<dyn Epilogue>) -> Arc<dyn Op>;
+}
+
+/// An elementwise function that another op applies to its output, in place, before it is written to memory: a bias and an
+/// activation, say.
 ///
-/// Its `Debug` text says all that it computes.
+/// Its `Debug` text determines what it computes.
 pub trait Epilogue: fmt::Debug + Send + Sync {
-    /// Refuses what it cannot finish: an output of this spec, with these operands, which may have fewer dimensions and
-    /// are broadcast.
+    /// Rejects an output and operands that it cannot be applied to. Operands may have fewer dimensions than the output and are
+    /// broadcast.
     fn check(&self, output: &Spec, operands: &[&Spec]) -> Result<()>;
 
-    /// Calls `work` once, with a function that finishes elements in place: the first one's number in the output, and the bytes
-    /// of those from there on.
+    /// Calls `work` once, with a function that applies the epilogue in place: to the index of the first element in the output, and
+    /// the bytes of the elements from there on.
     fn with(&self, operands: &[Arg<'_>], work: &mut dyn FnMut(&(dyn Fn(usize, &mut [u8]) + Sync)));
 
-    /// What it computes, for readers of a graph. Its operands are called `x` and a number, from `first` on.
+    /// What it computes, as text for graphs. Its operands are called `x` and a number, from `first` on.
     fn describe(&self, first: usize) -> String;
 }
 
-/// Makes an op that outlives the call: graphs and tapes keep one. Implemented for every op that is `Clone`.
+/// A copy of an op that outlives the call, for graphs and tapes. Implemented for every op that is `Clone`.
 pub trait CloneOp {
     /// A shared copy.
     fn shared(&self) -> Arc<dyn Op>;

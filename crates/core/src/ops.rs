@@ -10,6 +10,7 @@ mod elementwise;
 mod entry;
 mod indices;
 mod matrices;
+mod pass_through;
 mod reduction;
 pub mod sample;
 mod slices;
@@ -17,6 +18,7 @@ mod window;
 
 pub use elementwise::{Code, Derivative, Elementwise, Partial, Types};
 pub use entry::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+pub use pass_through::{PassGradient, PassThrough};
 pub use reduction::{FoldRule, Folding, Over, Reduction};
 pub use window::{Channels, Padding};
 

@@ -6,7 +6,7 @@
 
 use crate::apply::{Outputs, with_specs};
 use crate::error::Result;
-use crate::gradient::{SavedValue, Saves, Set, VjpCall};
+use crate::gradient::{Differentiable, SavedValue, Saves, Set, VjpCall};
 use crate::graph;
 use crate::mode::{self, with_source_location};
 use crate::op::Op;
@@ -77,7 +77,7 @@ pub struct RecordedCall<'a> {
     pub kept: &'a [Option<Tensor>],
     /// The outputs, without a link to this recorder.
     pub outputs: &'a [Tensor],
-    /// What [`Op::residual`] made.
+    /// What [`Differentiable::residual`] made.
     pub residual: Option<&'a Tensor>,
     /// The slots of the inputs on this recorder, where it follows them.
     pub slots: &'a [Option<Slot>],
@@ -243,7 +243,7 @@ pub fn has_single_use_recorder() -> bool {
 
 /// Tells those who follow the inputs of a call that it was made, with these results. How they were really made is
 /// nobody's business: they are linked to this call alone. What is `kept` counts as outputs after those, which nobody sees
-/// but [`Op::saves`].
+/// but [`Differentiable::saves`].
 pub fn record_completed(
     op: &dyn Op,
     inputs: &mut [Tensor],
@@ -357,20 +357,24 @@ pub(crate) fn record_op(
         return run(op, inputs);
     }
     let wanted = active.iter().fold(Set::NONE, |set, active| set.union(active.wanted));
-    let keeping = with_specs(inputs, |specs| op.forward_with_residuals(wanted, specs))?;
+    let keeping = match op.gradient() {
+        None => None,
+        Some(rule) => with_specs(inputs, |specs| rule.forward_with_residuals(wanted, specs))?,
+    };
     let visible = match &keeping {
         None => usize::MAX,
         Some(_) => with_specs(inputs, |specs| op.infer(specs))?.len(),
     };
     let op = keeping.as_ref().map_or(op, |keeping| &**keeping);
-    active.iter_mut().for_each(|active| active.saves = op.saves(active.wanted));
+    let rule = op.gradient();
+    active.iter_mut().for_each(|active| active.saves = rule.and_then(|rule| rule.saves(active.wanted)));
 
     let all = active.iter().filter_map(|f| f.saves).fold(Saves::NOTHING, Saves::and);
     let survive = all.inputs.union(all.reads);
     let kept: SmallVec<[Option<Tensor>; 3]> =
         inputs.iter().enumerate().map(|(i, input)| survive.has(i).then(|| input.clone())).collect();
     let mut outputs = run(op, inputs)?;
-    let residual = if all.residual { residual(op, inputs, &kept, &outputs, wanted, at)? } else { None };
+    let residual = if all.residual { residual(rule, inputs, &kept, &outputs, wanted, at)? } else { None };
 
     let several = active.len() > 1;
     let mut entries: SmallVec<[(Arc<dyn Recorder>, u32); 2]> = SmallVec::new();
@@ -410,13 +414,14 @@ pub(crate) fn record_op(
 
 /// What an op makes of its call for the gradient; nobody follows how.
 fn residual(
-    op: &dyn Op,
+    rule: Option<&dyn Differentiable>,
     inputs: &[Tensor],
     kept: &[Option<Tensor>],
     outputs: &[Tensor],
     wanted: Set,
     at: Location,
 ) -> Result<Option<Tensor>> {
+    let Some(rule) = rule else { return Ok(None) };
     let inputs: SmallVec<[SavedValue; 3]> = inputs
         .iter()
         .zip(kept)
@@ -431,5 +436,5 @@ fn residual(
         wanted,
         gradients: SmallVec::new(),
     };
-    without_recording(|| with_source_location(None, at, || op.residual(&call)))
+    without_recording(|| with_source_location(None, at, || rule.residual(&call)))
 }

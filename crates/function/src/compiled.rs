@@ -75,9 +75,3 @@ fn program_bytes(program: &Program) -> usize {
     let steps: usize = program.steps.iter().map(step).sum();
     steps + size_of_val(&program.storages[..]) + program.constant_bytes()
 }
-
-/// About the bytes that a graph takes, its constants aside.
-pub(crate) fn graph_bytes(graph: &Graph) -> usize {
-    let ops: usize = graph.nodes.iter().map(|node| node.op.footprint()).sum();
-    ops + size_of_val(&graph.nodes[..]) + size_of_val(&graph.values[..])
-}

@@ -1,6 +1,6 @@
 //! One trace of a function: its graph, what it uses from outside, and the programs made of it.
 
-use crate::compiled::{Compiled, Settings, graph_bytes};
+use crate::compiled::{Compiled, Settings};
 use crate::gradient::Differentiated;
 use crate::signature::Signature;
 use smallvec::SmallVec;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use taut_autodiff::{Variable, VariableGuard};
 use taut_core::graph::{KeySource, Node, Origin, TracedFunction, ValueId, suspend_tracing};
 use taut_core::ops::random::{take_key, take_numbers};
-use taut_core::{Error, ErrorKind, Graph, Kernel, Result, Tensor, is_checking_numerics, is_tracing, record};
+use taut_core::{Error, ErrorKind, Graph, Result, Tensor, is_checking_numerics, is_tracing, record};
 use taut_exec::RunInput;
 use taut_memory::Location;
 use taut_plan::{InputRequest, PlanRequest, Program};
@@ -68,7 +68,7 @@ impl Concrete {
         let graph = &traced.graph;
         let first_key = arguments + variables.len();
         let is_key = |id: &ValueId| graph.inputs[first_key..].contains(id);
-        let shows_key = |node: &Node| node.op.kernel() == Kernel::View && node.inputs.iter().any(is_key);
+        let shows_key = |node: &Node| node.op.kernel().is_view() && node.inputs.iter().any(is_key);
         let plain_keys = !graph.outputs.iter().any(is_key) && !graph.nodes.iter().any(shows_key);
         let constants = graph.values.iter().filter_map(|value| match &value.origin {
             Origin::Constant(tensor) if tensor.dtype().is_float() => Some(tensor.clone()),
@@ -124,7 +124,7 @@ impl Concrete {
 
     /// What it takes beside what a running call takes.
     pub(crate) fn bytes(&self) -> usize {
-        let graph = graph_bytes(&self.graph);
+        let graph = self.graph.footprint();
         let more = self.differentiated.lock().unwrap_or_else(PoisonError::into_inner);
         graph
             + self.program.get().map_or(0, Compiled::bytes)

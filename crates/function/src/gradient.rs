@@ -1,6 +1,6 @@
 //! A function under a tape: one entry, with a compiled backward pass joined to the forward one by what it keeps.
 
-use crate::compiled::{Compiled, Settings, graph_bytes};
+use crate::compiled::{Compiled, Settings};
 use crate::concrete::{Arguments, Concrete, Key, With};
 use smallvec::SmallVec;
 use std::fmt;
@@ -10,8 +10,8 @@ use taut_autodiff::joint::{InputGradient, JointGraph, SavedFrom, SplitGraph, ask
 use taut_core::graph::suspend_tracing;
 use taut_core::ops::creation::zeros;
 use taut_core::{
-    Gradient, Gradients, Graph, IndexedSlices, Op, Result, Saves, Set, Spec, Specs, Tensor, VjpCall,
-    is_tracing, record, source_location,
+    Differentiable, Effects, Gradient, Gradients, Graph, IndexedSlices, Op, Result, Saves, Set, Spec, Specs,
+    Tensor, VjpCall, is_tracing, record, source_location,
 };
 use taut_exec::RunInput;
 use taut_memory::Location;
@@ -102,7 +102,7 @@ impl Differentiated {
     pub(crate) fn bytes(&self) -> usize {
         let reading = self.reading.get().map_or(0, Compiled::bytes);
         let programs = self.forward.bytes() + self.taking.bytes() + reading;
-        programs + graph_bytes(&self.whole) + graph_bytes(&self.backward)
+        programs + self.whole.footprint() + self.backward.footprint()
     }
 
     pub(crate) fn release(&self) {
@@ -191,10 +191,6 @@ impl fmt::Debug for Called {
 }
 
 impl Op for Called {
-    fn is_pure(&self) -> bool {
-        false
-    }
-
     fn name(&self) -> &'static str {
         "function"
     }
@@ -203,6 +199,16 @@ impl Op for Called {
         Ok(self.form.specs[..self.form.results].iter().cloned().collect())
     }
 
+    fn effects(&self) -> Effects {
+        Effects::CAN_FAIL | Effects::NO_CSE
+    }
+
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+}
+
+impl Differentiable for Called {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         let inputs = if self.whole { Set::ALL } else { Set::NONE };
         let saved = self.form.results..self.form.results + self.form.kept.len();

@@ -7,7 +7,7 @@ use crate::program::{Access, ProgramInput, ProgramStep, StepInput, StepOutput};
 use crate::{InputRequest, PlanRequest};
 use smallvec::SmallVec;
 use taut_core::graph::{Origin, ValueId};
-use taut_core::{Error, ErrorKind, Graph, Kernel, Layout, Result, Spec, Strides, Tensor};
+use taut_core::{Error, ErrorKind, Graph, Kernel, Layout, Result, Spec, Strides, Tensor, ViewOp};
 use taut_memory::Location;
 
 /// Where the memory of an alias set comes from.
@@ -101,7 +101,7 @@ impl<'a> LoweredGraph<'a> {
     fn order_side_effects(&mut self) {
         let mut last = None;
         for (i, step) in self.steps.iter().enumerate() {
-            if step.op.as_ref().is_some_and(|op| op.has_side_effects()) {
+            if step.op.as_ref().is_some_and(|op| op.effects().is_ordered()) {
                 self.ordering_edges.extend(last.map(|last| (last, i as u32)));
                 last = Some(i as u32);
             }
@@ -151,16 +151,17 @@ impl<'a> LoweredGraph<'a> {
     fn lower_node(&mut self, number: usize) -> Result<()> {
         let graph = self.graph;
         let node = &graph.nodes[number];
-        if node.op.kernel() == Kernel::View {
-            return self.lower_view(number);
+        let kernel = node.op.kernel();
+        if let Kernel::View(op) = kernel {
+            return self.lower_view(number, op);
         }
         let mut operands: SmallVec<[StepInput; 3]> = SmallVec::new();
         for &id in &node.inputs {
             let operand = self.operand(id)?;
-            let fits = node.op.is_strided() || operand.layout.is_contiguous();
+            let fits = kernel.takes_strides() || operand.layout.is_contiguous();
             operands.push(if fits { operand } else { self.copy_of(operand, id) });
         }
-        if node.op.kernel() == Kernel::Elementwise {
+        if matches!(kernel, Kernel::Elementwise) {
             let shape = &graph.spec(node.outputs[0]).shape;
             for operand in operands.iter_mut().filter(|operand| operand.layout.shape != *shape) {
                 operand.layout = operand.layout.broadcast(shape)?;
@@ -188,7 +189,7 @@ impl<'a> LoweredGraph<'a> {
     }
 
     /// A view is a layout and takes no step, unless strides cannot express it: then the input is copied first.
-    fn lower_view(&mut self, number: usize) -> Result<()> {
+    fn lower_view(&mut self, number: usize, op: &dyn ViewOp) -> Result<()> {
         let graph = self.graph;
         let node = &graph.nodes[number];
         let (input, output) = (node.inputs[0], node.outputs[0]);
@@ -196,7 +197,7 @@ impl<'a> LoweredGraph<'a> {
         // Memory of the caller may not be aligned for an element of a larger type.
         let widens = graph.spec(output).dtype.size() > spec.dtype.size();
         let is_external = !matches!(self.alias_sets[operand.storage].kind, AliasSetKind::Computed);
-        let direct = if widens && is_external { None } else { node.op.view(spec.dtype, &operand.layout) };
+        let direct = if widens && is_external { None } else { op.view(spec.dtype, &operand.layout) };
         let layout = match direct {
             Some(layout) => layout,
             None => {
@@ -204,7 +205,7 @@ impl<'a> LoweredGraph<'a> {
                 self.add_copy(operand.clone(), storage, node.at);
                 operand.storage = storage;
                 let contiguous = Layout::contiguous(spec.shape.clone());
-                node.op.view(spec.dtype, &contiguous).ok_or_else(|| {
+                op.view(spec.dtype, &contiguous).ok_or_else(|| {
                     let message = "a view op must accept a contiguous tensor";
                     Error::new(ErrorKind::Graph, message).in_op(node.op.name(), [spec]).at(node.at)
                 })?

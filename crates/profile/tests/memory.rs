@@ -5,7 +5,7 @@ mod common;
 use common::{alone, check_sums, network, ones};
 use std::fmt;
 use taut_core::ops::{self, binary::add};
-use taut_core::{Op, Result, Spec, Specs, Tensor, apply};
+use taut_core::{Effects, Op, Result, Spec, Specs, Tensor, apply};
 use taut_function::function;
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::testing::ledger_check;
@@ -109,8 +109,8 @@ impl Op for Look {
         Ok(inputs[0].clone().into())
     }
 
-    fn is_pure(&self) -> bool {
-        false
+    fn effects(&self) -> Effects {
+        Effects::CAN_FAIL | Effects::NO_CSE
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use taut::DType;
 use taut::kernels::{Arg, View, ViewMut};
-use taut_core::{Op, Result, Shape, Spec, Specs, apply_many, record};
+use taut_core::{Effects, Kernel, Op, Result, Shape, Spec, Specs, apply_many, record};
 
 /// Calls a Python function with its inputs as arrays, when the program gets there.
 #[derive(Clone)]
@@ -62,20 +62,13 @@ impl Op for Callback {
         })
     }
 
-    fn is_strided(&self) -> bool {
-        false
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::CustomContiguous
     }
 
-    fn is_check(&self) -> bool {
-        self.has_side_effects
-    }
-
-    fn has_side_effects(&self) -> bool {
-        self.has_side_effects
-    }
-
-    fn is_pure(&self) -> bool {
-        false
+    fn effects(&self) -> Effects {
+        let observed = if self.has_side_effects { Effects::CHECK | Effects::ORDERED } else { Effects::NONE };
+        Effects::CAN_FAIL | Effects::NO_CSE | observed
     }
 }
 

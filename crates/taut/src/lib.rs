@@ -34,9 +34,10 @@ pub use taut_core::ops::shape::*;
 pub use taut_core::ops::unary::*;
 pub use taut_core::ops::{self, linalg, nn, random};
 pub use taut_core::{
-    Bool, Cost, DType, Element, Ellipsis, Error, ErrorKind, Gradients, Graph, Host, Index, IntoTensor,
-    Kernel, Layout, NewAxis, Op, Operand, Outputs, Result, Saves, Scalar, Set, Shape, Spec, Specs, Strides,
-    Tensor, Traced, VjpCall, apply, apply_many, bf16, f16, graph, io, promote, s, set_warning_sink, trace,
+    Bool, Cost, DType, Differentiable, Effects, Element, Ellipsis, Error, ErrorKind, Form, Gradients, Graph,
+    Host, Index, IntoTensor, Kernel, Layout, NewAxis, Op, Operand, Outputs, Result, Saves, Scalar, Set,
+    Shape, Spec, Specs, Strides, Subgraphs, Tensor, Traced, ViewOp, VjpCall, VmapCall, apply, apply_many,
+    bf16, f16, graph, io, promote, s, set_warning_sink, trace,
 };
 pub use taut_data as data;
 pub use taut_function::{Function, OnRetrace, TensorSpec, function};

@@ -205,12 +205,12 @@ graph(%0: float64[2]) {
     assert_eq!(graph.to_string(), want);
     graph.verify().unwrap();
     // A body that contradicts itself is found in the graph around it.
-    let broken = graph.nodes[0].op.map_subgraphs(&mut |body| {
+    let broken = graph.nodes[0].op.subgraphs().unwrap().map_graphs(&mut |body| {
         let mut body = body.clone();
         body.nodes.pop();
         Ok(body)
     });
-    graph.nodes[0].op = broken.unwrap().unwrap();
+    graph.nodes[0].op = broken.unwrap();
     let error = graph.verify().unwrap_err();
     assert_eq!(error.location().unwrap().file(), file!());
     assert!(error.to_string().contains("nothing makes"), "{error}");

@@ -5,7 +5,7 @@ use crate::rewrite::scalar_bytes;
 use crate::seen::{Seen, spread_over};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use taut_core::{DType, Kernel, Op, Result, Scalar, Shape, Spec, Strides, Tensor};
+use taut_core::{DType, Op, Result, Scalar, Shape, Spec, Strides, Tensor};
 use taut_kernels::{Arg, elementwise};
 use taut_memory::{Category, Location};
 
@@ -69,7 +69,7 @@ impl Simplifier<'_> {
         at: Location,
     ) -> Option<Seen> {
         // How long a loop runs, only the run knows; and what people see happens in every run.
-        if !op.subgraphs().is_empty() || op.has_side_effects() {
+        if op.subgraphs().is_some() || op.effects().is_ordered() {
             return None;
         }
         let mut tensors: SmallVec<[Tensor; 3]> = SmallVec::new();
@@ -79,10 +79,10 @@ impl Simplifier<'_> {
             bytes += base.spec().bytes();
             tensors.push(base.with_layout(seen.dtype, &seen.layout).ok()?);
         }
-        if spec.shape.checked_len()? * spec.dtype.size() > bytes.max(SMALL) || op.kernel() == Kernel::View {
+        if spec.shape.checked_len()? * spec.dtype.size() > bytes.max(SMALL) || op.kernel().is_view() {
             return None;
         }
-        if !op.is_strided() && !tensors.iter().all(Tensor::is_contiguous) {
+        if !op.kernel().takes_strides() && !tensors.iter().all(Tensor::is_contiguous) {
             return None;
         }
         let specs: SmallVec<[&Spec; 3]> = tensors.iter().map(Tensor::spec).collect();

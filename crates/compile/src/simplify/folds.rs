@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
 use taut_core::ops::{Folding, Over, Reduction};
-use taut_core::{DType, Form, Kernel, Layout, Op, Result, Shape, Spec, Strides};
+use taut_core::{DType, Form, Layout, Op, Result, Shape, Spec, Strides};
 use taut_kernels::elementwise::{Binary, Code, Unary};
 use taut_kernels::reduce::Reduce;
 use taut_memory::Location;
@@ -149,7 +149,7 @@ impl Simplifier<'_> {
                 return false;
             }
             match self.old.values[id.index()].origin {
-                Origin::Node { node, .. } if self.old.nodes[node].op.kernel() == Kernel::View => {
+                Origin::Node { node, .. } if self.old.nodes[node].op.kernel().is_view() => {
                     id = self.old.nodes[node].inputs[0];
                 }
                 _ => return true,

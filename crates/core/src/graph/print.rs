@@ -38,7 +38,7 @@ impl Graph {
                 attributes if attributes.is_empty() => f.write_str("\n")?,
                 attributes => writeln!(f, " {{{attributes}}}")?,
             }
-            for (name, body) in node.op.subgraphs() {
+            for (name, body) in node.op.subgraphs().map_or_else(Vec::new, |held| held.graphs()) {
                 let margin = format!("{margin}    ");
                 f.write_str(&margin)?;
                 body.print(f, name, &margin)?;

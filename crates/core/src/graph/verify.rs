@@ -37,7 +37,7 @@ impl Graph {
                 return Err(broken(format!("node {index} ({name}) reads {id} before it is made")));
             }
         }
-        for (_, body) in node.op.subgraphs() {
+        for (_, body) in node.op.subgraphs().map_or_else(Vec::new, |held| held.graphs()) {
             body.verify()?;
         }
         let inputs: Vec<&Spec> = node.inputs.iter().map(|&id| self.spec(id)).collect();

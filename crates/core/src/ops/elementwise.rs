@@ -2,7 +2,7 @@
 
 use crate::apply::{Outputs, apply};
 use crate::error::{Error, Result};
-use crate::gradient::{Gradients, Saves, Set, VjpCall};
+use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Form, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::reduce::sum;
 use crate::ops::shape::reshape_to;
@@ -187,7 +187,7 @@ impl Op for Elementwise {
         Ok(Spec { dtype, shape }.into())
     }
 
-    fn kernel(&self) -> Kernel {
+    fn kernel(&self) -> Kernel<'_> {
         Kernel::Elementwise
     }
 
@@ -214,10 +214,24 @@ impl Op for Elementwise {
         }
     }
 
-    fn form(&self, _inputs: &[&Spec]) -> Form {
+    fn form(&self, _inputs: &[&Spec]) -> Form<'_> {
         Form::Elements(self.code)
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.broadcast(self)
+    }
+
+    fn attributes(&self) -> String {
+        self.alpha().map_or_else(String::new, |alpha| format!("alpha={alpha}"))
+    }
+}
+
+impl Differentiable for Elementwise {
     fn saves(&self, wanted: Set) -> Option<Saves> {
         self.derivative.map(|derivative| (derivative.saves)(wanted))
     }
@@ -242,14 +256,6 @@ impl Op for Elementwise {
             });
         }
         Ok(gradients)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.broadcast(self)
-    }
-
-    fn attributes(&self) -> String {
-        self.alpha().map_or_else(String::new, |alpha| format!("alpha={alpha}"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::Outputs;
 use crate::error::{Error, ErrorKind, Result};
-use crate::gradient::{Gradients, Saves, Set, VjpCall};
+use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{add, mul};
 use crate::ops::creation::tril;
@@ -124,12 +124,8 @@ impl Op for OnMatrix {
         outcome.map_err(numeric)
     }
 
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(self.rule.saves)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        (self.rule.gradient)(call)
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -154,6 +150,16 @@ impl Op for OnMatrix {
             Code::Svd { vectors } => format!("vectors={vectors:?}"),
             _ => String::new(),
         }
+    }
+}
+
+impl Differentiable for OnMatrix {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(self.rule.saves)
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        (self.rule.gradient)(call)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::apply::{Outputs, apply};
 use crate::error::{Error, ErrorKind, Result};
-use crate::gradient::{Gradients, Saves, Set, VjpCall};
+use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Cost, Form, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{equal, maximum, where_};
 use crate::ops::shape::reshape_to;
@@ -139,7 +139,7 @@ impl Op for Reduction {
         Ok(Spec { dtype: result, shape: kept }.into())
     }
 
-    fn kernel(&self) -> Kernel {
+    fn kernel(&self) -> Kernel<'_> {
         Kernel::Reduce
     }
 
@@ -157,24 +157,15 @@ impl Op for Reduction {
         Ok(())
     }
 
-    fn form(&self, inputs: &[&Spec]) -> Form {
+    fn form(&self, inputs: &[&Spec]) -> Form<'_> {
         match (self.code, self.over.marks(&inputs[0].shape)) {
             (Folding::Fold(code), Ok(axes)) => Form::Fold { code, axes },
             _ => Form::Opaque,
         }
     }
 
-    fn saves(&self, wanted: Set) -> Option<Saves> {
-        self.rule.map(|rule| (rule.saves)(wanted))
-    }
-
-    fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
-        self.rule.and_then(|rule| rule.residual).map(|residual| residual(self, call)).transpose()
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        let Some(rule) = self.rule else { return Ok(Gradients::new()) };
-        call.first(|call, g| (rule.partial)(self, call, self.unfold(g, call.input_shape(0))?))
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -195,6 +186,21 @@ impl Op for Reduction {
             }
             _ => format!("axes={axes}"),
         }
+    }
+}
+
+impl Differentiable for Reduction {
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        self.rule.map(|rule| (rule.saves)(wanted))
+    }
+
+    fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
+        self.rule.and_then(|rule| rule.residual).map(|residual| residual(self, call)).transpose()
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        let Some(rule) = self.rule else { return Ok(Gradients::new()) };
+        call.first(|call, g| (rule.partial)(self, call, self.unfold(g, call.input_shape(0))?))
     }
 }
 

@@ -8,7 +8,7 @@ use super::{AliasSetKind, LoweredGraph};
 use crate::PlanRequest;
 use crate::program::{Access, ProgramStep, StepInput};
 use taut_core::graph::{Origin, ValueId};
-use taut_core::{Kernel, Layout, Result};
+use taut_core::{Layout, Result};
 use taut_memory::Location;
 
 /// A step that writes the new value of an input, into an alias set.
@@ -119,11 +119,9 @@ impl LoweredGraph<'_> {
         let mut reads = (0..step.operands.len()).filter(|&i| step.operands[i].storage == old);
         match (reads.next(), reads.next(), &step.op) {
             (None, _, None) => true,
-            (None, _, Some(op)) => {
-                !self.atomic || matches!(op.kernel(), Kernel::Elementwise | Kernel::Reduce | Kernel::Contract)
-            }
+            (None, _, Some(op)) => !self.atomic || op.kernel().is_arithmetic(),
             (Some(operand), None, Some(op)) => {
-                (!self.atomic || op.subgraphs().is_empty() || !op.can_fail())
+                (!self.atomic || op.subgraphs().is_none() || !op.effects().can_fail())
                     && op.aliases(output).contains(&operand)
                     && self.fits(step, operand, &step.targets[output])
                     && !self.is_taken(step, operand)

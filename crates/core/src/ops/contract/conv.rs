@@ -8,7 +8,7 @@ use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
 use crate::ops::window::{Channels, Padding, Sliding, sizes, sliding_reference};
 use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, promote};
+use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, promote};
 use taut_kernels::conv::{self as kernel, ConvParams};
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::Location;
@@ -128,7 +128,7 @@ impl Op for Conv {
         Ok(Spec { dtype, shape }.into())
     }
 
-    fn kernel(&self) -> Kernel {
+    fn kernel(&self) -> Kernel<'_> {
         Kernel::Contract
     }
 
@@ -145,17 +145,8 @@ impl Op for Conv {
         Ok(())
     }
 
-    fn saves(&self, wanted: Set) -> Option<Saves> {
-        Some(Saves::others(wanted))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        let (x, filters) = (call.input_shape(0).clone(), call.input_shape(1).clone());
-        product(
-            call,
-            |dy, w| conv_input_gradient(x, w, dy, &self.options),
-            |dy, x| conv_filter_gradient(x, filters, dy, &self.options),
-        )
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -182,6 +173,21 @@ impl Op for Conv {
 
     fn attributes(&self) -> String {
         self.options.attributes()
+    }
+}
+
+impl Differentiable for Conv {
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        Some(Saves::others(wanted))
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        let (x, filters) = (call.input_shape(0).clone(), call.input_shape(1).clone());
+        product(
+            call,
+            |dy, w| conv_input_gradient(x, w, dy, &self.options),
+            |dy, x| conv_filter_gradient(x, filters, dy, &self.options),
+        )
     }
 }
 

@@ -8,7 +8,7 @@ use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
 use crate::ops::window::sliding_reference;
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, promote};
+use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, promote};
 use taut_kernels::conv as kernel;
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::Location;
@@ -31,7 +31,7 @@ impl Op for InputGradient {
         Ok(Spec { dtype, shape: self.input_shape.clone() }.into())
     }
 
-    fn kernel(&self) -> Kernel {
+    fn kernel(&self) -> Kernel<'_> {
         Kernel::Contract
     }
 
@@ -48,17 +48,8 @@ impl Op for InputGradient {
         Ok(())
     }
 
-    fn saves(&self, wanted: Set) -> Option<Saves> {
-        Some(Saves::others(wanted))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        let filters = call.input_shape(0).clone();
-        product(
-            call,
-            |dx, dy| conv_filter_gradient(dx, filters, dy, &self.options),
-            |dx, w| conv(dx, w, &self.options),
-        )
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -93,6 +84,21 @@ impl Op for InputGradient {
     }
 }
 
+impl Differentiable for InputGradient {
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        Some(Saves::others(wanted))
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        let filters = call.input_shape(0).clone();
+        product(
+            call,
+            |dx, dy| conv_filter_gradient(dx, filters, dy, &self.options),
+            |dx, w| conv(dx, w, &self.options),
+        )
+    }
+}
+
 #[derive(Clone, Debug)]
 struct FilterGradient {
     filter_shape: Shape,
@@ -111,7 +117,7 @@ impl Op for FilterGradient {
         Ok(Spec { dtype, shape: self.filter_shape.clone() }.into())
     }
 
-    fn kernel(&self) -> Kernel {
+    fn kernel(&self) -> Kernel<'_> {
         Kernel::Contract
     }
 
@@ -128,17 +134,8 @@ impl Op for FilterGradient {
         Ok(())
     }
 
-    fn saves(&self, wanted: Set) -> Option<Saves> {
-        Some(Saves::others(wanted))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        let x = call.input_shape(0).clone();
-        product(
-            call,
-            |dw, dy| conv_input_gradient(x, dw, dy, &self.options),
-            |dw, x| conv(x, dw, &self.options),
-        )
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -170,6 +167,21 @@ impl Op for FilterGradient {
 
     fn attributes(&self) -> String {
         format!("filter_shape={}, {}", self.filter_shape, self.options.attributes())
+    }
+}
+
+impl Differentiable for FilterGradient {
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        Some(Saves::others(wanted))
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        let x = call.input_shape(0).clone();
+        product(
+            call,
+            |dw, dy| conv_input_gradient(x, dw, dy, &self.options),
+            |dw, x| conv(x, dw, &self.options),
+        )
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::matmul;
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
+use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::binary::mul;
 use crate::ops::creation::diag;
 use crate::ops::reduce::sum;
@@ -10,7 +10,9 @@ use crate::ops::sample::{dtypes, tensor};
 use crate::ops::shape::{reshape, transpose};
 use crate::ops::unary::cast;
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, promote};
+use crate::{
+    DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, promote,
+};
 use taut_memory::Location;
 
 /// The diagonal of the last two axes, without copying.
@@ -31,24 +33,32 @@ impl Op for Diagonal {
         Ok(Spec { dtype: *dtype, shape }.into())
     }
 
-    fn kernel(&self) -> Kernel {
-        Kernel::View
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::View(self)
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
+    }
+}
+
+impl ViewOp for Diagonal {
     fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
         Some(input.diagonal(0))
     }
+}
 
+impl Differentiable for Diagonal {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::NOTHING)
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|_, g| diag(g, 0))
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
     }
 }
 

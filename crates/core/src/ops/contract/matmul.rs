@@ -1,8 +1,8 @@
 //! Products of matrices.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::gradient::{Gradients, Saves, Set, VjpCall};
-use crate::op::{Cost, Epilogue, Kernel, Op, Spec, Specs, VmapCall};
+use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
+use crate::op::{Cost, Epilogue, Form, FuseEpilogue, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::batching::single;
 use crate::ops::elementwise::sum_to;
 use crate::ops::sample::{dtypes, ramp};
@@ -70,7 +70,7 @@ impl Op for Matmul {
         Ok(product.into())
     }
 
-    fn kernel(&self) -> Kernel {
+    fn kernel(&self) -> Kernel<'_> {
         Kernel::Contract
     }
 
@@ -97,49 +97,12 @@ impl Op for Matmul {
         Ok(())
     }
 
-    fn fuse_epilogue(&self, finish: Arc<dyn Epilogue>) -> Option<Arc<dyn Op>> {
-        match self.finish {
-            None => Some(Arc::new(Matmul { finish: Some(finish), ..self.clone() })),
-            Some(_) => None,
-        }
+    fn form(&self, _inputs: &[&Spec]) -> Form<'_> {
+        if self.finish.is_none() { Form::Product(self) } else { Form::Opaque }
     }
 
-    fn saves(&self, wanted: Set) -> Option<Saves> {
-        self.finish.is_none().then(|| Saves::others(wanted))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        let Some(g) = call.take_gradient(0) else { return Ok(Gradients::new()) };
-        let (a_shape, b_shape) = (call.input_shape(0), call.input_shape(1));
-        // A vector becomes the matrix it stands for; what the result lost by it comes back.
-        let row = |x: &Tensor| if x.rank() == 1 { expand_dims(x, 0) } else { Ok(x.clone()) };
-        let column = |x: &Tensor| if x.rank() == 1 { expand_dims(x, 1) } else { Ok(x.clone()) };
-        let g = if b_shape.rank() == 1 { expand_dims(g, -1)? } else { g };
-        let g = if a_shape.rank() == 1 { expand_dims(g, -2)? } else { g };
-        let own = |x: Tensor, shape: &Shape, vector: usize| match shape.rank() {
-            1 => reshape_to(sum_to(x, &shape.clone().with_inserted(vector, 1))?, shape),
-            _ => sum_to(x, shape),
-        };
-        let mut gradients = Gradients::from_elem(None, 2);
-        if call.wants(0) {
-            let b = column(call.input(1)?)?;
-            let a = if self.transpose_a {
-                matmul_with(b, &g, self.transpose_b, true)?
-            } else {
-                matmul_with(&g, b, false, !self.transpose_b)?
-            };
-            gradients[0] = Some(own(a, a_shape, 0)?.into());
-        }
-        if call.wants(1) {
-            let a = row(call.input(0)?)?;
-            let b = if self.transpose_b {
-                matmul_with(g, a, true, self.transpose_a)?
-            } else {
-                matmul_with(a, g, !self.transpose_a, false)?
-            };
-            gradients[1] = Some(own(b, b_shape, 1)?.into());
-        }
-        Ok(gradients)
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        if self.finish.is_none() { Some(self) } else { None }
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -185,6 +148,52 @@ impl Op for Matmul {
         let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, name)| name.into());
         let finish = self.finish.iter().map(|finish| format!("then {}", finish.describe(2)));
         flags.chain(finish).collect::<Vec<String>>().join(", ")
+    }
+}
+
+impl FuseEpilogue for Matmul {
+    fn fuse_epilogue(&self, epilogue: Arc<dyn Epilogue>) -> Arc<dyn Op> {
+        Arc::new(Matmul { finish: Some(epilogue), ..self.clone() })
+    }
+}
+
+impl Differentiable for Matmul {
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        Some(Saves::others(wanted))
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        let Some(g) = call.take_gradient(0) else { return Ok(Gradients::new()) };
+        let (a_shape, b_shape) = (call.input_shape(0), call.input_shape(1));
+        // A vector becomes the matrix it stands for; what the result lost by it comes back.
+        let row = |x: &Tensor| if x.rank() == 1 { expand_dims(x, 0) } else { Ok(x.clone()) };
+        let column = |x: &Tensor| if x.rank() == 1 { expand_dims(x, 1) } else { Ok(x.clone()) };
+        let g = if b_shape.rank() == 1 { expand_dims(g, -1)? } else { g };
+        let g = if a_shape.rank() == 1 { expand_dims(g, -2)? } else { g };
+        let own = |x: Tensor, shape: &Shape, vector: usize| match shape.rank() {
+            1 => reshape_to(sum_to(x, &shape.clone().with_inserted(vector, 1))?, shape),
+            _ => sum_to(x, shape),
+        };
+        let mut gradients = Gradients::from_elem(None, 2);
+        if call.wants(0) {
+            let b = column(call.input(1)?)?;
+            let a = if self.transpose_a {
+                matmul_with(b, &g, self.transpose_b, true)?
+            } else {
+                matmul_with(&g, b, false, !self.transpose_b)?
+            };
+            gradients[0] = Some(own(a, a_shape, 0)?.into());
+        }
+        if call.wants(1) {
+            let a = row(call.input(0)?)?;
+            let b = if self.transpose_b {
+                matmul_with(g, a, true, self.transpose_a)?
+            } else {
+                matmul_with(a, g, !self.transpose_a, false)?
+            };
+            gradients[1] = Some(own(b, b_shape, 1)?.into());
+        }
+        Ok(gradients)
     }
 }
 

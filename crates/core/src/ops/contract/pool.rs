@@ -6,7 +6,7 @@ use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::{Channels, Padding, Sliding, sizes, sliding_reference};
 use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
+use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
 use taut_kernels::pooling::{self as kernel, PoolParams};
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::Location;
@@ -127,6 +127,24 @@ impl Op for Pool {
         Ok(())
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.folded(self)
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        self.options.cost(&outputs[0].shape, inputs, outputs)
+    }
+
+    fn attributes(&self) -> String {
+        self.options.attributes()
+    }
+}
+
+impl Differentiable for Pool {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(match self.keep {
             Keep::Largest => Saves::residual_of([0]),
@@ -146,18 +164,6 @@ impl Op for Pool {
                 Keep::Mean => avg_pool_gradient(x, g, &self.options),
             }
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.folded(self)
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        self.options.cost(&outputs[0].shape, inputs, outputs)
-    }
-
-    fn attributes(&self) -> String {
-        self.options.attributes()
     }
 }
 

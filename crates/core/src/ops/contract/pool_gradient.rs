@@ -7,7 +7,7 @@ use crate::ops::batching::times;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::sliding_reference;
 use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
+use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
 use taut_kernels::pooling::{self as kernel, PoolParams};
 use taut_kernels::{Arg, ViewMut};
 
@@ -43,6 +43,24 @@ impl Op for MaxPoolGradient {
         Ok(())
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.folded(self)
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        self.options.cost(&inputs[1].shape, inputs, outputs)
+    }
+
+    fn attributes(&self) -> String {
+        self.options.attributes()
+    }
+}
+
+impl Differentiable for MaxPoolGradient {
     fn saves(&self, wanted: Set) -> Option<Saves> {
         // Which element wins does not change with it: the image itself has no gradient.
         wanted.has(1).then_some(Saves::residual_of([0]))
@@ -60,18 +78,6 @@ impl Op for MaxPoolGradient {
             gradients[1] = Some(of_winners(g, call.residual()?, &self.options)?.into());
         }
         Ok(gradients)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.folded(self)
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        self.options.cost(&inputs[1].shape, inputs, outputs)
-    }
-
-    fn attributes(&self) -> String {
-        self.options.attributes()
     }
 }
 
@@ -150,16 +156,8 @@ impl Op for ToWinners {
         Ok(())
     }
 
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::inputs([0]))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        let mut gradients = Gradients::from_elem(None, 2);
-        if let Some(g) = call.take_gradient(0) {
-            gradients[1] = Some(of_winners(g, call.input(0)?, &self.options)?.into());
-        }
-        Ok(gradients)
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -173,6 +171,20 @@ impl Op for ToWinners {
 
     fn attributes(&self) -> String {
         format!("input_shape={}, {}", self.input_shape, self.options.attributes())
+    }
+}
+
+impl Differentiable for ToWinners {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::inputs([0]))
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        let mut gradients = Gradients::from_elem(None, 2);
+        if let Some(g) = call.take_gradient(0) {
+            gradients[1] = Some(of_winners(g, call.input(0)?, &self.options)?.into());
+        }
+        Ok(gradients)
     }
 }
 
@@ -213,12 +225,8 @@ impl Op for OfWinners {
         Ok(())
     }
 
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::inputs([1]))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|call, g| to_winners(call.input_shape(0).clone(), call.input(1)?, g, &self.options))
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -227,6 +235,16 @@ impl Op for OfWinners {
 
     fn attributes(&self) -> String {
         self.options.attributes()
+    }
+}
+
+impl Differentiable for OfWinners {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::inputs([1]))
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        call.first(|call, g| to_winners(call.input_shape(0).clone(), call.input(1)?, g, &self.options))
     }
 }
 
@@ -269,12 +287,8 @@ impl Op for AvgPoolGradient {
         Ok(())
     }
 
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::NOTHING)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|_, g| avg_pool_with(g, &self.options))
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -288,6 +302,16 @@ impl Op for AvgPoolGradient {
 
     fn attributes(&self) -> String {
         format!("input_shape={}, {}", self.input_shape, self.options.attributes())
+    }
+}
+
+impl Differentiable for AvgPoolGradient {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        call.first(|_, g| avg_pool_with(g, &self.options))
     }
 }
 

@@ -1,12 +1,14 @@
 //! Diagonals: from vectors to matrices and back.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
+use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::creation::zeros;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{Margin, pad, slice};
 use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Ellipsis, Gradients, Layout, Outputs, Saves, Set, Tensor, VjpCall, apply, s};
+use crate::{
+    DType, Differentiable, Ellipsis, Gradients, Layout, Outputs, Saves, Set, Tensor, VjpCall, apply, s,
+};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -37,12 +39,8 @@ impl Op for Diag {
         Ok(())
     }
 
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::NOTHING)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|_, g| diag_part(g, self.k))
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -51,6 +49,16 @@ impl Op for Diag {
 
     fn attributes(&self) -> String {
         format!("k={}", self.k)
+    }
+}
+
+impl Differentiable for Diag {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        call.first(|_, g| diag_part(g, self.k))
     }
 }
 
@@ -87,14 +95,30 @@ impl Op for DiagPart {
         Ok(Spec { dtype: *dtype, shape: Layout::contiguous(shape.clone()).diagonal(self.k).shape }.into())
     }
 
-    fn kernel(&self) -> Kernel {
-        Kernel::View
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::View(self)
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
+    }
+
+    fn attributes(&self) -> String {
+        format!("k={}", self.k)
+    }
+}
+
+impl ViewOp for DiagPart {
     fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
         Some(input.diagonal(self.k))
     }
+}
 
+impl Differentiable for DiagPart {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::NOTHING)
     }
@@ -115,14 +139,6 @@ impl Op for DiagPart {
             });
             pad(slice(square, &s![Ellipsis, ..rows, ..columns])?, &margins, Margin::Constant(0.into()))
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
-    }
-
-    fn attributes(&self) -> String {
-        format!("k={}", self.k)
     }
 }
 

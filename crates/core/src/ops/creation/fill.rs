@@ -29,7 +29,7 @@ impl Op for Full {
         Ok(())
     }
 
-    fn form(&self, _inputs: &[&Spec]) -> Form {
+    fn form(&self, _inputs: &[&Spec]) -> Form<'_> {
         Form::Uniform(self.value)
     }
 

@@ -4,7 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
+use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -31,12 +31,8 @@ impl Op for Triangle {
         Ok(())
     }
 
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::NOTHING)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|_, g| apply(self, [g]))
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -45,6 +41,16 @@ impl Op for Triangle {
 
     fn attributes(&self) -> String {
         format!("k={}", self.k)
+    }
+}
+
+impl Differentiable for Triangle {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        call.first(|_, g| apply(self, [g]))
     }
 }
 

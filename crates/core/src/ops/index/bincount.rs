@@ -9,7 +9,7 @@ use crate::ops::indices::{check_integers, integer_item};
 use crate::ops::reduce::max;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
+use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::index::{self, Empty, Segment};
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::Location;
@@ -34,19 +34,8 @@ impl Op for Bincount {
         Ok(index::bincount(inputs[0].view(), inputs.get(1).map(Arg::view), false, outputs[0].reborrow())?)
     }
 
-    fn saves(&self, wanted: Set) -> Option<Saves> {
-        // Counts have no gradient, only sums of weights do.
-        wanted.has(1).then_some(Saves::INPUT)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        let mut gradients = Gradients::new();
-        if let Some(g) = call.take_gradient(0)
-            && call.wants(1)
-        {
-            gradients.extend([None, Some(gather_dense(g, call.input(0)?, 0)?.into())]);
-        }
-        Ok(gradients)
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -68,6 +57,23 @@ impl Op for Bincount {
 
     fn attributes(&self) -> String {
         format!("bins={}", self.bins)
+    }
+}
+
+impl Differentiable for Bincount {
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        // Counts have no gradient, only sums of weights do.
+        wanted.has(1).then_some(Saves::INPUT)
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        let mut gradients = Gradients::new();
+        if let Some(g) = call.take_gradient(0)
+            && call.wants(1)
+        {
+            gradients.extend([None, Some(gather_dense(g, call.input(0)?, 0)?.into())]);
+        }
+        Ok(gradients)
     }
 }
 

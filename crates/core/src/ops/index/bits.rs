@@ -7,7 +7,7 @@ use crate::ops::binary::where_;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{Margin, pad, reshape_to, slice};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, s};
+use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, s};
 use taut_kernels::{Arg, ViewMut, bits as kernels};
 
 #[derive(Clone, Debug)]
@@ -113,12 +113,8 @@ impl Op for KeepBits {
         &[0]
     }
 
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::inputs([1]))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|call, g| keep_bits(g, call.input(1)?, self.inverted))
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -135,6 +131,16 @@ impl Op for KeepBits {
 
     fn attributes(&self) -> String {
         String::from(if self.inverted { "inverted" } else { "" })
+    }
+}
+
+impl Differentiable for KeepBits {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::inputs([1]))
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        call.first(|call, g| keep_bits(g, call.input(1)?, self.inverted))
     }
 }
 

@@ -11,7 +11,7 @@ use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{moveaxis, reshape_to};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::shape::Shape;
-use crate::{DType, Gradients, IndexedSlices, Outputs, Saves, Set, Tensor, VjpCall, apply};
+use crate::{DType, Differentiable, Gradients, IndexedSlices, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -55,19 +55,8 @@ impl Op for Gather {
         Ok(index::gather(x, indices, axis, batch, outputs[0].reborrow())?)
     }
 
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::inputs([1]))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        let (axis, batch) = self.resolve(call.input_shape(0), call.input_shape(1))?;
-        if axis == 0 && !self.dense {
-            return row_gradient(call);
-        }
-        call.first(|call, g| {
-            let shape = call.input_shape(0);
-            sum_slices(g, call.input(1)?, (batch, axis, shape[axis]), shape)
-        })
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -90,6 +79,23 @@ impl Op for Gather {
 
     fn attributes(&self) -> String {
         format!("axis={}, batch_dims={}", self.axis, self.batch_dims)
+    }
+}
+
+impl Differentiable for Gather {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::inputs([1]))
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        let (axis, batch) = self.resolve(call.input_shape(0), call.input_shape(1))?;
+        if axis == 0 && !self.dense {
+            return row_gradient(call);
+        }
+        call.first(|call, g| {
+            let shape = call.input_shape(0);
+            sum_slices(g, call.input(1)?, (batch, axis, shape[axis]), shape)
+        })
     }
 }
 
@@ -169,6 +175,23 @@ impl Op for GatherNd {
         Ok(index::gather_nd(x, indices, batch, outputs[0].reborrow())?)
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        match check_batch(&call.shape(0), &call.shape(1), self.batch_dims)? {
+            0 if !call.mapped[0] => call.plain(&GatherNd { batch_dims: 0 }),
+            batch => call.each(&GatherNd { batch_dims: batch as isize + 1 }),
+        }
+    }
+
+    fn attributes(&self) -> String {
+        format!("batch_dims={}", self.batch_dims)
+    }
+}
+
+impl Differentiable for GatherNd {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::inputs([1]))
     }
@@ -181,17 +204,6 @@ impl Op for GatherNd {
                 batch => scatter_batches(indices, g, batch, shape),
             }
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        match check_batch(&call.shape(0), &call.shape(1), self.batch_dims)? {
-            0 if !call.mapped[0] => call.plain(&GatherNd { batch_dims: 0 }),
-            batch => call.each(&GatherNd { batch_dims: batch as isize + 1 }),
-        }
-    }
-
-    fn attributes(&self) -> String {
-        format!("batch_dims={}", self.batch_dims)
     }
 }
 
@@ -240,6 +252,20 @@ impl Op for TakeAlongAxis {
         Ok(index::take_along_axis(x, inputs[1].view(), axis, outputs[0].reborrow())?)
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.each(&TakeAlongAxis { axis: call.axis(self.axis)? })
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}", self.axis)
+    }
+}
+
+impl Differentiable for TakeAlongAxis {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::inputs([1]))
     }
@@ -249,14 +275,6 @@ impl Op for TakeAlongAxis {
             let shape = call.input_shape(0);
             sum_along_axis(g, call.input(1)?, shape.axis(self.axis)?, shape)
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.each(&TakeAlongAxis { axis: call.axis(self.axis)? })
-    }
-
-    fn attributes(&self) -> String {
-        format!("axis={}", self.axis)
     }
 }
 

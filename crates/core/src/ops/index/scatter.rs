@@ -12,7 +12,7 @@ use crate::ops::shape::{concat, reshape_to, slice};
 use crate::ops::unary::{cast, neg};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::shape::Shape;
-use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, s};
+use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, s};
 use taut_kernels::index::{self, Scatter};
 use taut_kernels::{Arg, ViewMut, bits, elementwise};
 
@@ -120,6 +120,18 @@ impl Op for TensorScatter {
         &[0]
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        // The number of the set becomes the first coordinate.
+        let inputs = [call.spread(0)?, numbered(call.spread(1)?)?, call.spread(2)?];
+        single(apply(self, inputs))
+    }
+}
+
+impl Differentiable for TensorScatter {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         match self.code {
             Scatter::Update | Scatter::Add | Scatter::Sub => Some(Saves::inputs([1])),
@@ -156,12 +168,6 @@ impl Op for TensorScatter {
             });
         }
         Ok(gradients)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        // The number of the set becomes the first coordinate.
-        let inputs = [call.spread(0)?, numbered(call.spread(1)?)?, call.spread(2)?];
-        single(apply(self, inputs))
     }
 }
 

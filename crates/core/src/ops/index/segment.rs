@@ -17,7 +17,7 @@ use crate::ops::shape::{moveaxis, reshape_to, slice};
 use crate::ops::unary::cast;
 use crate::ops::{ArgValue, Bad, OpEntry, Param, Reference, Samples, one};
 use crate::shape::Shape;
-use crate::{DType, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply};
+use crate::{DType, Differentiable, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::index::{self, Empty, Segment};
 use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut};
@@ -97,6 +97,34 @@ impl Op for Segments {
         index::segment_scratch(inputs[0].dtype, &self.shape(&inputs[0].shape, &inputs[1].shape))
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        if !call.mapped[1] {
+            // The sets go behind the axes that are put together.
+            let rows = moveaxis(&call.inputs[0], &[0], &[call.shape(1).rank() as isize])?;
+            return single(moveaxis(apply(self, [rows, call.inputs[1].clone()])?, &[1], &[0]));
+        }
+        // How many segments sorted ids have is read from them, so that no set has another number.
+        let Some(count) = self.count.checked_mul(call.size).filter(|_| !self.sorted) else { return Ok(None) };
+        let shape: Shape = call.many(&self.shape(&call.shape(0), &call.shape(1)));
+        // Every set has segments of its own. An id that is outside must not be one of another set's.
+        let ids = cast(&call.inputs[1], DType::I64)?;
+        let column: Shape = (0..ids.rank()).map(|axis| if axis == 0 { call.size } else { 1 }).collect();
+        let own = add(&ids, reshape_to(steps(call.size, self.count)?, &column)?)?;
+        let inside = logical_and(greater_equal(&ids, 0)?, less(ids, self.count as i64)?)?;
+        let ids = where_(inside, own, -1)?;
+        single(reshape_to(apply(&Segments { count, ..self.clone() }, [call.spread(0)?, ids])?, &shape))
+    }
+
+    fn attributes(&self) -> String {
+        format!("segments={}", self.count)
+    }
+}
+
+impl Differentiable for Segments {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         let ids = Saves::inputs([1]);
         Some(match self.code {
@@ -132,28 +160,6 @@ impl Op for Segments {
                 Segment::Prod => self.product(call, g),
             }
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        if !call.mapped[1] {
-            // The sets go behind the axes that are put together.
-            let rows = moveaxis(&call.inputs[0], &[0], &[call.shape(1).rank() as isize])?;
-            return single(moveaxis(apply(self, [rows, call.inputs[1].clone()])?, &[1], &[0]));
-        }
-        // How many segments sorted ids have is read from them, so that no set has another number.
-        let Some(count) = self.count.checked_mul(call.size).filter(|_| !self.sorted) else { return Ok(None) };
-        let shape: Shape = call.many(&self.shape(&call.shape(0), &call.shape(1)));
-        // Every set has segments of its own. An id that is outside must not be one of another set's.
-        let ids = cast(&call.inputs[1], DType::I64)?;
-        let column: Shape = (0..ids.rank()).map(|axis| if axis == 0 { call.size } else { 1 }).collect();
-        let own = add(&ids, reshape_to(steps(call.size, self.count)?, &column)?)?;
-        let inside = logical_and(greater_equal(&ids, 0)?, less(ids, self.count as i64)?)?;
-        let ids = where_(inside, own, -1)?;
-        single(reshape_to(apply(&Segments { count, ..self.clone() }, [call.spread(0)?, ids])?, &shape))
-    }
-
-    fn attributes(&self) -> String {
-        format!("segments={}", self.count)
     }
 }
 

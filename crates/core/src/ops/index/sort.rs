@@ -5,7 +5,9 @@ use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::indices::sum_along_axis;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, ErrorKind, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis};
+use crate::{
+    DType, Differentiable, ErrorKind, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis,
+};
 use taut_kernels::{Arg, ViewMut, sort as kernels};
 
 #[derive(Clone, Debug)]
@@ -48,6 +50,20 @@ impl Op for Sort {
         }
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Sort { axis: call.axis(self.axis)?, ..self.clone() })
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}{}", self.axis, if self.descending { ", descending" } else { "" })
+    }
+}
+
+impl Differentiable for Sort {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         // Sorting again is slower than keeping the order, which is up to four times as large as the input.
         (!self.places).then_some(Saves::INPUT)
@@ -59,14 +75,6 @@ impl Op for Sort {
             let places = argsort(call.input(0)?, self.axis, self.descending)?;
             sum_along_axis(g, &places, shape.axis(self.axis)?, shape)
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Sort { axis: call.axis(self.axis)?, ..self.clone() })
-    }
-
-    fn attributes(&self) -> String {
-        format!("axis={}{}", self.axis, if self.descending { ", descending" } else { "" })
     }
 }
 

@@ -5,7 +5,7 @@ use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::indices::sum_along_axis;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples};
-use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply_many};
+use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply_many};
 use taut_kernels::{Arg, ViewMut, sort};
 
 #[derive(Clone, Debug)]
@@ -54,6 +54,20 @@ impl Op for TopK {
         sort::top_k_scratch(inputs[0].dtype, &inputs[0].shape, self.k)
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
+    }
+
+    fn attributes(&self) -> String {
+        format!("k={}{}", self.k, if self.sorted { ", sorted" } else { "" })
+    }
+}
+
+impl Differentiable for TopK {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::outputs([1]))
     }
@@ -63,14 +77,6 @@ impl Op for TopK {
             let shape = call.input_shape(0);
             sum_along_axis(g, call.output(1)?, shape.rank() - 1, shape)
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
-    }
-
-    fn attributes(&self) -> String {
-        format!("k={}{}", self.k, if self.sorted { ", sorted" } else { "" })
     }
 }
 

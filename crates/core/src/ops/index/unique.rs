@@ -9,7 +9,7 @@ use crate::ops::sample::dtypes;
 use crate::ops::shape::{identity, slice};
 use crate::ops::unary::cast;
 use crate::ops::{OpEntry, Param, Reference, Samples};
-use crate::{DType, Gradients, Saves, Set, Shape, Tensor, VjpCall, apply_many, s};
+use crate::{DType, Differentiable, Gradients, Saves, Set, Shape, Tensor, VjpCall, apply_many, s};
 use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut, sort};
 use taut_memory::Location;
@@ -56,6 +56,12 @@ impl Op for Unique {
         inputs[0].shape.len().saturating_mul(8 + inputs[0].dtype.size())
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+}
+
+impl Differentiable for Unique {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::outputs([1]))
     }

@@ -1,7 +1,7 @@
 //! Systems of linear equations: exact ones, triangular ones, and those that have no exact solution.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::gradient::{Gradients, Saves, Set, VjpCall};
+use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{add, sub};
 use crate::ops::contract::{matmul, matmul_with};
@@ -117,6 +117,34 @@ impl Op for Solve {
         outcome.map_err(numeric)
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.broadcast(self)
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        let n = inputs[0].shape.last().copied().unwrap_or(0) as u64;
+        let factoring =
+            if matches!(self.code, Code::Triangular { .. }) { 0 } else { inputs[0].shape.len() as u64 };
+        let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
+        Cost { flops: n * (factoring + 2 * outputs[0].shape.len() as u64), bytes: bytes as u64 }
+    }
+
+    fn attributes(&self) -> String {
+        match self.code {
+            Code::Square => String::new(),
+            Code::Triangular { lower, unit, transpose } => {
+                format!("lower={lower}, unit={unit}, transpose={transpose}")
+            }
+            Code::LeastSquares { rcond } => rcond.map_or_else(String::new, |rcond| format!("rcond={rcond}")),
+        }
+    }
+}
+
+impl Differentiable for Solve {
     fn saves(&self, wanted: Set) -> Option<Saves> {
         let mut saves = Saves::INPUT;
         if wanted.has(0) {
@@ -167,28 +195,6 @@ impl Op for Solve {
             gradients[1] = Some(sum_to(gb, call.input_shape(1))?.into());
         }
         Ok(gradients)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.broadcast(self)
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        let n = inputs[0].shape.last().copied().unwrap_or(0) as u64;
-        let factoring =
-            if matches!(self.code, Code::Triangular { .. }) { 0 } else { inputs[0].shape.len() as u64 };
-        let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
-        Cost { flops: n * (factoring + 2 * outputs[0].shape.len() as u64), bytes: bytes as u64 }
-    }
-
-    fn attributes(&self) -> String {
-        match self.code {
-            Code::Square => String::new(),
-            Code::Triangular { lower, unit, transpose } => {
-                format!("lower={lower}, unit={unit}, transpose={transpose}")
-            }
-            Code::LeastSquares { rcond } => rcond.map_or_else(String::new, |rcond| format!("rcond={rcond}")),
-        }
     }
 }
 

@@ -12,7 +12,10 @@ use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{broadcast_to, expand_dims, reshape_to};
 use crate::ops::unary::{cast, exp};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at, apply_many};
+use crate::{
+    DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at,
+    apply_many,
+};
 use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut, attention as kernel};
 use taut_memory::Location;
@@ -100,7 +103,7 @@ impl Op for Attention {
         Ok(Specs::from_iter([Spec::new(dtype, [b, h, n, e]), lse]))
     }
 
-    fn kernel(&self) -> Kernel {
+    fn kernel(&self) -> Kernel<'_> {
         Kernel::Contract
     }
 
@@ -126,6 +129,46 @@ impl Op for Attention {
         Ok(())
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        let mut inputs = (0..3).map(|i| call.merged(i)).collect::<Result<Vec<_>>>()?;
+        if let Some(mask) = call.inputs.get(3) {
+            let shape = call.shape(3);
+            inputs.push(if !call.mapped[3] && (shape.rank() < 4 || shape[0] == 1) {
+                mask.clone()
+            } else {
+                // A mask of every set, for each element of the batch.
+                let mask = if call.mapped[3] { call.ranked(3, 4)? } else { call.spread(3)? };
+                let whole = mask.shape().clone().with(1, call.shape(0)[0]);
+                merge(broadcast_to(mask, whole)?)?
+            });
+        }
+        call.parted(apply_many(self, inputs)?)
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        let (&[b, h, n, d], &[.., m, e]) = (&inputs[0].shape[..], &inputs[2].shape[..]) else {
+            return Cost::default();
+        };
+        let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
+        let scores = b as u64 * h as u64 * n as u64 * m as u64;
+        Cost { flops: 2 * scores * (d + e) as u64, bytes: bytes as u64 }
+    }
+
+    fn attributes(&self) -> String {
+        let causal = if self.causal { "causal" } else { "" };
+        match self.scale {
+            None => causal.into(),
+            Some(scale) if self.causal => format!("causal, scale={scale}"),
+            Some(scale) => format!("scale={scale}"),
+        }
+    }
+}
+
+impl Differentiable for Attention {
     fn saves(&self, wanted: Set) -> Option<Saves> {
         // The probabilities are made again from queries, keys and mask; values are for their gradient.
         let probabilities = Saves::inputs([0, 1, 3]).and(Saves::outputs([1]));
@@ -183,40 +226,6 @@ impl Op for Attention {
             gradients[1] = Some(cast(matmul_with(scores, mul(q, scale)?, true, false)?, dtype)?.into());
         }
         Ok(gradients)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        let mut inputs = (0..3).map(|i| call.merged(i)).collect::<Result<Vec<_>>>()?;
-        if let Some(mask) = call.inputs.get(3) {
-            let shape = call.shape(3);
-            inputs.push(if !call.mapped[3] && (shape.rank() < 4 || shape[0] == 1) {
-                mask.clone()
-            } else {
-                // A mask of every set, for each element of the batch.
-                let mask = if call.mapped[3] { call.ranked(3, 4)? } else { call.spread(3)? };
-                let whole = mask.shape().clone().with(1, call.shape(0)[0]);
-                merge(broadcast_to(mask, whole)?)?
-            });
-        }
-        call.parted(apply_many(self, inputs)?)
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        let (&[b, h, n, d], &[.., m, e]) = (&inputs[0].shape[..], &inputs[2].shape[..]) else {
-            return Cost::default();
-        };
-        let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
-        let scores = b as u64 * h as u64 * n as u64 * m as u64;
-        Cost { flops: 2 * scores * (d + e) as u64, bytes: bytes as u64 }
-    }
-
-    fn attributes(&self) -> String {
-        let causal = if self.causal { "causal" } else { "" };
-        match self.scale {
-            None => causal.into(),
-            Some(scale) if self.causal => format!("causal, scale={scale}"),
-            Some(scale) => format!("scale={scale}"),
-        }
     }
 }
 

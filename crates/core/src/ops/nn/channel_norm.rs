@@ -11,7 +11,9 @@ use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
 use crate::ops::shape::{broadcast_to, reshape_to};
 use crate::ops::unary::{cast, neg, rsqrt};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at, apply_many};
+use crate::{
+    DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at, apply_many,
+};
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::Location;
@@ -102,6 +104,31 @@ impl Op for GroupNorm {
         if output == 0 { &[0] } else { &[] }
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        if !call.mapped[1..].contains(&true) {
+            let inputs = [merge(call.inputs[0].clone())?].into_iter().chain(call.inputs[1..].iter().cloned());
+            return call.parted(apply_many(self, inputs.collect())?);
+        }
+        let (axis, inputs) = channels_apart(call, self.axis)?;
+        let op = GroupNorm { groups: times(self.groups, call.size)?, axis: axis as isize, ..self.clone() };
+        let outputs = apply_many(&op, inputs)?.into_iter().zip([axis, 1, 1]);
+        outputs.map(|(output, axis)| out_of_axis(output, axis, 1, call.size)).collect::<Result<_>>().map(Some)
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        work(inputs, outputs)
+    }
+
+    fn attributes(&self) -> String {
+        format!("groups={}, axis={}, epsilon={}", self.groups, self.axis, self.epsilon)
+    }
+}
+
+impl Differentiable for GroupNorm {
     fn saves(&self, wanted: Set) -> Option<Saves> {
         Some(norm_saves(wanted, self.scaled, Set::of([1, 2])))
     }
@@ -123,25 +150,6 @@ impl Op for GroupNorm {
             centred: true,
         };
         norm.vjp(call)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        if !call.mapped[1..].contains(&true) {
-            let inputs = [merge(call.inputs[0].clone())?].into_iter().chain(call.inputs[1..].iter().cloned());
-            return call.parted(apply_many(self, inputs.collect())?);
-        }
-        let (axis, inputs) = channels_apart(call, self.axis)?;
-        let op = GroupNorm { groups: times(self.groups, call.size)?, axis: axis as isize, ..self.clone() };
-        let outputs = apply_many(&op, inputs)?.into_iter().zip([axis, 1, 1]);
-        outputs.map(|(output, axis)| out_of_axis(output, axis, 1, call.size)).collect::<Result<_>>().map(Some)
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        work(inputs, outputs)
-    }
-
-    fn attributes(&self) -> String {
-        format!("groups={}, axis={}, epsilon={}", self.groups, self.axis, self.epsilon)
     }
 }
 
@@ -180,6 +188,29 @@ impl Op for Normalize {
         &[0]
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        if !call.mapped[1..].contains(&true) {
+            return call.plain(&Normalize { axis: call.axis(self.axis)?, ..self.clone() });
+        }
+        let (axis, inputs) = channels_apart(call, self.axis)?;
+        let op = Normalize { axis: axis as isize, ..self.clone() };
+        single(out_of_axis(apply_many(&op, inputs)?.swap_remove(0), axis, 1, call.size))
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        work(inputs, outputs)
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}", self.axis)
+    }
+}
+
+impl Differentiable for Normalize {
     fn saves(&self, wanted: Set) -> Option<Saves> {
         let scale = if self.scaled { Saves::inputs([3]) } else { Saves::NOTHING };
         let mut saves = Saves::NOTHING;
@@ -234,23 +265,6 @@ impl Op for Normalize {
         }
         Ok(gradients)
     }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        if !call.mapped[1..].contains(&true) {
-            return call.plain(&Normalize { axis: call.axis(self.axis)?, ..self.clone() });
-        }
-        let (axis, inputs) = channels_apart(call, self.axis)?;
-        let op = Normalize { axis: axis as isize, ..self.clone() };
-        single(out_of_axis(apply_many(&op, inputs)?.swap_remove(0), axis, 1, call.size))
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        work(inputs, outputs)
-    }
-
-    fn attributes(&self) -> String {
-        format!("axis={}", self.axis)
-    }
 }
 
 /// Mean and variance of every channel, read once.
@@ -277,6 +291,25 @@ impl Op for Moments {
         Ok(())
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        // Every set has statistics of its own: its channels are not those of another.
+        call.parted(apply_many(self, vec![into_axis(call.inputs[0].clone(), self.axis, 1)?])?)
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        work(inputs, outputs)
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}", self.axis)
+    }
+}
+
+impl Differentiable for Moments {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::INPUT.and(Saves::OUTPUT))
     }
@@ -298,19 +331,6 @@ impl Op for Moments {
             (None, None) => return Ok(Gradients::new()),
         };
         Ok(Gradients::from_elem(Some(cast(x, call.inputs[0].spec.dtype)?.into()), 1))
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        // Every set has statistics of its own: its channels are not those of another.
-        call.parted(apply_many(self, vec![into_axis(call.inputs[0].clone(), self.axis, 1)?])?)
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        work(inputs, outputs)
-    }
-
-    fn attributes(&self) -> String {
-        format!("axis={}", self.axis)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{expand_dims, reshape, stack};
 use crate::ops::unary::{cast, neg, sigmoid};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply_at, promote};
+use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply_at, promote};
 use taut_kernels::elementwise::{self, Binary, Unary};
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, View, ViewMut};
@@ -88,6 +88,16 @@ impl Op for CrossEntropy {
             .map_err(|bad| Error::index(bad.to_string()))
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.folded(self)
+    }
+}
+
+impl Differentiable for CrossEntropy {
     fn saves(&self, wanted: Set) -> Option<Saves> {
         Some(if wanted.has(0) { Saves::inputs([0, 1]) } else { Saves::INPUT })
     }
@@ -112,10 +122,6 @@ impl Op for CrossEntropy {
             });
         }
         Ok(gradients)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.folded(self)
     }
 }
 
@@ -161,6 +167,16 @@ impl Op for SigmoidCrossEntropy {
         inputs[0].bytes()
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.each(self)
+    }
+}
+
+impl Differentiable for SigmoidCrossEntropy {
     fn saves(&self, wanted: Set) -> Option<Saves> {
         Some(if wanted.has(0) { Saves::inputs([0, 1]) } else { Saves::INPUT })
     }
@@ -176,10 +192,6 @@ impl Op for SigmoidCrossEntropy {
             gradients[0] = Some(mul(sub(sigmoid(logits)?, call.input(1)?)?, g)?.into());
         }
         Ok(gradients)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.each(self)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::ops::draw::{check_key, read_key};
 use crate::ops::random::stateless_bernoulli;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Scalar, Set, Tensor, VjpCall, apply};
+use crate::{DType, Differentiable, Gradients, Outputs, Saves, Scalar, Set, Tensor, VjpCall, apply};
 use taut_kernels::elementwise::{self, Binary};
 use taut_kernels::random as kernel;
 use taut_kernels::{Arg, View, ViewMut};
@@ -64,12 +64,8 @@ impl Op for Dropout {
         &[0]
     }
 
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::inputs([1]))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|call, g| dropout(g, self.rate, call.input(1)?))
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -83,6 +79,16 @@ impl Op for Dropout {
 
     fn attributes(&self) -> String {
         format!("rate={}", self.rate)
+    }
+}
+
+impl Differentiable for Dropout {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::inputs([1]))
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        call.first(|call, g| dropout(g, self.rate, call.input(1)?))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::ops::batching::single;
 use crate::ops::index::{gather, row_gradient};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
+use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, ViewMut, index as kernel};
 
 #[derive(Clone, Debug)]
@@ -37,12 +37,8 @@ impl Op for EmbeddingLookup {
         })
     }
 
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::inputs([1]))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        row_gradient(call)
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -50,6 +46,16 @@ impl Op for EmbeddingLookup {
             return call.plain(self);
         }
         single(gather(&call.inputs[0], &call.inputs[1], 1, isize::from(call.mapped[1])))
+    }
+}
+
+impl Differentiable for EmbeddingLookup {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::inputs([1]))
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        row_gradient(call)
     }
 }
 

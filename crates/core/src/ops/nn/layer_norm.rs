@@ -9,7 +9,9 @@ use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{broadcast_to, reshape_to};
 use crate::ops::unary::{cast, neg};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at, apply_many};
+use crate::{
+    DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at, apply_many,
+};
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::Location;
@@ -79,23 +81,8 @@ impl Op for RowNorm {
         if output == 0 { &[0] } else { &[] }
     }
 
-    fn saves(&self, wanted: Set) -> Option<Saves> {
-        Some(norm_saves(wanted, self.scaled, if self.centred { Set::of([1, 2]) } else { Set::of([1]) }))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        let shape = call.input_shape(0).clone();
-        let lead = shape.rank() - self.axes;
-        let norm = Norm {
-            statistics: (0..shape.rank()).map(|i| if i < lead { shape[i] } else { 1 }).collect(),
-            parameters: shape[lead..].into(),
-            over: (lead as isize..shape.rank() as isize).collect(),
-            shape,
-            scaled: self.scaled,
-            shifted: self.shifted,
-            centred: self.centred,
-        };
-        norm.vjp(call)
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -130,6 +117,27 @@ impl Op for RowNorm {
 
     fn attributes(&self) -> String {
         format!("axes={}, epsilon={}", self.axes, self.epsilon)
+    }
+}
+
+impl Differentiable for RowNorm {
+    fn saves(&self, wanted: Set) -> Option<Saves> {
+        Some(norm_saves(wanted, self.scaled, if self.centred { Set::of([1, 2]) } else { Set::of([1]) }))
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        let shape = call.input_shape(0).clone();
+        let lead = shape.rank() - self.axes;
+        let norm = Norm {
+            statistics: (0..shape.rank()).map(|i| if i < lead { shape[i] } else { 1 }).collect(),
+            parameters: shape[lead..].into(),
+            over: (lead as isize..shape.rank() as isize).collect(),
+            shape,
+            scaled: self.scaled,
+            shifted: self.shifted,
+            centred: self.centred,
+        };
+        norm.vjp(call)
     }
 }
 

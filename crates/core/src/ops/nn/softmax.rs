@@ -7,7 +7,7 @@ use crate::ops::reduce::sum;
 use crate::ops::sample::{bad_unary, dtypes, of, ramp};
 use crate::ops::unary::exp;
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis};
+use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, norm};
 
 #[derive(Clone, Debug)]
@@ -48,6 +48,20 @@ impl Op for Softmax {
         Cost { flops: 4 * outputs[0].shape.len() as u64, bytes: bytes as u64 }
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Softmax { axis: call.axis(self.axis)?, ..self.clone() })
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}", self.axis)
+    }
+}
+
+impl Differentiable for Softmax {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::OUTPUT)
     }
@@ -62,14 +76,6 @@ impl Op for Softmax {
             let mean = sum(mul(&g, y)?, self.axis, true)?;
             mul(sub(g, mean)?, y)
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Softmax { axis: call.axis(self.axis)?, ..self.clone() })
-    }
-
-    fn attributes(&self) -> String {
-        format!("axis={}", self.axis)
     }
 }
 

@@ -9,7 +9,9 @@ use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{Margin, pad, slice};
 use crate::ops::unary::{cast, exp, logical_not};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis};
+use crate::{
+    DType, Differentiable, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis,
+};
 use taut_kernels::scan::{Scan, scan};
 use taut_kernels::{Arg, ViewMut};
 
@@ -42,6 +44,26 @@ impl Op for Cumulative {
         Ok(())
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Cumulative { axis: call.axis(self.axis)?, ..self.clone() })
+    }
+
+    fn attributes(&self) -> String {
+        let mut text = format!("axis={}", self.axis);
+        for (flag, word) in [(self.exclusive, ", exclusive"), (self.reverse, ", reverse")] {
+            if flag {
+                text.push_str(word);
+            }
+        }
+        text
+    }
+}
+
+impl Differentiable for Cumulative {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(match self.code {
             Scan::Sum => Saves::NOTHING,
@@ -80,20 +102,6 @@ impl Op for Cumulative {
                 mul(self.gathered(g, shrinks)?, share)
             }
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Cumulative { axis: call.axis(self.axis)?, ..self.clone() })
-    }
-
-    fn attributes(&self) -> String {
-        let mut text = format!("axis={}", self.axis);
-        for (flag, word) in [(self.exclusive, ", exclusive"), (self.reverse, ", reverse")] {
-            if flag {
-                text.push_str(word);
-            }
-        }
-        text
     }
 }
 

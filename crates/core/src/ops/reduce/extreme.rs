@@ -69,7 +69,7 @@ impl Op for ArgExtreme {
         Ok(Spec { dtype: DType::I64, shape: kept }.into())
     }
 
-    fn kernel(&self) -> Kernel {
+    fn kernel(&self) -> Kernel<'_> {
         Kernel::Reduce
     }
 

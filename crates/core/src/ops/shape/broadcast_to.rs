@@ -1,8 +1,8 @@
 //! Repeating without copying.
 
 use crate::error::{ErrorKind, Result};
-use crate::gradient::{Gradients, Saves, Set, VjpCall};
-use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
+use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
+use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::batching::single;
 use crate::ops::elementwise::sum_to;
 use crate::ops::sample::{dtypes, ramp};
@@ -25,20 +25,12 @@ impl Op for BroadcastTo {
             .into())
     }
 
-    fn kernel(&self) -> Kernel {
-        Kernel::View
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::View(self)
     }
 
-    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
-        input.broadcast(&self.shape).ok()
-    }
-
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::NOTHING)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|call, g| sum_to(g, call.input_shape(0)))
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -48,6 +40,22 @@ impl Op for BroadcastTo {
 
     fn attributes(&self) -> String {
         format!("shape={}", self.shape)
+    }
+}
+
+impl ViewOp for BroadcastTo {
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        input.broadcast(&self.shape).ok()
+    }
+}
+
+impl Differentiable for BroadcastTo {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        call.first(|call, g| sum_to(g, call.input_shape(0)))
     }
 }
 

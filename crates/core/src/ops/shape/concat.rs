@@ -6,7 +6,9 @@ use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, tensor};
 use crate::ops::unary::cast;
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply_many, promote};
+use crate::{
+    DType, Differentiable, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply_many, promote,
+};
 use smallvec::SmallVec;
 use taut_kernels::{Arg, View, ViewMut, index};
 use taut_memory::Location;
@@ -51,6 +53,20 @@ impl Op for Concat {
         Ok(())
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.each(&Concat { axis: call.axis(self.axis)? })
+    }
+
+    fn attributes(&self) -> String {
+        format!("axis={}", self.axis)
+    }
+}
+
+impl Differentiable for Concat {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::NOTHING)
     }
@@ -67,14 +83,6 @@ impl Op for Concat {
             start = end;
         }
         Ok(gradients)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.each(&Concat { axis: call.axis(self.axis)? })
-    }
-
-    fn attributes(&self) -> String {
-        format!("axis={}", self.axis)
     }
 }
 

@@ -1,49 +1,11 @@
 //! A copy.
 
 use crate::error::Result;
-use crate::op::{Form, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::dtypes;
-use crate::ops::{OpEntry, Param, Reference, Samples, one};
-use crate::{Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
-use taut_kernels::{Arg, ViewMut, elementwise};
+use crate::ops::{OpEntry, Param, PassThrough, Reference, Samples, one};
+use crate::{Tensor, apply};
 
-#[derive(Clone, Debug)]
-struct Identity;
-
-impl Op for Identity {
-    fn name(&self) -> &'static str {
-        "identity"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        Ok(inputs[0].clone().into())
-    }
-
-    fn kernel(&self) -> Kernel {
-        Kernel::Elementwise
-    }
-
-    fn form(&self, _inputs: &[&Spec]) -> Form {
-        Form::Elements(elementwise::Code::Copy)
-    }
-
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::NOTHING)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|_, g| Ok(g))
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
-    }
-
-    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        elementwise::copy(inputs[0].view(), outputs[0].reborrow());
-        Ok(())
-    }
-}
+static IDENTITY: PassThrough = PassThrough::copy("identity");
 
 /// A copy in row-major order, with memory of its own: what makes a view independent of the tensor it looks at.
 ///
@@ -56,7 +18,7 @@ impl Op for Identity {
 /// ```
 #[track_caller]
 pub fn identity(input: impl Into<Tensor>) -> Result<Tensor> {
-    apply(&Identity, [input.into()])
+    apply(&IDENTITY, [input.into()])
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(

@@ -7,7 +7,9 @@ use crate::ops::elementwise::must_fit;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{reverse, slice};
 use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Index, Outputs, Saves, Scalar, Set, Shape, Tensor, VjpCall, apply};
+use crate::{
+    DType, Differentiable, Gradients, Index, Outputs, Saves, Scalar, Set, Shape, Tensor, VjpCall, apply,
+};
 use smallvec::SmallVec;
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -127,6 +129,21 @@ impl Op for Pad {
         Ok(())
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        let paddings = [&[[0, 0]], &self.paddings[..]].concat();
+        call.plain(&Pad { paddings, ..self.clone() })
+    }
+
+    fn attributes(&self) -> String {
+        format!("paddings={:?}, margin={:?}", self.paddings, self.margin)
+    }
+}
+
+impl Differentiable for Pad {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::NOTHING)
     }
@@ -144,15 +161,6 @@ impl Op for Pad {
             }
             shape.iter().enumerate().try_fold(g, |g, (axis, &dim)| self.unpadded(g, axis, dim))
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        let paddings = [&[[0, 0]], &self.paddings[..]].concat();
-        call.plain(&Pad { paddings, ..self.clone() })
-    }
-
-    fn attributes(&self) -> String {
-        format!("paddings={:?}, margin={:?}", self.paddings, self.margin)
     }
 }
 

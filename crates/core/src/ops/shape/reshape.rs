@@ -1,11 +1,11 @@
 //! The same elements under another shape.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
+use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::batching::single;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
+use crate::{DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
 
 #[derive(Clone, Debug)]
 struct Reshape {
@@ -45,20 +45,12 @@ impl Op for Reshape {
         Ok(Spec { dtype: inputs[0].dtype, shape: self.resolve(&inputs[0].shape)? }.into())
     }
 
-    fn kernel(&self) -> Kernel {
-        Kernel::View
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::View(self)
     }
 
-    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
-        input.reshape(&self.resolve(&input.shape).ok()?)
-    }
-
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::NOTHING)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        reshaped(call)
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -67,6 +59,22 @@ impl Op for Reshape {
 
     fn attributes(&self) -> String {
         format!("shape={:?}", self.shape)
+    }
+}
+
+impl ViewOp for Reshape {
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        input.reshape(&self.resolve(&input.shape).ok()?)
+    }
+}
+
+impl Differentiable for Reshape {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        reshaped(call)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Axes backwards.
 
 use crate::error::Result;
-use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
+use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::sample::{bad_axes, dtypes, ramp};
 use crate::ops::{ArgValue, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Layout, Outputs, Saves, Set, Tensor, VjpCall, apply};
+use crate::{DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Tensor, VjpCall, apply};
 
 #[derive(Clone, Debug)]
 struct Reverse {
@@ -21,24 +21,12 @@ impl Op for Reverse {
         Ok(inputs[0].clone().into())
     }
 
-    fn kernel(&self) -> Kernel {
-        Kernel::View
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::View(self)
     }
 
-    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
-        let axes = input.shape.axes(&self.axes).ok()?;
-        Some(axes.iter().fold(input.clone(), |layout, &axis| {
-            let dim = layout.shape[axis];
-            layout.range(axis, dim.saturating_sub(1), dim, -1)
-        }))
-    }
-
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::NOTHING)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|_, g| reverse(g, &self.axes))
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -47,6 +35,26 @@ impl Op for Reverse {
 
     fn attributes(&self) -> String {
         format!("axis={:?}", self.axes)
+    }
+}
+
+impl ViewOp for Reverse {
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        let axes = input.shape.axes(&self.axes).ok()?;
+        Some(axes.iter().fold(input.clone(), |layout, &axis| {
+            let dim = layout.shape[axis];
+            layout.range(axis, dim.saturating_sub(1), dim, -1)
+        }))
+    }
+}
+
+impl Differentiable for Reverse {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        call.first(|_, g| reverse(g, &self.axes))
     }
 }
 

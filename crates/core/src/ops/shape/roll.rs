@@ -4,7 +4,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Set, Strides, Tensor, VjpCall, apply, normalize_axis};
+use crate::{
+    DType, Differentiable, Gradients, Outputs, Saves, Set, Strides, Tensor, VjpCall, apply, normalize_axis,
+};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[derive(Clone, Debug)]
@@ -42,6 +44,20 @@ impl Op for Roll {
         Ok(())
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Roll { axes: call.axes(&self.axes)?, ..self.clone() })
+    }
+
+    fn attributes(&self) -> String {
+        format!("shift={:?}, axis={:?}", self.shifts, self.axes)
+    }
+}
+
+impl Differentiable for Roll {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::NOTHING)
     }
@@ -55,14 +71,6 @@ impl Op for Roll {
             }
             roll(g, &back, &self.axes)
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Roll { axes: call.axes(&self.axes)?, ..self.clone() })
-    }
-
-    fn attributes(&self) -> String {
-        format!("shift={:?}, axis={:?}", self.shifts, self.axes)
     }
 }
 

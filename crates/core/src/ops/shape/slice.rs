@@ -1,12 +1,14 @@
 //! Parts of a tensor.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
+use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::pad::padded;
 use crate::ops::shape::{Margin, pad, reshape_to, reverse};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Index, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
+use crate::{
+    DType, Differentiable, Gradients, Index, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply,
+};
 use taut_memory::Location;
 
 #[derive(Clone, Debug)]
@@ -58,14 +60,39 @@ impl Op for Slice {
         Ok(Spec { dtype: inputs[0].dtype, shape: layout.shape }.into())
     }
 
-    fn kernel(&self) -> Kernel {
-        Kernel::View
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::View(self)
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Slice { indices: [&[Index::from(..)], &self.indices[..]].concat() })
+    }
+
+    fn attributes(&self) -> String {
+        let part = |index: &Index| match index {
+            Index::At(position) => position.to_string(),
+            Index::Ellipsis => "...".into(),
+            Index::NewAxis => "new".into(),
+            Index::Range { start, end, step } => {
+                let place = |p: &Option<isize>| p.map_or(String::new(), |p| p.to_string());
+                format!("{}:{}:{step}", place(start), place(end))
+            }
+        };
+        format!("[{}]", self.indices.iter().map(part).collect::<Vec<_>>().join(", "))
+    }
+}
+
+impl ViewOp for Slice {
     fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
         input.slice(&self.indices).ok()
     }
+}
 
+impl Differentiable for Slice {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::NOTHING)
     }
@@ -95,23 +122,6 @@ impl Op for Slice {
             }
             if g.shape() == shape { Ok(g) } else { pad(g, &paddings, Margin::Constant(0.into())) }
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Slice { indices: [&[Index::from(..)], &self.indices[..]].concat() })
-    }
-
-    fn attributes(&self) -> String {
-        let part = |index: &Index| match index {
-            Index::At(position) => position.to_string(),
-            Index::Ellipsis => "...".into(),
-            Index::NewAxis => "new".into(),
-            Index::Range { start, end, step } => {
-                let place = |p: &Option<isize>| p.map_or(String::new(), |p| p.to_string());
-                format!("{}:{}:{step}", place(start), place(end))
-            }
-        };
-        format!("[{}]", self.indices.iter().map(part).collect::<Vec<_>>().join(", "))
     }
 }
 

@@ -6,7 +6,7 @@ use crate::op::{Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples};
 use crate::record::{record_completed, without_recording};
-use crate::{DType, Gradients, Index, Saves, Set, Tensor, VjpCall, with_source_location};
+use crate::{DType, Differentiable, Gradients, Index, Saves, Set, Tensor, VjpCall, with_source_location};
 use smallvec::smallvec;
 use taut_memory::Location;
 
@@ -105,6 +105,12 @@ impl Op for Parts {
         Ok(self.specs.clone())
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+}
+
+impl Differentiable for Parts {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::NOTHING)
     }

@@ -1,36 +1,11 @@
 //! A value as a constant.
 
 use crate::error::Result;
-use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::sample::dtypes;
-use crate::ops::{OpEntry, Param, Reference, Samples, one};
-use crate::{DType, Layout, Outputs, Tensor, apply};
+use crate::ops::{OpEntry, Param, PassGradient, PassThrough, Reference, Samples, one};
+use crate::{Tensor, apply};
 
-/// It keeps nothing and has no gradient: tapes end here.
-#[derive(Clone, Debug)]
-struct StopGradient;
-
-impl Op for StopGradient {
-    fn name(&self) -> &'static str {
-        "stop_gradient"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        Ok(inputs[0].clone().into())
-    }
-
-    fn kernel(&self) -> Kernel {
-        Kernel::View
-    }
-
-    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
-        Some(input.clone())
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
-    }
-}
+static STOP_GRADIENT: PassThrough = PassThrough::view("stop_gradient", PassGradient::Stop);
 
 /// The same value as a constant: no gradient goes through it, and tapes write nothing down. Without copying.
 ///
@@ -42,7 +17,7 @@ impl Op for StopGradient {
 /// ```
 #[track_caller]
 pub fn stop_gradient(input: impl Into<Tensor>) -> Result<Tensor> {
-    apply(&StopGradient, [input.into()])
+    apply(&STOP_GRADIENT, [input.into()])
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(

@@ -9,7 +9,9 @@ use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::shape::Strides;
-use crate::{DType, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, normalize_axis};
+use crate::{
+    DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, normalize_axis,
+};
 use taut_kernels::{Arg, ViewMut, index};
 
 #[cold]
@@ -43,7 +45,7 @@ impl Op for Tile {
         Ok(())
     }
 
-    fn form(&self, inputs: &[&Spec]) -> Form {
+    fn form(&self, inputs: &[&Spec]) -> Form<'_> {
         let shape = &inputs[0].shape;
         let whole = Layout::contiguous(shape.clone());
         let (mut dims, mut strides) = (Vec::new(), Strides::new());
@@ -54,6 +56,20 @@ impl Op for Tile {
         Form::Spread(Layout { shape: dims.into(), strides, offset: 0 })
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Tile { multiples: [&[1], &self.multiples[..]].concat() })
+    }
+
+    fn attributes(&self) -> String {
+        format!("multiples={:?}", self.multiples)
+    }
+}
+
+impl Differentiable for Tile {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::NOTHING)
     }
@@ -76,14 +92,6 @@ impl Op for Tile {
                 sum(reshape_to(g, &apart.into())?, copies.as_slice(), false)
             }
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Tile { multiples: [&[1], &self.multiples[..]].concat() })
-    }
-
-    fn attributes(&self) -> String {
-        format!("multiples={:?}", self.multiples)
     }
 }
 
@@ -134,7 +142,7 @@ impl Op for Repeat {
         Ok(())
     }
 
-    fn form(&self, inputs: &[&Spec]) -> Form {
+    fn form(&self, inputs: &[&Spec]) -> Form<'_> {
         let shape = &inputs[0].shape;
         let (&[count], Ok(axis)) = (&self.repeats[..], shape.axis(self.axis)) else { return Form::Opaque };
         let mut strides = Layout::contiguous(shape.clone()).strides;
@@ -142,6 +150,20 @@ impl Op for Repeat {
         Form::Spread(Layout { shape: shape.clone().with_inserted(axis + 1, count), strides, offset: 0 })
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.plain(&Repeat { axis: call.axis(self.axis)?, ..self.clone() })
+    }
+
+    fn attributes(&self) -> String {
+        format!("repeats={:?}, axis={}", self.repeats, self.axis)
+    }
+}
+
+impl Differentiable for Repeat {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::NOTHING)
     }
@@ -159,14 +181,6 @@ impl Op for Repeat {
             let ids = Tensor::from_vec(ids.collect::<Vec<_>>(), [g.shape()[axis]])?;
             sum_slices(g, &ids, (0, axis, dim), shape)
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Repeat { axis: call.axis(self.axis)?, ..self.clone() })
-    }
-
-    fn attributes(&self) -> String {
-        format!("repeats={:?}, axis={}", self.repeats, self.axis)
     }
 }
 

@@ -1,10 +1,12 @@
 //! Axes in another order.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
+use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{Axes, DType, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
+use crate::{
+    Axes, DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply,
+};
 use taut_memory::Location;
 
 #[derive(Clone, Debug)]
@@ -34,14 +36,31 @@ impl Op for Transpose {
         Ok(Spec { dtype: *dtype, shape: permutation.iter().map(|&axis| shape[axis]).collect() }.into())
     }
 
-    fn kernel(&self) -> Kernel {
-        Kernel::View
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::View(self)
     }
 
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        let permutation = self.resolve(&call.shape(0))?.into_iter().map(|axis| axis as isize + 1);
+        call.plain(&Transpose { permutation: Some([0].into_iter().chain(permutation).collect()) })
+    }
+
+    fn attributes(&self) -> String {
+        self.permutation.as_ref().map_or_else(String::new, |p| format!("permutation={p:?}"))
+    }
+}
+
+impl ViewOp for Transpose {
     fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
         Some(input.permute(&self.resolve(&input.shape).ok()?))
     }
+}
 
+impl Differentiable for Transpose {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::NOTHING)
     }
@@ -53,15 +72,6 @@ impl Op for Transpose {
             permutation.iter().enumerate().for_each(|(i, &axis)| back[axis] = i as isize);
             transpose(g, back.as_slice())
         })
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        let permutation = self.resolve(&call.shape(0))?.into_iter().map(|axis| axis as isize + 1);
-        call.plain(&Transpose { permutation: Some([0].into_iter().chain(permutation).collect()) })
-    }
-
-    fn attributes(&self) -> String {
-        self.permutation.as_ref().map_or_else(String::new, |p| format!("permutation={p:?}"))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Adding and removing axes of size one.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::gradient::{Gradients, Saves, Set, VjpCall};
-use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
+use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
+use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::reshape::reshaped;
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
@@ -24,20 +24,12 @@ impl Op for ExpandDims {
         Ok(Spec { dtype: *dtype, shape: shape.clone().with_inserted(axis, 1) }.into())
     }
 
-    fn kernel(&self) -> Kernel {
-        Kernel::View
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::View(self)
     }
 
-    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
-        Some(input.insert_axis(normalize_axis(self.axis, input.shape.rank() + 1).ok()?))
-    }
-
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::NOTHING)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        reshaped(call)
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -47,6 +39,22 @@ impl Op for ExpandDims {
 
     fn attributes(&self) -> String {
         format!("axis={}", self.axis)
+    }
+}
+
+impl ViewOp for ExpandDims {
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        Some(input.insert_axis(normalize_axis(self.axis, input.shape.rank() + 1).ok()?))
+    }
+}
+
+impl Differentiable for ExpandDims {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        reshaped(call)
     }
 }
 
@@ -96,21 +104,12 @@ impl Op for Squeeze {
         Ok(Spec { dtype: *dtype, shape: kept.map(|axis| shape[axis]).collect() }.into())
     }
 
-    fn kernel(&self) -> Kernel {
-        Kernel::View
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::View(self)
     }
 
-    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
-        let removed = self.resolve(&input.shape).ok()?;
-        Some(removed.iter().rev().fold(input.clone(), |layout, &axis| layout.remove_axis(axis)))
-    }
-
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::NOTHING)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        reshaped(call)
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -120,6 +119,23 @@ impl Op for Squeeze {
 
     fn attributes(&self) -> String {
         self.axes.as_ref().map_or_else(String::new, |axes| format!("axis={axes:?}"))
+    }
+}
+
+impl ViewOp for Squeeze {
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        let removed = self.resolve(&input.shape).ok()?;
+        Some(removed.iter().rev().fold(input.clone(), |layout, &axis| layout.remove_axis(axis)))
+    }
+}
+
+impl Differentiable for Squeeze {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        reshaped(call)
     }
 }
 

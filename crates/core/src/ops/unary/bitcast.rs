@@ -1,7 +1,7 @@
 //! The same bits as another type.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
+use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::sample::ramp;
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Layout, Outputs, Tensor, apply};
@@ -44,10 +44,20 @@ impl Op for Bitcast {
         Ok(Spec { dtype: to, shape }.into())
     }
 
-    fn kernel(&self) -> Kernel {
-        Kernel::View
+    fn kernel(&self) -> Kernel<'_> {
+        Kernel::View(self)
     }
 
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        call.plain(self)
+    }
+
+    fn attributes(&self) -> String {
+        format!("to={}", self.to)
+    }
+}
+
+impl ViewOp for Bitcast {
     fn view(&self, dtype: DType, input: &Layout) -> Option<Layout> {
         let mut out = input.clone();
         match dtype.size().cmp(&self.to.size()) {
@@ -78,14 +88,6 @@ impl Op for Bitcast {
             }
         }
         Some(out)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
-    }
-
-    fn attributes(&self) -> String {
-        format!("to={}", self.to)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::op::{Form, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::{ArgValue, OpEntry, Param, ParamKind, Reference, Samples, one, sample};
-use crate::{Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
+use crate::{Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, DType, ViewMut, elementwise};
 
 #[derive(Clone, Debug)]
@@ -20,7 +20,7 @@ impl Op for Cast {
         Ok(Spec { dtype: self.to, shape: inputs[0].shape.clone() }.into())
     }
 
-    fn kernel(&self) -> Kernel {
+    fn kernel(&self) -> Kernel<'_> {
         Kernel::Elementwise
     }
 
@@ -29,16 +29,12 @@ impl Op for Cast {
         Ok(())
     }
 
-    fn form(&self, _inputs: &[&Spec]) -> Form {
+    fn form(&self, _inputs: &[&Spec]) -> Form<'_> {
         Form::Elements(elementwise::Code::Cast(self.to))
     }
 
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        self.to.is_float().then_some(Saves::NOTHING)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|call, g| cast(g, call.inputs[0].spec.dtype))
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        Some(self)
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
@@ -47,6 +43,16 @@ impl Op for Cast {
 
     fn attributes(&self) -> String {
         format!("to={}", self.to)
+    }
+}
+
+impl Differentiable for Cast {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        self.to.is_float().then_some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        call.first(|call, g| cast(g, call.inputs[0].spec.dtype))
     }
 }
 

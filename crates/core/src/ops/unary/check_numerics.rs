@@ -1,74 +1,27 @@
 //! Refusing NaN and infinity.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
+use crate::ops::pass_through::{PassCheck, PassGradient, PassThrough};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
-use std::sync::Arc;
-use taut_kernels::{Arg, View, ViewMut, bits, elementwise};
+use crate::{DType, Tensor, apply};
+use taut_kernels::{View, bits};
 
-#[derive(Clone, Debug)]
-struct CheckNumerics {
-    message: Arc<str>,
-}
-
-impl Op for CheckNumerics {
-    fn name(&self) -> &'static str {
-        "check_numerics"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        if !inputs[0].dtype.is_float() {
-            return Err(
-                Error::dtype(format!("{} is not supported", inputs[0].dtype)).help("every integer is finite")
-            );
-        }
-        Ok(inputs[0].clone().into())
-    }
-
-    fn kernel(&self) -> Kernel {
-        Kernel::Custom
-    }
-
-    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        if let Arg::View(x) = inputs[0] {
-            elementwise::copy(x, outputs[0].reborrow());
-        }
-        let out = &mut outputs[0];
+static ALL_FINITE: PassCheck = PassCheck {
+    accepts: |dtype| match dtype.is_float() {
+        true => Ok(()),
+        false => Err(Error::dtype(format!("{dtype} is not supported")).help("every integer is finite")),
+    },
+    holds: |out, message| {
         let (dtype, shape) = (out.dtype(), [out.len()]);
         let (nans, infinities) = bits::count_non_finite(View::new(dtype, out.bytes(), 0, &shape, &[1]));
         if nans + infinities == 0 {
             return Ok(());
         }
-        let message = format!("{}: {nans} NaN and {infinities} infinite elements", self.message);
+        let message = format!("{message}: {nans} NaN and {infinities} infinite elements");
         Err(Error::new(ErrorKind::Numeric, message))
-    }
-
-    fn is_check(&self) -> bool {
-        true
-    }
-
-    fn aliases(&self, _output: usize) -> &[usize] {
-        &[0]
-    }
-
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::NOTHING)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|_, g| check_numerics(g, &self.message))
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
-    }
-
-    fn attributes(&self) -> String {
-        format!("message={:?}", self.message)
-    }
-}
+    },
+};
 
 /// The tensor itself, or an error with this message if an element is NaN or infinite. Its gradient is checked likewise.
 ///
@@ -80,7 +33,8 @@ impl Op for CheckNumerics {
 /// ```
 #[track_caller]
 pub fn check_numerics(tensor: impl Into<Tensor>, message: &str) -> Result<Tensor> {
-    apply(&CheckNumerics { message: message.into() }, [tensor.into()])
+    let op = PassThrough::check("check_numerics", &ALL_FINITE, message, PassGradient::PassThroughOp);
+    apply(&op, [tensor.into()])
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(

@@ -1,58 +1,18 @@
 //! Conditions that have to hold.
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
+use crate::ops::pass_through::{PassCheck, PassGradient, PassThrough};
 use crate::ops::sample::ramp;
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Outputs, Tensor, apply};
-use std::sync::Arc;
-use taut_kernels::{Arg, ViewMut, elementwise};
+use crate::{DType, Tensor, apply};
 
-#[derive(Clone, Debug)]
-struct Ensure {
-    message: Arc<str>,
-}
-
-impl Op for Ensure {
-    fn name(&self) -> &'static str {
-        "ensure"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        if inputs[0].dtype != DType::Bool {
-            let message = format!("a condition is a bool, not {}", inputs[0].dtype);
-            return Err(Error::dtype(message).help("compare something"));
-        }
-        Ok(inputs[0].clone().into())
-    }
-
-    fn kernel(&self) -> Kernel {
-        Kernel::Custom
-    }
-
-    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        if let Arg::View(x) = inputs[0] {
-            elementwise::copy(x, outputs[0].reborrow());
-        }
-        if outputs[0].bytes().contains(&0) { Err(Error::value(&*self.message)) } else { Ok(()) }
-    }
-
-    fn is_check(&self) -> bool {
-        true
-    }
-
-    fn aliases(&self, _output: usize) -> &[usize] {
-        &[0]
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
-    }
-
-    fn attributes(&self) -> String {
-        format!("message={:?}", self.message)
-    }
-}
+static ALL_TRUE: PassCheck = PassCheck {
+    accepts: |dtype| match dtype {
+        DType::Bool => Ok(()),
+        _ => Err(Error::dtype(format!("a condition is a bool, not {dtype}")).help("compare something")),
+    },
+    holds: |out, message| if out.bytes().contains(&0) { Err(Error::value(message)) } else { Ok(()) },
+};
 
 /// The conditions themselves, or an error with this message if one does not hold. In a traced function it is checked by every
 /// call, whether anybody uses the result or not.
@@ -65,7 +25,7 @@ impl Op for Ensure {
 /// ```
 #[track_caller]
 pub fn ensure(condition: impl Into<Tensor>, message: &str) -> Result<Tensor> {
-    apply(&Ensure { message: message.into() }, [condition.into()])
+    apply(&PassThrough::check("ensure", &ALL_TRUE, message, PassGradient::Stop), [condition.into()])
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(

@@ -3,7 +3,7 @@
 //! Ids are looked at once, by [`group`]. What comes after cannot fail, so a table of which some rows are updated in place is never left half
 //! updated.
 
-use taut_core::{DType, Error, Op, Result, Shape, Spec, Specs, Tensor, apply, apply_many};
+use taut_core::{DType, Effects, Error, Op, Result, Shape, Spec, Specs, Tensor, apply, apply_many};
 use taut_kernels::index::{self, Groups};
 use taut_kernels::{Arg, ViewMut, elementwise};
 
@@ -99,8 +99,8 @@ impl Op for SumGroups {
         Ok(())
     }
 
-    fn can_fail(&self) -> bool {
-        false
+    fn effects(&self) -> Effects {
+        Effects::NONE
     }
 
     fn attributes(&self) -> String {
@@ -136,8 +136,8 @@ impl Op for TakeRows {
         Ok(())
     }
 
-    fn can_fail(&self) -> bool {
-        false
+    fn effects(&self) -> Effects {
+        Effects::NONE
     }
 }
 
@@ -175,8 +175,8 @@ impl Op for PutRows {
         &[0]
     }
 
-    fn can_fail(&self) -> bool {
-        false
+    fn effects(&self) -> Effects {
+        Effects::NONE
     }
 }
 

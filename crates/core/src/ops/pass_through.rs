@@ -1,0 +1,202 @@
+//! Ops whose output is their first input: copies, checks, constants, barriers.
+
+use crate::apply::{Outputs, apply};
+use crate::error::Result;
+use crate::gradient::{Differentiable, Gradient, Gradients, Saves, Set, VjpCall};
+use crate::layout::Layout;
+use crate::op::{Effects, Form, Kernel, Op, Spec, Specs, ViewOp, VmapCall};
+use std::sync::Arc;
+use taut_kernels::{Arg, DType, ViewMut, elementwise};
+
+/// An op whose output is its first input, element for element. Further inputs only order it or receive its gradient.
+///
+/// Such ops differ in their name, in the memory of their output and in their gradient, so they are data rather than types:
+///
+/// ```
+/// use taut_core::ops::{PassGradient, PassThrough};
+/// use taut_core::{Tensor, apply};
+/// let op = PassThrough::view("no_gradient", PassGradient::Stop);
+/// let x = Tensor::from_slice(&[1.0f32, 2.0], [2])?;
+/// assert!(apply(&op, [x.clone()])?.shares_memory(&x));
+/// # Ok::<(), taut_core::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct PassThrough {
+    name: &'static str,
+    mode: PassMode,
+    gradient: PassGradient,
+    /// A number that distinguishes it from others of its name, as graphs print it.
+    number: Option<(&'static str, u64)>,
+}
+
+/// What becomes of the memory, and what the compiler may do.
+#[derive(Clone, Debug)]
+enum PassMode {
+    /// A row-major copy with memory of its own.
+    Copy,
+    /// The input's own memory.
+    View,
+    /// The input's own memory, as a value that the compiler must not identify with the input.
+    Barrier,
+    /// The input if it passes a check, and an error otherwise. Written over the input if it can be.
+    Check { check: &'static PassCheck, message: Arc<str> },
+}
+
+/// The gradient of a [`PassThrough`].
+#[derive(Clone, Debug)]
+pub enum PassGradient {
+    /// No gradient flows through.
+    Stop,
+    /// The first input's gradient is the output's.
+    Pass,
+    /// The first input's gradient is the output's, passed through this op as well.
+    PassThroughOp,
+    /// The second input's gradient is the output's; the first has none.
+    ToSecond,
+    /// Another rule, over all inputs.
+    Rule(Arc<dyn Differentiable>),
+}
+
+/// A check that a [`PassThrough`] makes of its elements.
+#[derive(Debug)]
+pub(super) struct PassCheck {
+    /// Rejects types it cannot check.
+    pub(super) accepts: fn(DType) -> Result<()>,
+    /// Fails, with the given message, if an element does not hold.
+    pub(super) holds: fn(&mut ViewMut<'_>, &str) -> Result<()>,
+}
+
+impl PassThrough {
+    /// A row-major copy with memory of its own.
+    pub(super) const fn copy(name: &'static str) -> PassThrough {
+        PassThrough { name, mode: PassMode::Copy, gradient: PassGradient::Pass, number: None }
+    }
+
+    /// The input's own memory, with this gradient.
+    pub const fn view(name: &'static str, gradient: PassGradient) -> PassThrough {
+        PassThrough { name, mode: PassMode::View, gradient, number: None }
+    }
+
+    /// The input's own memory, as a value that the compiler must not identify with the input: see
+    /// [`Form::OptimizationBarrier`]. Barriers of different numbers are never merged.
+    pub const fn barrier(name: &'static str, number: u64) -> PassThrough {
+        let number = Some(("number", number));
+        PassThrough { name, mode: PassMode::Barrier, gradient: PassGradient::Pass, number }
+    }
+
+    /// The input, if `check` holds for its elements; otherwise an error with this message.
+    pub(super) fn check(
+        name: &'static str,
+        check: &'static PassCheck,
+        message: &str,
+        gradient: PassGradient,
+    ) -> PassThrough {
+        let mode = PassMode::Check { check, message: message.into() };
+        PassThrough { name, mode, gradient, number: None }
+    }
+
+    /// The op with a number that graphs print under this name.
+    #[must_use]
+    pub fn numbered(mut self, name: &'static str, number: u64) -> PassThrough {
+        self.number = Some((name, number));
+        self
+    }
+}
+
+impl Op for PassThrough {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn attributes(&self) -> String {
+        match (&self.mode, self.number) {
+            (PassMode::Check { message, .. }, _) => format!("message={message:?}"),
+            (_, Some((name, number))) => format!("{name}={number}"),
+            _ => String::new(),
+        }
+    }
+
+    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
+        if let PassMode::Check { check, .. } = &self.mode {
+            (check.accepts)(inputs[0].dtype)?;
+        }
+        Ok(inputs[0].clone().into())
+    }
+
+    fn kernel(&self) -> Kernel<'_> {
+        match self.mode {
+            PassMode::Copy => Kernel::Elementwise,
+            PassMode::View | PassMode::Barrier => Kernel::View(self),
+            PassMode::Check { .. } => Kernel::Custom,
+        }
+    }
+
+    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
+        if let Arg::View(x) = inputs[0] {
+            elementwise::copy(x, outputs[0].reborrow());
+        }
+        match &self.mode {
+            PassMode::Check { check, message } => (check.holds)(&mut outputs[0], message),
+            _ => Ok(()),
+        }
+    }
+
+    fn aliases(&self, _output: usize) -> &[usize] {
+        // A copy has memory of its own; a check writes nothing new.
+        if matches!(self.mode, PassMode::Check { .. }) { &[0] } else { &[] }
+    }
+
+    fn effects(&self) -> Effects {
+        match (&self.mode, &self.gradient) {
+            (PassMode::Check { .. }, _) => Effects::CAN_FAIL | Effects::CHECK,
+            (_, PassGradient::Rule(_)) => Effects::NO_CSE,
+            _ => Effects::NONE,
+        }
+    }
+
+    fn form(&self, _inputs: &[&Spec]) -> Form<'_> {
+        match self.mode {
+            PassMode::Copy => Form::Elements(elementwise::Code::Copy),
+            PassMode::Barrier => Form::OptimizationBarrier,
+            PassMode::View | PassMode::Check { .. } => Form::Opaque,
+        }
+    }
+
+    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+        // Further inputs may be mapped where the first is not, and another rule holds for one set only.
+        let own = !matches!(self.gradient, PassGradient::Rule(_));
+        if own && call.inputs.len() == 1 { call.plain(self) } else { Ok(None) }
+    }
+
+    fn gradient(&self) -> Option<&dyn Differentiable> {
+        match &self.gradient {
+            PassGradient::Stop => None,
+            PassGradient::Rule(rule) => Some(&**rule),
+            _ => Some(self),
+        }
+    }
+}
+
+impl ViewOp for PassThrough {
+    fn view(&self, _dtype: DType, input: &Layout) -> Option<Layout> {
+        Some(input.clone())
+    }
+}
+
+impl Differentiable for PassThrough {
+    fn saves(&self, _wanted: Set) -> Option<Saves> {
+        Some(Saves::NOTHING)
+    }
+
+    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+        match &self.gradient {
+            PassGradient::Stop => Ok(Gradients::new()),
+            PassGradient::Pass => call.first(|_, gradient| Ok(gradient)),
+            PassGradient::PassThroughOp => call.first(|_, gradient| apply(self, [gradient])),
+            PassGradient::ToSecond => {
+                Ok(Gradients::from_iter([None, call.take_gradient(0).map(Gradient::Dense)]))
+            }
+            PassGradient::Rule(rule) => rule.vjp(call),
+        }
+    }
+}
