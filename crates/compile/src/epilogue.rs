@@ -1,44 +1,47 @@
-//! Lets a product end in what is computed of it: a bias is added and an activation taken while a block of the product is in
-//! the caches, by one node.
+//! Epilogue fusion: a product and the elementwise node that reads it become one node. A bias is added and an activation
+//! applied while a block of the product is in the caches.
 //!
-//! Nothing lives longer for it. Where all that the epilogue reads is there when the product is made, the product's place is
-//! that of its result; where not, the product waits, if its operands are no larger than itself.
+//! No live range becomes longer in total. If all operands of the epilogue are computed before the product, the fused node
+//! takes the product's position; otherwise it takes the epilogue's, if the operands of the product that it keeps alive are
+//! no larger than the product.
 
 use crate::CompileOptions;
-use crate::clusters::MOST_OPERANDS;
-use crate::fuse::{Draft, Outcome};
+use crate::clusters::MAX_OPERANDS;
+use crate::fuse::FusedProgramBuilder;
 use crate::fused::{Fused, FusedEpilogue};
-use crate::rewrite::{Inputs, Rewriter};
-use crate::uses::{base, last_uses};
+use crate::liveness::{base, last_uses};
+use crate::passes::PassContext;
+use crate::rewrite::{NodeInputs, Rewriter};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
 use taut_core::{Form, Graph, Kernel, Op, Result, Spec};
 
-pub(crate) fn fuse_epilogues(outcome: Outcome, options: CompileOptions) -> Result<Graph> {
-    let Outcome { graph, fused } = outcome;
-    let fusions = Fusions::find(&graph, fused, options)?;
+pub(crate) fn fuse_epilogue(graph: Cow<'_, Graph>, context: &mut PassContext) -> Result<Graph> {
+    let fused = std::mem::take(&mut context.fused_nodes);
+    let fusions = EpilogueFinder::find(&graph, fused, context.options)?;
     if fusions.is_empty() {
-        return Ok(graph);
+        return Ok(graph.into_owned());
     }
-    let mut places: Vec<Place<'_>> = graph.nodes.iter().map(|_| Place::Own).collect();
+    let mut replacements: Vec<Replacement<'_>> = graph.nodes.iter().map(|_| Replacement::Keep).collect();
     for fusion in &fusions {
-        places[fusion.product] = Place::Empty;
-        places[fusion.epilogue] = Place::Empty;
+        replacements[fusion.product] = Replacement::Remove;
+        replacements[fusion.epilogue] = Replacement::Remove;
     }
     for fusion in &fusions {
-        places[fusion.place] = Place::Fusion(fusion);
+        replacements[fusion.position] = Replacement::Fused(fusion);
     }
     let mut new = Rewriter::new(&graph);
     let mut map: Vec<Option<ValueId>> = vec![None; graph.values.len()];
-    for (node, place) in graph.nodes.iter().zip(places) {
-        let (op, inputs, node) = match place {
-            Place::Own => (node.op.clone(), node.inputs.clone(), node),
-            Place::Fusion(fusion) => {
+    for (node, replacement) in graph.nodes.iter().zip(replacements) {
+        let (op, inputs, node) = match replacement {
+            Replacement::Keep => (node.op.clone(), node.inputs.clone(), node),
+            Replacement::Fused(fusion) => {
                 let inputs = graph.nodes[fusion.product].inputs.iter().chain(&fusion.operands);
                 (fusion.op.clone(), inputs.copied().collect(), &graph.nodes[fusion.epilogue])
             }
-            Place::Empty => continue,
+            Replacement::Remove => continue,
         };
         let inputs = inputs.iter().map(|&id| new.copied(&graph, &mut map, id)).collect();
         let specs = node.outputs.iter().map(|&id| graph.spec(id).clone()).collect();
@@ -51,50 +54,51 @@ pub(crate) fn fuse_epilogues(outcome: Outcome, options: CompileOptions) -> Resul
     Ok(new.finish(outputs))
 }
 
-/// What stands where a node stood.
-enum Place<'a> {
-    Own,
-    Fusion(&'a Fusion),
-    Empty,
+/// What takes the position of a node.
+enum Replacement<'a> {
+    /// The node itself.
+    Keep,
+    Fused(&'a EpilogueFusion),
+    Remove,
 }
 
-/// Two nodes that become one.
-struct Fusion {
+/// A product and its epilogue, which become one node.
+struct EpilogueFusion {
     product: usize,
     epilogue: usize,
-    /// That of the two where it stands.
-    place: usize,
+    /// The position of the fused node: that of the product or that of the epilogue.
+    position: usize,
     op: Arc<dyn Op>,
     /// What the epilogue reads beside the product.
-    operands: Inputs,
+    operands: NodeInputs,
 }
 
-struct Fusions<'a> {
+struct EpilogueFinder<'a> {
     graph: &'a Graph,
     options: CompileOptions,
-    /// How many nodes and results use each value.
+    /// How many nodes read each value, plus one if it is returned.
     uses: Vec<usize>,
     /// The last node that needs each value or a view of it.
     last_use: Vec<usize>,
 }
 
-impl<'a> Fusions<'a> {
+impl<'a> EpilogueFinder<'a> {
     fn find(
         graph: &'a Graph,
         fused: Vec<(usize, Arc<Fused>)>,
         options: CompileOptions,
-    ) -> Result<Vec<Fusion>> {
-        let fusions = Fusions::new(graph, options);
+    ) -> Result<Vec<EpilogueFusion>> {
+        let finder = EpilogueFinder::new(graph, options);
         let mut fused = fused.into_iter().peekable();
         let mut found = Vec::new();
         for number in 0..graph.nodes.len() {
             let fused = fused.next_if(|(node, _)| *node == number).map(|(_, fused)| fused);
-            found.extend(fusions.at(number, fused)?);
+            found.extend(finder.at(number, fused)?);
         }
         Ok(found)
     }
 
-    fn new(graph: &'a Graph, options: CompileOptions) -> Fusions<'a> {
+    fn new(graph: &'a Graph, options: CompileOptions) -> EpilogueFinder<'a> {
         let mut uses = vec![0; graph.values.len()];
         graph.outputs.iter().for_each(|id| uses[id.index()] += 1);
         for node in &graph.nodes {
@@ -102,11 +106,11 @@ impl<'a> Fusions<'a> {
                 uses[id.index()] += usize::from(!node.inputs[..i].contains(id));
             }
         }
-        Fusions { graph, options, uses, last_use: last_uses(graph) }
+        EpilogueFinder { graph, options, uses, last_use: last_uses(graph) }
     }
 
-    /// What an elementwise node, which `fused` is if it was made of several, becomes with a product that it reads.
-    fn at(&self, epilogue: usize, fused: Option<Arc<Fused>>) -> Result<Option<Fusion>> {
+    /// The fusion of an elementwise node with a product that it reads. `fused` is its op if it was fused from several.
+    fn at(&self, epilogue: usize, fused: Option<Arc<Fused>>) -> Result<Option<EpilogueFusion>> {
         let node = &self.graph.nodes[epilogue];
         if !matches!(node.op.kernel(), Kernel::Elementwise) || node.outputs.len() != 1 {
             return Ok(None);
@@ -116,21 +120,21 @@ impl<'a> Fusions<'a> {
         let Some((product, id)) = products.max_by_key(|&(node, _)| node) else { return Ok(None) };
         let (fused, mut operands) = match fused {
             Some(fused) => (fused, node.inputs.clone()),
-            None => match self.alone(node)? {
-                Some(alone) => alone,
+            None => match self.fuse_single(node)? {
+                Some(single) => single,
                 None => return Ok(None),
             },
         };
         let Some(position) = operands.iter().position(|&operand| operand == id) else { return Ok(None) };
         operands.remove(position);
-        let Some(place) = self.place(product, epilogue, &operands) else { return Ok(None) };
+        let Some(at) = self.position(product, epilogue, &operands) else { return Ok(None) };
         let specs = self.input_specs(&self.graph.nodes[product]);
         let Form::Product(fusible) = self.graph.nodes[product].op.form(&specs) else { return Ok(None) };
         let op = fusible.fuse_epilogue(Arc::new(FusedEpilogue::new(fused, position)));
-        Ok(Some(Fusion { product, epilogue, place, op, operands }))
+        Ok(Some(EpilogueFusion { product, epilogue, position: at, op, operands }))
     }
 
-    /// The node that makes a value for one other alone, if it is a product of this spec.
+    /// The node that computes a value, if it is a product of this spec and the value has a single use.
     fn product(&self, id: ValueId, spec: &Spec) -> Option<usize> {
         let Origin::Node { node: number, .. } = self.graph.values[id.index()].origin else { return None };
         let node = &self.graph.nodes[number];
@@ -145,30 +149,30 @@ impl<'a> Fusions<'a> {
         node.inputs.iter().map(|&id| self.graph.spec(id)).collect()
     }
 
-    /// A node that was not fused with another, as if it had been, and what it reads.
-    fn alone(&self, node: &Node) -> Result<Option<(Arc<Fused>, Inputs)>> {
+    /// A single elementwise node as a fused op, and what it reads.
+    fn fuse_single(&self, node: &Node) -> Result<Option<(Arc<Fused>, NodeInputs)>> {
         let specs = self.input_specs(node);
         let Form::Elements(code) = node.op.form(&specs) else { return Ok(None) };
-        let mut draft = Draft::default();
-        let part = draft.step(self.graph, node, code)?;
-        let (program, operands) = draft.program(self.graph, vec![0])?;
+        let mut builder = FusedProgramBuilder::default();
+        let call = builder.step(self.graph, node, code)?;
+        let (program, operands) = builder.program(self.graph, vec![0])?;
         let shape = self.graph.spec(node.outputs[0]).shape.clone();
-        let fused = Fused::new(program, vec![part], shape, None, self.options);
+        let fused = Fused::new(program, vec![call], shape, None, self.options);
         Ok(Some((Arc::new(fused), operands.into_iter().collect())))
     }
 
-    /// Where a product and its epilogue can be one node that keeps no more alive than the two.
-    fn place(&self, product: usize, epilogue: usize, operands: &[ValueId]) -> Option<usize> {
+    /// The position at which a product and its epilogue can be one node that keeps no more bytes alive than the two.
+    fn position(&self, product: usize, epilogue: usize, operands: &[ValueId]) -> Option<usize> {
         let graph = self.graph;
         let node = &graph.nodes[product];
         let bytes = graph.spec(graph.nodes[epilogue].outputs[0]).bytes();
-        // The result may be the new value of an input that it is computed of, and is then best written over the old one. A
-        // product would destroy that first.
+        // The result may be the new value of an input that the epilogue reads, and is then best computed in place of it.
+        // The product would overwrite the old value before the epilogue reads it.
         let overwrites = |id: ValueId| {
             let base = &graph.values[base(self.graph, id).index()];
             matches!(base.origin, Origin::Input(_)) && base.spec.bytes() == bytes
         };
-        if node.inputs.len() + operands.len() >= MOST_OPERANDS
+        if node.inputs.len() + operands.len() >= MAX_OPERANDS
             || operands.iter().any(|&id| graph.spec(id).bytes() > bytes || overwrites(id))
         {
             return None;

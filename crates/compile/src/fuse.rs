@@ -1,10 +1,11 @@
-//! Makes one node of each cluster of elementwise nodes.
+//! Fusion: each cluster of elementwise nodes becomes one node.
 
 use crate::CompileOptions;
-use crate::clusters::{Cluster, Clusters, Kind, is_number};
-use crate::fused::{Fold, Fused, Part};
-use crate::rewrite::{Inputs, Rewriter, scalar_bytes};
-use crate::seen::LayoutView;
+use crate::clusters::{FusionCluster, FusionClusters, FusionRole, is_number};
+use crate::fused::{Fused, FusedCall, FusedReduction};
+use crate::passes::PassContext;
+use crate::rewrite::{NodeInputs, Rewriter, scalar_bytes};
+use crate::strided_view::LayoutView;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
@@ -12,26 +13,19 @@ use taut_core::{Error, ErrorKind, Graph, Op, Result, Specs};
 use taut_fused::{Constant, Program, Source, Step};
 use taut_kernels::elementwise::Code;
 
-/// A graph, and its fused nodes.
-pub(crate) struct Outcome {
-    pub(crate) graph: Graph,
-    /// Numbers of nodes, which rise, and their ops.
-    pub(crate) fused: Vec<(usize, Arc<Fused>)>,
-}
-
-pub(crate) fn fuse(graph: &Graph, options: CompileOptions) -> Result<Outcome> {
-    let clusters = Clusters::find(graph);
+pub(crate) fn fuse(graph: &Graph, context: &mut PassContext) -> Result<Graph> {
+    let clusters = FusionClusters::find(graph);
     let mut fuser = Fuser {
         graph,
         clusters: &clusters,
-        options,
+        options: context.options,
         new: Rewriter::new(graph),
         map: vec![None; graph.values.len()],
         done: vec![false; graph.nodes.len()],
         fused: Vec::new(),
     };
     for number in 0..graph.nodes.len() {
-        // A cluster stands where its last node stood, unless somebody needs it earlier.
+        // A cluster takes the position of its last node, unless an earlier node reads its results.
         match fuser.unit(number) {
             Some(Unit::Cluster(cluster)) if clusters.list[cluster].last != number => {}
             Some(unit) => fuser.emit(unit)?,
@@ -39,10 +33,11 @@ pub(crate) fn fuse(graph: &Graph, options: CompileOptions) -> Result<Outcome> {
         }
     }
     let outputs = graph.outputs.iter().map(|&id| fuser.new.copied(graph, &mut fuser.map, id)).collect();
-    Ok(Outcome { graph: fuser.new.finish(outputs), fused: fuser.fused })
+    context.fused_nodes = fuser.fused;
+    Ok(fuser.new.finish(outputs))
 }
 
-/// What becomes a node of its own.
+/// What becomes one node of the new graph.
 #[derive(Clone, Copy)]
 enum Unit {
     Node(usize),
@@ -51,19 +46,19 @@ enum Unit {
 
 struct Fuser<'a> {
     graph: &'a Graph,
-    clusters: &'a Clusters<'a>,
+    clusters: &'a FusionClusters<'a>,
     options: CompileOptions,
     new: Rewriter,
     map: Vec<Option<ValueId>>,
-    /// The nodes that are there, a cluster's by its last.
+    /// The nodes that are emitted; a cluster is marked at its last node.
     done: Vec<bool>,
     fused: Vec<(usize, Arc<Fused>)>,
 }
 
 impl Fuser<'_> {
-    /// What a node becomes part of; `None` if several clusters compute it for themselves.
+    /// The unit that a node is part of; `None` if several clusters recompute it.
     fn unit(&self, number: usize) -> Option<Unit> {
-        match self.clusters.homes[number][..] {
+        match self.clusters.clusters_of[number][..] {
             [] => Some(Unit::Node(number)),
             [home] if self.nodes(home) == 1 => Some(Unit::Node(number)),
             [home] => Some(Unit::Cluster(home)),
@@ -72,8 +67,8 @@ impl Fuser<'_> {
     }
 
     fn nodes(&self, cluster: usize) -> usize {
-        let Cluster { members, fold, .. } = &self.clusters.list[cluster];
-        members.len() + usize::from(fold.is_some())
+        let FusionCluster { members, reduction, .. } = &self.clusters.list[cluster];
+        members.len() + usize::from(reduction.is_some())
     }
 
     fn key(&self, unit: Unit) -> usize {
@@ -83,7 +78,7 @@ impl Fuser<'_> {
         }
     }
 
-    /// Emits a unit, after those it reads from.
+    /// Emits a unit, after the units that it reads.
     fn emit(&mut self, unit: Unit) -> Result<()> {
         let mut stack = vec![unit];
         while let Some(&unit) = stack.last() {
@@ -94,7 +89,7 @@ impl Fuser<'_> {
             }
             match self.missing(unit) {
                 Some(_) if stack.len() > self.graph.nodes.len() => {
-                    return Err(Error::new(ErrorKind::Graph, "fusion made a circle of nodes"));
+                    return Err(Error::new(ErrorKind::Graph, "fusion made a cycle of nodes"));
                 }
                 Some(needed) => stack.push(needed),
                 None => {
@@ -110,12 +105,12 @@ impl Fuser<'_> {
         Ok(())
     }
 
-    /// A unit that has to come first.
+    /// A unit that must be emitted first.
     fn missing(&self, unit: Unit) -> Option<Unit> {
         let find = |number: usize, own: Option<usize>| {
             self.graph.nodes[number].inputs.iter().find_map(|id| {
                 let Origin::Node { node, .. } = self.graph.values[id.index()].origin else { return None };
-                let inside = own.is_some_and(|own| self.clusters.homes[node].contains(&own));
+                let inside = own.is_some_and(|own| self.clusters.clusters_of[node].contains(&own));
                 if inside {
                     return None;
                 }
@@ -126,15 +121,15 @@ impl Fuser<'_> {
         match unit {
             Unit::Node(number) => find(number, None),
             Unit::Cluster(cluster) => {
-                let Cluster { members, fold, .. } = &self.clusters.list[cluster];
-                members.iter().chain(fold).find_map(|&number| find(number, Some(cluster)))
+                let FusionCluster { members, reduction, .. } = &self.clusters.list[cluster];
+                members.iter().chain(reduction).find_map(|&number| find(number, Some(cluster)))
             }
         }
     }
 
     fn node(&mut self, number: usize) {
         let node = &self.graph.nodes[number];
-        let inputs: Inputs =
+        let inputs: NodeInputs =
             node.inputs.iter().map(|&id| self.new.copied(self.graph, &mut self.map, id)).collect();
         let specs: Specs = node.outputs.iter().map(|&id| self.graph.spec(id).clone()).collect();
         let made = self.new.push(node.op.clone(), inputs, specs, node.at);
@@ -150,39 +145,39 @@ impl Fuser<'_> {
         let mut members = cluster.members.clone();
         members.sort_unstable();
 
-        let mut draft = Draft::default();
-        let mut parts = Vec::new();
+        let mut builder = FusedProgramBuilder::default();
+        let mut calls = Vec::new();
         for &member in &members {
             let node = &graph.nodes[member];
-            let Kind::Elements(code) = clusters.kinds[member] else { continue };
-            parts.push(draft.step(graph, node, code)?);
+            let FusionRole::Elementwise(code) = clusters.roles[member] else { continue };
+            calls.push(builder.step(graph, node, code)?);
         }
         let last = &graph.nodes[cluster.last];
         let mut results: SmallVec<[ValueId; 1]> = SmallVec::new();
-        let outputs: Vec<usize> = if let Some(fold) = cluster.fold {
-            results.push(graph.nodes[fold].outputs[0]);
-            let folded = graph.nodes[fold].inputs[0];
-            draft.made.iter().position(|&id| id == folded).into_iter().collect()
+        let outputs: Vec<usize> = if let Some(reduction) = cluster.reduction {
+            results.push(graph.nodes[reduction].outputs[0]);
+            let folded = graph.nodes[reduction].inputs[0];
+            builder.made.iter().position(|&id| id == folded).into_iter().collect()
         } else {
             let leaves = |&(_, id): &(usize, ValueId)| clusters.leaves(id, number);
-            let leaving = draft.made.iter().copied().enumerate().filter(leaves);
+            let leaving = builder.made.iter().copied().enumerate().filter(leaves);
             leaving.inspect(|&(_, id)| results.push(id)).map(|(step, _)| step).collect()
         };
 
-        let (program, operands) = draft.program(graph, outputs)?;
-        let fold = match (cluster.fold, &clusters.kinds[cluster.last]) {
-            (Some(_), Kind::Fold(code, axes)) => {
-                let part = Part { name: last.op.name(), at: last.at };
-                Some(Fold { part, code: *code, axes: axes.clone() })
+        let (program, operands) = builder.program(graph, outputs)?;
+        let reduction = match (cluster.reduction, &clusters.roles[cluster.last]) {
+            (Some(_), FusionRole::Reduction(code, axes)) => {
+                let call = FusedCall { name: last.op.name(), at: last.at };
+                Some(FusedReduction { call, code: *code, axes: axes.clone() })
             }
             _ => None,
         };
-        let mut inputs = Inputs::new();
+        let mut inputs = NodeInputs::new();
         for id in operands {
             let mut new = self.new.copied(graph, &mut self.map, id);
             let spec = graph.spec(id);
-            // Only elementwise ops get their inputs broadcast.
-            if fold.is_some() && spec.shape != shape {
+            // Inputs are broadcast for elementwise ops only.
+            if reduction.is_some() && spec.shape != shape {
                 let view: Arc<dyn Op> = Arc::new(LayoutView::broadcast(spec.clone(), &shape)?);
                 let specs = view.infer(&[spec])?;
                 new = self.new.call(view, [new].into_iter().collect(), specs, last.at)[0];
@@ -190,7 +185,7 @@ impl Fuser<'_> {
             inputs.push(new);
         }
         let specs: Specs = results.iter().map(|&id| graph.spec(id).clone()).collect();
-        let op = Arc::new(Fused::new(program, parts, shape, fold, self.options));
+        let op = Arc::new(Fused::new(program, calls, shape, reduction, self.options));
         self.fused.push((self.new.graph.nodes.len(), Arc::clone(&op)));
         let made = self.new.push(op, inputs, specs, last.at);
         for (&old, new) in results.iter().zip(made) {
@@ -200,30 +195,30 @@ impl Fuser<'_> {
     }
 }
 
-/// A program in the making.
+/// Builds the program of a fused kernel.
 #[derive(Default)]
-pub(crate) struct Draft {
+pub(crate) struct FusedProgramBuilder {
     inputs: Vec<ValueId>,
     constants: Vec<Constant>,
     steps: Vec<Step>,
-    /// What each step makes.
+    /// The value that each step computes.
     made: Vec<ValueId>,
 }
 
-impl Draft {
-    /// Adds what a node computes.
-    pub(crate) fn step(&mut self, graph: &Graph, node: &Node, code: Code) -> Result<Part> {
+impl FusedProgramBuilder {
+    /// Adds the computation of a node.
+    pub(crate) fn step(&mut self, graph: &Graph, node: &Node, code: Code) -> Result<FusedCall> {
         let sources = node.inputs.iter().map(|&id| self.source(graph, id)).collect::<Result<_>>()?;
         self.made.push(node.outputs[0]);
         self.steps.push(Step { code, sources });
-        Ok(Part { name: node.op.name(), at: node.at })
+        Ok(FusedCall { name: node.op.name(), at: node.at })
     }
 
-    /// The program that makes what these steps make, and what its inputs are.
+    /// The program that returns the results of these steps, and the values that it reads.
     pub(crate) fn program(self, graph: &Graph, outputs: Vec<usize>) -> Result<(Program, Vec<ValueId>)> {
         let dtypes = self.inputs.iter().map(|&id| graph.spec(id).dtype).collect();
         let program = Program::new(dtypes, self.constants, self.steps, outputs)
-            .map_err(|flaw| Error::new(ErrorKind::Graph, format!("a fused program does not hold: {flaw}")))?;
+            .map_err(|flaw| Error::new(ErrorKind::Graph, format!("a fused program is invalid: {flaw}")))?;
         Ok((program, self.inputs))
     }
 

@@ -1,4 +1,4 @@
-//! Several elementwise ops, and perhaps a reduction of them, as one op.
+//! The fused op: several elementwise ops, and possibly a reduction of their result, in one pass over memory.
 
 use crate::CompileOptions;
 use smallvec::SmallVec;
@@ -6,35 +6,35 @@ use std::cmp::Ordering;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 use taut_core::{Cost, DType, Epilogue, Error, Kernel, Op, Result, Shape, Spec, Specs, Strides};
-use taut_fused::{Constant, Kernel as Made, Program, Source};
+use taut_fused::{Constant, Kernel as FusedKernel, Program, Source};
 use taut_kernels::reduce::Reduce;
 use taut_kernels::{Arg, View, ViewMut, dispatch};
 use taut_memory::Location;
 
-/// An op that was fused, for those who explain.
+/// The name and the source location of a call that was fused.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
+pub(crate) struct FusedCall {
     pub(crate) name: &'static str,
     pub(crate) at: Location,
 }
 
-/// A reduction at the end of a fused op.
+/// The reduction at the end of a fused op.
 #[derive(Clone, Debug)]
-pub(crate) struct Fold {
-    pub(crate) part: Part,
+pub(crate) struct FusedReduction {
+    pub(crate) call: FusedCall,
     pub(crate) code: Reduce,
     pub(crate) axes: SmallVec<[bool; 8]>,
 }
 
-/// One pass over memory for a whole program.
+/// A program of elementwise steps that is computed in one pass over memory.
 #[derive(Clone)]
 pub(crate) struct Fused {
-    kernel: Arc<Made>,
-    /// What each step was.
-    parts: Vec<Part>,
+    kernel: Arc<FusedKernel>,
+    /// The call that each step was.
+    calls: Vec<FusedCall>,
     /// The shape that the program runs over.
     shape: Shape,
-    fold: Option<Fold>,
+    reduction: Option<FusedReduction>,
     /// Per output, the inputs of its type.
     aliases: Vec<Vec<usize>>,
 }
@@ -42,20 +42,21 @@ pub(crate) struct Fused {
 impl Fused {
     pub(crate) fn new(
         program: Program,
-        parts: Vec<Part>,
+        calls: Vec<FusedCall>,
         shape: Shape,
-        fold: Option<Fold>,
+        reduction: Option<FusedReduction>,
         options: CompileOptions,
     ) -> Fused {
         let inputs = program.inputs();
         let of_type = |dtype: DType| (0..inputs.len()).filter(|&i| inputs[i] == dtype).collect();
-        let aliases = if fold.is_some() { Vec::new() } else { program.output_types().map(of_type).collect() };
-        Fused { kernel: Arc::new(kernel(program, options)), parts, shape, fold, aliases }
+        let aliases =
+            if reduction.is_some() { Vec::new() } else { program.output_types().map(of_type).collect() };
+        Fused { kernel: Arc::new(kernel(program, options)), calls, shape, reduction, aliases }
     }
 
-    /// Whether it is no more than one value for each place.
+    /// Whether it has one output and no reduction.
     pub(crate) fn is_elementwise(&self) -> bool {
-        self.fold.is_none() && self.kernel.program().outputs().len() == 1
+        self.reduction.is_none() && self.kernel.program().outputs().len() == 1
     }
 
     /// The program, with its inputs under these names, and steps `a`, `b`, ….
@@ -67,25 +68,25 @@ impl Fused {
             Source::Step(i) => letters(i),
         };
         let mut text = String::new();
-        for (i, (step, part)) in program.steps().iter().zip(&self.parts).enumerate() {
+        for (i, (step, call)) in program.steps().iter().zip(&self.calls).enumerate() {
             let operands: Vec<String> = step.sources.iter().map(operand).collect();
-            // A string takes all that is written to it.
-            let _ = write!(text, "{} = {}({}); ", letters(i), part.name, operands.join(", "));
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{} = {}({}); ", letters(i), call.name, operands.join(", "));
         }
         let outputs: Vec<String> = program.outputs().iter().map(|&step| letters(step)).collect();
-        match &self.fold {
+        match &self.reduction {
             None => text + "return " + &outputs.join(", "),
-            Some(Fold { part, axes, .. }) => {
+            Some(FusedReduction { call, axes, .. }) => {
                 let axes: Vec<usize> = (0..axes.len()).filter(|&axis| axes[axis]).collect();
-                format!("{text}return {}({}) over axes={axes:?}", part.name, outputs.join(", "))
+                format!("{text}return {}({}) over axes={axes:?}", call.name, outputs.join(", "))
             }
         }
     }
 }
 
-/// The one place where programs become kernels.
-fn kernel(program: Program, options: CompileOptions) -> Made {
-    if options.native { Made::native(program) } else { Made::new(program) }
+/// The kernel of a program.
+fn kernel(program: Program, options: CompileOptions) -> FusedKernel {
+    if options.native { FusedKernel::native(program) } else { FusedKernel::new(program) }
 }
 
 impl fmt::Debug for Fused {
@@ -93,8 +94,8 @@ impl fmt::Debug for Fused {
         f.debug_struct("Fused")
             .field("program", self.kernel.program())
             .field("shape", &self.shape)
-            .field("fold", &self.fold)
-            .field("lines", &self.parts.iter().map(|part| part.at.to_string()).collect::<Vec<_>>())
+            .field("reduction", &self.reduction)
+            .field("lines", &self.calls.iter().map(|call| call.at.to_string()).collect::<Vec<_>>())
             .finish_non_exhaustive()
     }
 }
@@ -108,32 +109,33 @@ impl Op for Fused {
         let program = self.kernel.program();
         if inputs.len() != program.inputs().len() {
             let wanted = program.inputs().len();
-            return Err(Error::value(format!("{} inputs for a program of {wanted}", inputs.len())));
+            return Err(Error::value(format!("a fused program of {wanted} inputs, got {}", inputs.len())));
         }
         for (i, (input, &dtype)) in inputs.iter().zip(program.inputs()).enumerate() {
             if input.dtype != dtype || input.shape.broadcast(&self.shape)? != self.shape {
                 let shape = &self.shape;
-                return Err(Error::shape(format!("input {i} is {input}, in a program of {dtype}{shape}")));
+                return Err(Error::shape(format!("input {i} must broadcast to {dtype}{shape}, got {input}")));
             }
         }
-        let Some(fold) = &self.fold else {
+        let Some(reduction) = &self.reduction else {
             let specs = program.output_types().map(|dtype| Spec { dtype, shape: self.shape.clone() });
             return Ok(specs.collect());
         };
-        let kept = self.shape.iter().zip(&fold.axes).filter(|&(_, &folded)| !folded).map(|(&dim, _)| dim);
-        let dtype = program.output_types().next().and_then(|dtype| fold.code.result(dtype));
-        let dtype = dtype.ok_or_else(|| Error::dtype("the program makes nothing that can be folded"))?;
+        let kept =
+            self.shape.iter().zip(&reduction.axes).filter(|&(_, &folded)| !folded).map(|(&dim, _)| dim);
+        let dtype = program.output_types().next().and_then(|dtype| reduction.code.result(dtype));
+        let dtype = dtype.ok_or_else(|| Error::dtype("the result of the program cannot be reduced"))?;
         Ok(Spec { dtype, shape: kept.collect() }.into())
     }
 
     fn kernel(&self) -> Kernel<'_> {
-        if self.fold.is_some() { Kernel::Reduce } else { Kernel::Elementwise }
+        if self.reduction.is_some() { Kernel::Reduce } else { Kernel::Elementwise }
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
-        match &self.fold {
+        match &self.reduction {
             None => self.kernel.run(inputs, outputs),
-            Some(Fold { code, axes, .. }) => {
+            Some(FusedReduction { code, axes, .. }) => {
                 self.kernel.fold(inputs, &self.shape, *code, axes, outputs[0].reborrow(), scratch);
             }
         }
@@ -141,11 +143,11 @@ impl Op for Fused {
     }
 
     fn scratch(&self, _inputs: &[&Spec]) -> usize {
-        self.fold.as_ref().map_or(0, |fold| Made::fold_scratch(&self.shape, &fold.axes))
+        self.reduction.as_ref().map_or(0, |reduction| FusedKernel::fold_scratch(&self.shape, &reduction.axes))
     }
 
     fn footprint(&self) -> usize {
-        size_of::<Fused>() + size_of_val(&self.parts[..]) + self.kernel.bytes()
+        size_of::<Fused>() + size_of_val(&self.calls[..]) + self.kernel.bytes()
     }
 
     fn aliases(&self, output: usize) -> &[usize] {
@@ -153,7 +155,7 @@ impl Op for Fused {
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        let steps = self.parts.len() + usize::from(self.fold.is_some());
+        let steps = self.calls.len() + usize::from(self.reduction.is_some());
         Cost { flops: (steps as u64) * self.shape.len() as u64, bytes: Cost::traffic(inputs, outputs) }
     }
 
@@ -163,16 +165,16 @@ impl Op for Fused {
     }
 }
 
-/// A fused op at the end of another: one of its inputs is what the other makes.
+/// A fused op as the epilogue of a product: one of its inputs is the product.
 #[derive(Clone, Debug)]
 pub(crate) struct FusedEpilogue {
     fused: Arc<Fused>,
-    /// Which input.
+    /// The index of that input.
     product: usize,
 }
 
 impl FusedEpilogue {
-    /// `fused` is elementwise.
+    /// `fused` must be elementwise.
     pub(crate) fn new(fused: Arc<Fused>, product: usize) -> FusedEpilogue {
         debug_assert!(fused.is_elementwise());
         FusedEpilogue { fused, product }
@@ -187,7 +189,7 @@ impl Epilogue for FusedEpilogue {
         if made[..] == [output.clone()] {
             Ok(())
         } else {
-            Err(Error::shape(format!("{output} would become {}", made[0])))
+            Err(Error::shape(format!("an epilogue must keep {output}, got {}", made[0])))
         }
     }
 
@@ -220,7 +222,7 @@ fn broadcast(view: &View<'_>, shape: &Shape) -> Strides {
     strides
 }
 
-/// A constant as its own type prints it.
+/// A constant, printed by its type.
 fn number(constant: &Constant) -> String {
     let word = u64::from_ne_bytes(constant.bytes);
     dispatch!(constant.dtype, T in all => {

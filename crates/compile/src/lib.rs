@@ -1,7 +1,8 @@
-//! Makes a graph smaller and its kernels fewer, without changing what it computes.
+//! The graph compiler: fewer nodes and fewer kernels that compute the same.
 //!
-//! [`compile`] runs the passes of one ordered list, each from a graph to a graph. No pass knows an op by name: they ask
-//! the op what it computes ([`Op::form`](taut_core::Op::form)) and how it is carried out.
+//! [`compile`] runs the passes of one ordered list, each from a graph to a graph: dead-code elimination, simplification,
+//! compilation of subgraphs, fusion, epilogue fusion. No pass matches on a concrete op: all use what the op declares of
+//! itself ([`Op::form`](taut_core::Op::form), [`Op::kernel`](taut_core::Op::kernel)).
 //!
 //! ```
 //! use taut_compile::{CompileOptions, compile};
@@ -15,26 +16,26 @@
 //! ```
 
 mod clusters;
+mod dead_code;
 mod epilogue;
 mod fuse;
 mod fused;
+mod liveness;
 mod passes;
-mod prune;
-mod reach;
+mod reachability;
 mod rewrite;
-mod seen;
 mod simplify;
-mod uses;
+mod strided_view;
 
 pub use passes::{PassReport, compile, compile_with_report};
 
-/// What the compiler may do.
+/// Which optional passes the compiler runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompileOptions {
-    /// Whether chains of elementwise ops, and reductions of them, become one kernel, and matrix products end in what is
-    /// computed of their elements.
+    /// Whether elementwise ops and reductions of their results are fused into one kernel, and matrix products compute
+    /// the elementwise ops that follow them as an epilogue.
     pub fuse: bool,
-    /// Whether those kernels are machine code rather than interpreted tile by tile, where the machine allows it.
+    /// Whether fused kernels are machine code, where the machine supports it, rather than interpreted tile by tile.
     pub native: bool,
 }
 

@@ -1,34 +1,52 @@
 //! The list of passes, in the order they run.
 
-use crate::{CompileOptions, epilogue, fuse, prune, simplify};
+use crate::fused::Fused;
+use crate::{CompileOptions, dead_code, epilogue, fuse, simplify};
+use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use taut_core::{Graph, Result};
 
-struct Pass {
-    name: &'static str,
-    run: fn(&Graph, CompileOptions) -> Result<Graph>,
-    /// Whether the options ask for it.
-    wanted: fn(&CompileOptions) -> bool,
-}
-
-/// Each leaves a graph with the same inputs and outputs, in number, order, type and shape.
+/// Each pass leaves a graph with the same inputs and outputs, in number, order, type and shape.
 const PASSES: &[Pass] = &[
-    Pass { name: "prune", run: |graph, _| Ok(prune::prune(graph)), wanted: |_| true },
-    Pass { name: "simplify", run: |graph, _| simplify::simplify(graph), wanted: |_| true },
-    Pass { name: "prune", run: |graph, options| bodies(prune::prune(graph), options), wanted: |_| true },
+    Pass {
+        name: "dead_code_elimination",
+        run: |graph, _| Ok(dead_code::eliminate_dead_code(&graph)),
+        is_enabled: |_| true,
+    },
+    // Constant folding, algebraic rewrites, views as layouts, common-subexpression elimination: one walk, as each makes
+    // work for the others.
+    Pass { name: "simplify", run: |graph, _| simplify::simplify(&graph), is_enabled: |_| true },
+    Pass { name: "compile_subgraphs", run: compile_subgraphs, is_enabled: |_| true },
     Pass {
         name: "fuse",
-        run: |graph, options| epilogue::fuse_epilogues(fuse::fuse(graph, options)?, options),
-        wanted: |options| options.fuse,
+        run: |graph, context| fuse::fuse(&graph, context),
+        is_enabled: |options| options.fuse,
     },
+    Pass { name: "fuse_epilogue", run: epilogue::fuse_epilogue, is_enabled: |options| options.fuse },
 ];
 
-/// The graphs that ops hold go through the passes, too.
-fn bodies(mut graph: Graph, options: CompileOptions) -> Result<Graph> {
+struct Pass {
+    name: &'static str,
+    run: fn(Cow<'_, Graph>, &mut PassContext) -> Result<Graph>,
+    /// Whether the options enable it.
+    is_enabled: fn(&CompileOptions) -> bool,
+}
+
+/// What passes read and leave to later ones beside the graph.
+pub(crate) struct PassContext {
+    pub(crate) options: CompileOptions,
+    /// The fused nodes of the graph by their index, in rising order: `fuse` fills the list, `fuse_epilogue` empties it.
+    pub(crate) fused_nodes: Vec<(usize, Arc<Fused>)>,
+}
+
+/// Compiles the graphs that ops hold: bodies of loops, branches.
+fn compile_subgraphs(graph: Cow<'_, Graph>, context: &mut PassContext) -> Result<Graph> {
+    let mut graph = graph.into_owned();
     for node in &mut graph.nodes {
-        if let Some(held) = node.op.subgraphs() {
-            let compiled = held.map_graphs(&mut |body| compile(body, &options));
+        if let Some(subgraphs) = node.op.subgraphs() {
+            let compiled = subgraphs.map_graphs(&mut |subgraph| compile(subgraph, &context.options));
             node.op = compiled.map_err(|error| error.at(node.at))?;
         }
     }
@@ -38,11 +56,11 @@ fn bodies(mut graph: Graph, options: CompileOptions) -> Result<Graph> {
 /// What a pass did.
 #[derive(Clone, Copy, Debug)]
 pub struct PassReport {
-    /// The pass.
+    /// The name of the pass.
     pub name: &'static str,
-    /// How many nodes there were before.
+    /// The number of nodes before it.
     pub before: usize,
-    /// How many there are after.
+    /// The number of nodes after it.
     pub after: usize,
     /// How long it took.
     pub time: Duration,
@@ -55,28 +73,24 @@ impl fmt::Display for PassReport {
     }
 }
 
-/// A graph that computes the same with fewer nodes, for a plan to be made of.
+/// A graph that computes the same with fewer nodes, to be planned.
 ///
 /// Inputs and outputs keep their number, order, types and shapes. An output may become a view of an input or of a
-/// constant, where the original would have copied it.
+/// constant, where the original graph would copy it.
 pub fn compile(graph: &Graph, options: &CompileOptions) -> Result<Graph> {
     compile_with_report(graph, options).map(|(graph, _)| graph)
 }
 
-/// As [`compile`], and what each pass did.
+/// As [`compile`], with a report of each pass.
 pub fn compile_with_report(graph: &Graph, options: &CompileOptions) -> Result<(Graph, Vec<PassReport>)> {
     graph.verify()?;
-    let (mut current, mut report) = (None, Vec::new());
-    for pass in PASSES.iter().filter(|pass| (pass.wanted)(options)) {
-        let from = current.as_ref().unwrap_or(graph);
+    let mut context = PassContext { options: *options, fused_nodes: Vec::new() };
+    let (mut current, mut report) = (Cow::Borrowed(graph), Vec::new());
+    for pass in PASSES.iter().filter(|pass| (pass.is_enabled)(options)) {
+        let before = current.nodes.len();
         let start = Instant::now();
-        let made = (pass.run)(from, *options)?;
-        report.push(PassReport {
-            name: pass.name,
-            before: from.nodes.len(),
-            after: made.nodes.len(),
-            time: start.elapsed(),
-        });
+        let made = (pass.run)(current, &mut context)?;
+        report.push(PassReport { name: pass.name, before, after: made.nodes.len(), time: start.elapsed() });
         if cfg!(debug_assertions) {
             made.verify()?;
             let specs =
@@ -84,7 +98,7 @@ pub fn compile_with_report(graph: &Graph, options: &CompileOptions) -> Result<(G
             debug_assert_eq!(specs(&made, &made.inputs), specs(graph, &graph.inputs), "{}", pass.name);
             debug_assert_eq!(specs(&made, &made.outputs), specs(graph, &graph.outputs), "{}", pass.name);
         }
-        current = Some(made);
+        current = Cow::Owned(made);
     }
-    Ok((current.unwrap_or_else(|| graph.clone()), report))
+    Ok((current.into_owned(), report))
 }

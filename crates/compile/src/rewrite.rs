@@ -1,4 +1,4 @@
-//! A graph in the making, where equal calls of equal inputs become one.
+//! Builds a new graph, with common-subexpression elimination: equal calls of equal inputs become one.
 
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -10,21 +10,21 @@ use taut_core::{Form, Graph, Op, Spec, Specs, Tensor};
 use taut_memory::Location;
 
 /// The values that a node reads.
-pub(crate) type Inputs = SmallVec<[ValueId; 3]>;
-/// The values that a node makes.
-pub(crate) type Made = SmallVec<[ValueId; 1]>;
+pub(crate) type NodeInputs = SmallVec<[ValueId; 3]>;
+/// The values that a node computes.
+pub(crate) type NodeOutputs = SmallVec<[ValueId; 1]>;
 
 /// Builds a graph with the inputs of another.
 pub(crate) struct Rewriter {
     pub(crate) graph: Graph,
-    /// Nodes by the hash of what they compute of what.
+    /// Nodes by the hash of their op, inputs and output specs.
     calls: HashMap<u64, SmallVec<[u32; 1]>>,
     /// Constants of one element, by type and bytes.
     scalars: HashMap<(taut_core::DType, [u8; 8]), ValueId>,
 }
 
 impl Rewriter {
-    /// The inputs of `old`, and nothing else yet. Input n is value n.
+    /// A graph with the inputs of `old` and no nodes. Input n is value n.
     pub(crate) fn new(old: &Graph) -> Rewriter {
         let mut graph = Graph { nodes: Vec::with_capacity(old.nodes.len()), ..Graph::default() };
         graph.values.reserve(old.values.len());
@@ -46,8 +46,8 @@ impl Rewriter {
         ValueId(self.graph.values.len() as u32 - 1)
     }
 
-    /// A value of `old` in the new graph, where `map` says what became of those that nodes make. Constants come over
-    /// when they are asked for first.
+    /// A value of `old` in the new graph; `map` holds the new ids of computed values. Constants are copied at their first
+    /// use.
     pub(crate) fn copied(&mut self, old: &Graph, map: &mut [Option<ValueId>], id: ValueId) -> ValueId {
         if let Some(new) = map[id.index()] {
             return new;
@@ -55,7 +55,7 @@ impl Rewriter {
         let new = match &old.values[id.index()].origin {
             Origin::Input(input) => self.graph.inputs[*input],
             Origin::Constant(tensor) => self.constant(tensor.clone()),
-            Origin::Node { .. } => unreachable!("a verified graph makes a value before it is read"),
+            Origin::Node { .. } => unreachable!("a verified graph computes a value before it is read"),
         };
         map[id.index()] = Some(new);
         new
@@ -81,8 +81,8 @@ impl Rewriter {
         }
     }
 
-    /// The node that makes a value.
-    pub(crate) fn maker(&self, id: ValueId) -> Option<&Node> {
+    /// The node that computes a value.
+    pub(crate) fn producer(&self, id: ValueId) -> Option<&Node> {
         match self.graph.values[id.index()].origin {
             Origin::Node { node, .. } => Some(&self.graph.nodes[node]),
             _ => None,
@@ -90,17 +90,29 @@ impl Rewriter {
     }
 
     /// Appends a call.
-    pub(crate) fn push(&mut self, op: Arc<dyn Op>, inputs: Inputs, specs: Specs, at: Location) -> Made {
+    pub(crate) fn push(
+        &mut self,
+        op: Arc<dyn Op>,
+        inputs: NodeInputs,
+        specs: Specs,
+        at: Location,
+    ) -> NodeOutputs {
         let node = self.graph.nodes.len();
-        let outputs: Made = (specs.into_iter().enumerate())
+        let outputs: NodeOutputs = (specs.into_iter().enumerate())
             .map(|(output, spec)| self.value(spec, Origin::Node { node, output }))
             .collect();
         self.graph.nodes.push(Node { op, inputs, outputs: outputs.clone(), at });
         outputs
     }
 
-    /// Appends a call, unless there is the same one already.
-    pub(crate) fn call(&mut self, op: Arc<dyn Op>, inputs: Inputs, specs: Specs, at: Location) -> Made {
+    /// Appends a call, unless an equal one exists: common-subexpression elimination.
+    pub(crate) fn call(
+        &mut self,
+        op: Arc<dyn Op>,
+        inputs: NodeInputs,
+        specs: Specs,
+        at: Location,
+    ) -> NodeOutputs {
         if !op.effects().allows_cse() {
             return self.push(op, inputs, specs, at);
         }
@@ -109,10 +121,10 @@ impl Rewriter {
         let input_specs: SmallVec<[&Spec; 3]> = inputs.iter().map(|&id| self.graph.spec(id)).collect();
         let form = op.form(&input_specs);
         match &form {
-            // Nearly always said by the name; what is left is compared where hashes meet.
+            // The name nearly always determines them; the rest is compared where hashes collide.
             Form::Elements(_) | Form::Uniform(_) => {}
             Form::Fold { code, axes } => (code, axes).hash(&mut hash.0),
-            // A hash takes all that is written to it.
+            // Writing to a hasher cannot fail.
             Form::Opaque | Form::Product(_) | Form::Spread(_) | Form::OptimizationBarrier => {
                 let _ = describe(&mut hash, &form, &*op);
             }
@@ -126,15 +138,15 @@ impl Rewriter {
         self.push(op, inputs, specs, at)
     }
 
-    /// What an earlier call of the same op on the same inputs made.
+    /// The outputs of an earlier call of the same op on the same inputs.
     fn same_call(
         &self,
         key: u64,
         op: &dyn Op,
         form: &Form<'_>,
-        inputs: &Inputs,
+        inputs: &NodeInputs,
         specs: &Specs,
-    ) -> Option<Made> {
+    ) -> Option<NodeOutputs> {
         let earlier = self.calls.get(&key)?.iter().map(|&node| &self.graph.nodes[node as usize]);
         let input_specs: SmallVec<[&Spec; 3]> = inputs.iter().map(|&id| self.graph.spec(id)).collect();
         let mut earlier = earlier.filter(|node| node.inputs == *inputs && node.op.name() == op.name());
@@ -146,7 +158,7 @@ impl Rewriter {
     }
 }
 
-/// What tells two ops of one name apart. The form says it in fewer words than the op, which may hold its derivative too.
+/// Writes what distinguishes ops of one name. The form is shorter than the op's `Debug`, which may include its derivative.
 fn describe(to: &mut impl Write, form: &Form<'_>, op: &dyn Op) -> fmt::Result {
     match form {
         Form::Elements(_) | Form::Fold { .. } | Form::Uniform(_) => write!(to, "{form:?}"),
@@ -170,7 +182,7 @@ impl Write for Text {
     }
 }
 
-/// The bytes of a tensor's only element, and zeros.
+/// The bytes of a tensor's only element, padded with zeros; `None` if it has another number of elements.
 pub(crate) fn scalar_bytes(tensor: &Tensor) -> Option<[u8; 8]> {
     if tensor.len() != 1 {
         return None;

@@ -1,4 +1,4 @@
-//! Every row of the op table, compiled, computes what it computes eagerly.
+//! Every op of the table computes the same compiled as eagerly.
 
 mod common;
 
@@ -9,7 +9,7 @@ use taut_core::ops::binary::{add, mul};
 use taut_core::ops::{ArgValue, table};
 use taut_core::{ErrorKind, Result, Spec, Tensor, trace};
 
-/// The results, and something to fuse them with.
+/// The results, and elementwise ops to fuse them with.
 fn more(mut results: Vec<Tensor>) -> Result<Vec<Tensor>> {
     for result in results.clone().iter().filter(|result| result.dtype().is_float()) {
         results.push(mul(result, add(result, 0.5)?)?);
@@ -17,7 +17,7 @@ fn more(mut results: Vec<Tensor>) -> Result<Vec<Tensor>> {
     Ok(results)
 }
 
-/// With its tensors as inputs, and with its tensors as constants, which the compiler folds.
+/// With the op's tensors as inputs, and as constants, which the compiler folds.
 fn check(entry: &taut_core::ops::OpEntry) {
     let _ledger = taut_memory::testing::ledger_check();
     for args in entry.samples.list() {

@@ -1,4 +1,4 @@
-//! Products that end in what is computed of them: one node, one step, the same bits.
+//! Epilogue fusion: a product and its epilogue are one node and one step, with the same bits.
 
 mod common;
 
@@ -28,12 +28,12 @@ fn traced(inputs: &[Tensor], function: impl FnOnce(&[Tensor]) -> Result<Vec<Tens
     trace(&specs, function).unwrap().graph
 }
 
-/// How many products of a graph have an ending.
-fn endings(graph: &Graph) -> usize {
+/// The number of products that have an epilogue.
+fn epilogues(graph: &Graph) -> usize {
     graph.nodes.iter().filter(|node| node.op.attributes().contains("then ")).count()
 }
 
-/// Compiles a function, checks that every way to run it gives the bits of the eager call, and returns the graph.
+/// Compiles a function, checks that graph and program give the bits of the eager call, and returns the graph.
 fn checked(inputs: &[Tensor], function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>) -> Graph {
     let graph = traced(inputs, &function);
     let want = function(inputs).unwrap();
@@ -52,7 +52,7 @@ fn checked(inputs: &[Tensor], function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>
 /// As [`checked`]; the whole function must be one step.
 fn is_one(inputs: &[Tensor], function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>>) {
     let graph = checked(inputs, function);
-    assert_eq!((endings(&graph), Program::new(&graph).unwrap().steps.len()), (1, 1), "{graph}");
+    assert_eq!((epilogues(&graph), Program::new(&graph).unwrap().steps.len()), (1, 1), "{graph}");
 }
 
 fn dense(x: &[Tensor]) -> Result<Vec<Tensor>> {
@@ -81,7 +81,7 @@ fn a_dense_layer_is_one_step() {
 }
 
 #[test]
-fn threads_do_not_show() {
+fn results_do_not_depend_on_threads() {
     let _ledger = ledger_check();
     let inputs = tensors(DType::F32, &[&[300, 200], &[200, 700], &[700]]);
     for threads in [1, 2, 3] {
@@ -92,7 +92,7 @@ fn threads_do_not_show() {
 }
 
 #[test]
-fn whatever_is_computed_of_a_product_is() {
+fn any_elementwise_op_is_fused() {
     let _ledger = ledger_check();
     for dtype in [DType::F32, DType::F64] {
         let x = tensors(dtype, &[&[70, 30], &[30, 90], &[90], &[70, 1], &[]]);
@@ -111,9 +111,9 @@ fn whatever_is_computed_of_a_product_is() {
     is_one(&x, |x| Ok(vec![sub(mul(matmul(&x[0], &x[1])?, 3)?, &x[2])?]));
 }
 
-/// Views and special numbers as operands of the ending.
+/// Views and special numbers as operands of the epilogue.
 #[test]
-fn operands_lie_any_way() {
+fn epilogue_operands_have_any_layout() {
     let _ledger = ledger_check();
     for dtype in [DType::F32, DType::F64] {
         let mut x = tensors(dtype, &[&[33, 20], &[20, 70], &[70], &[70, 33]]);
@@ -126,25 +126,25 @@ fn operands_lie_any_way() {
             let other = exp(&x[3])?;
             Ok(vec![mul(matmul(&x[0], &x[1])?, transpose(&other, None)?)?, other])
         });
-        assert_eq!(endings(&graph), 1, "{graph}");
+        assert_eq!(epilogues(&graph), 1, "{graph}");
         let graph = checked(&x[..2], |x| {
             let product = matmul(&x[0], &x[1])?;
             Ok(vec![neg(mul(&product, &product)?)?])
         });
-        assert_eq!((graph.nodes.len(), endings(&graph)), (1, 1), "{graph}");
+        assert_eq!((graph.nodes.len(), epilogues(&graph)), (1, 1), "{graph}");
     }
 }
 
 #[test]
-fn what_others_need_stays() {
+fn products_with_other_uses_are_kept() {
     let _ledger = ledger_check();
     let x = tensors(DType::F64, &[&[6, 8], &[8, 6], &[6, 6]]);
     let product = |x: &[Tensor]| matmul(&x[0], &x[1]);
     let none = |function: &dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>| {
         let graph = checked(&x, function);
-        assert_eq!(endings(&graph), 0, "{graph}");
+        assert_eq!(epilogues(&graph), 0, "{graph}");
     };
-    // It is returned; another reads it; there are two results; the result has another type or shape.
+    // The product is returned; it has another reader; there are two results; the result has another type or shape.
     none(&|x| {
         let product = product(x)?;
         Ok(vec![relu(&product)?, product])
@@ -162,10 +162,10 @@ fn what_others_need_stays() {
     // An operand of more bytes than the result.
     let wide = [tensors(DType::F32, &[&[6, 8], &[8, 6]]), tensors(DType::F64, &[&[6, 6]])].concat();
     let graph = checked(&wide, |x| Ok(vec![add(matmul(&x[0], &x[1])?, cast(exp(&x[2])?, DType::F32)?)?]));
-    assert_eq!(endings(&graph), 0, "{graph}");
+    assert_eq!(epilogues(&graph), 0, "{graph}");
 }
 
-/// A new value of an input is written over the old one, which a product would destroy first.
+/// An update is computed in place of the old value, which the product would overwrite before the epilogue reads it.
 #[test]
 fn updates_stay_in_place() {
     let _ledger = ledger_check();
@@ -176,9 +176,9 @@ fn updates_stay_in_place() {
     assert_eq!((program.steps.len(), program.peak_bytes()), (2, 8 * 8 * 4));
 }
 
-/// A product does not wait for an operand of its ending if that keeps its own, larger operands.
+/// A product is not delayed for an operand of its epilogue if that keeps its own, larger operands alive.
 #[test]
-fn nothing_lives_longer() {
+fn no_live_range_grows() {
     let _ledger = ledger_check();
     let x = tensors(DType::F64, &[&[4, 1000], &[1000, 4], &[4, 1000]]);
     let function = |x: &[Tensor], first: bool| {
@@ -187,40 +187,40 @@ fn nothing_lives_longer() {
         let other = early.map_or_else(|| sum(exp(&x[2])?, 1, false), Ok)?;
         Ok(vec![add(product, other)?])
     };
-    assert_eq!(endings(&checked(&x, |x| function(x, true))), 1);
-    assert_eq!(endings(&checked(&x, |x| function(x, false))), 0);
-    // What is needed longer anyway, or is smaller than the product, is not kept by it.
+    assert_eq!(epilogues(&checked(&x, |x| function(x, true))), 1);
+    assert_eq!(epilogues(&checked(&x, |x| function(x, false))), 0);
+    // Operands with a later reader, or smaller than the product, do not prevent it.
     let graph = checked(&x, |x| {
         let large = tanh(&x[0])?;
         let product = matmul(&large, &x[1])?;
         let result = add(product, sum(exp(&x[2])?, 1, false)?)?;
         Ok(vec![result, large])
     });
-    assert_eq!(endings(&graph), 1, "{graph}");
+    assert_eq!(epilogues(&graph), 1, "{graph}");
     let small = tensors(DType::F64, &[&[50, 2], &[2, 50], &[50, 50]]);
     let graph = checked(&small, |x| {
         let product = matmul(tanh(&x[0])?, &x[1])?;
         Ok(vec![relu(add(product, sum(exp(&x[2])?, 0, false)?)?)?])
     });
-    assert_eq!(endings(&graph), 1, "{graph}");
+    assert_eq!(epilogues(&graph), 1, "{graph}");
 }
 
-/// Of two products, the later one takes the sum; several layers have an ending each.
+/// Of two products, the later one takes the sum; in several layers, each product has its epilogue.
 #[test]
-fn each_product_has_its_own() {
+fn each_product_has_its_own_epilogue() {
     let _ledger = ledger_check();
     let x = tensors(DType::F64, &[&[9, 9], &[9, 9], &[9, 9], &[9]]);
     let graph = checked(&x, |x| Ok(vec![tanh(add(matmul(&x[0], &x[1])?, matmul(&x[1], &x[2])?)?)?]));
-    assert_eq!((graph.nodes.len(), endings(&graph)), (2, 1), "{graph}");
+    assert_eq!((graph.nodes.len(), epilogues(&graph)), (2, 1), "{graph}");
     let graph = checked(&x, |x| {
         (0..5).try_fold(x[0].clone(), |h, i| tanh(add(matmul(h, &x[i % 3])?, &x[3])?)).map(|h| vec![h])
     });
-    assert_eq!((graph.nodes.len(), endings(&graph)), (5, 5), "{graph}");
+    assert_eq!((graph.nodes.len(), epilogues(&graph)), (5, 5), "{graph}");
 }
 
-/// The joint node is the last op's for those who look for lines.
+/// The fused node has the source location of its last op.
 #[test]
-fn the_line_is_the_last_ones() {
+fn the_source_location_is_the_last_ops() {
     let _ledger = ledger_check();
     let x = tensors(DType::F32, &[&[3, 4], &[4, 5]]);
     let mut line = 0;
@@ -234,9 +234,9 @@ fn the_line_is_the_last_ones() {
     assert!(compiled.to_string().contains("{then a = relu(product); return a}"), "{compiled}");
 }
 
-/// A step of training: the forward products have endings, and nothing comes out differently.
+/// A training step: the forward products have epilogues, and all results are the same bits.
 #[test]
-fn training_is_as_exact() {
+fn training_steps_are_exact() {
     let _ledger = ledger_check();
     for dtype in [DType::F32, DType::F64] {
         let x = tensors(dtype, &[&[32, 20], &[20, 16], &[16], &[16, 4], &[4]]);
@@ -251,7 +251,7 @@ fn training_is_as_exact() {
         };
         let graph = traced(&x, step);
         let compiled = compile(&graph, &CompileOptions::default()).unwrap();
-        assert_eq!(endings(&compiled), 2, "{compiled}");
+        assert_eq!(epilogues(&compiled), 2, "{compiled}");
         let want = graph.run(&x).unwrap();
         assert_agree(&compiled.to_string(), &compiled.run(&x).unwrap(), &want, true);
         let (before, after) = (Program::new(&graph).unwrap(), Program::new(&compiled).unwrap());

@@ -1,4 +1,4 @@
-//! What a few graphs become, as text that people review. `TAUT_UPDATE=1` writes it anew.
+//! Golden files of compiled graphs. `TAUT_UPDATE=1` writes them.
 
 use std::path::Path;
 use taut_autodiff::{Dense, gradients};
@@ -21,7 +21,7 @@ fn compiled(specs: &[Spec], function: impl FnOnce(&[Tensor]) -> Result<Vec<Tenso
     compile(&graph, &CompileOptions::default()).unwrap()
 }
 
-/// How many nodes are more than another way to look at something.
+/// The number of nodes that are not views.
 fn kernels(graph: &Graph) -> usize {
     graph.nodes.iter().filter(|node| !node.op.kernel().is_view()).count()
 }
@@ -58,7 +58,7 @@ fn squared_distance() {
 fn sum_of_repeats() {
     let _ledger = taut_memory::testing::ledger_check();
     let graph = compiled(&[f32(&[100])], |x| Ok(vec![sum(repeat(&x[0], &[1000], 0)?, None, false)?]));
-    // Nothing as large as the repeats, and nothing but the sum itself.
+    // No value as large as the repeats is computed.
     assert!(Program::new(&graph).unwrap().peak_bytes() <= 1024);
     check("sum_of_repeats", &graph);
 }
@@ -109,7 +109,7 @@ fn train_step() {
     check("train_step", &graph);
 }
 
-/// A transposed operand reaches the matrix product as it lies in memory.
+/// A transposed operand reaches the matrix product as strides.
 #[test]
 fn transposes_are_not_copied() {
     let _ledger = taut_memory::testing::ledger_check();
@@ -124,9 +124,9 @@ fn transposes_are_not_copied() {
     assert_eq!(Program::new(&direct).unwrap().steps.len(), 1);
 }
 
-/// What only a gradient needs is computed beside the gradient, not kept from the forward pass on.
+/// A value that only the backward pass reads is computed there, and not kept from the forward pass.
 #[test]
-fn slopes_are_not_kept() {
+fn derivatives_are_not_kept() {
     let _ledger = taut_memory::testing::ledger_check();
     let x = f32(&[64, 64]);
     let graph = compiled(&[x.clone(), x.clone(), x], |i| {
@@ -139,7 +139,7 @@ fn slopes_are_not_kept() {
     assert_eq!(tanh_node.unwrap().outputs.len(), 1, "{graph}");
 }
 
-/// A deep network's train step: compiled, its plan needs less.
+/// Compilation lowers the planned peak of a deep network's training step.
 #[test]
 fn plans_shrink() {
     let _ledger = taut_memory::testing::ledger_check();

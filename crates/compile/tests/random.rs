@@ -1,4 +1,4 @@
-//! Random graphs, and their gradients, compute the same compiled.
+//! Random graphs and their gradients compute the same compiled.
 
 mod common;
 
@@ -17,7 +17,7 @@ use taut_core::{DType, Graph, Result, Spec, Tensor, trace};
 use taut_exec::Executor;
 use taut_plan::Program;
 
-/// What a step does to values that are there.
+/// One op of a random graph: which op, and which of the values so far it reads.
 #[derive(Clone, Copy, Debug)]
 struct Move {
     kind: u8,
@@ -32,13 +32,13 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     proptest::collection::vec(one, 1..24)
 }
 
-/// Whether a graph only has steps that give the same bits however they are grouped.
+/// Whether a graph only has ops whose results do not depend on the order of additions.
 fn exact(moves: &[Move]) -> bool {
     moves.iter().all(|m| m.kind < 32)
 }
 
-/// A step; `None` if it does not apply to what it meets. Where sums may round differently, or come out as -0 in place of
-/// 0, nothing makes much of that.
+/// The result of one op; `None` if it does not apply to its operands. Where sums may round differently, or be -0 instead
+/// of 0, no op that would amplify the difference is used.
 fn step(m: Move, values: &[Tensor], exactly: bool) -> Result<Option<Tensor>> {
     let (a, b) = (&values[m.a % values.len()], &values[m.b % values.len()]);
     let axis = |t: &Tensor| if t.rank() == 0 { None } else { Some((m.n % t.rank()) as isize) };
@@ -114,7 +114,7 @@ fn step(m: Move, values: &[Tensor], exactly: bool) -> Result<Option<Tensor>> {
     }))
 }
 
-/// The values that the moves make of the inputs, as far as they can be made and are small.
+/// The values that the ops compute of the inputs; ops that fail or make large values are skipped.
 fn build(moves: &[Move], inputs: &[Tensor], exactly: bool) -> Vec<Tensor> {
     let mut values = inputs.to_vec();
     for &m in moves {
@@ -144,7 +144,7 @@ fn traced(moves: &[Move], inputs: &[Tensor], differentiate: bool) -> Graph {
     let specs: Vec<Spec> = inputs.iter().map(|tensor| tensor.spec().clone()).collect();
     let outcome = trace(&specs, |inputs| {
         let mut values = build(moves, inputs, exactly).split_off(inputs.len());
-        // Some of them are returned, so that others are only used.
+        // Some of the values are returned, the others are intermediate.
         let mut at = 0;
         values.retain(|_| {
             at += 1;

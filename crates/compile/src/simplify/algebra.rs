@@ -1,71 +1,84 @@
-//! Elementwise ops that change nothing: only rewrites that are exact for every value, NaN and the sign of zero included.
+//! Algebraic rewrites: elementwise ops that return an operand unchanged are dropped. Only rewrites that are exact for every
+//! value, including NaN and the sign of zero.
 
 use super::Simplifier;
-use crate::seen::Seen;
+use crate::strided_view::StridedView;
 use taut_core::{DType, Form, Spec};
 use taut_kernels::elementwise::{Binary, Code, Unary};
 
 impl Simplifier<'_> {
-    /// The operand that the op gives back as it is, if there is one. Operands are broadcast to the result's shape.
-    pub(super) fn unchanged(&self, code: Code, operands: &[Seen], spec: &Spec) -> Option<Seen> {
+    /// The operand that the op returns unchanged, if there is one. Operands are broadcast to the result's shape.
+    pub(super) fn identity_operand(
+        &self,
+        code: Code,
+        operands: &[StridedView],
+        spec: &Spec,
+    ) -> Option<StridedView> {
         let found = match (code, operands) {
-            (Code::Binary(code), [a, b]) => self.neutral(code, a, b),
-            (Code::Select, [condition, a, b]) => match self.truth(condition) {
+            (Code::Binary(code), [a, b]) => self.neutral_operand(code, a, b),
+            (Code::Select, [condition, a, b]) => match self.uniform_bool(condition) {
                 Some(true) => Some(a),
                 Some(false) => Some(b),
                 None => (a == b).then_some(a),
             },
             (Code::Cast(to), [x]) if x.dtype == to => Some(x),
-            (Code::Unary(Unary::Neg | Unary::BitwiseNot), [x]) => return self.undone(code, x),
-            (Code::Unary(Unary::LogicalNot), [x]) if x.dtype == DType::Bool => return self.undone(code, x),
+            (Code::Unary(Unary::Neg | Unary::BitwiseNot), [x]) => return self.cancel_involution(code, x),
+            (Code::Unary(Unary::LogicalNot), [x]) if x.dtype == DType::Bool => {
+                return self.cancel_involution(code, x);
+            }
             _ => None,
         };
-        found.filter(|seen| seen.dtype == spec.dtype).cloned()
+        found.filter(|view| view.dtype == spec.dtype).cloned()
     }
 
-    /// The operand that the other one leaves as it is, or zero where everything times it is zero.
-    fn neutral<'s>(&self, code: Binary, a: &'s Seen, b: &'s Seen) -> Option<&'s Seen> {
+    /// The operand whose counterpart is the neutral element, or the zero of an integer product.
+    fn neutral_operand<'s>(
+        &self,
+        code: Binary,
+        a: &'s StridedView,
+        b: &'s StridedView,
+    ) -> Option<&'s StridedView> {
         let float = a.dtype.is_float();
         match code {
-            // -0 is the neutral element of float addition: 0 would turn -0 into 0.
-            Binary::Add if float && self.is(b, -0.0) => Some(a),
-            Binary::Add if float && self.is(a, -0.0) => Some(b),
-            Binary::Add if !float && self.is(b, 0) => Some(a),
-            Binary::Add if !float && self.is(a, 0) => Some(b),
-            Binary::Sub if self.is(b, 0) => Some(a),
-            Binary::Mul if self.is(b, 1) => Some(a),
-            Binary::Mul if self.is(a, 1) => Some(b),
-            Binary::Mul if !float && self.is(b, 0) => Some(b),
-            Binary::Mul if !float && self.is(a, 0) => Some(a),
-            Binary::Div | Binary::DivNoNan if self.is(b, 1) => Some(a),
-            Binary::FloorDiv if !float && self.is(b, 1) => Some(a),
+            // -0 is the neutral_operand element of float addition: 0 would turn -0 into 0.
+            Binary::Add if float && self.is_uniformly(b, -0.0) => Some(a),
+            Binary::Add if float && self.is_uniformly(a, -0.0) => Some(b),
+            Binary::Add if !float && self.is_uniformly(b, 0) => Some(a),
+            Binary::Add if !float && self.is_uniformly(a, 0) => Some(b),
+            Binary::Sub if self.is_uniformly(b, 0) => Some(a),
+            Binary::Mul if self.is_uniformly(b, 1) => Some(a),
+            Binary::Mul if self.is_uniformly(a, 1) => Some(b),
+            Binary::Mul if !float && self.is_uniformly(b, 0) => Some(b),
+            Binary::Mul if !float && self.is_uniformly(a, 0) => Some(a),
+            Binary::Div | Binary::DivNoNan if self.is_uniformly(b, 1) => Some(a),
+            Binary::FloorDiv if !float && self.is_uniformly(b, 1) => Some(a),
             _ => None,
         }
     }
 
-    /// What an op was done to that undoes itself when it is done again.
-    fn undone(&self, code: Code, x: &Seen) -> Option<Seen> {
-        let (before, source) = self.maker_code(x)?;
+    /// The operand of the inner op, if this op is applied twice and is its own inverse.
+    fn cancel_involution(&self, code: Code, x: &StridedView) -> Option<StridedView> {
+        let (before, source) = self.producer_code(x)?;
         (before == code).then_some(source)
     }
 
-    /// The conversion of something earlier that gives the same: what lies between holds every value exactly.
-    pub(super) fn cast_source(&self, to: DType, x: &Seen) -> Option<Seen> {
-        let (Code::Cast(_), source) = self.maker_code(x)? else { return None };
-        // Floats stop at the ends of an integer type, and integers wrap: their kind must not change on the way.
+    /// The value that a cast of a cast may convert directly: the type between represents every value of it exactly.
+    pub(super) fn cast_source(&self, to: DType, x: &StridedView) -> Option<StridedView> {
+        let (Code::Cast(_), source) = self.producer_code(x)? else { return None };
+        // Conversions to integers saturate for floats and wrap for integers: the two types must be of the same kind.
         let same_kind = source.dtype.is_float() == x.dtype.is_float();
         (is_lossless(source.dtype, x.dtype) && (same_kind || !to.is_integer())).then_some(source)
     }
 
-    /// The op of one operand that made what is seen, and that operand, seen likewise.
-    fn maker_code(&self, x: &Seen) -> Option<(Code, Seen)> {
-        let node = self.new.maker(x.base)?;
+    /// The unary elementwise op that computes a view's base, and its operand with the view's layout.
+    fn producer_code(&self, x: &StridedView) -> Option<(Code, StridedView)> {
+        let node = self.new.producer(x.base)?;
         let &[input] = &node.inputs[..] else { return None };
         let Form::Elements(code) = node.op.form(&[self.new.graph.spec(input)]) else { return None };
         if self.new.graph.spec(x.base).dtype != x.dtype {
             return None;
         }
-        let source = self.seen_of(input);
+        let source = self.view_of(input);
         if source.is_whole(&self.new.graph) {
             return Some((code, source.with(x.layout.clone())));
         }
@@ -73,11 +86,11 @@ impl Simplifier<'_> {
     }
 }
 
-/// Whether every value of one type is a value of another.
+/// Whether every value of one type is exactly representable in another.
 fn is_lossless(from: DType, to: DType) -> bool {
     use DType::*;
     let bits = 8 * from.size();
-    // Integers up to this many bits are exact.
+    // Integers of up to this many bits are exact.
     let digits = match to {
         F16 => 11,
         BF16 => 8,

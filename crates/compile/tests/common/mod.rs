@@ -1,9 +1,9 @@
-//! What the tests share: comparing tensors.
+//! Comparison of tensors, shared by the tests.
 #![allow(dead_code)]
 
 use taut_core::{DType, Tensor};
 
-/// The elements as `f64`, in row-major order; integers beyond 2^53 lose digits.
+/// The elements as `f64`, in row-major order; integers beyond 2^53 are rounded.
 pub fn numbers(tensor: &Tensor) -> Vec<f64> {
     let copy = tensor.copy().unwrap();
     let view = copy.view().unwrap();
@@ -18,7 +18,7 @@ pub fn same_bits(a: &[f64], b: &[f64]) -> bool {
         && a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()))
 }
 
-/// How far apart results of a type may be that add the same terms in another order, relative to the largest.
+/// The tolerance, relative to the largest result, of sums that add the same terms in another order.
 pub fn tolerance(dtype: DType) -> f64 {
     match dtype {
         DType::F16 => 4e-3,
@@ -29,14 +29,14 @@ pub fn tolerance(dtype: DType) -> f64 {
     }
 }
 
-/// Whether two lists agree up to a part of the largest number, with NaN and infinities in the same places.
+/// Whether two lists agree up to a fraction of the largest number, with NaN and infinities at the same positions.
 pub fn close(a: &[f64], b: &[f64], tolerance: f64) -> bool {
     let largest = b.iter().filter(|v| v.is_finite()).fold(1.0f64, |most, v| most.max(v.abs()));
     let near = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= tolerance * largest;
     a.len() == b.len() && a.iter().zip(b).all(|(&a, &b)| near(a, b))
 }
 
-/// Asserts that results agree: to the bit, or closely.
+/// Asserts that results agree: bit for bit, or within the tolerance.
 pub fn assert_agree(what: &str, got: &[Tensor], want: &[Tensor], exactly: bool) {
     assert_eq!(got.len(), want.len(), "{what}: another number of results");
     for (i, (got, want)) in got.iter().zip(want).enumerate() {

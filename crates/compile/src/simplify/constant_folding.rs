@@ -1,26 +1,26 @@
-//! What is known before the graph runs: constants, and what is computed of nothing else.
+//! Constant folding: calls of constants are evaluated at compile time.
 
 use super::Simplifier;
 use crate::rewrite::scalar_bytes;
-use crate::seen::{Seen, spread_over};
+use crate::strided_view::{StridedView, expand_axes};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::{DType, Op, Result, Scalar, Shape, Spec, Strides, Tensor};
 use taut_kernels::{Arg, elementwise};
 use taut_memory::{Category, Location};
 
-/// The most bytes of a result that is made ahead of time although its inputs have fewer.
+/// The most bytes of a folded result that is larger than its inputs.
 const SMALL: usize = 4096;
 
 impl Simplifier<'_> {
-    /// A tensor as a constant: contiguous, without what it repeats.
-    pub(super) fn constant(&mut self, tensor: &Tensor) -> Result<Seen> {
+    /// A tensor as a constant: contiguous, and without axes that it repeats.
+    pub(super) fn constant(&mut self, tensor: &Tensor) -> Result<StridedView> {
         let (shape, strides) = (tensor.shape(), tensor.strides());
         let bare = tensor.len() > 1 || tensor.rank() == 0;
         if shape.is_empty() || (bare && tensor.is_contiguous()) {
             let tensor = if tensor.is_contiguous() { tensor.clone() } else { tensor.copy()? };
             let spec = tensor.spec().clone();
-            return Ok(Seen::whole(self.new.constant(tensor), &spec));
+            return Ok(StridedView::whole(self.new.constant(tensor), &spec));
         }
         let kept: Vec<usize> =
             (0..shape.rank()).filter(|&axis| shape[axis] != 1 && strides[axis] != 0).collect();
@@ -32,52 +32,52 @@ impl Simplifier<'_> {
             elementwise::copy(view.with_layout(&spec.shape, &steps), out.reborrow());
         })?;
         let base = self.new.constant(copy);
-        let layout = spread_over(shape, &kept, &spec.shape.strides());
-        Ok(Seen { base, dtype: spec.dtype, layout })
+        let layout = expand_axes(shape, &kept, &spec.shape.strides());
+        Ok(StridedView { base, dtype: spec.dtype, layout })
     }
 
-    /// A number as a constant without dimensions.
-    pub(super) fn number(&mut self, value: impl Into<Scalar>, dtype: DType) -> Result<Seen> {
+    /// A number as a constant scalar.
+    pub(super) fn scalar_constant(&mut self, value: impl Into<Scalar>, dtype: DType) -> Result<StridedView> {
         self.constant(&Tensor::constant(value, dtype)?)
     }
 
-    /// The number that a value is at every place.
-    fn uniform(&self, seen: &Seen) -> Option<[u8; 8]> {
-        let tensor = self.new.tensor(seen.base).filter(|tensor| tensor.dtype() == seen.dtype)?;
+    /// The bytes of the number that all elements of a constant are.
+    fn uniform(&self, view: &StridedView) -> Option<[u8; 8]> {
+        let tensor = self.new.tensor(view.base).filter(|tensor| tensor.dtype() == view.dtype)?;
         scalar_bytes(tensor)
     }
 
-    /// Whether a value is this number at every place, to the bit.
-    pub(super) fn is(&self, seen: &Seen, value: impl Into<Scalar>) -> bool {
-        let bytes = value.into().to_bytes(seen.dtype);
-        self.uniform(seen).is_some_and(|found| found[..bytes.len()] == bytes[..])
+    /// Whether all elements of a value are this number, bit for bit.
+    pub(super) fn is_uniformly(&self, view: &StridedView, value: impl Into<Scalar>) -> bool {
+        let bytes = value.into().to_bytes(view.dtype);
+        self.uniform(view).is_some_and(|found| found[..bytes.len()] == bytes[..])
     }
 
-    /// The truth value that a boolean is at every place.
-    pub(super) fn truth(&self, seen: &Seen) -> Option<bool> {
-        self.uniform(seen).filter(|_| seen.dtype == DType::Bool).map(|bytes| bytes[0] != 0)
+    /// The value of a boolean whose elements are all the same constant.
+    pub(super) fn uniform_bool(&self, view: &StridedView) -> Option<bool> {
+        self.uniform(view).filter(|_| view.dtype == DType::Bool).map(|bytes| bytes[0] != 0)
     }
 
-    /// The result of an op of constants, unless it is large or the op refuses: then it is left to refuse at run time.
+    /// The result of an op of constants, unless it is large or the op fails: then the call stays, and fails at run time.
     ///
-    /// The kernel is called directly: somebody may be tracing, and would write the call down.
-    pub(super) fn evaluated(
+    /// The kernel is called directly, so that an active trace does not record the call.
+    pub(super) fn fold_constants(
         &mut self,
         op: &Arc<dyn Op>,
-        inputs: &[Seen],
+        inputs: &[StridedView],
         spec: &Spec,
         at: Location,
-    ) -> Option<Seen> {
-        // How long a loop runs, only the run knows; and what people see happens in every run.
+    ) -> Option<StridedView> {
+        // The length of a loop is unknown before the run, and side effects must happen in every run.
         if op.subgraphs().is_some() || op.effects().is_ordered() {
             return None;
         }
         let mut tensors: SmallVec<[Tensor; 3]> = SmallVec::new();
         let mut bytes = 0;
-        for seen in inputs {
-            let base = self.new.tensor(seen.base)?;
+        for view in inputs {
+            let base = self.new.tensor(view.base)?;
             bytes += base.spec().bytes();
-            tensors.push(base.with_layout(seen.dtype, &seen.layout).ok()?);
+            tensors.push(base.with_layout(view.dtype, &view.layout).ok()?);
         }
         if spec.shape.checked_len()? * spec.dtype.size() > bytes.max(SMALL) || op.kernel().is_view() {
             return None;

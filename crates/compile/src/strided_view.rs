@@ -1,25 +1,25 @@
-//! Values as parts of others: a base, and the layout through which it is seen. What chains of views come down to.
+//! Strided views: a value as a base and a layout. Every chain of views is reduced to one.
 
 use smallvec::SmallVec;
 use std::fmt::Write;
 use taut_core::graph::ValueId;
 use taut_core::{DType, Error, Graph, Kernel, Layout, Op, Result, Shape, Spec, Specs, Strides, ViewOp};
 
-/// A value as its base shows it.
+/// A view of a base.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Seen {
-    /// A value that is no view, and so lies in row-major order.
+pub(crate) struct StridedView {
+    /// A value that is not a view, and so is in row-major order.
     pub(crate) base: ValueId,
-    /// The type that the bytes are taken for.
+    /// The type that the bytes are read as.
     pub(crate) dtype: DType,
-    /// Where the elements lie in the base.
+    /// The layout of the elements in the base.
     pub(crate) layout: Layout,
 }
 
-impl Seen {
-    /// The base itself.
-    pub(crate) fn whole(base: ValueId, spec: &Spec) -> Seen {
-        Seen { base, dtype: spec.dtype, layout: Layout::contiguous(spec.shape.clone()) }
+impl StridedView {
+    /// The view that is the base itself.
+    pub(crate) fn whole(base: ValueId, spec: &Spec) -> StridedView {
+        StridedView { base, dtype: spec.dtype, layout: Layout::contiguous(spec.shape.clone()) }
     }
 
     /// Whether it is the base itself.
@@ -28,7 +28,7 @@ impl Seen {
         spec.dtype == self.dtype && self.layout == Layout::contiguous(spec.shape.clone())
     }
 
-    /// Whether it is the base itself, repeated as broadcasting repeats it.
+    /// Whether it is the base itself, broadcast to a shape.
     pub(crate) fn is_broadcast(&self, graph: &Graph) -> bool {
         let spec = graph.spec(self.base);
         let whole = Layout::contiguous(spec.shape.clone());
@@ -37,17 +37,17 @@ impl Seen {
                 || whole.broadcast(&self.layout.shape).is_ok_and(|layout| normal(layout) == self.layout))
     }
 
-    /// Whether every element is the same one.
+    /// Whether all elements are the same element of the base.
     pub(crate) fn is_uniform(&self) -> bool {
         self.layout.shape.iter().zip(&self.layout.strides).all(|(&dim, &stride)| dim == 1 || stride == 0)
     }
 
-    /// Through another layout.
-    pub(crate) fn with(&self, layout: Layout) -> Seen {
-        Seen { base: self.base, dtype: self.dtype, layout: normal(layout) }
+    /// The same base with another layout.
+    pub(crate) fn with(&self, layout: Layout) -> StridedView {
+        StridedView { base: self.base, dtype: self.dtype, layout: normal(layout) }
     }
 
-    pub(crate) fn broadcast(&self, shape: &Shape) -> Result<Seen> {
+    pub(crate) fn broadcast(&self, shape: &Shape) -> Result<StridedView> {
         if self.layout.shape == *shape {
             Ok(self.clone())
         } else {
@@ -55,13 +55,13 @@ impl Seen {
         }
     }
 
-    /// With these axes only, the others at their first place.
-    pub(crate) fn only(&self, axes: &[usize]) -> Seen {
+    /// These axes only; the others at index 0.
+    pub(crate) fn only(&self, axes: &[usize]) -> StridedView {
         self.with(self.layout.permute(axes))
     }
 }
 
-/// The layout with the strides that do not matter as row-major order has them, so that equal layouts compare equal.
+/// The layout with row-major strides on the axes whose strides have no effect, so that equivalent layouts compare equal.
 pub(crate) fn normal(mut layout: Layout) -> Layout {
     if layout.shape.is_empty() {
         return Layout::contiguous(layout.shape);
@@ -76,15 +76,15 @@ pub(crate) fn normal(mut layout: Layout) -> Layout {
     layout
 }
 
-/// For each axis of a layout that is longer than one, the axis of its base that it is; `None` unless the layout is the
-/// base with its axes in another order, and with or without axes of size one.
+/// For each axis of a layout of size > 1, the axis of the base that it is; `None` unless the layout is a permutation of
+/// the base's axes, up to axes of size 1.
 pub(crate) fn axes_in(base: &Shape, layout: &Layout) -> Option<SmallVec<[usize; 8]>> {
     let strides = base.strides();
     let long = |shape: &Shape| shape.iter().filter(|&&dim| dim != 1).count();
     if layout.offset != 0 || long(base) != long(&layout.shape) || base.is_empty() {
         return None;
     }
-    // The strides of a row-major base are all different where its axes are longer than one.
+    // In row-major order, the strides of the axes of size > 1 are all different.
     let find = |dim: usize, stride: isize| {
         (0..base.rank()).find(|&axis| base[axis] == dim && strides[axis] == stride && dim != 1)
     };
@@ -94,8 +94,9 @@ pub(crate) fn axes_in(base: &Shape, layout: &Layout) -> Option<SmallVec<[usize; 
         .collect()
 }
 
-/// A layout of something in row-major order, where that is itself seen through a layout; `None` if strides cannot say it.
-pub(crate) fn through(inner: &Layout, outer: &Layout) -> Option<Layout> {
+/// The composition of two layouts: `outer` indexes the elements of `inner` in row-major order. `None` if strides cannot
+/// express it.
+pub(crate) fn compose(inner: &Layout, outer: &Layout) -> Option<Layout> {
     let rows = inner.shape.strides();
     let axis = |dim: usize, stride: isize| {
         (0..rows.len()).find(|&axis| inner.shape[axis] == dim && rows[axis] == stride)
@@ -109,7 +110,7 @@ pub(crate) fn through(inner: &Layout, outer: &Layout) -> Option<Layout> {
     Some(normal(Layout { shape: outer.shape.clone(), strides, offset: inner.offset }))
 }
 
-/// Whether a layout shows every element of a base of this length once, in whatever order.
+/// Whether a layout has every element of a base of this length exactly once, in any order.
 pub(crate) fn is_bijective(len: usize, layout: &Layout) -> bool {
     let mut dims: SmallVec<[(isize, usize); 8]> = (layout.shape.iter().zip(&layout.strides))
         .filter(|&(&dim, _)| dim != 1)
@@ -126,45 +127,45 @@ pub(crate) fn is_bijective(len: usize, layout: &Layout) -> bool {
     layout.offset == 0 && expected as usize == len
 }
 
-/// A view of its whole, contiguous input through any layout.
+/// The op of a strided view of its whole, contiguous input.
 #[derive(Clone, Debug)]
 pub(crate) struct LayoutView {
     from: Spec,
     dtype: DType,
     layout: Layout,
-    kind: Kind,
+    kind: ViewKind,
 }
 
-/// What is special about a view: some can be taken of inputs that are not contiguous, too.
+/// Reshapes and broadcasts are also possible of inputs that are not contiguous.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ViewKind {
     Reshape,
     Broadcast,
     Other,
 }
 
 impl LayoutView {
-    pub(crate) fn new(from: Spec, seen: &Seen) -> LayoutView {
-        let (layout, whole) = (seen.layout.clone(), Layout::contiguous(from.shape.clone()));
-        let kind = if seen.dtype != from.dtype {
-            Kind::Other
+    pub(crate) fn new(from: Spec, view: &StridedView) -> LayoutView {
+        let (layout, whole) = (view.layout.clone(), Layout::contiguous(from.shape.clone()));
+        let kind = if view.dtype != from.dtype {
+            ViewKind::Other
         } else if whole
             .reshape(&layout.shape)
             .is_some_and(|reshaped| from.shape.len() == layout.shape.len() && normal(reshaped) == layout)
         {
-            Kind::Reshape
+            ViewKind::Reshape
         } else if whole.broadcast(&layout.shape).is_ok_and(|broadcast| normal(broadcast) == layout) {
-            Kind::Broadcast
+            ViewKind::Broadcast
         } else {
-            Kind::Other
+            ViewKind::Other
         };
-        LayoutView { from, dtype: seen.dtype, layout, kind }
+        LayoutView { from, dtype: view.dtype, layout, kind }
     }
 
-    /// A value repeated to a shape.
+    /// A value broadcast to a shape.
     pub(crate) fn broadcast(from: Spec, shape: &Shape) -> Result<LayoutView> {
         let layout = normal(Layout::contiguous(from.shape.clone()).broadcast(shape)?);
-        Ok(LayoutView { dtype: from.dtype, from, layout, kind: Kind::Broadcast })
+        Ok(LayoutView { dtype: from.dtype, from, layout, kind: ViewKind::Broadcast })
     }
 }
 
@@ -175,7 +176,10 @@ impl Op for LayoutView {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         if *inputs[0] != self.from {
-            return Err(Error::shape(format!("a view of {}, not of {}", self.from, inputs[0])));
+            return Err(Error::shape(format!(
+                "the input of the view must be {}, got {}",
+                self.from, inputs[0]
+            )));
         }
         Ok(Spec { dtype: self.dtype, shape: self.layout.shape.clone() }.into())
     }
@@ -187,11 +191,11 @@ impl Op for LayoutView {
     fn attributes(&self) -> String {
         let Layout { strides, offset, .. } = &self.layout;
         match self.kind {
-            Kind::Reshape => return "reshape".into(),
-            Kind::Broadcast => return "broadcast".into(),
-            Kind::Other => {}
+            ViewKind::Reshape => return "reshape".into(),
+            ViewKind::Broadcast => return "broadcast".into(),
+            ViewKind::Other => {}
         }
-        // A string takes all that is written to it.
+        // Writing to a string cannot fail.
         let mut text = format!("strides={:?}", strides.as_slice());
         if *offset != 0 {
             let _ = write!(text, ", offset={offset}");
@@ -206,9 +210,9 @@ impl Op for LayoutView {
 impl ViewOp for LayoutView {
     fn view(&self, dtype: DType, input: &Layout) -> Option<Layout> {
         match self.kind {
-            Kind::Reshape => return input.reshape(&self.layout.shape),
-            Kind::Broadcast => return input.broadcast(&self.layout.shape).ok(),
-            Kind::Other => {}
+            ViewKind::Reshape => return input.reshape(&self.layout.shape),
+            ViewKind::Broadcast => return input.broadcast(&self.layout.shape).ok(),
+            ViewKind::Other => {}
         }
         let first = input.offset * dtype.size();
         if !input.is_contiguous() || !first.is_multiple_of(self.dtype.size()) {
@@ -218,8 +222,8 @@ impl ViewOp for LayoutView {
     }
 }
 
-/// The strides of a result that has some axes of a computation, and others of size one or repeated.
-pub(crate) fn spread_over(shape: &Shape, kept: &[usize], strides: &Strides) -> Layout {
+/// The layout of a shape whose `kept` axes have these strides, and whose other axes are repeated (stride 0).
+pub(crate) fn expand_axes(shape: &Shape, kept: &[usize], strides: &Strides) -> Layout {
     let mut all = Strides::from_elem(0, shape.rank());
     for (&axis, &stride) in kept.iter().zip(strides) {
         all[axis] = stride;

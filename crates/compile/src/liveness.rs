@@ -1,14 +1,14 @@
-//! Who needs a value, and until when.
+//! Liveness of values: the last node that needs each.
 
 use taut_core::Graph;
 use taut_core::graph::{Origin, ValueId};
 
-/// The last node that needs each value or a view of it; `usize::MAX` for what is there anyway, or is returned.
+/// The last node that needs each value or a view of it; `usize::MAX` for inputs, constants and returned values.
 pub(crate) fn last_uses(graph: &Graph) -> Vec<usize> {
-    let is_made = |origin: &Origin| matches!(origin, Origin::Node { .. });
+    let is_computed = |origin: &Origin| matches!(origin, Origin::Node { .. });
     let values = graph.values.iter();
     let mut last: Vec<usize> =
-        values.map(|value| if is_made(&value.origin) { 0 } else { usize::MAX }).collect();
+        values.map(|value| if is_computed(&value.origin) { 0 } else { usize::MAX }).collect();
     graph.outputs.iter().for_each(|id| last[id.index()] = usize::MAX);
     for (number, node) in graph.nodes.iter().enumerate().rev() {
         let view = node.op.kernel().is_view();
@@ -20,7 +20,7 @@ pub(crate) fn last_uses(graph: &Graph) -> Vec<usize> {
     last
 }
 
-/// What a value is a view of, or the value.
+/// The value that a view is a view of, through any number of views; the value itself if it is no view.
 pub(crate) fn base(graph: &Graph, mut id: ValueId) -> ValueId {
     while let Origin::Node { node, .. } = graph.values[id.index()].origin
         && graph.nodes[node].op.kernel().is_view()
