@@ -15,6 +15,7 @@ mod reduction;
 pub mod sample;
 mod slices;
 mod window;
+mod windowed;
 
 pub use elementwise::{Code, Derivative, Elementwise, Partial, Types};
 pub use entry::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};

@@ -1,9 +1,10 @@
-//! Windows that slide over images: what convolution and pooling share.
+//! Windows that slide over images: channels, padding, strides and dilations, checked in one place for convolution and pooling.
 
 use crate::error::{Error, Result};
+use crate::ops::Args;
 use crate::shape::Shape;
-use smallvec::SmallVec;
-use taut_kernels::conv::{self, Layout};
+use taut_kernels::conv::{self, ConvParams, Layout};
+use taut_kernels::pooling::PoolParams;
 
 /// Where the channels of an image are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,8 +24,7 @@ impl Channels {
         match format {
             _ if format == last => Ok(Channels::Last),
             _ if format == first => Ok(Channels::First),
-            _ => Err(Error::value(format!("data format {format:?} is unknown"))
-                .help(format!("{last:?} and {first:?} are known"))),
+            _ => Err(Error::value(format!("data_format must be {last:?} or {first:?}, got {format:?}"))),
         }
     }
 
@@ -42,10 +42,10 @@ impl Channels {
 /// What is added around an image before a window slides over it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Padding {
-    /// Nothing: windows lie inside.
+    /// Nothing: windows lie inside the image.
     #[default]
     Valid,
-    /// So much that there are as many windows as strides in the image, the odd one at the end.
+    /// As much as gives `ceil(size / stride)` windows; an odd amount has the larger half at the end.
     Same,
     /// This much before and after each spatial dimension.
     Explicit(Vec<(usize, usize)>),
@@ -57,23 +57,22 @@ impl Padding {
         match padding {
             "VALID" => Ok(Padding::Valid),
             "SAME" => Ok(Padding::Same),
-            _ => Err(Error::value(format!("padding {padding:?} is unknown"))
-                .help("\"VALID\", \"SAME\" and \"EXPLICIT\" (with the amounts) are known")),
+            _ => Err(Error::value(format!("padding must be \"VALID\" or \"SAME\", got {padding:?}"))
+                .help("for other amounts, pass \"EXPLICIT\" and the amounts")),
         }
     }
 
     /// Reads a word and, for `"EXPLICIT"`, the amounts before and after each dimension, one after the other.
-    pub(super) fn parse_with(padding: &str, amounts: Option<&[i64]>) -> Result<Padding> {
+    fn parse_with(padding: &str, amounts: Option<&[i64]>) -> Result<Padding> {
         let Some(amounts) = amounts else { return Padding::parse(padding) };
         if padding != "EXPLICIT" {
-            return Err(
-                Error::value(format!("padding {padding:?} takes no amounts")).help("say \"EXPLICIT\"")
-            );
+            let message = format!("padding must be \"EXPLICIT\" if amounts are given, got {padding:?}");
+            return Err(Error::value(message));
         }
         let (pairs, rest) = amounts.as_chunks::<2>();
         if !rest.is_empty() || amounts.iter().any(|&amount| amount < 0) {
             return Err(Error::value(format!(
-                "paddings {amounts:?} are not pairs of amounts before and after a dimension"
+                "explicit paddings must be pairs of amounts >= 0, before and after each dimension, got {amounts:?}"
             )));
         }
         Ok(Padding::Explicit(
@@ -82,68 +81,140 @@ impl Padding {
     }
 }
 
-/// A window's way over an image, with a number per spatial dimension.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sliding {
-    pub layout: Layout,
-    pub rank: usize,
-    pub strides: [usize; 3],
-    pub dilations: [usize; 3],
-    pub padding: [(usize, usize); 3],
-    /// How many windows there are.
-    pub count: [usize; 3],
+/// How a window slides, as a caller says it: none is 1 everywhere, and one number is for all dimensions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Slide {
+    pub strides: Vec<usize>,
+    pub padding: Padding,
+    pub dilations: Vec<usize>,
+    pub channels: Channels,
 }
 
-impl Sliding {
-    /// Works out how a window of size `window` slides over an image of shape `x`.
-    pub(super) fn new(
-        x: &Shape,
-        window: &[usize],
-        strides: &[usize],
-        dilations: &[usize],
-        padding: &Padding,
-        channels: Channels,
-    ) -> Result<Sliding> {
+/// Where the arguments of a [`Slide`] are among those of a table's row.
+pub(super) struct SlideArgs {
+    pub strides: usize,
+    pub padding: usize,
+    pub data_format: usize,
+    pub dilations: usize,
+    /// The amounts of explicit padding, if the row has them.
+    pub explicit: Option<usize>,
+}
+
+impl Slide {
+    /// Reads the arguments of a table's row, for images of this many spatial dimensions.
+    pub(super) fn from_args(a: &Args<'_>, at: &SlideArgs, rank: usize) -> Result<Slide> {
+        let amounts = at.explicit.map_or(Ok(None), |position| a.ints_or(position))?;
+        let format = a.str_or(at.data_format)?;
+        Ok(Slide {
+            strides: sizes(a.ints_or(at.strides)?, "strides")?,
+            padding: Padding::parse_with(a.str_or(at.padding)?.unwrap_or("VALID"), amounts.as_deref())?,
+            dilations: sizes(a.ints_or(at.dilations)?, "dilations")?,
+            channels: format.map_or(Ok(Channels::Last), |format| Channels::parse(format, rank))?,
+        })
+    }
+
+    /// The stride and the dilation of a spatial dimension, before they are checked.
+    pub(super) fn step(&self, dimension: usize) -> (usize, usize) {
+        let at = |list: &[usize]| match list {
+            [] => 1,
+            &[one] => one,
+            _ => list.get(dimension).copied().unwrap_or(1),
+        };
+        (at(&self.strides), at(&self.dilations))
+    }
+}
+
+/// How a window of a known size slides over an image of a known shape, checked: the parameters of the kernels.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WindowGeometry {
+    layout: Layout,
+    rank: usize,
+    window: [usize; 3],
+    strides: [usize; 3],
+    dilations: [usize; 3],
+    padding: [(usize, usize); 3],
+    /// The number of windows along each dimension.
+    count: [usize; 3],
+    groups: usize,
+}
+
+impl WindowGeometry {
+    /// Works out how a window of these sizes slides over an image of shape `x`.
+    pub(super) fn new(x: &Shape, window: &[usize], slide: &Slide) -> Result<WindowGeometry> {
         let rank = window.len();
-        if !(1..=3).contains(&rank) || x.rank() != rank + 2 {
+        if !(1..=3).contains(&rank) {
+            return Err(Error::shape(format!("a window must have 1 to 3 spatial dimensions, got {rank}")));
+        }
+        if x.rank() != rank + 2 {
             return Err(Error::shape(format!(
-                "an image of shape {x} does not have a batch, channels and 1 to 3 spatial dimensions, {rank} of them"
+                "the image must have a batch axis, {rank} spatial dimensions and channels, got shape {x}"
             )));
         }
-        let mut sliding = Sliding {
-            layout: match channels {
-                Channels::Last => Layout::ChannelsLast,
-                Channels::First => Layout::ChannelsFirst,
-            },
+        if window.contains(&0) {
+            return Err(Error::shape(format!("window sizes must be >= 1, got {window:?}")));
+        }
+        let layout = match slide.channels {
+            Channels::Last => Layout::ChannelsLast,
+            Channels::First => Layout::ChannelsFirst,
+        };
+        let mut geometry = WindowGeometry {
+            layout,
             rank,
-            strides: spread(strides, rank, "strides")?,
-            dilations: spread(dilations, rank, "dilations")?,
+            window: [1; 3],
+            strides: per_dimension(&slide.strides, rank, "strides")?,
+            dilations: per_dimension(&slide.dilations, rank, "dilations")?,
             padding: [(0, 0); 3],
             count: [1; 3],
+            groups: 1,
         };
+        geometry.window[..rank].copy_from_slice(window);
+        geometry.count_windows(&x[slide.channels.spatial()..], &slide.padding)?;
+        Ok(geometry)
+    }
+
+    /// Sets the padding and the number of windows, for an image of these spatial sizes.
+    fn count_windows(&mut self, sizes: &[usize], padding: &Padding) -> Result<()> {
         if let Padding::Explicit(amounts) = padding {
-            if amounts.len() != rank {
-                return Err(Error::value(format!("{} paddings for {rank} dimensions", amounts.len())));
+            if amounts.len() != self.rank {
+                let (got, rank) = (amounts.len(), self.rank);
+                return Err(Error::value(format!("explicit paddings must have {rank} pairs, got {got}")));
             }
-            sliding.padding[..rank].copy_from_slice(amounts);
+            self.padding[..self.rank].copy_from_slice(amounts);
         }
-        for i in 0..rank {
-            let (size, stride, dilation) =
-                (x[channels.spatial() + i], sliding.strides[i], sliding.dilations[i]);
+        for (i, &size) in sizes[..self.rank].iter().enumerate() {
+            let (window, stride, dilation) = (self.window[i], self.strides[i], self.dilations[i]);
             if *padding == Padding::Same {
-                sliding.padding[i] = same_padding(size, window[i], stride, dilation);
+                self.padding[i] = same_padding(size, window, stride, dilation);
             }
-            let count = conv::output_size(size, window[i], stride, dilation, sliding.padding[i]);
-            sliding.count[i] = count.ok_or_else(|| {
-                let (before, after) = sliding.padding[i];
+            let count = conv::output_size(size, window, stride, dilation, self.padding[i]);
+            self.count[i] = count.ok_or_else(|| {
+                let (before, after) = self.padding[i];
                 Error::shape(format!(
-                    "a window of {} with dilation {dilation} does not fit spatial dimension {i} of size {size} \
-                     padded by {before} and {after}",
-                    window[i]
+                    "the window must fit the padded image: size {window} with dilation {dilation} exceeds \
+                     spatial dimension {i}, size {size} padded by {before} and {after}"
                 ))
             })?;
         }
-        Ok(sliding)
+        Ok(())
+    }
+
+    /// The geometry of a convolution: `channels` of the image against those of the filters, in groups.
+    pub(super) fn grouped(self, channels: usize, filters: &Shape, groups: usize) -> Result<WindowGeometry> {
+        let (inputs, outputs) = (filters[self.rank], filters[self.rank + 1]);
+        if groups == 0 {
+            return Err(Error::value("groups must be >= 1, got 0"));
+        }
+        if inputs.checked_mul(groups) != Some(channels) {
+            return Err(Error::shape(format!(
+                "the image must have {groups} * {inputs} channels, groups * filter channels, got {channels}"
+            )));
+        }
+        if !outputs.is_multiple_of(groups) {
+            return Err(Error::shape(format!(
+                "output channels must be a multiple of groups, {groups}, got {outputs}"
+            )));
+        }
+        Ok(WindowGeometry { groups, ..self })
     }
 
     /// The shape of an image with a pixel per window.
@@ -154,24 +225,40 @@ impl Sliding {
             Layout::ChannelsFirst => [batch, channels].into_iter().chain(spatial).collect(),
         }
     }
+
+    /// The kernels' parameters of a convolution.
+    pub(super) fn conv(&self) -> ConvParams {
+        let WindowGeometry { layout, rank, strides, dilations, padding, groups, .. } = *self;
+        ConvParams { layout, rank, strides, dilations, padding, groups }
+    }
+
+    /// The kernels' parameters of pooling.
+    pub(super) fn pool(&self) -> PoolParams {
+        let WindowGeometry { layout, rank, window, strides, dilations, padding, .. } = *self;
+        PoolParams { layout, rank, window, strides, dilations, padding }
+    }
 }
 
 /// A number per dimension: none given is one everywhere, one is the same everywhere.
-fn spread(given: &[usize], rank: usize, what: &str) -> Result<[usize; 3]> {
+fn per_dimension(given: &[usize], rank: usize, what: &str) -> Result<[usize; 3]> {
     let mut all = [1; 3];
     match given {
         [] => {}
         &[one] => all[..rank].fill(one),
         _ if given.len() == rank => all[..rank].copy_from_slice(given),
-        _ => return Err(Error::value(format!("{} {what} for {rank} spatial dimensions", given.len()))),
+        _ => {
+            let message =
+                format!("{what} must have 1 entry or {rank}, one per spatial dimension, got {given:?}");
+            return Err(Error::value(message));
+        }
     }
     if all.contains(&0) {
-        return Err(Error::value(format!("{what} of 0 go nowhere")));
+        return Err(Error::value(format!("{what} must be >= 1, got 0")));
     }
     Ok(all)
 }
 
-/// What makes as many windows as strides begin in the input. Nothing if sizes overflow: they are refused later.
+/// The padding that gives `ceil(size / stride)` windows. Nothing if sizes overflow: they are rejected later.
 fn same_padding(size: usize, window: usize, stride: usize, dilation: usize) -> (usize, usize) {
     let last = size.div_ceil(stride).saturating_sub(1) * stride;
     let span = window.saturating_sub(1).saturating_mul(dilation).saturating_add(1);
@@ -180,9 +267,9 @@ fn same_padding(size: usize, window: usize, stride: usize, dilation: usize) -> (
     (total / 2, total - total / 2)
 }
 
-/// Sizes from Python: integers, none negative. Left out is none.
-pub(super) fn sizes(given: Option<Vec<i64>>, what: &str) -> Result<SmallVec<[usize; 4]>> {
-    let size = |v| usize::try_from(v).map_err(|_| Error::value(format!("{what} of {v} do not exist")));
+/// Sizes among arguments: integers, none negative. Left out is none.
+pub(super) fn sizes(given: Option<Vec<i64>>, what: &str) -> Result<Vec<usize>> {
+    let size = |v| usize::try_from(v).map_err(|_| Error::value(format!("{what} must be >= 1, got {v}")));
     given.unwrap_or_default().into_iter().map(size).collect()
 }
 

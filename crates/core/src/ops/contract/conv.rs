@@ -1,16 +1,15 @@
 //! Convolution over one to three spatial dimensions.
 
-use super::{conv_filter_gradient, conv_input_gradient};
+use super::conv_gradient::{CONV_FILTER_GRADIENT, CONV_INPUT_GRADIENT};
 use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Cost, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::batching::{into_axis, merge, out_of_axis, single};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
-use crate::ops::window::{Channels, Padding, Sliding, sizes, sliding_reference};
+use crate::ops::window::{Channels, Padding, Slide, SlideArgs, sliding_reference};
+use crate::ops::windowed::{Role, WindowRule, WindowShapes, Windowed};
 use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, promote};
-use taut_kernels::conv::{self as kernel, ConvParams};
-use taut_kernels::{Arg, ViewMut};
+use crate::{DType, Gradients, Saves, Tensor, VjpCall, apply, promote};
+use taut_kernels::conv as kernel;
 use taut_memory::Location;
 
 /// How a convolution's window slides.
@@ -56,140 +55,65 @@ impl ConvOptions {
         })
     }
 
-    /// The kernel's parameters and the output's shape, for an input and filters of these shapes.
-    pub(super) fn resolve(&self, x: &Shape, filters: &Shape) -> Result<(ConvParams, Shape)> {
-        let Some(rank) = filters.rank().checked_sub(2) else {
-            return Err(Error::shape(format!(
-                "filters of shape {filters} have no input and output channels"
-            )));
-        };
-        let sliding =
-            Sliding::new(x, &filters[..rank], &self.strides, &self.dilations, &self.padding, self.channels)?;
-        let (groups, inputs, outputs) = (self.groups, filters[rank], filters[rank + 1]);
-        let channels = x[self.channels.axis(rank)];
-        if groups == 0 {
-            return Err(Error::value("0 groups hold no channels"));
-        }
-        if inputs.checked_mul(groups) != Some(channels) {
-            return Err(Error::shape(format!(
-                "the input has {channels} channels, the filters {inputs} for each of {groups} groups"
-            )));
-        }
-        if !outputs.is_multiple_of(groups) {
-            return Err(Error::shape(format!("{outputs} output channels do not fall into {groups} groups")));
-        }
-        let Sliding { layout, rank, strides, dilations, padding, .. } = sliding;
-        let params = ConvParams { layout, rank, strides, dilations, padding, groups };
-        Ok((params, sliding.output(x[0], outputs)))
+    /// How the window slides.
+    pub(in crate::ops) fn slide(&self) -> Slide {
+        let ConvOptions { strides, padding, dilations, channels, .. } = self.clone();
+        Slide { strides, padding, dilations, channels }
     }
 
     /// The options among the arguments of a row of the table, from `first` on.
     pub(super) fn from_args(a: &Args<'_>, first: usize, rank: usize) -> Result<ConvOptions> {
+        let positions = SlideArgs {
+            strides: first,
+            padding: first + 1,
+            data_format: first + 2,
+            dilations: first + 3,
+            explicit: Some(first + 5),
+        };
+        let Slide { strides, padding, dilations, channels } = Slide::from_args(a, &positions, rank)?;
         let groups = a.int_or(first + 4)?.unwrap_or(1);
-        Ok(ConvOptions {
-            strides: sizes(a.ints_or(first)?, "strides")?.into_vec(),
-            padding: Padding::parse_with(
-                a.str_or(first + 1)?.unwrap_or("VALID"),
-                a.ints_or(first + 5)?.as_deref(),
-            )?,
-            channels: a.str_or(first + 2)?.map_or(Ok(Channels::Last), |f| Channels::parse(f, rank))?,
-            dilations: sizes(a.ints_or(first + 3)?, "dilations")?.into_vec(),
-            groups: usize::try_from(groups)
-                .map_err(|_| Error::value(format!("{groups} groups hold no channels")))?,
-        })
-    }
-
-    /// The same for the channels of `size` images that do not see each other, one image after the other.
-    pub(super) fn apart(&self, size: usize) -> ConvOptions {
-        ConvOptions { groups: self.groups.saturating_mul(size), ..self.clone() }
-    }
-
-    pub(super) fn attributes(&self) -> String {
-        let ConvOptions { strides, padding, dilations, groups, channels } = self;
-        format!(
-            "strides={strides:?}, padding={padding:?}, dilations={dilations:?}, groups={groups}, {channels:?}"
-        )
+        let groups = usize::try_from(groups)
+            .map_err(|_| Error::value(format!("groups must be >= 1, got {groups}")))?;
+        Ok(ConvOptions { strides, padding, dilations, groups, channels })
     }
 }
 
-#[derive(Clone, Debug)]
-struct Conv {
-    options: ConvOptions,
-}
-
-impl Op for Conv {
-    fn name(&self) -> &'static str {
-        "conv"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        let dtype = float_dtype(inputs)?;
-        let (_, shape) = self.options.resolve(&inputs[0].shape, &inputs[1].shape)?;
-        Ok(Spec { dtype, shape }.into())
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Contract
-    }
-
-    fn scratch(&self, inputs: &[&Spec]) -> usize {
-        let (x, w) = (&inputs[0].shape, &inputs[1].shape);
-        let params = self.options.resolve(x, w);
-        params.map_or(0, |(params, _)| kernel::forward_scratch(&params, x, w, inputs[0].dtype))
-    }
-
-    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
-        let (x, w) = (inputs[0].view(), inputs[1].view());
-        let (params, _) = self.options.resolve(&x.shape().into(), &w.shape().into())?;
-        kernel::forward(&params, x, w, outputs[0].reborrow(), scratch);
-        Ok(())
-    }
-
-    fn gradient(&self) -> Option<&dyn Differentiable> {
-        Some(self)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
+pub(super) static CONV: WindowRule = WindowRule {
+    name: "conv",
+    inputs: &[Role::Image, Role::Filters],
+    output: Role::Result,
+    flops: WindowShapes::multiply_add,
+    scratch: |shapes, dtype| kernel::forward_scratch(&shapes.conv(), &shapes.image, &shapes.window, dtype),
+    run: |shapes, inputs, out, scratch| {
+        kernel::forward(&shapes.conv(), inputs[0].view(), inputs[1].view(), out, scratch);
+    },
+    vmap: |op, call| {
         let [x, filters] = [0, 1].map(|i| call.inputs[i].clone());
-        let (rank, groups, size) = (call.shape(1).rank() - 2, self.options.groups, call.size);
-        let channels = self.options.channels.axis(rank);
+        let (rank, groups, size) = (call.shape(1).rank() - 2, op.options.groups(), call.size);
+        let channels = op.options.channel_axis(rank);
         single(match call.mapped {
-            [_, false] => out_of_axis(conv(merge(x)?, filters, &self.options)?, 0, 1, size),
+            [_, false] => out_of_axis(op.call(&CONV, None, [merge(x)?, filters])?, 0, 1, size),
             [false, _] => {
-                let y = conv(x, into_axis(filters, rank + 1, groups)?, &self.options)?;
+                let y = op.call(&CONV, None, [x, into_axis(filters, rank + 1, groups)?])?;
                 out_of_axis(y, channels, groups, size)
             }
             _ => {
-                let filters = into_axis(filters, rank + 1, 1)?;
-                let y = conv(into_axis(x, channels, 1)?, filters, &self.options.apart(size))?;
-                out_of_axis(y, channels, 1, size)
+                let inputs = [into_axis(x, channels, 1)?, into_axis(filters, rank + 1, 1)?];
+                out_of_axis(op.with_groups_of(size).call(&CONV, None, inputs)?, channels, 1, size)
             }
         })
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        flops(&outputs[0].shape, &inputs[1].shape, inputs, outputs)
-    }
-
-    fn attributes(&self) -> String {
-        self.options.attributes()
-    }
-}
-
-impl Differentiable for Conv {
-    fn saves(&self, wanted: Set) -> Option<Saves> {
-        Some(Saves::others(wanted))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+    },
+    saves: |wanted| Some(Saves::others(wanted)),
+    vjp: |op, call| {
         let (x, filters) = (call.input_shape(0).clone(), call.input_shape(1).clone());
         product(
             call,
-            |dy, w| conv_input_gradient(x, w, dy, &self.options),
-            |dy, x| conv_filter_gradient(x, filters, dy, &self.options),
+            |dy, w| op.call(&CONV_INPUT_GRADIENT, Some(x), [w.clone(), dy]),
+            |dy, x| op.call(&CONV_FILTER_GRADIENT, Some(filters), [x.clone(), dy]),
         )
-    }
-}
+    },
+    ..WindowRule::BASE
+};
 
 /// The gradients of an op of two inputs that is linear in each: `first` makes that of the first input from the gradient and the
 /// second input, `second` that of the second from the gradient and the first.
@@ -207,26 +131,6 @@ pub(super) fn product(
         gradients[1] = Some(second(g, call.input(0)?)?.into());
     }
     Ok(gradients)
-}
-
-/// Two operations for every output element, tap and input channel; the same for the gradients.
-pub(super) fn flops(y: &Shape, filters: &Shape, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-    let taps: usize = filters[..filters.rank() - 1].iter().product();
-    let bytes = inputs.iter().map(|s| s.bytes()).sum::<usize>() + outputs[0].bytes();
-    Cost { flops: 2 * taps as u64 * y.len() as u64, bytes: bytes as u64 }
-}
-
-/// The floating-point type that both inputs have.
-pub(super) fn float_dtype(inputs: &[&Spec]) -> Result<DType> {
-    let (a, b) = (inputs[0].dtype, inputs[1].dtype);
-    if a != b {
-        return Err(Error::dtype(format!("types {a} and {b} differ")));
-    }
-    if a.is_float() {
-        Ok(a)
-    } else {
-        Err(Error::dtype(format!("{a} is not supported")).help("cast to a float"))
-    }
 }
 
 /// The convolution of `x` with `filters` over one to three spatial dimensions, with all the ways to slide.
@@ -247,7 +151,7 @@ pub(super) fn float_dtype(inputs: &[&Spec]) -> Result<DType> {
 pub fn conv(x: impl Into<Tensor>, filters: impl Into<Tensor>, options: &ConvOptions) -> Result<Tensor> {
     let (x, filters) = (x.into(), filters.into());
     let dtype = promote(x.dtype(), filters.dtype());
-    apply(&Conv { options: options.clone() }, [cast(x, dtype)?, cast(filters, dtype)?])
+    apply(&Windowed::new(&CONV, options), [cast(x, dtype)?, cast(filters, dtype)?])
 }
 
 /// A convolution over a fixed number of spatial dimensions.
@@ -263,12 +167,12 @@ fn ranked(
     let options = options.map_err(refuse)?;
     if filters.rank() != rank + 2 {
         return Err(refuse(Error::shape(format!(
-            "filters of shape {} do not have {rank} spatial dimensions, input and output channels",
+            "filters must have {rank} spatial dimensions, input and output channels, got shape {}",
             filters.shape()
         ))));
     }
     let dtype = promote(x.dtype(), filters.dtype());
-    apply(&Conv { options }, [cast(x, dtype)?, cast(filters, dtype)?])
+    apply(&Windowed::new(&CONV, &options), [cast(x, dtype)?, cast(filters, dtype)?])
 }
 
 /// Convolution over one spatial dimension: `x` is `[batch, width, channels]`, `filters` are
@@ -392,41 +296,41 @@ fn refuses() -> Vec<Bad> {
     let ints = vec![ramp(DType::I32, x, 0.0, 1.0), ramp(DType::I32, w, 0.0, 1.0)];
     let (shape, value) = (ErrorKind::Shape, ErrorKind::Value);
     vec![
-        bad(&[1, 4, 2], w, (&[], "SAME", "NHWC", &[], 1, None), shape, "does not have a batch, channels and"),
-        bad(x, &[2, 2, 3], (&[], "SAME", "NHWC", &[], 1, None), shape, "do not have 2 spatial dimensions"),
+        bad(&[1, 4, 2], w, (&[], "SAME", "NHWC", &[], 1, None), shape, "must have a batch axis, 2 spatial dimensions and channels, got shape [1, 4, 2]"),
+        bad(x, &[2, 2, 3], (&[], "SAME", "NHWC", &[], 1, None), shape, "filters must have 2 spatial dimensions"),
         bad(
             x,
             &[2, 2, 3, 3],
             (&[], "SAME", "NHWC", &[], 1, None),
             shape,
-            "the input has 2 channels, the filters 3",
+            "the image must have 1 * 3 channels, groups * filter channels, got 2",
         ),
         bad(
             x,
             &[2, 2, 1, 3],
             (&[], "SAME", "NHWC", &[], 2, None),
             shape,
-            "3 output channels do not fall into 2",
+            "output channels must be a multiple of groups, 2, got 3",
         ),
-        bad(x, &[7, 2, 2, 3], (&[], "VALID", "NHWC", &[], 1, None), shape, "a window of 7 with dilation 1"),
-        bad(x, &[0, 2, 2, 3], (&[], "VALID", "NHWC", &[], 1, None), shape, "a window of 0 with dilation 1"),
-        bad(x, w, (&[], "VALID", "NHWC", &[i64::MAX], 1, None), shape, "does not fit"),
+        bad(x, &[7, 2, 2, 3], (&[], "VALID", "NHWC", &[], 1, None), shape, "size 7 with dilation 1 exceeds spatial dimension 0, size 4"),
+        bad(x, &[0, 2, 2, 3], (&[], "VALID", "NHWC", &[], 1, None), shape, "window sizes must be >= 1, got [0, 2]"),
+        bad(x, w, (&[], "VALID", "NHWC", &[i64::MAX], 1, None), shape, "the window must fit the padded image"),
         bad(
             x,
             w,
             (&[], "EXPLICIT", "NHWC", &[], 1, Some(&[i64::MAX, i64::MAX, 0, 0])),
             shape,
-            "does not fit",
+            "the window must fit the padded image",
         ),
-        bad(x, w, (&[0], "VALID", "NHWC", &[], 1, None), value, "strides of 0 go nowhere"),
-        bad(x, w, (&[-1], "VALID", "NHWC", &[], 1, None), value, "strides of -1 do not exist"),
-        bad(x, w, (&[1, 1, 1], "VALID", "NHWC", &[], 1, None), value, "3 strides for 2 spatial dimensions"),
-        bad(x, w, (&[], "FULL", "NHWC", &[], 1, None), value, "padding \"FULL\" is unknown"),
-        bad(x, w, (&[], "SAME", "NHWC", &[], 1, Some(&[1, 1, 1, 1])), value, "takes no amounts"),
-        bad(x, w, (&[], "EXPLICIT", "NHWC", &[], 1, Some(&[1, 1])), value, "1 paddings for 2 dimensions"),
-        bad(x, w, (&[], "EXPLICIT", "NHWC", &[], 1, Some(&[1, -1, 0, 0])), value, "are not pairs of amounts"),
-        bad(x, w, (&[], "SAME", "NWC", &[], 1, None), value, "data format \"NWC\" is unknown"),
-        bad(x, w, (&[], "SAME", "NHWC", &[], 0, None), value, "0 groups hold no channels"),
+        bad(x, w, (&[0], "VALID", "NHWC", &[], 1, None), value, "strides must be >= 1, got 0"),
+        bad(x, w, (&[-1], "VALID", "NHWC", &[], 1, None), value, "strides must be >= 1, got -1"),
+        bad(x, w, (&[1, 1, 1], "VALID", "NHWC", &[], 1, None), value, "strides must have 1 entry or 2, one per spatial dimension, got [1, 1, 1]"),
+        bad(x, w, (&[], "FULL", "NHWC", &[], 1, None), value, "padding must be \"VALID\" or \"SAME\", got \"FULL\""),
+        bad(x, w, (&[], "SAME", "NHWC", &[], 1, Some(&[1, 1, 1, 1])), value, "padding must be \"EXPLICIT\" if amounts are given, got \"SAME\""),
+        bad(x, w, (&[], "EXPLICIT", "NHWC", &[], 1, Some(&[1, 1])), value, "explicit paddings must have 2 pairs, got 1"),
+        bad(x, w, (&[], "EXPLICIT", "NHWC", &[], 1, Some(&[1, -1, 0, 0])), value, "explicit paddings must be pairs of amounts >= 0"),
+        bad(x, w, (&[], "SAME", "NWC", &[], 1, None), value, "data_format must be \"NHWC\" or \"NCHW\", got \"NWC\""),
+        bad(x, w, (&[], "SAME", "NHWC", &[], 0, None), value, "groups must be >= 1, got 0"),
         Bad::new(ints, ErrorKind::DType, "int32 is not supported"),
     ]
 }

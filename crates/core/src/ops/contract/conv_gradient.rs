@@ -1,195 +1,112 @@
 //! The gradients of a convolution with respect to its input and to its filters.
 
-use super::conv::{CASES, ConvOptions, conv, float_dtype, flops, product, way};
-use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Cost, Kernel, Op, Spec, Specs, VmapCall};
+use super::conv::{CASES, CONV, ConvOptions, product, way};
+use crate::error::{ErrorKind, Result};
 use crate::ops::batching::{into_axis, merge, out_of_axis, single, times};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
 use crate::ops::window::sliding_reference;
+use crate::ops::windowed::{Role, WindowOptions, WindowRule, WindowShapes, Windowed};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, promote};
+use crate::{DType, Saves, Shape, Tensor, apply, promote};
 use taut_kernels::conv as kernel;
-use taut_kernels::{Arg, ViewMut};
 use taut_memory::Location;
 
-#[derive(Clone, Debug)]
-struct InputGradient {
-    input_shape: Shape,
-    options: ConvOptions,
-}
-
-impl Op for InputGradient {
-    fn name(&self) -> &'static str {
-        "conv_input_gradient"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        let dtype = float_dtype(inputs)?;
-        let (_, y) = self.options.resolve(&self.input_shape, &inputs[0].shape)?;
-        check_gradient(&inputs[1].shape, &y)?;
-        Ok(Spec { dtype, shape: self.input_shape.clone() }.into())
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Contract
-    }
-
-    fn scratch(&self, inputs: &[&Spec]) -> usize {
-        let (x, w) = (&self.input_shape, &inputs[0].shape);
-        let params = self.options.resolve(x, w);
-        params.map_or(0, |(params, _)| kernel::input_gradient_scratch(&params, x, w, inputs[0].dtype))
-    }
-
-    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
-        let (w, dy) = (inputs[0].view(), inputs[1].view());
-        let (params, _) = self.options.resolve(&self.input_shape, &w.shape().into())?;
-        kernel::input_gradient(&params, dy, w, outputs[0].reborrow(), scratch);
-        Ok(())
-    }
-
-    fn gradient(&self) -> Option<&dyn Differentiable> {
-        Some(self)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        let [filters, dy] = [0, 1].map(|i| call.inputs[i].clone());
-        let (shape, size, options) = (&self.input_shape, call.size, &self.options);
-        let (rank, groups) = (shape.rank() - 2, options.groups);
-        let channels = options.channels.axis(rank);
-        let wider = |axis: usize| Ok::<_, Error>(shape.clone().with(axis, times(shape[axis], size)?));
+pub(super) static CONV_INPUT_GRADIENT: WindowRule = WindowRule {
+    name: "conv_input_gradient",
+    inputs: &[Role::Filters, Role::Result],
+    output: Role::Image,
+    flops: WindowShapes::multiply_add,
+    scratch: |shapes, dtype| {
+        kernel::input_gradient_scratch(&shapes.conv(), &shapes.image, &shapes.window, dtype)
+    },
+    run: |shapes, inputs, out, scratch| {
+        kernel::input_gradient(&shapes.conv(), inputs[1].view(), inputs[0].view(), out, scratch);
+    },
+    vmap: |op, call| {
+        let ([filters, dy], size) = ([0, 1].map(|i| call.inputs[i].clone()), call.size);
+        let (rank, groups) = (call.shape(0).rank() - 2, op.options.groups());
+        let channels = op.options.channel_axis(rank);
         single(match call.mapped {
             [false, _] => {
-                out_of_axis(conv_input_gradient(wider(0)?, filters, merge(dy)?, options)?, 0, 1, size)
+                let dx = op.call(&CONV_INPUT_GRADIENT, wider(op, 0, size)?, [filters, merge(dy)?])?;
+                out_of_axis(dx, 0, 1, size)
             }
             [_, false] => {
-                let filters = into_axis(filters, rank, 1)?;
-                let dx = conv_input_gradient(wider(channels)?, filters, dy, options)?;
+                let inputs = [into_axis(filters, rank, 1)?, dy];
+                let dx = op.call(&CONV_INPUT_GRADIENT, wider(op, channels, size)?, inputs)?;
                 out_of_axis(dx, channels, groups, size)
             }
             _ => {
-                let (filters, dy) = (into_axis(filters, rank + 1, 1)?, into_axis(dy, channels, 1)?);
-                let dx = conv_input_gradient(wider(channels)?, filters, dy, &options.apart(size))?;
+                let inputs = [into_axis(filters, rank + 1, 1)?, into_axis(dy, channels, 1)?];
+                let shape = wider(op, channels, size)?;
+                let dx = op.with_groups_of(size).call(&CONV_INPUT_GRADIENT, shape, inputs)?;
                 out_of_axis(dx, channels, 1, size)
             }
         })
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        flops(&inputs[1].shape, &inputs[0].shape, inputs, outputs)
-    }
-
-    fn attributes(&self) -> String {
-        format!("input_shape={}, {}", self.input_shape, self.options.attributes())
-    }
-}
-
-impl Differentiable for InputGradient {
-    fn saves(&self, wanted: Set) -> Option<Saves> {
-        Some(Saves::others(wanted))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+    },
+    saves: |wanted| Some(Saves::others(wanted)),
+    vjp: |op, call| {
         let filters = call.input_shape(0).clone();
         product(
             call,
-            |dx, dy| conv_filter_gradient(dx, filters, dy, &self.options),
-            |dx, w| conv(dx, w, &self.options),
+            |dx, dy| op.call(&CONV_FILTER_GRADIENT, Some(filters), [dx, dy.clone()]),
+            |dx, w| op.call(&CONV, None, [dx, w.clone()]),
         )
-    }
-}
+    },
+    ..WindowRule::BASE
+};
 
-#[derive(Clone, Debug)]
-struct FilterGradient {
-    filter_shape: Shape,
-    options: ConvOptions,
-}
-
-impl Op for FilterGradient {
-    fn name(&self) -> &'static str {
-        "conv_filter_gradient"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        let dtype = float_dtype(inputs)?;
-        let (_, y) = self.options.resolve(&inputs[0].shape, &self.filter_shape)?;
-        check_gradient(&inputs[1].shape, &y)?;
-        Ok(Spec { dtype, shape: self.filter_shape.clone() }.into())
-    }
-
-    fn kernel(&self) -> Kernel<'_> {
-        Kernel::Contract
-    }
-
-    fn scratch(&self, inputs: &[&Spec]) -> usize {
-        let (x, w) = (&inputs[0].shape, &self.filter_shape);
-        let params = self.options.resolve(x, w);
-        params.map_or(0, |(params, _)| kernel::weight_gradient_scratch(&params, x, w, inputs[0].dtype))
-    }
-
-    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
-        let (x, dy) = (inputs[0].view(), inputs[1].view());
-        let (params, _) = self.options.resolve(&x.shape().into(), &self.filter_shape)?;
-        kernel::weight_gradient(&params, x, dy, outputs[0].reborrow(), scratch);
-        Ok(())
-    }
-
-    fn gradient(&self) -> Option<&dyn Differentiable> {
-        Some(self)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        let [x, dy] = [0, 1].map(|i| call.inputs[i].clone());
-        let (shape, size, options) = (&self.filter_shape, call.size, &self.options);
-        let (rank, groups) = (shape.rank() - 2, options.groups);
-        let channels = options.channels.axis(rank);
-        let wider = |axis: usize| Ok::<_, Error>(shape.clone().with(axis, times(shape[axis], size)?));
+pub(super) static CONV_FILTER_GRADIENT: WindowRule = WindowRule {
+    name: "conv_filter_gradient",
+    inputs: &[Role::Image, Role::Result],
+    output: Role::Filters,
+    flops: WindowShapes::multiply_add,
+    scratch: |shapes, dtype| {
+        kernel::weight_gradient_scratch(&shapes.conv(), &shapes.image, &shapes.window, dtype)
+    },
+    run: |shapes, inputs, out, scratch| {
+        kernel::weight_gradient(&shapes.conv(), inputs[0].view(), inputs[1].view(), out, scratch);
+    },
+    vmap: |op, call| {
+        let ([x, dy], size) = ([0, 1].map(|i| call.inputs[i].clone()), call.size);
+        let (rank, groups) = (call.shape(0).rank() - 2, op.options.groups());
+        let channels = op.options.channel_axis(rank);
         single(match call.mapped {
             [_, false] => {
-                let dw = conv_filter_gradient(into_axis(x, channels, groups)?, wider(rank)?, dy, options)?;
+                let inputs = [into_axis(x, channels, groups)?, dy];
+                let dw = op.call(&CONV_FILTER_GRADIENT, wider(op, rank, size)?, inputs)?;
                 out_of_axis(dw, rank, 1, size)
             }
             [false, _] => {
-                let dy = into_axis(dy, channels, groups)?;
-                out_of_axis(conv_filter_gradient(x, wider(rank + 1)?, dy, options)?, rank + 1, groups, size)
+                let inputs = [x, into_axis(dy, channels, groups)?];
+                let dw = op.call(&CONV_FILTER_GRADIENT, wider(op, rank + 1, size)?, inputs)?;
+                out_of_axis(dw, rank + 1, groups, size)
             }
             _ => {
-                let (x, dy) = (into_axis(x, channels, 1)?, into_axis(dy, channels, 1)?);
-                let dw = conv_filter_gradient(x, wider(rank + 1)?, dy, &options.apart(size))?;
+                let inputs = [into_axis(x, channels, 1)?, into_axis(dy, channels, 1)?];
+                let shape = wider(op, rank + 1, size)?;
+                let dw = op.with_groups_of(size).call(&CONV_FILTER_GRADIENT, shape, inputs)?;
                 out_of_axis(dw, rank + 1, 1, size)
             }
         })
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        flops(&inputs[1].shape, &self.filter_shape, inputs, outputs)
-    }
-
-    fn attributes(&self) -> String {
-        format!("filter_shape={}, {}", self.filter_shape, self.options.attributes())
-    }
-}
-
-impl Differentiable for FilterGradient {
-    fn saves(&self, wanted: Set) -> Option<Saves> {
-        Some(Saves::others(wanted))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+    },
+    saves: |wanted| Some(Saves::others(wanted)),
+    vjp: |op, call| {
         let x = call.input_shape(0).clone();
         product(
             call,
-            |dw, dy| conv_input_gradient(x, dw, dy, &self.options),
-            |dw, x| conv(x, dw, &self.options),
+            |dw, dy| op.call(&CONV_INPUT_GRADIENT, Some(x), [dw, dy.clone()]),
+            |dw, x| op.call(&CONV, None, [x.clone(), dw]),
         )
-    }
-}
+    },
+    ..WindowRule::BASE
+};
 
-fn check_gradient(dy: &Shape, y: &Shape) -> Result<()> {
-    if dy == y {
-        return Ok(());
-    }
-    Err(Error::shape(format!("the gradient has shape {dy}, the convolution's result {y}")))
+/// The shape of an op's output with the elements of `size` sets along one axis.
+fn wider(op: &Windowed, axis: usize, size: usize) -> Result<Option<Shape>> {
+    let widen = |shape: &Shape| Ok(shape.clone().with(axis, times(shape[axis], size)?));
+    op.shape.as_ref().map(widen).transpose()
 }
 
 /// The gradient of a convolution with respect to its input, given that of its result.
@@ -202,7 +119,7 @@ pub fn conv_input_gradient(
 ) -> Result<Tensor> {
     let (filters, dy) = (filters.into(), dy.into());
     let dtype = promote(filters.dtype(), dy.dtype());
-    let op = InputGradient { input_shape: input_shape.into(), options: options.clone() };
+    let op = Windowed::shaped(&CONV_INPUT_GRADIENT, options, input_shape);
     apply(&op, [cast(filters, dtype)?, cast(dy, dtype)?])
 }
 
@@ -216,7 +133,7 @@ pub fn conv_filter_gradient(
 ) -> Result<Tensor> {
     let (x, dy) = (x.into(), dy.into());
     let dtype = promote(x.dtype(), dy.dtype());
-    let op = FilterGradient { filter_shape: filter_shape.into(), options: options.clone() };
+    let op = Windowed::shaped(&CONV_FILTER_GRADIENT, options, filter_shape);
     apply(&op, [cast(x, dtype)?, cast(dy, dtype)?])
 }
 
@@ -270,8 +187,8 @@ fn samples(input: bool) -> Vec<Vec<ArgValue>> {
             let mut all = vec![ArgValue::None; 3];
             all.extend(way(how));
             let options = ConvOptions::from_args(&crate::ops::Args(&all), 3, x.len() - 2);
-            let result = options.and_then(|o| o.resolve(&x.into(), &w.into()));
-            let (_, y) = result.expect("the cases are right");
+            let result = options.and_then(|o| WindowOptions::from(&o).resolve(&x.into(), Some(&w.into())));
+            let y = result.expect("the cases are right").result;
             args.push(ramp(dtype, &y, -1.0, 1.5));
             args.extend(way(how));
             samples.push(args);
@@ -289,10 +206,10 @@ fn refuses_input() -> Vec<Bad> {
         Bad::new(
             args(&[1, 4, 4, 2], &[1, 4, 4, 3]),
             ErrorKind::Shape,
-            "the convolution's result [1, 3, 3, 3]",
+            "must have the result's shape [1, 3, 3, 3]",
         ),
-        Bad::new(args(&[1, 4, 4, 3], &[1, 3, 3, 3]), ErrorKind::Shape, "the input has 3 channels"),
-        Bad::new(args(&[1, 4, 2], &[1, 3, 3]), ErrorKind::Shape, "does not have a batch"),
+        Bad::new(args(&[1, 4, 4, 3], &[1, 3, 3, 3]), ErrorKind::Shape, "the image must have 1 * 2 channels"),
+        Bad::new(args(&[1, 4, 2], &[1, 3, 3]), ErrorKind::Shape, "the image must have a batch axis, 2 spatial dimensions and channels"),
         Bad::new(args(&[1, -4, 4, 2], &[1, 3, 3, 3]), ErrorKind::Shape, "a dimension of -4 does not exist"),
     ]
 }
@@ -306,10 +223,10 @@ fn refuses_filter() -> Vec<Bad> {
         Bad::new(
             args(&[2, 2, 2, 3], &[1, 4, 4, 3]),
             ErrorKind::Shape,
-            "the convolution's result [1, 3, 3, 3]",
+            "must have the result's shape [1, 3, 3, 3]",
         ),
-        Bad::new(args(&[2], &[1, 3, 3, 3]), ErrorKind::Shape, "have no input and output channels"),
-        Bad::new(args(&[7, 2, 2, 3], &[1, 3, 3, 3]), ErrorKind::Shape, "a window of 7"),
+        Bad::new(args(&[2], &[1, 3, 3, 3]), ErrorKind::Shape, "filters must have input and output channels, got shape [2]"),
+        Bad::new(args(&[7, 2, 2, 3], &[1, 3, 3, 3]), ErrorKind::Shape, "size 7 with dilation 1"),
     ]
 }
 

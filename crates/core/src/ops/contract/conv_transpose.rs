@@ -9,24 +9,20 @@ use crate::ops::{ArgValue, Bad, OpEntry, Padding, Param, ParamKind, Reference, S
 use crate::{DType, Shape, Tensor};
 use taut_memory::Location;
 
-/// Works out what a convolution's input was if its output has the shape of `x`: the smallest that a stride fits.
-fn grown(x: &Shape, filters: &Shape, options: &ConvOptions) -> Result<Shape> {
+/// The input shape of a convolution whose output has the shape of `x`: the smallest that the strides allow.
+fn input_shape(x: &Shape, filters: &Shape, options: &ConvOptions) -> Result<Shape> {
     let rank = filters.rank().saturating_sub(2);
     if !(1..=3).contains(&rank) || x.rank() != rank + 2 {
         return Err(Error::shape(format!(
-            "an image of shape {x} does not go with filters of shape {filters}"
+            "image and filters must have one rank, 3 to 5, got shapes {x} and {filters}"
         )));
     }
-    let at = |list: &[usize], i: usize| match list {
-        [] => 1,
-        &[one] => one,
-        _ => list.get(i).copied().unwrap_or(1),
-    };
     let too_large = || Error::shape("the result has more elements than memory has addresses");
+    let slide = options.slide();
     let mut shape = x.clone();
     for i in 0..rank {
         let axis = options.channels.spatial() + i;
-        let (stride, dilation) = (at(&options.strides, i), at(&options.dilations, i));
+        let (stride, dilation) = slide.step(i);
         let size = if options.padding == Padding::Same {
             x[axis].checked_mul(stride)
         } else {
@@ -44,8 +40,8 @@ fn grown(x: &Shape, filters: &Shape, options: &ConvOptions) -> Result<Shape> {
     Ok(shape.with(options.channels.axis(rank), channels))
 }
 
-/// The transposed convolution of `x`: what a convolution with `filters` (`[spatial.., outputs, channels]`) is the way
-/// back from. `output_shape` decides between the sizes that a stride larger than one leaves open.
+/// Transposed convolution of `x`: the gradient of a convolution with `filters` (`[spatial.., outputs, channels]`) with respect to
+/// its input. `output_shape` chooses between the sizes that a stride larger than one leaves open.
 ///
 /// ```
 /// use taut_core::ops::contract::{ConvOptions, conv_transpose};
@@ -66,7 +62,7 @@ pub fn conv_transpose(
     let (x, filters, at) = (x.into(), filters.into(), Location::caller());
     let shape = match output_shape {
         Some(shape) => Shape::from(shape),
-        None => grown(x.shape(), filters.shape(), options)
+        None => input_shape(x.shape(), filters.shape(), options)
             .map_err(|e| e.in_op("conv_transpose", [x.spec(), filters.spec()]).at(at))?,
     };
     conv_input_gradient(shape, filters, x, options)
@@ -135,9 +131,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
         Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), w, shape], ErrorKind::Shape, message)
     };
     vec![
-        bad(&[3, 2], ArgValue::None, "does not go with filters of shape [3, 4, 2]"),
-        bad(&[1, 3, 3], ArgValue::None, "the gradient has shape [1, 3, 3]"),
-        bad(&[1, 3, 2], ArgValue::Ints(vec![1, 9, 4]), "the convolution's result [1, 7, 2]"),
+        bad(&[3, 2], ArgValue::None, "image and filters must have one rank, 3 to 5, got shapes [3, 2] and [3, 4, 2]"),
+        bad(&[1, 3, 3], ArgValue::None, "the gradient must have the result's shape"),
+        bad(&[1, 3, 2], ArgValue::Ints(vec![1, 9, 4]), "the result's shape [1, 7, 2]"),
         bad(&[1, 3, 2], ArgValue::Ints(vec![1, -9, 4]), "a dimension of -9 does not exist"),
     ]
 })];

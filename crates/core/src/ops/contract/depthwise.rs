@@ -4,7 +4,7 @@ use super::{ConvOptions, conv};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::reshape;
-use crate::ops::window::{Channels, Padding, sizes, sliding_reference};
+use crate::ops::window::{Slide, SlideArgs, sliding_reference};
 use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor};
 use taut_memory::Location;
@@ -30,14 +30,15 @@ pub fn depthwise_conv2d(
     let refuse = |e: Error| e.in_op("depthwise_conv2d", [x.spec(), filters.spec()]).at(at);
     let &[height, width, channels, multiplier] = &filters.shape()[..] else {
         let message =
-            format!("filters of shape {} are not [height, width, channels, multiplier]", filters.shape());
+            format!("filters must be [height, width, channels, multiplier], got shape {}", filters.shape());
         return Err(refuse(Error::shape(message)));
     };
     if options.groups != 1 {
-        return Err(refuse(Error::value("every channel is a group already")).help("leave groups at 1"));
+        return Err(refuse(Error::value(format!("groups must be 1, got {}", options.groups)))
+            .help("every channel is a group of its own"));
     }
     if channels == 0 {
-        return Err(refuse(Error::shape("filters for 0 channels")));
+        return Err(refuse(Error::shape("filters must have channels >= 1, got 0")));
     }
     let shape = [height, width, 1, channels * multiplier].map(|dim| dim as isize);
     let grouped = ConvOptions { groups: channels, ..options.clone() };
@@ -59,13 +60,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
         Param::optional("dilations", ParamKind::Ints, "None"),
     ],
     |a| {
-        let options = ConvOptions {
-            strides: sizes(a.ints_or(2)?, "strides")?.into_vec(),
-            padding: Padding::parse(a.str_or(3)?.unwrap_or("VALID"))?,
-            channels: a.str_or(4)?.map_or(Ok(Channels::Last), |f| Channels::parse(f, 2))?,
-            dilations: sizes(a.ints_or(5)?, "dilations")?.into_vec(),
-            groups: 1,
-        };
+        let positions = SlideArgs { strides: 2, padding: 3, data_format: 4, dilations: 5, explicit: None };
+        let Slide { strides, padding, dilations, channels } = Slide::from_args(a, &positions, 2)?;
+        let options = ConvOptions { strides, padding, dilations, groups: 1, channels };
         one(depthwise_conv2d(a.tensor(0)?, a.tensor(1)?, &options))
     },
     Reference::Numpy(concat!(
@@ -100,8 +97,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
         Bad::new(args, ErrorKind::Shape, message)
     };
     vec![
-        bad(&[2, 2, 2], "are not [height, width, channels, multiplier]"),
-        bad(&[2, 2, 3, 1], "the input has 2 channels"),
-        bad(&[2, 2, 0, 1], "filters for 0 channels"),
+        bad(&[2, 2, 2], "filters must be [height, width, channels, multiplier], got shape [2, 2, 2]"),
+        bad(&[2, 2, 3, 1], "the image must have 3 * 1 channels"),
+        bad(&[2, 2, 0, 1], "filters must have channels >= 1, got 0"),
     ]
 })];

@@ -1,14 +1,13 @@
 //! Pooling: the largest or the mean element of every window.
 
-use super::pool_gradient::{avg_pool_gradient, to_winners, winners};
-use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Cost, Op, Spec, Specs, VmapCall};
+use super::pool_gradient::{AVG_POOL_GRADIENT, MAX_POOL_TO_WINNERS, MAX_POOL_WINNERS};
+use crate::error::{ErrorKind, Result};
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::window::{Channels, Padding, Sliding, sizes, sliding_reference};
+use crate::ops::window::{Channels, Padding, Slide, SlideArgs, sizes, sliding_reference};
+use crate::ops::windowed::{WindowRule, Windowed};
 use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
-use taut_kernels::pooling::{self as kernel, PoolParams};
-use taut_kernels::{Arg, ViewMut};
+use crate::{DType, Saves, Tensor, apply};
+use taut_kernels::pooling as kernel;
 use taut_memory::Location;
 
 /// How a pooling window slides.
@@ -38,134 +37,48 @@ impl PoolOptions {
         })
     }
 
-    /// The kernel's parameters and the output's shape, for an input of this shape.
-    pub(super) fn resolve(&self, x: &Shape) -> Result<(PoolParams, Shape)> {
-        let given = &self.ksize[..];
-        let sliding = Sliding::new(x, given, &self.strides, &self.dilations, &self.padding, self.channels)?;
-        if given.iter().try_fold(1u32, |taps, &k| taps.checked_mul(u32::try_from(k).ok()?)).is_none() {
-            return Err(Error::shape(format!("a window of {given:?} has too many elements")));
-        }
-        let mut window = [1; 3];
-        window[..sliding.rank].copy_from_slice(given);
-        let Sliding { layout, rank, strides, dilations, padding, .. } = sliding;
-        let params = PoolParams { layout, rank, window, strides, dilations, padding };
-        Ok((params, sliding.output(x[0], x[self.channels.axis(rank)])))
-    }
-
     /// The options among the arguments of a row of the table, from `first` on.
     pub(super) fn from_args(a: &Args<'_>, first: usize) -> Result<PoolOptions> {
-        let ksize = sizes(a.ints_or(first)?, "windows")?.into_vec();
-        let padding = a.str_or(first + 2)?.unwrap_or("VALID");
-        Ok(PoolOptions {
-            strides: sizes(a.ints_or(first + 1)?, "strides")?.into_vec(),
-            padding: Padding::parse_with(padding, a.ints_or(first + 5)?.as_deref())?,
-            channels: a.str_or(first + 3)?.map_or(Ok(Channels::Last), |f| Channels::parse(f, ksize.len()))?,
-            dilations: sizes(a.ints_or(first + 4)?, "dilations")?.into_vec(),
-            count_padding: a.bool_or(first + 6)?.unwrap_or(false),
-            ksize,
-        })
-    }
-
-    pub(super) fn attributes(&self) -> String {
-        let PoolOptions { ksize, strides, padding, dilations, channels, count_padding } = self;
-        format!(
-            "ksize={ksize:?}, strides={strides:?}, padding={padding:?}, dilations={dilations:?}, {channels:?}{}",
-            if *count_padding { ", count_padding" } else { "" }
-        )
-    }
-
-    pub(super) fn cost(&self, pooled: &Shape, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        let taps: usize = self.ksize.iter().product();
-        let bytes = inputs.iter().map(|s| s.bytes()).sum::<usize>() + outputs[0].bytes();
-        Cost { flops: taps as u64 * pooled.len() as u64, bytes: bytes as u64 }
+        let positions = SlideArgs {
+            strides: first + 1,
+            padding: first + 2,
+            data_format: first + 3,
+            dilations: first + 4,
+            explicit: Some(first + 5),
+        };
+        let ksize = sizes(a.ints_or(first)?, "ksize")?;
+        let Slide { strides, padding, dilations, channels } = Slide::from_args(a, &positions, ksize.len())?;
+        let count_padding = a.bool_or(first + 6)?.unwrap_or(false);
+        Ok(PoolOptions { ksize, strides, padding, dilations, channels, count_padding })
     }
 }
 
-/// What pooling keeps of a window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Keep {
-    Largest,
-    Mean,
-}
-
-impl Keep {
-    pub(super) fn check(self, dtype: DType) -> Result<()> {
-        if dtype.is_float() || (self == Keep::Largest && dtype.is_integer()) {
-            return Ok(());
-        }
-        Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"))
-    }
-}
-
-#[derive(Clone, Debug)]
-struct Pool {
-    keep: Keep,
-    options: PoolOptions,
-}
-
-impl Op for Pool {
-    fn name(&self) -> &'static str {
-        match self.keep {
-            Keep::Largest => "max_pool",
-            Keep::Mean => "avg_pool",
-        }
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        self.keep.check(inputs[0].dtype)?;
-        let (_, shape) = self.options.resolve(&inputs[0].shape)?;
-        Ok(Spec { dtype: inputs[0].dtype, shape }.into())
-    }
-
-    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        let (x, out) = (inputs[0].view(), outputs[0].reborrow());
-        let (params, _) = self.options.resolve(&x.shape().into())?;
-        match self.keep {
-            Keep::Largest => kernel::max(&params, x, out),
-            Keep::Mean => kernel::average(&params, self.options.count_padding, x, out),
-        }
-        Ok(())
-    }
-
-    fn gradient(&self) -> Option<&dyn Differentiable> {
-        Some(self)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.folded(self)
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        self.options.cost(&outputs[0].shape, inputs, outputs)
-    }
-
-    fn attributes(&self) -> String {
-        self.options.attributes()
-    }
-}
-
-impl Differentiable for Pool {
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(match self.keep {
-            Keep::Largest => Saves::residual_of([0]),
-            Keep::Mean => Saves::NOTHING,
-        })
-    }
-
-    fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
-        winners(call.input(0)?, &self.options).map(Some)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+static MAX_POOL: WindowRule = WindowRule {
+    name: "max_pool",
+    integers: true,
+    run: |shapes, inputs, out, _| kernel::max(&shapes.pool(), inputs[0].view(), out),
+    saves: |_| Some(Saves::residual_of([0])),
+    residual: |op, call| op.call(&MAX_POOL_WINNERS, None, [call.input(0)?.clone()]).map(Some),
+    vjp: |op, call| {
         call.first(|call, g| {
             let x = call.input_shape(0).clone();
-            match self.keep {
-                Keep::Largest => to_winners(x, call.residual()?, g, &self.options),
-                Keep::Mean => avg_pool_gradient(x, g, &self.options),
-            }
+            op.call(&MAX_POOL_TO_WINNERS, Some(x), [call.residual()?.clone(), g])
         })
-    }
-}
+    },
+    ..WindowRule::BASE
+};
+
+pub(super) static AVG_POOL: WindowRule = WindowRule {
+    name: "avg_pool",
+    run: |shapes, inputs, out, _| {
+        kernel::average(&shapes.pool(), shapes.count_padding, inputs[0].view(), out);
+    },
+    saves: |_| Some(Saves::NOTHING),
+    vjp: |op, call| {
+        call.first(|call, g| op.call(&AVG_POOL_GRADIENT, Some(call.input_shape(0).clone()), [g]))
+    },
+    ..WindowRule::BASE
+};
 
 /// The largest element of every window of an image `[batch, spatial.., channels]` with one to three spatial
 /// dimensions; `padding` is `"SAME"` or `"VALID"`.
@@ -195,13 +108,13 @@ pub fn avg_pool(x: impl Into<Tensor>, ksize: &[usize], strides: &[usize], paddin
 /// As [`max_pool`], with all the ways to slide.
 #[track_caller]
 pub fn max_pool_with(x: impl Into<Tensor>, options: &PoolOptions) -> Result<Tensor> {
-    apply(&Pool { keep: Keep::Largest, options: options.clone() }, [x.into()])
+    apply(&Windowed::new(&MAX_POOL, options), [x.into()])
 }
 
 /// As [`avg_pool`], with all the ways to slide.
 #[track_caller]
 pub fn avg_pool_with(x: impl Into<Tensor>, options: &PoolOptions) -> Result<Tensor> {
-    apply(&Pool { keep: Keep::Mean, options: options.clone() }, [x.into()])
+    apply(&Windowed::new(&AVG_POOL, options), [x.into()])
 }
 
 /// The image's shape, the window's, strides, padding, data format, dilations, explicit padding, count of padding.
@@ -252,13 +165,13 @@ fn refuses(dtype: DType) -> Vec<Bad> {
     };
     let wrong = vec![ramp(dtype, &[1, 4, 4, 2], 0.0, 1.0), ArgValue::Ints(vec![2, 2])];
     vec![
-        bad(&[2], &[], "VALID", ErrorKind::Shape, "does not have a batch, channels and"),
-        bad(&[0, 1], &[], "VALID", ErrorKind::Shape, "a window of 0"),
-        bad(&[6, 1], &[], "VALID", ErrorKind::Shape, "a window of 6 with dilation 1 does not fit"),
-        bad(&[1 << 20, 1 << 20], &[], "SAME", ErrorKind::Shape, "has too many elements"),
-        bad(&[2, 2], &[0], "VALID", ErrorKind::Value, "strides of 0 go nowhere"),
-        bad(&[2, 2], &[1], "NONE", ErrorKind::Value, "padding \"NONE\" is unknown"),
-        bad(&[-2, 2], &[1], "SAME", ErrorKind::Value, "windows of -2 do not exist"),
+        bad(&[2], &[], "VALID", ErrorKind::Shape, "the image must have a batch axis, 1 spatial dimensions and channels"),
+        bad(&[0, 1], &[], "VALID", ErrorKind::Shape, "window sizes must be >= 1, got [0, 1]"),
+        bad(&[6, 1], &[], "VALID", ErrorKind::Shape, "size 6 with dilation 1 exceeds spatial dimension 0"),
+        bad(&[1 << 20, 1 << 20], &[], "SAME", ErrorKind::Shape, "a window must have fewer than 2^32 elements"),
+        bad(&[2, 2], &[0], "VALID", ErrorKind::Value, "strides must be >= 1, got 0"),
+        bad(&[2, 2], &[1], "NONE", ErrorKind::Value, "padding must be \"VALID\" or \"SAME\", got \"NONE\""),
+        bad(&[-2, 2], &[1], "SAME", ErrorKind::Value, "ksize must be >= 1, got -2"),
         Bad::new(wrong, ErrorKind::DType, "is not supported"),
     ]
 }

@@ -1,326 +1,97 @@
 //! The gradients of pooling.
 
-use super::pool::{Keep, PoolOptions, avg_pool_with, cases};
-use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Cost, Op, Spec, Specs, VmapCall};
-use crate::ops::batching::times;
+use super::pool::{AVG_POOL, PoolOptions, cases};
+use crate::error::{ErrorKind, Result};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::sliding_reference;
+use crate::ops::windowed::{Role, WindowOptions, WindowRule, Windowed};
 use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
-use taut_kernels::pooling::{self as kernel, PoolParams};
-use taut_kernels::{Arg, ViewMut};
+use crate::{DType, Gradients, Saves, Shape, Tensor, apply};
+use taut_kernels::pooling as kernel;
 
-#[derive(Clone, Debug)]
-struct MaxPoolGradient {
-    options: PoolOptions,
-}
-
-impl Op for MaxPoolGradient {
-    fn name(&self) -> &'static str {
-        "max_pool_gradient"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        let (x, dy) = (inputs[0], inputs[1]);
-        Keep::Mean.check(x.dtype)?;
-        if x.dtype != dy.dtype {
-            return Err(Error::dtype(format!("types {} and {} differ", x.dtype, dy.dtype)));
-        }
-        check_gradient(&dy.shape, &self.options.resolve(&x.shape)?.1)?;
-        Ok(x.clone().into())
-    }
-
-    fn scratch(&self, inputs: &[&Spec]) -> usize {
-        let params = self.options.resolve(&inputs[0].shape);
-        params.map_or(0, |(params, y)| kernel::max_gradient_scratch(&params, &y))
-    }
-
-    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
-        let (x, dy) = (inputs[0].view(), inputs[1].view());
-        let (params, _) = self.options.resolve(&x.shape().into())?;
-        kernel::max_gradient(&params, x, dy, outputs[0].reborrow(), scratch);
-        Ok(())
-    }
-
-    fn gradient(&self) -> Option<&dyn Differentiable> {
-        Some(self)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.folded(self)
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        self.options.cost(&inputs[1].shape, inputs, outputs)
-    }
-
-    fn attributes(&self) -> String {
-        self.options.attributes()
-    }
-}
-
-impl Differentiable for MaxPoolGradient {
-    fn saves(&self, wanted: Set) -> Option<Saves> {
-        // Which element wins does not change with it: the image itself has no gradient.
-        wanted.has(1).then_some(Saves::residual_of([0]))
-    }
-
-    fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
-        winners(call.input(0)?, &self.options).map(Some)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+static MAX_POOL_GRADIENT: WindowRule = WindowRule {
+    name: "max_pool_gradient",
+    inputs: &[Role::Image, Role::Result],
+    output: Role::Image,
+    scratch: |shapes, _| kernel::max_gradient_scratch(&shapes.pool(), &shapes.result),
+    run: |shapes, inputs, out, scratch| {
+        kernel::max_gradient(&shapes.pool(), inputs[0].view(), inputs[1].view(), out, scratch);
+    },
+    // Which element is the largest is piecewise constant: the image itself has no gradient.
+    saves: |wanted| wanted.has(1).then_some(Saves::residual_of([0])),
+    residual: |op, call| op.call(&MAX_POOL_WINNERS, None, [call.input(0)?.clone()]).map(Some),
+    vjp: |op, call| {
         let mut gradients = Gradients::from_elem(None, 2);
         if let Some(g) = call.take_gradient(0)
             && call.wants(1)
         {
-            gradients[1] = Some(of_winners(g, call.residual()?, &self.options)?.into());
+            let inputs = [g, call.residual()?.clone()];
+            gradients[1] = Some(op.call(&MAX_POOL_OF_WINNERS, None, inputs)?.into());
         }
         Ok(gradients)
-    }
-}
+    },
+    ..WindowRule::BASE
+};
 
 /// The tap of every window that holds its first largest element, as a number in window order: all that the gradient of
-/// max pooling has to know.
-#[derive(Clone, Debug)]
-struct Winners {
-    options: PoolOptions,
-}
+/// max pooling needs.
+pub(super) static MAX_POOL_WINNERS: WindowRule = WindowRule {
+    name: "max_pool_winners",
+    output: Role::Winners,
+    run: |shapes, inputs, out, _| kernel::max_winners(&shapes.pool(), inputs[0].view(), out),
+    ..WindowRule::BASE
+};
 
-impl Op for Winners {
-    fn name(&self) -> &'static str {
-        "max_pool_winners"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        Keep::Mean.check(inputs[0].dtype)?;
-        let (params, shape) = self.options.resolve(&inputs[0].shape)?;
-        Ok(Spec { dtype: kernel::winner_dtype(&params), shape }.into())
-    }
-
-    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        let x = inputs[0].view();
-        let (params, _) = self.options.resolve(&x.shape().into())?;
-        kernel::max_winners(&params, x, outputs[0].reborrow());
-        Ok(())
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.folded(self)
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        self.options.cost(&outputs[0].shape, inputs, outputs)
-    }
-
-    fn attributes(&self) -> String {
-        self.options.attributes()
-    }
-}
-
-/// The winning taps of [`max_pool`](super::max_pool)'s windows.
-#[track_caller]
-pub(super) fn winners(x: &Tensor, options: &PoolOptions) -> Result<Tensor> {
-    apply(&Winners { options: options.clone() }, [x.into()])
-}
-
-/// Adds each window's value to the element that its winning tap lies at.
-#[derive(Clone, Debug)]
-struct ToWinners {
-    input_shape: Shape,
-    options: PoolOptions,
-}
-
-impl Op for ToWinners {
-    fn name(&self) -> &'static str {
-        "max_pool_to_winners"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        let (winners, dy) = (inputs[0], inputs[1]);
-        Keep::Mean.check(dy.dtype)?;
-        let (params, y) = self.options.resolve(&self.input_shape)?;
-        check_winners(winners, &params, &y)?;
-        check_gradient(&dy.shape, &y)?;
-        Ok(Spec { dtype: dy.dtype, shape: self.input_shape.clone() }.into())
-    }
-
-    fn scratch(&self, inputs: &[&Spec]) -> usize {
-        inputs[0].bytes()
-    }
-
-    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
-        let (params, _) = self.options.resolve(&self.input_shape)?;
-        kernel::to_winners(&params, inputs[0].view(), inputs[1].view(), outputs[0].reborrow(), scratch);
-        Ok(())
-    }
-
-    fn gradient(&self) -> Option<&dyn Differentiable> {
-        Some(self)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        let batch = times(self.input_shape[0], call.size)?;
-        call.folded(&ToWinners { input_shape: self.input_shape.clone().with(0, batch), ..self.clone() })
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        self.options.cost(&inputs[1].shape, inputs, outputs)
-    }
-
-    fn attributes(&self) -> String {
-        format!("input_shape={}, {}", self.input_shape, self.options.attributes())
-    }
-}
-
-impl Differentiable for ToWinners {
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::inputs([0]))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
+/// Adds each window's value to the element at its winning tap: [`max_pool_gradient`] where the winners are known.
+pub(super) static MAX_POOL_TO_WINNERS: WindowRule = WindowRule {
+    name: "max_pool_to_winners",
+    inputs: &[Role::Winners, Role::Result],
+    output: Role::Image,
+    scratch: |shapes, dtype| shapes.result.len() * dtype.size(),
+    run: |shapes, inputs, out, scratch| {
+        kernel::to_winners(&shapes.pool(), inputs[0].view(), inputs[1].view(), out, scratch);
+    },
+    saves: |_| Some(Saves::inputs([0])),
+    vjp: |op, call| {
         let mut gradients = Gradients::from_elem(None, 2);
         if let Some(g) = call.take_gradient(0) {
-            gradients[1] = Some(of_winners(g, call.input(0)?, &self.options)?.into());
+            let inputs = [g, call.input(0)?.clone()];
+            gradients[1] = Some(op.call(&MAX_POOL_OF_WINNERS, None, inputs)?.into());
         }
         Ok(gradients)
-    }
-}
+    },
+    ..WindowRule::BASE
+};
 
-/// [`max_pool_gradient`] where the winners are known.
-#[track_caller]
-pub(super) fn to_winners(
-    input_shape: Shape,
-    winners: &Tensor,
-    dy: Tensor,
-    options: &PoolOptions,
-) -> Result<Tensor> {
-    apply(&ToWinners { input_shape, options: options.clone() }, [winners.into(), dy])
-}
+/// The element at each window's winning tap, zero if that is padding: the transpose of [`MAX_POOL_TO_WINNERS`].
+static MAX_POOL_OF_WINNERS: WindowRule = WindowRule {
+    name: "max_pool_of_winners",
+    inputs: &[Role::Image, Role::Winners],
+    flops: |_| 1,
+    run: |shapes, inputs, out, _| {
+        kernel::of_winners(&shapes.pool(), inputs[0].view(), inputs[1].view(), out);
+    },
+    saves: |_| Some(Saves::inputs([1])),
+    vjp: |op, call| {
+        call.first(|call, g| {
+            let x = call.input_shape(0).clone();
+            op.call(&MAX_POOL_TO_WINNERS, Some(x), [call.input(1)?.clone(), g])
+        })
+    },
+    ..WindowRule::BASE
+};
 
-/// The element that each window's winning tap lies at; zero if that is padding.
-#[derive(Clone, Debug)]
-struct OfWinners {
-    options: PoolOptions,
-}
-
-impl Op for OfWinners {
-    fn name(&self) -> &'static str {
-        "max_pool_of_winners"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        let (x, winners) = (inputs[0], inputs[1]);
-        Keep::Mean.check(x.dtype)?;
-        let (params, y) = self.options.resolve(&x.shape)?;
-        check_winners(winners, &params, &y)?;
-        Ok(Spec { dtype: x.dtype, shape: y }.into())
-    }
-
-    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        let x = inputs[0].view();
-        let (params, _) = self.options.resolve(&x.shape().into())?;
-        kernel::of_winners(&params, x, inputs[1].view(), outputs[0].reborrow());
-        Ok(())
-    }
-
-    fn gradient(&self) -> Option<&dyn Differentiable> {
-        Some(self)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.folded(self)
-    }
-
-    fn attributes(&self) -> String {
-        self.options.attributes()
-    }
-}
-
-impl Differentiable for OfWinners {
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::inputs([1]))
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|call, g| to_winners(call.input_shape(0).clone(), call.input(1)?, g, &self.options))
-    }
-}
-
-/// What [`to_winners`] is the way back from.
-#[track_caller]
-fn of_winners(x: Tensor, winners: &Tensor, options: &PoolOptions) -> Result<Tensor> {
-    apply(&OfWinners { options: options.clone() }, [x, winners.into()])
-}
-
-fn check_winners(winners: &Spec, params: &PoolParams, y: &Shape) -> Result<()> {
-    let wanted = Spec::new(kernel::winner_dtype(params), y.clone());
-    if *winners == wanted {
-        Ok(())
-    } else {
-        Err(Error::shape(format!("the winners are {winners}, not {wanted}")))
-    }
-}
-
-#[derive(Clone, Debug)]
-struct AvgPoolGradient {
-    input_shape: Shape,
-    options: PoolOptions,
-}
-
-impl Op for AvgPoolGradient {
-    fn name(&self) -> &'static str {
-        "avg_pool_gradient"
-    }
-
-    fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        Keep::Mean.check(inputs[0].dtype)?;
-        check_gradient(&inputs[0].shape, &self.options.resolve(&self.input_shape)?.1)?;
-        Ok(Spec { dtype: inputs[0].dtype, shape: self.input_shape.clone() }.into())
-    }
-
-    fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        let (params, _) = self.options.resolve(&self.input_shape)?;
-        let out = outputs[0].reborrow();
-        kernel::average_gradient(&params, self.options.count_padding, inputs[0].view(), out);
-        Ok(())
-    }
-
-    fn gradient(&self) -> Option<&dyn Differentiable> {
-        Some(self)
-    }
-
-    fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        let batch = times(self.input_shape[0], call.size)?;
-        call.folded(&AvgPoolGradient { input_shape: self.input_shape.clone().with(0, batch), ..self.clone() })
-    }
-
-    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        self.options.cost(&inputs[0].shape, inputs, outputs)
-    }
-
-    fn attributes(&self) -> String {
-        format!("input_shape={}, {}", self.input_shape, self.options.attributes())
-    }
-}
-
-impl Differentiable for AvgPoolGradient {
-    fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(Saves::NOTHING)
-    }
-
-    fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        call.first(|_, g| avg_pool_with(g, &self.options))
-    }
-}
-
-fn check_gradient(dy: &Shape, y: &Shape) -> Result<()> {
-    if dy == y {
-        return Ok(());
-    }
-    Err(Error::shape(format!("the gradient has shape {dy}, the pooled image {y}")))
-}
+pub(super) static AVG_POOL_GRADIENT: WindowRule = WindowRule {
+    name: "avg_pool_gradient",
+    inputs: &[Role::Result],
+    output: Role::Image,
+    run: |shapes, inputs, out, _| {
+        kernel::average_gradient(&shapes.pool(), shapes.count_padding, inputs[0].view(), out);
+    },
+    saves: |_| Some(Saves::NOTHING),
+    vjp: |op, call| call.first(|_, g| op.call(&AVG_POOL, None, [g])),
+    ..WindowRule::BASE
+};
 
 /// The gradient of [`max_pool`](super::max_pool) with respect to its input, given that of its result: it goes to the first
 /// largest element of every window.
@@ -330,7 +101,7 @@ pub fn max_pool_gradient(
     dy: impl Into<Tensor>,
     options: &PoolOptions,
 ) -> Result<Tensor> {
-    apply(&MaxPoolGradient { options: options.clone() }, [x.into(), dy.into()])
+    apply(&Windowed::new(&MAX_POOL_GRADIENT, options), [x.into(), dy.into()])
 }
 
 /// The gradient of [`avg_pool`](super::avg_pool) with respect to its input, given that of its result.
@@ -340,8 +111,7 @@ pub fn avg_pool_gradient(
     dy: impl Into<Tensor>,
     options: &PoolOptions,
 ) -> Result<Tensor> {
-    let op = AvgPoolGradient { input_shape: input_shape.into(), options: options.clone() };
-    apply(&op, [dy.into()])
+    apply(&Windowed::shaped(&AVG_POOL_GRADIENT, options, input_shape), [dy.into()])
 }
 
 fn samples(average: bool) -> Vec<Vec<ArgValue>> {
@@ -349,7 +119,8 @@ fn samples(average: bool) -> Vec<Vec<ArgValue>> {
     for &dtype in dtypes::FLOATS {
         for (shape, way) in cases() {
             let options = PoolOptions::from_args(&Args(&way), 0);
-            let (_, y) = options.and_then(|o| o.resolve(&shape.into())).expect("the cases are right");
+            let shapes = options.and_then(|o| WindowOptions::from(&o).resolve(&shape.into(), None));
+            let y = shapes.expect("the cases are right").result;
             let first = if average {
                 ArgValue::Ints(shape.iter().map(|&d| d as i64).collect())
             } else {
@@ -370,7 +141,7 @@ fn refuses(first: ArgValue, ints: ArgValue) -> Vec<Bad> {
         Bad::new(
             vec![first, dy(DType::F32), window()],
             ErrorKind::Shape,
-            "the gradient has shape [1, 4, 4, 2], the pooled image [1, 3, 3, 2]",
+            "the gradient must have the result's shape [1, 3, 3, 2], got [1, 4, 4, 2]",
         ),
         Bad::new(vec![ints, dy(DType::I32), window()], ErrorKind::DType, "int32 is not supported"),
     ]
