@@ -1,7 +1,7 @@
 //! Gradients, and what the tape keeps for them: a line through noisy points.
 
 use taut::random::Generator;
-use taut::{DType, Dense, GradientTape, Result, Tensor, Variable, memory};
+use taut::{DType, DenseGradient, GradientTape, Result, Tensor, Variable, memory};
 
 fn main() -> Result<()> {
     let random = Generator::from_seed(1);

@@ -1,7 +1,7 @@
 //! A whole step of training as one function, whose peak is known before it runs.
 
 use taut::random::Generator;
-use taut::{DType, Dense, GradientTape, Result, Tensor, Variable, function, memory};
+use taut::{DType, DenseGradient, GradientTape, Result, Tensor, Variable, function, memory};
 
 fn main() -> Result<()> {
     let random = Generator::from_seed(1);

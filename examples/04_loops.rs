@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use taut::memory::{self, Bytes};
 use taut::random::Generator;
-use taut::{DType, Dense, GradientTape, LoopReport, Loops, Result, Tensor};
+use taut::{DType, DenseGradient, GradientTape, LoopReport, Loops, Result, Tensor};
 
 /// The peak of some work, and its result.
 fn peak<R>(work: impl FnOnce() -> Result<R>) -> Result<(usize, R)> {

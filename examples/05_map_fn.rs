@@ -2,7 +2,7 @@
 
 use taut::memory::{self, Bytes};
 use taut::random::Generator;
-use taut::{DType, Dense, GradientTape, Loops, Result, Tensor};
+use taut::{DType, DenseGradient, GradientTape, Loops, Result, Tensor};
 
 fn main() -> Result<()> {
     let points = Generator::from_seed(1).normal([2000, 3], 0.0, 1.0, DType::F32)?;

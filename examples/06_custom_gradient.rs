@@ -1,6 +1,6 @@
 //! A gradient of your own, and what it keeps.
 
-use taut::{Dense, GradientRule, GradientTape, Result, Tensor, custom_gradient};
+use taut::{DenseGradient, GradientRule, GradientTape, Result, Tensor, custom_gradient};
 
 /// log(1 + e^x), with a gradient that does not overflow and keeps one tensor.
 fn log1pexp(x: &Tensor) -> Result<Tensor> {

@@ -1,34 +1,34 @@
-//! The walk back: from what was computed to what it was computed from.
+//! The backward pass over a tape's entries.
 
-use crate::record::{Entry, Record};
+use crate::record::{Record, TapeEntry};
 use smallvec::SmallVec;
 use std::collections::HashSet;
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::ops::binary::add;
-use taut_core::record::{Recorder, Slot, is_active, linked};
+use taut_core::record::{RecordSlot, Recorder, is_active, linked};
 use taut_core::{
     Error, ErrorKind, Gradient, Gradients, IndexedSlices, Result, SavedValue, Set, Spec, Tensor, VjpCall,
     with_source_location,
 };
 
-/// A gradient while parts of it may still come.
+/// A gradient that is being accumulated.
 enum Sum {
     Dense(Tensor),
     Sparse(Vec<IndexedSlices>),
 }
 
 impl Sum {
-    fn plus(self, part: Gradient, entry: &Entry) -> Result<Sum> {
+    fn plus(self, part: Gradient, entry: &TapeEntry) -> Result<Sum> {
         Ok(match (self, part) {
             (Sum::Dense(sum), Gradient::Dense(part)) => Sum::Dense(add(sum, part)?),
             (Sum::Sparse(mut parts), Gradient::Sparse(part)) => {
                 parts.push(part);
                 Sum::Sparse(parts)
             }
-            (Sum::Dense(dense), Gradient::Sparse(part)) => Sum::Dense(add(dense, made_dense(&part, entry)?)?),
+            (Sum::Dense(dense), Gradient::Sparse(part)) => Sum::Dense(add(dense, to_dense(&part, entry)?)?),
             (Sum::Sparse(parts), Gradient::Dense(dense)) => {
-                Sum::Dense(add(dense, made_dense(&IndexedSlices::join(parts)?, entry)?)?)
+                Sum::Dense(add(dense, to_dense(&IndexedSlices::join(parts)?, entry)?)?)
             }
         })
     }
@@ -50,11 +50,11 @@ impl From<Gradient> for Sum {
     }
 }
 
-/// Makes a sparse gradient dense because an op wants it so, and says it once per line.
-fn made_dense(slices: &IndexedSlices, entry: &Entry) -> Result<Tensor> {
-    static SAID: Mutex<Option<HashSet<(&'static str, u32)>>> = Mutex::new(None);
-    let mut said = SAID.lock().unwrap_or_else(PoisonError::into_inner);
-    if said.get_or_insert_default().insert((entry.at.file(), entry.at.line())) {
+/// Converts a sparse gradient for an op without a sparse rule, with a warning once per line.
+fn to_dense(slices: &IndexedSlices, entry: &TapeEntry) -> Result<Tensor> {
+    static WARNED: Mutex<Option<HashSet<(&'static str, u32)>>> = Mutex::new(None);
+    let mut warned = WARNED.lock().unwrap_or_else(PoisonError::into_inner);
+    if warned.get_or_insert_default().insert((entry.at.file(), entry.at.line())) {
         let op = entry.op.as_ref().map_or("a watched value", |op| op.name());
         let (rows, shape) = (slices.indices.len(), &slices.dense_shape);
         let _ = writeln!(
@@ -64,12 +64,12 @@ fn made_dense(slices: &IndexedSlices, entry: &Entry) -> Result<Tensor> {
             entry.at
         );
     }
-    drop(said);
+    drop(warned);
     slices.to_dense()
 }
 
 /// Per entry, whether it is or depends on one of the sources.
-pub(crate) fn dependent(entries: &[Option<Arc<Entry>>], sources: &[Option<Slot>]) -> Vec<bool> {
+pub(crate) fn dependent(entries: &[Option<Arc<TapeEntry>>], sources: &[Option<RecordSlot>]) -> Vec<bool> {
     let mut depends = vec![false; entries.len()];
     for source in sources.iter().flatten() {
         if let Some(depends) = depends.get_mut(source.entry as usize) {
@@ -85,14 +85,14 @@ pub(crate) fn dependent(entries: &[Option<Arc<Entry>>], sources: &[Option<Slot>]
 }
 
 /// The inputs of an entry that depend on a source.
-fn wanted(entry: &Entry, depends: &[bool]) -> Set {
-    let on_path = |source: &Option<Slot>| source.is_some_and(|slot| depends[slot.entry as usize]);
+fn wanted(entry: &TapeEntry, depends: &[bool]) -> Set {
+    let on_path = |source: &Option<RecordSlot>| source.is_some_and(|slot| depends[slot.entry as usize]);
     let positions = entry.sources.iter().enumerate().filter(|(_, source)| on_path(source));
     positions.fold(Set::NONE, |set, (i, _)| set.with(i))
 }
 
 /// Per entry, whether one of the targets depends on it.
-pub(crate) fn reached(entries: &[Option<Arc<Entry>>], targets: &[Option<Slot>]) -> Vec<bool> {
+pub(crate) fn reached(entries: &[Option<Arc<TapeEntry>>], targets: &[Option<RecordSlot>]) -> Vec<bool> {
     let mut reached = vec![false; entries.len()];
     targets.iter().flatten().for_each(|target| reached[target.entry as usize] = true);
     for (i, entry) in entries.iter().enumerate().rev() {
@@ -103,27 +103,28 @@ pub(crate) fn reached(entries: &[Option<Arc<Entry>>], targets: &[Option<Slot>]) 
     reached
 }
 
-/// Walks back from `seeds` to `sources`. An entry that nobody else holds is dropped as soon as it has been passed.
+/// Propagates gradients from `seeds` to `sources`. An entry without another owner is dropped as soon as its rule has run.
 pub(crate) fn backward(
     record: &Arc<Record>,
-    mut entries: Vec<Option<Arc<Entry>>>,
-    seeds: Vec<(Slot, Tensor)>,
-    sources: &[Option<Slot>],
+    mut entries: Vec<Option<Arc<TapeEntry>>>,
+    seeds: Vec<(RecordSlot, Tensor)>,
+    sources: &[Option<RecordSlot>],
 ) -> Result<Vec<Option<Gradient>>> {
     let depends = dependent(&entries, sources);
     let mut sums: Vec<SmallVec<[Option<Sum>; 1]>> = Vec::new();
     sums.resize_with(entries.len(), SmallVec::new);
-    let put = |sums: &mut Vec<SmallVec<[Option<Sum>; 1]>>, slot: Slot, part: Gradient, entry: &Entry| {
-        let (outputs, output) = (&mut sums[slot.entry as usize], slot.output as usize);
-        if outputs.len() <= output {
-            outputs.resize_with(output + 1, || None);
-        }
-        outputs[output] = Some(match outputs[output].take() {
-            None => part.into(),
-            Some(sum) => sum.plus(part, entry)?,
-        });
-        Ok::<(), Error>(())
-    };
+    let put =
+        |sums: &mut Vec<SmallVec<[Option<Sum>; 1]>>, slot: RecordSlot, part: Gradient, entry: &TapeEntry| {
+            let (outputs, output) = (&mut sums[slot.entry as usize], slot.output as usize);
+            if outputs.len() <= output {
+                outputs.resize_with(output + 1, || None);
+            }
+            outputs[output] = Some(match outputs[output].take() {
+                None => part.into(),
+                Some(sum) => sum.plus(part, entry)?,
+            });
+            Ok::<(), Error>(())
+        };
     for (slot, seed) in seeds {
         if let Some(Some(entry)) = entries.get(slot.entry as usize)
             && depends[slot.entry as usize]
@@ -133,7 +134,7 @@ pub(crate) fn backward(
     }
 
     let mut found: Vec<Option<Gradient>> = vec![None; sources.len()];
-    // Only a tape that still records has to know its own results again.
+    // Only a tape that still records needs links to its own entries.
     let records = is_active(&**record);
     for i in (0..entries.len()).rev() {
         let Some(mut entry) = entries[i].take() else { continue };
@@ -142,9 +143,9 @@ pub(crate) fn backward(
             continue;
         }
         let wanted = wanted(&entry, &depends);
-        let here = |source: &&Option<Slot>| source.is_some_and(|slot| slot.entry as usize == i);
+        let here = |source: &&Option<RecordSlot>| source.is_some_and(|slot| slot.entry as usize == i);
         if sources.iter().any(|source| here(&source)) {
-            // The value is a source itself: its gradient is complete, as everything that used it came later.
+            // The value is a source: its gradient is complete, because all calls that used it come later.
             let mut done: SmallVec<[Option<Gradient>; 1]> = SmallVec::new();
             for sum in gradients {
                 done.push(sum.map(Sum::done).transpose()?);
@@ -163,11 +164,11 @@ pub(crate) fn backward(
                 dense.push(match sum.map(Sum::done).transpose()? {
                     None => None,
                     Some(Gradient::Dense(tensor)) => Some(tensor),
-                    Some(Gradient::Sparse(slices)) => Some(made_dense(&slices, &entry)?),
+                    Some(Gradient::Sparse(slices)) => Some(to_dense(&slices, &entry)?),
                 });
             }
             let relinked = if records { relinked(record, &entry, i as u32) } else { None };
-            // What only this walk holds, the rule may use up.
+            // A rule may consume outputs that only this pass owns.
             let own = Arc::get_mut(&mut entry).map(|entry| std::mem::take(&mut entry.outputs));
             let mut outputs = relinked.or(own).unwrap_or_else(|| entry.outputs.clone());
             let mut call = VjpCall {
@@ -189,22 +190,22 @@ pub(crate) fn backward(
     Ok(found)
 }
 
-/// The outputs that an entry kept, linked to it again: a tape that still records follows its own backward pass.
-fn relinked(record: &Arc<Record>, entry: &Entry, number: u32) -> Option<SmallVec<[SavedValue; 1]>> {
-    entry.outputs.iter().any(|part| part.kept.is_some()).then(|| {
-        let part = |(output, part): (usize, &SavedValue)| {
-            let kept = part.kept.as_ref().map(|kept| {
+/// The saved outputs of an entry, linked to it again: a tape that still records also records its backward pass.
+fn relinked(record: &Arc<Record>, entry: &TapeEntry, number: u32) -> Option<SmallVec<[SavedValue; 1]>> {
+    entry.outputs.iter().any(|output| output.value.is_some()).then(|| {
+        let relink = |(output, saved): (usize, &SavedValue)| {
+            let value = saved.value.as_ref().map(|value| {
                 record.retain(number);
-                linked(kept.clone(), record.clone(), Slot { entry: number, output: output as u32 })
+                linked(value.clone(), record.clone(), RecordSlot { entry: number, output: output as u32 })
             });
-            SavedValue { spec: part.spec.clone(), kept }
+            SavedValue { spec: saved.spec.clone(), value }
         };
-        entry.outputs.iter().enumerate().map(part).collect()
+        entry.outputs.iter().enumerate().map(relink).collect()
     })
 }
 
-/// A rule that returns a gradient of another type or shape than its input is wrong, and says so itself.
-fn check(gradient: &Gradient, input: &Spec, entry: &Entry) -> Result<()> {
+/// Fails if a rule returned a gradient of another type or shape than its input's.
+fn check(gradient: &Gradient, input: &Spec, entry: &TapeEntry) -> Result<()> {
     let fits = match gradient {
         Gradient::Dense(tensor) => tensor.spec() == input,
         Gradient::Sparse(slices) => slices.values.dtype() == input.dtype && slices.dense_shape == input.shape,
@@ -217,7 +218,10 @@ fn check(gradient: &Gradient, input: &Spec, entry: &Entry) -> Result<()> {
         Gradient::Sparse(slices) => format!("rows of {}{}", slices.values.dtype(), slices.dense_shape),
     };
     let name = entry.op.as_ref().map_or("", |op| op.name());
-    Err(Error::new(ErrorKind::Graph, format!("the gradient rule returned {got} for an input {input}"))
-        .in_op(name, entry.inputs.iter().map(|part| &part.spec))
-        .at(entry.at))
+    Err(Error::new(
+        ErrorKind::Graph,
+        format!("a gradient rule must return a gradient of its input's spec {input}, got {got}"),
+    )
+    .in_op(name, entry.inputs.iter().map(|part| &part.spec))
+    .at(entry.at))
 }

@@ -1,4 +1,4 @@
-//! Trading time for memory: keep the inputs, and do the work again when its gradient is asked for.
+//! Gradient checkpointing: save the inputs of a function and recompute it in the backward pass.
 
 use crate::custom::with_gradient_rule;
 use crate::structure::GradientSource;
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::graph::trace_body;
 use taut_core::ops::PassThrough;
 use taut_core::ops::random::{Keys, with_keys};
-use taut_core::record::{self, RecordedCall, Recorder, Slot};
+use taut_core::record::{self, RecordSlot, RecordedCall, Recorder};
 use taut_core::{
     Differentiable, Effects, Gradients, Graph, Op, Result, Saves, Set, Spec, Specs, Tensor, VjpCall,
     apply_at, is_tracing, source_location,
@@ -21,26 +21,27 @@ use taut_memory::Location;
 
 type Function = dyn Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync;
 
-/// Finds out what a function uses besides its arguments: followed tensors that it captured, and variables it reads.
+/// A recorder that collects what a function uses besides its arguments.
 #[derive(Default)]
-struct Spy(Mutex<Found>);
+struct UseRecorder(Mutex<FunctionUses>);
 
+/// What a function uses besides its arguments: tracked tensors that it captured, and variables that it read.
 #[derive(Default)]
-pub(crate) struct Found {
+pub(crate) struct FunctionUses {
     tensors: Vec<Tensor>,
     pub(crate) variables: Vec<Variable>,
 }
 
-/// Does `work`, and says what it used that is followed, or that tapes would follow.
-pub(crate) fn watched<R>(work: impl FnOnce(&dyn Recorder) -> R) -> (R, Found) {
-    let spy = Arc::new(Spy::default());
-    let result = record::with(&(spy.clone() as Arc<dyn Recorder>), || work(&*spy));
-    let found = std::mem::take(&mut *spy.0.lock().unwrap_or_else(PoisonError::into_inner));
-    (result, found)
+/// Runs `work`, and returns which tracked tensors and which variables it used.
+pub(crate) fn record_uses<R>(work: impl FnOnce(&dyn Recorder) -> R) -> (R, FunctionUses) {
+    let recorder = Arc::new(UseRecorder::default());
+    let result = record::with(&(recorder.clone() as Arc<dyn Recorder>), || work(&*recorder));
+    let uses = std::mem::take(&mut *recorder.0.lock().unwrap_or_else(PoisonError::into_inner));
+    (result, uses)
 }
 
-/// The same value as a tensor of its own, which other tapes follow as they do the first. In a graph, what is computed of
-/// it is computed anew, once `after` is there.
+/// The same value as a distinct tensor, which recorders track like the first. In a graph, the compiler does not merge what is
+/// computed from it with what is computed from the original, and computes it after `after`.
 pub fn optimization_barrier(tensor: &Tensor, after: &[Tensor]) -> Result<Tensor> {
     if is_tracing() {
         static NUMBERS: AtomicU64 = AtomicU64::new(0);
@@ -53,24 +54,24 @@ pub fn optimization_barrier(tensor: &Tensor, after: &[Tensor]) -> Result<Tensor>
     taut_core::ops::shape::reshape(tensor, &shape)
 }
 
-impl Recorder for Spy {
-    fn leaf(&self, _mark: u64) -> Option<Slot> {
+impl Recorder for UseRecorder {
+    fn leaf(&self, _watch_id: u64) -> Option<RecordSlot> {
         None
     }
 
-    fn track(&self, tensor: &Tensor) -> Option<Slot> {
-        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if tensor.dtype().is_float() && !found.tensors.iter().any(|other| other.is_same(tensor)) {
-            found.tensors.push(tensor.clone());
+    fn track(&self, tensor: &Tensor) -> Option<RecordSlot> {
+        let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if tensor.dtype().is_float() && !uses.tensors.iter().any(|other| other.is_same(tensor)) {
+            uses.tensors.push(tensor.clone());
         }
         None
     }
 
-    fn access(&self, variable: &dyn Any) -> Option<Slot> {
+    fn access(&self, variable: &dyn Any) -> Option<RecordSlot> {
         let variable = variable.downcast_ref::<Variable>()?;
-        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !found.variables.iter().any(|other| other.id() == variable.id()) {
-            found.variables.push(variable.clone());
+        let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !uses.variables.iter().any(|other| other.id() == variable.id()) {
+            uses.variables.push(variable.clone());
         }
         None
     }
@@ -91,7 +92,7 @@ impl Recorder for Spy {
 #[derive(Clone)]
 struct Recompute {
     function: Arc<Function>,
-    /// How many inputs are the function's own; then come what it captured, then the variables it read.
+    /// How many inputs are the function's arguments; then come captured tensors, then variables.
     arguments: usize,
     captured: usize,
     variables: Vec<Variable>,
@@ -125,16 +126,16 @@ impl Op for Recompute {
 
 impl Differentiable for Recompute {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
-        let kept = (0..self.arguments + self.captured).fold(Set::NONE, Set::with);
-        Some(Saves { inputs: kept, ..Saves::NOTHING })
+        let saved = (0..self.arguments + self.captured).fold(Set::NONE, Set::with);
+        Some(Saves { inputs: saved, ..Saves::NOTHING })
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let input = |i: usize| call.input(i).cloned();
         let after: Vec<Tensor> = call.gradients.iter().flatten().cloned().collect();
-        // Each argument by itself, even if one was given twice or captured too; other tapes follow it all the same.
-        let alone = |i: usize| optimization_barrier(&input(i)?, &after);
-        let arguments: Vec<Tensor> = (0..self.arguments).map(alone).collect::<Result<_>>()?;
+        // Distinct tensors, even if an argument was passed twice or captured as well; other tapes still track them.
+        let distinct = |i: usize| optimization_barrier(&input(i)?, &after);
+        let arguments: Vec<Tensor> = (0..self.arguments).map(distinct).collect::<Result<_>>()?;
         let captured = self.arguments..self.arguments + self.captured;
         let captured: Vec<Tensor> = captured.map(input).collect::<Result<_>>()?;
 
@@ -144,12 +145,12 @@ impl Differentiable for Recompute {
         let mut sources: Vec<GradientSource> = Vec::new();
         sources.extend(arguments.into_iter().chain(captured).map(GradientSource::Tensor));
         sources.extend(self.variables.iter().cloned().map(GradientSource::Variable));
-        walked(&tape, outputs?, &sources, call)
+        recomputed_gradients(&tape, outputs?, &sources, call)
     }
 }
 
-/// The gradients of a call's inputs, from outputs that were computed again before this tape.
-fn walked(
+/// The gradients of a call's inputs, from outputs that were recomputed under this tape.
+fn recomputed_gradients(
     tape: &GradientTape,
     outputs: Vec<Tensor>,
     sources: &[GradientSource],
@@ -163,23 +164,22 @@ fn walked(
         }
     }
     let request = GradientRequest { output_gradients: Some(given), ..GradientRequest::default() };
-    tape.ask_for(&targets, sources, request).map(Gradients::from_vec)
+    tape.gradient_list(&targets, sources, request).map(Gradients::from_vec)
 }
 
-/// Calls a function so that a tape keeps only its inputs; the rest is computed again when the gradient is asked for,
-/// with the same random numbers.
+/// Calls a function so that a tape saves only its inputs; the backward pass recomputes the rest, with the same random numbers.
 ///
-/// Variables that the function reads and followed tensors that it captures get their gradients too. The function must
-/// compute the same again: variables that it reads must not change between the call and the gradient.
+/// Variables that the function reads and tracked tensors that it captures have gradients as well. The function must compute
+/// the same values again: variables that it reads must not change between the call and the gradient.
 ///
 /// ```
-/// use taut_autodiff::{Dense, GradientTape, checkpoint};
+/// use taut_autodiff::{DenseGradient, GradientTape, checkpoint};
 /// use taut_core::{Tensor, ops::unary::square};
 /// let x = Tensor::scalar(3.0f64)?;
 /// let tape = GradientTape::new();
 /// tape.watch(&x);
 /// let y = checkpoint([&x], |inputs| Ok(vec![square(square(&inputs[0])?)?]))?;
-/// assert_eq!(tape.bytes_held(), 8); // x, and nothing from inside
+/// assert_eq!(tape.bytes_held(), 8); // x only, no intermediate value
 /// assert_eq!(tape.gradient(&y, &x)?.dense()?.item::<f64>()?, 108.0);
 /// # Ok::<(), taut_core::Error>(())
 /// ```
@@ -195,7 +195,7 @@ pub fn checkpoint(
 #[derive(Clone)]
 pub struct Recomputed(Arc<Function>);
 
-/// The function with its gradient recomputed.
+/// The function with each call checkpointed.
 pub fn recompute_grad(
     function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>> + Send + Sync + 'static,
 ) -> Recomputed {
@@ -213,15 +213,15 @@ impl Recomputed {
 
 fn call(function: &Arc<Function>, inputs: &[Tensor], at: Location) -> Result<Vec<Tensor>> {
     if !record::is_recording() {
-        return if is_tracing() { written(function, inputs, at) } else { function(inputs) };
+        return if is_tracing() { trace_checkpoint(function, inputs, at) } else { function(inputs) };
     }
     let plain: Vec<Tensor> = inputs.iter().map(record::detached).collect();
-    let ((outputs, keys), found) = record::without_recording(|| {
-        watched(|spy| {
+    let ((outputs, keys), uses) = record::without_recording(|| {
+        record_uses(|recorder| {
             let (outputs, keys) = with_keys(&Keys::default(), || function(&plain));
-            // What was captured may also be returned as it is.
+            // A captured tensor may be returned unchanged, without a call.
             outputs.iter().flatten().for_each(|output| {
-                let _ = record::slot_of(output, spy);
+                let _ = record::slot_of(output, recorder);
             });
             (outputs, keys)
         })
@@ -230,42 +230,42 @@ fn call(function: &Arc<Function>, inputs: &[Tensor], at: Location) -> Result<Vec
     drop(plain);
 
     let mut all: Vec<Tensor> = inputs.to_vec();
-    all.extend(found.tensors.iter().cloned());
-    all.extend(found.variables.iter().map(Variable::read));
+    all.extend(uses.tensors.iter().cloned());
+    all.extend(uses.variables.iter().map(Variable::read));
     let op = Recompute {
         function: function.clone(),
         arguments: inputs.len(),
-        captured: found.tensors.len(),
-        variables: found.variables,
+        captured: uses.tensors.len(),
+        variables: uses.variables,
         outputs: outputs.iter().map(|output| output.spec().clone()).collect(),
         keys,
     };
     record::record_completed(&op, &mut all, outputs, Vec::new(), at)
 }
 
-/// In a graph that somebody may differentiate later: the function's own graph is computed now, and again by the gradient.
-fn written(function: &Arc<Function>, inputs: &[Tensor], at: Location) -> Result<Vec<Tensor>> {
+/// A checkpoint in a graph that may be differentiated later: the graph of the function, whose gradient recomputes it.
+fn trace_checkpoint(function: &Arc<Function>, inputs: &[Tensor], at: Location) -> Result<Vec<Tensor>> {
     let specs: Vec<Spec> = inputs.iter().map(|input| input.spec().clone()).collect();
     let (traced, ()) = trace_body(&specs, |arguments| Ok((function(arguments)?, ())))?;
     let mut all = inputs.to_vec();
     all.extend(traced.captures);
     let outputs = traced.graph.run(&all)?;
-    with_gradient_rule(Arc::new(Again { graph: Arc::new(traced.graph) }), &all, outputs, at)
+    with_gradient_rule(Arc::new(RecomputeGraph { graph: Arc::new(traced.graph) }), &all, outputs, at)
 }
 
-/// A graph whose gradient computes it again from its inputs.
+/// A graph whose gradient recomputes it from its inputs.
 #[derive(Clone)]
-struct Again {
+struct RecomputeGraph {
     graph: Arc<Graph>,
 }
 
-impl fmt::Debug for Again {
+impl fmt::Debug for RecomputeGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Again({} nodes)", self.graph.nodes.len())
+        write!(f, "RecomputeGraph({} nodes)", self.graph.nodes.len())
     }
 }
 
-impl Op for Again {
+impl Op for RecomputeGraph {
     fn name(&self) -> &'static str {
         "checkpoint"
     }
@@ -283,19 +283,19 @@ impl Op for Again {
     }
 }
 
-impl Differentiable for Again {
+impl Differentiable for RecomputeGraph {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves { inputs: Set::ALL, ..Saves::NOTHING })
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let after: Vec<Tensor> = call.gradients.iter().flatten().cloned().collect();
-        let alone = |i: usize| optimization_barrier(call.input(i)?, &after);
-        let inputs: Vec<Tensor> = (0..call.inputs.len()).map(alone).collect::<Result<_>>()?;
+        let distinct = |i: usize| optimization_barrier(call.input(i)?, &after);
+        let inputs: Vec<Tensor> = (0..call.inputs.len()).map(distinct).collect::<Result<_>>()?;
         let tape = GradientTape::new();
         tape.watch(&inputs);
         let outputs = self.graph.run(&inputs)?;
         let sources: Vec<GradientSource> = inputs.into_iter().map(GradientSource::Tensor).collect();
-        walked(&tape, outputs, &sources, call)
+        recomputed_gradients(&tape, outputs, &sources, call)
     }
 }

@@ -1,6 +1,6 @@
-//! Gradients that people write themselves.
+//! Custom gradients.
 
-use crate::checkpoint::watched;
+use crate::checkpoint::record_uses;
 use crate::variable::Variable;
 use smallvec::SmallVec;
 use std::fmt;
@@ -16,12 +16,12 @@ use taut_memory::Location;
 
 type Backward = dyn Fn(&[Tensor], &[Tensor], &[Variable]) -> Result<Vec<Option<Gradient>>> + Send + Sync;
 
-/// What a function with a gradient of its own returns.
+/// The result of a function with a custom gradient.
 pub struct GradientRule {
     outputs: Vec<Tensor>,
     saved: Vec<Tensor>,
     backward: Arc<Backward>,
-    /// Whether it gives the variables that the function reads a gradient, too.
+    /// Whether it returns gradients of the variables that the function reads as well.
     has_variables: bool,
 }
 
@@ -29,8 +29,7 @@ impl GradientRule {
     /// The outputs; the tensors that the gradient needs; and the gradient: from those tensors and the outputs' gradients
     /// (zeros where there is none) to a gradient per input.
     ///
-    /// What is kept is what `saved` names: let the function capture numbers, not tensors, and a tape can say what it
-    /// holds.
+    /// Pass the tensors that `backward` needs in `saved` and do not capture them: a tape counts the bytes of `saved` only.
     pub fn new(
         outputs: Vec<Tensor>,
         saved: Vec<Tensor>,
@@ -41,8 +40,8 @@ impl GradientRule {
         GradientRule { outputs, saved, backward, has_variables: false }
     }
 
-    /// As [`GradientRule::new`], for a function that reads trainable variables: the gradient is told which, and returns theirs after
-    /// those of the inputs.
+    /// As [`GradientRule::new`], for a function that reads trainable variables: `backward` receives them, and returns their
+    /// gradients after those of the inputs.
     pub fn with_variables(
         outputs: Vec<Tensor>,
         saved: Vec<Tensor>,
@@ -57,7 +56,7 @@ impl GradientRule {
 
 #[derive(Clone)]
 struct Custom {
-    /// The first inputs are the function's, and the variables it reads; the others are what is saved.
+    /// The number of inputs that are the function's, with the variables it reads; the others are saved tensors.
     inputs: usize,
     variables: Vec<Variable>,
     outputs: SmallVec<[Spec; 1]>,
@@ -110,7 +109,9 @@ impl Differentiable for Custom {
                 0 => format!("{inputs} inputs"),
                 _ => format!("{inputs} inputs and {variables} variables"),
             };
-            return Err(Error::value(format!("the custom gradient returned {got} gradients for {wanted}")));
+            return Err(Error::value(format!(
+                "a custom gradient must return a gradient per input, for {wanted}, got {got}"
+            )));
         }
         Ok(found.into_iter().collect())
     }
@@ -137,7 +138,7 @@ impl Differentiable for RuleOfOutput {
         let mut gradients = SmallVec::from_elem(None, self.outputs.len());
         gradients[self.output] = call.take_gradient(0);
         let mut outputs: SmallVec<[SavedValue; 1]> =
-            self.outputs.iter().map(|spec| SavedValue { spec: spec.clone(), kept: None }).collect();
+            self.outputs.iter().map(|spec| SavedValue { spec: spec.clone(), value: None }).collect();
         let mut inner = VjpCall {
             inputs: &call.inputs[1..],
             outputs: &mut outputs,
@@ -170,22 +171,21 @@ pub(crate) fn with_gradient_rule(
     Ok(made)
 }
 
-/// Zeros that fill one number.
+/// Zeros: one number, broadcast.
 pub(crate) fn zeros(spec: &Spec) -> Result<Tensor> {
     broadcast_to(Tensor::constant(0, spec.dtype)?, spec.shape.clone())
 }
 
-/// Calls a function that brings its own gradient.
+/// Calls a function with a custom gradient.
 ///
-/// What it captures is a constant to the rule. The trainable variables that it reads are inputs to a rule
-/// [with variables](GradientRule::with_variables); to another one they must not be read, unless with [`Variable::value`].
+/// Captured tensors are constants to the rule. The trainable variables that the function reads are inputs to a rule
+/// [with variables](GradientRule::with_variables); under another rule, read them with [`Variable::value`] only.
 ///
-/// The ops inside it are not recorded on a tape that is asked once: such a tape keeps what the [`GradientRule`] saves and
-/// nothing else. Where more than that is followed (nested tapes, a persistent one), the ops inside are, so that the
-/// gradient's own gradient is right.
+/// A tape that is not persistent does not record the ops inside the function: it saves what the [`GradientRule`] saves and
+/// nothing else. Nested and persistent tapes record them, so that the gradient of the gradient is right.
 ///
 /// ```
-/// use taut_autodiff::{Dense, GradientTape, GradientRule, custom_gradient};
+/// use taut_autodiff::{DenseGradient, GradientTape, GradientRule, custom_gradient};
 /// use taut_core::{Tensor, ops::unary::exp, ops::binary::{add, div, mul, sub}, ops::unary::log};
 /// // log(1 + e^x), with a gradient that does not overflow.
 /// let log1pexp = |x: &Tensor| -> taut_core::Result<Tensor> {
@@ -213,25 +213,27 @@ pub fn custom_gradient(
 ) -> Result<Vec<Tensor>> {
     let (at, recording) = (Location::caller(), record::is_recording());
     let mut inputs: Vec<Tensor> = inputs.into_iter().map(Into::into).collect();
-    let call = || watched(|_| function(&inputs));
-    let (rule, found) =
+    let call = || record_uses(|_| function(&inputs));
+    let (rule, uses) =
         if record::has_single_use_recorder() { record::without_recording(call) } else { call() };
     let GradientRule { outputs, saved, backward, has_variables } = rule?;
-    let mut variables = found.variables;
+    let mut variables = uses.variables;
     variables.retain(Variable::is_trainable);
     if has_variables {
         inputs.extend(variables.iter().map(Variable::read));
     } else if let Some(variable) = variables.first().filter(|_| recording) {
-        let message = format!("the function reads the variable {variable}, which its rule gives no gradient");
+        let message = format!(
+            "a function with a custom gradient must not read variables without a gradient, got {variable}"
+        );
         return Err(Error::value(message)
-            .help("make it an input, give it a gradient as well, or read it with value(), as a constant")
+            .help("make it an input, return its gradient (GradientRule::with_variables), or read it with value() as a constant")
             .in_op("custom_gradient", inputs.iter().map(Tensor::spec))
             .at(at));
     }
     let (count, most) = (inputs.len() + saved.len(), 62);
     if count > most {
         let message =
-            format!("{count} inputs and saved values are more than the {most} a custom gradient can have");
+            format!("a custom gradient can have at most {most} inputs and saved values, got {count}");
         return Err(Error::new(ErrorKind::Value, message).at(at));
     }
     let specs = outputs.iter().map(|output| output.spec().clone()).collect();

@@ -3,7 +3,7 @@
 use crate::checkpoint::optimization_barrier;
 use crate::custom::zeros;
 use crate::record::ById;
-use crate::structure::{Dense, GradientSource, Structure};
+use crate::structure::{DenseGradient, GradientSource, Structure};
 use crate::tape::{GradientRequest, GradientTape, spec};
 use crate::variable::Variable;
 use smallvec::SmallVec;
@@ -12,19 +12,19 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use taut_core::record::{self, RecordedCall, Recorder, Slot, slot_of};
+use taut_core::record::{self, RecordSlot, RecordedCall, Recorder, slot_of};
 use taut_core::{Error, Result, SavedValue, Tensor, VjpCall, with_source_location};
 use taut_memory::Location;
 
-type Ids = HashMap<u64, Slot, BuildHasherDefault<ById>>;
+type Ids = HashMap<u64, RecordSlot, BuildHasherDefault<ById>>;
 
-/// The tangents of what is followed: how it changes as the primals move along theirs.
+/// The tangents of tracked values: their derivatives along the tangents of the primals.
 #[derive(Default)]
-struct Tangents(Mutex<State>);
+struct Tangents(Mutex<TangentState>);
 
 #[derive(Default)]
-struct State {
-    /// A tangent per output; `None` as a whole once no tensor links to it.
+struct TangentState {
+    /// A tangent per output; `None` once no tensor links to the entry.
     entries: Vec<Option<SmallVec<[Option<Tensor>; 1]>>>,
     uses: Vec<u32>,
     tensors: Ids,
@@ -32,7 +32,7 @@ struct State {
 }
 
 impl Tangents {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, TangentState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -43,18 +43,18 @@ impl Tangents {
         (state.entries.len() - 1) as u32
     }
 
-    fn get(&self, slot: Slot) -> Option<Tensor> {
+    fn get(&self, slot: RecordSlot) -> Option<Tensor> {
         let state = self.state();
         state.entries.get(slot.entry as usize)?.as_ref()?.get(slot.output as usize)?.clone()
     }
 }
 
 impl Recorder for Tangents {
-    fn leaf(&self, mark: u64) -> Option<Slot> {
-        self.state().tensors.get(&mark).copied()
+    fn leaf(&self, watch_id: u64) -> Option<RecordSlot> {
+        self.state().tensors.get(&watch_id).copied()
     }
 
-    /// A rule that maps gradients backward is linear in them; its own gradient maps tangents forward.
+    /// A vjp rule is linear in the cotangents; its own gradient maps tangents forward.
     fn record_op(&self, call: &RecordedCall<'_>) -> Result<Option<u32>> {
         let tangents: SmallVec<[Option<Tensor>; 2]> =
             call.slots.iter().map(|slot| self.get((*slot)?)).collect();
@@ -62,7 +62,7 @@ impl Recorder for Tangents {
             let tape = GradientTape::new();
             let mut seeds: SmallVec<[Option<Tensor>; 1]> = SmallVec::new();
             for output in call.outputs {
-                // Each a tensor of its own: they are told apart by identity.
+                // Each needs a tensor of its own: the tape distinguishes them by identity.
                 let float = output.dtype().is_float();
                 seeds.push(float.then(|| zeros(output.spec())).transpose()?);
             }
@@ -70,13 +70,13 @@ impl Recorder for Tangents {
             let inputs: SmallVec<[SavedValue; 3]> = (call.inputs.iter().enumerate())
                 .map(|(i, t)| SavedValue {
                     spec: t.spec().clone(),
-                    kept: call.kept[i].clone().filter(|_| call.saves.inputs.has(i)),
+                    value: call.saved_inputs[i].clone().filter(|_| call.saves.inputs.has(i)),
                 })
                 .collect();
             let mut outputs: SmallVec<[SavedValue; 1]> = (call.outputs.iter().enumerate())
                 .map(|(i, t)| SavedValue {
                     spec: t.spec().clone(),
-                    kept: call.saves.outputs.has(i).then(|| t.clone()),
+                    value: call.saves.outputs.has(i).then(|| t.clone()),
                 })
                 .collect();
             let mut backward = VjpCall {
@@ -98,7 +98,7 @@ impl Recorder for Tangents {
             let request = GradientRequest { output_gradients: Some(along), ..GradientRequest::default() };
             let sources: Vec<GradientSource> =
                 seeds.iter().flatten().cloned().map(GradientSource::Tensor).collect();
-            let mut found = tape.ask_for(&targets, &sources, request)?.into_iter();
+            let mut found = tape.gradient_list(&targets, &sources, request)?.into_iter();
             seeds
                 .iter()
                 .map(|seed| match seed {
@@ -119,7 +119,7 @@ impl Recorder for Tangents {
 
     fn link_outputs(&self, _entry: u32, _outputs: &[Tensor]) {}
 
-    fn access(&self, variable: &dyn Any) -> Option<Slot> {
+    fn access(&self, variable: &dyn Any) -> Option<RecordSlot> {
         let variable = variable.downcast_ref::<Variable>()?;
         let slot = self.state().variables.get(&variable.id()).copied()?;
         self.retain(slot.entry);
@@ -149,8 +149,8 @@ impl Recorder for Tangents {
     }
 }
 
-/// Computes derivatives along a direction while values are computed: what [`GradientTape`] does backward, for functions
-/// of few inputs and many outputs.
+/// Forward-mode derivatives: Jacobian-vector products, computed together with the values. Cheaper than a [`GradientTape`] for
+/// functions of few inputs and many outputs.
 ///
 /// ```
 /// use taut_autodiff::ForwardAccumulator;
@@ -164,12 +164,12 @@ impl Recorder for Tangents {
 /// ```
 pub struct ForwardAccumulator {
     tangents: Arc<Tangents>,
-    /// It follows what its own thread does.
+    /// Not `Send`: it records its own thread.
     of_this_thread: PhantomData<*const ()>,
 }
 
 impl ForwardAccumulator {
-    /// Follows the primals from now on, as they move along the tangents: one per primal, of its type and shape.
+    /// Tracks the primals from now on. There is one tangent per primal, of its type and shape.
     #[track_caller]
     pub fn new<P: Structure + ?Sized, T: Structure + ?Sized>(primals: &P, tangents: &T) -> Result<Self> {
         let (mut at, mut along) = (Vec::new(), Vec::new());
@@ -177,28 +177,36 @@ impl ForwardAccumulator {
         tangents.leaves(&mut along);
         let line = Location::caller();
         if at.len() != along.len() {
-            return Err(Error::value(format!("{} tangents for {} primals", along.len(), at.len())).at(line));
+            return Err(Error::value(format!(
+                "expected a tangent per primal, {}, got {}",
+                at.len(),
+                along.len()
+            ))
+            .at(line));
         }
-        let followed = Tangents::default();
+        let tracked = Tangents::default();
         for (primal, tangent) in at.iter().zip(&along) {
             if spec(primal) != spec(tangent) {
-                let message = format!("a tangent is {}, and its primal {}", spec(tangent), spec(primal));
+                let message =
+                    format!("a tangent must be {}, like its primal, got {}", spec(primal), spec(tangent));
                 return Err(Error::shape(message).at(line));
             }
             let tangent = match tangent {
                 GradientSource::Tensor(tensor) => tensor.clone(),
                 GradientSource::Variable(variable) => variable.read(),
             };
-            let slot = Slot { entry: followed.push(SmallVec::from_iter([Some(tangent)]), 1), output: 0 };
+            let slot = RecordSlot { entry: tracked.push(SmallVec::from_iter([Some(tangent)]), 1), output: 0 };
             let before = match primal {
-                GradientSource::Tensor(tensor) => followed.state().tensors.insert(record::mark(tensor), slot),
-                GradientSource::Variable(variable) => followed.state().variables.insert(variable.id(), slot),
+                GradientSource::Tensor(tensor) => {
+                    tracked.state().tensors.insert(record::watch_id(tensor), slot)
+                }
+                GradientSource::Variable(variable) => tracked.state().variables.insert(variable.id(), slot),
             };
             if before.is_some() {
-                return Err(Error::value("one primal is given twice").at(line));
+                return Err(Error::value("primals must be distinct, got one twice").at(line));
             }
         }
-        let tangents = Arc::new(followed);
+        let tangents = Arc::new(tracked);
         record::push(tangents.clone());
         Ok(ForwardAccumulator { tangents, of_this_thread: PhantomData })
     }
@@ -210,7 +218,7 @@ impl ForwardAccumulator {
 }
 
 impl ForwardAccumulator {
-    /// Follows no longer. What is there can be asked for.
+    /// Stops tracking. The derivatives of what was computed stay available.
     pub fn stop(&self) {
         record::pop(&*self.tangents);
     }
@@ -231,7 +239,7 @@ pub fn jvp(
     primals: impl IntoIterator<Item = impl Into<Tensor>>,
     tangents: impl IntoIterator<Item = impl Into<Tensor>>,
 ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
-    // Each by itself, even if one is given twice.
+    // Distinct tensors, even if one primal is passed twice.
     let primals = primals
         .into_iter()
         .map(|primal| optimization_barrier(&primal.into(), &[]))
@@ -245,8 +253,8 @@ pub fn jvp(
     Ok((values.iter().map(record::detached).collect(), along))
 }
 
-/// The product of a function's Hessian with a vector: the derivative of its gradient along the vector, without the
-/// Hessian itself. The function's result is summed if it is not one number.
+/// The Hessian-vector product of a function: the derivative of its gradient along the vector, computed without the Hessian. A
+/// result that is not a scalar is summed.
 ///
 /// ```
 /// use taut_autodiff::hvp;

@@ -1,22 +1,22 @@
-//! Gradients of graphs: the same rules, applied while tracing.
+//! Gradients of graphs: the gradient rules, applied while tracing.
 
 use crate::backward::backward;
-use crate::record::{Entry, Record};
+use crate::record::{Record, TapeEntry};
 use crate::tape::{GradientTape, ones};
 use smallvec::SmallVec;
 use std::sync::Arc;
-use taut_core::graph::{Origin, Value, ValueId, current, tensor_of, value_of};
-use taut_core::record::{Slot, without_recording};
+use taut_core::graph::{GraphValue, Origin, ValueId, current, tensor_of, value_of};
+use taut_core::record::{RecordSlot, without_recording};
 use taut_core::{
     Error, ErrorKind, Gradient, Graph, Result, SavedValue, Set, Spec, Tensor, VjpCall, trace,
     with_source_location,
 };
 use taut_memory::Location;
 
-/// The gradients of `ys` (summed) with respect to `xs`, inside a trace: what was traced so far is differentiated, whether
-/// or not a tape was there. `None` where `ys` does not depend on an `x`.
+/// The gradients of `ys` (summed) with respect to `xs`, inside a trace: the graph traced so far is differentiated, with or
+/// without a tape. `None` where `ys` does not depend on an `x`.
 ///
-/// Outside a trace nothing remembers how values came about; that is what a [`GradientTape`] is for.
+/// Outside a trace, use a [`GradientTape`]: without one, no history is recorded.
 #[track_caller]
 pub fn gradients(
     ys: impl IntoIterator<Item = impl Into<Tensor>>,
@@ -25,7 +25,7 @@ pub fn gradients(
     gradients_with(ys, xs, None)
 }
 
-/// As [`gradients`], with a gradient per `y` to begin with; ones where it is `None`.
+/// As [`gradients`], with the gradient of each `y`; ones where it is `None`.
 #[track_caller]
 pub fn gradients_with(
     ys: impl IntoIterator<Item = impl Into<Tensor>>,
@@ -36,8 +36,7 @@ pub fn gradients_with(
     let ys: Vec<Tensor> = ys.into_iter().map(Into::into).collect();
     let xs: Vec<Tensor> = xs.into_iter().map(Into::into).collect();
     let Some(graph) = current() else {
-        let error =
-            Error::new(ErrorKind::Graph, "gradients() works inside a trace, and nothing is being traced");
+        let error = Error::new(ErrorKind::Graph, "gradients() must be called inside a trace");
         return Err(error.help("use a GradientTape").at(at));
     };
     let none = vec![None; ys.len()];
@@ -45,8 +44,11 @@ pub fn gradients_with(
     let fits =
         |(y, seed): (&Tensor, &Option<Tensor>)| seed.as_ref().is_none_or(|seed| seed.spec() == y.spec());
     if given.len() != ys.len() || !ys.iter().zip(given).all(fits) {
-        let message =
-            format!("{} gradients of the types and shapes of {} results are needed", ys.len(), ys.len());
+        let message = format!(
+            "expected an output gradient per result, {}, each of its result's spec, got {}",
+            ys.len(),
+            given.len()
+        );
         return Err(Error::shape(message).at(at));
     }
     with_source_location(None, at, || differentiate(&graph, &ys, given, &xs, at))
@@ -60,53 +62,56 @@ fn differentiate(
     xs: &[Tensor],
     at: Location,
 ) -> Result<Vec<Option<Gradient>>> {
-    // One entry per value that no node makes, then one per node.
+    // One entry per value (for inputs and constants), then one per node.
     let leaves = graph.values.len();
     let slot = |value: ValueId| match graph.values[value.index()].origin {
-        Origin::Node { node, output } => Slot { entry: (leaves + node) as u32, output: output as u32 },
-        Origin::Input(_) | Origin::Constant(_) => Slot { entry: value.0, output: 0 },
+        Origin::Node { node, output } => RecordSlot { entry: (leaves + node) as u32, output: output as u32 },
+        Origin::Input(_) | Origin::Constant(_) => RecordSlot { entry: value.0, output: 0 },
     };
     let constant = |tensor: &Tensor| {
-        let same = |value: &Value| matches!(&value.origin, Origin::Constant(other) if other.is_same(tensor));
+        let same =
+            |value: &GraphValue| matches!(&value.origin, Origin::Constant(other) if other.is_same(tensor));
         graph.values.iter().position(same).map(|i| ValueId(i as u32))
     };
-    let place = |tensor: &Tensor| {
+    let slot_of = |tensor: &Tensor| {
         let value = if tensor.is_traced() { value_of(tensor) } else { constant(tensor) };
         value.filter(|_| tensor.dtype().is_float()).map(slot)
     };
-    let targets: Vec<Option<Slot>> = ys.iter().map(place).collect();
+    let targets: Vec<Option<RecordSlot>> = ys.iter().map(slot_of).collect();
     let needed = needed(graph, &targets, leaves);
-    let sources: Vec<Option<Slot>> = xs.iter().map(place).collect();
+    let sources: Vec<Option<RecordSlot>> = xs.iter().map(slot_of).collect();
 
     let mut depends = vec![false; leaves + graph.nodes.len()];
     sources.iter().flatten().for_each(|source| depends[source.entry as usize] = true);
-    let mut entries: Vec<Option<Arc<Entry>>> = Vec::new();
+    let mut entries: Vec<Option<Arc<TapeEntry>>> = Vec::new();
     for value in &graph.values {
-        entries.push(Some(Arc::new(Entry::leaf(value.spec.clone(), at))));
+        entries.push(Some(Arc::new(TapeEntry::leaf(value.spec.clone(), at))));
     }
     for (i, node) in graph.nodes.iter().enumerate() {
-        let followed = |id: ValueId| graph.spec(id).dtype.is_float() && depends[slot(id).entry as usize];
+        let tracked = |id: ValueId| graph.spec(id).dtype.is_float() && depends[slot(id).entry as usize];
         let wanted = (node.inputs.iter().enumerate())
-            .filter(|&(_, &id)| followed(id))
+            .filter(|&(_, &id)| tracked(id))
             .fold(Set::NONE, |set, (i, _)| set.with(i));
         let rule = node.op.gradient().filter(|_| !wanted.is_empty() && needed[i]);
         let Some((rule, saves)) = rule.and_then(|rule| Some((rule, rule.saves(wanted)?))) else {
-            // No gradient goes through it; but it may be a source itself.
+            // No gradient flows through it, but it may be a source.
             let spec = graph.spec(node.outputs[0]).clone();
-            entries.push(depends[leaves + i].then(|| Arc::new(Entry::leaf(spec, node.at))));
+            entries.push(depends[leaves + i].then(|| Arc::new(TapeEntry::leaf(spec, node.at))));
             continue;
         };
         depends[leaves + i] = true;
-        let part = |keep: bool, id: ValueId| SavedValue {
+        let saved = |save: bool, id: ValueId| SavedValue {
             spec: graph.spec(id).clone(),
-            kept: if keep { tensor_of(id) } else { None },
+            value: if save { tensor_of(id) } else { None },
         };
-        let parts = |keep: Set, ids: &[ValueId]| -> SmallVec<[SavedValue; 2]> {
-            ids.iter().enumerate().map(|(i, &id)| part(keep.has(i), id)).collect()
+        let all_saved = |saves: Set, ids: &[ValueId]| -> SmallVec<[SavedValue; 2]> {
+            ids.iter().enumerate().map(|(i, &id)| saved(saves.has(i), id)).collect()
         };
         let residual = if saves.residual {
-            let (inputs, mut outputs) =
-                (parts(saves.inputs.union(saves.reads), &node.inputs), parts(Set::ALL, &node.outputs));
+            let (inputs, mut outputs) = (
+                all_saved(saves.inputs.union(saves.reads), &node.inputs),
+                all_saved(Set::ALL, &node.outputs),
+            );
             let call = VjpCall {
                 inputs: &inputs,
                 outputs: &mut outputs,
@@ -118,14 +123,14 @@ fn differentiate(
         } else {
             None
         };
-        entries.push(Some(Arc::new(Entry {
+        entries.push(Some(Arc::new(TapeEntry {
             op: Some(node.op.clone()),
             at: node.at,
-            inputs: parts(saves.inputs, &node.inputs),
+            inputs: all_saved(saves.inputs, &node.inputs),
             sources: (node.inputs.iter().enumerate())
                 .map(|(i, &id)| wanted.has(i).then(|| slot(id)))
                 .collect(),
-            outputs: parts(saves.outputs, &node.outputs).into_iter().collect(),
+            outputs: all_saved(saves.outputs, &node.outputs).into_iter().collect(),
             residual,
             wanted,
             serial: i as u64,
@@ -137,12 +142,12 @@ fn differentiate(
             seeds.push((slot, given.clone().map_or_else(|| ones(y.spec()), Ok)?));
         }
     }
-    // Nobody links to this record: the graph itself says what depends on what.
+    // No tensor links to this record: dependencies are those of the graph.
     backward(&Arc::new(Record::new(false, true)), entries, seeds, &sources)
 }
 
 /// Per node, whether a target depends on it.
-fn needed(graph: &Graph, targets: &[Option<Slot>], leaves: usize) -> Vec<bool> {
+fn needed(graph: &Graph, targets: &[Option<RecordSlot>], leaves: usize) -> Vec<bool> {
     let mut needed = vec![false; graph.nodes.len()];
     for target in targets.iter().flatten().filter_map(|slot| (slot.entry as usize).checked_sub(leaves)) {
         needed[target] = true;
@@ -165,7 +170,7 @@ fn needed(graph: &Graph, targets: &[Option<Slot>], leaves: usize) -> Vec<bool> {
 pub fn gradient_graph(graph: &Graph, inputs: &[usize]) -> Result<Graph> {
     let at = Location::caller();
     if let Some(bad) = inputs.iter().find(|&&i| i >= graph.inputs.len()) {
-        let message = format!("there is no input {bad} in a graph of {} inputs", graph.inputs.len());
+        let message = format!("an input position must be below {}, got {bad}", graph.inputs.len());
         return Err(Error::value(message).at(at));
     }
     let specs: Vec<Spec> = graph.inputs.iter().map(|&id| graph.spec(id).clone()).collect();

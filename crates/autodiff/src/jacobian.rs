@@ -1,4 +1,4 @@
-//! All derivatives of all elements.
+//! Jacobians.
 
 use crate::structure::{GradientSource, Structure};
 use crate::tape::{GradientTape, spec};
@@ -42,11 +42,12 @@ impl GradientTape {
         let at = Location::caller();
         let (ours, theirs) = (target.shape().split_first(), source.shape().split_first());
         let (Some((&batch, rest)), Some((&other, _))) = (ours, theirs) else {
-            return Err(Error::shape("a number has no batch axis").at(at));
+            return Err(Error::shape("target and source must have a batch axis, got a scalar").at(at));
         };
         if batch != other {
             let (target, source) = (target.shape(), source.shape());
-            let message = format!("target {target} and source {source} have batches of different size");
+            let message =
+                format!("target and source must have one batch size, got shapes {target} and {source}");
             return Err(Error::shape(message).at(at));
         }
         let (len, rest, dtype) = (rest.iter().product(), Shape::from(rest), target.dtype());
@@ -55,8 +56,8 @@ impl GradientTape {
             .map_err(|error| error.at(at))
     }
 
-    /// Walks back once per seed, and puts the gradients side by side: along the first axis, or along the second if the
-    /// first is that of the batch.
+    /// Runs a backward pass per seed, and stacks the gradients along the first axis, or along the second if the first is the
+    /// batch axis.
     fn rows<S: Structure + ?Sized>(
         &self,
         target: &Tensor,
@@ -68,13 +69,13 @@ impl GradientTape {
     ) -> Result<S::Of<Option<Tensor>>> {
         let mut leaves = Vec::new();
         sources.leaves(&mut leaves);
-        let walk = self.prepare(&[GradientSource::Tensor(target.clone())], &leaves)?;
+        let pass = self.prepare(&[GradientSource::Tensor(target.clone())], &leaves)?;
         let own = |leaf: &GradientSource| spec(leaf).shape[usize::from(batch.is_some())..].to_vec();
         let mut tables: Vec<Option<Tensor>> = Vec::new();
         tables.resize_with(leaves.len(), || None);
         for i in 0..len {
-            let Some(slot) = walk.targets[0] else { break };
-            let found = walk.run(vec![(slot, seed(i)?)])?;
+            let Some(slot) = pass.targets[0] else { break };
+            let found = pass.run(vec![(slot, seed(i)?)])?;
             for ((table, leaf), gradient) in tables.iter_mut().zip(&leaves).zip(found) {
                 let Some(gradient) = gradient else { continue };
                 if table.is_none() {
@@ -94,7 +95,7 @@ impl GradientTape {
     }
 }
 
-/// A one at place `i` of `len`, zeros elsewhere.
+/// Zeros with a one at position `i` of `len`.
 fn hot(i: usize, len: usize, shape: &Shape, dtype: DType) -> Result<Tensor> {
     let flat = one_hot(Tensor::scalar(i as i64)?, len, 1, 0, -1, dtype)?;
     let shape: Vec<isize> = shape.iter().map(|&dim| dim as isize).collect();

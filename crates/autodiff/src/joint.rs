@@ -1,4 +1,4 @@
-//! A graph and its gradient as one graph, and cut in two: what is computed first, and what is computed backward from it.
+//! The joint graph of a graph and its gradient, and its split into a forward and a backward graph.
 
 use crate::structure::GradientSource;
 use crate::tape::{GradientRequest, GradientTape};
@@ -10,7 +10,7 @@ use taut_core::{
 /// What the backward pass computes for an input of the graph: positions among its outputs.
 #[derive(Clone, Debug)]
 pub enum InputGradient {
-    /// Nothing: it is not wanted, or no gradient comes there.
+    /// No gradient: it is not wanted, or none flows there.
     None,
     /// Its gradient.
     Dense(usize),
@@ -18,14 +18,14 @@ pub enum InputGradient {
     Sparse {
         /// The rows.
         values: usize,
-        /// Which rows they are.
+        /// Their indices.
         indices: usize,
-        /// The shape of the whole.
+        /// The shape of the dense gradient.
         dense_shape: Shape,
     },
 }
 
-/// Where something that the backward pass needs is after the forward pass.
+/// The place of a value that the backward graph needs, after the forward graph ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SavedFrom {
     /// An input of the graph.
@@ -34,45 +34,45 @@ pub enum SavedFrom {
     Output(usize),
 }
 
-/// A graph, and after its calls those that compute its gradient.
+/// A graph, followed by the nodes of its gradient.
 ///
-/// Inputs: the graph's, then one gradient for each output that is followed. Outputs: the graph's, then what [`InputGradient`]s
-/// refer to.
+/// Inputs: the graph's, then the gradient of each differentiated output. Outputs: the graph's, then those that
+/// [`InputGradient`]s refer to.
 #[derive(Clone, Debug)]
 pub struct JointGraph {
     /// Both passes.
     pub graph: Graph,
-    /// The node with which the backward pass begins.
+    /// The first node of the backward pass.
     pub boundary: usize,
     /// How many inputs the original has.
     pub inputs: usize,
     /// How many outputs the original has.
     pub outputs: usize,
-    /// Per input of the original, what the backward pass computes for it.
-    pub answers: Vec<InputGradient>,
+    /// Per input of the original, its gradient.
+    pub input_gradients: Vec<InputGradient>,
 }
 
-/// A [`JointGraph`] cut in two.
+/// A [`JointGraph`] split into two graphs.
 #[derive(Clone, Debug)]
 pub struct SplitGraph {
-    /// The original, with further outputs for what is kept.
+    /// The original, with the saved values as further outputs.
     pub forward: Graph,
-    /// From what is kept, in the order of `kept`, and the gradients of the outputs that are followed.
+    /// The backward pass. Inputs: the saved values, in the order of `saved`, then the gradients of the differentiated outputs.
     pub backward: Graph,
-    /// What is kept.
-    pub kept: Vec<SavedFrom>,
+    /// The saved values.
+    pub saved: Vec<SavedFrom>,
 }
 
 impl JointGraph {
-    /// The gradient of a graph for the `wanted` inputs, given gradients of the outputs at the positions `followed`. If
-    /// `dense`, no gradient is left as rows.
-    pub fn new(graph: &Graph, wanted: &[bool], followed: &[usize], dense: bool) -> Result<JointGraph> {
+    /// The gradient of a graph with respect to the `wanted` inputs, from the gradients of the outputs at these positions. If
+    /// `dense`, sparse gradients are converted.
+    pub fn new(graph: &Graph, wanted: &[bool], differentiated: &[usize], dense: bool) -> Result<JointGraph> {
         let specs = |ids: &[ValueId]| ids.iter().map(|&id| graph.spec(id).clone()).collect::<Vec<Spec>>();
         let (count, results) = (graph.inputs.len(), specs(&graph.outputs));
         let mut inputs = specs(&graph.inputs);
-        inputs.extend(followed.iter().map(|&output| results[output].clone()));
+        inputs.extend(differentiated.iter().map(|&output| results[output].clone()));
 
-        let (mut boundary, mut answers) = (0, Vec::new());
+        let (mut boundary, mut input_gradients) = (0, Vec::new());
         let traced = record::without_recording(|| {
             trace(&inputs, |arguments| {
                 let (inputs, gradients) = arguments.split_at(count);
@@ -86,7 +86,7 @@ impl JointGraph {
                 tape.watch(&sources);
                 let mut outputs = graph.run(inputs)?;
                 boundary = calls_so_far().unwrap_or(0);
-                let mut found = ask(&tape, &outputs, followed, gradients, sources)?.into_iter();
+                let mut found = vjp(&tape, &outputs, differentiated, gradients, sources)?.into_iter();
                 let original = outputs.len();
                 for i in 0..count {
                     let wanted = wanted.get(i) == Some(&true);
@@ -96,7 +96,7 @@ impl JointGraph {
                         gradient => gradient,
                     };
                     let at = outputs.len() - original;
-                    answers.push(match gradient {
+                    input_gradients.push(match gradient {
                         None => InputGradient::None,
                         Some(Gradient::Dense(gradient)) => {
                             outputs.push(gradient);
@@ -113,16 +113,22 @@ impl JointGraph {
             })
         })?;
         if !traced.captures.is_empty() {
-            let message = "a gradient rule in the body uses a tensor of the function around it";
+            let message = "a gradient rule in a body must not capture a tensor of the enclosing function";
             return Err(
-                Error::new(ErrorKind::Graph, message).help("give it to the rule as one of its inputs")
+                Error::new(ErrorKind::Graph, message).help("pass it to the rule as one of its inputs")
             );
         }
-        Ok(JointGraph { graph: traced.graph, boundary, inputs: count, outputs: results.len(), answers })
+        Ok(JointGraph {
+            graph: traced.graph,
+            boundary,
+            inputs: count,
+            outputs: results.len(),
+            input_gradients,
+        })
     }
 
-    /// Cuts it where the backward pass begins. Of the original's outputs, only the first `visible` are returned by the
-    /// forward pass, so that others cannot be kept for being there already.
+    /// Splits it where the backward pass begins. Of the original's outputs, the caller has only the first `visible`: others that
+    /// the backward pass needs are saved.
     pub fn split(&self, visible: usize) -> Result<SplitGraph> {
         let joint = &self.graph;
         let is_forward = |id: ValueId| match joint.values[id.index()].origin {
@@ -143,39 +149,39 @@ impl JointGraph {
             .filter(|&id| needed[id.index()] && is_forward(id))
             .collect();
 
-        let (mut saved, mut kept): (Vec<ValueId>, Vec<SavedFrom>) = (Vec::new(), Vec::new());
+        let (mut residuals, mut saved): (Vec<ValueId>, Vec<SavedFrom>) = (Vec::new(), Vec::new());
         for &id in &crossing {
-            kept.push(match joint.values[id.index()].origin {
+            saved.push(match joint.values[id.index()].origin {
                 Origin::Input(input) => SavedFrom::Input(input),
                 _ => SavedFrom::Output(own[..visible].iter().position(|&other| other == id).unwrap_or_else(
                     || {
-                        saved.push(id);
-                        visible + saved.len() - 1
+                        residuals.push(id);
+                        visible + residuals.len() - 1
                     },
                 )),
             });
         }
-        let forward: Vec<ValueId> = own.iter().chain(&saved).copied().collect();
+        let forward: Vec<ValueId> = own.iter().chain(&residuals).copied().collect();
         let given: Vec<ValueId> = crossing.iter().chain(&joint.inputs[self.inputs..]).copied().collect();
         Ok(SplitGraph {
             forward: joint.part_with_checks(&joint.inputs[..self.inputs], &forward)?,
             backward: joint.part(&given, gradients)?,
-            kept,
+            saved,
         })
     }
 }
 
-/// The gradients of the outputs that are followed, given theirs, with respect to `sources`.
-pub fn ask(
+/// The gradients with respect to `sources`, from those of the outputs at the positions `differentiated`.
+pub fn vjp(
     tape: &GradientTape,
     outputs: &[Tensor],
-    followed: &[usize],
+    differentiated: &[usize],
     gradients: &[Tensor],
     sources: Vec<Tensor>,
 ) -> Result<Vec<Option<Gradient>>> {
-    let targets: Vec<Tensor> = followed.iter().map(|&output| outputs[output].clone()).collect();
+    let targets: Vec<Tensor> = differentiated.iter().map(|&output| outputs[output].clone()).collect();
     let given = gradients.iter().cloned().map(Some).collect();
-    let question = GradientRequest { output_gradients: Some(given), ..GradientRequest::default() };
+    let request = GradientRequest { output_gradients: Some(given), ..GradientRequest::default() };
     let sources: Vec<GradientSource> = sources.into_iter().map(GradientSource::Tensor).collect();
-    tape.ask_for(&targets, &sources, question)
+    tape.gradient_list(&targets, &sources, request)
 }

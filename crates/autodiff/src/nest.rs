@@ -1,4 +1,4 @@
-//! Arguments and results: tensors, variables and plain values, nested as one likes.
+//! Arguments and results of functions: nested structures of tensors, variables and plain values.
 
 use crate::variable::Variable;
 use std::any::Any;
@@ -7,39 +7,39 @@ use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use taut_core::Tensor;
 
-/// A plain value that a function is traced for: another value is another trace.
+/// A plain argument of a traced function: another value is another trace.
 pub trait Static: Any + Debug + Send + Sync {
     /// Whether it is the same value.
     fn same(&self, other: &dyn Any) -> bool;
 
     /// A copy that outlives the call.
-    fn kept(&self) -> Box<dyn Static>;
+    fn boxed(&self) -> Box<dyn Static>;
 
-    /// A number that equal values share.
-    fn mixed(&self) -> u64;
+    /// A hash: equal values have equal hashes.
+    fn hash_value(&self) -> u64;
 
-    /// Whether no value will ever be the same as this one again: it stood for an object that is gone.
-    fn is_gone(&self) -> bool {
+    /// Whether no value can ever equal it again, because it refers to an object that was dropped.
+    fn is_expired(&self) -> bool {
         false
     }
 }
 
-/// What a structure is made of, from front to back.
+/// An item of a structure, in depth-first order.
 #[derive(Clone, Copy)]
 pub enum Leaf<'a> {
     /// A tensor: its type and shape are part of the signature.
     Tensor(&'a Tensor),
-    /// A variable: which one it is, is part of the signature.
+    /// A variable: its identity is part of the signature.
     Variable(&'a Variable),
     /// A plain value.
     Value(&'a dyn Static),
-    /// As many parts follow.
+    /// A list or tuple with this many parts, which follow.
     Parts(usize),
-    /// The name of the part that follows.
+    /// The name of the next part, in a map.
     Name(&'a str),
 }
 
-/// Arguments or results of a traced function: tensors, variables and plain values, alone or in lists, tuples and maps.
+/// Arguments or results of a traced function: tensors, variables and plain values, alone or in nested lists, tuples and maps.
 ///
 /// A function of several arguments takes a tuple. Plain values (numbers, strings, flags; anything else in
 /// [`StaticValue`]) are known while the function is traced, so they can decide what it does.
@@ -47,7 +47,7 @@ pub trait Nest {
     /// The same structure, owned.
     type Owned: Nest<Owned = Self::Owned>;
 
-    /// Shows what it is made of.
+    /// Calls `visit` with each item.
     fn leaves<'a>(&'a self, visit: &mut dyn FnMut(Leaf<'a>));
 
     /// The same structure with these tensors in place of its own, in the same order.
@@ -65,11 +65,11 @@ pub fn tensors<N: Nest>(nest: &N) -> Vec<&Tensor> {
     found
 }
 
-/// The same structure with tensors that have no memory: who keeps it keeps nobody from using that of its own.
+/// The same structure with placeholders for its tensors, so that it keeps no memory alive.
 pub fn strip_values<N: Nest<Owned = N>>(nest: N) -> N {
-    let stand_ins: Vec<Tensor> =
+    let placeholders: Vec<Tensor> =
         tensors(&nest).into_iter().map(|tensor| Tensor::placeholder(tensor.spec().clone())).collect();
-    nest.rebuild(&mut stand_ins.into_iter())
+    nest.rebuild(&mut placeholders.into_iter())
 }
 
 impl Nest for Tensor {
@@ -200,7 +200,7 @@ tuples! {
     8: A 0, B 1, C 2, D 3, E 4, F 5, G 6, H 7;
 }
 
-/// Any value that can be compared, as an argument that a function is traced for.
+/// Any comparable value, as a plain argument of a traced function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StaticValue<T>(pub T);
 
@@ -209,11 +209,11 @@ impl<T: Clone + PartialEq + Debug + Send + Sync + 'static> Static for StaticValu
         other.downcast_ref::<StaticValue<T>>().is_some_and(|other| self == other)
     }
 
-    fn kept(&self) -> Box<dyn Static> {
+    fn boxed(&self) -> Box<dyn Static> {
         Box::new(self.clone())
     }
 
-    fn mixed(&self) -> u64 {
+    fn hash_value(&self) -> u64 {
         0
     }
 }
@@ -238,11 +238,11 @@ macro_rules! values {
                 other.downcast_ref::<$ty>().is_some_and(|other| bits(self) == bits(other))
             }
 
-            fn kept(&self) -> Box<dyn Static> {
+            fn boxed(&self) -> Box<dyn Static> {
                 Box::new(self.clone())
             }
 
-            fn mixed(&self) -> u64 {
+            fn hash_value(&self) -> u64 {
                 let bits = |$x: &$ty| $bits;
                 let mut hasher = DefaultHasher::new();
                 bits(self).hash(&mut hasher);
@@ -263,7 +263,7 @@ macro_rules! values {
         }
     )*};
 }
-// Floats by their bits: NaN is the same value each time, and -0 another than 0.
+// Floats are compared by their bits: a NaN equals itself, and -0 differs from 0.
 values! {
     bool: |x| *x;
     i32: |x| *x;

@@ -1,9 +1,9 @@
-//! Finding the op that made the first NaN.
+//! Checking every op for NaN and infinity.
 
 use taut_core::set_checking_numerics;
 
 /// Checks the results of every op on this thread for NaN and infinity from now on, in the forward and in the backward
-/// pass alike. The first op that makes one is refused, with its name and the line that called it (or, backward, the line
+/// pass. The first op whose result has one fails, with its name and the line that called it (in the backward pass, the line
 /// whose gradient it is).
 ///
 /// ```
@@ -19,7 +19,7 @@ pub fn enable_check_numerics() {
     set_checking_numerics(true);
 }
 
-/// Checks no longer.
+/// Stops checking.
 pub fn disable_check_numerics() {
     set_checking_numerics(false);
 }

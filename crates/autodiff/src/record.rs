@@ -1,4 +1,4 @@
-//! What a tape has written down, and how it forgets what can no longer matter.
+//! The entries of a tape, and how entries that no live tensor depends on are dropped.
 
 use crate::variable::Variable;
 use smallvec::SmallVec;
@@ -6,75 +6,77 @@ use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use taut_core::record::{RecordedCall, Recorder, Slot, slot_of};
+use taut_core::record::{RecordSlot, RecordedCall, Recorder, slot_of};
 use taut_core::{Op, Result, SavedValue, Set, Spec, Tensor};
 use taut_memory::Location;
 
-/// One call, or something watched.
-pub(crate) struct Entry {
-    /// The op; `None` for something watched.
+/// A recorded call, or a watched tensor or variable.
+pub(crate) struct TapeEntry {
+    /// The op; `None` for a watched tensor or variable.
     pub(crate) op: Option<Arc<dyn Op>>,
-    /// The line that called it, or that asked to watch.
+    /// The line of the call, or of the call of `watch`.
     pub(crate) at: Location,
     /// Its inputs, with the values that its gradient needs.
     pub(crate) inputs: SmallVec<[SavedValue; 2]>,
-    /// Where the inputs come from, if they are followed.
-    pub(crate) sources: SmallVec<[Option<Slot>; 2]>,
+    /// The slots of the inputs that are tracked.
+    pub(crate) sources: SmallVec<[Option<RecordSlot>; 2]>,
     /// Its outputs, with the values that its gradient needs.
     pub(crate) outputs: SmallVec<[SavedValue; 1]>,
-    /// What the op made for its gradient.
+    /// The op's residual.
     pub(crate) residual: Option<Tensor>,
-    /// The inputs that are followed.
+    /// The inputs that are tracked.
     pub(crate) wanted: Set,
-    /// How many entries came before it, dead ones included: places are used again, this number is not.
+    /// How many entries were recorded before it, dropped ones included: positions are reused, this number is not.
     pub(crate) serial: u64,
 }
 
-impl Entry {
-    pub(crate) fn leaf(spec: Spec, at: Location) -> Entry {
-        Entry {
+impl TapeEntry {
+    pub(crate) fn leaf(spec: Spec, at: Location) -> TapeEntry {
+        TapeEntry {
             op: None,
             at,
             inputs: SmallVec::new(),
             sources: SmallVec::new(),
-            outputs: SmallVec::from_iter([SavedValue { spec, kept: None }]),
+            outputs: SmallVec::from_iter([SavedValue { spec, value: None }]),
             residual: None,
             wanted: Set::NONE,
             serial: 0,
         }
     }
 
-    /// The values it keeps, and what they are to the op.
-    pub(crate) fn kept(&self) -> impl Iterator<Item = (Kept, &Tensor)> {
-        let inputs = self.inputs.iter().enumerate().map(|(i, part)| (Kept::Input(i), part.kept.as_ref()));
-        let outputs = self.outputs.iter().enumerate().map(|(i, part)| (Kept::Output(i), part.kept.as_ref()));
-        let residual = std::iter::once((Kept::Residual, self.residual.as_ref()));
-        inputs.chain(outputs).chain(residual).filter_map(|(kind, kept)| Some((kind, kept?)))
+    /// The values it saves, each with its role in the call.
+    pub(crate) fn saved(&self) -> impl Iterator<Item = (SavedRole, &Tensor)> {
+        let inputs =
+            self.inputs.iter().enumerate().map(|(i, input)| (SavedRole::Input(i), input.value.as_ref()));
+        let outputs =
+            self.outputs.iter().enumerate().map(|(i, output)| (SavedRole::Output(i), output.value.as_ref()));
+        let residual = std::iter::once((SavedRole::Residual, self.residual.as_ref()));
+        inputs.chain(outputs).chain(residual).filter_map(|(role, value)| Some((role, value?)))
     }
 }
 
-/// What a kept value is to its op.
+/// The role of a saved value in its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum SavedRole {
     Input(usize),
     Output(usize),
     Residual,
 }
 
-/// A followed value that went into an op through which no gradient goes.
+/// A tracked value that is an input of an op without a gradient.
 #[derive(Clone, Copy)]
-pub(crate) struct Block {
-    pub(crate) from: Slot,
-    /// The serial number of the entry that it came from.
+pub(crate) struct BlockedValue {
+    pub(crate) from: RecordSlot,
+    /// The serial number of the entry that computed it.
     pub(crate) serial: u64,
     pub(crate) op: &'static str,
     pub(crate) at: Location,
 }
 
-/// How many blocks are remembered, to explain gradients that are not there.
-const BLOCKS: usize = 4096;
+/// How many blocked values are stored, to explain missing gradients.
+const MAX_BLOCKED: usize = 4096;
 
-/// The numbers of tensors and variables are counted up: they need no hashing.
+/// A hasher for ids of tensors and variables, which are consecutive numbers: one multiplication.
 #[derive(Default)]
 pub(crate) struct ById(u64);
 
@@ -88,43 +90,43 @@ impl Hasher for ById {
     }
 
     fn write_u64(&mut self, id: u64) {
-        // The table looks at the high bits too.
+        // The table uses the high bits as well.
         self.0 = id.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 
 type Ids<T> = HashMap<u64, T, BuildHasherDefault<ById>>;
 
-/// The entries of a tape. Tensors link to it; it lives as long as one of them or the tape does.
+/// The entries of a tape. Linked tensors and the tape share ownership of it.
 pub(crate) struct Record {
-    state: Mutex<State>,
+    state: Mutex<RecordState>,
     watches_variables: bool,
-    once: bool,
+    single_use: bool,
 }
 
 #[derive(Default)]
-struct State {
-    /// In the order of the calls; `None` once nothing can lead to it any more.
-    entries: Vec<Option<Arc<Entry>>>,
-    /// How many tensors and later entries refer to each.
+struct RecordState {
+    /// In the order of the calls; `None` once no tensor and no later entry refers to it.
+    entries: Vec<Option<Arc<TapeEntry>>>,
+    /// Per entry, how many tensors and later entries refer to it.
     uses: Vec<u32>,
-    /// Whether a block is remembered of each.
+    /// Per entry, whether `blocks` has a value of it.
     blocked: Vec<bool>,
-    leaves: Ids<Slot>,
-    variables: Ids<Slot>,
+    leaves: Ids<RecordSlot>,
+    variables: Ids<RecordSlot>,
     watched: Vec<Variable>,
-    blocks: VecDeque<Block>,
-    /// Entries that are to be dropped, but not while the lock is held: they hold tensors, whose links call back.
-    deferred_drops: Vec<Arc<Entry>>,
+    blocks: VecDeque<BlockedValue>,
+    /// Entries to be dropped once the lock is released: the links of their tensors call back into this record.
+    deferred_drops: Vec<Arc<TapeEntry>>,
     dropping: bool,
-    /// How many entries there were, dead ones included.
+    /// How many entries were recorded, dropped ones included.
     serial: u64,
-    /// Whether its entries were taken away: what is linked to it is not followed any more.
+    /// Whether its entries were taken: tensors linked to it are not tracked any more.
     closed: bool,
 }
 
-impl State {
-    fn push(&mut self, mut entry: Entry, uses: u32) -> u32 {
+impl RecordState {
+    fn push(&mut self, mut entry: TapeEntry, uses: u32) -> u32 {
         entry.serial = self.serial;
         self.serial += 1;
         for source in entry.sources.iter().flatten() {
@@ -136,20 +138,21 @@ impl State {
         (self.entries.len() - 1) as u32
     }
 
-    /// Takes note that no gradient goes from a value into an op.
-    fn block(&mut self, from: Slot, op: &'static str, at: Location) {
+    /// Records that a value is an input of an op without a gradient.
+    fn block(&mut self, from: RecordSlot, op: &'static str, at: Location) {
         let Some(Some(entry)) = self.entries.get(from.entry as usize) else { return };
-        if self.blocks.len() == BLOCKS {
+        if self.blocks.len() == MAX_BLOCKED {
             self.blocks.pop_front();
         }
-        self.blocks.push_back(Block { from, serial: entry.serial, op, at });
+        self.blocks.push_back(BlockedValue { from, serial: entry.serial, op, at });
         self.blocked[from.entry as usize] = true;
     }
 
-    /// What blocked a value that is gone blocks what it was made of.
-    fn pass_on_blocks(&mut self, number: usize, dead: &Entry) {
-        let is_its = |block: &Block| block.from.entry as usize == number && block.serial == dead.serial;
-        let (its, others): (Vec<Block>, Vec<Block>) = self.blocks.drain(..).partition(is_its);
+    /// Moves the blocks of a dropped entry to the entries it was computed from.
+    fn inherit_blocks(&mut self, number: usize, dead: &TapeEntry) {
+        let is_its =
+            |block: &BlockedValue| block.from.entry as usize == number && block.serial == dead.serial;
+        let (its, others): (Vec<BlockedValue>, Vec<BlockedValue>) = self.blocks.drain(..).partition(is_its);
         self.blocks = others.into();
         for block in its {
             for &source in dead.sources.iter().flatten() {
@@ -158,19 +161,19 @@ impl State {
         }
     }
 
-    /// Takes a use away, and moves what nobody uses any more to the deferred_drops.
+    /// Removes a use, and moves entries without uses to `deferred_drops`.
     fn release(&mut self, entry: u32) {
         let mut left: SmallVec<[u32; 8]> = SmallVec::from_slice(&[entry]);
         while let Some(entry) = left.pop() {
             let i = entry as usize;
-            // What was taken by a walk, or forgotten by a reset, is no longer counted.
+            // Entries that a backward pass or a reset has taken are not counted any more.
             let Some(Some(_)) = self.entries.get(i) else { continue };
             self.uses[i] -= 1;
             if self.uses[i] == 0
                 && let Some(dead) = self.entries[i].take()
             {
                 if self.blocked[i] {
-                    self.pass_on_blocks(i, &dead);
+                    self.inherit_blocks(i, &dead);
                 }
                 left.extend(dead.sources.iter().flatten().map(|source| source.entry));
                 self.deferred_drops.push(dead);
@@ -185,31 +188,31 @@ impl State {
 }
 
 impl Record {
-    pub(crate) fn new(watches_variables: bool, once: bool) -> Record {
-        Record { state: Mutex::default(), watches_variables, once }
+    pub(crate) fn new(watches_variables: bool, single_use: bool) -> Record {
+        Record { state: Mutex::default(), watches_variables, single_use }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // A panic elsewhere cannot have left the counts half written: nothing here calls out under the lock.
+    fn state(&self) -> MutexGuard<'_, RecordState> {
+        // A poisoned lock is still consistent: no foreign code runs while it is held.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Follows a tensor from now on.
+    /// Tracks a tensor from now on.
     pub(crate) fn watch(&self, tensor: &Tensor, at: Location) {
         if slot_of(tensor, self).is_some() {
             return;
         }
-        let mark = taut_core::record::mark(tensor);
+        let id = taut_core::record::watch_id(tensor);
         let mut state = self.state();
         if state.closed {
             return;
         }
-        let entry = state.push(Entry::leaf(tensor.spec().clone(), at), 1);
-        state.leaves.insert(mark, Slot { entry, output: 0 });
+        let entry = state.push(TapeEntry::leaf(tensor.spec().clone(), at), 1);
+        state.leaves.insert(id, RecordSlot { entry, output: 0 });
     }
 
-    /// Follows a variable from now on.
-    pub(crate) fn watch_variable(&self, variable: &Variable, at: Location) -> Option<Slot> {
+    /// Tracks a variable from now on.
+    pub(crate) fn watch_variable(&self, variable: &Variable, at: Location) -> Option<RecordSlot> {
         let mut state = self.state();
         if let Some(&slot) = state.variables.get(&variable.id()) {
             return Some(slot);
@@ -217,15 +220,15 @@ impl Record {
         if state.closed {
             return None;
         }
-        let entry = state.push(Entry::leaf(variable.spec().clone(), at), 1);
-        let slot = Slot { entry, output: 0 };
+        let entry = state.push(TapeEntry::leaf(variable.spec().clone(), at), 1);
+        let slot = RecordSlot { entry, output: 0 };
         state.variables.insert(variable.id(), slot);
         state.watched.push(variable.clone());
         Some(slot)
     }
 
-    /// The variable's slot, if it is followed.
-    pub(crate) fn variable(&self, variable: &Variable) -> Option<Slot> {
+    /// The variable's slot, if it is tracked.
+    pub(crate) fn variable(&self, variable: &Variable) -> Option<RecordSlot> {
         self.state().variables.get(&variable.id()).copied()
     }
 
@@ -233,19 +236,19 @@ impl Record {
         self.state().watched.clone()
     }
 
-    /// How many calls are written down.
+    /// How many calls are recorded.
     pub(crate) fn calls(&self) -> usize {
         let state = self.state();
         state.entries.iter().flatten().filter(|entry| entry.op.is_some()).count()
     }
 
-    /// The entries as they are now.
-    pub(crate) fn entries(&self) -> Vec<Option<Arc<Entry>>> {
+    /// A copy of the entries.
+    pub(crate) fn entries(&self) -> Vec<Option<Arc<TapeEntry>>> {
         self.state().entries.clone()
     }
 
-    /// The entries, which the record forgets: links to it mean nothing any more.
-    pub(crate) fn take(&self) -> Vec<Option<Arc<Entry>>> {
+    /// Takes the entries; links to this record have no effect any more.
+    pub(crate) fn take(&self) -> Vec<Option<Arc<TapeEntry>>> {
         let mut state = self.state();
         let taken = std::mem::take(&mut *state);
         (state.dropping, state.closed) = (taken.dropping, true);
@@ -254,13 +257,13 @@ impl Record {
         taken.entries
     }
 
-    pub(crate) fn blocks(&self) -> Vec<Block> {
+    pub(crate) fn blocks(&self) -> Vec<BlockedValue> {
         self.state().blocks.iter().copied().collect()
     }
 
-    /// Drops what was released, one by one and without the lock. Only one call at a time does so, and what it drops
-    /// may release more: so a chain of any length is dropped without recursion.
-    fn bury<'a>(&'a self, mut state: MutexGuard<'a, State>) {
+    /// Drops the released entries one by one, without the lock. Only one call at a time does so, and a drop may release more
+    /// entries: so a chain of any length is dropped without recursion.
+    fn drop_deferred<'a>(&'a self, mut state: MutexGuard<'a, RecordState>) {
         if state.deferred_drops.is_empty() || state.dropping {
             return;
         }
@@ -275,12 +278,12 @@ impl Record {
 }
 
 impl Recorder for Record {
-    fn leaf(&self, mark: u64) -> Option<Slot> {
-        self.state().leaves.get(&mark).copied()
+    fn leaf(&self, watch_id: u64) -> Option<RecordSlot> {
+        self.state().leaves.get(&watch_id).copied()
     }
 
     fn is_single_use(&self) -> bool {
-        self.once
+        self.single_use
     }
 
     fn record_op(&self, call: &RecordedCall<'_>) -> Result<Option<u32>> {
@@ -289,20 +292,20 @@ impl Recorder for Record {
             self.blocked(call);
             return Ok(None);
         }
-        let part = |(i, tensor): (usize, &Tensor), keep: Set, kept: Option<&Tensor>| SavedValue {
+        let saved = |(i, tensor): (usize, &Tensor), saves: Set, value: Option<&Tensor>| SavedValue {
             spec: tensor.spec().clone(),
-            kept: kept.filter(|_| keep.has(i)).cloned(),
+            value: value.filter(|_| saves.has(i)).cloned(),
         };
         let saves = call.saves;
-        let entry = Entry {
+        let entry = TapeEntry {
             op: Some(call.op.shared()),
             at: call.at,
             inputs: (call.inputs.iter().enumerate())
-                .map(|(i, tensor)| part((i, tensor), saves.inputs, call.kept[i].as_ref()))
+                .map(|(i, tensor)| saved((i, tensor), saves.inputs, call.saved_inputs[i].as_ref()))
                 .collect(),
             sources: call.slots.iter().copied().collect(),
             outputs: (call.outputs.iter().enumerate())
-                .map(|(i, tensor)| part((i, tensor), saves.outputs, Some(tensor)))
+                .map(|(i, tensor)| saved((i, tensor), saves.outputs, Some(tensor)))
                 .collect(),
             residual: call.residual.filter(|_| saves.residual).cloned(),
             wanted: call.wanted,
@@ -324,27 +327,27 @@ impl Recorder for Record {
     }
 
     fn link_outputs(&self, entry: u32, outputs: &[Tensor]) {
-        let settled: SmallVec<[Tensor; 1]> =
+        let linked: SmallVec<[Tensor; 1]> =
             outputs.iter().map(|output| taut_core::record::detached_from(output, self)).collect();
         let mut replaced = Vec::new();
         let mut state = self.state();
         if let Some(Some(entry)) = state.entries.get_mut(entry as usize)
             && let Some(entry) = Arc::get_mut(entry)
         {
-            for (part, output) in entry.outputs.iter_mut().zip(settled) {
-                if part.kept.is_some() {
-                    replaced.push(part.kept.replace(output));
+            for (saved, output) in entry.outputs.iter_mut().zip(linked) {
+                if saved.value.is_some() {
+                    replaced.push(saved.value.replace(output));
                 }
             }
         }
         drop(state);
     }
 
-    fn access(&self, variable: &dyn Any) -> Option<Slot> {
+    fn access(&self, variable: &dyn Any) -> Option<RecordSlot> {
         let variable = variable.downcast_ref::<Variable>()?;
-        let follow = self.watches_variables && variable.is_trainable() && variable.dtype().is_float();
+        let watches = self.watches_variables && variable.is_trainable() && variable.dtype().is_float();
         let slot = match self.variable(variable) {
-            None if follow => self.watch_variable(variable, Location::caller())?,
+            None if watches => self.watch_variable(variable, Location::caller())?,
             slot => slot?,
         };
         self.retain(slot.entry);
@@ -360,6 +363,6 @@ impl Recorder for Record {
     fn release(&self, entry: u32) {
         let mut state = self.state();
         state.release(entry);
-        self.bury(state);
+        self.drop_deferred(state);
     }
 }

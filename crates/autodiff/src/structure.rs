@@ -1,10 +1,10 @@
-//! Tensors and variables in nested structures: lists, tuples, maps.
+//! Nested structures of tensors and variables: lists, tuples, maps.
 
 use crate::variable::Variable;
 use std::collections::BTreeMap;
 use taut_core::{Error, ErrorKind, Gradient, Result, Tensor};
 
-/// A leaf of a structure: what a gradient is asked for, or of.
+/// A leaf of a structure: a target or a source of a gradient.
 #[derive(Clone, Debug)]
 pub enum GradientSource {
     /// A tensor.
@@ -13,10 +13,10 @@ pub enum GradientSource {
     Variable(Variable),
 }
 
-/// Tensors and variables, alone or in lists, tuples and maps, nested as one likes. The result of a gradient has the
-/// structure of what it was asked for.
+/// Tensors and variables, alone or in nested lists, tuples and maps. The result of a gradient has the structure of its
+/// sources.
 pub trait Structure {
-    /// The same structure with something else at its leaves.
+    /// The same structure with other leaves.
     type Of<T>;
 
     /// The leaves, in order.
@@ -27,7 +27,7 @@ pub trait Structure {
 }
 
 fn next<T>(leaves: &mut dyn Iterator<Item = T>) -> T {
-    leaves.next().expect("a leaf for each that was found")
+    leaves.next().expect("as many leaves as `leaves` returned")
 }
 
 impl Structure for Tensor {
@@ -155,19 +155,19 @@ macro_rules! tuples {
 }
 tuples! { A 0; A 0, B 1; A 0, B 1, C 2; A 0, B 1, C 2, D 3; A 0, B 1, C 2, D 3, E 4; A 0, B 1, C 2, D 3, E 4, F 5; }
 
-/// What one does with a gradient that ought to be there.
-pub trait Dense {
+/// A gradient that must exist, as a dense tensor.
+pub trait DenseGradient {
     /// The gradient as a tensor; an error if there is none.
     fn dense(self) -> Result<Tensor>;
 }
 
-impl Dense for Option<Gradient> {
+impl DenseGradient for Option<Gradient> {
     #[track_caller]
     fn dense(self) -> Result<Tensor> {
         match self {
             Some(gradient) => gradient.dense(),
-            None => Err(Error::new(ErrorKind::Value, "there is no gradient")
-                .help("the tape's explain_none() says why")
+            None => Err(Error::new(ErrorKind::Value, "expected a gradient, got none")
+                .help("call the tape's explain_none() for the reason")
                 .at(taut_memory::Location::caller())),
         }
     }

@@ -1,8 +1,8 @@
-//! The tape.
+//! The gradient tape.
 
 use crate::backward::{backward, reached};
-use crate::explain::{self, SavedReason, TapeExplanation};
-use crate::record::{Block, Entry, Record};
+use crate::explain::{self, NoGradientReason, TapeExplanation};
+use crate::record::{BlockedValue, Record, TapeEntry};
 use crate::structure::{GradientSource, Structure};
 use crate::variable::Variable;
 use std::cell::RefCell;
@@ -10,16 +10,16 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use taut_core::ops::creation::zeros;
 use taut_core::ops::shape::broadcast_to;
-use taut_core::record::{self, Slot, is_active, slot_of};
+use taut_core::record::{self, RecordSlot, is_active, slot_of};
 use taut_core::{Error, ErrorKind, Gradient, Result, Spec, Tensor, with_source_location};
 use taut_memory::Location;
 
 /// How a tape records.
 #[derive(Clone, Copy, Debug)]
 pub struct TapeOptions {
-    /// Whether gradients can be asked for several times. What was kept for them then stays until the tape is dropped.
+    /// Whether gradients can be computed several times. The saved values then stay until the tape is dropped.
     pub persistent: bool,
-    /// Whether trainable variables are followed as soon as they are read.
+    /// Whether trainable variables are watched as soon as they are read.
     pub watch_accessed_variables: bool,
 }
 
@@ -29,7 +29,7 @@ impl Default for TapeOptions {
     }
 }
 
-/// What a gradient is where target and source are not connected.
+/// The gradient of a source that the targets do not depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unconnected {
     /// None.
@@ -39,24 +39,23 @@ pub enum Unconnected {
     Zero,
 }
 
-/// The details of a question for gradients.
+/// Options of [`GradientTape::gradient_with`].
 #[derive(Clone, Debug, Default)]
 pub struct GradientRequest {
-    /// A gradient per target to begin with, in the order of the targets; ones if it is `None`.
+    /// The gradient of each target, in the order of the targets; ones if it is `None`.
     pub output_gradients: Option<Vec<Option<Tensor>>>,
-    /// What comes back for a source that the targets do not depend on.
+    /// The gradient of a source that the targets do not depend on.
     pub unconnected: Unconnected,
 }
 
-/// Follows the ops that its thread applies to what it watches, so that gradients can be asked for.
+/// Records the ops that its thread applies to watched tensors and variables, so that gradients can be computed.
 ///
-/// It records from when it is made until it is dropped or told to [`stop`](Self::stop); one that can be asked only once
-/// stops when it is.
-/// Trainable variables are watched as soon as they are read; tensors are watched when asked. It keeps of each call only
-/// what the call's gradient needs, and of calls that nothing depends on any more nothing at all.
+/// It records until it is dropped or [stopped](Self::stop); a tape that is not persistent stops when a gradient is computed.
+/// Trainable variables are watched as soon as they are read, tensors by [`watch`](Self::watch). Of each call it saves only
+/// what the call's gradient needs, and nothing of calls that no live tensor depends on.
 ///
 /// ```
-/// use taut_autodiff::{Dense, GradientTape};
+/// use taut_autodiff::{DenseGradient, GradientTape};
 /// use taut_core::Tensor;
 /// let x = Tensor::scalar(3.0f32)?;
 /// let tape = GradientTape::new();
@@ -68,16 +67,16 @@ pub struct GradientRequest {
 pub struct GradientTape {
     options: TapeOptions,
     inner: RefCell<Inner>,
-    /// It records what its own thread does.
+    /// Not `Send`: it records its own thread.
     of_this_thread: PhantomData<*const ()>,
 }
 
 struct Inner {
     record: Arc<Record>,
-    /// The line that asked for the gradient that used the tape up.
+    /// The line that computed the one gradient of a tape that is not persistent.
     used: Option<Location>,
-    /// Why sources had no gradient, for those who ask afterwards.
-    reasons: Vec<(Identity, SavedReason)>,
+    /// Why sources had no gradient, for `explain_none`.
+    reasons: Vec<(SourceId, NoGradientReason)>,
 }
 
 impl Default for GradientTape {
@@ -87,17 +86,17 @@ impl Default for GradientTape {
 }
 
 impl GradientTape {
-    /// A tape that gives one answer, and gives memory back while it does.
+    /// A tape that computes gradients once, and releases memory while it does.
     pub fn new() -> GradientTape {
         GradientTape::with(TapeOptions::default())
     }
 
-    /// A tape that can be asked several times.
+    /// A tape that computes gradients any number of times.
     pub fn persistent() -> GradientTape {
         GradientTape::with(TapeOptions { persistent: true, ..TapeOptions::default() })
     }
 
-    /// A tape that records as the options say.
+    /// A tape with these options.
     pub fn with(options: TapeOptions) -> GradientTape {
         let record = Arc::new(Record::new(options.watch_accessed_variables, !options.persistent));
         record::push(record.clone());
@@ -112,7 +111,7 @@ impl GradientTape {
         self.inner.borrow().record.clone()
     }
 
-    /// Follows these tensors and variables from now on. What is no float has no gradient and is not followed.
+    /// Watches these tensors and variables from now on. Only floats have gradients; others are ignored.
     #[track_caller]
     pub fn watch<S: Structure + ?Sized>(&self, sources: &S) {
         let (mut leaves, at, record) = (Vec::new(), Location::caller(), self.record());
@@ -128,7 +127,7 @@ impl GradientTape {
         }
     }
 
-    /// The variables that are followed, in the order in which they came.
+    /// The watched variables, in the order in which they were watched.
     pub fn watched_variables(&self) -> Vec<Variable> {
         self.record().watched_variables()
     }
@@ -138,17 +137,17 @@ impl GradientTape {
         is_active(&*self.record())
     }
 
-    /// Does `work` without recording it.
+    /// Runs `work` without recording it.
     pub fn stop_recording<R>(&self, work: impl FnOnce() -> R) -> R {
         record::paused(&*self.record(), work)
     }
 
-    /// Records no longer. What is there can be asked for.
+    /// Stops recording. Gradients of what was recorded can still be computed.
     pub fn stop(&self) {
         record::pop(&*self.record());
     }
 
-    /// Records again after [`GradientTape::stop`]. A tape that gave its one answer does not.
+    /// Records again after [`GradientTape::stop`]. Does nothing if the tape is used up.
     pub fn resume(&self) {
         let record = self.record();
         if self.inner.borrow().used.is_none() && !is_active(&*record) {
@@ -156,7 +155,7 @@ impl GradientTape {
         }
     }
 
-    /// Forgets everything, what is watched too, and goes on recording.
+    /// Drops everything recorded and watched, and continues recording.
     pub fn reset(&self) {
         let mut inner = self.inner.borrow_mut();
         let fresh = Arc::new(Record::new(self.options.watch_accessed_variables, !self.options.persistent));
@@ -168,23 +167,23 @@ impl GradientTape {
         drop(old.take());
     }
 
-    /// How many calls are written down.
+    /// How many calls are recorded.
     pub fn num_entries(&self) -> usize {
         self.record().calls()
     }
 
-    /// How many bytes the values fill that are kept for gradients, each buffer counted once.
+    /// The bytes of the values saved for gradients, each buffer counted once.
     pub fn bytes_held(&self) -> usize {
         explain::bytes_held(&self.record().entries())
     }
 
-    /// What is kept, by which op and line, and why.
+    /// What is saved, by which op and line, and why.
     pub fn explain(&self) -> TapeExplanation {
         explain::explanation(&self.record().entries())
     }
 
     /// The gradients of the targets (summed, all of them and each over its elements) with respect to the sources, in
-    /// the sources' structure. `None` where there is none: [`GradientTape::explain_none`] says why.
+    /// the sources' structure. `None` where there is none: see [`GradientTape::explain_none`].
     #[track_caller]
     pub fn gradient<T, S>(&self, targets: &T, sources: &S) -> Result<S::Of<Option<Gradient>>>
     where
@@ -194,7 +193,7 @@ impl GradientTape {
         self.gradient_with(targets, sources, GradientRequest::default())
     }
 
-    /// As [`GradientTape::gradient`], with the details said.
+    /// As [`GradientTape::gradient`], with options.
     #[track_caller]
     pub fn gradient_with<T, S>(
         &self,
@@ -209,21 +208,21 @@ impl GradientTape {
         let (mut ts, mut ss, at) = (Vec::new(), Vec::new(), Location::caller());
         targets.leaves(&mut ts);
         sources.leaves(&mut ss);
-        let gradients = self.ask(&ts, &ss, request, at).map_err(|error| error.at(at))?;
+        let gradients = self.compute_at(&ts, &ss, request, at).map_err(|error| error.at(at))?;
         Ok(sources.with(&mut gradients.into_iter()))
     }
 
-    fn ask(
+    fn compute_at(
         &self,
         targets: &[GradientSource],
         sources: &[GradientSource],
         request: GradientRequest,
         at: Location,
     ) -> Result<Vec<Option<Gradient>>> {
-        with_source_location(None, at, || self.ask_on_behalf(targets, sources, request, at))
+        with_source_location(None, at, || self.compute(targets, sources, request, at))
     }
 
-    fn ask_on_behalf(
+    fn compute(
         &self,
         targets: &[GradientSource],
         sources: &[GradientSource],
@@ -232,12 +231,12 @@ impl GradientTape {
     ) -> Result<Vec<Option<Gradient>>> {
         self.check_unused()?;
         let seeds = self.seeds(targets, request.output_gradients)?;
-        let walk = self.prepare_at(targets, sources, at)?;
-        let connected = walk.connected();
-        let found = walk.finish(seeds)?;
+        let pass = self.prepare_at(targets, sources, at)?;
+        let connected = pass.connected();
+        let found = pass.finish(seeds)?;
         for ((source, connected), gradient) in sources.iter().zip(connected).zip(&found) {
             if connected && gradient.is_none() {
-                self.inner.borrow_mut().reasons.push((Identity::of(source), SavedReason::NoRule));
+                self.inner.borrow_mut().reasons.push((SourceId::of(source), NoGradientReason::NoRule));
             }
         }
         found
@@ -247,20 +246,24 @@ impl GradientTape {
             .collect()
     }
 
-    /// The gradients of plain lists.
-    pub fn ask_for(
+    /// The gradients of a list of targets with respect to a list of sources.
+    pub fn gradient_list(
         &self,
         targets: &[Tensor],
         sources: &[GradientSource],
         request: GradientRequest,
     ) -> Result<Vec<Option<Gradient>>> {
         let targets: Vec<GradientSource> = targets.iter().cloned().map(GradientSource::Tensor).collect();
-        self.ask(&targets, sources, request, Location::caller())
+        self.compute_at(&targets, sources, request, Location::caller())
     }
 
-    /// Gets ready to walk back. A tape that can be asked once stops recording, and has nothing any more.
+    /// Prepares a backward pass. A tape that is not persistent stops recording and passes on its entries.
     #[track_caller]
-    pub(crate) fn prepare(&self, targets: &[GradientSource], sources: &[GradientSource]) -> Result<Walk> {
+    pub(crate) fn prepare(
+        &self,
+        targets: &[GradientSource],
+        sources: &[GradientSource],
+    ) -> Result<BackwardPass> {
         self.prepare_at(targets, sources, Location::caller())
     }
 
@@ -269,10 +272,10 @@ impl GradientTape {
         targets: &[GradientSource],
         sources: &[GradientSource],
         at: Location,
-    ) -> Result<Walk> {
+    ) -> Result<BackwardPass> {
         self.check_unused()?;
         let record = self.record();
-        let slots = |list: &[GradientSource]| -> Vec<Option<Slot>> {
+        let slots = |list: &[GradientSource]| -> Vec<Option<RecordSlot>> {
             list.iter().map(|leaf| self.slot(leaf)).collect()
         };
         let (targets_at, sources_at, blocks) = (slots(targets), slots(sources), record.blocks());
@@ -281,40 +284,42 @@ impl GradientTape {
         } else {
             self.stop();
             self.inner.borrow_mut().used = Some(at);
-            // What is taken is the walk's alone, to be dropped as it goes.
+            // The backward pass is the only owner of the entries, and drops them as it goes.
             record.take()
         };
-        let walk = Walk { record, entries, sources: sources_at, targets: targets_at };
-        self.inner.borrow_mut().reasons = walk.reasons(targets, sources, &blocks);
-        Ok(walk)
+        let pass = BackwardPass { record, entries, sources: sources_at, targets: targets_at };
+        self.inner.borrow_mut().reasons = pass.reasons(targets, sources, &blocks);
+        Ok(pass)
     }
 
-    /// Whether it can be asked once, and was.
+    /// Whether it is not persistent and has computed its gradient.
     pub fn is_used(&self) -> bool {
         self.inner.borrow().used.is_some()
     }
 
-    /// Refuses a tape that has given its one answer.
+    /// Fails if the tape is used up.
     pub(crate) fn check_unused(&self) -> Result<()> {
         match self.inner.borrow().used {
             None => Ok(()),
             Some(at) => {
-                let message = format!("this tape gave its gradients already, at {at}");
-                Err(Error::new(ErrorKind::Value, message).help("make it persistent to ask several times"))
+                let message =
+                    format!("a tape that is not persistent computes gradients once, and did at {at}");
+                Err(Error::new(ErrorKind::Value, message).help("make the tape persistent"))
             }
         }
     }
 
-    /// The gradients of the targets to begin with.
+    /// The gradients of the targets with which the backward pass starts.
     fn seeds(
         &self,
         targets: &[GradientSource],
         given: Option<Vec<Option<Tensor>>>,
-    ) -> Result<Vec<(Slot, Tensor)>> {
+    ) -> Result<Vec<(RecordSlot, Tensor)>> {
         if let Some(given) = &given
             && given.len() != targets.len()
         {
-            let message = format!("{} output gradients for {} targets", given.len(), targets.len());
+            let message =
+                format!("expected an output gradient per target, {}, got {}", targets.len(), given.len());
             return Err(Error::value(message));
         }
         let mut seeds = Vec::new();
@@ -323,8 +328,11 @@ impl GradientTape {
             if let Some(seed) = &seed
                 && seed.spec() != spec(target)
             {
-                let message =
-                    format!("output gradient {i} is {}, and target {i} is {}", seed.spec(), spec(target));
+                let message = format!(
+                    "output gradient {i} must be {}, like its target, got {}",
+                    spec(target),
+                    seed.spec()
+                );
                 return Err(Error::shape(message));
             }
             if let Some(slot) = self.slot(target) {
@@ -334,8 +342,8 @@ impl GradientTape {
         Ok(seeds)
     }
 
-    /// Where a target or source stands on this tape, if it is followed.
-    pub(crate) fn slot(&self, source: &GradientSource) -> Option<Slot> {
+    /// The slot of a target or source, if the tape tracks it.
+    pub(crate) fn slot(&self, source: &GradientSource) -> Option<RecordSlot> {
         let record = self.record();
         match source {
             GradientSource::Tensor(tensor) if tensor.dtype().is_float() => slot_of(tensor, &*record),
@@ -344,9 +352,9 @@ impl GradientTape {
         }
     }
 
-    /// Why the gradient of a target with respect to a source is `None`; `None` if it is not. A tape that gave its
-    /// answer explains that answer.
-    pub fn explain_none<T, S>(&self, target: &T, source: &S) -> Option<SavedReason>
+    /// Why the gradient of a target with respect to a source is `None`; `None` if it is not. A tape that is used up explains the
+    /// gradients it computed.
+    pub fn explain_none<T, S>(&self, target: &T, source: &S) -> Option<NoGradientReason>
     where
         T: Structure + ?Sized,
         S: Structure + ?Sized,
@@ -356,32 +364,33 @@ impl GradientTape {
         source.leaves(&mut sources);
         let inner = self.inner.borrow();
         if inner.used.is_some() {
-            let asked =
-                |(of, _): &&(Identity, SavedReason)| sources.iter().any(|source| *of == Identity::of(source));
-            return inner.reasons.iter().find(asked).map(|(_, why)| why.clone());
+            let is_source = |(of, _): &&(SourceId, NoGradientReason)| {
+                sources.iter().any(|source| *of == SourceId::of(source))
+            };
+            return inner.reasons.iter().find(is_source).map(|(_, why)| why.clone());
         }
         let record = inner.record.clone();
         drop(inner);
         let (entries, blocks) = (record.entries(), record.blocks());
-        let slots: Vec<Option<Slot>> = targets.iter().map(|target| self.slot(target)).collect();
+        let slots: Vec<Option<RecordSlot>> = targets.iter().map(|target| self.slot(target)).collect();
         sources
             .iter()
             .find_map(|source| explain::why(&entries, &blocks, &targets, &slots, source, self.slot(source)))
     }
 }
 
-/// Which tensor or variable it was, without holding it.
+/// The identity of a tensor or variable, without a handle on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Identity {
+enum SourceId {
     Tensor(usize),
     Variable(u64),
 }
 
-impl Identity {
-    fn of(source: &GradientSource) -> Identity {
+impl SourceId {
+    fn of(source: &GradientSource) -> SourceId {
         match source {
-            GradientSource::Tensor(tensor) => Identity::Tensor(tensor.identity()),
-            GradientSource::Variable(variable) => Identity::Variable(variable.id()),
+            GradientSource::Tensor(tensor) => SourceId::Tensor(tensor.identity()),
+            GradientSource::Variable(variable) => SourceId::Variable(variable.id()),
         }
     }
 }
@@ -412,26 +421,26 @@ fn fill(
     }
 }
 
-/// A walk that can begin.
-pub(crate) struct Walk {
+/// A backward pass that is ready to run.
+pub(crate) struct BackwardPass {
     record: Arc<Record>,
-    entries: Vec<Option<Arc<Entry>>>,
-    sources: Vec<Option<Slot>>,
-    pub(crate) targets: Vec<Option<Slot>>,
+    entries: Vec<Option<Arc<TapeEntry>>>,
+    sources: Vec<Option<RecordSlot>>,
+    pub(crate) targets: Vec<Option<RecordSlot>>,
 }
 
-impl Walk {
+impl BackwardPass {
     /// Why sources have no gradient, where they have none.
     fn reasons(
         &self,
         targets: &[GradientSource],
         sources: &[GradientSource],
-        blocks: &[Block],
-    ) -> Vec<(Identity, SavedReason)> {
+        blocks: &[BlockedValue],
+    ) -> Vec<(SourceId, NoGradientReason)> {
         let unconnected = sources.iter().zip(self.connected()).zip(&self.sources).filter(|((_, c), _)| !c);
-        let why = |((source, _), slot): ((&GradientSource, bool), &Option<Slot>)| {
+        let why = |((source, _), slot): ((&GradientSource, bool), &Option<RecordSlot>)| {
             let why = explain::why(&self.entries, blocks, targets, &self.targets, source, *slot)?;
-            Some((Identity::of(source), why))
+            Some((SourceId::of(source), why))
         };
         unconnected.filter_map(why).collect()
     }
@@ -442,13 +451,13 @@ impl Walk {
         self.sources.iter().map(|source| source.is_some_and(|slot| reached[slot.entry as usize])).collect()
     }
 
-    /// Walks, and keeps everything for another walk.
-    pub(crate) fn run(&self, seeds: Vec<(Slot, Tensor)>) -> Result<Vec<Option<Gradient>>> {
+    /// Runs, and keeps the entries for another run.
+    pub(crate) fn run(&self, seeds: Vec<(RecordSlot, Tensor)>) -> Result<Vec<Option<Gradient>>> {
         backward(&self.record, self.entries.clone(), seeds, &self.sources)
     }
 
-    /// Walks, and drops everything on the way.
-    fn finish(self, seeds: Vec<(Slot, Tensor)>) -> Result<Vec<Option<Gradient>>> {
+    /// Runs, and drops entries as it goes.
+    fn finish(self, seeds: Vec<(RecordSlot, Tensor)>) -> Result<Vec<Option<Gradient>>> {
         backward(&self.record, self.entries, seeds, &self.sources)
     }
 }

@@ -1,11 +1,11 @@
-//! State that is updated in its own memory.
+//! Variables: state that is updated in place.
 
 use smallvec::SmallVec;
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
-use taut_core::graph::{State, body_depth, create_state, evaluate, read_state, write_state};
+use taut_core::graph::{ExternalState, body_depth, create_state, evaluate, read_state, write_state};
 use taut_core::ops::index::TensorScatter;
 use taut_core::ops::shape::broadcast_to;
 use taut_core::ops::{Elementwise, PassGradient, PassThrough, Types};
@@ -19,14 +19,13 @@ use taut_kernels::index::Scatter;
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::{Category, Location};
 
-/// A tensor that can be changed, and that tapes watch by themselves.
+/// A mutable tensor, which tapes watch automatically.
 ///
-/// Reading costs nothing: the tensor that [`Variable::read`] returns looks at the variable's own memory. An update
-/// writes into that memory too, so the variable's address stays the same; only if somebody still holds a value that
-/// was read before, the update leaves it that memory and goes on in its own, because nothing changes a tensor that
-/// somebody holds.
+/// Reading does not copy: the tensor that [`Variable::read`] returns shares the variable's memory. An update writes into that
+/// memory, so the variable's address stays the same. Only if a tensor that was read before still exists, the update copies:
+/// that tensor keeps the old memory, because a tensor never changes.
 ///
-/// A variable can be shared between threads; each read sees a whole update or none.
+/// A variable can be shared between threads; a read never sees part of an update.
 ///
 /// ```
 /// use taut_autodiff::Variable;
@@ -45,47 +44,47 @@ struct Inner {
     spec: Spec,
     trainable: bool,
     category: Category,
-    /// Always there; an update takes it out and puts the result back.
+    /// Always `Some`, except during an update, which takes it out and puts the result back.
     value: RwLock<Option<Tensor>>,
-    /// The thread that holds it to change it; 0 if none does.
-    holder: AtomicUsize,
+    /// The thread that has it locked for an update; 0 if none has.
+    updating_thread: AtomicUsize,
 }
 
 impl Inner {
-    /// Whether this very thread holds it, so that waiting for it would never end.
-    fn is_held_here(&self) -> bool {
-        self.holder.load(Ordering::Relaxed) == this_thread()
+    /// Whether this thread has it locked, so that waiting for it would deadlock.
+    fn is_locked_here(&self) -> bool {
+        self.updating_thread.load(Ordering::Relaxed) == this_thread()
     }
 }
 
-/// A number that no other thread has while this one is there.
+/// A number that no other thread has while this one exists.
 fn this_thread() -> usize {
     thread_local!(static ME: u8 = const { 0 });
     ME.with(|me| std::ptr::from_ref(me).addr())
 }
 
-/// Does what it is given, which waits for another thread.
-pub type Wait = fn(&mut dyn FnMut());
+/// Runs the work it is passed, which blocks until another thread is done.
+pub type BlockingHook = fn(&mut dyn FnMut());
 
-static WAIT: OnceLock<Wait> = OnceLock::new();
+static BLOCKING_HOOK: OnceLock<BlockingHook> = OnceLock::new();
 
-/// From now on, a thread that has to wait for another one's update of a variable waits inside of `wait`: whoever has a lock
-/// of its own around calls of this library, as interpreters do, gives it up there. Only the first to be set counts.
-pub fn set_blocking_hook(wait: Wait) {
-    let _ = WAIT.set(wait);
+/// Sets the hook inside which a thread waits for another thread's update of a variable: a caller with a global lock, such as a
+/// Python interpreter, releases it there. Only the first hook that is set is used.
+pub fn set_blocking_hook(hook: BlockingHook) {
+    let _ = BLOCKING_HOOK.set(hook);
 }
 
-fn waiting<R>(mut wait: impl FnMut() -> R) -> R {
-    let mut found = None;
-    let mut work = || found = Some(wait());
-    match WAIT.get() {
-        Some(within) => within(&mut work),
+fn block_in_hook<R>(mut wait: impl FnMut() -> R) -> R {
+    let mut result = None;
+    let mut work = || result = Some(wait());
+    match BLOCKING_HOOK.get() {
+        Some(hook) => hook(&mut work),
         None => work(),
     }
-    found.unwrap_or_else(wait)
+    result.unwrap_or_else(wait)
 }
 
-/// Says what a variable is like before it is made.
+/// Options of a new variable.
 #[derive(Clone, Debug)]
 pub struct VariableBuilder {
     name: Option<String>,
@@ -100,31 +99,31 @@ impl Default for VariableBuilder {
 }
 
 impl VariableBuilder {
-    /// A name for people.
+    /// A name, for messages and checkpoints.
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> VariableBuilder {
         self.name = Some(name.into());
         self
     }
 
-    /// Whether tapes watch it by themselves; they do, unless it is said here.
+    /// Whether tapes watch it automatically; true by default.
     #[must_use]
     pub fn trainable(mut self, trainable: bool) -> VariableBuilder {
         self.trainable = trainable;
         self
     }
 
-    /// What its memory counts as, if it is not a model's: an optimizer's own state, say.
+    /// The category of its memory, if it is not a model's: an optimizer's state, say.
     #[must_use]
     pub fn category(mut self, category: Category) -> VariableBuilder {
         self.category = category;
         self
     }
 
-    /// The variable, with this value to begin with.
+    /// A variable with this initial value.
     ///
-    /// In the first trace of a function, the variable belongs to that function; a value that is being traced is computed
-    /// at once, and must not depend on the function's arguments.
+    /// In the first trace of a function, the variable belongs to that function; a traced value is evaluated immediately, and must
+    /// not depend on the function's arguments.
     #[track_caller]
     pub fn build(self, value: impl Into<Tensor>) -> Result<Variable> {
         static IDS: AtomicU64 = AtomicU64::new(1);
@@ -138,14 +137,14 @@ impl VariableBuilder {
             trainable: self.trainable,
             category: self.category,
             value: RwLock::new(Some(value)),
-            holder: AtomicUsize::new(0),
+            updating_thread: AtomicUsize::new(0),
         }));
         create_state(&variable.state()).map_err(|e| e.in_op("variable", [variable.spec()]).at(at))?;
         Ok(variable)
     }
 }
 
-impl State for Inner {
+impl ExternalState for Inner {
     fn id(&self) -> u64 {
         self.id
     }
@@ -159,22 +158,22 @@ impl State for Inner {
             Ok(value) => value,
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                assert!(!self.is_held_here(), "a variable is read in the middle of its own update");
-                waiting(|| self.value.read().unwrap_or_else(PoisonError::into_inner))
+                assert!(!self.is_locked_here(), "a variable must not be read during its own update");
+                block_in_hook(|| self.value.read().unwrap_or_else(PoisonError::into_inner))
             }
         };
         value.clone().expect("a variable always has a value")
     }
 }
 
-/// The value of a variable, to be changed in place. Nobody reads the variable meanwhile.
+/// A lock on a variable, for an update in place.
 pub struct VariableGuard<'a> {
     value: RwLockWriteGuard<'a, Option<Tensor>>,
-    holder: &'a AtomicUsize,
+    updating_thread: &'a AtomicUsize,
 }
 
 impl VariableGuard<'_> {
-    /// The value. Nobody else holds its memory.
+    /// The value. It has no other handle.
     pub fn tensor(&mut self) -> Option<&mut Tensor> {
         self.value.as_mut()
     }
@@ -182,18 +181,18 @@ impl VariableGuard<'_> {
 
 impl Drop for VariableGuard<'_> {
     fn drop(&mut self) {
-        self.holder.store(0, Ordering::Relaxed);
+        self.updating_thread.store(0, Ordering::Relaxed);
     }
 }
 
-/// A copy in memory that counts as the variable's.
+/// A copy in memory of the variable's category.
 fn own(value: &Tensor, category: Category, at: Location) -> Result<Tensor> {
     let view = value.view().map_err(|e| e.at(at))?;
     Tensor::build(value.spec().clone(), category, at, |out| elementwise::copy(view, out.reborrow()))
 }
 
 impl Variable {
-    /// A trainable variable with this value to begin with.
+    /// A trainable variable with this initial value.
     #[track_caller]
     pub fn new(value: impl Into<Tensor>) -> Result<Variable> {
         VariableBuilder::default().build(value)
@@ -204,17 +203,17 @@ impl Variable {
         VariableBuilder::default()
     }
 
-    /// Its number, which no other variable of this process has.
+    /// Its id, unique in the process.
     pub fn id(&self) -> u64 {
         self.0.id
     }
 
-    /// Whether another handle on it is held somewhere.
+    /// Whether it has another handle.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 
-    /// Its name, if it was given one.
+    /// Its name, if it has one.
     pub fn name(&self) -> Option<&str> {
         self.0.name.as_deref()
     }
@@ -234,85 +233,85 @@ impl Variable {
         &self.0.spec.shape
     }
 
-    /// Whether tapes watch it by themselves.
+    /// Whether tapes watch it automatically.
     pub fn is_trainable(&self) -> bool {
         self.0.trainable
     }
 
-    /// As what traced functions refer to.
-    pub fn state(&self) -> Arc<dyn State> {
+    /// The variable as external state of traced functions.
+    pub fn state(&self) -> Arc<dyn ExternalState> {
         self.0.clone()
     }
 
-    /// The variable that a traced function refers to.
-    pub fn of_state(state: &Arc<dyn State>) -> Option<Variable> {
+    /// The variable that is this external state.
+    pub fn from_state(state: &Arc<dyn ExternalState>) -> Option<Variable> {
         let state: Arc<dyn Any + Send + Sync> = state.clone();
         state.downcast::<Inner>().ok().map(Variable)
     }
 
-    /// Takes hold of the value, to change it in place. A value that somebody else holds is left to them, and copied.
+    /// Locks the value for an update in place. A value with another handle is copied first, and the handle keeps the old memory.
     ///
-    /// Whoever holds several variables takes them in the order of their ids, so that nobody waits for each other.
-    pub fn hold(&self, at: Location) -> Result<VariableGuard<'_>> {
+    /// Lock several variables in the order of their ids, to avoid deadlocks.
+    pub fn lock(&self, at: Location) -> Result<VariableGuard<'_>> {
         let mut value = match self.0.value.try_write() {
             Ok(value) => value,
             Err(TryLockError::Poisoned(value)) => value.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                self.check_free().map_err(|error| error.at(at))?;
-                waiting(|| self.0.value.write().unwrap_or_else(PoisonError::into_inner))
+                self.check_unlocked().map_err(|error| error.at(at))?;
+                block_in_hook(|| self.0.value.write().unwrap_or_else(PoisonError::into_inner))
             }
         };
         if value.as_ref().is_some_and(Tensor::is_shared) {
-            let copy = value.as_ref().map(|held| own(held, self.0.category, at)).transpose()?;
+            let copy = value.as_ref().map(|value| own(value, self.0.category, at)).transpose()?;
             *value = copy;
         }
-        self.0.holder.store(this_thread(), Ordering::Relaxed);
-        Ok(VariableGuard { value, holder: &self.0.holder })
+        self.0.updating_thread.store(this_thread(), Ordering::Relaxed);
+        Ok(VariableGuard { value, updating_thread: &self.0.updating_thread })
     }
 
-    /// An error if this thread is in the middle of an update of it: so a handler of signals may be, or what a program prints
-    /// with. Its value can be neither read nor written then, and waiting would never end.
-    pub fn check_free(&self) -> Result<()> {
-        if self.0.is_held_here() {
-            let error = Error::value(format!("the variable {self} is being updated by what is running now"));
-            return Err(error.help("read or write it when that is over"));
+    /// Fails if this thread is inside an update of it, as a signal handler or a callback of a program can be. The value can be
+    /// neither read nor written then, and waiting would deadlock.
+    pub fn check_unlocked(&self) -> Result<()> {
+        if self.0.is_locked_here() {
+            let error = Error::value(format!("the variable {self} must not be used during its own update"));
+            return Err(error.help("read or write it after the update"));
         }
         Ok(())
     }
 
-    /// The value as it is now, without a copy. A tape that follows the variable follows what is made of it.
+    /// The current value, without a copy. Tapes that track the variable track the result.
     pub fn read(&self) -> Tensor {
         accessed(self, &self.value())
     }
 
-    /// A tensor without a value that tapes follow as they would follow the value.
+    /// A tensor without a value that tapes track like the value.
     pub fn placeholder(&self) -> Tensor {
         accessed(self, &Tensor::placeholder(self.spec().clone()))
     }
 
-    /// The value as it is now, without a copy and as a constant: no tape is told. In a traced function, it is the value
-    /// that a call finds there.
+    /// The current value, without a copy and as a constant: tapes do not record the read. In a traced function, it is the value
+    /// that a call reads.
     ///
     /// # Panics
-    /// If an earlier panic took the value away, which no error does; or in the middle of an update of it by the same thread,
-    /// where [`Variable::check_free`] is an error.
+    /// If a panic inside an earlier update lost the value; or inside an update of the variable by the same thread, where
+    /// [`Variable::check_unlocked`] is an error.
     pub fn value(&self) -> Tensor {
         if is_tracing()
             && let Some(traced) = read_state(&self.state())
         {
             return traced;
         }
-        self.now()
+        self.stored_value()
     }
 
-    /// The value as it is now, even if a function is being traced.
-    fn now(&self) -> Tensor {
-        State::value(&*self.0)
+    /// The current value, even if a function is being traced.
+    fn stored_value(&self) -> Tensor {
+        ExternalState::value(&*self.0)
     }
 
     /// The address of its first byte.
     pub fn address(&self) -> usize {
-        self.now().memory().map_or(0, |(address, _)| address)
+        self.stored_value().memory().map_or(0, |(address, _)| address)
     }
 
     /// Replaces the value.
@@ -340,40 +339,42 @@ impl Variable {
             Operand::Tensor(value) => value,
             Operand::Scalar(scalar) => {
                 if promote_scalar(self.dtype(), scalar) != self.dtype() || !scalar.fits(self.dtype()) {
-                    let message = format!("a variable {self} cannot take {scalar}");
-                    let error = Error::value(message).help("its type never changes");
+                    let message =
+                        format!("the variable {self} must be assigned values of its type, got {scalar}");
+                    let error = Error::value(message).help("cast the value");
                     return Err(error.in_op(name, [self.spec()]).at(at));
                 }
                 broadcast_to(Tensor::constant(scalar, self.dtype())?, self.shape().clone())?
             }
         };
         if value.spec() != self.spec() {
-            let message = format!("a variable {self} cannot take {}", value.spec());
+            let message =
+                format!("the variable {self} must be assigned values of its spec, got {}", value.spec());
             let kind = if value.dtype() == self.dtype() { ErrorKind::Shape } else { ErrorKind::DType };
             return Err(Error::new(kind, message)
                 .in_op(name, [self.spec(), value.spec()])
                 .at(at)
-                .help("its type and shape never change"));
+                .help("cast or reshape the value"));
         }
         let value = detached(&value);
         if name == Overwrite.name() && is_tracing() {
-            // A value of a graph is never overwritten: the new one is the state from here on.
+            // Values of a graph are immutable: the assigned one becomes the state's value in the trace.
             return self.write(&value, at);
         }
         self.apply(op, std::slice::from_ref(&value), at)
             .map_err(|e| e.in_op(name, [self.spec(), value.spec()]))
     }
 
-    /// Applies an op to the value, in its own memory. If it fails, the value is as it was.
+    /// Applies an op to the value, in place. If it fails, the value is unchanged.
     fn apply(&self, op: &dyn Op, rest: &[Tensor], at: Location) -> Result<()> {
         if is_tracing() {
             return self.trace(op, rest, at);
         }
-        let mut held = self.hold(at)?;
-        without_recording(|| taut_core::update(op, &mut held.value, rest, at))
+        let mut locked = self.lock(at)?;
+        without_recording(|| taut_core::update(op, &mut locked.value, rest, at))
     }
 
-    /// The update as part of a function being traced.
+    /// Traces an update.
     fn trace(&self, op: &dyn Op, rest: &[Tensor], at: Location) -> Result<()> {
         let mut inputs: SmallVec<[Tensor; 3]> =
             std::iter::once(self.value()).chain(rest.iter().cloned()).collect();
@@ -381,16 +382,16 @@ impl Variable {
         self.write(&outputs[0], at)
     }
 
-    /// Makes this its value from here on in what is being traced.
+    /// Writes a value in the current trace.
     fn write(&self, value: &Tensor, at: Location) -> Result<()> {
         let mut value = value.clone();
         if self.dtype().is_float() {
-            // Recorders outside of a body see what the body read before it.
+            // Inside a body, the old value must be recorded as a read of the variable.
             let before = if body_depth() > 0 { self.read() } else { self.value() };
             value = without_recording(|| apply_at(&ASSIGNED, &mut [value, before], at))?.swap_remove(0);
         }
         let written = write_state(&self.state(), &value).unwrap_or_else(|| {
-            let message = format!("a variable {self} cannot be updated while a graph is traced");
+            let message = format!("the variable {self} must not be updated in a trace of a graph");
             Err(Error::new(ErrorKind::Graph, message).help("return the new value, and assign it afterwards"))
         });
         written.map_err(|error| error.at(at))
@@ -485,6 +486,6 @@ impl fmt::Display for Variable {
 
 impl fmt::Debug for Variable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Variable({self}, {:?})", self.now())
+        write!(f, "Variable({self}, {:?})", self.stored_value())
     }
 }

@@ -1,7 +1,7 @@
-//! Custom gradients and recomputed ones.
+//! Custom gradients and gradient checkpointing.
 
 use taut_autodiff::{
-    Dense, GradientRule, GradientTape, Variable, checkpoint, custom_gradient, recompute_grad,
+    DenseGradient, GradientRule, GradientTape, Variable, checkpoint, custom_gradient, recompute_grad,
 };
 use taut_core::ops::binary::{add, div, mul};
 use taut_core::ops::random::{set_seed, uniform};
@@ -17,7 +17,7 @@ fn list(tensor: &Tensor) -> Vec<f64> {
     tensor.to_vec::<f64>().unwrap()
 }
 
-/// x * y and x / y, with a rule that keeps x and y; `scale` makes it wrong on purpose, to see that it is used.
+/// x * y and x / y, with a rule that saves x and y. `scale` multiplies the gradient of x, to show that the rule is used.
 fn product_and_quotient(x: &Tensor, y: &Tensor, scale: f64) -> Result<Vec<Tensor>> {
     custom_gradient([x, y], |inputs| {
         let (x, y) = (&inputs[0], &inputs[1]);
@@ -33,7 +33,7 @@ fn product_and_quotient(x: &Tensor, y: &Tensor, scale: f64) -> Result<Vec<Tensor
 }
 
 #[test]
-fn a_custom_gradient_is_used_and_keeps_what_it_says() {
+fn a_custom_gradient_is_used_and_saves_what_it_declares() {
     let _ledger = ledger_check();
     let (x, y) = (numbers(&[3.0, 4.0]), numbers(&[2.0, 5.0]));
     let tape = GradientTape::new();
@@ -65,9 +65,9 @@ fn a_custom_gradient_has_a_second_order() {
     assert_eq!(custom, (vec![1.0 - 0.25], vec![2.0 * 3.0 / 8.0]));
 }
 
-/// What the rule saves may be computed inside: its gradient is followed where somebody asks for it.
+/// Saved values may be computed inside the function: an outer tape records how.
 #[test]
-fn saved_values_are_followed_for_the_second_order() {
+fn saved_values_are_recorded_for_the_second_order() {
     let _ledger = ledger_check();
     let x = numbers(&[2.0]);
     let cube = |x: &Tensor| {
@@ -101,7 +101,7 @@ fn saved_values_are_followed_for_the_second_order() {
 fn a_wrong_custom_gradient_is_refused() {
     let _ledger = ledger_check();
     let x = numbers(&[2.0, 3.0]);
-    let ask = |found: fn() -> Vec<Option<Gradient>>| {
+    let refused = |found: fn() -> Vec<Option<Gradient>>| {
         let tape = GradientTape::new();
         tape.watch(&x);
         let y = custom_gradient([&x], |i| {
@@ -109,10 +109,10 @@ fn a_wrong_custom_gradient_is_refused() {
         });
         tape.gradient(&y.unwrap(), &x).unwrap_err()
     };
-    let few = ask(Vec::new);
-    assert!(few.message().contains("0 gradients for 1 inputs"), "{few}");
-    let shape = ask(|| vec![Some(numbers(&[1.0]).into())]);
-    assert!(shape.message().contains("returned float64[1] for an input float64[2]"), "{shape}");
+    let few = refused(Vec::new);
+    assert!(few.message().contains("a gradient per input, for 1 inputs, got 0"), "{few}");
+    let shape = refused(|| vec![Some(numbers(&[1.0]).into())]);
+    assert!(shape.message().contains("its input's spec float64[2], got float64[1]"), "{shape}");
     assert_eq!(shape.location().unwrap().file(), file!());
 }
 
@@ -123,7 +123,7 @@ fn noisy(x: &Tensor) -> Result<Tensor> {
 }
 
 #[test]
-fn recomputed_gradients_are_the_same_bits_and_keep_only_inputs() {
+fn checkpointed_gradients_have_the_same_bits_and_save_only_inputs() {
     let _ledger = ledger_check();
     let x = numbers(&[1.5, -2.0, 0.3, 4.0]);
     let w = Variable::new(numbers(&[0.5, 0.25, 2.0, 1.0])).unwrap();
@@ -151,13 +151,13 @@ fn recomputed_gradients_are_the_same_bits_and_keep_only_inputs() {
     };
     let (plain, again) = (run(false), run(true));
     assert_eq!((plain.0, plain.1, plain.2), (again.0, again.1, again.2));
-    // The argument and what was captured; a scalar of the product before it.
+    // The argument, the captured tensor, and the scalar of the product before it.
     assert_eq!(again.3, 2 * 32 + 8);
     assert!(plain.3 > again.3);
 }
 
 #[test]
-fn recomputed_gradients_have_a_second_order() {
+fn checkpointed_gradients_have_a_second_order() {
     let _ledger = ledger_check();
     let x = numbers(&[2.0]);
     let outer = GradientTape::new();

@@ -1,8 +1,8 @@
-//! What the gradient of every row of the op table must hold, derived from the row alone.
+//! Tests of every op's gradient, derived from the op table.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use taut_autodiff::{Dense, ForwardAccumulator, GradientRequest, GradientTape, Unconnected};
+use taut_autodiff::{DenseGradient, ForwardAccumulator, GradientRequest, GradientTape, Unconnected};
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::transpose;
@@ -11,7 +11,7 @@ use taut_core::{DType, ErrorKind, Result, Spec, Tensor, trace};
 use taut_memory::testing::{fail_nth, ledger_check};
 use taut_memory::thread_live_bytes;
 
-/// Runs a check on every row and reports all rows that fail, each with its reason. `TAUT_ROWS=a,b` picks some.
+/// Runs a check on every op of the table and reports all that fail, each with its reason. `TAUT_ROWS=a,b` selects ops.
 fn every_row(check: impl Fn(&OpEntry)) {
     let only = std::env::var("TAUT_ROWS").unwrap_or_default();
     let only: Vec<&str> = only.split(',').filter(|name| !name.is_empty()).collect();
@@ -68,7 +68,7 @@ fn cases(entry: &OpEntry) -> Vec<(Vec<ArgValue>, Vec<Tensor>)> {
     list.map(|args| (args.clone(), float_tensors(&args))).filter(|(_, floats)| !floats.is_empty()).collect()
 }
 
-/// The float results, each multiplied by irregular weights, summed to one number.
+/// The float results, each multiplied by irregular weights, summed to a scalar.
 fn weighed(results: &[Tensor]) -> Result<Option<Tensor>> {
     let mut total: Option<Tensor> = None;
     for (i, result) in results.iter().enumerate().filter(|(_, r)| r.dtype() == DType::F64) {
@@ -84,13 +84,13 @@ fn weighed(results: &[Tensor]) -> Result<Option<Tensor>> {
     Ok(total)
 }
 
-/// The number that a row makes of these floats; `None` if it has no float results or refuses.
+/// The scalar of an op for these floats; `None` if it has no float results or fails.
 fn value(entry: &OpEntry, args: &[ArgValue], floats: &[Tensor]) -> Option<f64> {
     let results = entry.invoke(&with_floats(args, floats)).ok()?;
     Some(weighed(&results).unwrap()?.item::<f64>().unwrap())
 }
 
-/// The gradients of that number with respect to the floats; `None` if it has no float results.
+/// The gradients of that scalar with respect to the floats; `None` if it has no float results.
 fn gradients(entry: &OpEntry, args: &[ArgValue], floats: &[Tensor]) -> Result<Option<Vec<Tensor>>> {
     let tape = GradientTape::new();
     tape.watch(floats);
@@ -98,7 +98,7 @@ fn gradients(entry: &OpEntry, args: &[ArgValue], floats: &[Tensor]) -> Result<Op
     let Some(total) = weighed(&results)? else { return Ok(None) };
     let request = GradientRequest { unconnected: Unconnected::Zero, ..GradientRequest::default() };
     let found = tape.gradient_with(&total, floats, request)?;
-    found.into_iter().map(Dense::dense).collect::<Result<Vec<_>>>().map(Some)
+    found.into_iter().map(DenseGradient::dense).collect::<Result<Vec<_>>>().map(Some)
 }
 
 /// The floats with `step` times the directions added.
@@ -114,7 +114,7 @@ fn moved(floats: &[Tensor], directions: &[Vec<f64>], step: f64) -> Vec<Tensor> {
         .collect()
 }
 
-/// The slope of a function along the directions, or `None` where it has a kink or no value.
+/// The slope of a function along the directions; `None` where it is not differentiable or has no value.
 fn slope(floats: &[Tensor], directions: &[Vec<f64>], f: impl Fn(&[Tensor]) -> Option<f64>) -> Option<f64> {
     let step = 1e-5;
     let at = |step: f64| f(&moved(floats, directions, step));
@@ -132,7 +132,7 @@ fn directions(floats: &[Tensor], value: impl Fn(usize, usize) -> f64) -> Vec<Vec
     floats.iter().enumerate().map(|(t, tensor)| (0..tensor.len()).map(|i| value(t, i)).collect()).collect()
 }
 
-/// Ops that are constants to a gradient by their very purpose.
+/// Ops through which, by definition, no gradient flows.
 const CONSTANTS: &[&str] = &["stop_gradient"];
 
 /// Every element's derivative is the slope of the function.
@@ -211,7 +211,7 @@ fn second_derivatives_are_the_slopes_of_the_first() {
     assert!(!all || checked.get() > 1000, "only {} samples have a second slope", checked.get());
 }
 
-/// Gradients asked for inside a trace are the same bits as eager ones.
+/// Gradients computed inside a trace have the same bits as eager ones.
 #[test]
 fn traced_gradients_equal_eager_ones() {
     every_row(|entry| {
@@ -284,9 +284,9 @@ fn forward_mode_agrees_with_the_gradient() {
     });
 }
 
-/// Memory that runs out anywhere, recording or walking back, is an error, and nothing is lost.
+/// An allocation failure at any point, forward or backward, is an error, and no memory leaks.
 #[test]
-fn running_out_of_memory_loses_nothing() {
+fn out_of_memory_leaks_nothing() {
     every_row(|entry| {
         for (args, floats) in cases(entry).into_iter().take(3) {
             for nth in 0.. {

@@ -1,7 +1,7 @@
-//! What convolution, pooling, einsum and linear algebra keep for their gradients, to the byte, and their gradients where a
-//! formula could go wrong: at ties, at singular matrices, and in half types.
+//! The bytes that convolution, pooling, einsum and linear algebra save for their gradients, and their gradients where formulas
+//! are delicate: at ties, at singular matrices, and in half precision.
 
-use taut_autodiff::{Dense, GradientTape};
+use taut_autodiff::{DenseGradient, GradientTape};
 use taut_core::ops::binary::{mul, sub};
 use taut_core::ops::contract::*;
 use taut_core::ops::creation::eye;
@@ -91,7 +91,7 @@ fn max_pooling_keeps_a_byte_per_window() {
     assert_eq!(held(&[&x], || max_pool(&x, &[2, 2], &[2], "VALID")), 2 * 4 * 3 * 3);
     assert_eq!(held(&[&x], || max_pool(&x, &[3, 3], &[1], "SAME")), 2 * 8 * 6 * 3);
     assert_eq!(held(&[&x], || avg_pool(&x, &[3, 3], &[1], "SAME")), 0);
-    // More taps than a byte can count.
+    // More taps than a byte can number.
     let x = f32s(&[1, 20, 20, 1]);
     assert_eq!(held(&[&x], || max_pool(&x, &[17, 17], &[1], "VALID")), 4 * 4 * 4);
     let got = slope(&x, |x| max_pool(x, &[17, 17], &[1], "VALID"));
@@ -108,7 +108,7 @@ fn einsum_keeps_its_operands_and_no_copies() {
     assert_eq!(both, q_bytes + k_bytes);
     assert_eq!(held(&[&q], scores), k_bytes);
     assert_eq!(held(&[&k], scores), q_bytes);
-    // The operands themselves: a further op that keeps one adds nothing.
+    // The operands themselves: another op that saves one adds no bytes.
     let tape = GradientTape::new();
     tape.watch(&[&q, &k]);
     let kept = (scores().unwrap(), mul(&q, &q).unwrap());
@@ -168,7 +168,7 @@ fn ties_of_max_pooling_go_to_the_first() {
     };
     let x = f64s(&[1, 3, 1], &[3.0, 2.0, 1.0]);
     assert_eq!(slope(&x, |x| max_pool_with(x, &options)), [2.0, 1.0, 0.0]);
-    // Its gradient's gradient picks from the same places.
+    // The gradient of the gradient reads the same positions.
     let dy = f64s(&[1, 4, 1], &[1.0, 1.0, 1.0, 1.0]);
     let weights = f64s(&[1, 3, 1], &[5.0, 7.0, 9.0]);
     let got = slope(&dy, |dy| mul(max_pool_gradient(&x, dy, &options)?, &weights));
@@ -178,13 +178,13 @@ fn ties_of_max_pooling_go_to_the_first() {
 #[test]
 fn determinants_of_singular_matrices() {
     let _ledger = ledger_check();
-    // The cofactors, whatever the rank.
+    // The cofactors, for any rank.
     let a = f64s(&[3, 2, 2], &[1.0, 2.0, 2.0, 4.0, 1.0, 2.0, 3.0, 4.0, 0.0, 0.0, 0.0, 0.0]);
     let want = [4.0, -2.0, -2.0, 1.0, 4.0, -3.0, -2.0, 1.0, 0.0, 0.0, 0.0, 0.0];
     near(&slope(&a, |a| det(a)), &want);
     let a = f64s(&[3, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
     near(&slope(&a, |a| det(a)), &[-3.0, 6.0, -3.0, 6.0, -12.0, 6.0, -3.0, 6.0, -3.0]);
-    // No error, and the matrices beside a singular one have their gradients.
+    // No error, and the other matrices of the batch have their gradients.
     let a = f64s(&[2, 2, 2], &[1.0, 2.0, 2.0, 4.0, 2.0, 0.0, 0.0, 4.0]);
     let got = slope(&a, |a| Ok(slogdet(a)?.1));
     assert!(!got[0].is_finite());
@@ -217,9 +217,9 @@ fn singular_values_need_not_be_distinct_where_vectors_are_not_asked_for() {
     near(&slope(&a, |a| Ok(eigh(a)?.0)), &one);
 }
 
-/// What vectors that complete a basis span has a gradient, though they themselves are anybody's choice.
+/// Vectors that complete a basis are not unique, but the space they span is, and has a gradient.
 #[test]
-fn what_completes_a_basis() {
+fn the_span_of_completing_vectors_has_a_gradient() {
     let _ledger = ledger_check();
     let a = sample::tensor(DType::F64, &[4, 2], -2.0, 2.0);
     let w = sample::tensor(DType::F64, &[4, 4], -1.0, 1.0);
@@ -235,7 +235,7 @@ fn what_completes_a_basis() {
 
 /// Only a triangle is read: the other one has no gradient.
 #[test]
-fn the_triangle_that_is_not_read() {
+fn the_unread_triangle_has_no_gradient() {
     let _ledger = ledger_check();
     let a = cast(definite(&[3, 3]), DType::F64).unwrap();
     for got in [slope(&a, |a| cholesky(a)), slope(&a, |a| eigvalsh(a)), slope(&a, |a| Ok(eigh(a)?.1))] {
@@ -248,7 +248,7 @@ fn the_triangle_that_is_not_read() {
 }
 
 #[test]
-fn narrow_types_follow_float64() {
+fn narrow_types_agree_with_float64() {
     let _ledger = ledger_check();
     let (x, w) = (
         sample::tensor(DType::F64, &[2, 3, 6, 2], -1.0, 1.0),

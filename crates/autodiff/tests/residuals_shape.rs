@@ -1,6 +1,6 @@
-//! What gradients of shape, index and nn ops keep, to the byte, and what they are at the edges.
+//! The bytes that shape, index and nn ops save for their gradients, and their gradients at edge cases.
 
-use taut_autodiff::{Dense, Gradient, GradientTape};
+use taut_autodiff::{DenseGradient, Gradient, GradientTape};
 use taut_core::ops::index::*;
 use taut_core::ops::nn::*;
 use taut_core::ops::reduce::sum;
@@ -22,7 +22,7 @@ fn column(values: &[i64]) -> Tensor {
     Tensor::from_slice(values, [values.len(), 1]).unwrap()
 }
 
-/// How many bytes a tape keeps of a call when it watches these.
+/// The bytes that a tape saves of a call when it watches these.
 fn held(watched: &[&Tensor], call: impl FnOnce() -> Result<Tensor>) -> usize {
     let tape = GradientTape::new();
     watched.iter().for_each(|tensor| tape.watch(*tensor));
@@ -32,7 +32,7 @@ fn held(watched: &[&Tensor], call: impl FnOnce() -> Result<Tensor>) -> usize {
     held
 }
 
-/// The gradient of the sum of a call's result, weighed by 1, 2, 3, ..
+/// The gradient of the sum of a call's result, weighted by 1, 2, 3, ..
 fn gradient(x: &Tensor, call: impl FnOnce(&Tensor) -> Result<Tensor>) -> Vec<f64> {
     let tape = GradientTape::new();
     tape.watch(x);
@@ -65,7 +65,7 @@ fn moving_elements_keeps_nothing() {
 }
 
 #[test]
-fn a_part_of_a_tensor() {
+fn gradients_of_slices_and_padding() {
     let _ledger = ledger_check();
     let x = f64s(&[0.0; 7]);
     assert_eq!(
@@ -116,7 +116,7 @@ fn scatters_keep_indices_or_bits() {
     assert_eq!(held(&[&x, &new], || tensor_scatter_add(&x, &at, &new)), 3 * 8);
     assert_eq!(held(&[&x], || tensor_scatter_update(&x, &at, &new)), 3 * 8);
     assert_eq!(held(&[&new], || tensor_scatter_max(&x, &at, &new)), 3 * 8 + 13 + 1);
-    // Of two updates of a place, the last one counts.
+    // Of two updates of an element, the last one is used.
     let zeros = f64s(&[0.0; 3]);
     assert_eq!(
         gradient(&zeros, |u| tensor_scatter_update(f64s(&[0.0; 3]), column(&[2, 1, 2]), u)),
@@ -152,7 +152,7 @@ fn segments_keep_ids_and_bits() {
 }
 
 #[test]
-fn order_keeps_the_smaller() {
+fn sorting_saves_the_smaller() {
     let _ledger = ledger_check();
     let x = f32s(&[2, 50], -1.0, 1.0);
     assert_eq!(held(&[&x], || sort(&x, -1, true)), 2 * 50 * 4);
@@ -172,7 +172,7 @@ fn softmax_keeps_its_output() {
     let x = f32s(&[3, 5], -1.0, 1.0);
     assert_eq!(held(&[&x], || softmax(&x, -1)), 3 * 5 * 4);
     assert_eq!(held(&[&x], || log_softmax(&x, 0)), 3 * 5 * 4);
-    // What has no chance has no gradient, and no undefined one.
+    // An element of probability zero has gradient zero, not NaN.
     let x = f64s(&[f64::NEG_INFINITY, 0.0, 0.0]);
     assert_eq!(gradient(&x, |x| softmax(x, 0)), [0.0, -0.25, 0.25]);
     assert_eq!(gradient(&x, |x| slice(log_softmax(x, 0)?, &s![1..])), [0.0, -0.5, 0.5]);
@@ -193,7 +193,7 @@ fn cross_entropies_keep_the_logits_only() {
     let independent = || sigmoid_cross_entropy_with_logits(&weights, &logits);
     assert_eq!(held(&[&logits], independent), 2 * tokens * classes * 4);
     assert_eq!(held(&[&weights], independent), tokens * classes * 4);
-    // Where both halves of the formula have a kink, the whole has none. Large numbers do not overflow.
+    // Smooth where both terms of the formula are not. Large numbers do not overflow.
     let (x, labels) = (f64s(&[0.0, 1e4, -1e4]), f64s(&[0.25, 1.0, 1.0]));
     assert_eq!(gradient(&x, |x| sigmoid_cross_entropy_with_logits(&labels, x)), [0.25, 0.0, -3.0]);
     assert_eq!(gradient(&labels, |z| sigmoid_cross_entropy_with_logits(z, &x)), [0.0, -2e4, 3e4]);
@@ -257,7 +257,7 @@ fn attention_keeps_no_scores() {
     assert_eq!(held(&[&q, &k, &v], call), q_bytes + k_bytes + v_bytes + lse + out);
     assert_eq!(held(&[&q], call), q_bytes + k_bytes + v_bytes + lse + out);
     assert_eq!(held(&[&v], call), q_bytes + k_bytes + lse);
-    // A query that sees nothing has no gradient, and no undefined one: by a mask of either kind.
+    // A query whose keys are all masked has gradient zero, not NaN, for either kind of mask.
     let bools = Tensor::from_vec((0..n * m).map(|i| i >= m).collect::<Vec<bool>>(), [n, m]).unwrap();
     let numbers = (0..n * m).map(|i| if i >= m { 0.0f32 } else { f32::NEG_INFINITY });
     let numbers = Tensor::from_vec(numbers.collect::<Vec<f32>>(), [n, m]).unwrap();
@@ -266,14 +266,14 @@ fn attention_keeps_no_scores() {
         assert!(found.iter().all(|v| v.is_finite()));
         assert!(found[..d].iter().all(|&v| v == 0.0) && found[d..2 * d].iter().any(|&v| v != 0.0));
     }
-    // The log-sum-exp is a result too: its gradient is the mean of the keys that a query looks at.
+    // The log-sum-exp is an output as well: its gradient is the weighted mean of the keys.
     let keys = Tensor::from_slice(&[1.0f64, 3.0], [1, 1, 2, 1]).unwrap();
     let query = Tensor::from_slice(&[0.0f64], [1, 1, 1, 1]).unwrap();
     let found = gradient(&query, |q| Ok(attention_with_lse(q, &keys, &keys, None, false, Some(1.0))?.1));
     assert_eq!(found, [2.0]);
 }
 
-/// Gradients in narrow types are those in float64, as far as their digits go.
+/// Gradients in narrow types agree with those in float64 within rounding.
 #[test]
 fn narrow_types_agree_with_float64() {
     let _ledger = ledger_check();

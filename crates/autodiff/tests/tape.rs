@@ -1,8 +1,10 @@
-//! The tape: what it follows, what it keeps, what it gives back.
+//! The tape: what it records, what it saves, and the gradients it computes.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc;
-use taut_autodiff::{Dense, GradientRequest, GradientTape, SavedReason, TapeOptions, Unconnected, Variable};
+use taut_autodiff::{
+    DenseGradient, GradientRequest, GradientTape, NoGradientReason, TapeOptions, Unconnected, Variable,
+};
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::creation::{ones, zeros};
@@ -25,7 +27,7 @@ fn values(gradient: Option<Gradient>) -> Vec<f64> {
     gradient.dense().unwrap().to_vec::<f64>().unwrap()
 }
 
-/// x * x * x, whose derivatives everybody knows.
+/// The cube of x.
 fn cube(x: &Tensor) -> Tensor {
     mul(mul(x, x).unwrap(), x).unwrap()
 }
@@ -47,7 +49,7 @@ fn nested_tapes_give_higher_orders() {
 }
 
 #[test]
-fn a_persistent_tape_follows_its_own_backward_pass() {
+fn a_persistent_tape_records_its_own_backward_pass() {
     let _ledger = ledger_check();
     let x = scalar(3.0);
     let tape = GradientTape::persistent();
@@ -59,7 +61,7 @@ fn a_persistent_tape_follows_its_own_backward_pass() {
     assert_eq!(values(tape.gradient(&ddy, &x).unwrap()), [6.0]);
 }
 
-/// Two tapes that watch the same thing and end in any order see each other's backward passes.
+/// Of two tapes that watch the same tensor, each records the other's backward pass, in either order.
 #[test]
 fn tapes_may_end_in_any_order() {
     let _ledger = ledger_check();
@@ -68,7 +70,7 @@ fn tapes_may_end_in_any_order() {
         let (a, b) = (GradientTape::new(), GradientTape::new());
         a.watch(&x);
         b.watch(&x);
-        let y = taut_core::ops::binary::div(1.0, &x).unwrap(); // keeps its output
+        let y = taut_core::ops::binary::div(1.0, &x).unwrap(); // saves its output
         let (one, other) = if outer_first { (a, b) } else { (b, a) };
         let dy = one.gradient(&y, &x).unwrap().dense().unwrap();
         assert_eq!(dy.item::<f64>().unwrap(), -4.0);
@@ -77,7 +79,7 @@ fn tapes_may_end_in_any_order() {
 }
 
 #[test]
-fn structures_come_back_as_they_went_in() {
+fn gradients_have_the_structure_of_the_sources() {
     let _ledger = ledger_check();
     let (a, b, c) = (scalar(1.0), numbers(&[2.0, 3.0]), Variable::new(scalar(4.0)).unwrap());
     let tape = GradientTape::new();
@@ -109,7 +111,7 @@ fn targets_are_summed_and_seeded() {
     assert_eq!(values(seeded(numbers(&[10.0, 0.0])).unwrap()), [20.0, 0.0]);
     let error = seeded(scalar(1.0)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Shape);
-    assert!(error.message().contains("output gradient 0 is float64[], and target 0 is float64[2]"));
+    assert!(error.message().contains("output gradient 0 must be float64[2], like its target, got float64[]"));
     assert_eq!(error.location().unwrap().file(), file!());
 }
 
@@ -127,7 +129,7 @@ fn an_intermediate_value_can_be_target_and_source() {
 }
 
 #[test]
-fn what_is_not_watched_leaves_no_trace() {
+fn unwatched_values_are_not_recorded() {
     let _ledger = ledger_check();
     let (x, constant) = (numbers(&[1.0, 2.0]), numbers(&[3.0, 4.0]));
     let frozen = Variable::builder().trainable(false).name("frozen").build(numbers(&[5.0, 6.0])).unwrap();
@@ -165,7 +167,7 @@ fn variables_are_watched_as_the_options_say() {
 }
 
 #[test]
-fn reset_forgets_and_goes_on() {
+fn reset_drops_entries_and_keeps_recording() {
     let _ledger = ledger_check();
     let x = scalar(3.0);
     let tape = GradientTape::new();
@@ -182,7 +184,7 @@ fn reset_forgets_and_goes_on() {
 }
 
 #[test]
-fn a_tape_is_of_its_thread() {
+fn a_tape_records_its_own_thread_only() {
     let _ledger = ledger_check();
     let x = scalar(3.0);
     let tape = GradientTape::new();
@@ -221,26 +223,31 @@ fn unconnected_gradients_are_none_or_zero_and_explained() {
     let mixed = add(&blocked, &y).unwrap();
     let why = |target: &Tensor, source: &Tensor| tape.explain_none(target, source);
     assert!(why(&y, &x).is_none());
-    assert!(matches!(why(&y, &ids), Some(SavedReason::NotFloat(DType::I32))));
-    assert!(matches!(why(&y, &unwatched), Some(SavedReason::NotWatched)));
-    assert!(matches!(why(&cast(&y, DType::I32).unwrap(), &x), Some(SavedReason::TargetNotFloat(DType::I32))));
-    let Some(SavedReason::Blocked(by)) = why(&mixed, &other) else { panic!("stop_gradient is the reason") };
+    assert!(matches!(why(&y, &ids), Some(NoGradientReason::NotFloat(DType::I32))));
+    assert!(matches!(why(&y, &unwatched), Some(NoGradientReason::NotWatched)));
+    assert!(matches!(
+        why(&cast(&y, DType::I32).unwrap(), &x),
+        Some(NoGradientReason::TargetNotFloat(DType::I32))
+    ));
+    let Some(NoGradientReason::Blocked(by)) = why(&mixed, &other) else {
+        panic!("stop_gradient is the reason")
+    };
     assert_eq!(by[0].0, "stop_gradient");
     assert_eq!(by[0].1.file(), file!());
     let unused = scalar(2.0);
     tape.watch(&unused);
-    assert!(matches!(why(&y, &unused), Some(SavedReason::NeverUsed)));
-    assert!(matches!(tape.explain_none(&y, &frozen), Some(SavedReason::NotTrainable)));
-    assert!(matches!(tape.explain_none(&y, &unread), Some(SavedReason::NotRead)));
+    assert!(matches!(why(&y, &unused), Some(NoGradientReason::NeverUsed)));
+    assert!(matches!(tape.explain_none(&y, &frozen), Some(NoGradientReason::NotTrainable)));
+    assert!(matches!(tape.explain_none(&y, &unread), Some(NoGradientReason::NotRead)));
     let _ = mul(&unused, 2.0).unwrap();
     let kept = mul(&unused, 2.0).unwrap();
-    assert!(matches!(why(&y, &unused), Some(SavedReason::Independent)));
+    assert!(matches!(why(&y, &unused), Some(NoGradientReason::Independent)));
     assert!(kept.item::<f64>().unwrap() == 4.0);
     let zero = GradientRequest { unconnected: Unconnected::Zero, ..GradientRequest::default() };
     assert!(tape.gradient(&y, &other).unwrap().is_none());
     assert_eq!(values(tape.gradient_with(&y, &other, zero).unwrap()), [0.0]);
 
-    // A tape that gave its one answer still explains it.
+    // A used tape still explains its gradients.
     let once = GradientTape::new();
     once.watch(&x);
     let y = mul(&x, &x).unwrap();
@@ -250,7 +257,7 @@ fn unconnected_gradients_are_none_or_zero_and_explained() {
 }
 
 #[test]
-fn a_tape_answers_once_unless_persistent() {
+fn a_tape_computes_gradients_once_unless_persistent() {
     let _ledger = ledger_check();
     let x = scalar(3.0);
     let tape = GradientTape::new();
@@ -259,11 +266,11 @@ fn a_tape_answers_once_unless_persistent() {
     assert_eq!(values(tape.gradient(&y, &x).unwrap()), [6.0]);
     let error = tape.gradient(&y, &x).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Value);
-    assert!(error.to_string().contains("make it persistent"), "{error}");
+    assert!(error.to_string().contains("make the tape persistent"), "{error}");
     assert!(error.message().contains(file!()), "{error}");
 }
 
-/// What nothing leads to any more is forgotten at once, however long the chain.
+/// Entries that no live tensor depends on are dropped at once, however long the chain.
 #[test]
 fn dead_branches_are_dropped() {
     let _ledger = ledger_check();
@@ -325,9 +332,9 @@ fn bytes_held_are_the_bytes_that_gradients_need() {
     assert_eq!(held(|a, _| sum(a, None, false), true), 0);
 }
 
-/// 2000 products with one matrix keep each state once and the matrix once.
+/// 2000 products with one matrix save each state once and the matrix once.
 #[test]
-fn a_power_loop_keeps_its_states_once() {
+fn a_power_loop_saves_its_states_once() {
     let _ledger = ledger_check();
     let (n, steps) = (16, 2000);
     let state = n * n * 4;
@@ -346,10 +353,10 @@ fn a_power_loop_keeps_its_states_once() {
     assert_eq!(thread_live_bytes(), before);
 }
 
-/// Running out of memory anywhere leaves everything as it was: a persistent tape whole, a tape that answers once used up
-/// and empty.
+/// An allocation failure at any point leaves variables unchanged, a persistent tape complete, and another tape used up and
+/// empty.
 #[test]
-fn out_of_memory_in_the_walk_is_an_error_and_nothing_is_lost() {
+fn out_of_memory_in_the_backward_pass_leaks_nothing() {
     let _ledger = ledger_check();
     let w = Variable::new(ones([4, 4], DType::F32).unwrap()).unwrap();
     let x = ones([2, 4], DType::F32).unwrap();
@@ -375,7 +382,7 @@ fn out_of_memory_in_the_walk_is_an_error_and_nothing_is_lost() {
                 }
                 Err(error) => {
                     assert_eq!(error.kind(), ErrorKind::OutOfMemory, "{error}");
-                    // The first allocation is the seed's: the walk has not begun.
+                    // The first allocation is the seed's: the backward pass has not begun.
                     if persistent || nth == 0 {
                         assert_eq!((tape.bytes_held(), tape.num_entries()), (held, entries));
                         assert_eq!(thread_live_bytes(), recorded);

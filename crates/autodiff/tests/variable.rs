@@ -1,6 +1,6 @@
-//! Variables.
+//! Variables: updates in place, sharing between threads, locking.
 
-use taut_autodiff::{Dense, GradientTape, Variable};
+use taut_autodiff::{DenseGradient, GradientTape, Variable};
 use taut_core::ops::binary::mul;
 use taut_core::ops::creation::{ones, zeros};
 use taut_core::ops::reduce::sum;
@@ -9,7 +9,7 @@ use taut_core::{DType, ErrorKind, Location, Tensor};
 use taut_memory::testing::ledger_check;
 
 #[test]
-fn variables_are_updated_in_their_own_memory() {
+fn variables_are_updated_in_place() {
     let _ledger = ledger_check();
     let v = Variable::builder().name("v").build(zeros([3, 2], DType::F32).unwrap()).unwrap();
     let address = v.address();
@@ -26,7 +26,7 @@ fn variables_are_updated_in_their_own_memory() {
     .unwrap();
     assert_eq!(v.address(), address);
 
-    // A training step: the tape's values are gone before the update.
+    // A training step: the tape has dropped its values before the update.
     let tape = GradientTape::new();
     let loss = sum(mul(&v, &v).unwrap(), None, false).unwrap();
     let gradient = tape.gradient(&loss, &v).unwrap().dense().unwrap();
@@ -34,17 +34,22 @@ fn variables_are_updated_in_their_own_memory() {
     assert_eq!(v.address(), address);
     assert_eq!(v.read().to_vec::<f32>().unwrap(), [0.0; 6]);
 
-    // Somebody holds the old value: it stays as it is.
+    // A tensor that was read before does not change.
     let held = v.read();
     v.assign_add(1.0).unwrap();
     assert_eq!(held.to_vec::<f32>().unwrap(), [0.0; 6]);
     assert_eq!(v.read().to_vec::<f32>().unwrap(), [1.0; 6]);
 
-    // What cannot be is refused, and nothing changes.
+    // Invalid assignments fail and change nothing.
     let address = v.address();
     let shape = v.assign(ones([2, 3], DType::F32).unwrap()).unwrap_err();
     assert_eq!(shape.kind(), ErrorKind::Shape);
-    assert!(shape.to_string().contains("a variable `v` float32[3, 2] cannot take float32[2, 3]"), "{shape}");
+    assert!(
+        shape.to_string().contains(
+            "the variable `v` float32[3, 2] must be assigned values of its spec, got float32[2, 3]"
+        ),
+        "{shape}"
+    );
     assert_eq!(v.assign_add(ones([3, 2], DType::F64).unwrap()).unwrap_err().kind(), ErrorKind::DType);
     let outside = Tensor::from_slice(&[0, 7], [2, 1]).unwrap();
     assert_eq!(
@@ -65,7 +70,7 @@ fn variables_are_shared_between_threads() {
                 for _ in 0..100 {
                     v.assign_add(1i64).unwrap();
                     let seen = v.value().to_vec::<i64>().unwrap();
-                    assert!(seen.iter().all(|&s| s == seen[0]), "half an update");
+                    assert!(seen.iter().all(|&s| s == seen[0]), "part of an update is visible");
                 }
             });
         }
@@ -74,24 +79,26 @@ fn variables_are_shared_between_threads() {
 }
 
 #[test]
-fn nobody_waits_for_an_update_of_their_own() {
+fn a_thread_does_not_deadlock_on_its_own_update() {
     let _ledger = ledger_check();
     let variable = Variable::new(Tensor::scalar(1.0f32).unwrap()).unwrap();
-    variable.check_free().unwrap();
-    let held = variable.hold(Location::caller()).unwrap();
-    for error in [variable.check_free(), variable.hold(Location::caller()).map(drop), variable.assign(2.0)] {
+    variable.check_unlocked().unwrap();
+    let locked = variable.lock(Location::caller()).unwrap();
+    for error in
+        [variable.check_unlocked(), variable.lock(Location::caller()).map(drop), variable.assign(2.0)]
+    {
         let error = error.unwrap_err();
-        assert!(error.message().contains("is being updated by what is running now"), "{error}");
+        assert!(error.message().contains("must not be used during its own update"), "{error}");
     }
-    // Another thread waits until it is over.
+    // Another thread waits for the lock.
     std::thread::scope(|scope| {
         let reader = scope.spawn(|| {
-            variable.check_free().unwrap();
+            variable.check_unlocked().unwrap();
             variable.read().item::<f32>().unwrap()
         });
         std::thread::sleep(std::time::Duration::from_millis(5));
-        drop(held);
+        drop(locked);
         assert_eq!(reader.join().unwrap(), 1.0);
     });
-    variable.check_free().unwrap();
+    variable.check_unlocked().unwrap();
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use taut_core::graph::{Node, Origin, Value, ValueId};
+use taut_core::graph::{GraphValue, Node, Origin, ValueId};
 use taut_core::{Form, Graph, Op, Spec, Specs, Tensor};
 use taut_memory::Location;
 
@@ -42,7 +42,7 @@ impl Rewriter {
     }
 
     fn value(&mut self, spec: Spec, origin: Origin) -> ValueId {
-        self.graph.values.push(Value { spec, origin });
+        self.graph.values.push(GraphValue { spec, origin });
         ValueId(self.graph.values.len() as u32 - 1)
     }
 

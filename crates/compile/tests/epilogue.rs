@@ -4,7 +4,7 @@ mod common;
 
 use common::assert_agree;
 use std::sync::Arc;
-use taut_autodiff::{Dense, gradients};
+use taut_autodiff::{DenseGradient, gradients};
 use taut_compile::{CompileOptions, compile};
 use taut_core::ops::binary::{add, maximum, mul, sub};
 use taut_core::ops::contract::{matmul, matmul_with};

@@ -1,7 +1,7 @@
 //! Golden files of compiled graphs. `TAUT_UPDATE=1` writes them.
 
 use std::path::Path;
-use taut_autodiff::{Dense, gradients};
+use taut_autodiff::{DenseGradient, gradients};
 use taut_compile::{CompileOptions, compile};
 use taut_core::ops::binary::{add, div, mul, sub};
 use taut_core::ops::contract::matmul;

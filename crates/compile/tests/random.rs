@@ -5,7 +5,7 @@ mod common;
 use common::assert_agree;
 use proptest::prelude::{Strategy, proptest};
 use std::sync::Arc;
-use taut_autodiff::{Dense, gradients};
+use taut_autodiff::{DenseGradient, gradients};
 use taut_compile::{CompileOptions, compile};
 use taut_core::ops::binary::*;
 use taut_core::ops::contract::matmul;

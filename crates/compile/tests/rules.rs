@@ -3,7 +3,7 @@
 mod common;
 
 use common::assert_agree;
-use taut_autodiff::{Dense, gradients};
+use taut_autodiff::{DenseGradient, gradients};
 use taut_compile::{CompileOptions, compile, compile_with_report};
 use taut_core::ops::binary::*;
 use taut_core::ops::contract::matmul;
@@ -210,7 +210,7 @@ fn long_graphs_fuse() {
         }
         let total = kept.iter().skip(1).try_fold(kept[0].clone(), add)?;
         let found = gradients([&sum(total, None, false)?], x)?;
-        found.into_iter().map(Dense::dense).collect()
+        found.into_iter().map(DenseGradient::dense).collect()
     };
     let specs = [x.spec().clone(), x.spec().clone()];
     let graph = trace(&specs, function).unwrap().graph;

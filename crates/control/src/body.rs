@@ -6,7 +6,7 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::OnceLock;
 use taut_compile::{CompileOptions, compile};
-use taut_core::graph::{Origin, Value, ValueId, suspend_tracing};
+use taut_core::graph::{GraphValue, Origin, ValueId, suspend_tracing};
 use taut_core::{Graph, Result, Spec, record};
 use taut_exec::{BorrowedInput, run_in};
 use taut_kernels::Arg;
@@ -119,7 +119,7 @@ fn program(graph: &Graph, into: &[Option<usize>]) -> Result<Program> {
             let spec = graph.spec(graph.outputs[output]).clone();
             let position = graph.inputs.len();
             graph.inputs.push(ValueId(graph.values.len() as u32));
-            graph.values.push(Value { spec, origin: Origin::Input(position) });
+            graph.values.push(GraphValue { spec, origin: Origin::Input(position) });
             position
         });
         updates.push((output, input));

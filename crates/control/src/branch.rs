@@ -84,7 +84,7 @@ impl Branch {
         for (branch, places) in changed.branches.iter_mut().zip(&mut changed.places) {
             let own: Vec<usize> = (0..places.len()).filter(|&i| followed.contains(&places[i])).collect();
             let joint = JointGraph::new(branch.graph(), &wants, &own, true)?;
-            let SplitGraph { forward, backward, mut kept } = joint.split(places.len())?;
+            let SplitGraph { forward, backward, saved: mut kept } = joint.split(places.len())?;
             let before = places.len();
             // Branches share what they keep of one spec, since only one of them runs.
             for &id in &forward.outputs[before..] {
@@ -103,7 +103,7 @@ impl Branch {
                 }
             }
             let followed = own.iter().map(|&i| places[i]).collect();
-            parts.push(Half { backward, answers: joint.answers, kept, followed });
+            parts.push(Half { backward, answers: joint.input_gradients, kept, followed });
             *branch = body(forward);
         }
         let positions = |marks: &[bool]| (0..marks.len()).filter(|&i| marks[i]).collect();

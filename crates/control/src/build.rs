@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::sync::Arc;
 use taut_autodiff::Variable;
-use taut_core::graph::{Origin, State, Value, ValueId, depth};
+use taut_core::graph::{ExternalState, GraphValue, Origin, ValueId, depth};
 use taut_core::ops::random::{Keys, with_keys};
 use taut_core::{Graph, Result, Tensor};
 
@@ -35,7 +35,7 @@ pub(crate) fn align(graph: Graph, varying: usize, own: &[Tensor], all: &[Tensor]
             None => {
                 let id = ValueId(graph.values.len() as u32);
                 let origin = Origin::Input(0);
-                graph.values.push(Value { spec: capture.spec().clone(), origin });
+                graph.values.push(GraphValue { spec: capture.spec().clone(), origin });
                 id
             }
         };
@@ -46,14 +46,14 @@ pub(crate) fn align(graph: Graph, varying: usize, own: &[Tensor], all: &[Tensor]
 }
 
 /// The variables behind the states that a trace wrote.
-pub(crate) fn variables(states: &[Arc<dyn State>]) -> Vec<Variable> {
-    states.iter().filter_map(Variable::of_state).collect()
+pub(crate) fn variables(states: &[Arc<dyn ExternalState>]) -> Vec<Variable> {
+    states.iter().filter_map(Variable::from_state).collect()
 }
 
 /// Traces the body of a loop with the variables that it carries, until those are all that it writes. `trace` returns what it
 /// found, and what was written.
 pub(crate) fn carrying<R>(
-    trace: impl Fn(&[Variable]) -> Result<(R, Vec<Arc<dyn State>>)>,
+    trace: impl Fn(&[Variable]) -> Result<(R, Vec<Arc<dyn ExternalState>>)>,
 ) -> Result<(R, Vec<Variable>)> {
     let (mut carried, mut keys) = (Vec::new(), Keys::default());
     loop {

@@ -7,7 +7,7 @@ use crate::structure::{names, same_structure, tensors};
 use std::sync::Arc;
 use taut_autodiff::Variable;
 use taut_autodiff::nest::Nest;
-use taut_core::graph::{State, Traced, trace_writing};
+use taut_core::graph::{ExternalState, Traced, trace_writing};
 use taut_core::ops::unary::cast;
 use taut_core::{DType, Error, Result, Shape, Spec, Tensor, apply_at, is_tracing};
 use taut_memory::Location;
@@ -133,7 +133,7 @@ fn choose<R: Nest<Owned = R>>(
 
 /// The variables that some branch writes: from now on, every one returns their new values, in this order.
 fn written<R>(traced: &mut [(Traced, R)]) -> Vec<Variable> {
-    let mut states: Vec<Arc<dyn State>> = Vec::new();
+    let mut states: Vec<Arc<dyn ExternalState>> = Vec::new();
     for state in traced.iter().flat_map(|(traced, _)| &traced.writes) {
         if !states.iter().any(|other| other.id() == state.id()) {
             states.push(state.clone());

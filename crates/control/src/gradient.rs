@@ -108,7 +108,16 @@ impl Question {
 
     fn reverse(self, backward: Graph, kept: Vec<From>, rewinds: bool) -> Reverse {
         let Question { active, followed, slices, captures, joint } = self;
-        Reverse { active, followed, slices, captures, backward, answers: joint.answers, kept, rewinds }
+        Reverse {
+            active,
+            followed,
+            slices,
+            captures,
+            backward,
+            answers: joint.input_gradients,
+            kept,
+            rewinds,
+        }
     }
 
     /// The whole gradient of a step, from all that goes into the step.
@@ -196,7 +205,7 @@ impl Reverse {
     /// The form of a loop that writes down what its gradient needs of every step, and how many stacks it has.
     fn stacked(op: &Loop, question: Question) -> Result<(Loop, usize)> {
         let visible = op.states + op.stacks;
-        let SplitGraph { mut forward, backward, kept } = question.joint.split(visible)?;
+        let SplitGraph { mut forward, backward, saved: kept } = question.joint.split(visible)?;
         let mut sources = Vec::new();
         for kept in kept {
             sources.push(match kept {
@@ -281,7 +290,7 @@ impl Reverse {
             let stack = |k: usize| call.output(op.stack(k)).cloned();
             return pass.backward(op, &input, &stack, given);
         }
-        let count = call.outputs.get(op.states).and_then(|count| count.kept.clone());
+        let count = call.outputs.get(op.states).and_then(|count| count.value.clone());
         let (op, wanted) = (bounded(op, count.as_ref())?, call.wanted);
         let inputs: Vec<Tensor> =
             (0..call.inputs.len()).map(|i| call.input(i).cloned()).collect::<Result<_>>()?;
@@ -483,9 +492,9 @@ impl Reverse {
 /// Whether somebody follows the backward pass of a call to its inputs, all of which were kept: then what was kept of the call does
 /// not do, since nobody knows how it came about.
 pub(crate) fn is_differentiable(call: &VjpCall<'_>) -> bool {
-    let followed = |part: &SavedValue| part.kept.as_ref().is_some_and(record::is_tracked);
+    let followed = |part: &SavedValue| part.value.as_ref().is_some_and(record::is_tracked);
     record::is_recording()
-        && call.inputs.iter().all(|part| part.kept.is_some())
+        && call.inputs.iter().all(|part| part.value.is_some())
         && call.inputs.iter().any(followed)
 }
 

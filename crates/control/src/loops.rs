@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use taut_autodiff::Variable;
 use taut_autodiff::nest::{Nest, strip_values};
-use taut_core::graph::{State, Traced, trace_writing};
+use taut_core::graph::{ExternalState, Traced, trace_writing};
 use taut_core::ops::binary::add;
 use taut_core::ops::random::with_index;
 use taut_core::{DType, Error, ErrorKind, Result, Set, Shape, Spec, Tensor, apply_at, is_tracing, record};
@@ -402,7 +402,7 @@ impl Loops {
 }
 
 /// The specs of a body's index and states, and of the variables that it carries after those, with their places.
-fn carried_specs(states: &[Spec], carried: &[Variable]) -> (Vec<Spec>, Vec<(usize, Arc<dyn State>)>) {
+fn carried_specs(states: &[Spec], carried: &[Variable]) -> (Vec<Spec>, Vec<(usize, Arc<dyn ExternalState>)>) {
     let mut specs = vec![index_spec()];
     specs.extend(states.iter().cloned());
     let given = (specs.len()..).zip(carried.iter().map(Variable::state)).collect();

@@ -7,7 +7,7 @@ use crate::schedule::{Back, Move, at_end, recomputed};
 use smallvec::SmallVec;
 use std::fmt;
 use std::sync::Arc;
-use taut_autodiff::joint::ask;
+use taut_autodiff::joint::vjp;
 use taut_autodiff::{GradientTape, optimization_barrier};
 use taut_core::ops::binary::add;
 use taut_core::{
@@ -395,7 +395,7 @@ impl Differentiable for Rewind {
             }
         }
         let mut answers: Gradients = (0..all.len()).map(|_| None).collect();
-        for (&i, gradient) in sources.iter().zip(ask(&tape, &outputs, &followed, &along, watched)?) {
+        for (&i, gradient) in sources.iter().zip(vjp(&tape, &outputs, &followed, &along, watched)?) {
             answers[i] = gradient.map(Gradient::dense).transpose()?.map(Gradient::Dense);
         }
         Ok(answers)

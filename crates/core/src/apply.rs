@@ -3,7 +3,7 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph;
 use crate::mode;
-use crate::observe::{Begun, Observed};
+use crate::observe::{CallStart, ObservedCall};
 use crate::op::{Kernel, Op, Spec, Specs, ViewOp};
 use crate::record;
 use crate::shape::{Shape, Strides};
@@ -17,7 +17,7 @@ pub type Outputs = SmallVec<[Tensor; 1]>;
 
 /// Calls an op that has one output.
 ///
-/// Inputs given by value may be overwritten when nobody else holds them; clone what is still needed.
+/// An input passed by value may be overwritten if it has no other handle; clone what is still needed.
 #[inline]
 #[track_caller]
 pub fn apply<const N: usize>(op: &dyn Op, mut inputs: [Tensor; N]) -> Result<Tensor> {
@@ -33,24 +33,24 @@ pub fn apply_many(op: &dyn Op, mut inputs: Vec<Tensor>) -> Result<Outputs> {
     apply_at(op, &mut inputs, Location::caller())
 }
 
-/// Calls an op on behalf of a caller's line. Inputs that nobody else holds may be consumed.
+/// Calls an op, attributed to a source line. Inputs without another handle may be consumed.
 ///
 /// *Eager*: infer, allocate, run the kernel. *Tracing* (inside [`trace`](crate::trace)): infer, append a node. In
-/// both, those who follow an input are told.
+/// both, recorders that track an input record the call.
 pub fn apply_at(op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
     let mode = mode::get();
     if mode != 0 {
-        return observed(mode, op, inputs, at);
+        return apply_with_mode(mode, op, inputs, at);
     }
     let outcome = eager(op, inputs, at);
     outcome.map_err(|error| error.in_op(op.name(), inputs.iter().map(Tensor::spec)).at(at))
 }
 
-/// Calls an op on a tensor that is replaced by the result, in its own memory if nobody else holds it. If the call fails,
-/// the tensor is as it was.
+/// Calls an op on a tensor and replaces the tensor by the result, in its own memory if it has no other handle. If the call
+/// fails, the tensor is unchanged.
 pub fn update(op: &dyn Op, target: &mut Option<Tensor>, rest: &[Tensor], at: Location) -> Result<()> {
     if mode::is(mode::CHECKING) {
-        // What the check refuses must not have been written: try it on the side first.
+        // A result that the check rejects must not be written: compute it beside the tensor first.
         let mut tried: SmallVec<[Tensor; 3]> = target.iter().chain(rest).cloned().collect();
         apply_at(op, &mut tried, at)?;
     }
@@ -64,19 +64,19 @@ pub fn update(op: &dyn Op, target: &mut Option<Tensor>, rest: &[Tensor], at: Loc
     outcome
 }
 
-/// A call that is more than run: written down, followed, checked, observed, or made for somebody else.
-fn observed(mode: u32, op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
+/// A call that is traced, recorded, checked, observed or attributed to another line.
+fn apply_with_mode(mode: u32, op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
     let attribution = if mode & mode::ATTRIBUTED == 0 { None } else { mode::attribution() };
     let at = attribution.map_or(at, |attribution| attribution.at);
     let run = |op: &dyn Op, inputs: &mut [Tensor]| {
         if mode & mode::TRACING == 0 { eager(op, inputs, at) } else { graph::record(op, inputs, at) }
     };
-    let begun =
-        || Begun { op: op.name(), gradient_of: attribution.and_then(|attribution| attribution.op), at };
+    let start =
+        || CallStart { op: op.name(), gradient_of: attribution.and_then(|attribution| attribution.op), at };
     let runs = mode & (mode::OBSERVED | mode::TRACING) == mode::OBSERVED;
-    let observed = runs.then(|| Observed::begin(begun()));
-    let followed = mode & mode::RECORDING != 0 && inputs.iter().any(Tensor::is_tracked);
-    let outcome = if followed { record::record_op(op, inputs, at, run) } else { run(op, inputs) };
+    let observed = runs.then(|| ObservedCall::begin(start()));
+    let tracked = mode & mode::RECORDING != 0 && inputs.iter().any(Tensor::is_tracked);
+    let outcome = if tracked { record::record_op(op, inputs, at, run) } else { run(op, inputs) };
     let outcome = match outcome {
         Ok(outputs) if mode & mode::CHECKING != 0 => check_outputs(&outputs).map(|()| outputs),
         outcome => outcome,
@@ -93,7 +93,7 @@ fn observed(mode: u32, op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Resu
     })
 }
 
-/// Refuses NaN and infinity in the results of an op.
+/// Fails if a result of an op has NaN or infinity.
 fn check_outputs(outputs: &[Tensor]) -> Result<()> {
     for output in outputs.iter().filter(|output| output.dtype().is_float() && output.traced_value().is_none())
     {
@@ -105,7 +105,7 @@ fn check_outputs(outputs: &[Tensor]) -> Result<()> {
     Ok(())
 }
 
-/// Calls `use_specs` with the specs of the inputs, without the heap for as many inputs as ops commonly have.
+/// Calls `use_specs` with the specs of the inputs; up to three inputs need no heap.
 #[inline]
 pub(crate) fn with_specs<R>(inputs: &[Tensor], use_specs: impl FnOnce(&[&Spec]) -> R) -> R {
     match inputs {
@@ -117,7 +117,7 @@ pub(crate) fn with_specs<R>(inputs: &[Tensor], use_specs: impl FnOnce(&[&Spec]) 
     }
 }
 
-/// The specs of the outputs, refused if they are too large to exist.
+/// The specs of the outputs; fails if one has more elements or dimensions than a tensor can have.
 #[inline]
 pub(crate) fn infer(op: &dyn Op, inputs: &[&Spec]) -> Result<Specs> {
     let outputs = op.infer(inputs)?;
@@ -131,7 +131,7 @@ pub(crate) fn infer(op: &dyn Op, inputs: &[&Spec]) -> Result<Specs> {
 fn too_large(spec: &Spec) -> Error {
     if spec.shape.rank() > Shape::MAX_RANK {
         let (rank, most) = (spec.shape.rank(), Shape::MAX_RANK);
-        return Error::shape(format!("the result has {rank} dimensions, and {most} are the most"));
+        return Error::shape(format!("rank {rank} exceeds the maximum of {most}"));
     }
     Error::shape(format!("the result {spec} has more elements than memory has addresses"))
 }
@@ -148,7 +148,7 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
     }
     if !kernel.takes_strides() {
         for input in inputs.iter_mut().filter(|input| !input.is_contiguous()) {
-            // Those who follow the call have yet to be told: until then, what it was made by must not be forgotten.
+            // Recorders have not recorded the call yet: the copy keeps the links of the input.
             *input = input.copy_at(at)?.linked_like(input);
         }
     }
@@ -158,7 +158,7 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
     }
     let (in_place, reused) = reusable(op, inputs, &specs[0]);
 
-    // One output is the common case, and lists would cost it as much as the op itself.
+    // One output is the common case; lists would cost as much as a small op.
     let mut buffer = match reused {
         Some(buffer) => buffer,
         None => allocate(&specs[0], Category::Tensor, at)?,
@@ -166,9 +166,9 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
     let Some(spec) = specs.pop() else { return Ok(Outputs::new()) };
     let out = ViewMut::new(spec.dtype, buffer.as_mut_slice(), &spec.shape);
     if let Err(error) = run(op, inputs, in_place, &spec.shape, &mut [out], at) {
-        // What was given away and not used goes back: a variable's memory must outlive a refused update.
+        // The donated buffer goes back to the input: a variable keeps its memory if an update fails.
         if let Some(input) = inputs.get_mut(in_place) {
-            input.give_buffer(buffer);
+            input.restore_buffer(buffer);
         }
         return Err(error);
     }
@@ -198,8 +198,7 @@ fn eager_many(
     Ok(specs.into_iter().zip(buffers).map(|(spec, buffer)| Tensor::from_exact_buffer(spec, buffer)).collect())
 }
 
-/// The buffer of an input that the op may overwrite, that nobody else holds and that has the output's spec; and which
-/// input it was.
+/// The position and the buffer of an input that the op may overwrite, that has no other handle and that has the output's spec.
 #[inline]
 fn reusable(op: &dyn Op, inputs: &mut [Tensor], spec: &Spec) -> (usize, Option<Buffer>) {
     for &candidate in op.aliases(0) {
@@ -241,7 +240,7 @@ fn run(
     }
 }
 
-/// Strides that repeat every input to `shape`; `None` if all have it already.
+/// Strides that broadcast every input to `shape`; `None` if all have that shape.
 #[inline]
 fn broadcast_strides(inputs: &[Tensor], shape: &Shape) -> Option<SmallVec<[Strides; 3]>> {
     if inputs.iter().all(|input| input.shape() == shape) {
@@ -269,9 +268,9 @@ fn view(op: &dyn ViewOp, input: &Tensor, spec: &Spec, at: Location) -> Result<Ou
         Some(layout) => (input, layout),
         None => {
             copied = input.copy_at(at)?;
-            let layout = op.view(copied.dtype(), &copied.layout()).ok_or_else(|| {
-                Error::new(ErrorKind::Graph, "a view op must accept a contiguous tensor")
-            })?;
+            let layout = op
+                .view(copied.dtype(), &copied.layout())
+                .ok_or_else(|| Error::new(ErrorKind::Graph, "a view op must accept a contiguous tensor"))?;
             (&copied, layout)
         }
     };

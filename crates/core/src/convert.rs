@@ -12,7 +12,7 @@ use taut_kernels::Element;
 use taut_memory::{Category, Location};
 
 impl Tensor {
-    /// A tensor of a number, or of numbers in arrays, slices and `Vec`s nested in any way.
+    /// A tensor of a number, or of numbers in nested arrays, slices and `Vec`s.
     ///
     /// A nested list whose parts differ in length is an error of kind [`Shape`](crate::ErrorKind::Shape).
     ///
@@ -24,7 +24,7 @@ impl Tensor {
     ///
     /// let ragged = Tensor::new(vec![vec![1.0, 2.0], vec![3.0]]).unwrap_err();
     /// assert_eq!(ragged.kind(), ErrorKind::Shape);
-    /// assert_eq!(ragged.message(), "part 1 has shape [1], and part 0 has [2]");
+    /// assert_eq!(ragged.message(), "parts must have one shape, got [2] for part 0 and [1] for part 1");
     /// # Ok::<(), taut_core::Error>(())
     /// ```
     #[track_caller]
@@ -56,7 +56,7 @@ pub trait IntoTensor {
     type Number: Host;
     /// Whether all values of this type have the same shape.
     const FIXED: bool;
-    /// The shape that every value of this type has; zeros where it may vary.
+    /// The shape that every value of this type has; zeros where it varies.
     fn least_extent() -> Shape;
     /// The shape; an error if parts differ.
     fn extent(&self) -> Result<Shape>;
@@ -122,7 +122,8 @@ fn extent_of<U: IntoTensor>(parts: &[U]) -> Result<Shape> {
         for (i, part) in parts.iter().enumerate().skip(1) {
             let other = part.extent()?;
             if other != shape {
-                let message = format!("part {i} has shape {other}, and part 0 has {shape}");
+                let message =
+                    format!("parts must have one shape, got {shape} for part 0 and {other} for part {i}");
                 return Err(Error::shape(message).help("pad the shorter parts, or give each its own tensor"));
             }
         }
@@ -195,7 +196,10 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Shape);
         assert!(error.location().is_some_and(|line| line.file().ends_with("convert.rs")), "{error}");
         let deep = vec![vec![vec![1], vec![2]], vec![vec![3], vec![4, 5]]];
-        assert_eq!(Tensor::new(deep).unwrap_err().message(), "part 1 has shape [2], and part 0 has [1]");
+        assert_eq!(
+            Tensor::new(deep).unwrap_err().message(),
+            "parts must have one shape, got [1] for part 0 and [2] for part 1"
+        );
         assert!(Tensor::new(vec![vec![], vec![1u8]]).is_err());
     }
 }

@@ -8,37 +8,37 @@ use taut_memory::{Location, OutOfMemory};
 /// The result of every public call that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of mistake an [`Error`] is.
+/// The kind of an [`Error`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// Shapes that do not fit together, or a size that overflows.
     Shape,
-    /// An element type that the op does not take.
+    /// An element type that the op does not support.
     DType,
     /// An axis that the tensor does not have.
     Axis,
     /// An index outside the tensor.
     Index,
-    /// An argument that makes no sense.
+    /// An invalid argument.
     Value,
     /// A computation without a result, such as the inverse of a singular matrix.
     Numeric,
-    /// No memory, or the limit reached. Everything is as it was before the call.
+    /// No memory, or the memory limit reached. The call has had no effect.
     OutOfMemory,
     /// A file that could not be read or written.
     Io,
-    /// A file whose content is not what it claims to be.
+    /// A file whose content is invalid.
     Format,
-    /// A value asked of a tensor that is being traced, or a graph that contradicts itself.
+    /// The value of a traced tensor was needed, or a graph is inconsistent.
     Graph,
 }
 
-/// An error that names the op, what it was given and the caller's line.
+/// An error with the op, the specs of its inputs and the caller's line.
 ///
 /// ```
 /// # use taut_core::{Error, ErrorKind};
-/// let error = Error::new(ErrorKind::Axis, "axis 2 is out of range for rank 2").help("axes go from -2 to 1");
+/// let error = Error::new(ErrorKind::Axis, "axis must be in [-2, 2), got 2").help("the last axis is -1");
 /// assert_eq!(error.kind(), ErrorKind::Axis);
 /// ```
 pub struct Error(Box<Details>);
@@ -76,13 +76,13 @@ impl Error {
         Error::new(ErrorKind::Shape, message)
     }
 
-    /// An element type that is not taken.
+    /// An element type that is not supported.
     #[cold]
     pub fn dtype(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::DType, message)
     }
 
-    /// An argument that makes no sense.
+    /// An invalid argument.
     #[cold]
     pub fn value(message: impl Into<String>) -> Error {
         Error::new(ErrorKind::Value, message)
@@ -94,7 +94,7 @@ impl Error {
         Error::new(ErrorKind::Index, message)
     }
 
-    /// Says what would work.
+    /// Adds a line that says what to do.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Error {
         self.0.help = Some(help.into());
@@ -108,13 +108,12 @@ impl Error {
         self
     }
 
-    /// Names another line than the one it has. Where a program in another language calls, the lines that matter are that
-    /// program's.
+    /// Replaces its line. For a caller in another language, the lines that matter are those of its program.
     #[must_use]
     pub fn moved_to(mut self, location: Location) -> Error {
         self.0.location = Some(location);
         if let Some(shortage) = self.out_of_memory() {
-            // A shortage says its line in its own words.
+            // The message of an out-of-memory error contains its line.
             let moved = shortage.clone().moved_to(location);
             self.0.message = moved.to_string();
             self.0.source = Some(Box::new(moved));
@@ -132,7 +131,7 @@ impl Error {
         self
     }
 
-    /// NaN or infinity where there should be none.
+    /// NaN or infinity in a result that is checked.
     #[cold]
     pub(crate) fn not_finite(spec: &Spec, nans: usize, infinities: usize) -> Error {
         let mut found = Vec::new();
@@ -143,11 +142,12 @@ impl Error {
             found.push(format!("{infinities} infinite"));
         }
         let message = format!("the result {spec} has {} elements", found.join(" and "));
-        Error::new(ErrorKind::Numeric, message)
-            .help("look at what went into this op; checking every op stops at the first that makes one")
+        Error::new(ErrorKind::Numeric, message).help(
+            "check the inputs of this op: with every op checked, it is the first whose result is not finite",
+        )
     }
 
-    /// Says that it happened in the gradient of an op, unless it says so already.
+    /// Adds the op whose gradient was being computed, unless one is known already.
     #[must_use]
     pub(crate) fn in_gradient_of(mut self, op: &'static str) -> Error {
         self.0.gradient_of.get_or_insert(op);
@@ -159,29 +159,29 @@ impl Error {
         self.0.gradient_of
     }
 
-    /// Says what it is about: a file, a part of one.
+    /// Prepends what it is about to the message: a file, or a part of one.
     #[must_use]
     pub fn about(mut self, what: impl fmt::Display) -> Error {
         self.0.message = format!("{what}: {}", self.0.message);
         self
     }
 
-    /// What kind of mistake it is.
+    /// Its kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What went wrong, without op and line.
+    /// The message, without op and line.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The op that refused, if an op did.
+    /// The op that failed, if an op did.
     pub fn op(&self) -> Option<&'static str> {
         self.0.op
     }
 
-    /// Types and shapes of what the op was given.
+    /// Types and shapes of the op's inputs.
     pub fn inputs(&self) -> &[Spec] {
         &self.0.inputs
     }
@@ -191,19 +191,19 @@ impl Error {
         self.0.location
     }
 
-    /// Says what it comes from. Where a program in another language calls, its own exceptions travel like this.
+    /// Adds its cause. The exceptions of a caller in another language are carried like this.
     #[must_use]
     pub fn caused_by(mut self, source: impl std::error::Error + Send + Sync + 'static) -> Error {
         self.0.source = Some(Box::new(source));
         self
     }
 
-    /// What it comes from, to be looked at or cloned.
+    /// Its cause, if it is of this type.
     pub fn cause<T: std::error::Error + 'static>(&self) -> Option<&T> {
         self.0.source.as_ref()?.downcast_ref()
     }
 
-    /// Who holds the memory, if memory was the trouble.
+    /// The largest holders of memory, if it is an out-of-memory error.
     pub fn out_of_memory(&self) -> Option<&OutOfMemory> {
         self.cause()
     }
@@ -225,7 +225,7 @@ impl fmt::Display for Error {
                 write!(f, "{}{spec}", if i == 0 { "" } else { ", " })?;
             }
         }
-        // A shortage of memory names the line in its own words.
+        // The message of an out-of-memory error contains its line.
         if let Some(location) = details.location.filter(|_| details.kind != ErrorKind::OutOfMemory) {
             write!(f, "\n  at {location}")?;
         }

@@ -1,4 +1,4 @@
-//! What a gradient rule is given, and what it returns.
+//! Gradient rules: the [`Differentiable`] interface, what a rule receives and what it returns.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec};
@@ -46,7 +46,7 @@ impl Set {
         self.0 == 0
     }
 
-    /// What is in either set.
+    /// The positions in either set.
     #[must_use]
     pub const fn union(self, other: Set) -> Set {
         Set(self.0 | other.0)
@@ -83,21 +83,21 @@ pub trait Differentiable: fmt::Debug + Send + Sync {
     }
 }
 
-/// What of a call its gradient needs. Types and shapes are always there and need not be asked for.
+/// What of a call is saved for its gradient. Types and shapes are always saved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Saves {
-    /// Inputs that are kept.
+    /// Inputs that are saved.
     pub inputs: Set,
-    /// Outputs that are kept.
+    /// Outputs that are saved.
     pub outputs: Set,
-    /// Whether [`Differentiable::residual`] makes a further value to keep, in place of something larger.
+    /// Whether [`Differentiable::residual`] computes a further value to save, in place of something larger.
     pub residual: bool,
-    /// Inputs that making it reads. They outlive the call, but are not kept.
+    /// Inputs that it reads for that. They outlive the call, but are not saved.
     pub reads: Set,
 }
 
 impl Saves {
-    /// Nothing but shapes.
+    /// Types and shapes only.
     pub const NOTHING: Saves =
         Saves { inputs: Set::NONE, outputs: Set::NONE, residual: false, reads: Set::NONE };
     /// The first output.
@@ -115,12 +115,12 @@ impl Saves {
         Saves { outputs: Set::of(positions), ..Saves::NOTHING }
     }
 
-    /// A value that [`Differentiable::residual`] makes from the outputs and these inputs.
+    /// A residual that [`Differentiable::residual`] computes from the outputs and these inputs.
     pub const fn residual_of<const N: usize>(reads: [usize; N]) -> Saves {
         Saves { residual: true, reads: Set::of(reads), ..Saves::NOTHING }
     }
 
-    /// Of two inputs, the other one of each whose gradient is wanted: what a product needs.
+    /// Of two inputs, the other one for each whose gradient is wanted, as a product needs.
     pub const fn others(wanted: Set) -> Saves {
         let mut inputs = Set::NONE;
         if wanted.has(0) {
@@ -132,7 +132,7 @@ impl Saves {
         Saves { inputs, ..Saves::NOTHING }
     }
 
-    /// What either of the two asks for.
+    /// What either of the two saves.
     #[must_use]
     pub const fn and(self, other: Saves) -> Saves {
         Saves {
@@ -144,22 +144,22 @@ impl Saves {
     }
 }
 
-/// An input or output of a call, as its gradient sees it: always its type and shape, its value only if it was kept.
+/// An input or output of a call, as its gradient rule receives it.
 #[derive(Clone, Debug)]
 pub struct SavedValue {
     /// Type and shape.
     pub spec: Spec,
-    /// The value, if it was kept.
-    pub kept: Option<Tensor>,
+    /// The value, if it was saved.
+    pub value: Option<Tensor>,
 }
 
-/// A call seen by its gradient rule: what was kept of it, and the gradients of its outputs.
+/// A call, as its gradient rule receives it: what was saved of it, and the gradients of its outputs.
 pub struct VjpCall<'a> {
     /// The inputs.
     pub inputs: &'a [SavedValue],
     /// The outputs.
     pub outputs: &'a mut [SavedValue],
-    /// What [`Differentiable::residual`] made.
+    /// The result of [`Differentiable::residual`].
     pub residual: Option<&'a Tensor>,
     /// The inputs whose gradients are wanted.
     pub wanted: Set,
@@ -173,22 +173,22 @@ impl VjpCall<'_> {
         self.wanted.has(input)
     }
 
-    /// An input that [`Differentiable::saves`] declared. Anything else is not there.
+    /// An input that [`Differentiable::saves`] declared; any other is an error.
     pub fn input(&self, position: usize) -> Result<&Tensor> {
-        self.inputs[position].kept.as_ref().ok_or_else(|| undeclared("input", position))
+        self.inputs[position].value.as_ref().ok_or_else(|| undeclared("input", position))
     }
 
-    /// An output that [`Differentiable::saves`] declared. Anything else is not there.
+    /// An output that [`Differentiable::saves`] declared; any other is an error.
     pub fn output(&self, position: usize) -> Result<&Tensor> {
-        self.outputs[position].kept.as_ref().ok_or_else(|| undeclared("output", position))
+        self.outputs[position].value.as_ref().ok_or_else(|| undeclared("output", position))
     }
 
-    /// As [`VjpCall::output`], and nobody else's if the tape needs it no longer: its memory can be used again.
+    /// As [`VjpCall::output`], by value: if the tape does not need it any more, its memory can be reused.
     pub fn take_output(&mut self, position: usize) -> Result<Tensor> {
-        self.outputs[position].kept.take().ok_or_else(|| undeclared("output", position))
+        self.outputs[position].value.take().ok_or_else(|| undeclared("output", position))
     }
 
-    /// What [`Differentiable::residual`] made.
+    /// The result of [`Differentiable::residual`].
     pub fn residual(&self) -> Result<&Tensor> {
         self.residual.ok_or_else(|| undeclared("residual", 0))
     }
@@ -203,7 +203,7 @@ impl VjpCall<'_> {
         &self.outputs[position].spec.shape
     }
 
-    /// The gradients of an op whose first input alone has one, and only from the first output.
+    /// The gradients of an op of which only the first input has one, from that of the first output.
     pub fn first(&mut self, rule: impl FnOnce(&Self, Tensor) -> Result<Tensor>) -> Result<Gradients> {
         let mut gradients = Gradients::new();
         if let Some(gradient) = self.take_gradient(0)
@@ -214,7 +214,7 @@ impl VjpCall<'_> {
         Ok(gradients)
     }
 
-    /// Takes the gradient of an output, if there is one. Given by value to an op, its memory can be used again.
+    /// Takes the gradient of an output, if there is one. An op that receives it by value can reuse its memory.
     pub fn take_gradient(&mut self, output: usize) -> Option<Tensor> {
         self.gradients.get_mut(output)?.take()
     }
@@ -222,12 +222,13 @@ impl VjpCall<'_> {
 
 #[cold]
 fn undeclared(what: &str, position: usize) -> Error {
-    let message =
-        format!("the gradient rule reads {what} {position}, which the op does not declare as saved");
+    let message = format!(
+        "a gradient rule must read declared values only, got {what} {position}, which `saves` does not name"
+    );
     Error::new(ErrorKind::Graph, message)
 }
 
-/// The gradients of a call's inputs, by position; what is missing at the end is `None`.
+/// The gradients of a call's inputs, by position; missing ones at the end are `None`.
 pub type Gradients = SmallVec<[Option<Gradient>; 2]>;
 
 /// A gradient.
@@ -251,13 +252,13 @@ impl From<IndexedSlices> for Gradient {
     }
 }
 
-/// A tensor that is zero but for some rows (slices along the first axis), of which only those are there. A row that is
-/// named several times is their sum.
+/// A tensor that is zero except for some rows (slices along the first axis), of which only those are stored. The values of an
+/// index that occurs several times are summed.
 #[derive(Clone, Debug)]
 pub struct IndexedSlices {
     /// The rows: one per index.
     pub values: Tensor,
-    /// Which rows they are: integers, one-dimensional.
+    /// The positions of the rows: integers, one-dimensional.
     pub indices: Tensor,
     /// The shape of the whole tensor.
     pub dense_shape: Shape,

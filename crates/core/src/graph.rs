@@ -1,4 +1,4 @@
-//! A computation as data: values, the ops that make them, and the lines that asked for them.
+//! Graphs: values, the ops that compute them, and the source lines of the calls.
 
 mod build;
 mod print;
@@ -11,7 +11,7 @@ pub use build::{
     value_of, write_state,
 };
 pub(crate) use build::{ValueRef, next_key, record};
-pub use state::{KeySource, State, StateUse};
+pub use state::{ExternalState, KeySource, StateUse};
 
 use crate::apply::apply_at;
 use crate::error::{Error, ErrorKind, Result};
@@ -38,7 +38,7 @@ impl ValueId {
 pub enum Origin {
     /// The n-th input of the graph.
     Input(usize),
-    /// A tensor that was there before the trace.
+    /// A tensor that existed before the trace.
     Constant(Tensor),
     /// An output of a node.
     Node {
@@ -49,9 +49,9 @@ pub enum Origin {
     },
 }
 
-/// A value: what it is and where it comes from.
+/// A value: its spec and its origin.
 #[derive(Clone, Debug)]
-pub struct Value {
+pub struct GraphValue {
     /// Type and shape.
     pub spec: Spec,
     /// Where it comes from.
@@ -63,20 +63,20 @@ pub struct Value {
 pub struct Node {
     /// The op with its attributes.
     pub op: Arc<dyn Op>,
-    /// What it reads.
+    /// Its inputs.
     pub inputs: SmallVec<[ValueId; 3]>,
-    /// What it makes.
+    /// Its outputs.
     pub outputs: SmallVec<[ValueId; 1]>,
     /// The line that called it.
     pub at: Location,
 }
 
-/// Ops in an order in which they can run. Made by [`trace`]; printed by `Display`; checked by [`Graph::verify`].
+/// Ops in topological order. Made by [`trace`]; printed by `Display`; checked by [`Graph::verify`].
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     /// All values, by number.
-    pub values: Vec<Value>,
-    /// The calls, each after those it reads from.
+    pub values: Vec<GraphValue>,
+    /// The calls, in topological order.
     pub nodes: Vec<Node>,
     /// The values that the caller provides.
     pub inputs: Vec<ValueId>,
@@ -107,12 +107,12 @@ impl Graph {
         self.inputs.push(value);
     }
 
-    /// Per node, whether an output depends on it, or whether it is a check that is made for its own sake.
+    /// Per node, whether it is live: an output depends on it, or it is a check ([`Effects::CHECK`]).
     pub fn needed(&self) -> Vec<bool> {
         let mut needed = vec![false; self.nodes.len()];
-        // Of a graph that contradicts itself, it says what it can.
+        // An inconsistent graph must not panic: unknown numbers are skipped.
         let mark = |needed: &mut Vec<bool>, id: ValueId| {
-            if let Some(Value { origin: Origin::Node { node, .. }, .. }) = self.values.get(id.index())
+            if let Some(GraphValue { origin: Origin::Node { node, .. }, .. }) = self.values.get(id.index())
                 && let Some(needed) = needed.get_mut(*node)
             {
                 *needed = true;
@@ -128,13 +128,13 @@ impl Graph {
         needed
     }
 
-    /// The part of the graph that computes `outputs` from `inputs`, as a graph of its own with those inputs. Refused if it
-    /// needs another input of the whole.
+    /// The subgraph that computes `outputs` from `inputs`, as a graph with those inputs. Fails if it needs another input of the
+    /// whole graph.
     pub fn part(&self, inputs: &[ValueId], outputs: &[ValueId]) -> Result<Graph> {
         self.part_of(inputs, outputs, false)
     }
 
-    /// As [`Graph::part`], and with the checks that those inputs allow to be made.
+    /// As [`Graph::part`], with the checks that depend on those inputs and on constants only.
     pub fn part_with_checks(&self, inputs: &[ValueId], outputs: &[ValueId]) -> Result<Graph> {
         self.part_of(inputs, outputs, true)
     }
@@ -162,7 +162,7 @@ impl Graph {
         let mut part = Graph::default();
         let mut numbers: Vec<Option<ValueId>> = vec![None; self.values.len()];
         let add = |part: &mut Graph, spec: &Spec, origin: Origin| {
-            part.values.push(Value { spec: spec.clone(), origin });
+            part.values.push(GraphValue { spec: spec.clone(), origin });
             ValueId(part.values.len() as u32 - 1)
         };
         for &id in inputs {
@@ -199,7 +199,7 @@ impl Graph {
         Ok(part)
     }
 
-    /// Per value, whether it follows from these and from constants.
+    /// Per value, whether it can be computed from these and from constants.
     fn known(&self, given: &[bool]) -> Vec<bool> {
         let mut known = given.to_vec();
         for (known, value) in known.iter_mut().zip(&self.values) {
@@ -213,9 +213,9 @@ impl Graph {
         known
     }
 
-    /// Runs the nodes one after the other, each value dropped after its last use.
+    /// Runs the nodes in order and drops each value after its last use.
     ///
-    /// This is the plainest interpreter of a graph, and the reference for faster ones.
+    /// This is the simplest interpreter of a graph, and the reference for faster ones.
     #[track_caller]
     pub fn run(&self, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
         self.check_ids().and_then(|()| self.check_inputs(inputs)).map_err(|e| e.at(Location::caller()))?;
@@ -234,7 +234,7 @@ impl Graph {
                 *slot = Some(tensor.clone());
             }
         }
-        let missing = || Error::new(ErrorKind::Graph, "a value is read before it is made");
+        let missing = || Error::new(ErrorKind::Graph, "a value is read before it is computed");
         for (i, node) in self.nodes.iter().enumerate() {
             let mut arguments: SmallVec<[Tensor; 3]> = SmallVec::new();
             for v in &node.inputs {
@@ -243,7 +243,7 @@ impl Graph {
             for v in node.inputs.iter().filter(|v| last_use[v.index()] == i) {
                 values[v.index()] = None;
             }
-            // A node has its own line, whoever runs the graph.
+            // Calls are attributed to the node's line, not to the caller of `run`.
             let outputs = without_source_location(|| apply_at(&*node.op, &mut arguments, node.at))?;
             for (v, output) in node.outputs.iter().zip(outputs) {
                 values[v.index()] = Some(output);
@@ -252,7 +252,7 @@ impl Graph {
         self.outputs.iter().map(|v| values[v.index()].clone().ok_or_else(missing)).collect()
     }
 
-    /// Whether every number stands for a value.
+    /// Fails if an id is not that of a value.
     fn check_ids(&self) -> Result<()> {
         let nodes = self.nodes.iter().flat_map(|node| node.inputs.iter().chain(&node.outputs));
         match self.inputs.iter().chain(&self.outputs).chain(nodes).find(|id| id.index() >= self.values.len())
@@ -264,13 +264,12 @@ impl Graph {
 
     fn check_inputs(&self, inputs: &[Tensor]) -> Result<()> {
         if inputs.len() != self.inputs.len() {
-            let message = format!("the graph takes {} inputs, not {}", self.inputs.len(), inputs.len());
+            let message = format!("the graph takes {} inputs, got {}", self.inputs.len(), inputs.len());
             return Err(Error::value(message));
         }
         for (i, (&id, tensor)) in self.inputs.iter().zip(inputs).enumerate() {
             if self.spec(id) != tensor.spec() {
-                let message =
-                    format!("input {i} is {}, and the graph takes {}", tensor.spec(), self.spec(id));
+                let message = format!("input {i} must be {}, got {}", self.spec(id), tensor.spec());
                 return Err(Error::shape(message));
             }
         }
@@ -280,6 +279,9 @@ impl Graph {
 
 #[cold]
 fn unknown() -> Error {
-    Error::new(ErrorKind::Graph, "the value depends on what only a call of the function knows")
-        .help("compute it from constants, or outside the function")
+    Error::new(
+        ErrorKind::Graph,
+        "the value depends on an argument of the function, which is not known in a trace",
+    )
+    .help("compute it from constants, or outside the function")
 }

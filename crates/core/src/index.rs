@@ -2,10 +2,10 @@
 
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo};
 
-/// One place of a slicing expression. [`s!`](crate::s) writes a whole expression.
+/// One item of a slicing expression. [`s!`](crate::s) writes a whole expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Index {
-    /// One position; the axis disappears. Negative counts from the end.
+    /// One position; the axis is removed. A negative one counts from the end.
     At(isize),
     /// `start:end:step` as in Python.
     Range {
@@ -16,7 +16,7 @@ pub enum Index {
         /// Distance between positions; negative runs backwards.
         step: isize,
     },
-    /// All axes that the other places leave over.
+    /// All axes that the other items do not index.
     Ellipsis,
     /// A new axis of size one.
     NewAxis,
@@ -43,11 +43,11 @@ impl Index {
     }
 }
 
-/// Stands for all axes left over, in [`s!`](crate::s).
+/// All axes that the other items do not index, in [`s!`](crate::s).
 #[derive(Clone, Copy, Debug)]
 pub struct Ellipsis;
 
-/// Stands for a new axis of size one, in [`s!`](crate::s).
+/// A new axis of size one, in [`s!`](crate::s).
 #[derive(Clone, Copy, Debug)]
 pub struct NewAxis;
 

@@ -1,50 +1,50 @@
-//! Being asked to stop: somebody may look at times whether long work is still wanted.
+//! Interrupts: a hook that long work calls from time to time, and that can end it with an error.
 
 use crate::Result;
 use std::cell::Cell;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// Says whether work is still wanted: an error ends it.
-pub type Ask = fn() -> Result<()>;
+/// The hook: an error ends the work that called it.
+pub type InterruptCheck = fn() -> Result<()>;
 
-/// How long nobody is asked after somebody was.
-pub const PAUSE: Duration = Duration::from_millis(50);
-/// Short runs look at the clock once in so many.
-const EVERY: u32 = 64;
+/// The hook is called at most once per thread in this time.
+pub const MIN_INTERVAL: Duration = Duration::from_millis(50);
+/// Short work reads the clock once in so many calls.
+const CALLS_PER_CLOCK_READ: u32 = 64;
 
-static ASK: OnceLock<Ask> = OnceLock::new();
+static CHECK: OnceLock<InterruptCheck> = OnceLock::new();
 
 thread_local! {
-    static RUNS: Cell<u32> = const { Cell::new(0) };
-    static ASKED: Cell<Option<Instant>> = const { Cell::new(None) };
+    static CALLS: Cell<u32> = const { Cell::new(0) };
+    static LAST_CHECK: Cell<Option<Instant>> = const { Cell::new(None) };
 }
 
-/// From now on, runs of programs and those who wait for data ask at times whether they are still wanted, each on its own
-/// thread; what comes back as an error ends the run, or the waiting. Only the first to be set counts.
-pub fn set_interrupt_check(ask: Ask) {
-    let _ = ASK.set(ask);
+/// Sets the hook that runs of programs and waits for data call from time to time, each on its own thread; an error from it ends
+/// the run or the wait. Only the first hook that is set is used.
+pub fn set_interrupt_check(check: InterruptCheck) {
+    let _ = CHECK.set(check);
 }
 
-/// Asks, if somebody wants to be asked, and many short runs or some time have passed.
+/// [`poll`] for work that may be short: reads the clock only once in many calls.
 #[inline]
-pub fn short() -> Result<()> {
-    if ASK.get().is_none() {
+pub fn poll_short_work() -> Result<()> {
+    if CHECK.get().is_none() {
         return Ok(());
     }
-    let runs = RUNS.get().wrapping_add(1);
-    RUNS.set(runs);
-    if runs.is_multiple_of(EVERY) { long() } else { Ok(()) }
+    let calls = CALLS.get().wrapping_add(1);
+    CALLS.set(calls);
+    if calls.is_multiple_of(CALLS_PER_CLOCK_READ) { poll() } else { Ok(()) }
 }
 
-/// Asks, if somebody wants to be asked and some time has passed.
+/// Calls the hook, if there is one and [`MIN_INTERVAL`] has passed since its last call on this thread.
 #[cold]
-pub fn long() -> Result<()> {
-    let Some(ask) = ASK.get() else { return Ok(()) };
+pub fn poll() -> Result<()> {
+    let Some(check) = CHECK.get() else { return Ok(()) };
     let now = Instant::now();
-    if ASKED.get().is_some_and(|asked| now.duration_since(asked) < PAUSE) {
+    if LAST_CHECK.get().is_some_and(|last| now.duration_since(last) < MIN_INTERVAL) {
         return Ok(());
     }
-    ASKED.set(Some(now));
-    ask()
+    LAST_CHECK.set(Some(now));
+    check()
 }

@@ -1,9 +1,9 @@
-//! Tensors as files: NumPy's `.npy` and `.npz`, and safetensors.
+//! Tensor files: NumPy's `.npy` and `.npz`, and safetensors.
 //!
-//! A file is not believed. What its header claims is compared with what the file holds before anything is allocated, so
-//! a broken or hostile file costs no more memory than its own size, and ends in an [`Error`] of kind
-//! [`Format`](ErrorKind::Format) that names it. Element types that Taut does not have are errors of kind
-//! [`DType`](ErrorKind::DType); what the system refuses is of kind [`Io`](ErrorKind::Io).
+//! Files are not trusted. The header is checked against the size of the file before anything is allocated, so that an invalid
+//! or hostile file costs no more memory than its own size, and gives an [`Error`] of kind [`Format`](ErrorKind::Format) that
+//! names it. Unsupported element types are errors of kind [`DType`](ErrorKind::DType), failures of the system of kind
+//! [`Io`](ErrorKind::Io).
 
 mod npy;
 mod npz;
@@ -21,32 +21,32 @@ use std::io::{self, Read};
 use taut_kernels::{View, dispatch};
 use taut_memory::{Buffer, Category, Location};
 
-/// The most dimensions that NumPy knows; a file that claims more is broken.
+/// NumPy's maximum rank; a file that claims more is invalid.
 const MAX_RANK: usize = 64;
 
-/// How much is allocated on a header's word alone, where nobody knows how much follows.
-const ON_TRUST: usize = 1 << 16;
+/// The bytes that are allocated for a header's claim alone, where the size of the stream is unknown.
+const UNVERIFIED_BYTES: usize = 1 << 16;
 
 #[cold]
 fn format_error(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Format, message)
 }
 
-/// A failure to read: the content's fault, or the system's.
+/// An error while reading: of kind `Format` if the content is invalid, else of the system's kind.
 #[cold]
 fn read_error(error: io::Error) -> Error {
     use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
     match error.kind() {
-        UnexpectedEof => format_error("the end comes too early"),
+        UnexpectedEof => format_error("unexpected end of file"),
         InvalidData | InvalidInput | Other => format_error(error.to_string()),
         _ => error.into(),
     }
 }
 
-/// A shape that a header claims, if a tensor can have it.
+/// The shape in a header; fails if no tensor can have it.
 fn claimed_shape(dims: &[usize]) -> Result<Shape> {
     if dims.len() > MAX_RANK {
-        return Err(format_error(format!("a shape of {} dimensions, more than {MAX_RANK}", dims.len())));
+        return Err(format_error(format!("rank {} exceeds the maximum of {MAX_RANK}", dims.len())));
     }
     let shape = Shape::from(dims);
     match shape.checked_len() {
@@ -55,10 +55,10 @@ fn claimed_shape(dims: &[usize]) -> Result<Shape> {
     }
 }
 
-/// Reads `bytes` bytes, of which at least `present` are known to be there. Beyond those it allocates only as much again
-/// as was really read.
+/// Reads `bytes` bytes, of which at least `present` are known to exist. Beyond those it allocates at most twice what it has
+/// read.
 fn read_buffer(reader: &mut dyn Read, bytes: usize, present: u64, at: Location) -> Result<Buffer> {
-    let first = usize::try_from(present).unwrap_or(usize::MAX).max(ON_TRUST).min(bytes);
+    let first = usize::try_from(present).unwrap_or(usize::MAX).max(UNVERIFIED_BYTES).min(bytes);
     let mut buffer = Buffer::new_at(first, Category::Tensor, at)?;
     let mut have = 0;
     loop {
@@ -73,12 +73,12 @@ fn read_buffer(reader: &mut dyn Read, bytes: usize, present: u64, at: Location) 
     }
 }
 
-/// The bytes of a view whose elements lie in row-major order.
+/// The bytes of a contiguous view.
 fn bytes_of<'a>(view: &View<'a>) -> Option<&'a [u8]> {
     dispatch!(view.dtype(), T in sizes => view.contiguous::<T>().map(bytemuck::cast_slice))
 }
 
-/// Hands the elements' bytes in row-major order to `write`, copying them only if they lie otherwise.
+/// Passes the elements' bytes in row-major order to `write`; copies only a strided tensor.
 fn with_bytes(tensor: &Tensor, at: Location, write: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
     match bytes_of(&tensor.view()?) {
         Some(bytes) => write(bytes),
@@ -86,7 +86,7 @@ fn with_bytes(tensor: &Tensor, at: Location, write: impl FnOnce(&[u8]) -> Result
     }
 }
 
-/// Turns the bytes of each element around.
+/// Reverses the bytes of each element.
 fn swap_bytes(bytes: &mut [u8], element_size: usize) {
     if element_size > 1 {
         bytes.chunks_exact_mut(element_size).for_each(<[u8]>::reverse);

@@ -1,4 +1,4 @@
-//! Where a tensor's elements lie in its buffer. Views are arithmetic on this, and copy nothing.
+//! Layouts: where a tensor's elements lie in its buffer. Views are computed from layouts, without copies.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::Index;
@@ -56,7 +56,7 @@ impl Layout {
         Ok(Layout { shape: shape.clone(), strides, offset: self.offset })
     }
 
-    /// The same elements in the same order under another shape, if strides can say it.
+    /// The same elements in the same order under another shape, if strides can express it.
     pub fn reshape(&self, shape: &Shape) -> Option<Layout> {
         // Without elements any strides will do.
         if self.shape.is_empty() || self.is_contiguous() {
@@ -151,10 +151,12 @@ impl Layout {
         let consumed = indices.iter().filter(|i| i.consumes_axis()).count();
         let rank = self.shape.rank();
         if consumed > rank {
-            return Err(Error::index(format!("{consumed} indices for rank {rank}")));
+            return Err(Error::index(format!(
+                "expected at most {rank} indices, one per axis, got {consumed}"
+            )));
         }
         if indices.iter().filter(|i| matches!(i, Index::Ellipsis)).count() > 1 {
-            return Err(Error::index("more than one ellipsis"));
+            return Err(Error::index("expected at most one ellipsis, got more"));
         }
         let mut out = self.clone();
         let mut axis = 0;
@@ -171,7 +173,7 @@ impl Layout {
                         if position < 0 { position.wrapping_add(dim as isize) } else { position };
                     if from_start < 0 || from_start as usize >= dim {
                         return Err(Error::index(format!(
-                            "index {position} is out of range for axis {axis} of size {dim}"
+                            "index must be in [-{dim}, {dim}) on axis {axis}, got {position}"
                         )));
                     }
                     out = out.range(axis, from_start as usize, 1, 1).remove_axis(axis);
@@ -187,7 +189,7 @@ impl Layout {
     }
 }
 
-/// Python's slice rules: the first position and how many follow. Ends beyond the axis stop at its edge.
+/// Python's slice rules: the first position and the number of elements. Ends beyond the axis are clamped to it.
 fn resolve_range(
     start: Option<isize>,
     end: Option<isize>,
@@ -195,7 +197,7 @@ fn resolve_range(
     dim: usize,
 ) -> Result<(usize, usize)> {
     if step == 0 {
-        return Err(Error::new(ErrorKind::Index, "a slice step of 0 goes nowhere"));
+        return Err(Error::new(ErrorKind::Index, "a slice step must not be 0"));
     }
     let dim = dim as isize;
     let (low, high) = if step > 0 { (0, dim) } else { (-1, dim - 1) };

@@ -1,8 +1,7 @@
 //! Tensors, ops, graphs, and the one choke point that every op call goes through.
 //!
-//! [`Tensor`] is a shared handle on typed, strided memory. An [`Op`] answers a few questions (what comes out, how it
-//! is carried out, which input it may overwrite); [`apply()`] carries it out, or writes it into a [`Graph`] while
-//! [`trace`] is at work. Everything that can go wrong is an [`Error`].
+//! [`Tensor`] is a shared handle on typed, strided memory. An [`Op`] says what its outputs are, how they are computed and which
+//! input it may overwrite; [`apply()`] runs it, or appends it to a [`Graph`] inside [`trace`]. Every failure is an [`Error`].
 
 mod apply;
 mod convert;

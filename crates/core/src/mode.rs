@@ -1,29 +1,29 @@
-//! What the choke point must do besides running ops: one word per thread and one for all of them, zero in the plain case.
+//! The modes of [`apply`](crate::apply()): one word of flags per thread and one for the process, zero if ops are only run.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use taut_memory::Location;
 
-/// Ops are written into a graph instead of run.
+/// Ops are appended to a graph instead of run.
 pub(crate) const TRACING: u32 = 1;
-/// Somebody follows the calls.
+/// A recorder (a tape, a forward accumulator) is active.
 pub(crate) const RECORDING: u32 = 2;
 /// Every result is checked for NaN and infinity.
 pub(crate) const CHECKING: u32 = 4;
-/// Calls are made on behalf of another line than the one that makes them.
+/// Calls are attributed to another source location than their caller's.
 pub(crate) const ATTRIBUTED: u32 = 8;
-/// Somebody observes the calls of all threads.
+/// The process has an observer.
 pub(crate) const OBSERVED: u32 = 16;
 
-/// What holds for all threads.
-static EVERYWHERE: AtomicU32 = AtomicU32::new(0);
+/// The flags of all threads.
+static PROCESS_MODE: AtomicU32 = AtomicU32::new(0);
 
 thread_local! {
     static MODE: Cell<u32> = const { Cell::new(0) };
     static ATTRIBUTION: Cell<Option<Attribution>> = const { Cell::new(None) };
 }
 
-/// Whose work is being done: a gradient rule works for the op and the line that it is the gradient of.
+/// What calls are attributed to: those of a gradient rule to the op and the line whose gradient it is.
 #[derive(Clone, Copy)]
 pub(crate) struct Attribution {
     /// The op whose gradient it is, if it is one.
@@ -31,52 +31,52 @@ pub(crate) struct Attribution {
     pub(crate) at: Location,
 }
 
-/// The thread's mode, and what holds for all threads.
+/// The flags of the thread and of the process.
 #[inline]
 pub(crate) fn get() -> u32 {
-    MODE.get() | EVERYWHERE.load(Relaxed)
+    MODE.get() | PROCESS_MODE.load(Relaxed)
 }
 
-/// Whether a bit is set for all threads.
+/// Whether a flag of the process is set.
 #[inline]
-pub(crate) fn is_everywhere(bit: u32) -> bool {
-    EVERYWHERE.load(Relaxed) & bit != 0
+pub(crate) fn is_set_for_process(bit: u32) -> bool {
+    PROCESS_MODE.load(Relaxed) & bit != 0
 }
 
-/// Sets or clears a bit for all threads.
-pub(crate) fn set_everywhere(bit: u32, on: bool) {
+/// Sets or clears a flag of the process.
+pub(crate) fn set_for_process(bit: u32, on: bool) {
     if on {
-        EVERYWHERE.fetch_or(bit, Relaxed);
+        PROCESS_MODE.fetch_or(bit, Relaxed);
     } else {
-        EVERYWHERE.fetch_and(!bit, Relaxed);
+        PROCESS_MODE.fetch_and(!bit, Relaxed);
     }
 }
 
-/// Whether a bit of the thread's mode is set.
+/// Whether a flag of the thread is set.
 #[inline]
 pub(crate) fn is(bit: u32) -> bool {
     MODE.get() & bit != 0
 }
 
-/// Sets or clears a bit of the thread's mode.
+/// Sets or clears a flag of the thread.
 #[inline]
 pub(crate) fn set(bit: u32, on: bool) {
     MODE.set(if on { MODE.get() | bit } else { MODE.get() & !bit });
 }
 
-/// Whose work is being done, if not the caller's own.
+/// What calls are attributed to, if not to their own line.
 pub(crate) fn attribution() -> Option<Attribution> {
     ATTRIBUTION.get()
 }
 
-/// The line that work is done for: this one, unless it is done on behalf of another.
+/// The line that calls are attributed to: `at`, unless [`with_source_location`] set another.
 #[inline]
 pub fn source_location(at: Location) -> Location {
     if is(ATTRIBUTED) { attribution().map_or(at, |attribution| attribution.at) } else { at }
 }
 
-/// Whether a call's line goes anywhere but into its errors: somebody traces, follows, checks or observes calls, or records
-/// buffers by line. Callers for whom finding their line is work can save it.
+/// Whether a call's line is used for more than errors: calls are traced, recorded, checked or observed, or buffers are
+/// recorded by line. A caller for which finding its line is expensive can skip it otherwise.
 #[inline]
 pub fn needs_source_location() -> bool {
     get() & !ATTRIBUTED != 0 || taut_memory::is_recording()
@@ -87,7 +87,7 @@ pub fn is_tracing() -> bool {
     is(TRACING)
 }
 
-/// Puts back whose work was being done.
+/// Restores the attribution when it is dropped.
 struct Restore(Option<Attribution>);
 
 impl Drop for Restore {
@@ -97,19 +97,19 @@ impl Drop for Restore {
     }
 }
 
-/// Runs `work` with every op call attributed to the line `at`, and to the gradient of `op` if it is one: what it
-/// allocates and what goes wrong in it is theirs.
+/// Runs `work` with every op call attributed to the line `at`, and to the gradient of `op` if there is one: its allocations
+/// and errors name them. An attribution without an op does not replace an enclosing one.
 pub fn with_source_location<R>(op: Option<&'static str>, at: Location, work: impl FnOnce() -> R) -> R {
     if op.is_none() && ATTRIBUTION.get().is_some() {
-        return work(); // whoever is being worked for already
+        return work();
     }
     let _restore = Restore(ATTRIBUTION.replace(Some(Attribution { op, at })));
     set(ATTRIBUTED, true);
     work()
 }
 
-/// Runs `work` for itself: what it calls is attributed to its own lines, unless it is the gradient of an op. This is for
-/// callers whose work is a function of somebody else's, such as a loop's body.
+/// Runs `work` with every op call attributed to its own line, unless it is part of an op's gradient. This is for callers that
+/// run a user's function, such as a loop's body.
 pub fn without_source_location<R>(work: impl FnOnce() -> R) -> R {
     match ATTRIBUTION.get() {
         Some(Attribution { op: None, .. }) => {
@@ -126,10 +126,9 @@ pub fn is_checking_numerics() -> bool {
     is(CHECKING)
 }
 
-/// Checks every op's results for NaN and infinity on this thread from now on, or no longer; returns what was before.
+/// Checks every op's results for NaN and infinity on this thread from now on, or no longer; returns the old setting.
 ///
-/// The first op that makes one is refused with its name and the caller's line, in the forward and in the backward pass
-/// alike.
+/// The first op whose result has one fails with its name and the caller's line, in the forward and in the backward pass.
 pub fn set_checking_numerics(on: bool) -> bool {
     let before = is(CHECKING);
     set(CHECKING, on);

@@ -1,6 +1,6 @@
-//! Observing: somebody is told of every call that any thread makes.
+//! Observers: a hook that runs at the start and the end of every op call of the process.
 //!
-//! Unlike [recorders](crate::record), who follow values on one thread, an observer is the process's, and sees calls alone.
+//! Unlike [recorders](crate::record), which track values on one thread, an observer belongs to the process and sees calls only.
 
 use crate::apply::{Outputs, with_specs};
 use crate::error::Result;
@@ -10,84 +10,83 @@ use crate::tensor::Tensor;
 use std::sync::{PoisonError, RwLock};
 use taut_memory::Location;
 
-/// A call that begins.
+/// An op call that starts.
 #[derive(Clone, Copy, Debug)]
-pub struct Begun {
+pub struct CallStart {
     /// The op.
     pub op: &'static str,
     /// The op whose gradient it is part of, if it is.
     pub gradient_of: Option<&'static str>,
-    /// The line that it is made for.
+    /// The line that it is attributed to.
     pub at: Location,
 }
 
-/// What a call made.
+/// The result of an op call that succeeded.
 #[derive(Clone, Debug)]
-pub struct Done {
+pub struct CallEnd {
     /// The outputs' types and shapes.
     pub outputs: Specs,
-    /// The work that it was.
+    /// How much work it was.
     pub cost: Cost,
 }
 
-/// Is told of every op call of the process that runs, on the thread that makes it. Calls that are traced do not run.
+/// Runs at the start and the end of every op call of the process that runs, on the calling thread. Traced calls do not run.
 pub trait Observer: Sync {
-    /// A call begins.
-    fn begins(&self, call: Begun);
+    /// A call starts.
+    fn call_started(&self, call: CallStart);
 
-    /// The call that began last on this thread, and has not ended, ends. It failed if there is nothing that it made.
-    fn ends(&self, done: Option<Done>);
+    /// The innermost unfinished call of this thread ends. `None` if it failed.
+    fn call_finished(&self, end: Option<CallEnd>);
 }
 
 static OBSERVER: RwLock<Option<&'static dyn Observer>> = RwLock::new(None);
 
-/// Tells this observer of every call from now on; nobody with `None`. There is one at a time. Calls that are under way end
-/// with the observer they began with.
-pub fn observe(observer: Option<&'static dyn Observer>) {
+/// Sets the process's observer, or removes it. Calls in progress end with the observer they started with.
+pub fn set_observer(observer: Option<&'static dyn Observer>) {
     *OBSERVER.write().unwrap_or_else(PoisonError::into_inner) = observer;
-    mode::set_everywhere(mode::OBSERVED, observer.is_some());
+    mode::set_for_process(mode::OBSERVED, observer.is_some());
 }
 
-/// Whether somebody observes calls.
+/// Whether the process has an observer.
 #[inline]
-pub fn is_observed() -> bool {
-    mode::is_everywhere(mode::OBSERVED)
+pub fn has_observer() -> bool {
+    mode::is_set_for_process(mode::OBSERVED)
 }
 
-/// A call that is observed. It ends with this at the latest, so that a panic leaves nothing open.
-pub(crate) struct Observed {
+/// An observed call in progress. Dropping it ends the call, so that a panic leaves no call unfinished.
+pub(crate) struct ObservedCall {
     observer: Option<&'static dyn Observer>,
 }
 
-impl Observed {
+impl ObservedCall {
     #[cold]
-    pub(crate) fn begin(call: Begun) -> Observed {
+    pub(crate) fn begin(call: CallStart) -> ObservedCall {
         let observer = *OBSERVER.read().unwrap_or_else(PoisonError::into_inner);
         if let Some(observer) = observer {
-            observer.begins(call);
+            observer.call_started(call);
         }
-        Observed { observer }
+        ObservedCall { observer }
     }
 
     pub(crate) fn end(mut self, op: &dyn Op, inputs: &[Tensor], outcome: &Result<Outputs>) {
         if let Some(observer) = self.observer.take() {
-            observer.ends(outcome.as_ref().ok().map(|outputs| done(op, inputs, outputs)));
+            observer.call_finished(outcome.as_ref().ok().map(|outputs| call_end(op, inputs, outputs)));
         }
     }
 }
 
-impl Drop for Observed {
+impl Drop for ObservedCall {
     fn drop(&mut self) {
         if let Some(observer) = self.observer {
-            observer.ends(None);
+            observer.call_finished(None);
         }
     }
 }
 
-fn done(op: &dyn Op, inputs: &[Tensor], outputs: &[Tensor]) -> Done {
+fn call_end(op: &dyn Op, inputs: &[Tensor], outputs: &[Tensor]) -> CallEnd {
     let outputs: Vec<Spec> = outputs.iter().map(|output| output.spec().clone()).collect();
-    // A view moves nothing.
+    // A view moves no bytes.
     let is_view = op.kernel().is_view();
     let cost = if is_view { Cost::default() } else { with_specs(inputs, |specs| op.cost(specs, &outputs)) };
-    Done { outputs: outputs.into(), cost }
+    CallEnd { outputs: outputs.into(), cost }
 }

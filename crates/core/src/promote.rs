@@ -1,4 +1,4 @@
-//! Which type two operands meet in: NumPy's table, with `bfloat16` added.
+//! Type promotion: NumPy's table, with `bfloat16` added.
 //!
 //! | | bool | u8 | u16 | u32 | u64 | i8 | i16 | i32 | i64 | f16 | bf16 | f32 | f64 |
 //! |---|---|---|---|---|---|---|---|---|---|---|---|---|---|
@@ -21,7 +21,7 @@
 use crate::scalar::Scalar;
 use taut_kernels::DType::{self, *};
 
-/// The type that two tensors meet in.
+/// The type that an op on two tensors of these types has.
 ///
 /// ```
 /// # use taut_core::{DType, promote};
@@ -58,7 +58,7 @@ fn signed_of_size(size: usize) -> DType {
     }
 }
 
-/// The type that a tensor and a plain number meet in.
+/// The type that an op on a tensor and a plain number has.
 #[inline]
 pub fn promote_scalar(dtype: DType, scalar: Scalar) -> DType {
     match scalar {

@@ -1,8 +1,8 @@
-//! Following calls: who wants to know of the ops that a thread applies, and the links they leave on tensors.
+//! Recorders, and the links from tensors to what they recorded.
 //!
-//! A [`Recorder`] (a tape, a forward accumulator) is pushed onto the thread's stack. From then on the choke point tells
-//! it of every call that has an input it follows, and links the results to it. A thread without recorders, and a call
-//! whose inputs nobody follows, pay nothing.
+//! A [`Recorder`] (a tape, a forward accumulator) is pushed onto the thread's stack. From then on [`apply`](crate::apply())
+//! passes it every call that has an input it tracks, and links the results to it. A thread without recorders, and a call
+//! without tracked inputs, pay nothing.
 
 use crate::apply::{Outputs, with_specs};
 use crate::error::Result;
@@ -18,85 +18,85 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_memory::Location;
 
-/// A value that a recorder follows: an output of one of its entries.
+/// A value that a recorder tracks: an output of one of its entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Slot {
+pub struct RecordSlot {
     /// The entry's number.
     pub entry: u32,
     /// Which of its outputs.
     pub output: u32,
 }
 
-/// Follows the calls of the thread that pushed it.
+/// Records the calls of the thread that pushed it.
 ///
-/// Links count as uses of an entry: [`Recorder::retain`] and [`Recorder::release`] are called as tensors come and go,
-/// on whatever thread that happens.
+/// Links count as uses of an entry: [`Recorder::retain`] and [`Recorder::release`] are called as linked tensors are cloned and
+/// dropped, on any thread.
 pub trait Recorder: Send + Sync {
-    /// The slot of a watched tensor: one that was there before anybody recorded how it came about.
-    fn leaf(&self, mark: u64) -> Option<Slot>;
+    /// The slot of a watched tensor, by its [`watch_id`].
+    fn leaf(&self, watch_id: u64) -> Option<RecordSlot>;
 
-    /// The slot of a tensor that others follow and this one does not yet. Asked once nothing else is known of it.
-    fn track(&self, _tensor: &Tensor) -> Option<Slot> {
+    /// The slot of a tensor that other recorders track and this one does not yet. Called after `leaf` found none.
+    fn track(&self, _tensor: &Tensor) -> Option<RecordSlot> {
         None
     }
 
-    /// Whether it can be asked only once, so that nothing of its own walk back needs to be followed by itself.
+    /// Whether it computes gradients only once, so that it does not record its own backward pass.
     fn is_single_use(&self) -> bool {
         false
     }
 
-    /// Takes note of a call. Returns the number of a new entry, whose outputs the call's results will be linked to; the
-    /// entry starts with one use per floating-point output.
+    /// Records a call. Returns the number of a new entry, to which the call's results are then linked; the entry starts with one
+    /// use per floating-point output.
     fn record_op(&self, call: &RecordedCall<'_>) -> Result<Option<u32>>;
 
-    /// Takes note that a followed value went into an op that has no gradient.
+    /// Records that a tracked value is an input of an op without a gradient.
     fn blocked(&self, call: &RecordedCall<'_>);
 
-    /// Says how the results of an entry look to the other recorders, when there are several.
+    /// Passes the results of an entry with the links of all recorders, if there are several.
     fn link_outputs(&self, entry: u32, outputs: &[Tensor]);
 
-    /// Takes note that a variable is read. Returns its slot, used once more, if it is followed.
-    fn access(&self, variable: &dyn Any) -> Option<Slot>;
+    /// Records that a variable is read. Returns its slot, with one more use, if the recorder tracks it.
+    fn access(&self, variable: &dyn Any) -> Option<RecordSlot>;
 
     /// One more use of an entry.
     fn retain(&self, entry: u32);
 
-    /// One use less.
+    /// One use fewer.
     fn release(&self, entry: u32);
 }
 
-/// A call that a recorder is told of.
+/// A call, as a recorder receives it.
 pub struct RecordedCall<'a> {
     /// The op.
     pub op: &'a dyn Op,
     /// The line that called it.
     pub at: Location,
-    /// The inputs. Those that are not in `kept` may have lost their memory to the output.
+    /// The inputs. The output may have reused the memory of those that are not in `saved_inputs`.
     pub inputs: &'a [Tensor],
-    /// The inputs that have to be kept, for this recorder or another.
-    pub kept: &'a [Option<Tensor>],
+    /// The inputs that have to be saved, for this recorder or another.
+    pub saved_inputs: &'a [Option<Tensor>],
     /// The outputs, without a link to this recorder.
     pub outputs: &'a [Tensor],
-    /// What [`Differentiable::residual`] made.
+    /// The result of [`Differentiable::residual`].
     pub residual: Option<&'a Tensor>,
-    /// The slots of the inputs on this recorder, where it follows them.
-    pub slots: &'a [Option<Slot>],
-    /// The inputs that the recorder follows.
+    /// The slots of the inputs that this recorder tracks.
+    pub slots: &'a [Option<RecordSlot>],
+    /// The inputs that this recorder tracks.
     pub wanted: Set,
-    /// What of the call is kept for its gradient.
+    /// What of the call is saved for its gradient.
     pub saves: Saves,
 }
 
-/// A tensor's place on a recorder.
+/// A tensor's slot on a recorder.
 pub(crate) struct Link {
     recorder: Arc<dyn Recorder>,
-    slot: Slot,
+    slot: RecordSlot,
 }
 
 pub(crate) type Links = SmallVec<[Link; 1]>;
 
 impl Link {
-    /// Whether it is the same place with the same recorder.
+    /// Whether it is the same slot of the same recorder.
     pub(crate) fn is_same(&self, other: &Link) -> bool {
         self.slot == other.slot && self.is_of(&*other.recorder)
     }
@@ -124,20 +124,20 @@ fn same(a: &dyn Recorder, b: &dyn Recorder) -> bool {
 }
 
 /// A recorder on the stack.
-struct Active {
+struct StackEntry {
     recorder: Arc<dyn Recorder>,
-    /// How many pieces of work, one in the other, it is not told of.
+    /// How many nested calls of [`without`] mute it.
     muted: u32,
-    /// How many bodies were being traced when it was pushed. It is told of the op that holds a body, not of the body.
+    /// How many bodies were being traced when it was pushed. It records the op that holds a body, not the ops in the body.
     bodies: usize,
 }
 
 thread_local! {
-    static STACK: RefCell<Vec<Active>> = const { RefCell::new(Vec::new()) };
+    static STACK: RefCell<Vec<StackEntry>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Changes the stack of recorders. A thread that is ending has none.
-fn change<R: Default>(act: impl FnOnce(&mut Vec<Active>) -> R) -> R {
+fn change<R: Default>(act: impl FnOnce(&mut Vec<StackEntry>) -> R) -> R {
     let changed = STACK.try_with(|stack| {
         let mut stack = stack.borrow_mut();
         let result = act(&mut stack);
@@ -147,20 +147,20 @@ fn change<R: Default>(act: impl FnOnce(&mut Vec<Active>) -> R) -> R {
     changed.unwrap_or_default()
 }
 
-/// The recorders that are told, outermost first.
+/// The recorders that are not muted, outermost first.
 fn active_recorders() -> SmallVec<[Arc<dyn Recorder>; 2]> {
     STACK.with_borrow(|stack| {
         stack.iter().filter(|active| active.muted == 0).map(|active| active.recorder.clone()).collect()
     })
 }
 
-/// Tells a recorder of every call on this thread from now on.
+/// Starts recording this thread's calls.
 pub fn push(recorder: Arc<dyn Recorder>) {
     let bodies = graph::body_depth();
-    change(|stack| stack.push(Active { recorder, muted: 0, bodies }));
+    change(|stack| stack.push(StackEntry { recorder, muted: 0, bodies }));
 }
 
-/// Tells it no longer. Returns whether it was told.
+/// Stops recording. Returns whether the recorder was recording.
 pub fn pop(recorder: &dyn Recorder) -> bool {
     change(|stack| {
         let found = stack.iter().rposition(|active| same(&*active.recorder, recorder));
@@ -168,7 +168,7 @@ pub fn pop(recorder: &dyn Recorder) -> bool {
     })
 }
 
-/// Tells a recorder of what `work` does.
+/// Runs `work` with a recorder that records its calls.
 pub fn with<R>(recorder: &Arc<dyn Recorder>, work: impl FnOnce() -> R) -> R {
     struct Pop<'a>(&'a dyn Recorder);
     impl Drop for Pop<'_> {
@@ -181,20 +181,20 @@ pub fn with<R>(recorder: &Arc<dyn Recorder>, work: impl FnOnce() -> R) -> R {
     work()
 }
 
-/// Whether a recorder is told of this thread's calls.
+/// Whether a recorder records this thread's calls.
 pub fn is_active(recorder: &dyn Recorder) -> bool {
     STACK.with_borrow(|stack| {
         stack.iter().any(|active| active.muted == 0 && same(&*active.recorder, recorder))
     })
 }
 
-/// Whether anybody is told of this thread's calls.
+/// Whether any recorder records this thread's calls.
 pub fn is_recording() -> bool {
     mode::is(mode::RECORDING)
 }
 
-/// Runs `work` without telling the recorders for which `silent` holds; they are given with their place from the
-/// innermost, which is 0. One that ends meanwhile has ended.
+/// Runs `work` with the recorders for which `silent` holds muted; its first argument is the recorder's position from the
+/// innermost, which is 0. A recorder that `work` pops stays popped.
 fn without<R>(silent: impl Fn(usize, &dyn Recorder) -> bool, work: impl FnOnce() -> R) -> R {
     struct Unmute(SmallVec<[Arc<dyn Recorder>; 2]>);
     impl Unmute {
@@ -224,76 +224,75 @@ fn without<R>(silent: impl Fn(usize, &dyn Recorder) -> bool, work: impl FnOnce()
     result
 }
 
-/// Runs `work` without telling this recorder.
+/// Runs `work` with this recorder muted.
 pub fn paused<R>(recorder: &dyn Recorder, work: impl FnOnce() -> R) -> R {
     without(|_, other| same(other, recorder), work)
 }
 
-/// Runs `work` without telling this recorder, nor those that were pushed after it.
+/// Runs `work` with this recorder and those pushed after it muted.
 pub fn pause_from<R>(recorder: &dyn Recorder, work: impl FnOnce() -> R) -> R {
     let place = STACK.with_borrow(|stack| stack.iter().rev().position(|a| same(&*a.recorder, recorder)));
     without(|i, _| place.is_some_and(|place| i <= place), work)
 }
 
-/// Whether the only one that is told can be asked only once.
+/// Whether exactly one recorder is active and it computes gradients only once.
 pub fn has_single_use_recorder() -> bool {
-    let told = active_recorders();
-    told.len() == 1 && told[0].is_single_use()
+    let active = active_recorders();
+    active.len() == 1 && active[0].is_single_use()
 }
 
-/// Tells those who follow the inputs of a call that it was made, with these results. How they were really made is
-/// nobody's business: they are linked to this call alone. What is `kept` counts as outputs after those, which nobody sees
-/// but [`Differentiable::saves`].
+/// Records a call whose results were computed by other means: the results are linked to this call alone. `residuals` count as
+/// further outputs, which only [`Differentiable::saves`] names.
 pub fn record_completed(
     op: &dyn Op,
     inputs: &mut [Tensor],
     outputs: Vec<Tensor>,
-    kept: Vec<Tensor>,
+    residuals: Vec<Tensor>,
     at: Location,
 ) -> Result<Vec<Tensor>> {
     let at = mode::source_location(at);
     let visible = outputs.len();
-    let all: Outputs = outputs.into_iter().chain(kept).map(|output| detached(&output)).collect();
-    let followed = is_recording() && inputs.iter().any(Tensor::is_tracked);
-    let all = if followed { record_op(op, inputs, at, |_, _| Ok(all))? } else { all };
+    let all: Outputs = outputs.into_iter().chain(residuals).map(|output| detached(&output)).collect();
+    let tracked = is_recording() && inputs.iter().any(Tensor::is_tracked);
+    let all = if tracked { record_op(op, inputs, at, |_, _| Ok(all))? } else { all };
     let mut outputs = all.into_vec();
     outputs.truncate(visible);
     Ok(outputs)
 }
 
-/// Runs `work` without telling anybody.
+/// Runs `work` with all recorders muted.
 pub fn without_recording<R>(work: impl FnOnce() -> R) -> R {
     if is_recording() { without(|_, _| true, work) } else { work() }
 }
 
-/// A tensor's slot on a recorder, if the recorder follows it.
-pub fn slot_of(tensor: &Tensor, recorder: &dyn Recorder) -> Option<Slot> {
+/// A tensor's slot on a recorder, if the recorder tracks it.
+pub fn slot_of(tensor: &Tensor, recorder: &dyn Recorder) -> Option<RecordSlot> {
     match tensor.links().iter().find(|link| link.is_of(recorder)) {
         Some(link) => Some(link.slot),
         None if tensor.is_tracked() => {
-            let mark = tensor.mark();
-            let leaf = if mark == 0 { None } else { recorder.leaf(mark) };
+            let id = tensor.watch_id();
+            let leaf = if id == 0 { None } else { recorder.leaf(id) };
             leaf.or_else(|| recorder.track(tensor))
         }
         None => None,
     }
 }
 
-/// Whether somebody who is told of this thread's calls follows a tensor.
+/// Whether an active recorder tracks a tensor.
 pub fn is_tracked(tensor: &Tensor) -> bool {
     tensor.is_tracked() && active_recorders().iter().any(|recorder| slot_of(tensor, &**recorder).is_some())
 }
 
-/// A tensor's own number, for recorders that watch it.
-pub fn mark(tensor: &Tensor) -> u64 {
-    static MARKS: AtomicU64 = AtomicU64::new(1);
-    match tensor.mark() {
-        0 => tensor.set_mark(MARKS.fetch_add(1, Ordering::Relaxed)),
-        mark => mark,
+/// A tensor's id for recorders that watch it, assigned by the first call.
+pub fn watch_id(tensor: &Tensor) -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    match tensor.watch_id() {
+        0 => tensor.set_watch_id(NEXT.fetch_add(1, Ordering::Relaxed)),
+        id => id,
     }
 }
 
-/// The value of a variable, as it was just read: followed by the recorders that follow the variable.
+/// The value of a variable that was just read, linked to the recorders that track the variable.
 pub fn accessed(variable: &dyn Any, value: &Tensor) -> Tensor {
     if !is_recording() {
         return value.clone();
@@ -303,17 +302,17 @@ pub fn accessed(variable: &dyn Any, value: &Tensor) -> Tensor {
     if links.is_empty() { value.clone() } else { value.with_links(links) }
 }
 
-/// The tensor with a link to this slot, which counts as a use that the recorder has been told of.
-pub fn linked(tensor: Tensor, recorder: Arc<dyn Recorder>, slot: Slot) -> Tensor {
+/// The tensor with a link to this slot. The recorder has counted the use already.
+pub fn linked(tensor: Tensor, recorder: Arc<dyn Recorder>, slot: RecordSlot) -> Tensor {
     tensor.linked(Link { recorder, slot })
 }
 
-/// The same value, not followed by anybody.
+/// The same value without links.
 pub fn detached(tensor: &Tensor) -> Tensor {
     tensor.unlinked()
 }
 
-/// The same value, not followed by this recorder.
+/// The same value without a link to this recorder.
 pub fn detached_from(tensor: &Tensor, recorder: &dyn Recorder) -> Tensor {
     if !tensor.links().iter().any(|link| link.is_of(recorder)) {
         return tensor.clone();
@@ -323,12 +322,12 @@ pub fn detached_from(tensor: &Tensor, recorder: &dyn Recorder) -> Tensor {
 
 struct ActiveRecorder {
     recorder: Arc<dyn Recorder>,
-    slots: SmallVec<[Option<Slot>; 3]>,
+    slots: SmallVec<[Option<RecordSlot>; 3]>,
     wanted: Set,
     saves: Option<Saves>,
 }
 
-/// Runs a call and tells those who follow its inputs.
+/// Runs a call and records it with the recorders that track its inputs.
 pub(crate) fn record_op(
     op: &dyn Op,
     inputs: &mut [Tensor],
@@ -338,8 +337,8 @@ pub(crate) fn record_op(
     let mut active: SmallVec<[ActiveRecorder; 2]> = SmallVec::new();
     let bodies = if mode::is(mode::TRACING) { graph::body_depth() } else { 0 };
     STACK.with_borrow(|stack| {
-        let told = stack.iter().filter(|active| active.muted == 0 && active.bodies >= bodies);
-        for recorder in told.map(|active| &active.recorder) {
+        let unmuted = stack.iter().filter(|active| active.muted == 0 && active.bodies >= bodies);
+        for recorder in unmuted.map(|active| &active.recorder) {
             let (mut slots, mut wanted) = (SmallVec::new(), Set::NONE);
             for (i, input) in inputs.iter().enumerate() {
                 let slot = if input.dtype().is_float() { slot_of(input, &**recorder) } else { None };
@@ -357,24 +356,24 @@ pub(crate) fn record_op(
         return run(op, inputs);
     }
     let wanted = active.iter().fold(Set::NONE, |set, active| set.union(active.wanted));
-    let keeping = match op.gradient() {
+    let with_residuals = match op.gradient() {
         None => None,
         Some(rule) => with_specs(inputs, |specs| rule.forward_with_residuals(wanted, specs))?,
     };
-    let visible = match &keeping {
+    let visible = match &with_residuals {
         None => usize::MAX,
         Some(_) => with_specs(inputs, |specs| op.infer(specs))?.len(),
     };
-    let op = keeping.as_ref().map_or(op, |keeping| &**keeping);
+    let op = with_residuals.as_ref().map_or(op, |op| &**op);
     let rule = op.gradient();
     active.iter_mut().for_each(|active| active.saves = rule.and_then(|rule| rule.saves(active.wanted)));
 
     let all = active.iter().filter_map(|f| f.saves).fold(Saves::NOTHING, Saves::and);
     let survive = all.inputs.union(all.reads);
-    let kept: SmallVec<[Option<Tensor>; 3]> =
+    let saved: SmallVec<[Option<Tensor>; 3]> =
         inputs.iter().enumerate().map(|(i, input)| survive.has(i).then(|| input.clone())).collect();
     let mut outputs = run(op, inputs)?;
-    let residual = if all.residual { residual(rule, inputs, &kept, &outputs, wanted, at)? } else { None };
+    let residual = if all.residual { residual(rule, inputs, &saved, &outputs, wanted, at)? } else { None };
 
     let several = active.len() > 1;
     let mut entries: SmallVec<[(Arc<dyn Recorder>, u32); 2]> = SmallVec::new();
@@ -383,7 +382,7 @@ pub(crate) fn record_op(
             op,
             at,
             inputs,
-            kept: &kept,
+            saved_inputs: &saved,
             outputs: &outputs,
             residual: residual.as_ref(),
             slots: &slots,
@@ -396,9 +395,9 @@ pub(crate) fn record_op(
         }
         let Some(entry) = recorder.record_op(&call)? else { continue };
         let link = |(output, result): (usize, Tensor)| {
-            let slot = Slot { entry, output: output as u32 };
-            let follow = result.dtype().is_float();
-            if follow { result.linked(Link { recorder: recorder.clone(), slot }) } else { result }
+            let slot = RecordSlot { entry, output: output as u32 };
+            let tracked = result.dtype().is_float();
+            if tracked { result.linked(Link { recorder: recorder.clone(), slot }) } else { result }
         };
         outputs = outputs.into_iter().enumerate().map(link).collect();
         if several && saves.is_some_and(|saves| !saves.outputs.is_empty()) {
@@ -412,11 +411,11 @@ pub(crate) fn record_op(
     Ok(outputs)
 }
 
-/// What an op makes of its call for the gradient; nobody follows how.
+/// The residual that an op computes after its call, with all recorders muted.
 fn residual(
     rule: Option<&dyn Differentiable>,
     inputs: &[Tensor],
-    kept: &[Option<Tensor>],
+    saved: &[Option<Tensor>],
     outputs: &[Tensor],
     wanted: Set,
     at: Location,
@@ -424,11 +423,11 @@ fn residual(
     let Some(rule) = rule else { return Ok(None) };
     let inputs: SmallVec<[SavedValue; 3]> = inputs
         .iter()
-        .zip(kept)
-        .map(|(t, kept)| SavedValue { spec: t.spec().clone(), kept: kept.clone() })
+        .zip(saved)
+        .map(|(t, value)| SavedValue { spec: t.spec().clone(), value: value.clone() })
         .collect();
     let mut outputs: SmallVec<[SavedValue; 1]> =
-        outputs.iter().map(|t| SavedValue { spec: t.spec().clone(), kept: Some(t.clone()) }).collect();
+        outputs.iter().map(|t| SavedValue { spec: t.spec().clone(), value: Some(t.clone()) }).collect();
     let call = VjpCall {
         inputs: &inputs,
         outputs: &mut outputs,

@@ -1,4 +1,4 @@
-//! Single numbers: constants of any type, and operands that take their type from the other side.
+//! Scalars: constants of any type, and operands that take the type of the other operand.
 
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -6,7 +6,7 @@ use std::fmt;
 use taut_kernels::dtype::{bf16, f16};
 use taut_kernels::{Bool, DType, Element, dispatch};
 
-/// A number that is not yet of any element type.
+/// A number without an element type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scalar {
     /// True or false.
@@ -20,7 +20,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// Whether an integer is one of `dtype`'s, if that is an integer type. NumPy refuses one that is not, too.
+    /// Whether an integer is in the range of `dtype`, if that is an integer type. As in NumPy, one out of range is an error.
     pub fn fits(self, dtype: DType) -> bool {
         let value = match self {
             Scalar::Int(value) => i128::from(value),
@@ -60,7 +60,7 @@ impl Scalar {
         }
     }
 
-    /// The type it has on its own: `bool`, `int32` (or a wider integer if it needs one), `float32`.
+    /// The type that a tensor of it has if no other type is given: `bool`, `int32` (or a wider integer if it needs one), `float32`.
     pub fn default_dtype(self) -> DType {
         match self {
             Scalar::Bool(_) => DType::Bool,
@@ -140,13 +140,13 @@ impl From<Scalar> for Operand {
     }
 }
 
-/// A Rust type whose values can go into tensors and come out: the element types, and `bool`.
+/// A Rust type whose values can be stored in tensors and read from them: the element types, and `bool`.
 pub trait Host: Copy + 'static {
-    /// How it is stored.
+    /// The element type that stores it.
     type Element: Element;
-    /// Into storage.
+    /// The value as stored.
     fn into_element(self) -> Self::Element;
-    /// Out of storage.
+    /// The value of a stored element.
     fn from_element(element: Self::Element) -> Self;
 }
 

@@ -22,7 +22,7 @@ impl Shape {
         Shape(SmallVec::new())
     }
 
-    /// The most dimensions that a tensor can have.
+    /// The maximum rank of a tensor.
     pub const MAX_RANK: usize = 64;
 
     /// Number of dimensions.
@@ -41,7 +41,7 @@ impl Shape {
         let mut len = 1usize;
         let mut empty = false;
         for &dim in &self.0 {
-            // A zero anywhere makes the product zero, whatever the others are.
+            // A zero dimension makes the product zero, even if the others overflow.
             empty |= dim == 0;
             len = len.checked_mul(dim.max(1))?;
         }
@@ -63,7 +63,7 @@ impl Shape {
     /// Row-major strides.
     #[inline]
     pub fn strides(&self) -> Strides {
-        // Each case a few stores: a loop here would be felt in every op.
+        // A few stores per case: a loop here would cost a measurable part of every small op.
         let size = |dim: usize| dim.max(1) as isize;
         let (few, rank) = match *self.0 {
             [] => ([0; 4], 0),
@@ -125,7 +125,7 @@ impl Shape {
         for &axis in axes {
             let axis = self.axis(axis)?;
             if out.contains(&axis) {
-                return Err(Error::new(ErrorKind::Axis, format!("axis {axis} is given twice")));
+                return Err(Error::new(ErrorKind::Axis, format!("axes must be distinct, got {axis} twice")));
             }
             out.push(axis);
         }
@@ -164,11 +164,11 @@ pub fn normalize_axis(axis: isize, rank: usize) -> Result<usize> {
 
 #[cold]
 fn axis_error(axis: isize, rank: usize) -> Error {
-    let error = Error::new(ErrorKind::Axis, format!("axis {axis} is out of range for rank {rank}"));
-    match rank {
-        0 => error.help("a scalar has no axes"),
-        _ => error.help(format!("axes go from -{rank} to {}", rank - 1)),
-    }
+    let message = match rank {
+        0 => format!("a scalar has no axes, got axis {axis}"),
+        _ => format!("axis must be in [-{rank}, {rank}), got {axis}"),
+    };
+    Error::new(ErrorKind::Axis, message)
 }
 
 #[cold]

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use taut_kernels::{DType, View, ViewMut, elementwise};
 use taut_memory::{Buffer, Category, Location};
 
-/// An n-dimensional array. Cloning shares; nothing can change a tensor that somebody else holds.
+/// An n-dimensional array. Clones share memory; a tensor with more than one handle never changes.
 ///
 /// ```
 /// # use taut_core::{Result, Tensor};
@@ -26,8 +26,8 @@ use taut_memory::{Buffer, Category, Location};
 #[derive(Clone)]
 pub struct Tensor {
     inner: Arc<Inner>,
-    /// Where it stands with those who follow how it came about. They are the handle's, not the memory's: a view of it,
-    /// or the same value as a constant, keeps the memory and nothing of its history.
+    /// The links to recorders. They belong to the handle, not to the memory: a view of it, or the same value as a constant,
+    /// shares the memory and not the history.
     links: Option<Arc<Links>>,
 }
 
@@ -36,8 +36,8 @@ struct Inner {
     strides: Strides,
     offset: usize,
     data: Data,
-    /// Its own number, once somebody watches it; zero before.
-    mark: AtomicU64,
+    /// See [`watch_id`](crate::record::watch_id); zero if no recorder ever watched it.
+    watch_id: AtomicU64,
 }
 
 impl Inner {
@@ -46,27 +46,27 @@ impl Inner {
         match &self.data {
             Data::Own(buffer) => Some(buffer.as_slice()),
             Data::View(base) => base.bytes(),
-            Data::Borrowed(lender) => Some((**lender).as_ref()),
+            Data::Borrowed(owner) => Some((**owner).as_ref()),
             Data::Traced(_) => None,
         }
     }
 
     #[inline]
     fn new(spec: Spec, strides: Strides, offset: usize, data: Data) -> Inner {
-        Inner { spec, strides, offset, data, mark: AtomicU64::new(0) }
+        Inner { spec, strides, offset, data, watch_id: AtomicU64::new(0) }
     }
 }
 
-type Lender = dyn AsRef<[u8]> + Send + Sync;
+type BorrowedBytes = dyn AsRef<[u8]> + Send + Sync;
 
 enum Data {
     /// Its own buffer.
     Own(Buffer),
-    /// Part of the memory of another one, which owns it.
+    /// Part of the memory of another tensor, which owns it.
     View(Arc<Inner>),
-    /// Somebody else's memory, only to be read.
-    Borrowed(Box<Lender>),
-    /// A value of a graph being traced: no bytes.
+    /// Foreign memory, read only.
+    Borrowed(Box<BorrowedBytes>),
+    /// A value of a graph being traced, without bytes.
     Traced(ValueRef),
 }
 
@@ -82,7 +82,7 @@ impl Tensor {
     pub fn from_slice<T: Host>(data: &[T], shape: impl Into<Shape>) -> Result<Tensor> {
         let (shape, at) = (shape.into(), Location::caller());
         if shape.checked_len() != Some(data.len()) {
-            let message = format!("{} elements do not fill shape {shape}", data.len());
+            let message = format!("shape {shape} must have as many elements as the data, got {}", data.len());
             return Err(Error::shape(message).at(at));
         }
         Tensor::build(Spec::new(dtype_of::<T>(), shape), Category::Tensor, at, |out| {
@@ -92,13 +92,13 @@ impl Tensor {
         })
     }
 
-    /// A tensor of one number.
+    /// A scalar tensor.
     #[track_caller]
     pub fn scalar<T: Host>(value: T) -> Result<Tensor> {
         Tensor::from_slice(&[value], Shape::scalar())
     }
 
-    /// A number as a tensor of the given type.
+    /// A scalar tensor of the given type.
     #[track_caller]
     pub fn constant(value: impl Into<Scalar>, dtype: DType) -> Result<Tensor> {
         let value = value.into();
@@ -112,7 +112,7 @@ impl Tensor {
         Tensor { inner: Arc::new(inner), links: None }
     }
 
-    /// Allocates a tensor and lets `fill` write every element of it.
+    /// Allocates a tensor; `fill` writes every element.
     pub fn build(
         spec: Spec,
         category: Category,
@@ -125,7 +125,7 @@ impl Tensor {
         Ok(Tensor::from_exact_buffer(spec, buffer))
     }
 
-    /// A contiguous tensor over a buffer that holds its elements.
+    /// A contiguous tensor in a buffer that holds its elements.
     #[inline]
     pub(crate) fn from_exact_buffer(spec: Spec, buffer: Buffer) -> Tensor {
         debug_assert!(buffer.len() >= spec.bytes());
@@ -133,10 +133,10 @@ impl Tensor {
         Tensor::of(Inner::new(spec, strides, 0, Data::Own(buffer)))
     }
 
-    /// A tensor over memory that somebody else owns, without a copy. It is never written to, and the ledger does not count
-    /// it. The owner is kept until the last tensor that looks at the memory is gone.
+    /// A tensor over foreign memory, without a copy. The memory is never written to, and the ledger does not count it. The owner
+    /// is kept until the last tensor over the memory is dropped.
     ///
-    /// The memory begins at a multiple of eight bytes, and the layout lies within it.
+    /// The memory must begin at a multiple of eight bytes, and the layout must lie within it.
     #[track_caller]
     pub fn borrowed(
         dtype: DType,
@@ -146,17 +146,19 @@ impl Tensor {
         let at = Location::caller();
         let (address, len) = (owner.as_ref().as_ptr().addr(), owner.as_ref().len());
         if !address.is_multiple_of(8) {
-            let message = format!("the memory begins at {address:#x}, and only a multiple of 8 will do");
+            let message = format!("the memory must begin at a multiple of 8 bytes, got address {address:#x}");
             return Err(Error::value(message).help("copy it").at(at));
         }
         let Layout { shape, strides, offset } = layout;
         let fits = strides.len() == shape.rank() && shape.checked_len().is_some();
         let tensor =
             Tensor::of(Inner::new(Spec { dtype, shape }, strides, offset, Data::Borrowed(Box::new(owner))));
-        let (low, high) = if fits { tensor.reach() } else { (-1, 0) };
+        let (low, high) = if fits { tensor.element_range() } else { (-1, 0) };
         if low < 0 || high as usize > len / dtype.size() {
-            let message =
-                format!("a layout of shape {} outside the {len} bytes it is a layout of", tensor.shape());
+            let message = format!(
+                "the layout must lie within {len} bytes, got one of shape {} beyond them",
+                tensor.shape()
+            );
             return Err(Error::shape(message).at(at));
         }
         Ok(tensor)
@@ -168,14 +170,14 @@ impl Tensor {
         Tensor::of(Inner::new(spec, strides, 0, Data::Traced(value)))
     }
 
-    /// A tensor without a value: it stands for one of this type and shape where only those matter, as in planning.
+    /// A tensor without a value, for where only its type and shape matter, as in planning.
     pub fn placeholder(spec: Spec) -> Tensor {
-        // A shape that cannot be has no strides either; whoever plans for it is told.
+        // A shape with too many elements has no strides; planning for it fails with an error.
         let strides = match spec.shape.checked_len() {
             Some(_) => spec.shape.strides(),
             None => Strides::from_elem(0, spec.shape.rank()),
         };
-        Tensor::of(Inner::new(spec, strides, 0, Data::Traced(ValueRef::NOWHERE)))
+        Tensor::of(Inner::new(spec, strides, 0, Data::Traced(ValueRef::NO_TRACE)))
     }
 
     /// The same memory under another layout, which must lie within it.
@@ -192,17 +194,17 @@ impl Tensor {
         }
     }
 
-    /// The same value, which nobody follows.
+    /// The same value without links, and not watched.
     pub(crate) fn unlinked(&self) -> Tensor {
-        if self.mark() == 0 {
+        if self.watch_id() == 0 {
             return Tensor { inner: self.inner.clone(), links: None };
         }
-        // Those who watch it know its memory by number: another handle would not do.
+        // Recorders that watch it find it by the id in `Inner`: the result needs an `Inner` of its own.
         let inner = &*self.inner;
         Tensor::of(Inner::new(inner.spec.clone(), inner.strides.clone(), inner.offset, self.shared_data()))
     }
 
-    /// The same tensor without its links; those who watch it still know it.
+    /// The same tensor without its links; it is still watched.
     pub(crate) fn without_links(&self) -> Tensor {
         Tensor { inner: self.inner.clone(), links: None }
     }
@@ -224,31 +226,31 @@ impl Tensor {
         Tensor { links: other.links.clone(), ..self }
     }
 
-    /// Its places with those who follow it.
+    /// Its slots on recorders.
     #[inline]
     pub(crate) fn links(&self) -> &[Link] {
         self.links.as_deref().map_or(&[], |links| links)
     }
 
-    /// Its own number, or zero if nobody ever watched it.
+    /// Its id for recorders that watch it, or zero if none ever did.
     #[inline]
-    pub(crate) fn mark(&self) -> u64 {
-        self.inner.mark.load(Ordering::Relaxed)
+    pub(crate) fn watch_id(&self) -> u64 {
+        self.inner.watch_id.load(Ordering::Relaxed)
     }
 
-    /// Gives it a number, unless it has one; returns the one it has.
-    pub(crate) fn set_mark(&self, mark: u64) -> u64 {
-        let outcome = self.inner.mark.compare_exchange(0, mark, Ordering::Relaxed, Ordering::Relaxed);
-        outcome.map_or_else(|had| had, |_| mark)
+    /// Sets its id unless it has one; returns the id it has.
+    pub(crate) fn set_watch_id(&self, id: u64) -> u64 {
+        let outcome = self.inner.watch_id.compare_exchange(0, id, Ordering::Relaxed, Ordering::Relaxed);
+        outcome.map_or_else(|had| had, |_| id)
     }
 
-    /// Whether somebody may follow it.
+    /// Whether a recorder may track it.
     #[inline]
     pub(crate) fn is_tracked(&self) -> bool {
-        self.links.is_some() || self.mark() != 0
+        self.links.is_some() || self.watch_id() != 0
     }
 
-    /// A contiguous tensor over a buffer that holds its elements, and perhaps more.
+    /// A contiguous tensor in a buffer of at least its size.
     pub fn from_buffer(spec: Spec, buffer: Buffer) -> Result<Tensor> {
         match spec.shape.checked_len().and_then(|len| len.checked_mul(spec.dtype.size())) {
             Some(bytes) if bytes <= buffer.len() => Ok(Tensor::from_exact_buffer(spec, buffer)),
@@ -256,67 +258,68 @@ impl Tensor {
         }
     }
 
-    /// The bytes from its lowest element to the end of its highest one; `None` if it has no data.
+    /// The bytes from its element of the lowest address to the end of that of the highest; `None` if it has no data.
     pub fn span(&self) -> Option<&[u8]> {
-        let (size, (low, high)) = (self.dtype().size(), self.reach());
+        let (size, (low, high)) = (self.dtype().size(), self.element_range());
         Some(&self.bytes()?[low as usize * size..high as usize * size])
     }
 
-    /// Its lowest element, and the one after its highest, counted from the start of the buffer.
-    fn reach(&self) -> (isize, isize) {
+    /// The lowest position of an element in the buffer, and the one after the highest, in elements.
+    fn element_range(&self) -> (isize, isize) {
         if self.is_empty() {
             return (0, 0);
         }
         let mut low = self.inner.offset as isize;
         let mut high = low.saturating_add(1);
         for (&dim, &stride) in self.shape().iter().zip(self.strides()) {
-            // Saturating: a reach beyond `isize` stays beyond every buffer.
-            let reach = (dim as isize - 1).saturating_mul(stride);
-            if reach < 0 { low = low.saturating_add(reach) } else { high = high.saturating_add(reach) }
+            // Saturating: a position beyond `isize` is beyond every buffer.
+            let extent = (dim as isize - 1).saturating_mul(stride);
+            if extent < 0 { low = low.saturating_add(extent) } else { high = high.saturating_add(extent) }
         }
         (low, high)
     }
 
-    /// The same memory as a tensor of another type and layout. The layout's offset counts from this tensor's lowest
-    /// element, where its [`span`](Tensor::span) begins.
+    /// The same memory as a tensor of another type and layout. The layout's offset counts from the start of this tensor's
+    /// [`span`](Tensor::span).
     pub fn with_layout(&self, dtype: DType, layout: &Layout) -> Result<Tensor> {
         let bytes = self.bytes().ok_or_else(|| no_value(self.spec()))?;
-        let start = self.reach().0 as usize * self.dtype().size();
+        let start = self.element_range().0 as usize * self.dtype().size();
         if !start.is_multiple_of(dtype.size()) {
-            let message = format!("a {dtype} cannot begin at byte {start}");
+            let message =
+                format!("a {dtype} must begin at a multiple of {} bytes, got byte {start}", dtype.size());
             return Err(Error::new(ErrorKind::Graph, message));
         }
         let offset = (start / dtype.size()).saturating_add(layout.offset);
         let other = self.with_inner_layout(dtype, Layout { offset, ..layout.clone() });
-        let ((low, high), elements) = (other.reach(), bytes.len() / dtype.size());
+        let ((low, high), elements) = (other.element_range(), bytes.len() / dtype.size());
         if low < 0 || high as usize > elements {
-            return Err(Error::new(ErrorKind::Graph, "a layout outside the memory it is a layout of"));
+            return Err(Error::new(ErrorKind::Graph, "a layout must lie within its memory"));
         }
         Ok(other)
     }
 
-    /// Whether [`Tensor::take_buffer`] would find a buffer.
+    /// Whether [`Tensor::take_buffer`] would return a buffer.
     pub fn is_uniquely_owned(&self) -> bool {
         matches!(self.inner.data, Data::Own(_)) && !self.is_shared()
     }
 
-    /// Takes the buffer out of a tensor that nobody else holds and that fills it in row-major order. Until
-    /// [`Tensor::give_buffer`] gives one back, the tensor has no value.
+    /// Takes the buffer of a tensor that has no other handle and fills its buffer in row-major order. Until
+    /// [`Tensor::restore_buffer`] restores it, the tensor has no value.
     #[inline]
     pub fn take_buffer(&mut self) -> Option<Buffer> {
         let inner = Arc::get_mut(&mut self.inner)?;
         match &mut inner.data {
             Data::Own(buffer) => {
                 let buffer = std::mem::take(buffer);
-                inner.data = Data::Traced(ValueRef::NOWHERE);
+                inner.data = Data::Traced(ValueRef::NO_TRACE);
                 Some(buffer)
             }
             _ => None,
         }
     }
 
-    /// Gives a buffer back to the tensor that [`Tensor::take_buffer`] took it from.
-    pub fn give_buffer(&mut self, buffer: Buffer) {
+    /// Restores the buffer that [`Tensor::take_buffer`] took.
+    pub fn restore_buffer(&mut self, buffer: Buffer) {
         if let Some(inner) = Arc::get_mut(&mut self.inner)
             && buffer.len() >= inner.spec.bytes()
         {
@@ -388,17 +391,17 @@ impl Tensor {
         matches!(self.inner.data, Data::Traced(_))
     }
 
-    /// Whether somebody else holds it too, or a view of it.
+    /// Whether it has another handle, or a view.
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.inner) > 1
     }
 
-    /// The address and the length of the memory that it looks at, or at a part of; `None` if it has no data.
+    /// The address and the length of the buffer that its elements lie in; `None` if it has no data.
     pub fn memory(&self) -> Option<(usize, usize)> {
         self.bytes().map(|bytes| (bytes.as_ptr() as usize, bytes.len()))
     }
 
-    /// A number that no other tensor has while this one is there.
+    /// A number that no other tensor has while this one exists.
     pub fn identity(&self) -> usize {
         Arc::as_ptr(&self.inner) as usize
     }
@@ -408,7 +411,7 @@ impl Tensor {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Whether two handles are the same tensor, and the same to all who follow it.
+    /// Whether two handles are the same tensor with the same links.
     pub fn same_value_and_links(&self, other: &Tensor) -> bool {
         let (own, others) = (self.links(), other.links());
         self.is_same(other)
@@ -437,7 +440,7 @@ impl Tensor {
         Ok(View::new(inner.spec.dtype, bytes, inner.offset, &inner.spec.shape, &inner.strides))
     }
 
-    /// The elements as kernels see them, under another shape and strides of the same offset. A traced tensor has none.
+    /// The elements as kernels see them, under another shape and strides of the same offset. A traced tensor has no elements.
     #[inline]
     pub(crate) fn view_as<'a>(&'a self, shape: &'a [usize], strides: &'a [isize]) -> View<'a> {
         let bytes = self.bytes().unwrap_or_default();
@@ -454,7 +457,7 @@ impl Tensor {
     pub fn to_vec<T: Host>(&self) -> Result<Vec<T>> {
         let at = Location::caller();
         if self.dtype() != dtype_of::<T>() {
-            let message = format!("the elements are {}, not {}", self.dtype(), dtype_of::<T>());
+            let message = format!("the element type must be {}, got {}", dtype_of::<T>(), self.dtype());
             return Err(Error::dtype(message).at(at).help("cast the tensor first"));
         }
         let view = self.view().map_err(|e| e.at(at))?;
@@ -468,7 +471,8 @@ impl Tensor {
     #[track_caller]
     pub fn item<T: Host>(&self) -> Result<T> {
         if self.len() != 1 {
-            let message = format!("item() needs one element, and shape {} has {}", self.shape(), self.len());
+            let message =
+                format!("item() needs exactly one element, got {} (shape {})", self.len(), self.shape());
             return Err(Error::shape(message).at(Location::caller()));
         }
         Ok(self.to_vec::<T>()?[0])
@@ -510,7 +514,7 @@ fn too_large(spec: &Spec) -> Error {
 
 #[cold]
 pub(crate) fn no_value(spec: &Spec) -> Error {
-    Error::new(ErrorKind::Graph, format!("this {spec} is being traced and has no value yet"))
+    Error::new(ErrorKind::Graph, format!("a tensor that is being traced has no value yet, got {spec}"))
         .help(
             "return it from the traced function, or compute with it there; shapes are known before a program runs, so none can \
              depend on it (`where(mask, x, 0)` keeps the shape)",

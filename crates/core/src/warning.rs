@@ -1,4 +1,4 @@
-//! What people should know although nothing failed.
+//! Warnings.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -6,7 +6,7 @@ type Sink = Box<dyn Fn(&str) + Send + Sync>;
 
 static SINK: RwLock<Option<Sink>> = RwLock::new(None);
 
-/// Tells people something. It goes to standard error, unless [`set_warning_sink`] says where else.
+/// Emits a warning: to standard error, or to the sink of [`set_warning_sink`].
 pub fn warn(message: &str) {
     match &*SINK.read().unwrap_or_else(PoisonError::into_inner) {
         Some(sink) => sink(message),
@@ -14,7 +14,7 @@ pub fn warn(message: &str) {
     }
 }
 
-/// Sends warnings here from now on; to standard error again with `None`.
+/// Sets where warnings go; `None` is standard error.
 pub fn set_warning_sink(sink: Option<Box<dyn Fn(&str) + Send + Sync>>) {
     *SINK.write().unwrap_or_else(PoisonError::into_inner) = sink;
 }

@@ -1,4 +1,4 @@
-//! What every row of the op table must hold, derived from the row alone.
+//! Tests of every op, derived from the op table.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -7,7 +7,7 @@ use taut_core::ops::{ArgValue, Args, OpEntry, ParamKind, table};
 use taut_core::{DType, ErrorKind, Result, Spec, Tensor, trace};
 use taut_memory::testing::{allocations_on_thread, fail_nth, ledger_check};
 
-/// Runs a check on every row and reports all rows that fail, each with its reason.
+/// Runs a check on every op of the table and reports all that fail, each with its reason.
 fn every_row(check: impl Fn(&OpEntry)) {
     let failures: Vec<String> = table()
         .filter_map(|entry| {
@@ -118,7 +118,7 @@ fn traced_equals_eager() {
     });
 }
 
-/// As [`assert_same`], but floats may differ in their last bits: sums follow memory, and round differently.
+/// As [`assert_same`], but floats may differ in their last bits: sums run in memory order, and round differently.
 fn assert_close(what: &str, args: &[ArgValue], got: &[Tensor], want: &[Tensor]) {
     assert_eq!(got.len(), want.len(), "{what} gives another number of results on {args:?}");
     for (got, want) in got.iter().zip(want) {
@@ -147,7 +147,7 @@ fn numbers(tensor: &Tensor) -> Vec<f64> {
     })
 }
 
-/// The same elements in other places of memory give the same results.
+/// The same elements under other strides give the same results.
 #[test]
 fn strides_do_not_matter() {
     let layouts: [(&str, fn(&Tensor) -> Tensor); 3] =
@@ -164,9 +164,9 @@ fn strides_do_not_matter() {
     });
 }
 
-/// Inputs repeated by a stride of zero are as good as inputs that hold the copies.
+/// Inputs broadcast by a stride of zero give the same results as copies.
 #[test]
-fn repeated_inputs_are_like_copies() {
+fn broadcast_inputs_give_the_same_results() {
     every_row(|entry| {
         for args in entry.samples.list() {
             let repeated = ArgValue::with_tensors(&args, &mut first_row_repeated);
@@ -181,7 +181,7 @@ fn repeated_inputs_are_like_copies() {
     });
 }
 
-/// A tensor of the same shape whose rows are all the first one, in memory only once.
+/// A tensor of the same shape whose rows are all the first one, stored once.
 fn first_row_repeated(tensor: &Tensor) -> Tensor {
     use taut_core::ops::shape::{broadcast_to, slice};
     use taut_core::s;
@@ -228,9 +228,9 @@ fn from_bytes(dtype: DType, bytes: &[u8]) -> Tensor {
     Tensor::build(spec, taut_memory::Category::Tensor, at, |out| out.bytes().copy_from_slice(bytes)).unwrap()
 }
 
-/// Inputs given away may be overwritten, inputs that somebody holds may not.
+/// Inputs with another handle are not overwritten.
 #[test]
-fn inputs_that_are_held_stay_as_they_are() {
+fn shared_inputs_are_not_overwritten() {
     every_row(|entry| {
         for (args, want) in sample_results(entry) {
             let before: Vec<Vec<u8>> = tensors(&args).iter().map(bytes).collect();
@@ -244,9 +244,9 @@ fn inputs_that_are_held_stay_as_they_are() {
     });
 }
 
-/// Computing in the memory of an input that was given away changes nothing but where the result lies.
+/// Computing in the memory of a donated input gives the same results.
 #[test]
-fn inputs_given_away_give_the_same_results() {
+fn donated_inputs_give_the_same_results() {
     every_row(|entry| {
         for (args, want) in sample_results(entry) {
             let give = |arg: &ArgValue| match arg {
@@ -254,25 +254,25 @@ fn inputs_given_away_give_the_same_results() {
                 other => other.clone(),
             };
             let given: Vec<ArgValue> = args.iter().map(give).collect();
-            let got = call(entry, &given).unwrap_or_else(|e| panic!("given away, {args:?} is refused: {e}"));
-            assert_same("given away", &args, &got, &want);
+            let got = call(entry, &given).unwrap_or_else(|e| panic!("donated, {args:?} fails: {e}"));
+            assert_same("donated", &args, &got, &want);
         }
     });
 }
 
-/// What must be refused is refused with the kind and the words that the row declares, naming op and line.
+/// Invalid input fails with the kind and the message that the table declares, and names op and line.
 #[test]
-fn bad_input_is_refused() {
+fn invalid_input_is_an_error() {
     every_row(|entry| {
         for bad in (entry.bad)() {
             let _ledger = ledger_check();
             let args = format!("{:?}", bad.args);
             let outcome = call(entry, &bad.args);
-            let error = outcome.err().unwrap_or_else(|| panic!("{args} is not refused"));
+            let error = outcome.err().unwrap_or_else(|| panic!("{args} is accepted"));
             assert_eq!(error.kind(), bad.kind, "on {args}: {error}");
             assert!(error.to_string().contains(bad.message), "on {args}, says:\n{error}");
             if !refused_by_types(entry, &bad.args) {
-                // Straight from the function, before `invoke` puts in what is missing.
+                // Directly from the function, before `invoke` adds the op and the line.
                 let error = (entry.call)(&Args(&bad.args)).unwrap_err();
                 let named = error.op().is_some() && error.location().is_some();
                 assert!(named, "on {args}, names no op or line:\n{error}");
@@ -281,8 +281,8 @@ fn bad_input_is_refused() {
     });
 }
 
-/// Whether an argument may not even fit the types of the Rust function: a negative number, a word, one that is missing,
-/// a tensor for a list of them.
+/// Whether an argument may not have the type of the Rust parameter: a negative number, a string, a missing one, a tensor for
+/// a list of tensors.
 fn refused_by_types(entry: &OpEntry, args: &[ArgValue]) -> bool {
     let missing = |i: usize| entry.params.get(i).is_none_or(|param| param.default.is_none());
     args.iter().enumerate().any(|(i, arg)| match arg {
@@ -295,9 +295,9 @@ fn refused_by_types(entry: &OpEntry, args: &[ArgValue]) -> bool {
     })
 }
 
-/// However an allocation fails, the call returns an error and gives everything back.
+/// Whichever allocation fails, the call returns an error and frees everything.
 #[test]
-fn out_of_memory_at_any_moment_is_an_error() {
+fn out_of_memory_at_any_allocation_is_an_error() {
     every_row(|entry| {
         let samples = entry.samples.list();
         // One sample per row is enough here: the largest.

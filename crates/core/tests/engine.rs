@@ -1,4 +1,4 @@
-//! The choke point: what it reuses, what it refuses, what it writes down.
+//! `apply`: buffers it reuses, errors, traces.
 
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::creation::{ones, zeros};
@@ -18,7 +18,7 @@ fn address(tensor: &Tensor) -> *const f32 {
 }
 
 #[test]
-fn an_input_given_away_lends_its_buffer() {
+fn a_donated_input_is_computed_in_place() {
     let _ledger = ledger_check();
     let x = vector(&[1.0, 2.0]);
     let (place, before) = (address(&x), allocations_on_thread());
@@ -28,7 +28,7 @@ fn an_input_given_away_lends_its_buffer() {
 }
 
 #[test]
-fn an_input_somebody_holds_does_not() {
+fn a_shared_input_is_not_overwritten() {
     let _ledger = ledger_check();
     let x = vector(&[1.0, 2.0]);
     let y = mul(&x, &x).unwrap();
@@ -51,7 +51,7 @@ fn a_smaller_input_is_never_overwritten_by_a_larger_result() {
 }
 
 #[test]
-fn a_chain_on_one_buffer_costs_one_buffer() {
+fn a_chain_in_place_allocates_one_buffer() {
     let _ledger = ledger_check();
     let start = thread_live_bytes();
     let x = ones([1000], DType::F32).unwrap();
@@ -61,7 +61,7 @@ fn a_chain_on_one_buffer_costs_one_buffer() {
 }
 
 #[test]
-fn views_share_and_keep_their_base_alive() {
+fn views_share_memory_and_keep_it_alive() {
     let _ledger = ledger_check();
     let start = thread_live_bytes();
     let x = zeros([100, 100], DType::F64).unwrap();
@@ -93,7 +93,7 @@ fn an_error_names_op_shapes_and_line() {
 }
 
 #[test]
-fn a_result_stays_small() {
+fn a_result_is_two_words() {
     let _ledger = ledger_check();
     assert_eq!(size_of::<Tensor>(), 2 * size_of::<usize>()); // its memory, and who follows it
     assert_eq!(size_of::<Result<Tensor>>(), size_of::<Tensor>());
@@ -123,7 +123,13 @@ fn a_trace_prints_verifies_and_runs() {
     let results = graph.run(&[x]).unwrap();
     assert_eq!(results[1].to_vec::<f32>().unwrap(), [0.0, 10.0, 2.0, 30.0, 4.0, 50.0]);
     assert_eq!(results[0].shape(), &[2, 3]);
-    assert!(graph.run(&[vector(&[1.0])]).unwrap_err().to_string().contains("the graph takes float32[3, 2]"));
+    assert!(
+        graph
+            .run(&[vector(&[1.0])])
+            .unwrap_err()
+            .to_string()
+            .contains("must be float32[3, 2], got float32[1]")
+    );
 }
 
 #[test]
@@ -143,7 +149,7 @@ fn traces_nest_and_capture() {
 }
 
 #[test]
-fn a_traced_tensor_has_no_value_and_cannot_leave() {
+fn a_traced_tensor_has_no_value_and_must_not_leave_its_trace() {
     let _ledger = ledger_check();
     let mut kept = None;
     let failed = trace(&[Spec::new(DType::F32, [2])], |inputs| {
@@ -160,7 +166,7 @@ fn a_traced_tensor_has_no_value_and_cannot_leave() {
 }
 
 #[test]
-fn a_trace_that_panics_leaves_the_thread_usable() {
+fn a_panic_in_a_trace_leaves_the_thread_usable() {
     let _ledger = ledger_check();
     let panicked = std::panic::catch_unwind(|| trace(&[], |_| panic!("on purpose")));
     assert!(panicked.is_err());
@@ -168,32 +174,40 @@ fn a_trace_that_panics_leaves_the_thread_usable() {
 }
 
 #[test]
-fn the_verifier_names_what_is_wrong() {
+fn the_verifier_names_the_bad_node() {
     let _ledger = ledger_check();
     let spec = Spec::new(DType::F32, [2]);
     let good = trace(&[spec], |inputs| Ok(vec![exp(exp(&inputs[0])?)?])).unwrap().graph;
 
     let mut swapped = good.clone();
     swapped.nodes.swap(0, 1);
-    assert!(swapped.verify().unwrap_err().to_string().contains("reads %1 before it is made"));
+    assert!(swapped.verify().unwrap_err().to_string().contains("reads %1 before it is computed"));
 
     let mut retyped = good.clone();
     retyped.values[2].spec.dtype = DType::F64;
     let error = retyped.verify().unwrap_err();
-    assert!(error.to_string().contains("makes %2 as float32[2], declared float64[2]"), "{error}");
+    assert!(
+        error.to_string().contains("computes %2 as float32[2], but it is declared float64[2]"),
+        "{error}"
+    );
     assert!(error.location().unwrap().file().ends_with("engine.rs"));
 
     let mut dangling = good;
     dangling.nodes.pop();
-    assert!(dangling.verify().unwrap_err().to_string().contains("returns %2, which nothing makes"));
+    assert!(dangling.verify().unwrap_err().to_string().contains("returns %2, which no node computes"));
 }
 
 #[test]
-fn sizes_beyond_memory_are_refused() {
+fn sizes_beyond_the_address_space_are_errors() {
     let _ledger = ledger_check();
     let huge = zeros([usize::MAX, 2], DType::F32).unwrap_err();
     assert_eq!(huge.kind(), ErrorKind::Shape);
     let large = zeros([1 << 50], DType::F32).unwrap_err();
     assert_eq!(large.kind(), ErrorKind::OutOfMemory, "{large}");
-    assert!(Tensor::from_slice(&[1.0f32], [2]).unwrap_err().to_string().contains("1 elements do not fill"));
+    assert!(
+        Tensor::from_slice(&[1.0f32], [2])
+            .unwrap_err()
+            .to_string()
+            .contains("as many elements as the data, got 1")
+    );
 }

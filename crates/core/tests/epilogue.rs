@@ -1,4 +1,4 @@
-//! Ops that have their results finished by somebody else.
+//! Products with a fused epilogue.
 
 use std::sync::Arc;
 use taut_core::ops::contract::matmul_with;
@@ -8,7 +8,7 @@ use taut_core::{DType, Epilogue, Error, ErrorKind, Form, Op, Result, Spec, Tenso
 use taut_kernels::Arg;
 use taut_memory::testing::ledger_check;
 
-/// Adds a number, and the element's own number.
+/// Adds a number and the element's index.
 #[derive(Debug)]
 struct Count;
 
@@ -49,7 +49,7 @@ fn fuse_epilogue(op: &dyn Op) -> Option<Arc<dyn Op>> {
 }
 
 #[test]
-fn products_are_finished() {
+fn products_apply_an_epilogue() {
     let _ledger = ledger_check();
     let a = Tensor::from_slice(&[1.0f32, 2.0, 3.0, 4.0], [2, 2]).unwrap();
     let b = Tensor::from_slice(&[1.0f32, 0.0, 1.0, -1.0], [2, 2]).unwrap();
@@ -68,7 +68,7 @@ fn products_are_finished() {
 }
 
 #[test]
-fn what_cannot_be_finished_is_refused() {
+fn an_epilogue_rejects_other_operands() {
     let _ledger = ledger_check();
     let a = zeros([2, 2], DType::F32).unwrap();
     let op = fuse_epilogue(&*product(&a, &a, (false, false))).unwrap();
@@ -76,7 +76,7 @@ fn what_cannot_be_finished_is_refused() {
     assert_eq!(error.kind(), ErrorKind::Shape);
     assert!(error.to_string().contains("one number is needed"), "{error}");
     assert!(apply(&*op, [a.clone(), a.clone(), a.clone()]).is_err());
-    // It is finished once, and has no gradient.
+    // There is at most one epilogue, and no gradient.
     assert!(fuse_epilogue(&*op).is_none());
     assert!(op.gradient().is_none());
     let graph = trace(&[a.spec().clone()], |x| Ok(vec![exp(&x[0])?])).unwrap().graph;

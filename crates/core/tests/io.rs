@@ -1,5 +1,5 @@
-//! Files: what NumPy and the safetensors package wrote is read, what is written is what they would write, and broken
-//! files end in errors, at no more memory than their own size.
+//! Files: those of NumPy and of the safetensors package are read, written files have the same bytes as theirs, and invalid
+//! files are errors that allocate no more than their own size.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ use taut_kernels::dispatch;
 use taut_memory::testing::{fail_nth, ledger_check};
 use taut_memory::{live_bytes, peak_bytes, reset_peak};
 
-/// The peak is the process's, so tests that measure it must be alone.
+/// The peak is the process's: tests that measure it must not run at the same time.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a call returns, and how many bytes it held at most. Nobody else may allocate meanwhile.
+/// The result of a call and its peak of live bytes. No other test may allocate meanwhile.
 fn measured<T>(call: impl FnOnce() -> T) -> (T, usize) {
     let before = live_bytes();
     reset_peak();
@@ -28,7 +28,7 @@ fn measured<T>(call: impl FnOnce() -> T) -> (T, usize) {
     (result, peak_bytes() - before)
 }
 
-/// A directory that disappears with the test.
+/// A temporary directory, removed at the end of the test.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -195,13 +195,13 @@ fn npy_round_trips() {
 }
 
 #[test]
-fn npy_refuses_what_it_cannot_hold() {
+fn unsupported_npy_files_are_errors() {
     let _alone = alone();
     let _ledger = ledger_check();
     let with = |dictionary: &str| refusal(Tensor::read_npy(&npy(1, dictionary, &[0; 16])[..]));
     let structure = "{'descr': [('a', '<i4'), ('b', '<f4')], 'fortran_order': False, 'shape': (1,), }";
-    assert_eq!(with(structure), (ErrorKind::DType, "the elements are structures".into()));
-    let object = (ErrorKind::DType, "the elements are Python objects".into());
+    assert_eq!(with(structure), (ErrorKind::DType, "elements must be numbers, got structures".into()));
+    let object = (ErrorKind::DType, "elements must be numbers, got Python objects".into());
     assert_eq!(with(&dictionary("|O", "False", "(2,)")), object);
     for descr in ["<c8", "<U5", "|S3", "<M8[s]", "<f16", "|V3", "", "f4", "éé"] {
         assert_eq!(with(&dictionary(descr, "False", "(1,)")).0, ErrorKind::DType, "{descr}");
@@ -224,7 +224,7 @@ fn npy_refuses_what_it_cannot_hold() {
         assert_eq!(with(broken).0, ErrorKind::Format, "{broken}");
     }
     let long = refusal(Tensor::read_npy(&b"\x93NUMPY\x02\x00\xff\xff\xff\xff"[..]));
-    assert_eq!(long, (ErrorKind::Format, "a header of 4294967295 bytes".into()));
+    assert_eq!(long, (ErrorKind::Format, "the header must have at most 65535 bytes, got 4294967295".into()));
     assert_eq!(refusal(Tensor::read_npy(&b"\x93NUMPY\x04\x00\x00\x00"[..])).0, ErrorKind::Format);
     assert_eq!(refusal(Tensor::read_npy(&b"PK\x03\x04"[..])).0, ErrorKind::Format);
 
@@ -233,12 +233,12 @@ fn npy_refuses_what_it_cannot_hold() {
     let mut file = b"\x93NUMPY\x01\x00".to_vec();
     file.extend((header.len() as u16).to_le_bytes());
     file.extend(header.as_bytes());
-    assert_eq!(refusal(Tensor::read_npy(&file[..])).1, "a shape of 65 dimensions, more than 64");
+    assert_eq!(refusal(Tensor::read_npy(&file[..])).1, "rank 65 exceeds the maximum of 64");
     assert_eq!(Tensor::from_vec(vec![1u8], vec![1usize; 65]).unwrap_err().kind(), ErrorKind::Shape);
 }
 
 #[test]
-fn a_claim_beyond_the_file_allocates_nothing() {
+fn a_header_beyond_the_file_allocates_nothing() {
     let _alone = alone();
     let _ledger = ledger_check();
     let directory = Directory::new("claims");
@@ -246,11 +246,11 @@ fn a_claim_beyond_the_file_allocates_nothing() {
     let path = directory.file("claim.npy", &claim);
     let (result, peak) = measured(|| refusal(Tensor::load_npy(&path)));
     let message = format!(
-        "{}: float64[1000000000, 100] takes 800000000000 bytes, and 40 follow the header",
+        "{}: float64[1000000000, 100] needs 800000000000 bytes after the header, got 40",
         path.display()
     );
     assert_eq!((result, peak), ((ErrorKind::Format, message), 0));
-    // A stream of unknown length is believed for 64 KiB.
+    // For a stream of unknown length, 64 KiB are allocated on the header's claim.
     let (result, peak) = measured(|| refusal(Tensor::read_npy(&claim[..])));
     assert_eq!((result.0, peak), (ErrorKind::Format, 1 << 16));
 
@@ -262,7 +262,7 @@ fn a_claim_beyond_the_file_allocates_nothing() {
 }
 
 #[test]
-fn failures_to_write_and_to_allocate_come_out() {
+fn write_and_allocation_failures_are_errors() {
     struct Full(usize);
     impl Write for Full {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -319,7 +319,7 @@ fn npz_round_trips() {
 }
 
 #[test]
-fn npz_refuses_what_is_not_an_archive_of_arrays() {
+fn invalid_npz_files_are_errors() {
     let _alone = alone();
     let _ledger = ledger_check();
     let x = Tensor::new([1u8, 2]).unwrap();
@@ -342,7 +342,7 @@ fn npz_refuses_what_is_not_an_archive_of_arrays() {
 }
 
 #[test]
-fn a_zip_bomb_does_not_go_off() {
+fn a_zip_bomb_allocates_little() {
     let _alone = alone();
     let _ledger = ledger_check();
     let zeros = 4 << 20;
@@ -422,7 +422,7 @@ fn safetensors_round_trip() {
 }
 
 #[test]
-fn safetensors_refuses() {
+fn invalid_safetensors_files_are_errors() {
     let _alone = alone();
     let _ledger = ledger_check();
     let read = |header: &str| refusal(io::read_safetensors(&safetensors(header, &[0; 8])));
@@ -447,7 +447,7 @@ fn safetensors_refuses() {
     }
 }
 
-/// Reads bytes as every format, from memory and from a file. Nothing may panic, or hold more than it should.
+/// Reads bytes in every format, from memory and from a file. Nothing may panic or allocate more than the file's size.
 fn read_all(directory: &Directory, bytes: &[u8], inflated: usize) {
     let path = directory.file("fuzz", bytes);
     let size = bytes.len();
@@ -462,7 +462,7 @@ fn read_all(directory: &Directory, bytes: &[u8], inflated: usize) {
     within(measured(|| io::load_safetensors(&path).is_ok()), size, "load_safetensors");
 }
 
-/// Valid files, each with the bytes that its tensors take.
+/// Valid files, each with the bytes of its tensors.
 fn valid_files() -> Vec<(Vec<u8>, usize)> {
     let a = sample::tensor(DType::F32, &[3, 5], -1.0, 1.0);
     let b = transpose(sample::tensor(DType::I16, &[4, 2], -9.0, 9.0), None).unwrap();
@@ -480,7 +480,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(192) })]
 
     #[test]
-    fn random_bytes_are_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0..4usize) {
+    fn random_bytes_are_errors(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0..4usize) {
         let _alone = alone();
         let _ledger = ledger_check();
         let magic: &[u8] = [&b""[..], b"\x93NUMPY\x01\0", b"PK\x03\x04", b"\x40\0\0\0\0\0\0\0{"][kind];

@@ -1,4 +1,4 @@
-//! Layouts against a model that spells out where every element lies.
+//! Layouts, compared with a model that stores every element's position.
 
 use proptest::prelude::*;
 use taut_core::{Index, Layout, Shape};
@@ -40,7 +40,7 @@ fn flat(shape: &[usize], coordinates: &[usize]) -> usize {
     shape.iter().zip(coordinates).fold(0, |at, (&dim, &i)| at * dim + i)
 }
 
-/// One view of another; the numbers choose among what the shape allows.
+/// A view of a view; the numbers select among what the shape allows.
 #[derive(Clone, Debug)]
 enum Step {
     Permute(u64),
@@ -82,7 +82,7 @@ fn permutation(len: usize, mut seed: u64) -> Vec<usize> {
     order
 }
 
-/// A shape of `len` elements that the seed chooses: its prime factors, grouped anew.
+/// A shape of `len` elements, by the seed: its prime factors in other groups.
 fn shape_of(mut len: usize, mut seed: u64) -> Vec<usize> {
     if len == 0 {
         return [vec![0, 3], vec![2, 0], vec![0]][(seed % 3) as usize].clone();
@@ -102,7 +102,7 @@ fn shape_of(mut len: usize, mut seed: u64) -> Vec<usize> {
     shape
 }
 
-/// Python's `range(dim)[start:end:step]`, by walking it.
+/// Python's `range(dim)[start:end:step]`, element by element.
 fn positions(start: Option<isize>, end: Option<isize>, step: isize, dim: usize) -> Vec<usize> {
     let dim = dim as isize;
     let place = |at: isize| if at < 0 { at + dim } else { at };
@@ -124,7 +124,7 @@ fn positions(start: Option<isize>, end: Option<isize>, step: isize, dim: usize) 
     found
 }
 
-/// Takes a step in both worlds; `None` if the shape does not allow it.
+/// Applies a step to both; `None` if the shape does not allow it.
 fn take(layout: &Layout, model: &Model, step: &Step) -> Option<(Layout, Model)> {
     let rank = model.shape.len();
     let replaced = |axis: usize, by: &[usize]| [&model.shape[..axis], by, &model.shape[axis + 1..]].concat();

@@ -1,33 +1,33 @@
-//! Who observes is told of every call that runs, from its beginning to its end.
+//! An observer receives the start and the end of every call that runs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use taut_core::observe::{Begun, Done, Observer, is_observed, observe};
+use taut_core::observe::{CallEnd, CallStart, Observer, has_observer, set_observer};
 use taut_core::ops::{binary::add, shape::reshape, unary::exp};
 use taut_core::{DType, Op, Result, Spec, Specs, Tensor, apply, trace, with_source_location};
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::testing::ledger_check;
 
-static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static OBSERVED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 struct Listener;
 
 impl Observer for Listener {
-    fn begins(&self, call: Begun) {
+    fn call_started(&self, call: CallStart) {
         let of = call.gradient_of.map_or(String::new(), |of| format!(" of {of}"));
-        TOLD.lock().unwrap().push(format!("{}{of} at {}", call.op, call.at.line()));
+        OBSERVED.lock().unwrap().push(format!("{}{of} at {}", call.op, call.at.line()));
     }
 
-    fn ends(&self, done: Option<Done>) {
-        TOLD.lock().unwrap().push(match done {
+    fn call_finished(&self, done: Option<CallEnd>) {
+        OBSERVED.lock().unwrap().push(match done {
             None => String::from("failed"),
             Some(done) => format!("{} in {} flops", done.outputs[0], done.cost.flops),
         });
     }
 }
 
-fn told() -> Vec<String> {
-    std::mem::take(&mut TOLD.lock().unwrap())
+fn observed_calls() -> Vec<String> {
+    std::mem::take(&mut OBSERVED.lock().unwrap())
 }
 
 #[derive(Clone, Debug)]
@@ -47,40 +47,40 @@ impl Op for Panics {
     }
 }
 
-/// One test: there is one observer.
+/// A single test: the process has one observer.
 #[test]
-fn every_call_that_runs_is_told_of() {
+fn every_call_that_runs_is_observed() {
     let _ledger = ledger_check();
     let x = Tensor::from_vec(vec![1.0f32; 6], [2, 3]).unwrap();
-    assert!(!is_observed());
-    observe(Some(&Listener));
-    assert!(is_observed());
+    assert!(!has_observer());
+    set_observer(Some(&Listener));
+    assert!(has_observer());
 
     let line = line!() + 1;
     let y = exp(&x).unwrap();
-    assert_eq!(told(), [format!("exp at {line}"), "float32[2, 3] in 6 flops".into()]);
+    assert_eq!(observed_calls(), [format!("exp at {line}"), "float32[2, 3] in 6 flops".into()]);
     // A view is a call, and no work.
     let flat = reshape(&x, &[-1]).unwrap();
-    assert_eq!(told()[1], "float32[6] in 0 flops");
+    assert_eq!(observed_calls()[1], "float32[6] in 0 flops");
     add(&x, &flat).unwrap_err();
-    assert_eq!(told()[1], "failed");
+    assert_eq!(observed_calls()[1], "failed");
     assert!(catch_unwind(AssertUnwindSafe(|| apply(&Panics, [x.clone()]))).is_err());
-    assert_eq!(told()[1], "failed");
+    assert_eq!(observed_calls()[1], "failed");
 
     // A gradient is somebody's, and has that line.
     let at = taut_memory::Location::caller();
     let again = with_source_location(Some("sin"), at, || exp(&x)).unwrap();
-    assert_eq!(told()[0], format!("exp of sin at {}", at.line()));
+    assert_eq!(observed_calls()[0], format!("exp of sin at {}", at.line()));
 
     // What is traced does not run; other threads do.
     trace(&[Spec::new(DType::F32, [2])], |x| Ok(vec![exp(&x[0])?])).unwrap();
-    assert_eq!(told(), [""; 0]);
+    assert_eq!(observed_calls(), [""; 0]);
     std::thread::scope(|scope| {
         scope.spawn(|| drop(exp(&x).unwrap()));
     });
-    assert_eq!(told().len(), 2);
+    assert_eq!(observed_calls().len(), 2);
 
-    observe(None);
+    set_observer(None);
     drop((y, again, exp(&x).unwrap()));
-    assert_eq!(told(), [""; 0]);
+    assert_eq!(observed_calls(), [""; 0]);
 }

@@ -1,4 +1,4 @@
-//! Ops that promise not to copy.
+//! Ops that do not copy.
 
 use taut_core::ops::creation::{diag_part, meshgrid, range};
 use taut_core::ops::shape::{
@@ -13,7 +13,7 @@ fn cube() -> Result<Tensor> {
 }
 
 #[test]
-fn views_share_their_input_s_memory() -> Result<()> {
+fn views_share_the_memory_of_their_input() -> Result<()> {
     let _ledger = ledger_check();
     let x = cube()?;
     let before = allocations_on_thread();
@@ -42,7 +42,7 @@ fn views_share_their_input_s_memory() -> Result<()> {
 }
 
 #[test]
-fn grids_share_their_coordinates_memory() -> Result<()> {
+fn grids_share_the_memory_of_their_coordinates() -> Result<()> {
     let _ledger = ledger_check();
     let coordinates = [range(0, 3, 1, None)?, range(0, 2, 1, None)?];
     for (grid, along) in meshgrid(&coordinates, "xy")?.iter().zip(&coordinates) {
@@ -62,9 +62,9 @@ fn a_copy_is_independent() -> Result<()> {
     Ok(())
 }
 
-/// A view of something impossible to hold is fine; holding it is an error, not a crash.
+/// A view may be larger than memory; copying it is an error, not a crash.
 #[test]
-fn a_vast_view_costs_nothing_until_it_is_copied() -> Result<()> {
+fn a_vast_view_allocates_nothing_until_it_is_copied() -> Result<()> {
     let _ledger = ledger_check();
     let vast = broadcast_to(Tensor::scalar(1u8)?, [1 << 50])?;
     assert_eq!(vast.len(), 1 << 50);
@@ -74,7 +74,7 @@ fn a_vast_view_costs_nothing_until_it_is_copied() -> Result<()> {
 }
 
 #[test]
-fn a_span_reaches_from_the_lowest_element_to_the_highest() -> Result<()> {
+fn a_span_is_from_the_lowest_element_to_the_highest() -> Result<()> {
     let _ledger = ledger_check();
     let x = Tensor::from_slice(&[0u8, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11], [3, 4])?;
     let bytes = |t: &Tensor| t.span().map(<[u8]>::to_vec);
@@ -103,7 +103,7 @@ fn a_span_reaches_from_the_lowest_element_to_the_highest() -> Result<()> {
 }
 
 #[test]
-fn a_buffer_can_be_taken_from_who_holds_it_alone() -> Result<()> {
+fn a_buffer_can_be_taken_from_its_only_handle() -> Result<()> {
     let _ledger = ledger_check();
     let mut x = Tensor::from_slice(&[1u8, 2, 3, 4], [4])?;
     let other = x.clone();
@@ -114,7 +114,7 @@ fn a_buffer_can_be_taken_from_who_holds_it_alone() -> Result<()> {
     drop(view);
     assert!(x.is_uniquely_owned());
     let buffer = x.take_buffer().unwrap();
-    x.give_buffer(buffer);
+    x.restore_buffer(buffer);
     assert_eq!(x.to_vec::<u8>()?, [1, 2, 3, 4]);
     Ok(())
 }

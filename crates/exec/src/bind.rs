@@ -226,7 +226,7 @@ impl Drop for Bound<'_, '_> {
     fn drop(&mut self) {
         for (slot, kept) in self.slots.iter_mut().zip(&mut self.kept) {
             if let (Slot::Own(buffer), Kept::Updated(tensor)) = (slot, kept) {
-                tensor.give_buffer(std::mem::take(buffer));
+                tensor.restore_buffer(std::mem::take(buffer));
             }
         }
     }

@@ -22,7 +22,7 @@ mod step;
 
 pub use bind::{BorrowedInput, RunInput};
 pub use observe::{StepObserver, observe};
-pub use taut_core::interrupt::{Ask, set_interrupt_check};
+pub use taut_core::interrupt::{InterruptCheck, set_interrupt_check};
 
 use bind::Bound;
 use observe::Observed;

@@ -1,11 +1,11 @@
 //! Observing: somebody is told of every run, and of its steps.
 
 use std::sync::{PoisonError, RwLock};
-use taut_core::observe::is_observed;
+use taut_core::observe::has_observer;
 use taut_memory::{Buffer, Location};
 use taut_plan::Program;
 
-/// Is told of every run of a program, on the thread where it runs, while [calls are observed](taut_core::observe::observe).
+/// Is told of every run of a program, on the thread where it runs, while [calls are observed](taut_core::observe::set_observer).
 /// What begins inside a run or a step ends before it does.
 pub trait StepObserver: Sync {
     /// A run begins; before it allocates anything. It is called from this line, or from an op that holds the program.
@@ -40,7 +40,7 @@ impl Observed {
     /// Begins a run, if somebody observes.
     #[inline]
     pub(crate) fn begin(program: &Program, at: Option<Location>) -> Option<Observed> {
-        if is_observed() { Observed::found(program, at) } else { None }
+        if has_observer() { Observed::found(program, at) } else { None }
     }
 
     #[cold]

@@ -55,10 +55,10 @@ impl<'m> Memory<'_, 'm> {
             self.outputs.iter_mut().for_each(|output| output.fill(POISON));
         }
         let is_long = self.is_large();
-        interrupt::short()?;
+        interrupt::poll_short_work()?;
         for (i, step) in program.steps.iter().enumerate() {
             if is_long {
-                interrupt::long()?;
+                interrupt::poll()?;
             }
             if let Some(observed) = observed {
                 observed.step_begins(i);

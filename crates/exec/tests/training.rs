@@ -4,7 +4,7 @@ mod common;
 
 use common::{alone, check};
 use std::collections::HashSet;
-use taut_autodiff::{Dense, GradientTape, gradients};
+use taut_autodiff::{DenseGradient, GradientTape, gradients};
 use taut_core::graph::{ValueId, value_of};
 use taut_core::ops::binary::{add, div, mul, sub};
 use taut_core::ops::contract::matmul;

@@ -47,7 +47,7 @@ impl Concrete {
         let unknown = || Error::new(ErrorKind::Graph, "the function uses a state that is not a variable");
         let mut variables = Vec::new();
         for used in &traced.states {
-            let variable = Variable::of_state(&used.state).ok_or_else(unknown)?;
+            let variable = Variable::from_state(&used.state).ok_or_else(unknown)?;
             variables.push(Used { variable, writes: used.writes });
         }
         let arguments = signature.specs().count();
@@ -148,7 +148,7 @@ impl Concrete {
         at: Location,
     ) -> Result<(Vec<Tensor>, bool)> {
         // One call inside of another: what that one is updating has no value for this one.
-        self.variables.iter().try_for_each(|used| used.variable.check_free())?;
+        self.variables.iter().try_for_each(|used| used.variable.check_unlocked())?;
         // Who checks every op for NaN wants to know which op and line it was: op by op, then.
         if is_tracing() || is_checking_numerics() {
             return Ok((self.inline(arguments, at)?, false));
@@ -215,7 +215,7 @@ impl Concrete {
         let read: SmallVec<[Option<Tensor>; 8]> = read.collect();
         let mut held: SmallVec<[(usize, VariableGuard<'_>); 8]> = SmallVec::new();
         for &i in &self.written {
-            held.push((i, self.variables[i].variable.hold(at)?));
+            held.push((i, self.variables[i].variable.lock(at)?));
         }
         let lent: Arguments;
         let mut inputs: SmallVec<[RunInput<'_>; 16]> = SmallVec::new();

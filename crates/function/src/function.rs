@@ -354,7 +354,7 @@ where
         if !traced.captures.is_empty() {
             return Ok(None);
         }
-        let created: Vec<Variable> = traced.created.iter().filter_map(Variable::of_state).collect();
+        let created: Vec<Variable> = traced.created.iter().filter_map(Variable::from_state).collect();
         let concrete = Concrete::new(traced, &signature, self.settings)?;
         if !is_tracing() {
             concrete.plan().map_err(|error| error.at(at))?;

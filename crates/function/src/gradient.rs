@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use taut_autodiff::GradientTape;
-use taut_autodiff::joint::{InputGradient, JointGraph, SavedFrom, SplitGraph, ask};
+use taut_autodiff::joint::{InputGradient, JointGraph, SavedFrom, SplitGraph, vjp};
 use taut_core::graph::suspend_tracing;
 use taut_core::ops::creation::zeros;
 use taut_core::{
@@ -46,8 +46,8 @@ impl Differentiated {
         let followed: Vec<usize> =
             (0..concrete.results).filter(|&output| specs[output].dtype.is_float()).collect();
         let joint = JointGraph::new(&whole, wanted, &followed, false)?;
-        let SplitGraph { forward, backward, kept } = joint.split(concrete.results)?;
-        let (results, answers) = (concrete.results, joint.answers);
+        let SplitGraph { forward, backward, saved: kept } = joint.split(concrete.results)?;
+        let (results, answers) = (concrete.results, joint.input_gradients);
         let (settings, request) = (concrete.settings(), concrete.request());
         let forward = Compiled::new(&forward, settings, request)?;
         // What was kept is read where it lies.
@@ -283,7 +283,7 @@ impl Called {
             (0..form.answers.len()).filter(|&i| is_wanted(i)).map(|i| inputs[i].clone()).collect();
         tape.watch(&sources);
         let outputs = form.whole.run(&inputs)?;
-        let mut found = ask(&tape, &outputs, &form.followed, given, sources)?.into_iter();
+        let mut found = vjp(&tape, &outputs, &form.followed, given, sources)?.into_iter();
         let answer = |i: usize| if is_wanted(i) { found.next().flatten() } else { None };
         Ok((0..form.answers.len()).map(answer).collect())
     }

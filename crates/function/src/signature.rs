@@ -34,7 +34,7 @@ impl Piece {
                 strides: unusual(tensor).map(|strides| strides.iter().copied().collect()),
             },
             Leaf::Variable(variable) => Piece::Variable { id: variable.id(), text: variable.to_string() },
-            Leaf::Value(value) => Piece::Value(value.kept()),
+            Leaf::Value(value) => Piece::Value(value.boxed()),
             Leaf::Parts(count) => Piece::Parts(count),
             Leaf::Name(name) => Piece::Name(name.to_owned()),
         }
@@ -93,7 +93,7 @@ pub(crate) fn hash<N: Nest>(arguments: &N, given: bool) -> u64 {
             tensor.shape().iter().for_each(|&dim| mix(dim as u64));
         }
         Leaf::Variable(variable) => mix(variable.id()),
-        Leaf::Value(value) => mix(value.mixed()),
+        Leaf::Value(value) => mix(value.hash_value()),
         Leaf::Parts(count) => mix(count as u64),
         Leaf::Name(name) => name.bytes().for_each(|byte| mix(byte.into())),
     });
@@ -166,7 +166,7 @@ impl Signature {
 
     /// Whether no arguments will ever have this signature again.
     pub(crate) fn is_gone(&self) -> bool {
-        self.pieces.iter().any(|piece| matches!(piece, Piece::Value(value) if value.is_gone()))
+        self.pieces.iter().any(|piece| matches!(piece, Piece::Value(value) if value.is_expired()))
     }
 
     /// Whether it is the same signature.

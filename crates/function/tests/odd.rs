@@ -140,7 +140,7 @@ fn a_tensor_whose_memory_was_taken_has_no_value() {
     let buffer = x.take_buffer().unwrap();
     assert_eq!(x.to_vec::<f32>().unwrap_err().kind(), ErrorKind::Graph);
     assert!(add(&x, 1.0).is_err());
-    x.give_buffer(buffer);
+    x.restore_buffer(buffer);
     assert_eq!(x.to_vec::<f32>().unwrap(), [1.0; 3]);
 }
 

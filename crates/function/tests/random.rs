@@ -1,7 +1,7 @@
 //! Random numbers in traced functions: the same as eager ones, call by call.
 
 use std::sync::Arc;
-use taut_autodiff::{Dense, GradientTape, checkpoint};
+use taut_autodiff::{DenseGradient, GradientTape, checkpoint};
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::nn::dropout;
 use taut_core::ops::random::Generator;

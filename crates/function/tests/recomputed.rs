@@ -1,6 +1,6 @@
 //! Recomputed parts of a function that a tape outside of it follows.
 
-use taut_autodiff::{Dense, GradientTape, Variable, checkpoint};
+use taut_autodiff::{DenseGradient, GradientTape, Variable, checkpoint};
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::nn::dropout;

@@ -1,7 +1,7 @@
 //! Traced functions under tapes.
 
 use std::sync::Arc;
-use taut_autodiff::{Dense, Gradient, GradientTape, Variable, hvp, jvp};
+use taut_autodiff::{DenseGradient, Gradient, GradientTape, Variable, hvp, jvp};
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::index::gather;

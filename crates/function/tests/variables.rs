@@ -1,7 +1,7 @@
 //! Variables in traced functions: by reference, updated in their own memory, and owned by the function that made them.
 
 use std::sync::{Arc, OnceLock};
-use taut_autodiff::{Dense, GradientTape, Variable};
+use taut_autodiff::{DenseGradient, GradientTape, Variable};
 use taut_core::ops::binary::{add, div, mul, sub};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::index::gather;
@@ -156,7 +156,7 @@ fn a_variable_made_by_a_later_trace_is_refused() {
     assert_eq!(values(&f.call(&vector(&[4.0])).unwrap()), [8.0], "the same signature: the same variable");
     let error = f.call(&vector(&[3.0, 4.0])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Graph);
-    assert!(error.to_string().contains("created by a function that was traced before"), "{error}");
+    assert!(error.to_string().contains("a function must create its variables in its first trace"), "{error}");
     assert_eq!(error.location().unwrap().file(), file!());
     assert_eq!(values(&f.call(&vector(&[5.0])).unwrap()), [10.0], "still usable");
 }
@@ -169,7 +169,7 @@ fn a_variable_cannot_begin_as_an_argument() {
         Ok(w.read())
     });
     let error = f.call(&vector(&[3.0])).unwrap_err();
-    assert!(error.to_string().contains("depends on what only a call of the function knows"), "{error}");
+    assert!(error.to_string().contains("depends on an argument of the function"), "{error}");
 }
 
 #[test]

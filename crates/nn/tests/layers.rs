@@ -1,6 +1,6 @@
 //! Layers: names, counts, lines, randomness, refusals, and gradients by finite differences.
 
-use taut_autodiff::{Dense as _, Gradient, GradientTape, Variable};
+use taut_autodiff::{DenseGradient as _, Gradient, GradientTape, Variable};
 use taut_core::ops::binary::{mul, sub};
 use taut_core::ops::contract::{ConvOptions, conv};
 use taut_core::ops::creation::{ones, zeros};
@@ -534,7 +534,7 @@ fn a_budget_changes_what_is_kept_and_not_the_gradients() -> Result<()> {
             let target = sum(layer.call(&x, Mode::Train)?, None, false)?;
             let (held, variables) = (tape.bytes_held(), layer.trainable());
             let (by_x, rest) = tape.gradient(&target, &(&x, &variables))?;
-            let all = std::iter::once(by_x).chain(rest).map(taut_autodiff::Dense::dense);
+            let all = std::iter::once(by_x).chain(rest).map(taut_autodiff::DenseGradient::dense);
             Ok((held, all.collect::<Result<_>>()?))
         };
         let ((most, want), (least, got)) = (gradients(&*free)?, gradients(&*sparing)?);

@@ -189,7 +189,7 @@ fn differentiated(made: &Made, inputs: &[Tensor], g: &Tensor, mode: Mode) -> Res
     let y = (made.call)(inputs, mode)?;
     let target = sum(mul(&y, g)?, None, false)?;
     let (by_input, by_variable) = tape.gradient(&target, &(floats, made.layer.trainable()))?;
-    let gradients = by_input.into_iter().chain(by_variable).map(taut_autodiff::Dense::dense);
+    let gradients = by_input.into_iter().chain(by_variable).map(taut_autodiff::DenseGradient::dense);
     std::iter::once(Ok(y)).chain(gradients).collect()
 }
 

@@ -4,7 +4,7 @@
 mod data;
 
 use data::{assert_close, load};
-use taut_autodiff::{Dense as _, GradientTape};
+use taut_autodiff::{DenseGradient as _, GradientTape};
 use taut_core::ops::creation::zeros;
 use taut_core::ops::shape::{broadcast_to, transpose};
 use taut_core::{DType, ErrorKind, Result, Tensor};

@@ -1,7 +1,7 @@
 //! Plans as text: golden files, tables, explanations of the peak, differences.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use taut_autodiff::{Dense, gradients};
+use taut_autodiff::{DenseGradient, gradients};
 use taut_core::ops::binary::{mul, sub};
 use taut_core::ops::contract::matmul;
 use taut_core::ops::index::sort;

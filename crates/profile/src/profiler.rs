@@ -112,7 +112,7 @@ pub fn record<R>(work: impl FnOnce() -> R) -> Result<(R, Timeline)> {
 /// Names this moment, if a profiler is at work: `mark("epoch 3")`.
 pub fn mark(name: impl Into<String>) {
     // The word that is read per call anyway; without a profiler, a mark costs as little.
-    if taut_core::observe::is_observed()
+    if taut_core::observe::has_observer()
         && let Some(recording) = current().as_mut()
     {
         recording.mark(name.into());
@@ -121,5 +121,5 @@ pub fn mark(name: impl Into<String>) {
 
 /// Whether a profiler is at work.
 pub fn is_recording() -> bool {
-    taut_core::observe::is_observed() && current().is_some()
+    taut_core::observe::has_observer() && current().is_some()
 }

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
-use taut_core::observe::{self, Begun, Done};
+use taut_core::observe::{self, CallEnd, CallStart};
 use taut_memory::{Block, Buffer, Category, Location, Watcher};
 use taut_plan::Program;
 
@@ -22,13 +22,13 @@ pub(crate) fn current() -> MutexGuard<'static, Option<Recording>> {
 pub(crate) fn listen(on: bool) {
     taut_memory::watch(on.then_some(&Hooks));
     taut_exec::observe(on.then_some(&Hooks));
-    observe::observe(on.then_some(&Hooks));
+    observe::set_observer(on.then_some(&Hooks));
 }
 
 /// What is under way on a thread.
 #[derive(Clone, Copy)]
 enum Doing {
-    Call(Begun),
+    Call(CallStart),
     /// A run, with the number of its outline and its own.
     Run {
         outline: u32,
@@ -40,7 +40,7 @@ enum Doing {
     /// A step, with its number, of the innermost run.
     Step {
         step: usize,
-        begun: Option<Begun>,
+        begun: Option<CallStart>,
     },
 }
 
@@ -73,7 +73,7 @@ fn thread() -> u32 {
 }
 
 /// The call under way on this thread.
-fn doing() -> Option<Begun> {
+fn doing() -> Option<CallStart> {
     match innermost()?.doing {
         Doing::Call(begun) => Some(begun),
         Doing::Step { begun, .. } => begun,
@@ -174,11 +174,11 @@ fn generation() -> u64 {
 }
 
 impl observe::Observer for Hooks {
-    fn begins(&self, call: Begun) {
+    fn call_started(&self, call: CallStart) {
         push(Doing::Call(call), generation());
     }
 
-    fn ends(&self, done: Option<Done>) {
+    fn call_finished(&self, done: Option<CallEnd>) {
         let Some(ended) = pop(|doing| matches!(doing, Doing::Call(_))) else { return };
         if let Doing::Call(begun) = ended.0.doing {
             write_call(ended, NONE, false, |recording| recording.site(begun, done));
@@ -229,7 +229,7 @@ impl taut_exec::StepObserver for Hooks {
         let (Doing::Run { outline, .. } | Doing::Body(outline)) = frame.doing else { return };
         let begun = write_of(frame.generation, |recording| {
             let step = recording.outlines.get(outline as usize)?.steps.get(step)?;
-            Some(Begun { op: step.op, gradient_of: None, at: step.at })
+            Some(CallStart { op: step.op, gradient_of: None, at: step.at })
         });
         let begun = begun.flatten();
         push(Doing::Step { step, begun }, frame.generation);

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
-use taut_core::observe::{Begun, Done};
+use taut_core::observe::{CallEnd, CallStart};
 use taut_core::{Cost, Specs};
 use taut_memory::{Block, Category, Location, Owner, live_bytes};
 use taut_plan::Program;
@@ -31,7 +31,7 @@ pub(crate) struct MemoryEvent {
     pub(crate) change: Change,
     pub(crate) block: Block,
     /// The call that was under way.
-    pub(crate) doing: Option<Begun>,
+    pub(crate) doing: Option<CallStart>,
 }
 
 /// What calls that look the same have in common.
@@ -184,7 +184,7 @@ impl Recording {
         self.threads.push((thread, name));
     }
 
-    pub(crate) fn memory(&mut self, change: Change, block: Block, thread: u32, doing: Option<Begun>) {
+    pub(crate) fn memory(&mut self, change: Change, block: Block, thread: u32, doing: Option<CallStart>) {
         let time = self.tick();
         if block.category == Category::Arena {
             match change {
@@ -210,9 +210,9 @@ impl Recording {
         self.marks.push(MarkEvent { time, name, live: live_bytes() });
     }
 
-    pub(crate) fn site(&mut self, begun: Begun, done: Option<Done>) -> u32 {
+    pub(crate) fn site(&mut self, begun: CallStart, done: Option<CallEnd>) -> u32 {
         let (outputs, cost) = done.map_or((Specs::new(), Cost::default()), |done| (done.outputs, done.cost));
-        let Begun { op, gradient_of, at } = begun;
+        let CallStart { op, gradient_of, at } = begun;
         let Recording { known, sites, .. } = self;
         *known.entry((op, gradient_of, at, outputs)).or_insert_with_key(|(.., outputs)| {
             let outputs = outputs.clone();

@@ -15,7 +15,7 @@ use crate::outline::Outline;
 use crate::recording::{CallEvent, Dropped, MarkEvent, Site};
 use std::sync::Arc;
 use std::time::Duration;
-use taut_core::observe::Begun;
+use taut_core::observe::CallStart;
 use taut_memory::{Category, Location};
 
 /// A recording: memory, calls, runs of programs, and marks. Times are counted from its start.
@@ -50,7 +50,7 @@ pub(crate) struct Allocation {
     pub(crate) category: Category,
     pub(crate) line: Option<Location>,
     /// The call that made it.
-    pub(crate) made_by: Option<Begun>,
+    pub(crate) made_by: Option<CallStart>,
     pub(crate) origin: Origin,
 }
 

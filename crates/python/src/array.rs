@@ -51,7 +51,7 @@ impl Array {
 
 /// A variable's value; an error in the middle of its update by this thread.
 pub fn read(variable: &Variable) -> PyResult<taut::Tensor> {
-    variable.check_free().map_err(|error| Python::attach(|py| exception(py, error)))?;
+    variable.check_unlocked().map_err(|error| Python::attach(|py| exception(py, error)))?;
     Ok(variable.read())
 }
 

@@ -160,7 +160,7 @@ impl Static for Plain {
         }
     }
 
-    fn kept(&self) -> Box<dyn Static> {
+    fn boxed(&self) -> Box<dyn Static> {
         let weak = match self {
             Plain::Object(object) => Python::attach(|py| Plain::weak(object.bind(py)).ok().flatten()),
             _ => None,
@@ -168,11 +168,11 @@ impl Static for Plain {
         Box::new(weak.unwrap_or_else(|| self.copy()))
     }
 
-    fn is_gone(&self) -> bool {
+    fn is_expired(&self) -> bool {
         matches!(self, Plain::Weak(object) if Python::attach(|py| object.bind(py).upgrade().is_none()))
     }
 
-    fn mixed(&self) -> u64 {
+    fn hash_value(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         match self {
             Plain::None => 0.hash(&mut hasher),

@@ -17,7 +17,7 @@ use std::hint::black_box;
 use std::time::Instant;
 use taut::memory::{Buffer, Bytes, Category, live_bytes, peak_bytes, reset_peak};
 use taut::random::Generator;
-use taut::{DType, Dense, GradientTape, Result, Tensor, Variable};
+use taut::{DType, DenseGradient, GradientTape, Result, Tensor, Variable};
 use taut_kernels::{ViewMut, matmul, pool, simd};
 use timing::{median, race, race_rounds, row};
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use taut::memory::testing::ledger_check;
 use taut::{
-    Dense, GradientTape, LoopReport, Loops, Result, TapeOptions, Tensor, Variable, add, check_numerics,
-    checkpoint, cond, div, fori_loop, function, less, matmul, mul, random, sin, sum, tanh, while_loop,
+    DenseGradient, GradientTape, LoopReport, Loops, Result, TapeOptions, Tensor, Variable, add,
+    check_numerics, checkpoint, cond, div, fori_loop, function, less, matmul, mul, random, sin, sum, tanh,
+    while_loop,
 };
 
 fn matrix(n: usize, seed: usize) -> Tensor {

@@ -2,8 +2,8 @@
 
 use taut::memory::testing::ledger_check;
 use taut::{
-    Dense, GradientTape, Loops, Tensor, Variable, add, cond, fori_loop, function, less, map_fn, mul, random,
-    scan, square, switch_case, vectorized_map, while_loop,
+    DenseGradient, GradientTape, Loops, Tensor, Variable, add, cond, fori_loop, function, less, map_fn, mul,
+    random, scan, square, switch_case, vectorized_map, while_loop,
 };
 
 fn scalar(value: f64) -> Tensor {

@@ -61,11 +61,11 @@ impl Tensor {
     pub fn as_ndarray<T: Element>(&self) -> Result<ArrayViewD<'_, T>> {
         let at = Location::caller();
         if self.dtype() != T::DTYPE {
-            let message = format!("the elements are {}, not {}", self.dtype(), T::DTYPE);
+            let message = format!("the element type must be {}, got {}", T::DTYPE, self.dtype());
             return Err(Error::dtype(message).at(at).help("cast the tensor first"));
         }
         let view = self.view().map_err(|e| e.at(at))?;
-        // `ndarray` takes strides forwards only, so a reversed axis starts at its last element and is turned around.
+        // `ndarray` takes non-negative strides only: a reversed axis starts at its last element and is inverted afterwards.
         let mut first = view.offset() as isize;
         let mut strides = Vec::with_capacity(self.rank());
         for (&dim, &stride) in view.shape().iter().zip(view.strides()) {

@@ -1,7 +1,7 @@
-//! Tracing: the mode in which [`apply`](crate::apply()) writes ops down instead of running them.
+//! Tracing: the mode in which [`apply`](crate::apply()) appends ops to a graph instead of running them.
 
-use super::state::{ExternalUses, KeySource, KeyUse, State, StateRead, StateUse, StateWrite};
-use super::{Graph, Node, Origin, Value, ValueId};
+use super::state::{ExternalState, ExternalUses, KeySource, KeyUse, StateRead, StateUse, StateWrite};
+use super::{Graph, GraphValue, Node, Origin, ValueId};
 use crate::apply::{Outputs, infer, with_specs};
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use taut_kernels::DType;
 use taut_memory::Location;
 
-/// Names a value of a trace in progress.
+/// A value of a trace in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ValueRef {
     trace: u64,
@@ -25,7 +25,7 @@ pub(crate) struct ValueRef {
 
 impl ValueRef {
     /// A value of no trace.
-    pub(crate) const NOWHERE: ValueRef = ValueRef { trace: u64::MAX, value: ValueId(0) };
+    pub(crate) const NO_TRACE: ValueRef = ValueRef { trace: u64::MAX, value: ValueId(0) };
 }
 
 struct Tracer {
@@ -36,11 +36,11 @@ struct Tracer {
     captures: Vec<(ValueId, Tensor)>,
     /// The constants by [`Tensor::identity`]; the graph holds them, so no other tensor has that number.
     constants: HashMap<usize, ValueId>,
-    /// What is read anew by each call; `None` if that is up to an enclosing trace.
-    outside: Option<ExternalUses>,
-    /// Whether tensors that have data are captured, too, instead of being constants.
+    /// The external state that each call reads; `None` if the enclosing trace has it.
+    external: Option<ExternalUses>,
+    /// Whether tensors with data are captured instead of becoming constants.
     captures_constants: bool,
-    /// What the body of a loop or branch wrote to states so far, or was given as their values; `None` if it may not.
+    /// What the body of a loop or branch has written to states so far, or received as their values; `None` if it may not write.
     writes: Option<Vec<StateWrite>>,
 }
 
@@ -48,49 +48,49 @@ thread_local! {
     static TRACERS: RefCell<Vec<Tracer>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a trace found.
+/// The result of a trace.
 #[derive(Clone, Debug)]
 pub struct Traced {
-    /// The graph. Its inputs are the ones asked for, then one per capture.
+    /// The graph. Its inputs are the requested ones, then one per capture.
     pub graph: Graph,
     /// Values of an enclosing trace that the function used: the graph's further inputs.
     pub captures: Vec<Tensor>,
-    /// States that it was given or writes, by [`trace_writing`]: the graph's last outputs are their new values.
-    pub writes: Vec<Arc<dyn State>>,
+    /// The states that it received or writes, by [`trace_writing`]: the graph's last outputs are their new values.
+    pub writes: Vec<Arc<dyn ExternalState>>,
 }
 
 impl Traced {
-    /// The number of a tensor from outside among the graph's values; it is a capture from now on.
+    /// The value of an external tensor in the graph, as a capture.
     pub fn capture(&mut self, tensor: &Tensor) -> ValueId {
         let given = self.graph.inputs.len() - self.captures.len();
         if let Some(i) = self.captures.iter().position(|other| other.same_value_and_links(tensor)) {
             return self.graph.inputs[given + i];
         }
         let id = ValueId(self.graph.values.len() as u32);
-        self.graph.values.push(Value { spec: tensor.spec().clone(), origin: Origin::Input(usize::MAX) });
+        self.graph.values.push(GraphValue { spec: tensor.spec().clone(), origin: Origin::Input(usize::MAX) });
         self.graph.add_input(id);
         self.captures.push(tensor.clone());
         id
     }
 }
 
-/// What the trace of a function found: [`trace_function`].
+/// The result of [`trace_function`].
 #[derive(Clone, Debug)]
 pub struct TracedFunction {
-    /// The graph. Its inputs are the ones asked for, then one per capture, per state and per key; its outputs are the
+    /// The graph. Its inputs are the requested ones, then one per capture, per state and per key; its outputs are the
     /// function's, then one per state that it writes, in the order of `states`.
     pub graph: Graph,
     /// Values of an enclosing trace that the function used.
     pub captures: Vec<Tensor>,
     /// What the function reads or writes by reference.
     pub states: Vec<StateUse>,
-    /// Where each call's keys come from, in the order in which the function asks for them.
+    /// The sources of each call's keys, in the order in which the function takes them.
     pub keys: Vec<Arc<dyn KeySource>>,
-    /// State that came into being during the trace.
-    pub created: Vec<Arc<dyn State>>,
+    /// State that was created during the trace.
+    pub created: Vec<Arc<dyn ExternalState>>,
 }
 
-/// Calls `function` on tensors without data and writes down every op it applies.
+/// Calls `function` on tensors without data and records every op it applies.
 ///
 /// Tensors that already have data become constants of the graph. Traces nest: what an inner one uses of an outer one
 /// becomes an input of the inner graph.
@@ -103,80 +103,78 @@ pub struct TracedFunction {
 /// # Ok(()) }
 /// ```
 pub fn trace(inputs: &[Spec], function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Result<Traced> {
-    let (tracer, ()) = run_trace(inputs, Kind::Graph, |arguments| Ok((function(arguments)?, ())))?;
+    let (tracer, ()) = run_trace(inputs, TraceKind::Graph, |arguments| Ok((function(arguments)?, ())))?;
     Ok(tracer.traced())
 }
 
-/// As [`trace`], for a graph that an op will hold: tensors that already have data are captures, too, so that they are
-/// inputs of that op and can be followed. Single numbers that nobody else holds are constants. Returns what the function
-/// returned besides its tensors, too.
+/// As [`trace`], for a graph that an op will hold: tensors with data are captured as well, so that they are inputs of that op
+/// and can be recorded. Scalars without another handle are constants. Returns the second result of `function` as well.
 pub fn trace_body<R>(
     inputs: &[Spec],
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(Traced, R)> {
-    let (tracer, rest) = run_trace(inputs, Kind::Body(None), function)?;
+    let (tracer, rest) = run_trace(inputs, TraceKind::Body(None), function)?;
     Ok((tracer.traced(), rest))
 }
 
-/// As [`trace_body`], for a function that may write to states. What it writes is nobody's business until the op that holds
-/// the graph ran: the states' new values are its last outputs, in the order of [`Traced::writes`].
+/// As [`trace_body`], for a function that may write to states. The writes take effect after the op that holds the graph has run:
+/// the states' new values are its last outputs, in the order of [`Traced::writes`].
 ///
 /// `given` are states whose values are among the inputs, each with the number of that input. They come first in
 /// [`Traced::writes`], written or not.
 pub fn trace_writing<R>(
     inputs: &[Spec],
-    given: &[(usize, Arc<dyn State>)],
+    given: &[(usize, Arc<dyn ExternalState>)],
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(Traced, R)> {
-    let (tracer, rest) = run_trace(inputs, Kind::Body(Some(given)), function)?;
+    let (tracer, rest) = run_trace(inputs, TraceKind::Body(Some(given)), function)?;
     Ok((tracer.traced(), rest))
 }
 
 /// As [`trace`], for a function that is called many times: variables and keys for random numbers are inputs of the graph,
-/// and what the function writes to variables is among its outputs. Returns what the function returned besides its
-/// tensors, too.
+/// and the values it writes to variables are outputs. Returns the second result of `function` as well.
 ///
-/// `may_create` says whether state may come into being during this trace.
+/// `may_create` says whether this trace may create state.
 pub fn trace_function<R>(
     inputs: &[Spec],
     may_create: bool,
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(TracedFunction, R)> {
-    let (mut tracer, rest) = run_trace(inputs, Kind::Function { may_create }, function)?;
+    let (mut tracer, rest) = run_trace(inputs, TraceKind::Function { may_create }, function)?;
     let captures = tracer.take_captures();
-    let outside = tracer.outside.take().unwrap_or_else(|| ExternalUses::new(false));
+    let external = tracer.external.take().unwrap_or_else(|| ExternalUses::new(false));
     let graph = &mut tracer.graph;
     let mut states = Vec::new();
-    for read in outside.states {
-        let writes = read.written.is_some();
-        if let Some(value) = read.written {
+    for read in external.states {
+        let writes = read.last_write.is_some();
+        if let Some(value) = read.last_write {
             graph.outputs.push(value);
         }
         graph.add_input(read.input);
         states.push(StateUse { state: read.state, writes });
     }
     let mut keys = Vec::new();
-    for key in outside.keys {
+    for key in external.keys {
         graph.add_input(key.input);
         keys.push(key.source);
     }
-    let found = TracedFunction { graph: tracer.graph, captures, states, keys, created: outside.created };
-    Ok((found, rest))
+    let traced = TracedFunction { graph: tracer.graph, captures, states, keys, created: external.created };
+    Ok((traced, rest))
 }
 
 /// What is being traced.
-enum Kind<'a> {
-    /// A graph for whoever asked.
+enum TraceKind<'a> {
+    /// A graph.
     Graph,
-    /// What an op will hold. It may write to states if there is a list of those that it is given.
-    Body(Option<&'a [(usize, Arc<dyn State>)]>),
-    /// What is called many times.
+    /// A graph that an op will hold. It may write to states if there is a list of the states among its inputs.
+    Body(Option<&'a [(usize, Arc<dyn ExternalState>)]>),
+    /// A function that is called many times.
     Function { may_create: bool },
 }
 
 fn run_trace<R>(
     inputs: &[Spec],
-    kind: Kind<'_>,
+    kind: TraceKind<'_>,
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(Tracer, R)> {
     static TRACES: AtomicU64 = AtomicU64::new(0);
@@ -192,11 +190,11 @@ fn run_trace<R>(
         graph: Graph::default(),
         captures: Vec::new(),
         constants: HashMap::new(),
-        outside: match kind {
-            Kind::Function { may_create } => Some(ExternalUses::new(may_create)),
+        external: match kind {
+            TraceKind::Function { may_create } => Some(ExternalUses::new(may_create)),
             _ => None,
         },
-        captures_constants: matches!(kind, Kind::Body(_)),
+        captures_constants: matches!(kind, TraceKind::Body(_)),
         writes: None,
     };
     let mut arguments = Vec::new();
@@ -205,8 +203,8 @@ fn run_trace<R>(
         tracer.graph.add_input(id);
         arguments.push(tracer.tensor(id));
     }
-    if let Kind::Body(Some(given)) = kind {
-        let write = |(input, state): &(usize, Arc<dyn State>)| StateWrite {
+    if let TraceKind::Body(Some(given)) = kind {
+        let write = |(input, state): &(usize, Arc<dyn ExternalState>)| StateWrite {
             state: state.clone(),
             value: tracer.graph.inputs[*input],
         };
@@ -222,21 +220,21 @@ fn run_trace<R>(
     Ok((tracer, rest))
 }
 
-/// Runs `work` as if nothing were being traced: its ops run, and are not written down.
+/// Runs `work` without tracing: its ops run and are not recorded in a graph.
 pub fn suspend_tracing<R>(work: impl FnOnce() -> R) -> R {
-    let _outside = TracingSuspension::enter();
+    let _suspension = TracingSuspension::enter();
     work()
 }
 
-/// While it is there, nothing is being traced on its thread. Those that stand inside one another end in reverse order.
+/// Suspends tracing on its thread until it is dropped. Nested suspensions end in reverse order.
 pub struct TracingSuspension {
     tracers: Vec<Tracer>,
-    /// It is its own thread's.
+    /// Not `Send`: it belongs to its thread.
     of_this_thread: PhantomData<*const ()>,
 }
 
 impl TracingSuspension {
-    /// Leaves the traces of this thread until it is dropped.
+    /// Suspends the traces of this thread.
     #[must_use]
     pub fn enter() -> TracingSuspension {
         let tracers = TRACERS.take();
@@ -253,7 +251,7 @@ impl Drop for TracingSuspension {
     }
 }
 
-/// Takes the tracer off the stack even if the traced function panics.
+/// Pops the tracer from the stack, even if the traced function panics.
 struct TraceGuard;
 
 impl TraceGuard {
@@ -302,17 +300,17 @@ pub(crate) fn record(op: &dyn Op, inputs: &[Tensor], at: Location) -> Result<Out
     })
 }
 
-/// How many calls the trace of this thread has written down; `None` if it is not tracing.
+/// The number of nodes in the trace of this thread; `None` if it is not tracing.
 pub fn calls_so_far() -> Option<usize> {
     TRACERS.with_borrow(|tracers| tracers.last().map(|tracer| tracer.graph.nodes.len()))
 }
 
-/// The graph that this thread is tracing, as far as it is known; `None` if it is not tracing.
+/// The graph that this thread is tracing, so far; `None` if it is not tracing.
 pub fn current() -> Option<Graph> {
     TRACERS.with_borrow(|tracers| tracers.last().map(|tracer| tracer.graph.clone()))
 }
 
-/// The number of a tensor in the graph that this thread is tracing, if it is a value of it.
+/// The id of a tensor in the graph that this thread is tracing, if it is a value of it.
 pub fn value_of(tensor: &Tensor) -> Option<ValueId> {
     let value = tensor.traced_value()?;
     TRACERS.with_borrow(|tracers| {
@@ -320,11 +318,11 @@ pub fn value_of(tensor: &Tensor) -> Option<ValueId> {
     })
 }
 
-/// A value of the graph that this thread is tracing.
+/// The tensor of a value of the graph that this thread is tracing.
 pub fn tensor_of(value: ValueId) -> Option<Tensor> {
     TRACERS.with_borrow(|tracers| {
         let tracer = tracers.last()?;
-        let Value { spec, origin } = tracer.graph.values.get(value.index())?;
+        let GraphValue { spec, origin } = tracer.graph.values.get(value.index())?;
         Some(match origin {
             Origin::Constant(tensor) => tensor.clone(),
             _ => Tensor::traced(spec.clone(), ValueRef { trace: tracer.trace, value }),
@@ -332,74 +330,77 @@ pub fn tensor_of(value: ValueId) -> Option<Tensor> {
     })
 }
 
-/// Calls `act` with the innermost trace that keeps track of what is outside, if there is one.
+/// Calls `act` with the innermost trace of a function, if there is one.
 fn with_external_uses<R>(act: impl FnOnce(&mut Tracer) -> R) -> Option<R> {
     TRACERS
-        .with_borrow_mut(|tracers| tracers.iter_mut().rev().find(|tracer| tracer.outside.is_some()).map(act))
+        .with_borrow_mut(|tracers| tracers.iter_mut().rev().find(|tracer| tracer.external.is_some()).map(act))
 }
 
-/// The value of a state in what is being traced: what was written there last, or what a call will find. `None` if no
-/// function is being traced, and no body wrote to it.
-pub fn read_state(state: &Arc<dyn State>) -> Option<Tensor> {
+/// The value of a state in the current trace: the last write, or the value that a call will read. `None` if no function is being
+/// traced and no body wrote to it.
+pub fn read_state(state: &Arc<dyn ExternalState>) -> Option<Tensor> {
     TRACERS.with_borrow_mut(|tracers| tracers.iter_mut().rev().find_map(|tracer| tracer.read(state)))
 }
 
-/// Writes to a state in what is being traced: a function, or a body that may. `None` if nothing of that kind is.
-pub fn write_state(state: &Arc<dyn State>, value: &Tensor) -> Option<Result<()>> {
+/// Writes to a state in the current trace of a function, or of a body that may write. `None` if there is no such trace.
+pub fn write_state(state: &Arc<dyn ExternalState>, value: &Tensor) -> Option<Result<()>> {
     TRACERS.with_borrow_mut(|tracers| {
-        let in_function = tracers.iter().any(|tracer| tracer.outside.is_some());
+        let in_function = tracers.iter().any(|tracer| tracer.external.is_some());
         match tracers.last_mut() {
-            Some(tracer) if tracer.outside.is_some() || tracer.writes.is_some() => {
+            Some(tracer) if tracer.external.is_some() || tracer.writes.is_some() => {
                 Some(tracer.write(state, value))
             }
             _ if in_function => {
-                let message =
-                    "this body is computed for many elements at once, or again, and cannot write to state";
+                let message = "a body that is vectorised or recomputed must not write to state";
                 let error = Error::new(ErrorKind::Graph, message);
-                Some(Err(error.help("return the new value from it, and assign that")))
+                Some(Err(error.help("return the new value from the body, and assign it outside")))
             }
             _ => None,
         }
     })
 }
 
-/// Tells the function being traced that a state came into being; refused if it may not. Fine if none is being traced.
-pub fn create_state(state: &Arc<dyn State>) -> Result<()> {
-    let told = with_external_uses(|tracer| match &mut tracer.outside {
-        Some(outside) if outside.may_create => {
-            outside.created.push(state.clone());
+/// Records in the current trace of a function that a state was created; fails if the trace may not create state. Does nothing
+/// outside of a trace.
+pub fn create_state(state: &Arc<dyn ExternalState>) -> Result<()> {
+    let recorded = with_external_uses(|tracer| match &mut tracer.external {
+        Some(external) if external.may_create => {
+            external.created.push(state.clone());
             Ok(())
         }
-        _ => Err(Error::new(ErrorKind::Graph, "a variable is created by a function that was traced before")
-            .help("create it once, in the function's first trace or outside of it, and use it from there")),
+        _ => Err(Error::new(
+            ErrorKind::Graph,
+            "a function must create its variables in its first trace, got a new one in a later trace",
+        )
+        .help("create it once, in the function's first trace or outside of it, and use it from there")),
     });
-    told.unwrap_or(Ok(()))
+    recorded.unwrap_or(Ok(()))
 }
 
-/// How many bodies of loops and branches, one in the other, this thread is tracing.
+/// How many nested bodies of loops and branches this thread is tracing.
 pub fn body_depth() -> usize {
     TRACERS.with_borrow(|tracers| tracers.iter().filter(|tracer| tracer.captures_constants).count())
 }
 
-/// How many functions, one in the other, this thread is tracing.
+/// How many nested functions this thread is tracing.
 pub fn depth() -> usize {
-    TRACERS.with_borrow(|tracers| tracers.iter().filter(|tracer| tracer.outside.is_some()).count())
+    TRACERS.with_borrow(|tracers| tracers.iter().filter(|tracer| tracer.external.is_some()).count())
 }
 
-/// A key that each call of the function being traced takes anew. `None` if no function is being traced.
+/// A key that every call of the traced function takes from `source`. `None` if no function is being traced.
 pub(crate) fn next_key(source: Arc<dyn KeySource>) -> Option<Tensor> {
     with_external_uses(|tracer| {
         let input = tracer.provided(Spec::new(DType::U64, [2]));
         let tensor = tracer.tensor(input);
-        if let Some(outside) = &mut tracer.outside {
-            outside.keys.push(KeyUse { input, source });
+        if let Some(external) = &mut tracer.external {
+            external.keys.push(KeyUse { input, source });
         }
         tensor
     })
 }
 
-/// The value of a tensor being traced, computed now, from states as they are now. It must not depend on arguments. Keys
-/// that it takes are taken once, now, and not by calls.
+/// The value of a traced tensor, computed now from the current values of states. It must not depend on arguments. Keys that it
+/// depends on are taken once, now, and become constants of the trace.
 pub fn evaluate(tensor: &Tensor) -> Result<Tensor> {
     let Some(value) = tensor.traced_value() else { return Ok(tensor.clone()) };
     let (graph, states) = TRACERS.with_borrow_mut(|tracers| {
@@ -417,11 +418,11 @@ pub fn evaluate(tensor: &Tensor) -> Result<Tensor> {
 impl Tracer {
     fn add_value(&mut self, spec: Spec, origin: Origin) -> ValueId {
         let id = ValueId(self.graph.values.len() as u32);
-        self.graph.values.push(Value { spec, origin });
+        self.graph.values.push(GraphValue { spec, origin });
         id
     }
 
-    /// A value that comes from the caller; which of the graph's inputs it is, is said later.
+    /// A value that the caller provides; its position among the graph's inputs is set later.
     fn provided(&mut self, spec: Spec) -> ValueId {
         self.add_value(spec, Origin::Input(usize::MAX))
     }
@@ -430,18 +431,18 @@ impl Tracer {
         Tensor::traced(self.graph.spec(value).clone(), ValueRef { trace: self.trace, value })
     }
 
-    fn read(&mut self, state: &Arc<dyn State>) -> Option<Tensor> {
-        let written = self.writes.iter().flatten().find(|write| write.state.id() == state.id());
-        if let Some(write) = written {
+    fn read(&mut self, state: &Arc<dyn ExternalState>) -> Option<Tensor> {
+        let last_write = self.writes.iter().flatten().find(|write| write.state.id() == state.id());
+        if let Some(write) = last_write {
             return Some(self.tensor(write.value));
         }
-        self.outside.as_ref()?;
+        self.external.as_ref()?;
         let i = self.state(state);
-        let read = &self.outside.as_ref()?.states[i];
-        Some(self.tensor(read.written.unwrap_or(read.input)))
+        let read = &self.external.as_ref()?.states[i];
+        Some(self.tensor(read.last_write.unwrap_or(read.input)))
     }
 
-    fn write(&mut self, state: &Arc<dyn State>, value: &Tensor) -> Result<()> {
+    fn write(&mut self, state: &Arc<dyn ExternalState>, value: &Tensor) -> Result<()> {
         let value = self.value_of(value)?;
         if let Some(writes) = &mut self.writes {
             match writes.iter_mut().find(|write| write.state.id() == state.id()) {
@@ -451,13 +452,13 @@ impl Tracer {
             return Ok(());
         }
         let i = self.state(state);
-        if let Some(outside) = &mut self.outside {
-            outside.states[i].written = Some(value);
+        if let Some(external) = &mut self.external {
+            external.states[i].last_write = Some(value);
         }
         Ok(())
     }
 
-    /// What a trace that is no function's found.
+    /// The result of a trace that is not a function's.
     fn traced(mut self) -> Traced {
         let captures = self.take_captures();
         let mut writes = Vec::new();
@@ -474,33 +475,33 @@ impl Tracer {
         captures.into_iter().map(|(_, tensor)| tensor).collect()
     }
 
-    /// Which of the states used so far this one is; it is one from now on.
-    fn state(&mut self, state: &Arc<dyn State>) -> usize {
+    /// The position of a state among those used so far; it is added if it is new.
+    fn state(&mut self, state: &Arc<dyn ExternalState>) -> usize {
         let known =
-            |outside: &ExternalUses| outside.states.iter().position(|used| used.state.id() == state.id());
-        if let Some(i) = self.outside.as_ref().and_then(known) {
+            |external: &ExternalUses| external.states.iter().position(|used| used.state.id() == state.id());
+        if let Some(i) = self.external.as_ref().and_then(known) {
             return i;
         }
         let input = self.provided(state.spec().clone());
-        let Some(outside) = &mut self.outside else { return 0 };
-        outside.states.push(StateRead { state: state.clone(), input, written: None });
-        outside.states.len() - 1
+        let Some(external) = &mut self.external else { return 0 };
+        external.states.push(StateRead { state: state.clone(), input, last_write: None });
+        external.states.len() - 1
     }
 
-    /// The part of the graph that makes a value of what is known before any call: constants, and the states that are its
-    /// inputs. Keys that it depends on are taken, and constants from now on.
-    fn known_part(&mut self, value: ValueId) -> Result<(Graph, Vec<Arc<dyn State>>)> {
-        let Some(outside) = &mut self.outside else {
+    /// The subgraph that computes a value from what is known before any call: constants, and states, which are its inputs. Keys
+    /// that it depends on are taken now and become constants.
+    fn known_part(&mut self, value: ValueId) -> Result<(Graph, Vec<Arc<dyn ExternalState>>)> {
+        let Some(external) = &mut self.external else {
             return Ok((self.graph.part(&[], &[value])?, Vec::new()));
         };
-        let states: Vec<ValueId> = outside.states.iter().map(|read| read.input).collect();
-        let keys = outside.keys.iter().map(|key| key.input);
+        let states: Vec<ValueId> = external.states.iter().map(|read| read.input).collect();
+        let keys = external.keys.iter().map(|key| key.input);
         let part = self.graph.part(&states.iter().copied().chain(keys).collect::<Vec<_>>(), &[value])?;
         let is_read =
             |id: &ValueId| part.outputs.contains(id) || part.nodes.iter().any(|n| n.inputs.contains(id));
         let mut read = part.inputs[states.len()..].iter().map(is_read);
         let mut kept = Vec::new();
-        for key in std::mem::take(&mut outside.keys) {
+        for key in std::mem::take(&mut external.keys) {
             if read.next() == Some(true) {
                 let numbers = Tensor::from_slice(&key.source.next(), [2])?;
                 self.graph.values[key.input.index()].origin = Origin::Constant(numbers);
@@ -508,8 +509,8 @@ impl Tracer {
                 kept.push(key);
             }
         }
-        outside.keys = kept;
-        let used = outside.states.iter().map(|read| read.state.clone()).collect();
+        external.keys = kept;
+        let used = external.states.iter().map(|read| read.state.clone()).collect();
         Ok((self.graph.part(&states, &[value])?, used))
     }
 
@@ -522,7 +523,7 @@ impl Tracer {
         id
     }
 
-    /// The number of a tensor in this graph; a tensor from outside becomes a constant or a captured input.
+    /// The id of a tensor in this graph; an external tensor becomes a constant or a captured input.
     fn value_of(&mut self, tensor: &Tensor) -> Result<ValueId> {
         match tensor.traced_value() {
             Some(value) if value.trace == self.trace => Ok(value.value),
@@ -538,7 +539,7 @@ impl Tracer {
                 if let Some(&id) = self.constants.get(&key) {
                     return Ok(id);
                 }
-                // What led to it is no business of a graph, which may outlive that by far.
+                // Without links: a graph may outlive the tape that recorded the tensor.
                 let id = self.add_value(tensor.spec().clone(), Origin::Constant(tensor.without_links()));
                 self.constants.insert(key, id);
                 Ok(id)
@@ -549,6 +550,9 @@ impl Tracer {
 
 #[cold]
 fn leaked() -> Error {
-    Error::new(ErrorKind::Graph, "a tensor was used outside the trace that made it")
-        .help("return it from the traced function instead of storing it")
+    Error::new(
+        ErrorKind::Graph,
+        "a traced tensor must be used inside its trace, got one of a trace that has ended",
+    )
+    .help("return it from the traced function instead of storing it")
 }

@@ -16,7 +16,7 @@ impl fmt::Display for Graph {
 }
 
 impl Graph {
-    /// The graph under a name; lines after the first are moved by `margin`.
+    /// Writes the graph under a name; lines after the first are indented by `margin`.
     fn print(&self, f: &mut fmt::Formatter<'_>, name: &str, margin: &str) -> fmt::Result {
         write!(f, "{name}(")?;
         for (i, &id) in self.inputs.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What a traced function reads anew with each call, and what it leaves behind.
+//! External state of traced functions: variables and random keys, read by every call.
 
 use super::ValueId;
 use crate::op::Spec;
@@ -7,9 +7,8 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-/// Something that keeps its value between calls of a traced function, which refers to it instead of copying it: a
-/// variable.
-pub trait State: Any + Send + Sync {
+/// State that persists between calls of a traced function, which reads and writes it by reference: a variable.
+pub trait ExternalState: Any + Send + Sync {
     /// Its number, which no other state has.
     fn id(&self) -> u64;
 
@@ -20,7 +19,7 @@ pub trait State: Any + Send + Sync {
     fn value(&self) -> Tensor;
 }
 
-/// Where keys for random numbers come from: each call of a traced function takes new ones.
+/// A source of keys for random numbers: each call of a traced function takes new ones.
 pub trait KeySource: Send + Sync {
     /// The next key: a seed, and the number of the call.
     fn next(&self) -> [u64; 2];
@@ -30,7 +29,7 @@ pub trait KeySource: Send + Sync {
 #[derive(Clone)]
 pub struct StateUse {
     /// The state.
-    pub state: Arc<dyn State>,
+    pub state: Arc<dyn ExternalState>,
     /// Whether the function writes to it.
     pub writes: bool,
 }
@@ -48,18 +47,18 @@ impl fmt::Debug for dyn KeySource {
     }
 }
 
-impl fmt::Debug for dyn State {
+impl fmt::Debug for dyn ExternalState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "state {}: {}", self.id(), self.spec())
     }
 }
 
-/// What a trace uses from outside so far.
+/// The external state that a trace has used so far.
 pub(super) struct ExternalUses {
     pub(super) may_create: bool,
     pub(super) states: Vec<StateRead>,
     pub(super) keys: Vec<KeyUse>,
-    pub(super) created: Vec<Arc<dyn State>>,
+    pub(super) created: Vec<Arc<dyn ExternalState>>,
 }
 
 impl ExternalUses {
@@ -69,16 +68,16 @@ impl ExternalUses {
 }
 
 pub(super) struct StateRead {
-    pub(super) state: Arc<dyn State>,
+    pub(super) state: Arc<dyn ExternalState>,
     /// Its value when the function is called.
     pub(super) input: ValueId,
-    /// What was written to it last.
-    pub(super) written: Option<ValueId>,
+    /// The value that was last written to it.
+    pub(super) last_write: Option<ValueId>,
 }
 
-/// What the body of a loop or branch wrote to a state last, or was given as its value.
+/// The value that the body of a loop or branch last wrote to a state, or received as its value.
 pub(super) struct StateWrite {
-    pub(super) state: Arc<dyn State>,
+    pub(super) state: Arc<dyn ExternalState>,
     pub(super) value: ValueId,
 }
 

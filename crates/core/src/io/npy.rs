@@ -18,9 +18,9 @@ use taut_memory::{Buffer, Location};
 impl Tensor {
     /// Writes the tensor to a `.npy` file, which `numpy.load` reads.
     ///
-    /// A transposed tensor is written as it lies, in Fortran order; other strided tensors are copied first. NumPy has no
-    /// `bfloat16` of its own: such a tensor is written with type `'<V2'`, as `ml_dtypes` does it, and
-    /// `numpy.load(path).view(ml_dtypes.bfloat16)` gives it back.
+    /// A transposed tensor is written without a copy, in Fortran order; other strided tensors are copied first. NumPy has no
+    /// `bfloat16`: such a tensor is written with type `'<V2'`, as `ml_dtypes` does, and read by
+    /// `numpy.load(path).view(ml_dtypes.bfloat16)`.
     ///
     /// ```
     /// # use taut_core::Tensor;
@@ -41,8 +41,8 @@ impl Tensor {
 
     /// Reads a `.npy` file: versions 1 to 3, either byte order, C or Fortran order.
     ///
-    /// An array in Fortran order becomes a transposed view. Python objects, structures and types that Taut does not have
-    /// are refused. Elements of type `'V2'` are taken as `bfloat16`.
+    /// An array in Fortran order becomes a transposed view. Python objects, structures and unsupported types are errors.
+    /// Elements of type `'V2'` are read as `bfloat16`.
     ///
     /// ```
     /// # use taut_core::{ErrorKind, Tensor};
@@ -56,11 +56,10 @@ impl Tensor {
         load(path, at).map_err(|error| error.about(path.display()).at(at))
     }
 
-    /// The array in a `.npy` file, without reading it: the system reads pages of the file when they are touched.
+    /// Maps a `.npy` file into memory: the system reads pages of the file on first access.
     ///
-    /// The bytes are the file's and not allocated, so the ledger does not count them. The file must stay as it is while the tensor is
-    /// there (see [`Buffer::map`]). Arrays in the other byte order, and files that cannot be mapped, are
-    /// read as [`Tensor::load_npy`] does.
+    /// The memory is the file's, so the ledger does not count it. The file must not change while the tensor exists (see
+    /// [`Buffer::map`]). Arrays in the other byte order, and files that cannot be mapped, are read as by [`Tensor::load_npy`].
     ///
     /// ```
     /// # use taut_core::Tensor;
@@ -102,9 +101,8 @@ impl Tensor {
         write(self, &mut writer, at).map_err(|error| error.at(at))
     }
 
-    /// Reads one array in `.npy` format, as [`Tensor::load_npy`] does, and not a byte more: arrays written one after the
-    /// other are read one after the other. From a stream whose length nobody knows it never allocates more than three
-    /// times what was really read.
+    /// Reads one array in `.npy` format, as [`Tensor::load_npy`] does, and no byte beyond it: concatenated arrays are read by
+    /// one call each. From a stream of unknown length it allocates at most three times what it has read.
     ///
     /// ```
     /// # use taut_core::Tensor;
@@ -134,12 +132,12 @@ fn load(path: &Path, at: Location) -> Result<Tensor> {
     }
     let present = metadata.len().saturating_sub(header.len as u64);
     header.check(present).map_err(|error| {
-        error.help("arrays written one after the other are read with Tensor::read_npy from one open file")
+        error.help("concatenated arrays are read with Tensor::read_npy from one open file")
     })?;
     header.elements(&mut file, present, at)
 }
 
-/// The array as it lies in the file, or `None` if it must be read.
+/// The array mapped from the file, or `None` if it must be read.
 fn map(path: &Path) -> Result<Option<Tensor>> {
     let mut file = File::open(path)?;
     let metadata = file.metadata()?;
@@ -154,34 +152,34 @@ fn map(path: &Path) -> Result<Option<Tensor>> {
     let Ok(buffer) = Buffer::map(&file, header.len as u64, header.spec.bytes()) else {
         return Ok(None);
     };
-    let (dtype, tensor) = (header.spec.dtype, header.lay_out(buffer));
-    // A view: an op that owns its input may write into it, and pages that were written to would be memory that nobody counts.
+    let (dtype, tensor) = (header.spec.dtype, header.into_tensor(buffer));
+    // A view, so that no op writes into it: written pages would be memory that the ledger does not count.
     let layout = tensor.layout();
     Ok(Some(tensor.with_inner_layout(dtype, layout)))
 }
 
 impl Header {
-    /// Compares the claim with the number of bytes that follow the header.
+    /// Fails unless the spec's bytes are as many as follow the header.
     pub(super) fn check(&self, present: u64) -> Result<()> {
         let claimed = self.spec.bytes() as u64;
         if claimed == present {
             return Ok(());
         }
-        let claim = format!("{} takes {claimed} bytes, and {present} follow the header", self.spec);
+        let claim = format!("{} needs {claimed} bytes after the header, got {present}", self.spec);
         Err(format_error(claim))
     }
 
-    /// Reads the elements that follow the header, of which `present` bytes are known to be there.
+    /// Reads the elements that follow the header, of which `present` bytes are known to exist.
     pub(super) fn elements(self, reader: &mut dyn Read, present: u64, at: Location) -> Result<Tensor> {
         let mut buffer = read_buffer(reader, self.spec.bytes(), present, at)?;
         if self.swapped {
             swap_bytes(buffer.as_mut_slice(), self.spec.dtype.size());
         }
-        Ok(self.lay_out(buffer))
+        Ok(self.into_tensor(buffer))
     }
 
-    /// The tensor of these elements, in the order that the header tells.
-    fn lay_out(self, buffer: Buffer) -> Tensor {
+    /// The tensor of these elements, in the header's order.
+    fn into_tensor(self, buffer: Buffer) -> Tensor {
         let Header { mut spec, fortran_order, .. } = self;
         if !fortran_order || spec.shape.rank() < 2 {
             return Tensor::from_exact_buffer(spec, buffer);

@@ -153,7 +153,7 @@ fn write<N: AsRef<str>, T: Borrow<Tensor>>(
 fn read(mut reader: impl Read + Seek, at: Location) -> Result<Vec<(String, Tensor)>> {
     let size = reader.seek(SeekFrom::End(0))?;
     let mut archive = ZipArchive::new(reader).map_err(archive_error)?;
-    // Entries that share bytes could make a small archive a large one.
+    // Overlapping entries could expand a small archive without bound.
     if archive.has_overlapping_entries().map_err(archive_error)? {
         return Err(format_error("entries of the archive overlap"));
     }
@@ -182,7 +182,7 @@ fn read_entry(
     header.check(entry.size().saturating_sub(header.len as u64))?;
     let bytes = header.spec.bytes() as u64;
     if bytes > archive_size {
-        // Nothing but the claim says that so much will come out: let it come out once, and keep nothing.
+        // The decompressed size is a claim only: decompress once without storing anything, to verify it.
         let inflated = io::copy(&mut entry, &mut io::sink()).map_err(read_error)?;
         header.check(inflated)?;
         drop(entry);
@@ -193,7 +193,7 @@ fn read_entry(
     // The checksum is compared at the end of the entry, and only there.
     match entry.read(&mut [0]).map_err(read_error)? {
         0 => Ok(tensor),
-        _ => Err(format_error("more bytes come out of the archive than it declares")),
+        _ => Err(format_error("the archive has more bytes than it declares")),
     }
 }
 

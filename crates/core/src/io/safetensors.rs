@@ -1,4 +1,4 @@
-//! Safetensors: named tensors and a few words about them, as most model weights are published.
+//! Safetensors: named tensors and metadata, the format of most published model weights.
 
 use super::{claimed_shape, format_error, read_buffer, read_error, swap_bytes, with_bytes};
 use crate::error::{Error, Result};
@@ -15,18 +15,18 @@ use std::path::Path;
 use taut_kernels::DType;
 use taut_memory::{Buffer, Category, Location};
 
-/// Bytes of the number in front of the header that says how long it is.
+/// Bytes of the header's length, in front of it.
 const PREFIX: usize = size_of::<u64>();
 
-/// The key under which the header keeps its words; no tensor can have this name.
+/// The header's key of the metadata; no tensor can have this name.
 const METADATA: &str = "__metadata__";
 
-/// What a safetensors file holds.
+/// The content of a safetensors file.
 #[derive(Clone, Debug, Default)]
 pub struct Safetensors {
     /// Names and tensors, in the order of the file.
     pub tensors: Vec<(String, Tensor)>,
-    /// Words that the writer left: format, licence, training step, …
+    /// Metadata: format, licence, training step, …
     pub metadata: BTreeMap<String, String>,
 }
 
@@ -47,7 +47,7 @@ impl Safetensors {
     }
 }
 
-/// Writes named tensors, and words about them, to a safetensors file. Strided tensors are copied first, one at a time.
+/// Writes named tensors and metadata to a safetensors file. Strided tensors are copied first, one at a time.
 ///
 /// ```
 /// # use std::collections::BTreeMap;
@@ -55,8 +55,8 @@ impl Safetensors {
 /// # let directory = std::env::temp_dir().join(format!("taut-save-safetensors-{}", std::process::id()));
 /// # std::fs::create_dir_all(&directory)?;
 /// let path = directory.join("model.safetensors");
-/// let words = BTreeMap::from([("step".to_owned(), "100".to_owned())]);
-/// io::save_safetensors(&path, [("weight", Tensor::new([[1.0f32, 2.0]])?)], &words)?;
+/// let metadata = BTreeMap::from([("step".to_owned(), "100".to_owned())]);
+/// io::save_safetensors(&path, [("weight", Tensor::new([[1.0f32, 2.0]])?)], &metadata)?;
 ///
 /// let model = io::load_safetensors(&path)?;
 /// assert_eq!(model.get("weight").unwrap().to_vec::<f32>()?, [1.0, 2.0]);
@@ -76,7 +76,7 @@ pub fn save_safetensors<N: AsRef<str>, T: Borrow<Tensor>>(
     save().map_err(|error| error.about(path.display()).at(at))
 }
 
-/// Writes named tensors, and words about them, in safetensors format. See [`save_safetensors`].
+/// Writes named tensors and metadata in safetensors format. See [`save_safetensors`].
 ///
 /// ```
 /// # use std::collections::BTreeMap;
@@ -98,7 +98,7 @@ pub fn write_safetensors<N: AsRef<str>, T: Borrow<Tensor>>(
 
 /// Reads a safetensors file. Each tensor gets a buffer of its own.
 ///
-/// A tensor of a type that Taut does not have is an error of kind [`DType`](crate::ErrorKind::DType) that names it.
+/// A tensor of an unsupported type is an error of kind [`DType`](crate::ErrorKind::DType) that names it.
 ///
 /// ```
 /// # use taut_core::{ErrorKind, io};
@@ -132,9 +132,10 @@ fn load(path: &Path, at: Location) -> Result<Safetensors> {
     let mut prefix = [0; PREFIX];
     file.read_exact(&mut prefix).map_err(read_error)?;
     let header = usize::try_from(u64::from_le_bytes(prefix)).ok().and_then(|len| len.checked_add(PREFIX));
-    let header = header.filter(|&end| end <= size).ok_or_else(|| format_error("the header is cut off"))?;
-    // The parser compares the header with the length of the whole file, of which it reads nothing else: fresh zeros
-    // stand for the tensors, and pages never touched are never made.
+    let header =
+        header.filter(|&end| end <= size).ok_or_else(|| format_error("the file ends within the header"))?;
+    // The parser compares the header with the length of the whole file and reads nothing else of it: zeros take the place of
+    // the tensors, and the system allocates no page that is not touched.
     let mut whole = Buffer::zeroed_at(size, Category::Scratch, at)?;
     whole.as_mut_slice()[..PREFIX].copy_from_slice(&prefix);
     file.read_exact(&mut whole.as_mut_slice()[PREFIX..header]).map_err(read_error)?;
@@ -143,22 +144,22 @@ fn load(path: &Path, at: Location) -> Result<Safetensors> {
     read_tensors(&metadata, &mut file, at)
 }
 
-/// The header of a file's content, and where the elements begin. Their bytes are not looked at.
+/// The header of a file's content, and the offset of the elements, which are not read.
 fn parse(bytes: &[u8]) -> Result<(Metadata, usize)> {
     let header = bytes.first_chunk().and_then(|&prefix| {
         let end = usize::try_from(u64::from_le_bytes(prefix)).ok()?.checked_add(PREFIX)?;
         bytes.get(PREFIX..end)
     });
-    let header = header.ok_or_else(|| format_error("the header is cut off"))?;
+    let header = header.ok_or_else(|| format_error("the file ends within the header"))?;
     if has_huge_number(header) {
-        return Err(format_error("the header has a number that no file reaches"));
+        return Err(format_error("the header has a number that exceeds every file size"));
     }
     let (len, metadata) = SafeTensors::read_metadata(bytes).map_err(refused)?;
     Ok((metadata, PREFIX + len))
 }
 
-/// Whether a number outside strings has more than eighteen digits. The parser adds offsets up, and below that its sums
-/// cannot overflow.
+/// Whether a number outside strings has more than eighteen digits. The parser adds offsets; with fewer digits its sums cannot
+/// overflow.
 fn has_huge_number(json: &[u8]) -> bool {
     let (mut in_string, mut escaped, mut digits) = (false, false, 0);
     json.iter().any(|&byte| {
@@ -177,7 +178,7 @@ fn refused(error: SafeTensorError) -> Error {
     }
 }
 
-/// Reads the tensors, whose bytes follow each other without gaps: the parser made sure of it.
+/// Reads the tensors. Their bytes are contiguous: the parser has checked it.
 fn read_tensors(metadata: &Metadata, reader: &mut dyn Read, at: Location) -> Result<Safetensors> {
     let mut out = Safetensors::default();
     for name in metadata.offset_keys() {
@@ -241,16 +242,16 @@ fn header<N: AsRef<str>, T: Borrow<Tensor>>(
 ) -> Result<Vec<u8>> {
     let mut entries = Vec::new();
     if !metadata.is_empty() {
-        let words: Vec<String> =
+        let items: Vec<String> =
             metadata.iter().map(|(key, word)| format!("{}:{}", quoted(key), quoted(word))).collect();
-        entries.push(format!("{}:{{{}}}", quoted(METADATA), words.join(",")));
+        entries.push(format!("{}:{{{}}}", quoted(METADATA), items.join(",")));
     }
     let mut names = HashSet::from([METADATA]);
     let mut offset = 0;
     for (name, tensor) in tensors {
         let (name, spec) = (name.as_ref(), tensor.borrow().spec());
         if !names.insert(name) {
-            return Err(Error::value(format!("the name '{name}' is taken already")));
+            return Err(Error::value(format!("tensor names must be distinct, got '{name}' twice")));
         }
         let end = offset + spec.bytes();
         let shape = spec.shape.to_string().replace(' ', "");

@@ -162,9 +162,9 @@ pub fn bad_axes() -> Vec<Bad> {
         Bad::new(args, ErrorKind::Axis, message)
     };
     vec![
-        bad(&[2], "axis 2 is out of range for rank 2"),
-        bad(&[-3], "axis -3 is out of range"),
-        bad(&[0, -2], "axis 0 is given twice"),
+        bad(&[2], "axis must be in [-2, 2), got 2"),
+        bad(&[-3], "got -3"),
+        bad(&[0, -2], "axes must be distinct, got 0 twice"),
     ]
 }
 

@@ -227,11 +227,11 @@ impl<T: Item, U: Item, F: Work<T, U>> Cursor<U> for Ahead<T, U, F> {
                 return Err(error.help("make the iterator in the process that uses it"));
             }
             // Whoever waits may be asked to stop.
-            state = match shared.ready.wait_timeout(state, interrupt::PAUSE) {
+            state = match shared.ready.wait_timeout(state, interrupt::MIN_INTERVAL) {
                 Ok((state, _)) => state,
                 Err(poisoned) => poisoned.into_inner().0,
             };
-            interrupt::long()?;
+            interrupt::poll()?;
         };
         state.bytes -= bytes;
         state.delivered += 1;

@@ -4,7 +4,7 @@ use super::{Allocation, Origin, Run, Timeline};
 use crate::recording::{Change, MemoryEvent, Recording, RunEvent};
 use std::collections::HashMap;
 use std::time::Instant;
-use taut_core::observe::Begun;
+use taut_core::observe::CallStart;
 use taut_memory::{Block, Category, Location, Owner, live_bytes};
 
 /// What was there before, by category and line.
@@ -148,7 +148,7 @@ fn runs(recording: &Recording, by_address: &ByAddress, allocations: &mut [Alloca
             let allocation = &mut allocations[found];
             allocation.origin = Origin::Returned(run.at);
             if let Some(maker) = maker {
-                let made_by = Begun { op: maker.op, gradient_of: None, at: maker.at };
+                let made_by = CallStart { op: maker.op, gradient_of: None, at: maker.at };
                 (allocation.line, allocation.made_by) = (Some(maker.at), Some(made_by));
             }
         }

@@ -1,6 +1,6 @@
 //! An LSTM over time, and how it is trained.
 
-use taut::{DType, Dense, GradientTape, Loops, Result, Tensor, Variable};
+use taut::{DType, DenseGradient, GradientTape, Loops, Result, Tensor, Variable};
 
 /// The matrices and the bias of the four gates, and what trains them.
 pub struct Lstm {

@@ -1,7 +1,7 @@
 //! A high power of a matrix, one product at a time: a loop with nothing but products, and so much to keep for its gradient that
 //! it matters how much of it is kept.
 
-use taut::{Dense, GradientTape, Loops, Result, Tensor};
+use taut::{DenseGradient, GradientTape, Loops, Result, Tensor};
 
 /// `a` times itself, `steps` times.
 pub fn power(loops: &Loops, a: &Tensor, steps: i64) -> Result<Tensor> {

@@ -2,7 +2,7 @@
 
 use crate::dense;
 use taut::ops::Padding;
-use taut::{ConvOptions, DType, Dense, GradientTape, Result, Tensor, Variable, nn};
+use taut::{ConvOptions, DType, DenseGradient, GradientTape, Result, Tensor, Variable, nn};
 
 const WIDTHS: [usize; 3] = [16, 32, 64];
 const BLOCKS: usize = 3;

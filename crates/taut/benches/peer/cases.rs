@@ -7,7 +7,7 @@ use crate::transformer::Transformer;
 use crate::{classic, dense, power};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use taut::{Dense, GradientTape, Loops, Nest, OnRetrace, Result, Tensor, Variable, function, nn, s};
+use taut::{DenseGradient, GradientTape, Loops, Nest, OnRetrace, Result, Tensor, Variable, function, nn, s};
 
 /// One step, and the numbers of its result that are compared with other peers'.
 pub struct Case {

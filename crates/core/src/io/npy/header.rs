@@ -9,26 +9,26 @@ use taut_kernels::DType;
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 
-/// Where the elements begin is a multiple of this.
+/// The offset of the elements is a multiple of this.
 const ALIGNMENT: usize = 64;
 
-/// NumPy leaves room for the growing axis to become this many digits long.
+/// NumPy leaves space for this many digits of the axis that grows when an array is appended to.
 const GROWTH_DIGITS: usize = 21;
 
-/// Only structured types have longer descriptions, and those are not read.
+/// Only structured types, which are not supported, have longer headers.
 const MAX_LEN: usize = u16::MAX as usize;
 
-/// The byte order that this machine does not have, and the one it has, as NumPy writes them.
+/// The other byte order and this machine's, as NumPy writes them.
 const FOREIGN_ORDER: char = if cfg!(target_endian = "little") { '>' } else { '<' };
 const NATIVE_ORDER: char = if cfg!(target_endian = "little") { '<' } else { '>' };
 
-/// What a header says.
+/// A decoded header.
 pub(in super::super) struct Header {
     /// Type and shape.
     pub(in super::super) spec: Spec,
     /// Whether the first index varies fastest.
     pub(in super::super) fortran_order: bool,
-    /// Whether the bytes of each element come in the other order than this machine's.
+    /// Whether the elements are in the other byte order than this machine's.
     pub(in super::super) swapped: bool,
     /// Bytes from the start of the file to the first element.
     pub(in super::super) len: usize,
@@ -44,10 +44,10 @@ impl Header {
         let (len, before) = match start[6] {
             1 => (u16::from_le_bytes(read_exactly(reader)?) as usize, 10),
             2 | 3 => (u32::from_le_bytes(read_exactly(reader)?) as usize, 12),
-            version => return Err(format_error(format!(".npy version {version} is not known"))),
+            version => return Err(format_error(format!(".npy version must be 1, 2 or 3, got {version}"))),
         };
         if len > MAX_LEN {
-            return Err(format_error(format!("a header of {len} bytes")));
+            return Err(format_error(format!("the header must have at most {MAX_LEN} bytes, got {len}")));
         }
         let mut text = vec![0; len];
         reader.read_exact(&mut text).map_err(read_error)?;
@@ -56,11 +56,11 @@ impl Header {
     }
 }
 
-/// The header of an array of this spec, up to the first element: what NumPy would write, to the byte.
+/// The header of an array of this spec, up to the first element: the same bytes as NumPy's.
 pub(super) fn encode(spec: &Spec, fortran_order: bool) -> Result<Vec<u8>> {
     let shape = &spec.shape;
     if shape.rank() > MAX_RANK {
-        let message = format!("{} dimensions, and .npy has at most {MAX_RANK}", shape.rank());
+        let message = format!("rank {} exceeds the maximum of {MAX_RANK} of .npy", shape.rank());
         return Err(Error::shape(message));
     }
     let dims: String = match shape[..] {
@@ -75,7 +75,8 @@ pub(super) fn encode(spec: &Spec, fortran_order: bool) -> Result<Vec<u8>> {
 
     let before = MAGIC.len() + 2 + size_of::<u16>();
     let total = (before + text.len() + 1).next_multiple_of(ALIGNMENT);
-    let len = u16::try_from(total - before).map_err(|_| Error::shape("the shape is too long to write"))?;
+    let len =
+        u16::try_from(total - before).map_err(|_| Error::shape("the shape is too long for a .npy header"))?;
     let mut out = Vec::with_capacity(total);
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&[1, 0]);
@@ -109,15 +110,16 @@ fn code(dtype: DType) -> &'static str {
     }
 }
 
-/// The type that a description names, and whether its bytes are in the other order.
+/// The type of a description, and whether it is in the other byte order.
 fn parse_descr(descr: &str) -> Result<(DType, bool)> {
     let known = descr.get(1..).and_then(|rest| DType::ALL.into_iter().find(|&dtype| code(dtype) == rest));
     match (known, descr.chars().next()) {
         (Some(dtype), Some('<' | '>' | '|' | '=')) => Ok((dtype, descr.starts_with(FOREIGN_ORDER))),
         _ if descr.contains('O') => {
-            Err(Error::dtype("the elements are Python objects").help("save numbers, not objects"))
+            Err(Error::dtype("elements must be numbers, got Python objects")
+                .help("save numbers, not objects"))
         }
-        _ => Err(Error::dtype(format!("elements of NumPy type '{descr}' are not supported"))
+        _ => Err(Error::dtype(format!("NumPy type '{descr}' is not supported"))
             .help("convert the array with astype() before saving it")),
     }
 }
@@ -133,7 +135,8 @@ fn decode(text: &[u8]) -> Result<(Spec, bool, bool)> {
         literal.expect(b':')?;
         match key {
             "descr" if matches!(literal.peek(), Some(b'[' | b'(' | b'{')) => {
-                return Err(Error::dtype("the elements are structures").help("save each field by itself"));
+                return Err(Error::dtype("elements must be numbers, got structures")
+                    .help("save each field by itself"));
             }
             "descr" => descr = Some(parse_descr(literal.string()?)?),
             "fortran_order" => fortran_order = Some(literal.boolean()?),
@@ -145,7 +148,7 @@ fn decode(text: &[u8]) -> Result<(Spec, bool, bool)> {
         }
     }
     if literal.peek().is_some() {
-        return Err(broken("goes on after its dictionary"));
+        return Err(broken("has text after its dictionary"));
     }
     match (descr, fortran_order, shape) {
         (Some((dtype, swapped)), Some(order), Some(shape)) => Ok((Spec { dtype, shape }, order, swapped)),
@@ -153,7 +156,7 @@ fn decode(text: &[u8]) -> Result<(Spec, bool, bool)> {
     }
 }
 
-/// Reads the few kinds of Python literals that headers are made of.
+/// A parser of the Python literals that occur in headers.
 struct Literal<'a> {
     rest: &'a [u8],
 }
@@ -218,15 +221,15 @@ impl<'a> Literal<'a> {
         if digits.is_empty() {
             return Err(self.unexpected("a number"));
         }
-        // Python 2 marked long integers so.
+        // The suffix of Python 2's long integers.
         self.rest = rest.strip_prefix(b"L").unwrap_or(rest);
-        let overflow = || format_error("the header has a dimension that no memory holds");
+        let overflow = || format_error("the header has a dimension that exceeds the address space");
         str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).ok_or_else(overflow)
     }
 
     #[cold]
     fn unexpected(&self, wanted: &str) -> Error {
         let found = String::from_utf8_lossy(&self.rest[..self.rest.len().min(16)]).into_owned();
-        format_error(format!("the header has {found:?} where {wanted} belongs"))
+        format_error(format!("the header must have {wanted}, got {found:?}"))
     }
 }

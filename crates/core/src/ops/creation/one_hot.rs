@@ -123,7 +123,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     let indices = || of(DType::I32, &[2], &[0.0, 1.0]);
     let values = |on| [ArgValue::Int(on), ArgValue::Int(0)];
     let f32 = DType::F32;
-    let axis = "axis 2 is out of range for rank 2";
+    let axis = "axis must be in [-2, 2), got 2";
     vec![
         Bad::new(args(ramp(f32, &[2], 0.0, 1.0), 2, values(1), -1, f32), ErrorKind::DType, "the indices are float32"),
         Bad::new(args(indices(), 2, values(1), 2, f32), ErrorKind::Axis, axis),

@@ -343,8 +343,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             bad(&[3], of(DType::I32, &[1], &[-1.0]), 0, 0, ErrorKind::Index, "index -1 (number 0)"),
             bad(&[3], of(DType::U64, &[1], &[1.8e19]), 0, 0, ErrorKind::Index, "outside axis 0 of length 3"),
             bad(&[0], ids(&[1]), 0, 0, ErrorKind::Index, "outside axis 0 of length 0"),
-            bad(&[3], ids(&[1]), 1, 0, ErrorKind::Axis, "axis 1 is out of range for rank 1"),
-            bad(&[], ids(&[1]), 0, 0, ErrorKind::Axis, "axis 0 is out of range for rank 0"),
+            bad(&[3], ids(&[1]), 1, 0, ErrorKind::Axis, "axis must be in [-1, 1), got 1"),
+            bad(&[], ids(&[1]), 0, 0, ErrorKind::Axis, "a scalar has no axes, got axis 0"),
             bad(&[2, 3], ids(&[2, 1]), 0, 1, ErrorKind::Axis, "axis 0 is one of the 1 batch dimensions"),
             bad(&[2, 3], ids(&[3, 1]), 1, 1, ErrorKind::Shape, "the first 1 dimensions of [2, 3] and [3, 1] differ"),
             bad(&[2, 3], ids(&[2, 1]), 1, 3, ErrorKind::Value, "3 batch dimensions do not exist"),
@@ -435,7 +435,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             bad(&[3], of(DType::I8, &[1], &[-3.0]), 0, ErrorKind::Index, "index -3"),
             bad(&[2, 3], ids(&[3, 1]), 1, ErrorKind::Shape, "do not go along axis 1 of shape [2, 3]"),
             bad(&[2, 3], ids(&[2]), 1, ErrorKind::Shape, "indices of shape [2]"),
-            bad(&[2, 3], ids(&[2, 1]), 2, ErrorKind::Axis, "axis 2 is out of range"),
+            bad(&[2, 3], ids(&[2, 1]), 2, ErrorKind::Axis, "got 2"),
         ]
     }),
 ];

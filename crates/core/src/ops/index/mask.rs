@@ -140,7 +140,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
                 "mask [3] does not fit shape [2, 3] from axis 0 on",
             ),
             bad(&[2], mask(&[2, 1]), 0, ErrorKind::Shape, "mask [2, 1] does not fit"),
-            bad(&[2], mask(&[2]), 1, ErrorKind::Axis, "axis 1 is out of range"),
+            bad(&[2], mask(&[2]), 1, ErrorKind::Axis, "got 1"),
         ]
     })
     .reading_data(),

@@ -138,9 +138,9 @@ fn bad() -> Vec<Bad> {
         Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), ArgValue::Int(axis)], ErrorKind::Axis, message)
     };
     vec![
-        bad(&[2], 1, "axis 1 is out of range for rank 1"),
-        bad(&[2], -2, "axis -2 is out of range for rank 1"),
-        bad(&[], -1, "axis -1 is out of range for rank 0"),
+        bad(&[2], 1, "axis must be in [-1, 1), got 1"),
+        bad(&[2], -2, "axis must be in [-1, 1), got -2"),
+        bad(&[], -1, "a scalar has no axes, got axis -1"),
     ]
 }
 

@@ -456,7 +456,7 @@ fn group_refuses() -> Vec<Bad> {
         Bad::new(args(f, &[4], 0, -1, 0.1), ErrorKind::Value, "4 channels do not fall into 0 groups"),
         Bad::new(args(f, &[4], -1, -1, 0.1), ErrorKind::Value, "-1 groups hold no channels"),
         Bad::new(args(f, &[2], 1, 0, 0.1), ErrorKind::Axis, "axis 0 is the batch"),
-        Bad::new(args(f, &[4], 1, 3, 0.1), ErrorKind::Axis, "axis 3 is out of range for rank 3"),
+        Bad::new(args(f, &[4], 1, 3, 0.1), ErrorKind::Axis, "axis must be in [-3, 3), got 3"),
         Bad::new(args(f, &[3], 2, -1, 0.1), ErrorKind::Shape, "a parameter has shape [3], not [4]"),
         Bad::new(args(f, &[4], 2, -1, -1.0), ErrorKind::Value, "an epsilon of -1 makes no sense"),
         Bad::new(args(DType::I32, &[4], 2, -1, 0.1), ErrorKind::DType, "int32 is not supported"),
@@ -480,7 +480,7 @@ fn batch_refuses() -> Vec<Bad> {
     };
     vec![
         Bad::new(args(DType::F32, &[2], 0.1, -1), ErrorKind::Shape, "a parameter has shape [2], not [3]"),
-        Bad::new(args(DType::F32, &[3], 0.1, 2), ErrorKind::Axis, "axis 2 is out of range for rank 2"),
+        Bad::new(args(DType::F32, &[3], 0.1, 2), ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
         Bad::new(
             args(DType::F32, &[3], f64::INFINITY, 1),
             ErrorKind::Value,

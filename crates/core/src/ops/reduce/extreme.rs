@@ -145,7 +145,7 @@ fn bad_axis() -> Vec<Bad> {
         Bad::new(vec![ramp(DType::F32, shape, 0.0, 1.0), ArgValue::Int(axis)], kind, message)
     };
     vec![
-        bad(&[2, 3], 2, ErrorKind::Axis, "axis 2 is out of range for rank 2"),
+        bad(&[2, 3], 2, ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
         bad(&[], 0, ErrorKind::Axis, "a scalar has no axes"),
         bad(&[2, 0], 1, ErrorKind::Value, "nothing has no extreme: axis 1 has size 0"),
     ]

@@ -168,8 +168,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         };
         vec![
             bad(&[], 0, ErrorKind::Value, "nothing to join"),
-            bad(&[&[2]], 1, ErrorKind::Axis, "axis 1 is out of range for rank 1"),
-            bad(&[&[], &[]], 0, ErrorKind::Axis, "axis 0 is out of range for rank 0"),
+            bad(&[&[2]], 1, ErrorKind::Axis, "axis must be in [-1, 1), got 1"),
+            bad(&[&[], &[]], 0, ErrorKind::Axis, "a scalar has no axes, got axis 0"),
             bad(&[&[2], &[2, 1]], 0, ErrorKind::Shape, "shape [2] and shape [2, 1] differ in rank"),
             bad(&[&[2, 3], &[3, 3]], 1, ErrorKind::Shape, "shapes [2, 3] and [3, 3] differ beyond axis 1"),
         ]
@@ -204,7 +204,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         vec![
             bad(&[], 0, ErrorKind::Value, "nothing to join"),
             bad(&[&[2], &[3]], 0, ErrorKind::Shape, "shapes [2] and [3] differ"),
-            bad(&[&[2], &[2]], 2, ErrorKind::Axis, "axis 2 is out of range for rank 2"),
+            bad(&[&[2], &[2]], 2, ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
         ]
     }),
 ];

@@ -121,7 +121,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     };
     vec![
         bad(&[1], &[0, 1], ErrorKind::Value, "1 shifts for 2 axes"),
-        bad(&[1], &[2], ErrorKind::Axis, "axis 2 is out of range for rank 2"),
-        bad(&[1], &[-3], ErrorKind::Axis, "axis -3 is out of range for rank 2"),
+        bad(&[1], &[2], ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
+        bad(&[1], &[-3], ErrorKind::Axis, "axis must be in [-2, 2), got -3"),
     ]
 })];

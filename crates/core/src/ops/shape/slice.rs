@@ -203,5 +203,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
         let args = vec![ramp(DType::F32, &[3], 0.0, 1.0), ints(begin), ints(begin), ints(step)];
         Bad::new(args, ErrorKind::Index, message)
     };
-    vec![bad(&[0], &[0], "a slice step of 0 goes nowhere"), bad(&[0, 0], &[1, 1], "2 indices for rank 1")]
+    vec![
+        bad(&[0], &[0], "a slice step must not be 0"),
+        bad(&[0, 0], &[1, 1], "expected at most 1 indices, one per axis, got 2"),
+    ]
 })];

@@ -250,7 +250,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             bad(ArgValue::Int(3), 0, ErrorKind::Shape, "axis 0 of size 4 has no 3 equal parts"),
             bad(ArgValue::Int(0), 0, ErrorKind::Value, "cannot be cut into 0 parts"),
             bad(ArgValue::Int(-2), 0, ErrorKind::Value, "cannot be cut into -2 parts"),
-            bad(ArgValue::Int(2), 1, ErrorKind::Axis, "axis 1 is out of range for rank 1"),
+            bad(ArgValue::Int(2), 1, ErrorKind::Axis, "axis must be in [-1, 1), got 1"),
             bad(ints(&[1, 2]), 0, ErrorKind::Shape, "parts of sizes [1, 2] do not make up axis 0 of size 4"),
             bad(ints(&[5, -1]), 0, ErrorKind::Shape, "do not make up axis 0 of size 4"),
             bad(ints(&[i64::MAX, i64::MAX, 6]), 0, ErrorKind::Shape, "do not make up axis 0 of size 4"),
@@ -272,11 +272,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         vec![
-            Bad::new(
-                vec![f32s(&[2]), ArgValue::Int(1)],
-                ErrorKind::Axis,
-                "axis 1 is out of range for rank 1",
-            ),
+            Bad::new(vec![f32s(&[2]), ArgValue::Int(1)], ErrorKind::Axis, "axis must be in [-1, 1), got 1"),
             Bad::new(vec![f32s(&[]), ArgValue::Int(0)], ErrorKind::Axis, "a scalar has no axes"),
         ]
     }),

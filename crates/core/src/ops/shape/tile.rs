@@ -279,7 +279,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             bad(&[1, 2], 1, ErrorKind::Shape, "2 repeats for axis 1 of size 3"),
             bad(&[], 1, ErrorKind::Shape, "0 repeats for axis 1 of size 3"),
             bad(&[-1], 1, ErrorKind::Value, "-1 is negative and counts nothing"),
-            bad(&[1], 2, ErrorKind::Axis, "axis 2 is out of range for rank 2"),
+            bad(&[1], 2, ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
             bad(&[i64::MAX], 1, ErrorKind::Shape, "more elements than memory has addresses"),
             bad(&[i64::MAX, i64::MAX, 2], 1, ErrorKind::Shape, "more elements than memory has addresses"),
         ]

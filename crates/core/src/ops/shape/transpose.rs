@@ -146,8 +146,12 @@ const TRANSPOSE: OpEntry = OpEntry::new(
 .refuses(|| {
     let x = || ramp(DType::F32, &[2, 3], 0.0, 1.0);
     vec![
-        Bad::new(vec![x(), ArgValue::Ints(vec![0, 0])], ErrorKind::Axis, "axis 0 is given twice"),
-        Bad::new(vec![x(), ArgValue::Ints(vec![0, 2])], ErrorKind::Axis, "axis 2 is out of range for rank 2"),
+        Bad::new(
+            vec![x(), ArgValue::Ints(vec![0, 0])],
+            ErrorKind::Axis,
+            "axes must be distinct, got 0 twice",
+        ),
+        Bad::new(vec![x(), ArgValue::Ints(vec![0, 2])], ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
         Bad::new(vec![x(), ArgValue::Ints(vec![0])], ErrorKind::Axis, "1 axes for rank 2"),
     ]
 });
@@ -187,10 +191,10 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         };
         vec![
             bad(&[0], &[0, 1], "1 axes for 2 places"),
-            bad(&[2], &[0], "axis 2 is out of range for rank 2"),
-            bad(&[0], &[-3], "axis -3 is out of range for rank 2"),
-            bad(&[0, -2], &[0, 1], "axis 0 is given twice"),
-            bad(&[0, 1], &[1, -1], "axis 1 is given twice"),
+            bad(&[2], &[0], "axis must be in [-2, 2), got 2"),
+            bad(&[0], &[-3], "axis must be in [-2, 2), got -3"),
+            bad(&[0, -2], &[0, 1], "axes must be distinct, got 0 twice"),
+            bad(&[0, 1], &[1, -1], "axes must be distinct, got 1 twice"),
         ]
     }),
     OpEntry::new(
@@ -213,8 +217,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             Bad::new(args, ErrorKind::Axis, message)
         };
         vec![
-            bad(&[2, 3], 0, 2, "axis 2 is out of range for rank 2"),
-            bad(&[], 0, 0, "axis 0 is out of range for rank 0"),
+            bad(&[2, 3], 0, 2, "axis must be in [-2, 2), got 2"),
+            bad(&[], 0, 0, "a scalar has no axes, got axis 0"),
         ]
     }),
 ];

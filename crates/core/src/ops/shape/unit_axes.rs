@@ -162,7 +162,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         let bad = |axis, message| {
             Bad::new(vec![ramp(DType::F32, &[2], 0.0, 1.0), ArgValue::Int(axis)], ErrorKind::Axis, message)
         };
-        vec![bad(2, "axis 2 is out of range for rank 2"), bad(-3, "axis -3 is out of range for rank 2")]
+        vec![bad(2, "axis must be in [-2, 2), got 2"), bad(-3, "axis must be in [-2, 2), got -3")]
     }),
     OpEntry::new(
         "squeeze",
@@ -193,8 +193,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         };
         vec![
             bad(&[1], ErrorKind::Shape, "axis 1 has size 3, not 1"),
-            bad(&[2], ErrorKind::Axis, "axis 2 is out of range for rank 2"),
-            bad(&[0, -2], ErrorKind::Axis, "axis 0 is given twice"),
+            bad(&[2], ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
+            bad(&[0, -2], ErrorKind::Axis, "axes must be distinct, got 0 twice"),
         ]
     }),
 ];

@@ -1,4 +1,4 @@
-//! Tensors over memory that somebody else owns.
+//! Tensors over borrowed memory.
 
 use std::sync::Arc;
 use taut_core::ops::binary::add;
@@ -6,7 +6,7 @@ use taut_core::ops::unary::exp;
 use taut_core::{DType, ErrorKind, Layout, Shape, Strides, Tensor};
 use taut_memory::testing::ledger_check;
 
-/// Bytes that begin at a multiple of eight, and a count of who keeps them.
+/// Bytes that begin at a multiple of eight, with a count of their owners.
 #[derive(Clone)]
 struct Owner {
     words: Arc<Vec<u64>>,
@@ -33,7 +33,7 @@ fn layout(shape: impl Into<Shape>, strides: &[isize], offset: usize) -> Layout {
 
 #[test]
 #[cfg(target_endian = "little")]
-fn it_is_read_where_it_lies_and_never_written() {
+fn borrowed_memory_is_read_without_a_copy_and_never_written() {
     let _ledger = ledger_check();
     let owner = owner(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let before = taut_memory::live_bytes();
@@ -59,7 +59,7 @@ fn it_is_read_where_it_lies_and_never_written() {
 }
 
 #[test]
-fn its_owner_stays_as_long_as_a_view() {
+fn the_owner_lives_as_long_as_a_view() {
     let _ledger = ledger_check();
     let owner = owner(&[1.0, 2.0, 3.0, 4.0]);
     let x = Tensor::borrowed(DType::F32, layout([2, 2], &[2, 1], 0), owner.clone()).unwrap();
@@ -72,7 +72,7 @@ fn its_owner_stays_as_long_as_a_view() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn invalid_layouts_and_alignments_are_errors() {
     let _ledger = ledger_check();
     let owner = owner(&[1.0, 2.0, 3.0, 4.0]);
     let refused = |layout: Layout| Tensor::borrowed(DType::F32, layout, owner.clone()).unwrap_err();
@@ -84,6 +84,6 @@ fn what_does_not_fit_is_refused() {
     let shifted = Owner { skip: 4, ..owner.clone() };
     let error = Tensor::borrowed(DType::F32, layout([1], &[1], 0), shifted).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Value);
-    assert!(error.location().unwrap().file().ends_with("lent.rs"));
+    assert!(error.location().unwrap().file().ends_with(file!()));
     assert!(Tensor::borrowed(DType::F32, layout([0], &[1], 0), owner).unwrap().is_empty());
 }

@@ -1,6 +1,6 @@
-//! Gradients of what is being traced.
+//! Gradients inside traces and of graphs.
 
-use taut_autodiff::{Dense, gradient_graph, gradients};
+use taut_autodiff::{DenseGradient, gradient_graph, gradients};
 use taut_core::ops::binary::mul;
 use taut_core::ops::unary::relu;
 use taut_core::{DType, Spec, Tensor, trace};

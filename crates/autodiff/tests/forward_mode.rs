@@ -1,6 +1,6 @@
-//! Forward mode, Hessian-vector products, jacobians.
+//! Forward mode, Hessian-vector products and Jacobians.
 
-use taut_autodiff::{Dense, ForwardAccumulator, GradientTape, Variable, hvp, jvp};
+use taut_autodiff::{DenseGradient, ForwardAccumulator, GradientTape, Variable, hvp, jvp};
 use taut_core::Tensor;
 use taut_core::ops::binary::{add, div, mul};
 use taut_core::ops::contract::matmul;
@@ -56,7 +56,7 @@ fn hessian_vector_products_in_both_orders() {
     let along = sum(mul(dy, &v).unwrap(), None, false).unwrap();
     let expected = outer.gradient(&along, &x).unwrap().dense().unwrap();
     assert_eq!(list(&product), list(&expected));
-    // Backward over forward: a tape around the accumulator follows the tangents.
+    // Backward over forward: a tape around the accumulator records the tangents.
     let tape = GradientTape::new();
     tape.watch(&x);
     let forward = ForwardAccumulator::new(&x, &v).unwrap();
@@ -82,5 +82,5 @@ fn jacobians_have_the_shapes_of_target_and_source() {
     let transposed = [1.0, 2.0, -1.0, 0.5];
     assert_eq!(list(&reshape(&batch, &[-1]).unwrap()), transposed.repeat(3));
     let error = tape.batch_jacobian(&y, &w).unwrap_err();
-    assert!(error.message().contains("batches of different size"), "{error}");
+    assert!(error.message().contains("must have one batch size"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Whatever a function is made of, what goes wrong in it and what it allocates is blamed on the line that calls it.
+//! Errors and allocations of composed functions are attributed to the line that calls the function.
 
 use std::collections::HashMap;
 use taut_core::ops::binary::logaddexp;
@@ -32,7 +32,7 @@ fn assert_here(error: &Error, what: &str) {
     assert_eq!(error.location().map(place), Some(here), "{what}:\n{error}");
 }
 
-/// A call with a wrong argument is refused in the name of its line, which is this one's.
+/// A call with an invalid argument fails with its line, which is the caller's.
 #[track_caller]
 fn wrong<T>(call: impl FnOnce() -> Result<T>) {
     let error = call().err().expect("the argument is wrong");
@@ -40,8 +40,7 @@ fn wrong<T>(call: impl FnOnce() -> Result<T>) {
     assert_here(&error, "a wrong argument");
 }
 
-/// A call is blamed for all its allocations, whichever of them fails, and for all the ops it is made of. It stands on
-/// the line of this one.
+/// All allocations and ops of a call are attributed to its line, which is the caller's, whichever allocation fails.
 #[track_caller]
 fn right<T>(inputs: &[&Tensor], call: impl Fn(&[Tensor]) -> Result<T>) {
     let inputs: Vec<Tensor> = inputs.iter().map(|&input| input.clone()).collect();
@@ -252,9 +251,9 @@ fn gradients_dense_and_sparse() {
     right(&[&x, &i], |t| Gradient::clip_by_global_norm(both(t), 1.0));
 }
 
-/// The same of every row of the table: the function's caller is then the row, which stands below all functions.
+/// The same for every op of the table, where the caller is the table's row.
 #[test]
-fn every_row() {
+fn every_op_of_the_table() {
     let _ledger = ledger_check();
     let mut rows: HashMap<&str, u32> = HashMap::new();
     let mut blamed = Vec::new();

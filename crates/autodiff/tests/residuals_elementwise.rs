@@ -1,9 +1,9 @@
-//! What elementwise ops and reductions keep for their gradients, to the byte, and their gradients where a formula could
-//! go wrong: at ties, zeros and infinities, and in half types.
+//! The bytes that elementwise ops and reductions save for their gradients, and their gradients where formulas are delicate: at
+//! ties, zeros and infinities, and in half precision.
 
 use std::f64::consts::PI;
 use std::slice::from_ref;
-use taut_autodiff::{Dense, GradientTape};
+use taut_autodiff::{DenseGradient, GradientTape};
 use taut_core::ops::binary::*;
 use taut_core::ops::creation::{diag, diag_part, tril};
 use taut_core::ops::reduce::*;
@@ -68,7 +68,7 @@ fn near(got: &[f64], want: &[f64]) {
 const SHAPE: &[usize] = &[4, 5];
 const FLOATS: usize = 80;
 const BITS: usize = 3;
-// A number in place of a tensor, and a row's worth of results.
+// A scalar in place of a tensor, and a row of results.
 const NUMBER: usize = 4;
 const ROWS: usize = 16;
 
@@ -126,7 +126,7 @@ fn unary_ops_keep_one_tensor_or_bits() {
 fn outputs_are_kept_in_place_of_inputs() {
     let _ledger = ledger_check();
     let x = f32s(SHAPE, -1.0, 1.0);
-    // Three results in a row, none of them twice, and not x.
+    // Three results, each once, and not x.
     assert_eq!(held(&[&x], || tanh(sigmoid(exp(&x)?)?)), 3 * FLOATS);
 }
 
@@ -175,7 +175,7 @@ fn reductions_keep_little() {
 }
 
 #[test]
-fn ties() {
+fn ties_of_extrema() {
     let _ledger = ledger_check();
     let both = [f64s(&[1.0, 2.0, 2.0]), f64s(&[2.0, 2.0, 1.0])];
     assert_eq!(slopes(&both, |x| maximum(&x[0], &x[1])), [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]]);
@@ -201,7 +201,7 @@ fn bounds_have_the_gradient_of_what_they_stop() {
     let found = slopes(&inputs, |x| clip_by_value(&x[0], &x[1], &x[2]));
     // The last upper bound lies below the lower one, and wins.
     assert_eq!(found, [vec![0.0, 1.0, 0.0, 0.0], vec![1.0], vec![0.0, 0.0, 1.0, 1.0]]);
-    // Two tapes that follow different inputs of one call.
+    // Two tapes that track different inputs of one call.
     let (outer, inner) = (GradientTape::new(), GradientTape::new());
     outer.watch(&inputs[0]);
     inner.watch(&inputs[1]);
@@ -222,7 +222,7 @@ fn products_with_zeros() {
     let x = Tensor::from_slice(&[2.0f64, 0.0, 3.0, 4.0, 5.0, 6.0], [2, 3]).unwrap();
     let found = slopes(&[x], |x| prod(&x[0], [0, 1], false));
     assert_eq!(found, [[0.0, 720.0, 0.0, 0.0, 0.0, 0.0]]);
-    // 2, 0, 0, 0: the zero's followers have nothing, the zero 2 + 6 + 24.
+    // 2, 0, 0, 0: elements after the zero have none, the zero has 2 + 6 + 24.
     assert_eq!(slope(&[2.0, 0.0, 3.0, 4.0], |x| cumprod(x, 0, false, false)), [1.0, 32.0, 0.0, 0.0]);
     // 1, 2, 0, 0.
     assert_eq!(slope(&[2.0, 0.0, 3.0, 4.0], |x| cumprod(x, 0, true, false)), [1.0, 8.0, 0.0, 0.0]);
@@ -250,7 +250,7 @@ fn powers_at_zero_and_below() {
 }
 
 #[test]
-fn lengths_of_zero_have_no_slope() {
+fn norms_of_zero_have_gradient_zero() {
     let _ledger = ledger_check();
     let zero = [0.0, 0.0];
     for ord in [1.0, 2.0, 3.0, f64::INFINITY] {
@@ -261,13 +261,13 @@ fn lengths_of_zero_have_no_slope() {
     assert_eq!(slopes(&[f64s(&zero)], |x| Ok(clip_by_global_norm(x, 2.0)?.0.remove(0))), [[1.0, 1.0]]);
     assert_eq!(slope(&zero, |x| clip_by_norm(x, 2.0, None)), [1.0, 1.0]);
     near(&slope(&[3.0, -4.0], |x| norm(x, 2.0, None, false)), &[0.6, -0.8]);
-    // Squares that do not fit.
+    // Squares that overflow.
     near(&slope(&[3e200, -4e200], |x| norm(x, 2.0, None, false)), &[0.6, -0.8]);
     near(&slope(&[3e-200, -4e-200], |x| norm(x, 2.0, None, false)), &[0.6, -0.8]);
 }
 
 #[test]
-fn infinities() {
+fn gradients_at_infinities() {
     let _ledger = ledger_check();
     for approximate in [false, true] {
         near(&slope(&[-INF, -1e9, 0.0, 1e9, INF], |x| gelu(x, approximate)), &[0.0, 0.0, 0.5, 1.0, 1.0]);
@@ -308,7 +308,7 @@ fn gamma_functions_of_every_order() {
 
 /// Gradients in narrow types are those of float64 at the same numbers, within rounding.
 #[test]
-fn narrow_types() {
+fn narrow_types_agree_with_float64() {
     let _ledger = ledger_check();
     let functions: &[(&str, f64, f64, Function)] = &[
         ("exp", -3.0, 3.0, |x| exp(&x[0])),
@@ -362,7 +362,7 @@ fn narrow_types() {
 }
 
 #[test]
-fn empty_and_scalar() {
+fn empty_tensors_and_scalars() {
     let _ledger = ledger_check();
     let empty = Tensor::from_slice(&[] as &[f64], [0, 3]).unwrap();
     assert_eq!(slopes(from_ref(&empty), |x| prod(&x[0], 0, false)), [[0.0; 0]]);
