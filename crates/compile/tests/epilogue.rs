@@ -3,7 +3,6 @@
 mod common;
 
 use common::assert_agree;
-use std::sync::Arc;
 use taut_autodiff::{DenseGradient, gradients};
 use taut_compile::{CompileOptions, compile};
 use taut_core::ops::binary::{add, maximum, mul, sub};
@@ -13,7 +12,7 @@ use taut_core::ops::sample;
 use taut_core::ops::shape::{reverse, transpose};
 use taut_core::ops::unary::{cast, exp, gelu, neg, relu, silu, square, tanh};
 use taut_core::{DType, Graph, Result, Spec, Tensor, trace};
-use taut_exec::{Executor, RunInput};
+use taut_exec::{Executable, RunInput};
 use taut_kernels::pool;
 use taut_memory::testing::ledger_check;
 use taut_plan::{PlanRequest, Program};
@@ -41,9 +40,9 @@ fn checked(inputs: &[Tensor], function: impl Fn(&[Tensor]) -> Result<Vec<Tensor>
         let compiled = compile(&graph, &CompileOptions { fuse: true, native }).unwrap();
         let text = format!("{graph}{compiled}");
         assert_agree(&text, &compiled.run(inputs).unwrap(), &want, true);
-        let mut executor = Executor::new(Arc::new(Program::new(&compiled).unwrap()));
-        executor.verify(true).unwrap();
-        let planned = executor.run(&mut inputs.iter().map(RunInput::Read).collect::<Vec<_>>()).unwrap();
+        let mut executable = Executable::new(Program::new(&compiled).unwrap());
+        executable.poison_dead_memory(true).unwrap();
+        let planned = executable.run(&mut inputs.iter().map(RunInput::Read).collect::<Vec<_>>()).unwrap();
         assert_agree(&format!("planned\n{text}"), &planned, &want, true);
     }
     compile(&graph, &CompileOptions::default()).unwrap()

@@ -4,7 +4,6 @@ mod common;
 
 use common::assert_agree;
 use proptest::prelude::{Strategy, proptest};
-use std::sync::Arc;
 use taut_autodiff::{DenseGradient, gradients};
 use taut_compile::{CompileOptions, compile};
 use taut_core::ops::binary::*;
@@ -14,7 +13,7 @@ use taut_core::ops::reduce::*;
 use taut_core::ops::shape::*;
 use taut_core::ops::unary::*;
 use taut_core::{DType, Graph, Result, Spec, Tensor, trace};
-use taut_exec::Executor;
+use taut_exec::Executable;
 use taut_plan::Program;
 
 /// One op of a random graph: which op, and which of the values so far it reads.
@@ -175,9 +174,9 @@ fn check(moves: &[Move], odd: bool, differentiate: bool, first: usize) {
         let exactly = exact(moves) && !differentiate;
         assert_agree(&format!("{graph}{compiled}"), &got, &want, exactly);
 
-        let mut executor = Executor::new(Arc::new(Program::new(&compiled).unwrap()));
-        executor.verify(true).unwrap();
-        let planned = executor
+        let mut executable = Executable::new(Program::new(&compiled).unwrap());
+        executable.poison_dead_memory(true).unwrap();
+        let planned = executable
             .run(&mut inputs.iter().map(taut_exec::RunInput::Read).collect::<Vec<_>>())
             .unwrap_or_else(|e| panic!("{e}\n{graph}{compiled}"));
         assert_agree(&format!("planned\n{graph}{compiled}"), &planned, &got, exactly);

@@ -1,69 +1,81 @@
-//! What does not change from step to step is computed once, before the loop.
+//! Loop-invariant code motion: what does not change from step to step is computed once, before the loop.
 
-use crate::looping::checks;
+use crate::dependence::inputs_read;
 use taut_core::graph::{Origin, ValueId};
 use taut_core::{Graph, Result, Tensor};
 
-/// Moves out of a body what depends on its captures alone: it is computed here and now, or becomes part of the graph
-/// being traced, and is a capture of the body that is returned. The captures are the inputs from number `varying` on;
-/// those that nobody reads any more are left out.
+/// Moves calls that depend on captures alone out of a body: they are applied now (or traced into the surrounding graph), and
+/// their results are captures of the body that is returned. The captures are the body's last inputs; those that it does not
+/// read any more are dropped.
 ///
-/// Only arithmetic is moved: it cannot fail, so that a loop of no steps does not fail either. Views stay, since
-/// they cost nothing there.
-pub(crate) fn hoisted(body: Graph, varying: usize, captures: Vec<Tensor>) -> Result<(Graph, Vec<Tensor>)> {
-    // A check that nobody reads would be lost with the way it is read.
-    if checks(&body) {
+/// Only arithmetic is moved. It cannot fail, so that a loop of zero steps does not fail either. Views stay, since
+/// they are free inside the loop.
+pub(crate) fn hoist_invariants(body: Graph, captures: Vec<Tensor>) -> Result<(Graph, Vec<Tensor>)> {
+    // A body with checks keeps all of its nodes: cutting the graph would drop a check whose result is unused.
+    if body.effects().is_check() {
         return Ok((body, captures));
     }
-    let mut fixed: Vec<bool> = body.values.iter().map(|v| matches!(v.origin, Origin::Constant(_))).collect();
-    let mut captured = vec![false; body.values.len()];
-    for id in &body.inputs[varying..] {
-        fixed[id.index()] = true;
-        captured[id.index()] = true;
-    }
-    let mut moved = vec![false; body.nodes.len()];
-    for (i, node) in body.nodes.iter().enumerate() {
-        let is_fixed = node.inputs.iter().all(|id| fixed[id.index()])
-            && node.inputs.iter().any(|id| captured[id.index()])
-            && !node.op.effects().is_check();
-        let kernel = node.op.kernel();
-        if is_fixed && (kernel.is_arithmetic() || kernel.is_view()) {
-            for id in &node.outputs {
-                (fixed[id.index()], captured[id.index()]) = (true, true);
-            }
-            moved[i] = kernel.is_arithmetic();
-        }
-    }
-    // What the rest of the body reads of it.
-    let made = |id: &ValueId| match body.values[id.index()].origin {
-        Origin::Node { node, .. } => moved[node],
-        _ => false,
-    };
-    let mut new: Vec<ValueId> = Vec::new();
-    let rest = body.nodes.iter().zip(&moved).filter(|(_, moved)| !**moved).flat_map(|(node, _)| &node.inputs);
-    for &id in rest.chain(&body.outputs).filter(|id| made(id)) {
-        if !new.contains(&id) {
-            new.push(id);
-        }
-    }
-    let (varied, held) = body.inputs.split_at(varying);
-    let mut captures = captures;
-    let mut inputs: Vec<ValueId> = body.inputs.clone();
-    if !new.is_empty() {
-        captures.extend(body.part(held, &new)?.run(&captures)?);
-        inputs.extend(&new);
+    let varying = body.inputs.len() - captures.len();
+    let hoisted = hoisted_values(&body, &hoisted_nodes(&body, varying));
+    let (mut captures, mut inputs) = (captures, body.inputs.clone());
+    if !hoisted.is_empty() {
+        captures.extend(body.part(&body.inputs[varying..], &hoisted)?.run(&captures)?);
+        inputs.extend(&hoisted);
     }
     let smaller = body.part(&inputs, &body.outputs)?;
-    let mut read = vec![false; smaller.values.len()];
-    let uses = smaller.nodes.iter().flat_map(|node| &node.inputs).chain(&smaller.outputs);
-    uses.for_each(|id| read[id.index()] = true);
-    let used: Vec<usize> =
-        (varied.len()..smaller.inputs.len()).filter(|&i| read[smaller.inputs[i].index()]).collect();
-    if used.len() == captures.len() {
-        return Ok((smaller, captures));
+    drop_unread_captures(smaller, varying, captures)
+}
+
+/// Per node, whether it is arithmetic on captures and constants alone.
+fn hoisted_nodes(body: &Graph, varying: usize) -> Vec<bool> {
+    let mut invariant: Vec<bool> =
+        body.values.iter().map(|v| matches!(v.origin, Origin::Constant(_))).collect();
+    let mut from_capture = vec![false; body.values.len()];
+    for id in &body.inputs[varying..] {
+        invariant[id.index()] = true;
+        from_capture[id.index()] = true;
     }
-    let inputs: Vec<ValueId> =
-        smaller.inputs[..varying].iter().copied().chain(used.iter().map(|&i| smaller.inputs[i])).collect();
-    let captures = used.iter().map(|&i| captures[i - varying].clone()).collect();
-    Ok((smaller.part(&inputs, &smaller.outputs)?, captures))
+    let mut hoisted = vec![false; body.nodes.len()];
+    for (i, node) in body.nodes.iter().enumerate() {
+        let is_invariant = node.inputs.iter().all(|id| invariant[id.index()])
+            && node.inputs.iter().any(|id| from_capture[id.index()])
+            && !node.op.effects().is_check();
+        let kernel = node.op.kernel();
+        if is_invariant && (kernel.is_arithmetic() || kernel.is_view()) {
+            for id in &node.outputs {
+                (invariant[id.index()], from_capture[id.index()]) = (true, true);
+            }
+            hoisted[i] = kernel.is_arithmetic();
+        }
+    }
+    hoisted
+}
+
+/// The results of hoisted nodes that the rest of the body reads.
+fn hoisted_values(body: &Graph, hoisted: &[bool]) -> Vec<ValueId> {
+    let is_hoisted = |id: &ValueId| match body.values[id.index()].origin {
+        Origin::Node { node, .. } => hoisted[node],
+        _ => false,
+    };
+    let rest = body.nodes.iter().zip(hoisted).filter(|(_, hoisted)| !**hoisted);
+    let mut values: Vec<ValueId> = Vec::new();
+    for &id in rest.flat_map(|(node, _)| &node.inputs).chain(&body.outputs).filter(|id| is_hoisted(id)) {
+        if !values.contains(&id) {
+            values.push(id);
+        }
+    }
+    values
+}
+
+fn drop_unread_captures(body: Graph, varying: usize, captures: Vec<Tensor>) -> Result<(Graph, Vec<Tensor>)> {
+    let read = inputs_read(&body);
+    if read[varying..].iter().all(|&read| read) {
+        return Ok((body, captures));
+    }
+    let (fixed, own) = body.inputs.split_at(varying);
+    let kept = own.iter().zip(&captures).zip(&read[varying..]).filter(|(_, read)| **read);
+    let (ids, captures): (Vec<ValueId>, Vec<Tensor>) =
+        kept.map(|((&id, capture), _)| (id, capture.clone())).unzip();
+    let inputs: Vec<ValueId> = fixed.iter().copied().chain(ids).collect();
+    Ok((body.part(&inputs, &body.outputs)?, captures))
 }

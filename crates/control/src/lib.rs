@@ -1,25 +1,39 @@
 //! Loops, branches and maps: ops that hold graphs.
+//!
+//! [`loops`](while_loop) carry states from step to step, [branches](cond) run one of several graphs, and
+//! [maps](map_fn) vectorise a graph over many elements. Each is one op: it is applied, recorded, differentiated, planned
+//! and printed like any other.
+//!
+//! Modules, from the bottom up; each uses only those above it:
+//!
+//! | module | what is in it |
+//! |---|---|
+//! | `span`, `specs`, `scratch`, `dependence`, `structure` | positions in argument lists, specs, scratch memory, reachability in graphs, nested structures |
+//! | `body`, `runner` | a graph that an op runs again and again in memory that it was given |
+//! | `captures`, `variables`, `hoist`, `context` | tracing a body: captured tensors, assigned variables, loop-invariant code, options of the trace around it |
+//! | `vjp`, `vmap` | shared by gradients; a graph applied to a batch of inputs |
+//! | `loops` | the loop op, its gradient and its checkpoints; `while_loop`, `fori_loop`, `scan` |
+//! | `branch` | the branch op; `cond`, `switch_case` |
+//! | `map` | `map_fn`: a loop over chunks of a vectorised body |
 
-mod batch;
 mod body;
 mod branch;
-mod build;
-mod cond;
-mod gradient;
-mod grow;
+mod captures;
+mod context;
+mod dependence;
 mod hoist;
-mod looping;
 mod loops;
-mod many;
 mod map;
-pub mod recurrent;
-mod report;
-mod rewind;
-mod schedule;
+mod runner;
+mod scratch;
+mod span;
+mod specs;
 mod structure;
-mod trim;
+mod variables;
+mod vjp;
+mod vmap;
 
-pub use cond::{Case, cond, switch_case};
-pub use loops::{Loops, foldl, foldr, fori_loop, scan, while_loop};
+pub use branch::{Case, cond, switch_case};
+pub use loops::recurrent;
+pub use loops::{LoopReport, Loops, foldl, foldr, fori_loop, scan, while_loop};
 pub use map::{map_fn, vectorized_map};
-pub use report::LoopReport;

@@ -1,4 +1,4 @@
-//! What bodies are given and what they return: nested structures, flattened and compared.
+//! Nested structures that bodies take and return: flattened, compared and described.
 
 use taut_autodiff::nest::{self, Leaf, Nest};
 use taut_core::{Error, Result, Spec, Tensor};
@@ -8,75 +8,80 @@ pub(crate) fn tensors(nest: &impl Nest) -> Vec<Tensor> {
     nest::tensors(nest).into_iter().cloned().collect()
 }
 
-/// What a structure looks like, whatever its tensors are.
+/// One element of a structure, without the tensors' values.
 #[derive(PartialEq)]
-enum Bone {
+enum Element {
     Tensor,
     Other(String),
     Parts(usize),
     Name(String),
 }
 
-fn skeleton(nest: &impl Nest) -> Vec<Bone> {
-    let mut bones = Vec::new();
+fn elements(nest: &impl Nest) -> Vec<Element> {
+    let mut list = Vec::new();
     nest.leaves(&mut |leaf| {
-        bones.push(match leaf {
-            Leaf::Tensor(_) => Bone::Tensor,
-            Leaf::Variable(variable) => Bone::Other(format!("variable {}", variable.id())),
-            Leaf::Value(value) => Bone::Other(format!("{value:?}")),
-            Leaf::Parts(count) => Bone::Parts(count),
-            Leaf::Name(name) => Bone::Name(name.into()),
+        list.push(match leaf {
+            Leaf::Tensor(_) => Element::Tensor,
+            Leaf::Variable(variable) => Element::Other(format!("variable {}", variable.id())),
+            Leaf::Value(value) => Element::Other(format!("{value:?}")),
+            Leaf::Parts(count) => Element::Parts(count),
+            Leaf::Name(name) => Element::Name(name.into()),
         });
     });
-    bones
+    list
 }
 
-/// A structure in a few words.
-fn described(bones: &[Bone]) -> String {
-    fn one(bones: &mut std::slice::Iter<'_, Bone>) -> String {
-        match bones.next() {
+/// A structure as messages show it: `(tensor, name: tensor)`.
+fn description(elements: &[Element]) -> String {
+    fn one(elements: &mut std::slice::Iter<'_, Element>) -> String {
+        match elements.next() {
             None => String::new(),
-            Some(Bone::Tensor) => "tensor".into(),
-            Some(Bone::Other(what)) => what.clone(),
-            Some(Bone::Name(name)) => format!("{name}: {}", one(bones)),
-            Some(Bone::Parts(count)) => {
-                let parts: Vec<String> = (0..*count).map(|_| one(bones)).collect();
+            Some(Element::Tensor) => "tensor".into(),
+            Some(Element::Other(what)) => what.clone(),
+            Some(Element::Name(name)) => format!("{name}: {}", one(elements)),
+            Some(Element::Parts(count)) => {
+                let parts: Vec<String> = (0..*count).map(|_| one(elements)).collect();
                 format!("({})", parts.join(", "))
             }
         }
     }
-    one(&mut bones.iter())
+    one(&mut elements.iter())
 }
 
-/// Refuses structures that differ.
-pub(crate) fn same_structure(what: &str, wanted: &impl Nest, whose: &str, got: &impl Nest) -> Result<()> {
-    let (wanted, got) = (skeleton(wanted), skeleton(got));
-    if wanted == got {
+/// Checks that what `callee` returned has the structure of `expected`, which is that of `model`.
+pub(crate) fn check_structure(
+    callee: &str,
+    got: &impl Nest,
+    model: &str,
+    expected: &impl Nest,
+) -> Result<()> {
+    let (got, expected) = (elements(got), elements(expected));
+    if got == expected {
         return Ok(());
     }
-    let message = format!("{whose} returned {}, and {what} {}", described(&got), described(&wanted));
-    Err(Error::value(message).help("return what was given, part for part"))
+    let (got, expected) = (description(&got), description(&expected));
+    let message = format!("{callee} returned {got}, expected {expected}, the structure of {model}");
+    Err(Error::value(message).help("return the same structure, element for element"))
 }
 
-/// What each tensor of a structure is called: by its place, or by the names on the way to it.
-pub(crate) fn names(nest: &impl Nest) -> Vec<String> {
-    let bones = skeleton(nest);
-    let mut found = Vec::new();
-    walk(&mut bones.iter(), String::new(), &mut found);
-    found
+/// The path to each tensor of a structure: `1.speed.0`; empty if the structure is a single tensor.
+pub(crate) fn tensor_paths(nest: &impl Nest) -> Vec<String> {
+    let mut paths = Vec::new();
+    walk(&mut elements(nest).iter(), String::new(), &mut paths);
+    paths
 }
 
-fn walk(bones: &mut std::slice::Iter<'_, Bone>, path: String, found: &mut Vec<String>) {
-    match bones.next() {
-        None | Some(Bone::Other(_)) => {}
-        Some(Bone::Tensor) => found.push(path),
-        Some(Bone::Name(name)) => walk(bones, join(&path, name), found),
-        Some(Bone::Parts(count)) => {
+fn walk(elements: &mut std::slice::Iter<'_, Element>, path: String, paths: &mut Vec<String>) {
+    match elements.next() {
+        None | Some(Element::Other(_)) => {}
+        Some(Element::Tensor) => paths.push(path),
+        Some(Element::Name(name)) => walk(elements, join(&path, name), paths),
+        Some(Element::Parts(count)) => {
             for i in 0..*count {
-                // A part with a name goes by that.
-                match bones.as_slice().first() {
-                    Some(Bone::Name(_)) => walk(bones, path.clone(), found),
-                    _ => walk(bones, join(&path, &i.to_string()), found),
+                // A name replaces the number of the element.
+                match elements.as_slice().first() {
+                    Some(Element::Name(_)) => walk(elements, path.clone(), paths),
+                    _ => walk(elements, join(&path, &i.to_string()), paths),
                 }
             }
         }
@@ -87,20 +92,20 @@ fn join(path: &str, part: &str) -> String {
     if path.is_empty() { part.into() } else { format!("{path}.{part}") }
 }
 
-/// Refuses states that a body changed in type or shape.
-pub(crate) fn same_specs(names: &[String], before: &[Spec], after: &[Tensor]) -> Result<()> {
-    for ((name, before), after) in names.iter().zip(before).zip(after) {
+/// Checks that a body left the types and shapes of its states as they were.
+pub(crate) fn check_same_specs(paths: &[String], before: &[Spec], after: &[Tensor]) -> Result<()> {
+    for ((path, before), after) in paths.iter().zip(before).zip(after) {
         let after = after.spec();
         if before == after {
             continue;
         }
         let which =
-            if name.is_empty() { "the loop variable".into() } else { format!("loop variable {name}") };
+            if path.is_empty() { "the loop variable".into() } else { format!("loop variable {path}") };
         let message = format!("{which} is {before} before a step and {after} after it");
         return Err(if before.dtype == after.dtype {
-            Error::shape(message).help("keep its shape, or say with shape_invariants which dimensions change")
+            Error::shape(message).help("keep its shape, or leave dimensions open with shape_invariants")
         } else {
-            Error::dtype(message).help("cast it back to the type that it came with")
+            Error::dtype(message).help(format!("cast it back to {}", before.dtype))
         });
     }
     Ok(())

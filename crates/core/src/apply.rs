@@ -146,6 +146,11 @@ fn eager(op: &dyn Op, inputs: &mut [Tensor], at: Location) -> Result<Outputs> {
     if let Some(traced) = inputs.iter().find(|input| input.traced_value().is_some()) {
         return Err(no_value(traced.spec()));
     }
+    if matches!(kernel, Kernel::Custom | Kernel::CustomContiguous)
+        && let Some(subgraphs) = op.subgraphs()
+    {
+        subgraphs.prepare()?;
+    }
     if !kernel.takes_strides() {
         for input in inputs.iter_mut().filter(|input| !input.is_contiguous()) {
             // Recorders have not recorded the call yet: the copy keeps the links of the input.

@@ -6,9 +6,9 @@ mod state;
 mod verify;
 
 pub use build::{
-    Traced, TracedFunction, TracingSuspension, body_depth, calls_so_far, create_state, current, depth,
-    evaluate, read_state, suspend_tracing, tensor_of, trace, trace_body, trace_function, trace_writing,
-    value_of, write_state,
+    TraceContext, Traced, TracedFunction, TracingSuspension, body_depth, calls_so_far, create_state, current,
+    depth, evaluate, read_state, suspend_tracing, tensor_of, trace, trace_body, trace_context,
+    trace_function, trace_writing, value_of, write_state,
 };
 pub(crate) use build::{ValueRef, next_key, record};
 pub use state::{ExternalState, KeySource, StateUse};

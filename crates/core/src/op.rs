@@ -319,12 +319,17 @@ impl std::ops::BitOr for Effects {
 
 /// An op that holds graphs and runs them: a loop, a branch.
 pub trait Subgraphs {
-    /// The graphs, each with its role (`body`, `test`).
+    /// The graphs, each with its role (`body`, `condition`).
     fn graphs(&self) -> Vec<(&'static str, &Graph)>;
 
     /// The same op with each graph replaced by `change` of it, which has the same inputs and outputs in number, order, type
     /// and shape. The new op need not have a gradient: it is made after gradients are.
     fn map_graphs(&self, change: &mut dyn FnMut(&Graph) -> Result<Graph>) -> Result<Arc<dyn Op>>;
+
+    /// Makes the op ready to run: compiles its graphs, unless [`map_graphs`](Subgraphs::map_graphs) did, and plans their memory.
+    /// Eager calls and the planner call it before [`Op::scratch`] and [`Op::run`]; this is where errors in graphs come out. A
+    /// second call does nothing.
+    fn prepare(&self) -> Result<()>;
 
     /// The op that computes only the outputs marked in `used`; `None` if that saves nothing.
     fn prune_outputs(&self, _used: &[bool]) -> Option<PrunedOp> {

@@ -1,4 +1,4 @@
-//! What the caller provides, made ready for the steps, and put back after them.
+//! Binds the inputs of a run: takes the memory that steps write out of the tensors, and puts it back afterwards.
 
 use smallvec::SmallVec;
 use taut_core::{DType, Error, Result, Spec, Tensor};
@@ -8,17 +8,17 @@ use taut_plan::{Access, Home, Program, ProgramInput};
 
 /// An input of a run.
 pub enum RunInput<'a> {
-    /// To be read.
+    /// Only read.
     Read(&'a Tensor),
-    /// To be used up, if the program was planned for it; nobody else may hold it. A run that succeeds leaves
-    /// [`RunInput::Consumed`] behind.
+    /// Its memory may be overwritten or returned, if the program was planned for it; no other handle may share it. A run
+    /// that succeeds leaves [`RunInput::Consumed`] behind.
     Donated(Tensor),
-    /// To be replaced by its new value in its own memory. If somebody else holds the tensor, it keeps the old value, and
-    /// this one gets memory of its own before the run.
+    /// Replaced by its new value in its own memory. If the memory is shared, the other handles keep the old value, and
+    /// this tensor gets memory of its own before the run.
     Updated(&'a mut Tensor),
-    /// A key for random numbers, to be read: a uint64 of shape `[2]` that needs no tensor.
+    /// A key for random numbers, only read: a uint64 of shape `[2]` that needs no tensor.
     Key([u64; 2]),
-    /// Was given, and is no more.
+    /// Was donated to an earlier run.
     Consumed,
 }
 
@@ -39,38 +39,39 @@ impl RunInput<'_> {
     }
 }
 
-/// Refuses inputs that the program cannot take.
+/// Checks that the program can take these inputs.
 pub(crate) fn check(program: &Program, inputs: &[RunInput<'_>]) -> Result<()> {
     if program.inputs.len() != inputs.len() {
         let (wanted, got) = (program.inputs.len(), inputs.len());
-        return Err(Error::value(format!("the program takes {wanted} inputs, not {got}")));
+        return Err(Error::value(format!("expected {wanted} inputs, got {got}")));
     }
     for (i, (wanted, input)) in program.inputs.iter().zip(inputs).enumerate() {
         if matches!(input, RunInput::Key(_)) && wanted.access == Access::Read && wanted.spec == key_spec() {
             continue;
         }
         let Some(tensor) = input.tensor() else {
-            return Err(Error::value(format!("input {i} was given to an earlier run")));
+            return Err(Error::value(format!("input {i} was donated to an earlier run")));
         };
         check_layout(i, wanted, tensor)?;
         match (wanted.access, input) {
             (Access::Read, RunInput::Read(_) | RunInput::Donated(_))
             | (Access::Updated, RunInput::Updated(_)) => {}
             (Access::Donated, RunInput::Donated(_)) if !tensor.is_uniquely_owned() => {
-                let message = format!("input {i} is given to the program, and somebody else still holds it");
-                return Err(Error::value(message).help("drop the other handles and views, or give a copy"));
+                let message = format!("input {i} is donated, and other handles share its memory");
+                return Err(Error::value(message).help("drop the other handles and views, or donate a copy"));
             }
             (Access::Donated, RunInput::Donated(_)) => {}
             (Access::Donated, _) => {
-                let message = format!("the program uses up the memory of input {i}, which was not given");
+                let message = format!("input {i} must be donated: the program overwrites its memory");
                 return Err(Error::value(message).help("pass it as RunInput::Donated"));
             }
             (Access::Updated, _) => {
-                let message = format!("the program updates input {i}, which may only be read");
+                let message =
+                    format!("input {i} must be passed for update: the program writes its new value");
                 return Err(Error::value(message).help("pass it as RunInput::Updated"));
             }
             (Access::Read, _) => {
-                let message = format!("input {i} is to be updated, and the program only reads it");
+                let message = format!("input {i} is passed for update, and the program only reads it");
                 return Err(Error::value(message).help("pass it as RunInput::Read"));
             }
         }
@@ -81,10 +82,10 @@ pub(crate) fn check(program: &Program, inputs: &[RunInput<'_>]) -> Result<()> {
 fn check_layout(i: usize, wanted: &ProgramInput, tensor: &Tensor) -> Result<()> {
     let ProgramInput { spec, strides, .. } = wanted;
     if tensor.spec() != spec {
-        return Err(Error::shape(format!("input {i} is {}, and the program takes {spec}", tensor.spec())));
+        return Err(Error::shape(format!("input {i} must be {spec}, got {}", tensor.spec())));
     }
     if tensor.is_traced() {
-        return Err(Error::value(format!("input {i} is being traced and has no value yet")));
+        return Err(Error::value(format!("input {i} is a traced tensor, which has no value")));
     }
     let fits = match strides {
         None => tensor.is_contiguous(),
@@ -96,8 +97,8 @@ fn check_layout(i: usize, wanted: &ProgramInput, tensor: &Tensor) -> Result<()> 
     }
     let got = tensor.strides();
     Err(Error::value(match strides {
-        None => format!("input {i} has strides {got:?}, and the program takes a contiguous tensor"),
-        Some(strides) => format!("input {i} has strides {got:?}, and the program takes {strides:?}"),
+        None => format!("input {i} must be contiguous, got strides {got:?}"),
+        Some(strides) => format!("input {i} must have strides {strides:?}, got {got:?}"),
     })
     .help("plan for the strides of the input, or pass a copy of it"))
 }
@@ -106,17 +107,7 @@ fn key_spec() -> Spec {
     Spec::new(DType::U64, [2])
 }
 
-/// The memory of one input during a run.
-pub(crate) enum Slot<'a> {
-    /// Only read: the bytes of its span.
-    Read(&'a [u8]),
-    /// Only read.
-    Key([u64; 2]),
-    /// May be written.
-    Own(Buffer),
-}
-
-/// The memory of one input of a program, which somebody else keeps: [`run_in`](crate::run_in).
+/// The memory of one input of a program, borrowed for one run: [`Executable::run_in`](crate::Executable::run_in).
 #[derive(Debug)]
 pub enum BorrowedInput<'a> {
     /// Only read: the bytes from its first element in memory to its last.
@@ -134,87 +125,101 @@ impl BorrowedInput<'_> {
     }
 }
 
-/// Holds the inputs for a run. What was taken of tensors that are updated is put back when this is dropped.
-pub(crate) struct Bound<'a, 'i> {
-    slots: SmallVec<[Slot<'a>; 8]>,
-    /// The tensors that slots are put back into, and that results may be views of.
-    kept: SmallVec<[Kept<'a, 'i>; 8]>,
+/// The memory of one input during a run.
+enum InputMemory<'a> {
+    /// Only read: the bytes of its span.
+    Read(&'a [u8]),
+    /// Only read.
+    Key([u64; 2]),
+    /// May be written.
+    Owned(Buffer),
 }
 
-enum Kept<'a, 'i> {
-    Nothing,
+/// The tensor whose memory was bound.
+enum InputTensor<'a, 'i> {
+    /// The input is a key.
+    None,
     Read(&'a Tensor),
     Updated(&'a mut Tensor),
     Donated(&'a mut RunInput<'i>),
 }
 
-impl<'a, 'i> Bound<'a, 'i> {
-    /// Takes what the program writes to out of the tensors. If that fails, all of them are as they were.
+/// The inputs of a run, bound to memory. Drop puts the buffers of updated tensors back.
+pub(crate) struct BoundInputs<'a, 'i> {
+    memory: SmallVec<[InputMemory<'a>; 8]>,
+    tensors: SmallVec<[InputTensor<'a, 'i>; 8]>,
+}
+
+impl<'a, 'i> BoundInputs<'a, 'i> {
+    /// Takes the buffers that the program writes out of the tensors. If that fails, all tensors are unchanged.
     pub(crate) fn new(
         inputs: &'a mut [RunInput<'i>],
         program: &Program,
         at: Location,
-    ) -> Result<Bound<'a, 'i>> {
-        let mut copies = copies(inputs, at)?;
-        let mut bound = Bound { slots: SmallVec::new(), kept: SmallVec::new() };
+    ) -> Result<BoundInputs<'a, 'i>> {
+        let mut copies = copies_of_shared(inputs, at)?;
+        let mut bound = BoundInputs { memory: SmallVec::new(), tensors: SmallVec::new() };
         for (i, (input, wanted)) in inputs.iter_mut().zip(&program.inputs).enumerate() {
-            let (slot, kept) = match input {
+            let (memory, tensor) = match input {
                 RunInput::Updated(tensor) => {
-                    // Somebody else has the old value.
+                    // The other handles keep the old value.
                     if let Some(copy) = copies.iter_mut().find(|copy| copy.0 == i) {
                         **tensor = Tensor::from_buffer(wanted.spec.clone(), std::mem::take(&mut copy.1))?;
                     }
-                    (Slot::Own(tensor.take_buffer().unwrap_or_default()), Kept::Updated(tensor))
+                    let buffer = tensor.take_buffer().unwrap_or_default();
+                    (InputMemory::Owned(buffer), InputTensor::Updated(tensor))
                 }
                 RunInput::Donated(_) if wanted.access == Access::Donated => {
                     let RunInput::Donated(tensor) = input else { continue };
                     let buffer = tensor.take_buffer().unwrap_or_default();
-                    (Slot::Own(buffer), Kept::Donated(input))
+                    (InputMemory::Owned(buffer), InputTensor::Donated(input))
                 }
                 RunInput::Donated(tensor) => {
                     let tensor: &'a Tensor = tensor;
-                    (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor))
+                    (InputMemory::Read(tensor.span().unwrap_or_default()), InputTensor::Read(tensor))
                 }
-                RunInput::Read(tensor) => (Slot::Read(tensor.span().unwrap_or_default()), Kept::Read(tensor)),
-                RunInput::Key(words) => (Slot::Key(*words), Kept::Nothing),
+                RunInput::Read(tensor) => {
+                    (InputMemory::Read(tensor.span().unwrap_or_default()), InputTensor::Read(tensor))
+                }
+                RunInput::Key(words) => (InputMemory::Key(*words), InputTensor::None),
                 RunInput::Consumed => continue,
             };
-            bound.slots.push(slot);
-            bound.kept.push(kept);
+            bound.memory.push(memory);
+            bound.tensors.push(tensor);
         }
-        for kept in &mut bound.kept {
-            if let Kept::Donated(input) = kept {
+        for tensor in &mut bound.tensors {
+            if let InputTensor::Donated(input) = tensor {
                 **input = RunInput::Consumed;
             }
         }
         Ok(bound)
     }
 
-    /// The memory of the inputs, for as long as the steps run.
-    pub(crate) fn lend(&mut self) -> SmallVec<[BorrowedInput<'_>; 16]> {
-        let slots = self.slots.iter_mut();
-        slots
-            .map(|slot| match slot {
-                Slot::Read(bytes) => BorrowedInput::Read(bytes),
-                Slot::Key(words) => BorrowedInput::Read(bytemuck::cast_slice(words)),
-                Slot::Own(buffer) => BorrowedInput::Write(buffer.as_mut_slice()),
+    /// The memory of the inputs while the steps run.
+    pub(crate) fn borrow(&mut self) -> SmallVec<[BorrowedInput<'_>; 16]> {
+        let memory = self.memory.iter_mut();
+        memory
+            .map(|memory| match memory {
+                InputMemory::Read(bytes) => BorrowedInput::Read(bytes),
+                InputMemory::Key(words) => BorrowedInput::Read(bytemuck::cast_slice(words)),
+                InputMemory::Owned(buffer) => BorrowedInput::Write(buffer.as_mut_slice()),
             })
             .collect()
     }
 
-    /// The buffer of an input that was given.
-    pub(crate) fn take(&mut self, input: usize) -> Option<Buffer> {
-        match (&mut self.slots[input], &self.kept[input]) {
-            (Slot::Own(buffer), Kept::Donated(_)) => Some(std::mem::take(buffer)),
+    /// The buffer of a donated input.
+    pub(crate) fn take_donated(&mut self, input: usize) -> Option<Buffer> {
+        match (&mut self.memory[input], &self.tensors[input]) {
+            (InputMemory::Owned(buffer), InputTensor::Donated(_)) => Some(std::mem::take(buffer)),
             _ => None,
         }
     }
 
     /// The tensor of an input that is only read.
-    pub(crate) fn tensor(&self, home: Home) -> Option<Tensor> {
+    pub(crate) fn read_tensor(&self, home: Home) -> Option<Tensor> {
         match home {
-            Home::Input(input) => match self.kept[input] {
-                Kept::Read(tensor) => Some(tensor.clone()),
+            Home::Input(input) => match self.tensors[input] {
+                InputTensor::Read(tensor) => Some(tensor.clone()),
                 _ => None,
             },
             _ => None,
@@ -222,18 +227,18 @@ impl<'a, 'i> Bound<'a, 'i> {
     }
 }
 
-impl Drop for Bound<'_, '_> {
+impl Drop for BoundInputs<'_, '_> {
     fn drop(&mut self) {
-        for (slot, kept) in self.slots.iter_mut().zip(&mut self.kept) {
-            if let (Slot::Own(buffer), Kept::Updated(tensor)) = (slot, kept) {
+        for (memory, tensor) in self.memory.iter_mut().zip(&mut self.tensors) {
+            if let (InputMemory::Owned(buffer), InputTensor::Updated(tensor)) = (memory, tensor) {
                 tensor.restore_buffer(std::mem::take(buffer));
             }
         }
     }
 }
 
-/// Copies of the tensors that are updated and that somebody else holds, by number, made before anything changes.
-fn copies(inputs: &[RunInput<'_>], at: Location) -> Result<SmallVec<[(usize, Buffer); 1]>> {
+/// Copies of the updated tensors whose memory is shared, by number, made before anything changes.
+fn copies_of_shared(inputs: &[RunInput<'_>], at: Location) -> Result<SmallVec<[(usize, Buffer); 1]>> {
     let mut copies = SmallVec::new();
     for (i, input) in inputs.iter().enumerate() {
         if let RunInput::Updated(tensor) = input

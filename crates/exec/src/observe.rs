@@ -1,23 +1,23 @@
-//! Observing: somebody is told of every run, and of its steps.
+//! Observers: hooks that are called for every run of a program and for its steps.
 
 use std::sync::{PoisonError, RwLock};
 use taut_core::observe::has_observer;
 use taut_memory::{Buffer, Location};
 use taut_plan::Program;
 
-/// Is told of every run of a program, on the thread where it runs, while [calls are observed](taut_core::observe::set_observer).
-/// What begins inside a run or a step ends before it does.
+/// Called for every run of a program, on the thread where it runs, while [calls are observed](taut_core::observe::set_observer).
+/// Runs and steps nest: one that begins inside another ends before it.
 pub trait StepObserver: Sync {
-    /// A run begins; before it allocates anything. It is called from this line, or from an op that holds the program.
+    /// A run begins, before it allocates. `at` is the caller's line; `None` if an op that holds the program runs it.
     fn run_begins(&self, program: &Program, at: Option<Location>);
 
-    /// The run has its memory: the arena, and one buffer for each of [`Program::buffers`].
+    /// The run has allocated its memory: the arena, and one buffer for each of [`Program::buffers`].
     fn run_placed(&self, arena: &Buffer, outputs: &[Buffer]);
 
     /// A step of the run begins.
     fn step_begins(&self, step: usize);
 
-    /// The step ends. It is not called if the step panics.
+    /// The step ends. Not called if the step panics.
     fn step_ends(&self);
 
     /// The run ends, whether it succeeded or not.
@@ -26,18 +26,18 @@ pub trait StepObserver: Sync {
 
 static OBSERVER: RwLock<Option<&'static dyn StepObserver>> = RwLock::new(None);
 
-/// Tells this observer of every run from now on; nobody with `None`. There is one at a time.
+/// Calls this observer for every run from now on; `None` removes it. There is one at a time.
 pub fn observe(observer: Option<&'static dyn StepObserver>) {
     *OBSERVER.write().unwrap_or_else(PoisonError::into_inner) = observer;
 }
 
-/// A run that is observed, until this is dropped.
+/// A run that is observed; drop ends it.
 pub(crate) struct Observed {
     observer: &'static dyn StepObserver,
 }
 
 impl Observed {
-    /// Begins a run, if somebody observes.
+    /// Begins a run, if calls are observed.
     #[inline]
     pub(crate) fn begin(program: &Program, at: Option<Location>) -> Option<Observed> {
         if has_observer() { Observed::found(program, at) } else { None }

@@ -1,32 +1,59 @@
-//! One step: find its memory, call its op.
+//! The steps of a run: each finds its memory and calls its op.
 
-use crate::POISON;
 use crate::bind::BorrowedInput;
 use crate::observe::Observed;
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::ops::Range;
 use taut_core::{Error, ErrorKind, Result, Spec, interrupt};
 use taut_kernels::{Arg, View, ViewMut, elementwise};
 use taut_memory::Parts;
 use taut_plan::{Access, Home, Program, ProgramStep, StepInput, Storage};
 
-/// All that steps read and write.
+/// A byte that makes a NaN of every float.
+const POISON: u8 = 0xff;
+
+/// The memory that steps read and write.
 pub(crate) struct Memory<'a, 'm> {
     pub(crate) arena: &'a mut [u8],
     pub(crate) outputs: &'a mut [&'m mut [u8]],
     pub(crate) inputs: &'a mut [BorrowedInput<'m>],
-    pub(crate) lent: &'a mut Vec<(Range<usize>, bool)>,
+    pub(crate) borrowed: &'a mut BorrowedRanges,
+}
+
+/// The ranges of the arena that a step borrows. The list's own memory is reused by the next run of this thread.
+#[derive(Default)]
+pub(crate) struct BorrowedRanges(Vec<(Range<usize>, bool)>);
+
+thread_local! {
+    static IDLE_RANGES: RefCell<Vec<BorrowedRanges>> = const { RefCell::new(Vec::new()) };
+}
+
+impl BorrowedRanges {
+    pub(crate) fn take() -> BorrowedRanges {
+        IDLE_RANGES.with_borrow_mut(Vec::pop).unwrap_or_default()
+    }
+}
+
+impl Drop for BorrowedRanges {
+    fn drop(&mut self) {
+        let list = std::mem::take(&mut self.0);
+        if list.capacity() > 0 {
+            // The thread may be ending: then the list is freed.
+            let _ = IDLE_RANGES.try_with(|idle| idle.borrow_mut().push(BorrowedRanges(list)));
+        }
+    }
 }
 
 #[cold]
 pub(crate) fn overlap() -> Error {
-    Error::new(ErrorKind::Graph, "the plan puts two live values in one place")
+    Error::new(ErrorKind::Graph, "the plan places two live values in overlapping memory")
 }
 
 impl<'m> Memory<'_, 'm> {
-    /// Memory outside the arena that may be written, to be taken and put back.
-    #[expect(clippy::mut_mut, reason = "it is the loan itself that is taken")]
-    fn place(&mut self, home: Home) -> Option<&mut &'m mut [u8]> {
+    /// Writable memory outside the arena. The caller takes the slice and puts it back.
+    #[expect(clippy::mut_mut, reason = "the slice itself is taken")]
+    fn outside_arena(&mut self, home: Home) -> Option<&mut &'m mut [u8]> {
         match home {
             Home::Output(output) => self.outputs.get_mut(output),
             Home::Input(input) => match self.inputs.get_mut(input) {
@@ -37,7 +64,7 @@ impl<'m> Memory<'_, 'm> {
         }
     }
 
-    /// Whether steps are likely to take longer than looking at the clock.
+    /// Whether a step is likely to take longer than reading the clock.
     fn is_large(&self) -> bool {
         const LARGE: usize = 1 << 20;
         self.arena.len() >= LARGE || self.outputs.iter().any(|output| output.len() >= LARGE)
@@ -47,10 +74,10 @@ impl<'m> Memory<'_, 'm> {
     pub(crate) fn run_all(
         &mut self,
         program: &Program,
-        verifying: bool,
+        poison: bool,
         observed: Option<&Observed>,
     ) -> Result<()> {
-        if verifying {
+        if poison {
             self.arena.fill(POISON);
             self.outputs.iter_mut().for_each(|output| output.fill(POISON));
         }
@@ -72,25 +99,25 @@ impl<'m> Memory<'_, 'm> {
                 let specs: SmallVec<[Spec; 3]> = specs.collect();
                 return Err(error.in_op(step.name(), &specs).at(step.at));
             }
-            if verifying {
-                self.poison(program, i);
+            if poison {
+                self.poison_dead(program, i);
             }
         }
         Ok(())
     }
 
     fn run(&mut self, program: &Program, step: &ProgramStep) -> Result<()> {
-        // What is written is taken out for the time being: the rest can be read meanwhile.
+        // The slices that are written are taken out, so that all others can be read during the call.
         let mut taken: SmallVec<[&'m mut [u8]; 4]> = SmallVec::new();
         for target in &step.targets {
-            if let Some(bytes) = self.place(program.storages[target.storage].home) {
+            if let Some(bytes) = self.outside_arena(program.storages[target.storage].home) {
                 taken.push(std::mem::take(bytes));
             }
         }
         let outcome = self.call(program, step, &mut taken);
         let mut taken = taken.into_iter();
         for target in &step.targets {
-            if let Some(bytes) = self.place(program.storages[target.storage].home)
+            if let Some(bytes) = self.outside_arena(program.storages[target.storage].home)
                 && let Some(back) = taken.next()
             {
                 *bytes = back;
@@ -100,7 +127,7 @@ impl<'m> Memory<'_, 'm> {
     }
 
     fn call(&mut self, program: &Program, step: &ProgramStep, taken: &mut [&'m mut [u8]]) -> Result<()> {
-        let mut parts = Parts::new(self.arena, self.lent);
+        let mut parts = Parts::new(self.arena, &mut self.borrowed.0);
         let (start, len) = step.scratch;
         let scratch =
             if len == 0 { &mut [][..] } else { parts.write(start..start + len).ok_or_else(overlap)? };
@@ -130,8 +157,8 @@ impl<'m> Memory<'_, 'm> {
         }
     }
 
-    /// Overwrites what nobody needs after step `i`.
-    fn poison(&mut self, program: &Program, i: usize) {
+    /// Overwrites the memory whose last use is step `i`.
+    fn poison_dead(&mut self, program: &Program, i: usize) {
         for &Storage { home, bytes, end, .. } in &program.storages {
             if end != i + 1 {
                 continue;
@@ -140,7 +167,7 @@ impl<'m> Memory<'_, 'm> {
                 Home::Arena(offset) => self.arena[offset..offset + bytes].fill(POISON),
                 Home::Input(input) if program.inputs[input].access != Access::Donated => {}
                 home => {
-                    if let Some(bytes) = self.place(home) {
+                    if let Some(bytes) = self.outside_arena(home) {
                         bytes.fill(POISON);
                     }
                 }

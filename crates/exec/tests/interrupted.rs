@@ -1,9 +1,8 @@
 //! Runs that are no longer wanted. In a binary of its own: who is asked is set once per program.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use taut_core::{DType, Error, Spec, Tensor, trace};
-use taut_exec::{Executor, RunInput, set_interrupt_check};
+use taut_exec::{Executable, RunInput, set_interrupt_check};
 use taut_memory::testing::ledger_check;
 use taut_plan::Program;
 
@@ -18,13 +17,13 @@ fn a_run_ends_where_it_is_asked_to() {
         if STOP.load(Ordering::Relaxed) { Err(Error::value("no longer wanted")) } else { Ok(()) }
     });
     let graph = trace(&[Spec::new(DType::F32, [4])], |x| Ok(vec![((&x[0] * 2.0)? + 1.0)?])).unwrap().graph;
-    let mut executor = Executor::new(Arc::new(Program::new(&graph).unwrap()));
+    let executable = Executable::new(Program::new(&graph).unwrap());
     let x = Tensor::from_vec(vec![3.0f32; 4], [4]).unwrap();
 
     // Short runs ask once in a while, not every time.
     let runs = 1000;
     for _ in 0..runs {
-        assert_eq!(executor.run(&mut [RunInput::Read(&x)]).unwrap()[0].to_vec::<f32>().unwrap(), [7.0; 4]);
+        assert_eq!(executable.run(&mut [RunInput::Read(&x)]).unwrap()[0].to_vec::<f32>().unwrap(), [7.0; 4]);
     }
     let asked = ASKED.load(Ordering::Relaxed);
     assert!((1..runs / 10).contains(&asked), "{asked}");
@@ -32,7 +31,7 @@ fn a_run_ends_where_it_is_asked_to() {
     // Sooner or later somebody is asked again, and the run ends with what they said.
     STOP.store(true, Ordering::Relaxed);
     let error = loop {
-        if let Err(error) = executor.run(&mut [RunInput::Read(&x)]) {
+        if let Err(error) = executable.run(&mut [RunInput::Read(&x)]) {
             break error;
         }
     };
@@ -40,5 +39,5 @@ fn a_run_ends_where_it_is_asked_to() {
 
     // The next run is like any other.
     STOP.store(false, Ordering::Relaxed);
-    assert_eq!(executor.run(&mut [RunInput::Read(&x)]).unwrap()[0].to_vec::<f32>().unwrap(), [7.0; 4]);
+    assert_eq!(executable.run(&mut [RunInput::Read(&x)]).unwrap()[0].to_vec::<f32>().unwrap(), [7.0; 4]);
 }

@@ -5,7 +5,6 @@ mod common;
 
 use common::{alone, check};
 use proptest::prelude::*;
-use std::sync::Arc;
 use taut_compile::{CompileOptions, compile};
 use taut_core::ops::binary::{add, maximum, mul, sub};
 use taut_core::ops::contract::matmul;
@@ -16,7 +15,7 @@ use taut_core::ops::shape::{broadcast_to, concat, reshape, reverse, split, trans
 use taut_core::ops::unary::{exp, relu, tanh};
 use taut_core::ops::{ArgValue, table};
 use taut_core::{DType, ErrorKind, Result, Spec, Tensor, trace};
-use taut_exec::{Executor, RunInput};
+use taut_exec::{Executable, RunInput};
 use taut_memory::live_bytes;
 use taut_memory::testing::{fail_nth, ledger_check};
 use taut_plan::{InputRequest, PlanRequest, Program};
@@ -193,7 +192,7 @@ fn chains_need_their_output_and_layers_two_activations() {
 }
 
 #[test]
-fn running_out_of_memory_comes_before_the_first_call() {
+fn out_of_memory_is_reported_before_the_first_step() {
     let _ledger = ledger_check();
     let _alone = alone();
     let spec = Spec::new(DType::F32, [8, 8]);
@@ -203,17 +202,17 @@ fn running_out_of_memory_comes_before_the_first_call() {
     });
     let inputs = vec![InputRequest::default(), InputRequest::donated(), InputRequest::default()];
     let request = PlanRequest { inputs, updates: vec![(1, 2)], ..PlanRequest::default() };
-    let program = Arc::new(Program::plan(&graph.unwrap().graph, &request).unwrap());
+    let program = Program::plan(&graph.unwrap().graph, &request).unwrap();
     let sample = |high: f64| sample::tensor(DType::F32, &[8, 8], -1.0, high);
     let (x, mut given, mut variable) = (sample(1.0), Some(sample(2.0)), sample(3.0));
     let held = variable.clone(); // so that the update needs a copy, too
-    let mut executor = Executor::new(program);
+    let executable = Executable::new(program);
     let before = live_bytes();
     for nth in 0.. {
         let mut inputs =
             [RunInput::Read(&x), RunInput::Donated(given.take().unwrap()), RunInput::Updated(&mut variable)];
         let fault = fail_nth(nth);
-        let outcome = executor.run(&mut inputs);
+        let outcome = executable.run(&mut inputs);
         let fired = fault.fired();
         drop(fault);
         if outcome.is_ok() {
@@ -227,7 +226,7 @@ fn running_out_of_memory_comes_before_the_first_call() {
         assert_eq!(common::bits(&tensor), common::bits(&sample(2.0)));
         assert!(variable.is_same(&held));
         given = Some(tensor);
-        executor.release();
+        executable.release_arenas();
         assert_eq!(live_bytes(), before);
     }
     assert_eq!(common::bits(&held), common::bits(&sample(3.0)));
@@ -235,7 +234,7 @@ fn running_out_of_memory_comes_before_the_first_call() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_anything_runs() {
+fn inputs_that_do_not_fit_are_rejected_before_the_first_step() {
     let _ledger = ledger_check();
     let _alone = alone();
     let spec = Spec::new(DType::F32, [8, 8]);
@@ -244,30 +243,30 @@ fn what_does_not_fit_is_refused_before_anything_runs() {
         &graph,
         &PlanRequest { inputs: vec![InputRequest::donated()], ..PlanRequest::default() },
     );
-    let mut executor = Executor::new(Arc::new(program.unwrap()));
+    let executable = Executable::new(program.unwrap());
     let mut x = sample::tensor(DType::F32, &[8, 8], 0.0, 1.0);
     let other = sample::tensor(DType::F32, &[8, 7], 0.0, 1.0);
     let backwards = reverse(&x, &[0]).unwrap();
     let y = x.copy().unwrap();
-    let mut refused = |inputs: &mut [RunInput<'_>], why: &str| {
-        let error = executor.run(inputs).unwrap_err();
+    let refused = |inputs: &mut [RunInput<'_>], why: &str| {
+        let error = executable.run(inputs).unwrap_err();
         assert!(error.message().contains(why), "{error}");
     };
-    refused(&mut [], "takes 2 inputs, not 0");
-    refused(&mut [RunInput::Read(&x), RunInput::Read(&y)], "which was not given");
-    refused(&mut [RunInput::Donated(other.clone()), RunInput::Read(&y)], "input 0 is float32[8, 7]");
+    refused(&mut [], "expected 2 inputs, got 0");
+    refused(&mut [RunInput::Read(&x), RunInput::Read(&y)], "input 0 must be donated");
+    refused(&mut [RunInput::Donated(other.clone()), RunInput::Read(&y)], "input 0 must be float32[8, 8], got float32[8, 7]");
     refused(
         &mut [RunInput::Donated(x.clone()), RunInput::Read(&y)],
-        "input 0 is given to the program, and somebody else",
+        "input 0 is donated, and other handles share its memory",
     );
-    refused(&mut [RunInput::Consumed, RunInput::Read(&y)], "was given to an earlier run");
+    refused(&mut [RunInput::Consumed, RunInput::Read(&y)], "was donated to an earlier run");
     refused(
         &mut [RunInput::Donated(y.copy().unwrap()), RunInput::Read(&backwards)],
-        "takes a contiguous tensor",
+        "input 1 must be contiguous",
     );
     drop(backwards);
     let given = RunInput::Donated(y.copy().unwrap());
     refused(&mut [given, RunInput::Updated(&mut x)], "the program only reads it");
     let mut inputs = [RunInput::Donated(x), RunInput::Read(&y)];
-    assert_eq!(executor.run(&mut inputs).unwrap()[0].shape()[..], [8, 8]);
+    assert_eq!(executable.run(&mut inputs).unwrap()[0].shape()[..], [8, 8]);
 }

@@ -11,7 +11,7 @@ use taut_core::ops::sample;
 use taut_core::ops::shape::{reshape, slice, transpose};
 use taut_core::ops::unary::{check_numerics, exp};
 use taut_core::{DType, ErrorKind, Index, Op, Result, Spec, Specs, Tensor, apply_many, trace};
-use taut_exec::{Executor, RunInput};
+use taut_exec::{Executable, RunInput};
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::testing::ledger_check;
 use taut_plan::{Home, InputRequest, PlanRequest, Program};
@@ -118,7 +118,7 @@ fn what_is_returned_is_not_the_variable() {
 }
 
 #[test]
-fn requests_that_make_no_sense() {
+fn invalid_requests_are_rejected() {
     let (_ledger, _alone) = (ledger_check(), alone());
     let specs = [Spec::new(DType::F32, [2]), Spec::new(DType::F32, [3])];
     let graph = trace(&specs, |x| Ok(x.to_vec())).unwrap().graph;
@@ -129,15 +129,15 @@ fn requests_that_make_no_sense() {
         let error = Program::plan(&graph, &request).unwrap_err();
         assert!(error.message().contains(why), "{error}");
     };
-    refused(&[(2, 0)], None, "output 2 cannot update anything");
-    refused(&[(0, 2)], None, "input 2 cannot be updated");
-    refused(&[(0, 0), (0, 0)], None, "updated twice");
-    refused(&[(0, 1)], None, "output 0 is float32[2], and input 1 is float32[3]");
-    refused(&[(0, 0)], Some(&[-1]), "must be contiguous");
-    refused(&[], Some(&[1, 1]), "2 strides");
-    refused(&[], Some(&[isize::MIN]), "reach beyond memory");
+    refused(&[(2, 0)], None, "an updating output must be in [0, 2), got 2");
+    refused(&[(0, 2)], None, "an updated input must be in [0, 2), got 2");
+    refused(&[(0, 0), (0, 0)], None, "input 0 must be updated at most once");
+    refused(&[(0, 1)], None, "output 0 updates input 1 and must be float32[3], got float32[2]");
+    refused(&[(0, 0)], Some(&[-1]), "input 0 is updated and must be contiguous");
+    refused(&[], Some(&[1, 1]), "must have 1 strides, got 2");
+    refused(&[], Some(&[isize::MIN]), "overflow the address space");
     let request = PlanRequest { inputs: vec![InputRequest::default(); 3], ..PlanRequest::default() };
-    assert!(Program::plan(&graph, &request).unwrap_err().message().contains("the graph has 2 inputs"));
+    assert!(Program::plan(&graph, &request).unwrap_err().message().contains("at most 2 inputs"));
 }
 
 /// A run that fails leaves every variable with its old value or its new one.
@@ -153,48 +153,48 @@ fn a_failure_leaves_old_or_new_values() {
     .unwrap()
     .graph;
     let request = PlanRequest { updates: vec![(0, 0), (1, 1)], ..PlanRequest::default() };
-    let mut executor = Executor::new(Arc::new(Program::plan(&graph, &request).unwrap()));
-    let run = |executor: &mut Executor, a: &mut Tensor, b: &mut Tensor, ids: &[i64]| {
+    let mut executable = Executable::new(Program::plan(&graph, &request).unwrap());
+    let run = |executable: &Executable, a: &mut Tensor, b: &mut Tensor, ids: &[i64]| {
         let ids = Tensor::from_slice(ids, [4]).unwrap();
-        executor.run(&mut [RunInput::Updated(a), RunInput::Updated(b), RunInput::Read(&ids)])
+        executable.run(&mut [RunInput::Updated(a), RunInput::Updated(b), RunInput::Read(&ids)])
     };
     let new = |values: &[f32]| Tensor::from_slice(values, [4]).unwrap();
     let list = |tensor: &Tensor| tensor.to_vec::<f32>().unwrap();
     for verifying in [false, true] {
-        executor.verify(verifying).unwrap();
+        executable.poison_dead_memory(verifying).unwrap();
         let (mut a, mut b) = (new(&[1.0, 2.0, 3.0, 4.0]), new(&[5.0, 6.0, 7.0, 8.0]));
-        let error = run(&mut executor, &mut a, &mut b, &[3, 2, 1, 9]).unwrap_err();
+        let error = run(&executable, &mut a, &mut b, &[3, 2, 1, 9]).unwrap_err();
         assert_eq!((error.kind(), error.op()), (ErrorKind::Index, Some("gather")));
         assert!(error.location().unwrap().file().ends_with("updates.rs"));
         assert!([[1.0, 2.0, 3.0, 4.0], [2.0, 4.0, 6.0, 8.0]].iter().any(|v| list(&a) == v));
         assert_eq!(list(&b), [5.0, 6.0, 7.0, 8.0]);
 
         let (mut a, mut b) = (new(&[1.0, f32::MAX, 3.0, 4.0]), new(&[5.0, 6.0, 7.0, 8.0]));
-        let error = run(&mut executor, &mut a, &mut b, &[3, 2, 1, 0]).unwrap_err();
+        let error = run(&executable, &mut a, &mut b, &[3, 2, 1, 0]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Numeric);
         assert_eq!(list(&a), [1.0, f32::MAX, 3.0, 4.0]);
         assert!([[5.0, 6.0, 7.0, 8.0], [8.0, 7.0, 6.0, 5.0]].iter().any(|v| list(&b) == v));
 
         let (mut a, mut b) = (new(&[1.0, 2.0, 3.0, 4.0]), new(&[5.0, 6.0, 7.0, 8.0]));
-        assert!(run(&mut executor, &mut a, &mut b, &[3, 2, 1, 0]).unwrap().is_empty());
+        assert!(run(&executable, &mut a, &mut b, &[3, 2, 1, 0]).unwrap().is_empty());
         assert_eq!((list(&a), list(&b)), (vec![2.0, 4.0, 6.0, 8.0], vec![8.0, 7.0, 6.0, 5.0]));
     }
 }
 
 /// Two handles on one tensor: each gets its own new value.
 #[test]
-fn somebody_who_holds_the_old_value_keeps_it() {
+fn other_handles_keep_the_old_value() {
     let (_ledger, _alone) = (ledger_check(), alone());
     let specs = vec![Spec::new(DType::F32, [4]); 3];
     let graph =
         trace(&specs, |x| Ok(vec![add(&x[0], 1.0)?, add(&x[1], 2.0)?, add(&x[2], 3.0)?])).unwrap().graph;
     let request = PlanRequest { updates: vec![(0, 0), (1, 1), (2, 2)], ..PlanRequest::default() };
-    let mut executor = Executor::new(Arc::new(Program::plan(&graph, &request).unwrap()));
+    let executable = Executable::new(Program::plan(&graph, &request).unwrap());
     let first = sample::tensor(DType::F32, &[4], 0.0, 1.0);
     let third = sample::tensor(DType::F32, &[4], 0.0, 9.0);
     let (mut a, mut b, mut c) = (first.copy().unwrap(), Tensor::scalar(0.0f32).unwrap(), third.clone());
     b.clone_from(&a);
-    executor
+    executable
         .run(&mut [RunInput::Updated(&mut a), RunInput::Updated(&mut b), RunInput::Updated(&mut c)])
         .unwrap();
     assert_eq!(bits(&a), bits(&add(&first, 1.0).unwrap()));

@@ -1,4 +1,4 @@
-//! What the traces of a function cost, and why they were made.
+//! Why a function was traced, and what its traces cost.
 
 use crate::signature::{Signature, SignatureChange};
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -7,47 +7,48 @@ use std::time::Duration;
 
 /// Why a function was traced.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// It had never been called.
+pub enum TraceReason {
+    /// It was the first call.
     First,
-    /// An argument was unlike all before: what changed, against the trace that is most alike.
+    /// An argument differed from all before: the changes against the most similar trace.
     Changed(Vec<SignatureChange>),
-    /// A size that was left open, by the input signature or by [`reduce_retracing`](crate::Function::reduce_retracing).
+    /// A new size of a dimension that was left open, by the input signature or by
+    /// [`reduce_retracing`](crate::Function::reduce_retracing).
     OpenSize(Vec<SignatureChange>),
-    /// The trace had been made before, and forgotten for the sake of the cache's cap.
-    Forgotten,
+    /// The trace had been made before, and was evicted to keep the cache under its limit.
+    Evicted,
 }
 
-impl fmt::Display for Reason {
+impl fmt::Display for TraceReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |changes: &[SignatureChange]| {
             changes.iter().map(SignatureChange::to_string).collect::<Vec<_>>().join("; ")
         };
         match self {
-            Reason::First => f.write_str("first call"),
-            Reason::Changed(changes) => f.write_str(&list(changes)),
-            Reason::OpenSize(changes) => write!(f, "a size left open: {}", list(changes)),
-            Reason::Forgotten => f.write_str("made before, and forgotten to keep the cache under its cap"),
+            TraceReason::First => f.write_str("first call"),
+            TraceReason::Changed(changes) => f.write_str(&list(changes)),
+            TraceReason::OpenSize(changes) => write!(f, "open dimension: {}", list(changes)),
+            TraceReason::Evicted => f.write_str("evicted from the cache before"),
         }
     }
 }
 
 /// One trace of a function.
 #[derive(Clone, Debug)]
-pub struct Trace {
-    /// The arguments that it is for.
+pub struct FunctionTrace {
+    /// The signature of the arguments.
     pub signature: String,
     /// Why it was made.
-    pub reason: Reason,
-    /// How long tracing, compiling and planning took.
+    pub reason: TraceReason,
+    /// The time of tracing, compiling and planning.
     pub time: Duration,
-    /// What it holds between calls: graph, program, constants, arena.
+    /// The bytes held between calls: graph, program, constants, arena.
     pub bytes: usize,
-    /// What a call holds at its peak beyond arguments and variables.
+    /// The peak of a call beyond arguments and variables, in bytes.
     pub peak_bytes: usize,
 }
 
-impl fmt::Display for Trace {
+impl fmt::Display for FunctionTrace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = self.time.as_secs_f64() * 1e3;
         write!(
@@ -58,61 +59,69 @@ impl fmt::Display for Trace {
     }
 }
 
-/// How many traces are remembered.
-const REMEMBERED: usize = 1000;
-/// From this many retraces on, the function is suspected of being traced for nothing.
-const MANY: usize = 5;
+/// How many traces a report lists.
+const LISTED_TRACES: usize = 1000;
+/// From this many retraces on, a function may be warned about.
+const MANY_RETRACES: usize = 5;
 
 /// The traces so far.
 #[derive(Default)]
 pub(crate) struct TraceReport {
-    pub(crate) traces: VecDeque<Trace>,
-    pub(crate) made: usize,
-    pub(crate) retraces: usize,
+    pub(crate) traces: VecDeque<FunctionTrace>,
+    /// How many traces were made.
+    pub(crate) count: usize,
+    retraces: usize,
     pub(crate) time: Duration,
     /// The digests of all signatures so far.
     pub(crate) known: HashSet<u64>,
     /// How often each argument was the reason.
-    culprits: HashMap<String, usize>,
-    warned: bool,
+    changes_by_argument: HashMap<String, usize>,
+    has_warned: bool,
 }
 
 impl TraceReport {
-    /// Adds a trace. Returns what people should be told, once.
-    pub(crate) fn add(&mut self, name: &str, trace: Trace, calls: u64) -> Option<String> {
-        self.made += 1;
+    /// Adds a trace. Returns a warning, once, if the function is retraced too often.
+    pub(crate) fn add(&mut self, name: &str, trace: FunctionTrace, calls: u64) -> Option<String> {
+        self.count += 1;
         self.time += trace.time;
         let changes = match &trace.reason {
-            Reason::Changed(changes) => changes.clone(),
+            TraceReason::Changed(changes) => changes.clone(),
             _ => Vec::new(),
         };
-        if self.traces.len() == REMEMBERED {
+        if self.traces.len() == LISTED_TRACES {
             self.traces.pop_front();
         }
         self.traces.push_back(trace);
-        let last = changes.first()?;
-        self.retraces += 1;
-        for change in &changes {
-            *self.culprits.entry(change.argument.clone()).or_default() += 1;
-        }
-        if self.warned || self.retraces < MANY || calls > 2 * self.made as u64 {
+        if changes.is_empty() {
             return None;
         }
-        self.warned = true;
-        let culprit = self.culprits.iter().max_by_key(|(name, count)| (**count, name.len()));
-        let culprit = culprit.map_or("an argument", |(name, _)| name);
-        let last = changes.iter().find(|change| change.argument == culprit).unwrap_or(last);
+        self.retraces += 1;
+        for change in &changes {
+            *self.changes_by_argument.entry(change.argument.clone()).or_default() += 1;
+        }
+        if self.has_warned || self.retraces < MANY_RETRACES || calls > 2 * self.count as u64 {
+            return None;
+        }
+        self.has_warned = true;
+        self.warning(name, &changes, calls)
+    }
+
+    /// The warning about the argument that changed most often.
+    fn warning(&self, name: &str, changes: &[SignatureChange], calls: u64) -> Option<String> {
+        let argument = self.changes_by_argument.iter().max_by_key(|(name, count)| (**count, name.len()));
+        let argument = argument.map_or("an argument", |(name, _)| name);
+        let last = changes.iter().find(|change| change.argument == argument).or(changes.first())?;
         let advice = if last.only_sizes {
-            "leave that size open with input_signature, or use reduce_retracing"
+            "leave that dimension open with input_signature, or use reduce_retracing"
         } else if last.new.contains("strides") || last.old.contains("strides") {
-            "pass it contiguous, as copy() makes it"
+            "pass a contiguous tensor: copy() makes one"
         } else {
-            "pass what changes as a tensor, or make one function per value"
+            "pass a value that changes as a tensor, or use one function per value"
         };
         Some(format!(
-            "{name} was traced {} times in {calls} calls ({:.1} ms so far), mostly because of {culprit}: the last time it \
+            "{name} was traced {} times in {calls} calls ({:.1} ms in total), mostly because of {argument}: the last time it \
              was {} and is {}; {advice}",
-            self.made,
+            self.count,
             self.time.as_secs_f64() * 1e3,
             last.old,
             last.new,
@@ -120,7 +129,7 @@ impl TraceReport {
     }
 }
 
-/// What of a signature is unlike the one that is most alike.
+/// The changes of a signature against the most similar known one.
 pub(crate) fn changes<'a>(
     signature: &Signature,
     known: impl Iterator<Item = &'a Signature>,

@@ -10,7 +10,7 @@ use taut_core::ops::reduce::{mean, sum};
 use taut_core::ops::shape::{reshape, transpose};
 use taut_core::ops::unary::{exp, square, tanh};
 use taut_core::{DType, ErrorKind, Result, Spec, Tensor, set_warning_sink};
-use taut_function::{OnRetrace, Reason, TensorSpec, function};
+use taut_function::{OnRetrace, TensorSpec, TraceReason, function};
 use taut_memory::testing::ledger_check;
 
 fn ramp(shape: &[usize]) -> Tensor {
@@ -33,7 +33,7 @@ fn a_call_is_what_the_closure_computes() {
         assert_eq!(values(&f.call(&x).unwrap()), values(&want));
     }
     assert_eq!(f.trace_count(), 1);
-    assert_eq!(f.traces()[0].reason, Reason::First);
+    assert_eq!(f.traces()[0].reason, TraceReason::First);
     assert!(f.traces()[0].time.as_nanos() > 0 && f.traces()[0].bytes > 0);
 }
 
@@ -139,7 +139,7 @@ fn open_sizes_are_no_retraces() {
     let error = f.call(&ramp(&[2, 4])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Shape);
     assert!(
-        error.to_string().contains("takes args as float32[?, 3] by its input signature, not float32[2, 4]")
+        error.to_string().contains("args of function must be float32[?, 3] by its input signature, got float32[2, 4]")
     );
     let error = f.call(&Tensor::from_vec(vec![1i32; 3], [1, 3]).unwrap()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DType);
@@ -154,11 +154,11 @@ fn sizes_that_vary_are_left_open_by_themselves() {
     for n in 1..8 {
         f.call(&ramp(&[n, 2])).unwrap();
     }
-    let changed = f.traces().iter().filter(|trace| matches!(trace.reason, Reason::Changed(_))).count();
+    let changed = f.traces().iter().filter(|trace| matches!(trace.reason, TraceReason::Changed(_))).count();
     assert_eq!(changed, 1, "the first other size");
-    assert!(matches!(f.traces()[6].reason, Reason::OpenSize(_)));
+    assert!(matches!(f.traces()[6].reason, TraceReason::OpenSize(_)));
     f.call(&ramp(&[3, 5])).unwrap();
-    assert!(matches!(f.traces()[7].reason, Reason::Changed(_)), "the other dimension had not varied");
+    assert!(matches!(f.traces()[7].reason, TraceReason::Changed(_)), "the other dimension had not varied");
 }
 
 #[test]
@@ -244,7 +244,7 @@ fn a_tensor_that_leaks_out_of_a_trace_is_refused() {
     assert_eq!(leaked.to_vec::<f32>().unwrap_err().kind(), ErrorKind::Graph);
     let other = function(move |x: &Tensor| add(x, &leaked));
     let error = other.call(&ramp(&[2])).unwrap_err();
-    assert!(error.to_string().contains("outside the trace that made it"), "{error}");
+    assert!(error.to_string().contains("got one of a trace that has ended"), "{error}");
 }
 
 #[test]
@@ -265,16 +265,16 @@ fn given_memory_becomes_the_result() {
     let f = function(|x: &Tensor| add(mul(x, 2.0)?, 1.0));
     let x = ramp(&[1000]);
     let (address, _) = x.memory().unwrap();
-    assert_eq!(f.plan_given(&x).unwrap().peak_bytes(), 0);
+    assert_eq!(f.plan_donated(&x).unwrap().peak_bytes(), 0);
     let held = x.clone();
-    let error = f.give(x).unwrap_err();
-    assert!(error.to_string().contains("somebody else still holds it"), "{error}");
+    let error = f.call_donated(x).unwrap_err();
+    assert!(error.to_string().contains("other handles share its memory"), "{error}");
     let want = values(&f.call(&held).unwrap());
-    let y = f.give(held).unwrap();
+    let y = f.call_donated(held).unwrap();
     assert_eq!((values(&y), y.memory().unwrap().0), (want, address));
     let twice = function(|(a, b): &(Tensor, Tensor)| add(a, b));
     let (a, b) = (y.clone(), y);
-    assert!(twice.give((a, b)).is_err(), "one tensor cannot be given twice");
+    assert!(twice.call_donated((a, b)).is_err(), "one tensor cannot be given twice");
 }
 
 #[test]
@@ -363,5 +363,5 @@ fn forgotten_traces_are_made_again() {
     for n in [1, 2, 1] {
         f.call(&ramp(&[n])).unwrap();
     }
-    assert_eq!(f.traces()[2].reason, Reason::Forgotten);
+    assert_eq!(f.traces()[2].reason, TraceReason::Evicted);
 }

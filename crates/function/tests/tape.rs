@@ -219,12 +219,12 @@ fn what_is_given_is_not_followed_but_variables_may_be() {
     let x = random(&[3], 2);
     let want = x.copy().unwrap();
     let tape = GradientTape::new();
-    let y = f.give(x).unwrap();
+    let y = f.call_donated(x).unwrap();
     close(&tape.gradient(&y, &w).unwrap().dense().unwrap(), &want);
     let tape = GradientTape::new();
     tape.watch(&want);
-    let error = f.give(want).unwrap_err();
-    assert!(error.to_string().contains("cannot be given"), "{error}");
+    let error = f.call_donated(want).unwrap_err();
+    assert!(error.to_string().contains("cannot be donated"), "{error}");
 }
 
 #[test]

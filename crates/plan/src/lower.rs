@@ -168,6 +168,11 @@ impl<'a> LoweredGraph<'a> {
             }
         }
         let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| graph.spec(id)).collect();
+        if let Some(subgraphs) = node.op.subgraphs() {
+            // Scratch memory of an op that holds graphs is known once those are planned.
+            let prepared = subgraphs.prepare();
+            prepared.map_err(|error| error.in_op(node.op.name(), specs.iter().copied()).at(node.at))?;
+        }
         let scratch = (0, node.op.scratch(&specs));
         let mut targets = SmallVec::new();
         for &id in &node.outputs {

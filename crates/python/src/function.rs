@@ -219,7 +219,7 @@ pub fn trace_only<'py>(
         tensors(&arguments).into_iter().map(|tensor| tensor.spec().clone()).collect();
     let result = call_back(py, || {
         let traced = taut_core::record::without_recording(|| {
-            taut_core::graph::trace_function(&specs, true, |inputs| {
+            taut_core::graph::trace_function(&specs, true, None, |inputs| {
                 let own = arguments.rebuild(&mut inputs.iter().cloned());
                 let results = into_python(|py| run(py, body.bind(py), &own))?;
                 Ok((tensors(&results).into_iter().cloned().collect(), results))

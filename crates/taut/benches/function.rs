@@ -102,7 +102,7 @@ fn making(inputs: &[Tensor], body: &dyn Fn(&[Tensor]) -> Result<Tensor>) -> Resu
     let mut last = None;
     for _ in 0..15 {
         let start = Instant::now();
-        let (traced, ()) = trace_function(&specs, false, |inputs| Ok((vec![body(inputs)?], ())))?;
+        let (traced, ()) = trace_function(&specs, false, None, |inputs| Ok((vec![body(inputs)?], ())))?;
         traces.push(start.elapsed().as_secs_f64());
 
         let start = Instant::now();

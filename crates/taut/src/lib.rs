@@ -52,7 +52,7 @@ pub use taut_profile as profile;
 /// What functions tell of their traces, and what arguments are made of.
 pub mod traces {
     pub use taut_autodiff::nest::{Leaf, Static};
-    pub use taut_function::{Reason, SignatureChange, Trace};
+    pub use taut_function::{FunctionTrace, SignatureChange, TraceReason};
 }
 
 /// What a call of a function does and needs, known before it runs.

@@ -108,9 +108,9 @@ fn states_are_updated_in_place() {
     let x = vector(1000);
     let want = values(&f.call(&x).unwrap());
     f.release();
-    assert_eq!(f.plan_given(&x).unwrap().peak_bytes(), 0, "{}", f.plan_given(&x).unwrap());
+    assert_eq!(f.plan_donated(&x).unwrap().peak_bytes(), 0, "{}", f.plan_donated(&x).unwrap());
     let address = x.memory();
-    let (taken, y) = peak(|| f.give(x).unwrap());
+    let (taken, y) = peak(|| f.call_donated(x).unwrap());
     assert_eq!(taken, 0);
     assert_eq!(y.memory(), address);
     assert_eq!(values(&y), want);

@@ -257,7 +257,7 @@ fn invariants_that_do_not_hold() {
     let test = |y: &Tensor| Tensor::scalar(y.len() < 5);
     let loops = Loops::new().shape_invariants(vec![vec![None], vec![]]);
     let result = loops.while_loop(test, grow, x.clone());
-    let says = ["2 shape invariants", "1 loop variables"];
+    let says = ["expected 1 shape invariants", "got 2"];
     assert_refused(result, ErrorKind::Value, "while_loop", line!() - 2, &says);
     // Before the first step, and after one.
     for (invariant, says) in [(vec![None, None], "[?, ?]"), (vec![Some(3)], "[3]"), (vec![Some(2)], "[2]")] {

@@ -8,9 +8,11 @@ use crate::mode;
 use crate::op::{Op, Spec};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_kernels::DType;
@@ -42,7 +44,13 @@ struct Tracer {
     captures_constants: bool,
     /// What the body of a loop or branch has written to states so far, or received as their values; `None` if it may not write.
     writes: Option<Vec<StateWrite>>,
+    /// What the code that started the trace passes to the code that runs in it.
+    context: Option<TraceContext>,
 }
+
+/// A value that belongs to a trace: the code that starts the trace attaches it, and code that runs in the trace finds it with
+/// [`trace_context`].
+pub type TraceContext = Rc<dyn Any>;
 
 thread_local! {
     static TRACERS: RefCell<Vec<Tracer>> = const { RefCell::new(Vec::new()) };
@@ -103,7 +111,7 @@ pub struct TracedFunction {
 /// # Ok(()) }
 /// ```
 pub fn trace(inputs: &[Spec], function: impl FnOnce(&[Tensor]) -> Result<Vec<Tensor>>) -> Result<Traced> {
-    let (tracer, ()) = run_trace(inputs, TraceKind::Graph, |arguments| Ok((function(arguments)?, ())))?;
+    let (tracer, ()) = run_trace(inputs, TraceKind::Graph, None, |arguments| Ok((function(arguments)?, ())))?;
     Ok(tracer.traced())
 }
 
@@ -113,7 +121,7 @@ pub fn trace_body<R>(
     inputs: &[Spec],
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(Traced, R)> {
-    let (tracer, rest) = run_trace(inputs, TraceKind::Body(None), function)?;
+    let (tracer, rest) = run_trace(inputs, TraceKind::Body(None), None, function)?;
     Ok((tracer.traced(), rest))
 }
 
@@ -121,26 +129,28 @@ pub fn trace_body<R>(
 /// the states' new values are its last outputs, in the order of [`Traced::writes`].
 ///
 /// `given` are states whose values are among the inputs, each with the number of that input. They come first in
-/// [`Traced::writes`], written or not.
+/// [`Traced::writes`], written or not. `context` belongs to the trace.
 pub fn trace_writing<R>(
     inputs: &[Spec],
     given: &[(usize, Arc<dyn ExternalState>)],
+    context: Option<TraceContext>,
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(Traced, R)> {
-    let (tracer, rest) = run_trace(inputs, TraceKind::Body(Some(given)), function)?;
+    let (tracer, rest) = run_trace(inputs, TraceKind::Body(Some(given)), context, function)?;
     Ok((tracer.traced(), rest))
 }
 
 /// As [`trace`], for a function that is called many times: variables and keys for random numbers are inputs of the graph,
 /// and the values it writes to variables are outputs. Returns the second result of `function` as well.
 ///
-/// `may_create` says whether this trace may create state.
+/// `may_create` says whether this trace may create state; `context` belongs to the trace.
 pub fn trace_function<R>(
     inputs: &[Spec],
     may_create: bool,
+    context: Option<TraceContext>,
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(TracedFunction, R)> {
-    let (mut tracer, rest) = run_trace(inputs, TraceKind::Function { may_create }, function)?;
+    let (mut tracer, rest) = run_trace(inputs, TraceKind::Function { may_create }, context, function)?;
     let captures = tracer.take_captures();
     let external = tracer.external.take().unwrap_or_else(|| ExternalUses::new(false));
     let graph = &mut tracer.graph;
@@ -175,6 +185,7 @@ enum TraceKind<'a> {
 fn run_trace<R>(
     inputs: &[Spec],
     kind: TraceKind<'_>,
+    context: Option<TraceContext>,
     function: impl FnOnce(&[Tensor]) -> Result<(Vec<Tensor>, R)>,
 ) -> Result<(Tracer, R)> {
     static TRACES: AtomicU64 = AtomicU64::new(0);
@@ -196,6 +207,7 @@ fn run_trace<R>(
         },
         captures_constants: matches!(kind, TraceKind::Body(_)),
         writes: None,
+        context,
     };
     let mut arguments = Vec::new();
     for spec in inputs {
@@ -385,6 +397,16 @@ pub fn body_depth() -> usize {
 /// How many nested functions this thread is tracing.
 pub fn depth() -> usize {
     TRACERS.with_borrow(|tracers| tracers.iter().filter(|tracer| tracer.external.is_some()).count())
+}
+
+/// The innermost value of this type that belongs to a trace of this thread. Traces around the function being traced do not count: a
+/// function is traced independently of its callers.
+pub fn trace_context<T: Any>() -> Option<Rc<T>> {
+    TRACERS.with_borrow(|tracers| {
+        let function = tracers.iter().rposition(|tracer| tracer.external.is_some()).unwrap_or(0);
+        let mut contexts = tracers[function..].iter().rev().filter_map(|tracer| tracer.context.clone());
+        contexts.find_map(|context| context.downcast::<T>().ok())
+    })
 }
 
 /// A key that every call of the traced function takes from `source`. `None` if no function is being traced.

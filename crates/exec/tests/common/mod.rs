@@ -1,12 +1,12 @@
-//! Runs a graph both ways, and compares bits and bytes.
+//! Runs a graph op by op and as a planned program, and compares bits and bytes.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taut_core::{DType, Graph, Tensor};
-use taut_exec::{Executor, RunInput};
+use taut_exec::{Executable, RunInput};
 use taut_memory::{live_bytes, peak_bytes, reset_peak};
 use taut_plan::{Access, InputRequest, PlanRequest, Program};
 
-/// The ledger's peak is everybody's: one test at a time measures it.
+/// The ledger's peak is that of the process: one test at a time measures it.
 pub fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
@@ -22,7 +22,7 @@ fn assert_same(got: &Tensor, expected: &Tensor, what: &str) {
     assert_eq!(bits(got), bits(expected), "{what}");
 }
 
-/// Own copies of what the program writes to.
+/// Copies of the inputs that the program writes.
 fn own_copies(program: &Program, inputs: &[Tensor]) -> Vec<Option<Tensor>> {
     let copies = program.inputs.iter().zip(inputs);
     copies.map(|(p, t)| (p.access != Access::Read).then(|| t.copy().unwrap())).collect()
@@ -38,8 +38,8 @@ fn bind<'a>(program: &Program, inputs: &'a [Tensor], own: &'a mut [Option<Tensor
         .collect()
 }
 
-/// Plans a graph and runs it three times, once with an eye on every byte: what comes out is what the graph gives, and
-/// what it takes is what the plan says.
+/// Plans a graph and runs it three times, with and without poisoned memory: outputs equal those of the graph run op by op, and the
+/// measured peak equals the planned one.
 pub fn check(graph: &Graph, inputs: &[Tensor], request: &PlanRequest) -> Arc<Program> {
     let program = Arc::new(Program::plan(graph, request).unwrap());
     program.verify().unwrap();
@@ -52,8 +52,8 @@ pub fn check(graph: &Graph, inputs: &[Tensor], request: &PlanRequest) -> Arc<Pro
     let returned: Vec<&Tensor> =
         expected.iter().enumerate().filter(|&(i, _)| !is_update(i)).map(|(_, tensor)| tensor).collect();
     for verifying in [false, true] {
-        let mut executor = Executor::new(program.clone());
-        executor.verify(verifying).unwrap();
+        let mut executable = Executable::new(program.clone());
+        executable.poison_dead_memory(verifying).unwrap();
         let start = live_bytes();
         for round in 0..3 {
             let mut own = own_copies(&program, inputs);
@@ -61,7 +61,7 @@ pub fn check(graph: &Graph, inputs: &[Tensor], request: &PlanRequest) -> Arc<Pro
             let mut bound = bind(&program, inputs, &mut own);
             reset_peak();
             let before = live_bytes();
-            let got = executor.run(&mut bound).unwrap();
+            let got = executable.run(&mut bound).unwrap();
             let arena = if round == 0 { 0 } else { program.arena_bytes() };
             assert_eq!(peak_bytes() - before, program.peak_bytes() - arena, "planned and measured");
             drop(bound);
@@ -76,13 +76,13 @@ pub fn check(graph: &Graph, inputs: &[Tensor], request: &PlanRequest) -> Arc<Pro
             }
         }
         assert_eq!(live_bytes() - start, program.arena_bytes(), "the arena stays for the next run");
-        drop(executor);
+        drop(executable);
         assert_eq!(live_bytes(), start);
     }
     program
 }
 
-/// Every byte of the peak has a row, to give an input does no harm in the same order, and a plan does not differ from
+/// Every byte of the peak has a row, donating an input never costs memory in the same order, and a plan has no difference to
 /// itself.
 fn explains_itself(program: &Program, graph: &Graph, request: &PlanRequest) {
     let explanation = program.explain_peak();

@@ -1,0 +1,58 @@
+//! What a trace passes to the loops and branches that are built inside it: compile options, and shares of a budget.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use taut_compile::CompileOptions;
+use taut_core::Result;
+use taut_core::graph::{TraceContext, trace_context};
+use taut_core::ops::random::{Keys, with_keys};
+
+/// How bodies are compiled: with the options of the function being traced. Outside of functions, they are fused and become
+/// machine code.
+pub(crate) fn body_options() -> CompileOptions {
+    trace_context::<CompileOptions>().map_or(CompileOptions { fuse: true, native: true }, |options| *options)
+}
+
+/// What the gradients of the loops inside a loop with a budget may keep. It belongs to the trace of that loop's body; the
+/// loops of a function that is called there have no share, since a function is traced independently of its callers.
+struct BudgetShare {
+    /// The bytes for each loop.
+    bytes: usize,
+    /// How many loops took a share.
+    loops: Cell<usize>,
+}
+
+/// The gradient budget of a loop that has none of its own: a share of the loop's around it.
+pub(crate) fn inherited_budget() -> Option<usize> {
+    let share = trace_context::<BudgetShare>()?;
+    share.loops.set(share.loops.get() + 1);
+    Some(share.bytes)
+}
+
+/// Traces the body of a loop with a gradient budget: the loop and those inside it get equal shares. Returns the share of the
+/// loop itself. `trace` is given the context for its traces.
+pub(crate) fn trace_with_budget<R>(
+    budget: Option<usize>,
+    trace: impl Fn(Option<TraceContext>) -> Result<R>,
+) -> Result<(R, Option<usize>)> {
+    let Some(budget) = budget else {
+        return Ok((trace(None)?, None));
+    };
+    let attempt = |bytes: usize, keys: &Keys| {
+        let share = Rc::new(BudgetShare { bytes, loops: Cell::new(0) });
+        let (outcome, keys) = with_keys(keys, || trace(Some(share.clone())));
+        outcome.map(|traced| (traced, share.loops.get(), keys))
+    };
+    // The first trace assumes one loop inside; if there are more, a second one gives them smaller shares.
+    let (traced, loops, keys) = attempt(budget / 2, &Keys::default())?;
+    match loops {
+        0 => Ok((traced, Some(budget))),
+        1 => Ok((traced, Some(budget / 2))),
+        _ => {
+            drop(traced);
+            let share = budget / (loops + 1);
+            // Both traces take the same random keys.
+            Ok((attempt(share, &keys)?.0, Some(share)))
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! The body of a backward pass.
+
+use crate::loops::definition::LoopOp;
+use crate::loops::step_gradient::StepGradient;
+use crate::vjp::or_zeros;
+use taut_autodiff::joint::InputGradient;
+use taut_core::ops::binary::add;
+use taut_core::{Graph, Result, Spec, Tensor, record, trace};
+
+/// What a backward step computes with.
+pub(super) struct BackwardStep {
+    /// The inputs of [`StepGradient::backward`]: residuals, gradients of the active states, gradients of the active stacks.
+    pub(super) inputs: Vec<Tensor>,
+    /// The gradients of the active captures, summed over the steps so far.
+    pub(super) capture_sums: Vec<Tensor>,
+}
+
+/// Traces the body of a backward pass, from inputs of these specs to the gradients of the active states, the sums for the
+/// active captures, and the gradients of the active slices. `arrange` picks the values of a step from the inputs.
+pub(super) fn trace_backward_body(
+    op: &LoopOp,
+    gradient: &StepGradient,
+    specs: &[Spec],
+    arrange: impl FnOnce(&[Tensor]) -> Result<BackwardStep>,
+) -> Result<Graph> {
+    let body = op.signature().body_inputs;
+    let active = &gradient.active;
+    let traced = record::without_recording(|| {
+        trace(specs, |arguments| {
+            let BackwardStep { inputs, capture_sums } = arrange(arguments)?;
+            let found = gradient.backward.run(&inputs)?;
+            let gradient_of = |input: usize| match gradient.input_gradients[input] {
+                InputGradient::Dense(output) => Some(found[output].clone()),
+                _ => None,
+            };
+            let mut results = Vec::new();
+            for &k in &active.states {
+                results.push(or_zeros(gradient_of(body.states.at(k)), op.state_spec(k))?);
+            }
+            for (&i, sum) in active.captures.iter().zip(capture_sums) {
+                results.push(match gradient_of(body.captures.at(i)) {
+                    None => sum,
+                    Some(term) => add(sum, term)?,
+                });
+            }
+            for &i in &active.slices {
+                results.push(or_zeros(gradient_of(body.slices.at(i)), op.slice_spec(i))?);
+            }
+            Ok(results)
+        })
+    })?;
+    Ok(traced.graph)
+}

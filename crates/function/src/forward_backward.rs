@@ -1,0 +1,118 @@
+//! A function under a tape: a forward and a backward executable, joined by what the forward one saves.
+
+use std::sync::{Arc, OnceLock};
+use taut_autodiff::joint::{InputGradient, JointGraph, SavedFrom, SplitGraph};
+use taut_core::{Gradient, Gradients, Graph, IndexedSlices, Result, Spec, Tensor};
+use taut_exec::{Executable, ExecutableOptions};
+use taut_plan::{InputRequest, PlanRequest, Program};
+
+/// The forward executable, which returns residuals after the results, and the backward executable, which reads them.
+pub(crate) struct ForwardBackward {
+    pub(crate) forward: Executable,
+    /// How many results come before the residuals.
+    pub(crate) results: usize,
+    pub(crate) residuals: Vec<SavedFrom>,
+    /// From the residuals and the gradients of the float results.
+    pub(crate) backward: Graph,
+    /// The backward executable that overwrites residuals which the forward one made for it alone.
+    pub(crate) consuming: Executable,
+    /// The backward executable that leaves them intact, for tapes that are used more than once.
+    reading: OnceLock<Executable>,
+    pub(crate) request: PlanRequest,
+    options: ExecutableOptions,
+    /// The results that have gradients: the floats.
+    pub(crate) active_results: Vec<usize>,
+    pub(crate) input_gradients: Vec<InputGradient>,
+    /// The whole function, for backward passes that are recorded themselves.
+    pub(crate) whole: Graph,
+    pub(crate) specs: Vec<Spec>,
+}
+
+impl ForwardBackward {
+    /// The gradient of a function for the `wanted` inputs: of its graph, the first outputs of which are its results.
+    pub(crate) fn new(
+        whole: &Graph,
+        results: usize,
+        wanted: &[bool],
+        options: ExecutableOptions,
+        forward_request: &PlanRequest,
+    ) -> Result<ForwardBackward> {
+        let specs: Vec<Spec> = whole.outputs.iter().map(|&id| whole.spec(id).clone()).collect();
+        let active_results: Vec<usize> = (0..results).filter(|&i| specs[i].dtype.is_float()).collect();
+        let joint = JointGraph::new(whole, wanted, &active_results, false)?;
+        let SplitGraph { forward, backward, saved: residuals } = joint.split(results)?;
+        let forward = Executable::compile(&forward, options, forward_request)?;
+        // Residuals are read in the layout they have.
+        let residual_request = |residual: &SavedFrom| match *residual {
+            SavedFrom::Input(i) => {
+                let input = forward_request.inputs.get(i);
+                InputRequest { strides: input.and_then(|input| input.strides.clone()), donated: false }
+            }
+            SavedFrom::Output(i) => {
+                let layout = &forward.program().results[i].layout;
+                let strides = (!layout.is_contiguous()).then(|| layout.strides.clone());
+                InputRequest { strides, donated: i >= results && forward.owns_output_buffer(i) }
+            }
+        };
+        let inputs = residuals.iter().map(residual_request).collect();
+        let request = PlanRequest { inputs, ..PlanRequest::default() };
+        let consuming = Executable::compile(&backward, options, &request)?;
+        Ok(ForwardBackward {
+            forward,
+            results,
+            residuals,
+            backward,
+            consuming,
+            reading: OnceLock::new(),
+            request,
+            options,
+            active_results,
+            input_gradients: joint.input_gradients,
+            whole: whole.clone(),
+            specs,
+        })
+    }
+
+    /// The backward executable that leaves residuals intact.
+    pub(crate) fn reading(&self) -> Result<&Executable> {
+        if let Some(executable) = self.reading.get() {
+            return Ok(executable);
+        }
+        let mut request = self.request.clone();
+        request.inputs.iter_mut().for_each(|input| input.donated = false);
+        let executable = Executable::compile(&self.backward, self.options, &request)?;
+        Ok(self.reading.get_or_init(|| executable))
+    }
+
+    /// The plans of the forward and of the backward pass.
+    pub(crate) fn plans(&self) -> (Arc<Program>, Arc<Program>) {
+        (self.forward.program().clone(), self.consuming.program().clone())
+    }
+
+    /// The bytes held between calls.
+    pub(crate) fn bytes(&self) -> usize {
+        let reading = self.reading.get().map_or(0, Executable::bytes);
+        let executables = self.forward.bytes() + self.consuming.bytes() + reading;
+        executables + self.whole.footprint() + self.backward.footprint()
+    }
+
+    pub(crate) fn release_arenas(&self) {
+        self.forward.release_arenas();
+        self.consuming.release_arenas();
+        self.reading.get().into_iter().for_each(Executable::release_arenas);
+    }
+
+    /// The gradients of the inputs, from the outputs of the backward graph.
+    pub(crate) fn gradients(&self, outputs: &[Tensor]) -> Gradients {
+        let gradient = |gradient: &InputGradient| match gradient {
+            InputGradient::None => None,
+            InputGradient::Dense(output) => Some(Gradient::Dense(outputs[*output].clone())),
+            InputGradient::Sparse { values, indices, dense_shape } => Some(Gradient::Sparse(IndexedSlices {
+                values: outputs[*values].clone(),
+                indices: outputs[*indices].clone(),
+                dense_shape: dense_shape.clone(),
+            })),
+        };
+        self.input_gradients.iter().map(gradient).collect()
+    }
+}
