@@ -1,4 +1,4 @@
-//! The peak of a backward pass, to the byte. Alone in its process: the peak is everybody's.
+//! The peak memory of a backward pass, to the byte. The only test of its binary: the peak is the process's.
 
 use taut_autodiff::{GradientTape, Variable};
 use taut_core::DType;
@@ -9,7 +9,7 @@ use taut_core::ops::unary::relu;
 use taut_memory::testing::ledger_check;
 use taut_memory::{live_bytes, peak_bytes, reset_peak};
 
-/// What the walk needs at its peak, by hand: a layer's gradients on top of what later layers have left.
+/// The peak of the backward pass by hand: a layer's gradients, and what later layers have left.
 #[test]
 fn the_peak_of_a_deep_backward_pass_is_the_formula() {
     let _ledger = ledger_check();

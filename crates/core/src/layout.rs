@@ -40,17 +40,17 @@ impl Layout {
 
     /// Repeats dimensions of size one, and adds leading ones, to reach `shape`.
     pub fn broadcast(&self, shape: &Shape) -> Result<Layout> {
-        let refuse = || {
+        let mismatch = || {
             Error::shape(format!("shape {} does not broadcast to {shape}", self.shape))
                 .help("dimensions must be equal or 1, counted from the last one")
         };
-        let added = shape.rank().checked_sub(self.shape.rank()).ok_or_else(refuse)?;
+        let added = shape.rank().checked_sub(self.shape.rank()).ok_or_else(mismatch)?;
         let mut strides = Strides::from_elem(0, shape.rank());
         for (i, (&dim, &stride)) in self.shape.iter().zip(&self.strides).enumerate() {
             match (dim, shape[added + i]) {
                 (a, b) if a == b => strides[added + i] = stride,
                 (1, _) => {}
-                _ => return Err(refuse()),
+                _ => return Err(mismatch()),
             }
         }
         Ok(Layout { shape: shape.clone(), strides, offset: self.offset })
@@ -63,7 +63,7 @@ impl Layout {
             return Some(Layout { strides: shape.strides(), shape: shape.clone(), offset: self.offset });
         }
         // Match runs of old dimensions with runs of new ones of the same size; a run of old dimensions can be
-        // split anew only if it is evenly spaced.
+        // split differently only if it is evenly spaced.
         let old: Vec<(usize, isize)> = (self.shape.iter().copied().zip(self.strides.iter().copied()))
             .filter(|&(dim, _)| dim != 1)
             .collect();

@@ -16,7 +16,7 @@ const PRECISION: usize = 8;
 impl fmt::Display for Tensor {
     /// The elements as NumPy's `str` shows them; `{:.3}` shows at most three fractional digits.
     ///
-    /// The two half-precision types show the fewest digits that lead back to the same element.
+    /// The two half-precision types show the fewest digits that identify the element.
     ///
     /// ```
     /// # use taut_core::Tensor;
@@ -34,7 +34,7 @@ impl fmt::Display for Tensor {
 }
 
 impl fmt::Debug for Tensor {
-    /// Type, shape and elements; a tensor that is being traced has no elements yet, and says so.
+    /// Type, shape and elements; `traced` in place of the elements of a traced tensor.
     ///
     /// ```
     /// # use taut_core::Tensor;
@@ -77,13 +77,13 @@ fn shown(view: &View<'_>, summarized: bool, axis: usize, at: isize, out: &mut Ve
     if axis == view.shape().len() {
         return out.push(at as usize);
     }
-    for i in kept(view.shape()[axis], summarized).flatten() {
+    for i in shown_indices(view.shape()[axis], summarized).flatten() {
         shown(view, summarized, axis + 1, at + i as isize * view.strides()[axis], out);
     }
 }
 
-/// The indices of an axis to be shown; `None` stands for those left out.
-fn kept(dim: usize, summarized: bool) -> impl Iterator<Item = Option<usize>> {
+/// The indices of an axis to be shown; `None` in place of those left out.
+fn shown_indices(dim: usize, summarized: bool) -> impl Iterator<Item = Option<usize>> {
     let cut = summarized && dim > 2 * EDGE;
     let (head, tail) = if cut { (EDGE, dim - EDGE) } else { (dim, dim) };
     (0..head).map(Some).chain(cut.then_some(None)).chain((tail..dim).map(Some))
@@ -117,7 +117,7 @@ fn words(view: &View<'_>, positions: &[usize], precision: Option<usize>) -> Vec<
     }
 }
 
-/// Sets words into brackets and lines.
+/// Arranges words in brackets and lines.
 struct Lines<'a> {
     shape: &'a [usize],
     words: std::vec::IntoIter<String>,
@@ -126,8 +126,8 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// Writes everything below the current place of the axes before `axis`. Lines after the first begin with `indent`
-    /// spaces, and end before `width`.
+    /// Writes the elements at the current index of the axes before `axis`. Lines after the first begin with `indent` spaces, and
+    /// end before `width`.
     fn write(&mut self, out: &mut String, axis: usize, indent: usize, width: usize) {
         let Some(&dim) = self.shape.get(axis) else { return out.extend(self.words.next()) };
         out.push('[');
@@ -135,7 +135,7 @@ impl Lines<'_> {
             self.write_row(out, dim, indent, width);
         } else {
             let between = self.shape.len() - axis - 1;
-            for (i, place) in kept(dim, self.summarized).enumerate() {
+            for (i, place) in shown_indices(dim, self.summarized).enumerate() {
                 if i > 0 {
                     out.push_str(self.separator.trim_end());
                     new_line(out, between, indent);
@@ -152,7 +152,7 @@ impl Lines<'_> {
     fn write_row(&mut self, out: &mut String, dim: usize, indent: usize, width: usize) {
         let room = width.saturating_sub("]".len());
         let mut column = indent;
-        for (i, place) in kept(dim, self.summarized).enumerate() {
+        for (i, place) in shown_indices(dim, self.summarized).enumerate() {
             if i > 0 {
                 out.push_str(self.separator);
                 column += self.separator.len();
@@ -161,7 +161,7 @@ impl Lines<'_> {
                 Some(_) => self.words.next().unwrap_or_default(),
                 None => "...".to_owned(),
             };
-            // A word too long for any line stays where it is.
+            // A word that is longer than a line is not moved.
             if column + word.len() > room && column > indent {
                 out.truncate(out.trim_end().len());
                 new_line(out, 1, indent);

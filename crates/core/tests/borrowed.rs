@@ -38,7 +38,7 @@ fn borrowed_memory_is_read_without_a_copy_and_never_written() {
     let owner = owner(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let before = taut_memory::live_bytes();
     let x = Tensor::borrowed(DType::F32, layout([2, 3], &[3, 1], 0), owner.clone()).unwrap();
-    assert_eq!(taut_memory::live_bytes(), before, "nobody counts what is not ours");
+    assert_eq!(taut_memory::live_bytes(), before, "the ledger does not count borrowed memory");
     assert_eq!(x.memory().unwrap().0, owner.words.as_ptr().addr());
     assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
 
@@ -48,14 +48,14 @@ fn borrowed_memory_is_read_without_a_copy_and_never_written() {
     let second = Tensor::borrowed(DType::F32, layout([3], &[2], 1), owner.clone()).unwrap();
     assert_eq!(second.to_vec::<f32>().unwrap(), [2.0, 4.0, 6.0]);
 
-    // Given away, it is still not computed in.
+    // Not overwritten, even as a donated input.
     assert!(!x.is_uniquely_owned());
     let y = exp(add(x, 1.0).unwrap()).unwrap();
     assert_eq!(y.shape(), &[2, 3]);
     assert_eq!(f32::from_bits(owner.words[0] as u32), 1.0);
 
     drop((turned, second));
-    assert_eq!(Arc::strong_count(&owner.words), 1, "nobody keeps it any more");
+    assert_eq!(Arc::strong_count(&owner.words), 1, "the last tensor over it is dropped");
 }
 
 #[test]

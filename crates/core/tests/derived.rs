@@ -171,7 +171,7 @@ fn broadcast_inputs_give_the_same_results() {
         for args in entry.samples.list() {
             let repeated = ArgValue::with_tensors(&args, &mut first_row_repeated);
             let copied = ArgValue::with_tensors(&repeated, &mut |tensor| tensor.copy().unwrap());
-            // What was sorted or invertible may not be so any more; then both are refused.
+            // A sorted or invertible input may lose that property; then both calls fail.
             match (call(entry, &repeated), call(entry, &copied)) {
                 (Ok(got), Ok(want)) => assert_close("repeated", &copied, &got, &want),
                 (Err(got), Err(want)) => assert_eq!(got.kind(), want.kind(), "on {copied:?}"),

@@ -95,7 +95,7 @@ fn an_error_names_op_shapes_and_line() {
 #[test]
 fn a_result_is_two_words() {
     let _ledger = ledger_check();
-    assert_eq!(size_of::<Tensor>(), 2 * size_of::<usize>()); // its memory, and who follows it
+    assert_eq!(size_of::<Tensor>(), 2 * size_of::<usize>()); // the memory and the links
     assert_eq!(size_of::<Result<Tensor>>(), size_of::<Tensor>());
 }
 

@@ -12,7 +12,7 @@ struct Model {
 }
 
 impl Model {
-    /// What a layout says.
+    /// The same as a layout.
     fn of(layout: &Layout) -> Model {
         let shape = layout.shape.to_vec();
         let position = |coordinates: Vec<usize>| {
@@ -197,7 +197,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     /// However views are chained, a layout finds the elements that the model finds; what cannot be reshaped as a
-    /// view is refused, never wrong.
+    /// view is an error, never wrong.
     #[test]
     fn views_of_views_find_their_elements(
         shape in proptest::collection::vec(prop_oneof![1 => Just(0usize), 9 => 1usize..5], 0..5),

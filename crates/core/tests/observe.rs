@@ -67,7 +67,7 @@ fn every_call_that_runs_is_observed() {
     assert!(catch_unwind(AssertUnwindSafe(|| apply(&Panics, [x.clone()]))).is_err());
     assert_eq!(observed_calls()[1], "failed");
 
-    // A gradient is somebody's, and has that line.
+    // A call of a gradient has the line of the forward call.
     let at = taut_memory::Location::caller();
     let again = with_source_location(Some("sin"), at, || exp(&x)).unwrap();
     assert_eq!(observed_calls()[0], format!("exp of sin at {}", at.line()));

@@ -258,7 +258,7 @@ fn every_op_of_the_table() {
     let mut rows: HashMap<&str, u32> = HashMap::new();
     let mut blamed = Vec::new();
     let mut check = |name: &str, at: Option<Location>| {
-        let Some(at) = at else { return blamed.push(format!("{name}: nobody")) };
+        let Some(at) = at else { return blamed.push(format!("{name}: no line")) };
         let first = *rows.entry(at.file()).or_insert_with(|| {
             let path = format!("{}/../../{}", env!("CARGO_MANIFEST_DIR"), at.file());
             let source = std::fs::read_to_string(path).unwrap_or_default();

@@ -143,7 +143,7 @@ pub fn trace_writing<R>(
 /// As [`trace`], for a function that is called many times: variables and keys for random numbers are inputs of the graph,
 /// and the values it writes to variables are outputs. Returns the second result of `function` as well.
 ///
-/// `may_create` says whether this trace may create state; `context` belongs to the trace.
+/// `may_create`: whether this trace may create state; `context` belongs to the trace.
 pub fn trace_function<R>(
     inputs: &[Spec],
     may_create: bool,

@@ -134,7 +134,7 @@ fn write<N: AsRef<str>, T: Borrow<Tensor>>(
     method: CompressionMethod,
     at: Location,
 ) -> Result<()> {
-    let refused = |error| match error {
+    let write_error = |error| match error {
         ZipError::Io(error) => Error::from(error),
         other => Error::value(other.to_string()),
     };
@@ -143,10 +143,10 @@ fn write<N: AsRef<str>, T: Borrow<Tensor>>(
         let (name, tensor) = (name.as_ref(), tensor.borrow());
         let large = npy::file_size(tensor.spec())? >= u32::MAX as u64;
         let options = SimpleFileOptions::default().compression_method(method).large_file(large);
-        let start = archive.start_file(format!("{name}.npy"), options).map_err(refused);
+        let start = archive.start_file(format!("{name}.npy"), options).map_err(write_error);
         start.and_then(|()| npy::write(tensor, &mut archive, at)).map_err(|error| error.about(name))?;
     }
-    archive.finish().map_err(refused)?.flush()?;
+    archive.finish().map_err(write_error)?.flush()?;
     Ok(())
 }
 

@@ -154,7 +154,7 @@ fn parse(bytes: &[u8]) -> Result<(Metadata, usize)> {
     if has_huge_number(header) {
         return Err(format_error("the header has a number that exceeds every file size"));
     }
-    let (len, metadata) = SafeTensors::read_metadata(bytes).map_err(refused)?;
+    let (len, metadata) = SafeTensors::read_metadata(bytes).map_err(header_error)?;
     Ok((metadata, PREFIX + len))
 }
 
@@ -171,7 +171,7 @@ fn has_huge_number(json: &[u8]) -> bool {
 }
 
 #[cold]
-fn refused(error: SafeTensorError) -> Error {
+fn header_error(error: SafeTensorError) -> Error {
     match error {
         SafeTensorError::IoError(error) => error.into(),
         other => format_error(other.to_string()),

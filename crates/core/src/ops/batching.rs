@@ -24,7 +24,7 @@ impl VmapCall<'_> {
         Ok(self.shape(0).axis(axis)? as isize + 1)
     }
 
-    /// As [`Batch::axis`], for several.
+    /// As [`VmapCall::axis`], for several.
     pub fn axes(&self, axes: &[isize]) -> Result<Vec<isize>> {
         axes.iter().map(|&axis| self.axis(axis)).collect()
     }
@@ -59,14 +59,14 @@ impl VmapCall<'_> {
         apply_many(op, self.inputs.to_vec()).map(Some)
     }
 
-    /// As [`Batch::plain`], of an op whose inputs must all have that axis.
+    /// As [`VmapCall::plain`], of an op whose inputs must all have that axis.
     #[track_caller]
     pub fn each(&self, op: &dyn Op) -> Result<Option<Outputs>> {
         let inputs = (0..self.inputs.len()).map(|i| self.spread(i)).collect::<Result<_>>()?;
         apply_many(op, inputs).map(Some)
     }
 
-    /// As [`Batch::plain`], of an op whose inputs broadcast: they are lined up by their last axes.
+    /// As [`VmapCall::plain`], of an op whose inputs broadcast: they are lined up by their last axes.
     #[track_caller]
     pub fn broadcast(&self, op: &dyn Op) -> Result<Option<Outputs>> {
         let count = self.inputs.len();

@@ -32,9 +32,9 @@ pub struct Elementwise {
 /// The derivative of an elementwise op.
 #[derive(Clone, Copy, Debug)]
 pub struct Derivative {
-    /// What it keeps of a call, as [`Op::saves`].
+    /// What it keeps of a call, as [`Differentiable::saves`].
     pub saves: fn(Set) -> Saves,
-    /// The further value it keeps, as [`Op::residual`].
+    /// The further value it keeps, as [`Differentiable::residual`].
     pub residual: Option<fn(&VjpCall<'_>) -> Result<Tensor>>,
     /// The gradient of one input, from that of the output and in its shape; the op sums it to the input's own.
     pub partial: Partial,

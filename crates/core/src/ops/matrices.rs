@@ -28,7 +28,7 @@ pub(super) struct OnMatrix {
 pub(super) struct Rule {
     /// What it keeps of a call.
     pub(super) saves: Saves,
-    /// As [`Op::vjp`].
+    /// As [`Differentiable::vjp`].
     pub(super) gradient: fn(&mut VjpCall<'_>) -> Result<Gradients>,
 }
 

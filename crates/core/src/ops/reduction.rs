@@ -81,9 +81,9 @@ pub struct Reduction {
 /// The derivative of a reduction.
 #[derive(Debug)]
 pub struct FoldRule {
-    /// What it keeps of a call, as [`Op::saves`].
+    /// What it keeps of a call, as [`Differentiable::saves`].
     pub saves: fn(Set) -> Saves,
-    /// The further value it keeps, as [`Op::residual`].
+    /// The further value it keeps, as [`Differentiable::residual`].
     pub residual: Option<fn(&Reduction, &VjpCall<'_>) -> Result<Tensor>>,
     /// The gradient of the input, from that of the output with the folded axes kept as axes of size one.
     pub partial: fn(&Reduction, &VjpCall<'_>, Tensor) -> Result<Tensor>,

@@ -71,7 +71,7 @@ impl Numbers {
             .collect()
     }
 
-    /// What stands before and after the point; all before it if there is none.
+    /// The text before and after the point; all before it if there is no point.
     fn split(&self, value: f64, notation: &Notation) -> (String, String) {
         match *notation {
             _ if !value.is_finite() => (special(value).to_owned(), String::new()),
@@ -95,14 +95,14 @@ impl Numbers {
         }
     }
 
-    /// The shortest decimal that leads back to the number, rounded if it has more than `fraction` fractional digits.
+    /// The shortest decimal that identifies the number, rounded if it has more than `fraction` fractional digits.
     fn at_most(&self, value: f64, fraction: usize) -> Decimal {
         let decimal = Decimal::shortest(self.dtype, value);
         if decimal.digits.len() > fraction + 1 { Decimal::rounded(value, fraction) } else { decimal }
     }
 
-    /// Whether the numbers are too large, too small or too far apart to stand below each other without exponents.
-    /// NumPy decides it in the element type, so rounding there counts.
+    /// Whether the numbers are too large, too small or too far apart for columns without exponents. As in NumPy, the comparison is
+    /// rounded to the element type.
     fn needs_exponent(&self) -> bool {
         let round = |value: f64| dispatch!(self.dtype, T in floats => T::from_f64(value).to_f64());
         let sizes = || self.values.iter().map(|v| v.abs()).filter(|&v| v.is_finite() && v != 0.0);
@@ -111,7 +111,7 @@ impl Numbers {
         largest >= self.large() || smallest < round(1e-4) || round(largest / smallest) > 1000.0
     }
 
-    /// From where on a number of this type has more digits before the point than it means.
+    /// The magnitude from which a number of this type has more digits before the point than are significant.
     fn large(&self) -> f64 {
         match self.dtype {
             DType::F64 => 1e8,
@@ -157,9 +157,9 @@ impl Decimal {
         Decimal::parse(&format!("{value:.fraction$e}"))
     }
 
-    /// The fewest digits that lead back to the number in its type; the even one of two decimals equally near.
+    /// The fewest digits that identify the number in its type; of two decimals equally near, the even one.
     fn shortest(dtype: DType, value: f64) -> Decimal {
-        let leads_back = |decimal: &Decimal| {
+        let identifies = |decimal: &Decimal| {
             dispatch!(dtype, T in floats => T::from_f64(decimal.value()).to_f64()) == value
         };
         let shortest = match dtype {
@@ -167,16 +167,16 @@ impl Decimal {
             DType::F32 => Decimal::parse(&format!("{:e}", value as f32)),
             _ => {
                 let candidates = (0..4).flat_map(|fraction| Decimal::near(value, fraction));
-                // Five digits always lead back: both halves have at most eleven bits.
-                candidates.into_iter().find(leads_back).unwrap_or_else(|| Decimal::rounded(value, 4))
+                // Five digits always identify it: both half-precision types have at most eleven bits.
+                candidates.into_iter().find(identifies).unwrap_or_else(|| Decimal::rounded(value, 4))
             }
         };
         let even = Decimal::rounded(value, shortest.digits.len() - 1);
-        if leads_back(&even) { even } else { shortest }
+        if identifies(&even) { even } else { shortest }
     }
 
     /// The nearest decimal of so many digits and the next one beyond the number. Above a power of two the next element
-    /// is twice as far as below it, so the farther decimal may lead back where the nearer does not.
+    /// is twice as far as below it, so the farther decimal may identify the number where the nearer does not.
     fn near(value: f64, fraction: usize) -> [Decimal; 2] {
         let nearest = Decimal::rounded(value, fraction);
         let step = 10f64.powi(nearest.exponent - fraction as i32).copysign(value);
@@ -191,12 +191,12 @@ impl Decimal {
         if self.negative { -magnitude } else { magnitude }
     }
 
-    /// How many digits stand behind the point when it is written without exponent.
+    /// The number of digits after the point when it is written without exponent.
     fn fraction(&self) -> usize {
         (self.digits.len() as i32 - 1 - self.exponent).max(0) as usize
     }
 
-    /// Without exponent: what stands before and after the point.
+    /// Without exponent: the text before and after the point.
     fn positional(&self) -> (String, String) {
         let sign = if self.negative { "-" } else { "" };
         if let Ok(exponent) = usize::try_from(self.exponent) {
@@ -209,7 +209,7 @@ impl Decimal {
         }
     }
 
-    /// With exponent: what stands before the point, after it, and the exponent.
+    /// With exponent: the text before and after the point, and the exponent.
     fn scientific(&self) -> (String, &str, i32) {
         let (whole, fraction) = self.digits.split_at(1);
         (format!("{}{whole}", if self.negative { "-" } else { "" }), fraction, self.exponent)

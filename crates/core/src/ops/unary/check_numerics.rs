@@ -8,9 +8,11 @@ use crate::{DType, Tensor, apply};
 use taut_kernels::{View, bits};
 
 static ALL_FINITE: PassCheck = PassCheck {
-    accepts: |dtype| match dtype.is_float() {
-        true => Ok(()),
-        false => Err(Error::dtype(format!("{dtype} is not supported")).help("every integer is finite")),
+    accepts: |dtype| {
+        if dtype.is_float() {
+            return Ok(());
+        }
+        Err(Error::dtype(format!("{dtype} is not supported")).help("every integer is finite"))
     },
     holds: |out, message| {
         let (dtype, shape) = (out.dtype(), [out.len()]);
