@@ -1,4 +1,4 @@
-"""What the promise tests share: a ledger that must balance, peaks, and slopes by finite differences."""
+"""Fixtures of the promise tests: a ledger check, peaks, and gradients by finite differences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import taut as tf
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo) -> Iterator[None]:
-    """Remembers how a test went: a failed one still holds its tensors in the traceback."""
+    """Stores the outcome of a test: the traceback of a failed test still holds its tensors."""
     report = yield
     if report.when == "call":
         item.stash[PASSED] = report.passed
@@ -26,25 +26,25 @@ PASSED = pytest.StashKey[bool]()
 
 @pytest.fixture(autouse=True)
 def ledger(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Every byte that a test took is given back when the test's names are gone."""
+    """Checks that a test has freed every byte that it allocated."""
     gc.collect()
     before = tf.memory.live_bytes()
     yield
     if request.node.stash.get(PASSED, False):
         gc.collect()
-        # Less is no leak: the test before may have failed, and its tensors be gone by now.
+        # Fewer bytes are not a leak: a test that failed before may have freed its tensors late.
         assert tf.memory.live_bytes() <= before, tf.memory.report()
 
 
 @pytest.fixture
 def rng() -> np.random.Generator:
-    """Numbers that are the same in every run."""
+    """A random generator with a fixed seed."""
     return np.random.default_rng(7)
 
 
 @pytest.fixture
 def peak_of() -> Callable[[Callable], tuple[int, Any]]:
-    """Calls a function; returns the most bytes held above those before the call, and its result."""
+    """Calls a function; returns the peak in bytes above the live bytes before the call, and the result."""
 
     def peak_of(work: Callable) -> tuple[int, Any]:
         with tf.memory.measure() as measured:
@@ -56,7 +56,7 @@ def peak_of() -> Callable[[Callable], tuple[int, Any]]:
 
 @pytest.fixture
 def numeric() -> Callable[..., np.ndarray]:
-    """The slope of the sum of `f` at an array, element by element, by central differences in float64."""
+    """The gradient of the sum of `f` at an array by central differences in float64."""
 
     def numeric(f: Callable, x: np.ndarray, step: float = 1e-5) -> np.ndarray:
         x = np.array(x, np.float64)
@@ -74,7 +74,7 @@ def numeric() -> Callable[..., np.ndarray]:
 
 @pytest.fixture
 def slope() -> Callable[..., np.ndarray]:
-    """The gradient of the sum of `f` at an array, of the first or of a higher order, by tapes."""
+    """The derivative of the sum of `f` at an array, of any order, by nested tapes."""
 
     def slope(f: Callable, x: np.ndarray, order: int = 1) -> np.ndarray:
         def derived(x: tf.Tensor, order: int) -> tf.Tensor:
@@ -92,7 +92,7 @@ def slope() -> Callable[..., np.ndarray]:
 
 @pytest.fixture
 def line_of() -> Callable[[Callable, str], int]:
-    """Finds the number of the line of a function that holds certain words."""
+    """The number of the source line of a function that contains certain words."""
 
     def line_of(function: Callable, words: str) -> int:
         lines, first = inspect.getsourcelines(function)
@@ -103,6 +103,28 @@ def line_of() -> Callable[[Callable, str], int]:
 
 @pytest.fixture
 def no_limit() -> Iterator[None]:
-    """The limit is everybody's: afterwards there is none."""
+    """Removes the process-wide limit after the test."""
     yield
     tf.memory.limit(None)
+
+
+@pytest.fixture
+def vector(rng: np.random.Generator) -> Callable[[], tf.Tensor]:
+    """Makes loop states: eight float64, 64 bytes."""
+    return lambda: tf.constant(rng.uniform(-0.4, 0.6, size=8))
+
+
+@pytest.fixture
+def sine_loop() -> Callable[..., tf.Tensor]:
+    """A `while_loop` that computes `x = sin(x * w)` a number of times."""
+
+    def sine_loop(steps: int, x: Any, w: Any, calls: list | None = None, **options: Any) -> tf.Tensor:
+        def body(i: tf.Tensor, x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            if calls is not None:
+                calls.append(1)
+            return i + 1, tf.sin(x * w)
+
+        start = (tf.constant(0, tf.int64), x)
+        return tf.while_loop(lambda i, _: i < steps, body, start, parallel_iterations=1, **options)[1]
+
+    return sine_loop
