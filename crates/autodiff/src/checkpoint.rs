@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::graph::trace_body;
 use taut_core::ops::PassThrough;
-use taut_core::ops::random::{Keys, with_keys};
+use taut_core::ops::random::{RecordedKeys, with_recorded_keys};
 use taut_core::record::{self, RecordSlot, RecordedCall, Recorder};
 use taut_core::{
     Differentiable, Effects, Gradients, Graph, Op, Result, Saves, Set, Spec, Specs, Tensor, VjpCall,
@@ -97,7 +97,7 @@ struct Recompute {
     captured: usize,
     variables: Vec<Variable>,
     outputs: SmallVec<[Spec; 1]>,
-    keys: Keys,
+    keys: RecordedKeys,
 }
 
 impl fmt::Debug for Recompute {
@@ -141,7 +141,7 @@ impl Differentiable for Recompute {
 
         let tape = GradientTape::new();
         tape.watch(&(&arguments, &captured, &self.variables));
-        let (outputs, _) = with_keys(&self.keys, || (self.function)(&arguments));
+        let (outputs, _) = with_recorded_keys(&self.keys, || (self.function)(&arguments));
         let mut sources: Vec<GradientSource> = Vec::new();
         sources.extend(arguments.into_iter().chain(captured).map(GradientSource::Tensor));
         sources.extend(self.variables.iter().cloned().map(GradientSource::Variable));
@@ -218,7 +218,7 @@ fn call(function: &Arc<Function>, inputs: &[Tensor], at: Location) -> Result<Vec
     let plain: Vec<Tensor> = inputs.iter().map(record::detached).collect();
     let ((outputs, keys), uses) = record::without_recording(|| {
         record_uses(|recorder| {
-            let (outputs, keys) = with_keys(&Keys::default(), || function(&plain));
+            let (outputs, keys) = with_recorded_keys(&RecordedKeys::default(), || function(&plain));
             // A captured tensor may be returned unchanged, without a call.
             outputs.iter().flatten().for_each(|output| {
                 let _ = record::slot_of(output, recorder);

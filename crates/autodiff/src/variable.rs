@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockWriteGuard, TryLockErr
 use taut_core::graph::{ExternalState, body_depth, create_state, evaluate, read_state, write_state};
 use taut_core::ops::index::TensorScatter;
 use taut_core::ops::shape::broadcast_to;
-use taut_core::ops::{Elementwise, PassGradient, PassThrough, Types};
+use taut_core::ops::{ComputeDType, Elementwise, PassGradient, PassThrough};
 use taut_core::record::{accessed, detached, without_recording};
 use taut_core::{
     DType, Error, ErrorKind, Op, Operand, Result, Shape, Spec, Specs, Tensor, apply_at, is_tracing,
@@ -323,14 +323,14 @@ impl Variable {
     /// Adds to the value.
     #[track_caller]
     pub fn assign_add(&self, delta: impl Into<Operand>) -> Result<()> {
-        static ADD: Elementwise = Elementwise::binary("assign_add", Binary::Add, Types::Same);
+        static ADD: Elementwise = Elementwise::binary("assign_add", Binary::Add, ComputeDType::Same);
         self.update("assign_add", &ADD, delta.into(), Location::caller())
     }
 
     /// Subtracts from the value.
     #[track_caller]
     pub fn assign_sub(&self, delta: impl Into<Operand>) -> Result<()> {
-        static SUB: Elementwise = Elementwise::binary("assign_sub", Binary::Sub, Types::Same);
+        static SUB: Elementwise = Elementwise::binary("assign_sub", Binary::Sub, ComputeDType::Same);
         self.update("assign_sub", &SUB, delta.into(), Location::caller())
     }
 

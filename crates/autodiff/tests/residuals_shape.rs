@@ -56,7 +56,7 @@ fn moving_elements_keeps_nothing() {
     let moved = || {
         let y = transpose(&x, None)?;
         let y = reverse(roll(y, &[2], &[0])?, &[1])?;
-        let y = pad(y, &[[1, 2], [0, 3]], Margin::Reflect)?;
+        let y = pad(y, &[[1, 2], [0, 3]], PadMode::Reflect)?;
         let y = slice(y, &s![Index::from(..).by(-2), 1.., taut_core::NewAxis])?;
         let parts = split(y, 2, 1)?;
         repeat(tile(concat(&[parts[1].clone(), parts[0].clone()], 0)?, &[1, 2, 3])?, &[2], 0)
@@ -77,8 +77,8 @@ fn gradients_of_slices_and_padding() {
     let unused = gradient(&x, |x| Ok(split(x, [2, 3, 2], 0)?[1].clone()));
     assert_eq!(unused, [0.0, 0.0, 1.0, 2.0, 3.0, 0.0, 0.0]);
     let x = f64s(&[1.0, 2.0, 3.0]);
-    assert_eq!(gradient(&x, |x| pad(x, &[[2, 1]], Margin::Reflect)), [3.0, 2.0 + 4.0 + 6.0, 1.0 + 5.0]);
-    assert_eq!(gradient(&x, |x| pad(x, &[[2, 1]], Margin::Symmetric)), [2.0 + 3.0, 1.0 + 4.0, 5.0 + 6.0]);
+    assert_eq!(gradient(&x, |x| pad(x, &[[2, 1]], PadMode::Reflect)), [3.0, 2.0 + 4.0 + 6.0, 1.0 + 5.0]);
+    assert_eq!(gradient(&x, |x| pad(x, &[[2, 1]], PadMode::Symmetric)), [2.0 + 3.0, 1.0 + 4.0, 5.0 + 6.0]);
     assert_eq!(gradient(&x, |x| repeat(x, &[2, 0, 1], 0)), [1.0 + 2.0, 0.0, 3.0]);
 }
 
@@ -296,7 +296,7 @@ fn narrow_types_agree_with_float64() {
         ("sparse_softmax_cross_entropy", |x| sparse_softmax_cross_entropy_with_logits(ids(&[1, 0, 3]), x)),
         ("sigmoid_cross_entropy", |x| sigmoid_cross_entropy_with_logits(softmax(x, -1)?, x)),
         ("segment_mean", |x| segment_mean(x, ids(&[0, 0, 1]))),
-        ("take_along_axis", |x| sort(pad(x, &[[1, 1], [1, 1]], Margin::Symmetric)?, 1, false)),
+        ("take_along_axis", |x| sort(pad(x, &[[1, 1], [1, 1]], PadMode::Symmetric)?, 1, false)),
     ];
     for (name, function) in functions {
         for (dtype, tolerance) in [(DType::F32, 1e-5), (DType::F16, 8e-3), (DType::BF16, 6e-2)] {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use taut_compile::CompileOptions;
 use taut_core::Result;
 use taut_core::graph::{TraceContext, trace_context};
-use taut_core::ops::random::{Keys, with_keys};
+use taut_core::ops::random::{RecordedKeys, with_recorded_keys};
 
 /// How bodies are compiled: with the options of the function being traced. Outside of functions, they are fused and become
 /// machine code.
@@ -38,13 +38,13 @@ pub(crate) fn trace_with_budget<R>(
     let Some(budget) = budget else {
         return Ok((trace(None)?, None));
     };
-    let attempt = |bytes: usize, keys: &Keys| {
+    let attempt = |bytes: usize, keys: &RecordedKeys| {
         let share = Rc::new(BudgetShare { bytes, loops: Cell::new(0) });
-        let (outcome, keys) = with_keys(keys, || trace(Some(share.clone())));
+        let (outcome, keys) = with_recorded_keys(keys, || trace(Some(share.clone())));
         outcome.map(|traced| (traced, share.loops.get(), keys))
     };
     // The first trace assumes one loop inside; if there are more, a second one gives them smaller shares.
-    let (traced, loops, keys) = attempt(budget / 2, &Keys::default())?;
+    let (traced, loops, keys) = attempt(budget / 2, &RecordedKeys::default())?;
     match loops {
         0 => Ok((traced, Some(budget))),
         1 => Ok((traced, Some(budget / 2))),

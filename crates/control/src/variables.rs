@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use taut_autodiff::Variable;
 use taut_core::graph::ExternalState;
-use taut_core::ops::random::{Keys, with_keys};
+use taut_core::ops::random::{RecordedKeys, with_recorded_keys};
 use taut_core::{Result, Tensor};
 
 /// The variables among the states that a trace wrote.
@@ -16,10 +16,10 @@ pub(crate) fn variables(states: &[Arc<dyn ExternalState>]) -> Vec<Variable> {
 pub(crate) fn trace_with_variables<R>(
     trace: impl Fn(&[Variable]) -> Result<(R, Vec<Arc<dyn ExternalState>>)>,
 ) -> Result<(R, Vec<Variable>)> {
-    let (mut carried, mut keys) = (Vec::new(), Keys::default());
+    let (mut carried, mut keys) = (Vec::new(), RecordedKeys::default());
     loop {
         // Every trace takes the same random keys.
-        let (outcome, taken) = with_keys(&keys, || trace(&carried));
+        let (outcome, taken) = with_recorded_keys(&keys, || trace(&carried));
         let (found, written) = outcome?;
         if written.len() == carried.len() {
             return Ok((found, carried));

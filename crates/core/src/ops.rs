@@ -1,10 +1,9 @@
 //! The ops: one file each, and the one table that lists them.
 //!
-//! An op's file holds the op itself (what comes out, how it is computed), the function people call, and its
-//! [`OpEntry`]: parameters, samples, a NumPy reference. Tests, documentation and bindings are derived from the entries.
+//! An op's file holds the [`Op`](crate::Op) implementation, the public function, and the [`OpEntry`]: parameters, test
+//! samples, a NumPy reference. Tests, documentation and the Python bindings are derived from the entries.
 //! To add an op, write its file and add one word below; CONTRIBUTING.md walks through it.
 
-mod batching;
 mod draw;
 mod elementwise;
 mod entry;
@@ -13,14 +12,15 @@ mod matrices;
 mod pass_through;
 mod reduction;
 pub mod sample;
-mod slices;
+mod sparse_gradient;
+mod vmap;
 mod window;
 mod windowed;
 
-pub use elementwise::{Code, Derivative, Elementwise, Partial, Types};
-pub use entry::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+pub use elementwise::{Code, ComputeDType, Elementwise, ElementwiseGradient, ElementwiseVjp};
+pub use entry::{ArgValue, Args, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 pub use pass_through::{PassGradient, PassThrough};
-pub use reduction::{FoldRule, Folding, Over, Reduction};
+pub use reduction::{ReduceAxes, Reduction, ReductionCode, ReductionGradient};
 pub use window::{Channels, Padding};
 
 /// Declares a group's modules and collects their entries.
@@ -33,12 +33,12 @@ macro_rules! table {
             }
         )*
 
-        /// Every op that people can call, in the order of the table.
+        /// Every public op, in the order of the table.
         pub fn table() -> impl Iterator<Item = &'static OpEntry> {
             [$($($group::$file::ENTRIES),*),*].into_iter().flatten()
         }
 
-        /// The group and the source of the file that declares an entry.
+        /// The group and the source text of the file that declares an entry.
         fn home(entry: &OpEntry) -> Option<(&'static str, &'static str)> {
             $($(
                 if $group::$file::ENTRIES.iter().any(|e| e.name == entry.name) {
@@ -52,33 +52,33 @@ macro_rules! table {
 }
 
 table! {
-    /// Tensors from nothing.
+    /// Tensors made from shapes, values and ranges.
     creation: diagonal eye fill like meshgrid one_hot range triangle;
 
-    /// Functions of one tensor, element by element.
+    /// Elementwise functions of one tensor.
     unary: bitcast cast check_numerics classify ensure erf exp gamma gelu hyperbolic not relu root round sigmoid sign trig;
 
-    /// Functions of two or three tensors, element by element.
+    /// Elementwise functions of two or three tensors, with broadcasting.
     binary: arithmetic atan2 bitwise clip compare division extremum logaddexp logical power select shift squared_difference;
 
-    /// Folding axes away.
+    /// Reductions and scans along axes.
     reduce: cumulative extreme logic logsumexp norm sum variance;
 
-    /// Other shapes, other orders; mostly views.
+    /// Changes of shape and order of elements; mostly views without a copy.
     shape: broadcast_to concat identity pad reshape reverse roll slice split stop_gradient tile transpose unit_axes;
 
-    /// Picking elements, and putting them back.
+    /// Indexing: gather, scatter, segments, sorting, masks.
     index: bincount bits gather mask scatter searchsorted segment sort top_k unique unsorted_segment;
 
-    /// Random numbers, counted rather than drawn.
+    /// Counter-based (Philox) random numbers.
     random: bernoulli categorical fold_in gamma generator integers normal permutation uniform;
 
-    /// Sums of products.
+    /// Contractions: matrix products, convolution, pooling, einsum.
     contract: conv conv_gradient conv_transpose depthwise einsum matmul pool pool_gradient tensordot;
 
-    /// What layers are made of.
+    /// Neural-network primitives: normalization, attention, losses, dropout, embedding.
     nn: attention channel_norm cross_entropy dropout embedding layer_norm softmax;
 
-    /// Matrices: solving and factoring.
+    /// Linear algebra: solvers and factorizations.
     linalg: cholesky det factor inv solve;
 }

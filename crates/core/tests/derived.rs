@@ -88,8 +88,8 @@ fn samples_run_and_cover_the_edges() {
             entry.params.iter().any(|p| matches!(p.kind, ParamKind::Tensor | ParamKind::Operand));
         let is_random = entry.group() == "random";
         let empty = |args: &[ArgValue]| tensors(args).iter().any(Tensor::is_empty);
-        let tried =
-            results.iter().any(|(args, _)| empty(args)) || (entry.bad)().iter().any(|bad| empty(&bad.args));
+        let tried = results.iter().any(|(args, _)| empty(args))
+            || (entry.invalid_args)().iter().any(|bad| empty(&bad.args));
         assert!(!takes_tensors || is_random || tried, "no sample without elements");
     });
 }
@@ -107,7 +107,7 @@ fn traced_equals_eager() {
                 call(entry, &args)
             });
             let traced = match traced {
-                Err(e) if entry.reads_data && e.kind() == ErrorKind::Graph => continue,
+                Err(e) if entry.has_data_dependent_shape && e.kind() == ErrorKind::Graph => continue,
                 other => other.unwrap_or_else(|e| panic!("cannot be traced on {args:?}: {e}")),
             };
             traced.graph.verify().unwrap();
@@ -264,7 +264,7 @@ fn donated_inputs_give_the_same_results() {
 #[test]
 fn invalid_input_is_an_error() {
     every_row(|entry| {
-        for bad in (entry.bad)() {
+        for bad in (entry.invalid_args)() {
             let _ledger = ledger_check();
             let args = format!("{:?}", bad.args);
             let outcome = call(entry, &bad.args);

@@ -300,7 +300,7 @@ fn every_op_of_the_table() {
                 check(entry.name, error.location());
             }
         }
-        for bad in (entry.bad)() {
+        for bad in (entry.invalid_args)() {
             // What does not even fit the function's types has no line.
             let error = call(&bad.args).expect_err("the argument is wrong");
             if error.location().is_some() {

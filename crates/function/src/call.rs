@@ -7,7 +7,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_autodiff::VariableGuard;
 use taut_autodiff::joint::SavedFrom;
-use taut_core::ops::random::{take_key, take_numbers};
+use taut_core::ops::random::{take_key, take_key_words};
 use taut_core::{Error, ErrorKind, Result, Tensor, is_checking_numerics, is_tracing, record};
 use taut_exec::{Executable, RunInput, RunOutputs};
 use taut_memory::Location;
@@ -55,7 +55,7 @@ impl ConcreteFunction {
         }
         let mut keys: SmallVec<[RandomKey; 4]> = SmallVec::new();
         if self.has_plain_keys {
-            keys.extend(self.keys.iter().filter_map(take_numbers).map(RandomKey::Numbers));
+            keys.extend(self.keys.iter().filter_map(take_key_words).map(RandomKey::Numbers));
         } else {
             for key in &self.keys {
                 keys.push(RandomKey::Tensor(take_key(key)?));

@@ -6,7 +6,7 @@ use crate::strided_view::{StridedView, expand_axes, is_bijective};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::Node;
-use taut_core::ops::{Elementwise, Types};
+use taut_core::ops::{ComputeDType, Elementwise};
 use taut_core::{DType, Op, Result, Shape, Spec};
 use taut_kernels::elementwise::Code;
 use taut_memory::Location;
@@ -134,7 +134,7 @@ impl Simplifier<'_> {
         dtype: DType,
         at: Location,
     ) -> Result<StridedView> {
-        let op: Arc<dyn Op> = Arc::new(Elementwise::new(name, code, Types::Same));
+        let op: Arc<dyn Op> = Arc::new(Elementwise::new(name, code, ComputeDType::Same));
         let spec = Spec { dtype, shape: operands[0].layout.shape.clone() };
         self.simplify_elementwise(&op, code, operands, &spec, at)
     }

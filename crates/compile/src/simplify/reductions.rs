@@ -5,7 +5,7 @@ use crate::strided_view::{LayoutView, StridedView, axes_in, compose, expand_axes
 use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
-use taut_core::ops::{Folding, Over, Reduction};
+use taut_core::ops::{ReduceAxes, Reduction, ReductionCode};
 use taut_core::{DType, Form, Layout, Op, Result, Shape, Spec, Strides};
 use taut_kernels::elementwise::{Binary, Code, Unary};
 use taut_kernels::reduce::Reduce;
@@ -125,9 +125,9 @@ impl Simplifier<'_> {
             (0..mask.len()).filter(|&axis| mask[axis]).map(|axis| axis as isize).collect();
         let op: Arc<dyn Op> = Arc::new(Reduction {
             name: node.op.name(),
-            code: Folding::Fold(code),
-            over: Over(if axes.len() == mask.len() { None } else { Some(axes) }),
-            rule: None,
+            code: ReductionCode::Reduce(code),
+            over: ReduceAxes(if axes.len() == mask.len() { None } else { Some(axes) }),
+            gradient: None,
         });
         if let Some(view) = self.fold_constants(&op, std::slice::from_ref(x), spec, node.at) {
             return view;

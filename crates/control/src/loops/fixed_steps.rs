@@ -12,7 +12,7 @@ use taut_autodiff::Variable;
 use taut_autodiff::nest::{Nest, strip_values};
 use taut_core::graph::trace_writing;
 use taut_core::ops::binary::add;
-use taut_core::ops::random::with_index;
+use taut_core::ops::random::with_loop_index;
 use taut_core::{Error, Result, Spec, Tensor, apply_at};
 use taut_memory::Location;
 
@@ -131,7 +131,7 @@ impl Loops {
                     let index = &inputs[0];
                     let state = states.rebuild(&mut positions.states.of(inputs).iter().cloned());
                     let element = elements.rebuild(&mut positions.slices.of(inputs).iter().cloned());
-                    let (state, results) = with_index(index, || body(index.clone(), state, element))?;
+                    let (state, results) = with_loop_index(index, || body(index.clone(), state, element))?;
                     let mut outputs = states.check_returned(&state)?;
                     outputs.extend(tensors(&results));
                     Ok((outputs, results))

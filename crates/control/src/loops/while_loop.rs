@@ -11,7 +11,7 @@ use crate::variables::{assign, trace_with_variables};
 use taut_autodiff::Variable;
 use taut_autodiff::nest::Nest;
 use taut_core::graph::{TraceContext, Traced, trace_writing};
-use taut_core::ops::random::with_index;
+use taut_core::ops::random::with_loop_index;
 use taut_core::{Error, ErrorKind, Result, Set, Tensor, apply_at, is_tracing, record};
 use taut_memory::Location;
 
@@ -89,7 +89,7 @@ impl<S: Nest<Owned = S>> WhileParts<'_, S> {
         let BodyArguments { specs, variables, positions } = arguments;
         let (mut traced, ()) = trace_writing(specs, variables, context, |inputs| {
             let state = states.rebuild(&mut positions.states.of(inputs).iter().cloned());
-            let result = with_index(&inputs[0], || (self.condition)(&state))?;
+            let result = with_loop_index(&inputs[0], || (self.condition)(&state))?;
             check_condition(result.spec())?;
             Ok((vec![result], ()))
         })?;
@@ -112,7 +112,7 @@ impl<S: Nest<Owned = S>> WhileParts<'_, S> {
         let BodyArguments { specs, variables, positions } = arguments;
         let (traced, ()) = trace_writing(specs, variables, context, |inputs| {
             let state = states.rebuild(&mut positions.states.of(inputs).iter().cloned());
-            let after = with_index(&inputs[0], || (self.body)(state))?;
+            let after = with_loop_index(&inputs[0], || (self.body)(state))?;
             Ok((states.check_returned(&after)?, ()))
         })?;
         Ok(traced)

@@ -7,7 +7,7 @@ use crate::structure::tensors;
 use taut_autodiff::nest::{Nest, strip_values};
 use taut_core::graph::trace_writing;
 use taut_core::ops::creation::zeros;
-use taut_core::ops::random::with_index;
+use taut_core::ops::random::with_loop_index;
 use taut_core::{Graph, Result, Spec, Tensor};
 
 pub(super) struct TracedMap<X, Y> {
@@ -33,7 +33,7 @@ impl<X: Nest<Owned = X>, Y: Nest<Owned = Y>> TracedMap<X, Y> {
         specs.extend(inputs.iter().map(|input| row_spec(input.spec())));
         let (traced, result) = trace_writing(&specs, &[], None, |arguments| {
             let element = element.rebuild(&mut arguments[1..].iter().cloned());
-            let result = with_index(&arguments[0], || body(element))?;
+            let result = with_loop_index(&arguments[0], || body(element))?;
             Ok((tensors(&result), result))
         })?;
         let assigns = !traced.writes.is_empty();

@@ -1,24 +1,24 @@
-//! Random numbers as ops: which numbers come depends on the key and an element's place alone.
+//! Random sampling ops: each value is a function of the key and the element's position alone (counter-based).
 
 use crate::error::{Error, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::sample::of;
-use crate::ops::{ArgValue, Bad, Param};
+use crate::ops::{ArgValue, InvalidArgs, Param};
 use crate::{DType, ErrorKind, Tensor, apply};
 use taut_kernels::random::{self as kernels, Key};
 use taut_kernels::{Arg, Element, View, ViewMut, dispatch};
 
-/// An op that draws independent numbers. It is data: a new distribution needs no new type.
+/// An op that draws independent samples from a distribution.
 #[derive(Clone, Debug)]
 pub(super) struct Draw {
     pub(super) name: &'static str,
     pub(super) spec: Spec,
-    pub(super) law: Law,
+    pub(super) distribution: Distribution,
 }
 
-/// How the numbers are distributed.
+/// The distribution of the samples.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Law {
+pub(super) enum Distribution {
     Uniform { low: f64, high: f64 },
     Normal { mean: f64, std: f64 },
     TruncatedNormal { mean: f64, std: f64 },
@@ -29,15 +29,15 @@ pub(super) enum Law {
     Permutation,
 }
 
-/// Refuses what is not a key.
+/// An error unless the spec is that of a key, `uint64[2]`.
 pub(super) fn check_key(key: &Spec) -> Result<()> {
     if key.dtype != DType::U64 {
-        let message = format!("a key is of type uint64, not {}", key.dtype);
-        return Err(Error::dtype(message).help("a generator's next_key() makes one"));
+        let message = format!("key must be uint64, got {}", key.dtype);
+        return Err(Error::dtype(message).help("make one with a generator's next_key()"));
     }
     if key.shape != [2] {
-        let message = format!("a key has shape [2], not {}", key.shape);
-        return Err(Error::shape(message).help("it holds a seed and the number of the call"));
+        let message = format!("key must have shape [2], got {}", key.shape);
+        return Err(Error::shape(message).help("a key is the pair (seed, counter of the call)"));
     }
     Ok(())
 }
@@ -48,79 +48,75 @@ pub(super) fn read_key(key: View<'_>) -> Key {
     Key { seed: words[first], op: words[first.wrapping_add_signed(key.strides()[0])] }
 }
 
-/// Refuses a number that `dtype` rounds to infinity, and NaN.
-fn finite(name: &str, value: f64, dtype: DType) -> Result<()> {
+/// An error if `value` is NaN, or infinite once rounded to `dtype`.
+fn check_finite(name: &str, value: f64, dtype: DType) -> Result<()> {
     let rounded = dispatch!(dtype, T in floats => T::from_f64(value).to_f64());
     if rounded.is_finite() {
         return Ok(());
     }
-    Err(Error::value(format!("{name} must be a finite {dtype}, and {value} is not")))
+    Err(Error::value(format!("{name} must be finite in {dtype}, got {value}")))
 }
 
-fn positive(name: &str, value: f64, dtype: DType) -> Result<()> {
-    finite(name, value, dtype)?;
-    if value > 0.0 {
-        Ok(())
-    } else {
-        Err(Error::value(format!("{name} must be positive, and {value} is not")))
-    }
+fn check_positive(name: &str, value: f64, dtype: DType) -> Result<()> {
+    check_finite(name, value, dtype)?;
+    if value > 0.0 { Ok(()) } else { Err(Error::value(format!("{name} must be > 0, got {value}"))) }
 }
 
-impl Law {
+impl Distribution {
     fn check(self, dtype: DType) -> Result<()> {
         match self {
-            Law::Integers { low, high } => return check_range(low, high, dtype),
-            Law::Bernoulli { p } if !(0.0..=1.0).contains(&p) => {
-                return Err(Error::value(format!("a probability lies between 0 and 1, and {p} does not")));
+            Distribution::Integers { low, high } => return check_range(low, high, dtype),
+            Distribution::Bernoulli { p } if !(0.0..=1.0).contains(&p) => {
+                return Err(Error::value(format!("probability must be in [0, 1], got {p}")));
             }
-            Law::Bernoulli { .. } | Law::Permutation => return Ok(()),
+            Distribution::Bernoulli { .. } | Distribution::Permutation => return Ok(()),
             _ if !dtype.is_float() => {
                 let error = Error::dtype(format!("{dtype} is not supported"));
-                return Err(error.help("ask for a float type, or draw integers"));
+                return Err(error.help("use a float dtype, or draw integers"));
             }
             _ => {}
         }
         match self {
-            Law::Uniform { low, high } => {
-                finite("low", low, dtype)?;
-                finite("high", high, dtype)?;
+            Distribution::Uniform { low, high } => {
+                check_finite("low", low, dtype)?;
+                check_finite("high", high, dtype)?;
                 if low > high {
-                    return Err(Error::value(format!(
-                        "low must not be above high, and {low} is above {high}"
-                    )));
+                    return Err(Error::value(format!("low must be <= high, got low={low} and high={high}")));
                 }
                 Ok(())
             }
-            Law::Normal { mean, std } | Law::TruncatedNormal { mean, std } => {
-                finite("mean", mean, dtype)?;
-                finite("std", std, dtype)?;
+            Distribution::Normal { mean, std } | Distribution::TruncatedNormal { mean, std } => {
+                check_finite("mean", mean, dtype)?;
+                check_finite("std", std, dtype)?;
                 if std < 0.0 {
-                    return Err(Error::value(format!("std must not be negative, and {std} is")));
+                    return Err(Error::value(format!("std must be >= 0, got {std}")));
                 }
                 Ok(())
             }
-            Law::Exponential { rate } => positive("rate", rate, dtype),
-            Law::Gamma { alpha, beta } => {
-                positive("alpha", alpha, dtype)?;
-                positive("beta", beta, dtype)
+            Distribution::Exponential { rate } => check_positive("rate", rate, dtype),
+            Distribution::Gamma { alpha, beta } => {
+                check_positive("alpha", alpha, dtype)?;
+                check_positive("beta", beta, dtype)
             }
-            Law::Integers { .. } | Law::Bernoulli { .. } | Law::Permutation => Ok(()),
+            Distribution::Integers { .. } | Distribution::Bernoulli { .. } | Distribution::Permutation => {
+                Ok(())
+            }
         }
     }
 }
 
-/// Refuses a range that is empty or that `dtype` does not hold.
+/// An error if the range is empty or `dtype` cannot represent it.
 fn check_range(low: i128, high: i128, dtype: DType) -> Result<()> {
     if !dtype.is_integer() {
         let error = Error::dtype(format!("{dtype} is not supported"));
-        return Err(error.help("ask for an integer type, or draw from the uniform distribution"));
+        return Err(error.help("use an integer dtype, or draw from the uniform distribution"));
     }
     if low >= high {
-        return Err(Error::value(format!("no integer is at least {low} and below {high}")));
+        return Err(Error::value(format!("low must be < high, got low={low} and high={high}")));
     }
     let holds = |v: i128| dispatch!(dtype, T in integers => T::try_from(v).is_ok());
     if !holds(low) || !holds(high - 1) {
-        return Err(Error::value(format!("{dtype} does not hold every integer from {low} to {}", high - 1)));
+        return Err(Error::value(format!("range [{low}, {high}) does not fit {dtype}")));
     }
     Ok(())
 }
@@ -132,42 +128,42 @@ impl Op for Draw {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         check_key(inputs[0])?;
-        self.law.check(self.spec.dtype)?;
+        self.distribution.check(self.spec.dtype)?;
         Ok(self.spec.clone().into())
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         let (key, out) = (read_key(inputs[0].view()), outputs[0].reborrow());
-        match self.law {
-            Law::Uniform { low, high } => kernels::uniform(key, 0, low, high, out),
-            Law::Normal { mean, std } => kernels::normal(key, 0, mean, std, out),
-            Law::TruncatedNormal { mean, std } => kernels::truncated_normal(key, 0, mean, std, out),
-            Law::Exponential { rate } => kernels::exponential(key, 0, rate, out),
-            Law::Gamma { alpha, beta } => gamma(key, alpha, beta, out),
-            Law::Integers { low, high } => kernels::integers(key, 0, low, high, out),
-            Law::Bernoulli { p } => kernels::bernoulli(key, 0, p, out),
-            Law::Permutation => kernels::permutation(key, out),
+        match self.distribution {
+            Distribution::Uniform { low, high } => kernels::uniform(key, 0, low, high, out),
+            Distribution::Normal { mean, std } => kernels::normal(key, 0, mean, std, out),
+            Distribution::TruncatedNormal { mean, std } => kernels::truncated_normal(key, 0, mean, std, out),
+            Distribution::Exponential { rate } => kernels::exponential(key, 0, rate, out),
+            Distribution::Gamma { alpha, beta } => gamma(key, alpha, beta, out),
+            Distribution::Integers { low, high } => kernels::integers(key, 0, low, high, out),
+            Distribution::Bernoulli { p } => kernels::bernoulli(key, 0, p, out),
+            Distribution::Permutation => kernels::permutation(key, out),
         }
         Ok(())
     }
 
     fn attributes(&self) -> String {
         let spec = &self.spec;
-        match self.law {
-            Law::Uniform { low, high } => format!("{spec}, low={low}, high={high}"),
-            Law::Normal { mean, std } | Law::TruncatedNormal { mean, std } => {
+        match self.distribution {
+            Distribution::Uniform { low, high } => format!("{spec}, low={low}, high={high}"),
+            Distribution::Normal { mean, std } | Distribution::TruncatedNormal { mean, std } => {
                 format!("{spec}, mean={mean}, std={std}")
             }
-            Law::Exponential { rate } => format!("{spec}, rate={rate}"),
-            Law::Gamma { alpha, beta } => format!("{spec}, alpha={alpha}, beta={beta}"),
-            Law::Integers { low, high } => format!("{spec}, low={low}, high={high}"),
-            Law::Bernoulli { p } => format!("{spec}, p={p}"),
-            Law::Permutation => spec.to_string(),
+            Distribution::Exponential { rate } => format!("{spec}, rate={rate}"),
+            Distribution::Gamma { alpha, beta } => format!("{spec}, alpha={alpha}, beta={beta}"),
+            Distribution::Integers { low, high } => format!("{spec}, low={low}, high={high}"),
+            Distribution::Bernoulli { p } => format!("{spec}, p={p}"),
+            Distribution::Permutation => spec.to_string(),
         }
     }
 }
 
-/// The kernel takes an alpha per element: one number, repeated by strides of zero.
+/// The kernel takes an alpha per element: here one value, broadcast by strides of zero.
 fn gamma(key: Key, alpha: f64, beta: f64, out: ViewMut<'_>) {
     let (dtype, shape) = (out.dtype(), out.shape());
     let mut word = 0u64;
@@ -178,30 +174,35 @@ fn gamma(key: Key, alpha: f64, beta: f64, out: ViewMut<'_>) {
     kernels::gamma(key, 0, alpha, beta, out);
 }
 
-/// Draws numbers of this type and shape.
+/// Draws samples of this dtype and shape.
 #[track_caller]
-pub(super) fn draw(name: &'static str, key: Tensor, spec: Spec, law: Law) -> Result<Tensor> {
-    apply(&Draw { name, spec, law }, [key])
+pub(super) fn draw(
+    name: &'static str,
+    key: Tensor,
+    spec: Spec,
+    distribution: Distribution,
+) -> Result<Tensor> {
+    apply(&Draw { name, spec, distribution }, [key])
 }
 
 /// The first parameter of every random op.
 pub(super) const KEY: Param = Param::tensor("key");
 
-/// A key for samples.
+/// A key for test arguments.
 pub(super) fn key(seed: f64) -> ArgValue {
     of(DType::U64, &[2], &[seed, 3.0])
 }
 
-/// What every random op must refuse: keys that are none. `rest` are the other arguments.
-pub(super) fn bad_keys(rest: &[ArgValue]) -> Vec<Bad> {
-    let bad = |key, kind, message| Bad::new([&[key], rest].concat(), kind, message);
+/// Arguments that every random op must reject: invalid keys. `rest` are the other arguments.
+pub(super) fn invalid_keys(rest: &[ArgValue]) -> Vec<InvalidArgs> {
+    let bad = |key, kind, message| InvalidArgs::new([&[key], rest].concat(), kind, message);
     vec![
-        bad(of(DType::I64, &[2], &[1.0, 2.0]), ErrorKind::DType, "a key is of type uint64, not int64"),
-        bad(of(DType::U64, &[3], &[1.0, 2.0, 3.0]), ErrorKind::Shape, "a key has shape [2], not [3]"),
+        bad(of(DType::I64, &[2], &[1.0, 2.0]), ErrorKind::DType, "key must be uint64, got int64"),
+        bad(of(DType::U64, &[3], &[1.0, 2.0, 3.0]), ErrorKind::Shape, "key must have shape [2], got [3]"),
     ]
 }
 
-/// Shapes to draw, small ones and one with enough elements for a statement about their mean.
+/// Shapes of draws for tests: small ones, and one with enough elements to test the mean.
 pub(super) fn shapes() -> [ArgValue; 5] {
     [vec![], vec![0], vec![1], vec![2, 3, 4], vec![50, 40]].map(ArgValue::Ints)
 }

@@ -1,4 +1,4 @@
-//! Element by element: ops that differ only in a kernel's code and in which types they take.
+//! Elementwise ops: they differ only in the kernel's code and in the dtype they compute in.
 
 use crate::apply::{Outputs, apply};
 use crate::error::{Error, Result};
@@ -16,80 +16,81 @@ use taut_kernels::elementwise::{self as kernels, Binary, Unary};
 use taut_kernels::{Arg, DType, ViewMut};
 use taut_memory::Location;
 
-/// An op that works element by element. It is data: a new one needs no new type.
+/// An elementwise op. Ops are values of this type, not types of their own.
 #[derive(Clone, Copy, Debug)]
 pub struct Elementwise {
     /// Its name.
     pub name: &'static str,
-    /// What it computes.
+    /// The function it computes.
     pub code: Code,
-    /// What it computes in.
-    pub types: Types,
-    /// Its derivative, if it has one.
-    pub derivative: Option<Derivative>,
+    /// The dtype it computes in.
+    pub types: ComputeDType,
+    /// Its gradient, if it is differentiable.
+    pub gradient: Option<ElementwiseGradient>,
 }
 
-/// The derivative of an elementwise op.
+/// The gradient of an elementwise op.
 #[derive(Clone, Copy, Debug)]
-pub struct Derivative {
-    /// What it keeps of a call, as [`Differentiable::saves`].
+pub struct ElementwiseGradient {
+    /// The values it saves for backward, as [`Differentiable::saves`].
     pub saves: fn(Set) -> Saves,
-    /// The further value it keeps, as [`Differentiable::residual`].
+    /// The residual computed in the forward pass, as [`Differentiable::residual`].
     pub residual: Option<fn(&VjpCall<'_>) -> Result<Tensor>>,
-    /// The gradient of one input, from that of the output and in its shape; the op sums it to the input's own.
-    pub partial: Partial,
+    /// The gradient with respect to one input, in the output's shape; the op then sums over the broadcast axes.
+    pub partial: ElementwiseVjp,
 }
 
-/// How an elementwise op makes the gradient of an input from that of the output.
+/// The function from the output's gradient to an input's.
 #[derive(Clone, Copy, Debug)]
-pub enum Partial {
-    /// From the call and the input's position.
-    Of(fn(&VjpCall<'_>, Tensor, usize) -> Result<Tensor>),
-    /// From the call and the `alpha` of an op of one tensor.
-    Alpha(fn(&VjpCall<'_>, Tensor, f64) -> Result<Tensor>),
+pub enum ElementwiseVjp {
+    /// Called with the input's position.
+    PerInput(fn(&VjpCall<'_>, Tensor, usize) -> Result<Tensor>),
+    /// Called with the `alpha` of a unary op.
+    WithAlpha(fn(&VjpCall<'_>, Tensor, f64) -> Result<Tensor>),
 }
 
-/// What an elementwise op computes in.
+/// The dtype an elementwise op computes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Types {
-    /// The type its inputs meet in.
+pub enum ComputeDType {
+    /// The promoted dtype of its inputs.
     Same,
-    /// That type if it is a floating-point type, else the one NumPy's mathematical functions choose.
+    /// The promoted dtype if it is a float, else the float dtype that NumPy's mathematical functions choose.
     Float,
-    /// That type if it is a floating-point type, else `float64`, as NumPy divides.
-    Quotient,
+    /// The promoted dtype if it is a float, else `float64`, as in NumPy's true division.
+    TrueDivide,
 }
 
 impl Elementwise {
-    /// An op of one tensor.
-    pub const fn unary(name: &'static str, code: Unary, types: Types) -> Elementwise {
+    /// An op of one tensor, without a gradient.
+    pub const fn unary(name: &'static str, code: Unary, types: ComputeDType) -> Elementwise {
         Elementwise::new(name, Code::Unary(code), types)
     }
 
-    /// An op of two tensors.
-    pub const fn binary(name: &'static str, code: Binary, types: Types) -> Elementwise {
+    /// An op of two tensors, without a gradient.
+    pub const fn binary(name: &'static str, code: Binary, types: ComputeDType) -> Elementwise {
         Elementwise::new(name, Code::Binary(code), types)
     }
 
-    /// An op.
-    pub const fn new(name: &'static str, code: Code, types: Types) -> Elementwise {
-        Elementwise { name, code, types, derivative: None }
+    /// An op without a gradient.
+    pub const fn new(name: &'static str, code: Code, types: ComputeDType) -> Elementwise {
+        Elementwise { name, code, types, gradient: None }
     }
 
-    /// The op with its derivative: what it keeps, and the gradient of an input (its position is the last argument)
-    /// from that of the output.
+    /// The op with its gradient: the values it saves, and `partial(call, output_gradient, input_position)`, the gradient
+    /// with respect to that input.
     #[must_use]
     pub const fn grad(
         mut self,
         saves: fn(Set) -> Saves,
         partial: fn(&VjpCall<'_>, Tensor, usize) -> Result<Tensor>,
     ) -> Elementwise {
-        self.derivative = Some(Derivative { saves, residual: None, partial: Partial::Of(partial) });
+        self.gradient =
+            Some(ElementwiseGradient { saves, residual: None, partial: ElementwiseVjp::PerInput(partial) });
         self
     }
 
-    /// As [`Elementwise::grad`], where the derivative keeps one further value, made from the outputs and the inputs
-    /// that `saves` says are read.
+    /// As [`Elementwise::grad`], with a residual computed in the forward pass from the outputs and the inputs that `saves`
+    /// declares as read.
     #[must_use]
     pub const fn grad_with(
         mut self,
@@ -97,11 +98,15 @@ impl Elementwise {
         residual: fn(&VjpCall<'_>) -> Result<Tensor>,
         partial: fn(&VjpCall<'_>, Tensor, usize) -> Result<Tensor>,
     ) -> Elementwise {
-        self.derivative = Some(Derivative { saves, residual: Some(residual), partial: Partial::Of(partial) });
+        self.gradient = Some(ElementwiseGradient {
+            saves,
+            residual: Some(residual),
+            partial: ElementwiseVjp::PerInput(partial),
+        });
         self
     }
 
-    /// The number that some ops of one tensor have beside it.
+    /// The parameter `alpha` of the unary ops that have one.
     fn alpha(&self) -> Option<f64> {
         match self.code {
             Code::Unary(Unary::LeakyRelu(alpha) | Unary::Elu(alpha)) => Some(alpha),
@@ -109,38 +114,38 @@ impl Elementwise {
         }
     }
 
-    /// The gradient of input `i`, from that of the output.
+    /// The gradient with respect to input `i`, summed to its shape.
     fn partial(
         &self,
-        derivative: Derivative,
+        rule: ElementwiseGradient,
         call: &VjpCall<'_>,
         gradient: Tensor,
         i: usize,
     ) -> Result<Tensor> {
-        let partial = match derivative.partial {
-            Partial::Of(partial) => partial(call, gradient, i),
-            Partial::Alpha(partial) => partial(call, gradient, self.alpha().unwrap_or_default()),
+        let partial = match rule.partial {
+            ElementwiseVjp::PerInput(partial) => partial(call, gradient, i),
+            ElementwiseVjp::WithAlpha(partial) => partial(call, gradient, self.alpha().unwrap_or_default()),
         };
         sum_to(partial?, call.input_shape(i))
     }
 
-    /// The type it computes in when its inputs meet in `dtype`.
+    /// The dtype it computes in when its inputs are promoted to `dtype`.
     #[inline]
     fn compute_dtype(&self, dtype: DType) -> DType {
         match self.types {
-            Types::Float => float_of(dtype),
-            Types::Quotient if !dtype.is_float() => DType::F64,
-            Types::Same | Types::Quotient => dtype,
+            ComputeDType::Float => float_of(dtype),
+            ComputeDType::TrueDivide if !dtype.is_float() => DType::F64,
+            ComputeDType::Same | ComputeDType::TrueDivide => dtype,
         }
     }
 
-    /// An operand as an input, where `meeting` is the type that all operands meet in.
+    /// Converts an operand to an input; `promoted` is the common dtype of all operands.
     #[track_caller]
-    pub(super) fn input(&self, operand: Operand, meeting: DType) -> Result<Tensor> {
-        let dtype = self.compute_dtype(meeting);
+    pub(super) fn input(&self, operand: Operand, promoted: DType) -> Result<Tensor> {
+        let dtype = self.compute_dtype(promoted);
         match operand {
             Operand::Tensor(tensor) => cast(tensor, dtype),
-            Operand::Scalar(scalar) if !scalar.fits(meeting) => Err(self.does_not_fit(scalar, meeting)),
+            Operand::Scalar(scalar) if !scalar.fits(promoted) => Err(self.does_not_fit(scalar, promoted)),
             Operand::Scalar(scalar) => Tensor::constant(scalar, dtype),
         }
     }
@@ -148,8 +153,8 @@ impl Elementwise {
     #[cold]
     #[track_caller]
     fn does_not_fit(&self, scalar: Scalar, dtype: DType) -> Error {
-        Error::value(format!("{scalar} does not fit {dtype}, the other operand's type"))
-            .help("cast the tensor to a wider type first")
+        Error::value(format!("scalar {scalar} does not fit {dtype}, the dtype of the other operand"))
+            .help("cast the tensor to a wider dtype first")
             .in_op(self.name, [])
             .at(Location::caller())
     }
@@ -171,8 +176,8 @@ impl Op for Elementwise {
             }
             Code::Select => {
                 if first.dtype != DType::Bool {
-                    return Err(Error::dtype(format!("the condition is {}, not bool", first.dtype))
-                        .help("compare it with something, or cast it to bool"));
+                    return Err(Error::dtype(format!("condition must be bool, got {}", first.dtype))
+                        .help("use a comparison, or cast it to bool"));
                 }
                 (Some(shared_dtype(&inputs[1..])?), broadcast_all(inputs)?)
             }
@@ -223,7 +228,7 @@ impl Op for Elementwise {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.broadcast(self)
+        call.apply_broadcast(self)
     }
 
     fn attributes(&self) -> String {
@@ -233,25 +238,25 @@ impl Op for Elementwise {
 
 impl Differentiable for Elementwise {
     fn saves(&self, wanted: Set) -> Option<Saves> {
-        self.derivative.map(|derivative| (derivative.saves)(wanted))
+        self.gradient.map(|rule| (rule.saves)(wanted))
     }
 
     fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
-        self.derivative.and_then(|derivative| derivative.residual).map(|residual| residual(call)).transpose()
+        self.gradient.and_then(|rule| rule.residual).map(|residual| residual(call)).transpose()
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        let (Some(derivative), Some(gradient)) = (self.derivative, call.take_gradient(0)) else {
+        let (Some(rule), Some(gradient)) = (self.gradient, call.take_gradient(0)) else {
             return Ok(Gradients::new());
         };
         let last = (0..call.inputs.len()).rev().find(|&i| call.wants(i));
         let mut gradient = Some(gradient);
         let mut gradients = Gradients::new();
         for i in 0..call.inputs.len() {
-            // The last one to use the gradient may have its memory.
+            // The last use of the gradient donates its buffer.
             let given = if Some(i) == last { gradient.take() } else { gradient.clone() };
             gradients.push(match given {
-                Some(given) if call.wants(i) => Some(self.partial(derivative, call, given, i)?.into()),
+                Some(given) if call.wants(i) => Some(self.partial(rule, call, given, i)?.into()),
                 _ => None,
             });
         }
@@ -259,7 +264,7 @@ impl Differentiable for Elementwise {
     }
 }
 
-/// Sums a gradient of a broadcast result to the shape of what was broadcast.
+/// Sums the gradient of a broadcast result over the broadcast axes, to the operand's shape.
 #[track_caller]
 pub(super) fn sum_to(gradient: Tensor, shape: &Shape) -> Result<Tensor> {
     if gradient.shape() == shape {
@@ -272,14 +277,15 @@ pub(super) fn sum_to(gradient: Tensor, shape: &Shape) -> Result<Tensor> {
     if summed.shape() == shape { Ok(summed) } else { reshape_to(summed, shape) }
 }
 
-/// The type that inputs have in common. Public functions convert before they apply; this is for those who do not.
+/// The common dtype of the inputs. Public functions convert their operands first; direct calls of `apply` may not.
 #[inline]
 fn shared_dtype(inputs: &[&Spec]) -> Result<DType> {
     let dtype = inputs[0].dtype;
     match inputs.iter().find(|input| input.dtype != dtype) {
         None => Ok(dtype),
         Some(other) => {
-            Err(Error::dtype(format!("types {dtype} and {} differ", other.dtype)).help("cast one of them"))
+            Err(Error::dtype(format!("operands must have the same dtype, got {dtype} and {}", other.dtype))
+                .help("cast one of them"))
         }
     }
 }
@@ -290,16 +296,17 @@ fn broadcast_all(inputs: &[&Spec]) -> Result<Shape> {
 
 #[cold]
 fn unsupported(dtype: DType) -> Error {
-    Error::dtype(format!("{dtype} is not supported")).help("cast to another type first")
+    Error::dtype(format!("{dtype} is not supported")).help("cast to a supported dtype first")
 }
 
-/// Refuses an integer that is not one of `dtype`'s.
-pub(super) fn must_fit(scalar: Scalar, dtype: DType) -> Result<()> {
+/// An error if `dtype` cannot represent an integer scalar.
+pub(super) fn check_fits(scalar: Scalar, dtype: DType) -> Result<()> {
     if scalar.fits(dtype) { Ok(()) } else { Err(Error::value(format!("{scalar} does not fit {dtype}"))) }
 }
 
-/// The type that operands meet in: that of the tensors, unless a number is of a kind they cannot hold.
-pub(super) fn meeting_dtype(operands: &[&Operand]) -> DType {
+/// The common dtype of operands: the promoted dtype of the tensors, widened if a scalar is of a higher kind (an integer
+/// tensor and a float scalar make floats).
+pub(super) fn promoted_dtype(operands: &[&Operand]) -> DType {
     let tensors = operands.iter().filter_map(|operand| match operand {
         Operand::Tensor(tensor) => Some(tensor.dtype()),
         Operand::Scalar(_) => None,
@@ -314,7 +321,7 @@ pub(super) fn meeting_dtype(operands: &[&Operand]) -> DType {
     }
 }
 
-/// Applies a unary elementwise op, converting the input to the type it computes in.
+/// Applies a unary elementwise op after converting the input to the dtype it computes in.
 #[inline]
 #[track_caller]
 pub(super) fn unary(op: &Elementwise, x: Tensor) -> Result<Tensor> {
@@ -322,7 +329,7 @@ pub(super) fn unary(op: &Elementwise, x: Tensor) -> Result<Tensor> {
     apply(op, [cast(x, dtype)?])
 }
 
-/// Applies a binary elementwise op to operands that meet in one type.
+/// Applies a binary elementwise op after promoting the operands to a common dtype.
 #[inline]
 #[track_caller]
 pub(super) fn binary(op: &Elementwise, a: Operand, b: Operand) -> Result<Tensor> {
@@ -333,7 +340,7 @@ pub(super) fn binary(op: &Elementwise, a: Operand, b: Operand) -> Result<Tensor>
             (a, b)
         }
         (a, b) => {
-            let dtype = meeting_dtype(&[&a, &b]);
+            let dtype = promoted_dtype(&[&a, &b]);
             (op.input(a, dtype)?, op.input(b, dtype)?)
         }
     };

@@ -1,4 +1,4 @@
-//! What the table knows of an op: enough to call, document, bind and test it without knowing it.
+//! The entry of an op in the table: all that is needed to call, document, bind and test it generically.
 
 use super::sample;
 use crate::error::{Error, ErrorKind, Result};
@@ -8,27 +8,27 @@ use std::cell::RefCell;
 use taut_kernels::DType;
 use taut_memory::Location;
 
-/// A row of the table.
+/// An entry of the op table.
 #[derive(Clone, Copy)]
 pub struct OpEntry {
     /// The function's name.
     pub name: &'static str,
-    /// Its parameters, in order.
+    /// Its parameters, in positional order.
     pub params: &'static [Param],
-    /// How to call it; [`OpEntry::invoke`] does.
+    /// Calls the function; use [`OpEntry::invoke`], which adds the op's name to errors.
     pub call: fn(&Args<'_>) -> Result<Vec<Tensor>>,
-    /// What the result is checked against.
+    /// The reference that tests compare the result with.
     pub reference: Reference,
-    /// Arguments that tests call it with.
+    /// Valid arguments for tests.
     pub samples: Samples,
-    /// Arguments that it must refuse.
-    pub bad: fn() -> Vec<Bad>,
-    /// Whether the result's shape depends on data, so that it cannot be traced.
-    pub reads_data: bool,
+    /// Arguments that the op must reject, with the expected errors.
+    pub invalid_args: fn() -> Vec<InvalidArgs>,
+    /// Whether the result's shape depends on the values of an input, so that the op cannot be traced.
+    pub has_data_dependent_shape: bool,
 }
 
 impl OpEntry {
-    /// A row.
+    /// An entry without invalid arguments.
     pub const fn new(
         name: &'static str,
         params: &'static [Param],
@@ -36,37 +36,45 @@ impl OpEntry {
         reference: Reference,
         samples: Samples,
     ) -> OpEntry {
-        OpEntry { name, params, call, reference, samples, bad: Vec::new, reads_data: false }
+        OpEntry {
+            name,
+            params,
+            call,
+            reference,
+            samples,
+            invalid_args: Vec::new,
+            has_data_dependent_shape: false,
+        }
     }
 
-    /// The row with arguments that the op must refuse.
+    /// The entry with arguments that the op must reject.
     #[must_use]
-    pub const fn refuses(mut self, bad: fn() -> Vec<Bad>) -> OpEntry {
-        self.bad = bad;
+    pub const fn refuses(mut self, invalid_args: fn() -> Vec<InvalidArgs>) -> OpEntry {
+        self.invalid_args = invalid_args;
         self
     }
 
-    /// The row of an op whose result's shape depends on data.
+    /// The entry of an op whose result's shape depends on the values of an input.
     #[must_use]
-    pub const fn reading_data(mut self) -> OpEntry {
-        self.reads_data = true;
+    pub const fn with_data_dependent_shape(mut self) -> OpEntry {
+        self.has_data_dependent_shape = true;
         self
     }
 }
 
-/// Where a row's test arguments come from.
+/// The source of an entry's test arguments.
 #[derive(Clone, Copy)]
 pub enum Samples {
-    /// One tensor, of each of these types, with elements in this range.
+    /// One tensor of each of these dtypes, with elements in this range.
     Unary(&'static [DType], f64, f64),
-    /// Two tensors that broadcast, of each of these types, with elements in these ranges.
+    /// Two tensors with broadcastable shapes, of each of these dtypes, with elements in these ranges.
     Binary(&'static [DType], (f64, f64), (f64, f64)),
-    /// A list.
+    /// An explicit list of argument lists.
     List(fn() -> Vec<Vec<ArgValue>>),
 }
 
 impl Samples {
-    /// The arguments, a list per call.
+    /// The argument lists, one per call.
     pub fn list(&self) -> Vec<Vec<ArgValue>> {
         match *self {
             Samples::Unary(dtypes, low, high) => sample::unary(dtypes, low, high),
@@ -81,14 +89,14 @@ impl Samples {
 pub struct Param {
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// The kind of argument it accepts.
     pub kind: ParamKind,
-    /// What it is when left out, as Python writes it.
+    /// Its default as a Python expression; `None` if the argument is required.
     pub default: Option<&'static str>,
 }
 
 impl Param {
-    /// A parameter that must be given.
+    /// A required parameter.
     pub const fn new(name: &'static str, kind: ParamKind) -> Param {
         Param { name, kind, default: None }
     }
@@ -107,98 +115,97 @@ impl Param {
         Param::optional("keepdims", ParamKind::Bool, "False"),
     ];
 
-    /// A tensor that must be given.
+    /// A required tensor.
     pub const fn tensor(name: &'static str) -> Param {
         Param::new(name, ParamKind::Tensor)
     }
 
-    /// A parameter that may be left out.
+    /// An optional parameter.
     pub const fn optional(name: &'static str, kind: ParamKind, default: &'static str) -> Param {
         Param { name, kind, default: Some(default) }
     }
 }
 
-/// What a parameter takes.
+/// The kind of argument that a parameter accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParamKind {
     /// A tensor.
     Tensor,
-    /// A tensor or a plain number.
+    /// A tensor or a scalar.
     Operand,
-    /// Several tensors.
+    /// A list of tensors.
     Tensors,
     /// An integer.
     Int,
-    /// Several integers: a shape, axes, …
+    /// A list of integers: a shape, axes, …
     Ints,
-    /// Pairs of integers: before and after, per axis.
+    /// Pairs of integers: (before, after) per axis.
     Pairs,
     /// A floating-point number.
     Float,
-    /// A plain number of any kind, kept as it is.
+    /// A scalar of any kind (bool, integer, float), not converted.
     Scalar,
-    /// True or false.
+    /// A boolean.
     Bool,
     /// An element type.
     DType,
-    /// A word.
+    /// A string.
     Str,
 }
 
-/// What a result is checked against: a Python expression over the parameters' names, `np` (NumPy) and `sp`
-/// (`scipy.special`).
+/// The reference for a result: a Python expression over the parameters' names, `np` (NumPy) and `sp` (`scipy.special`).
 #[derive(Clone, Copy, Debug)]
 pub enum Reference {
-    /// The expected result, or a tuple of them.
+    /// The expected result, or a tuple of the expected results.
     Numpy(&'static str),
-    /// A statement about the result `out` (a list if there are several) that must be true.
+    /// A condition on the result `out` (a list if there are several) that must be true.
     Property(&'static str),
 }
 
-/// Arguments that an op must refuse, and how.
-pub struct Bad {
+/// Arguments that an op must reject, and the expected error.
+pub struct InvalidArgs {
     /// The arguments.
     pub args: Vec<ArgValue>,
     /// The kind of the error.
     pub kind: ErrorKind,
-    /// A part of its message.
+    /// A substring of its message.
     pub message: &'static str,
 }
 
-impl Bad {
-    /// Arguments that must be refused with this kind of error, whose message contains `message`.
-    pub fn new(args: Vec<ArgValue>, kind: ErrorKind, message: &'static str) -> Bad {
-        Bad { args, kind, message }
+impl InvalidArgs {
+    /// Arguments that must be rejected with an error of this kind whose message contains `message`.
+    pub fn new(args: Vec<ArgValue>, kind: ErrorKind, message: &'static str) -> InvalidArgs {
+        InvalidArgs { args, kind, message }
     }
 }
 
-/// An argument.
+/// The value of an argument.
 #[derive(Clone, Debug)]
 pub enum ArgValue {
-    /// Left out.
+    /// Not given: the default applies.
     None,
     /// A tensor.
     Tensor(Tensor),
-    /// A tensor given away: the call gets the only handle, and may compute in its memory.
+    /// A donated tensor: the call gets the only handle and may reuse its buffer.
     Donated(RefCell<Option<Tensor>>),
-    /// Several tensors.
+    /// A list of tensors.
     Tensors(Vec<Tensor>),
     /// An integer.
     Int(i64),
-    /// Several integers.
+    /// A list of integers.
     Ints(Vec<i64>),
     /// A floating-point number.
     Float(f64),
-    /// True or false.
+    /// A boolean.
     Bool(bool),
     /// An element type.
     DType(DType),
-    /// A word.
+    /// A string.
     Str(&'static str),
 }
 
 impl ArgValue {
-    /// Arguments with every tensor among them replaced.
+    /// The arguments with every tensor among them replaced by `change(tensor)`.
     pub fn with_tensors(args: &[ArgValue], change: &mut impl FnMut(&Tensor) -> Tensor) -> Vec<ArgValue> {
         args.iter()
             .map(|arg| match arg {
@@ -210,24 +217,24 @@ impl ArgValue {
     }
 }
 
-/// The arguments of a call, by position. Asking for one as what it is not is an error that names the position.
+/// The arguments of a call, by position. A getter of the wrong kind is an error that names the position.
 pub struct Args<'a>(pub &'a [ArgValue]);
 
 macro_rules! getters {
     ($($(#[$doc:meta])* $name:ident / $optional:ident -> $ty:ty : $pattern:pat => $value:expr, $what:literal;)*) => {$(
         $(#[$doc])*
         pub fn $name(&self, position: usize) -> Result<$ty> {
-            self.$optional(position)?.ok_or_else(|| wrong(position, $what))
+            self.$optional(position)?.ok_or_else(|| wrong_kind(position, $what))
         }
 
         $(#[$doc])*
         ///
-        /// `None` if it was left out.
+        /// `None` if it was not given.
         pub fn $optional(&self, position: usize) -> Result<Option<$ty>> {
             match self.0.get(position) {
                 None | Some(ArgValue::None) => Ok(None),
                 Some($pattern) => Ok(Some($value)),
-                Some(_) => Err(wrong(position, $what)),
+                Some(_) => Err(wrong_kind(position, $what)),
             }
         }
     )*};
@@ -235,78 +242,78 @@ macro_rules! getters {
 
 impl Args<'_> {
     getters! {
-        /// Several tensors.
+        /// A list of tensors.
         tensors / tensors_or -> Vec<Tensor>: ArgValue::Tensors(t) => t.clone(), "a list of tensors";
         /// An integer.
         int / int_or -> i64: ArgValue::Int(v) => *v, "an integer";
-        /// Several integers.
+        /// A list of integers.
         ints / ints_or -> Vec<i64>: ArgValue::Ints(v) => v.clone(), "a list of integers";
-        /// True or false.
+        /// A boolean.
         bool / bool_or -> bool: ArgValue::Bool(v) => *v, "a boolean";
         /// An element type.
         dtype / dtype_or -> DType: ArgValue::DType(v) => *v, "a dtype";
-        /// A word.
+        /// A string.
         str / str_or -> &'static str: ArgValue::Str(v) => *v, "a string";
     }
 
     /// A tensor.
     pub fn tensor(&self, position: usize) -> Result<Tensor> {
-        self.tensor_or(position)?.ok_or_else(|| wrong(position, "a tensor"))
+        self.tensor_or(position)?.ok_or_else(|| wrong_kind(position, "a tensor"))
     }
 
-    /// A tensor. `None` if it was left out.
+    /// A tensor. `None` if it was not given.
     pub fn tensor_or(&self, position: usize) -> Result<Option<Tensor>> {
         match self.0.get(position) {
             None | Some(ArgValue::None) => Ok(None),
             Some(ArgValue::Tensor(tensor)) => Ok(Some(tensor.clone())),
             Some(ArgValue::Donated(tensor)) => Ok(tensor.borrow_mut().take()),
-            Some(_) => Err(wrong(position, "a tensor")),
+            Some(_) => Err(wrong_kind(position, "a tensor")),
         }
     }
 
-    /// A floating-point number; an integer will do.
+    /// A floating-point number; an integer is converted.
     pub fn float(&self, position: usize) -> Result<f64> {
-        self.float_or(position)?.ok_or_else(|| wrong(position, "a number"))
+        self.float_or(position)?.ok_or_else(|| wrong_kind(position, "a number"))
     }
 
-    /// A floating-point number; an integer will do. `None` if it was left out.
+    /// A floating-point number; an integer is converted. `None` if it was not given.
     pub fn float_or(&self, position: usize) -> Result<Option<f64>> {
         match self.0.get(position) {
             None | Some(ArgValue::None) => Ok(None),
             Some(ArgValue::Float(v)) => Ok(Some(*v)),
             Some(ArgValue::Int(v)) => Ok(Some(*v as f64)),
-            Some(_) => Err(wrong(position, "a number")),
+            Some(_) => Err(wrong_kind(position, "a number")),
         }
     }
 
-    /// A tensor or a plain number.
+    /// A tensor or a scalar.
     pub fn operand(&self, position: usize) -> Result<Operand> {
         match self.0.get(position) {
             Some(ArgValue::Tensor(_) | ArgValue::Donated(_)) => Ok(self.tensor(position)?.into()),
             Some(ArgValue::Int(v)) => Ok((*v).into()),
             Some(ArgValue::Float(v)) => Ok((*v).into()),
             Some(ArgValue::Bool(v)) => Ok((*v).into()),
-            _ => Err(wrong(position, "a tensor or a number")),
+            _ => Err(wrong_kind(position, "a tensor or a number")),
         }
     }
 
-    /// A plain number of any kind.
+    /// A scalar of any kind.
     pub fn scalar(&self, position: usize) -> Result<Scalar> {
-        self.scalar_or(position)?.ok_or_else(|| wrong(position, "a number"))
+        self.scalar_or(position)?.ok_or_else(|| wrong_kind(position, "a number"))
     }
 
-    /// A plain number of any kind. `None` if it was left out.
+    /// A scalar of any kind. `None` if it was not given.
     pub fn scalar_or(&self, position: usize) -> Result<Option<Scalar>> {
         match self.0.get(position) {
             None | Some(ArgValue::None) => Ok(None),
             Some(ArgValue::Int(v)) => Ok(Some((*v).into())),
             Some(ArgValue::Float(v)) => Ok(Some((*v).into())),
             Some(ArgValue::Bool(v)) => Ok(Some((*v).into())),
-            Some(_) => Err(wrong(position, "a number")),
+            Some(_) => Err(wrong_kind(position, "a number")),
         }
     }
 
-    /// Axes: one integer, several, or left out.
+    /// Axes: one integer or a list; `None` if not given.
     pub fn axes(&self, position: usize) -> Result<Option<Vec<isize>>> {
         match self.0.get(position) {
             Some(ArgValue::Int(v)) => Ok(Some(vec![*v as isize])),
@@ -314,36 +321,36 @@ impl Args<'_> {
         }
     }
 
-    /// A shape: integers, none of them negative.
+    /// A shape: a list of integers >= 0.
     pub fn shape(&self, position: usize) -> Result<Vec<usize>> {
         self.ints(position)?.into_iter().map(dimension).collect()
     }
 
-    /// The size of a dimension: an integer that is not negative.
+    /// The size of a dimension: an integer >= 0.
     pub fn size(&self, position: usize) -> Result<usize> {
         dimension(self.int(position)?)
     }
 
-    /// How many of something: one integer or several, none of them negative.
+    /// Counts: one integer or a list, all >= 0.
     pub fn counts(&self, position: usize) -> Result<Vec<usize>> {
         let given = match self.0.get(position) {
             Some(ArgValue::Int(v)) => vec![*v],
             _ => self.ints(position)?,
         };
-        let negative = |v| Error::value(format!("{v} is negative and counts nothing"));
+        let negative = |v| Error::value(format!("argument {position} must be >= 0, got {v}"));
         given.into_iter().map(|v| usize::try_from(v).map_err(|_| negative(v))).collect()
     }
 
-    /// Pairs of counts, one pair after the other.
+    /// Pairs of counts, from a flat list `[before_0, after_0, before_1, after_1, …]`.
     pub fn pairs(&self, position: usize) -> Result<Vec<[usize; 2]>> {
         let flat = self.counts(position)?;
         let (pairs, rest) = flat.as_chunks();
-        if rest.is_empty() { Ok(pairs.to_vec()) } else { Err(wrong(position, "a list of pairs")) }
+        if rest.is_empty() { Ok(pairs.to_vec()) } else { Err(wrong_kind(position, "a list of pairs")) }
     }
 }
 
 fn dimension(value: i64) -> Result<usize> {
-    usize::try_from(value).map_err(|_| Error::shape(format!("a dimension of {value} does not exist")))
+    usize::try_from(value).map_err(|_| Error::shape(format!("dimension must be >= 0, got {value}")))
 }
 
 /// The result of a function with one output, as [`OpEntry::call`] returns it.
@@ -352,27 +359,27 @@ pub fn one(result: Result<Tensor>) -> Result<Vec<Tensor>> {
 }
 
 #[cold]
-fn wrong(position: usize, what: &str) -> Error {
+fn wrong_kind(position: usize, what: &str) -> Error {
     Error::value(format!("argument {position} must be {what}"))
 }
 
 impl OpEntry {
-    /// Calls the op with these arguments. What goes wrong names the op, even if it is an argument of the wrong kind.
+    /// Calls the op with these arguments. Every error names the op, also that of an argument of the wrong kind.
     #[track_caller]
     pub fn invoke(&self, args: &[ArgValue]) -> Result<Vec<Tensor>> {
         let at = Location::caller();
         (self.call)(&Args(args)).map_err(|error| error.in_op(self.name, []).at(at))
     }
 
-    /// The group it belongs to: the folder its file is in.
+    /// Its group: the folder of its file.
     pub fn group(&self) -> &'static str {
         super::home(self).map_or("", |(group, _)| group)
     }
 
-    /// The function's documentation, read from the comment above it so that there is only one.
+    /// The function's documentation, read from its doc comment in the source.
     pub fn doc(&self) -> String {
         let Some((_, source)) = super::home(self) else { return String::new() };
-        // A name that is a word of Rust's own has an underscore in Rust.
+        // A name that is a Rust keyword has a trailing underscore.
         let mut heads = ["(", "<", "_(", "_<"].iter().map(|end| format!("\npub fn {}{end}", self.name));
         let Some(at) = heads.find_map(|head| source.find(&head)) else { return String::new() };
         let mut lines: Vec<&str> = source[..at]

@@ -1,4 +1,4 @@
-//! What ops that take indices have in common.
+//! Checks and gradients shared by the indexing ops.
 
 use crate::error::{Error, Result};
 use crate::op::Spec;
@@ -17,8 +17,8 @@ impl From<BadIndex> for Error {
     fn from(bad: BadIndex) -> Error {
         let error = Error::index(bad.to_string());
         match bad.limit {
-            0 => error.help("the axis is empty: nothing can be taken from it"),
-            limit => error.help(format!("indices go from 0 to {}", limit - 1)),
+            0 => error.help("the axis has size 0"),
+            limit => error.help(format!("valid indices are in [0, {limit})")),
         }
     }
 }
@@ -29,65 +29,67 @@ impl From<SegmentError> for Error {
         match error {
             SegmentError::BadIndex(BadIndex { value, limit, position, .. }) => {
                 let message =
-                    format!("segment id {value} (number {position}) is outside the {limit} segments");
-                Error::index(message).help("segment ids count from 0")
+                    format!("segment ids must be in [0, {limit}), got {value} at position {position}");
+                Error::index(message)
             }
             SegmentError::NotSorted { position } => {
-                let message = format!("segment id number {position} is smaller than the one before");
-                Error::index(message).help("sort them, or use the unsorted form")
+                let message = format!(
+                    "segment ids must be sorted, but the one at position {position} is smaller than its predecessor"
+                );
+                Error::index(message).help("sort them, or use the unsorted_segment op")
             }
         }
     }
 }
 
-/// Refuses indices that are not integers.
+/// An error unless the dtype is an integer type.
 pub(super) fn check_integers(what: &str, spec: &Spec) -> Result<()> {
     if spec.dtype.is_integer() {
         return Ok(());
     }
-    Err(Error::dtype(format!("{what} must be integers, not {}", spec.dtype)).help("cast them to int64"))
+    Err(Error::dtype(format!("{what} must be integers, got {}", spec.dtype)).help("cast them to int64"))
 }
 
-/// Refuses indices `[.., k]` with more coordinates than `x` has dimensions from `first` on; gives `k`.
+/// The number `k` of coordinates in indices `[.., k]`, or an error if `x` has fewer than `k` dimensions from `first` on.
 pub(super) fn check_coordinates(x: &Shape, indices: &Shape, first: usize) -> Result<usize> {
     let Some(&k) = indices.last() else {
         return Err(Error::shape(
-            "indices must have a last axis that holds the coordinates, and a scalar has none",
+            "indices must have rank >= 1 with coordinates on the last axis, got a scalar",
         ));
     };
     let rank = x.rank().saturating_sub(first);
     if k > rank {
         return Err(Error::shape(format!(
-            "indices have {k} coordinates, and there are {rank} axes to index"
+            "indices must have at most {rank} coordinates, one per axis, got {k}"
         )));
     }
     Ok(k)
 }
 
-/// The number of leading dimensions that go together, refused unless `x` and `indices` have and share them.
+/// The number of batch dimensions, or an error unless `x` and `indices` have them and they are equal.
 pub(super) fn check_batch(x: &Shape, indices: &Shape, batch_dims: isize) -> Result<usize> {
     let shifted = if batch_dims < 0 { batch_dims.wrapping_add(indices.rank() as isize) } else { batch_dims };
     let batch = usize::try_from(shifted).unwrap_or(usize::MAX);
     if batch > indices.rank() || batch > x.rank() {
         let (a, b) = (x.rank(), indices.rank());
-        return Err(Error::value(format!("{batch_dims} batch dimensions do not exist in ranks {a} and {b}")));
+        return Err(Error::value(format!("batch_dims {batch_dims} is out of range for ranks {a} and {b}")));
     }
     if x[..batch] != indices[..batch] {
-        let message = format!("the first {batch} dimensions of {x} and {indices} differ");
-        return Err(Error::shape(message).help("batch dimensions must be equal"));
+        let message = format!("the {batch} batch dimensions must be equal, got shapes {x} and {indices}");
+        return Err(Error::shape(message));
     }
     Ok(batch)
 }
 
-/// The only element of an integer tensor.
+/// The value of an integer tensor with one element.
 #[track_caller]
 pub(super) fn integer_item(x: &Tensor) -> Result<i128> {
     dispatch!(x.dtype(), T in integers => Ok(i128::from(x.item::<T>()?)))
 }
 
-/// Coordinates with one more before them: where along the first axis of `indices` they are.
+/// Prepends to each coordinate vector its position along the first axis of `indices`.
 #[track_caller]
-pub(super) fn numbered(indices: Tensor) -> Result<Tensor> {
+pub(super) fn prepend_batch_coordinate(indices: Tensor) -> Result<Tensor> {
     let (count, rank) = (indices.shape()[0], indices.rank());
     let column: Shape = (0..rank).map(|axis| if axis == 0 { count } else { 1 }).collect();
     let numbers = reshape_to(range(0, count as i64, 1, DType::I64)?, &column)?;
@@ -95,14 +97,14 @@ pub(super) fn numbered(indices: Tensor) -> Result<Tensor> {
     concat(&[numbers, cast(indices, DType::I64)?], -1)
 }
 
-/// 0, `step`, 2 * `step`, ..: `count` numbers.
+/// The `count` integers 0, `step`, 2 `step`, ….
 #[track_caller]
 pub(super) fn steps(count: usize, step: usize) -> Result<Tensor> {
     mul(range(0, count as i64, 1, DType::I64)?, step as i64)
 }
 
-/// The gradient of slices taken along an axis: each is added to the slice that its index names. `places` are the number
-/// of batch dimensions, the axis, and its size in the tensor, of this shape, that slices were taken from.
+/// The gradient of `gather`: adds each slice of `g` to the slice at its index in zeros of `shape`. The tuple holds the
+/// number of batch dimensions, the gathered axis and its size.
 #[track_caller]
 pub(super) fn sum_slices(
     g: Tensor,
@@ -113,7 +115,7 @@ pub(super) fn sum_slices(
     let size = |dims: &[usize]| dims.iter().product::<usize>();
     let (outer, middle, inner) = (size(&shape[..batch]), size(&shape[batch..axis]), size(&shape[axis + 1..]));
     let count = size(&indices.shape()[batch..]);
-    // Every slice of the tensor gets a number, counted through all axes up to the one that is indexed.
+    // A flat id per slice, over all axes up to the gathered one.
     let ids = reshape_to(cast(indices, DType::I64)?, &[outer, 1, count].into())?;
     let ids = match outer * middle {
         1 => ids,
@@ -124,8 +126,7 @@ pub(super) fn sum_slices(
     reshape_to(unsorted_segment_sum(g, ids, outer * middle * dim)?, shape)
 }
 
-/// The gradient of elements taken along an axis of a tensor of this shape, one per index: each is added to the element
-/// that its index names.
+/// The gradient of `take_along_axis`: adds each element of `g` to the element at its index in zeros of `shape`.
 #[track_caller]
 pub(super) fn sum_along_axis(g: Tensor, indices: &Tensor, axis: usize, shape: &Shape) -> Result<Tensor> {
     let size = |dims: &[usize]| dims.iter().product::<usize>();

@@ -1,4 +1,4 @@
-//! Stacks of matrices: what solving and factoring share.
+//! Batched matrix ops: parts shared by solvers and factorizations.
 
 use crate::Outputs;
 use crate::error::{Error, ErrorKind, Result};
@@ -9,32 +9,32 @@ use crate::ops::creation::tril;
 use crate::ops::sample::{filled, ramp};
 use crate::ops::shape::{expand_dims, swapaxes};
 use crate::ops::unary::cast;
-use crate::ops::{ArgValue, Bad};
+use crate::ops::{ArgValue, InvalidArgs};
 use crate::shape::{Shape, Strides};
 use crate::tensor::Tensor;
 use taut_kernels::linalg::{self as kernels, LinalgError, SvdVectors};
 use taut_kernels::{Arg, DType, View, ViewMut};
 
-/// An op on every matrix of a stack. It is data: a new one needs no new type.
+/// An op on each matrix of a batch.
 #[derive(Clone, Debug)]
-pub(super) struct OnMatrix {
+pub(super) struct MatrixOp {
     pub(super) name: &'static str,
-    pub(super) code: Code,
-    pub(super) rule: Rule,
+    pub(super) function: MatrixFunction,
+    pub(super) gradient: MatrixGradient,
 }
 
-/// The gradient of an op on every matrix of a stack.
+/// The gradient of a [`MatrixOp`].
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rule {
-    /// What it keeps of a call.
+pub(super) struct MatrixGradient {
+    /// The values it saves for backward.
     pub(super) saves: Saves,
     /// As [`Differentiable::vjp`].
-    pub(super) gradient: fn(&mut VjpCall<'_>) -> Result<Gradients>,
+    pub(super) vjp: fn(&mut VjpCall<'_>) -> Result<Gradients>,
 }
 
-/// What is computed of a matrix.
+/// The function of a matrix.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Code {
+pub(super) enum MatrixFunction {
     Inverse,
     Determinant,
     /// Sign and logarithm of the determinant.
@@ -46,13 +46,13 @@ pub(super) enum Code {
     Svd {
         vectors: SvdVectors,
     },
-    /// Eigenvalues of a symmetric matrix.
+    /// Eigenvalues of a symmetric matrix, and its eigenvectors with `vectors`.
     Eigen {
         vectors: bool,
     },
 }
 
-impl Op for OnMatrix {
+impl Op for MatrixOp {
     fn name(&self) -> &'static str {
         self.name
     }
@@ -61,65 +61,72 @@ impl Op for OnMatrix {
         let Spec { dtype, shape } = inputs[0];
         check_dtype(*dtype)?;
         let (batch, m, n) = split(shape)?;
-        if !matches!(self.code, Code::Qr { .. } | Code::Svd { .. }) {
+        if !matches!(self.function, MatrixFunction::Qr { .. } | MatrixFunction::Svd { .. }) {
             check_square(m, n)?;
         }
         let of = |dims: &[usize]| Spec::new(*dtype, batch.iter().chain(dims).copied().collect::<Shape>());
         let k = m.min(n);
-        Ok(match self.code {
-            Code::Inverse | Code::Cholesky => of(&[n, n]).into(),
-            Code::Determinant => of(&[]).into(),
-            Code::SignLog => Specs::from_iter([of(&[]), of(&[])]),
-            Code::Qr { full: true } => Specs::from_iter([of(&[m, m]), of(&[m, n])]),
-            Code::Qr { full: false } => Specs::from_iter([of(&[m, k]), of(&[k, n])]),
-            Code::Svd { vectors: SvdVectors::None } => of(&[k]).into(),
-            Code::Svd { vectors: SvdVectors::Thin } => Specs::from_iter([of(&[m, k]), of(&[k]), of(&[k, n])]),
-            Code::Svd { vectors: SvdVectors::Full } => Specs::from_iter([of(&[m, m]), of(&[k]), of(&[n, n])]),
-            Code::Eigen { vectors: false } => of(&[n]).into(),
-            Code::Eigen { vectors: true } => Specs::from_iter([of(&[n]), of(&[n, n])]),
+        Ok(match self.function {
+            MatrixFunction::Inverse | MatrixFunction::Cholesky => of(&[n, n]).into(),
+            MatrixFunction::Determinant => of(&[]).into(),
+            MatrixFunction::SignLog => Specs::from_iter([of(&[]), of(&[])]),
+            MatrixFunction::Qr { full: true } => Specs::from_iter([of(&[m, m]), of(&[m, n])]),
+            MatrixFunction::Qr { full: false } => Specs::from_iter([of(&[m, k]), of(&[k, n])]),
+            MatrixFunction::Svd { vectors: SvdVectors::None } => of(&[k]).into(),
+            MatrixFunction::Svd { vectors: SvdVectors::Thin } => {
+                Specs::from_iter([of(&[m, k]), of(&[k]), of(&[k, n])])
+            }
+            MatrixFunction::Svd { vectors: SvdVectors::Full } => {
+                Specs::from_iter([of(&[m, m]), of(&[k]), of(&[n, n])])
+            }
+            MatrixFunction::Eigen { vectors: false } => of(&[n]).into(),
+            MatrixFunction::Eigen { vectors: true } => Specs::from_iter([of(&[n]), of(&[n, n])]),
         })
     }
 
     fn scratch(&self, inputs: &[&Spec]) -> usize {
         let dtype = inputs[0].dtype;
         let [.., m, n] = inputs[0].shape[..] else { return 0 };
-        match self.code {
-            Code::Inverse => kernels::inv_scratch(dtype, n),
-            Code::Determinant => kernels::det_scratch(dtype, n),
-            Code::SignLog => kernels::slogdet_scratch(dtype, n),
-            Code::Cholesky => kernels::cholesky_scratch(dtype, n),
-            Code::Qr { full } => kernels::qr_scratch(dtype, m, n, full),
-            Code::Svd { vectors } => kernels::svd_scratch(dtype, m, n, vectors),
-            Code::Eigen { vectors } => kernels::eigh_scratch(dtype, n, vectors),
+        match self.function {
+            MatrixFunction::Inverse => kernels::inv_scratch(dtype, n),
+            MatrixFunction::Determinant => kernels::det_scratch(dtype, n),
+            MatrixFunction::SignLog => kernels::slogdet_scratch(dtype, n),
+            MatrixFunction::Cholesky => kernels::cholesky_scratch(dtype, n),
+            MatrixFunction::Qr { full } => kernels::qr_scratch(dtype, m, n, full),
+            MatrixFunction::Svd { vectors } => kernels::svd_scratch(dtype, m, n, vectors),
+            MatrixFunction::Eigen { vectors } => kernels::eigh_scratch(dtype, n, vectors),
         }
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
         let a = inputs[0].view();
-        let outcome = match (self.code, outputs) {
-            (Code::Inverse, [out]) => kernels::inv(a, out.reborrow(), scratch),
-            (Code::Determinant, [out]) => {
+        let outcome = match (self.function, outputs) {
+            (MatrixFunction::Inverse, [out]) => kernels::inv(a, out.reborrow(), scratch),
+            (MatrixFunction::Determinant, [out]) => {
                 kernels::det(a, out.reborrow(), scratch);
                 Ok(())
             }
-            (Code::SignLog, [sign, log]) => {
+            (MatrixFunction::SignLog, [sign, log]) => {
                 kernels::slogdet(a, sign.reborrow(), log.reborrow(), scratch);
                 Ok(())
             }
-            (Code::Cholesky, [out]) => kernels::cholesky(a, out.reborrow(), scratch),
-            (Code::Qr { full }, [q, r]) => {
+            (MatrixFunction::Cholesky, [out]) => kernels::cholesky(a, out.reborrow(), scratch),
+            (MatrixFunction::Qr { full }, [q, r]) => {
                 kernels::qr(a, full, q.reborrow(), r.reborrow(), scratch);
                 Ok(())
             }
-            (Code::Svd { .. }, [s]) => kernels::svd(a, s.reborrow(), None, scratch),
-            (Code::Svd { .. }, [u, s, vh]) => {
+            (MatrixFunction::Svd { .. }, [s]) => kernels::svd(a, s.reborrow(), None, scratch),
+            (MatrixFunction::Svd { .. }, [u, s, vh]) => {
                 kernels::svd(a, s.reborrow(), Some((u.reborrow(), vh.reborrow())), scratch)
             }
-            (Code::Eigen { .. }, [values]) => kernels::eigh(a, values.reborrow(), None, scratch),
-            (Code::Eigen { .. }, [values, vectors]) => {
+            (MatrixFunction::Eigen { .. }, [values]) => kernels::eigh(a, values.reborrow(), None, scratch),
+            (MatrixFunction::Eigen { .. }, [values, vectors]) => {
                 kernels::eigh(a, values.reborrow(), Some(vectors.reborrow()), scratch)
             }
-            _ => return Err(Error::new(ErrorKind::Graph, "another number of outputs than inferred")),
+            (_, outputs) => {
+                let message = format!("got {} outputs, which is not the inferred number", outputs.len());
+                return Err(Error::new(ErrorKind::Graph, message));
+            }
         };
         outcome.map_err(numeric)
     }
@@ -129,51 +136,51 @@ impl Op for OnMatrix {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
+        call.apply_as_is(self)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         let per_element = inputs[0].shape.last().copied().unwrap_or(0) as u64;
-        // The constants of the textbook algorithms.
-        let factor = match self.code {
-            Code::Inverse | Code::Qr { .. } => 2,
-            Code::Determinant | Code::SignLog | Code::Cholesky => 1,
-            Code::Svd { .. } | Code::Eigen { .. } => 9,
+        // The leading constants of the standard algorithms.
+        let factor = match self.function {
+            MatrixFunction::Inverse | MatrixFunction::Qr { .. } => 2,
+            MatrixFunction::Determinant | MatrixFunction::SignLog | MatrixFunction::Cholesky => 1,
+            MatrixFunction::Svd { .. } | MatrixFunction::Eigen { .. } => 9,
         };
         let bytes = inputs[0].bytes() + outputs.iter().map(Spec::bytes).sum::<usize>();
         Cost { flops: factor * per_element * inputs[0].shape.len() as u64, bytes: bytes as u64 }
     }
 
     fn attributes(&self) -> String {
-        match self.code {
-            Code::Qr { full: true } => "full".into(),
-            Code::Svd { vectors } => format!("vectors={vectors:?}"),
+        match self.function {
+            MatrixFunction::Qr { full: true } => "full".into(),
+            MatrixFunction::Svd { vectors } => format!("vectors={vectors:?}"),
             _ => String::new(),
         }
     }
 }
 
-impl Differentiable for OnMatrix {
+impl Differentiable for MatrixOp {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
-        Some(self.rule.saves)
+        Some(self.gradient.saves)
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        (self.rule.gradient)(call)
+        (self.gradient.vjp)(call)
     }
 }
 
-/// The stack's shape, and rows and columns of its matrices.
+/// The batch shape, rows and columns.
 pub(super) fn split(shape: &[usize]) -> Result<(&[usize], usize, usize)> {
     match shape {
         [batch @ .., m, n] => Ok((batch, *m, *n)),
-        _ => Err(Error::shape(format!("a tensor of rank {} is not a matrix", shape.len()))
+        _ => Err(Error::shape(format!("expected rank >= 2, got rank {}", shape.len()))
             .help("the last two axes are rows and columns")),
     }
 }
 
 pub(super) fn check_square(m: usize, n: usize) -> Result<()> {
-    if m == n { Ok(()) } else { Err(Error::shape(format!("a {m}x{n} matrix is not square"))) }
+    if m == n { Ok(()) } else { Err(Error::shape(format!("expected square matrices, got {m}x{n}"))) }
 }
 
 pub(super) fn check_dtype(dtype: DType) -> Result<()> {
@@ -183,38 +190,38 @@ pub(super) fn check_dtype(dtype: DType) -> Result<()> {
     Err(Error::dtype(format!("{dtype} is not supported")).help("cast to float32 or float64"))
 }
 
-/// A matrix whose data has no answer.
+/// The error of a matrix whose values admit no result: singular, not positive definite, not finite.
 #[cold]
 pub(super) fn numeric(error: LinalgError) -> Error {
     Error::new(ErrorKind::Numeric, error.to_string())
 }
 
-/// Matrices of integers as `float64`, as NumPy takes them.
+/// Converts integers and bools to `float64`, as NumPy does.
 #[track_caller]
 pub(super) fn wide(a: Tensor) -> Result<Tensor> {
     if a.dtype().is_float() { Ok(a) } else { cast(a, DType::F64) }
 }
 
-/// Every matrix transposed.
+/// Transposes the last two axes.
 #[track_caller]
 pub(super) fn adjoint(x: impl Into<Tensor>) -> Result<Tensor> {
     swapaxes(x, -1, -2)
 }
 
-/// A number per matrix, as a stack of 1x1 matrices.
+/// Appends two axes of size one: a scalar per matrix becomes a batch of 1x1 matrices.
 #[track_caller]
 pub(super) fn per_matrix(x: impl Into<Tensor>) -> Result<Tensor> {
     expand_dims(expand_dims(x, -1)?, -1)
 }
 
-/// The lower triangles with half the diagonal. Where only the lower triangle of a symmetric matrix is read, that of
-/// `p + adjoint(p)` is the gradient if `p` is the one that takes every element for itself.
+/// The lower triangle with the diagonal halved. If only the lower triangle of a symmetric matrix is read and `p` is the
+/// gradient with all elements taken as independent, the gradient is the lower triangle of `p + adjoint(p)`.
 #[track_caller]
 pub(super) fn half_lower(x: &Tensor) -> Result<Tensor> {
     mul(add(tril(x, 0)?, tril(x, -1)?)?, 0.5)
 }
 
-/// The layout that repeats a stack of matrices to the stack `batch`.
+/// The layout that broadcasts a batch of matrices to the batch shape `batch`.
 pub(super) fn repeated(a: &View<'_>, batch: &[usize]) -> (Shape, Strides) {
     let own = a.shape().len() - 2;
     let added = batch.len() - own;
@@ -228,7 +235,7 @@ pub(super) fn repeated(a: &View<'_>, batch: &[usize]) -> (Shape, Strides) {
     )
 }
 
-/// A stack of matrices far from singular: irregular numbers and a heavy diagonal.
+/// A batch of well-conditioned matrices: irregular values and a dominant diagonal.
 pub(super) fn regular(dtype: DType, shape: &[usize]) -> ArgValue {
     let (rows, columns) = (shape[shape.len() - 2], shape[shape.len() - 1]);
     ArgValue::Tensor(filled(dtype, shape, |i| {
@@ -238,7 +245,7 @@ pub(super) fn regular(dtype: DType, shape: &[usize]) -> ArgValue {
     }))
 }
 
-/// A stack of symmetric positive definite matrices.
+/// A batch of symmetric positive definite matrices.
 pub(super) fn definite(dtype: DType, shape: &[usize]) -> ArgValue {
     let n = shape[shape.len() - 1];
     ArgValue::Tensor(filled(dtype, shape, |i| {
@@ -250,15 +257,15 @@ pub(super) fn definite(dtype: DType, shape: &[usize]) -> ArgValue {
     }))
 }
 
-/// Shapes of square matrices to try.
+/// Batch shapes of square matrices for tests.
 pub(super) const SQUARE: &[&[usize]] = &[&[1, 1], &[3, 3], &[2, 4, 4], &[2, 0, 3, 3], &[0, 0], &[2, 1, 2, 2]];
 
-/// What an op of one square matrix must refuse.
-pub(super) fn bad_square() -> Vec<Bad> {
+/// Arguments that an op of one square matrix must reject.
+pub(super) fn invalid_square() -> Vec<InvalidArgs> {
     let with = |dtype, shape: &[usize]| vec![ramp(dtype, shape, 0.5, 1.0)];
     vec![
-        Bad::new(with(DType::F32, &[2, 3]), ErrorKind::Shape, "a 2x3 matrix is not square"),
-        Bad::new(with(DType::F32, &[3]), ErrorKind::Shape, "a tensor of rank 1 is not a matrix"),
-        Bad::new(with(DType::F16, &[2, 2]), ErrorKind::DType, "float16 is not supported"),
+        InvalidArgs::new(with(DType::F32, &[2, 3]), ErrorKind::Shape, "expected square matrices, got 2x3"),
+        InvalidArgs::new(with(DType::F32, &[3]), ErrorKind::Shape, "expected rank >= 2, got rank 1"),
+        InvalidArgs::new(with(DType::F16, &[2, 2]), ErrorKind::DType, "float16 is not supported"),
     ]
 }

@@ -10,7 +10,7 @@ use taut_kernels::{Arg, DType, ViewMut, elementwise};
 
 /// An op whose output is its first input, element for element. Further inputs only order it or receive its gradient.
 ///
-/// Such ops differ in their name, in the memory of their output and in their gradient, so they are data rather than types:
+/// Such ops differ in their name, in the memory of their output and in their gradient, so they are values of one type:
 ///
 /// ```
 /// use taut_core::ops::{PassGradient, PassThrough};
@@ -25,20 +25,20 @@ pub struct PassThrough {
     name: &'static str,
     mode: PassMode,
     gradient: PassGradient,
-    /// A number that distinguishes it from others of its name, as graphs print it.
+    /// A name and a number that distinguish it from other ops of its name; graphs print them.
     number: Option<(&'static str, u64)>,
 }
 
-/// What becomes of the memory, and what the compiler may do.
+/// The memory of the output, and what the compiler may do with it.
 #[derive(Clone, Debug)]
 enum PassMode {
-    /// A row-major copy with memory of its own.
+    /// A row-major copy in a new buffer.
     Copy,
-    /// The input's own memory.
+    /// The input's memory.
     View,
-    /// The input's own memory, as a value that the compiler must not identify with the input.
+    /// The input's memory, as a value that the compiler must not identify with the input.
     Barrier,
-    /// The input if it passes a check, and an error otherwise. Written over the input if it can be.
+    /// The input if it passes a check, and an error otherwise. In place if the input is donated.
     Check { check: &'static PassCheck, message: Arc<str> },
 }
 
@@ -57,27 +57,27 @@ pub enum PassGradient {
     Rule(Arc<dyn Differentiable>),
 }
 
-/// A check that a [`PassThrough`] makes of its elements.
+/// A check of the elements.
 #[derive(Debug)]
 pub(super) struct PassCheck {
-    /// Rejects types it cannot check.
+    /// An error for dtypes that cannot be checked.
     pub(super) accepts: fn(DType) -> Result<()>,
-    /// Fails, with the given message, if an element does not hold.
+    /// An error with the given message if an element fails the check.
     pub(super) holds: fn(&mut ViewMut<'_>, &str) -> Result<()>,
 }
 
 impl PassThrough {
-    /// A row-major copy with memory of its own.
+    /// A row-major copy in a new buffer.
     pub(super) const fn copy(name: &'static str) -> PassThrough {
         PassThrough { name, mode: PassMode::Copy, gradient: PassGradient::Pass, number: None }
     }
 
-    /// The input's own memory, with this gradient.
+    /// A view of the input with this gradient.
     pub const fn view(name: &'static str, gradient: PassGradient) -> PassThrough {
         PassThrough { name, mode: PassMode::View, gradient, number: None }
     }
 
-    /// The input's own memory, as a value that the compiler must not identify with the input: see
+    /// A view of the input that the compiler must not identify with the input: see
     /// [`Form::OptimizationBarrier`]. Barriers of different numbers are never merged.
     pub const fn barrier(name: &'static str, number: u64) -> PassThrough {
         let number = Some(("number", number));
@@ -142,7 +142,7 @@ impl Op for PassThrough {
     }
 
     fn aliases(&self, _output: usize) -> &[usize] {
-        // A copy has memory of its own; a check writes nothing new.
+        // A copy must not alias its input; a check leaves the elements unchanged.
         if matches!(self.mode, PassMode::Check { .. }) { &[0] } else { &[] }
     }
 
@@ -163,9 +163,9 @@ impl Op for PassThrough {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        // Further inputs may be mapped where the first is not, and another rule holds for one set only.
+        // Further inputs may be mapped where the first is not, and a custom rule holds for one example only.
         let own = !matches!(self.gradient, PassGradient::Rule(_));
-        if own && call.inputs.len() == 1 { call.plain(self) } else { Ok(None) }
+        if own && call.inputs.len() == 1 { call.apply_as_is(self) } else { Ok(None) }
     }
 
     fn gradient(&self) -> Option<&dyn Differentiable> {

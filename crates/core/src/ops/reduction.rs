@@ -1,4 +1,4 @@
-//! Folding axes away: ops that differ only in a kernel's code and in which types they take.
+//! Reductions: ops that differ only in the kernel's code and in their gradient.
 
 use crate::apply::{Outputs, apply};
 use crate::error::{Error, ErrorKind, Result};
@@ -14,12 +14,12 @@ use smallvec::SmallVec;
 use taut_kernels::reduce::{self as kernels, Reduce};
 use taut_kernels::{Arg, Element, ViewMut, dispatch};
 
-/// The axes that a reduction folds away: one, several, or all (`None`). Negative ones count from the end.
+/// The axes of a reduction: one, several, or all (`None`). Negative axes count from the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Over(pub Option<SmallVec<[isize; 4]>>);
+pub struct ReduceAxes(pub Option<SmallVec<[isize; 4]>>);
 
-impl Over {
-    /// A mark per dimension.
+impl ReduceAxes {
+    /// For each dimension, whether it is reduced.
     pub(super) fn marks(&self, shape: &Shape) -> Result<SmallVec<[bool; 8]>> {
         let mut marks = SmallVec::from_elem(self.0.is_none(), shape.rank());
         if let Some(axes) = &self.0 {
@@ -28,86 +28,86 @@ impl Over {
         Ok(marks)
     }
 
-    /// How many elements are folded into one.
+    /// The number of elements reduced to one.
     pub(super) fn count(&self, shape: &Shape) -> Result<usize> {
         let marks = self.marks(shape)?;
-        Ok(shape.iter().zip(&marks).filter(|&(_, &folded)| folded).map(|(&dim, _)| dim).product())
+        Ok(shape.iter().zip(&marks).filter(|&(_, &reduced)| reduced).map(|(&dim, _)| dim).product())
     }
 }
 
-impl From<isize> for Over {
-    fn from(axis: isize) -> Over {
-        Over(Some(SmallVec::from_slice(&[axis])))
+impl From<isize> for ReduceAxes {
+    fn from(axis: isize) -> ReduceAxes {
+        ReduceAxes(Some(SmallVec::from_slice(&[axis])))
     }
 }
 
-impl From<&[isize]> for Over {
-    fn from(axes: &[isize]) -> Over {
-        Over(Some(SmallVec::from_slice(axes)))
+impl From<&[isize]> for ReduceAxes {
+    fn from(axes: &[isize]) -> ReduceAxes {
+        ReduceAxes(Some(SmallVec::from_slice(axes)))
     }
 }
 
-impl<const N: usize> From<&[isize; N]> for Over {
-    fn from(axes: &[isize; N]) -> Over {
-        Over::from(&axes[..])
+impl<const N: usize> From<&[isize; N]> for ReduceAxes {
+    fn from(axes: &[isize; N]) -> ReduceAxes {
+        ReduceAxes::from(&axes[..])
     }
 }
 
-impl<const N: usize> From<[isize; N]> for Over {
-    fn from(axes: [isize; N]) -> Over {
-        Over::from(&axes[..])
+impl<const N: usize> From<[isize; N]> for ReduceAxes {
+    fn from(axes: [isize; N]) -> ReduceAxes {
+        ReduceAxes::from(&axes[..])
     }
 }
 
-impl From<Option<&[isize]>> for Over {
-    fn from(axes: Option<&[isize]>) -> Over {
-        axes.map_or_else(Over::default, Over::from)
+impl From<Option<&[isize]>> for ReduceAxes {
+    fn from(axes: Option<&[isize]>) -> ReduceAxes {
+        axes.map_or_else(ReduceAxes::default, ReduceAxes::from)
     }
 }
 
-/// An op that folds axes away.
+/// A reduction over axes.
 #[derive(Clone, Debug)]
 pub struct Reduction {
     /// Its name.
     pub name: &'static str,
-    /// What it computes.
-    pub code: Folding,
-    /// The axes it folds away.
-    pub over: Over,
-    /// Its derivative, if it has one.
-    pub rule: Option<&'static FoldRule>,
+    /// The function it computes.
+    pub code: ReductionCode,
+    /// The axes it reduces.
+    pub over: ReduceAxes,
+    /// Its gradient, if it is differentiable.
+    pub gradient: Option<&'static ReductionGradient>,
 }
 
-/// The derivative of a reduction.
+/// The gradient of a reduction.
 #[derive(Debug)]
-pub struct FoldRule {
-    /// What it keeps of a call, as [`Differentiable::saves`].
+pub struct ReductionGradient {
+    /// The values it saves for backward, as [`Differentiable::saves`].
     pub saves: fn(Set) -> Saves,
-    /// The further value it keeps, as [`Differentiable::residual`].
+    /// The residual computed in the forward pass, as [`Differentiable::residual`].
     pub residual: Option<fn(&Reduction, &VjpCall<'_>) -> Result<Tensor>>,
-    /// The gradient of the input, from that of the output with the folded axes kept as axes of size one.
+    /// The gradient with respect to the input, given the output's gradient with the reduced axes kept as size one.
     pub partial: fn(&Reduction, &VjpCall<'_>, Tensor) -> Result<Tensor>,
 }
 
 impl Reduction {
-    /// The result, or something of its shape, with the folded axes as axes of size one, so that it broadcasts.
+    /// Reshapes a tensor of the result's shape so that the reduced axes have size one and it broadcasts against the input.
     #[track_caller]
-    pub(super) fn unfold(&self, folded: impl Into<Tensor>, input: &Shape) -> Result<Tensor> {
+    pub(super) fn keep_dims(&self, reduced: impl Into<Tensor>, input: &Shape) -> Result<Tensor> {
         let marks = self.over.marks(input)?;
         let kept: Shape =
-            input.iter().zip(&marks).map(|(&dim, &folded)| if folded { 1 } else { dim }).collect();
-        reshape_to(folded, &kept)
+            input.iter().zip(&marks).map(|(&dim, &reduced)| if reduced { 1 } else { dim }).collect();
+        reshape_to(reduced, &kept)
     }
 }
 
-/// What a reduction computes.
+/// The function that a reduction computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Folding {
-    /// One of the kernel's folds.
-    Fold(Reduce),
-    /// The variance, with `correction` subtracted from the count.
+pub enum ReductionCode {
+    /// One of the kernel's reductions.
+    Reduce(Reduce),
+    /// The variance, with `correction` subtracted from the count of elements.
     Variance {
-        /// 0 for a population, 1 for a sample.
+        /// 0 for the population variance, 1 for the unbiased sample variance.
         correction: f64,
     },
 }
@@ -121,20 +121,17 @@ impl Op for Reduction {
         let Spec { dtype, shape } = inputs[0];
         let marks = self.over.marks(shape)?;
         let result = match self.code {
-            Folding::Fold(code) => code.result(*dtype),
-            Folding::Variance { .. } => dtype.is_float().then_some(*dtype),
+            ReductionCode::Reduce(code) => code.result(*dtype),
+            ReductionCode::Variance { .. } => dtype.is_float().then_some(*dtype),
         };
         let result = result.ok_or_else(|| Error::dtype(format!("{dtype} is not supported")))?;
         let kept: Shape =
-            shape.iter().zip(&marks).filter(|&(_, &folded)| !folded).map(|(&dim, _)| dim).collect();
-        if matches!(self.code, Folding::Fold(Reduce::Max | Reduce::Min))
+            shape.iter().zip(&marks).filter(|&(_, &reduced)| !reduced).map(|(&dim, _)| dim).collect();
+        if matches!(self.code, ReductionCode::Reduce(Reduce::Max | Reduce::Min))
             && !kept.is_empty()
             && self.over.count(shape)? == 0
         {
-            return Err(Error::new(
-                ErrorKind::Value,
-                "nothing has no extreme: an axis of size 0 is folded away",
-            ));
+            return Err(Error::new(ErrorKind::Value, "the extremum over an axis of size 0 is undefined"));
         }
         Ok(Spec { dtype: result, shape: kept }.into())
     }
@@ -151,15 +148,15 @@ impl Op for Reduction {
         let (x, out) = (inputs[0].view(), outputs[0].reborrow());
         let marks = self.over.marks(&Shape::from(x.shape()))?;
         match self.code {
-            Folding::Fold(code) => kernels::reduce(code, x, &marks, out, scratch),
-            Folding::Variance { correction } => kernels::var(x, &marks, correction, out, scratch),
+            ReductionCode::Reduce(code) => kernels::reduce(code, x, &marks, out, scratch),
+            ReductionCode::Variance { correction } => kernels::var(x, &marks, correction, out, scratch),
         }
         Ok(())
     }
 
     fn form(&self, inputs: &[&Spec]) -> Form<'_> {
         match (self.code, self.over.marks(&inputs[0].shape)) {
-            (Folding::Fold(code), Ok(axes)) => Form::Fold { code, axes },
+            (ReductionCode::Reduce(code), Ok(axes)) => Form::Fold { code, axes },
             _ => Form::Opaque,
         }
     }
@@ -170,8 +167,8 @@ impl Op for Reduction {
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let marks = self.over.marks(&call.shape(0))?;
-        let axes = (1..).zip(marks).filter(|&(_, folded)| folded).map(|(axis, _)| axis).collect();
-        call.plain(&Reduction { over: Over(Some(axes)), ..self.clone() })
+        let axes = (1..).zip(marks).filter(|&(_, reduced)| reduced).map(|(axis, _)| axis).collect();
+        call.apply_as_is(&Reduction { over: ReduceAxes(Some(axes)), ..self.clone() })
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
@@ -181,7 +178,7 @@ impl Op for Reduction {
     fn attributes(&self) -> String {
         let axes = self.over.0.as_ref().map_or_else(|| "all".into(), |axes| format!("{axes:?}"));
         match self.code {
-            Folding::Variance { correction } if correction != 0.0 => {
+            ReductionCode::Variance { correction } if correction != 0.0 => {
                 format!("axes={axes}, correction={correction}")
             }
             _ => format!("axes={axes}"),
@@ -191,72 +188,72 @@ impl Op for Reduction {
 
 impl Differentiable for Reduction {
     fn saves(&self, wanted: Set) -> Option<Saves> {
-        self.rule.map(|rule| (rule.saves)(wanted))
+        self.gradient.map(|gradient| (gradient.saves)(wanted))
     }
 
     fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
-        self.rule.and_then(|rule| rule.residual).map(|residual| residual(self, call)).transpose()
+        self.gradient.and_then(|gradient| gradient.residual).map(|residual| residual(self, call)).transpose()
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        let Some(rule) = self.rule else { return Ok(Gradients::new()) };
-        call.first(|call, g| (rule.partial)(self, call, self.unfold(g, call.input_shape(0))?))
+        let Some(gradient) = self.gradient else { return Ok(Gradients::new()) };
+        call.first(|call, g| (gradient.partial)(self, call, self.keep_dims(g, call.input_shape(0))?))
     }
 }
 
-/// Folds axes away, and keeps them as axes of size one if asked to.
+/// Applies a reduction; with `keepdims`, the reduced axes stay as axes of size one.
 #[inline]
 #[track_caller]
 pub(super) fn reduce(
     name: &'static str,
-    code: Folding,
+    code: ReductionCode,
     x: Tensor,
-    over: Over,
+    over: ReduceAxes,
     keepdims: bool,
-    rule: Option<&'static FoldRule>,
+    gradient: Option<&'static ReductionGradient>,
 ) -> Result<Tensor> {
     if !keepdims {
-        return apply(&Reduction { name, code, over, rule }, [x]);
+        return apply(&Reduction { name, code, over, gradient }, [x]);
     }
     let shape = x.shape().clone();
-    let op = Reduction { name, code, over, rule };
-    op.unfold(apply(&op, [x])?, &shape)
+    let op = Reduction { name, code, over, gradient };
+    op.keep_dims(apply(&op, [x])?, &shape)
 }
 
-/// As [`reduce`], in floating point.
+/// As [`reduce`]; integers and bools are converted to `float64` first.
 #[inline]
 #[track_caller]
 pub(super) fn reduce_float(
     name: &'static str,
-    code: Folding,
+    code: ReductionCode,
     x: Tensor,
-    over: Over,
+    over: ReduceAxes,
     keep: bool,
-    rule: Option<&'static FoldRule>,
+    gradient: Option<&'static ReductionGradient>,
 ) -> Result<Tensor> {
-    // A mean of integers is a float64 in NumPy, whatever their width.
+    // A mean of integers is float64 in NumPy, whatever their width.
     let dtype = if x.dtype().is_float() { x.dtype() } else { float_of(crate::DType::I64) };
-    reduce(name, code, cast(x, dtype)?, over, keep, rule)
+    reduce(name, code, cast(x, dtype)?, over, keep, gradient)
 }
 
-/// The square root of lengths, with the gradient 0 at 0: there the true one is infinite, times the zeros it is made of.
+/// The square root of sums of squares, with gradient 0 at 0, where the chain rule would give infinity times zero.
 #[track_caller]
-pub(super) fn root(squares: Tensor) -> Result<Tensor> {
-    let (zero, usable) = away_from_zero(squares)?;
+pub(super) fn safe_sqrt(squares: Tensor) -> Result<Tensor> {
+    let (zero, usable) = replace_zeros(squares)?;
     where_(zero, 0, sqrt(usable)?)
 }
 
-/// Where x is 0, and x with 1 in those places: for a function that is 0 at 0 and has no gradient there.
+/// The mask `x == 0`, and x with zeros replaced by 1: for functions that are 0 at 0 and not differentiable there.
 #[track_caller]
-pub(super) fn away_from_zero(x: Tensor) -> Result<(Tensor, Tensor)> {
+pub(super) fn replace_zeros(x: Tensor) -> Result<(Tensor, Tensor)> {
     let zero = equal(&x, 0)?;
     let usable = where_(&zero, 1, x)?;
     Ok((zero, usable))
 }
 
-/// The same but for minus infinity, which becomes the least number: so that it can be subtracted from itself.
+/// x with minus infinity replaced by the smallest finite number, so that `x - x` is 0, not NaN.
 #[track_caller]
-pub(super) fn above_minus_infinity(x: &Tensor) -> Result<Tensor> {
+pub(super) fn clamp_to_finite_min(x: &Tensor) -> Result<Tensor> {
     let least = dispatch!(x.dtype(), T in floats => T::MIN.to_f64());
     maximum(x, least)
 }

@@ -1,45 +1,45 @@
-//! Test arguments: small tensors that are the same in every run, and that no formula has by accident.
+//! Test arguments: small deterministic tensors with irregular values, so that a wrong result is unlikely to match by chance.
 
-use super::{ArgValue, Bad};
+use super::{ArgValue, InvalidArgs};
 use crate::error::ErrorKind;
 use crate::tensor::Tensor;
 use taut_kernels::DType;
 use taut_kernels::{Element, dispatch};
 use taut_memory::{Category, Location};
 
-/// Lists of element types that ops take.
+/// Lists of dtypes that ops accept.
 pub mod dtypes {
     use taut_kernels::DType::{self, *};
 
-    /// Every type.
+    /// Every dtype.
     pub const ALL: &[DType] = &[Bool, U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64];
-    /// Every type but `bool`.
+    /// Every dtype but `bool`.
     pub const NUMBERS: &[DType] = &[U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64];
-    /// Integers.
+    /// Integer dtypes.
     pub const INTEGERS: &[DType] = &[U8, U16, U32, U64, I8, I16, I32, I64];
-    /// Integers and `bool`.
+    /// Integer dtypes and `bool`.
     pub const BITS: &[DType] = &[Bool, U8, U16, U32, U64, I8, I16, I32, I64];
-    /// Floats.
+    /// Floating-point dtypes.
     pub const FLOATS: &[DType] = &[F16, BF16, F32, F64];
-    /// The two wide floats.
+    /// `float32` and `float64`.
     pub const WIDE: &[DType] = &[F32, F64];
 }
 
-/// A tensor of irregular values between `low` and `high`, as near as the type allows (an unsigned type takes their
-/// magnitudes, `bool` every other one).
+/// A tensor of irregular values in `[low, high)`, converted to `dtype`: unsigned types take the magnitudes, `bool`
+/// alternates between true and false.
 ///
 /// # Panics
-/// If memory runs out.
+/// If the allocation fails.
 #[track_caller]
 pub fn tensor(dtype: DType, shape: &[usize], low: f64, high: f64) -> Tensor {
     filled(dtype, shape, |i| {
-        // The fractional parts of multiples of the golden ratio are spread evenly and never repeat.
+        // The fractional parts of multiples of the golden ratio are evenly spread and do not repeat.
         let fraction = ((i as f64 + 0.5) * 0.618033988749895).fract();
         low + (high - low) * fraction
     })
 }
 
-/// As [`tensor`], as an argument.
+/// [`tensor`] as an argument.
 #[track_caller]
 pub fn ramp(dtype: DType, shape: &[usize], low: f64, high: f64) -> ArgValue {
     ArgValue::Tensor(tensor(dtype, shape, low, high))
@@ -48,7 +48,7 @@ pub fn ramp(dtype: DType, shape: &[usize], low: f64, high: f64) -> ArgValue {
 /// A tensor of these values.
 ///
 /// # Panics
-/// If memory runs out, or the values do not fill the shape.
+/// If the allocation fails, or the number of values is not that of the shape's elements.
 #[track_caller]
 pub fn of(dtype: DType, shape: &[usize], values: &[f64]) -> ArgValue {
     assert_eq!(shape.iter().product::<usize>(), values.len());
@@ -73,10 +73,10 @@ pub(super) fn filled(dtype: DType, shape: &[usize], value: impl Fn(usize) -> f64
     .expect("samples are small")
 }
 
-/// Shapes that go wrong first: a number, nothing, one row, and several dimensions with and without elements.
+/// Shapes at the edges: scalar, empty, one element, and several dimensions with and without elements.
 pub const SHAPES: &[&[usize]] = &[&[], &[0], &[1], &[5], &[2, 3], &[2, 0, 3], &[3, 1, 4]];
 
-/// Arguments for a function of one tensor: every type with every shape, then what floats have beyond numbers.
+/// Arguments for a function of one tensor: every dtype with every shape, and for floats NaN, infinities and signed zeros.
 pub fn unary(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<ArgValue>> {
     let mut samples = Vec::new();
     for &dtype in dtypes {
@@ -90,8 +90,8 @@ pub fn unary(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<ArgValue>> {
 
 const SPECIAL: [f64; 5] = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 0.0, -0.0];
 
-/// Arguments for a function of two tensors: every type with shapes that broadcast, numbers for tensors, two types
-/// that meet, then what floats have beyond numbers.
+/// Arguments for a function of two tensors: every dtype with broadcastable shapes, scalars in place of tensors, mixed
+/// dtypes, and for floats NaN, infinities and signed zeros.
 pub fn binary(dtypes: &[DType], a: (f64, f64), b: (f64, f64)) -> Vec<Vec<ArgValue>> {
     const PAIRS: &[(&[usize], &[usize])] = &[
         (&[], &[]),
@@ -125,7 +125,7 @@ fn midpoint(range: (f64, f64)) -> f64 {
     range.0 + 0.25 * (range.1 - range.0)
 }
 
-/// Like [`ramp`], but not in step with it.
+/// As [`ramp`], with another sequence, so that the operands of a binary op are uncorrelated.
 fn shifted(dtype: DType, shape: &[usize], range: (f64, f64)) -> ArgValue {
     let len: usize = shape.iter().product();
     ArgValue::Tensor(filled(dtype, shape, |i| {
@@ -134,7 +134,7 @@ fn shifted(dtype: DType, shape: &[usize], range: (f64, f64)) -> ArgValue {
     }))
 }
 
-/// Arguments for a reduction: every type over one axis, several, none and all, with and without `keepdims`.
+/// Arguments for a reduction: every dtype over one axis, several, none and all, with and without `keepdims`.
 pub fn reductions(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<ArgValue>> {
     let cases: [(&[usize], Option<&[i64]>, bool); 10] = [
         (&[], None, false),
@@ -155,11 +155,11 @@ pub fn reductions(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<ArgValue>> {
     dtypes.iter().flat_map(|&dtype| with(dtype)).collect()
 }
 
-/// Axes that a reduction must refuse.
-pub fn bad_axes() -> Vec<Bad> {
+/// Axes that a reduction must reject.
+pub fn invalid_axes() -> Vec<InvalidArgs> {
     let bad = |axes: &[i64], message| {
         let args = vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), ArgValue::Ints(axes.to_vec())];
-        Bad::new(args, ErrorKind::Axis, message)
+        InvalidArgs::new(args, ErrorKind::Axis, message)
     };
     vec![
         bad(&[2], "axis must be in [-2, 2), got 2"),
@@ -168,17 +168,18 @@ pub fn bad_axes() -> Vec<Bad> {
     ]
 }
 
-/// What an op of one tensor must refuse: these types.
-pub fn bad_unary(dtypes: &[DType]) -> Vec<Bad> {
-    let refuse = |&dtype| Bad::new(vec![ramp(dtype, &[2], 0.0, 1.0)], ErrorKind::DType, "is not supported");
+/// Arguments that an op of one tensor must reject: these dtypes.
+pub fn invalid_unary(dtypes: &[DType]) -> Vec<InvalidArgs> {
+    let refuse =
+        |&dtype| InvalidArgs::new(vec![ramp(dtype, &[2], 0.0, 1.0)], ErrorKind::DType, "is not supported");
     dtypes.iter().map(refuse).collect()
 }
 
-/// What an op of two tensors must refuse: shapes that do not broadcast, and these types.
-pub fn bad_binary(dtypes: &[DType]) -> Vec<Bad> {
+/// Arguments that an op of two tensors must reject: shapes that do not broadcast, and these dtypes.
+pub fn invalid_binary(dtypes: &[DType]) -> Vec<InvalidArgs> {
     let pair = |dtype, other: &[usize]| vec![ramp(dtype, &[2, 3], 0.0, 1.0), ramp(dtype, other, 0.0, 1.0)];
     let message = "shapes [2, 3] and [2] do not broadcast";
-    let mut bad = vec![Bad::new(pair(DType::I32, &[2]), ErrorKind::Shape, message)];
-    bad.extend(dtypes.iter().map(|&d| Bad::new(pair(d, &[3]), ErrorKind::DType, "is not supported")));
+    let mut bad = vec![InvalidArgs::new(pair(DType::I32, &[2]), ErrorKind::Shape, message)];
+    bad.extend(dtypes.iter().map(|&d| InvalidArgs::new(pair(d, &[3]), ErrorKind::DType, "is not supported")));
     bad
 }

@@ -1,4 +1,4 @@
-//! Windows that slide over images: channels, padding, strides and dilations, checked in one place for convolution and pooling.
+//! Sliding windows over spatial dimensions: channels, padding, strides and dilations of convolution and pooling.
 
 use crate::error::{Error, Result};
 use crate::ops::Args;
@@ -6,7 +6,7 @@ use crate::shape::Shape;
 use taut_kernels::conv::{self, ConvParams, Layout};
 use taut_kernels::pooling::PoolParams;
 
-/// Where the channels of an image are.
+/// The position of the channel axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Channels {
     /// `[batch, spatial.., channels]`: NWC, NHWC, NDHWC.
@@ -17,7 +17,7 @@ pub enum Channels {
 }
 
 impl Channels {
-    /// Reads a data format such as `"NHWC"`, for images of this many spatial dimensions.
+    /// Parses a data format such as `"NHWC"` for `rank` spatial dimensions.
     pub fn parse(format: &str, rank: usize) -> Result<Channels> {
         let names = [("NWC", "NCW"), ("NHWC", "NCHW"), ("NDHWC", "NCDHW")];
         let (last, first) = names[rank.clamp(1, 3) - 1];
@@ -28,7 +28,7 @@ impl Channels {
         }
     }
 
-    /// The axis of the channels of an image with this many spatial dimensions.
+    /// The channel axis, with `rank` spatial dimensions.
     pub(super) fn axis(self, rank: usize) -> usize {
         if self == Channels::Last { rank + 1 } else { 1 }
     }
@@ -39,20 +39,20 @@ impl Channels {
     }
 }
 
-/// What is added around an image before a window slides over it.
+/// The zero padding of the spatial dimensions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Padding {
-    /// Nothing: windows lie inside the image.
+    /// No padding: only windows that lie inside the image.
     #[default]
     Valid,
-    /// As much as gives `ceil(size / stride)` windows; an odd amount has the larger half at the end.
+    /// Padding such that there are `ceil(size / stride)` windows; an odd total puts the extra element at the end.
     Same,
-    /// This much before and after each spatial dimension.
+    /// `(before, after)` for each spatial dimension.
     Explicit(Vec<(usize, usize)>),
 }
 
 impl Padding {
-    /// Reads `"VALID"` or `"SAME"`.
+    /// Parses `"VALID"` or `"SAME"`.
     pub fn parse(padding: &str) -> Result<Padding> {
         match padding {
             "VALID" => Ok(Padding::Valid),
@@ -62,7 +62,7 @@ impl Padding {
         }
     }
 
-    /// Reads a word and, for `"EXPLICIT"`, the amounts before and after each dimension, one after the other.
+    /// Parses the padding and, for `"EXPLICIT"`, the amounts `[before_0, after_0, before_1, after_1, …]`.
     fn parse_with(padding: &str, amounts: Option<&[i64]>) -> Result<Padding> {
         let Some(amounts) = amounts else { return Padding::parse(padding) };
         if padding != "EXPLICIT" {
@@ -81,7 +81,8 @@ impl Padding {
     }
 }
 
-/// How a window slides, as a caller says it: none is 1 everywhere, and one number is for all dimensions.
+/// Strides, padding, dilations and channels as given by the caller: an empty list means 1, a single value applies to all
+/// dimensions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Slide {
     pub strides: Vec<usize>,
@@ -90,18 +91,18 @@ pub(super) struct Slide {
     pub channels: Channels,
 }
 
-/// Where the arguments of a [`Slide`] are among those of a table's row.
+/// The positions of the arguments of a [`Slide`] among those of a table entry.
 pub(super) struct SlideArgs {
     pub strides: usize,
     pub padding: usize,
     pub data_format: usize,
     pub dilations: usize,
-    /// The amounts of explicit padding, if the row has them.
+    /// The amounts of explicit padding, if the entry has them.
     pub explicit: Option<usize>,
 }
 
 impl Slide {
-    /// Reads the arguments of a table's row, for images of this many spatial dimensions.
+    /// Reads the arguments of a table entry, for `rank` spatial dimensions.
     pub(super) fn from_args(a: &Args<'_>, at: &SlideArgs, rank: usize) -> Result<Slide> {
         let amounts = at.explicit.map_or(Ok(None), |position| a.ints_or(position))?;
         let format = a.str_or(at.data_format)?;
@@ -113,7 +114,7 @@ impl Slide {
         })
     }
 
-    /// The stride and the dilation of a spatial dimension, before they are checked.
+    /// The stride and the dilation of a spatial dimension, not validated.
     pub(super) fn step(&self, dimension: usize) -> (usize, usize) {
         let at = |list: &[usize]| match list {
             [] => 1,
@@ -124,7 +125,7 @@ impl Slide {
     }
 }
 
-/// How a window of a known size slides over an image of a known shape, checked: the parameters of the kernels.
+/// The validated geometry of a window over an image: the parameters of the kernels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WindowGeometry {
     layout: Layout,
@@ -139,7 +140,7 @@ pub(super) struct WindowGeometry {
 }
 
 impl WindowGeometry {
-    /// Works out how a window of these sizes slides over an image of shape `x`.
+    /// The geometry of a window of these sizes over an image of shape `x`.
     pub(super) fn new(x: &Shape, window: &[usize], slide: &Slide) -> Result<WindowGeometry> {
         let rank = window.len();
         if !(1..=3).contains(&rank) {
@@ -172,7 +173,7 @@ impl WindowGeometry {
         Ok(geometry)
     }
 
-    /// Sets the padding and the number of windows, for an image of these spatial sizes.
+    /// Computes the padding and the number of windows for an image of these spatial sizes.
     fn count_windows(&mut self, sizes: &[usize], padding: &Padding) -> Result<()> {
         if let Padding::Explicit(amounts) = padding {
             if amounts.len() != self.rank {
@@ -198,7 +199,7 @@ impl WindowGeometry {
         Ok(())
     }
 
-    /// The geometry of a convolution: `channels` of the image against those of the filters, in groups.
+    /// The geometry of a grouped convolution; `channels` are those of the image.
     pub(super) fn grouped(self, channels: usize, filters: &Shape, groups: usize) -> Result<WindowGeometry> {
         let (inputs, outputs) = (filters[self.rank], filters[self.rank + 1]);
         if groups == 0 {
@@ -217,7 +218,7 @@ impl WindowGeometry {
         Ok(WindowGeometry { groups, ..self })
     }
 
-    /// The shape of an image with a pixel per window.
+    /// The shape of an output with one element per window and channel.
     pub(super) fn output(&self, batch: usize, channels: usize) -> Shape {
         let spatial = self.count[..self.rank].iter().copied();
         match self.layout {
@@ -239,7 +240,7 @@ impl WindowGeometry {
     }
 }
 
-/// A number per dimension: none given is one everywhere, one is the same everywhere.
+/// One value per spatial dimension: an empty list means 1, a single value applies to all.
 fn per_dimension(given: &[usize], rank: usize, what: &str) -> Result<[usize; 3]> {
     let mut all = [1; 3];
     match given {
@@ -258,7 +259,7 @@ fn per_dimension(given: &[usize], rank: usize, what: &str) -> Result<[usize; 3]>
     Ok(all)
 }
 
-/// The padding that gives `ceil(size / stride)` windows. Nothing if sizes overflow: they are rejected later.
+/// The padding of [`Padding::Same`]. Sizes that overflow saturate here and are rejected by the caller.
 fn same_padding(size: usize, window: usize, stride: usize, dilation: usize) -> (usize, usize) {
     let last = size.div_ceil(stride).saturating_sub(1) * stride;
     let span = window.saturating_sub(1).saturating_mul(dilation).saturating_add(1);
@@ -267,14 +268,14 @@ fn same_padding(size: usize, window: usize, stride: usize, dilation: usize) -> (
     (total / 2, total - total / 2)
 }
 
-/// Sizes among arguments: integers, none negative. Left out is none.
+/// Converts sizes; `None` is an empty list. Zeros are rejected with the geometry.
 pub(super) fn sizes(given: Option<Vec<i64>>, what: &str) -> Result<Vec<usize>> {
     let size = |v| usize::try_from(v).map_err(|_| Error::value(format!("{what} must be >= 1, got {v}")));
     given.unwrap_or_default().into_iter().map(size).collect()
 }
 
-/// The opening of NumPy references: the names that follow are defined over `x`, the image, and `window`, its size.
-/// `patches` holds, per tap of the window, where it lies in the padded image for every window.
+/// The common first part of NumPy references. It defines names from `x`, the input, and `window`, the window's size;
+/// `patches` holds, per tap of the window, its indices in the padded input for every window.
 macro_rules! sliding_reference {
     ($image:literal, $window:literal) => {
         concat!(

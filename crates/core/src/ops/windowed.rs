@@ -6,7 +6,7 @@ use crate::apply::{Outputs, apply};
 use crate::error::{Error, Result};
 use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Cost, Kernel, Op, Spec, Specs, VmapCall};
-use crate::ops::batching::times;
+use crate::ops::vmap::batched_size;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use std::fmt;
@@ -14,17 +14,17 @@ use taut_kernels::conv::ConvParams;
 use taut_kernels::pooling::{self, PoolParams};
 use taut_kernels::{Arg, DType, ViewMut};
 
-/// An op over windows of an image. It relates an image, a window (filters, or a size to pool over) and a result, which has a
-/// pixel per window; some of them are inputs, and one is the output.
+/// An op over sliding windows of an image. It relates an image, a window (filters, or the size of a pooling window) and a
+/// result with one pixel per window; some of them are inputs, and one is the output.
 #[derive(Clone)]
 pub(super) struct Windowed {
     rule: &'static WindowRule,
     pub(super) options: WindowOptions,
-    /// The shape of the image or of the filters, if that is the output and no input has it.
+    /// The shape of the image or of the filters, if it is the output and not that of an input.
     pub(super) shape: Option<Shape>,
 }
 
-/// What an operand of a [`Windowed`] op is.
+/// The role of an operand of a [`Windowed`] op.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The image that the window slides over, or its gradient.
@@ -33,16 +33,16 @@ pub(super) enum Role {
     Filters,
     /// An image with a pixel per window, or its gradient.
     Result,
-    /// Per window, the number of its tap with the largest element.
-    Winners,
+    /// The argmax of each window: the index of its tap with the first maximum, in row-major order.
+    Argmax,
 }
 
-/// One of the ops: data for its `infer`, and its kernel and gradient.
+/// One of the ops: the data of its `infer`, and its kernel and gradient.
 pub(super) struct WindowRule {
     pub name: &'static str,
     pub inputs: &'static [Role],
     pub output: Role,
-    /// Whether it takes integers as well as floats.
+    /// Whether it supports integers as well as floats.
     pub integers: bool,
     /// Arithmetic operations per element of the result.
     pub flops: fn(&WindowShapes) -> usize,
@@ -56,7 +56,7 @@ pub(super) struct WindowRule {
 }
 
 impl WindowRule {
-    /// What ops over the windows of independent images have in common: no scratch memory, and no gradient.
+    /// The defaults: an op over independent images without scratch memory and without a gradient.
     pub(super) const BASE: WindowRule = WindowRule {
         name: "",
         inputs: &[Role::Image],
@@ -72,7 +72,7 @@ impl WindowRule {
     };
 }
 
-/// How the window of a [`Windowed`] op slides, and over what.
+/// The options of a [`Windowed`] op: strides, padding, dilations and layout, and the window.
 #[derive(Clone, Debug)]
 pub(super) struct WindowOptions {
     slide: Slide,
@@ -81,17 +81,17 @@ pub(super) struct WindowOptions {
 
 #[derive(Clone, Debug)]
 enum WindowKind {
-    /// The filters' size, in groups of channels.
+    /// The size of the filters, over all channels of a group.
     Filters { groups: usize },
-    /// The elements of one channel.
+    /// A window of this size over one channel.
     Pool { ksize: Vec<usize>, count_padding: bool },
 }
 
-/// The shapes of a call, checked.
+/// The validated shapes of a call.
 pub(super) struct WindowShapes {
     geometry: WindowGeometry,
     pub image: Shape,
-    /// The shape of the filters; of pooling, the size of the window.
+    /// The shape of the filters, or the size of the pooling window.
     pub window: Shape,
     pub result: Shape,
     pub count_padding: bool,
@@ -106,7 +106,7 @@ impl WindowShapes {
         self.geometry.pool()
     }
 
-    /// The taps of a window, over all channels of its group.
+    /// The number of taps of a window, over all channels of its group.
     fn taps(&self, filters: bool) -> usize {
         let axes = if filters { self.window.rank() - 1 } else { self.window.rank() };
         self.window[..axes].iter().product()
@@ -142,12 +142,12 @@ impl WindowOptions {
         if let WindowKind::Filters { groups } = self.window { groups } else { 1 }
     }
 
-    /// The axis of the channels of an image with this many spatial dimensions.
+    /// The channel axis of an image with `rank` spatial dimensions.
     pub(super) fn channel_axis(&self, rank: usize) -> usize {
         self.slide.channels.axis(rank)
     }
 
-    /// The shapes of a call on this image, with these filters if it is a convolution.
+    /// The shapes of a call with this image, and these filters if it is a convolution.
     pub(super) fn resolve(&self, image: &Shape, filters: Option<&Shape>) -> Result<WindowShapes> {
         let channels = |rank: usize| image[self.channel_axis(rank)];
         let (geometry, window, result, count_padding) = match (&self.window, filters) {
@@ -194,7 +194,7 @@ impl Windowed {
         Windowed { rule, options: options.into(), shape: None }
     }
 
-    /// The op whose output has this shape, which none of its inputs has.
+    /// The op with an output of this shape, which is not that of an input.
     pub(super) fn shaped(
         rule: &'static WindowRule,
         options: impl Into<WindowOptions>,
@@ -203,7 +203,7 @@ impl Windowed {
         Windowed { rule, options: options.into(), shape: Some(shape.into()) }
     }
 
-    /// The result of another op over the same windows.
+    /// Applies another op over the same windows.
     #[track_caller]
     pub(super) fn call<const N: usize>(
         &self,
@@ -214,7 +214,7 @@ impl Windowed {
         apply(&Windowed { rule, options: self.options.clone(), shape }, inputs)
     }
 
-    /// The op over the channels of `size` images, one image after the other, each of which has groups of its own.
+    /// The op for a batch of `size` merged into the channels: each example has its own groups.
     #[must_use]
     pub(super) fn with_groups_of(&self, size: usize) -> Windowed {
         let groups = self.options.groups().saturating_mul(size);
@@ -236,14 +236,14 @@ impl Windowed {
         self.options.resolve(image, self.operand(Role::Filters, &shapes))
     }
 
-    /// The type that all inputs but winners have.
+    /// The common dtype of all inputs except the argmax, or an error.
     fn dtype(&self, inputs: &[&Spec]) -> Result<DType> {
         let mut dtypes = (self.rule.inputs.iter().zip(inputs))
-            .filter(|(role, _)| **role != Role::Winners)
+            .filter(|(role, _)| **role != Role::Argmax)
             .map(|(_, input)| input.dtype);
         let dtype = dtypes.next().ok_or_else(|| Error::dtype("the op has no inputs"))?;
         if let Some(other) = dtypes.find(|&other| other != dtype) {
-            return Err(Error::dtype(format!("inputs must have one type, got {dtype} and {other}")));
+            return Err(Error::dtype(format!("inputs must have the same dtype, got {dtype} and {other}")));
         }
         if dtype.is_float() || (self.rule.integers && dtype.is_integer()) {
             return Ok(dtype);
@@ -251,13 +251,13 @@ impl Windowed {
         Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"))
     }
 
-    /// A batching rule: images are independent of each other, so sets of images are one larger set.
+    /// The vmap rule of ops on independent images: the batch is merged into that of the images.
     pub(super) fn vmap_images(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let mut op = self.clone();
         if let Some(shape) = op.shape.take() {
-            op.shape = Some(shape.clone().with(0, times(shape[0], call.size)?));
+            op.shape = Some(shape.clone().with(0, batched_size(shape[0], call.size)?));
         }
-        call.folded(&op)
+        call.apply_merged(&op)
     }
 }
 
@@ -284,22 +284,22 @@ impl Op for Windowed {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let dtype = self.dtype(inputs)?;
         let shapes = self.resolve(|i| &inputs[i].shape)?;
-        let winners = || Spec::new(pooling::winner_dtype(&shapes.pool()), shapes.result.clone());
+        let argmax = || Spec::new(pooling::winner_dtype(&shapes.pool()), shapes.result.clone());
         for (&role, input) in self.rule.inputs.iter().zip(inputs) {
             if role == Role::Result && input.shape != shapes.result {
                 let (wanted, got) = (&shapes.result, &input.shape);
                 let message = format!("the gradient must have the result's shape {wanted}, got {got}");
                 return Err(Error::shape(message));
             }
-            if role == Role::Winners && **input != winners() {
-                return Err(Error::shape(format!("winners must be {}, got {input}", winners())));
+            if role == Role::Argmax && **input != argmax() {
+                return Err(Error::shape(format!("argmax must be {}, got {input}", argmax())));
             }
         }
         let shape = match self.rule.output {
             Role::Image => shapes.image,
             Role::Filters => shapes.window,
             Role::Result => shapes.result,
-            Role::Winners => return Ok(winners().into()),
+            Role::Argmax => return Ok(argmax().into()),
         };
         Ok(Spec { dtype, shape }.into())
     }

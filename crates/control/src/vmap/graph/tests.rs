@@ -65,7 +65,7 @@ fn every_row(check: impl Fn(&OpEntry)) {
 /// A row's sample as a graph of its tensors, and the tensors. Where a row reads data, what is not a float is a constant.
 /// `None` if it cannot be a graph, or if it has no inputs.
 fn traced(entry: &OpEntry, args: &[ArgValue]) -> Option<(Graph, Vec<Tensor>)> {
-    let is_input = |tensor: &Tensor| !entry.reads_data || tensor.dtype().is_float();
+    let is_input = |tensor: &Tensor| !entry.has_data_dependent_shape || tensor.dtype().is_float();
     let mut inputs = Vec::new();
     ArgValue::with_tensors(args, &mut |tensor| {
         inputs.extend(is_input(tensor).then(|| tensor.clone()));
@@ -83,7 +83,7 @@ fn traced(entry: &OpEntry, args: &[ArgValue]) -> Option<(Graph, Vec<Tensor>)> {
         entry.invoke(&ArgValue::with_tensors(args, symbol))
     });
     match traced {
-        Err(e) if entry.reads_data && e.kind() == ErrorKind::Graph => None,
+        Err(e) if entry.has_data_dependent_shape && e.kind() == ErrorKind::Graph => None,
         traced => Some((traced.unwrap().graph, inputs)),
     }
 }

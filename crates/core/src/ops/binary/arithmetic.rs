@@ -2,19 +2,19 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{bad_binary, dtypes, ramp};
+use crate::ops::sample::{dtypes, invalid_binary, ramp};
 use crate::ops::unary::neg;
-use crate::ops::{ArgValue, Bad, Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::{ArgValue, ComputeDType, Elementwise, InvalidArgs, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Operand, Saves, Tensor};
 use taut_kernels::elementwise::Binary;
 
 static ADD: Elementwise =
-    Elementwise::binary("add", Binary::Add, Types::Same).grad(|_| Saves::NOTHING, |_, g, _| Ok(g));
-static SUB: Elementwise = Elementwise::binary("sub", Binary::Sub, Types::Same)
+    Elementwise::binary("add", Binary::Add, ComputeDType::Same).grad(|_| Saves::NOTHING, |_, g, _| Ok(g));
+static SUB: Elementwise = Elementwise::binary("sub", Binary::Sub, ComputeDType::Same)
     .grad(|_| Saves::NOTHING, |_, g, i| if i == 0 { Ok(g) } else { neg(g) });
-static MUL: Elementwise = Elementwise::binary("mul", Binary::Mul, Types::Same)
+static MUL: Elementwise = Elementwise::binary("mul", Binary::Mul, ComputeDType::Same)
     .grad(Saves::others, |call, g, i| mul(g, call.input(1 - i)?));
-static DIV: Elementwise = Elementwise::binary("div", Binary::Div, Types::Quotient).grad(
+static DIV: Elementwise = Elementwise::binary("div", Binary::Div, ComputeDType::TrueDivide).grad(
     |wanted| if wanted.has(1) { Saves::inputs([1]).and(Saves::OUTPUT) } else { Saves::inputs([1]) },
     |call, g, i| {
         let quotient = div(g, call.input(1)?)?;
@@ -22,7 +22,7 @@ static DIV: Elementwise = Elementwise::binary("div", Binary::Div, Types::Quotien
     },
 );
 
-/// x + y. Also `x + y` on tensors and numbers.
+/// Elementwise sum, `x + y`. Also `x + y` on tensors and scalars.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::binary::add};
@@ -36,33 +36,33 @@ pub fn add(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&ADD, x.into(), y.into())
 }
 
-/// x - y. Also `x - y` on tensors and numbers.
+/// Elementwise difference, `x - y`. Also `x - y` on tensors and scalars.
 #[inline]
 #[track_caller]
 pub fn sub(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&SUB, x.into(), y.into())
 }
 
-/// x * y. Also `x * y` on tensors and numbers.
+/// Elementwise product, `x * y`. Also `x * y` on tensors and scalars.
 #[inline]
 #[track_caller]
 pub fn mul(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&MUL, x.into(), y.into())
 }
 
-/// x / y, in floating point: integers give `float64`. Also `x / y` on tensors and numbers.
+/// Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars.
 #[inline]
 #[track_caller]
 pub fn div(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&DIV, x.into(), y.into())
 }
 
-fn add_refuses() -> Vec<Bad> {
-    let mut bad = bad_binary(&[]);
+fn add_invalid_args() -> Vec<InvalidArgs> {
+    let mut bad = invalid_binary(&[]);
     let with = |dtype, value| vec![ramp(dtype, &[2], 0.0, 1.0), ArgValue::Int(value)];
-    bad.push(Bad::new(with(DType::U8, 256), ErrorKind::Value, "256 does not fit uint8"));
-    bad.push(Bad::new(with(DType::I8, -129), ErrorKind::Value, "-129 does not fit int8"));
-    bad.push(Bad::new(with(DType::U64, -1), ErrorKind::Value, "-1 does not fit uint64"));
+    bad.push(InvalidArgs::new(with(DType::U8, 256), ErrorKind::Value, "256 does not fit uint8"));
+    bad.push(InvalidArgs::new(with(DType::I8, -129), ErrorKind::Value, "-129 does not fit int8"));
+    bad.push(InvalidArgs::new(with(DType::U64, -1), ErrorKind::Value, "-1 does not fit uint64"));
     bad
 }
 
@@ -74,7 +74,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("x + y"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(add_refuses),
+    .refuses(add_invalid_args),
     OpEntry::new(
         "sub",
         Param::XY,
@@ -82,7 +82,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("x - y"),
         Samples::Binary(dtypes::NUMBERS, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[DType::Bool])),
+    .refuses(|| invalid_binary(&[DType::Bool])),
     OpEntry::new(
         "mul",
         Param::XY,
@@ -90,7 +90,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("x * y"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[])),
+    .refuses(|| invalid_binary(&[])),
     OpEntry::new(
         "div",
         Param::XY,
@@ -98,5 +98,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("x / y"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[])),
+    .refuses(|| invalid_binary(&[])),
 ];

@@ -1,19 +1,19 @@
-//! The angle of a point.
+//! The arctangent of a quotient with the correct quadrant.
 
 use crate::error::Result;
 use crate::ops::binary::{add, div, maximum, mul};
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{bad_binary, dtypes};
+use crate::ops::sample::{dtypes, invalid_binary};
 use crate::ops::unary::{abs, neg, square};
-use crate::ops::{Elementwise, OpEntry, Param, ParamKind, Reference, Samples, Types, one};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::record::detached;
 use crate::{Operand, Saves, Tensor};
 use taut_kernels::elementwise::Binary;
 
-static ATAN2: Elementwise = Elementwise::binary("atan2", Binary::Atan2, Types::Float).grad(
+static ATAN2: Elementwise = Elementwise::binary("atan2", Binary::Atan2, ComputeDType::Float).grad(
     |_| Saves::inputs([0, 1]),
     |call, g, i| {
-        // Both scaled by the larger one, so that no square overflows or vanishes. Any scale has the same derivatives.
+        // Both are divided by the larger one, so that no square overflows or underflows; the result does not depend on the scale.
         let (y, x) = (call.input(0)?, call.input(1)?);
         let scale = maximum(abs(detached(y))?, abs(detached(x))?)?;
         let (y, x) = (div(y, &scale)?, div(x, &scale)?);
@@ -22,7 +22,7 @@ static ATAN2: Elementwise = Elementwise::binary("atan2", Binary::Atan2, Types::F
     },
 );
 
-/// The angle between -pi and pi of the point at abscissa x and ordinate y.
+/// The angle of the point `(x, y)` in [-pi, pi]: the arctangent of `y / x` in the correct quadrant.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::binary::atan2};
@@ -46,4 +46,4 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     Reference::Numpy("np.arctan2(y, x)"),
     Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
 )
-.refuses(|| bad_binary(&[]))];
+.refuses(|| invalid_binary(&[]))];

@@ -1,17 +1,17 @@
-//! Operations on the bits of integers. On bools they are the logical ones.
+//! Bitwise operations on integers; on bools, the logical operations.
 
 use crate::error::Result;
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{bad_binary, binary as pairs, dtypes, ramp};
-use crate::ops::{ArgValue, Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::sample::{binary as pairs, dtypes, invalid_binary, ramp};
+use crate::ops::{ArgValue, ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
-static BITWISE_AND: Elementwise = Elementwise::binary("bitwise_and", Binary::BitwiseAnd, Types::Same);
-static BITWISE_OR: Elementwise = Elementwise::binary("bitwise_or", Binary::BitwiseOr, Types::Same);
-static BITWISE_XOR: Elementwise = Elementwise::binary("bitwise_xor", Binary::BitwiseXor, Types::Same);
+static BITWISE_AND: Elementwise = Elementwise::binary("bitwise_and", Binary::BitwiseAnd, ComputeDType::Same);
+static BITWISE_OR: Elementwise = Elementwise::binary("bitwise_or", Binary::BitwiseOr, ComputeDType::Same);
+static BITWISE_XOR: Elementwise = Elementwise::binary("bitwise_xor", Binary::BitwiseXor, ComputeDType::Same);
 
-/// The bits that are set in both x and y. Also `x & y` on tensors and numbers.
+/// Bitwise AND. Also `x & y` on tensors and scalars.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::binary::bitwise_and};
@@ -25,21 +25,21 @@ pub fn bitwise_and(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tenso
     binary(&BITWISE_AND, x.into(), y.into())
 }
 
-/// The bits that are set in x or y. Also `x | y` on tensors and numbers.
+/// Bitwise OR. Also `x | y` on tensors and scalars.
 #[inline]
 #[track_caller]
 pub fn bitwise_or(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&BITWISE_OR, x.into(), y.into())
 }
 
-/// The bits that are set in one of x and y and not in the other. Also `x ^ y` on tensors and numbers.
+/// Bitwise XOR. Also `x ^ y` on tensors and scalars.
 #[inline]
 #[track_caller]
 pub fn bitwise_xor(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&BITWISE_XOR, x.into(), y.into())
 }
 
-/// Unsigned and signed types by themselves: `uint64` meets signed integers in `float64`, which has no bits to work on.
+/// Unsigned and signed dtypes separately: `uint64` with a signed integer promotes to `float64`, which is not supported.
 fn samples() -> Vec<Vec<ArgValue>> {
     let (unsigned, signed) = dtypes::BITS.split_at(5);
     let mut list = pairs(unsigned, (0.0, 120.0), (0.0, 120.0));
@@ -58,7 +58,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.bitwise_and(x, y)"),
         Samples::List(samples),
     )
-    .refuses(|| bad_binary(&[DType::F32])),
+    .refuses(|| invalid_binary(&[DType::F32])),
     OpEntry::new(
         "bitwise_or",
         Param::XY,
@@ -66,7 +66,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.bitwise_or(x, y)"),
         Samples::List(samples),
     )
-    .refuses(|| bad_binary(&[DType::F32])),
+    .refuses(|| invalid_binary(&[DType::F32])),
     OpEntry::new(
         "bitwise_xor",
         Param::XY,
@@ -74,5 +74,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.bitwise_xor(x, y)"),
         Samples::List(samples),
     )
-    .refuses(|| bad_binary(&[DType::F32])),
+    .refuses(|| invalid_binary(&[DType::F32])),
 ];

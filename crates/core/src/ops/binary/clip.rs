@@ -1,26 +1,27 @@
-//! Keeping values within bounds.
+//! Clipping to bounds.
 
 use crate::error::{ErrorKind, Result};
 use crate::ops::binary::{greater, less, logical_and, logical_or, maximum};
-use crate::ops::elementwise::meeting_dtype;
+use crate::ops::elementwise::promoted_dtype;
 use crate::ops::index::{keep_bits, pack_bits};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{concat, slice};
 use crate::ops::unary::logical_not;
 use crate::ops::{
-    ArgValue, Bad, Code, Elementwise, OpEntry, Param, ParamKind, Reference, Samples, Types, one,
+    ArgValue, Code, ComputeDType, Elementwise, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples,
+    one,
 };
 use crate::{DType, Operand, Saves, Set, Tensor, apply, s};
 
-static CLIP: Elementwise = Elementwise::new("clip_by_value", Code::Clip, Types::Same).grad_with(
-    |wanted| if bounds(wanted) { Saves::residual_of([0, 1]) } else { Saves::residual_of([0]) },
+static CLIP: Elementwise = Elementwise::new("clip_by_value", Code::Clip, ComputeDType::Same).grad_with(
+    |wanted| if wants_bounds(wanted) { Saves::residual_of([0, 1]) } else { Saves::residual_of([0]) },
     |call| {
         let (t, out) = (call.input(0)?, call.output(0)?);
         let raised = greater(out, t)?;
-        if !bounds(call.wanted) {
+        if !wants_bounds(call.wanted) {
             return pack_bits(logical_or(raised, less(out, t)?)?);
         }
-        // The upper bound wins, so that what it lowered may still be above t.
+        // The upper bound takes precedence, so an element it lowered may still be above t.
         let lowered = less(out, maximum(t, call.input(1)?)?)?;
         let raised = logical_and(raised, logical_not(&lowered)?)?;
         concat(&[pack_bits(lowered)?, pack_bits(raised)?], 0)
@@ -28,7 +29,7 @@ static CLIP: Elementwise = Elementwise::new("clip_by_value", Code::Clip, Types::
     |call, g, i| {
         let bits = call.residual()?;
         let bytes = bits.len() / 2;
-        // Which of the two forms it is depends on all who follow the call.
+        // The residual has one mask or two, depending on whether any recorder wanted the gradient of a bound.
         if bits.len() == call.output_shape(0).len().div_ceil(8) {
             return keep_bits(g, bits, true);
         }
@@ -41,12 +42,13 @@ static CLIP: Elementwise = Elementwise::new("clip_by_value", Code::Clip, Types::
     },
 );
 
-/// Whether the gradient of a bound is wanted.
-fn bounds(wanted: Set) -> bool {
+/// Whether the gradient of one of the bounds is wanted.
+fn wants_bounds(wanted: Set) -> bool {
     wanted.has(1) || wanted.has(2)
 }
 
-/// Each element, or the bound that it exceeds; the upper bound wins where the two contradict each other. NaN stays NaN.
+/// Clips each element to `[clip_value_min, clip_value_max]`. Where the minimum exceeds the maximum, the result is the
+/// maximum; NaN stays NaN.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::binary::clip_by_value};
@@ -61,7 +63,7 @@ pub fn clip_by_value(
     clip_value_max: impl Into<Operand>,
 ) -> Result<Tensor> {
     let (t, min, max) = (t.into(), clip_value_min.into(), clip_value_max.into());
-    let dtype = meeting_dtype(&[&t, &min, &max]);
+    let dtype = promoted_dtype(&[&t, &min, &max]);
     apply(&CLIP, [CLIP.input(t, dtype)?, CLIP.input(min, dtype)?, CLIP.input(max, dtype)?])
 }
 
@@ -108,12 +110,16 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     let bools = || ramp(DType::Bool, &[2], 0.0, 1.0);
     let bytes = ramp(DType::U8, &[2], 0.0, 1.0);
     vec![
-        Bad::new(
+        InvalidArgs::new(
             vec![f32s(&[2]), f32s(&[3]), f32s(&[])],
             ErrorKind::Shape,
             "shapes [2] and [3] do not broadcast",
         ),
-        Bad::new(vec![bools(), bools(), bools()], ErrorKind::DType, "bool is not supported"),
-        Bad::new(vec![bytes, ArgValue::Int(-1), ArgValue::Int(9)], ErrorKind::Value, "-1 does not fit uint8"),
+        InvalidArgs::new(vec![bools(), bools(), bools()], ErrorKind::DType, "bool is not supported"),
+        InvalidArgs::new(
+            vec![bytes, ArgValue::Int(-1), ArgValue::Int(9)],
+            ErrorKind::Value,
+            "-1 does not fit uint8",
+        ),
     ]
 })];

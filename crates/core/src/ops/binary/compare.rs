@@ -1,20 +1,20 @@
-//! Comparisons.
+//! Elementwise comparisons.
 
 use crate::error::Result;
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{bad_binary, dtypes};
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::sample::{dtypes, invalid_binary};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
-static EQUAL: Elementwise = Elementwise::binary("equal", Binary::Eq, Types::Same);
-static NOT_EQUAL: Elementwise = Elementwise::binary("not_equal", Binary::Ne, Types::Same);
-static LESS: Elementwise = Elementwise::binary("less", Binary::Lt, Types::Same);
-static LESS_EQUAL: Elementwise = Elementwise::binary("less_equal", Binary::Le, Types::Same);
-static GREATER: Elementwise = Elementwise::binary("greater", Binary::Gt, Types::Same);
-static GREATER_EQUAL: Elementwise = Elementwise::binary("greater_equal", Binary::Ge, Types::Same);
+static EQUAL: Elementwise = Elementwise::binary("equal", Binary::Eq, ComputeDType::Same);
+static NOT_EQUAL: Elementwise = Elementwise::binary("not_equal", Binary::Ne, ComputeDType::Same);
+static LESS: Elementwise = Elementwise::binary("less", Binary::Lt, ComputeDType::Same);
+static LESS_EQUAL: Elementwise = Elementwise::binary("less_equal", Binary::Le, ComputeDType::Same);
+static GREATER: Elementwise = Elementwise::binary("greater", Binary::Gt, ComputeDType::Same);
+static GREATER_EQUAL: Elementwise = Elementwise::binary("greater_equal", Binary::Ge, ComputeDType::Same);
 
-/// True where x is equal to y; NaN is equal to nothing.
+/// Elementwise `x == y`; false where either is NaN.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::binary::equal};
@@ -28,35 +28,35 @@ pub fn equal(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&EQUAL, x.into(), y.into())
 }
 
-/// True where x is not equal to y; NaN is unequal to everything.
+/// Elementwise `x != y`; true where either is NaN.
 #[inline]
 #[track_caller]
 pub fn not_equal(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&NOT_EQUAL, x.into(), y.into())
 }
 
-/// True where x is less than y. NaN compares as false.
+/// Elementwise `x < y`; false where either is NaN.
 #[inline]
 #[track_caller]
 pub fn less(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&LESS, x.into(), y.into())
 }
 
-/// True where x is less than or equal to y. NaN compares as false.
+/// Elementwise `x <= y`; false where either is NaN.
 #[inline]
 #[track_caller]
 pub fn less_equal(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&LESS_EQUAL, x.into(), y.into())
 }
 
-/// True where x is greater than y. NaN compares as false.
+/// Elementwise `x > y`; false where either is NaN.
 #[inline]
 #[track_caller]
 pub fn greater(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&GREATER, x.into(), y.into())
 }
 
-/// True where x is greater than or equal to y. NaN compares as false.
+/// Elementwise `x >= y`; false where either is NaN.
 #[inline]
 #[track_caller]
 pub fn greater_equal(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
@@ -71,7 +71,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.equal(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[])),
+    .refuses(|| invalid_binary(&[])),
     OpEntry::new(
         "not_equal",
         Param::XY,
@@ -79,7 +79,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.not_equal(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[])),
+    .refuses(|| invalid_binary(&[])),
     OpEntry::new(
         "less",
         Param::XY,
@@ -87,7 +87,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.less(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[])),
+    .refuses(|| invalid_binary(&[])),
     OpEntry::new(
         "less_equal",
         Param::XY,
@@ -95,7 +95,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.less_equal(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[])),
+    .refuses(|| invalid_binary(&[])),
     OpEntry::new(
         "greater",
         Param::XY,
@@ -103,7 +103,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.greater(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[])),
+    .refuses(|| invalid_binary(&[])),
     OpEntry::new(
         "greater_equal",
         Param::XY,
@@ -111,5 +111,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.greater_equal(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[])),
+    .refuses(|| invalid_binary(&[])),
 ];

@@ -1,37 +1,41 @@
-//! Division that rounds, what it leaves over, and division that has an answer for zero.
+//! Floor division, remainders, and division that is 0 for a zero divisor.
 
 use crate::error::Result;
 use crate::ops::binary::{div, mul};
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{bad_binary, dtypes};
+use crate::ops::sample::{dtypes, invalid_binary};
 use crate::ops::unary::{neg, trunc};
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Operand, Saves, Set, Tensor};
 use taut_kernels::elementwise::Binary;
 
-static FLOOR_DIV: Elementwise = Elementwise::binary("floor_div", Binary::FloorDiv, Types::Same);
+static FLOOR_DIV: Elementwise = Elementwise::binary("floor_div", Binary::FloorDiv, ComputeDType::Same);
 static MOD: Elementwise =
-    Elementwise::binary("mod", Binary::Mod, Types::Same).grad(remainder_saves, |call, g, i| {
+    Elementwise::binary("mod", Binary::Mod, ComputeDType::Same).grad(remainder_saves, |call, g, i| {
         if i == 0 { Ok(g) } else { neg(mul(g, floor_div(call.input(0)?, call.input(1)?)?)?) }
     });
-static TRUNCATE_MOD: Elementwise = Elementwise::binary("truncate_mod", Binary::TruncateMod, Types::Same)
-    .grad(remainder_saves, |call, g, i| {
-        if i == 0 { Ok(g) } else { neg(mul(g, trunc(div(call.input(0)?, call.input(1)?)?)?)?) }
-    });
-static DIV_NO_NAN: Elementwise = Elementwise::binary("div_no_nan", Binary::DivNoNan, Types::Quotient).grad(
-    |wanted| if wanted.has(1) { Saves::inputs([1]).and(Saves::OUTPUT) } else { Saves::inputs([1]) },
-    |call, g, i| {
-        let quotient = div_no_nan(g, call.input(1)?)?;
-        if i == 0 { Ok(quotient) } else { neg(mul(quotient, call.output(0)?)?) }
-    },
-);
+static TRUNCATE_MOD: Elementwise =
+    Elementwise::binary("truncate_mod", Binary::TruncateMod, ComputeDType::Same).grad(
+        remainder_saves,
+        |call, g, i| {
+            if i == 0 { Ok(g) } else { neg(mul(g, trunc(div(call.input(0)?, call.input(1)?)?)?)?) }
+        },
+    );
+static DIV_NO_NAN: Elementwise =
+    Elementwise::binary("div_no_nan", Binary::DivNoNan, ComputeDType::TrueDivide).grad(
+        |wanted| if wanted.has(1) { Saves::inputs([1]).and(Saves::OUTPUT) } else { Saves::inputs([1]) },
+        |call, g, i| {
+            let quotient = div_no_nan(g, call.input(1)?)?;
+            if i == 0 { Ok(quotient) } else { neg(mul(quotient, call.output(0)?)?) }
+        },
+    );
 
-/// Only how the remainder changes with the divisor depends on them.
+/// Only the gradient of the divisor needs the operands.
 fn remainder_saves(wanted: Set) -> Saves {
     if wanted.has(1) { Saves::inputs([0, 1]) } else { Saves::NOTHING }
 }
 
-/// The largest whole number that is not above `x / y`, in the operands' own type; an integer divided by 0 is 0.
+/// Floor division, `floor(x / y)`, in the operands' dtype; an integer divided by 0 is 0.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::binary::floor_div};
@@ -45,22 +49,22 @@ pub fn floor_div(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor>
     binary(&FLOOR_DIV, x.into(), y.into())
 }
 
-/// What [`floor_div`] leaves over: `x - floor_div(x, y) * y`, of the sign of y as in Python; an integer modulo 0 is 0.
-/// Also `x % y` on tensors and numbers.
+/// The remainder of [`floor_div`], `x - floor_div(x, y) * y`, with the sign of y as in Python; an integer modulo 0 is 0.
+/// Also `x % y` on tensors and scalars.
 #[inline]
 #[track_caller]
 pub fn mod_(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&MOD, x.into(), y.into())
 }
 
-/// What division that rounds toward zero leaves over, of the sign of x as in C; an integer modulo 0 is 0.
+/// The remainder of division rounded toward zero, with the sign of x as in C; an integer modulo 0 is 0.
 #[inline]
 #[track_caller]
 pub fn truncate_mod(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&TRUNCATE_MOD, x.into(), y.into())
 }
 
-/// `x / y`, or 0 where y is 0.
+/// True division, `x / y`, with the result 0 where y is 0.
 #[inline]
 #[track_caller]
 pub fn div_no_nan(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
@@ -75,7 +79,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.floor_divide(x, y)"),
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
-    .refuses(|| bad_binary(&[DType::Bool])),
+    .refuses(|| invalid_binary(&[DType::Bool])),
     OpEntry::new(
         "mod",
         Param::XY,
@@ -83,7 +87,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.mod(x, y)"),
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
-    .refuses(|| bad_binary(&[DType::Bool])),
+    .refuses(|| invalid_binary(&[DType::Bool])),
     OpEntry::new(
         "truncate_mod",
         Param::XY,
@@ -91,7 +95,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.fmod(x, y)"),
         Samples::Binary(dtypes::NUMBERS, (-9.0, 9.0), (-3.0, 3.0)),
     )
-    .refuses(|| bad_binary(&[DType::Bool])),
+    .refuses(|| invalid_binary(&[DType::Bool])),
     OpEntry::new(
         "div_no_nan",
         Param::XY,
@@ -99,5 +103,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.where(np.equal(y, 0), 0, np.divide(x, y))"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[])),
+    .refuses(|| invalid_binary(&[])),
 ];

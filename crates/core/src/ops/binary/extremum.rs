@@ -1,31 +1,31 @@
-//! The larger and the smaller of two.
+//! Elementwise maximum and minimum.
 
 use crate::error::Result;
 use crate::ops::binary::equal;
 use crate::ops::elementwise::binary;
 use crate::ops::index::{keep_bits, pack_bits};
-use crate::ops::sample::{bad_binary, dtypes};
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::sample::{dtypes, invalid_binary};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{Operand, Saves, Tensor, VjpCall};
 use taut_kernels::elementwise::Binary;
 
-static MAXIMUM: Elementwise = Elementwise::binary("maximum", Binary::Maximum, Types::Same).grad_with(
+static MAXIMUM: Elementwise = Elementwise::binary("maximum", Binary::Maximum, ComputeDType::Same).grad_with(
     |_| Saves::residual_of([0]),
-    chosen,
+    x_is_result,
     |call, g, i| keep_bits(g, call.residual()?, i == 1),
 );
-static MINIMUM: Elementwise = Elementwise::binary("minimum", Binary::Minimum, Types::Same).grad_with(
+static MINIMUM: Elementwise = Elementwise::binary("minimum", Binary::Minimum, ComputeDType::Same).grad_with(
     |_| Saves::residual_of([0]),
-    chosen,
+    x_is_result,
     |call, g, i| keep_bits(g, call.residual()?, i == 1),
 );
 
-/// Where x is the result: equals are x.
-fn chosen(call: &VjpCall<'_>) -> Result<Tensor> {
+/// The mask of elements where x is the result; ties count as x.
+fn x_is_result(call: &VjpCall<'_>) -> Result<Tensor> {
     pack_bits(equal(call.output(0)?, call.input(0)?)?)
 }
 
-/// The larger of x and y; NaN if either is.
+/// Elementwise maximum of x and y; NaN if either is NaN.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::binary::maximum};
@@ -39,7 +39,7 @@ pub fn maximum(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&MAXIMUM, x.into(), y.into())
 }
 
-/// The smaller of x and y; NaN if either is.
+/// Elementwise minimum of x and y; NaN if either is NaN.
 #[inline]
 #[track_caller]
 pub fn minimum(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
@@ -54,7 +54,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.maximum(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[])),
+    .refuses(|| invalid_binary(&[])),
     OpEntry::new(
         "minimum",
         Param::XY,
@@ -62,5 +62,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.minimum(x, y)"),
         Samples::Binary(dtypes::ALL, (-3.0, 3.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[])),
+    .refuses(|| invalid_binary(&[])),
 ];

@@ -7,7 +7,7 @@ use crate::ops::unary::{is_finite, neg, softplus};
 use crate::ops::{OpEntry, Param, Reference, Samples, one};
 use crate::{Operand, Tensor};
 
-/// log(exp(x) + exp(y)), without overflow.
+/// `log(exp(x) + exp(y))`, computed without overflow.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::binary::logaddexp};
@@ -18,10 +18,10 @@ use crate::{Operand, Tensor};
 #[track_caller]
 pub fn logaddexp(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     let (x, y) = (x.into(), y.into());
-    // Of equals the first is the higher one, so the second must be the lower one: then each has half of the gradient.
+    // On ties `maximum` gives its gradient to x, so the lower operand must be y: then each gets half of the gradient.
     let above = greater_equal(x.clone(), y.clone())?;
     let (high, low) = (maximum(x.clone(), y.clone())?, where_(above, y, x)?);
-    // Equal infinities have no difference, and need none.
+    // inf - inf is NaN; the difference of equal infinities is taken as 0.
     let distance = where_(is_finite(&high)?, sub(&high, low)?, 0.0)?;
     add(high, softplus(neg(distance)?)?)
 }

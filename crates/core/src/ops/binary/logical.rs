@@ -1,17 +1,17 @@
-//! Truth tables. An element of any type is true unless it is zero.
+//! Logical operations. An element of any dtype is true unless it is zero.
 
 use crate::error::Result;
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{bad_binary, dtypes};
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::sample::{dtypes, invalid_binary};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
-static LOGICAL_AND: Elementwise = Elementwise::binary("logical_and", Binary::LogicalAnd, Types::Same);
-static LOGICAL_OR: Elementwise = Elementwise::binary("logical_or", Binary::LogicalOr, Types::Same);
-static LOGICAL_XOR: Elementwise = Elementwise::binary("logical_xor", Binary::LogicalXor, Types::Same);
+static LOGICAL_AND: Elementwise = Elementwise::binary("logical_and", Binary::LogicalAnd, ComputeDType::Same);
+static LOGICAL_OR: Elementwise = Elementwise::binary("logical_or", Binary::LogicalOr, ComputeDType::Same);
+static LOGICAL_XOR: Elementwise = Elementwise::binary("logical_xor", Binary::LogicalXor, ComputeDType::Same);
 
-/// True where both x and y are true.
+/// Logical AND: true where both x and y are true.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::binary::logical_and};
@@ -25,14 +25,14 @@ pub fn logical_and(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tenso
     binary(&LOGICAL_AND, x.into(), y.into())
 }
 
-/// True where x or y is true.
+/// Logical OR: true where x or y is true.
 #[inline]
 #[track_caller]
 pub fn logical_or(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&LOGICAL_OR, x.into(), y.into())
 }
 
-/// True where one of x and y is true and the other is not.
+/// Logical XOR: true where exactly one of x and y is true.
 #[inline]
 #[track_caller]
 pub fn logical_xor(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
@@ -47,7 +47,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.logical_and(x, y)"),
         Samples::Binary(dtypes::ALL, (-2.0, 2.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[])),
+    .refuses(|| invalid_binary(&[])),
     OpEntry::new(
         "logical_or",
         Param::XY,
@@ -55,7 +55,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.logical_or(x, y)"),
         Samples::Binary(dtypes::ALL, (-2.0, 2.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[])),
+    .refuses(|| invalid_binary(&[])),
     OpEntry::new(
         "logical_xor",
         Param::XY,
@@ -63,5 +63,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.logical_xor(x, y)"),
         Samples::Binary(dtypes::ALL, (-2.0, 2.0), (-2.0, 2.0)),
     )
-    .refuses(|| bad_binary(&[])),
+    .refuses(|| invalid_binary(&[])),
 ];

@@ -5,11 +5,11 @@ use crate::ops::binary::{equal, greater, mul, sub, where_};
 use crate::ops::elementwise::binary;
 use crate::ops::sample::{binary as pairs, dtypes, ramp};
 use crate::ops::unary::{log, square};
-use crate::ops::{ArgValue, Bad, Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::{ArgValue, ComputeDType, Elementwise, InvalidArgs, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Operand, Saves, Scalar, Tensor};
 use taut_kernels::elementwise::Binary;
 
-static POW: Elementwise = Elementwise::binary("pow", Binary::Pow, Types::Same).grad(
+static POW: Elementwise = Elementwise::binary("pow", Binary::Pow, ComputeDType::Same).grad(
     |wanted| {
         let base = if wanted.has(0) { Saves::inputs([0, 1]) } else { Saves::NOTHING };
         let power = if wanted.has(1) { Saves::INPUT.and(Saves::OUTPUT) } else { Saves::NOTHING };
@@ -18,18 +18,18 @@ static POW: Elementwise = Elementwise::binary("pow", Binary::Pow, Types::Same).g
     |call, g, i| {
         let x = call.input(0)?;
         if i == 0 {
-            // The power 0 has the slope 0 everywhere, and 0 * x^-1 has not.
+            // x^0 has derivative 0 everywhere; 0 * x^-1 would be NaN at 0.
             let y = call.input(1)?;
             let lower = where_(equal(y, 0)?, 0, sub(y, 1)?)?;
             return mul(mul(g, y)?, pow(x, lower)?);
         }
-        // Negative numbers have powers only here and there, and zero has a jump: no slope.
+        // For x <= 0 the derivative with respect to the exponent does not exist: it is 0.
         let safe = where_(greater(x, 0)?, x, 1)?;
         mul(mul(g, call.output(0)?)?, log(safe)?)
     },
 );
 
-/// x to the power of y. Integers wrap; of a negative power they keep what an integer can: the reciprocal, truncated.
+/// `x` to the power of `y`. Integers wrap; a negative power of an integer is the truncated reciprocal.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::binary::pow};
@@ -41,8 +41,8 @@ static POW: Elementwise = Elementwise::binary("pow", Binary::Pow, Types::Same).g
 #[track_caller]
 pub fn pow(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     match (x.into(), y.into()) {
-        // The power that people write most costs a multiplication, not a logarithm and an exponential.
-        (Operand::Tensor(x), Operand::Scalar(y)) if is_two(y) && can_be(x.dtype(), y) => square(x),
+        // The common case of a square: one multiplication.
+        (Operand::Tensor(x), Operand::Scalar(y)) if is_two(y) && keeps_dtype(x.dtype(), y) => square(x),
         (x, y) => binary(&POW, x, y),
     }
 }
@@ -51,8 +51,8 @@ fn is_two(scalar: Scalar) -> bool {
     scalar.to_f64() == 2.0
 }
 
-/// Whether a power of this kind leaves a tensor its type.
-fn can_be(dtype: DType, power: Scalar) -> bool {
+/// Whether the result has the tensor's dtype.
+fn keeps_dtype(dtype: DType, power: Scalar) -> bool {
     dtype.is_float() || (dtype.is_integer() && !matches!(power, Scalar::Float(_)))
 }
 
@@ -62,7 +62,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     |a| one(pow(a.operand(0)?, a.operand(1)?)),
     Reference::Numpy("np.power(x, y)"),
     Samples::List(|| {
-        // NumPy knows no negative powers of integers.
+        // NumPy raises for negative powers of integers.
         let mut list = pairs(dtypes::INTEGERS, (-3.0, 3.0), (0.0, 5.0));
         list.extend(pairs(dtypes::FLOATS, (-3.0, 3.0), (-2.0, 2.0)));
         for power in [ArgValue::Int(2), ArgValue::Int(3), ArgValue::Float(2.0), ArgValue::Float(0.5)] {
@@ -75,12 +75,12 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 )
 .refuses(|| {
     let bad = |dtype, y: &[usize], kind, message| {
-        Bad::new(vec![ramp(dtype, &[2, 3], 0.0, 1.0), ramp(dtype, y, 0.0, 1.0)], kind, message)
+        InvalidArgs::new(vec![ramp(dtype, &[2, 3], 0.0, 1.0), ramp(dtype, y, 0.0, 1.0)], kind, message)
     };
     vec![
         bad(DType::F32, &[2], ErrorKind::Shape, "shapes [2, 3] and [2] do not broadcast"),
         bad(DType::Bool, &[3], ErrorKind::DType, "bool is not supported"),
-        Bad::new(
+        InvalidArgs::new(
             vec![ramp(DType::U8, &[2], 0.0, 1.0), ArgValue::Int(300)],
             ErrorKind::Value,
             "300 does not fit uint8",

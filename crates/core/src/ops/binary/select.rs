@@ -1,21 +1,22 @@
-//! Choosing between two tensors.
+//! Elementwise selection between two tensors.
 
 use crate::error::{ErrorKind, Result};
-use crate::ops::elementwise::meeting_dtype;
+use crate::ops::elementwise::promoted_dtype;
 use crate::ops::index::{keep_where, pack_bits};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{
-    ArgValue, Bad, Code, Elementwise, OpEntry, Param, ParamKind, Reference, Samples, Types, one,
+    ArgValue, Code, ComputeDType, Elementwise, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples,
+    one,
 };
 use crate::{DType, Operand, Saves, Tensor, apply};
 
-static WHERE: Elementwise = Elementwise::new("where", Code::Select, Types::Same).grad_with(
+static WHERE: Elementwise = Elementwise::new("where", Code::Select, ComputeDType::Same).grad_with(
     |_| Saves::residual_of([0]),
     |call| pack_bits(call.input(0)?),
     |call, g, i| keep_where(g, call.residual()?, call.input_shape(0), i == 2),
 );
 
-/// x where the condition is true, y where it is false.
+/// Selects elements: `x` where the condition is true, `y` where it is false. All three broadcast.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::binary::where_};
@@ -27,7 +28,7 @@ static WHERE: Elementwise = Elementwise::new("where", Code::Select, Types::Same)
 #[track_caller]
 pub fn where_(condition: impl Into<Tensor>, x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     let (x, y) = (x.into(), y.into());
-    let dtype = meeting_dtype(&[&x, &y]);
+    let dtype = promoted_dtype(&[&x, &y]);
     apply(&WHERE, [condition.into(), WHERE.input(x, dtype)?, WHERE.input(y, dtype)?])
 }
 
@@ -64,17 +65,17 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     let f32s = |shape: &[usize]| ramp(DType::F32, shape, 0.0, 1.0);
     let condition = |shape: &[usize]| ramp(DType::Bool, shape, 0.0, 1.0);
     vec![
-        Bad::new(
+        InvalidArgs::new(
             vec![f32s(&[2]), f32s(&[2]), f32s(&[2])],
             ErrorKind::DType,
-            "the condition is float32, not bool",
+            "condition must be bool, got float32",
         ),
-        Bad::new(
+        InvalidArgs::new(
             vec![condition(&[2]), f32s(&[3]), f32s(&[])],
             ErrorKind::Shape,
             "shapes [2] and [3] do not broadcast",
         ),
-        Bad::new(
+        InvalidArgs::new(
             vec![condition(&[2]), ramp(DType::I8, &[2], 0.0, 1.0), ArgValue::Int(128)],
             ErrorKind::Value,
             "128 does not fit int8",

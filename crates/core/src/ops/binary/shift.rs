@@ -1,16 +1,16 @@
-//! Moving the bits of integers.
+//! Bit shifts of integers.
 
 use crate::error::Result;
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{bad_binary, binary as pairs, dtypes, ramp};
-use crate::ops::{ArgValue, Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::sample::{binary as pairs, dtypes, invalid_binary, ramp};
+use crate::ops::{ArgValue, ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Operand, Tensor};
 use taut_kernels::elementwise::Binary;
 
-static LEFT_SHIFT: Elementwise = Elementwise::binary("left_shift", Binary::ShiftLeft, Types::Same);
-static RIGHT_SHIFT: Elementwise = Elementwise::binary("right_shift", Binary::ShiftRight, Types::Same);
+static LEFT_SHIFT: Elementwise = Elementwise::binary("left_shift", Binary::ShiftLeft, ComputeDType::Same);
+static RIGHT_SHIFT: Elementwise = Elementwise::binary("right_shift", Binary::ShiftRight, ComputeDType::Same);
 
-/// The bits of x moved up by y places; 0 once all are out. Also `x << y` on tensors and numbers.
+/// Shifts the bits of x left by y; 0 if y is at least the width of the dtype. Also `x << y` on tensors and scalars.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::binary::left_shift};
@@ -24,14 +24,15 @@ pub fn left_shift(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor
     binary(&LEFT_SHIFT, x.into(), y.into())
 }
 
-/// The bits of x moved down by y places, keeping the sign; 0 or -1 once all are out. Also `x >> y` on tensors and numbers.
+/// Shifts the bits of x right by y, arithmetically for signed dtypes; 0 or -1 if y is at least the width of the dtype.
+/// Also `x >> y` on tensors and scalars.
 #[inline]
 #[track_caller]
 pub fn right_shift(x: impl Into<Operand>, y: impl Into<Operand>) -> Result<Tensor> {
     binary(&RIGHT_SHIFT, x.into(), y.into())
 }
 
-/// Unsigned and signed types by themselves: `uint64` meets signed integers in `float64`, which has no bits to work on.
+/// Unsigned and signed dtypes separately: `uint64` with a signed integer promotes to `float64`, which is not supported.
 fn samples() -> Vec<Vec<ArgValue>> {
     let (unsigned, signed) = dtypes::INTEGERS.split_at(4);
     let mut list = pairs(unsigned, (0.0, 120.0), (0.0, 70.0));
@@ -50,7 +51,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.left_shift(x, y)"),
         Samples::List(samples),
     )
-    .refuses(|| bad_binary(&[DType::F32, DType::Bool])),
+    .refuses(|| invalid_binary(&[DType::F32, DType::Bool])),
     OpEntry::new(
         "right_shift",
         Param::XY,
@@ -58,5 +59,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.right_shift(x, y)"),
         Samples::List(samples),
     )
-    .refuses(|| bad_binary(&[DType::F32, DType::Bool])),
+    .refuses(|| invalid_binary(&[DType::F32, DType::Bool])),
 ];

@@ -1,20 +1,20 @@
-//! The square of a difference.
+//! The squared difference.
 
 use crate::error::Result;
 use crate::ops::binary::{mul, sub};
 use crate::ops::elementwise::binary;
-use crate::ops::sample::{bad_binary, dtypes};
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::sample::{dtypes, invalid_binary};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Operand, Saves, Tensor};
 use taut_kernels::elementwise::Binary;
 
 static SQUARED_DIFFERENCE: Elementwise =
-    Elementwise::binary("squared_difference", Binary::SquaredDifference, Types::Same).grad(
+    Elementwise::binary("squared_difference", Binary::SquaredDifference, ComputeDType::Same).grad(
         |_| Saves::inputs([0, 1]),
         |call, g, i| mul(mul(g, 2)?, sub(call.input(i)?, call.input(1 - i)?)?),
     );
 
-/// `(x - y) * (x - y)`; integers wrap.
+/// Elementwise squared difference, `(x - y)^2`; integers wrap.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::binary::squared_difference};
@@ -35,4 +35,4 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     Reference::Numpy("np.square(x - y)"),
     Samples::Binary(dtypes::NUMBERS, (-3.0, 3.0), (-2.0, 2.0)),
 )
-.refuses(|| bad_binary(&[DType::Bool]))];
+.refuses(|| invalid_binary(&[DType::Bool]))];

@@ -2,17 +2,17 @@
 
 use super::conv_gradient::{CONV_FILTER_GRADIENT, CONV_INPUT_GRADIENT};
 use crate::error::{Error, ErrorKind, Result};
-use crate::ops::batching::{into_axis, merge, out_of_axis, single};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
+use crate::ops::vmap::{merge_batch_into_axis, merge_leading_axes, single_output, split_batch_from_axis};
 use crate::ops::window::{Channels, Padding, Slide, SlideArgs, sliding_reference};
 use crate::ops::windowed::{Role, WindowRule, WindowShapes, Windowed};
-use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, Args, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Gradients, Saves, Tensor, VjpCall, apply, promote};
 use taut_kernels::conv as kernel;
 use taut_memory::Location;
 
-/// How a convolution's window slides.
+/// Options of a convolution.
 ///
 /// ```
 /// use taut_core::ops::{Padding, contract::ConvOptions};
@@ -21,15 +21,15 @@ use taut_memory::Location;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvOptions {
-    /// The step from one window to the next: none is 1, one is for all dimensions.
+    /// The stride per spatial dimension; empty means 1, a single value applies to all.
     pub strides: Vec<usize>,
-    /// What is added around the input.
+    /// The zero padding of the input.
     pub padding: Padding,
-    /// The step from one tap of the window to the next: none is 1, one is for all dimensions.
+    /// The dilation per spatial dimension; empty means 1, a single value applies to all.
     pub dilations: Vec<usize>,
-    /// Input and output channels fall into this many groups that do not see each other.
+    /// The number of groups: input and output channels are split into groups that are convolved independently.
     pub groups: usize,
-    /// Where the channels are, in the input and in the output.
+    /// The position of the channel axis in input and output.
     pub channels: Channels,
 }
 
@@ -46,7 +46,7 @@ impl Default for ConvOptions {
 }
 
 impl ConvOptions {
-    /// Options of these strides and this padding, `"SAME"` or `"VALID"`.
+    /// Options with these strides and this padding, `"SAME"` or `"VALID"`.
     pub(super) fn new(strides: &[usize], padding: &str) -> Result<ConvOptions> {
         Ok(ConvOptions {
             strides: strides.to_vec(),
@@ -55,13 +55,13 @@ impl ConvOptions {
         })
     }
 
-    /// How the window slides.
+    /// The options of the sliding window.
     pub(in crate::ops) fn slide(&self) -> Slide {
         let ConvOptions { strides, padding, dilations, channels, .. } = self.clone();
         Slide { strides, padding, dilations, channels }
     }
 
-    /// The options among the arguments of a row of the table, from `first` on.
+    /// Reads the options from a table entry's arguments, from position `first` on.
     pub(super) fn from_args(a: &Args<'_>, first: usize, rank: usize) -> Result<ConvOptions> {
         let positions = SlideArgs {
             strides: first,
@@ -91,22 +91,25 @@ pub(super) static CONV: WindowRule = WindowRule {
         let [x, filters] = [0, 1].map(|i| call.inputs[i].clone());
         let (rank, groups, size) = (call.shape(1).rank() - 2, op.options.groups(), call.size);
         let channels = op.options.channel_axis(rank);
-        single(match call.mapped {
-            [_, false] => out_of_axis(op.call(&CONV, None, [merge(x)?, filters])?, 0, 1, size),
+        single_output(match call.mapped {
+            [_, false] => {
+                split_batch_from_axis(op.call(&CONV, None, [merge_leading_axes(x)?, filters])?, 0, 1, size)
+            }
             [false, _] => {
-                let y = op.call(&CONV, None, [x, into_axis(filters, rank + 1, groups)?])?;
-                out_of_axis(y, channels, groups, size)
+                let y = op.call(&CONV, None, [x, merge_batch_into_axis(filters, rank + 1, groups)?])?;
+                split_batch_from_axis(y, channels, groups, size)
             }
             _ => {
-                let inputs = [into_axis(x, channels, 1)?, into_axis(filters, rank + 1, 1)?];
-                out_of_axis(op.with_groups_of(size).call(&CONV, None, inputs)?, channels, 1, size)
+                let inputs =
+                    [merge_batch_into_axis(x, channels, 1)?, merge_batch_into_axis(filters, rank + 1, 1)?];
+                split_batch_from_axis(op.with_groups_of(size).call(&CONV, None, inputs)?, channels, 1, size)
             }
         })
     },
     saves: |wanted| Some(Saves::others(wanted)),
     vjp: |op, call| {
         let (x, filters) = (call.input_shape(0).clone(), call.input_shape(1).clone());
-        product(
+        bilinear_gradients(
             call,
             |dy, w| op.call(&CONV_INPUT_GRADIENT, Some(x), [w.clone(), dy]),
             |dy, x| op.call(&CONV_FILTER_GRADIENT, Some(filters), [x.clone(), dy]),
@@ -115,9 +118,8 @@ pub(super) static CONV: WindowRule = WindowRule {
     ..WindowRule::BASE
 };
 
-/// The gradients of an op of two inputs that is linear in each: `first` makes that of the first input from the gradient and the
-/// second input, `second` that of the second from the gradient and the first.
-pub(super) fn product(
+/// The gradients of a bilinear op: `first(g, input 1)` is that of input 0, `second(g, input 0)` that of input 1.
+pub(super) fn bilinear_gradients(
     call: &mut VjpCall<'_>,
     first: impl FnOnce(Tensor, &Tensor) -> Result<Tensor>,
     second: impl FnOnce(Tensor, &Tensor) -> Result<Tensor>,
@@ -133,10 +135,11 @@ pub(super) fn product(
     Ok(gradients)
 }
 
-/// The convolution of `x` with `filters` over one to three spatial dimensions, with all the ways to slide.
+/// Convolution over one to three spatial dimensions, with strides, dilations, groups, padding and data format.
 ///
-/// `x` is `[batch, spatial.., channels]` (or channels first, as the options say); `filters` are
-/// `[spatial.., channels / groups, outputs]` in both cases. As in all of deep learning the filters are not mirrored.
+/// `x` is `[batch, spatial.., channels]`, or `[batch, channels, spatial..]` with channels first; `filters` are
+/// `[spatial.., channels / groups, outputs]` in both cases. As usual in deep learning this is a cross-correlation: the
+/// filters are not flipped.
 ///
 /// ```
 /// use taut_core::ops::contract::{ConvOptions, conv};
@@ -154,19 +157,19 @@ pub fn conv(x: impl Into<Tensor>, filters: impl Into<Tensor>, options: &ConvOpti
     apply(&Windowed::new(&CONV, options), [cast(x, dtype)?, cast(filters, dtype)?])
 }
 
-/// A convolution over a fixed number of spatial dimensions.
+/// A convolution over `rank` spatial dimensions.
 #[track_caller]
-fn ranked(
+fn conv_of_rank(
     (name, rank): (&'static str, usize),
     x: Tensor,
     filters: Tensor,
     options: Result<ConvOptions>,
 ) -> Result<Tensor> {
     let at = Location::caller();
-    let refuse = |error: Error| error.in_op(name, [x.spec(), filters.spec()]).at(at);
-    let options = options.map_err(refuse)?;
+    let with_context = |error: Error| error.in_op(name, [x.spec(), filters.spec()]).at(at);
+    let options = options.map_err(with_context)?;
     if filters.rank() != rank + 2 {
-        return Err(refuse(Error::shape(format!(
+        return Err(with_context(Error::shape(format!(
             "filters must have {rank} spatial dimensions, input and output channels, got shape {}",
             filters.shape()
         ))));
@@ -175,8 +178,8 @@ fn ranked(
     apply(&Windowed::new(&CONV, &options), [cast(x, dtype)?, cast(filters, dtype)?])
 }
 
-/// Convolution over one spatial dimension: `x` is `[batch, width, channels]`, `filters` are
-/// `[width, channels, outputs]`; `padding` is `"SAME"` or `"VALID"`.
+/// 1-D convolution of `x`, `[batch, width, channels]`, with `filters`, `[width, channels, outputs]`; `padding` is
+/// `"SAME"` or `"VALID"`.
 #[track_caller]
 pub fn conv1d(
     x: impl Into<Tensor>,
@@ -185,11 +188,11 @@ pub fn conv1d(
     padding: &str,
 ) -> Result<Tensor> {
     let options = ConvOptions::new(strides, padding);
-    ranked(("conv1d", 1), x.into(), filters.into(), options)
+    conv_of_rank(("conv1d", 1), x.into(), filters.into(), options)
 }
 
-/// Convolution over two spatial dimensions: `x` is `[batch, height, width, channels]`, `filters` are
-/// `[height, width, channels, outputs]`; `padding` is `"SAME"` or `"VALID"`.
+/// 2-D convolution of `x`, `[batch, height, width, channels]`, with `filters`, `[height, width, channels, outputs]`;
+/// `padding` is `"SAME"` or `"VALID"`.
 #[track_caller]
 pub fn conv2d(
     x: impl Into<Tensor>,
@@ -198,10 +201,10 @@ pub fn conv2d(
     padding: &str,
 ) -> Result<Tensor> {
     let options = ConvOptions::new(strides, padding);
-    ranked(("conv2d", 2), x.into(), filters.into(), options)
+    conv_of_rank(("conv2d", 2), x.into(), filters.into(), options)
 }
 
-/// Convolution over three spatial dimensions: `x` is `[batch, depth, height, width, channels]`, `filters` are
+/// 3-D convolution of `x`, `[batch, depth, height, width, channels]`, with `filters`,
 /// `[depth, height, width, channels, outputs]`; `padding` is `"SAME"` or `"VALID"`.
 #[track_caller]
 pub fn conv3d(
@@ -211,14 +214,14 @@ pub fn conv3d(
     padding: &str,
 ) -> Result<Tensor> {
     let options = ConvOptions::new(strides, padding);
-    ranked(("conv3d", 3), x.into(), filters.into(), options)
+    conv_of_rank(("conv3d", 3), x.into(), filters.into(), options)
 }
 
-/// Calls a row of the table: the options follow the tensors.
+/// Calls a table entry: the options follow the tensors.
 #[track_caller]
 fn call(a: &Args<'_>, name: &'static str, rank: usize) -> Result<Vec<Tensor>> {
     let options = ConvOptions::from_args(a, 2, rank);
-    one(ranked((name, rank), a.tensor(0)?, a.tensor(1)?, options))
+    one(conv_of_rank((name, rank), a.tensor(0)?, a.tensor(1)?, options))
 }
 
 const PARAMS: &[Param] = &[
@@ -241,11 +244,13 @@ const REFERENCE: Reference = Reference::Numpy(concat!(
     "back(y.reshape(shape[0], *o, groups * co)).astype(x.dtype)][-1]"
 ));
 
-/// A way to slide: strides, padding, data format, dilations, groups, explicit padding.
-pub(super) type Way<'a> = (&'a [i64], &'static str, &'static str, &'a [i64], i64, Option<&'a [i64]>);
+/// Strides, padding, data format, dilations, groups, explicit paddings.
+pub(super) type ConvArgs<'a> = (&'a [i64], &'static str, &'static str, &'a [i64], i64, Option<&'a [i64]>);
 
-/// A way to slide, as arguments.
-pub(super) fn way((strides, padding, format, dilations, groups, amounts): Way<'_>) -> [ArgValue; 6] {
+/// The options as argument values.
+pub(super) fn conv_args(
+    (strides, padding, format, dilations, groups, amounts): ConvArgs<'_>,
+) -> [ArgValue; 6] {
     [
         ArgValue::Ints(strides.to_vec()),
         ArgValue::Str(padding),
@@ -256,10 +261,10 @@ pub(super) fn way((strides, padding, format, dilations, groups, amounts): Way<'_
     ]
 }
 
-/// Shapes of input and filters, and a way to slide.
-pub(super) type Case<'a> = (&'a [usize], &'a [usize], Way<'a>);
+/// Shapes of input and filters, and options.
+pub(super) type Case<'a> = (&'a [usize], &'a [usize], ConvArgs<'a>);
 
-/// What convolutions and their gradients are tried on.
+/// Test cases of convolutions and their gradients.
 pub(super) const CASES: &[Case<'static>] = &[
     (&[2, 7, 2], &[3, 2, 3], (&[2], "SAME", "NWC", &[], 1, None)),
     (&[2, 4, 9], &[2, 2, 4], (&[1], "VALID", "NCW", &[3], 2, None)),
@@ -278,26 +283,38 @@ pub(super) const CASES: &[Case<'static>] = &[
 
 fn samples(rank: usize) -> Vec<Vec<ArgValue>> {
     let cases = CASES.iter().filter(|(x, ..)| x.len() == rank + 2);
-    let with = |dtype, &(x, w, how): &Case<'_>| {
+    let with = |dtype, &(x, w, options): &Case<'_>| {
         let mut args = vec![ramp(dtype, x, -2.0, 2.0), ramp(dtype, w, -1.0, 1.5)];
-        args.extend(way(how));
+        args.extend(conv_args(options));
         args
     };
     cases.flat_map(|case| dtypes::FLOATS.iter().map(move |&dtype| with(dtype, case))).collect()
 }
 
-fn refuses() -> Vec<Bad> {
-    let bad = |x: &[usize], w: &[usize], how: Way<'_>, kind, message| {
+fn invalid() -> Vec<InvalidArgs> {
+    let bad = |x: &[usize], w: &[usize], options: ConvArgs<'_>, kind, message| {
         let mut args = vec![ramp(DType::F32, x, 0.0, 1.0), ramp(DType::F32, w, 0.0, 1.0)];
-        args.extend(way(how));
-        Bad::new(args, kind, message)
+        args.extend(conv_args(options));
+        InvalidArgs::new(args, kind, message)
     };
     let (x, w): (&[usize], &[usize]) = (&[1, 4, 4, 2], &[2, 2, 2, 3]);
     let ints = vec![ramp(DType::I32, x, 0.0, 1.0), ramp(DType::I32, w, 0.0, 1.0)];
     let (shape, value) = (ErrorKind::Shape, ErrorKind::Value);
     vec![
-        bad(&[1, 4, 2], w, (&[], "SAME", "NHWC", &[], 1, None), shape, "must have a batch axis, 2 spatial dimensions and channels, got shape [1, 4, 2]"),
-        bad(x, &[2, 2, 3], (&[], "SAME", "NHWC", &[], 1, None), shape, "filters must have 2 spatial dimensions"),
+        bad(
+            &[1, 4, 2],
+            w,
+            (&[], "SAME", "NHWC", &[], 1, None),
+            shape,
+            "must have a batch axis, 2 spatial dimensions and channels, got shape [1, 4, 2]",
+        ),
+        bad(
+            x,
+            &[2, 2, 3],
+            (&[], "SAME", "NHWC", &[], 1, None),
+            shape,
+            "filters must have 2 spatial dimensions",
+        ),
         bad(
             x,
             &[2, 2, 3, 3],
@@ -312,9 +329,27 @@ fn refuses() -> Vec<Bad> {
             shape,
             "output channels must be a multiple of groups, 2, got 3",
         ),
-        bad(x, &[7, 2, 2, 3], (&[], "VALID", "NHWC", &[], 1, None), shape, "size 7 with dilation 1 exceeds spatial dimension 0, size 4"),
-        bad(x, &[0, 2, 2, 3], (&[], "VALID", "NHWC", &[], 1, None), shape, "window sizes must be >= 1, got [0, 2]"),
-        bad(x, w, (&[], "VALID", "NHWC", &[i64::MAX], 1, None), shape, "the window must fit the padded image"),
+        bad(
+            x,
+            &[7, 2, 2, 3],
+            (&[], "VALID", "NHWC", &[], 1, None),
+            shape,
+            "size 7 with dilation 1 exceeds spatial dimension 0, size 4",
+        ),
+        bad(
+            x,
+            &[0, 2, 2, 3],
+            (&[], "VALID", "NHWC", &[], 1, None),
+            shape,
+            "window sizes must be >= 1, got [0, 2]",
+        ),
+        bad(
+            x,
+            w,
+            (&[], "VALID", "NHWC", &[i64::MAX], 1, None),
+            shape,
+            "the window must fit the padded image",
+        ),
         bad(
             x,
             w,
@@ -324,20 +359,56 @@ fn refuses() -> Vec<Bad> {
         ),
         bad(x, w, (&[0], "VALID", "NHWC", &[], 1, None), value, "strides must be >= 1, got 0"),
         bad(x, w, (&[-1], "VALID", "NHWC", &[], 1, None), value, "strides must be >= 1, got -1"),
-        bad(x, w, (&[1, 1, 1], "VALID", "NHWC", &[], 1, None), value, "strides must have 1 entry or 2, one per spatial dimension, got [1, 1, 1]"),
-        bad(x, w, (&[], "FULL", "NHWC", &[], 1, None), value, "padding must be \"VALID\" or \"SAME\", got \"FULL\""),
-        bad(x, w, (&[], "SAME", "NHWC", &[], 1, Some(&[1, 1, 1, 1])), value, "padding must be \"EXPLICIT\" if amounts are given, got \"SAME\""),
-        bad(x, w, (&[], "EXPLICIT", "NHWC", &[], 1, Some(&[1, 1])), value, "explicit paddings must have 2 pairs, got 1"),
-        bad(x, w, (&[], "EXPLICIT", "NHWC", &[], 1, Some(&[1, -1, 0, 0])), value, "explicit paddings must be pairs of amounts >= 0"),
-        bad(x, w, (&[], "SAME", "NWC", &[], 1, None), value, "data_format must be \"NHWC\" or \"NCHW\", got \"NWC\""),
+        bad(
+            x,
+            w,
+            (&[1, 1, 1], "VALID", "NHWC", &[], 1, None),
+            value,
+            "strides must have 1 entry or 2, one per spatial dimension, got [1, 1, 1]",
+        ),
+        bad(
+            x,
+            w,
+            (&[], "FULL", "NHWC", &[], 1, None),
+            value,
+            "padding must be \"VALID\" or \"SAME\", got \"FULL\"",
+        ),
+        bad(
+            x,
+            w,
+            (&[], "SAME", "NHWC", &[], 1, Some(&[1, 1, 1, 1])),
+            value,
+            "padding must be \"EXPLICIT\" if amounts are given, got \"SAME\"",
+        ),
+        bad(
+            x,
+            w,
+            (&[], "EXPLICIT", "NHWC", &[], 1, Some(&[1, 1])),
+            value,
+            "explicit paddings must have 2 pairs, got 1",
+        ),
+        bad(
+            x,
+            w,
+            (&[], "EXPLICIT", "NHWC", &[], 1, Some(&[1, -1, 0, 0])),
+            value,
+            "explicit paddings must be pairs of amounts >= 0",
+        ),
+        bad(
+            x,
+            w,
+            (&[], "SAME", "NWC", &[], 1, None),
+            value,
+            "data_format must be \"NHWC\" or \"NCHW\", got \"NWC\"",
+        ),
         bad(x, w, (&[], "SAME", "NHWC", &[], 0, None), value, "groups must be >= 1, got 0"),
-        Bad::new(ints, ErrorKind::DType, "int32 is not supported"),
+        InvalidArgs::new(ints, ErrorKind::DType, "int32 is not supported"),
     ]
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[
     OpEntry::new("conv1d", PARAMS, |a| call(a, "conv1d", 1), REFERENCE, Samples::List(|| samples(1))),
     OpEntry::new("conv2d", PARAMS, |a| call(a, "conv2d", 2), REFERENCE, Samples::List(|| samples(2)))
-        .refuses(refuses),
+        .refuses(invalid),
     OpEntry::new("conv3d", PARAMS, |a| call(a, "conv3d", 3), REFERENCE, Samples::List(|| samples(3))),
 ];

@@ -1,13 +1,15 @@
 //! The gradients of a convolution with respect to its input and to its filters.
 
-use super::conv::{CASES, CONV, ConvOptions, product, way};
+use super::conv::{CASES, CONV, ConvOptions, bilinear_gradients, conv_args};
 use crate::error::{ErrorKind, Result};
-use crate::ops::batching::{into_axis, merge, out_of_axis, single, times};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::unary::cast;
+use crate::ops::vmap::{
+    batched_size, merge_batch_into_axis, merge_leading_axes, single_output, split_batch_from_axis,
+};
 use crate::ops::window::sliding_reference;
 use crate::ops::windowed::{Role, WindowOptions, WindowRule, WindowShapes, Windowed};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Saves, Shape, Tensor, apply, promote};
 use taut_kernels::conv as kernel;
 use taut_memory::Location;
@@ -27,28 +29,30 @@ pub(super) static CONV_INPUT_GRADIENT: WindowRule = WindowRule {
         let ([filters, dy], size) = ([0, 1].map(|i| call.inputs[i].clone()), call.size);
         let (rank, groups) = (call.shape(0).rank() - 2, op.options.groups());
         let channels = op.options.channel_axis(rank);
-        single(match call.mapped {
+        single_output(match call.mapped {
             [false, _] => {
-                let dx = op.call(&CONV_INPUT_GRADIENT, wider(op, 0, size)?, [filters, merge(dy)?])?;
-                out_of_axis(dx, 0, 1, size)
+                let dx =
+                    op.call(&CONV_INPUT_GRADIENT, wider(op, 0, size)?, [filters, merge_leading_axes(dy)?])?;
+                split_batch_from_axis(dx, 0, 1, size)
             }
             [_, false] => {
-                let inputs = [into_axis(filters, rank, 1)?, dy];
+                let inputs = [merge_batch_into_axis(filters, rank, 1)?, dy];
                 let dx = op.call(&CONV_INPUT_GRADIENT, wider(op, channels, size)?, inputs)?;
-                out_of_axis(dx, channels, groups, size)
+                split_batch_from_axis(dx, channels, groups, size)
             }
             _ => {
-                let inputs = [into_axis(filters, rank + 1, 1)?, into_axis(dy, channels, 1)?];
+                let inputs =
+                    [merge_batch_into_axis(filters, rank + 1, 1)?, merge_batch_into_axis(dy, channels, 1)?];
                 let shape = wider(op, channels, size)?;
                 let dx = op.with_groups_of(size).call(&CONV_INPUT_GRADIENT, shape, inputs)?;
-                out_of_axis(dx, channels, 1, size)
+                split_batch_from_axis(dx, channels, 1, size)
             }
         })
     },
     saves: |wanted| Some(Saves::others(wanted)),
     vjp: |op, call| {
         let filters = call.input_shape(0).clone();
-        product(
+        bilinear_gradients(
             call,
             |dx, dy| op.call(&CONV_FILTER_GRADIENT, Some(filters), [dx, dy.clone()]),
             |dx, w| op.call(&CONV, None, [dx, w.clone()]),
@@ -72,29 +76,30 @@ pub(super) static CONV_FILTER_GRADIENT: WindowRule = WindowRule {
         let ([x, dy], size) = ([0, 1].map(|i| call.inputs[i].clone()), call.size);
         let (rank, groups) = (call.shape(0).rank() - 2, op.options.groups());
         let channels = op.options.channel_axis(rank);
-        single(match call.mapped {
+        single_output(match call.mapped {
             [_, false] => {
-                let inputs = [into_axis(x, channels, groups)?, dy];
+                let inputs = [merge_batch_into_axis(x, channels, groups)?, dy];
                 let dw = op.call(&CONV_FILTER_GRADIENT, wider(op, rank, size)?, inputs)?;
-                out_of_axis(dw, rank, 1, size)
+                split_batch_from_axis(dw, rank, 1, size)
             }
             [false, _] => {
-                let inputs = [x, into_axis(dy, channels, groups)?];
+                let inputs = [x, merge_batch_into_axis(dy, channels, groups)?];
                 let dw = op.call(&CONV_FILTER_GRADIENT, wider(op, rank + 1, size)?, inputs)?;
-                out_of_axis(dw, rank + 1, groups, size)
+                split_batch_from_axis(dw, rank + 1, groups, size)
             }
             _ => {
-                let inputs = [into_axis(x, channels, 1)?, into_axis(dy, channels, 1)?];
+                let inputs =
+                    [merge_batch_into_axis(x, channels, 1)?, merge_batch_into_axis(dy, channels, 1)?];
                 let shape = wider(op, rank + 1, size)?;
                 let dw = op.with_groups_of(size).call(&CONV_FILTER_GRADIENT, shape, inputs)?;
-                out_of_axis(dw, rank + 1, 1, size)
+                split_batch_from_axis(dw, rank + 1, 1, size)
             }
         })
     },
     saves: |wanted| Some(Saves::others(wanted)),
     vjp: |op, call| {
         let x = call.input_shape(0).clone();
-        product(
+        bilinear_gradients(
             call,
             |dw, dy| op.call(&CONV_INPUT_GRADIENT, Some(x), [dw, dy.clone()]),
             |dw, x| op.call(&CONV, None, [x.clone(), dw]),
@@ -103,13 +108,13 @@ pub(super) static CONV_FILTER_GRADIENT: WindowRule = WindowRule {
     ..WindowRule::BASE
 };
 
-/// The shape of an op's output with the elements of `size` sets along one axis.
+/// The shape of an op's output with a batch of `size` merged into one axis.
 fn wider(op: &Windowed, axis: usize, size: usize) -> Result<Option<Shape>> {
-    let widen = |shape: &Shape| Ok(shape.clone().with(axis, times(shape[axis], size)?));
+    let widen = |shape: &Shape| Ok(shape.clone().with(axis, batched_size(shape[axis], size)?));
     op.shape.as_ref().map(widen).transpose()
 }
 
-/// The gradient of a convolution with respect to its input, given that of its result.
+/// The gradient of [`conv`] with respect to its input, given the gradient `dy` of its result.
 #[track_caller]
 pub fn conv_input_gradient(
     input_shape: impl Into<Shape>,
@@ -123,7 +128,7 @@ pub fn conv_input_gradient(
     apply(&op, [cast(filters, dtype)?, cast(dy, dtype)?])
 }
 
-/// The gradient of a convolution with respect to its filters, given that of its result.
+/// The gradient of [`conv`] with respect to its filters, given the gradient `dy` of its result.
 #[track_caller]
 pub fn conv_filter_gradient(
     x: impl Into<Tensor>,
@@ -137,7 +142,7 @@ pub fn conv_filter_gradient(
     apply(&op, [cast(x, dtype)?, cast(dy, dtype)?])
 }
 
-/// The gradient of [`conv2d`](super::conv2d) with respect to its input, given that of its result.
+/// The gradient of [`conv2d`](super::conv2d) with respect to its input, given the gradient `dy` of its result.
 #[track_caller]
 pub fn conv2d_input_gradient(
     input_shape: impl Into<Shape>,
@@ -152,7 +157,7 @@ pub fn conv2d_input_gradient(
     conv_input_gradient(input_shape, filters, dy, &options)
 }
 
-/// The gradient of [`conv2d`](super::conv2d) with respect to its filters, given that of its result.
+/// The gradient of [`conv2d`](super::conv2d) with respect to its filters, given the gradient `dy` of its result.
 #[track_caller]
 pub fn conv2d_filter_gradient(
     x: impl Into<Tensor>,
@@ -167,7 +172,7 @@ pub fn conv2d_filter_gradient(
     conv_filter_gradient(x, filter_shape, dy, &options)
 }
 
-const WAY: [Param; 6] = [
+const OPTIONS: [Param; 6] = [
     Param::optional("strides", ParamKind::Ints, "None"),
     Param::optional("padding", ParamKind::Str, "'VALID'"),
     Param::optional("data_format", ParamKind::Str, "None"),
@@ -176,57 +181,73 @@ const WAY: [Param; 6] = [
     Param::optional("explicit_paddings", ParamKind::Ints, "None"),
 ];
 
-/// The samples of both gradients; `which` chooses the tensor that stands beside the gradient.
+/// The samples of the input gradient, or of the filter gradient.
 fn samples(input: bool) -> Vec<Vec<ArgValue>> {
     let mut samples = Vec::new();
     for &dtype in dtypes::FLOATS {
-        for &(x, w, how) in CASES {
+        for &(x, w, options) in CASES {
             let ints = |shape: &[usize]| ArgValue::Ints(shape.iter().map(|&d| d as i64).collect());
             let [x_tensor, w_tensor] = [x, w].map(|shape| ramp(dtype, shape, -2.0, 2.0));
             let mut args = if input { vec![ints(x), w_tensor] } else { vec![x_tensor, ints(w)] };
             let mut all = vec![ArgValue::None; 3];
-            all.extend(way(how));
-            let options = ConvOptions::from_args(&crate::ops::Args(&all), 3, x.len() - 2);
-            let result = options.and_then(|o| WindowOptions::from(&o).resolve(&x.into(), Some(&w.into())));
-            let y = result.expect("the cases are right").result;
+            all.extend(conv_args(options));
+            let parsed = ConvOptions::from_args(&crate::ops::Args(&all), 3, x.len() - 2);
+            let shapes = parsed.and_then(|o| WindowOptions::from(&o).resolve(&x.into(), Some(&w.into())));
+            let y = shapes.expect("the cases are valid").result;
             args.push(ramp(dtype, &y, -1.0, 1.5));
-            args.extend(way(how));
+            args.extend(conv_args(options));
             samples.push(args);
         }
     }
     samples
 }
 
-fn refuses_input() -> Vec<Bad> {
+fn invalid_input_gradient() -> Vec<InvalidArgs> {
     let args = |x: &[i64], dy: &[usize]| {
         let w = ramp(DType::F32, &[2, 2, 2, 3], 0.0, 1.0);
         vec![ArgValue::Ints(x.to_vec()), w, ramp(DType::F32, dy, 0.0, 1.0)]
     };
     vec![
-        Bad::new(
+        InvalidArgs::new(
             args(&[1, 4, 4, 2], &[1, 4, 4, 3]),
             ErrorKind::Shape,
             "must have the result's shape [1, 3, 3, 3]",
         ),
-        Bad::new(args(&[1, 4, 4, 3], &[1, 3, 3, 3]), ErrorKind::Shape, "the image must have 1 * 2 channels"),
-        Bad::new(args(&[1, 4, 2], &[1, 3, 3]), ErrorKind::Shape, "the image must have a batch axis, 2 spatial dimensions and channels"),
-        Bad::new(args(&[1, -4, 4, 2], &[1, 3, 3, 3]), ErrorKind::Shape, "a dimension of -4 does not exist"),
+        InvalidArgs::new(
+            args(&[1, 4, 4, 3], &[1, 3, 3, 3]),
+            ErrorKind::Shape,
+            "the image must have 1 * 2 channels",
+        ),
+        InvalidArgs::new(
+            args(&[1, 4, 2], &[1, 3, 3]),
+            ErrorKind::Shape,
+            "the image must have a batch axis, 2 spatial dimensions and channels",
+        ),
+        InvalidArgs::new(
+            args(&[1, -4, 4, 2], &[1, 3, 3, 3]),
+            ErrorKind::Shape,
+            "dimension must be >= 0, got -4",
+        ),
     ]
 }
 
-fn refuses_filter() -> Vec<Bad> {
+fn invalid_filter_gradient() -> Vec<InvalidArgs> {
     let args = |w: &[i64], dy: &[usize]| {
         let x = ramp(DType::F32, &[1, 4, 4, 2], 0.0, 1.0);
         vec![x, ArgValue::Ints(w.to_vec()), ramp(DType::F32, dy, 0.0, 1.0)]
     };
     vec![
-        Bad::new(
+        InvalidArgs::new(
             args(&[2, 2, 2, 3], &[1, 4, 4, 3]),
             ErrorKind::Shape,
             "must have the result's shape [1, 3, 3, 3]",
         ),
-        Bad::new(args(&[2], &[1, 3, 3, 3]), ErrorKind::Shape, "filters must have input and output channels, got shape [2]"),
-        Bad::new(args(&[7, 2, 2, 3], &[1, 3, 3, 3]), ErrorKind::Shape, "size 7 with dilation 1"),
+        InvalidArgs::new(
+            args(&[2], &[1, 3, 3, 3]),
+            ErrorKind::Shape,
+            "filters must have input and output channels, got shape [2]",
+        ),
+        InvalidArgs::new(args(&[7, 2, 2, 3], &[1, 3, 3, 3]), ErrorKind::Shape, "size 7 with dilation 1"),
     ]
 }
 
@@ -237,12 +258,12 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             Param::new("input_shape", ParamKind::Ints),
             Param::tensor("filters"),
             Param::tensor("dy"),
-            WAY[0],
-            WAY[1],
-            WAY[2],
-            WAY[3],
-            WAY[4],
-            WAY[5],
+            OPTIONS[0],
+            OPTIONS[1],
+            OPTIONS[2],
+            OPTIONS[3],
+            OPTIONS[4],
+            OPTIONS[5],
         ],
         |a| {
             let filters = a.tensor(1)?;
@@ -260,19 +281,19 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         )),
         Samples::List(|| samples(true)),
     )
-    .refuses(refuses_input),
+    .refuses(invalid_input_gradient),
     OpEntry::new(
         "conv_filter_gradient",
         &[
             Param::tensor("x"),
             Param::new("filter_shape", ParamKind::Ints),
             Param::tensor("dy"),
-            WAY[0],
-            WAY[1],
-            WAY[2],
-            WAY[3],
-            WAY[4],
-            WAY[5],
+            OPTIONS[0],
+            OPTIONS[1],
+            OPTIONS[2],
+            OPTIONS[3],
+            OPTIONS[4],
+            OPTIONS[5],
         ],
         |a| {
             let shape = a.shape(1)?;
@@ -289,5 +310,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         )),
         Samples::List(|| samples(false)),
     )
-    .refuses(refuses_filter),
+    .refuses(invalid_filter_gradient),
 ];

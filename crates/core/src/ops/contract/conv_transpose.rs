@@ -1,11 +1,11 @@
-//! Transposed convolution: images that grow.
+//! Transposed convolution.
 
-use super::conv::{ConvOptions, Way, way};
+use super::conv::{ConvArgs, ConvOptions, conv_args};
 use super::conv_input_gradient;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::sliding_reference;
-use crate::ops::{ArgValue, Bad, OpEntry, Padding, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Padding, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor};
 use taut_memory::Location;
 
@@ -40,8 +40,10 @@ fn input_shape(x: &Shape, filters: &Shape, options: &ConvOptions) -> Result<Shap
     Ok(shape.with(options.channels.axis(rank), channels))
 }
 
-/// Transposed convolution of `x`: the gradient of a convolution with `filters` (`[spatial.., outputs, channels]`) with respect to
-/// its input. `output_shape` chooses between the sizes that a stride larger than one leaves open.
+/// Transposed convolution: the gradient of [`conv`](super::conv()) with respect to its input, applied to `x`.
+///
+/// `filters` are `[spatial.., outputs, channels]`. With a stride above one several output sizes are possible:
+/// `output_shape` selects one, the smallest is the default.
 ///
 /// ```
 /// use taut_core::ops::contract::{ConvOptions, conv_transpose};
@@ -68,8 +70,8 @@ pub fn conv_transpose(
     conv_input_gradient(shape, filters, x, options)
 }
 
-/// Shapes of image, filters and output, and a way to slide.
-type Case<'a> = (&'a [usize], &'a [usize], Option<&'a [i64]>, Way<'a>);
+/// Shapes of input, filters and output, and options.
+type Case<'a> = (&'a [usize], &'a [usize], Option<&'a [i64]>, ConvArgs<'a>);
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "conv_transpose",
@@ -116,10 +118,10 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
             (&[1, 2, 2, 2, 1], &[2, 2, 2, 2, 1], None, (&[2], "SAME", "NDHWC", &[], 1, None)),
             (&[0, 3, 2], &[3, 4, 2], None, (&[2], "SAME", "NWC", &[], 1, None)),
         ];
-        let with = |dtype, &(x, w, shape, how): &Case<'_>| {
+        let with = |dtype, &(x, w, shape, options): &Case<'_>| {
             let shape = shape.map_or(ArgValue::None, |shape| ArgValue::Ints(shape.to_vec()));
             let mut args = vec![ramp(dtype, x, -2.0, 2.0), ramp(dtype, w, -1.0, 1.5), shape];
-            args.extend(way(how));
+            args.extend(conv_args(options));
             args
         };
         dtypes::FLOATS.iter().flat_map(|&d| cases.iter().map(move |case| with(d, case))).collect()
@@ -128,12 +130,12 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 .refuses(|| {
     let bad = |x: &[usize], shape: ArgValue, message| {
         let w = ramp(DType::F32, &[3, 4, 2], 0.0, 1.0);
-        Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), w, shape], ErrorKind::Shape, message)
+        InvalidArgs::new(vec![ramp(DType::F32, x, 0.0, 1.0), w, shape], ErrorKind::Shape, message)
     };
     vec![
         bad(&[3, 2], ArgValue::None, "image and filters must have one rank, 3 to 5, got shapes [3, 2] and [3, 4, 2]"),
         bad(&[1, 3, 3], ArgValue::None, "the gradient must have the result's shape"),
         bad(&[1, 3, 2], ArgValue::Ints(vec![1, 9, 4]), "the result's shape [1, 7, 2]"),
-        bad(&[1, 3, 2], ArgValue::Ints(vec![1, -9, 4]), "a dimension of -9 does not exist"),
+        bad(&[1, 3, 2], ArgValue::Ints(vec![1, -9, 4]), "dimension must be >= 0, got -9"),
     ]
 })];

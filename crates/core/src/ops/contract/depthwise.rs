@@ -1,16 +1,17 @@
-//! Convolution of every channel by itself.
+//! Depthwise convolution.
 
 use super::{ConvOptions, conv};
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::reshape;
 use crate::ops::window::{Slide, SlideArgs, sliding_reference};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor};
 use taut_memory::Location;
 
-/// Convolution over two spatial dimensions of every channel by itself: `filters` are
-/// `[height, width, channels, multiplier]`, and the result has `channels * multiplier` channels.
+/// Depthwise 2-D convolution: each channel is convolved independently with `multiplier` filters.
+///
+/// `filters` are `[height, width, channels, multiplier]`; the result has `channels * multiplier` channels.
 ///
 /// ```
 /// use taut_core::ops::contract::{ConvOptions, depthwise_conv2d};
@@ -27,18 +28,18 @@ pub fn depthwise_conv2d(
     options: &ConvOptions,
 ) -> Result<Tensor> {
     let (x, filters, at) = (x.into(), filters.into(), Location::caller());
-    let refuse = |e: Error| e.in_op("depthwise_conv2d", [x.spec(), filters.spec()]).at(at);
+    let with_context = |e: Error| e.in_op("depthwise_conv2d", [x.spec(), filters.spec()]).at(at);
     let &[height, width, channels, multiplier] = &filters.shape()[..] else {
         let message =
             format!("filters must be [height, width, channels, multiplier], got shape {}", filters.shape());
-        return Err(refuse(Error::shape(message)));
+        return Err(with_context(Error::shape(message)));
     };
     if options.groups != 1 {
-        return Err(refuse(Error::value(format!("groups must be 1, got {}", options.groups)))
+        return Err(with_context(Error::value(format!("groups must be 1, got {}", options.groups)))
             .help("every channel is a group of its own"));
     }
     if channels == 0 {
-        return Err(refuse(Error::shape("filters must have channels >= 1, got 0")));
+        return Err(with_context(Error::shape("filters must have channels >= 1, got 0")));
     }
     let shape = [height, width, 1, channels * multiplier].map(|dim| dim as isize);
     let grouped = ConvOptions { groups: channels, ..options.clone() };
@@ -46,7 +47,7 @@ pub fn depthwise_conv2d(
     conv(x, filters, &grouped)
 }
 
-/// Shapes of image and filters, stride, padding, data format, dilation.
+/// Shapes of input and filters, stride, padding, data format, dilation.
 type Case<'a> = (&'a [usize], &'a [usize], i64, &'static str, &'static str, i64);
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
@@ -94,7 +95,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 .refuses(|| {
     let bad = |w: &[usize], message| {
         let args = vec![ramp(DType::F32, &[1, 4, 4, 2], 0.0, 1.0), ramp(DType::F32, w, 0.0, 1.0)];
-        Bad::new(args, ErrorKind::Shape, message)
+        InvalidArgs::new(args, ErrorKind::Shape, message)
     };
     vec![
         bad(&[2, 2, 2], "filters must be [height, width, channels, multiplier], got shape [2, 2, 2]"),

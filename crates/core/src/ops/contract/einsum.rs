@@ -1,4 +1,4 @@
-//! Einstein's summation.
+//! Einstein summation.
 
 use super::matmul;
 use crate::error::{Error, ErrorKind, Result};
@@ -9,13 +9,13 @@ use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, tensor};
 use crate::ops::shape::{reshape, transpose};
 use crate::ops::unary::cast;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{
     DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, promote,
 };
 use taut_memory::Location;
 
-/// The diagonal of the last two axes, without copying.
+/// The diagonal of the last two axes, as a view.
 #[derive(Clone, Debug)]
 struct Diagonal;
 
@@ -27,7 +27,7 @@ impl Op for Diagonal {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         if shape.rank() < 2 {
-            return Err(Error::shape("a diagonal needs two axes"));
+            return Err(Error::shape(format!("expected rank >= 2, got rank {}", shape.rank())));
         }
         let shape = Layout::contiguous(shape.clone()).diagonal(0).shape;
         Ok(Spec { dtype: *dtype, shape }.into())
@@ -42,7 +42,7 @@ impl Op for Diagonal {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
+        call.apply_as_is(self)
     }
 }
 
@@ -62,21 +62,22 @@ impl Differentiable for Diagonal {
     }
 }
 
-/// The name of an axis: a letter, or the place of an axis under an ellipsis, counted from the last one.
+/// The label of an axis: a letter, or the position of an axis under the ellipsis, counted from its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Label {
-    Hidden(std::cmp::Reverse<usize>),
+    Ellipsis(std::cmp::Reverse<usize>),
     Letter(char),
 }
 
-/// A tensor with a name per axis.
+/// A tensor with one label per axis.
 struct Term {
     tensor: Tensor,
     labels: Vec<Label>,
 }
 
-/// The labels of a part of the equation; `hidden` says how many axes are under its ellipsis, given how many letters it has.
-fn labels(part: &str, hidden: impl Fn(usize) -> Result<usize>) -> Result<Vec<Label>> {
+/// The labels of a term of the equation; `ellipsis_rank` gives the number of axes under its ellipsis, given the number of
+/// its letters.
+fn labels(part: &str, ellipsis_rank: impl Fn(usize) -> Result<usize>) -> Result<Vec<Label>> {
     let (before, after) = match part.split_once("...") {
         Some((before, after)) => (before, Some(after)),
         None => (part, None),
@@ -84,23 +85,24 @@ fn labels(part: &str, hidden: impl Fn(usize) -> Result<usize>) -> Result<Vec<Lab
     let letters = |text: &str| -> Result<Vec<Label>> {
         let letter = |c: char| match c {
             c if c.is_ascii_alphabetic() => Ok(Label::Letter(c)),
-            c => Err(Error::value(format!("{c:?} in {part:?} is not a letter"))
-                .help("letters name axes, ... stands for the others")),
+            c => Err(Error::value(format!("labels must be letters or \"...\", got {c:?} in {part:?}"))),
         };
         text.chars().map(letter).collect()
     };
     let (mut all, last) = (letters(before)?, letters(after.unwrap_or(""))?);
-    let count = hidden(all.len() + last.len())?;
+    let count = ellipsis_rank(all.len() + last.len())?;
     if after.is_none() && count > 0 {
         let given = all.len();
-        return Err(Error::shape(format!("{part:?} names {given} axes of {}", given + count)));
+        let message =
+            format!("{part:?} must have one label per axis, got {given} for rank {}", given + count);
+        return Err(Error::shape(message).help("add \"...\" for the other axes"));
     }
-    all.extend((0..count).rev().map(|i| Label::Hidden(std::cmp::Reverse(i))));
+    all.extend((0..count).rev().map(|i| Label::Ellipsis(std::cmp::Reverse(i))));
     all.extend(last);
     Ok(all)
 }
 
-/// The labels of every tensor and of the output.
+/// The labels of each tensor and of the output.
 fn parse(equation: &str, tensors: &[Tensor]) -> Result<(Vec<Vec<Label>>, Vec<Label>)> {
     let compact: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
     let (left, right) = match compact.split_once("->") {
@@ -110,24 +112,24 @@ fn parse(equation: &str, tensors: &[Tensor]) -> Result<(Vec<Vec<Label>>, Vec<Lab
     let parts: Vec<&str> = left.split(',').collect();
     if parts.len() != tensors.len() {
         return Err(Error::value(format!(
-            "{equation:?} takes {} tensors, not {}",
+            "equation {equation:?} has {} inputs, got {} tensors",
             parts.len(),
             tensors.len()
         )));
     }
     let named = |(part, tensor): (&&str, &Tensor)| {
         labels(part, |letters| {
-            tensor
-                .rank()
-                .checked_sub(letters)
-                .ok_or_else(|| Error::shape(format!("{part:?} names {letters} axes of {}", tensor.rank())))
+            tensor.rank().checked_sub(letters).ok_or_else(|| {
+                let rank = tensor.rank();
+                Error::shape(format!("{part:?} must have one label per axis, got {letters} for rank {rank}"))
+            })
         })
     };
     let inputs: Vec<Vec<Label>> = parts.iter().zip(tensors).map(named).collect::<Result<_>>()?;
     let mut all: Vec<Label> = inputs.concat();
     all.sort_unstable();
     let hidden = all.iter().filter_map(|label| match label {
-        Label::Hidden(place) => Some(place.0 + 1),
+        Label::Ellipsis(place) => Some(place.0 + 1),
         Label::Letter(_) => None,
     });
     let hidden = hidden.max().unwrap_or(0);
@@ -135,7 +137,7 @@ fn parse(equation: &str, tensors: &[Tensor]) -> Result<(Vec<Vec<Label>>, Vec<Lab
         labels(right, |_| Ok(if right.contains("...") { hidden } else { 0 }))?
     } else {
         let once = |label: &Label| {
-            matches!(label, Label::Hidden(_)) || all.iter().filter(|other| *other == label).count() == 1
+            matches!(label, Label::Ellipsis(_)) || all.iter().filter(|other| *other == label).count() == 1
         };
         let mut output: Vec<Label> = all.iter().copied().filter(once).collect();
         output.dedup();
@@ -144,31 +146,35 @@ fn parse(equation: &str, tensors: &[Tensor]) -> Result<(Vec<Vec<Label>>, Vec<Lab
     for (i, label) in output.iter().enumerate() {
         if let Label::Letter(letter) = label {
             if !all.contains(label) {
-                return Err(Error::value(format!("{letter:?} of the output is in no input")));
+                return Err(Error::value(format!("output label {letter:?} must occur in an input")));
             }
             if output[..i].contains(label) {
-                return Err(Error::value(format!("{letter:?} is in the output twice")));
+                return Err(Error::value(format!("output label {letter:?} must occur only once")));
             }
         }
     }
     Ok((inputs, output))
 }
 
-/// Refuses a letter that stands for axes of different sizes.
+/// An error if axes with the same label have different sizes.
 fn check_sizes(terms: &[Term]) -> Result<()> {
     let mut sizes: Vec<(Label, usize)> = Vec::new();
     for term in terms {
         for (&label, &dim) in term.labels.iter().zip(term.tensor.shape().iter()) {
             match (label, sizes.iter_mut().find(|(other, _)| *other == label)) {
                 (_, None) => sizes.push((label, dim)),
-                (Label::Hidden(_), Some((_, size))) if *size == 1 => *size = dim,
-                (Label::Hidden(_), Some(_)) if dim == 1 => {}
+                (Label::Ellipsis(_), Some((_, size))) if *size == 1 => *size = dim,
+                (Label::Ellipsis(_), Some(_)) if dim == 1 => {}
                 (_, Some((_, size))) if *size == dim => {}
                 (Label::Letter(letter), Some((_, size))) => {
-                    return Err(Error::shape(format!("{letter:?} is both {size} and {dim}")));
+                    return Err(Error::shape(format!(
+                        "axes labelled {letter:?} must have equal sizes, got {size} and {dim}"
+                    )));
                 }
-                (Label::Hidden(_), Some((_, size))) => {
-                    return Err(Error::shape(format!("an axis under an ellipsis is both {size} and {dim}")));
+                (Label::Ellipsis(_), Some((_, size))) => {
+                    return Err(Error::shape(format!(
+                        "axes under the ellipsis must broadcast, got {size} and {dim}"
+                    )));
                 }
             }
         }
@@ -185,7 +191,7 @@ impl Term {
         labels.iter().map(|&label| self.size(label) as isize).collect()
     }
 
-    /// The term with its axes in this order, which holds each of its labels once.
+    /// The term with its axes in this order, a permutation of its labels.
     #[track_caller]
     fn ordered(self, labels: &[Label]) -> Result<Tensor> {
         if self.labels == labels {
@@ -197,8 +203,8 @@ impl Term {
         transpose(self.tensor, &permutation[..])
     }
 
-    /// The term with every label once: diagonals where one is repeated, no axis of size one under an ellipsis that
-    /// another term has larger, and summed over what only it has and nobody wants.
+    /// The term with distinct labels: takes diagonals of repeated labels, drops axes of size one under the ellipsis that
+    /// are larger in another term, and sums over labels that are not wanted.
     #[track_caller]
     fn simplified(
         mut self,
@@ -224,17 +230,17 @@ impl Term {
             self.tensor = reshape(&self.tensor, &self.sizes(&squeezed))?;
             self.labels = squeezed;
         }
-        let lone: Vec<isize> =
+        let unwanted: Vec<isize> =
             (0..self.labels.len()).filter(|&i| !wanted(self.labels[i])).map(|i| i as isize).collect();
-        if !lone.is_empty() {
+        if !unwanted.is_empty() {
             let dtype = self.tensor.dtype();
-            self.tensor = cast(sum(self.tensor, &lone[..], false)?, dtype)?;
+            self.tensor = cast(sum(self.tensor, &unwanted[..], false)?, dtype)?;
             self.labels.retain(|&label| wanted(label));
         }
         Ok(self)
     }
 
-    /// The product of two terms, summed over the labels that both have and nobody wants any more.
+    /// The product of two terms, summed over the shared labels that are not wanted.
     #[track_caller]
     fn contract(self, other: Term, wanted: impl Fn(Label) -> bool) -> Result<Term> {
         let shared = |label: &Label| other.labels.contains(label);
@@ -259,17 +265,17 @@ impl Term {
             mul(a, b)?
         } else {
             let [rows, columns] = [1, 2].map(|i| sizes[i].iter().product::<isize>());
-            // The stack keeps its axes: joining them would copy operands that have them in another order.
-            let stacked = |rows, columns| [&sizes[0][..], &[rows, columns]].concat();
-            let a = reshape(self.ordered(&[&batch[..], &left, &summed].concat())?, &stacked(rows, depth))?;
+            // The batch axes are kept separate: merging them would copy operands that have them in another order.
+            let batched = |rows, columns| [&sizes[0][..], &[rows, columns]].concat();
+            let a = reshape(self.ordered(&[&batch[..], &left, &summed].concat())?, &batched(rows, depth))?;
             let b =
-                reshape(other.ordered(&[&batch[..], &summed, &right].concat())?, &stacked(depth, columns))?;
+                reshape(other.ordered(&[&batch[..], &summed, &right].concat())?, &batched(depth, columns))?;
             reshape(matmul(a, b)?, &sizes.concat())?
         };
         Ok(Term { tensor, labels })
     }
 
-    /// How many elements the product with another term has, with nothing summed that `wanted` wants.
+    /// The number of elements of the product with another term, summed over the labels that are not wanted.
     fn product_len(&self, other: &Term, wanted: impl Fn(Label) -> bool) -> f64 {
         let own = self.labels.iter().map(|&l| (l, self.size(l)));
         let others = other.labels.iter().filter(|l| !self.labels.contains(l)).map(|&l| (l, other.size(l)));
@@ -277,14 +283,16 @@ impl Term {
     }
 }
 
-/// The first two places of a label that is there twice.
+/// The positions of the first label that occurs twice.
 fn repeated(labels: &[Label]) -> Option<(usize, usize)> {
     (0..labels.len()).find_map(|i| (i + 1..labels.len()).find(|&j| labels[i] == labels[j]).map(|j| (i, j)))
 }
 
-/// Sums of products by the names of axes: `"ij,jk->ik"` is a matrix product, `"ii"` a trace, `"...ij->...ji"` a transposition. An
-/// axis that is not in the output is summed over; without an output, the letters that occur once are it, in alphabetical
-/// order. Pairs of tensors are multiplied as matrices, those with the smallest product first.
+/// Einstein summation: sums of products over labelled axes. `"ij,jk->ik"` is a matrix product, `"ii"` a trace,
+/// `"...ij->...ji"` a transposition.
+///
+/// Labels that are not in the output are summed over. Without `->`, the output has the labels that occur once, in
+/// alphabetical order. Tensors are contracted pairwise as matrix products, the pair with the smallest result first.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::contract::einsum};
@@ -296,17 +304,19 @@ fn repeated(labels: &[Label]) -> Option<(usize, usize)> {
 #[track_caller]
 pub fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
     let at = Location::caller();
-    let refuse = |e: Error| e.in_op("einsum", tensors.iter().map(Tensor::spec)).at(at);
-    let (inputs, output) = parse(equation, tensors).map_err(refuse)?;
+    let with_context = |e: Error| e.in_op("einsum", tensors.iter().map(Tensor::spec)).at(at);
+    let (inputs, output) = parse(equation, tensors).map_err(with_context)?;
     let dtype = tensors.iter().map(Tensor::dtype).reduce(promote).unwrap_or(DType::F32);
     if dtype == DType::Bool {
-        return Err(refuse(Error::dtype("bool is not supported").help("cast to an integer type first")));
+        return Err(with_context(
+            Error::dtype("bool is not supported").help("cast to an integer dtype first"),
+        ));
     }
     let mut terms = Vec::new();
     for (tensor, labels) in tensors.iter().zip(inputs) {
         terms.push(Term { tensor: cast(tensor, dtype)?, labels });
     }
-    check_sizes(&terms).map_err(refuse)?;
+    check_sizes(&terms).map_err(with_context)?;
     let all: Vec<Vec<Label>> = terms.iter().map(|term| term.labels.clone()).collect();
     let shapes: Vec<Shape> = terms.iter().map(|term| term.tensor.shape().clone()).collect();
     let largest = |label: Label| {
@@ -338,13 +348,13 @@ pub fn einsum(equation: &str, tensors: &[Tensor]) -> Result<Tensor> {
         terms.insert(i, first.contract(second, |label| keep.contains(&label))?);
     }
     let Some(result) = terms.pop() else {
-        return Err(refuse(Error::value("no tensors to multiply")));
+        return Err(with_context(Error::value("expected at least one tensor, got an empty list")));
     };
-    // What is left to sum over are axes under an ellipsis that only one term had larger than one.
+    // Only axes under the ellipsis that are larger than one in a single term remain to be summed.
     result.simplified(|label| output.contains(&label), |_| 1)?.ordered(&output)
 }
 
-/// Equations and the shapes they are tried on.
+/// Test cases: equations and shapes.
 const CASES: &[(&str, &[&[usize]])] = &[
     ("ij,jk->ik", &[&[2, 3], &[3, 4]]),
     ("ij,jk", &[&[2, 3], &[3, 4]]),
@@ -393,20 +403,32 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 .refuses(|| {
     let bad = |equation, dtype, shapes: &[&[usize]], kind, message| {
         let tensors = shapes.iter().map(|shape| tensor(dtype, shape, 0.0, 1.0)).collect();
-        Bad::new(vec![ArgValue::Str(equation), ArgValue::Tensors(tensors)], kind, message)
+        InvalidArgs::new(vec![ArgValue::Str(equation), ArgValue::Tensors(tensors)], kind, message)
     };
     let f = DType::F32;
     vec![
-        bad("ij,jk", f, &[&[2, 3], &[2, 3]], ErrorKind::Shape, "'j' is both 3 and 2"),
-        bad("ij", f, &[&[2, 3], &[2, 3]], ErrorKind::Value, "takes 1 tensors, not 2"),
-        bad("ijk", f, &[&[2, 3]], ErrorKind::Shape, "\"ijk\" names 3 axes of 2"),
-        bad("i", f, &[&[2, 3]], ErrorKind::Shape, "\"i\" names 1 axes of 2"),
-        bad("i1", f, &[&[2, 3]], ErrorKind::Value, "'1' in \"i1\" is not a letter"),
-        bad("ij->k", f, &[&[2, 3]], ErrorKind::Value, "'k' of the output is in no input"),
-        bad("ij->ii", f, &[&[2, 3]], ErrorKind::Value, "'i' is in the output twice"),
-        bad("ii", f, &[&[2, 3]], ErrorKind::Shape, "'i' is both 2 and 3"),
-        bad("...,...", f, &[&[2], &[3]], ErrorKind::Shape, "under an ellipsis is both 2 and 3"),
+        bad(
+            "ij,jk",
+            f,
+            &[&[2, 3], &[2, 3]],
+            ErrorKind::Shape,
+            "axes labelled 'j' must have equal sizes, got 3 and 2",
+        ),
+        bad("ij", f, &[&[2, 3], &[2, 3]], ErrorKind::Value, "equation \"ij\" has 1 inputs, got 2 tensors"),
+        bad("ijk", f, &[&[2, 3]], ErrorKind::Shape, "\"ijk\" must have one label per axis, got 3 for rank 2"),
+        bad("i", f, &[&[2, 3]], ErrorKind::Shape, "\"i\" must have one label per axis, got 1 for rank 2"),
+        bad("i1", f, &[&[2, 3]], ErrorKind::Value, "labels must be letters or \"...\", got '1' in \"i1\""),
+        bad("ij->k", f, &[&[2, 3]], ErrorKind::Value, "output label 'k' must occur in an input"),
+        bad("ij->ii", f, &[&[2, 3]], ErrorKind::Value, "output label 'i' must occur only once"),
+        bad("ii", f, &[&[2, 3]], ErrorKind::Shape, "axes labelled 'i' must have equal sizes, got 2 and 3"),
+        bad(
+            "...,...",
+            f,
+            &[&[2], &[3]],
+            ErrorKind::Shape,
+            "axes under the ellipsis must broadcast, got 2 and 3",
+        ),
         bad("ij,jk", DType::Bool, &[&[2, 2], &[2, 2]], ErrorKind::DType, "bool is not supported"),
-        bad("......", f, &[&[2]], ErrorKind::Value, "is not a letter"),
+        bad("......", f, &[&[2]], ErrorKind::Value, "labels must be letters or \"...\", got '.'"),
     ]
 })];

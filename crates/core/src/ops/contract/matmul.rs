@@ -1,14 +1,14 @@
-//! Products of matrices.
+//! The matrix product.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Cost, Epilogue, Form, FuseEpilogue, Kernel, Op, Spec, Specs, VmapCall};
-use crate::ops::batching::single;
 use crate::ops::elementwise::sum_to;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{expand_dims, reshape_to};
 use crate::ops::unary::cast;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::vmap::single_output;
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Outputs, Shape, Strides, Tensor, apply, promote};
 use std::sync::Arc;
 use taut_kernels::{Arg, View, ViewMut, matmul as kernel};
@@ -17,16 +17,16 @@ use taut_kernels::{Arg, View, ViewMut, matmul as kernel};
 struct Matmul {
     transpose_a: bool,
     transpose_b: bool,
-    /// What becomes of the product; its operands are the inputs from the third on.
-    finish: Option<Arc<dyn Epilogue>>,
+    /// The fused epilogue; its operands are the inputs from the third on.
+    epilogue: Option<Arc<dyn Epilogue>>,
 }
 
 impl Matmul {
-    /// Rows and columns of both operands; a vector on the left is a row, one on the right a column.
+    /// Rows and columns of both operands; a vector is a row on the left and a column on the right.
     fn sizes(&self, a: &[usize], b: &[usize]) -> Result<[usize; 4]> {
         let matrix = |shape: &[usize], transpose: bool, name: &str| match *shape {
-            [] => Err(Error::shape("a number is not a matrix").help("multiply elementwise with mul")),
-            [_] if transpose => Err(Error::value(format!("transpose_{name} needs a matrix, not a vector"))),
+            [] => Err(Error::shape("operands must have rank >= 1, got a scalar").help("use mul to scale")),
+            [_] if transpose => Err(Error::value(format!("transpose_{name} needs rank >= 2, got a vector"))),
             [n] if name == "a" => Ok([1, n]),
             [n] => Ok([n, 1]),
             [.., rows, columns] if transpose => Ok([columns, rows]),
@@ -34,7 +34,7 @@ impl Matmul {
         };
         let ([m, k], [depth, n]) = (matrix(a, self.transpose_a, "a")?, matrix(b, self.transpose_b, "b")?);
         if k != depth {
-            let message = format!("{m}x{k} and {depth}x{n} matrices do not multiply");
+            let message = format!("inner dimensions must be equal, got {m}x{k} and {depth}x{n} matrices");
             return Err(Error::shape(message).help("transpose one of them (transpose_a, transpose_b)"));
         }
         Ok([m, k, depth, n])
@@ -49,13 +49,14 @@ impl Op for Matmul {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (a, b) = (inputs[0], inputs[1]);
         if a.dtype != b.dtype {
-            return Err(Error::dtype(format!("types {} and {} differ", a.dtype, b.dtype)));
+            let message = format!("operands must have the same dtype, got {} and {}", a.dtype, b.dtype);
+            return Err(Error::dtype(message));
         }
         if a.dtype == DType::Bool {
-            return Err(Error::dtype("bool is not supported").help("cast to an integer type first"));
+            return Err(Error::dtype("bool is not supported").help("cast to an integer dtype first"));
         }
         let [m, _, _, n] = self.sizes(&a.shape, &b.shape)?;
-        let mut shape = Shape::from(stack(&a.shape)).broadcast(&Shape::from(stack(&b.shape)))?;
+        let mut shape = Shape::from(batch_dims(&a.shape)).broadcast(&Shape::from(batch_dims(&b.shape)))?;
         let lead = shape.rank();
         if b.shape.rank() > 1 {
             shape = shape.with_inserted(lead, n);
@@ -64,8 +65,8 @@ impl Op for Matmul {
             shape = shape.with_inserted(lead, m);
         }
         let product = Spec { dtype: a.dtype, shape };
-        if let Some(finish) = &self.finish {
-            finish.check(&product, &inputs[2..])?;
+        if let Some(epilogue) = &self.epilogue {
+            epilogue.check(&product, &inputs[2..])?;
         }
         Ok(product.into())
     }
@@ -88,40 +89,40 @@ impl Op for Matmul {
         );
         let (a, b) = (a.with_layout(&a_shape, &a_strides), b.with_layout(&b_shape, &b_strides));
         let mut out = ViewMut::new(out.dtype(), out.bytes(), &shape);
-        match &self.finish {
+        match &self.epilogue {
             None => kernel::matmul(a, b, out),
-            Some(finish) => {
-                finish.with(&inputs[2..], &mut |finish| kernel::matmul_then(a, b, out.reborrow(), finish));
+            Some(epilogue) => {
+                epilogue.with(&inputs[2..], &mut |apply| kernel::matmul_then(a, b, out.reborrow(), apply));
             }
         }
         Ok(())
     }
 
     fn form(&self, _inputs: &[&Spec]) -> Form<'_> {
-        if self.finish.is_none() { Form::Product(self) } else { Form::Opaque }
+        if self.epilogue.is_none() { Form::Product(self) } else { Form::Opaque }
     }
 
     fn gradient(&self) -> Option<&dyn Differentiable> {
-        if self.finish.is_none() { Some(self) } else { None }
+        if self.epilogue.is_none() { Some(self) } else { None }
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        if self.finish.is_some() {
+        if self.epilogue.is_some() {
             return Ok(None);
         }
         let (a, b, specs) = (&call.inputs[0], &call.inputs[1], call.specs());
         let [a_rank, b_rank] = [0, 1].map(|i| specs[i].shape.rank());
-        // Vectors of all sets are the rows of one matrix.
+        // The vectors of all examples are the rows of one matrix.
         match call.mapped {
             [true, false] if a_rank == 1 && b_rank <= 2 => {
-                return single(matmul_with(a, b, false, self.transpose_b));
+                return single_output(matmul_with(a, b, false, self.transpose_b));
             }
             [false, true] if b_rank == 1 && a_rank <= 2 => {
-                return single(matmul_with(b, a, false, a_rank == 2 && !self.transpose_a));
+                return single_output(matmul_with(b, a, false, a_rank == 2 && !self.transpose_a));
             }
             _ => {}
         }
-        // A vector in every set becomes the matrix it stands for, and stacks are lined up.
+        // A vector per example becomes a matrix, and batch dimensions are aligned.
         let rank = a_rank.max(b_rank).max(2);
         let operand = |i: usize| {
             if !call.mapped[i] {
@@ -130,11 +131,14 @@ impl Op for Matmul {
             let shape = specs[i].shape.clone();
             let matrix = if shape.rank() == 1 { shape.with_inserted(i, 1) } else { shape };
             let ones = vec![1; rank - matrix.rank()];
-            reshape_to(&call.inputs[i], &call.many(&ones.into_iter().chain(matrix.iter().copied()).collect()))
+            reshape_to(
+                &call.inputs[i],
+                &call.batched_shape(&ones.into_iter().chain(matrix.iter().copied()).collect()),
+            )
         };
         let product = matmul_with(operand(0)?, operand(1)?, self.transpose_a, self.transpose_b)?;
-        let shape = call.many(&self.infer(&[&specs[0], &specs[1]])?[0].shape);
-        single(if *product.shape() == shape { Ok(product) } else { reshape_to(product, &shape) })
+        let shape = call.batched_shape(&self.infer(&[&specs[0], &specs[1]])?[0].shape);
+        single_output(if *product.shape() == shape { Ok(product) } else { reshape_to(product, &shape) })
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
@@ -146,14 +150,14 @@ impl Op for Matmul {
     fn attributes(&self) -> String {
         let flags = [(self.transpose_a, "transpose_a"), (self.transpose_b, "transpose_b")];
         let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, name)| name.into());
-        let finish = self.finish.iter().map(|finish| format!("then {}", finish.describe(2)));
-        flags.chain(finish).collect::<Vec<String>>().join(", ")
+        let epilogue = self.epilogue.iter().map(|epilogue| format!("then {}", epilogue.describe(2)));
+        flags.chain(epilogue).collect::<Vec<String>>().join(", ")
     }
 }
 
 impl FuseEpilogue for Matmul {
     fn fuse_epilogue(&self, epilogue: Arc<dyn Epilogue>) -> Arc<dyn Op> {
-        Arc::new(Matmul { finish: Some(epilogue), ..self.clone() })
+        Arc::new(Matmul { epilogue: Some(epilogue), ..self.clone() })
     }
 }
 
@@ -165,7 +169,7 @@ impl Differentiable for Matmul {
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let Some(g) = call.take_gradient(0) else { return Ok(Gradients::new()) };
         let (a_shape, b_shape) = (call.input_shape(0), call.input_shape(1));
-        // A vector becomes the matrix it stands for; what the result lost by it comes back.
+        // Vectors become matrices, and the gradient gets back the axes that the result dropped for them.
         let row = |x: &Tensor| if x.rank() == 1 { expand_dims(x, 0) } else { Ok(x.clone()) };
         let column = |x: &Tensor| if x.rank() == 1 { expand_dims(x, 1) } else { Ok(x.clone()) };
         let g = if b_shape.rank() == 1 { expand_dims(g, -1)? } else { g };
@@ -197,14 +201,14 @@ impl Differentiable for Matmul {
     }
 }
 
-/// The dimensions that matrices are stacked in.
-fn stack(shape: &[usize]) -> &[usize] {
+/// The batch dimensions: all but the last two.
+fn batch_dims(shape: &[usize]) -> &[usize] {
     &shape[..shape.len().saturating_sub(2)]
 }
 
-/// Strides that make an operand a stack of matrices as large as `batch`, without copying.
+/// Strides that broadcast an operand to a batch of matrices of batch shape `batch`.
 fn strides(x: &View<'_>, batch: &[usize], transpose: bool, vector: fn(isize) -> [isize; 2]) -> Strides {
-    let own = stack(x.shape());
+    let own = batch_dims(x.shape());
     let added = batch.len() - own.len();
     let mut strides = Strides::from_elem(0, added);
     strides.extend((0..own.len()).map(|i| if own[i] == batch[added + i] { x.strides()[i] } else { 0 }));
@@ -217,8 +221,10 @@ fn strides(x: &View<'_>, batch: &[usize], transpose: bool, vector: fn(isize) -> 
     strides
 }
 
-/// The matrix product. Leading dimensions are stacks of matrices and broadcast; a vector on the left is a row, on the
-/// right a column, and does not stay a dimension. Integers wrap.
+/// The matrix product of the last two axes; leading (batch) dimensions broadcast.
+///
+/// A vector is a row on the left and a column on the right, and its axis of size one is dropped from the result. Integers
+/// wrap.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::contract::matmul};
@@ -233,7 +239,7 @@ pub fn matmul(a: impl Into<Tensor>, b: impl Into<Tensor>) -> Result<Tensor> {
     matmul_with(a, b, false, false)
 }
 
-/// As [`matmul`], with the last two axes of an operand exchanged where the flags say so. Nothing is copied for it.
+/// As [`matmul`], with the last two axes of an operand transposed if its flag is set, without a copy.
 #[inline]
 #[track_caller]
 pub fn matmul_with(
@@ -244,7 +250,7 @@ pub fn matmul_with(
 ) -> Result<Tensor> {
     let (a, b) = (a.into(), b.into());
     let dtype = promote(a.dtype(), b.dtype());
-    apply(&Matmul { transpose_a, transpose_b, finish: None }, [cast(a, dtype)?, cast(b, dtype)?])
+    apply(&Matmul { transpose_a, transpose_b, epilogue: None }, [cast(a, dtype)?, cast(b, dtype)?])
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
@@ -279,7 +285,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
         let mut samples: Vec<_> =
             dtypes::NUMBERS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect();
         for &dtype in dtypes::WIDE {
-            // Positive numbers: sums in another order are as near as they can be.
+            // Positive values: no cancellation, so another summation order gives close results.
             let (a, b) = (ramp(dtype, &[2, 17, 33], 0.5, 2.0), ramp(dtype, &[2, 9, 33], 0.5, 1.5));
             samples.push(vec![a, b, ArgValue::Bool(false), ArgValue::Bool(true)]);
         }
@@ -290,14 +296,14 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 .refuses(|| {
     let bad = |a: &[usize], b: &[usize], flag, kind, message| {
         let x = |shape| ramp(DType::F32, shape, 0.0, 1.0);
-        Bad::new(vec![x(a), x(b), ArgValue::Bool(flag)], kind, message)
+        InvalidArgs::new(vec![x(a), x(b), ArgValue::Bool(flag)], kind, message)
     };
     let bools = || ramp(DType::Bool, &[2, 2], 0.0, 1.0);
     vec![
-        bad(&[2, 3], &[2, 3], false, ErrorKind::Shape, "2x3 and 2x3 matrices do not multiply"),
-        bad(&[], &[2], false, ErrorKind::Shape, "a number is not a matrix"),
-        bad(&[2], &[2, 3], true, ErrorKind::Value, "transpose_a needs a matrix"),
+        bad(&[2, 3], &[2, 3], false, ErrorKind::Shape, "inner dimensions must be equal, got 2x3 and 2x3 matrices"),
+        bad(&[], &[2], false, ErrorKind::Shape, "operands must have rank >= 1, got a scalar"),
+        bad(&[2], &[2, 3], true, ErrorKind::Value, "transpose_a needs rank >= 2, got a vector"),
         bad(&[2, 2, 3], &[3, 3, 2], false, ErrorKind::Shape, "do not broadcast"),
-        Bad::new(vec![bools(), bools()], ErrorKind::DType, "bool is not supported"),
+        InvalidArgs::new(vec![bools(), bools()], ErrorKind::DType, "bool is not supported"),
     ]
 })];

@@ -1,29 +1,29 @@
-//! Pooling: the largest or the mean element of every window.
+//! Max and average pooling.
 
-use super::pool_gradient::{AVG_POOL_GRADIENT, MAX_POOL_TO_WINNERS, MAX_POOL_WINNERS};
+use super::pool_gradient::{AVG_POOL_GRADIENT, MAX_POOL_ARGMAX, MAX_POOL_SCATTER};
 use crate::error::{ErrorKind, Result};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::{Channels, Padding, Slide, SlideArgs, sizes, sliding_reference};
 use crate::ops::windowed::{WindowRule, Windowed};
-use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, Args, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Saves, Tensor, apply};
 use taut_kernels::pooling as kernel;
 use taut_memory::Location;
 
-/// How a pooling window slides.
+/// Options of a pooling op.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PoolOptions {
-    /// The window's size, an entry per spatial dimension.
+    /// The window's size per spatial dimension.
     pub ksize: Vec<usize>,
-    /// The step from one window to the next: none is 1, one is for all dimensions.
+    /// The stride per spatial dimension; empty means 1, a single value applies to all.
     pub strides: Vec<usize>,
-    /// What is added around the input. It is never the largest element.
+    /// The padding of the input. Padding is never the maximum.
     pub padding: Padding,
-    /// The step from one tap of the window to the next: none is 1, one is for all dimensions.
+    /// The dilation per spatial dimension; empty means 1, a single value applies to all.
     pub dilations: Vec<usize>,
-    /// Where the channels are.
+    /// The position of the channel axis.
     pub channels: Channels,
-    /// Whether means count padding as zeros.
+    /// Whether averages include padding as zeros.
     pub count_padding: bool,
 }
 
@@ -37,7 +37,7 @@ impl PoolOptions {
         })
     }
 
-    /// The options among the arguments of a row of the table, from `first` on.
+    /// Reads the options from a table entry's arguments, from position `first` on.
     pub(super) fn from_args(a: &Args<'_>, first: usize) -> Result<PoolOptions> {
         let positions = SlideArgs {
             strides: first + 1,
@@ -58,11 +58,11 @@ static MAX_POOL: WindowRule = WindowRule {
     integers: true,
     run: |shapes, inputs, out, _| kernel::max(&shapes.pool(), inputs[0].view(), out),
     saves: |_| Some(Saves::residual_of([0])),
-    residual: |op, call| op.call(&MAX_POOL_WINNERS, None, [call.input(0)?.clone()]).map(Some),
+    residual: |op, call| op.call(&MAX_POOL_ARGMAX, None, [call.input(0)?.clone()]).map(Some),
     vjp: |op, call| {
         call.first(|call, g| {
             let x = call.input_shape(0).clone();
-            op.call(&MAX_POOL_TO_WINNERS, Some(x), [call.residual()?.clone(), g])
+            op.call(&MAX_POOL_SCATTER, Some(x), [call.residual()?.clone(), g])
         })
     },
     ..WindowRule::BASE
@@ -74,14 +74,12 @@ pub(super) static AVG_POOL: WindowRule = WindowRule {
         kernel::average(&shapes.pool(), shapes.count_padding, inputs[0].view(), out);
     },
     saves: |_| Some(Saves::NOTHING),
-    vjp: |op, call| {
-        call.first(|call, g| op.call(&AVG_POOL_GRADIENT, Some(call.input_shape(0).clone()), [g]))
-    },
+    vjp: |op, call| call.first(|call, g| op.call(&AVG_POOL_GRADIENT, Some(call.input_shape(0).clone()), [g])),
     ..WindowRule::BASE
 };
 
-/// The largest element of every window of an image `[batch, spatial.., channels]` with one to three spatial
-/// dimensions; `padding` is `"SAME"` or `"VALID"`.
+/// Max pooling: the maximum of each window of `x`, `[batch, spatial.., channels]`, over one to three spatial dimensions;
+/// `padding` is `"SAME"` or `"VALID"`.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::contract::max_pool};
@@ -96,8 +94,8 @@ pub fn max_pool(x: impl Into<Tensor>, ksize: &[usize], strides: &[usize], paddin
     max_pool_with(x, &options.map_err(|e| e.in_op("max_pool", []).at(at))?)
 }
 
-/// The mean of every window of an image `[batch, spatial.., channels]` with one to three spatial dimensions, over what
-/// lies inside; `padding` is `"SAME"` or `"VALID"`.
+/// Average pooling: the mean of each window of `x`, `[batch, spatial.., channels]`, over one to three spatial dimensions,
+/// excluding padding; `padding` is `"SAME"` or `"VALID"`.
 #[track_caller]
 pub fn avg_pool(x: impl Into<Tensor>, ksize: &[usize], strides: &[usize], padding: &str) -> Result<Tensor> {
     let options = PoolOptions::new(ksize, strides, padding);
@@ -105,23 +103,23 @@ pub fn avg_pool(x: impl Into<Tensor>, ksize: &[usize], strides: &[usize], paddin
     avg_pool_with(x, &options.map_err(|e| e.in_op("avg_pool", []).at(at))?)
 }
 
-/// As [`max_pool`], with all the ways to slide.
+/// As [`max_pool`], with all options.
 #[track_caller]
 pub fn max_pool_with(x: impl Into<Tensor>, options: &PoolOptions) -> Result<Tensor> {
     apply(&Windowed::new(&MAX_POOL, options), [x.into()])
 }
 
-/// As [`avg_pool`], with all the ways to slide.
+/// As [`avg_pool`], with all options.
 #[track_caller]
 pub fn avg_pool_with(x: impl Into<Tensor>, options: &PoolOptions) -> Result<Tensor> {
     apply(&Windowed::new(&AVG_POOL, options), [x.into()])
 }
 
-/// The image's shape, the window's, strides, padding, data format, dilations, explicit padding, count of padding.
+/// Input shape, window, strides, padding, data format, dilations, explicit paddings, `count_padding`.
 type Case<'a> =
     (&'a [usize], &'a [i64], &'a [i64], &'static str, &'static str, &'a [i64], Option<&'a [i64]>, bool);
 
-/// What pooling and its gradients are tried on.
+/// Test cases of pooling and its gradients.
 const CASES: &[Case<'static>] = &[
     (&[2, 7, 3], &[3], &[2], "SAME", "NWC", &[], None, false),
     (&[2, 3, 7], &[2], &[1], "VALID", "NCW", &[2], None, false),
@@ -131,11 +129,11 @@ const CASES: &[Case<'static>] = &[
     (&[0, 4, 4, 3], &[2, 2], &[2], "VALID", "NHWC", &[], None, false),
 ];
 
-/// The arguments of a case, after the image.
+/// The test cases: input shape, and the arguments after the input.
 pub(super) fn cases() -> impl Iterator<Item = (&'static [usize], [ArgValue; 7])> {
     let amounts = |amounts: Option<&[i64]>| amounts.map_or(ArgValue::None, |v| ArgValue::Ints(v.to_vec()));
     CASES.iter().map(move |&(x, ksize, strides, padding, format, dilations, explicit, count)| {
-        let way = [
+        let options = [
             ArgValue::Ints(ksize.to_vec()),
             ArgValue::Ints(strides.to_vec()),
             ArgValue::Str(padding),
@@ -144,35 +142,48 @@ pub(super) fn cases() -> impl Iterator<Item = (&'static [usize], [ArgValue; 7])>
             amounts(explicit),
             ArgValue::Bool(count),
         ];
-        (x, way)
+        (x, options)
     })
 }
 
 fn samples(dtypes: &[DType], count: bool) -> Vec<Vec<ArgValue>> {
-    let with = |dtype, (x, way): (&[usize], [ArgValue; 7])| {
+    let with = |dtype, (x, options): (&[usize], [ArgValue; 7])| {
         let mut args = vec![ramp(dtype, x, -4.0, 4.0)];
-        args.extend(way.into_iter().take(if count { 7 } else { 6 }));
+        args.extend(options.into_iter().take(if count { 7 } else { 6 }));
         args
     };
     dtypes.iter().flat_map(|&dtype| cases().map(move |case| with(dtype, case))).collect()
 }
 
-fn refuses(dtype: DType) -> Vec<Bad> {
+fn invalid(dtype: DType) -> Vec<InvalidArgs> {
     let bad = |ksize: &[i64], strides: &[i64], padding, kind, message| {
-        let way = [ArgValue::Ints(ksize.to_vec()), ArgValue::Ints(strides.to_vec()), ArgValue::Str(padding)];
-        let args = [ramp(DType::F32, &[1, 4, 4, 2], 0.0, 1.0)].into_iter().chain(way).collect();
-        Bad::new(args, kind, message)
+        let options =
+            [ArgValue::Ints(ksize.to_vec()), ArgValue::Ints(strides.to_vec()), ArgValue::Str(padding)];
+        let args = [ramp(DType::F32, &[1, 4, 4, 2], 0.0, 1.0)].into_iter().chain(options).collect();
+        InvalidArgs::new(args, kind, message)
     };
     let wrong = vec![ramp(dtype, &[1, 4, 4, 2], 0.0, 1.0), ArgValue::Ints(vec![2, 2])];
     vec![
-        bad(&[2], &[], "VALID", ErrorKind::Shape, "the image must have a batch axis, 1 spatial dimensions and channels"),
+        bad(
+            &[2],
+            &[],
+            "VALID",
+            ErrorKind::Shape,
+            "the image must have a batch axis, 1 spatial dimensions and channels",
+        ),
         bad(&[0, 1], &[], "VALID", ErrorKind::Shape, "window sizes must be >= 1, got [0, 1]"),
         bad(&[6, 1], &[], "VALID", ErrorKind::Shape, "size 6 with dilation 1 exceeds spatial dimension 0"),
-        bad(&[1 << 20, 1 << 20], &[], "SAME", ErrorKind::Shape, "a window must have fewer than 2^32 elements"),
+        bad(
+            &[1 << 20, 1 << 20],
+            &[],
+            "SAME",
+            ErrorKind::Shape,
+            "a window must have fewer than 2^32 elements",
+        ),
         bad(&[2, 2], &[0], "VALID", ErrorKind::Value, "strides must be >= 1, got 0"),
         bad(&[2, 2], &[1], "NONE", ErrorKind::Value, "padding must be \"VALID\" or \"SAME\", got \"NONE\""),
         bad(&[-2, 2], &[1], "SAME", ErrorKind::Value, "ksize must be >= 1, got -2"),
-        Bad::new(wrong, ErrorKind::DType, "is not supported"),
+        InvalidArgs::new(wrong, ErrorKind::DType, "is not supported"),
     ]
 }
 
@@ -200,7 +211,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         )),
         Samples::List(|| samples(dtypes::NUMBERS, false)),
     )
-    .refuses(|| refuses(DType::Bool)),
+    .refuses(|| invalid(DType::Bool)),
     OpEntry::new(
         "avg_pool",
         PARAMS,
@@ -214,5 +225,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         )),
         Samples::List(|| samples(dtypes::FLOATS, true)),
     )
-    .refuses(|| refuses(DType::I32)),
+    .refuses(|| invalid(DType::I32)),
 ];

@@ -5,7 +5,7 @@ use crate::error::{ErrorKind, Result};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::window::sliding_reference;
 use crate::ops::windowed::{Role, WindowOptions, WindowRule, Windowed};
-use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, Args, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Gradients, Saves, Shape, Tensor, apply};
 use taut_kernels::pooling as kernel;
 
@@ -17,35 +17,35 @@ static MAX_POOL_GRADIENT: WindowRule = WindowRule {
     run: |shapes, inputs, out, scratch| {
         kernel::max_gradient(&shapes.pool(), inputs[0].view(), inputs[1].view(), out, scratch);
     },
-    // Which element is the largest is piecewise constant: the image itself has no gradient.
+    // The argmax is piecewise constant in the image, which therefore has no gradient.
     saves: |wanted| wanted.has(1).then_some(Saves::residual_of([0])),
-    residual: |op, call| op.call(&MAX_POOL_WINNERS, None, [call.input(0)?.clone()]).map(Some),
+    residual: |op, call| op.call(&MAX_POOL_ARGMAX, None, [call.input(0)?.clone()]).map(Some),
     vjp: |op, call| {
         let mut gradients = Gradients::from_elem(None, 2);
         if let Some(g) = call.take_gradient(0)
             && call.wants(1)
         {
             let inputs = [g, call.residual()?.clone()];
-            gradients[1] = Some(op.call(&MAX_POOL_OF_WINNERS, None, inputs)?.into());
+            gradients[1] = Some(op.call(&MAX_POOL_GATHER, None, inputs)?.into());
         }
         Ok(gradients)
     },
     ..WindowRule::BASE
 };
 
-/// The tap of every window that holds its first largest element, as a number in window order: all that the gradient of
-/// max pooling needs.
-pub(super) static MAX_POOL_WINNERS: WindowRule = WindowRule {
-    name: "max_pool_winners",
-    output: Role::Winners,
+/// The argmax of each window: the index of its tap with the first maximum, in row-major order. It is the residual of max
+/// pooling.
+pub(super) static MAX_POOL_ARGMAX: WindowRule = WindowRule {
+    name: "max_pool_argmax",
+    output: Role::Argmax,
     run: |shapes, inputs, out, _| kernel::max_winners(&shapes.pool(), inputs[0].view(), out),
     ..WindowRule::BASE
 };
 
-/// Adds each window's value to the element at its winning tap: [`max_pool_gradient`] where the winners are known.
-pub(super) static MAX_POOL_TO_WINNERS: WindowRule = WindowRule {
-    name: "max_pool_to_winners",
-    inputs: &[Role::Winners, Role::Result],
+/// Adds each window's value to the element at its argmax: [`max_pool_gradient`] with a saved argmax.
+pub(super) static MAX_POOL_SCATTER: WindowRule = WindowRule {
+    name: "max_pool_scatter",
+    inputs: &[Role::Argmax, Role::Result],
     output: Role::Image,
     scratch: |shapes, dtype| shapes.result.len() * dtype.size(),
     run: |shapes, inputs, out, scratch| {
@@ -56,17 +56,17 @@ pub(super) static MAX_POOL_TO_WINNERS: WindowRule = WindowRule {
         let mut gradients = Gradients::from_elem(None, 2);
         if let Some(g) = call.take_gradient(0) {
             let inputs = [g, call.input(0)?.clone()];
-            gradients[1] = Some(op.call(&MAX_POOL_OF_WINNERS, None, inputs)?.into());
+            gradients[1] = Some(op.call(&MAX_POOL_GATHER, None, inputs)?.into());
         }
         Ok(gradients)
     },
     ..WindowRule::BASE
 };
 
-/// The element at each window's winning tap, zero if that is padding: the transpose of [`MAX_POOL_TO_WINNERS`].
-static MAX_POOL_OF_WINNERS: WindowRule = WindowRule {
-    name: "max_pool_of_winners",
-    inputs: &[Role::Image, Role::Winners],
+/// The element at each window's argmax, zero if that is padding: the transpose of [`MAX_POOL_SCATTER`].
+static MAX_POOL_GATHER: WindowRule = WindowRule {
+    name: "max_pool_gather",
+    inputs: &[Role::Image, Role::Argmax],
     flops: |_| 1,
     run: |shapes, inputs, out, _| {
         kernel::of_winners(&shapes.pool(), inputs[0].view(), inputs[1].view(), out);
@@ -75,7 +75,7 @@ static MAX_POOL_OF_WINNERS: WindowRule = WindowRule {
     vjp: |op, call| {
         call.first(|call, g| {
             let x = call.input_shape(0).clone();
-            op.call(&MAX_POOL_TO_WINNERS, Some(x), [call.input(1)?.clone(), g])
+            op.call(&MAX_POOL_SCATTER, Some(x), [call.input(1)?.clone(), g])
         })
     },
     ..WindowRule::BASE
@@ -93,8 +93,8 @@ pub(super) static AVG_POOL_GRADIENT: WindowRule = WindowRule {
     ..WindowRule::BASE
 };
 
-/// The gradient of [`max_pool`](super::max_pool) with respect to its input, given that of its result: it goes to the first
-/// largest element of every window.
+/// The gradient of [`max_pool`](super::max_pool) with respect to its input, given the gradient `dy` of its result: it goes
+/// to the first maximum of each window.
 #[track_caller]
 pub fn max_pool_gradient(
     x: impl Into<Tensor>,
@@ -104,7 +104,7 @@ pub fn max_pool_gradient(
     apply(&Windowed::new(&MAX_POOL_GRADIENT, options), [x.into(), dy.into()])
 }
 
-/// The gradient of [`avg_pool`](super::avg_pool) with respect to its input, given that of its result.
+/// The gradient of [`avg_pool`](super::avg_pool) with respect to its input, given the gradient `dy` of its result.
 #[track_caller]
 pub fn avg_pool_gradient(
     input_shape: impl Into<Shape>,
@@ -117,37 +117,37 @@ pub fn avg_pool_gradient(
 fn samples(average: bool) -> Vec<Vec<ArgValue>> {
     let mut samples = Vec::new();
     for &dtype in dtypes::FLOATS {
-        for (shape, way) in cases() {
-            let options = PoolOptions::from_args(&Args(&way), 0);
-            let shapes = options.and_then(|o| WindowOptions::from(&o).resolve(&shape.into(), None));
-            let y = shapes.expect("the cases are right").result;
+        for (shape, options) in cases() {
+            let parsed = PoolOptions::from_args(&Args(&options), 0);
+            let shapes = parsed.and_then(|o| WindowOptions::from(&o).resolve(&shape.into(), None));
+            let y = shapes.expect("the cases are valid").result;
             let first = if average {
                 ArgValue::Ints(shape.iter().map(|&d| d as i64).collect())
             } else {
                 ramp(dtype, shape, -4.0, 4.0)
             };
             let mut args = vec![first, ramp(dtype, &y, -1.0, 2.0)];
-            args.extend(way.into_iter().take(if average { 7 } else { 6 }));
+            args.extend(options.into_iter().take(if average { 7 } else { 6 }));
             samples.push(args);
         }
     }
     samples
 }
 
-fn refuses(first: ArgValue, ints: ArgValue) -> Vec<Bad> {
+fn invalid(first: ArgValue, ints: ArgValue) -> Vec<InvalidArgs> {
     let dy = |dtype| ramp(dtype, &[1, 4, 4, 2], 0.0, 1.0);
     let window = || ArgValue::Ints(vec![2, 2]);
     vec![
-        Bad::new(
+        InvalidArgs::new(
             vec![first, dy(DType::F32), window()],
             ErrorKind::Shape,
             "the gradient must have the result's shape [1, 3, 3, 2], got [1, 4, 4, 2]",
         ),
-        Bad::new(vec![ints, dy(DType::I32), window()], ErrorKind::DType, "int32 is not supported"),
+        InvalidArgs::new(vec![ints, dy(DType::I32), window()], ErrorKind::DType, "int32 is not supported"),
     ]
 }
 
-const WAY: [Param; 7] = [
+const OPTIONS: [Param; 7] = [
     Param::new("ksize", ParamKind::Ints),
     Param::optional("strides", ParamKind::Ints, "None"),
     Param::optional("padding", ParamKind::Str, "'VALID'"),
@@ -160,7 +160,7 @@ const WAY: [Param; 7] = [
 pub(crate) const ENTRIES: &[OpEntry] = &[
     OpEntry::new(
         "max_pool_gradient",
-        &[Param::tensor("x"), Param::tensor("dy"), WAY[0], WAY[1], WAY[2], WAY[3], WAY[4], WAY[5]],
+        &[Param::tensor("x"), Param::tensor("dy"), OPTIONS[0], OPTIONS[1], OPTIONS[2], OPTIONS[3], OPTIONS[4], OPTIONS[5]],
         |a| one(max_pool_gradient(a.tensor(0)?, a.tensor(1)?, &PoolOptions::from_args(a, 2)?)),
         Reference::Numpy(concat!(
             sliding_reference!("x.shape", "ksize"),
@@ -174,20 +174,20 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let x = |dtype| ramp(dtype, &[1, 4, 4, 2], 0.0, 1.0);
-        refuses(x(DType::F32), x(DType::I32))
+        invalid(x(DType::F32), x(DType::I32))
     }),
     OpEntry::new(
         "avg_pool_gradient",
         &[
             Param::new("input_shape", ParamKind::Ints),
             Param::tensor("dy"),
-            WAY[0],
-            WAY[1],
-            WAY[2],
-            WAY[3],
-            WAY[4],
-            WAY[5],
-            WAY[6],
+            OPTIONS[0],
+            OPTIONS[1],
+            OPTIONS[2],
+            OPTIONS[3],
+            OPTIONS[4],
+            OPTIONS[5],
+            OPTIONS[6],
         ],
         |a| one(avg_pool_gradient(a.shape(0)?, a.tensor(1)?, &PoolOptions::from_args(a, 2)?)),
         Reference::Numpy(concat!(
@@ -202,6 +202,6 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let shape = || ArgValue::Ints(vec![1, 4, 4, 2]);
-        refuses(shape(), shape())
+        invalid(shape(), shape())
     }),
 ];

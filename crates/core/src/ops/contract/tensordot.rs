@@ -1,49 +1,53 @@
-//! Products that sum over chosen axes.
+//! Tensor contraction over pairs of axes.
 
 use super::matmul;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{reshape, transpose};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor};
 use taut_memory::Location;
 
-/// The axes that [`tensordot`] sums over.
+/// The axes contracted by [`tensordot`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Summed {
-    /// The last so many of the first tensor and the first so many of the second.
-    Neighbours(usize),
-    /// These of the first tensor with these of the second.
+pub enum ContractedAxes {
+    /// The last `n` axes of the first tensor with the first `n` of the second.
+    Count(usize),
+    /// These axes of the first tensor with these of the second, pairwise.
     Pairs(Vec<isize>, Vec<isize>),
 }
 
-impl From<usize> for Summed {
-    fn from(count: usize) -> Summed {
-        Summed::Neighbours(count)
+impl From<usize> for ContractedAxes {
+    fn from(count: usize) -> ContractedAxes {
+        ContractedAxes::Count(count)
     }
 }
 
-impl From<(&[isize], &[isize])> for Summed {
-    fn from((a, b): (&[isize], &[isize])) -> Summed {
-        Summed::Pairs(a.to_vec(), b.to_vec())
+impl From<(&[isize], &[isize])> for ContractedAxes {
+    fn from((a, b): (&[isize], &[isize])) -> ContractedAxes {
+        ContractedAxes::Pairs(a.to_vec(), b.to_vec())
     }
 }
 
-impl Summed {
-    /// The summed axes of both tensors, pair by pair.
+impl ContractedAxes {
+    /// The contracted axes of both tensors, pairwise.
     fn resolve(&self, a: &Shape, b: &Shape) -> Result<(Vec<usize>, Vec<usize>)> {
         let (left, right) = match self {
-            Summed::Neighbours(count) => {
+            ContractedAxes::Count(count) => {
                 if *count > a.rank().min(b.rank()) {
-                    let message = format!("{count} axes to sum over of ranks {} and {}", a.rank(), b.rank());
+                    let message =
+                        format!("axes must be <= {}, the smaller rank, got {count}", a.rank().min(b.rank()));
                     return Err(Error::new(ErrorKind::Axis, message));
                 }
                 ((a.rank() - count..a.rank()).collect::<Vec<_>>(), (0..*count).collect::<Vec<_>>())
             }
-            Summed::Pairs(left, right) => {
+            ContractedAxes::Pairs(left, right) => {
                 if left.len() != right.len() {
-                    let message =
-                        format!("{} axes of one tensor and {} of the other", left.len(), right.len());
+                    let message = format!(
+                        "axes_a and axes_b must have the same length, got {} and {}",
+                        left.len(),
+                        right.len()
+                    );
                     return Err(Error::new(ErrorKind::Axis, message));
                 }
                 a.axes(left)?;
@@ -56,16 +60,20 @@ impl Summed {
         };
         for (&i, &j) in left.iter().zip(&right) {
             if a[i] != b[j] {
-                let (x, y) = (a[i], b[j]);
-                return Err(Error::shape(format!("axis {i} has {x} elements, axis {j} of the other {y}")));
+                let message = format!(
+                    "axis {i} of a and axis {j} of b must have equal sizes, got {} and {}",
+                    a[i], b[j]
+                );
+                return Err(Error::shape(message));
             }
         }
         Ok((left, right))
     }
 }
 
-/// Sums products over pairs of axes; the result has the other axes of `a`, then those of `b`. `axes` is how many at the end of
-/// `a` and at the start of `b`, or two lists.
+/// Tensor contraction: sums products over pairs of axes. The result has the other axes of `a`, then those of `b`.
+///
+/// `axes` is a count `n` (the last `n` axes of `a` with the first `n` of `b`), or two lists of axes.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::contract::tensordot};
@@ -75,7 +83,11 @@ impl Summed {
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[track_caller]
-pub fn tensordot(a: impl Into<Tensor>, b: impl Into<Tensor>, axes: impl Into<Summed>) -> Result<Tensor> {
+pub fn tensordot(
+    a: impl Into<Tensor>,
+    b: impl Into<Tensor>,
+    axes: impl Into<ContractedAxes>,
+) -> Result<Tensor> {
     let (a, b, at) = (a.into(), b.into(), Location::caller());
     let (left, right) = (axes.into().resolve(a.shape(), b.shape()))
         .map_err(|e| e.in_op("tensordot", [a.spec(), b.spec()]).at(at))?;
@@ -107,11 +119,10 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
         let axes = match (a.axes(3)?, a.axes(4)?) {
             (None, None) => {
                 let count = a.int_or(2)?.unwrap_or(2);
-                let refuse =
-                    |_| Error::new(ErrorKind::Axis, format!("{count} axes to sum over do not exist"));
-                Summed::Neighbours(usize::try_from(count).map_err(refuse)?)
+                let negative = |_| Error::new(ErrorKind::Axis, format!("axes must be >= 0, got {count}"));
+                ContractedAxes::Count(usize::try_from(count).map_err(negative)?)
             }
-            (left, right) => Summed::Pairs(left.unwrap_or_default(), right.unwrap_or_default()),
+            (left, right) => ContractedAxes::Pairs(left.unwrap_or_default(), right.unwrap_or_default()),
         };
         one(tensordot(a.tensor(0)?, a.tensor(1)?, axes))
     },
@@ -145,11 +156,23 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
         vec![x(&[2, 3]), x(&[4, 3]), ArgValue::Int(count), left, right]
     };
     vec![
-        Bad::new(args(1, None), ErrorKind::Shape, "axis 1 has 3 elements, axis 0 of the other 4"),
-        Bad::new(args(3, None), ErrorKind::Axis, "3 axes to sum over of ranks 2 and 2"),
-        Bad::new(args(-1, None), ErrorKind::Axis, "-1 axes to sum over do not exist"),
-        Bad::new(args(0, Some((&[1], &[1, 0]))), ErrorKind::Axis, "1 axes of one tensor and 2 of the other"),
-        Bad::new(args(0, Some((&[2], &[1]))), ErrorKind::Axis, "got 2"),
-        Bad::new(args(0, Some((&[1, 1], &[1, 1]))), ErrorKind::Axis, "axes must be distinct, got 1 twice"),
+        InvalidArgs::new(
+            args(1, None),
+            ErrorKind::Shape,
+            "axis 1 of a and axis 0 of b must have equal sizes, got 3 and 4",
+        ),
+        InvalidArgs::new(args(3, None), ErrorKind::Axis, "axes must be <= 2, the smaller rank, got 3"),
+        InvalidArgs::new(args(-1, None), ErrorKind::Axis, "axes must be >= 0, got -1"),
+        InvalidArgs::new(
+            args(0, Some((&[1], &[1, 0]))),
+            ErrorKind::Axis,
+            "axes_a and axes_b must have the same length, got 1 and 2",
+        ),
+        InvalidArgs::new(args(0, Some((&[2], &[1]))), ErrorKind::Axis, "got 2"),
+        InvalidArgs::new(
+            args(0, Some((&[1, 1], &[1, 1]))),
+            ErrorKind::Axis,
+            "axes must be distinct, got 1 twice",
+        ),
     ]
 })];

@@ -1,11 +1,11 @@
-//! Diagonals: from vectors to matrices and back.
+//! Diagonal matrices, and diagonals of matrices.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::creation::zeros;
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::shape::{Margin, pad, slice};
-use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::shape::{PadMode, pad, slice};
+use crate::ops::{ArgValue, Args, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{
     DType, Differentiable, Ellipsis, Gradients, Layout, Outputs, Saves, Set, Tensor, VjpCall, apply, s,
 };
@@ -24,11 +24,11 @@ impl Op for Diag {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         let Some(&last) = shape.last() else {
-            return Err(Error::shape("a number is no diagonal").help("give it an axis: expand_dims"));
+            return Err(Error::shape("expected rank >= 1, got a scalar").help("add an axis with expand_dims"));
         };
-        let side = last
-            .checked_add(self.k.unsigned_abs())
-            .ok_or_else(|| Error::shape(format!("a matrix with diagonal {} does not fit memory", self.k)))?;
+        let side = last.checked_add(self.k.unsigned_abs()).ok_or_else(|| {
+            Error::shape(format!("the size of a matrix with diagonal k={} overflows", self.k))
+        })?;
         let rank = shape.rank();
         let shape = shape.clone().with(rank - 1, side).with_inserted(rank, side);
         Ok(Spec { dtype: *dtype, shape }.into())
@@ -44,7 +44,7 @@ impl Op for Diag {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
+        call.apply_as_is(self)
     }
 
     fn attributes(&self) -> String {
@@ -62,8 +62,8 @@ impl Differentiable for Diag {
     }
 }
 
-/// Square matrices with the last axis of `diagonal` on diagonal `k` and zeros elsewhere; 0 is the main diagonal,
-/// positive ones lie above it.
+/// Square matrices with the last axis of `diagonal` on diagonal `k` and zeros elsewhere. `k` is 0 for the main diagonal,
+/// positive above it, negative below.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::creation::{diag, diag_part}};
@@ -90,7 +90,7 @@ impl Op for DiagPart {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         if shape.rank() < 2 {
-            return Err(Error::shape(format!("a matrix has 2 dimensions or more, not {}", shape.rank())));
+            return Err(Error::shape(format!("expected rank >= 2, got rank {}", shape.rank())));
         }
         Ok(Spec { dtype: *dtype, shape: Layout::contiguous(shape.clone()).diagonal(self.k).shape }.into())
     }
@@ -104,7 +104,7 @@ impl Op for DiagPart {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
+        call.apply_as_is(self)
     }
 
     fn attributes(&self) -> String {
@@ -129,7 +129,7 @@ impl Differentiable for DiagPart {
             if g.is_empty() {
                 return zeros(shape.clone(), g.dtype());
             }
-            // The square with this diagonal, cut or filled up to the matrix it comes from.
+            // The square matrix with this diagonal, sliced and padded to the input's shape.
             let square = diag(g, self.k)?;
             let (side, rank) = (square.shape()[shape.rank() - 1], shape.rank());
             let mut margins = vec![[0, 0]; rank];
@@ -137,13 +137,13 @@ impl Differentiable for DiagPart {
                 margins[axis][1] = shape[axis].saturating_sub(side);
                 shape[axis].min(side) as isize
             });
-            pad(slice(square, &s![Ellipsis, ..rows, ..columns])?, &margins, Margin::Constant(0.into()))
+            pad(slice(square, &s![Ellipsis, ..rows, ..columns])?, &margins, PadMode::Constant(0.into()))
         })
     }
 }
 
-/// Diagonal `k` of the matrices in the last two axes, without copying; 0 is the main one, positive ones lie above
-/// it, and beyond the corners there is nothing.
+/// Diagonal `k` of the matrices in the last two axes, as a view. `k` is 0 for the main diagonal, positive above it,
+/// negative below; a diagonal outside the matrix is empty.
 #[track_caller]
 pub fn diag_part(input: impl Into<Tensor>, k: isize) -> Result<Tensor> {
     apply(&DiagPart { k }, [input.into()])
@@ -182,10 +182,14 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let bad = |shape: &[usize], k, message| {
-            Bad::new(vec![ramp(DType::F32, shape, 0.0, 1.0), ArgValue::Int(k)], ErrorKind::Shape, message)
+            InvalidArgs::new(
+                vec![ramp(DType::F32, shape, 0.0, 1.0), ArgValue::Int(k)],
+                ErrorKind::Shape,
+                message,
+            )
         };
         vec![
-            bad(&[], 0, "a number is no diagonal"),
+            bad(&[], 0, "expected rank >= 1, got a scalar"),
             bad(&[2], i64::MIN, "more elements than memory has addresses"),
             bad(&[2], 1 << 40, "more elements than memory has addresses"),
         ]
@@ -211,8 +215,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let bad = |shape: &[usize], message| {
-            Bad::new(vec![ramp(DType::F32, shape, 0.0, 1.0)], ErrorKind::Shape, message)
+            InvalidArgs::new(vec![ramp(DType::F32, shape, 0.0, 1.0)], ErrorKind::Shape, message)
         };
-        vec![bad(&[], "2 dimensions or more, not 0"), bad(&[3], "2 dimensions or more, not 1")]
+        vec![bad(&[], "expected rank >= 2, got rank 0"), bad(&[3], "expected rank >= 2, got rank 1")]
     }),
 ];

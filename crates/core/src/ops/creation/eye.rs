@@ -3,7 +3,7 @@
 use crate::error::{ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::sample::dtypes;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -32,8 +32,9 @@ impl Op for Eye {
     }
 }
 
-/// Matrices with ones on diagonal `k` (0 is the main one, positive ones lie above it) and zeros elsewhere; square
-/// unless `num_columns` says otherwise, and repeated over `batch_shape`.
+/// Identity matrices: ones on diagonal `k` and zeros elsewhere, in shape `batch_shape + [num_rows, num_columns]`.
+///
+/// `num_columns` defaults to `num_rows`. `k` is 0 for the main diagonal, positive above it, negative below.
 ///
 /// ```
 /// use taut_core::{DType, ops::creation::eye};
@@ -102,14 +103,18 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 )
 .refuses(|| {
     vec![
-        Bad::new(vec![ArgValue::Int(-1)], ErrorKind::Shape, "a dimension of -1 does not exist"),
-        Bad::new(
+        InvalidArgs::new(vec![ArgValue::Int(-1)], ErrorKind::Shape, "dimension must be >= 0, got -1"),
+        InvalidArgs::new(
             vec![ArgValue::Int(2), ArgValue::Int(-3)],
             ErrorKind::Shape,
-            "a dimension of -3 does not exist",
+            "dimension must be >= 0, got -3",
         ),
-        Bad::new(vec![ArgValue::Int(i64::MAX)], ErrorKind::Shape, "more elements than memory has addresses"),
-        Bad::new(
+        InvalidArgs::new(
+            vec![ArgValue::Int(i64::MAX)],
+            ErrorKind::Shape,
+            "more elements than memory has addresses",
+        ),
+        InvalidArgs::new(
             vec![ArgValue::Int(2), ArgValue::Int(2), ArgValue::Ints(vec![i64::MAX, 2])],
             ErrorKind::Shape,
             "more elements than memory has addresses",

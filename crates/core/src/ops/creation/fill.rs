@@ -1,10 +1,10 @@
-//! Tensors of one value.
+//! Constant tensors.
 
 use crate::error::{ErrorKind, Result};
 use crate::op::{Form, Op, Spec, Specs};
-use crate::ops::elementwise::must_fit;
+use crate::ops::elementwise::check_fits;
 use crate::ops::sample::dtypes;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Scalar, Shape, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, elementwise};
 
@@ -20,7 +20,7 @@ impl Op for Full {
     }
 
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
-        must_fit(self.value, self.spec.dtype)?;
+        check_fits(self.value, self.spec.dtype)?;
         Ok(self.spec.clone().into())
     }
 
@@ -69,12 +69,16 @@ fn shapes_and_dtypes() -> Vec<Vec<ArgValue>> {
     dtypes::ALL.iter().flat_map(with).collect()
 }
 
-fn bad_shapes() -> Vec<Bad> {
+fn invalid_shapes() -> Vec<InvalidArgs> {
     let bad = |shape: &[i64], message| {
-        Bad::new(vec![ArgValue::Ints(shape.to_vec()), ArgValue::DType(DType::F32)], ErrorKind::Shape, message)
+        InvalidArgs::new(
+            vec![ArgValue::Ints(shape.to_vec()), ArgValue::DType(DType::F32)],
+            ErrorKind::Shape,
+            message,
+        )
     };
     vec![
-        bad(&[2, -1], "a dimension of -1 does not exist"),
+        bad(&[2, -1], "dimension must be >= 0, got -1"),
         bad(&[i64::MAX, i64::MAX], "more elements than memory has addresses"),
     ]
 }
@@ -103,10 +107,10 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let args = vec![ArgValue::Ints(vec![2]), ArgValue::Int(256), ArgValue::DType(DType::U8)];
-        let mut bad = vec![Bad::new(args, ErrorKind::Value, "256 does not fit uint8")];
-        for Bad { mut args, kind, message } in bad_shapes() {
+        let mut bad = vec![InvalidArgs::new(args, ErrorKind::Value, "256 does not fit uint8")];
+        for InvalidArgs { mut args, kind, message } in invalid_shapes() {
             args.insert(1, ArgValue::Int(1));
-            bad.push(Bad::new(args, kind, message));
+            bad.push(InvalidArgs::new(args, kind, message));
         }
         bad
     }),
@@ -117,7 +121,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.zeros(shape, dtype)"),
         Samples::List(shapes_and_dtypes),
     )
-    .refuses(bad_shapes),
+    .refuses(invalid_shapes),
     OpEntry::new(
         "ones",
         SHAPE_DTYPE,
@@ -125,5 +129,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.ones(shape, dtype)"),
         Samples::List(shapes_and_dtypes),
     )
-    .refuses(bad_shapes),
+    .refuses(invalid_shapes),
 ];

@@ -1,12 +1,12 @@
-//! Tensors filled with one value, in the shape of another.
+//! Constant tensors in the shape of another tensor.
 
 use super::fill::full;
 use crate::error::{ErrorKind, Result};
 use crate::ops::sample::{SHAPES, dtypes, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Scalar, Tensor};
 
-/// A tensor of `input`'s shape whose elements are all `value`; of `input`'s type too, unless another is given.
+/// A tensor of `input`'s shape whose elements are all `value`. `dtype` defaults to `input`'s.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::creation::full_like};
@@ -24,13 +24,13 @@ pub fn full_like(
     full(input.shape(), value, dtype.into().unwrap_or(input.dtype()))
 }
 
-/// Zeros in `input`'s shape, and in its type unless another is given.
+/// Zeros in `input`'s shape. `dtype` defaults to `input`'s.
 #[track_caller]
 pub fn zeros_like(input: impl Into<Tensor>, dtype: impl Into<Option<DType>>) -> Result<Tensor> {
     full_like(input, 0, dtype)
 }
 
-/// Ones in `input`'s shape, and in its type unless another is given.
+/// Ones in `input`'s shape. `dtype` defaults to `input`'s.
 #[track_caller]
 pub fn ones_like(input: impl Into<Tensor>, dtype: impl Into<Option<DType>>) -> Result<Tensor> {
     full_like(input, 1, dtype)
@@ -83,8 +83,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     .refuses(|| {
         let x = ramp(DType::I8, &[2], 0.0, 1.0);
         vec![
-            Bad::new(vec![x.clone(), ArgValue::Int(128)], ErrorKind::Value, "128 does not fit int8"),
-            Bad::new(
+            InvalidArgs::new(vec![x.clone(), ArgValue::Int(128)], ErrorKind::Value, "128 does not fit int8"),
+            InvalidArgs::new(
                 vec![x, ArgValue::Int(-1), ArgValue::DType(DType::U16)],
                 ErrorKind::Value,
                 "-1 does not fit uint16",

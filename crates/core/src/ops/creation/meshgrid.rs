@@ -1,29 +1,29 @@
-//! Coordinates of a grid.
+//! Coordinate grids.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::sample::{dtypes, ramp, tensor};
 use crate::ops::shape::{broadcast_to, reshape};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples};
 use crate::{DType, Shape, Tensor};
 use taut_memory::Location;
 
-/// Whether a grid's first two axes are those of a picture (`xy`: columns first) or of a matrix (`ij`).
+/// Whether the first two axes are swapped: Cartesian (`xy`) as opposed to matrix (`ij`) indexing.
 fn swaps_axes(args: &[Tensor], indexing: &str) -> Result<bool> {
     if let Some((i, arg)) = args.iter().enumerate().find(|(_, arg)| arg.rank() > 1) {
-        let message = format!("coordinates {i} have shape {}, not one dimension", arg.shape());
+        let message =
+            format!("coordinate tensors must have rank <= 1, got shape {} at position {i}", arg.shape());
         return Err(Error::shape(message));
     }
     match indexing {
         "xy" => Ok(args.len() > 1),
         "ij" => Ok(false),
-        _ => {
-            Err(Error::value(format!("indexing {indexing:?} does not exist")).help("it is \"xy\" or \"ij\""))
-        }
+        _ => Err(Error::value(format!("indexing must be \"xy\" or \"ij\", got {indexing:?}"))),
     }
 }
 
-/// The coordinates of every point of a grid, one tensor per axis, without copying. With `indexing` "ij" the
-/// `i`-th coordinates run along axis `i`; with "xy" those of the first two are exchanged.
+/// Coordinate grids of coordinate vectors: one tensor per vector, each with the shape of the grid, as views.
+///
+/// With `indexing` "ij" the `i`-th coordinate varies along axis `i`; with "xy" the first two axes are swapped.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::creation::meshgrid};
@@ -80,8 +80,20 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 .refuses(|| {
     let x = |shape: &[usize]| ArgValue::Tensors(vec![tensor(DType::F32, shape, 0.0, 1.0)]);
     vec![
-        Bad::new(vec![x(&[2]), ArgValue::Str("yx")], ErrorKind::Value, "indexing \"yx\" does not exist"),
-        Bad::new(vec![x(&[2, 2])], ErrorKind::Shape, "coordinates 0 have shape [2, 2], not one dimension"),
-        Bad::new(vec![ramp(DType::F32, &[2], 0.0, 1.0)], ErrorKind::Value, "must be a list of tensors"),
+        InvalidArgs::new(
+            vec![x(&[2]), ArgValue::Str("yx")],
+            ErrorKind::Value,
+            "indexing must be \"xy\" or \"ij\", got \"yx\"",
+        ),
+        InvalidArgs::new(
+            vec![x(&[2, 2])],
+            ErrorKind::Shape,
+            "must have rank <= 1, got shape [2, 2] at position 0",
+        ),
+        InvalidArgs::new(
+            vec![ramp(DType::F32, &[2], 0.0, 1.0)],
+            ErrorKind::Value,
+            "must be a list of tensors",
+        ),
     ]
 })];

@@ -1,10 +1,10 @@
-//! Indices as rows with a single entry.
+//! One-hot encoding.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
-use crate::ops::elementwise::must_fit;
+use crate::ops::elementwise::check_fits;
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Outputs, Scalar, Shape, Tensor, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -31,10 +31,11 @@ impl Op for OneHot {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         if !dtype.is_integer() {
-            return Err(Error::dtype(format!("the indices are {dtype}")).help("cast them to an integer type"));
+            return Err(Error::dtype(format!("indices must be integers, got {dtype}"))
+                .help("cast them to an integer dtype"));
         }
-        must_fit(self.on, self.dtype)?;
-        must_fit(self.off, self.dtype)?;
+        check_fits(self.on, self.dtype)?;
+        check_fits(self.off, self.dtype)?;
         let shape: Shape = shape.clone().with_inserted(self.axis(shape.rank())?, self.depth);
         Ok(Spec { dtype: self.dtype, shape }.into())
     }
@@ -49,7 +50,7 @@ impl Op for OneHot {
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let axis = self.axis(call.shape(0).rank())? as isize + 1;
-        call.plain(&OneHot { axis, ..self.clone() })
+        call.apply_as_is(&OneHot { axis, ..self.clone() })
     }
 
     fn attributes(&self) -> String {
@@ -58,8 +59,9 @@ impl Op for OneHot {
     }
 }
 
-/// A new axis of size `depth`, with `on_value` at each index and `off_value` elsewhere; an index outside the axis
-/// gives `off_value` only, so that -1 can stand for nothing.
+/// One-hot encoding: a new axis of size `depth` with `on_value` at each index and `off_value` elsewhere.
+///
+/// An index outside `[0, depth)` gives `off_value` everywhere. Not differentiable.
 ///
 /// ```
 /// use taut_core::{DType, Tensor, ops::creation::one_hot};
@@ -125,10 +127,10 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     let f32 = DType::F32;
     let axis = "axis must be in [-2, 2), got 2";
     vec![
-        Bad::new(args(ramp(f32, &[2], 0.0, 1.0), 2, values(1), -1, f32), ErrorKind::DType, "the indices are float32"),
-        Bad::new(args(indices(), 2, values(1), 2, f32), ErrorKind::Axis, axis),
-        Bad::new(args(indices(), -2, values(1), -1, f32), ErrorKind::Shape, "a dimension of -2 does not exist"),
-        Bad::new(args(indices(), i64::MAX, values(1), -1, f32), ErrorKind::Shape, "more elements than memory"),
-        Bad::new(args(indices(), 2, values(256), -1, DType::U8), ErrorKind::Value, "256 does not fit uint8"),
+        InvalidArgs::new(args(ramp(f32, &[2], 0.0, 1.0), 2, values(1), -1, f32), ErrorKind::DType, "indices must be integers, got float32"),
+        InvalidArgs::new(args(indices(), 2, values(1), 2, f32), ErrorKind::Axis, axis),
+        InvalidArgs::new(args(indices(), -2, values(1), -1, f32), ErrorKind::Shape, "dimension must be >= 0, got -2"),
+        InvalidArgs::new(args(indices(), i64::MAX, values(1), -1, f32), ErrorKind::Shape, "more elements than memory"),
+        InvalidArgs::new(args(indices(), 2, values(256), -1, DType::U8), ErrorKind::Value, "256 does not fit uint8"),
     ]
 })];

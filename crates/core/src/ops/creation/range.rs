@@ -1,10 +1,10 @@
-//! Evenly spaced numbers.
+//! Evenly spaced values.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
-use crate::ops::elementwise::must_fit;
+use crate::ops::elementwise::check_fits;
 use crate::ops::sample::dtypes;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Scalar, Tensor, apply, promote};
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -17,22 +17,22 @@ struct Sequence {
 }
 
 impl Sequence {
-    /// How many numbers there are before the limit.
+    /// The number of elements.
     fn len(&self) -> Result<usize> {
         if self.dtype == DType::Bool {
-            return Err(Error::dtype("bool is not supported").help("ask for an integer type"));
+            return Err(Error::dtype("bool is not supported").help("use an integer dtype"));
         }
         if self.delta.to_f64() == 0.0 {
-            return Err(Error::value("a range with a delta of 0 never ends"));
+            return Err(Error::value("delta must not be 0"));
         }
         let integers = [self.start, self.limit, self.delta].map(integer);
         let [Some(start), Some(limit), Some(delta)] = integers else { return self.float_len() };
         let distance = if delta > 0 { limit - start } else { start - limit };
         let len = if distance > 0 { (distance - 1) / delta.abs() + 1 } else { 0 };
         if len > 0 && self.dtype.is_integer() {
-            must_fit(self.start, self.dtype)?;
+            check_fits(self.start, self.dtype)?;
             let last = start + (len - 1) * delta;
-            must_fit(i64::try_from(last).map_or(Scalar::Uint(last as u64), Scalar::Int), self.dtype)?;
+            check_fits(i64::try_from(last).map_or(Scalar::Uint(last as u64), Scalar::Int), self.dtype)?;
         }
         Ok(usize::try_from(len).unwrap_or(usize::MAX))
     }
@@ -40,18 +40,21 @@ impl Sequence {
     fn float_len(&self) -> Result<usize> {
         let Sequence { start, limit, delta, dtype } = *self;
         if dtype.is_integer() {
-            let message = format!("a range from {start} to {limit} by {delta} does not fit {dtype}");
-            return Err(Error::dtype(message).help("ask for a floating-point type, or give integers"));
+            let message =
+                format!("{dtype} needs integer bounds, got start={start}, limit={limit}, delta={delta}");
+            return Err(Error::dtype(message).help("use a float dtype, or pass integers"));
         }
         let len = ((limit.to_f64() - start.to_f64()) / delta.to_f64()).ceil();
         if len.is_nan() || !start.to_f64().is_finite() {
-            return Err(Error::value(format!("a range from {start} to {limit} by {delta} has no length")));
+            return Err(Error::value(format!(
+                "start, limit and delta must be finite, got start={start}, limit={limit}, delta={delta}"
+            )));
         }
         Ok(len as usize)
     }
 }
 
-/// The number, if it is an integer.
+/// The value of an integer scalar; `None` for a float.
 fn integer(scalar: Scalar) -> Option<i128> {
     match scalar {
         Scalar::Bool(v) => Some(v.into()),
@@ -81,8 +84,10 @@ impl Op for Sequence {
     }
 }
 
-/// The numbers from `start` by steps of `delta` up to `limit`, which is not among them. Of type `int32` or
-/// `float32`, as the numbers are, unless another is given; with a single number it is the limit, and the start is 0.
+/// The sequence `start`, `start + delta`, … up to but excluding `limit`.
+///
+/// `dtype` defaults to `float32` if one of the scalars is a float, else to `int32`, or a wider integer dtype if needed.
+/// With a single argument, it is the limit, and `start` is 0.
 ///
 /// ```
 /// use taut_core::ops::creation::range;
@@ -98,14 +103,14 @@ pub fn range(
     dtype: impl Into<Option<DType>>,
 ) -> Result<Tensor> {
     let (start, limit, delta) = (start.into(), limit.into(), delta.into());
-    // A float among the numbers makes them floats: no wider ones, whatever the integers are.
+    // A float among the scalars makes the result float32, whatever the width of the integers.
     let float = [start, limit, delta].iter().any(|v| matches!(v, Scalar::Float(_)));
-    let own = if float {
+    let default = if float {
         DType::F32
     } else {
         [limit, delta].map(Scalar::default_dtype).into_iter().fold(start.default_dtype(), promote)
     };
-    apply(&Sequence { start, limit, delta, dtype: dtype.into().unwrap_or(own) }, [])
+    apply(&Sequence { start, limit, delta, dtype: dtype.into().unwrap_or(default) }, [])
 }
 
 #[derive(Clone, Debug)]
@@ -125,7 +130,7 @@ impl Op for Linspace {
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
         if !self.dtype.is_float() {
             return Err(Error::dtype(format!("{} is not supported", self.dtype))
-                .help("ask for a floating-point type and cast the result"));
+                .help("use a float dtype and cast the result"));
         }
         Ok(Spec::new(self.dtype, self.num).into())
     }
@@ -140,8 +145,7 @@ impl Op for Linspace {
     }
 }
 
-/// `num` evenly spaced numbers from `start` to `stop`, which is the last of them if `endpoint` and the one after the
-/// last otherwise.
+/// `num` evenly spaced values over `[start, stop]`, or over `[start, stop)` without `endpoint`.
 #[track_caller]
 pub fn linspace(start: f64, stop: f64, num: usize, endpoint: bool, dtype: DType) -> Result<Tensor> {
     apply(&Linspace { start, stop, num, endpoint, dtype }, [])
@@ -221,19 +225,31 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             ]
         };
         vec![
-            Bad::new(ints(0, 5, 0, DType::I32), ErrorKind::Value, "a delta of 0 never ends"),
-            Bad::new(ints(0, 2, 1, DType::Bool), ErrorKind::DType, "bool is not supported"),
-            Bad::new(ints(0, 300, 1, DType::U8), ErrorKind::Value, "299 does not fit uint8"),
-            Bad::new(ints(-1, 3, 1, DType::U8), ErrorKind::Value, "-1 does not fit uint8"),
-            Bad::new(ints(i64::MIN, i64::MAX, 1, DType::I64), ErrorKind::Shape, "more elements than memory"),
-            Bad::new(floats(0.5, 3.0, 1.0, DType::I32), ErrorKind::DType, "by 1 does not fit int32"),
-            Bad::new(floats(0.0, f64::NAN, 1.0, DType::F32), ErrorKind::Value, "has no length"),
-            Bad::new(
+            InvalidArgs::new(ints(0, 5, 0, DType::I32), ErrorKind::Value, "delta must not be 0"),
+            InvalidArgs::new(ints(0, 2, 1, DType::Bool), ErrorKind::DType, "bool is not supported"),
+            InvalidArgs::new(ints(0, 300, 1, DType::U8), ErrorKind::Value, "299 does not fit uint8"),
+            InvalidArgs::new(ints(-1, 3, 1, DType::U8), ErrorKind::Value, "-1 does not fit uint8"),
+            InvalidArgs::new(
+                ints(i64::MIN, i64::MAX, 1, DType::I64),
+                ErrorKind::Shape,
+                "more elements than memory",
+            ),
+            InvalidArgs::new(
+                floats(0.5, 3.0, 1.0, DType::I32),
+                ErrorKind::DType,
+                "int32 needs integer bounds",
+            ),
+            InvalidArgs::new(floats(0.0, f64::NAN, 1.0, DType::F32), ErrorKind::Value, "must be finite"),
+            InvalidArgs::new(
                 floats(0.0, f64::INFINITY, 1.0, DType::F32),
                 ErrorKind::Shape,
                 "more elements than memory",
             ),
-            Bad::new(floats(f64::NEG_INFINITY, 0.0, 1.0, DType::F32), ErrorKind::Value, "has no length"),
+            InvalidArgs::new(
+                floats(f64::NEG_INFINITY, 0.0, 1.0, DType::F32),
+                ErrorKind::Value,
+                "must be finite",
+            ),
         ]
     }),
     OpEntry::new(
@@ -275,9 +291,13 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             [ends, vec![ArgValue::Bool(true), ArgValue::DType(dtype)]].concat()
         };
         vec![
-            Bad::new(args(3, DType::I32), ErrorKind::DType, "int32 is not supported"),
-            Bad::new(args(-1, DType::F32), ErrorKind::Shape, "a dimension of -1 does not exist"),
-            Bad::new(args(i64::MAX, DType::F32), ErrorKind::Shape, "more elements than memory has addresses"),
+            InvalidArgs::new(args(3, DType::I32), ErrorKind::DType, "int32 is not supported"),
+            InvalidArgs::new(args(-1, DType::F32), ErrorKind::Shape, "dimension must be >= 0, got -1"),
+            InvalidArgs::new(
+                args(i64::MAX, DType::F32),
+                ErrorKind::Shape,
+                "more elements than memory has addresses",
+            ),
         ]
     }),
 ];

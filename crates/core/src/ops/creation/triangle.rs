@@ -1,9 +1,9 @@
-//! Triangles of matrices.
+//! Lower and upper triangles of matrices.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, Args, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -21,7 +21,7 @@ impl Op for Triangle {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let rank = inputs[0].shape.rank();
         if rank < 2 {
-            return Err(Error::shape(format!("a matrix has 2 dimensions or more, not {rank}")));
+            return Err(Error::shape(format!("expected rank >= 2, got rank {rank}")));
         }
         Ok(inputs[0].clone().into())
     }
@@ -36,7 +36,7 @@ impl Op for Triangle {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
+        call.apply_as_is(self)
     }
 
     fn attributes(&self) -> String {
@@ -54,7 +54,8 @@ impl Differentiable for Triangle {
     }
 }
 
-/// The matrices in the last two axes with zeros above diagonal `k`; 0 is the main one, positive ones lie above it.
+/// The lower triangle of the matrices in the last two axes: zeros above diagonal `k`. `k` is 0 for the main diagonal,
+/// positive above it, negative below.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::creation::{tril, triu}};
@@ -68,7 +69,8 @@ pub fn tril(x: impl Into<Tensor>, k: isize) -> Result<Tensor> {
     apply(&Triangle { k, upper: false }, [x.into()])
 }
 
-/// The matrices in the last two axes with zeros below diagonal `k`; 0 is the main one, positive ones lie above it.
+/// The upper triangle of the matrices in the last two axes: zeros below diagonal `k`. `k` is 0 for the main diagonal,
+/// positive above it, negative below.
 #[track_caller]
 pub fn triu(x: impl Into<Tensor>, k: isize) -> Result<Tensor> {
     apply(&Triangle { k, upper: true }, [x.into()])
@@ -94,11 +96,11 @@ fn samples() -> Vec<Vec<ArgValue>> {
     dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
 }
 
-fn bad() -> Vec<Bad> {
+fn bad() -> Vec<InvalidArgs> {
     let bad = |shape: &[usize], message| {
-        Bad::new(vec![ramp(DType::F32, shape, 0.0, 1.0)], ErrorKind::Shape, message)
+        InvalidArgs::new(vec![ramp(DType::F32, shape, 0.0, 1.0)], ErrorKind::Shape, message)
     };
-    vec![bad(&[], "2 dimensions or more, not 0"), bad(&[3], "2 dimensions or more, not 1")]
+    vec![bad(&[], "expected rank >= 2, got rank 0"), bad(&[3], "expected rank >= 2, got rank 1")]
 }
 
 const PARAMS: &[Param] = &[Param::tensor("x"), Param::optional("k", ParamKind::Int, "0")];

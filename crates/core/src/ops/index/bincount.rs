@@ -1,4 +1,4 @@
-//! Counting integers.
+//! Histograms of integers.
 
 use super::segment::Segments;
 use crate::error::{Error, ErrorKind, Result};
@@ -8,7 +8,7 @@ use crate::ops::index::gather_dense;
 use crate::ops::indices::{check_integers, integer_item};
 use crate::ops::reduce::max;
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::index::{self, Empty, Segment};
 use taut_kernels::{Arg, ViewMut};
@@ -39,7 +39,7 @@ impl Op for Bincount {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        // The weights, or ones, put together by the elements they belong to.
+        // The segment sum of the weights (ones without weights), with the elements as segment ids.
         let [x, weights] = match call.inputs {
             [x, weights] => [x.clone(), weights.clone()],
             _ => [call.inputs[0].clone(), ones(call.inputs[0].shape().clone(), DType::I64)?],
@@ -62,7 +62,7 @@ impl Op for Bincount {
 
 impl Differentiable for Bincount {
     fn saves(&self, wanted: Set) -> Option<Saves> {
-        // Counts have no gradient, only sums of weights do.
+        // Counts are not differentiable; sums of weights are, in the weights.
         wanted.has(1).then_some(Saves::INPUT)
     }
 
@@ -78,20 +78,22 @@ impl Differentiable for Bincount {
 }
 
 fn check(x: &Spec, weights: Option<&Spec>) -> Result<()> {
-    check_integers("the elements", x)?;
+    check_integers("elements", x)?;
     if let Some(weights) = weights {
         if weights.dtype == DType::Bool {
-            return Err(Error::dtype("weights of type bool are not supported").help("cast them first"));
+            return Err(Error::dtype("weights must be numbers, got bool").help("cast them first"));
         }
         if weights.shape != x.shape {
-            return Err(Error::shape(format!("weights {} do not match elements {}", weights.shape, x.shape)));
+            let message = format!("weights must have the shape of x, {}, got {}", x.shape, weights.shape);
+            return Err(Error::shape(message));
         }
     }
     Ok(())
 }
 
-/// How often each integer from 0 to the largest occurs (int64), or the sum of the weights where it does, in the
-/// weights' type. The result has at least `minlength` elements; a negative integer is an error.
+/// Counts the occurrences of each integer from 0 to the maximum (`int64`), or sums `weights` per integer, in their dtype.
+///
+/// The result has `max(max(x) + 1, minlength)` elements; a negative integer is an error. Differentiable in the weights.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::index::bincount};
@@ -119,7 +121,7 @@ fn bins(x: &Tensor, weights: Option<&Tensor>, minlength: usize) -> Result<usize>
     }
     let largest = integer_item(&max(x, None::<&[isize]>, false)?)?;
     let needed = usize::try_from(largest.max(-1) + 1)
-        .map_err(|_| Error::shape(format!("there is no room to count up to {largest}")))?;
+        .map_err(|_| Error::shape(format!("the number of bins for the maximum {largest} overflows")))?;
     Ok(needed.max(minlength))
 }
 
@@ -133,10 +135,10 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     |a| {
         let least = a.int_or(2)?.unwrap_or(0);
         let least = usize::try_from(least)
-            .map_err(|_| Error::value(format!("minlength must not be negative, and {least} is")))?;
+            .map_err(|_| Error::value(format!("minlength must be >= 0, got {least}")))?;
         one(bincount(a.tensor(0)?, a.tensor_or(1)?.as_ref(), least))
     },
-    // NumPy counts one-dimensional signed integers only.
+    // NumPy's bincount takes one-dimensional signed integers only.
     Reference::Numpy(
         "(lambda b: b if weights is None else b.astype(weights.dtype))(np.bincount(x.ravel().astype(np.int64), None if \
          weights is None else weights.ravel(), minlength or 0))",
@@ -160,20 +162,20 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 )
 .refuses(|| {
     let bad = |x: ArgValue, weights, minlength, kind, message| {
-        Bad::new(vec![x, weights, ArgValue::Int(minlength)], kind, message)
+        InvalidArgs::new(vec![x, weights, ArgValue::Int(minlength)], kind, message)
     };
     let x = || ramp(DType::I32, &[3], 0.0, 3.0);
     let negative = |values: &[f64]| of(DType::I64, &[values.len()], values);
     let bools = ramp(DType::Bool, &[3], 0.0, 1.0);
     let few = ramp(DType::F32, &[2], 0.0, 1.0);
     vec![
-        bad(ramp(DType::F32, &[3], 0.0, 1.0), ArgValue::None, 0, ErrorKind::DType, "must be integers, not float32"),
+        bad(ramp(DType::F32, &[3], 0.0, 1.0), ArgValue::None, 0, ErrorKind::DType, "elements must be integers, got float32"),
         bad(negative(&[1.0, -1.0]), ArgValue::None, 0, ErrorKind::Index, "index -1 (number 1)"),
         bad(negative(&[-5.0]), ArgValue::None, 0, ErrorKind::Index, "index -5 (number 0)"),
         bad(negative(&[9e18]), ArgValue::None, 0, ErrorKind::Shape, "more elements than memory has addresses"),
-        bad(x(), bools, 0, ErrorKind::DType, "weights of type bool"),
-        bad(x(), few, 0, ErrorKind::Shape, "weights [2] do not match elements [3]"),
-        bad(x(), ArgValue::None, -1, ErrorKind::Value, "minlength must not be negative, and -1 is"),
+        bad(x(), bools, 0, ErrorKind::DType, "weights must be numbers, got bool"),
+        bad(x(), few, 0, ErrorKind::Shape, "must have the shape of x, [3], got [2]"),
+        bad(x(), ArgValue::None, -1, ErrorKind::Value, "minlength must be >= 0, got -1"),
     ]
 })
-.reading_data()];
+.with_data_dependent_shape()];

@@ -1,12 +1,12 @@
-//! Masks of one bit per element: what gradients keep in place of a tensor when a yes or no is all they need.
+//! Bit masks, one bit per element: the residuals of gradients that depend only on a condition per element.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
-use crate::ops::batching::single;
 use crate::ops::binary::where_;
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::shape::{Margin, pad, reshape_to, slice};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::shape::{PadMode, pad, reshape_to, slice};
+use crate::ops::vmap::single_output;
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, s};
 use taut_kernels::{Arg, ViewMut, bits as kernels};
 
@@ -30,18 +30,18 @@ impl Op for PackBits {
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let len = call.shape(0).len();
         let bytes = kernels::bytes(len);
-        // Every set begins with a byte of its own.
+        // The bits of every example begin at a byte.
         let rows = reshape_to(&call.inputs[0], &[call.size, len].into())?;
         let rows = match 8 * bytes - len {
             0 => rows,
-            missing => pad(rows, &[[0, 0], [0, missing]], Margin::Constant(0.into()))?,
+            missing => pad(rows, &[[0, 0], [0, missing]], PadMode::Constant(0.into()))?,
         };
-        single(reshape_to(pack_bits(rows)?, &[call.size, bytes].into()))
+        single_output(reshape_to(pack_bits(rows)?, &[call.size, bytes].into()))
     }
 }
 
-/// A bit per element, eight to a byte (uint8, one-dimensional): whether it is above zero or, of booleans, true. The
-/// first element is the lowest bit of the first byte.
+/// Packs the condition `x > 0` (of booleans, `x`) into bits, eight to a byte: `uint8` of shape `[ceil(len / 8)]`. The
+/// first element is the lowest bit of the first byte. Not differentiable.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::index::pack_bits};
@@ -75,7 +75,7 @@ impl Op for UnpackBits {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        single(masks(call, 0, &self.shape))
+        single_output(masks(call, 0, &self.shape))
     }
 
     fn attributes(&self) -> String {
@@ -83,7 +83,7 @@ impl Op for UnpackBits {
     }
 }
 
-/// The booleans, in this shape, that [`pack_bits`] made bits of.
+/// Unpacks the bits of [`pack_bits`] into a boolean tensor of this shape.
 #[track_caller]
 pub fn unpack_bits(bits: impl Into<Tensor>, shape: impl Into<Shape>) -> Result<Tensor> {
     apply(&UnpackBits { shape: shape.into() }, [bits.into()])
@@ -121,12 +121,12 @@ impl Op for KeepBits {
         let shape = call.shape(0);
         if !call.mapped[1] {
             let mask = unpack_bits(&call.inputs[1], shape)?;
-            return single(keep_by_mask(call.inputs[0].clone(), mask, self.inverted));
+            return single_output(keep_by_mask(call.inputs[0].clone(), mask, self.inverted));
         }
         if shape.len().is_multiple_of(8) {
-            return single(keep_bits(call.spread(0)?, call.merged(1)?, self.inverted));
+            return single_output(keep_bits(call.batched_input(0)?, call.merged_input(1)?, self.inverted));
         }
-        single(keep_by_mask(call.inputs[0].clone(), masks(call, 1, &shape)?, self.inverted))
+        single_output(keep_by_mask(call.inputs[0].clone(), masks(call, 1, &shape)?, self.inverted))
     }
 
     fn attributes(&self) -> String {
@@ -144,13 +144,13 @@ impl Differentiable for KeepBits {
     }
 }
 
-/// The elements of `x` whose bit is set, and zero for the others; with `inverted`, those whose bit is not set.
+/// Masks a tensor by packed bits: `x` where the bit is set (with `inverted`, where it is not), zero elsewhere.
 #[track_caller]
 pub fn keep_bits(x: impl Into<Tensor>, bits: impl Into<Tensor>, inverted: bool) -> Result<Tensor> {
     apply(&KeepBits { inverted }, [x.into(), bits.into()])
 }
 
-/// As [`keep_bits`], with the bits of a mask of this shape, which broadcasts to that of `x`.
+/// As [`keep_bits`], where the bits are those of a mask whose shape broadcasts to that of `x`.
 #[track_caller]
 pub(crate) fn keep_where(x: Tensor, bits: &Tensor, mask: &Shape, inverted: bool) -> Result<Tensor> {
     if x.shape() == mask {
@@ -159,31 +159,34 @@ pub(crate) fn keep_where(x: Tensor, bits: &Tensor, mask: &Shape, inverted: bool)
     keep_by_mask(x, unpack_bits(bits, mask.clone())?, inverted)
 }
 
-/// Keeps what the mask says, or what it does not say, and zeros for the rest.
+/// `x` where the mask is true (with `inverted`, false), zero elsewhere.
 #[track_caller]
 fn keep_by_mask(x: Tensor, mask: Tensor, inverted: bool) -> Result<Tensor> {
     let zero = Tensor::constant(0, x.dtype())?;
     if inverted { where_(mask, zero, x) } else { where_(mask, x, zero) }
 }
 
-/// Refuses what cannot be the bits of a tensor of this shape.
-/// The masks of this shape whose bits an input has, one per set.
+/// The boolean masks of an input of packed bits, one per example.
 #[track_caller]
 fn masks(call: &VmapCall<'_>, input: usize, shape: &Shape) -> Result<Tensor> {
-    let (bits, len) = (call.merged(input)?, shape.len());
+    let (bits, len) = (call.merged_input(input)?, shape.len());
     let rows = unpack_bits(bits, [call.size, 8 * kernels::bytes(len)])?;
-    reshape_to(slice(rows, &s![.., ..len as isize])?, &call.many(shape))
+    reshape_to(slice(rows, &s![.., ..len as isize])?, &call.batched_shape(shape))
 }
 
 fn check(bits: &Spec, shape: &Shape) -> Result<()> {
     if bits.dtype != DType::U8 {
         return Err(
-            Error::dtype(format!("bits come in uint8, not {}", bits.dtype)).help("pack_bits makes them")
+            Error::dtype(format!("bits must be uint8, got {}", bits.dtype)).help("make them with pack_bits")
         );
     }
     let bytes = shape.checked_len().map(kernels::bytes);
     if bits.shape.rank() != 1 || Some(bits.shape.len()) != bytes {
-        return Err(Error::shape(format!("bits of shape {} are not those of a mask {shape}", bits.shape)));
+        let message = format!(
+            "bits of a mask of shape {shape} must have one bit per element, got shape {}",
+            bits.shape
+        );
+        return Err(Error::shape(message));
     }
     Ok(())
 }
@@ -220,13 +223,13 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let bad = |bits, shape: &[i64], kind, message| {
-            Bad::new(vec![bits, ArgValue::Ints(shape.to_vec())], kind, message)
+            InvalidArgs::new(vec![bits, ArgValue::Ints(shape.to_vec())], kind, message)
         };
         let bytes = |n: usize| ramp(DType::U8, &[n], 0.0, 9.0);
         vec![
-            bad(ramp(DType::I32, &[1], 0.0, 1.0), &[3], ErrorKind::DType, "bits come in uint8, not int32"),
-            bad(bytes(2), &[3], ErrorKind::Shape, "bits of shape [2] are not those of a mask [3]"),
-            bad(bytes(1), &[i64::MAX, i64::MAX], ErrorKind::Shape, "are not those of a mask"),
+            bad(ramp(DType::I32, &[1], 0.0, 1.0), &[3], ErrorKind::DType, "bits must be uint8, got int32"),
+            bad(bytes(2), &[3], ErrorKind::Shape, "bits of a mask of shape [3] must have one bit per element, got shape [2]"),
+            bad(bytes(1), &[i64::MAX, i64::MAX], ErrorKind::Shape, "must have one bit per element"),
         ]
     }),
     OpEntry::new(
@@ -250,8 +253,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     .refuses(|| {
         let x = || ramp(DType::F32, &[9], 0.0, 1.0);
         vec![
-            Bad::new(vec![x(), of(DType::U8, &[1], &[3.0])], ErrorKind::Shape, "bits of shape [1] are not those"),
-            Bad::new(vec![x(), of(DType::Bool, &[2], &[1.0, 0.0])], ErrorKind::DType, "bits come in uint8"),
+            InvalidArgs::new(vec![x(), of(DType::U8, &[1], &[3.0])], ErrorKind::Shape, "bits of a mask of shape [9] must have one bit per element"),
+            InvalidArgs::new(vec![x(), of(DType::Bool, &[2], &[1.0, 0.0])], ErrorKind::DType, "bits must be uint8, got bool"),
         ]
     }),
 ];

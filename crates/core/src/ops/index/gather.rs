@@ -1,15 +1,15 @@
-//! Slices by their number along an axis.
+//! Gathering of slices and elements by index.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
-use crate::ops::batching::single;
 use crate::ops::index::scatter_nd;
 use crate::ops::indices::{
-    check_batch, check_coordinates, check_integers, numbered, sum_along_axis, sum_slices,
+    check_batch, check_coordinates, check_integers, prepend_batch_coordinate, sum_along_axis, sum_slices,
 };
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{moveaxis, reshape_to};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::vmap::single_output;
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::shape::Shape;
 use crate::{DType, Differentiable, Gradients, IndexedSlices, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, ViewMut, index};
@@ -18,7 +18,7 @@ use taut_kernels::{Arg, ViewMut, index};
 struct Gather {
     axis: isize,
     batch_dims: isize,
-    /// Whether the gradient is a whole tensor even where rows alone would do.
+    /// Whether the gradient is always dense; otherwise it is sparse along the first axis.
     dense: bool,
 }
 
@@ -29,7 +29,7 @@ impl Gather {
         if axis < batch {
             return Err(Error::new(
                 ErrorKind::Axis,
-                format!("axis {axis} is one of the {batch} batch dimensions"),
+                format!("axis must be >= batch_dims, got axis {axis} and batch_dims {batch}"),
             ));
         }
         Ok((axis, batch))
@@ -68,12 +68,12 @@ impl Op for Gather {
         };
         match call.mapped {
             [false, _] if batch == 0 => {
-                // The sets come where the indices do.
+                // The batch axis of the indices replaces the gathered axis.
                 let taken = apply(&along(axis, 0), [call.inputs[0].clone(), call.inputs[1].clone()])?;
-                single(if axis == 0 { Ok(taken) } else { moveaxis(taken, &[axis as isize], &[0]) })
+                single_output(if axis == 0 { Ok(taken) } else { moveaxis(taken, &[axis as isize], &[0]) })
             }
-            [_, false] if batch == 0 => call.plain(&along(axis + 1, 0)),
-            _ => call.each(&along(axis + 1, batch + 1)),
+            [_, false] if batch == 0 => call.apply_as_is(&along(axis + 1, 0)),
+            _ => call.apply_batched(&along(axis + 1, batch + 1)),
         }
     }
 
@@ -99,9 +99,11 @@ impl Differentiable for Gather {
     }
 }
 
-/// The slices of `params` along an axis that `indices` name, in their order: the axis is replaced by the dimensions of
-/// `indices`. The first `batch_dims` dimensions of both go together. An index outside the axis, a negative one too, is
-/// an error.
+/// Gathers slices along an axis: the axis of `params` is replaced by the dimensions of `indices`.
+///
+/// The result has shape `params.shape[:axis] + indices.shape[batch_dims:] + params.shape[axis + 1:]`. The first
+/// `batch_dims` dimensions of both are batch dimensions. Indices must be in `[0, size)`. The gradient along axis 0 is
+/// sparse.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::index::gather};
@@ -120,7 +122,7 @@ pub fn gather(
     apply(&Gather { axis, batch_dims, dense: false }, [params.into(), indices.into()])
 }
 
-/// As [`gather`], for what is rarely much smaller than the tensor: the gradient is a whole tensor.
+/// As [`gather`], with a dense gradient: for results that are rarely much smaller than the tensor.
 #[track_caller]
 pub(crate) fn gather_dense(
     params: impl Into<Tensor>,
@@ -130,7 +132,7 @@ pub(crate) fn gather_dense(
     apply(&Gather { axis, batch_dims: 0, dense: true }, [params.into(), indices.into()])
 }
 
-/// The gradient of rows (the first input) taken by their numbers (the second): only those rows.
+/// The sparse gradient of rows (the first input) gathered by index (the second).
 pub(crate) fn row_gradient(call: &mut VjpCall<'_>) -> Result<Gradients> {
     let mut gradients = Gradients::new();
     if let Some(g) = call.take_gradient(0)
@@ -160,8 +162,9 @@ impl Op for GatherNd {
         let batch = check_batch(x, indices, self.batch_dims)?;
         let k = check_coordinates(x, indices, batch)?;
         if batch == indices.rank() {
-            let message =
-                format!("the last axis of indices {indices} holds coordinates and is no batch dimension");
+            let message = format!(
+                "batch_dims must be < the rank of indices, whose last axis holds coordinates, got {batch} and shape {indices}"
+            );
             return Err(Error::value(message));
         }
         let heads = &indices[..indices.rank() - 1];
@@ -181,8 +184,8 @@ impl Op for GatherNd {
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         match check_batch(&call.shape(0), &call.shape(1), self.batch_dims)? {
-            0 if !call.mapped[0] => call.plain(&GatherNd { batch_dims: 0 }),
-            batch => call.each(&GatherNd { batch_dims: batch as isize + 1 }),
+            0 if !call.mapped[0] => call.apply_as_is(&GatherNd { batch_dims: 0 }),
+            batch => call.apply_batched(&GatherNd { batch_dims: batch as isize + 1 }),
         }
     }
 
@@ -207,20 +210,22 @@ impl Differentiable for GatherNd {
     }
 }
 
-/// The slices of `params` at the coordinates along the last axis of `indices`. The first `batch_dims` dimensions of
-/// both go together.
+/// Gathers slices at coordinate vectors: the last axis of `indices`, of size `k`, holds coordinates of the first `k` axes
+/// of `params` after the batch dimensions.
+///
+/// The result has shape `indices.shape[:-1] + params.shape[batch_dims + k:]`.
 #[track_caller]
 pub fn gather_nd(params: impl Into<Tensor>, indices: impl Into<Tensor>, batch_dims: isize) -> Result<Tensor> {
     apply(&GatherNd { batch_dims }, [params.into(), indices.into()])
 }
 
-/// [`scatter_nd`] into a tensor of this shape, whose first dimensions go together with those of the others.
+/// [`scatter_nd`] into a tensor of this shape with `batch` batch dimensions.
 fn scatter_batches(indices: &Tensor, g: Tensor, batch: usize, shape: &Shape) -> Result<Tensor> {
     let own = indices.shape();
     let count = own[..batch].iter().product::<usize>();
     let merged = |of: &Shape| -> Shape { [&[count], &of[batch..]].into_iter().flatten().copied().collect() };
-    // The number of the batch becomes the first coordinate.
-    let coordinates = numbered(reshape_to(indices, &merged(own))?)?;
+    // The index of the batch element becomes the first coordinate.
+    let coordinates = prepend_batch_coordinate(reshape_to(indices, &merged(own))?)?;
     let updates = merged(g.shape());
     reshape_to(scatter_nd(coordinates, reshape_to(g, &updates)?, merged(shape))?, shape)
 }
@@ -240,8 +245,9 @@ impl Op for TakeAlongAxis {
         check_integers("indices", inputs[1])?;
         let axis = x.axis(self.axis)?;
         if indices.rank() != x.rank() || indices.clone().with(axis, x[axis]) != *x {
-            let message = format!("indices of shape {indices} do not go along axis {axis} of shape {x}");
-            return Err(Error::shape(message).help("all dimensions but that of the axis must be equal"));
+            let message =
+                format!("indices must have the shape of x, {x}, except on axis {axis}, got shape {indices}");
+            return Err(Error::shape(message));
         }
         Ok(Spec { dtype: inputs[0].dtype, shape: indices.clone() }.into())
     }
@@ -257,7 +263,7 @@ impl Op for TakeAlongAxis {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.each(&TakeAlongAxis { axis: call.axis(self.axis)? })
+        call.apply_batched(&TakeAlongAxis { axis: call.axis(self.axis)? })
     }
 
     fn attributes(&self) -> String {
@@ -278,8 +284,8 @@ impl Differentiable for TakeAlongAxis {
     }
 }
 
-/// One element per index: `out[.., j, ..] = x[.., indices[.., j, ..], ..]` along the axis. `argsort` makes such
-/// indices.
+/// Gathers one element per index along an axis: `out[.., j, ..] = x[.., indices[.., j, ..], ..]`. The indices have the
+/// shape of `x` except on the axis, such as those of `argsort`.
 #[track_caller]
 pub fn take_along_axis(x: impl Into<Tensor>, indices: impl Into<Tensor>, axis: isize) -> Result<Tensor> {
     apply(&TakeAlongAxis { axis }, [x.into(), indices.into()])
@@ -333,22 +339,22 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     .refuses(|| {
         let bad = |x: &[usize], i: ArgValue, axis, batch, kind, message| {
             let args = vec![ramp(DType::F32, x, 0.0, 1.0), i, ArgValue::Int(axis), ArgValue::Int(batch)];
-            Bad::new(args, kind, message)
+            InvalidArgs::new(args, kind, message)
         };
         let ids = |shape: &[usize]| ramp(DType::I64, shape, 0.0, 1.0);
         vec![
-            bad(&[3], of(DType::F32, &[1], &[f64::NAN]), 0, 0, ErrorKind::DType, "must be integers, not float32"),
-            bad(&[3], of(DType::Bool, &[1], &[1.0]), 0, 0, ErrorKind::DType, "must be integers, not bool"),
+            bad(&[3], of(DType::F32, &[1], &[f64::NAN]), 0, 0, ErrorKind::DType, "must be integers, got float32"),
+            bad(&[3], of(DType::Bool, &[1], &[1.0]), 0, 0, ErrorKind::DType, "must be integers, got bool"),
             bad(&[3], of(DType::I32, &[2], &[0.0, 3.0]), 0, 0, ErrorKind::Index, "index 3 (number 1)"),
             bad(&[3], of(DType::I32, &[1], &[-1.0]), 0, 0, ErrorKind::Index, "index -1 (number 0)"),
             bad(&[3], of(DType::U64, &[1], &[1.8e19]), 0, 0, ErrorKind::Index, "outside axis 0 of length 3"),
             bad(&[0], ids(&[1]), 0, 0, ErrorKind::Index, "outside axis 0 of length 0"),
             bad(&[3], ids(&[1]), 1, 0, ErrorKind::Axis, "axis must be in [-1, 1), got 1"),
             bad(&[], ids(&[1]), 0, 0, ErrorKind::Axis, "a scalar has no axes, got axis 0"),
-            bad(&[2, 3], ids(&[2, 1]), 0, 1, ErrorKind::Axis, "axis 0 is one of the 1 batch dimensions"),
-            bad(&[2, 3], ids(&[3, 1]), 1, 1, ErrorKind::Shape, "the first 1 dimensions of [2, 3] and [3, 1] differ"),
-            bad(&[2, 3], ids(&[2, 1]), 1, 3, ErrorKind::Value, "3 batch dimensions do not exist"),
-            bad(&[2, 3], ids(&[2, 1]), 1, -3, ErrorKind::Value, "-3 batch dimensions do not exist"),
+            bad(&[2, 3], ids(&[2, 1]), 0, 1, ErrorKind::Axis, "axis must be >= batch_dims, got axis 0 and batch_dims 1"),
+            bad(&[2, 3], ids(&[3, 1]), 1, 1, ErrorKind::Shape, "the 1 batch dimensions must be equal, got shapes [2, 3] and [3, 1]"),
+            bad(&[2, 3], ids(&[2, 1]), 1, 3, ErrorKind::Value, "batch_dims 3 is out of range for ranks 2 and 2"),
+            bad(&[2, 3], ids(&[2, 1]), 1, -3, ErrorKind::Value, "batch_dims -3 is out of range for ranks 2 and 2"),
         ]
     }),
     OpEntry::new(
@@ -387,17 +393,17 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let bad = |x: &[usize], i: ArgValue, batch, kind, message| {
-            Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), i, ArgValue::Int(batch)], kind, message)
+            InvalidArgs::new(vec![ramp(DType::F32, x, 0.0, 1.0), i, ArgValue::Int(batch)], kind, message)
         };
         let ids = |shape: &[usize]| ramp(DType::I64, shape, 0.0, 1.0);
         vec![
-            bad(&[3], of(DType::F64, &[1], &[0.0]), 0, ErrorKind::DType, "must be integers, not float64"),
+            bad(&[3], of(DType::F64, &[1], &[0.0]), 0, ErrorKind::DType, "must be integers, got float64"),
             bad(&[2, 3], of(DType::I32, &[2], &[1.0, 3.0]), 0, ErrorKind::Index, "outside axis 1 of length 3"),
-            bad(&[2, 3], ids(&[1, 3]), 0, ErrorKind::Shape, "indices have 3 coordinates, and there are 2 axes"),
-            bad(&[2, 3], ids(&[]), 0, ErrorKind::Shape, "a scalar has none"),
-            bad(&[2, 3], ids(&[2]), 1, ErrorKind::Shape, "indices have 2 coordinates, and there are 1 axes"),
-            bad(&[1, 3], ids(&[1]), 1, ErrorKind::Value, "is no batch dimension"),
-            bad(&[2, 3], ids(&[1, 1]), 1, ErrorKind::Shape, "the first 1 dimensions"),
+            bad(&[2, 3], ids(&[1, 3]), 0, ErrorKind::Shape, "at most 2 coordinates, one per axis, got 3"),
+            bad(&[2, 3], ids(&[]), 0, ErrorKind::Shape, "rank >= 1 with coordinates on the last axis, got a scalar"),
+            bad(&[2, 3], ids(&[2]), 1, ErrorKind::Shape, "at most 1 coordinates, one per axis, got 2"),
+            bad(&[1, 3], ids(&[1]), 1, ErrorKind::Value, "batch_dims must be < the rank of indices"),
+            bad(&[2, 3], ids(&[1, 1]), 1, ErrorKind::Shape, "the 1 batch dimensions must be equal"),
         ]
     }),
     OpEntry::new(
@@ -427,14 +433,14 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let bad = |x: &[usize], i: ArgValue, axis, kind, message| {
-            Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), i, ArgValue::Int(axis)], kind, message)
+            InvalidArgs::new(vec![ramp(DType::F32, x, 0.0, 1.0), i, ArgValue::Int(axis)], kind, message)
         };
         let ids = |shape: &[usize]| ramp(DType::I64, shape, 0.0, 1.0);
         vec![
-            bad(&[3], of(DType::BF16, &[1], &[0.0]), 0, ErrorKind::DType, "must be integers, not bfloat16"),
+            bad(&[3], of(DType::BF16, &[1], &[0.0]), 0, ErrorKind::DType, "must be integers, got bfloat16"),
             bad(&[3], of(DType::I8, &[1], &[-3.0]), 0, ErrorKind::Index, "index -3"),
-            bad(&[2, 3], ids(&[3, 1]), 1, ErrorKind::Shape, "do not go along axis 1 of shape [2, 3]"),
-            bad(&[2, 3], ids(&[2]), 1, ErrorKind::Shape, "indices of shape [2]"),
+            bad(&[2, 3], ids(&[3, 1]), 1, ErrorKind::Shape, "the shape of x, [2, 3], except on axis 1, got shape [3, 1]"),
+            bad(&[2, 3], ids(&[2]), 1, ErrorKind::Shape, "got shape [2]"),
             bad(&[2, 3], ids(&[2, 1]), 2, ErrorKind::Axis, "got 2"),
         ]
     }),

@@ -1,11 +1,11 @@
-//! Elements by a condition.
+//! Selection by a condition.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::index::gather_dense;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::reshape;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, index};
 use taut_memory::Location;
@@ -34,8 +34,7 @@ impl Op for Nonzero {
     }
 }
 
-/// The coordinates of the elements that are not zero, in row-major order: int64 of shape `[count, rank]`. NaN is not
-/// zero.
+/// The coordinates of the nonzero elements in row-major order: `int64` of shape `[count, rank]`. NaN counts as nonzero.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::index::nonzero};
@@ -51,14 +50,14 @@ pub fn nonzero(x: impl Into<Tensor>) -> Result<Tensor> {
     apply(&Nonzero { count }, [x])
 }
 
-/// The slices of a tensor where `mask` is true. The mask has the dimensions of the tensor from `axis` on; they become
-/// one.
+/// Selects the slices of a tensor where `mask` is true. The mask's shape equals the tensor's dimensions from `axis` on,
+/// which become one axis.
 #[track_caller]
 pub fn boolean_mask(tensor: impl Into<Tensor>, mask: impl Into<Tensor>, axis: isize) -> Result<Tensor> {
     let (tensor, mask, at) = (tensor.into(), mask.into(), Location::caller());
     let axis = check_mask(&tensor, &mask, axis)
         .map_err(|error| error.in_op("boolean_mask", [tensor.spec(), mask.spec()]).at(at))?;
-    // Dimensions named one by one: none can be worked out when there are no elements.
+    // All dimensions are explicit: -1 cannot be inferred if there are no elements.
     let shape = tensor.shape();
     let merged = [&shape[..axis], &[mask.len()], &shape[axis + mask.rank()..]].concat();
     let merged: Vec<isize> = merged.into_iter().map(|dim| dim as isize).collect();
@@ -69,16 +68,18 @@ pub fn boolean_mask(tensor: impl Into<Tensor>, mask: impl Into<Tensor>, axis: is
 
 fn check_mask(tensor: &Tensor, mask: &Tensor, axis: isize) -> Result<usize> {
     if mask.dtype() != DType::Bool {
-        let error = Error::dtype(format!("a mask is bool, not {}", mask.dtype()));
-        return Err(error.help("compare with something to get one"));
+        let error = Error::dtype(format!("mask must be bool, got {}", mask.dtype()));
+        return Err(error.help("use a comparison"));
     }
     if mask.rank() == 0 {
-        return Err(Error::shape("a mask has at least one dimension"));
+        return Err(Error::shape("mask must have rank >= 1, got a scalar"));
     }
     let axis = tensor.shape().axis(axis)?;
     if !tensor.shape()[axis..].starts_with(mask.shape()) {
         let (shape, mask) = (tensor.shape(), mask.shape());
-        return Err(Error::shape(format!("mask {mask} does not fit shape {shape} from axis {axis} on")));
+        let message =
+            format!("mask must have the dimensions of shape {shape} from axis {axis} on, got shape {mask}");
+        return Err(Error::shape(message));
     }
     Ok(axis)
 }
@@ -91,7 +92,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.argwhere(x)"),
         Samples::Unary(dtypes::ALL, -2.0, 2.0),
     )
-    .reading_data(),
+    .with_data_dependent_shape(),
     OpEntry::new(
         "boolean_mask",
         &[Param::tensor("tensor"), Param::tensor("mask"), Param::optional("axis", ParamKind::Int, "0")],
@@ -114,7 +115,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
                 })
             };
             let mut list: Vec<_> = dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect();
-            // Filled by hand: samples of booleans have no two alike in a row.
+            // Explicit masks: the generated boolean samples alternate.
             let x = || ramp(DType::F32, &[2, 2], -9.0, 9.0);
             let constant = |values: &[bool]| {
                 ArgValue::Tensor(Tensor::from_slice(values, [values.len()]).expect("samples are small"))
@@ -126,22 +127,22 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let bad = |x: &[usize], mask: ArgValue, axis, kind, message| {
-            Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), mask, ArgValue::Int(axis)], kind, message)
+            InvalidArgs::new(vec![ramp(DType::F32, x, 0.0, 1.0), mask, ArgValue::Int(axis)], kind, message)
         };
         let mask = |shape: &[usize]| ramp(DType::Bool, shape, 0.0, 1.0);
         vec![
-            bad(&[2], of(DType::U8, &[2], &[0.0, 1.0]), 0, ErrorKind::DType, "a mask is bool, not uint8"),
-            bad(&[2], mask(&[]), 0, ErrorKind::Shape, "a mask has at least one dimension"),
+            bad(&[2], of(DType::U8, &[2], &[0.0, 1.0]), 0, ErrorKind::DType, "mask must be bool, got uint8"),
+            bad(&[2], mask(&[]), 0, ErrorKind::Shape, "mask must have rank >= 1, got a scalar"),
             bad(
                 &[2, 3],
                 mask(&[3]),
                 0,
                 ErrorKind::Shape,
-                "mask [3] does not fit shape [2, 3] from axis 0 on",
+                "the dimensions of shape [2, 3] from axis 0 on, got shape [3]",
             ),
-            bad(&[2], mask(&[2, 1]), 0, ErrorKind::Shape, "mask [2, 1] does not fit"),
+            bad(&[2], mask(&[2, 1]), 0, ErrorKind::Shape, "from axis 0 on, got shape [2, 1]"),
             bad(&[2], mask(&[2]), 1, ErrorKind::Axis, "got 1"),
         ]
     })
-    .reading_data(),
+    .with_data_dependent_shape(),
 ];

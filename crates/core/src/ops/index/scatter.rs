@@ -1,31 +1,31 @@
-//! Slices put where indices say.
+//! Scattering of slices to coordinates.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
-use crate::ops::batching::single;
 use crate::ops::binary::{div, equal, maximum, where_};
 use crate::ops::creation::{range, zeros};
 use crate::ops::index::{gather_nd, keep_bits, pack_bits, unpack_bits};
-use crate::ops::indices::{check_coordinates, check_integers, numbered};
+use crate::ops::indices::{check_coordinates, check_integers, prepend_batch_coordinate};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{concat, reshape_to, slice};
 use crate::ops::unary::{cast, neg};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::vmap::single_output;
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::shape::Shape;
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, s};
 use taut_kernels::index::{self, Scatter};
 use taut_kernels::{Arg, ViewMut, bits, elementwise};
 
-/// Puts slices where coordinates say.
+/// Combines updates into a tensor at coordinate vectors.
 #[derive(Clone, Debug)]
 pub struct TensorScatter {
-    /// What becomes of what is there.
+    /// How an update combines with the present value.
     pub code: Scatter,
 }
 
 impl TensorScatter {
-    /// What becomes of the gradient of each update: that of the place it went to, if it is still there.
-    fn taken(&self, call: &VjpCall<'_>, g: &Tensor) -> Result<Tensor> {
+    /// The gradient of the updates: the output's gradient at their coordinates, zero for updates that were overwritten.
+    fn update_gradient(&self, call: &VjpCall<'_>, g: &Tensor) -> Result<Tensor> {
         let indices = call.input(1)?;
         let taken = gather_nd(g, indices, 0)?;
         match self.code {
@@ -40,31 +40,31 @@ impl TensorScatter {
         }
     }
 
-    /// The gradients where the larger or the smaller stays. All that reached the extreme share it.
-    fn shared(call: &VjpCall<'_>, g: Tensor) -> Result<Gradients> {
+    /// The gradients of max and min. All values equal to the extremum share its gradient.
+    fn extremum_gradients(call: &VjpCall<'_>, g: Tensor) -> Result<Gradients> {
         let (indices, bytes) = (call.input(1)?, bits::bytes(call.input_shape(0).len()) as isize);
-        let stayed = slice(call.residual()?, &s![..bytes])?;
-        let came = slice(call.residual()?, &s![bytes..])?;
+        let tensor_mask = slice(call.residual()?, &s![..bytes])?;
+        let update_mask = slice(call.residual()?, &s![bytes..])?;
         let wide = taut_kernels::norm::statistics_dtype(g.dtype());
         let count = tensor_scatter_add(
-            cast(unpack_bits(&stayed, call.input_shape(0).clone())?, wide)?,
+            cast(unpack_bits(&tensor_mask, call.input_shape(0).clone())?, wide)?,
             indices,
-            cast(unpack_bits(&came, call.input_shape(2).clone())?, wide)?,
+            cast(unpack_bits(&update_mask, call.input_shape(2).clone())?, wide)?,
         )?;
         let dtype = g.dtype();
         let share = div(g, cast(maximum(count, 1.0)?, dtype)?)?;
         let mut gradients = Gradients::from_elem(None, 3);
         if call.wants(2) {
-            gradients[2] = Some(keep_bits(gather_nd(&share, indices, 0)?, came, false)?.into());
+            gradients[2] = Some(keep_bits(gather_nd(&share, indices, 0)?, update_mask, false)?.into());
         }
         if call.wants(0) {
-            gradients[0] = Some(keep_bits(share, stayed, false)?.into());
+            gradients[0] = Some(keep_bits(share, tensor_mask, false)?.into());
         }
         Ok(gradients)
     }
 }
 
-/// Whether each update is the last of its place in a tensor of this shape.
+/// Whether each update is the last one at its coordinates in a tensor of this shape.
 fn last_updates(indices: &Tensor, shape: &Shape) -> Result<Tensor> {
     let (heads, k) =
         (indices.shape().clone().without(indices.rank() - 1), indices.shape()[indices.rank() - 1]);
@@ -87,23 +87,27 @@ impl Op for TensorScatter {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let &[tensor, indices, updates] = inputs else {
-            return Err(Error::value("a scatter takes a tensor, indices and updates"));
+            let message = format!("expected 3 inputs (tensor, indices, updates), got {}", inputs.len());
+            return Err(Error::value(message));
         };
         check_integers("indices", indices)?;
         if updates.dtype != tensor.dtype {
-            let message = format!("updates are {}, and the tensor is {}", updates.dtype, tensor.dtype);
+            let message =
+                format!("updates must have the dtype of the tensor, {}, got {}", tensor.dtype, updates.dtype);
             return Err(Error::dtype(message).help("cast one of them"));
         }
         if tensor.dtype == DType::Bool && self.code != Scatter::Update {
-            return Err(Error::dtype("bool is not supported").help("booleans can only be updated"));
+            return Err(Error::dtype("bool is not supported").help("use tensor_scatter_update for booleans"));
         }
         let k = check_coordinates(&tensor.shape, &indices.shape, 0)?;
         let heads = &indices.shape[..indices.shape.rank() - 1];
         let wanted: Shape = [heads, &tensor.shape[k..]].into_iter().flatten().copied().collect();
         if updates.shape != wanted {
             let (indices, shape) = (&indices.shape, &tensor.shape);
-            let message =
-                format!("indices {indices} into shape {shape} need updates {wanted}, not {}", updates.shape);
+            let message = format!(
+                "updates must have shape {wanted} for indices {indices} into shape {shape}, got {}",
+                updates.shape
+            );
             return Err(Error::shape(message));
         }
         Ok(tensor.clone().into())
@@ -125,9 +129,13 @@ impl Op for TensorScatter {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        // The number of the set becomes the first coordinate.
-        let inputs = [call.spread(0)?, numbered(call.spread(1)?)?, call.spread(2)?];
-        single(apply(self, inputs))
+        // The index of the example becomes the first coordinate.
+        let inputs = [
+            call.batched_input(0)?,
+            prepend_batch_coordinate(call.batched_input(1)?)?,
+            call.batched_input(2)?,
+        ];
+        single_output(apply(self, inputs))
     }
 }
 
@@ -140,29 +148,29 @@ impl Differentiable for TensorScatter {
         }
     }
 
-    /// For extremes: whether each element stayed, then whether each update came.
+    /// For max and min: the masks of the tensor's elements and of the updates that equal the output.
     fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
         let (tensor, indices, updates, output) =
             (call.input(0)?, call.input(1)?, call.input(2)?, call.output(0)?);
-        let stayed = pack_bits(equal(tensor, output)?)?;
-        let came = pack_bits(equal(updates, gather_nd(output, indices, 0)?)?)?;
-        concat(&[stayed, came], 0).map(Some)
+        let tensor_mask = pack_bits(equal(tensor, output)?)?;
+        let update_mask = pack_bits(equal(updates, gather_nd(output, indices, 0)?)?)?;
+        concat(&[tensor_mask, update_mask], 0).map(Some)
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let Some(g) = call.take_gradient(0) else { return Ok(Gradients::new()) };
         if matches!(self.code, Scatter::Max | Scatter::Min) {
-            return TensorScatter::shared(call, g);
+            return TensorScatter::extremum_gradients(call, g);
         }
         let mut gradients = Gradients::from_elem(None, 3);
         if call.wants(2) {
-            gradients[2] = Some(self.taken(call, &g)?.into());
+            gradients[2] = Some(self.update_gradient(call, &g)?.into());
         }
         if call.wants(0) {
             gradients[0] = Some(match self.code {
                 Scatter::Update => {
-                    let nothing = zeros(call.input_shape(2).clone(), g.dtype())?;
-                    tensor_scatter_update(g, call.input(1)?, nothing)?.into()
+                    let zeros = zeros(call.input_shape(2).clone(), g.dtype())?;
+                    tensor_scatter_update(g, call.input(1)?, zeros)?.into()
                 }
                 _ => g.into(),
             });
@@ -181,7 +189,8 @@ fn scatter(
     apply(&TensorScatter { code }, [tensor.into(), indices.into(), updates.into()])
 }
 
-/// Zeros of this shape with `updates` added at the coordinates along the last axis of `indices`.
+/// Scatters `updates` into zeros of this shape, at the coordinate vectors on the last axis of `indices`. Updates at equal
+/// coordinates add up.
 #[track_caller]
 pub fn scatter_nd(
     indices: impl Into<Tensor>,
@@ -192,8 +201,8 @@ pub fn scatter_nd(
     scatter(Scatter::Add, zeros(shape, updates.dtype())?, indices, updates)
 }
 
-/// The tensor with the slices at the coordinates along the last axis of `indices` replaced by `updates`; of several
-/// updates of one place, the last stays.
+/// Replaces the slices of a tensor at the coordinate vectors on the last axis of `indices` by `updates`; of updates at
+/// equal coordinates, the last one counts. A donated tensor is updated in place.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::index::tensor_scatter_update};
@@ -211,7 +220,7 @@ pub fn tensor_scatter_update(
     scatter(Scatter::Update, tensor, indices, updates)
 }
 
-/// The tensor with `updates` added to the slices at the coordinates along the last axis of `indices`.
+/// Adds `updates` to the slices of a tensor at the coordinate vectors on the last axis of `indices`.
 #[track_caller]
 pub fn tensor_scatter_add(
     tensor: impl Into<Tensor>,
@@ -221,7 +230,7 @@ pub fn tensor_scatter_add(
     scatter(Scatter::Add, tensor, indices, updates)
 }
 
-/// The tensor with `updates` subtracted from the slices at the coordinates along the last axis of `indices`.
+/// Subtracts `updates` from the slices of a tensor at the coordinate vectors on the last axis of `indices`.
 #[track_caller]
 pub fn tensor_scatter_sub(
     tensor: impl Into<Tensor>,
@@ -231,8 +240,8 @@ pub fn tensor_scatter_sub(
     scatter(Scatter::Sub, tensor, indices, updates)
 }
 
-/// The tensor with the slices at the coordinates along the last axis of `indices` raised to `updates` where those are
-/// larger; NaN stays.
+/// The maximum of `updates` and the slices of a tensor at the coordinate vectors on the last axis of `indices`; NaN
+/// propagates.
 #[track_caller]
 pub fn tensor_scatter_max(
     tensor: impl Into<Tensor>,
@@ -242,8 +251,8 @@ pub fn tensor_scatter_max(
     scatter(Scatter::Max, tensor, indices, updates)
 }
 
-/// The tensor with the slices at the coordinates along the last axis of `indices` lowered to `updates` where those are
-/// smaller; NaN stays.
+/// The minimum of `updates` and the slices of a tensor at the coordinate vectors on the last axis of `indices`; NaN
+/// propagates.
 #[track_caller]
 pub fn tensor_scatter_min(
     tensor: impl Into<Tensor>,
@@ -253,7 +262,7 @@ pub fn tensor_scatter_min(
     scatter(Scatter::Min, tensor, indices, updates)
 }
 
-/// Shapes of a tensor, indices and updates that fit, with the limit of the indices.
+/// Valid shapes of tensor, indices and updates, with an upper bound of the indices.
 const CASES: [(&[usize], &[usize], &[usize], f64); 8] = [
     (&[5], &[3, 1], &[3], 5.0),
     (&[2], &[6, 1], &[6], 2.0),
@@ -276,34 +285,52 @@ fn samples_of(dtypes: &[DType]) -> Vec<Vec<ArgValue>> {
     list
 }
 
-fn bad() -> Vec<Bad> {
+fn invalid() -> Vec<InvalidArgs> {
     let f32s = |shape: &[usize]| ramp(DType::F32, shape, 0.0, 1.0);
     let ids = |shape: &[usize]| ramp(DType::I64, shape, 0.0, 1.0);
-    let bad = |x, i, u, kind, message| Bad::new(vec![x, i, u], kind, message);
+    let bad = |x, i, u, kind, message| InvalidArgs::new(vec![x, i, u], kind, message);
     let doubles = ramp(DType::F64, &[1], 0.0, 1.0);
     let outside = |v: f64| of(DType::I32, &[1, 1], &[v]);
     vec![
-        bad(f32s(&[3]), f32s(&[1, 1]), f32s(&[1]), ErrorKind::DType, "must be integers, not float32"),
+        bad(f32s(&[3]), f32s(&[1, 1]), f32s(&[1]), ErrorKind::DType, "must be integers, got float32"),
         bad(
             f32s(&[3]),
             ids(&[1, 1]),
             doubles,
             ErrorKind::DType,
-            "updates are float64, and the tensor is float32",
+            "the dtype of the tensor, float32, got float64",
         ),
         bad(f32s(&[3]), outside(3.0), f32s(&[1]), ErrorKind::Index, "index 3 (number 0)"),
         bad(f32s(&[3]), outside(-1.0), f32s(&[1]), ErrorKind::Index, "index -1 (number 0)"),
-        bad(f32s(&[3]), ids(&[]), f32s(&[]), ErrorKind::Shape, "a scalar has none"),
-        bad(f32s(&[3]), ids(&[1, 2]), f32s(&[1]), ErrorKind::Shape, "indices have 2 coordinates"),
-        bad(f32s(&[3, 2]), ids(&[4, 1]), f32s(&[4]), ErrorKind::Shape, "need updates [4, 2], not [4]"),
+        bad(
+            f32s(&[3]),
+            ids(&[]),
+            f32s(&[]),
+            ErrorKind::Shape,
+            "rank >= 1 with coordinates on the last axis, got a scalar",
+        ),
+        bad(
+            f32s(&[3]),
+            ids(&[1, 2]),
+            f32s(&[1]),
+            ErrorKind::Shape,
+            "at most 1 coordinates, one per axis, got 2",
+        ),
+        bad(
+            f32s(&[3, 2]),
+            ids(&[4, 1]),
+            f32s(&[4]),
+            ErrorKind::Shape,
+            "updates must have shape [4, 2] for indices [4, 1] into shape [3, 2], got [4]",
+        ),
     ]
 }
 
-fn bad_arithmetic() -> Vec<Bad> {
-    let mut list = bad();
+fn invalid_arithmetic() -> Vec<InvalidArgs> {
+    let mut list = invalid();
     let bools = |shape: &[usize]| ramp(DType::Bool, shape, 0.0, 1.0);
     let args = vec![bools(&[3]), ramp(DType::I64, &[1, 1], 0.0, 1.0), bools(&[1])];
-    list.push(Bad::new(args, ErrorKind::DType, "bool is not supported"));
+    list.push(InvalidArgs::new(args, ErrorKind::DType, "bool is not supported"));
     list
 }
 
@@ -328,14 +355,14 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         }),
     )
     .refuses(|| {
-        let bad = |i, u, shape: &[i64], kind, message| Bad::new(vec![i, u, ArgValue::Ints(shape.to_vec())], kind, message);
+        let bad = |i, u, shape: &[i64], kind, message| InvalidArgs::new(vec![i, u, ArgValue::Ints(shape.to_vec())], kind, message);
         let ids = |values: &[f64]| of(DType::I64, &[values.len(), 1], values);
         let f32s = |shape: &[usize]| ramp(DType::F32, shape, 0.0, 1.0);
         vec![
             bad(f32s(&[1, 1]), f32s(&[1]), &[3], ErrorKind::DType, "must be integers"),
             bad(ids(&[3.0]), f32s(&[1]), &[3], ErrorKind::Index, "index 3 (number 0)"),
-            bad(ids(&[1.0]), f32s(&[1]), &[-3], ErrorKind::Shape, "a dimension of -3"),
-            bad(ids(&[1.0]), f32s(&[2]), &[3], ErrorKind::Shape, "need updates [1], not [2]"),
+            bad(ids(&[1.0]), f32s(&[1]), &[-3], ErrorKind::Shape, "dimension must be >= 0, got -3"),
+            bad(ids(&[1.0]), f32s(&[2]), &[3], ErrorKind::Shape, "updates must have shape [1] for indices [1, 1] into shape [3], got [2]"),
         ]
     }),
     OpEntry::new(
@@ -347,7 +374,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(|| samples_of(dtypes::ALL)),
     )
-    .refuses(bad),
+    .refuses(invalid),
     OpEntry::new(
         "tensor_scatter_add",
         PARAMS,
@@ -357,7 +384,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(|| samples_of(dtypes::NUMBERS)),
     )
-    .refuses(bad_arithmetic),
+    .refuses(invalid_arithmetic),
     OpEntry::new(
         "tensor_scatter_sub",
         PARAMS,
@@ -367,7 +394,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(|| samples_of(dtypes::NUMBERS)),
     )
-    .refuses(bad_arithmetic),
+    .refuses(invalid_arithmetic),
     OpEntry::new(
         "tensor_scatter_max",
         PARAMS,
@@ -377,7 +404,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(|| samples_of(dtypes::NUMBERS)),
     )
-    .refuses(bad_arithmetic),
+    .refuses(invalid_arithmetic),
     OpEntry::new(
         "tensor_scatter_min",
         PARAMS,
@@ -387,7 +414,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(|| samples_of(dtypes::NUMBERS)),
     )
-    .refuses(bad_arithmetic),
+    .refuses(invalid_arithmetic),
 ];
 
 #[cfg(test)]
@@ -395,7 +422,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tensor_given_away_is_written_in_place() {
+    fn a_donated_tensor_is_updated_in_place() {
         let _ledger = taut_memory::testing::ledger_check();
         let x = Tensor::from_slice(&[1.0f32, 2.0, 3.0], [3]).unwrap();
         let at = Tensor::from_slice(&[1i64], [1, 1]).unwrap();

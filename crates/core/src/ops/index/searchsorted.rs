@@ -1,11 +1,11 @@
-//! Places in an order.
+//! Binary search in sorted sequences.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::reshape;
 use crate::ops::unary::cast;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Outputs, Tensor, apply, promote};
 use taut_kernels::{Arg, ViewMut, sort};
 
@@ -22,17 +22,23 @@ impl Op for SearchSorted {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (sorted, values) = (inputs[0], inputs[1]);
         if sorted.dtype != values.dtype {
-            let message = format!("types {} and {} differ", sorted.dtype, values.dtype);
+            let message = format!(
+                "sequence and values must have the same dtype, got {} and {}",
+                sorted.dtype, values.dtype
+            );
             return Err(Error::dtype(message).help("cast one of them"));
         }
         let (Some((_, a)), Some((_, b))) = (sorted.shape.split_last(), values.shape.split_last()) else {
-            return Err(Error::new(ErrorKind::Axis, "a scalar has no last axis to search"));
+            let message = "sorted_sequence and values must have rank >= 1, got a scalar";
+            return Err(Error::new(ErrorKind::Axis, message));
         };
         if a != b {
-            let message =
-                format!("sequences {} and values {} differ before the last axis", sorted.shape, values.shape);
+            let message = format!(
+                "sequence and values must have equal shapes except on the last axis, got {} and {}",
+                sorted.shape, values.shape
+            );
             return Err(
-                Error::shape(message).help("each row of values is searched in the row of the same number")
+                Error::shape(message).help("row i of the values is searched in row i of the sequence")
             );
         }
         Ok(Spec { dtype: DType::I64, shape: values.shape.clone() }.into())
@@ -44,7 +50,7 @@ impl Op for SearchSorted {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.each(self)
+        call.apply_batched(self)
     }
 
     fn attributes(&self) -> String {
@@ -52,8 +58,11 @@ impl Op for SearchSorted {
     }
 }
 
-/// Where each value would go in an ascending sequence (int64): before the elements equal to it, or after them if
-/// `right`. A sequence of one dimension takes values of any shape; rows of sequences take rows of values.
+/// The insertion index (`int64`) of each value in an ascending sequence: before elements equal to it, or after them with
+/// `right`.
+///
+/// A one-dimensional sequence takes values of any shape; a batch of sequences takes a batch of values, row by row. Not
+/// differentiable.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::index::searchsorted};
@@ -117,12 +126,12 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 .refuses(|| {
     let bad = |sorted: &[usize], values: &[usize], kind, message| {
         let args = vec![ramp(DType::F32, sorted, 0.0, 1.0), ramp(DType::F32, values, 0.0, 1.0)];
-        Bad::new(args, kind, message)
+        InvalidArgs::new(args, kind, message)
     };
     vec![
-        bad(&[], &[2], ErrorKind::Axis, "a scalar has no last axis to search"),
-        bad(&[2, 3], &[], ErrorKind::Axis, "a scalar has no last axis to search"),
-        bad(&[2, 3], &[3, 1], ErrorKind::Shape, "sequences [2, 3] and values [3, 1] differ"),
-        bad(&[2, 3], &[2], ErrorKind::Shape, "differ before the last axis"),
+        bad(&[], &[2], ErrorKind::Axis, "must have rank >= 1, got a scalar"),
+        bad(&[2, 3], &[], ErrorKind::Axis, "must have rank >= 1, got a scalar"),
+        bad(&[2, 3], &[3, 1], ErrorKind::Shape, "equal shapes except on the last axis, got [2, 3] and [3, 1]"),
+        bad(&[2, 3], &[2], ErrorKind::Shape, "equal shapes except on the last axis, got [2, 3] and [2]"),
     ]
 })];

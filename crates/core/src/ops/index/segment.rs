@@ -1,9 +1,8 @@
-//! Rows that belong together, made one: ids sorted.
+//! Segment reductions with sorted ids.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::graph::TracingSuspension;
 use crate::op::{Op, Spec, Specs, VmapCall};
-use crate::ops::batching::single;
 use crate::ops::binary::{
     add, div, equal, greater_equal, less, less_equal, logical_and, maximum, mul, where_,
 };
@@ -15,7 +14,8 @@ use crate::ops::indices::{check_integers, integer_item, steps};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{moveaxis, reshape_to, slice};
 use crate::ops::unary::cast;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, Reference, Samples, one};
+use crate::ops::vmap::single_output;
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, Reference, Samples, one};
 use crate::shape::Shape;
 use crate::{DType, Differentiable, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::index::{self, Empty, Segment};
@@ -37,23 +37,23 @@ impl Segments {
         std::iter::once(self.count).chain(data[ids.rank()..].iter().copied()).collect()
     }
 
-    /// One for every segment divided by its size, so that it multiplies a gradient of the result.
-    fn shares(&self, ids: &Tensor, result: &Shape, dtype: DType) -> Result<Tensor> {
+    /// The reciprocal size of every segment, in a shape that broadcasts against the result.
+    fn inverse_counts(&self, ids: &Tensor, result: &Shape, dtype: DType) -> Result<Tensor> {
         let counts =
             unsorted_segment_sum(ones(ids.shape().clone(), statistics_dtype(dtype))?, ids, self.count)?;
-        let shares = cast(div(1.0, maximum(counts, 1.0)?)?, dtype)?;
-        reshape_to(shares, &std::iter::once(self.count).chain(vec![1; result.rank() - 1]).collect())
+        let inverse = cast(div(1.0, maximum(counts, 1.0)?)?, dtype)?;
+        reshape_to(inverse, &std::iter::once(self.count).chain(vec![1; result.rank() - 1]).collect())
     }
 
-    /// The gradient of products: that of an element times the product of the others, also where that is zero.
-    fn product(&self, call: &VjpCall<'_>, g: Tensor) -> Result<Tensor> {
+    /// The gradient of products: the product of the other elements of the segment, correct also where elements are zero.
+    fn product_gradient(&self, call: &VjpCall<'_>, g: Tensor) -> Result<Tensor> {
         let (data, ids, product) = (call.input(0)?, call.input(1)?, call.output(0)?);
         let zero = equal(data, 0.0)?;
         let zeros = unsorted_segment_sum(cast(&zero, DType::I64)?, ids, self.count)?;
         let divisors = where_(&zero, 1.0, data)?;
         let without = gather_dense(unsorted_segment_prod(&divisors, ids, self.count)?, ids, 0)?;
         let others = where_(zero, without, div(gather_dense(product, ids, 0)?, divisors)?)?;
-        // With two zeros, there is always one among the others.
+        // With two zeros in a segment, the product of the others is always zero.
         let g = where_(less_equal(zeros, 1)?, g, 0.0)?;
         mul(gather_dense(g, ids, 0)?, others)
     }
@@ -68,22 +68,23 @@ impl Op for Segments {
         let (data, ids) = (inputs[0], inputs[1]);
         check_integers("segment ids", ids)?;
         if data.dtype == DType::Bool {
-            return Err(Error::dtype("bool is not supported").help("cast to another type first"));
+            return Err(Error::dtype("bool is not supported").help("cast to a number dtype first"));
         }
         if self.sorted && ids.shape.rank() != 1 {
-            let message =
-                format!("sorted segment ids have one dimension, and {} has {}", ids.shape, ids.shape.rank());
+            let message = format!("sorted segment ids must have rank 1, got shape {}", ids.shape);
             return Err(Error::shape(message));
         }
         if !data.shape.starts_with(&ids.shape) {
-            let message =
-                format!("segment ids {} are not the first dimensions of data {}", ids.shape, data.shape);
-            return Err(Error::shape(message).help("every row of the data needs an id"));
+            let message = format!(
+                "the shape of segment ids must be a prefix of the shape of data, got {} and {}",
+                ids.shape, data.shape
+            );
+            return Err(Error::shape(message));
         }
         let shape = self.shape(&data.shape, &ids.shape);
-        // The scratch has eight bytes per segment, also where rows are empty.
+        // The scratch buffer has eight bytes per segment, also if rows have no elements.
         if shape.checked_len().is_none() || self.count > isize::MAX as usize / 8 {
-            return Err(Error::shape(format!("{} segments are more than memory has room for", self.count)));
+            return Err(Error::shape(format!("{} segments exceed the address space", self.count)));
         }
         Ok(Spec { dtype: data.dtype, shape }.into())
     }
@@ -103,20 +104,23 @@ impl Op for Segments {
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         if !call.mapped[1] {
-            // The sets go behind the axes that are put together.
+            // The batch axis goes behind the segmented axes.
             let rows = moveaxis(&call.inputs[0], &[0], &[call.shape(1).rank() as isize])?;
-            return single(moveaxis(apply(self, [rows, call.inputs[1].clone()])?, &[1], &[0]));
+            return single_output(moveaxis(apply(self, [rows, call.inputs[1].clone()])?, &[1], &[0]));
         }
-        // How many segments sorted ids have is read from them, so that no set has another number.
+        // The number of sorted segments was read from the ids, so it may differ between examples: no rule.
         let Some(count) = self.count.checked_mul(call.size).filter(|_| !self.sorted) else { return Ok(None) };
-        let shape: Shape = call.many(&self.shape(&call.shape(0), &call.shape(1)));
-        // Every set has segments of its own. An id that is outside must not be one of another set's.
+        let shape: Shape = call.batched_shape(&self.shape(&call.shape(0), &call.shape(1)));
+        // Every example has its own range of segments. An id out of range must not fall into another example's.
         let ids = cast(&call.inputs[1], DType::I64)?;
         let column: Shape = (0..ids.rank()).map(|axis| if axis == 0 { call.size } else { 1 }).collect();
         let own = add(&ids, reshape_to(steps(call.size, self.count)?, &column)?)?;
         let inside = logical_and(greater_equal(&ids, 0)?, less(ids, self.count as i64)?)?;
         let ids = where_(inside, own, -1)?;
-        single(reshape_to(apply(&Segments { count, ..self.clone() }, [call.spread(0)?, ids])?, &shape))
+        single_output(reshape_to(
+            apply(&Segments { count, ..self.clone() }, [call.batched_input(0)?, ids])?,
+            &shape,
+        ))
     }
 
     fn attributes(&self) -> String {
@@ -134,10 +138,10 @@ impl Differentiable for Segments {
         })
     }
 
-    /// For extremes: whether each element is one.
+    /// For max and min: the mask of elements that equal the extremum.
     fn residual(&self, call: &VjpCall<'_>) -> Result<Option<Tensor>> {
-        let extremes = gather_dense(call.output(0)?, call.input(1)?, 0)?;
-        pack_bits(equal(call.input(0)?, extremes)?).map(Some)
+        let extrema = gather_dense(call.output(0)?, call.input(1)?, 0)?;
+        pack_bits(equal(call.input(0)?, extrema)?).map(Some)
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
@@ -146,24 +150,24 @@ impl Differentiable for Segments {
             match self.code {
                 Segment::Sum => gather_dense(g, ids, 0),
                 Segment::Mean => {
-                    let shares = self.shares(ids, g.shape(), g.dtype())?;
-                    gather_dense(mul(g, shares)?, ids, 0)
+                    let inverse_counts = self.inverse_counts(ids, g.shape(), g.dtype())?;
+                    gather_dense(mul(g, inverse_counts)?, ids, 0)
                 }
                 Segment::Max | Segment::Min => {
-                    // Equal extremes share the gradient.
+                    // Equal extrema share the gradient.
                     let (bits, dtype) = (call.residual()?, g.dtype());
                     let chosen =
                         cast(unpack_bits(bits, call.input_shape(0).clone())?, statistics_dtype(dtype))?;
                     let count = maximum(unsorted_segment_sum(chosen, ids, self.count)?, 1.0)?;
                     keep_bits(gather_dense(div(g, cast(count, dtype)?)?, ids, 0)?, bits, false)
                 }
-                Segment::Prod => self.product(call, g),
+                Segment::Prod => self.product_gradient(call, g),
             }
         })
     }
 }
 
-/// As many segments as the last id says.
+/// Applies a reduction of sorted segments; the last id gives their number.
 #[track_caller]
 fn segment(
     name: &'static str,
@@ -180,20 +184,20 @@ fn segment(
 #[track_caller]
 fn count(ids: &Tensor) -> Result<usize> {
     if ids.rank() != 1 || ids.is_empty() || !ids.dtype().is_integer() {
-        // Nothing to read; what is wrong, the op says.
+        // No id to read; `infer` reports the error.
         return Ok(0);
     }
-    // Ids that are known are known in a trace, too.
-    let outside = (!ids.is_traced()).then(TracingSuspension::enter);
+    // Concrete ids are readable during tracing too.
+    let suspended = (!ids.is_traced()).then(TracingSuspension::enter);
     let last = integer_item(&slice(ids, &[Index::At(-1)])?)?;
-    drop(outside);
-    // A negative id is refused by the op, which sees them all.
+    drop(suspended);
+    // The kernel, which reads all ids, rejects negative ones.
     usize::try_from(last.max(-1) + 1)
-        .map_err(|_| Error::shape(format!("there is no room for {last} segments")))
+        .map_err(|_| Error::shape(format!("the number of segments for the last id {last} overflows")))
 }
 
-/// The sum of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease;
-/// an id that does not occur gives zero.
+/// Sums the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted; an id
+/// that does not occur gives zero.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::index::segment_sum};
@@ -207,28 +211,28 @@ pub fn segment_sum(data: impl Into<Tensor>, segment_ids: impl Into<Tensor>) -> R
     segment("segment_sum", Segment::Sum, Empty::Zero, data, segment_ids)
 }
 
-/// The mean of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease;
-/// an id that does not occur gives zero.
+/// The mean of the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted; an
+/// id that does not occur gives zero.
 #[track_caller]
 pub fn segment_mean(data: impl Into<Tensor>, segment_ids: impl Into<Tensor>) -> Result<Tensor> {
     segment("segment_mean", Segment::Mean, Empty::Zero, data, segment_ids)
 }
 
-/// The product of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease;
+/// The product of the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted;
 /// an id that does not occur gives one.
 #[track_caller]
 pub fn segment_prod(data: impl Into<Tensor>, segment_ids: impl Into<Tensor>) -> Result<Tensor> {
     segment("segment_prod", Segment::Prod, Empty::Identity, data, segment_ids)
 }
 
-/// The largest of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease;
+/// The maximum of the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted;
 /// an id that does not occur gives zero.
 #[track_caller]
 pub fn segment_max(data: impl Into<Tensor>, segment_ids: impl Into<Tensor>) -> Result<Tensor> {
     segment("segment_max", Segment::Max, Empty::Zero, data, segment_ids)
 }
 
-/// The smallest of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease;
+/// The minimum of the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted;
 /// an id that does not occur gives zero.
 #[track_caller]
 pub fn segment_min(data: impl Into<Tensor>, segment_ids: impl Into<Tensor>) -> Result<Tensor> {
@@ -254,35 +258,45 @@ fn samples() -> Vec<Vec<ArgValue>> {
     list
 }
 
-fn bad() -> Vec<Bad> {
+fn invalid() -> Vec<InvalidArgs> {
     let data = |shape: &[usize]| ramp(DType::F32, shape, 0.0, 1.0);
     let ids = |values: &[f64]| of(DType::I64, &[values.len()], values);
-    let bad = |data, ids, kind, message| Bad::new(vec![data, ids], kind, message);
+    let bad = |data, ids, kind, message| InvalidArgs::new(vec![data, ids], kind, message);
     vec![
-        bad(data(&[2]), data(&[2]), ErrorKind::DType, "segment ids must be integers, not float32"),
+        bad(data(&[2]), data(&[2]), ErrorKind::DType, "segment ids must be integers, got float32"),
         bad(ramp(DType::Bool, &[2], 0.0, 1.0), ids(&[0.0, 1.0]), ErrorKind::DType, "bool is not supported"),
         bad(
             data(&[3]),
             ids(&[0.0, 2.0, 1.0]),
             ErrorKind::Index,
-            "segment id number 2 is smaller than the one before",
+            "segment ids must be sorted, but the one at position 2",
         ),
         bad(
             data(&[2]),
             ids(&[-1.0, 0.0]),
             ErrorKind::Index,
-            "segment id -1 (number 0) is outside the 1 segments",
+            "segment ids must be in [0, 1), got -1 at position 0",
         ),
-        bad(data(&[2]), ids(&[-2.0, -2.0]), ErrorKind::Index, "segment id -2 (number 0)"),
+        bad(data(&[2]), ids(&[-2.0, -2.0]), ErrorKind::Index, "got -2 at position 0"),
         bad(
             data(&[3]),
             ids(&[0.0, 1.0]),
             ErrorKind::Shape,
-            "segment ids [2] are not the first dimensions of data [3]",
+            "must be a prefix of the shape of data, got [2] and [3]",
         ),
-        bad(data(&[]), ids(&[0.0]), ErrorKind::Shape, "are not the first dimensions of data []"),
-        bad(data(&[1, 2]), of(DType::I64, &[1, 2], &[0.0, 1.0]), ErrorKind::Shape, "have one dimension"),
-        bad(data(&[1]), ids(&[9e18]), ErrorKind::Shape, "segments are more than memory has room for"),
+        bad(
+            data(&[]),
+            ids(&[0.0]),
+            ErrorKind::Shape,
+            "must be a prefix of the shape of data, got [1] and []",
+        ),
+        bad(
+            data(&[1, 2]),
+            of(DType::I64, &[1, 2], &[0.0, 1.0]),
+            ErrorKind::Shape,
+            "segment ids must have rank 1, got shape [1, 2]",
+        ),
+        bad(data(&[1]), ids(&[9e18]), ErrorKind::Shape, "segments exceed the address space"),
     ]
 }
 
@@ -298,8 +312,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(bad)
-    .reading_data(),
+    .refuses(invalid)
+    .with_data_dependent_shape(),
     OpEntry::new(
         "segment_mean",
         PARAMS,
@@ -311,8 +325,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(bad)
-    .reading_data(),
+    .refuses(invalid)
+    .with_data_dependent_shape(),
     OpEntry::new(
         "segment_prod",
         PARAMS,
@@ -324,8 +338,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(bad)
-    .reading_data(),
+    .refuses(invalid)
+    .with_data_dependent_shape(),
     OpEntry::new(
         "segment_max",
         PARAMS,
@@ -337,8 +351,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(bad)
-    .reading_data(),
+    .refuses(invalid)
+    .with_data_dependent_shape(),
     OpEntry::new(
         "segment_min",
         PARAMS,
@@ -350,6 +364,6 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(bad)
-    .reading_data(),
+    .refuses(invalid)
+    .with_data_dependent_shape(),
 ];

@@ -1,10 +1,10 @@
-//! Order: sorting, and what sorting makes easy.
+//! Sorting.
 
 use crate::error::Result;
 use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::indices::sum_along_axis;
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, Args, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{
     DType, Differentiable, ErrorKind, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis,
 };
@@ -14,26 +14,26 @@ use taut_kernels::{Arg, ViewMut, sort as kernels};
 struct Sort {
     axis: isize,
     descending: bool,
-    /// Whether the result is the places of the elements rather than the elements.
-    places: bool,
+    /// Whether the result is the sorting indices (argsort) instead of the elements.
+    indices: bool,
 }
 
 impl Op for Sort {
     fn name(&self) -> &'static str {
-        if self.places { "argsort" } else { "sort" }
+        if self.indices { "argsort" } else { "sort" }
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         shape.axis(self.axis)?;
-        let dtype = if self.places { DType::I64 } else { *dtype };
+        let dtype = if self.indices { DType::I64 } else { *dtype };
         Ok(Spec { dtype, shape: shape.clone() }.into())
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
         let (x, out) = (inputs[0].view(), outputs[0].reborrow());
         let axis = normalize_axis(self.axis, x.shape().len())?;
-        if self.places {
+        if self.indices {
             kernels::argsort(x, axis, self.descending, out, scratch);
         } else {
             kernels::sort(x, axis, self.descending, out, scratch);
@@ -44,7 +44,7 @@ impl Op for Sort {
     fn scratch(&self, inputs: &[&Spec]) -> usize {
         let Spec { dtype, shape } = inputs[0];
         match shape.axis(self.axis) {
-            Ok(axis) if self.places => kernels::argsort_scratch(shape, axis, DType::I64),
+            Ok(axis) if self.indices => kernels::argsort_scratch(shape, axis, DType::I64),
             Ok(axis) => kernels::sort_scratch(*dtype, shape, axis),
             Err(_) => 0,
         }
@@ -55,7 +55,7 @@ impl Op for Sort {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Sort { axis: call.axis(self.axis)?, ..self.clone() })
+        call.apply_as_is(&Sort { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
     fn attributes(&self) -> String {
@@ -65,20 +65,20 @@ impl Op for Sort {
 
 impl Differentiable for Sort {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
-        // Sorting again is slower than keeping the order, which is up to four times as large as the input.
-        (!self.places).then_some(Saves::INPUT)
+        // The backward pass sorts again: the saved indices would be up to eight times as large as the input.
+        (!self.indices).then_some(Saves::INPUT)
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let shape = call.input_shape(0);
-            let places = argsort(call.input(0)?, self.axis, self.descending)?;
-            sum_along_axis(g, &places, shape.axis(self.axis)?, shape)
+            let indices = argsort(call.input(0)?, self.axis, self.descending)?;
+            sum_along_axis(g, &indices, shape.axis(self.axis)?, shape)
         })
     }
 }
 
-/// The elements in order along an axis. NaN counts as the largest: it comes last, or first if `descending`.
+/// Sorts the elements along an axis. NaN counts as the largest value: it comes last, or first if `descending`.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::index::sort};
@@ -88,14 +88,13 @@ impl Differentiable for Sort {
 /// ```
 #[track_caller]
 pub fn sort(x: impl Into<Tensor>, axis: isize, descending: bool) -> Result<Tensor> {
-    apply(&Sort { axis, descending, places: false }, [x.into()])
+    apply(&Sort { axis, descending, indices: false }, [x.into()])
 }
 
-/// The indices (int64) that put the elements in order along an axis; equal elements keep their order. NaN counts as
-/// the largest.
+/// The indices (`int64`) that sort the elements along an axis. The sort is stable; NaN counts as the largest value.
 #[track_caller]
 pub fn argsort(x: impl Into<Tensor>, axis: isize, descending: bool) -> Result<Tensor> {
-    apply(&Sort { axis, descending, places: true }, [x.into()])
+    apply(&Sort { axis, descending, indices: true }, [x.into()])
 }
 
 const PARAMS: &[Param] = &[
@@ -133,9 +132,9 @@ fn samples() -> Vec<Vec<ArgValue>> {
     list
 }
 
-fn bad() -> Vec<Bad> {
+fn invalid() -> Vec<InvalidArgs> {
     let bad = |x: &[usize], axis, message| {
-        Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), ArgValue::Int(axis)], ErrorKind::Axis, message)
+        InvalidArgs::new(vec![ramp(DType::F32, x, 0.0, 1.0), ArgValue::Int(axis)], ErrorKind::Axis, message)
     };
     vec![
         bad(&[2], 1, "axis must be in [-1, 1), got 1"),
@@ -155,7 +154,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.flip(np.sort(x, axis), axis) if descending else np.sort(x, axis)"),
         Samples::List(samples),
     )
-    .refuses(bad),
+    .refuses(invalid),
     OpEntry::new(
         "argsort",
         PARAMS,
@@ -170,5 +169,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(bad),
+    .refuses(invalid),
 ];

@@ -1,10 +1,10 @@
-//! The few largest.
+//! The k largest elements.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::indices::sum_along_axis;
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply_many};
 use taut_kernels::{Arg, ViewMut, sort};
 
@@ -22,17 +22,14 @@ impl Op for TopK {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         let Some(&n) = shape.last() else {
-            return Err(Error::new(ErrorKind::Axis, "a scalar has no last axis to choose from"));
+            return Err(Error::new(ErrorKind::Axis, "expected rank >= 1, got a scalar"));
         };
         if self.k > n {
-            return Err(Error::value(format!(
-                "{} elements of an axis of length {n} cannot be chosen",
-                self.k
-            )));
+            return Err(Error::value(format!("k must be <= {n}, the size of the last axis, got {}", self.k)));
         }
         if u32::try_from(n).is_err() {
             return Err(
-                Error::shape(format!("an axis of length {n} is too long to choose from")).help("sort it")
+                Error::shape(format!("the last axis must have size < 2^32, got {n}")).help("use sort")
             );
         }
         let shape = shape.clone().with(shape.rank() - 1, self.k);
@@ -44,7 +41,7 @@ impl Op for TopK {
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
         let [values, indices] = outputs else {
-            return Err(Error::new(ErrorKind::Graph, "top_k has two outputs"));
+            return Err(Error::new(ErrorKind::Graph, format!("expected 2 outputs, got {}", outputs.len())));
         };
         sort::top_k(inputs[0].view(), self.k, self.sorted, values.reborrow(), indices.reborrow(), scratch);
         Ok(())
@@ -59,7 +56,7 @@ impl Op for TopK {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
+        call.apply_as_is(self)
     }
 
     fn attributes(&self) -> String {
@@ -80,8 +77,8 @@ impl Differentiable for TopK {
     }
 }
 
-/// The `k` largest elements along the last axis and their indices (int64), largest first if `sorted`, otherwise in no
-/// particular order. Of equal elements the one with the lower index comes first; NaN counts as the largest.
+/// The `k` largest elements along the last axis and their indices (`int64`), in descending order if `sorted`, otherwise
+/// in no particular order. Of equal elements the one with the lower index comes first; NaN counts as the largest value.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::index::top_k};
@@ -105,7 +102,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     ],
     |a| {
         let k = a.int_or(1)?.unwrap_or(1);
-        let k = usize::try_from(k).map_err(|_| Error::value(format!("{k} elements cannot be chosen")))?;
+        let k = usize::try_from(k).map_err(|_| Error::value(format!("k must be >= 0, got {k}")))?;
         let (values, indices) = top_k(a.tensor(0)?, k, a.bool_or(2)?.unwrap_or(true))?;
         Ok(vec![values, indices])
     },
@@ -114,7 +111,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
          np.argsort(np.flip(x, -1), -1, kind='stable'), -1)[..., :k])",
     ),
     Samples::List(|| {
-        // Unsorted results have no particular order; of a single element there is only one.
+        // Unsorted results have no defined order, except for a single element.
         let cases: [(&[usize], i64, bool); 8] = [
             (&[5], 3, true),
             (&[5], 1, false),
@@ -140,12 +137,12 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 )
 .refuses(|| {
     let bad = |x: &[usize], k, kind, message| {
-        Bad::new(vec![ramp(DType::F32, x, 0.0, 1.0), ArgValue::Int(k)], kind, message)
+        InvalidArgs::new(vec![ramp(DType::F32, x, 0.0, 1.0), ArgValue::Int(k)], kind, message)
     };
     vec![
-        bad(&[2, 3], 4, ErrorKind::Value, "4 elements of an axis of length 3 cannot be chosen"),
-        bad(&[2, 3], -1, ErrorKind::Value, "-1 elements cannot be chosen"),
-        bad(&[], 1, ErrorKind::Axis, "a scalar has no last axis"),
+        bad(&[2, 3], 4, ErrorKind::Value, "k must be <= 3, the size of the last axis, got 4"),
+        bad(&[2, 3], -1, ErrorKind::Value, "k must be >= 0, got -1"),
+        bad(&[], 1, ErrorKind::Axis, "expected rank >= 1, got a scalar"),
     ]
 })];
 

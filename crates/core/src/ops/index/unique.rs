@@ -14,8 +14,8 @@ use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut, sort};
 use taut_memory::Location;
 
-/// Values and counts come with room for as many as there are elements, and the last output says how many there are:
-/// one sort finds both.
+/// Values and counts have the size of the input, and the last output is the number of distinct values, so that one sort
+/// computes all outputs.
 #[derive(Clone, Debug)]
 struct Unique;
 
@@ -26,20 +26,22 @@ impl Op for Unique {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
-        let room = Shape::from([shape.len()]);
+        let capacity = Shape::from([shape.len()]);
         let indices = |shape| Spec { dtype: DType::I64, shape };
-        let values = Spec { dtype: *dtype, shape: room.clone() };
-        Ok([values, indices(shape.clone()), indices(room), indices(Shape::scalar())].into_iter().collect())
+        let values = Spec { dtype: *dtype, shape: capacity.clone() };
+        Ok([values, indices(shape.clone()), indices(capacity), indices(Shape::scalar())]
+            .into_iter()
+            .collect())
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
         let [values, inverse, counts, number] = outputs else {
-            return Err(Error::new(ErrorKind::Graph, "unique has four outputs"));
+            return Err(Error::new(ErrorKind::Graph, format!("expected 4 outputs, got {}", outputs.len())));
         };
         let x = inputs[0].view();
         let count = sort::unique_count(x, scratch);
         number.slice::<i64>()[0] = count as i64;
-        // What is beyond the distinct values is never looked at, but it should not be random.
+        // The elements beyond the distinct values are not read, but must be deterministic.
         values.bytes().fill(0);
         counts.bytes().fill(0);
         let (inverse, counts) = (Some(inverse.reborrow()), Some(counts.reborrow()));
@@ -52,7 +54,7 @@ impl Op for Unique {
     }
 
     fn scratch(&self, inputs: &[&Spec]) -> usize {
-        // Room for a copy, which an input that is not contiguous needs.
+        // Includes a copy of the input, needed if it is not contiguous.
         inputs[0].shape.len().saturating_mul(8 + inputs[0].dtype.size())
     }
 
@@ -81,8 +83,8 @@ impl Differentiable for Unique {
     }
 }
 
-/// The distinct values in ascending order, the number of its value for each element, and how often each value occurs
-/// (both int64). NaN counts as one value, the largest.
+/// The distinct values in ascending order, for each element the index of its value, and the count of each value (both
+/// `int64`). All NaNs count as one value, the largest.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::index::unique};
@@ -98,14 +100,14 @@ pub fn unique(x: impl Into<Tensor>) -> Result<(Tensor, Tensor, Tensor)> {
     let spec = x.spec().clone();
     let outputs = apply_many(&Unique, vec![x])?;
     let number = outputs[3].item::<i64>().map_err(|error| error.in_op("unique", [&spec]).at(at))?;
-    Ok((first(&outputs[0], number)?, outputs[1].clone(), first(&outputs[2], number)?))
+    Ok((take_first(&outputs[0], number)?, outputs[1].clone(), take_first(&outputs[2], number)?))
 }
 
-/// The first so many elements.
+/// The first `count` elements.
 #[track_caller]
-fn first(all: &Tensor, number: i64) -> Result<Tensor> {
-    let part = slice(all, &s![..number as isize])?;
-    // A view would hold on to the room for all of them.
+fn take_first(all: &Tensor, count: i64) -> Result<Tensor> {
+    let part = slice(all, &s![..count as isize])?;
+    // A copy: a view would keep the whole buffer alive.
     if part.len() < all.len() { identity(part) } else { Ok(part) }
 }
 
@@ -121,4 +123,4 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     ),
     Samples::Unary(dtypes::ALL, -3.0, 3.0),
 )
-.reading_data()];
+.with_data_dependent_shape()];

@@ -1,9 +1,9 @@
-//! Rows that belong together, made one: ids in any order.
+//! Segment reductions with unsorted ids.
 
 use super::segment::Segments;
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, Args, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor, apply};
 use taut_kernels::index::{Empty, Segment};
 
@@ -19,8 +19,8 @@ fn segment(
     apply(&op, [data.into(), ids.into()])
 }
 
-/// The sum of the rows of `data` with equal ids, which come in any order and have the first dimensions of `data`. An id that
-/// does not occur gives zero; one outside `0..num_segments` is an error.
+/// Sums the rows of `data` with equal ids, in any order; the shape of the ids is a prefix of that of `data`. An id that
+/// does not occur gives zero; ids must be in `[0, num_segments)`.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::index::unsorted_segment_sum};
@@ -38,8 +38,8 @@ pub fn unsorted_segment_sum(
     segment("unsorted_segment_sum", Segment::Sum, data, segment_ids, num_segments)
 }
 
-/// The mean of the rows of `data` with equal ids, which come in any order and have the first dimensions of `data`. An id that
-/// does not occur gives zero; one outside `0..num_segments` is an error.
+/// The mean of the rows of `data` with equal ids, in any order; the shape of the ids is a prefix of that of `data`. An id
+/// that does not occur gives zero; ids must be in `[0, num_segments)`.
 #[track_caller]
 pub fn unsorted_segment_mean(
     data: impl Into<Tensor>,
@@ -49,8 +49,8 @@ pub fn unsorted_segment_mean(
     segment("unsorted_segment_mean", Segment::Mean, data, segment_ids, num_segments)
 }
 
-/// The product of the rows of `data` with equal ids, which come in any order and have the first dimensions of `data`. An id that
-/// does not occur gives one; one outside `0..num_segments` is an error.
+/// The product of the rows of `data` with equal ids, in any order; the shape of the ids is a prefix of that of `data`. An
+/// id that does not occur gives one; ids must be in `[0, num_segments)`.
 #[track_caller]
 pub fn unsorted_segment_prod(
     data: impl Into<Tensor>,
@@ -60,8 +60,8 @@ pub fn unsorted_segment_prod(
     segment("unsorted_segment_prod", Segment::Prod, data, segment_ids, num_segments)
 }
 
-/// The largest of the rows of `data` with equal ids, which come in any order and have the first dimensions of `data`. An id that
-/// does not occur gives the lowest finite value; one outside `0..num_segments` is an error.
+/// The maximum of the rows of `data` with equal ids, in any order; the shape of the ids is a prefix of that of `data`. An
+/// id that does not occur gives the lowest finite value; ids must be in `[0, num_segments)`.
 #[track_caller]
 pub fn unsorted_segment_max(
     data: impl Into<Tensor>,
@@ -71,8 +71,8 @@ pub fn unsorted_segment_max(
     segment("unsorted_segment_max", Segment::Max, data, segment_ids, num_segments)
 }
 
-/// The smallest of the rows of `data` with equal ids, which come in any order and have the first dimensions of `data`. An id that
-/// does not occur gives the highest finite value; one outside `0..num_segments` is an error.
+/// The minimum of the rows of `data` with equal ids, in any order; the shape of the ids is a prefix of that of `data`. An
+/// id that does not occur gives the highest finite value; ids must be in `[0, num_segments)`.
 #[track_caller]
 pub fn unsorted_segment_min(
     data: impl Into<Tensor>,
@@ -87,7 +87,7 @@ const PARAMS: &[Param] =
 
 fn count(a: &Args<'_>) -> Result<usize> {
     let count = a.int(2)?;
-    usize::try_from(count).map_err(|_| Error::value(format!("there cannot be {count} segments")))
+    usize::try_from(count).map_err(|_| Error::value(format!("num_segments must be >= 0, got {count}")))
 }
 
 fn samples() -> Vec<Vec<ArgValue>> {
@@ -110,9 +110,9 @@ fn samples() -> Vec<Vec<ArgValue>> {
     list
 }
 
-/// An id that does not occur gives a number so large that nothing can be added to it: in float64, where derivatives are
-/// measured by sums of results, all occur.
-fn extreme_samples() -> Vec<Vec<ArgValue>> {
+/// An id that does not occur gives a value so large that a sum with it loses all precision. The gradient checks sum
+/// float64 results, so all ids occur in float64 samples.
+fn extremum_samples() -> Vec<Vec<ArgValue>> {
     let mut list = samples();
     list.retain(|args| !matches!(&args[0], ArgValue::Tensor(data) if data.dtype() == DType::F64));
     let cases: [(&[usize], &[usize], &[f64]); 4] = [
@@ -128,38 +128,33 @@ fn extreme_samples() -> Vec<Vec<ArgValue>> {
     list
 }
 
-fn bad() -> Vec<Bad> {
+fn invalid() -> Vec<InvalidArgs> {
     let data = |shape: &[usize]| ramp(DType::F32, shape, 0.0, 1.0);
     let ids = |values: &[f64]| of(DType::I64, &[values.len()], values);
-    let bad =
-        |data, ids, count, kind, message| Bad::new(vec![data, ids, ArgValue::Int(count)], kind, message);
+    let bad = |data, ids, count, kind, message| {
+        InvalidArgs::new(vec![data, ids, ArgValue::Int(count)], kind, message)
+    };
     let bools = ramp(DType::Bool, &[2], 0.0, 1.0);
     vec![
-        bad(data(&[2]), data(&[2]), 1, ErrorKind::DType, "segment ids must be integers, not float32"),
+        bad(data(&[2]), data(&[2]), 1, ErrorKind::DType, "segment ids must be integers, got float32"),
         bad(bools, ids(&[0.0, 1.0]), 2, ErrorKind::DType, "bool is not supported"),
         bad(
             data(&[2]),
             ids(&[0.0, 3.0]),
             3,
             ErrorKind::Index,
-            "segment id 3 (number 1) is outside the 3 segments",
+            "segment ids must be in [0, 3), got 3 at position 1",
         ),
-        bad(data(&[2]), ids(&[0.0, -1.0]), 3, ErrorKind::Index, "segment id -1 (number 1)"),
+        bad(data(&[2]), ids(&[0.0, -1.0]), 3, ErrorKind::Index, "got -1 at position 1"),
         bad(
             data(&[3]),
             ids(&[0.0, 1.0]),
             2,
             ErrorKind::Shape,
-            "segment ids [2] are not the first dimensions",
+            "must be a prefix of the shape of data, got [2] and [3]",
         ),
-        bad(data(&[2]), ids(&[0.0, 1.0]), -2, ErrorKind::Value, "there cannot be -2 segments"),
-        bad(
-            data(&[1]),
-            ids(&[0.0]),
-            i64::MAX,
-            ErrorKind::Shape,
-            "segments are more than memory has room for",
-        ),
+        bad(data(&[2]), ids(&[0.0, 1.0]), -2, ErrorKind::Value, "num_segments must be >= 0, got -2"),
+        bad(data(&[1]), ids(&[0.0]), i64::MAX, ErrorKind::Shape, "segments exceed the address space"),
     ]
 }
 
@@ -174,7 +169,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(bad),
+    .refuses(invalid),
     OpEntry::new(
         "unsorted_segment_mean",
         PARAMS,
@@ -186,7 +181,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(bad),
+    .refuses(invalid),
     OpEntry::new(
         "unsorted_segment_prod",
         PARAMS,
@@ -197,7 +192,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(bad),
+    .refuses(invalid),
     OpEntry::new(
         "unsorted_segment_max",
         PARAMS,
@@ -208,9 +203,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
              np.iinfo)(data.dtype).min, data.dtype) for i in range(num_segments)]).reshape((num_segments,) + \
              data.shape[segment_ids.ndim:]).astype(data.dtype)",
         ),
-        Samples::List(extreme_samples),
+        Samples::List(extremum_samples),
     )
-    .refuses(bad),
+    .refuses(invalid),
     OpEntry::new(
         "unsorted_segment_min",
         PARAMS,
@@ -221,7 +216,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
              np.iinfo)(data.dtype).max, data.dtype) for i in range(num_segments)]).reshape((num_segments,) + \
              data.shape[segment_ids.ndim:]).astype(data.dtype)",
         ),
-        Samples::List(extreme_samples),
+        Samples::List(extremum_samples),
     )
-    .refuses(bad),
+    .refuses(invalid),
 ];

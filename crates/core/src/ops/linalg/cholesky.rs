@@ -1,22 +1,24 @@
-//! Cholesky factors.
+//! The Cholesky decomposition.
 
 use super::triangular_solve;
 use crate::error::{ErrorKind, Result};
 use crate::ops::binary::add;
 use crate::ops::contract::matmul_with;
-use crate::ops::matrices::{Code, OnMatrix, Rule, SQUARE, adjoint, bad_square, definite, half_lower, wide};
+use crate::ops::matrices::{
+    MatrixFunction, MatrixGradient, MatrixOp, SQUARE, adjoint, definite, half_lower, invalid_square, wide,
+};
 use crate::ops::sample::{dtypes, of};
-use crate::ops::{Bad, OpEntry, Param, Reference, Samples, one};
+use crate::ops::{InvalidArgs, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Saves, Tensor, apply};
 
-static CHOLESKY: OnMatrix = OnMatrix {
+static CHOLESKY: MatrixOp = MatrixOp {
     name: "cholesky",
-    code: Code::Cholesky,
-    rule: Rule {
+    function: MatrixFunction::Cholesky,
+    gradient: MatrixGradient {
         saves: Saves::OUTPUT,
-        gradient: |call| {
+        vjp: |call| {
             call.first(|call, g| {
-                // With p = L⁻ᵀ half_lower(Lᵀ g) L⁻¹, and p's transpose doing as well.
+                // p = L⁻ᵀ half_lower(Lᵀ g) L⁻¹; the code computes its transpose, and the gradient is symmetric in p.
                 let l = call.output(0)?;
                 let inner = half_lower(&matmul_with(l, g, true, false)?)?;
                 let left = triangular_solve(l, inner, true, true, false)?;
@@ -27,8 +29,9 @@ static CHOLESKY: OnMatrix = OnMatrix {
     },
 };
 
-/// The lower triangular `L` with `a = L @ transpose(L)` of every symmetric positive definite matrix; one that is not is an error.
-/// Only the lower triangle of `a` is read.
+/// The Cholesky decomposition `a = L @ transpose(L)` of symmetric positive definite matrices, with `L` lower triangular.
+///
+/// Only the lower triangle of `a` is read. A matrix that is not positive definite is an error.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::linalg::cholesky};
@@ -52,9 +55,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     }),
 )
 .refuses(|| {
-    let mut bad = bad_square();
+    let mut bad = invalid_square();
     let values = [1.0, 0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 1.0];
-    bad.push(Bad::new(
+    bad.push(InvalidArgs::new(
         vec![of(DType::F64, &[2, 2, 2], &values)],
         ErrorKind::Numeric,
         "matrix 1 of the batch is not positive definite",

@@ -6,7 +6,9 @@ use crate::gradient::{Gradients, VjpCall};
 use crate::ops::binary::{div, equal, mul, where_};
 use crate::ops::contract::matmul;
 use crate::ops::creation::{diag, eye, range};
-use crate::ops::matrices::{Code, OnMatrix, Rule, SQUARE, adjoint, bad_square, per_matrix, regular, wide};
+use crate::ops::matrices::{
+    MatrixFunction, MatrixGradient, MatrixOp, SQUARE, adjoint, invalid_square, per_matrix, regular, wide,
+};
 use crate::ops::reduce::prod;
 use crate::ops::sample::{dtypes, of};
 use crate::ops::shape::expand_dims;
@@ -14,30 +16,31 @@ use crate::ops::unary::sign;
 use crate::ops::{ArgValue, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Saves, Set, Tensor, apply, apply_many};
 
-/// The matrix and the first output, which says whether it is singular.
-const BOTH: Saves = Saves { outputs: Set::of([0]), ..Saves::INPUT };
+/// The matrix and the first output, which is zero if it is singular.
+const INPUT_AND_FIRST_OUTPUT: Saves = Saves { outputs: Set::of([0]), ..Saves::INPUT };
 
-static DET: OnMatrix = OnMatrix {
+static DET: MatrixOp = MatrixOp {
     name: "det",
-    code: Code::Determinant,
-    rule: Rule {
-        saves: BOTH,
-        gradient: |call| {
-            call.first(|call, g| mul(per_matrix(g)?, cofactors(call.input(0)?, call.output(0)?)?))
-        },
+    function: MatrixFunction::Determinant,
+    gradient: MatrixGradient {
+        saves: INPUT_AND_FIRST_OUTPUT,
+        vjp: |call| call.first(|call, g| mul(per_matrix(g)?, cofactors(call.input(0)?, call.output(0)?)?)),
     },
 };
 
-static SLOGDET: OnMatrix =
-    OnMatrix { name: "slogdet", code: Code::SignLog, rule: Rule { saves: BOTH, gradient: log_gradient } };
+static SLOGDET: MatrixOp = MatrixOp {
+    name: "slogdet",
+    function: MatrixFunction::SignLog,
+    gradient: MatrixGradient { saves: INPUT_AND_FIRST_OUTPUT, vjp: log_gradient },
+};
 
-/// The matrix of cofactors, `det(a) inv(a)ᵀ` where there is an inverse.
+/// The matrix of cofactors: `det(a) inv(a)ᵀ` if `a` is invertible.
 fn cofactors(a: &Tensor, det: &Tensor) -> Result<Tensor> {
     let n = a.shape()[a.rank() - 1];
     let singular = equal(per_matrix(det)?, 0.0)?;
     let by_inverse = mul(per_matrix(det)?, adjoint(inv(where_(&singular, identity(a)?, a)?)?)?)?;
-    // Where there is none, by singular values, each replaced by the product of all others. Other matrices stay out of
-    // this: their singular values need not be distinct, which matters when this is differentiated.
+    // For singular matrices, from the SVD, with each singular value replaced by the product of the others. Regular
+    // matrices are replaced by one with distinct singular values, which the derivative of the SVD requires.
     let distinct = diag(range(1.0, n as f64 + 1.0, 1.0, a.dtype())?, 0)?;
     let (u, s, vh) = svd(where_(&singular, a, distinct)?, false)?;
     let own = eye(n, None, (), DType::Bool, 0)?;
@@ -47,7 +50,7 @@ fn cofactors(a: &Tensor, det: &Tensor) -> Result<Tensor> {
     where_(singular, matmul(scaled, vh)?, by_inverse)
 }
 
-/// The identity matrix, of the type and size of a stack's.
+/// The identity matrix in the dtype and size of `a`'s matrices.
 fn identity(a: &Tensor) -> Result<Tensor> {
     eye(a.shape()[a.rank() - 1], None, (), a.dtype(), 0)
 }
@@ -55,14 +58,14 @@ fn identity(a: &Tensor) -> Result<Tensor> {
 fn log_gradient(call: &mut VjpCall<'_>) -> Result<Gradients> {
     let Some(g) = call.take_gradient(1) else { return Ok(Gradients::new()) };
     let (a, sign) = (call.input(0)?, call.output(0)?);
-    // A singular matrix has no gradient, which is not an error as it would be for the inverse: dividing by the sign's
-    // square makes it infinite.
+    // The gradient of a singular matrix is infinite, not an error as for `inv`: dividing by the squared sign, zero, makes
+    // it so.
     let regular = where_(equal(per_matrix(sign)?, 0.0)?, identity(a)?, a)?;
     let g = div(g, mul(sign, sign)?)?;
     Ok(Gradients::from_iter([Some(mul(per_matrix(g)?, adjoint(inv(regular)?)?)?.into())]))
 }
 
-/// The determinant of every matrix.
+/// The determinant of each matrix.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::linalg::det};
@@ -75,7 +78,7 @@ pub fn det(a: impl Into<Tensor>) -> Result<Tensor> {
     apply(&DET, [wide(a.into())?])
 }
 
-/// The sign of every matrix's determinant and the logarithm of its absolute value: 0 and -inf if it is singular.
+/// The sign of each matrix's determinant and the logarithm of its absolute value: 0 and -inf for a singular matrix.
 #[track_caller]
 pub fn slogdet(a: impl Into<Tensor>) -> Result<(Tensor, Tensor)> {
     let outputs = apply_many(&SLOGDET, vec![wide(a.into())?])?;
@@ -101,7 +104,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(bad_square),
+    .refuses(invalid_square),
     OpEntry::new(
         "slogdet",
         &[Param::tensor("a")],
@@ -115,5 +118,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(bad_square),
+    .refuses(invalid_square),
 ];

@@ -1,4 +1,4 @@
-//! Orthogonal factors: QR, singular values, eigenvalues.
+//! Orthogonal factorizations: QR, SVD, symmetric eigendecomposition.
 
 use super::triangular_solve;
 use crate::error::{ErrorKind, Result};
@@ -7,39 +7,44 @@ use crate::op::Spec;
 use crate::ops::binary::{add, div, mul, sub};
 use crate::ops::contract::{matmul, matmul_with};
 use crate::ops::creation::{diag, eye, tril, zeros};
-use crate::ops::matrices::{Code, OnMatrix, Rule, SQUARE, adjoint, bad_square, definite, half_lower, wide};
+use crate::ops::matrices::{
+    MatrixFunction, MatrixGradient, MatrixOp, SQUARE, adjoint, definite, half_lower, invalid_square, wide,
+};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{concat, expand_dims, slice};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Ellipsis, Outputs, Saves, Tensor, apply, apply_many, s};
 use taut_kernels::linalg::SvdVectors;
 
-/// `a = q @ r` with orthonormal columns in `q` and an upper triangular `r`; with `full_matrices`, `q` is square. Two
-/// columns or more that only complete `q` have gradients as far as results depend on what they span, not on which they are.
+/// The QR decomposition `a = q @ r` with orthonormal columns in `q` and an upper triangular `r`; with `full_matrices`, `q`
+/// is square.
+///
+/// The columns that complete a square `q` are determined only up to rotation; their gradient is correct for functions of
+/// the subspace they span.
 #[track_caller]
 pub fn qr(a: impl Into<Tensor>, full_matrices: bool) -> Result<(Tensor, Tensor)> {
-    let rule = Rule { saves: Saves::outputs([0, 1]), gradient: qr_gradient };
-    let op = OnMatrix { name: "qr", code: Code::Qr { full: full_matrices }, rule };
+    let gradient = MatrixGradient { saves: Saves::outputs([0, 1]), vjp: qr_gradient };
+    let op = MatrixOp { name: "qr", function: MatrixFunction::Qr { full: full_matrices }, gradient };
     Ok(two(apply_many(&op, vec![wide(a.into())?])?))
 }
 
-/// `a = u @ diag(s) @ vh` with orthonormal columns in `u`, orthonormal rows in `vh`, and singular values that fall; with
-/// `full_matrices`, `u` and `vh` are square. The result is `(u, s, vh)`.
+/// The singular value decomposition `a = u @ diag(s) @ vh`: returns `(u, s, vh)` with orthonormal columns in `u`,
+/// orthonormal rows in `vh` and singular values `s` in descending order; with `full_matrices`, `u` and `vh` are square.
 ///
-/// Singular vectors have gradients if their values are distinct. Two vectors or more that only complete a basis have
-/// gradients as far as results depend on what they span, not on which they are.
+/// Singular vectors are differentiable where the singular values are distinct. The vectors that complete a square `u` or
+/// `vh` are determined only up to rotation; their gradient is correct for functions of the subspace they span.
 #[track_caller]
 pub fn svd(a: impl Into<Tensor>, full_matrices: bool) -> Result<(Tensor, Tensor, Tensor)> {
     let vectors = if full_matrices { SvdVectors::Full } else { SvdVectors::Thin };
-    let rule = Rule { saves: Saves::outputs([0, 1, 2]), gradient: svd_gradient };
-    let op = OnMatrix { name: "svd", code: Code::Svd { vectors }, rule };
+    let gradient = MatrixGradient { saves: Saves::outputs([0, 1, 2]), vjp: svd_gradient };
+    let op = MatrixOp { name: "svd", function: MatrixFunction::Svd { vectors }, gradient };
     let mut outputs = apply_many(&op, vec![wide(a.into())?])?;
     let vh = outputs.swap_remove(2);
     let (u, s) = two(outputs);
     Ok((u, s, vh))
 }
 
-/// The singular values of every matrix, largest first.
+/// The singular values of each matrix in descending order.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::linalg::svdvals};
@@ -50,56 +55,58 @@ pub fn svd(a: impl Into<Tensor>, full_matrices: bool) -> Result<(Tensor, Tensor,
 /// ```
 #[track_caller]
 pub fn svdvals(a: impl Into<Tensor>) -> Result<Tensor> {
-    let rule = Rule {
+    let gradient = MatrixGradient {
         saves: Saves::INPUT,
-        gradient: |call| {
+        vjp: |call| {
             call.first(|call, g| {
                 let (u, _, vh) = svd(call.input(0)?, false)?;
                 matmul(mul(u, expand_dims(g, -2)?)?, vh)
             })
         },
     };
-    let op = OnMatrix { name: "svdvals", code: Code::Svd { vectors: SvdVectors::None }, rule };
+    let op =
+        MatrixOp { name: "svdvals", function: MatrixFunction::Svd { vectors: SvdVectors::None }, gradient };
     apply(&op, [wide(a.into())?])
 }
 
-/// Eigenvalues of every symmetric matrix, smallest first, and its eigenvectors as columns. Only the lower triangle is read.
+/// The eigendecomposition of symmetric matrices: eigenvalues in ascending order, and eigenvectors as columns. Only the
+/// lower triangle is read.
 #[track_caller]
 pub fn eigh(a: impl Into<Tensor>) -> Result<(Tensor, Tensor)> {
-    let rule = Rule { saves: Saves::outputs([0, 1]), gradient: eigh_gradient };
-    let op = OnMatrix { name: "eigh", code: Code::Eigen { vectors: true }, rule };
+    let gradient = MatrixGradient { saves: Saves::outputs([0, 1]), vjp: eigh_gradient };
+    let op = MatrixOp { name: "eigh", function: MatrixFunction::Eigen { vectors: true }, gradient };
     Ok(two(apply_many(&op, vec![wide(a.into())?])?))
 }
 
-/// Eigenvalues of every symmetric matrix, smallest first. Only the lower triangle is read.
+/// The eigenvalues of symmetric matrices in ascending order. Only the lower triangle is read.
 #[track_caller]
 pub fn eigvalsh(a: impl Into<Tensor>) -> Result<Tensor> {
-    let rule = Rule {
+    let gradient = MatrixGradient {
         saves: Saves::INPUT,
-        gradient: |call| {
+        vjp: |call| {
             call.first(|call, g| {
                 let (_, v) = eigh(call.input(0)?)?;
                 half_lower(&matmul_with(mul(&v, expand_dims(mul(g, 2.0)?, -2)?)?, v, false, true)?)
             })
         },
     };
-    let op = OnMatrix { name: "eigvalsh", code: Code::Eigen { vectors: false }, rule };
+    let op = MatrixOp { name: "eigvalsh", function: MatrixFunction::Eigen { vectors: false }, gradient };
     apply(&op, [wide(a.into())?])
 }
 
-/// The first `k` columns and the others.
-fn columns(x: &Tensor, k: usize) -> Result<(Tensor, Tensor)> {
+/// Splits the columns into the first `k` and the others.
+fn split_columns(x: &Tensor, k: usize) -> Result<(Tensor, Tensor)> {
     let k = k as isize;
     Ok((slice(x, &s![Ellipsis, ..k])?, slice(x, &s![Ellipsis, k..])?))
 }
 
-/// The gradient of the first `k` columns of a basis, from that of all of them. The others span what is left, so they turn as
-/// the first ones do. How they turn among themselves is not determined, and taken to be not at all.
-fn of_first(basis: &Tensor, g: Tensor, k: usize) -> Result<Tensor> {
+/// The gradient of the first `k` columns of an orthonormal basis, given that of all columns. The others span the
+/// complement, so they rotate with the first ones; their rotation within the complement is undetermined and taken as zero.
+fn gradient_of_first_columns(basis: &Tensor, g: Tensor, k: usize) -> Result<Tensor> {
     if g.shape()[g.rank() - 1] == k {
         return Ok(g);
     }
-    let ((first, others), (g_first, g_others)) = (columns(basis, k)?, columns(&g, k)?);
+    let ((first, others), (g_first, g_others)) = (split_columns(basis, k)?, split_columns(&g, k)?);
     sub(g_first, matmul(others, matmul_with(g_others, first, true, false)?)?)
 }
 
@@ -111,40 +118,46 @@ fn qr_gradient(call: &mut VjpCall<'_>) -> Result<Gradients> {
     };
     let (mut gq, gr) = (gradient(0)?, gradient(1)?);
     let (q, r) = (call.output(0)?, call.output(1)?);
-    // The columns that q comes from. The last one of a square q is what the others leave.
+    // The columns of a that determine q. The last column of a square q is determined by the others.
     let k = if q.shape()[q.rank() - 1] == m { n.min(m.saturating_sub(1)) } else { n };
-    let ((r, r_last), (gr, gr_last)) = (columns(r, k)?, columns(&gr, k)?);
-    // The others are q times columns of r.
+    let ((r, r_last), (gr, gr_last)) = (split_columns(r, k)?, split_columns(&gr, k)?);
+    // The other columns of a are q times columns of r.
     let mut last = None;
     if n > k {
         gq = add(gq, matmul(q, matmul_with(r_last, &gr_last, false, true)?)?)?;
         last = Some(matmul(q, gr_last)?);
     }
     let rows = |x: Tensor| slice(x, &s![Ellipsis, ..k as isize, ..]);
-    let first = tall_qr_gradient(&columns(q, k)?.0, &rows(r)?, of_first(q, gq, k)?, rows(gr)?)?;
-    Ok(alone(match last {
+    let first = tall_qr_gradient(
+        &split_columns(q, k)?.0,
+        &rows(r)?,
+        gradient_of_first_columns(q, gq, k)?,
+        rows(gr)?,
+    )?;
+    Ok(single_gradient(match last {
         None => first,
         Some(last) => concat(&[first, last], -1)?,
     }))
 }
 
-/// The gradient of a matrix with more rows than columns, from those of its thin factors.
+/// The gradient of a matrix with at least as many rows as columns, given those of its thin factors.
 fn tall_qr_gradient(q: &Tensor, r: &Tensor, gq: Tensor, gr: Tensor) -> Result<Tensor> {
     let m = sub(matmul_with(r, gr, false, true)?, matmul_with(&gq, q, true, false)?)?;
     let symmetric = add(tril(&m, 0)?, adjoint(tril(&m, -1)?)?)?;
-    let turned = add(gq, matmul(q, symmetric)?)?;
-    adjoint(triangular_solve(r, adjoint(turned)?, false, false, false)?)
+    let total = add(gq, matmul(q, symmetric)?)?;
+    adjoint(triangular_solve(r, adjoint(total)?, false, false, false)?)
 }
 
-/// How the columns of `x` turn into each other for the gradient `g`; `apart` keeps them from doing so.
-fn turned(x: &Tensor, g: &Tensor, apart: &Tensor) -> Result<Tensor> {
+/// The gradient of the rotations among the columns of `x`: the antisymmetric part of `xᵀ g`, divided by the gaps between
+/// the (squared) spectral values.
+fn rotation_gradient(x: &Tensor, g: &Tensor, gaps: &Tensor) -> Result<Tensor> {
     let m = matmul_with(x, g, true, false)?;
-    // The numerator's diagonal is zero, and the denominator's as well.
-    let one = eye(apart.shape()[apart.rank() - 1], None, (), apart.dtype(), 0)?;
-    div(sub(&m, adjoint(&m)?)?, add(apart, one)?)
+    // The diagonals of numerator and gaps are zero: 1 avoids 0 / 0.
+    let one = eye(gaps.shape()[gaps.rank() - 1], None, (), gaps.dtype(), 0)?;
+    div(sub(&m, adjoint(&m)?)?, add(gaps, one)?)
 }
 
-fn alone(g: Tensor) -> Gradients {
+fn single_gradient(g: Tensor) -> Gradients {
     Gradients::from_iter([Some(g.into())])
 }
 
@@ -160,29 +173,29 @@ fn svd_gradient(call: &mut VjpCall<'_>) -> Result<Gradients> {
     let k = m.min(n);
     let (gu, gs, gvh) = (call.take_gradient(0), call.take_gradient(1), call.take_gradient(2));
     let (u, v) = (call.output(0)?, adjoint(call.output(2)?)?);
-    let gu = gu.map(|g| of_first(u, g, k)).transpose()?;
-    let gv = gvh.map(|g| of_first(&v, adjoint(g)?, k)).transpose()?;
-    let (u, v) = (columns(u, k)?.0, columns(&v, k)?.0);
+    let gu = gu.map(|g| gradient_of_first_columns(u, g, k)).transpose()?;
+    let gv = gvh.map(|g| gradient_of_first_columns(&v, adjoint(g)?, k)).transpose()?;
+    let (u, v) = (split_columns(u, k)?.0, split_columns(&v, k)?.0);
     let (row, column) = (expand_dims(call.output(1)?, -2)?, expand_dims(call.output(1)?, -1)?);
-    // What a basis of fewer columns than rows gains from outside what it spans.
-    let outside = |basis: &Tensor, g: &Tensor| {
+    // The component of the gradient orthogonal to the span of a basis with fewer columns than rows.
+    let orthogonal = |basis: &Tensor, g: &Tensor| {
         let g = div(g, &row)?;
         sub(&g, matmul(basis, matmul_with(basis, &g, true, false)?)?)
     };
-    let apart = || mul(sub(&row, &column)?, add(&row, &column)?);
-    // In the bases of both sides.
+    let gaps = || mul(sub(&row, &column)?, add(&row, &column)?);
+    // The gradient in the coordinates of the bases u and v.
     let mut inner = gs.map(|g| diag(g, 0)).transpose()?;
     let mut total = None;
     if let Some(g) = gu {
-        inner = plus(inner, mul(turned(&u, &g, &apart()?)?, &row)?)?;
+        inner = plus(inner, mul(rotation_gradient(&u, &g, &gaps()?)?, &row)?)?;
         if m > k {
-            total = plus(total, matmul_with(outside(&u, &g)?, &v, false, true)?)?;
+            total = plus(total, matmul_with(orthogonal(&u, &g)?, &v, false, true)?)?;
         }
     }
     if let Some(g) = gv {
-        inner = plus(inner, mul(turned(&v, &g, &apart()?)?, &column)?)?;
+        inner = plus(inner, mul(rotation_gradient(&v, &g, &gaps()?)?, &column)?)?;
         if n > k {
-            total = plus(total, matmul_with(&u, outside(&v, &g)?, false, true)?)?;
+            total = plus(total, matmul_with(&u, orthogonal(&v, &g)?, false, true)?)?;
         }
     }
     if let Some(inner) = inner {
@@ -196,10 +209,10 @@ fn eigh_gradient(call: &mut VjpCall<'_>) -> Result<Gradients> {
     let (w, v) = (call.output(0)?, call.output(1)?);
     let mut inner = gw.map(|g| diag(mul(g, 2.0)?, 0)).transpose()?;
     if let Some(g) = gv {
-        inner = plus(inner, turned(v, &g, &sub(expand_dims(w, -2)?, expand_dims(w, -1)?)?)?)?;
+        inner = plus(inner, rotation_gradient(v, &g, &sub(expand_dims(w, -2)?, expand_dims(w, -1)?)?)?)?;
     }
     let Some(inner) = inner else { return Ok(Gradients::new()) };
-    Ok(alone(half_lower(&matmul_with(matmul(v, inner)?, v, false, true)?)?))
+    Ok(single_gradient(half_lower(&matmul_with(matmul(v, inner)?, v, false, true)?)?))
 }
 
 fn two(mut outputs: Outputs) -> (Tensor, Tensor) {
@@ -219,8 +232,8 @@ fn full_or_not() -> Vec<Vec<ArgValue>> {
     let mut samples = Vec::new();
     for &dtype in dtypes::WIDE {
         for &shape in RECTANGLES {
-            // Two columns or more that complete a basis are the kernel's choice, whose slopes no gradient can know: where
-            // derivatives are tried, they are too many.
+            // Two or more columns that complete a basis are the kernel's choice and have no defined derivative. In float64,
+            // where gradients are checked, the samples are larger than the check's limit.
             let full: &[usize] = match shape {
                 [4, 2] if dtype == DType::F64 => &[18, 16],
                 [2, 4] if dtype == DType::F64 => &[15, 20],
@@ -238,18 +251,18 @@ fn symmetric() -> Vec<Vec<ArgValue>> {
     dtypes::WIDE.iter().flat_map(|&dtype| with(dtype)).collect()
 }
 
-fn bad_rectangle() -> Vec<Bad> {
+fn invalid_rectangle() -> Vec<InvalidArgs> {
     let with = |dtype, shape: &[usize]| vec![ramp(dtype, shape, 0.5, 1.0)];
     vec![
-        Bad::new(with(DType::F32, &[3]), ErrorKind::Shape, "a tensor of rank 1 is not a matrix"),
-        Bad::new(with(DType::BF16, &[2, 2]), ErrorKind::DType, "bfloat16 is not supported"),
+        InvalidArgs::new(with(DType::F32, &[3]), ErrorKind::Shape, "expected rank >= 2, got rank 1"),
+        InvalidArgs::new(with(DType::BF16, &[2, 2]), ErrorKind::DType, "bfloat16 is not supported"),
     ]
 }
 
-/// As `bad`, and a matrix that no iteration converges on.
-fn and_nan(mut bad: Vec<Bad>) -> Vec<Bad> {
+/// Adds a matrix for which the iteration does not converge.
+fn and_nan(mut bad: Vec<InvalidArgs>) -> Vec<InvalidArgs> {
     let nan = vec![of(DType::F64, &[2, 2], &[f64::NAN, 1.0, 1.0, 1.0])];
-    bad.push(Bad::new(nan, ErrorKind::Numeric, "matrix 0 of the batch did not converge"));
+    bad.push(InvalidArgs::new(nan, ErrorKind::Numeric, "matrix 0 of the batch did not converge"));
     bad
 }
 
@@ -270,7 +283,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(full_or_not),
     )
-    .refuses(bad_rectangle),
+    .refuses(invalid_rectangle),
     OpEntry::new(
         "svd",
         FULL,
@@ -290,7 +303,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(full_or_not),
     )
-    .refuses(|| and_nan(bad_rectangle())),
+    .refuses(|| and_nan(invalid_rectangle())),
     OpEntry::new(
         "svdvals",
         &[Param::tensor("a")],
@@ -302,7 +315,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(rectangles),
     )
-    .refuses(|| and_nan(bad_rectangle())),
+    .refuses(|| and_nan(invalid_rectangle())),
     OpEntry::new(
         "eigh",
         &[Param::tensor("a")],
@@ -319,7 +332,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(symmetric),
     )
-    .refuses(|| and_nan(bad_square())),
+    .refuses(|| and_nan(invalid_square())),
     OpEntry::new(
         "eigvalsh",
         &[Param::tensor("a")],
@@ -330,5 +343,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(symmetric),
     )
-    .refuses(|| and_nan(bad_square())),
+    .refuses(|| and_nan(invalid_square())),
 ];

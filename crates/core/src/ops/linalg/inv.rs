@@ -1,19 +1,19 @@
-//! Inverses.
+//! The matrix inverse.
 
 use crate::error::{ErrorKind, Result};
 use crate::ops::contract::matmul_with;
-use crate::ops::matrices::{Code, OnMatrix, Rule, SQUARE, bad_square, regular, wide};
+use crate::ops::matrices::{MatrixFunction, MatrixGradient, MatrixOp, SQUARE, invalid_square, regular, wide};
 use crate::ops::sample::{dtypes, of};
 use crate::ops::unary::neg;
-use crate::ops::{Bad, OpEntry, Param, Reference, Samples, one};
+use crate::ops::{InvalidArgs, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Saves, Tensor, apply};
 
-static INV: OnMatrix = OnMatrix {
+static INV: MatrixOp = MatrixOp {
     name: "inv",
-    code: Code::Inverse,
-    rule: Rule {
+    function: MatrixFunction::Inverse,
+    gradient: MatrixGradient {
         saves: Saves::OUTPUT,
-        gradient: |call| {
+        vjp: |call| {
             call.first(|call, g| {
                 let y = call.output(0)?;
                 neg(matmul_with(matmul_with(y, g, true, false)?, y, false, true)?)
@@ -22,7 +22,7 @@ static INV: OnMatrix = OnMatrix {
     },
 };
 
-/// The inverse of every matrix; a singular one is an error.
+/// The inverse of each matrix; a singular matrix is an error.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::linalg::inv};
@@ -50,9 +50,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     }),
 )
 .refuses(|| {
-    let mut bad = bad_square();
+    let mut bad = invalid_square();
     let values = [1.0, 0.0, 0.0, 1.0, 1.0, 2.0, 2.0, 4.0];
-    bad.push(Bad::new(
+    bad.push(InvalidArgs::new(
         vec![of(DType::F64, &[2, 2, 2], &values)],
         ErrorKind::Numeric,
         "matrix 1 of the batch is singular",

@@ -1,4 +1,4 @@
-//! Systems of linear equations: exact ones, triangular ones, and those that have no exact solution.
+//! Solvers of linear systems: square, triangular and least squares.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
@@ -11,33 +11,33 @@ use crate::ops::matrices::{adjoint, check_dtype, check_square, numeric, regular,
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::reshape;
 use crate::ops::unary::{cast, neg};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Outputs, Shape, Tensor, apply_many, promote};
 use taut_kernels::linalg as kernels;
 use taut_kernels::{Arg, ViewMut};
 
-/// Solves `a x = b` for every pair of matrices of two stacks that broadcast.
+/// Solves `a @ x = b` for batches of matrices that broadcast.
 #[derive(Clone, Debug)]
 struct Solve {
-    code: Code,
+    problem: Problem,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Code {
+enum Problem {
     Square,
     Triangular {
         lower: bool,
         unit: bool,
         transpose: bool,
     },
-    /// With the rank of every matrix as a second output.
+    /// The second output is the rank of each matrix.
     LeastSquares {
         rcond: Option<f64>,
     },
 }
 
 impl Solve {
-    /// Applies it to operands of any types; a vector `b` is a column, and the solution a vector.
+    /// Applies the solver after promoting the operands; for a vector `b` the solution is a vector.
     #[track_caller]
     fn apply(&self, a: Tensor, b: Tensor) -> Result<Outputs> {
         let (a, b) = (wide(a)?, wide(b)?);
@@ -57,10 +57,10 @@ impl Solve {
 
 impl Op for Solve {
     fn name(&self) -> &'static str {
-        match self.code {
-            Code::Square => "solve",
-            Code::Triangular { .. } => "triangular_solve",
-            Code::LeastSquares { .. } => "lstsq",
+        match self.problem {
+            Problem::Square => "solve",
+            Problem::Triangular { .. } => "triangular_solve",
+            Problem::LeastSquares { .. } => "lstsq",
         }
     }
 
@@ -68,21 +68,22 @@ impl Op for Solve {
         let (a, b) = (inputs[0], inputs[1]);
         check_dtype(a.dtype)?;
         if a.dtype != b.dtype {
-            return Err(Error::dtype(format!("types {} and {} differ", a.dtype, b.dtype)));
+            let message = format!("a and b must have the same dtype, got {} and {}", a.dtype, b.dtype);
+            return Err(Error::dtype(message));
         }
         let ((a_batch, m, n), (b_batch, rows, k)) = (split(&a.shape)?, split(&b.shape)?);
-        if !matches!(self.code, Code::LeastSquares { .. }) {
+        if !matches!(self.problem, Problem::LeastSquares { .. }) {
             check_square(m, n)?;
         }
         if rows != m {
-            return Err(Error::shape(format!("{m} equations have {rows} right-hand sides")));
+            return Err(Error::shape(format!("b must have {m} rows, as many as a, got {rows}")));
         }
         let batch = Shape::from(a_batch).broadcast(&Shape::from(b_batch))?;
         let mut outputs = Specs::new();
         outputs.push(Spec::new(a.dtype, batch.iter().copied().chain([n, k]).collect::<Shape>()));
-        if let Code::LeastSquares { rcond } = self.code {
-            if rcond.is_some_and(|rcond| rcond.is_nan() || rcond < 0.0) {
-                return Err(Error::value("rcond must not be negative"));
+        if let Problem::LeastSquares { rcond } = self.problem {
+            if let Some(rcond) = rcond.filter(|rcond| rcond.is_nan() || *rcond < 0.0) {
+                return Err(Error::value(format!("rcond must be >= 0, got {rcond}")));
             }
             outputs.push(Spec::new(DType::I64, batch));
         }
@@ -92,10 +93,10 @@ impl Op for Solve {
     fn scratch(&self, inputs: &[&Spec]) -> usize {
         let dtype = inputs[0].dtype;
         let ([.., m, n], [.., k]) = (&inputs[0].shape[..], &inputs[1].shape[..]) else { return 0 };
-        match self.code {
-            Code::Square => kernels::solve_scratch(dtype, *n, *k),
-            Code::Triangular { .. } => kernels::triangular_solve_scratch(dtype, *n),
-            Code::LeastSquares { .. } => kernels::lstsq_scratch(dtype, *m, *n, *k),
+        match self.problem {
+            Problem::Square => kernels::solve_scratch(dtype, *n, *k),
+            Problem::Triangular { .. } => kernels::triangular_solve_scratch(dtype, *n),
+            Problem::LeastSquares { .. } => kernels::lstsq_scratch(dtype, *m, *n, *k),
         }
     }
 
@@ -104,15 +105,18 @@ impl Op for Solve {
         let batch = &outputs[0].shape()[..outputs[0].shape().len() - 2];
         let ((a_shape, a_strides), (b_shape, b_strides)) = (repeated(&a, batch), repeated(&b, batch));
         let (a, b) = (a.with_layout(&a_shape, &a_strides), b.with_layout(&b_shape, &b_strides));
-        let outcome = match (self.code, outputs) {
-            (Code::Square, [x]) => kernels::solve(a, b, x.reborrow(), scratch),
-            (Code::Triangular { lower, unit, transpose }, [x]) => {
+        let outcome = match (self.problem, outputs) {
+            (Problem::Square, [x]) => kernels::solve(a, b, x.reborrow(), scratch),
+            (Problem::Triangular { lower, unit, transpose }, [x]) => {
                 kernels::triangular_solve(a, b, lower, unit, transpose, x.reborrow(), scratch)
             }
-            (Code::LeastSquares { rcond }, [x, rank]) => {
+            (Problem::LeastSquares { rcond }, [x, rank]) => {
                 kernels::lstsq(a, b, rcond, x.reborrow(), Some(rank.reborrow()), scratch)
             }
-            _ => return Err(Error::new(ErrorKind::Graph, "another number of outputs than inferred")),
+            (_, outputs) => {
+                let message = format!("got {} outputs, which is not the inferred number", outputs.len());
+                return Err(Error::new(ErrorKind::Graph, message));
+            }
         };
         outcome.map_err(numeric)
     }
@@ -122,24 +126,26 @@ impl Op for Solve {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.broadcast(self)
+        call.apply_broadcast(self)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         let n = inputs[0].shape.last().copied().unwrap_or(0) as u64;
         let factoring =
-            if matches!(self.code, Code::Triangular { .. }) { 0 } else { inputs[0].shape.len() as u64 };
+            if matches!(self.problem, Problem::Triangular { .. }) { 0 } else { inputs[0].shape.len() as u64 };
         let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
         Cost { flops: n * (factoring + 2 * outputs[0].shape.len() as u64), bytes: bytes as u64 }
     }
 
     fn attributes(&self) -> String {
-        match self.code {
-            Code::Square => String::new(),
-            Code::Triangular { lower, unit, transpose } => {
+        match self.problem {
+            Problem::Square => String::new(),
+            Problem::Triangular { lower, unit, transpose } => {
                 format!("lower={lower}, unit={unit}, transpose={transpose}")
             }
-            Code::LeastSquares { rcond } => rcond.map_or_else(String::new, |rcond| format!("rcond={rcond}")),
+            Problem::LeastSquares { rcond } => {
+                rcond.map_or_else(String::new, |rcond| format!("rcond={rcond}"))
+            }
         }
     }
 }
@@ -149,7 +155,7 @@ impl Differentiable for Solve {
         let mut saves = Saves::INPUT;
         if wanted.has(0) {
             saves = saves.and(Saves::OUTPUT);
-            if matches!(self.code, Code::LeastSquares { .. }) {
+            if matches!(self.problem, Problem::LeastSquares { .. }) {
                 saves = saves.and(Saves::inputs([1]));
             }
         }
@@ -160,15 +166,15 @@ impl Differentiable for Solve {
         let mut gradients = Gradients::from_elem(None, 2);
         let Some(g) = call.take_gradient(0) else { return Ok(gradients) };
         let a = call.input(0)?;
-        let (gb, ga) = match self.code {
-            Code::Square => {
+        let (gb, ga) = match self.problem {
+            Problem::Square => {
                 let gb = solve(adjoint(a)?, g)?;
-                let ga = wanted(call, |x| neg(matmul_with(&gb, x, false, true)?))?;
+                let ga = matrix_gradient(call, |x| neg(matmul_with(&gb, x, false, true)?))?;
                 (gb, ga)
             }
-            Code::Triangular { lower, unit, transpose } => {
+            Problem::Triangular { lower, unit, transpose } => {
                 let gb = triangular_solve(a, g, lower, !transpose, unit)?;
-                let ga = wanted(call, |x| {
+                let ga = matrix_gradient(call, |x| {
                     let (left, right) = if transpose { (x, &gb) } else { (&gb, x) };
                     let ga = neg(matmul_with(left, right, false, true)?)?;
                     let k = isize::from(unit);
@@ -176,16 +182,17 @@ impl Differentiable for Solve {
                 })?;
                 (gb, ga)
             }
-            Code::LeastSquares { rcond } => {
+            Problem::LeastSquares { rcond } => {
                 let [.., m, _] = a.shape()[..] else { return Ok(gradients) };
                 let (inverse, _) = lstsq(a, eye(m, None, (), a.dtype(), 0)?, rcond)?;
                 let gb = matmul_with(&inverse, &g, true, false)?;
-                let ga = wanted(call, |x| {
+                let ga = matrix_gradient(call, |x| {
                     let outer = |a: Tensor, b: Tensor| matmul_with(a, b, false, true);
-                    let missed = sub(call.input(1)?, matmul(a, x)?)?;
-                    let unseen = sub(&g, matmul(&inverse, matmul(a, &g)?)?)?;
-                    let ga = sub(outer(missed, matmul(&inverse, &gb)?)?, matmul_with(&gb, x, false, true)?)?;
-                    add(ga, outer(matmul_with(&inverse, x, true, false)?, unseen)?)
+                    let residual = sub(call.input(1)?, matmul(a, x)?)?;
+                    let null_space = sub(&g, matmul(&inverse, matmul(a, &g)?)?)?;
+                    let ga =
+                        sub(outer(residual, matmul(&inverse, &gb)?)?, matmul_with(&gb, x, false, true)?)?;
+                    add(ga, outer(matmul_with(&inverse, x, true, false)?, null_space)?)
                 })?;
                 (gb, ga)
             }
@@ -198,12 +205,15 @@ impl Differentiable for Solve {
     }
 }
 
-/// The matrix's gradient, made from the solution, if it is wanted.
-fn wanted(call: &VjpCall<'_>, rule: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Option<Tensor>> {
+/// The gradient of the matrix, computed from the solution, if it is wanted.
+fn matrix_gradient(
+    call: &VjpCall<'_>,
+    rule: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Option<Tensor>> {
     if call.wants(0) { rule(call.output(0)?).map(Some) } else { Ok(None) }
 }
 
-/// The `x` with `a @ x = b`, for stacks of square matrices that broadcast; a vector `b` has a vector for an answer. A
+/// Solves `a @ x = b` for square matrices; batch dimensions broadcast, and for a vector `b` the result is a vector. A
 /// singular matrix is an error.
 ///
 /// ```
@@ -215,12 +225,13 @@ fn wanted(call: &VjpCall<'_>, rule: impl FnOnce(&Tensor) -> Result<Tensor>) -> R
 /// ```
 #[track_caller]
 pub fn solve(a: impl Into<Tensor>, b: impl Into<Tensor>) -> Result<Tensor> {
-    let op = Solve { code: Code::Square };
+    let op = Solve { problem: Problem::Square };
     Ok(op.apply(a.into(), b.into())?.swap_remove(0))
 }
 
-/// The `x` with `a @ x = b` for triangular matrices, of which only that triangle is read: the lower one or the upper one. With
-/// `adjoint` their transposes are meant; with `unit_diagonal` their diagonals count as ones.
+/// Solves `a @ x = b` for triangular matrices, of which only the lower or the upper triangle is read.
+///
+/// With `adjoint`, solves `transpose(a) @ x = b`; with `unit_diagonal`, the diagonal is taken as ones.
 #[track_caller]
 pub fn triangular_solve(
     a: impl Into<Tensor>,
@@ -229,19 +240,22 @@ pub fn triangular_solve(
     adjoint: bool,
     unit_diagonal: bool,
 ) -> Result<Tensor> {
-    let op = Solve { code: Code::Triangular { lower, unit: unit_diagonal, transpose: adjoint } };
+    let op = Solve { problem: Problem::Triangular { lower, unit: unit_diagonal, transpose: adjoint } };
     Ok(op.apply(a.into(), b.into())?.swap_remove(0))
 }
 
-/// The `x` that brings `a @ x` nearest to `b`, the shortest if there are several, and the rank of every matrix. Singular values
-/// up to `rcond` times the largest count as zero; by default, up to the type's precision times the larger dimension.
+/// The least-squares solution of `a @ x = b`: the `x` of least norm that minimizes `norm(a @ x - b)`, and the rank of each
+/// matrix.
+///
+/// Singular values up to `rcond` times the largest count as zero; the default is the dtype's epsilon times the larger
+/// dimension.
 #[track_caller]
 pub fn lstsq(
     a: impl Into<Tensor>,
     b: impl Into<Tensor>,
     rcond: impl Into<Option<f64>>,
 ) -> Result<(Tensor, Tensor)> {
-    let op = Solve { code: Code::LeastSquares { rcond: rcond.into() } };
+    let op = Solve { problem: Problem::LeastSquares { rcond: rcond.into() } };
     let mut outputs = op.apply(a.into(), b.into())?;
     let x = outputs.swap_remove(0);
     Ok((x, outputs.swap_remove(0)))
@@ -285,19 +299,27 @@ fn least_squares_samples() -> Vec<Vec<ArgValue>> {
     samples
 }
 
-fn bad_pairs(square: bool) -> Vec<Bad> {
+fn invalid_pairs(square: bool) -> Vec<InvalidArgs> {
     let with = |dtype, a: &[usize], b: &[usize]| vec![regular(dtype, a), ramp(dtype, b, 0.5, 1.0)];
     let mut bad = vec![
-        Bad::new(with(DType::F32, &[3, 3], &[2, 3]), ErrorKind::Shape, "3 equations have 2 right-hand sides"),
-        Bad::new(with(DType::F32, &[3, 3], &[]), ErrorKind::Shape, "a tensor of rank 0 is not a matrix"),
-        Bad::new(with(DType::F32, &[2, 3, 3], &[3, 3, 1]), ErrorKind::Shape, "do not broadcast"),
-        Bad::new(with(DType::F16, &[3, 3], &[3, 3]), ErrorKind::DType, "float16 is not supported"),
+        InvalidArgs::new(
+            with(DType::F32, &[3, 3], &[2, 3]),
+            ErrorKind::Shape,
+            "b must have 3 rows, as many as a, got 2",
+        ),
+        InvalidArgs::new(with(DType::F32, &[3, 3], &[]), ErrorKind::Shape, "expected rank >= 2, got rank 0"),
+        InvalidArgs::new(with(DType::F32, &[2, 3, 3], &[3, 3, 1]), ErrorKind::Shape, "do not broadcast"),
+        InvalidArgs::new(with(DType::F16, &[3, 3], &[3, 3]), ErrorKind::DType, "float16 is not supported"),
     ];
     if square {
-        bad.push(Bad::new(with(DType::F32, &[3, 2], &[3]), ErrorKind::Shape, "a 3x2 matrix is not square"));
+        bad.push(InvalidArgs::new(
+            with(DType::F32, &[3, 2], &[3]),
+            ErrorKind::Shape,
+            "expected square matrices, got 3x2",
+        ));
         let singular = of(DType::F64, &[2, 2], &[1.0, 0.0, 2.0, 0.0]);
         let args = vec![singular, ramp(DType::F64, &[2], 0.5, 1.0), ArgValue::Bool(true)];
-        bad.push(Bad::new(args, ErrorKind::Numeric, "matrix 0 of the batch is singular"));
+        bad.push(InvalidArgs::new(args, ErrorKind::Numeric, "matrix 0 of the batch is singular"));
     }
     bad
 }
@@ -310,7 +332,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.linalg.solve(a.astype(np.float64), b.astype(np.float64)).astype(a.dtype)"),
         Samples::List(pairs),
     )
-    .refuses(|| bad_pairs(true)),
+    .refuses(|| invalid_pairs(true)),
     OpEntry::new(
         "triangular_solve",
         &[
@@ -331,7 +353,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(triangular_samples),
     )
-    .refuses(|| bad_pairs(true)),
+    .refuses(|| invalid_pairs(true)),
     OpEntry::new(
         "lstsq",
         &[Param::tensor("a"), Param::tensor("b"), Param::optional("rcond", ParamKind::Float, "None")],
@@ -346,5 +368,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(least_squares_samples),
     )
-    .refuses(|| bad_pairs(false)),
+    .refuses(|| invalid_pairs(false)),
 ];

@@ -1,8 +1,7 @@
-//! Attention.
+//! Scaled dot-product attention.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Kernel, Op, Spec, Specs, VmapCall};
-use crate::ops::batching::merge;
 use crate::ops::binary::{add, equal, logical_and, mul, sub, where_};
 use crate::ops::contract::matmul_with;
 use crate::ops::creation::{ones, tril};
@@ -11,7 +10,8 @@ use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{broadcast_to, expand_dims, reshape_to};
 use crate::ops::unary::{cast, exp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::vmap::merge_leading_axes;
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{
     DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at,
     apply_many,
@@ -20,7 +20,7 @@ use taut_kernels::norm::statistics_dtype;
 use taut_kernels::{Arg, ViewMut, attention as kernel};
 use taut_memory::Location;
 
-/// Inputs: queries, keys, values and perhaps a mask. Outputs: the result, and the log-sum-exp of every row of scores.
+/// Inputs: queries, keys, values and an optional mask. Outputs: the result, and the logsumexp of each row of scores.
 #[derive(Clone, Debug)]
 struct Attention {
     causal: bool,
@@ -28,13 +28,12 @@ struct Attention {
 }
 
 impl Attention {
-    /// What scores are multiplied by, for vectors of this length.
+    /// The factor of the scores, for vectors of length `depth`.
     fn scale(&self, depth: usize) -> f64 {
         self.scale.unwrap_or_else(|| 1.0 / (depth.max(1) as f64).sqrt())
     }
 
-    /// What every query makes of every key, `[b, h, n, m]`: the softmax of the scores, made again from their
-    /// log-sum-exp.
+    /// The attention probabilities `[b, h, n, m]`, recomputed from queries, keys and the saved logsumexp.
     fn probabilities(&self, call: &VjpCall<'_>, q: &Tensor, k: &Tensor) -> Result<Tensor> {
         let (&[b, h, n, d], m) = (&dims(call, 0), call.input_shape(1)[2]);
         let scores = matmul_with(mul(q, self.scale(d))?, k, false, true)?;
@@ -45,14 +44,14 @@ impl Attention {
             scores = add(scores, mask)?;
         }
         let triangle = if self.causal { Some(tril(ones([n, m], DType::Bool)?, 0)?) } else { None };
-        let seen = match (bools.cloned(), triangle) {
+        let visible = match (bools.cloned(), triangle) {
             (Some(mask), Some(triangle)) => Some(logical_and(mask, triangle)?),
             (mask, triangle) => mask.or(triangle),
         };
-        if let Some(seen) = seen {
-            scores = where_(seen, scores, f64::NEG_INFINITY)?;
+        if let Some(visible) = visible {
+            scores = where_(visible, scores, f64::NEG_INFINITY)?;
         }
-        // A query that sees nothing has no probabilities, not undefined ones.
+        // A query with every key masked has probabilities 0, not NaN.
         let lse = call.output(1)?;
         let lse = where_(equal(lse, f64::NEG_INFINITY)?, f64::INFINITY, lse)?;
         exp(sub(scores, expand_dims(lse, -1)?)?)
@@ -70,34 +69,35 @@ impl Op for Attention {
             return Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"));
         }
         if let Some(other) = inputs[1..3].iter().find(|spec| spec.dtype != dtype) {
-            return Err(Error::dtype(format!("types {dtype} and {} differ", other.dtype)));
+            return Err(Error::dtype(format!(
+                "q, k and v must have the same dtype, got {dtype} and {}",
+                other.dtype
+            )));
         }
         let (&[b, h, n, d], &[kb, g, m, depth], &[vb, vg, vm, e]) =
             (&inputs[0].shape[..], &inputs[1].shape[..], &inputs[2].shape[..])
         else {
-            return Err(
-                Error::shape("queries, keys and values have rank 4").help("[batch, heads, length, depth]")
-            );
+            return Err(Error::shape("q, k and v must have rank 4: [batch, heads, length, depth]"));
         };
         if (kb, vb) != (b, b) || (vg, vm) != (g, m) || depth != d {
             return Err(Error::shape(format!(
-                "queries {}, keys {} and values {} do not go together",
+                "q, k and v must have shapes [b, h, n, d], [b, g, m, d] and [b, g, m, e], got {}, {} and {}",
                 inputs[0].shape, inputs[1].shape, inputs[2].shape
-            ))
-            .help("[b, h, n, d], [b, g, m, d] and [b, g, m, e] do"));
+            )));
         }
         if g == 0 || !h.is_multiple_of(g) {
-            return Err(Error::shape(format!("{h} query heads do not share {g} key heads evenly")));
+            let message =
+                format!("the number of query heads must be divisible by that of key heads, got {h} and {g}");
+            return Err(Error::shape(message));
         }
         if let Some(mask) = inputs.get(3) {
             if mask.dtype != DType::Bool && mask.dtype != dtype {
-                return Err(Error::dtype(format!("a mask of type {} is not supported", mask.dtype))
-                    .help(format!("bool and {dtype} are")));
+                return Err(Error::dtype(format!("mask must be bool or {dtype}, got {}", mask.dtype)));
             }
             Layout::contiguous(mask.shape.clone()).broadcast(&Shape::from([b, h, n, m]))?;
         }
-        if self.scale.is_some_and(|scale| !scale.is_finite()) {
-            return Err(Error::value("the scale must be a finite number"));
+        if let Some(scale) = self.scale.filter(|scale| !scale.is_finite()) {
+            return Err(Error::value(format!("scale must be finite, got {scale}")));
         }
         let lse = Spec::new(statistics_dtype(dtype), [b, h, n]);
         Ok(Specs::from_iter([Spec::new(dtype, [b, h, n, e]), lse]))
@@ -113,7 +113,7 @@ impl Op for Attention {
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
         let (q, k, v) = (inputs[0].view(), inputs[1].view(), inputs[2].view());
-        let [out, lse] = outputs else { return Err(Error::new(ErrorKind::Graph, "two outputs")) };
+        let [out, lse] = outputs else { return Err(Error::new(ErrorKind::Graph, "expected 2 outputs")) };
         let shape = [q.shape()[0], q.shape()[1], q.shape()[2], k.shape()[2]];
         let mut strides = [0; 4];
         let mask = inputs.get(3).map(Arg::view);
@@ -134,19 +134,19 @@ impl Op for Attention {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        let mut inputs = (0..3).map(|i| call.merged(i)).collect::<Result<Vec<_>>>()?;
+        let mut inputs = (0..3).map(|i| call.merged_input(i)).collect::<Result<Vec<_>>>()?;
         if let Some(mask) = call.inputs.get(3) {
             let shape = call.shape(3);
             inputs.push(if !call.mapped[3] && (shape.rank() < 4 || shape[0] == 1) {
                 mask.clone()
             } else {
-                // A mask of every set, for each element of the batch.
-                let mask = if call.mapped[3] { call.ranked(3, 4)? } else { call.spread(3)? };
+                // One mask per example, repeated for each element of the batch.
+                let mask = if call.mapped[3] { call.input_of_rank(3, 4)? } else { call.batched_input(3)? };
                 let whole = mask.shape().clone().with(1, call.shape(0)[0]);
-                merge(broadcast_to(mask, whole)?)?
+                merge_leading_axes(broadcast_to(mask, whole)?)?
             });
         }
-        call.parted(apply_many(self, inputs)?)
+        call.split_outputs(apply_many(self, inputs)?)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
@@ -170,7 +170,7 @@ impl Op for Attention {
 
 impl Differentiable for Attention {
     fn saves(&self, wanted: Set) -> Option<Saves> {
-        // The probabilities are made again from queries, keys and mask; values are for their gradient.
+        // The probabilities are recomputed from queries, keys and mask; their gradient needs the values.
         let probabilities = Saves::inputs([0, 1, 3]).and(Saves::outputs([1]));
         let rest = Saves::inputs([2]).and(Saves::OUTPUT);
         let only_values = !(wanted.has(0) || wanted.has(1) || wanted.has(3));
@@ -181,8 +181,8 @@ impl Differentiable for Attention {
         let (g, g_lse) = (call.take_gradient(0), call.take_gradient(1));
         let dtype = call.inputs[0].spec.dtype;
         let (&[b, h, n, d], &[_, groups, m, e]) = (&dims(call, 0), &dims(call, 2));
-        // Heads of queries that share keys stand below each other: they need no copies of the keys, and the gradients
-        // of keys and values are sums over them by themselves.
+        // Query heads that share a key head are stacked along the rows, so that keys are not copied and the matrix
+        // products sum the gradients of keys and values over them.
         let rows = h / groups * n;
         let grouped = |x: &Tensor, depth| reshape_to(x, &[b, groups, rows, depth].into());
         let wide = statistics_dtype(dtype);
@@ -199,7 +199,7 @@ impl Differentiable for Attention {
         if !(call.wants(0) || call.wants(1) || call.wants(3)) {
             return Ok(gradients);
         }
-        // What comes from the values, less its mean, which every row of probabilities takes out.
+        // The softmax gradient: p * (g @ vᵀ - mean), where the mean of a row is sum(g * out).
         let mut scores = match g {
             None => None,
             Some(g) => {
@@ -235,12 +235,12 @@ fn dims(call: &VjpCall<'_>, input: usize) -> [usize; 4] {
     [shape[0], shape[1], shape[2], shape[3]]
 }
 
-/// `softmax(scale * q @ transpose(k) + mask) @ v`, without ever making the matrix of scores.
+/// Scaled dot-product attention, `softmax(scale * q @ transpose(k) + mask) @ v`, without materializing the scores.
 ///
-/// `q` is `[b, h, n, d]`, `k` `[b, g, m, d]` and `v` `[b, g, m, e]`, where each of the `g` heads of keys serves `h / g` neighbouring
-/// heads of queries. The mask broadcasts to `[b, h, n, m]`: booleans, true where a query sees a key, or numbers that are
-/// added to the scores. With `causal`, query `i` sees keys up to `i` only. A query that sees nothing gives zeros.
-/// The scale is `1 / sqrt(d)` unless given.
+/// `q` is `[b, h, n, d]`, `k` `[b, g, m, d]` and `v` `[b, g, m, e]`; each of the `g` key heads serves `h / g` consecutive
+/// query heads (grouped-query attention). The mask broadcasts to `[b, h, n, m]`: booleans, true where a query attends to a
+/// key, or numbers that are added to the scores. With `causal`, query `i` attends to keys `0..=i` only. A query with every
+/// key masked gives zeros. `scale` defaults to `1 / sqrt(d)`. Differentiable in `q`, `k`, `v` and a mask of numbers.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::nn::attention};
@@ -260,7 +260,7 @@ pub fn attention(
     Ok(attention_with_lse(q, k, v, mask, causal, scale)?.0)
 }
 
-/// As [`attention`], with the log-sum-exp of every row of scores, `[b, h, n]`.
+/// As [`attention`]; also returns the logsumexp of each row of scores, `[b, h, n]`.
 #[track_caller]
 pub fn attention_with_lse(
     q: impl Into<Tensor>,
@@ -277,7 +277,7 @@ pub fn attention_with_lse(
     Ok((out, outputs.swap_remove(0)))
 }
 
-/// Shapes of queries, keys and values, the mask's type and shape, causal, scale.
+/// Shapes of queries, keys and values, whether the mask is boolean and its shape, causal, scale.
 type Case<'a> = ([&'a [usize]; 3], Option<(bool, &'a [usize])>, bool, Option<f64>);
 
 fn samples() -> Vec<Vec<ArgValue>> {
@@ -304,7 +304,7 @@ fn samples() -> Vec<Vec<ArgValue>> {
     dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
 }
 
-fn refuses() -> Vec<Bad> {
+fn invalid() -> Vec<InvalidArgs> {
     let args = |dtype, shapes: [&[usize]; 3], mask: ArgValue, scale: f64| {
         let mut args: Vec<_> = shapes.iter().map(|shape| ramp(dtype, shape, 0.0, 1.0)).collect();
         args.extend([mask, ArgValue::Bool(false), ArgValue::Float(scale)]);
@@ -317,17 +317,29 @@ fn refuses() -> Vec<Bad> {
     let mask = |dtype, shape: &[usize]| ramp(dtype, shape, 0.0, 1.0);
     let (f, none) = (DType::F32, || ArgValue::None);
     vec![
-        Bad::new(args(f, deep, none(), 1.0), ErrorKind::Shape, "do not go together"),
-        Bad::new(args(f, heads, none(), 1.0), ErrorKind::Shape, "3 query heads do not share 2 key heads"),
-        Bad::new(args(f, flat, none(), 1.0), ErrorKind::Shape, "queries, keys and values have rank 4"),
-        Bad::new(
+        InvalidArgs::new(
+            args(f, deep, none(), 1.0),
+            ErrorKind::Shape,
+            "must have shapes [b, h, n, d], [b, g, m, d] and [b, g, m, e], got [1, 2, 3, 4], [1, 2, 5, 3]",
+        ),
+        InvalidArgs::new(
+            args(f, heads, none(), 1.0),
+            ErrorKind::Shape,
+            "divisible by that of key heads, got 3 and 2",
+        ),
+        InvalidArgs::new(args(f, flat, none(), 1.0), ErrorKind::Shape, "q, k and v must have rank 4"),
+        InvalidArgs::new(
             args(f, good, mask(f, &[3, 4]), 1.0),
             ErrorKind::Shape,
             "does not broadcast to [1, 2, 3, 5]",
         ),
-        Bad::new(args(f, good, mask(DType::I32, &[5]), 1.0), ErrorKind::DType, "a mask of type int32"),
-        Bad::new(args(f, good, none(), f64::NAN), ErrorKind::Value, "the scale must be a finite number"),
-        Bad::new(args(DType::I32, good, none(), 1.0), ErrorKind::DType, "int32 is not supported"),
+        InvalidArgs::new(
+            args(f, good, mask(DType::I32, &[5]), 1.0),
+            ErrorKind::DType,
+            "mask must be bool or float32, got int32",
+        ),
+        InvalidArgs::new(args(f, good, none(), f64::NAN), ErrorKind::Value, "scale must be finite, got NaN"),
+        InvalidArgs::new(args(DType::I32, good, none(), 1.0), ErrorKind::DType, "int32 is not supported"),
     ]
 }
 
@@ -357,4 +369,4 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     ),
     Samples::List(samples),
 )
-.refuses(refuses)];
+.refuses(invalid)];

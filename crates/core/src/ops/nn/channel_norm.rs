@@ -1,16 +1,18 @@
-//! Normalising by channel: group norm, batch norm, and the moments it is trained with.
+//! Normalization by channel: group norm, batch norm and moments.
 
-use super::layer_norm::{Norm, check_epsilon, check_parameter, norm_saves};
+use super::layer_norm::{NormGradient, check_epsilon, check_parameter, norm_saves};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Op, Spec, Specs, VmapCall};
-use crate::ops::batching::{into_axis, merge, out_of_axis, single, times};
 use crate::ops::binary::{add, mul, sub};
 use crate::ops::reduce::{mean, sum, var};
-use crate::ops::reduction::Over;
-use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
+use crate::ops::reduction::ReduceAxes;
+use crate::ops::sample::{dtypes, invalid_axes, ramp, reductions};
 use crate::ops::shape::{broadcast_to, reshape_to};
 use crate::ops::unary::{cast, neg, rsqrt};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::vmap::{
+    batched_size, merge_batch_into_axis, merge_leading_axes, single_output, split_batch_from_axis,
+};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{
     DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at, apply_many,
 };
@@ -18,7 +20,7 @@ use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::Location;
 
-fn float(spec: &Spec) -> Result<DType> {
+fn float_dtype(spec: &Spec) -> Result<DType> {
     let dtype = spec.dtype;
     if dtype.is_float() {
         Ok(dtype)
@@ -27,25 +29,24 @@ fn float(spec: &Spec) -> Result<DType> {
     }
 }
 
-/// The axis of the channels, and data and parameters in which the channels of one set come after those of another: they
-/// do not see each other.
+/// The channel axis, and data and parameters with the batch merged into the channels, which are normalized independently.
 #[track_caller]
-fn channels_apart(call: &VmapCall<'_>, axis: isize) -> Result<(usize, Vec<Tensor>)> {
+fn merge_batch_into_channels(call: &VmapCall<'_>, axis: isize) -> Result<(usize, Vec<Tensor>)> {
     let axis = call.shape(0).axis(axis)?;
-    let mut inputs = vec![into_axis(call.spread(0)?, axis, 1)?];
+    let mut inputs = vec![merge_batch_into_axis(call.batched_input(0)?, axis, 1)?];
     for i in 1..call.inputs.len() {
-        inputs.push(call.merged(i)?);
+        inputs.push(call.merged_input(i)?);
     }
     Ok((axis, inputs))
 }
 
-fn work(inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+fn norm_cost(inputs: &[&Spec], outputs: &[Spec]) -> Cost {
     let bytes = inputs.iter().map(|s| s.bytes()).chain(outputs.iter().map(Spec::bytes)).sum::<usize>();
     Cost { flops: 7 * inputs[0].shape.len() as u64, bytes: bytes as u64 }
 }
 
-/// Inputs: `x`, then the scale and the offset if it has them. Outputs: the result, and per sample and group the mean
-/// and the reciprocal of the deviation, which gradients start from.
+/// Inputs: `x`, then scale and offset if given. Outputs: the result, and per example and group the mean and the reciprocal
+/// standard deviation, saved for backward.
 #[derive(Clone, Debug)]
 struct GroupNorm {
     groups: usize,
@@ -61,15 +62,18 @@ impl Op for GroupNorm {
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        let dtype = float(inputs[0])?;
+        let dtype = float_dtype(inputs[0])?;
         let shape = &inputs[0].shape;
         let axis = shape.axis(self.axis)?;
         if axis == 0 {
-            return Err(Error::new(ErrorKind::Axis, "axis 0 is the batch, not the channels"));
+            return Err(Error::new(ErrorKind::Axis, "the channel axis must not be 0, the batch axis"));
         }
-        if self.groups == 0 || !shape[axis].is_multiple_of(self.groups) {
+        if self.groups == 0 {
+            return Err(Error::value("groups must be >= 1, got 0"));
+        }
+        if !shape[axis].is_multiple_of(self.groups) {
             return Err(Error::value(format!(
-                "{} channels do not fall into {} groups",
+                "the number of channels must be divisible by groups, got {} channels and {} groups",
                 shape[axis], self.groups
             )));
         }
@@ -84,7 +88,9 @@ impl Op for GroupNorm {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         let gamma = self.scaled.then(|| inputs[1].view());
         let beta = self.shifted.then(|| inputs[1 + usize::from(self.scaled)].view());
-        let [out, mean, rstd] = outputs else { return Err(Error::new(ErrorKind::Graph, "three outputs")) };
+        let [out, mean, rstd] = outputs else {
+            return Err(Error::new(ErrorKind::Graph, "expected 3 outputs"));
+        };
         let axis = crate::normalize_axis(self.axis, out.shape().len())?;
         norm::group_norm(
             inputs[0],
@@ -110,17 +116,23 @@ impl Op for GroupNorm {
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         if !call.mapped[1..].contains(&true) {
-            let inputs = [merge(call.inputs[0].clone())?].into_iter().chain(call.inputs[1..].iter().cloned());
-            return call.parted(apply_many(self, inputs.collect())?);
+            let inputs = [merge_leading_axes(call.inputs[0].clone())?]
+                .into_iter()
+                .chain(call.inputs[1..].iter().cloned());
+            return call.split_outputs(apply_many(self, inputs.collect())?);
         }
-        let (axis, inputs) = channels_apart(call, self.axis)?;
-        let op = GroupNorm { groups: times(self.groups, call.size)?, axis: axis as isize, ..self.clone() };
+        let (axis, inputs) = merge_batch_into_channels(call, self.axis)?;
+        let op =
+            GroupNorm { groups: batched_size(self.groups, call.size)?, axis: axis as isize, ..self.clone() };
         let outputs = apply_many(&op, inputs)?.into_iter().zip([axis, 1, 1]);
-        outputs.map(|(output, axis)| out_of_axis(output, axis, 1, call.size)).collect::<Result<_>>().map(Some)
+        outputs
+            .map(|(output, axis)| split_batch_from_axis(output, axis, 1, call.size))
+            .collect::<Result<_>>()
+            .map(Some)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        work(inputs, outputs)
+        norm_cost(inputs, outputs)
     }
 
     fn attributes(&self) -> String {
@@ -136,13 +148,13 @@ impl Differentiable for GroupNorm {
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let shape = call.input_shape(0);
         let axis = shape.axis(self.axis)?;
-        // The channels become an axis of groups and an axis of their channels.
-        let each = shape[axis] / self.groups;
-        let shape = shape.clone().with(axis, self.groups).with_inserted(axis + 1, each);
+        // The channel axis is split into groups and channels within a group.
+        let per_group = shape[axis] / self.groups;
+        let shape = shape.clone().with(axis, self.groups).with_inserted(axis + 1, per_group);
         let ones = Shape::from(vec![1; shape.rank()]);
-        let norm = Norm {
+        let norm = NormGradient {
             statistics: ones.clone().with(0, shape[0]).with(axis, self.groups),
-            parameters: ones.with(axis, self.groups).with(axis + 1, each),
+            parameters: ones.with(axis, self.groups).with(axis + 1, per_group),
             over: (1..shape.rank()).filter(|&i| i != axis).map(|i| i as isize).collect(),
             shape,
             scaled: self.scaled,
@@ -153,7 +165,7 @@ impl Differentiable for GroupNorm {
     }
 }
 
-/// `(x - mean) * rstd * scale + offset` per channel. Inputs: `x`, `mean`, `rstd`, then those of the two it has.
+/// `(x - mean) * rstd * scale + offset` per channel. Inputs: `x`, `mean`, `rstd`, then scale and offset if given.
 #[derive(Clone, Debug)]
 struct Normalize {
     axis: isize,
@@ -167,7 +179,7 @@ impl Op for Normalize {
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        let dtype = float(inputs[0])?;
+        let dtype = float_dtype(inputs[0])?;
         let channels = [inputs[0].shape[inputs[0].shape.axis(self.axis)?]];
         for (i, parameter) in inputs[1..].iter().enumerate() {
             check_parameter(parameter, if i < 2 { statistics_dtype(dtype) } else { dtype }, &channels)?;
@@ -194,15 +206,15 @@ impl Op for Normalize {
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         if !call.mapped[1..].contains(&true) {
-            return call.plain(&Normalize { axis: call.axis(self.axis)?, ..self.clone() });
+            return call.apply_as_is(&Normalize { axis: call.axis(self.axis)?, ..self.clone() });
         }
-        let (axis, inputs) = channels_apart(call, self.axis)?;
+        let (axis, inputs) = merge_batch_into_channels(call, self.axis)?;
         let op = Normalize { axis: axis as isize, ..self.clone() };
-        single(out_of_axis(apply_many(&op, inputs)?.swap_remove(0), axis, 1, call.size))
+        single_output(split_batch_from_axis(apply_many(&op, inputs)?.swap_remove(0), axis, 1, call.size))
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        work(inputs, outputs)
+        norm_cost(inputs, outputs)
     }
 
     fn attributes(&self) -> String {
@@ -267,7 +279,7 @@ impl Differentiable for Normalize {
     }
 }
 
-/// Mean and variance of every channel, read once.
+/// Mean and variance of each channel in one pass over the data.
 #[derive(Clone, Debug)]
 struct Moments {
     axis: usize,
@@ -279,14 +291,16 @@ impl Op for Moments {
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        let dtype = float(inputs[0])?;
+        let dtype = float_dtype(inputs[0])?;
         let axis = inputs[0].shape.axis(self.axis as isize)?;
         let statistics = Spec::new(statistics_dtype(dtype), [inputs[0].shape[axis]]);
         Ok(Specs::from_iter([statistics.clone(), statistics]))
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        let [mean, variance] = outputs else { return Err(Error::new(ErrorKind::Graph, "two outputs")) };
+        let [mean, variance] = outputs else {
+            return Err(Error::new(ErrorKind::Graph, "expected 2 outputs"));
+        };
         norm::moments(inputs[0].view(), self.axis, mean.reborrow(), variance.reborrow());
         Ok(())
     }
@@ -296,12 +310,15 @@ impl Op for Moments {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        // Every set has statistics of its own: its channels are not those of another.
-        call.parted(apply_many(self, vec![into_axis(call.inputs[0].clone(), self.axis, 1)?])?)
+        // Every example has its own statistics: its channels become separate channels.
+        call.split_outputs(apply_many(
+            self,
+            vec![merge_batch_into_axis(call.inputs[0].clone(), self.axis, 1)?],
+        )?)
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        work(inputs, outputs)
+        norm_cost(inputs, outputs)
     }
 
     fn attributes(&self) -> String {
@@ -334,8 +351,10 @@ impl Differentiable for Moments {
     }
 }
 
-/// Normalises every group of neighbouring channels of every sample to mean 0 and deviation 1, then scales and shifts by
-/// channel. `axis` is where the channels are; `gamma` and `beta` have an element per channel and may be left out.
+/// Group normalization: normalizes each group of consecutive channels of each example to mean 0 and standard deviation 1,
+/// then scales by `gamma` and shifts by `beta` per channel.
+///
+/// `axis` is the channel axis; `gamma` and `beta` are optional and have one element per channel.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::nn::group_norm};
@@ -358,8 +377,9 @@ pub fn group_norm(
     Ok(apply_at(&op, &mut inputs, Location::caller())?.swap_remove(0))
 }
 
-/// `(x - mean) / sqrt(variance + epsilon) * scale + offset` per channel, with statistics that are given. `axis` is where
-/// the channels are; `offset` and `scale` may be left out.
+/// Batch normalization with given statistics: `(x - mean) / sqrt(variance + epsilon) * scale + offset` per channel.
+///
+/// `axis` is the channel axis; `offset` and `scale` are optional.
 #[track_caller]
 pub fn batch_norm(
     x: impl Into<Tensor>,
@@ -380,9 +400,13 @@ pub fn batch_norm(
     Ok(apply_at(&op, &mut inputs, at)?.swap_remove(0))
 }
 
-/// Mean and variance (of the population) over some axes; over all of them if `axes` is `None`.
+/// The mean and the population variance over axes; over all axes if `axes` is `None`.
 #[track_caller]
-pub fn moments(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<(Tensor, Tensor)> {
+pub fn moments(
+    x: impl Into<Tensor>,
+    axes: impl Into<ReduceAxes>,
+    keepdims: bool,
+) -> Result<(Tensor, Tensor)> {
     let (x, axes, at) = (x.into(), axes.into(), Location::caller());
     let marks = axes.marks(x.shape()).map_err(|e| e.in_op("moments", [x.spec()]).at(at))?;
     let mut kept = (0..x.rank()).filter(|&axis| !marks[axis]);
@@ -444,7 +468,7 @@ fn batch_samples() -> Vec<Vec<ArgValue>> {
     dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
 }
 
-fn group_refuses() -> Vec<Bad> {
+fn invalid_group_norm() -> Vec<InvalidArgs> {
     let args = |dtype, gamma: &[usize], groups, axis, epsilon| {
         let x = ramp(dtype, &[2, 3, 4], 0.0, 1.0);
         let gamma = ramp(dtype, gamma, 0.0, 1.0);
@@ -452,18 +476,30 @@ fn group_refuses() -> Vec<Bad> {
     };
     let f = DType::F32;
     vec![
-        Bad::new(args(f, &[4], 3, -1, 0.1), ErrorKind::Value, "4 channels do not fall into 3 groups"),
-        Bad::new(args(f, &[4], 0, -1, 0.1), ErrorKind::Value, "4 channels do not fall into 0 groups"),
-        Bad::new(args(f, &[4], -1, -1, 0.1), ErrorKind::Value, "-1 groups hold no channels"),
-        Bad::new(args(f, &[2], 1, 0, 0.1), ErrorKind::Axis, "axis 0 is the batch"),
-        Bad::new(args(f, &[4], 1, 3, 0.1), ErrorKind::Axis, "axis must be in [-3, 3), got 3"),
-        Bad::new(args(f, &[3], 2, -1, 0.1), ErrorKind::Shape, "a parameter has shape [3], not [4]"),
-        Bad::new(args(f, &[4], 2, -1, -1.0), ErrorKind::Value, "an epsilon of -1 makes no sense"),
-        Bad::new(args(DType::I32, &[4], 2, -1, 0.1), ErrorKind::DType, "int32 is not supported"),
+        InvalidArgs::new(
+            args(f, &[4], 3, -1, 0.1),
+            ErrorKind::Value,
+            "divisible by groups, got 4 channels and 3 groups",
+        ),
+        InvalidArgs::new(args(f, &[4], 0, -1, 0.1), ErrorKind::Value, "groups must be >= 1, got 0"),
+        InvalidArgs::new(args(f, &[4], -1, -1, 0.1), ErrorKind::Value, "groups must be >= 1, got -1"),
+        InvalidArgs::new(args(f, &[2], 1, 0, 0.1), ErrorKind::Axis, "the channel axis must not be 0"),
+        InvalidArgs::new(args(f, &[4], 1, 3, 0.1), ErrorKind::Axis, "axis must be in [-3, 3), got 3"),
+        InvalidArgs::new(
+            args(f, &[3], 2, -1, 0.1),
+            ErrorKind::Shape,
+            "parameters must have shape [4], got [3]",
+        ),
+        InvalidArgs::new(
+            args(f, &[4], 2, -1, -1.0),
+            ErrorKind::Value,
+            "epsilon must be finite and >= 0, got -1",
+        ),
+        InvalidArgs::new(args(DType::I32, &[4], 2, -1, 0.1), ErrorKind::DType, "int32 is not supported"),
     ]
 }
 
-fn batch_refuses() -> Vec<Bad> {
+fn invalid_batch_norm() -> Vec<InvalidArgs> {
     let args = |dtype, mean: &[usize], epsilon, axis| {
         let parameter = |shape| ramp(DType::F32, shape, 0.5, 1.0);
         let x = ramp(dtype, &[2, 3], 0.0, 1.0);
@@ -479,14 +515,14 @@ fn batch_refuses() -> Vec<Bad> {
         ]
     };
     vec![
-        Bad::new(args(DType::F32, &[2], 0.1, -1), ErrorKind::Shape, "a parameter has shape [2], not [3]"),
-        Bad::new(args(DType::F32, &[3], 0.1, 2), ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
-        Bad::new(
+        InvalidArgs::new(args(DType::F32, &[2], 0.1, -1), ErrorKind::Shape, "must have shape [3], got [2]"),
+        InvalidArgs::new(args(DType::F32, &[3], 0.1, 2), ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
+        InvalidArgs::new(
             args(DType::F32, &[3], f64::INFINITY, 1),
             ErrorKind::Value,
-            "an epsilon of inf makes no sense",
+            "epsilon must be finite and >= 0, got inf",
         ),
-        Bad::new(args(DType::I32, &[3], 0.1, 1), ErrorKind::DType, "int32 is not supported"),
+        InvalidArgs::new(args(DType::I32, &[3], 0.1, 1), ErrorKind::DType, "int32 is not supported"),
     ]
 }
 
@@ -504,7 +540,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         |a| {
             let groups = a.int(3)?;
             let groups = usize::try_from(groups)
-                .map_err(|_| Error::value(format!("{groups} groups hold no channels")))?;
+                .map_err(|_| Error::value(format!("groups must be >= 1, got {groups}")))?;
             let (axis, epsilon) = (a.int_or(4)?.unwrap_or(-1) as isize, a.float_or(5)?.unwrap_or(1e-3));
             one(group_norm(a.tensor(0)?, a.tensor_or(1)?.as_ref(), a.tensor_or(2)?.as_ref(), groups, axis, epsilon))
         },
@@ -518,7 +554,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(group_samples),
     )
-    .refuses(group_refuses),
+    .refuses(invalid_group_norm),
     OpEntry::new(
         "batch_norm",
         &[
@@ -543,7 +579,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(batch_samples),
     )
-    .refuses(batch_refuses),
+    .refuses(invalid_batch_norm),
     OpEntry::new(
         "moments",
         Param::REDUCTION,
@@ -558,5 +594,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(|| reductions(&[DType::I32, DType::F16, DType::BF16, DType::F32, DType::F64], -3.0, 3.0)),
     )
-    .refuses(bad_axes),
+    .refuses(invalid_axes),
 ];

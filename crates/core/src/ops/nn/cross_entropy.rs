@@ -1,4 +1,4 @@
-//! Cross-entropies: how far predictions are from labels.
+//! Cross-entropy losses on logits.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
@@ -10,41 +10,44 @@ use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{expand_dims, reshape, stack};
 use crate::ops::unary::{cast, neg, sigmoid};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply_at, promote};
 use taut_kernels::elementwise::{self, Binary, Unary};
 use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, View, ViewMut};
 use taut_memory::Location;
 
-/// Per row of `[rows, classes]`: the loss, and the log-sum-exp of the logits that gradients start from.
+/// Outputs per row of `[rows, classes]`: the loss, and the logsumexp of the logits.
 #[derive(Clone, Debug)]
 struct CrossEntropy {
-    /// Whether labels are numbers of classes rather than a weight per class.
+    /// Whether labels are class indices instead of one weight per class.
     sparse: bool,
 }
 
 impl CrossEntropy {
-    /// Applies it to logits `[.., classes]`; gives the loss of every row.
+    /// Applies it to logits `[.., classes]`; returns the loss of each row.
     #[track_caller]
     fn apply(&self, logits: Tensor, labels: Tensor) -> Result<Tensor> {
         let at = Location::caller();
-        let refuse = |e: Error| e.in_op(self.name(), [labels.spec(), logits.spec()]).at(at);
+        let with_context = |e: Error| e.in_op(self.name(), [labels.spec(), logits.spec()]).at(at);
         let Some((&classes, lead)) = logits.shape().split_last() else {
-            return Err(refuse(Error::shape("a number has no classes")).help("logits are [.., classes]"));
+            return Err(with_context(Error::shape("logits must have shape [.., classes], got a scalar")));
         };
         let wanted = if self.sparse { lead } else { &logits.shape()[..] };
         if labels.shape() != wanted {
-            let message =
-                format!("logits {} go with labels {wanted:?}, not {}", logits.shape(), labels.shape());
-            return Err(refuse(Error::shape(message)));
+            let message = format!(
+                "labels must have shape {wanted:?} for logits {}, got {}",
+                logits.shape(),
+                labels.shape()
+            );
+            return Err(with_context(Error::shape(message)));
         }
         let rows = lead.iter().product::<usize>() as isize;
-        let back: Vec<isize> = lead.iter().map(|&dim| dim as isize).collect();
+        let lead_shape: Vec<isize> = lead.iter().map(|&dim| dim as isize).collect();
         let flat = if self.sparse { vec![rows] } else { vec![rows, classes as isize] };
         let (logits, labels) = (reshape(logits, &[rows, classes as isize])?, reshape(labels, &flat)?);
         let mut results = apply_at(self, &mut [logits, labels], at)?;
-        reshape(results.swap_remove(0), &back)
+        reshape(results.swap_remove(0), &lead_shape)
     }
 }
 
@@ -60,8 +63,8 @@ impl Op for CrossEntropy {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (logits, labels) = (inputs[0], inputs[1]);
         if !logits.dtype.is_float() {
-            return Err(Error::dtype(format!("logits of type {} are not supported", logits.dtype))
-                .help("cast them to a float"));
+            return Err(Error::dtype(format!("logits must be floats, got {}", logits.dtype))
+                .help("cast them to a float dtype"));
         }
         let fits = if self.sparse {
             matches!(labels.dtype, DType::I32 | DType::I64)
@@ -69,9 +72,16 @@ impl Op for CrossEntropy {
             labels.dtype == logits.dtype
         };
         if !fits {
-            return Err(Error::dtype(format!("labels of type {} are not supported", labels.dtype)));
+            let message = if self.sparse {
+                format!("labels must be integers, got {}", labels.dtype)
+            } else {
+                format!("labels must have the dtype of the logits, {}, got {}", logits.dtype, labels.dtype)
+            };
+            return Err(Error::dtype(message));
         }
-        let [rows, _] = logits.shape[..] else { return Err(Error::shape("logits are [rows, classes]")) };
+        let [rows, _] = logits.shape[..] else {
+            return Err(Error::shape("logits must have shape [rows, classes]"));
+        };
         let per_row = Spec::new(logits.dtype, [rows]);
         let lse = Spec::new(statistics_dtype(logits.dtype), [rows]);
         Ok(Specs::from_iter([per_row, lse]))
@@ -79,7 +89,7 @@ impl Op for CrossEntropy {
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         let (logits, labels) = (inputs[0].view(), inputs[1].view());
-        let [loss, lse] = outputs else { return Err(Error::new(ErrorKind::Graph, "two outputs")) };
+        let [loss, lse] = outputs else { return Err(Error::new(ErrorKind::Graph, "expected 2 outputs")) };
         if !self.sparse {
             norm::softmax_cross_entropy(logits, labels, loss.reborrow(), lse.reborrow());
             return Ok(());
@@ -93,7 +103,7 @@ impl Op for CrossEntropy {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.folded(self)
+        call.apply_merged(self)
     }
 }
 
@@ -111,7 +121,7 @@ impl Differentiable for CrossEntropy {
         }
         if call.wants(0) {
             let (labels, column) = (call.input(1)?, expand_dims(&g, 1)?);
-            // One product with numbers that are not kept: the softmax is made again.
+            // The softmax is recomputed from the logits, not saved.
             gradients[0] = Some(if self.sparse {
                 let rows = range(0, g.len() as i64, 1, labels.dtype())?;
                 let right = stack(&[rows, labels.clone()], 1)?;
@@ -125,7 +135,7 @@ impl Differentiable for CrossEntropy {
     }
 }
 
-/// Inputs: logits and labels, element by element.
+/// Inputs: logits and labels of one shape.
 #[derive(Clone, Debug)]
 struct SigmoidCrossEntropy;
 
@@ -137,11 +147,15 @@ impl Op for SigmoidCrossEntropy {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (logits, labels) = (inputs[0], inputs[1]);
         if labels.shape != logits.shape {
-            let message = format!("logits {} and labels {} differ in shape", logits.shape, labels.shape);
+            let message =
+                format!("labels must have the shape of the logits, {}, got {}", logits.shape, labels.shape);
             return Err(Error::shape(message));
         }
         if labels.dtype != logits.dtype {
-            return Err(Error::dtype(format!("types {} and {} differ", logits.dtype, labels.dtype)));
+            return Err(Error::dtype(format!(
+                "logits and labels must have the same dtype, got {} and {}",
+                logits.dtype, labels.dtype
+            )));
         }
         Ok(logits.clone().into())
     }
@@ -172,7 +186,7 @@ impl Op for SigmoidCrossEntropy {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.each(self)
+        call.apply_batched(self)
     }
 }
 
@@ -195,8 +209,8 @@ impl Differentiable for SigmoidCrossEntropy {
     }
 }
 
-/// `-sum(labels * log(softmax(logits)))` over the last axis, of predictions that are not yet normalised. Labels have
-/// a weight per class.
+/// Softmax cross-entropy, `-sum(labels * log_softmax(logits))` over the last axis. Labels and logits have the same shape
+/// `[.., classes]`: one probability per class, and unnormalized log-probabilities.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::nn::softmax_cross_entropy_with_logits};
@@ -216,8 +230,8 @@ pub fn softmax_cross_entropy_with_logits(
     CrossEntropy { sparse: false }.apply(cast(logits, dtype)?, cast(labels, dtype)?)
 }
 
-/// The cross-entropy of predictions `[.., classes]` that are not yet normalised, where each label names the one class
-/// that is right. A label that is no class is an error.
+/// Softmax cross-entropy with class indices as labels: `-log_softmax(logits)[label]` for each row of `[.., classes]`.
+/// Labels must be in `[0, classes)`.
 #[track_caller]
 pub fn sparse_softmax_cross_entropy_with_logits(
     labels: impl Into<Tensor>,
@@ -231,7 +245,7 @@ pub fn sparse_softmax_cross_entropy_with_logits(
     CrossEntropy { sparse: true }.apply(logits.into(), labels)
 }
 
-/// The cross-entropy of independent yes-or-no predictions that are not yet normalised, element by element:
+/// Elementwise binary cross-entropy of labels and `sigmoid(logits)`, computed as
 /// `max(x, 0) - x * labels + log(1 + e^-|x|)`, which does not overflow.
 #[track_caller]
 pub fn sigmoid_cross_entropy_with_logits(
@@ -239,19 +253,20 @@ pub fn sigmoid_cross_entropy_with_logits(
     logits: impl Into<Tensor>,
 ) -> Result<Tensor> {
     let (labels, logits, at) = (labels.into(), logits.into(), Location::caller());
-    let refuse = |e: Error| {
+    let with_context = |e: Error| {
         let specs = [labels.spec(), logits.spec()];
         e.in_op("sigmoid_cross_entropy_with_logits", specs).at(at)
     };
     if labels.shape() != logits.shape() {
-        let message = format!("logits {} and labels {} differ in shape", logits.shape(), labels.shape());
-        return Err(refuse(Error::shape(message)));
+        let message =
+            format!("labels must have the shape of the logits, {}, got {}", logits.shape(), labels.shape());
+        return Err(with_context(Error::shape(message)));
     }
     if !logits.dtype().is_float() {
-        let message = format!("logits of type {} are not supported", logits.dtype());
-        return Err(refuse(Error::dtype(message)).help("cast them to a float"));
+        let message = format!("logits must be floats, got {}", logits.dtype());
+        return Err(with_context(Error::dtype(message)).help("cast them to a float dtype"));
     }
-    // Terms cancel, which halves have no digits for.
+    // The terms cancel, which 16-bit floats are not precise enough for.
     let dtype = promote(labels.dtype(), logits.dtype());
     let wide = promote(dtype, DType::F32);
     let (labels, logits) = (cast(labels, wide)?, cast(logits, wide)?);
@@ -278,42 +293,58 @@ fn sparse_samples() -> Vec<Vec<ArgValue>> {
     samples
 }
 
-fn refuses_dense() -> Vec<Bad> {
+fn invalid_dense() -> Vec<InvalidArgs> {
     let with = |labels: &[usize], dtype, logits: &[usize]| {
         vec![ramp(dtype, labels, 0.0, 1.0), ramp(dtype, logits, 0.0, 1.0)]
     };
     vec![
-        Bad::new(
+        InvalidArgs::new(
             with(&[2, 3], DType::F32, &[3]),
             ErrorKind::Shape,
-            "logits [3] go with labels [3], not [2, 3]",
+            "labels must have shape [3] for logits [3], got [2, 3]",
         ),
-        Bad::new(with(&[], DType::F32, &[]), ErrorKind::Shape, "a number has no classes"),
-        Bad::new(with(&[3], DType::I32, &[3]), ErrorKind::DType, "logits of type int32 are not supported"),
+        InvalidArgs::new(
+            with(&[], DType::F32, &[]),
+            ErrorKind::Shape,
+            "must have shape [.., classes], got a scalar",
+        ),
+        InvalidArgs::new(with(&[3], DType::I32, &[3]), ErrorKind::DType, "logits must be floats, got int32"),
     ]
 }
 
-fn refuses_sparse() -> Vec<Bad> {
+fn invalid_sparse() -> Vec<InvalidArgs> {
     let logits = || ramp(DType::F32, &[2, 3], 0.0, 1.0);
     let labels = |values: &[f64]| of(DType::I64, &[values.len()], values);
     let floats = ramp(DType::F32, &[2], 0.0, 1.0);
     vec![
-        Bad::new(vec![labels(&[0.0, 3.0]), logits()], ErrorKind::Index, "label 3 of row 1 is outside 0..3"),
-        Bad::new(vec![labels(&[-1.0, 0.0]), logits()], ErrorKind::Index, "label -1 of row 0 is outside 0..3"),
-        Bad::new(
+        InvalidArgs::new(
+            vec![labels(&[0.0, 3.0]), logits()],
+            ErrorKind::Index,
+            "label 3 of row 1 is outside 0..3",
+        ),
+        InvalidArgs::new(
+            vec![labels(&[-1.0, 0.0]), logits()],
+            ErrorKind::Index,
+            "label -1 of row 0 is outside 0..3",
+        ),
+        InvalidArgs::new(
             vec![labels(&[0.0]), logits()],
             ErrorKind::Shape,
-            "logits [2, 3] go with labels [2], not [1]",
+            "labels must have shape [2] for logits [2, 3], got [1]",
         ),
-        Bad::new(vec![floats, logits()], ErrorKind::DType, "labels of type float32 are not supported"),
+        InvalidArgs::new(vec![floats, logits()], ErrorKind::DType, "labels must be integers, got float32"),
     ]
 }
 
-fn refuses_sigmoid() -> Vec<Bad> {
+fn invalid_sigmoid() -> Vec<InvalidArgs> {
     let with = |labels: &[usize], dtype| vec![ramp(dtype, labels, 0.0, 1.0), ramp(dtype, &[3], 0.0, 1.0)];
     vec![
-        Bad::new(with(&[2], DType::F32), ErrorKind::Shape, "logits [3] and labels [2] differ in shape"),
-        Bad::new(with(&[3], DType::I32), ErrorKind::DType, "logits of type int32 are not supported"),
+        InvalidArgs::new(
+            with(&[2], DType::F32),
+            ErrorKind::Shape,
+            "labels must have the shape of the logits, [3], got [2]",
+        ),
+        InvalidArgs::new(with(&[3], DType::I32), ErrorKind::DType, "logits must be floats, got int32"),
     ]
 }
 
@@ -327,7 +358,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(dense_samples),
     )
-    .refuses(refuses_dense),
+    .refuses(invalid_dense),
     OpEntry::new(
         "sparse_softmax_cross_entropy_with_logits",
         PARAMS,
@@ -338,7 +369,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(sparse_samples),
     )
-    .refuses(refuses_sparse),
+    .refuses(invalid_sparse),
     OpEntry::new(
         "sigmoid_cross_entropy_with_logits",
         PARAMS,
@@ -349,5 +380,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(dense_samples),
     )
-    .refuses(refuses_sigmoid),
+    .refuses(invalid_sigmoid),
 ];

@@ -2,18 +2,18 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
-use crate::ops::batching::single;
 use crate::ops::binary::{mul, where_};
 use crate::ops::draw::{check_key, read_key};
 use crate::ops::random::stateless_bernoulli;
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::vmap::single_output;
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Scalar, Set, Tensor, VjpCall, apply};
 use taut_kernels::elementwise::{self, Binary};
 use taut_kernels::random as kernel;
 use taut_kernels::{Arg, View, ViewMut};
 
-/// Inputs: `x` and a key. Which elements stay is a function of the key and the element's place.
+/// Inputs: `x` and a key. The mask is a function of the key and the element's position.
 #[derive(Clone, Debug)]
 struct Dropout {
     rate: f64,
@@ -31,8 +31,7 @@ impl Op for Dropout {
         }
         check_key(inputs[1])?;
         if !(0.0..1.0).contains(&self.rate) {
-            return Err(Error::value(format!("a rate of {} does not lie between 0 and 1", self.rate))
-                .help("0 drops nothing; 1 would drop everything"));
+            return Err(Error::value(format!("rate must be in [0, 1), got {}", self.rate)));
         }
         Ok(inputs[0].clone().into())
     }
@@ -49,10 +48,10 @@ impl Op for Dropout {
         let (scale, zero) =
             (Scalar::Float(1.0 / (1.0 - self.rate)).to_bytes(dtype), Scalar::Int(0).to_bytes(dtype));
         let (strides, flat) = (crate::Shape::from(shape).strides(), vec![0; shape.len()]);
-        let every = |bytes| Arg::View(View::new(dtype, bytes, 0, shape, &flat));
-        elementwise::binary(Binary::Mul, inputs[0], every(&scale), out.reborrow());
-        let stays = Arg::View(View::new(DType::Bool, scratch, 0, shape, &strides));
-        elementwise::select(stays, Arg::InPlace(0), every(&zero), out.reborrow());
+        let constant = |bytes| Arg::View(View::new(dtype, bytes, 0, shape, &flat));
+        elementwise::binary(Binary::Mul, inputs[0], constant(&scale), out.reborrow());
+        let mask = Arg::View(View::new(DType::Bool, scratch, 0, shape, &strides));
+        elementwise::select(mask, Arg::InPlace(0), constant(&zero), out.reborrow());
         Ok(())
     }
 
@@ -72,9 +71,9 @@ impl Op for Dropout {
         if call.mapped[1] {
             return Ok(None);
         }
-        // One key: the same places are dropped in every set.
-        let stays = stateless_bernoulli(&call.inputs[1], call.shape(0), 1.0 - self.rate)?;
-        single(where_(stays, mul(&call.inputs[0], 1.0 / (1.0 - self.rate))?, 0.0))
+        // One key: the same positions are dropped in every example.
+        let mask = stateless_bernoulli(&call.inputs[1], call.shape(0), 1.0 - self.rate)?;
+        single_output(where_(mask, mul(&call.inputs[0], 1.0 / (1.0 - self.rate))?, 0.0))
     }
 
     fn attributes(&self) -> String {
@@ -92,8 +91,8 @@ impl Differentiable for Dropout {
     }
 }
 
-/// Drops elements with probability `rate` and scales the others by `1 / (1 - rate)`, so that the expectation stays. The
-/// key, two `uint64`, decides which: the same key drops the same elements.
+/// Dropout: sets elements to zero with probability `rate` and scales the others by `1 / (1 - rate)`, which preserves the
+/// expectation. The mask is a function of the key (`uint64[2]`).
 ///
 /// ```
 /// use taut_core::{DType, Tensor, ops::{creation::ones, nn::dropout}};
@@ -111,7 +110,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "dropout",
     &[Param::tensor("x"), Param::new("rate", ParamKind::Float), Param::tensor("key")],
     |a| one(dropout(a.tensor(0)?, a.float(1)?, a.tensor(2)?)),
-    // Each element is dropped or scaled; nothing is dropped at rate 0, and about the right share of many.
+    // Each element is dropped or scaled; at rate 0 none is dropped, and of many elements about the right fraction.
     Reference::Property(
         "[y := x.astype(np.float64) / (1 - rate), z := out.astype(np.float64), kept := np.mean(z != 0) if x.size else 1, \
          z.shape == x.shape and np.all((z == 0) | np.isclose(z, y, 1e-2)) and (rate > 0 or np.all(z == y)) \
@@ -132,11 +131,11 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     let key = || of(DType::U64, &[2], &[1.0, 2.0]);
     let f = DType::F32;
     vec![
-        Bad::new(args(f, 1.0, key()), ErrorKind::Value, "a rate of 1 does not lie between 0 and 1"),
-        Bad::new(args(f, -0.1, key()), ErrorKind::Value, "a rate of -0.1"),
-        Bad::new(args(f, f64::NAN, key()), ErrorKind::Value, "a rate of NaN"),
-        Bad::new(args(DType::I32, 0.5, key()), ErrorKind::DType, "int32 is not supported"),
-        Bad::new(args(f, 0.5, of(DType::I64, &[2], &[1.0, 2.0])), ErrorKind::DType, "a key is of type uint64"),
-        Bad::new(args(f, 0.5, of(DType::U64, &[1], &[1.0])), ErrorKind::Shape, "a key has shape [2], not [1]"),
+        InvalidArgs::new(args(f, 1.0, key()), ErrorKind::Value, "rate must be in [0, 1), got 1"),
+        InvalidArgs::new(args(f, -0.1, key()), ErrorKind::Value, "rate must be in [0, 1), got -0.1"),
+        InvalidArgs::new(args(f, f64::NAN, key()), ErrorKind::Value, "rate must be in [0, 1), got NaN"),
+        InvalidArgs::new(args(DType::I32, 0.5, key()), ErrorKind::DType, "int32 is not supported"),
+        InvalidArgs::new(args(f, 0.5, of(DType::I64, &[2], &[1.0, 2.0])), ErrorKind::DType, "key must be uint64, got int64"),
+        InvalidArgs::new(args(f, 0.5, of(DType::U64, &[1], &[1.0])), ErrorKind::Shape, "key must have shape [2], got [1]"),
     ]
 })];

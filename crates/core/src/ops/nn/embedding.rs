@@ -1,11 +1,11 @@
-//! Rows of a table.
+//! Embedding lookup.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
-use crate::ops::batching::single;
 use crate::ops::index::{gather, row_gradient};
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, Reference, Samples, one};
+use crate::ops::vmap::single_output;
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, ViewMut, index as kernel};
 
@@ -20,10 +20,10 @@ impl Op for EmbeddingLookup {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let (params, ids) = (inputs[0], inputs[1]);
         let Some((_, row)) = params.shape.split_first() else {
-            return Err(Error::shape("a number has no rows").help("the table is [rows, ..]"));
+            return Err(Error::shape("params must have rank >= 1 ([rows, ..]), got a scalar"));
         };
         if !ids.dtype.is_integer() {
-            return Err(Error::dtype(format!("ids of type {} are not integers", ids.dtype)));
+            return Err(Error::dtype(format!("ids must be integers, got {}", ids.dtype)));
         }
         Ok(Spec { dtype: params.dtype, shape: ids.shape.iter().chain(row).copied().collect() }.into())
     }
@@ -31,9 +31,10 @@ impl Op for EmbeddingLookup {
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
         let (params, ids) = (inputs[0].view(), inputs[1].view());
         kernel::gather(params, ids, 0, 0, outputs[0].reborrow()).map_err(|bad| {
-            let message =
-                format!("id {} (number {}) is not among the {} rows", bad.value, bad.position, bad.limit);
-            Error::index(message).help("ids count from 0")
+            Error::index(format!(
+                "ids must be in [0, {}), got {} at position {}",
+                bad.limit, bad.value, bad.position
+            ))
         })
     }
 
@@ -43,9 +44,9 @@ impl Op for EmbeddingLookup {
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         if !call.mapped[0] {
-            return call.plain(self);
+            return call.apply_as_is(self);
         }
-        single(gather(&call.inputs[0], &call.inputs[1], 1, isize::from(call.mapped[1])))
+        single_output(gather(&call.inputs[0], &call.inputs[1], 1, isize::from(call.mapped[1])))
     }
 }
 
@@ -59,7 +60,8 @@ impl Differentiable for EmbeddingLookup {
     }
 }
 
-/// The rows of a table that `ids` name. An id that is no row is an error.
+/// Looks up rows of an embedding table: `params[ids]`, of shape `ids.shape + params.shape[1:]`. Ids must be in
+/// `[0, rows)`. The gradient of the table is sparse.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::nn::embedding_lookup};
@@ -94,17 +96,25 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     let args = |table: &[usize], ids: ArgValue| vec![ramp(DType::F32, table, 0.0, 1.0), ids];
     let ids = |dtype, value| of(dtype, &[2], &[0.0, value]);
     vec![
-        Bad::new(
+        InvalidArgs::new(
             args(&[3, 2], ids(DType::I32, 3.0)),
             ErrorKind::Index,
-            "id 3 (number 1) is not among the 3 rows",
+            "ids must be in [0, 3), got 3 at position 1",
         ),
-        Bad::new(args(&[3, 2], ids(DType::I64, -1.0)), ErrorKind::Index, "id -1 (number 1) is not among"),
-        Bad::new(
+        InvalidArgs::new(
+            args(&[3, 2], ids(DType::I64, -1.0)),
+            ErrorKind::Index,
+            "ids must be in [0, 3), got -1 at position 1",
+        ),
+        InvalidArgs::new(
             args(&[3, 2], ids(DType::F32, 1.0)),
             ErrorKind::DType,
-            "ids of type float32 are not integers",
+            "ids must be integers, got float32",
         ),
-        Bad::new(args(&[], ids(DType::I32, 0.0)), ErrorKind::Shape, "a number has no rows"),
+        InvalidArgs::new(
+            args(&[], ids(DType::I32, 0.0)),
+            ErrorKind::Shape,
+            "params must have rank >= 1 ([rows, ..]), got a scalar",
+        ),
     ]
 })];

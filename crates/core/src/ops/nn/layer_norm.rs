@@ -1,4 +1,4 @@
-//! Normalising the last axes: layer norm and root-mean-square norm.
+//! Normalization over the last axes: layer norm and RMS norm.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Op, Spec, Specs, VmapCall};
@@ -8,7 +8,7 @@ use crate::ops::reduce::mean;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{broadcast_to, reshape_to};
 use crate::ops::unary::{cast, neg};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{
     DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at, apply_many,
 };
@@ -16,8 +16,8 @@ use taut_kernels::norm::{self, statistics_dtype};
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::Location;
 
-/// Inputs: `x`, then the scale and the offset if it has them. Outputs: the result, then per row the mean (unless it
-/// centres nothing) and the reciprocal of the deviation, which gradients start from.
+/// Inputs: `x`, then scale and offset if given. Outputs: the result, then per row the mean (if centred) and the reciprocal
+/// standard deviation, saved for backward.
 #[derive(Clone, Debug)]
 struct RowNorm {
     axes: usize,
@@ -38,10 +38,9 @@ impl Op for RowNorm {
             return Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"));
         }
         if self.axes == 0 || self.axes > shape.rank() {
-            let message = format!("{} axes to normalise of {}", self.axes, shape.rank());
-            return Err(
-                Error::new(ErrorKind::Axis, message).help("the last ones are normalised, one at least")
-            );
+            let message =
+                format!("axes, the number of last axes, must be in [1, {}], got {}", shape.rank(), self.axes);
+            return Err(Error::new(ErrorKind::Axis, message));
         }
         check_epsilon(self.epsilon)?;
         let (lead, row) = shape.split_at(shape.rank() - self.axes);
@@ -72,7 +71,7 @@ impl Op for RowNorm {
                 let rstd = Some(rstd.reborrow());
                 norm::rms_norm(inputs[0], self.axes, gamma, self.epsilon, out.reborrow(), rstd);
             }
-            _ => return Err(Error::new(ErrorKind::Graph, "two or three outputs")),
+            _ => return Err(Error::new(ErrorKind::Graph, "expected 2 or 3 outputs")),
         }
         Ok(())
     }
@@ -87,24 +86,24 @@ impl Op for RowNorm {
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         if !call.mapped[1..].contains(&true) {
-            return call.plain(self);
+            return call.apply_as_is(self);
         }
-        // The op has one scale and one offset. Those of every set are applied after it, before anything is rounded.
+        // The kernel takes one scale and one offset. Per-example ones are applied after it, before rounding.
         let (dtype, rank) = (call.inputs[0].dtype(), call.shape(0).rank());
         let wide = statistics_dtype(dtype);
         let op = RowNorm { scaled: false, shifted: false, ..self.clone() };
         let mut outputs = apply_many(&op, vec![cast(&call.inputs[0], wide)?])?;
         let mut rows = outputs[0].clone();
         if self.scaled {
-            rows = mul(rows, call.ranked(1, rank)?)?;
+            rows = mul(rows, call.input_of_rank(1, rank)?)?;
         }
         if self.shifted {
-            rows = add(rows, call.ranked(1 + usize::from(self.scaled), rank)?)?;
+            rows = add(rows, call.input_of_rank(1 + usize::from(self.scaled), rank)?)?;
         }
         outputs[0] = cast(rows, dtype)?;
         if !call.mapped[0] {
             for statistic in &mut outputs[1..] {
-                *statistic = broadcast_to(&*statistic, call.many(statistic.shape()))?;
+                *statistic = broadcast_to(&*statistic, call.batched_shape(statistic.shape()))?;
             }
         }
         Ok(Some(outputs))
@@ -128,7 +127,7 @@ impl Differentiable for RowNorm {
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let shape = call.input_shape(0).clone();
         let lead = shape.rank() - self.axes;
-        let norm = Norm {
+        let norm = NormGradient {
             statistics: (0..shape.rank()).map(|i| if i < lead { shape[i] } else { 1 }).collect(),
             parameters: shape[lead..].into(),
             over: (lead as isize..shape.rank() as isize).collect(),
@@ -141,7 +140,7 @@ impl Differentiable for RowNorm {
     }
 }
 
-/// What the gradient of a norm keeps, whose statistics are these outputs.
+/// The values saved for the gradient of a norm whose statistics are these outputs.
 pub(super) fn norm_saves(wanted: Set, scaled: bool, statistics: Set) -> Saves {
     if !(wanted.has(0) || scaled && wanted.has(1)) {
         return Saves::NOTHING;
@@ -150,26 +149,26 @@ pub(super) fn norm_saves(wanted: Set, scaled: bool, statistics: Set) -> Saves {
     if scaled && wanted.has(0) { saves.and(Saves::inputs([1])) } else { saves }
 }
 
-/// The gradient of a norm. Inputs: `x`, then the scale and the offset if it has them; outputs: the result, then the
-/// means (if it is centred) and the reciprocal deviations.
-pub(super) struct Norm {
-    /// The shape of `x` in which the axes to normalise are axes of their own.
+/// The gradient of a normalization with inputs `x`, then scale and offset if given, and outputs: the result, then the
+/// means (if centred) and the reciprocal standard deviations.
+pub(super) struct NormGradient {
+    /// The shape of `x` in which the normalized dimensions are separate axes.
     pub(super) shape: Shape,
-    /// The shape of the statistics that broadcasts to it.
+    /// The shape of the statistics that broadcasts to `shape`.
     pub(super) statistics: Shape,
-    /// The shape of the parameters that broadcasts to it.
+    /// The shape of scale and offset that broadcasts to `shape`.
     pub(super) parameters: Shape,
-    /// The axes that are normalised.
+    /// The normalized axes of `shape`.
     pub(super) over: Vec<isize>,
     pub(super) scaled: bool,
     pub(super) shifted: bool,
     pub(super) centred: bool,
 }
 
-impl Norm {
+impl NormGradient {
     pub(super) fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         let last = 1 + usize::from(self.centred);
-        // Without means, the deviations are the output after the result.
+        // Without means, the reciprocal deviation is output 1.
         let (g, g_rstd, g_mean) = (call.take_gradient(0), call.take_gradient(last), call.take_gradient(1));
         let dtype = call.inputs[0].spec.dtype;
         let wide = statistics_dtype(dtype);
@@ -205,8 +204,8 @@ impl Norm {
         let size = |shape: &Shape| shape.len().max(1) as f64;
         let share = size(&self.statistics) / size(&self.shape);
         let over = self.over.as_slice();
-        // What a row's mean and deviation do to it: a multiple of one, and a multiple of the normalised row. Both are
-        // small, and are put together before anything large is touched.
+        // The contributions of a row's mean and deviation: a constant, and a multiple of the normalized row. Both
+        // factors have one element per row and are combined before the full-size terms.
         let of_rstd = match &g {
             Some(g) => Some(mul(mean(mul(g, &normal)?, over, true)?, &rstd)?),
             None => None,
@@ -236,7 +235,7 @@ impl Norm {
         Ok(gradients)
     }
 
-    /// The gradient of a parameter, from that of every place it was used in.
+    /// The gradient of a parameter: `g` summed over the axes it was broadcast along.
     fn parameter(&self, call: &VjpCall<'_>, input: usize, g: Tensor) -> Result<Tensor> {
         let Spec { dtype, shape } = &call.inputs[input].spec;
         cast(reshape_to(sum_to(g, &self.parameters)?, shape)?, *dtype)
@@ -250,28 +249,30 @@ fn plus(a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tensor>> {
     }
 }
 
-/// Refuses what cannot keep a division from failing.
+/// An error unless epsilon is finite and >= 0.
 pub(super) fn check_epsilon(epsilon: f64) -> Result<()> {
     if epsilon.is_finite() && epsilon >= 0.0 {
         return Ok(());
     }
-    Err(Error::value(format!("an epsilon of {epsilon} makes no sense")).help("a small positive number does"))
+    Err(Error::value(format!("epsilon must be finite and >= 0, got {epsilon}")))
 }
 
-/// Refuses a scale or an offset of another type or shape than the data asks for.
+/// An error unless a scale or an offset has this dtype and shape.
 pub(super) fn check_parameter(parameter: &Spec, dtype: DType, shape: &[usize]) -> Result<()> {
     if parameter.dtype != dtype {
-        return Err(Error::dtype(format!("types {dtype} and {} differ", parameter.dtype)));
+        return Err(Error::dtype(format!("parameters must be {dtype}, got {}", parameter.dtype)));
     }
     if parameter.shape != *shape {
         let wanted = Shape::from(shape);
-        return Err(Error::shape(format!("a parameter has shape {}, not {wanted}", parameter.shape)));
+        return Err(Error::shape(format!("parameters must have shape {wanted}, got {}", parameter.shape)));
     }
     Ok(())
 }
 
-/// Normalises every row to mean 0 and deviation 1, then scales it by `gamma` and shifts it by `beta`. A row is what
-/// the last `axes` axes hold; both parameters have its shape and may be left out.
+/// Layer normalization: normalizes each row to mean 0 and standard deviation 1, then scales it by `gamma` and shifts it by
+/// `beta`: `(x - mean) / sqrt(variance + epsilon) * gamma + beta`.
+///
+/// A row is the slice over the last `axes` axes; `gamma` and `beta` are optional and have its shape.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::nn::layer_norm};
@@ -293,8 +294,10 @@ pub fn layer_norm(
     Ok(apply_at(&op, &mut inputs, Location::caller())?.swap_remove(0))
 }
 
-/// Divides every row by the root of its mean square, then scales it by `gamma`. A row is what the last `axes` axes
-/// hold; `gamma` has its shape and may be left out.
+/// RMS normalization: divides each row by its root mean square and scales it by `gamma`:
+/// `x / sqrt(mean(x^2) + epsilon) * gamma`.
+///
+/// A row is the slice over the last `axes` axes; `gamma` is optional and has its shape.
 #[track_caller]
 pub fn rms_norm(x: impl Into<Tensor>, gamma: Option<&Tensor>, axes: usize, epsilon: f64) -> Result<Tensor> {
     let op = RowNorm { axes, epsilon, scaled: gamma.is_some(), shifted: false, centred: false };
@@ -325,7 +328,7 @@ fn samples(parameters: usize) -> Vec<Vec<ArgValue>> {
     dtypes::FLOATS.iter().flat_map(|&dtype| cases.map(|case| with(dtype, case))).collect()
 }
 
-fn refuses(parameters: usize) -> Vec<Bad> {
+fn invalid(parameters: usize) -> Vec<InvalidArgs> {
     let args = |dtype, shape: &[usize], gamma: &[usize], axes, epsilon| {
         let mut args = vec![ramp(dtype, shape, 0.0, 1.0), ramp(dtype, gamma, 0.0, 1.0)];
         args.resize(parameters + 1, ArgValue::None);
@@ -334,19 +337,31 @@ fn refuses(parameters: usize) -> Vec<Bad> {
     };
     let f = DType::F32;
     vec![
-        Bad::new(args(f, &[2, 3], &[2], 1, 0.1), ErrorKind::Shape, "a parameter has shape [2], not [3]"),
-        Bad::new(args(f, &[2, 3], &[3], 0, 0.1), ErrorKind::Axis, "0 axes to normalise of 2"),
-        Bad::new(args(f, &[2, 3], &[3], 3, 0.1), ErrorKind::Axis, "3 axes to normalise of 2"),
-        Bad::new(args(f, &[2, 3], &[3], -1, 0.1), ErrorKind::Axis, "-1 axes"),
-        Bad::new(args(f, &[2, 3], &[3], 1, -0.1), ErrorKind::Value, "an epsilon of -0.1 makes no sense"),
-        Bad::new(args(f, &[2, 3], &[3], 1, f64::NAN), ErrorKind::Value, "an epsilon of NaN makes no sense"),
-        Bad::new(args(DType::I32, &[2, 3], &[3], 1, 0.1), ErrorKind::DType, "int32 is not supported"),
+        InvalidArgs::new(
+            args(f, &[2, 3], &[2], 1, 0.1),
+            ErrorKind::Shape,
+            "parameters must have shape [3], got [2]",
+        ),
+        InvalidArgs::new(args(f, &[2, 3], &[3], 0, 0.1), ErrorKind::Axis, "must be in [1, 2], got 0"),
+        InvalidArgs::new(args(f, &[2, 3], &[3], 3, 0.1), ErrorKind::Axis, "must be in [1, 2], got 3"),
+        InvalidArgs::new(args(f, &[2, 3], &[3], -1, 0.1), ErrorKind::Axis, "axes must be >= 1, got -1"),
+        InvalidArgs::new(
+            args(f, &[2, 3], &[3], 1, -0.1),
+            ErrorKind::Value,
+            "epsilon must be finite and >= 0, got -0.1",
+        ),
+        InvalidArgs::new(
+            args(f, &[2, 3], &[3], 1, f64::NAN),
+            ErrorKind::Value,
+            "epsilon must be finite and >= 0, got NaN",
+        ),
+        InvalidArgs::new(args(DType::I32, &[2, 3], &[3], 1, 0.1), ErrorKind::DType, "int32 is not supported"),
     ]
 }
 
 fn axes(given: Option<i64>) -> Result<usize> {
     let given = given.unwrap_or(1);
-    usize::try_from(given).map_err(|_| Error::new(ErrorKind::Axis, format!("{given} axes do not exist")))
+    usize::try_from(given).map_err(|_| Error::new(ErrorKind::Axis, format!("axes must be >= 1, got {given}")))
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[
@@ -372,7 +387,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(|| samples(2)),
     )
-    .refuses(|| refuses(2)),
+    .refuses(|| invalid(2)),
     OpEntry::new(
         "rms_norm",
         &[
@@ -392,5 +407,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(|| samples(1)),
     )
-    .refuses(|| refuses(1)),
+    .refuses(|| invalid(1)),
 ];

@@ -4,9 +4,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Cost, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{mul, sub};
 use crate::ops::reduce::sum;
-use crate::ops::sample::{bad_unary, dtypes, of, ramp};
+use crate::ops::sample::{dtypes, invalid_unary, of, ramp};
 use crate::ops::unary::exp;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, norm};
 
@@ -53,7 +53,7 @@ impl Op for Softmax {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Softmax { axis: call.axis(self.axis)?, ..self.clone() })
+        call.apply_as_is(&Softmax { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
     fn attributes(&self) -> String {
@@ -79,7 +79,7 @@ impl Differentiable for Softmax {
     }
 }
 
-/// e^x / sum(e^x) along `axis`: numbers that are positive and sum to one. Large elements do not overflow.
+/// Softmax along an axis, `exp(x) / sum(exp(x))`, computed without overflow.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::nn::softmax};
@@ -92,7 +92,7 @@ pub fn softmax(logits: impl Into<Tensor>, axis: isize) -> Result<Tensor> {
     apply(&Softmax { axis, log: false }, [logits.into()])
 }
 
-/// The logarithm of the softmax along `axis`, without its underflow.
+/// The logarithm of the softmax along an axis, `x - logsumexp(x)`, computed without underflow.
 #[track_caller]
 pub fn log_softmax(logits: impl Into<Tensor>, axis: isize) -> Result<Tensor> {
     apply(&Softmax { axis, log: true }, [logits.into()])
@@ -112,12 +112,12 @@ fn samples() -> Vec<Vec<ArgValue>> {
     samples
 }
 
-fn refuses() -> Vec<Bad> {
-    let mut bad = bad_unary(&[DType::I32, DType::Bool]);
+fn invalid() -> Vec<InvalidArgs> {
+    let mut bad = invalid_unary(&[DType::I32, DType::Bool]);
     let with = |shape: &[usize], axis| vec![ramp(DType::F32, shape, 0.0, 1.0), ArgValue::Int(axis)];
-    bad.push(Bad::new(with(&[2, 3], 2), ErrorKind::Axis, "axis must be in [-2, 2), got 2"));
-    bad.push(Bad::new(with(&[2, 3], -3), ErrorKind::Axis, "got -3"));
-    bad.push(Bad::new(with(&[], -1), ErrorKind::Axis, "a scalar has no axes"));
+    bad.push(InvalidArgs::new(with(&[2, 3], 2), ErrorKind::Axis, "axis must be in [-2, 2), got 2"));
+    bad.push(InvalidArgs::new(with(&[2, 3], -3), ErrorKind::Axis, "got -3"));
+    bad.push(InvalidArgs::new(with(&[], -1), ErrorKind::Axis, "a scalar has no axes"));
     bad
 }
 
@@ -132,7 +132,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(refuses),
+    .refuses(invalid),
     OpEntry::new(
         "log_softmax",
         PARAMS,
@@ -143,5 +143,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(refuses),
+    .refuses(invalid),
 ];

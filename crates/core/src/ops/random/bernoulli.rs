@@ -1,14 +1,14 @@
-//! Tossed coins.
+//! The Bernoulli distribution.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
-use crate::ops::draw::{KEY, Law, bad_keys, check_key, draw, key, read_key, shapes};
+use crate::ops::draw::{Distribution, KEY, check_key, draw, invalid_keys, key, read_key, shapes};
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, random};
 
-/// Booleans, each true with probability `p`. The same key gives the same booleans.
+/// Samples from the Bernoulli distribution: booleans that are true with probability `p`. A function of the key.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::random::stateless_bernoulli};
@@ -18,7 +18,7 @@ use taut_kernels::{Arg, ViewMut, random};
 /// ```
 #[track_caller]
 pub fn stateless_bernoulli(key: impl Into<Tensor>, shape: impl Into<Shape>, p: f64) -> Result<Tensor> {
-    draw("stateless_bernoulli", key.into(), Spec::new(DType::Bool, shape), Law::Bernoulli { p })
+    draw("stateless_bernoulli", key.into(), Spec::new(DType::Bool, shape), Distribution::Bernoulli { p })
 }
 
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Op for BernoulliEach {
         let Spec { dtype, shape } = inputs[1];
         if !dtype.is_float() {
             return Err(
-                Error::dtype(format!("probabilities are floats, not {dtype}")).help("cast them first")
+                Error::dtype(format!("probabilities must be floats, got {dtype}")).help("cast them first")
             );
         }
         Ok(Spec { dtype: DType::Bool, shape: shape.clone() }.into())
@@ -46,8 +46,8 @@ impl Op for BernoulliEach {
     }
 }
 
-/// Booleans, each true with a probability of its own. A probability below zero or NaN counts as zero, one above one
-/// as one. The same key gives the same booleans.
+/// Samples from Bernoulli distributions with one probability per element. Probabilities below 0 and NaN count as 0, above
+/// 1 as 1. A function of the key.
 #[track_caller]
 pub fn stateless_bernoulli_each(key: impl Into<Tensor>, probabilities: impl Into<Tensor>) -> Result<Tensor> {
     apply(&BernoulliEach, [key.into(), probabilities.into()])
@@ -69,12 +69,16 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let bad = |p: f64, message| {
-            Bad::new(vec![key(1.0), ArgValue::Ints(vec![2]), ArgValue::Float(p)], ErrorKind::Value, message)
+            InvalidArgs::new(
+                vec![key(1.0), ArgValue::Ints(vec![2]), ArgValue::Float(p)],
+                ErrorKind::Value,
+                message,
+            )
         };
-        let mut list = bad_keys(&[ArgValue::Ints(vec![2])]);
-        list.push(bad(1.5, "between 0 and 1, and 1.5 does not"));
-        list.push(bad(-0.1, "between 0 and 1"));
-        list.push(bad(f64::NAN, "between 0 and 1, and NaN does not"));
+        let mut list = invalid_keys(&[ArgValue::Ints(vec![2])]);
+        list.push(bad(1.5, "probability must be in [0, 1], got 1.5"));
+        list.push(bad(-0.1, "probability must be in [0, 1], got -0.1"));
+        list.push(bad(f64::NAN, "probability must be in [0, 1], got NaN"));
         list
     }),
     OpEntry::new(
@@ -99,9 +103,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         }),
     )
     .refuses(|| {
-        let mut list = bad_keys(&[ramp(DType::F32, &[2], 0.0, 1.0)]);
+        let mut list = invalid_keys(&[ramp(DType::F32, &[2], 0.0, 1.0)]);
         let integers = vec![key(1.0), ramp(DType::I32, &[2], 0.0, 1.0)];
-        list.push(Bad::new(integers, ErrorKind::DType, "probabilities are floats, not int32"));
+        list.push(InvalidArgs::new(integers, ErrorKind::DType, "probabilities must be floats, got int32"));
         list
     }),
 ];

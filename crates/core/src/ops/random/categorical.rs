@@ -1,10 +1,10 @@
-//! Classes by their weights.
+//! The categorical distribution.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
-use crate::ops::draw::{KEY, bad_keys, check_key, key, read_key};
+use crate::ops::draw::{KEY, check_key, invalid_keys, key, read_key};
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor, apply};
 use taut_kernels::{Arg, ViewMut, random};
 
@@ -22,13 +22,13 @@ impl Op for Categorical {
         check_key(inputs[0])?;
         let Spec { dtype, shape } = inputs[1];
         if !dtype.is_float() {
-            return Err(Error::dtype(format!("logits are floats, not {dtype}")).help("cast them first"));
+            return Err(Error::dtype(format!("logits must be floats, got {dtype}")).help("cast them first"));
         }
         let &[batch, classes] = &shape[..] else {
-            return Err(Error::shape(format!("logits have shape [batch, classes], not {shape}")));
+            return Err(Error::shape(format!("logits must have shape [batch, classes], got {shape}")));
         };
         if classes == 0 && batch > 0 && self.num_samples > 0 {
-            return Err(Error::shape(format!("logits of shape {shape} have no class to draw")));
+            return Err(Error::shape(format!("logits must have at least one class, got shape {shape}")));
         }
         Ok(Spec::new(DType::I64, [batch, self.num_samples]).into())
     }
@@ -48,8 +48,8 @@ impl Op for Categorical {
     }
 }
 
-/// Class numbers `[batch, num_samples]`, drawn by the unnormalised log-probabilities `logits`, `[batch, classes]`.
-/// The same key gives the same classes.
+/// Samples from categorical distributions: class indices (`int64`) of shape `[batch, num_samples]`, given unnormalized
+/// log-probabilities `logits` of shape `[batch, classes]`. A function of the key.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::random::stateless_categorical};
@@ -71,11 +71,12 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     "stateless_categorical",
     &[KEY, Param::tensor("logits"), Param::new("num_samples", ParamKind::Int)],
     |a| {
-        let samples = usize::try_from(a.int(2)?)
-            .map_err(|_| Error::value("a negative number of samples cannot be drawn"))?;
+        let samples = a.int(2)?;
+        let samples = usize::try_from(samples)
+            .map_err(|_| Error::value(format!("num_samples must be >= 0, got {samples}")))?;
         one(stateless_categorical(a.tensor(0)?, a.tensor(1)?, samples))
     },
-    // Each class's share of the draws is its softmax.
+    // The frequency of each class is its softmax probability.
     Reference::Property(
         "out.shape == (logits.shape[0], num_samples) and out.dtype == np.int64 and np.all(out >= 0) and \
          np.all(out < logits.shape[1]) and (num_samples < 1000 or all(np.all(abs(np.bincount(o, \
@@ -96,13 +97,23 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 )
 .refuses(|| {
     let bad = |logits, samples, kind, message| {
-        Bad::new(vec![key(1.0), logits, ArgValue::Int(samples)], kind, message)
+        InvalidArgs::new(vec![key(1.0), logits, ArgValue::Int(samples)], kind, message)
     };
     let logits = |dtype, shape: &[usize]| ramp(dtype, shape, 0.0, 1.0);
-    let mut list = bad_keys(&[logits(DType::F32, &[1, 2]), ArgValue::Int(1)]);
-    list.push(bad(logits(DType::I32, &[1, 2]), 1, ErrorKind::DType, "logits are floats, not int32"));
-    list.push(bad(logits(DType::F32, &[2]), 1, ErrorKind::Shape, "[batch, classes], not [2]"));
-    list.push(bad(logits(DType::F32, &[2, 0]), 1, ErrorKind::Shape, "no class to draw"));
-    list.push(bad(logits(DType::F32, &[2, 2]), -1, ErrorKind::Value, "a negative number of samples"));
+    let mut list = invalid_keys(&[logits(DType::F32, &[1, 2]), ArgValue::Int(1)]);
+    list.push(bad(logits(DType::I32, &[1, 2]), 1, ErrorKind::DType, "logits must be floats, got int32"));
+    list.push(bad(
+        logits(DType::F32, &[2]),
+        1,
+        ErrorKind::Shape,
+        "must have shape [batch, classes], got [2]",
+    ));
+    list.push(bad(
+        logits(DType::F32, &[2, 0]),
+        1,
+        ErrorKind::Shape,
+        "must have at least one class, got shape [2, 0]",
+    ));
+    list.push(bad(logits(DType::F32, &[2, 2]), -1, ErrorKind::Value, "num_samples must be >= 0, got -1"));
     list
 })];

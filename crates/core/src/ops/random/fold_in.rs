@@ -1,18 +1,18 @@
-//! Keys from keys: one for each step of a loop, each part of a model.
+//! Derivation of keys: one per step of a loop, or per part of a model.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
-use crate::ops::draw::{KEY, bad_keys, check_key, key, read_key};
+use crate::ops::draw::{KEY, check_key, invalid_keys, key, read_key};
 use crate::ops::sample::of;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Operand, Tensor, apply};
 use taut_kernels::{Arg, ViewMut};
 
 #[derive(Clone, Debug)]
 struct FoldIn;
 
-/// Mixes the bits of a number, so that near ones come far apart; no two give the same.
-fn mixed(word: u64) -> u64 {
+/// The SplitMix64 finalizer: a bijection that spreads nearby numbers.
+fn splitmix(word: u64) -> u64 {
     let word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     word ^ (word >> 31)
@@ -26,7 +26,7 @@ impl Op for FoldIn {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         check_key(inputs[0])?;
         if inputs[1].dtype != DType::I64 || inputs[1].shape.rank() != 0 {
-            return Err(Error::value(format!("the number is an int64, not {}", inputs[1])));
+            return Err(Error::value(format!("number must be a scalar int64, got {}", inputs[1])));
         }
         Ok(inputs[0].clone().into())
     }
@@ -36,14 +36,14 @@ impl Op for FoldIn {
         let number = inputs[1].view();
         let number = number.data::<i64>()[number.offset()] as u64;
         let golden = 0x9e37_79b9_7f4a_7c15u64;
-        let seed = mixed(key.seed ^ mixed(number.wrapping_add(golden)));
-        let op = mixed(key.op.wrapping_add(golden) ^ mixed(number.wrapping_mul(golden) ^ key.seed));
+        let seed = splitmix(key.seed ^ splitmix(number.wrapping_add(golden)));
+        let op = splitmix(key.op.wrapping_add(golden) ^ splitmix(number.wrapping_mul(golden) ^ key.seed));
         outputs[0].slice::<u64>().copy_from_slice(&[seed, op]);
         Ok(())
     }
 }
 
-/// Another key, made of this one and a number: each number gives a key of its own.
+/// Derives a new key from a key and a number: different numbers give independent keys.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::random::fold_in};
@@ -75,8 +75,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     Samples::List(|| (-2..3).map(|n| vec![key(5.0), ArgValue::Int(n)]).collect()),
 )
 .refuses(|| {
-    let mut list = bad_keys(&[ArgValue::Int(0)]);
+    let mut list = invalid_keys(&[ArgValue::Int(0)]);
     let several = vec![key(1.0), of(DType::I64, &[2], &[1.0, 2.0])];
-    list.push(Bad::new(several, ErrorKind::Value, "the number is an int64, not int64[2]"));
+    list.push(InvalidArgs::new(several, ErrorKind::Value, "number must be a scalar int64, got int64[2]"));
     list
 })];

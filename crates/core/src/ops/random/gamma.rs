@@ -1,14 +1,14 @@
-//! Waiting times: the exponential distribution and the gamma distribution.
+//! The gamma and exponential distributions.
 
 use crate::error::{ErrorKind, Result};
 use crate::op::Spec;
-use crate::ops::draw::{KEY, Law, bad_keys, draw, key, shapes};
+use crate::ops::draw::{Distribution, KEY, draw, invalid_keys, key, shapes};
 use crate::ops::sample::dtypes;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor};
 
-/// Floats of the gamma distribution with shape parameter `alpha` and rate `beta`: their mean is `alpha / beta`. The
-/// same key gives the same numbers.
+/// Samples from the gamma distribution with shape parameter `alpha` and rate `beta`, of mean `alpha / beta`. A function
+/// of the key.
 #[track_caller]
 pub fn stateless_gamma(
     key: impl Into<Tensor>,
@@ -17,11 +17,10 @@ pub fn stateless_gamma(
     beta: f64,
     dtype: DType,
 ) -> Result<Tensor> {
-    draw("stateless_gamma", key.into(), Spec::new(dtype, shape), Law::Gamma { alpha, beta })
+    draw("stateless_gamma", key.into(), Spec::new(dtype, shape), Distribution::Gamma { alpha, beta })
 }
 
-/// Floats of the exponential distribution with this rate: their mean is `1 / rate`. The same key gives the same
-/// numbers.
+/// Samples from the exponential distribution with this rate, of mean `1 / rate`. A function of the key.
 ///
 /// ```
 /// use taut_core::{DType, Tensor, ops::random::stateless_exponential};
@@ -37,7 +36,7 @@ pub fn stateless_exponential(
     rate: f64,
     dtype: DType,
 ) -> Result<Tensor> {
-    draw("stateless_exponential", key.into(), Spec::new(dtype, shape), Law::Exponential { rate })
+    draw("stateless_exponential", key.into(), Spec::new(dtype, shape), Distribution::Exponential { rate })
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[
@@ -72,13 +71,19 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     .refuses(|| {
         let bad = |alpha: f64, beta: f64, dtype, kind, message| {
             let with = [ArgValue::Float(alpha), ArgValue::Float(beta), ArgValue::DType(dtype)];
-            Bad::new([&[key(1.0), ArgValue::Ints(vec![2])], &with[..]].concat(), kind, message)
+            InvalidArgs::new([&[key(1.0), ArgValue::Ints(vec![2])], &with[..]].concat(), kind, message)
         };
-        let mut list = bad_keys(&[ArgValue::Ints(vec![2]), ArgValue::Float(1.0)]);
+        let mut list = invalid_keys(&[ArgValue::Ints(vec![2]), ArgValue::Float(1.0)]);
         list.push(bad(1.0, 1.0, DType::I64, ErrorKind::DType, "int64 is not supported"));
-        list.push(bad(0.0, 1.0, DType::F32, ErrorKind::Value, "alpha must be positive, and 0 is not"));
-        list.push(bad(1.0, -1.0, DType::F32, ErrorKind::Value, "beta must be positive, and -1 is not"));
-        list.push(bad(f64::NAN, 1.0, DType::F32, ErrorKind::Value, "alpha must be a finite float32"));
+        list.push(bad(0.0, 1.0, DType::F32, ErrorKind::Value, "alpha must be > 0, got 0"));
+        list.push(bad(1.0, -1.0, DType::F32, ErrorKind::Value, "beta must be > 0, got -1"));
+        list.push(bad(
+            f64::NAN,
+            1.0,
+            DType::F32,
+            ErrorKind::Value,
+            "alpha must be finite in float32, got NaN",
+        ));
         list
     }),
     OpEntry::new(
@@ -107,11 +112,11 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     .refuses(|| {
         let bad = |rate: f64, dtype, kind, message| {
             let with = [ArgValue::Float(rate), ArgValue::DType(dtype)];
-            Bad::new([&[key(1.0), ArgValue::Ints(vec![2])], &with[..]].concat(), kind, message)
+            InvalidArgs::new([&[key(1.0), ArgValue::Ints(vec![2])], &with[..]].concat(), kind, message)
         };
-        let mut list = bad_keys(&[ArgValue::Ints(vec![2])]);
+        let mut list = invalid_keys(&[ArgValue::Ints(vec![2])]);
         list.push(bad(1.0, DType::Bool, ErrorKind::DType, "bool is not supported"));
-        list.push(bad(0.0, DType::F32, ErrorKind::Value, "rate must be positive, and 0 is not"));
+        list.push(bad(0.0, DType::F32, ErrorKind::Value, "rate must be > 0, got 0"));
         list
     }),
 ];

@@ -1,4 +1,4 @@
-//! Where keys come from when nobody keeps them: a seed, and a count of the calls so far.
+//! Stateful generators of random keys: a seed, and a counter of the keys taken.
 
 use super::{
     fold_in, stateless_bernoulli, stateless_bernoulli_each, stateless_categorical, stateless_exponential,
@@ -14,10 +14,9 @@ use std::cell::RefCell;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-/// A source of random numbers that may be shared between threads.
+/// A random generator that can be shared between threads.
 ///
-/// Each call takes the next key; what a call draws depends on the seed and on how many calls came before it, and on
-/// nothing else.
+/// Each call takes the next key. The samples of a call depend only on the seed and the number of calls before it.
 ///
 /// ```
 /// use taut_core::{DType, ops::random::Generator};
@@ -28,90 +27,89 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 #[derive(Debug)]
 pub struct Generator {
     /// Shared with the traced functions that draw from it.
-    shared: Arc<Shared>,
+    shared: Arc<SharedState>,
 }
 
 #[derive(Debug)]
-struct Shared(Mutex<State>);
+struct SharedState(Mutex<GeneratorState>);
 
 #[derive(Clone, Copy, Debug)]
-struct State {
+struct GeneratorState {
     seed: u64,
     counter: u64,
 }
 
-impl Shared {
-    fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
-        // A thread that panicked elsewhere cannot have left two numbers half written.
+impl SharedState {
+    fn with<R>(&self, act: impl FnOnce(&mut GeneratorState) -> R) -> R {
+        // A panic cannot leave the two numbers inconsistent, so poisoning is ignored.
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-impl KeySource for Shared {
+impl KeySource for SharedState {
     fn next(&self) -> [u64; 2] {
         self.with(|state| {
-            let State { seed, counter } = *state;
+            let GeneratorState { seed, counter } = *state;
             state.counter = counter.wrapping_add(1);
             [seed, counter]
         })
     }
 }
 
-/// The generator behind the functions of this module.
+/// The global generator, used by the functions of this module.
 static GLOBAL: LazyLock<Generator> = LazyLock::new(Generator::from_entropy);
 
-/// Starts the module's own generator anew from this seed. Without a call, its seed is another one in each run.
+/// Resets the global generator to this seed. By default it has a different seed in each run.
 pub fn set_seed(seed: u64) {
     GLOBAL.set_seed(seed);
 }
 
-/// The seed of the module's own generator, and how many keys were taken from it.
+/// The seed of the global generator, and the number of keys taken from it.
 pub fn state() -> (u64, u64) {
     GLOBAL.state()
 }
 
-/// Lets the module's own generator go on where [`state`] was taken.
+/// Restores the global generator to a [`state`].
 pub fn set_state((seed, counter): (u64, u64)) {
     GLOBAL.set_state(seed, counter);
 }
 
-/// The next key of the module's own generator: for [`dropout`](crate::ops::nn::dropout) and the functions called
-/// `stateless_…`.
+/// The next key of the global generator, for [`dropout`](crate::ops::nn::dropout) and the functions `stateless_…`.
 #[track_caller]
 pub fn next_key() -> Result<Tensor> {
     GLOBAL.next_key()
 }
 
-/// The keys that a piece of work took, so that it can be done again with the same random numbers.
+/// The keys taken by a computation, recorded so that it can be recomputed with the same random numbers.
 #[derive(Clone, Debug, Default)]
-pub struct Keys {
-    /// Each with the number of loops around the work that took it.
-    list: Vec<(Key, usize)>,
+pub struct RecordedKeys {
+    /// Each with the number of loops that enclosed the draw.
+    list: Vec<(RecordedKey, usize)>,
     next: usize,
-    /// How many functions were being traced when the work began: the keys of a trace inside it are not its own.
+    /// The depth of nested traces when the recording began: keys of a trace inside the computation are not recorded.
     depth: usize,
 }
 
 #[derive(Clone, Debug)]
-enum Key {
-    Numbers([u64; 2]),
-    /// One that each call of a traced function takes anew.
+enum RecordedKey {
+    Concrete([u64; 2]),
+    /// An input of a traced function, for which each call takes a new key.
     Traced(Tensor),
 }
 
 thread_local! {
-    /// The pieces of work, one in the other, whose keys are written down or given.
-    static KEYS: RefCell<Vec<Keys>> = const { RefCell::new(Vec::new()) };
+    /// The nested computations whose keys are recorded or replayed.
+    static KEYS: RefCell<Vec<RecordedKeys>> = const { RefCell::new(Vec::new()) };
 }
 
 thread_local! {
-    /// The numbers of the steps of the loops being traced, one in the other, each with the number of functions around it.
-    static INDICES: RefCell<Vec<(usize, Tensor)>> = const { RefCell::new(Vec::new()) };
+    /// The step indices of the nested loops being traced, each with the depth of nested traces around it.
+    static LOOP_INDICES: RefCell<Vec<(usize, Tensor)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs `work` with the keys that an earlier run took, whatever generators it asks; returns the keys it took. Keys
-/// beyond those are new ones.
-pub fn with_keys<R>(keys: &Keys, work: impl FnOnce() -> R) -> (R, Keys) {
+/// Runs `work` with the keys recorded in an earlier run, whichever generators it draws from; returns its result and the
+/// keys it took. Draws beyond the recorded ones take new keys.
+pub fn with_recorded_keys<R>(keys: &RecordedKeys, work: impl FnOnce() -> R) -> (R, RecordedKeys) {
     struct Frame;
     impl Drop for Frame {
         fn drop(&mut self) {
@@ -119,7 +117,7 @@ pub fn with_keys<R>(keys: &Keys, work: impl FnOnce() -> R) -> (R, Keys) {
         }
     }
     KEYS.with_borrow_mut(|frames| {
-        frames.push(Keys { list: keys.list.clone(), next: 0, depth: graph::depth() });
+        frames.push(RecordedKeys { list: keys.list.clone(), next: 0, depth: graph::depth() });
     });
     let frame = Frame;
     let result = work();
@@ -129,38 +127,38 @@ pub fn with_keys<R>(keys: &Keys, work: impl FnOnce() -> R) -> (R, Keys) {
 }
 
 impl Generator {
-    /// A generator that draws the same numbers in every run.
+    /// A generator with this seed, which draws the same samples in every run.
     pub fn from_seed(seed: u64) -> Generator {
         Generator::from_state(seed, 0)
     }
 
-    /// A generator that goes on where [`Generator::state`] was taken.
+    /// A generator with a saved [`Generator::state`].
     pub fn from_state(seed: u64, counter: u64) -> Generator {
-        Generator { shared: Arc::new(Shared(Mutex::new(State { seed, counter }))) }
+        Generator { shared: Arc::new(SharedState(Mutex::new(GeneratorState { seed, counter }))) }
     }
 
     /// A generator with a seed from the operating system.
     pub fn from_entropy() -> Generator {
-        // The hasher's keys are the randomness that the standard library asks the system for.
+        // The standard library seeds its hashers from the operating system.
         Generator::from_seed(RandomState::new().hash_one(0u64))
     }
 
-    /// Starts anew from this seed.
+    /// Resets the generator to this seed.
     pub fn set_seed(&self, seed: u64) {
         self.set_state(seed, 0);
     }
 
-    /// Goes on where [`Generator::state`] was taken.
+    /// Restores a saved [`Generator::state`].
     pub fn set_state(&self, seed: u64, counter: u64) {
-        self.shared.with(|state| *state = State { seed, counter });
+        self.shared.with(|state| *state = GeneratorState { seed, counter });
     }
 
-    /// The seed, and how many keys were taken.
+    /// The seed, and the number of keys taken.
     pub fn state(&self) -> (u64, u64) {
         self.shared.with(|state| (state.seed, state.counter))
     }
 
-    /// The next key (uint64, shape `[2]`), for the functions called `stateless_…`.
+    /// The next key (`uint64[2]`), for the functions `stateless_…`.
     #[track_caller]
     pub fn next_key(&self) -> Result<Tensor> {
         let source: Arc<dyn KeySource> = self.shared.clone();
@@ -168,64 +166,64 @@ impl Generator {
     }
 }
 
-/// The next key of a source: in a traced function, one that each of its calls takes anew.
+/// The next key of a source; in a traced function, an input for which each call takes a new key.
 #[track_caller]
 pub fn take_key(source: &Arc<dyn KeySource>) -> Result<Tensor> {
     let (key, loops) = next(source);
     let key = match key {
-        Key::Numbers(numbers) => Tensor::from_slice(&numbers, [2])?,
-        Key::Traced(key) => key,
+        RecordedKey::Concrete(words) => Tensor::from_slice(&words, [2])?,
+        RecordedKey::Traced(key) => key,
     };
     let depth = graph::depth();
-    let indices: SmallVec<[Tensor; 2]> = INDICES.with_borrow(|frames| {
+    let indices: SmallVec<[Tensor; 2]> = LOOP_INDICES.with_borrow(|frames| {
         frames.iter().take(loops).filter(|(of, _)| *of == depth).map(|(_, index)| index.clone()).collect()
     });
     indices.into_iter().try_fold(key, fold_in)
 }
 
-/// Runs `work`, the body of a loop that is being traced, so that each of its keys is another one at each step: it is
-/// made of the key that the loop got and of the step's number, an int64.
-pub fn with_index<R>(index: &Tensor, work: impl FnOnce() -> R) -> R {
+/// Runs `work`, the body of a loop being traced, so that each draw has a different key at each step: the loop's key with
+/// the step index, an `int64`, folded in.
+pub fn with_loop_index<R>(index: &Tensor, work: impl FnOnce() -> R) -> R {
     struct Frame;
     impl Drop for Frame {
         fn drop(&mut self) {
-            INDICES.with_borrow_mut(Vec::pop);
+            LOOP_INDICES.with_borrow_mut(Vec::pop);
         }
     }
-    INDICES.with_borrow_mut(|frames| frames.push((graph::depth(), index.clone())));
+    LOOP_INDICES.with_borrow_mut(|frames| frames.push((graph::depth(), index.clone())));
     let _frame = Frame;
     work()
 }
 
-/// The numbers of the next key of a source; `None` in a traced function, where only its calls know them.
-pub fn take_numbers(source: &Arc<dyn KeySource>) -> Option<[u64; 2]> {
+/// The two words of the next key of a source; `None` in a traced function, where a key is an input.
+pub fn take_key_words(source: &Arc<dyn KeySource>) -> Option<[u64; 2]> {
     match next(source).0 {
-        Key::Numbers(numbers) => Some(numbers),
-        Key::Traced(_) => None,
+        RecordedKey::Concrete(words) => Some(words),
+        RecordedKey::Traced(_) => None,
     }
 }
 
-/// The next key, and the number of loops whose steps it is to be another one for: where work is done again, those that were
-/// around it the first time.
-fn next(source: &Arc<dyn KeySource>) -> (Key, usize) {
+/// The next key, and the number of enclosing loops whose step indices are folded into it: in a recomputation, that of the
+/// first run.
+fn next(source: &Arc<dyn KeySource>) -> (RecordedKey, usize) {
     KEYS.with_borrow_mut(|frames| {
         let depth = graph::depth();
         let outer = frames.partition_point(|keys| keys.depth < depth);
         let frames = &mut frames[outer..];
-        // The innermost work that is done again says which key; work around it is not doing that part again.
-        let again = frames.iter().rposition(|keys| keys.next < keys.list.len());
-        let key = match again {
+        // The innermost computation that is being replayed determines the key; those around it only record it.
+        let replayed = frames.iter().rposition(|keys| keys.next < keys.list.len());
+        let key = match replayed {
             Some(i) => frames[i].list[frames[i].next].clone(),
             None => {
                 let key = match graph::next_key(source.clone()) {
-                    Some(key) => Key::Traced(key),
-                    None => Key::Numbers(source.next()),
+                    Some(key) => RecordedKey::Traced(key),
+                    None => RecordedKey::Concrete(source.next()),
                 };
-                (key, INDICES.with_borrow(Vec::len))
+                (key, LOOP_INDICES.with_borrow(Vec::len))
             }
         };
-        for (i, keys) in frames.iter_mut().enumerate().skip(again.unwrap_or(0)) {
-            if Some(i) != again {
+        for (i, keys) in frames.iter_mut().enumerate().skip(replayed.unwrap_or(0)) {
+            if Some(i) != replayed {
                 keys.list.push(key.clone());
             }
             keys.next += 1;
@@ -234,7 +232,7 @@ fn next(source: &Arc<dyn KeySource>) -> (Key, usize) {
     })
 }
 
-/// Declares each distribution twice: as a method, and as a function of the module's own generator.
+/// Declares each distribution twice: as a method, and as a function of the global generator.
 macro_rules! distributions {
     ($($(#[$doc:meta])* $name:ident($($arg:ident: $ty:ty),*) = $stateless:ident;)*) => {
         impl Generator {$(
@@ -248,7 +246,7 @@ macro_rules! distributions {
         $(
             $(#[$doc])*
             ///
-            /// Drawn from the module's own generator; see [`set_seed`].
+            /// Drawn from the global generator; see [`set_seed`].
             #[track_caller]
             pub fn $name($($arg: $ty),*) -> Result<Tensor> {
                 GLOBAL.$name($($arg),*)
@@ -258,38 +256,38 @@ macro_rules! distributions {
 }
 
 distributions! {
-    /// Floats drawn evenly from `low` up to, but never, `high`.
+    /// Samples from the uniform distribution on `[low, high)`.
     uniform(shape: impl Into<Shape>, low: f64, high: f64, dtype: DType) = stateless_uniform;
 
-    /// Floats of the normal distribution with this mean and standard deviation.
+    /// Samples from the normal distribution with this mean and standard deviation.
     normal(shape: impl Into<Shape>, mean: f64, std: f64, dtype: DType) = stateless_normal;
 
-    /// Floats of the normal distribution, none further than two standard deviations from the mean.
+    /// Samples from the normal distribution truncated at two standard deviations from the mean.
     truncated_normal(shape: impl Into<Shape>, mean: f64, std: f64, dtype: DType) = stateless_truncated_normal;
 
-    /// Floats of the exponential distribution with this rate.
+    /// Samples from the exponential distribution with this rate.
     exponential(shape: impl Into<Shape>, rate: f64, dtype: DType) = stateless_exponential;
 
-    /// Floats of the gamma distribution with shape parameter `alpha` and rate `beta`.
+    /// Samples from the gamma distribution with shape parameter `alpha` and rate `beta`.
     gamma(shape: impl Into<Shape>, alpha: f64, beta: f64, dtype: DType) = stateless_gamma;
 
-    /// Integers drawn evenly from `low` up to, but never, `high`.
+    /// Samples from the uniform distribution on the integers in `[low, high)`.
     integers(shape: impl Into<Shape>, low: impl Into<i128>, high: impl Into<i128>, dtype: DType)
         = stateless_integers;
 
-    /// Booleans, each true with probability `p`.
+    /// Samples from the Bernoulli distribution: booleans that are true with probability `p`.
     bernoulli(shape: impl Into<Shape>, p: f64) = stateless_bernoulli;
 
-    /// Booleans, each true with a probability of its own.
+    /// Samples from Bernoulli distributions with one probability per element.
     bernoulli_each(probabilities: impl Into<Tensor>) = stateless_bernoulli_each;
 
-    /// Class numbers `[batch, num_samples]`, drawn by unnormalised log-probabilities `[batch, classes]`.
+    /// Class indices `[batch, num_samples]`, sampled from unnormalized log-probabilities `[batch, classes]`.
     categorical(logits: impl Into<Tensor>, num_samples: usize) = stateless_categorical;
 
-    /// The numbers from 0 to `n - 1` in random order.
+    /// A random permutation of the integers in `[0, n)`.
     permutation(n: usize) = stateless_permutation;
 
-    /// The tensor with the slices along its first axis in random order.
+    /// Shuffles a tensor along its first axis.
     shuffle(x: impl Into<Tensor>) = stateless_shuffle;
 }
 
@@ -305,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_and_a_count_say_everything() {
+    fn seed_and_counter_determine_the_samples() {
         let _ledger = ledger_check();
         let (a, b) = (Generator::from_seed(1), Generator::from_seed(1));
         let (first, second) = (normals(&a), normals(&a));
@@ -319,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_draw_what_their_keys_draw() {
+    fn methods_draw_with_the_next_key() {
         let _ledger = ledger_check();
         let key = Tensor::from_slice(&[9u64, 0], [2]).unwrap();
         let want: Vec<i64> = stateless_permutation(&key, 10).unwrap().to_vec().unwrap();
@@ -327,9 +325,9 @@ mod tests {
         assert_eq!(Generator::from_seed(9).next_key().unwrap().to_vec::<u64>().unwrap(), [9, 0]);
     }
 
-    /// The only test that may set the seed of the module's own generator: tests share it.
+    /// The only test that may set the global seed: tests run in parallel and share it.
     #[test]
-    fn the_module_has_a_generator_of_its_own() {
+    fn the_global_generator_has_a_seed_and_a_state() {
         let _ledger = ledger_check();
         set_seed(5);
         let global = uniform([4], 0.0, 1.0, DType::F64).unwrap().to_vec::<f64>().unwrap();

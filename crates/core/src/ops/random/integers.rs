@@ -1,13 +1,13 @@
-//! Whole numbers.
+//! The uniform distribution on integers.
 
 use crate::error::{ErrorKind, Result};
 use crate::op::Spec;
-use crate::ops::draw::{KEY, Law, bad_keys, draw, key, shapes};
+use crate::ops::draw::{Distribution, KEY, draw, invalid_keys, key, shapes};
 use crate::ops::sample::dtypes;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor};
 
-/// Integers drawn evenly from `low` up to, but never, `high`. The same key gives the same numbers.
+/// Samples from the uniform distribution on the integers in `[low, high)`. A function of the key.
 ///
 /// ```
 /// use taut_core::{DType, Tensor, ops::random::stateless_integers};
@@ -24,8 +24,8 @@ pub fn stateless_integers(
     high: impl Into<i128>,
     dtype: DType,
 ) -> Result<Tensor> {
-    let law = Law::Integers { low: low.into(), high: high.into() };
-    draw("stateless_integers", key.into(), Spec::new(dtype, shape), law)
+    let distribution = Distribution::Integers { low: low.into(), high: high.into() };
+    draw("stateless_integers", key.into(), Spec::new(dtype, shape), distribution)
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
@@ -41,7 +41,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
         let dtype = a.dtype_or(4)?.unwrap_or(DType::I64);
         one(stateless_integers(a.tensor(0)?, a.shape(1)?, a.int(2)?, a.int(3)?, dtype))
     },
-    // Of 2000 numbers from a small range, none is missing.
+    // 2000 samples of a small range contain every value.
     Reference::Property(
         "out.shape == shape and out.dtype == dtype and np.all(out >= low) and np.all(out <= high - 1) and \
          (out.size < 1000 or high - low > 100 or len(np.unique(out)) == high - low)",
@@ -76,13 +76,13 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 .refuses(|| {
     let bad = |low, high, dtype, kind, message| {
         let range = [ArgValue::Int(low), ArgValue::Int(high), ArgValue::DType(dtype)];
-        Bad::new([&[key(1.0), ArgValue::Ints(vec![2])], &range[..]].concat(), kind, message)
+        InvalidArgs::new([&[key(1.0), ArgValue::Ints(vec![2])], &range[..]].concat(), kind, message)
     };
-    let mut list = bad_keys(&[ArgValue::Ints(vec![2]), ArgValue::Int(0), ArgValue::Int(1)]);
+    let mut list = invalid_keys(&[ArgValue::Ints(vec![2]), ArgValue::Int(0), ArgValue::Int(1)]);
     list.push(bad(0, 1, DType::F32, ErrorKind::DType, "float32 is not supported"));
     list.push(bad(0, 1, DType::Bool, ErrorKind::DType, "bool is not supported"));
-    list.push(bad(3, 3, DType::I32, ErrorKind::Value, "no integer is at least 3 and below 3"));
-    list.push(bad(-1, 3, DType::U8, ErrorKind::Value, "uint8 does not hold every integer from -1 to 2"));
-    list.push(bad(0, 257, DType::U8, ErrorKind::Value, "from 0 to 256"));
+    list.push(bad(3, 3, DType::I32, ErrorKind::Value, "low must be < high, got low=3 and high=3"));
+    list.push(bad(-1, 3, DType::U8, ErrorKind::Value, "range [-1, 3) does not fit uint8"));
+    list.push(bad(0, 257, DType::U8, ErrorKind::Value, "range [0, 257) does not fit uint8"));
     list
 })];

@@ -2,12 +2,12 @@
 
 use crate::error::{ErrorKind, Result};
 use crate::op::Spec;
-use crate::ops::draw::{KEY, Law, bad_keys, draw, key, shapes};
+use crate::ops::draw::{Distribution, KEY, draw, invalid_keys, key, shapes};
 use crate::ops::sample::dtypes;
-use crate::ops::{ArgValue, Args, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, Args, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor};
 
-/// Floats of the normal distribution with this mean and standard deviation. The same key gives the same numbers.
+/// Samples from the normal distribution with this mean and standard deviation. A function of the key.
 ///
 /// ```
 /// use taut_core::{DType, Tensor, ops::random::stateless_normal};
@@ -24,11 +24,10 @@ pub fn stateless_normal(
     std: f64,
     dtype: DType,
 ) -> Result<Tensor> {
-    draw("stateless_normal", key.into(), Spec::new(dtype, shape), Law::Normal { mean, std })
+    draw("stateless_normal", key.into(), Spec::new(dtype, shape), Distribution::Normal { mean, std })
 }
 
-/// Floats of the normal distribution, none further than two standard deviations from the mean: what lies beyond is
-/// never drawn. The same key gives the same numbers.
+/// Samples from the normal distribution truncated at two standard deviations from the mean. A function of the key.
 #[track_caller]
 pub fn stateless_truncated_normal(
     key: impl Into<Tensor>,
@@ -37,8 +36,8 @@ pub fn stateless_truncated_normal(
     std: f64,
     dtype: DType,
 ) -> Result<Tensor> {
-    let law = Law::TruncatedNormal { mean, std };
-    draw("stateless_truncated_normal", key.into(), Spec::new(dtype, shape), law)
+    let distribution = Distribution::TruncatedNormal { mean, std };
+    draw("stateless_truncated_normal", key.into(), Spec::new(dtype, shape), distribution)
 }
 
 const PARAMS: &[Param] = &[
@@ -65,16 +64,22 @@ fn samples() -> Vec<Vec<ArgValue>> {
     list
 }
 
-fn bad() -> Vec<Bad> {
+fn invalid() -> Vec<InvalidArgs> {
     let bad = |mean: f64, std: f64, dtype, kind, message| {
         let moments = [ArgValue::Float(mean), ArgValue::Float(std), ArgValue::DType(dtype)];
-        Bad::new([&[key(1.0), ArgValue::Ints(vec![2])], &moments[..]].concat(), kind, message)
+        InvalidArgs::new([&[key(1.0), ArgValue::Ints(vec![2])], &moments[..]].concat(), kind, message)
     };
-    let mut list = bad_keys(&[ArgValue::Ints(vec![2])]);
+    let mut list = invalid_keys(&[ArgValue::Ints(vec![2])]);
     list.push(bad(0.0, 1.0, DType::U8, ErrorKind::DType, "uint8 is not supported"));
-    list.push(bad(0.0, -1.0, DType::F32, ErrorKind::Value, "std must not be negative, and -1 is"));
-    list.push(bad(f64::INFINITY, 1.0, DType::F64, ErrorKind::Value, "mean must be a finite float64"));
-    list.push(bad(0.0, f64::NAN, DType::F64, ErrorKind::Value, "std must be a finite float64"));
+    list.push(bad(0.0, -1.0, DType::F32, ErrorKind::Value, "std must be >= 0, got -1"));
+    list.push(bad(
+        f64::INFINITY,
+        1.0,
+        DType::F64,
+        ErrorKind::Value,
+        "mean must be finite in float64, got inf",
+    ));
+    list.push(bad(0.0, f64::NAN, DType::F64, ErrorKind::Value, "std must be finite in float64, got NaN"));
     list
 }
 
@@ -93,7 +98,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(bad),
+    .refuses(invalid),
     OpEntry::new(
         "stateless_truncated_normal",
         PARAMS,
@@ -101,7 +106,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             let (mean, std, dtype) = moments(a)?;
             one(stateless_truncated_normal(a.tensor(0)?, a.shape(1)?, mean, std, dtype))
         },
-        // The standard deviation of what is left of the normal distribution within two of its own is 0.8796.
+        // The standard deviation of the normal distribution truncated at two standard deviations is 0.8796.
         Reference::Property(
             "out.shape == shape and np.all(abs(out - mean) <= 2 * std) and (out.size == 0 or \
              abs(out.mean(dtype=float) - mean) < 5 * 0.88 * std / np.sqrt(out.size)) and (out.size < 1000 or \
@@ -109,5 +114,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         ),
         Samples::List(samples),
     )
-    .refuses(bad),
+    .refuses(invalid),
 ];

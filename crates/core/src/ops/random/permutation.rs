@@ -1,15 +1,15 @@
-//! Orders.
+//! Random permutations.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::Spec;
-use crate::ops::draw::{KEY, Law, bad_keys, draw, key};
+use crate::ops::draw::{Distribution, KEY, draw, invalid_keys, key};
 use crate::ops::index::gather;
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor};
 use taut_memory::Location;
 
-/// The numbers from 0 to `n - 1` (int64) in random order. The same key gives the same order.
+/// A random permutation of the integers in `[0, n)` (`int64`). A function of the key.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::random::stateless_permutation};
@@ -21,15 +21,15 @@ use taut_memory::Location;
 /// ```
 #[track_caller]
 pub fn stateless_permutation(key: impl Into<Tensor>, n: usize) -> Result<Tensor> {
-    draw("stateless_permutation", key.into(), Spec::new(DType::I64, [n]), Law::Permutation)
+    draw("stateless_permutation", key.into(), Spec::new(DType::I64, [n]), Distribution::Permutation)
 }
 
-/// The tensor with the slices along its first axis in random order. The same key gives the same order.
+/// Shuffles a tensor along its first axis. The order is a function of the key.
 #[track_caller]
 pub fn stateless_shuffle(key: impl Into<Tensor>, x: impl Into<Tensor>) -> Result<Tensor> {
     let (x, at) = (x.into(), Location::caller());
     let Some(&n) = x.shape().first() else {
-        let error = Error::new(ErrorKind::Axis, "a scalar has no first axis to shuffle");
+        let error = Error::new(ErrorKind::Axis, "expected rank >= 1, got a scalar");
         return Err(error.in_op("stateless_shuffle", [x.spec()]).at(at));
     };
     gather(x, stateless_permutation(key, n)?, 0, 0)
@@ -41,7 +41,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         &[KEY, Param::new("n", ParamKind::Int)],
         |a| {
             let n = a.int(1)?;
-            let n = usize::try_from(n).map_err(|_| Error::shape(format!("{n} numbers have no order")))?;
+            let n = usize::try_from(n).map_err(|_| Error::shape(format!("n must be >= 0, got {n}")))?;
             one(stateless_permutation(a.tensor(0)?, n))
         },
         Reference::Property(
@@ -51,9 +51,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Samples::List(|| [0, 1, 2, 20, 1000].map(|n| vec![key(3.0), ArgValue::Int(n)]).to_vec()),
     )
     .refuses(|| {
-        let mut list = bad_keys(&[ArgValue::Int(3)]);
-        let bad = |n, message| Bad::new(vec![key(1.0), ArgValue::Int(n)], ErrorKind::Shape, message);
-        list.push(bad(-1, "-1 numbers have no order"));
+        let mut list = invalid_keys(&[ArgValue::Int(3)]);
+        let bad = |n, message| InvalidArgs::new(vec![key(1.0), ArgValue::Int(n)], ErrorKind::Shape, message);
+        list.push(bad(-1, "n must be >= 0, got -1"));
         list.push(bad(i64::MAX, "more elements than memory has addresses"));
         list
     }),
@@ -73,9 +73,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         }),
     )
     .refuses(|| {
-        let mut list = bad_keys(&[ramp(DType::F32, &[2], 0.0, 1.0)]);
+        let mut list = invalid_keys(&[ramp(DType::F32, &[2], 0.0, 1.0)]);
         let scalar = vec![key(1.0), ramp(DType::F32, &[], 0.0, 1.0)];
-        list.push(Bad::new(scalar, ErrorKind::Axis, "a scalar has no first axis"));
+        list.push(InvalidArgs::new(scalar, ErrorKind::Axis, "expected rank >= 1, got a scalar"));
         list
     }),
 ];

@@ -1,13 +1,13 @@
-//! Numbers between two others.
+//! The uniform distribution.
 
 use crate::error::{ErrorKind, Result};
 use crate::op::Spec;
-use crate::ops::draw::{KEY, Law, bad_keys, draw, key, shapes};
+use crate::ops::draw::{Distribution, KEY, draw, invalid_keys, key, shapes};
 use crate::ops::sample::dtypes;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Shape, Tensor};
 
-/// Floats drawn evenly from `low` up to, but never, `high`. The same key gives the same numbers.
+/// Samples from the uniform distribution on `[low, high)`. A function of the key.
 ///
 /// ```
 /// use taut_core::{DType, Tensor, ops::random::stateless_uniform};
@@ -24,7 +24,7 @@ pub fn stateless_uniform(
     high: f64,
     dtype: DType,
 ) -> Result<Tensor> {
-    draw("stateless_uniform", key.into(), Spec::new(dtype, shape), Law::Uniform { low, high })
+    draw("stateless_uniform", key.into(), Spec::new(dtype, shape), Distribution::Uniform { low, high })
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
@@ -71,15 +71,19 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
             ArgValue::Float(high),
             ArgValue::DType(dtype),
         ];
-        Bad::new(args, kind, message)
+        InvalidArgs::new(args, kind, message)
     };
-    let mut list = bad_keys(&[ArgValue::Ints(vec![2])]);
-    list.push(Bad::new(vec![key(1.0), ArgValue::Ints(vec![-2])], ErrorKind::Shape, "a dimension of -2"));
+    let mut list = invalid_keys(&[ArgValue::Ints(vec![2])]);
+    list.push(InvalidArgs::new(
+        vec![key(1.0), ArgValue::Ints(vec![-2])],
+        ErrorKind::Shape,
+        "dimension must be >= 0, got -2",
+    ));
     let huge = vec![key(1.0), ArgValue::Ints(vec![i64::MAX, 2])];
-    list.push(Bad::new(huge, ErrorKind::Shape, "more elements than memory has addresses"));
+    list.push(InvalidArgs::new(huge, ErrorKind::Shape, "more elements than memory has addresses"));
     list.push(bad(0.0, 1.0, DType::I32, ErrorKind::DType, "int32 is not supported"));
-    list.push(bad(2.0, 1.0, DType::F32, ErrorKind::Value, "2 is above 1"));
-    list.push(bad(f64::NAN, 1.0, DType::F32, ErrorKind::Value, "low must be a finite float32"));
-    list.push(bad(0.0, 1e6, DType::F16, ErrorKind::Value, "high must be a finite float16"));
+    list.push(bad(2.0, 1.0, DType::F32, ErrorKind::Value, "low must be <= high, got low=2 and high=1"));
+    list.push(bad(f64::NAN, 1.0, DType::F32, ErrorKind::Value, "low must be finite in float32, got NaN"));
+    list.push(bad(0.0, 1e6, DType::F16, ErrorKind::Value, "high must be finite in float16, got 1000000"));
     list
 })];

@@ -1,14 +1,14 @@
-//! Running sums, products and extremes.
+//! Cumulative sums, products, extrema and logsumexp.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{add, equal, minimum, mul, sub};
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
-use crate::ops::reduction::above_minus_infinity;
+use crate::ops::reduction::clamp_to_finite_min;
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::shape::{Margin, pad, slice};
+use crate::ops::shape::{PadMode, pad, slice};
 use crate::ops::unary::{cast, exp, logical_not};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{
     DType, Differentiable, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis,
 };
@@ -49,7 +49,7 @@ impl Op for Cumulative {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Cumulative { axis: call.axis(self.axis)?, ..self.clone() })
+        call.apply_as_is(&Cumulative { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
     fn attributes(&self) -> String {
@@ -81,33 +81,33 @@ impl Differentiable for Cumulative {
         call.first(|call, g| match self.code {
             Scan::Sum => cumsum(g, self.axis, self.exclusive, !self.reverse),
             Scan::Prod => {
-                // All before an element, times its followers' products, each times their gradient.
+                // dy[j]/dx[i] for j >= i is the product of all elements up to j without x[i].
                 let x = call.input(0)?;
-                let g = if self.exclusive { self.next(g, 1)? } else { g };
-                let after = self.gathered(g, self.next(x, 1)?)?;
+                let g = if self.exclusive { self.shifted(g, 1)? } else { g };
+                let after = self.linear_recurrence(g, self.shifted(x, 1)?)?;
                 mul(after, cumprod(x, self.axis, true, self.reverse)?)
             }
             Scan::Max | Scan::Min => {
-                // An extreme stays until the next one; of equals the latest counts.
+                // An extremum collects the gradients up to the next one; of equal elements the latest counts.
                 let bits = call.residual()?;
                 let stays = logical_not(unpack_bits(bits, call.input_shape(0).clone())?)?;
-                let stays = self.next(cast(stays, g.dtype())?, 1)?;
-                keep_bits(self.gathered(g, stays)?, bits, false)
+                let stays = self.shifted(cast(stays, g.dtype())?, 1)?;
+                keep_bits(self.linear_recurrence(g, stays)?, bits, false)
             }
             Scan::LogSumExp => {
-                // No exponent is above zero: nothing overflows.
-                let y = above_minus_infinity(call.output(0)?)?;
+                // No exponent is above zero, so exp does not overflow.
+                let y = clamp_to_finite_min(call.output(0)?)?;
                 let share = exp(sub(call.input(0)?, &y)?)?;
-                let shrinks = exp(minimum(sub(&y, self.next(&y, 1)?)?, 0)?)?;
-                mul(self.gathered(g, shrinks)?, share)
+                let shrinks = exp(minimum(sub(&y, self.shifted(&y, 1)?)?, 0)?)?;
+                mul(self.linear_recurrence(g, shrinks)?, share)
             }
         })
     }
 }
 
 impl Cumulative {
-    /// What comes `by` places later in the order of the scan; zeros after the end.
-    fn next(&self, x: impl Into<Tensor>, by: usize) -> Result<Tensor> {
+    /// x shifted by `by` positions against the direction of the scan; zeros past the end.
+    fn shifted(&self, x: impl Into<Tensor>, by: usize) -> Result<Tensor> {
         let x = x.into();
         let axis = x.shape().axis(self.axis)?;
         let by = by.min(x.shape()[axis]);
@@ -118,18 +118,18 @@ impl Cumulative {
             Index::from(by as isize..)
         });
         margins[axis] = if self.reverse { [by, 0] } else { [0, by] };
-        pad(slice(x, &indices)?, &margins, Margin::Constant(0.into()))
+        pad(slice(x, &indices)?, &margins, PadMode::Constant(0.into()))
     }
 
-    /// The solution of `sum = terms + factors * next(sum)`: every element with all that follow it, each times the
-    /// factors on the way. Step by step twice as many are gathered.
-    fn gathered(&self, terms: Tensor, factors: Tensor) -> Result<Tensor> {
+    /// The solution of the linear recurrence `sum[i] = terms[i] + factors[i] * sum[i + 1]`, in logarithmically many steps
+    /// by recursive doubling.
+    fn linear_recurrence(&self, terms: Tensor, factors: Tensor) -> Result<Tensor> {
         let length = terms.shape()[terms.shape().axis(self.axis)?];
         let (mut sum, mut factors, mut step) = (terms, factors, 1);
         while step < length {
-            sum = add(mul(self.next(&sum, step)?, &factors)?, sum)?;
+            sum = add(mul(self.shifted(&sum, step)?, &factors)?, sum)?;
             if 2 * step < length {
-                factors = mul(self.next(&factors, step)?, factors)?;
+                factors = mul(self.shifted(&factors, step)?, factors)?;
             }
             step *= 2;
         }
@@ -137,8 +137,8 @@ impl Cumulative {
     }
 }
 
-/// The running sum along an axis. `exclusive` leaves each element out of its own sum, `reverse` runs from the end.
-/// Small integers are summed as 64-bit ones.
+/// Cumulative sum along an axis. `exclusive` excludes each element from its own sum; `reverse` sums from the end.
+/// Integers narrower than 64 bits are summed in 64 bits.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::reduce::cumsum};
@@ -152,26 +152,26 @@ pub fn cumsum(x: impl Into<Tensor>, axis: isize, exclusive: bool, reverse: bool)
     apply(&Cumulative { name: "cumsum", code: Scan::Sum, axis, exclusive, reverse }, [x.into()])
 }
 
-/// The running product along an axis. `exclusive` leaves each element out of its own product, `reverse` runs from the
-/// end. Small integers are multiplied as 64-bit ones.
+/// Cumulative product along an axis. `exclusive` excludes each element from its own product; `reverse` multiplies from
+/// the end. Integers narrower than 64 bits are multiplied in 64 bits.
 #[track_caller]
 pub fn cumprod(x: impl Into<Tensor>, axis: isize, exclusive: bool, reverse: bool) -> Result<Tensor> {
     apply(&Cumulative { name: "cumprod", code: Scan::Prod, axis, exclusive, reverse }, [x.into()])
 }
 
-/// The largest element so far along an axis; `reverse` runs from the end. NaN wins.
+/// Cumulative maximum along an axis; `reverse` starts from the end. NaN propagates.
 #[track_caller]
 pub fn cummax(x: impl Into<Tensor>, axis: isize, reverse: bool) -> Result<Tensor> {
     apply(&Cumulative { name: "cummax", code: Scan::Max, axis, exclusive: false, reverse }, [x.into()])
 }
 
-/// The smallest element so far along an axis; `reverse` runs from the end. NaN wins.
+/// Cumulative minimum along an axis; `reverse` starts from the end. NaN propagates.
 #[track_caller]
 pub fn cummin(x: impl Into<Tensor>, axis: isize, reverse: bool) -> Result<Tensor> {
     apply(&Cumulative { name: "cummin", code: Scan::Min, axis, exclusive: false, reverse }, [x.into()])
 }
 
-/// The running log(sum(exp(x))) along an axis, without overflow; `reverse` runs from the end.
+/// Cumulative `log(sum(exp(x)))` along an axis, computed without overflow; `reverse` starts from the end.
 #[track_caller]
 pub fn cumulative_logsumexp(x: impl Into<Tensor>, axis: isize, reverse: bool) -> Result<Tensor> {
     let (name, code) = ("cumulative_logsumexp", Scan::LogSumExp);
@@ -180,7 +180,7 @@ pub fn cumulative_logsumexp(x: impl Into<Tensor>, axis: isize, reverse: bool) ->
 
 const SHAPES: [(&[usize], i64); 5] = [(&[7], 0), (&[3, 4], -1), (&[2, 3, 4], 1), (&[0, 3], 0), (&[3, 0], 0)];
 
-fn four_ways(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<ArgValue>> {
+fn with_exclusive_and_reverse(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<ArgValue>> {
     let mut samples = Vec::new();
     for &dtype in dtypes {
         for (i, (shape, axis)) in SHAPES.iter().enumerate() {
@@ -191,34 +191,34 @@ fn four_ways(dtypes: &[DType], low: f64, high: f64) -> Vec<Vec<ArgValue>> {
     samples
 }
 
-fn two_ways(dtypes: &[DType]) -> Vec<Vec<ArgValue>> {
-    let mut samples = four_ways(dtypes, -3.0, 3.0);
+fn with_reverse(dtypes: &[DType]) -> Vec<Vec<ArgValue>> {
+    let mut samples = with_exclusive_and_reverse(dtypes, -3.0, 3.0);
     samples.iter_mut().for_each(|args| args.truncate(3));
     samples
 }
 
-fn bad_axis() -> Vec<Bad> {
+fn invalid_axis() -> Vec<InvalidArgs> {
     let args = |shape: &[usize]| vec![ramp(DType::F32, shape, 0.0, 1.0), ArgValue::Int(1)];
     vec![
-        Bad::new(args(&[3]), ErrorKind::Axis, "axis must be in [-1, 1), got 1"),
-        Bad::new(args(&[]), ErrorKind::Axis, "a scalar has no axes"),
+        InvalidArgs::new(args(&[3]), ErrorKind::Axis, "axis must be in [-1, 1), got 1"),
+        InvalidArgs::new(args(&[]), ErrorKind::Axis, "a scalar has no axes"),
     ]
 }
 
-const FOUR: &[Param] = &[
+const AXIS_EXCLUSIVE_REVERSE: &[Param] = &[
     Param::tensor("x"),
     Param::optional("axis", ParamKind::Int, "0"),
     Param::optional("exclusive", ParamKind::Bool, "False"),
     Param::optional("reverse", ParamKind::Bool, "False"),
 ];
-const THREE: &[Param] = &[
+const AXIS_REVERSE: &[Param] = &[
     Param::tensor("x"),
     Param::optional("axis", ParamKind::Int, "0"),
     Param::optional("reverse", ParamKind::Bool, "False"),
 ];
 
-/// Flip, accumulate (floats in double precision, rounded once), shift by one if exclusive, flip back.
-macro_rules! running {
+/// The NumPy reference: flip, accumulate (floats in float64, rounded once), shift by one if exclusive, flip back.
+macro_rules! cumulative_reference {
     ($identity:literal, $accumulate:literal) => {
         concat!(
             "(lambda dtype, flip: flip((lambda a: np.concatenate([np.full_like(a.take([0], axis), ",
@@ -235,49 +235,49 @@ macro_rules! running {
 pub(crate) const ENTRIES: &[OpEntry] = &[
     OpEntry::new(
         "cumsum",
-        FOUR,
+        AXIS_EXCLUSIVE_REVERSE,
         |a| {
             let flag = |i| Ok::<_, Error>(a.bool_or(i)?.unwrap_or(false));
             one(cumsum(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, flag(2)?, flag(3)?))
         },
-        Reference::Numpy(running!("0", "np.cumsum")),
-        Samples::List(|| four_ways(dtypes::ALL, -3.0, 3.0)),
+        Reference::Numpy(cumulative_reference!("0", "np.cumsum")),
+        Samples::List(|| with_exclusive_and_reverse(dtypes::ALL, -3.0, 3.0)),
     )
-    .refuses(bad_axis),
+    .refuses(invalid_axis),
     OpEntry::new(
         "cumprod",
-        FOUR,
+        AXIS_EXCLUSIVE_REVERSE,
         |a| {
             let flag = |i| Ok::<_, Error>(a.bool_or(i)?.unwrap_or(false));
             one(cumprod(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, flag(2)?, flag(3)?))
         },
-        Reference::Numpy(running!("1", "np.cumprod")),
-        Samples::List(|| four_ways(dtypes::ALL, 0.6, 1.6)),
+        Reference::Numpy(cumulative_reference!("1", "np.cumprod")),
+        Samples::List(|| with_exclusive_and_reverse(dtypes::ALL, 0.6, 1.6)),
     )
-    .refuses(bad_axis),
+    .refuses(invalid_axis),
     OpEntry::new(
         "cummax",
-        THREE,
+        AXIS_REVERSE,
         |a| one(cummax(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy(
             "(lambda flip: flip(np.maximum.accumulate(flip(x), axis=axis)))(lambda v: np.flip(v, axis) if reverse else v)",
         ),
-        Samples::List(|| two_ways(dtypes::ALL)),
+        Samples::List(|| with_reverse(dtypes::ALL)),
     )
-    .refuses(bad_axis),
+    .refuses(invalid_axis),
     OpEntry::new(
         "cummin",
-        THREE,
+        AXIS_REVERSE,
         |a| one(cummin(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy(
             "(lambda flip: flip(np.minimum.accumulate(flip(x), axis=axis)))(lambda v: np.flip(v, axis) if reverse else v)",
         ),
-        Samples::List(|| two_ways(dtypes::ALL)),
+        Samples::List(|| with_reverse(dtypes::ALL)),
     )
-    .refuses(bad_axis),
+    .refuses(invalid_axis),
     OpEntry::new(
         "cumulative_logsumexp",
-        THREE,
+        AXIS_REVERSE,
         |a| {
             let reverse = a.bool_or(2)?.unwrap_or(false);
             one(cumulative_logsumexp(a.tensor(0)?, a.int_or(1)?.unwrap_or(0) as isize, reverse))
@@ -286,12 +286,12 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             "(lambda flip: flip(np.logaddexp.accumulate(flip(x.astype(np.float64)), axis=axis)).astype(x.dtype))(\
              lambda v: np.flip(v, axis) if reverse else v)",
         ),
-        Samples::List(|| two_ways(dtypes::FLOATS)),
+        Samples::List(|| with_reverse(dtypes::FLOATS)),
     )
     .refuses(|| {
-        let mut bad = bad_axis();
+        let mut bad = invalid_axis();
         let args = vec![ramp(DType::I32, &[3], 0.0, 1.0), ArgValue::Int(0)];
-        bad.push(Bad::new(args, ErrorKind::DType, "int32 is not supported"));
+        bad.push(InvalidArgs::new(args, ErrorKind::DType, "int32 is not supported"));
         bad
     }),
 ];

@@ -1,26 +1,26 @@
-//! The largest and the smallest, and where they are.
+//! Maximum and minimum, and their positions.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{div, equal};
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
 use crate::ops::reduce::sum;
-use crate::ops::reduction::{FoldRule, Folding, Over, reduce};
-use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
+use crate::ops::reduction::{ReduceAxes, ReductionCode, ReductionGradient, reduce};
+use crate::ops::sample::{dtypes, invalid_axes, ramp, reductions};
 use crate::ops::shape::{broadcast_to, reshape};
 use crate::ops::unary::cast;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Outputs, Saves, Tensor, apply};
 use taut_kernels::reduce::{self as kernels, Reduce};
 use taut_kernels::{Arg, ViewMut};
 
-static EXTREME: FoldRule = FoldRule {
+static EXTREMUM: ReductionGradient = ReductionGradient {
     saves: |_| Saves::residual_of([0]),
     residual: Some(|op, call| {
         let x = call.input(0)?;
-        pack_bits(equal(x, op.unfold(call.output(0)?, x.shape())?)?)
+        pack_bits(equal(x, op.keep_dims(call.output(0)?, x.shape())?)?)
     }),
-    // Equals share.
+    // Equal extrema share the gradient.
     partial: |op, call, g| {
         let (bits, shape) = (call.residual()?, call.input_shape(0));
         let count = sum(unpack_bits(bits, shape.clone())?, op.over.clone(), true)?;
@@ -29,7 +29,7 @@ static EXTREME: FoldRule = FoldRule {
     },
 };
 
-/// The largest element over some axes; over all of them if `axes` is `None`. NaN wins.
+/// The maximum over axes; over all axes if `axes` is `None`. NaN propagates; equal maxima share the gradient.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::reduce::max};
@@ -38,14 +38,14 @@ static EXTREME: FoldRule = FoldRule {
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[track_caller]
-pub fn max(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("max", Folding::Fold(Reduce::Max), x.into(), axes.into(), keepdims, Some(&EXTREME))
+pub fn max(x: impl Into<Tensor>, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
+    reduce("max", ReductionCode::Reduce(Reduce::Max), x.into(), axes.into(), keepdims, Some(&EXTREMUM))
 }
 
-/// The smallest element over some axes; over all of them if `axes` is `None`. NaN wins.
+/// The minimum over axes; over all axes if `axes` is `None`. NaN propagates; equal minima share the gradient.
 #[track_caller]
-pub fn min(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("min", Folding::Fold(Reduce::Min), x.into(), axes.into(), keepdims, Some(&EXTREME))
+pub fn min(x: impl Into<Tensor>, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
+    reduce("min", ReductionCode::Reduce(Reduce::Min), x.into(), axes.into(), keepdims, Some(&EXTREMUM))
 }
 
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ impl Op for ArgExtreme {
         let axis = shape.axis(self.axis)?;
         let kept = shape.clone().without(axis);
         if shape[axis] == 0 && !kept.is_empty() {
-            return Err(Error::value(format!("nothing has no extreme: axis {axis} has size 0")));
+            return Err(Error::value(format!("the extremum over axis {axis} of size 0 is undefined")));
         }
         Ok(Spec { dtype: DType::I64, shape: kept }.into())
     }
@@ -81,7 +81,7 @@ impl Op for ArgExtreme {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&ArgExtreme { axis: call.axis(self.axis)?, ..self.clone() })
+        call.apply_as_is(&ArgExtreme { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
     fn attributes(&self) -> String {
@@ -97,30 +97,34 @@ fn arg_extreme(max: bool, x: Tensor, axis: Option<isize>) -> Result<Tensor> {
     }
 }
 
-/// Where the largest element of each line along an axis is, the first one if there are several; `None` looks at all
-/// elements in row-major order. NaN counts as the largest.
+/// The index of the maximum along an axis (`int64`), the first if there are several; without an axis, the index into
+/// the flattened tensor. NaN counts as the maximum.
 #[track_caller]
 pub fn argmax(x: impl Into<Tensor>, axis: impl Into<Option<isize>>) -> Result<Tensor> {
     arg_extreme(true, x.into(), axis.into())
 }
 
-/// Where the smallest element of each line along an axis is, the first one if there are several; `None` looks at all
-/// elements in row-major order. NaN counts as the smallest.
+/// The index of the minimum along an axis (`int64`), the first if there are several; without an axis, the index into
+/// the flattened tensor. NaN counts as the minimum.
 #[track_caller]
 pub fn argmin(x: impl Into<Tensor>, axis: impl Into<Option<isize>>) -> Result<Tensor> {
     arg_extreme(false, x.into(), axis.into())
 }
 
-fn extremes() -> Vec<Vec<ArgValue>> {
-    // Nothing has no extreme.
+fn with_elements() -> Vec<Vec<ArgValue>> {
+    // The extremum of no elements is an error.
     let has_elements = |args: &Vec<ArgValue>| !matches!(&args[0], ArgValue::Tensor(x) if x.is_empty());
     reductions(dtypes::ALL, -30.0, 30.0).into_iter().filter(has_elements).collect()
 }
 
-fn no_extreme() -> Vec<Bad> {
+fn invalid_extremum() -> Vec<InvalidArgs> {
     let empty = || ramp(DType::F32, &[2, 0], 0.0, 1.0);
-    let mut bad = bad_axes();
-    bad.push(Bad::new(vec![empty(), ArgValue::Int(1)], ErrorKind::Value, "nothing has no extreme"));
+    let mut bad = invalid_axes();
+    bad.push(InvalidArgs::new(
+        vec![empty(), ArgValue::Int(1)],
+        ErrorKind::Value,
+        "axis of size 0 is undefined",
+    ));
     bad
 }
 
@@ -140,14 +144,14 @@ fn arguments() -> Vec<Vec<ArgValue>> {
     samples
 }
 
-fn bad_axis() -> Vec<Bad> {
+fn invalid_axis() -> Vec<InvalidArgs> {
     let bad = |shape: &[usize], axis, kind, message| {
-        Bad::new(vec![ramp(DType::F32, shape, 0.0, 1.0), ArgValue::Int(axis)], kind, message)
+        InvalidArgs::new(vec![ramp(DType::F32, shape, 0.0, 1.0), ArgValue::Int(axis)], kind, message)
     };
     vec![
         bad(&[2, 3], 2, ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
         bad(&[], 0, ErrorKind::Axis, "a scalar has no axes"),
-        bad(&[2, 0], 1, ErrorKind::Value, "nothing has no extreme: axis 1 has size 0"),
+        bad(&[2, 0], 1, ErrorKind::Value, "the extremum over axis 1 of size 0 is undefined"),
     ]
 }
 
@@ -159,17 +163,17 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::REDUCTION,
         |a| one(max(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.max(x, axis=axes, keepdims=keepdims)"),
-        Samples::List(extremes),
+        Samples::List(with_elements),
     )
-    .refuses(no_extreme),
+    .refuses(invalid_extremum),
     OpEntry::new(
         "min",
         Param::REDUCTION,
         |a| one(min(a.tensor(0)?, a.axes(1)?.as_deref(), a.bool_or(2)?.unwrap_or(false))),
         Reference::Numpy("np.min(x, axis=axes, keepdims=keepdims)"),
-        Samples::List(extremes),
+        Samples::List(with_elements),
     )
-    .refuses(no_extreme),
+    .refuses(invalid_extremum),
     OpEntry::new(
         "argmax",
         ARG,
@@ -177,7 +181,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.argmax(x, axis)"),
         Samples::List(arguments),
     )
-    .refuses(bad_axis),
+    .refuses(invalid_axis),
     OpEntry::new(
         "argmin",
         ARG,
@@ -185,5 +189,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.argmin(x, axis)"),
         Samples::List(arguments),
     )
-    .refuses(bad_axis),
+    .refuses(invalid_axis),
 ];

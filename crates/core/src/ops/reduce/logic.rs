@@ -1,25 +1,25 @@
-//! Whether any or all are true, and how many.
+//! Logical reductions and counts.
 
 use crate::Tensor;
 use crate::error::Result;
-use crate::ops::reduction::{Folding, Over, reduce};
-use crate::ops::sample::{bad_axes, dtypes, reductions};
+use crate::ops::reduction::{ReduceAxes, ReductionCode, reduce};
+use crate::ops::sample::{dtypes, invalid_axes, reductions};
 use crate::ops::{OpEntry, Param, Reference, Samples, one};
 use taut_kernels::reduce::Reduce;
 
-/// Whether any element is true (not zero), over some axes; over all of them if `axes` is `None`.
+/// Whether any element is true (nonzero) over axes; over all axes if `axes` is `None`.
 #[track_caller]
-pub fn any(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("any", Folding::Fold(Reduce::Any), x.into(), axes.into(), keepdims, None)
+pub fn any(x: impl Into<Tensor>, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
+    reduce("any", ReductionCode::Reduce(Reduce::Any), x.into(), axes.into(), keepdims, None)
 }
 
-/// Whether all elements are true (not zero), over some axes; over all of them if `axes` is `None`.
+/// Whether all elements are true (nonzero) over axes; over all axes if `axes` is `None`.
 #[track_caller]
-pub fn all(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("all", Folding::Fold(Reduce::All), x.into(), axes.into(), keepdims, None)
+pub fn all(x: impl Into<Tensor>, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
+    reduce("all", ReductionCode::Reduce(Reduce::All), x.into(), axes.into(), keepdims, None)
 }
 
-/// How many elements are not zero, over some axes; over all of them if `axes` is `None`.
+/// The number of nonzero elements over axes (`int64`); over all axes if `axes` is `None`.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::reduce::count_nonzero};
@@ -28,8 +28,15 @@ pub fn all(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Resul
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[track_caller]
-pub fn count_nonzero(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("count_nonzero", Folding::Fold(Reduce::CountNonzero), x.into(), axes.into(), keepdims, None)
+pub fn count_nonzero(x: impl Into<Tensor>, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
+    reduce(
+        "count_nonzero",
+        ReductionCode::Reduce(Reduce::CountNonzero),
+        x.into(),
+        axes.into(),
+        keepdims,
+        None,
+    )
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[
@@ -40,7 +47,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.any(x, axis=axes, keepdims=keepdims)"),
         Samples::List(|| reductions(dtypes::ALL, -0.9, 1.2)),
     )
-    .refuses(bad_axes),
+    .refuses(invalid_axes),
     OpEntry::new(
         "all",
         Param::REDUCTION,
@@ -48,7 +55,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.all(x, axis=axes, keepdims=keepdims)"),
         Samples::List(|| reductions(dtypes::ALL, 0.5, 6.0)),
     )
-    .refuses(bad_axes),
+    .refuses(invalid_axes),
     OpEntry::new(
         "count_nonzero",
         Param::REDUCTION,
@@ -56,5 +63,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.asarray(np.count_nonzero(x, axis=axes, keepdims=keepdims), np.int64)"),
         Samples::List(|| reductions(dtypes::ALL, -2.0, 2.0)),
     )
-    .refuses(bad_axes),
+    .refuses(invalid_axes),
 ];

@@ -2,24 +2,26 @@
 
 use crate::error::Result;
 use crate::ops::binary::{mul, sub};
-use crate::ops::reduction::{FoldRule, Folding, Over, above_minus_infinity, reduce_float};
-use crate::ops::sample::{bad_axes, dtypes, reductions};
+use crate::ops::reduction::{
+    ReduceAxes, ReductionCode, ReductionGradient, clamp_to_finite_min, reduce_float,
+};
+use crate::ops::sample::{dtypes, invalid_axes, reductions};
 use crate::ops::unary::exp;
 use crate::ops::{OpEntry, Param, Reference, Samples, one};
 use crate::{Saves, Tensor};
 use taut_kernels::reduce::Reduce;
 
-static LOGSUMEXP: FoldRule = FoldRule {
+static LOGSUMEXP: ReductionGradient = ReductionGradient {
     saves: |_| Saves::INPUT.and(Saves::OUTPUT),
     residual: None,
     partial: |op, call, g| {
         let x = call.input(0)?;
-        let y = above_minus_infinity(call.output(0)?)?;
-        mul(exp(sub(x, op.unfold(y, x.shape())?)?)?, g)
+        let y = clamp_to_finite_min(call.output(0)?)?;
+        mul(exp(sub(x, op.keep_dims(y, x.shape())?)?)?, g)
     },
 };
 
-/// log(sum(exp(x))) over some axes, without overflow; over all of them if `axes` is `None`.
+/// `log(sum(exp(x)))` over axes, computed without overflow; over all axes if `axes` is `None`.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::reduce::logsumexp};
@@ -28,10 +30,10 @@ static LOGSUMEXP: FoldRule = FoldRule {
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[track_caller]
-pub fn logsumexp(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
+pub fn logsumexp(x: impl Into<Tensor>, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
     reduce_float(
         "logsumexp",
-        Folding::Fold(Reduce::LogSumExp),
+        ReductionCode::Reduce(Reduce::LogSumExp),
         x.into(),
         axes.into(),
         keepdims,
@@ -49,4 +51,4 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     ),
     Samples::List(|| reductions(dtypes::ALL, -3.0, 3.0)),
 )
-.refuses(bad_axes)];
+.refuses(invalid_axes)];

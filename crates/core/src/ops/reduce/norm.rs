@@ -1,19 +1,20 @@
-//! How long vectors are, and keeping them short.
+//! Vector norms, and normalizing and clipping by norm.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::binary::{div, maximum, mul, not_equal, pow, where_};
 use crate::ops::reduce::{max, min, sum};
-use crate::ops::reduction::{Over, away_from_zero, root};
-use crate::ops::sample::{bad_axes, dtypes, ramp, reductions};
+use crate::ops::reduction::{ReduceAxes, replace_zeros, safe_sqrt};
+use crate::ops::sample::{dtypes, invalid_axes, ramp, reductions};
 use crate::ops::unary::{abs, cast, is_finite, rsqrt, square};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::record::detached;
 use crate::{DType, Tensor};
 use taut_memory::Location;
 
-/// The norm of vectors along some axes (all of them if `axes` is `None`): `ord` 2 is the Euclidean one, 1 the sum of
-/// magnitudes, infinity the largest and -infinity the smallest magnitude, 0 the count of elements that are not zero, any other
-/// `p` is sum(|x|^p)^(1/p).
+/// The vector norm of order `ord` over axes; over all axes if `axes` is `None`.
+///
+/// `ord` 2 is the Euclidean norm, 1 the sum of magnitudes, infinity the largest and -infinity the smallest magnitude, 0
+/// the number of nonzero elements; any other `p` gives `sum(|x|^p)^(1/p)`.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::reduce::norm};
@@ -22,21 +23,21 @@ use taut_memory::Location;
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[track_caller]
-pub fn norm(x: impl Into<Tensor>, ord: f64, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
+pub fn norm(x: impl Into<Tensor>, ord: f64, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
     let x = x.into();
     let dtype = if x.dtype().is_float() { x.dtype() } else { DType::F64 };
     let (x, axes) = (cast(x, dtype)?, axes.into());
     match ord {
         2.0 => {
-            // Scaled by the largest magnitude, so that no square overflows or vanishes.
+            // Scaled by the largest magnitude, so that no square overflows or underflows.
             if x.is_empty() {
-                return root(sum(square(x)?, axes, keepdims)?);
+                return safe_sqrt(sum(square(x)?, axes, keepdims)?);
             }
-            // Any scale gives the same length: it takes no part in the gradient.
+            // The norm does not depend on the scale, which is therefore excluded from the gradient.
             let largest = max(abs(detached(&x))?, axes.clone(), true)?;
-            let usable = where_(&safe(&largest)?, &largest, 1.0)?;
+            let usable = where_(&is_divisor(&largest)?, &largest, 1.0)?;
             let scaled = div(x, &usable)?;
-            let length = mul(root(sum(square(scaled)?, axes.clone(), true)?)?, usable)?;
+            let length = mul(safe_sqrt(sum(square(scaled)?, axes.clone(), true)?)?, usable)?;
             if keepdims { Ok(length) } else { sum(length, axes, false) }
         }
         1.0 => sum(abs(x)?, axes, keepdims),
@@ -44,31 +45,31 @@ pub fn norm(x: impl Into<Tensor>, ord: f64, axes: impl Into<Over>, keepdims: boo
         f64::NEG_INFINITY => min(abs(x)?, axes, keepdims),
         0.0 => sum(cast(not_equal(x, 0)?, dtype)?, axes, keepdims),
         _ => {
-            let (zero, usable) = away_from_zero(sum(pow(abs(x)?, ord)?, axes, keepdims)?)?;
+            let (zero, usable) = replace_zeros(sum(pow(abs(x)?, ord)?, axes, keepdims)?)?;
             where_(zero, 0, pow(usable, 1.0 / ord)?)
         }
     }
 }
 
-/// Where a magnitude can be divided by: neither zero nor infinite (nor NaN).
+/// Where a magnitude is a valid divisor: positive and finite.
 #[track_caller]
-fn safe(magnitude: &Tensor) -> Result<Tensor> {
+fn is_divisor(magnitude: &Tensor) -> Result<Tensor> {
     use crate::ops::binary::{greater, logical_and};
     use crate::ops::unary::is_finite;
     logical_and(greater(magnitude, 0)?, is_finite(magnitude)?)
 }
 
-/// x divided by its Euclidean norm along some axes: x / sqrt(max(sum(x^2), epsilon)).
+/// Normalizes x by its Euclidean norm over axes: `x / sqrt(max(sum(x^2), epsilon))`.
 #[track_caller]
-pub fn l2_normalize(x: impl Into<Tensor>, axes: impl Into<Over>, epsilon: f64) -> Result<Tensor> {
+pub fn l2_normalize(x: impl Into<Tensor>, axes: impl Into<ReduceAxes>, epsilon: f64) -> Result<Tensor> {
     let x = x.into();
     let squares = sum(square(&x)?, axes, true)?;
     mul(x, rsqrt(maximum(squares, epsilon)?)?)
 }
 
-/// x, scaled down along some axes so that its Euclidean norm is at most `clip_norm`.
+/// Scales x down so that its Euclidean norm over axes is at most `clip_norm`.
 #[track_caller]
-pub fn clip_by_norm(x: impl Into<Tensor>, clip_norm: f64, axes: impl Into<Over>) -> Result<Tensor> {
+pub fn clip_by_norm(x: impl Into<Tensor>, clip_norm: f64, axes: impl Into<ReduceAxes>) -> Result<Tensor> {
     let x = x.into();
     check_clip("clip_by_norm", clip_norm, &x, Location::caller())?;
     let length = norm(&x, 2.0, axes, true)?;
@@ -80,30 +81,31 @@ fn check_clip(op: &'static str, clip_norm: f64, x: &Tensor, at: Location) -> Res
     if clip_norm > 0.0 {
         return Ok(());
     }
-    Err(Error::value(format!("clip_norm must be positive, and is {clip_norm}")).in_op(op, [x.spec()]).at(at))
+    Err(Error::value(format!("clip_norm must be > 0, got {clip_norm}")).in_op(op, [x.spec()]).at(at))
 }
 
-/// The Euclidean norm of several tensors taken as one vector.
+/// The Euclidean norm of several tensors taken together: `sqrt(sum(norm(t)^2))`.
 #[track_caller]
 pub fn global_norm(tensors: &[Tensor]) -> Result<Tensor> {
     let Some((first, rest)) = tensors.split_first() else {
-        return Err(Error::value("no tensors to measure").in_op("global_norm", []).at(Location::caller()));
+        let error = Error::value("expected at least one tensor, got an empty list");
+        return Err(error.in_op("global_norm", []).at(Location::caller()));
     };
     let mut squares = sum(square(first)?, None, false)?;
     for tensor in rest {
         squares = (squares + sum(square(tensor)?, None, false)?)?;
     }
-    root(squares)
+    safe_sqrt(squares)
 }
 
-/// Several tensors, all scaled by one factor so that their [`global_norm`] is at most `clip_norm`; and that norm before
-/// scaling.
+/// Scales several tensors by one factor so that their [`global_norm`] is at most `clip_norm`; returns them and the norm
+/// before scaling. If that norm is not finite, all elements become NaN.
 #[track_caller]
 pub fn clip_by_global_norm(tensors: &[Tensor], clip_norm: f64) -> Result<(Vec<Tensor>, Tensor)> {
     let at = Location::caller();
     let length = global_norm(tensors).map_err(|e| e.at(at))?;
     check_clip("clip_by_global_norm", clip_norm, &length, at)?;
-    // An infinite norm would quietly make zeros of what is finite.
+    // With an infinite norm the factor would be 0 and silently turn finite elements into zeros.
     let scale = div(clip_norm, maximum(&length, clip_norm)?)?;
     let scale = where_(is_finite(&length)?, scale, f64::NAN)?;
     let mut clipped = Vec::with_capacity(tensors.len());
@@ -131,7 +133,7 @@ fn orders() -> Vec<Vec<ArgValue>> {
             ]);
         }
     }
-    // Squares that do not fit their type.
+    // Squares that overflow.
     let extreme = crate::ops::sample::of(DType::F32, &[2, 2], &[3e30, 4e30, 0.0, 0.0]);
     samples.push(vec![extreme, ArgValue::Float(2.0), ArgValue::Ints(vec![1]), ArgValue::Bool(false)]);
     for &dtype in &[DType::F32, DType::F64] {
@@ -155,8 +157,8 @@ fn lists() -> Vec<Vec<ArgValue>> {
     both(1.5).chain(both(100.0)).collect()
 }
 
-fn bad_clip(first: ArgValue) -> Bad {
-    Bad::new(vec![first, ArgValue::Float(-1.0)], ErrorKind::Value, "clip_norm must be positive, and is -1")
+fn invalid_clip(first: ArgValue) -> InvalidArgs {
+    InvalidArgs::new(vec![first, ArgValue::Float(-1.0)], ErrorKind::Value, "clip_norm must be > 0, got -1")
 }
 
 const TENSORS_CLIP: &[Param] =
@@ -199,7 +201,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             samples
         }),
     )
-    .refuses(bad_axes),
+    .refuses(invalid_axes),
     OpEntry::new(
         "clip_by_norm",
         &[
@@ -220,7 +222,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
             samples
         }),
     )
-    .refuses(|| vec![bad_clip(ramp(DType::F32, &[3], 0.0, 1.0))]),
+    .refuses(|| vec![invalid_clip(ramp(DType::F32, &[3], 0.0, 1.0))]),
     OpEntry::new(
         "global_norm",
         &[Param::new("tensors", ParamKind::Tensors)],
@@ -228,7 +230,13 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.sqrt(sum(np.sum(t * t) for t in tensors))"),
         Samples::List(|| lists().into_iter().map(|mut args| args.drain(..1).collect()).collect()),
     )
-    .refuses(|| vec![Bad::new(vec![ArgValue::Tensors(vec![])], ErrorKind::Value, "no tensors to measure")]),
+    .refuses(|| {
+        vec![InvalidArgs::new(
+            vec![ArgValue::Tensors(vec![])],
+            ErrorKind::Value,
+            "expected at least one tensor",
+        )]
+    }),
     OpEntry::new(
         "clip_by_global_norm",
         TENSORS_CLIP,
@@ -245,6 +253,6 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let list = ArgValue::Tensors(vec![crate::ops::sample::tensor(DType::F32, &[2], 0.0, 1.0)]);
-        vec![bad_clip(list)]
+        vec![invalid_clip(list)]
     }),
 ];

@@ -3,20 +3,20 @@
 use crate::error::Result;
 use crate::ops::binary::mul;
 use crate::ops::reduce::cumprod;
-use crate::ops::reduction::{FoldRule, Folding, Over, reduce, reduce_float};
-use crate::ops::sample::{bad_axes, dtypes, reductions};
+use crate::ops::reduction::{ReduceAxes, ReductionCode, ReductionGradient, reduce, reduce_float};
+use crate::ops::sample::{dtypes, invalid_axes, reductions};
 use crate::ops::shape::broadcast_to;
 use crate::ops::{OpEntry, Param, Reference, Samples, one};
 use crate::{Saves, Tensor};
 use taut_kernels::reduce::Reduce;
 
-static SUM: FoldRule = FoldRule {
+static SUM: ReductionGradient = ReductionGradient {
     saves: |_| Saves::NOTHING,
     residual: None,
     partial: |_, call, g| broadcast_to(g, call.input_shape(0).clone()),
 };
 
-static MEAN: FoldRule = FoldRule {
+static MEAN: ReductionGradient = ReductionGradient {
     saves: |_| Saves::NOTHING,
     residual: None,
     partial: |op, call, g| {
@@ -25,33 +25,33 @@ static MEAN: FoldRule = FoldRule {
     },
 };
 
-static PROD: FoldRule = FoldRule {
+static PROD: ReductionGradient = ReductionGradient {
     saves: |_| Saves::INPUT,
     residual: None,
     partial: |op, call, mut g| {
-        // Each element's slope is the product of all others: those before and after it along an axis, and likewise of
-        // the products along that axis for the next one. Nothing is divided, so zeros are as good as any number.
+        // The derivative of an element is the product of all others: exclusive products from both ends along each axis in
+        // turn. There is no division, so zeros are handled.
         let x = call.input(0)?;
         let marks = op.over.marks(x.shape())?;
-        let axes = marks.iter().enumerate().filter(|(_, folded)| **folded).map(|(axis, _)| axis as isize);
+        let axes = marks.iter().enumerate().filter(|(_, reduced)| **reduced).map(|(axis, _)| axis as isize);
         let mut products = vec![(x.clone(), None)];
         for axis in axes {
             let last = products.len() - 1;
             products[last].1 = Some(axis);
-            let folded = prod(&products[last].0, axis, true)?;
-            products.push((folded, None));
+            let reduced = prod(&products[last].0, axis, true)?;
+            products.push((reduced, None));
         }
-        for (lines, axis) in products.into_iter().rev() {
+        for (partial, axis) in products.into_iter().rev() {
             if let Some(axis) = axis {
-                let before = cumprod(&lines, axis, true, false)?;
-                g = mul(mul(before, cumprod(lines, axis, true, true)?)?, g)?;
+                let before = cumprod(&partial, axis, true, false)?;
+                g = mul(mul(before, cumprod(partial, axis, true, true)?)?, g)?;
             }
         }
         Ok(g)
     },
 };
 
-/// The sum over some axes; over all of them if `axes` is `None`. Small integers are summed as 64-bit ones.
+/// The sum over axes; over all axes if `axes` is `None`. Integers narrower than 64 bits are summed in 64 bits.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::reduce::sum};
@@ -61,20 +61,20 @@ static PROD: FoldRule = FoldRule {
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[track_caller]
-pub fn sum(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("sum", Folding::Fold(Reduce::Sum), x.into(), axes.into(), keepdims, Some(&SUM))
+pub fn sum(x: impl Into<Tensor>, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
+    reduce("sum", ReductionCode::Reduce(Reduce::Sum), x.into(), axes.into(), keepdims, Some(&SUM))
 }
 
-/// The product over some axes; over all of them if `axes` is `None`. Small integers are multiplied as 64-bit ones.
+/// The product over axes; over all axes if `axes` is `None`. Integers narrower than 64 bits are multiplied in 64 bits.
 #[track_caller]
-pub fn prod(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce("prod", Folding::Fold(Reduce::Prod), x.into(), axes.into(), keepdims, Some(&PROD))
+pub fn prod(x: impl Into<Tensor>, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
+    reduce("prod", ReductionCode::Reduce(Reduce::Prod), x.into(), axes.into(), keepdims, Some(&PROD))
 }
 
-/// The mean over some axes; over all of them if `axes` is `None`. The mean of integers is a float64.
+/// The mean over axes; over all axes if `axes` is `None`. Integers give `float64`.
 #[track_caller]
-pub fn mean(x: impl Into<Tensor>, axes: impl Into<Over>, keepdims: bool) -> Result<Tensor> {
-    reduce_float("mean", Folding::Fold(Reduce::Mean), x.into(), axes.into(), keepdims, Some(&MEAN))
+pub fn mean(x: impl Into<Tensor>, axes: impl Into<ReduceAxes>, keepdims: bool) -> Result<Tensor> {
+    reduce_float("mean", ReductionCode::Reduce(Reduce::Mean), x.into(), axes.into(), keepdims, Some(&MEAN))
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[
@@ -85,7 +85,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.sum(x, axis=axes, keepdims=keepdims)"),
         Samples::List(|| reductions(dtypes::ALL, -3.0, 3.0)),
     )
-    .refuses(bad_axes),
+    .refuses(invalid_axes),
     OpEntry::new(
         "prod",
         Param::REDUCTION,
@@ -93,7 +93,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.prod(x, axis=axes, keepdims=keepdims)"),
         Samples::List(|| reductions(dtypes::ALL, 0.6, 1.6)),
     )
-    .refuses(bad_axes),
+    .refuses(invalid_axes),
     OpEntry::new(
         "mean",
         Param::REDUCTION,
@@ -101,5 +101,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.mean(x, axis=axes, keepdims=keepdims)"),
         Samples::List(|| reductions(dtypes::ALL, -3.0, 3.0)),
     )
-    .refuses(bad_axes),
+    .refuses(invalid_axes),
 ];

@@ -1,28 +1,28 @@
-//! How far elements spread.
+//! Variance and standard deviation.
 
 use crate::error::Result;
 use crate::ops::binary::{mul, sub};
 use crate::ops::reduce::mean;
-use crate::ops::reduction::{FoldRule, Folding, Over, reduce_float, root};
-use crate::ops::sample::{bad_axes, dtypes, reductions};
+use crate::ops::reduction::{ReduceAxes, ReductionCode, ReductionGradient, reduce_float, safe_sqrt};
+use crate::ops::sample::{dtypes, invalid_axes, reductions};
 use crate::ops::{ArgValue, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{Saves, Tensor};
 
-static VARIANCE: FoldRule = FoldRule {
+static VARIANCE: ReductionGradient = ReductionGradient {
     saves: |_| Saves::INPUT,
     residual: None,
     partial: |op, call, g| {
         let x = call.input(0)?;
-        let correction = if let Folding::Variance { correction } = op.code { correction } else { 0.0 };
-        // As the kernel: without degrees of freedom there is no variance.
+        let correction = if let ReductionCode::Variance { correction } = op.code { correction } else { 0.0 };
+        // As in the kernel: zero degrees of freedom give NaN.
         let freedom = op.over.count(x.shape())? as f64 - correction;
         let deviation = sub(x, mean(x, op.over.clone(), true)?)?;
         mul(deviation, mul(g, 2.0 / freedom)?)
     },
 };
 
-/// The variance over some axes; over all of them if `axes` is `None`. `correction` is subtracted from the count: 0 for a
-/// population, 1 for a sample.
+/// The variance over axes; over all axes if `axes` is `None`. The divisor is the number of elements minus `correction`:
+/// 0 for the population variance, 1 for the unbiased sample variance.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::reduce::var};
@@ -31,16 +31,33 @@ static VARIANCE: FoldRule = FoldRule {
 /// # Ok::<(), taut_core::Error>(())
 /// ```
 #[track_caller]
-pub fn var(x: impl Into<Tensor>, axes: impl Into<Over>, correction: f64, keepdims: bool) -> Result<Tensor> {
-    reduce_float("var", Folding::Variance { correction }, x.into(), axes.into(), keepdims, Some(&VARIANCE))
+pub fn var(
+    x: impl Into<Tensor>,
+    axes: impl Into<ReduceAxes>,
+    correction: f64,
+    keepdims: bool,
+) -> Result<Tensor> {
+    reduce_float(
+        "var",
+        ReductionCode::Variance { correction },
+        x.into(),
+        axes.into(),
+        keepdims,
+        Some(&VARIANCE),
+    )
 }
 
-/// The standard deviation over some axes; over all of them if `axes` is `None`. `correction` is subtracted from the
-/// count: 0 for a population, 1 for a sample.
+/// The standard deviation over axes; over all axes if `axes` is `None`. The divisor is the number of elements minus
+/// `correction`: 0 for a population, 1 for a sample. The gradient is 0 where the deviation is 0.
 #[track_caller]
-pub fn std(x: impl Into<Tensor>, axes: impl Into<Over>, correction: f64, keepdims: bool) -> Result<Tensor> {
-    let code = Folding::Variance { correction };
-    root(reduce_float("std", code, x.into(), axes.into(), keepdims, Some(&VARIANCE))?)
+pub fn std(
+    x: impl Into<Tensor>,
+    axes: impl Into<ReduceAxes>,
+    correction: f64,
+    keepdims: bool,
+) -> Result<Tensor> {
+    let code = ReductionCode::Variance { correction };
+    safe_sqrt(reduce_float("std", code, x.into(), axes.into(), keepdims, Some(&VARIANCE))?)
 }
 
 fn samples() -> Vec<Vec<ArgValue>> {
@@ -52,7 +69,7 @@ fn samples() -> Vec<Vec<ArgValue>> {
     samples
 }
 
-const SPREAD: &[Param] = &[
+const PARAMS: &[Param] = &[
     Param::tensor("x"),
     Param::optional("axes", ParamKind::Ints, "None"),
     Param::optional("correction", ParamKind::Float, "0.0"),
@@ -62,7 +79,7 @@ const SPREAD: &[Param] = &[
 pub(crate) const ENTRIES: &[OpEntry] = &[
     OpEntry::new(
         "var",
-        SPREAD,
+        PARAMS,
         |a| {
             one(var(
                 a.tensor(0)?,
@@ -74,10 +91,10 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.var(x, axis=axes, ddof=correction, keepdims=keepdims)"),
         Samples::List(samples),
     )
-    .refuses(bad_axes),
+    .refuses(invalid_axes),
     OpEntry::new(
         "std",
-        SPREAD,
+        PARAMS,
         |a| {
             one(std(
                 a.tensor(0)?,
@@ -89,5 +106,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.std(x, axis=axes, ddof=correction, keepdims=keepdims)"),
         Samples::List(samples),
     )
-    .refuses(bad_axes),
+    .refuses(invalid_axes),
 ];

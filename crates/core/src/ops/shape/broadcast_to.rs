@@ -1,12 +1,12 @@
-//! Repeating without copying.
+//! Broadcasting to a shape, as a view.
 
 use crate::error::{ErrorKind, Result};
 use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
-use crate::ops::batching::single;
 use crate::ops::elementwise::sum_to;
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::vmap::single_output;
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Layout, Outputs, Shape, Tensor, apply};
 
 #[derive(Clone, Debug)]
@@ -34,8 +34,8 @@ impl Op for BroadcastTo {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        let input = call.ranked(0, self.shape.rank())?;
-        single(broadcast_to(input, call.many(&self.shape)))
+        let input = call.input_of_rank(0, self.shape.rank())?;
+        single_output(broadcast_to(input, call.batched_shape(&self.shape)))
     }
 
     fn attributes(&self) -> String {
@@ -59,7 +59,7 @@ impl Differentiable for BroadcastTo {
     }
 }
 
-/// Repeats axes of size one, and adds leading axes, to reach `shape`. Without copying.
+/// Broadcasts a tensor to `shape`: repeats axes of size one and adds leading axes, as a view.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::shape::broadcast_to};
@@ -95,7 +95,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 )
 .refuses(|| {
     let bad = |from: &[usize], to: &[i64], message| {
-        Bad::new(
+        InvalidArgs::new(
             vec![ramp(DType::F32, from, 0.0, 1.0), ArgValue::Ints(to.to_vec())],
             ErrorKind::Shape,
             message,
@@ -105,7 +105,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
         bad(&[2, 3], &[3], "shape [2, 3] does not broadcast to [3]"),
         bad(&[2], &[3], "shape [2] does not broadcast to [3]"),
         bad(&[2], &[0], "shape [2] does not broadcast to [0]"),
-        bad(&[1], &[-1], "a dimension of -1 does not exist"),
+        bad(&[1], &[-1], "dimension must be >= 0, got -1"),
         bad(&[1], &[i64::MAX, i64::MAX], "more elements than memory has addresses"),
     ]
 })];

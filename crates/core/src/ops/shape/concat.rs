@@ -1,11 +1,11 @@
-//! Joining tensors.
+//! Concatenation and stacking.
 
 use super::{expand_dims, slice};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, tensor};
 use crate::ops::unary::cast;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{
     DType, Differentiable, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply_many, promote,
 };
@@ -24,21 +24,31 @@ impl Op for Concat {
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
-        let [first, rest @ ..] = inputs else { return Err(Error::value("nothing to join")) };
+        let [first, rest @ ..] = inputs else {
+            return Err(Error::value("expected at least one tensor, got an empty list"));
+        };
         let axis = first.shape.axis(self.axis)?;
         let mut size = first.shape[axis];
         for (i, other) in (1..).zip(rest) {
             if other.dtype != first.dtype {
-                let message = format!("tensor 0 is {} and tensor {i} is {}", first.dtype, other.dtype);
+                let message = format!(
+                    "tensors must have the same dtype, got {} at position 0 and {} at position {i}",
+                    first.dtype, other.dtype
+                );
                 return Err(Error::dtype(message).help("cast one of them"));
             }
             if other.shape.rank() != first.shape.rank() {
-                let message = format!("shape {} and shape {} differ in rank", first.shape, other.shape);
+                let message = format!(
+                    "tensors must have the same rank, got shape {} at position 0 and {} at position {i}",
+                    first.shape, other.shape
+                );
                 return Err(Error::shape(message).help("add axes with expand_dims"));
             }
             if other.shape.clone().with(axis, 0) != first.shape.clone().with(axis, 0) {
-                let message = format!("shapes {} and {} differ beyond axis {axis}", first.shape, other.shape);
-                return Err(Error::shape(message).help("all sizes but that of the joined axis must be equal"));
+                return Err(Error::shape(format!(
+                    "shapes must be equal except on axis {axis}, got {} at position 0 and {} at position {i}",
+                    first.shape, other.shape
+                )));
             }
             size = (size.checked_add(other.shape[axis]))
                 .ok_or_else(|| Error::shape("the result has more elements than memory has addresses"))?;
@@ -58,7 +68,7 @@ impl Op for Concat {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.each(&Concat { axis: call.axis(self.axis)? })
+        call.apply_batched(&Concat { axis: call.axis(self.axis)? })
     }
 
     fn attributes(&self) -> String {
@@ -86,8 +96,7 @@ impl Differentiable for Concat {
     }
 }
 
-/// The tensors one after the other along an axis that they have; types meet as in arithmetic. A single tensor is
-/// returned as it is.
+/// Concatenates tensors along an existing axis; dtypes promote as in arithmetic. A single tensor is returned unchanged.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::shape::{concat, stack}};
@@ -111,13 +120,13 @@ pub fn concat(values: &[Tensor], axis: isize) -> Result<Tensor> {
     Ok(apply_many(&Concat { axis }, inputs)?.swap_remove(0))
 }
 
-/// The tensors, which must have one shape, side by side along a new axis that becomes axis `axis` of the result;
-/// types meet as in arithmetic.
+/// Stacks tensors of one shape along a new axis, which is axis `axis` of the result; dtypes promote as in arithmetic.
 #[track_caller]
 pub fn stack(values: &[Tensor], axis: isize) -> Result<Tensor> {
     let at = Location::caller();
     if let Some(other) = values.iter().find(|value| value.shape() != values[0].shape()) {
-        let message = format!("shapes {} and {} differ", values[0].shape(), other.shape());
+        let message =
+            format!("tensors must have the same shape, got {} and {}", values[0].shape(), other.shape());
         return Err(Error::shape(message).in_op("stack", values.iter().map(Tensor::spec)).at(at));
     }
     let mut rows = Vec::with_capacity(values.len());
@@ -164,14 +173,24 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let bad = |shapes: &[&[usize]], axis, kind, message| {
-            Bad::new(case(&[DType::F32], shapes, axis), kind, message)
+            InvalidArgs::new(case(&[DType::F32], shapes, axis), kind, message)
         };
         vec![
-            bad(&[], 0, ErrorKind::Value, "nothing to join"),
+            bad(&[], 0, ErrorKind::Value, "expected at least one tensor"),
             bad(&[&[2]], 1, ErrorKind::Axis, "axis must be in [-1, 1), got 1"),
             bad(&[&[], &[]], 0, ErrorKind::Axis, "a scalar has no axes, got axis 0"),
-            bad(&[&[2], &[2, 1]], 0, ErrorKind::Shape, "shape [2] and shape [2, 1] differ in rank"),
-            bad(&[&[2, 3], &[3, 3]], 1, ErrorKind::Shape, "shapes [2, 3] and [3, 3] differ beyond axis 1"),
+            bad(
+                &[&[2], &[2, 1]],
+                0,
+                ErrorKind::Shape,
+                "must have the same rank, got shape [2] at position 0 and [2, 1]",
+            ),
+            bad(
+                &[&[2, 3], &[3, 3]],
+                1,
+                ErrorKind::Shape,
+                "must be equal except on axis 1, got [2, 3] at position 0 and [3, 3]",
+            ),
         ]
     }),
     OpEntry::new(
@@ -199,11 +218,11 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let bad = |shapes: &[&[usize]], axis, kind, message| {
-            Bad::new(case(&[DType::F32], shapes, axis), kind, message)
+            InvalidArgs::new(case(&[DType::F32], shapes, axis), kind, message)
         };
         vec![
-            bad(&[], 0, ErrorKind::Value, "nothing to join"),
-            bad(&[&[2], &[3]], 0, ErrorKind::Shape, "shapes [2] and [3] differ"),
+            bad(&[], 0, ErrorKind::Value, "expected at least one tensor"),
+            bad(&[&[2], &[3]], 0, ErrorKind::Shape, "must have the same shape, got [2] and [3]"),
             bad(&[&[2], &[2]], 2, ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
         ]
     }),

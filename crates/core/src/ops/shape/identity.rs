@@ -1,4 +1,4 @@
-//! A copy.
+//! Copies.
 
 use crate::error::Result;
 use crate::ops::sample::dtypes;
@@ -7,7 +7,7 @@ use crate::{Tensor, apply};
 
 static IDENTITY: PassThrough = PassThrough::copy("identity");
 
-/// A copy in row-major order, with memory of its own: what makes a view independent of the tensor it looks at.
+/// Copies a tensor into a new row-major buffer; a copy of a view does not keep the viewed tensor alive.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::shape::{identity, transpose}};

@@ -1,10 +1,10 @@
-//! The same elements under another shape.
+//! Reshaping.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
-use crate::ops::batching::single;
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::vmap::single_output;
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
 
 #[derive(Clone, Debug)]
@@ -13,13 +13,13 @@ struct Reshape {
 }
 
 impl Reshape {
-    /// The shape with its -1, if there is one, worked out.
+    /// The shape with a -1 replaced by the inferred size.
     fn resolve(&self, from: &Shape) -> Result<Shape> {
         if let Some(&dim) = self.shape.iter().find(|&&dim| dim < -1) {
-            return Err(Error::shape(format!("a dimension of {dim} does not exist")));
+            return Err(Error::shape(format!("dimension must be >= 0, or -1 to be inferred, got {dim}")));
         }
         if self.shape.iter().filter(|&&dim| dim == -1).count() > 1 {
-            return Err(Error::shape("only one dimension can be -1"));
+            return Err(Error::shape(format!("only one dimension can be -1, got shape {:?}", self.shape)));
         }
         let len = from.len();
         let known = (self.shape.iter().filter(|&&dim| dim != -1))
@@ -30,7 +30,7 @@ impl Reshape {
             known => known.filter(|&known| known == len),
         };
         let Some(missing) = fits else {
-            return Err(Error::shape(format!("{len} elements do not fill shape {:?}", self.shape)));
+            return Err(Error::shape(format!("cannot reshape {len} elements to shape {:?}", self.shape)));
         };
         Ok(self.shape.iter().map(|&dim| if dim == -1 { missing } else { dim as usize }).collect())
     }
@@ -54,7 +54,7 @@ impl Op for Reshape {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        single(reshape_to(&call.inputs[0], &call.many(&self.resolve(&call.shape(0))?)))
+        single_output(reshape_to(&call.inputs[0], &call.batched_shape(&self.resolve(&call.shape(0))?)))
     }
 
     fn attributes(&self) -> String {
@@ -74,12 +74,12 @@ impl Differentiable for Reshape {
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        reshaped(call)
+        reshape_gradient(call)
     }
 }
 
-/// The same elements in the same order under another shape; one dimension may be -1 and is worked out. Copies only
-/// if strides cannot say it.
+/// Reshapes a tensor, keeping its elements in row-major order; one dimension may be -1 and is inferred. A view, or a copy
+/// if no strides describe the result.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::shape::reshape};
@@ -92,12 +92,12 @@ pub fn reshape(x: impl Into<Tensor>, shape: &[isize]) -> Result<Tensor> {
     apply(&Reshape { shape: shape.to_vec() }, [x.into()])
 }
 
-/// The gradient of every op that only gives its input another shape.
-pub(super) fn reshaped(call: &mut VjpCall<'_>) -> Result<Gradients> {
+/// The gradient of ops that only change the shape.
+pub(super) fn reshape_gradient(call: &mut VjpCall<'_>) -> Result<Gradients> {
     call.first(|call, g| reshape_to(g, call.input_shape(0)))
 }
 
-/// As [`reshape`], to a shape that is known in full.
+/// As [`reshape`], without an inferred dimension.
 #[track_caller]
 pub(crate) fn reshape_to(x: impl Into<Tensor>, shape: &Shape) -> Result<Tensor> {
     apply(&Reshape { shape: shape.iter().map(|&dim| dim as isize).collect() }, [x.into()])
@@ -125,13 +125,13 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 .refuses(|| {
     let bad = |shape: &[i64], message| {
         let args = vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), ArgValue::Ints(shape.to_vec())];
-        Bad::new(args, ErrorKind::Shape, message)
+        InvalidArgs::new(args, ErrorKind::Shape, message)
     };
     vec![
-        bad(&[4], "6 elements do not fill shape [4]"),
+        bad(&[4], "cannot reshape 6 elements to shape [4]"),
         bad(&[-1, -1], "only one dimension can be -1"),
-        bad(&[-2, 3], "a dimension of -2 does not exist"),
-        bad(&[-1, 0], "6 elements do not fill shape [-1, 0]"),
-        bad(&[i64::MAX, i64::MAX], "6 elements do not fill"),
+        bad(&[-2, 3], "dimension must be >= 0, or -1 to be inferred, got -2"),
+        bad(&[-1, 0], "cannot reshape 6 elements to shape [-1, 0]"),
+        bad(&[i64::MAX, i64::MAX], "cannot reshape 6 elements"),
     ]
 })];

@@ -1,8 +1,8 @@
-//! Axes backwards.
+//! Reversal along axes.
 
 use crate::error::Result;
 use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
-use crate::ops::sample::{bad_axes, dtypes, ramp};
+use crate::ops::sample::{dtypes, invalid_axes, ramp};
 use crate::ops::{ArgValue, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Tensor, VjpCall, apply};
 
@@ -30,7 +30,7 @@ impl Op for Reverse {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Reverse { axes: call.axes(&self.axes)? })
+        call.apply_as_is(&Reverse { axes: call.axes(&self.axes)? })
     }
 
     fn attributes(&self) -> String {
@@ -58,7 +58,7 @@ impl Differentiable for Reverse {
     }
 }
 
-/// The elements in reverse order along the given axes, without copying.
+/// Reverses the order of elements along axes, as a view.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::shape::reverse};
@@ -92,4 +92,4 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
         dtypes::ALL.iter().flat_map(|&dtype| with(dtype)).collect()
     }),
 )
-.refuses(bad_axes)];
+.refuses(invalid_axes)];

@@ -1,9 +1,9 @@
-//! Moving elements around an axis.
+//! Circular shifts.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{
     DType, Differentiable, Gradients, Outputs, Saves, Set, Strides, Tensor, VjpCall, apply, normalize_axis,
 };
@@ -22,8 +22,12 @@ impl Op for Roll {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         if self.shifts.len() != self.axes.len() {
-            let message = format!("{} shifts for {} axes", self.shifts.len(), self.axes.len());
-            return Err(Error::value(message).help("give a shift per axis"));
+            let message = format!(
+                "shift and axis must have the same length, got {} and {}",
+                self.shifts.len(),
+                self.axes.len()
+            );
+            return Err(Error::value(message));
         }
         for &axis in &self.axes {
             inputs[0].shape.axis(axis)?;
@@ -36,7 +40,7 @@ impl Op for Roll {
         let mut shifts = Strides::from_elem(0, x.shape().len());
         for (&shift, &axis) in self.shifts.iter().zip(&self.axes) {
             let axis = normalize_axis(axis, shifts.len())?;
-            // Below the axis's size, shifts of one axis add up without overflow.
+            // Reduced modulo the axis's size, shifts of one axis add without overflow.
             let dim = x.shape()[axis].max(1) as isize;
             shifts[axis] = (shifts[axis] + shift.rem_euclid(dim)) % dim;
         }
@@ -49,7 +53,7 @@ impl Op for Roll {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Roll { axes: call.axes(&self.axes)?, ..self.clone() })
+        call.apply_as_is(&Roll { axes: call.axes(&self.axes)?, ..self.clone() })
     }
 
     fn attributes(&self) -> String {
@@ -64,18 +68,17 @@ impl Differentiable for Roll {
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|_, g| {
-            let mut back = Vec::with_capacity(self.shifts.len());
+            let mut inverse = Vec::with_capacity(self.shifts.len());
             for (&shift, &axis) in self.shifts.iter().zip(&self.axes) {
-                // Below the axis's size, a shift always has a negative.
-                back.push(-shift.rem_euclid(g.shape()[g.shape().axis(axis)?].max(1) as isize));
+                // Reduced modulo the axis's size, a shift can be negated without overflow.
+                inverse.push(-shift.rem_euclid(g.shape()[g.shape().axis(axis)?].max(1) as isize));
             }
-            roll(g, &back, &self.axes)
+            roll(g, &inverse, &self.axes)
         })
     }
 }
 
-/// Moves elements by `shift[i]` places along `axis[i]`; what leaves at one end comes in at the other. An axis given
-/// twice is moved by both shifts.
+/// Shifts elements circularly by `shift[i]` positions along `axis[i]`. Shifts of an axis given twice add up.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::shape::roll};
@@ -117,10 +120,10 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 .refuses(|| {
     let bad = |shift: &[i64], axis: &[i64], kind, message| {
         let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
-        Bad::new(vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), ints(shift), ints(axis)], kind, message)
+        InvalidArgs::new(vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), ints(shift), ints(axis)], kind, message)
     };
     vec![
-        bad(&[1], &[0, 1], ErrorKind::Value, "1 shifts for 2 axes"),
+        bad(&[1], &[0, 1], ErrorKind::Value, "must have the same length, got 1 and 2"),
         bad(&[1], &[2], ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
         bad(&[1], &[-3], ErrorKind::Axis, "axis must be in [-2, 2), got -3"),
     ]

@@ -1,11 +1,11 @@
-//! Parts of a tensor.
+//! Slicing.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::shape::pad::padded;
-use crate::ops::shape::{Margin, pad, reshape_to, reverse};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::shape::pad::pad_axis;
+use crate::ops::shape::{PadMode, pad, reshape_to, reverse};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{
     DType, Differentiable, Gradients, Index, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply,
 };
@@ -17,7 +17,7 @@ struct Slice {
 }
 
 impl Slice {
-    /// The index of every axis of a tensor of this rank.
+    /// One index per axis of a tensor of this rank.
     fn by_axis(&self, rank: usize) -> Vec<Index> {
         let given = self.indices.iter().filter(|index| index.consumes_axis()).count();
         let mut all = Vec::with_capacity(rank);
@@ -33,16 +33,16 @@ impl Slice {
     }
 }
 
-/// The gradient of `count` elements of an axis, in their order there and with zeros for those between them.
-fn spread(g: Tensor, axis: usize, step: isize) -> Result<Tensor> {
+/// The gradient of a strided range of an axis: reversed if the step is negative, with `|step| - 1` zeros between elements.
+fn insert_zeros(g: Tensor, axis: usize, step: isize) -> Result<Tensor> {
     let g = if step < 0 { reverse(g, &[axis as isize])? } else { g };
     let (shape, stride) = (g.shape().clone(), step.unsigned_abs());
     let count = shape[axis];
     if stride == 1 || count < 2 {
         return Ok(g);
     }
-    // Zeros behind every element: an axis of their own, which then becomes part of this one.
-    let apart = padded(reshape_to(g, &shape.clone().with_inserted(axis + 1, 1))?, axis + 1, 0, stride - 1)?;
+    // Zeros after every element: padded on a new axis, which is then merged into this one.
+    let apart = pad_axis(reshape_to(g, &shape.clone().with_inserted(axis + 1, 1))?, axis + 1, 0, stride - 1)?;
     let apart = reshape_to(apart, &shape.with(axis, count * stride))?;
     let mut whole = vec![Index::from(..); axis];
     let end = Some(((count - 1) * stride + 1) as isize);
@@ -69,7 +69,7 @@ impl Op for Slice {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Slice { indices: [&[Index::from(..)], &self.indices[..]].concat() })
+        call.apply_as_is(&Slice { indices: [&[Index::from(..)], &self.indices[..]].concat() })
     }
 
     fn attributes(&self) -> String {
@@ -100,7 +100,7 @@ impl Differentiable for Slice {
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let shape = call.input_shape(0);
-            // Where the part of each axis begins, how many elements it has and how far apart they are.
+            // For each axis: start, number of elements and step.
             let parts = self.by_axis(shape.rank()).into_iter().zip(shape.iter()).map(|(index, &dim)| {
                 let part = Layout::contiguous(Shape::from([dim])).slice(&[index])?;
                 let step = if let Index::Range { step, .. } = index { step } else { 1 };
@@ -111,7 +111,7 @@ impl Differentiable for Slice {
             let g = if *g.shape() == part { g } else { reshape_to(g, &part)? };
             let (mut g, mut paddings) = (g, Vec::with_capacity(parts.len()));
             for (axis, (&(start, count, step), &dim)) in parts.iter().zip(shape.iter()).enumerate() {
-                g = spread(g, axis, step)?;
+                g = insert_zeros(g, axis, step)?;
                 let size = g.shape()[axis];
                 let before = match count {
                     0 => 0,
@@ -120,12 +120,12 @@ impl Differentiable for Slice {
                 };
                 paddings.push([before, dim - before - size]);
             }
-            if g.shape() == shape { Ok(g) } else { pad(g, &paddings, Margin::Constant(0.into())) }
+            if g.shape() == shape { Ok(g) } else { pad(g, &paddings, PadMode::Constant(0.into())) }
         })
     }
 }
 
-/// A part of a tensor, without copying: positions, ranges with steps, an ellipsis, new axes.
+/// Slices a tensor, as a view: positions, ranges with steps, an ellipsis, new axes.
 ///
 /// ```
 /// use taut_core::{Ellipsis, Index, Tensor, ops::shape::slice, s};
@@ -140,7 +140,7 @@ pub fn slice(x: impl Into<Tensor>, indices: &[Index]) -> Result<Tensor> {
     apply(&Slice { indices: indices.to_vec() }, [x.into()])
 }
 
-/// `x[begin:end:strides]`, an entry per leading axis, as in NumPy. Without copying.
+/// `x[begin:end:strides]` as in NumPy, with one entry per leading axis, as a view.
 #[track_caller]
 pub fn strided_slice(
     x: impl Into<Tensor>,
@@ -151,9 +151,9 @@ pub fn strided_slice(
     let (x, at) = (x.into(), Location::caller());
     if end.len() != begin.len() || !(strides.is_empty() || strides.len() == begin.len()) {
         let (b, e, s) = (begin.len(), end.len(), strides.len());
-        let message = format!("begin has {b} entries, end {e}, strides {s}");
+        let message = format!("begin, end and strides must have the same length, got {b}, {e} and {s}");
         return Err(Error::value(message)
-            .help("give as many of each; strides may be empty")
+            .help("strides may be empty")
             .in_op("strided_slice", [x.spec()])
             .at(at));
     }
@@ -201,7 +201,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     let bad = |begin: &[i64], step: &[i64], message| {
         let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
         let args = vec![ramp(DType::F32, &[3], 0.0, 1.0), ints(begin), ints(begin), ints(step)];
-        Bad::new(args, ErrorKind::Index, message)
+        InvalidArgs::new(args, ErrorKind::Index, message)
     };
     vec![
         bad(&[0], &[0], "a slice step must not be 0"),

@@ -1,21 +1,21 @@
-//! Cutting a tensor into parts along an axis.
+//! Splitting a tensor along an axis.
 
 use super::{broadcast_to, concat, slice, stack};
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples};
 use crate::record::{record_completed, without_recording};
 use crate::{DType, Differentiable, Gradients, Index, Saves, Set, Tensor, VjpCall, with_source_location};
 use smallvec::smallvec;
 use taut_memory::Location;
 
-/// How [`split`] cuts: into so many equal parts, or into parts of these sizes (one may be -1 and is worked out).
+/// The parts of a [`split`]: their number, or their sizes (one may be -1 and is inferred).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sections {
-    /// Equal parts.
+    /// This many equal parts.
     Equal(isize),
-    /// A part per size.
+    /// One part per size.
     Sizes(Vec<isize>),
 }
 
@@ -37,12 +37,12 @@ impl From<&[isize]> for Sections {
     }
 }
 
-/// Each part is a tensor of its own: more of them than this is a mistake that would exhaust memory.
-const MOST_PARTS: usize = 1 << 24;
+/// Each part is a tensor handle: a larger number is a mistake that would exhaust memory.
+const MAX_PARTS: usize = 1 << 24;
 
 #[cold]
 fn too_many(parts: usize) -> Error {
-    Error::value(format!("{parts} parts are more than {MOST_PARTS}")).help("reshape instead")
+    Error::value(format!("number of parts must be <= {MAX_PARTS}, got {parts}")).help("use reshape")
 }
 
 impl Sections {
@@ -50,53 +50,53 @@ impl Sections {
     fn resolve(&self, axis: usize, dim: usize) -> Result<Vec<usize>> {
         let sizes = match self {
             Sections::Equal(parts) if *parts < 1 => {
-                return Err(Error::value(format!("an axis cannot be cut into {parts} parts")));
+                return Err(Error::value(format!("number of parts must be >= 1, got {parts}")));
             }
-            Sections::Equal(parts) if *parts as usize > MOST_PARTS => return Err(too_many(*parts as usize)),
+            Sections::Equal(parts) if *parts as usize > MAX_PARTS => return Err(too_many(*parts as usize)),
             Sections::Equal(parts) if !dim.is_multiple_of(*parts as usize) => {
-                return Err(Error::shape(format!("axis {axis} of size {dim} has no {parts} equal parts"))
-                    .help("give the sizes of the parts"));
+                return Err(Error::shape(format!("size {dim} of axis {axis} must be divisible by {parts}"))
+                    .help("pass the sizes of the parts"));
             }
             Sections::Equal(parts) => return Ok(vec![dim / *parts as usize; *parts as usize]),
             Sections::Sizes(sizes) => sizes,
         };
         if let Some(size) = sizes.iter().find(|&&size| size < -1) {
-            return Err(Error::value(format!("a part of size {size} does not exist")));
+            return Err(Error::value(format!("sizes must be >= 0, or -1 to be inferred, got {size}")));
         }
         let open = sizes.iter().filter(|&&size| size == -1).count();
         if open > 1 {
-            return Err(Error::value("only one size can be -1"));
+            return Err(Error::value(format!("only one size can be -1, got {sizes:?}")));
         }
         let known = (sizes.iter().filter(|&&size| size != -1))
             .try_fold(0usize, |sum, &size| sum.checked_add(size as usize));
         let rest = known.and_then(|known| dim.checked_sub(known)).filter(|&rest| open == 1 || rest == 0);
         let Some(rest) = rest else {
             return Err(Error::shape(format!(
-                "parts of sizes {sizes:?} do not make up axis {axis} of size {dim}"
+                "sizes must sum to {dim}, the size of axis {axis}, got {sizes:?}"
             )));
         };
         Ok(sizes.iter().map(|&size| if size == -1 { rest } else { size as usize }).collect())
     }
 }
 
-/// The part of a tensor that an index picks on one axis.
+/// The tensor indexed on one axis.
 fn part(value: &Tensor, axis: usize, index: Index) -> Result<Tensor> {
     let mut indices = vec![Index::from(..); axis];
     indices.push(index);
     slice(value, &indices)
 }
 
-/// All parts of a tensor at once, to those who follow it: one gradient put together from theirs, where a slice each would
-/// be a gradient of the whole's size each.
+/// The split as recorded on tapes: its gradient is one concatenation, where one slice op per part would make a gradient
+/// of the input's size per part.
 #[derive(Clone, Debug)]
-struct Parts {
+struct RecordedSplit {
     axis: usize,
-    /// Whether the parts have lost the axis.
+    /// Whether the axis is removed from the parts.
     unstacked: bool,
     specs: Specs,
 }
 
-impl Op for Parts {
+impl Op for RecordedSplit {
     fn name(&self) -> &'static str {
         if self.unstacked { "unstack" } else { "split" }
     }
@@ -110,7 +110,7 @@ impl Op for Parts {
     }
 }
 
-impl Differentiable for Parts {
+impl Differentiable for RecordedSplit {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         Some(Saves::NOTHING)
     }
@@ -132,8 +132,8 @@ impl Differentiable for Parts {
     }
 }
 
-/// Makes parts that are followed together.
-fn together(
+/// Splits with `cut` and records the split as one op on the tapes that track `value`.
+fn record_split(
     value: Tensor,
     axis: usize,
     unstacked: bool,
@@ -148,10 +148,10 @@ fn together(
         return Ok(parts);
     }
     let specs = parts.iter().map(|part| part.spec().clone()).collect();
-    record_completed(&Parts { axis, unstacked, specs }, &mut [value], parts, Vec::new(), at)
+    record_completed(&RecordedSplit { axis, unstacked, specs }, &mut [value], parts, Vec::new(), at)
 }
 
-/// Cuts a tensor along an axis into equal parts, or into parts of given sizes, without copying.
+/// Splits a tensor along an axis into equal parts, or into parts of given sizes, as views.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::shape::split};
@@ -172,7 +172,7 @@ pub fn split(
         Ok((axis, sections.resolve(axis, value.shape()[axis])?))
     };
     let (axis, sizes) = resolve().map_err(|e: Error| e.in_op("split", [value.spec()]).at(at))?;
-    together(value, axis, false, at, |value| {
+    record_split(value, axis, false, at, |value| {
         let (mut parts, mut start) = (Vec::new(), 0);
         for size in sizes {
             let range = Index::Range { start: Some(start), end: Some(start + size as isize), step: 1 };
@@ -183,16 +183,16 @@ pub fn split(
     })
 }
 
-/// The slices of a tensor along an axis, which they no longer have. Without copying.
+/// Unstacks a tensor along an axis into its slices, without that axis, as views.
 #[track_caller]
 pub fn unstack(value: impl Into<Tensor>, axis: isize) -> Result<Vec<Tensor>> {
     let (value, at) = (value.into(), Location::caller());
     let axis = value.shape().axis(axis).map_err(|e| e.in_op("unstack", [value.spec()]).at(at))?;
     let count = value.shape()[axis];
-    if count > MOST_PARTS {
+    if count > MAX_PARTS {
         return Err(too_many(count).in_op("unstack", [value.spec()]).at(at));
     }
-    together(value, axis, true, at, |value| {
+    record_split(value, axis, true, at, |value| {
         (0..count).map(|i| part(value, axis, Index::At(i as isize))).collect()
     })
 }
@@ -243,19 +243,24 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let bad = |parts, axis, kind, message| {
-            Bad::new(vec![f32s(&[4]), parts, ArgValue::Int(axis)], kind, message)
+            InvalidArgs::new(vec![f32s(&[4]), parts, ArgValue::Int(axis)], kind, message)
         };
         let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
         vec![
-            bad(ArgValue::Int(3), 0, ErrorKind::Shape, "axis 0 of size 4 has no 3 equal parts"),
-            bad(ArgValue::Int(0), 0, ErrorKind::Value, "cannot be cut into 0 parts"),
-            bad(ArgValue::Int(-2), 0, ErrorKind::Value, "cannot be cut into -2 parts"),
+            bad(ArgValue::Int(3), 0, ErrorKind::Shape, "size 4 of axis 0 must be divisible by 3"),
+            bad(ArgValue::Int(0), 0, ErrorKind::Value, "number of parts must be >= 1, got 0"),
+            bad(ArgValue::Int(-2), 0, ErrorKind::Value, "number of parts must be >= 1, got -2"),
             bad(ArgValue::Int(2), 1, ErrorKind::Axis, "axis must be in [-1, 1), got 1"),
-            bad(ints(&[1, 2]), 0, ErrorKind::Shape, "parts of sizes [1, 2] do not make up axis 0 of size 4"),
-            bad(ints(&[5, -1]), 0, ErrorKind::Shape, "do not make up axis 0 of size 4"),
-            bad(ints(&[i64::MAX, i64::MAX, 6]), 0, ErrorKind::Shape, "do not make up axis 0 of size 4"),
+            bad(ints(&[1, 2]), 0, ErrorKind::Shape, "sizes must sum to 4, the size of axis 0, got [1, 2]"),
+            bad(ints(&[5, -1]), 0, ErrorKind::Shape, "sizes must sum to 4, the size of axis 0"),
+            bad(
+                ints(&[i64::MAX, i64::MAX, 6]),
+                0,
+                ErrorKind::Shape,
+                "sizes must sum to 4, the size of axis 0",
+            ),
             bad(ints(&[-1, -1]), 0, ErrorKind::Value, "only one size can be -1"),
-            bad(ints(&[6, -2]), 0, ErrorKind::Value, "a part of size -2 does not exist"),
+            bad(ints(&[6, -2]), 0, ErrorKind::Value, "sizes must be >= 0, or -1 to be inferred, got -2"),
         ]
     }),
     OpEntry::new(
@@ -272,8 +277,12 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         vec![
-            Bad::new(vec![f32s(&[2]), ArgValue::Int(1)], ErrorKind::Axis, "axis must be in [-1, 1), got 1"),
-            Bad::new(vec![f32s(&[]), ArgValue::Int(0)], ErrorKind::Axis, "a scalar has no axes"),
+            InvalidArgs::new(
+                vec![f32s(&[2]), ArgValue::Int(1)],
+                ErrorKind::Axis,
+                "axis must be in [-1, 1), got 1",
+            ),
+            InvalidArgs::new(vec![f32s(&[]), ArgValue::Int(0)], ErrorKind::Axis, "a scalar has no axes"),
         ]
     }),
 ];

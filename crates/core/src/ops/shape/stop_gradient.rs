@@ -1,4 +1,4 @@
-//! A value as a constant.
+//! Blocking of gradients.
 
 use crate::error::Result;
 use crate::ops::sample::dtypes;
@@ -7,7 +7,7 @@ use crate::{Tensor, apply};
 
 static STOP_GRADIENT: PassThrough = PassThrough::view("stop_gradient", PassGradient::Stop);
 
-/// The same value as a constant: no gradient goes through it, and tapes write nothing down. Without copying.
+/// Blocks gradients: returns the same value, which tapes and forward accumulators treat as a constant. A view.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::shape::stop_gradient};

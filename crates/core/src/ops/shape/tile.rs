@@ -1,4 +1,4 @@
-//! Repeating with copies.
+//! Tiling and repeating.
 
 use super::{reshape, reshape_to};
 use crate::error::{Error, ErrorKind, Result};
@@ -7,7 +7,7 @@ use crate::op::{Form, Op, Spec, Specs, VmapCall};
 use crate::ops::indices::sum_slices;
 use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::shape::Strides;
 use crate::{
     DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, normalize_axis,
@@ -32,8 +32,12 @@ impl Op for Tile {
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         let Spec { dtype, shape } = inputs[0];
         if self.multiples.len() != shape.rank() {
-            let message = format!("{} multiples for rank {}", self.multiples.len(), shape.rank());
-            return Err(Error::shape(message).help("give one per axis"));
+            let message = format!(
+                "multiples must have {} values, one per axis, got {}",
+                shape.rank(),
+                self.multiples.len()
+            );
+            return Err(Error::shape(message));
         }
         let dims = shape.iter().zip(&self.multiples).map(|(&dim, &multiple)| dim.checked_mul(multiple));
         let shape: Shape = dims.collect::<Option<Vec<_>>>().ok_or_else(too_large)?.into();
@@ -61,7 +65,7 @@ impl Op for Tile {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Tile { multiples: [&[1], &self.multiples[..]].concat() })
+        call.apply_as_is(&Tile { multiples: [&[1], &self.multiples[..]].concat() })
     }
 
     fn attributes(&self) -> String {
@@ -77,25 +81,25 @@ impl Differentiable for Tile {
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let shape = call.input_shape(0);
-            // The copies get axes of their own, and are added up.
-            let (mut apart, mut copies) = (Vec::new(), Vec::new());
+            // The copies get their own axes, which are summed.
+            let (mut split, mut copies) = (Vec::new(), Vec::new());
             for (&dim, &multiple) in shape.iter().zip(&self.multiples) {
                 if multiple != 1 {
-                    copies.push(apart.len() as isize);
-                    apart.push(multiple);
+                    copies.push(split.len() as isize);
+                    split.push(multiple);
                 }
-                apart.push(dim);
+                split.push(dim);
             }
             if copies.is_empty() {
                 Ok(g)
             } else {
-                sum(reshape_to(g, &apart.into())?, copies.as_slice(), false)
+                sum(reshape_to(g, &split.into())?, copies.as_slice(), false)
             }
         })
     }
 }
 
-/// Copies of the whole tensor side by side, `multiples[i]` of them along axis `i`.
+/// Tiles a tensor: `multiples[i]` copies along each axis `i`.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::shape::{repeat, tile}};
@@ -127,8 +131,11 @@ impl Op for Repeat {
         let total = match self.repeats[..] {
             [count] => dim.checked_mul(count),
             _ if self.repeats.len() != dim => {
-                let message = format!("{} repeats for axis {axis} of size {dim}", self.repeats.len());
-                return Err(Error::shape(message).help("give one for all, or one per element of the axis"));
+                let message = format!(
+                    "repeats must have 1 or {dim} values, the size of axis {axis}, got {}",
+                    self.repeats.len()
+                );
+                return Err(Error::shape(message));
             }
             _ => self.repeats.iter().try_fold(0usize, |sum, &count| sum.checked_add(count)),
         };
@@ -155,7 +162,7 @@ impl Op for Repeat {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(&Repeat { axis: call.axis(self.axis)?, ..self.clone() })
+        call.apply_as_is(&Repeat { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
     fn attributes(&self) -> String {
@@ -174,8 +181,8 @@ impl Differentiable for Repeat {
             let axis = shape.axis(self.axis)?;
             let dim = shape[axis];
             if let [count] = self.repeats[..] {
-                let apart = shape.clone().with_inserted(axis + 1, count);
-                return sum(reshape_to(g, &apart)?, axis as isize + 1, false);
+                let split = shape.clone().with_inserted(axis + 1, count);
+                return sum(reshape_to(g, &split)?, axis as isize + 1, false);
             }
             let ids = self.repeats.iter().enumerate().flat_map(|(i, &n)| std::iter::repeat_n(i as i64, n));
             let ids = Tensor::from_vec(ids.collect::<Vec<_>>(), [g.shape()[axis]])?;
@@ -184,8 +191,8 @@ impl Differentiable for Repeat {
     }
 }
 
-/// Each element along an axis several times in a row: `repeats` is one count for all, or one per element. Without an
-/// axis, the elements of the flattened tensor.
+/// Repeats each element along an axis: `repeats` is one count for all elements, or one per element. Without an axis, the
+/// tensor is flattened first.
 #[track_caller]
 pub fn repeat(input: impl Into<Tensor>, repeats: &[usize], axis: impl Into<Option<isize>>) -> Result<Tensor> {
     let (repeats, input) = (repeats.to_vec(), input.into());
@@ -223,12 +230,16 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let bad = |multiples: &[i64], message| {
-            Bad::new(vec![f32s(&[2, 3]), ArgValue::Ints(multiples.to_vec())], ErrorKind::Shape, message)
+            InvalidArgs::new(
+                vec![f32s(&[2, 3]), ArgValue::Ints(multiples.to_vec())],
+                ErrorKind::Shape,
+                message,
+            )
         };
         let args = vec![f32s(&[2, 3]), ArgValue::Ints(vec![1, -1])];
         vec![
-            Bad::new(args, ErrorKind::Value, "-1 is negative and counts nothing"),
-            bad(&[2], "1 multiples for rank 2"),
+            InvalidArgs::new(args, ErrorKind::Value, "must be >= 0, got -1"),
+            bad(&[2], "must have 2 values, one per axis, got 1"),
             bad(&[i64::MAX, 1], "more elements than memory has addresses"),
             bad(&[i64::MAX, i64::MAX], "more elements than memory has addresses"),
             bad(&[1 << 40, 1 << 40], "more elements than memory has addresses"),
@@ -269,16 +280,16 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let bad = |repeats: &[i64], axis, kind, message| {
-            Bad::new(
+            InvalidArgs::new(
                 vec![f32s(&[2, 3]), ArgValue::Ints(repeats.to_vec()), ArgValue::Int(axis)],
                 kind,
                 message,
             )
         };
         vec![
-            bad(&[1, 2], 1, ErrorKind::Shape, "2 repeats for axis 1 of size 3"),
-            bad(&[], 1, ErrorKind::Shape, "0 repeats for axis 1 of size 3"),
-            bad(&[-1], 1, ErrorKind::Value, "-1 is negative and counts nothing"),
+            bad(&[1, 2], 1, ErrorKind::Shape, "must have 1 or 3 values, the size of axis 1, got 2"),
+            bad(&[], 1, ErrorKind::Shape, "must have 1 or 3 values, the size of axis 1, got 0"),
+            bad(&[-1], 1, ErrorKind::Value, "must be >= 0, got -1"),
             bad(&[1], 2, ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
             bad(&[i64::MAX], 1, ErrorKind::Shape, "more elements than memory has addresses"),
             bad(&[i64::MAX, i64::MAX, 2], 1, ErrorKind::Shape, "more elements than memory has addresses"),

@@ -1,9 +1,9 @@
-//! Axes in another order.
+//! Transposition: permutations of axes.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{
     Axes, DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply,
 };
@@ -18,7 +18,11 @@ impl Transpose {
     fn resolve(&self, shape: &Shape) -> Result<Axes> {
         let Some(given) = &self.permutation else { return Ok((0..shape.rank()).rev().collect()) };
         if shape.axes(given)?.len() != shape.rank() {
-            let message = format!("{} axes for rank {}", given.len(), shape.rank());
+            let message = format!(
+                "permutation must have {} axes, one per dimension, got {}",
+                shape.rank(),
+                given.len()
+            );
             return Err(Error::new(ErrorKind::Axis, message));
         }
         given.iter().map(|&axis| shape.axis(axis)).collect()
@@ -46,7 +50,7 @@ impl Op for Transpose {
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let permutation = self.resolve(&call.shape(0))?.into_iter().map(|axis| axis as isize + 1);
-        call.plain(&Transpose { permutation: Some([0].into_iter().chain(permutation).collect()) })
+        call.apply_as_is(&Transpose { permutation: Some([0].into_iter().chain(permutation).collect()) })
     }
 
     fn attributes(&self) -> String {
@@ -68,15 +72,14 @@ impl Differentiable for Transpose {
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
         call.first(|call, g| {
             let permutation = self.resolve(call.input_shape(0))?;
-            let mut back = vec![0; permutation.len()];
-            permutation.iter().enumerate().for_each(|(i, &axis)| back[axis] = i as isize);
-            transpose(g, back.as_slice())
+            let mut inverse = vec![0; permutation.len()];
+            permutation.iter().enumerate().for_each(|(i, &axis)| inverse[axis] = i as isize);
+            transpose(g, inverse.as_slice())
         })
     }
 }
 
-/// The axes in another order, without copying: `permutation[i]` is the axis that becomes axis `i`; `None` reverses
-/// them all.
+/// Permutes the axes, as a view: axis `permutation[i]` becomes axis `i`. `None` reverses the order of the axes.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::shape::transpose};
@@ -90,13 +93,17 @@ pub fn transpose<'a>(x: impl Into<Tensor>, permutation: impl Into<Option<&'a [is
     apply(&Transpose { permutation }, [x.into()])
 }
 
-/// The permutation that moves the axes `source` to the places `destination` and keeps the others in order.
-fn moved(shape: &Shape, source: &[isize], destination: &[isize]) -> Result<Vec<isize>> {
+/// The permutation that moves axes `source` to positions `destination` and keeps the others in order.
+fn moveaxis_permutation(shape: &Shape, source: &[isize], destination: &[isize]) -> Result<Vec<isize>> {
     if source.len() != destination.len() {
-        let message = format!("{} axes for {} places", source.len(), destination.len());
+        let message = format!(
+            "source and destination must have the same length, got {} and {}",
+            source.len(),
+            destination.len()
+        );
         return Err(Error::new(ErrorKind::Axis, message));
     }
-    // Sorted lists, which refuse an axis that is given twice.
+    // `Shape::axes` rejects an axis that is given twice.
     let (sources, _) = (shape.axes(source)?, shape.axes(destination)?);
     let mut left = (0..shape.rank()).filter(|axis| !sources.contains(axis));
     let mut from = vec![None; shape.rank()];
@@ -106,17 +113,16 @@ fn moved(shape: &Shape, source: &[isize], destination: &[isize]) -> Result<Vec<i
     Ok(from.into_iter().filter_map(|axis| axis.or_else(|| left.next())).map(|axis| axis as isize).collect())
 }
 
-/// Moves axes to other places, without copying: axis `source[i]` becomes axis `destination[i]`, and the others keep
-/// their order.
+/// Moves axes, as a view: axis `source[i]` becomes axis `destination[i]`; the others keep their order.
 #[track_caller]
 pub fn moveaxis(x: impl Into<Tensor>, source: &[isize], destination: &[isize]) -> Result<Tensor> {
     let (x, at) = (x.into(), Location::caller());
-    let permutation = moved(x.shape(), source, destination);
+    let permutation = moveaxis_permutation(x.shape(), source, destination);
     let permutation = permutation.map_err(|e| e.in_op("moveaxis", [x.spec()]).at(at))?;
     transpose(x, permutation.as_slice())
 }
 
-/// Exchanges two axes, without copying.
+/// Swaps two axes, as a view.
 #[track_caller]
 pub fn swapaxes(x: impl Into<Tensor>, axis1: isize, axis2: isize) -> Result<Tensor> {
     let (x, at) = (x.into(), Location::caller());
@@ -146,13 +152,21 @@ const TRANSPOSE: OpEntry = OpEntry::new(
 .refuses(|| {
     let x = || ramp(DType::F32, &[2, 3], 0.0, 1.0);
     vec![
-        Bad::new(
+        InvalidArgs::new(
             vec![x(), ArgValue::Ints(vec![0, 0])],
             ErrorKind::Axis,
             "axes must be distinct, got 0 twice",
         ),
-        Bad::new(vec![x(), ArgValue::Ints(vec![0, 2])], ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
-        Bad::new(vec![x(), ArgValue::Ints(vec![0])], ErrorKind::Axis, "1 axes for rank 2"),
+        InvalidArgs::new(
+            vec![x(), ArgValue::Ints(vec![0, 2])],
+            ErrorKind::Axis,
+            "axis must be in [-2, 2), got 2",
+        ),
+        InvalidArgs::new(
+            vec![x(), ArgValue::Ints(vec![0])],
+            ErrorKind::Axis,
+            "permutation must have 2 axes, one per dimension, got 1",
+        ),
     ]
 });
 
@@ -187,10 +201,10 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         let bad = |from: &[i64], to: &[i64], message| {
             let ints = |v: &[i64]| ArgValue::Ints(v.to_vec());
             let args = vec![ramp(DType::F32, &[2, 3], 0.0, 1.0), ints(from), ints(to)];
-            Bad::new(args, ErrorKind::Axis, message)
+            InvalidArgs::new(args, ErrorKind::Axis, message)
         };
         vec![
-            bad(&[0], &[0, 1], "1 axes for 2 places"),
+            bad(&[0], &[0, 1], "must have the same length, got 1 and 2"),
             bad(&[2], &[0], "axis must be in [-2, 2), got 2"),
             bad(&[0], &[-3], "axis must be in [-2, 2), got -3"),
             bad(&[0, -2], &[0, 1], "axes must be distinct, got 0 twice"),
@@ -214,7 +228,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     .refuses(|| {
         let bad = |shape: &[usize], a, b, message| {
             let args = vec![ramp(DType::F32, shape, 0.0, 1.0), ArgValue::Int(a), ArgValue::Int(b)];
-            Bad::new(args, ErrorKind::Axis, message)
+            InvalidArgs::new(args, ErrorKind::Axis, message)
         };
         vec![
             bad(&[2, 3], 0, 2, "axis must be in [-2, 2), got 2"),

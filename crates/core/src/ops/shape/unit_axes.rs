@@ -4,8 +4,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
-use crate::ops::shape::reshape::reshaped;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::shape::reshape::reshape_gradient;
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{Axes, DType, Layout, Outputs, Shape, Tensor, apply, normalize_axis};
 
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Op for ExpandDims {
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let axis = normalize_axis(self.axis, call.shape(0).rank() + 1)? as isize + 1;
-        call.plain(&ExpandDims { axis })
+        call.apply_as_is(&ExpandDims { axis })
     }
 
     fn attributes(&self) -> String {
@@ -54,11 +54,11 @@ impl Differentiable for ExpandDims {
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        reshaped(call)
+        reshape_gradient(call)
     }
 }
 
-/// Adds an axis of size one that becomes axis `axis` of the result, without copying.
+/// Inserts an axis of size one as axis `axis` of the result, as a view.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::shape::{expand_dims, squeeze}};
@@ -87,7 +87,7 @@ impl Squeeze {
         let axes = shape.axes(axes)?;
         match axes.iter().find(|&&axis| shape[axis] != 1) {
             None => Ok(axes),
-            Some(&axis) => Err(Error::shape(format!("axis {axis} has size {}, not 1", shape[axis]))),
+            Some(&axis) => Err(Error::shape(format!("axis {axis} must have size 1, got {}", shape[axis]))),
         }
     }
 }
@@ -114,7 +114,7 @@ impl Op for Squeeze {
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         let axes = self.resolve(&call.shape(0))?.into_iter().map(|axis| axis as isize + 1);
-        call.plain(&Squeeze { axes: Some(axes.collect()) })
+        call.apply_as_is(&Squeeze { axes: Some(axes.collect()) })
     }
 
     fn attributes(&self) -> String {
@@ -135,11 +135,11 @@ impl Differentiable for Squeeze {
     }
 
     fn vjp(&self, call: &mut VjpCall<'_>) -> Result<Gradients> {
-        reshaped(call)
+        reshape_gradient(call)
     }
 }
 
-/// Removes the given axes, which must have size one, or all such axes if none are given. Without copying.
+/// Removes axes of size one, as a view: the given ones, or all if none are given.
 #[track_caller]
 pub fn squeeze<'a>(input: impl Into<Tensor>, axis: impl Into<Option<&'a [isize]>>) -> Result<Tensor> {
     apply(&Squeeze { axes: axis.into().map(<[isize]>::to_vec) }, [input.into()])
@@ -160,7 +160,11 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let bad = |axis, message| {
-            Bad::new(vec![ramp(DType::F32, &[2], 0.0, 1.0), ArgValue::Int(axis)], ErrorKind::Axis, message)
+            InvalidArgs::new(
+                vec![ramp(DType::F32, &[2], 0.0, 1.0), ArgValue::Int(axis)],
+                ErrorKind::Axis,
+                message,
+            )
         };
         vec![bad(2, "axis must be in [-2, 2), got 2"), bad(-3, "axis must be in [-2, 2), got -3")]
     }),
@@ -189,10 +193,14 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
     )
     .refuses(|| {
         let bad = |axes: &[i64], kind, message| {
-            Bad::new(vec![ramp(DType::F32, &[1, 3], 0.0, 1.0), ArgValue::Ints(axes.to_vec())], kind, message)
+            InvalidArgs::new(
+                vec![ramp(DType::F32, &[1, 3], 0.0, 1.0), ArgValue::Ints(axes.to_vec())],
+                kind,
+                message,
+            )
         };
         vec![
-            bad(&[1], ErrorKind::Shape, "axis 1 has size 3, not 1"),
+            bad(&[1], ErrorKind::Shape, "axis 1 must have size 1, got 3"),
             bad(&[2], ErrorKind::Axis, "axis must be in [-2, 2), got 2"),
             bad(&[0, -2], ErrorKind::Axis, "axes must be distinct, got 0 twice"),
         ]

@@ -1,9 +1,9 @@
-//! The same bits as another type.
+//! Reinterpretation of the bits of a tensor as another dtype.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::sample::ramp;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Layout, Outputs, Tensor, apply};
 use std::cmp::Ordering;
 
@@ -21,7 +21,7 @@ impl Op for Bitcast {
         let Spec { dtype: from, shape } = inputs[0].clone();
         let to = self.to;
         if from == DType::Bool || to == DType::Bool {
-            return Err(Error::dtype("bool has no bits of its own to reinterpret").help("use cast"));
+            return Err(Error::dtype("bool cannot be reinterpreted").help("use cast"));
         }
         let shape = match from.size().cmp(&to.size()) {
             Ordering::Equal => shape,
@@ -33,7 +33,7 @@ impl Op for Bitcast {
                 let needed = to.size() / from.size();
                 if shape.last() != Some(&needed) {
                     return Err(Error::shape(format!(
-                        "{needed} elements of {from} make one {to}, and shape {shape} does not end in {needed}"
+                        "bitcast from {from} to {to} needs a last dimension of {needed}, got shape {shape}"
                     ))
                     .help(format!("reshape to [..., {needed}] first")));
                 }
@@ -49,7 +49,7 @@ impl Op for Bitcast {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
+        call.apply_as_is(self)
     }
 
     fn attributes(&self) -> String {
@@ -73,7 +73,7 @@ impl ViewOp for Bitcast {
             Ordering::Less => {
                 let parts = self.to.size() / dtype.size();
                 let last = out.shape.rank().checked_sub(1)?;
-                // The parts must be neighbours, and every whole must begin at a multiple of its size.
+                // The parts must be contiguous, and every element of the wider dtype aligned to its size.
                 if out.strides.pop()? != 1 || !out.offset.is_multiple_of(parts) {
                     return None;
                 }
@@ -91,9 +91,10 @@ impl ViewOp for Bitcast {
     }
 }
 
-/// The same bits as another type, without copying where the layout allows it. A type of half the size adds a last
-/// dimension of 2, and so on; a type of twice the size takes away a last dimension that must be 2. The order of the
-/// parts is the machine's.
+/// Reinterprets the bits of a tensor as another dtype, without a copy where the layout allows it.
+///
+/// A narrower dtype appends a dimension of size `size(from) / size(to)`; a wider one removes the last dimension, which
+/// must have size `size(to) / size(from)`. The order of the parts is the machine's byte order. Not differentiable.
 ///
 /// ```
 /// use taut_core::{DType, Tensor, ops::unary::bitcast};
@@ -105,7 +106,7 @@ impl ViewOp for Bitcast {
 #[track_caller]
 pub fn bitcast(input: impl Into<Tensor>, dtype: DType) -> Result<Tensor> {
     let input = input.into();
-    // Bits of the same type are the same numbers, and have their gradient.
+    // The same dtype is the identity, which is differentiable.
     if input.dtype() == dtype && dtype != DType::Bool {
         return Ok(input);
     }
@@ -142,13 +143,19 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
 )
 .refuses(|| {
     let bad = |from, shape: &[usize], to, kind, message| {
-        Bad::new(vec![ramp(from, shape, 0.0, 1.0), ArgValue::DType(to)], kind, message)
+        InvalidArgs::new(vec![ramp(from, shape, 0.0, 1.0), ArgValue::DType(to)], kind, message)
     };
     vec![
-        bad(DType::Bool, &[2], DType::U8, ErrorKind::DType, "bool has no bits"),
-        bad(DType::U8, &[2], DType::Bool, ErrorKind::DType, "bool has no bits"),
-        bad(DType::U8, &[2, 3], DType::F32, ErrorKind::Shape, "4 elements of uint8 make one float32"),
-        bad(DType::F32, &[], DType::F64, ErrorKind::Shape, "shape [] does not end in 2"),
+        bad(DType::Bool, &[2], DType::U8, ErrorKind::DType, "bool cannot be reinterpreted"),
+        bad(DType::U8, &[2], DType::Bool, ErrorKind::DType, "bool cannot be reinterpreted"),
+        bad(
+            DType::U8,
+            &[2, 3],
+            DType::F32,
+            ErrorKind::Shape,
+            "from uint8 to float32 needs a last dimension of 4",
+        ),
+        bad(DType::F32, &[], DType::F64, ErrorKind::Shape, "a last dimension of 2, got shape []"),
     ]
 })];
 
@@ -168,9 +175,9 @@ mod tests {
         assert_eq!(upper.to_vec::<bf16>().unwrap(), [bf16::from_f32(1.0), bf16::from_f32(-2.5)]);
     }
 
-    /// Parts of a buffer whose size or position is no multiple of the larger type.
+    /// Slices of a buffer whose size or offset is not a multiple of the wider dtype's size.
     #[test]
-    fn odd_buffers_and_offsets() {
+    fn unaligned_slices_are_copied() {
         let _ledger = taut_memory::testing::ledger_check();
         let bytes: Vec<u8> = (1..=7).collect();
         let x = Tensor::from_slice(&bytes, [7]).unwrap();
@@ -179,7 +186,7 @@ mod tests {
             let want = u32::from_ne_bytes(std::array::from_fn(|i| bytes[start as usize + i]));
             let whole = bitcast(part, DType::U32).unwrap();
             assert_eq!(whole.item::<u32>().unwrap(), want);
-            assert_eq!(whole.shares_memory(&x), start == 0, "only what is aligned needs no copy");
+            assert_eq!(whole.shares_memory(&x), start == 0, "only the aligned slice is a view");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Converting between element types.
+//! Conversion between dtypes.
 
 use crate::error::Result;
 use crate::op::{Form, Kernel, Op, Spec, Specs, VmapCall};
@@ -38,7 +38,7 @@ impl Op for Cast {
     }
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
-        call.plain(self)
+        call.apply_as_is(self)
     }
 
     fn attributes(&self) -> String {
@@ -56,10 +56,10 @@ impl Differentiable for Cast {
     }
 }
 
-/// The elements as another type; the tensor itself if it has that type already.
+/// Converts the elements to another dtype; returns the tensor itself if it has that dtype already.
 ///
-/// Floats become integers by truncation and stop at the type's ends, NaN becomes 0; integers wrap; anything but
-/// zero is true.
+/// Floats to integers truncate and saturate, NaN becomes 0; integers to narrower integers wrap; to `bool`, every nonzero
+/// value is true. Differentiable between float dtypes.
 ///
 /// ```
 /// use taut_core::{DType, Tensor, ops::unary::cast};

@@ -1,9 +1,9 @@
-//! Refusing NaN and infinity.
+//! A check for NaN and infinity.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::pass_through::{PassCheck, PassGradient, PassThrough};
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor, apply};
 use taut_kernels::{View, bits};
 
@@ -12,7 +12,7 @@ static ALL_FINITE: PassCheck = PassCheck {
         if dtype.is_float() {
             return Ok(());
         }
-        Err(Error::dtype(format!("{dtype} is not supported")).help("every integer is finite"))
+        Err(Error::dtype(format!("{dtype} is not supported")).help("only floats can be NaN or infinite"))
     },
     holds: |out, message| {
         let (dtype, shape) = (out.dtype(), [out.len()]);
@@ -25,7 +25,7 @@ static ALL_FINITE: PassCheck = PassCheck {
     },
 };
 
-/// The tensor itself, or an error with this message if an element is NaN or infinite. Its gradient is checked likewise.
+/// Returns the tensor, or an error with this message if an element is NaN or infinite. The gradient is checked too.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::unary::check_numerics};
@@ -52,7 +52,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     }),
 )
 .refuses(|| {
-    let bad = |x, kind, message| Bad::new(vec![x, ArgValue::Str("the input")], kind, message);
+    let bad = |x, kind, message| InvalidArgs::new(vec![x, ArgValue::Str("the input")], kind, message);
     let special = of(DType::F32, &[3], &[f64::NAN, 1.0, f64::INFINITY]);
     vec![
         bad(special, ErrorKind::Numeric, "the input: 1 NaN and 1 infinite elements"),

@@ -1,15 +1,15 @@
-//! What floats have beyond numbers.
+//! Tests for NaN and infinity.
 
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use taut_kernels::elementwise::Unary;
 
-static IS_NAN: Elementwise = Elementwise::unary("is_nan", Unary::IsNan, Types::Same);
-static IS_INF: Elementwise = Elementwise::unary("is_inf", Unary::IsInf, Types::Same);
-static IS_FINITE: Elementwise = Elementwise::unary("is_finite", Unary::IsFinite, Types::Same);
+static IS_NAN: Elementwise = Elementwise::unary("is_nan", Unary::IsNan, ComputeDType::Same);
+static IS_INF: Elementwise = Elementwise::unary("is_inf", Unary::IsInf, ComputeDType::Same);
+static IS_FINITE: Elementwise = Elementwise::unary("is_finite", Unary::IsFinite, ComputeDType::Same);
 
 /// True where an element is not a number.
 ///

@@ -1,21 +1,21 @@
-//! Conditions that have to hold.
+//! Assertions on tensor values.
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::ops::pass_through::{PassCheck, PassGradient, PassThrough};
 use crate::ops::sample::ramp;
-use crate::ops::{ArgValue, Bad, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::{DType, Tensor, apply};
 
 static ALL_TRUE: PassCheck = PassCheck {
     accepts: |dtype| match dtype {
         DType::Bool => Ok(()),
-        _ => Err(Error::dtype(format!("a condition is a bool, not {dtype}")).help("compare something")),
+        _ => Err(Error::dtype(format!("condition must be bool, got {dtype}")).help("use a comparison")),
     },
     holds: |out, message| if out.bytes().contains(&0) { Err(Error::value(message)) } else { Ok(()) },
 };
 
-/// The conditions themselves, or an error with this message if one does not hold. In a traced function it is checked by every
-/// call, whether anybody uses the result or not.
+/// Returns the condition, or an error with this message if an element is false. In a traced function the check runs in
+/// every call, even if its result is unused.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::unary::ensure};
@@ -43,9 +43,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     }),
 )
 .refuses(|| {
-    let bad = |x, kind, message| Bad::new(vec![x, ArgValue::Str("it holds")], kind, message);
+    let bad = |x, kind, message| InvalidArgs::new(vec![x, ArgValue::Str("it holds")], kind, message);
     vec![
         bad(ramp(DType::Bool, &[3], 0.0, 1.0), ErrorKind::Value, "it holds"),
-        bad(ramp(DType::F32, &[2], 0.0, 1.0), ErrorKind::DType, "a condition is a bool, not float32"),
+        bad(ramp(DType::F32, &[2], 0.0, 1.0), ErrorKind::DType, "condition must be bool, got float32"),
     ]
 })];

@@ -5,24 +5,24 @@ use crate::ops::binary::mul;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
 use crate::ops::unary::{exp, neg, square};
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{Saves, Tensor};
 use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 use taut_kernels::elementwise::Unary;
 
-static ERF: Elementwise = Elementwise::unary("erf", Unary::Erf, Types::Float)
-    .grad(|_| Saves::INPUT, |call, g, _| mul(g, bell(call.input(0)?)?));
-static ERFC: Elementwise = Elementwise::unary("erfc", Unary::Erfc, Types::Float)
-    .grad(|_| Saves::INPUT, |call, g, _| neg(mul(g, bell(call.input(0)?)?)?));
-static ERFINV: Elementwise = Elementwise::unary("erfinv", Unary::Erfinv, Types::Float)
+static ERF: Elementwise = Elementwise::unary("erf", Unary::Erf, ComputeDType::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, erf_derivative(call.input(0)?)?));
+static ERFC: Elementwise = Elementwise::unary("erfc", Unary::Erfc, ComputeDType::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| neg(mul(g, erf_derivative(call.input(0)?)?)?));
+static ERFINV: Elementwise = Elementwise::unary("erfinv", Unary::Erfinv, ComputeDType::Float)
     .grad(|_| Saves::OUTPUT, |call, g, _| mul(mul(g, 0.5 * PI.sqrt())?, exp(square(call.output(0)?)?)?));
 
-/// The derivative of the error function.
-fn bell(x: &Tensor) -> Result<Tensor> {
+/// The derivative of the error function, `2 / sqrt(pi) * exp(-x^2)`.
+fn erf_derivative(x: &Tensor) -> Result<Tensor> {
     mul(exp(neg(square(x)?)?)?, FRAC_2_SQRT_PI)
 }
 
-/// The error function: how much of a normal distribution of variance 1/2 lies within x of its mean.
+/// The error function, `2 / sqrt(pi)` times the integral of `exp(-t^2)` from 0 to x.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::unary::erf};
@@ -36,14 +36,14 @@ pub fn erf(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&ERF, x.into())
 }
 
-/// `1 - erf(x)`, accurate also where that is near zero.
+/// The complementary error function `1 - erf(x)`, accurate also where it is near zero.
 #[inline]
 #[track_caller]
 pub fn erfc(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&ERFC, x.into())
 }
 
-/// The number whose error function is x; NaN outside -1 to 1.
+/// The inverse of the error function; NaN outside [-1, 1].
 #[inline]
 #[track_caller]
 pub fn erfinv(x: impl Into<Tensor>) -> Result<Tensor> {

@@ -4,21 +4,21 @@ use crate::error::Result;
 use crate::ops::binary::{add, div, mul};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static EXP: Elementwise = Elementwise::unary("exp", Unary::Exp, Types::Float)
+static EXP: Elementwise = Elementwise::unary("exp", Unary::Exp, ComputeDType::Float)
     .grad(|_| Saves::OUTPUT, |call, g, _| mul(g, call.output(0)?));
-// The output has lost what is far below one: the input has not.
-static EXPM1: Elementwise = Elementwise::unary("expm1", Unary::Expm1, Types::Float)
+// From the input: adding 1 back to the output would lose precision.
+static EXPM1: Elementwise = Elementwise::unary("expm1", Unary::Expm1, ComputeDType::Float)
     .grad(|_| Saves::INPUT, |call, g, _| mul(g, exp(call.input(0)?)?));
-static LOG: Elementwise = Elementwise::unary("log", Unary::Log, Types::Float)
+static LOG: Elementwise = Elementwise::unary("log", Unary::Log, ComputeDType::Float)
     .grad(|_| Saves::INPUT, |call, g, _| div(g, call.input(0)?));
-static LOG1P: Elementwise = Elementwise::unary("log1p", Unary::Log1p, Types::Float)
+static LOG1P: Elementwise = Elementwise::unary("log1p", Unary::Log1p, ComputeDType::Float)
     .grad(|_| Saves::INPUT, |call, g, _| div(g, add(call.input(0)?, 1.0)?));
 
-/// e to the power of each element.
+/// The exponential of each element.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::unary::exp};
@@ -31,7 +31,7 @@ pub fn exp(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&EXP, x.into())
 }
 
-/// `exp(x) - 1`, accurate also where x is near zero.
+/// `exp(x) - 1`, accurate also for x near zero.
 #[inline]
 #[track_caller]
 pub fn expm1(x: impl Into<Tensor>) -> Result<Tensor> {
@@ -45,7 +45,7 @@ pub fn log(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&LOG, x.into())
 }
 
-/// `log(1 + x)`, accurate also where x is near zero.
+/// `log(1 + x)`, accurate also for x near zero.
 #[inline]
 #[track_caller]
 pub fn log1p(x: impl Into<Tensor>) -> Result<Tensor> {

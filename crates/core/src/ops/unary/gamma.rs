@@ -1,32 +1,32 @@
-//! The gamma function, by its logarithm.
+//! The log-gamma function and its derivatives.
 
 use crate::error::Result;
 use crate::ops::binary::{add, div, less, mul, sub, where_};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
 use crate::ops::unary::{cast, reciprocal, round, sin, square};
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Saves, Tensor};
 use std::f64::consts::PI;
 use taut_kernels::elementwise::Unary;
 
-static LGAMMA: Elementwise = Elementwise::unary("lgamma", Unary::Lgamma, Types::Float)
+static LGAMMA: Elementwise = Elementwise::unary("lgamma", Unary::Lgamma, ComputeDType::Float)
     .grad(|_| Saves::INPUT, |call, g, _| mul(g, digamma(call.input(0)?)?));
-static DIGAMMA: Elementwise = Elementwise::unary("digamma", Unary::Digamma, Types::Float)
+static DIGAMMA: Elementwise = Elementwise::unary("digamma", Unary::Digamma, ComputeDType::Float)
     .grad(|_| Saves::INPUT, |call, g, _| mul(g, trigamma(call.input(0)?)?));
 
-/// B(2), B(4), and so on.
+/// The Bernoulli numbers B(2), B(4), …, B(14).
 const BERNOULLI: [f64; 7] =
     [1.0 / 6.0, -1.0 / 30.0, 1.0 / 42.0, -1.0 / 30.0, 5.0 / 66.0, -691.0 / 2730.0, 7.0 / 6.0];
 
-/// The derivative of [`digamma`]. It is made of other ops, so that it has derivatives of every order itself.
+/// The derivative of [`digamma`], composed of other ops, so that it is differentiable to any order.
 fn trigamma(x: &Tensor) -> Result<Tensor> {
     let dtype = x.dtype();
-    // Half types would lose too much in a sum of so many terms.
+    // 16-bit floats would lose too much precision in the sum.
     let x = cast(x, if dtype.size() < 4 { DType::F32 } else { dtype })?;
     let reflected = less(&x, 0.5)?;
     let mut z = where_(&reflected, sub(1.0, &x)?, &x)?;
-    // From z to z + 1 the function falls by 1 / z^2; from 10 on a short series has every digit.
+    // trigamma(z) = trigamma(z + 1) + 1 / z^2; from 10 on a short asymptotic series is exact to the last digit.
     let mut total = reciprocal(square(&z)?)?;
     for _ in 0..9 {
         z = add(z, 1.0)?;
@@ -41,7 +41,7 @@ fn trigamma(x: &Tensor) -> Result<Tensor> {
     }
     series = add(mul(add(series, BERNOULLI[0])?, &w)?, 0.5)?;
     let value = add(mul(add(mul(series, &w)?, 1.0)?, w)?, total)?;
-    // Below 1/2: pi^2 / sin(pi x)^2 - trigamma(1 - x). A whole number less leaves the sine's square as it is.
+    // Below 1/2: pi^2 / sin(pi x)^2 - trigamma(1 - x). The square of the sine has period 1.
     let angle = mul(where_(&reflected, sub(&x, round(&x)?)?, 0.5)?, PI)?;
     let mirrored = sub(div(PI * PI, square(sin(angle)?)?)?, &value)?;
     cast(where_(reflected, mirrored, value)?, dtype)
@@ -61,7 +61,7 @@ pub fn lgamma(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&LGAMMA, x.into())
 }
 
-/// The derivative of [`lgamma`]; NaN at the negative integers.
+/// The derivative of [`lgamma`], the digamma function; NaN at the negative integers.
 #[inline]
 #[track_caller]
 pub fn digamma(x: impl Into<Tensor>) -> Result<Tensor> {

@@ -1,39 +1,38 @@
-//! Activations that weigh their input by how likely it is to pass: gelu and silu.
+//! Smooth gated activations: GELU and SiLU.
 
 use crate::error::Result;
 use crate::ops::binary::{add, clip_by_value, mul, sub};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{dtypes, unary as samples};
 use crate::ops::unary::{cast, erfc, exp, sigmoid, square};
-use crate::ops::{ArgValue, Elementwise, OpEntry, Param, ParamKind, Reference, Samples, Types, one};
+use crate::ops::{ArgValue, ComputeDType, Elementwise, OpEntry, Param, ParamKind, Reference, Samples, one};
 use crate::promote::float_of;
 use crate::{Saves, Tensor};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use taut_kernels::elementwise::Unary;
 
-static GELU: Elementwise = Elementwise::unary("gelu", Unary::Gelu, Types::Float)
-    .grad(|_| Saves::INPUT, |call, g, _| mul(g, gelu_slope(call.input(0)?)?));
-static GELU_TANH: Elementwise = Elementwise::unary("gelu_tanh", Unary::GeluTanh, Types::Float)
-    .grad(|_| Saves::INPUT, |call, g, _| mul(g, gelu_tanh_slope(call.input(0)?)?));
-static SILU: Elementwise = Elementwise::unary("silu", Unary::Silu, Types::Float)
-    .grad(|_| Saves::INPUT, |call, g, _| mul(g, silu_slope(call.input(0)?)?));
+static GELU: Elementwise = Elementwise::unary("gelu", Unary::Gelu, ComputeDType::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, gelu_derivative(call.input(0)?)?));
+static GELU_TANH: Elementwise = Elementwise::unary("gelu_tanh", Unary::GeluTanh, ComputeDType::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, gelu_tanh_derivative(call.input(0)?)?));
+static SILU: Elementwise = Elementwise::unary("silu", Unary::Silu, ComputeDType::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, silu_derivative(call.input(0)?)?));
 
-/// The elements up to a size from which on the derivatives below no longer change: infinity times the zero that it
-/// would meet there is NaN.
+/// x clipped to `[-size, size]`, beyond which the derivatives below are constant: avoids infinity times zero, NaN.
 fn bounded(x: &Tensor, size: f64) -> Result<Tensor> {
     clip_by_value(x, -size, size)
 }
 
-/// The normal distribution function, and x times its density.
-fn gelu_slope(x: &Tensor) -> Result<Tensor> {
+/// `cdf(x) + x pdf(x)` of the standard normal distribution.
+fn gelu_derivative(x: &Tensor) -> Result<Tensor> {
     let x = bounded(x, 100.0)?;
     let below = mul(erfc(mul(&x, -FRAC_1_SQRT_2)?)?, 0.5)?;
     let density = mul(exp(mul(square(&x)?, -0.5)?)?, 1.0 / (2.0 * PI).sqrt())?;
     add(below, mul(density, x)?)
 }
 
-/// The function is x sigmoid(u) with u = x (a + b x^2): sigmoid(u) (1 + (1 - sigmoid(u)) x u').
-fn gelu_tanh_slope(x: &Tensor) -> Result<Tensor> {
+/// The function is `x sigmoid(u)` with `u = x (a + b x^2)`; its derivative is `sigmoid(u) (1 + (1 - sigmoid(u)) x u')`.
+fn gelu_tanh_derivative(x: &Tensor) -> Result<Tensor> {
     let a = 2.0 * (2.0 / PI).sqrt();
     let b = 0.044715 * a;
     let x = bounded(x, 100.0)?;
@@ -43,15 +42,15 @@ fn gelu_tanh_slope(x: &Tensor) -> Result<Tensor> {
     mul(add(rest, 1.0)?, s)
 }
 
-/// sigmoid(x) (1 + x (1 - sigmoid(x))).
-fn silu_slope(x: &Tensor) -> Result<Tensor> {
+/// `sigmoid(x) (1 + x (1 - sigmoid(x)))`.
+fn silu_derivative(x: &Tensor) -> Result<Tensor> {
     let x = bounded(x, 1000.0)?;
     let s = sigmoid(&x)?;
     mul(add(mul(sub(1.0, &s)?, x)?, 1.0)?, s)
 }
 
-/// Each element times the normal distribution function at it; with `approximate`, by the formula with tanh that some
-/// models were trained with.
+/// Gaussian error linear unit: `x * cdf(x)` of the standard normal distribution; with `approximate`, the tanh
+/// approximation.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::unary::gelu};
@@ -65,7 +64,7 @@ pub fn gelu(features: impl Into<Tensor>, approximate: bool) -> Result<Tensor> {
     unary(if approximate { &GELU_TANH } else { &GELU }, features.into())
 }
 
-/// `features * sigmoid(beta * features)`, also called swish. `beta` is 1 in nearly every model.
+/// Sigmoid linear unit, or swish: `features * sigmoid(beta * features)`. `beta` is usually 1.
 #[inline]
 #[track_caller]
 pub fn silu(features: impl Into<Tensor>, beta: f64) -> Result<Tensor> {
@@ -98,7 +97,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         "silu",
         &[Param::tensor("features"), Param::optional("beta", ParamKind::Float, "1.0")],
         |a| one(silu(a.tensor(0)?, a.float_or(1)?.unwrap_or(1.0))),
-        // At beta 1, minus infinity gives the limit.
+        // With beta 1, minus infinity gives the limit, 0.
         Reference::Numpy(
             "(lambda v, b: np.where((v == -np.inf) & (b == 1), 0, v * sp.expit(b * v)))\
              (features.astype(float), 1 if beta is None else beta).astype(np.exp(features).dtype)",

@@ -5,25 +5,25 @@ use crate::ops::binary::{add, div, mul, sub};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
 use crate::ops::unary::square;
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static SINH: Elementwise = Elementwise::unary("sinh", Unary::Sinh, Types::Float)
+static SINH: Elementwise = Elementwise::unary("sinh", Unary::Sinh, ComputeDType::Float)
     .grad(|_| Saves::INPUT, |call, g, _| mul(g, cosh(call.input(0)?)?));
-static COSH: Elementwise = Elementwise::unary("cosh", Unary::Cosh, Types::Float)
+static COSH: Elementwise = Elementwise::unary("cosh", Unary::Cosh, ComputeDType::Float)
     .grad(|_| Saves::INPUT, |call, g, _| mul(g, sinh(call.input(0)?)?));
-static TANH: Elementwise = Elementwise::unary("tanh", Unary::Tanh, Types::Float)
+static TANH: Elementwise = Elementwise::unary("tanh", Unary::Tanh, ComputeDType::Float)
     .grad(|_| Saves::OUTPUT, |call, g, _| mul(g, sub(1.0, square(call.output(0)?)?)?));
-// From the outputs: the square of the input may not fit its type.
-static ASINH: Elementwise = Elementwise::unary("asinh", Unary::Asinh, Types::Float)
+// From the outputs: the square of the input may overflow.
+static ASINH: Elementwise = Elementwise::unary("asinh", Unary::Asinh, ComputeDType::Float)
     .grad(|_| Saves::OUTPUT, |call, g, _| div(g, cosh(call.output(0)?)?));
-static ACOSH: Elementwise = Elementwise::unary("acosh", Unary::Acosh, Types::Float)
+static ACOSH: Elementwise = Elementwise::unary("acosh", Unary::Acosh, ComputeDType::Float)
     .grad(|_| Saves::OUTPUT, |call, g, _| div(g, sinh(call.output(0)?)?));
-static ATANH: Elementwise = Elementwise::unary("atanh", Unary::Atanh, Types::Float).grad(
+static ATANH: Elementwise = Elementwise::unary("atanh", Unary::Atanh, ComputeDType::Float).grad(
     |_| Saves::INPUT,
     |call, g, _| {
-        // Two factors, that lose nothing near the ends.
+        // (1 - x)(1 + x) keeps precision near -1 and 1.
         let x = call.input(0)?;
         div(g, mul(sub(1.0, x)?, add(x, 1.0)?)?)
     },

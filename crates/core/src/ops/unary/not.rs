@@ -1,16 +1,16 @@
-//! Negation of truth and of bits.
+//! Logical and bitwise negation.
 
 use crate::error::Result;
 use crate::ops::elementwise::unary;
-use crate::ops::sample::{bad_unary, dtypes};
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::sample::{dtypes, invalid_unary};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static LOGICAL_NOT: Elementwise = Elementwise::unary("logical_not", Unary::LogicalNot, Types::Same);
-static BITWISE_NOT: Elementwise = Elementwise::unary("bitwise_not", Unary::BitwiseNot, Types::Same);
+static LOGICAL_NOT: Elementwise = Elementwise::unary("logical_not", Unary::LogicalNot, ComputeDType::Same);
+static BITWISE_NOT: Elementwise = Elementwise::unary("bitwise_not", Unary::BitwiseNot, ComputeDType::Same);
 
-/// True where an element is zero or false.
+/// Logical negation: true where an element is zero or false.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::unary::logical_not};
@@ -24,7 +24,7 @@ pub fn logical_not(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&LOGICAL_NOT, x.into())
 }
 
-/// Every bit of each element the other way round; of bools, [`logical_not`]. Also `!x` on tensors.
+/// Bitwise complement; of bools, [`logical_not`]. Also `!x` on tensors.
 #[inline]
 #[track_caller]
 pub fn bitwise_not(x: impl Into<Tensor>) -> Result<Tensor> {
@@ -46,5 +46,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.invert(x)"),
         Samples::Unary(dtypes::BITS, -100.0, 100.0),
     )
-    .refuses(|| bad_unary(&[DType::F32])),
+    .refuses(|| invalid_unary(&[DType::F32])),
 ];

@@ -1,4 +1,4 @@
-//! The rectifier and its relatives.
+//! Rectified linear units: relu, leaky relu, elu, selu.
 
 use crate::error::Result;
 use crate::ops::binary::{
@@ -6,75 +6,76 @@ use crate::ops::binary::{
 };
 use crate::ops::elementwise::unary;
 use crate::ops::index::{keep_bits, pack_bits, unpack_bits};
-use crate::ops::sample::{bad_unary, dtypes, unary as samples};
+use crate::ops::sample::{dtypes, invalid_unary, unary as samples};
 use crate::ops::unary::exp;
 use crate::ops::{
-    ArgValue, Derivative, Elementwise, OpEntry, Param, ParamKind, Partial, Reference, Samples, Types, one,
+    ArgValue, ComputeDType, Elementwise, ElementwiseGradient, ElementwiseVjp, OpEntry, Param, ParamKind,
+    Reference, Samples, one,
 };
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static RELU: Elementwise = Elementwise::unary("relu", Unary::Relu, Types::Same).grad_with(
+static RELU: Elementwise = Elementwise::unary("relu", Unary::Relu, ComputeDType::Same).grad_with(
     |_| Saves::residual_of([]),
     |call| pack_bits(call.output(0)?),
     |call, g, _| keep_bits(g, call.residual()?, false),
 );
-static RELU6: Elementwise = Elementwise::unary("relu6", Unary::Relu6, Types::Same).grad_with(
+static RELU6: Elementwise = Elementwise::unary("relu6", Unary::Relu6, ComputeDType::Same).grad_with(
     |_| Saves::residual_of([]),
     |call| pack_bits(logical_and(greater(call.output(0)?, 0)?, less(call.output(0)?, 6)?)?),
     |call, g, _| keep_bits(g, call.residual()?, false),
 );
-static SELU: Elementwise = Elementwise::unary("selu", Unary::Selu, Types::Float).grad(
+static SELU: Elementwise = Elementwise::unary("selu", Unary::Selu, ComputeDType::Float).grad(
     |_| Saves::OUTPUT,
     |call, g, _| {
         let (y, scale) = (call.output(0)?, 1.0507009873554805);
-        // At zero it is the slope of the right side.
+        // At zero the derivative is that of the positive side.
         mul(g, where_(greater_equal(y, 0)?, scale, add(y, scale * 1.6732632423543772)?)?)
     },
 );
 
-/// Of an output `x` above zero and `alpha * (exp(x) - 1)` below.
-fn elu_slope(y: &Tensor, alpha: f64) -> Result<Tensor> {
+/// The derivative of elu as a function of its output `y`: 1 above zero, `y + alpha` below.
+fn elu_derivative(y: &Tensor, alpha: f64) -> Result<Tensor> {
     where_(greater(y, 0)?, 1.0, add(y, alpha)?)
 }
 
-const LEAKY: Partial = Partial::Alpha(|call, g, alpha| {
+const LEAKY: ElementwiseVjp = ElementwiseVjp::WithAlpha(|call, g, alpha| {
     let above = unpack_bits(call.residual()?, call.output_shape(0).clone())?;
     where_(above, &g, mul(&g, alpha)?)
 });
-/// The output has the input's sign.
-static LEAKY_RELU: Derivative = Derivative {
+/// The sign mask comes from the output, which has the input's sign.
+static LEAKY_RELU: ElementwiseGradient = ElementwiseGradient {
     saves: |_| Saves::residual_of([]),
     residual: Some(|call| pack_bits(call.output(0)?)),
     partial: LEAKY,
 };
-/// With a negative alpha it has not.
-static FOLDING_RELU: Derivative = Derivative {
+/// With a negative alpha the output does not have the input's sign: the mask comes from the input.
+static LEAKY_RELU_NEGATIVE_ALPHA: ElementwiseGradient = ElementwiseGradient {
     saves: |_| Saves::residual_of([0]),
     residual: Some(|call| pack_bits(call.input(0)?)),
     partial: LEAKY,
 };
-static ELU: Derivative = Derivative {
+static ELU: ElementwiseGradient = ElementwiseGradient {
     saves: |_| Saves::OUTPUT,
     residual: None,
-    partial: Partial::Alpha(|call, g, alpha| mul(g, elu_slope(call.output(0)?, alpha)?)),
+    partial: ElementwiseVjp::WithAlpha(|call, g, alpha| mul(g, elu_derivative(call.output(0)?, alpha)?)),
 };
-/// With a negative alpha the output does not say which side of zero the input is on.
-static FOLDING_ELU: Derivative = Derivative {
+/// With a negative alpha the output does not determine the input's sign: the input is saved.
+static ELU_NEGATIVE_ALPHA: ElementwiseGradient = ElementwiseGradient {
     saves: |_| Saves::INPUT,
     residual: None,
-    partial: Partial::Alpha(|call, g, alpha| {
+    partial: ElementwiseVjp::WithAlpha(|call, g, alpha| {
         let x = call.input(0)?;
         let below = mul(exp(minimum(x, 0)?)?, alpha)?;
         mul(g, where_(greater(x, 0)?, 1.0, below)?)
     }),
 };
 
-fn with_derivative(name: &'static str, code: Unary, derivative: Derivative) -> Elementwise {
-    Elementwise { derivative: Some(derivative), ..Elementwise::unary(name, code, Types::Float) }
+fn with_gradient(name: &'static str, code: Unary, gradient: ElementwiseGradient) -> Elementwise {
+    Elementwise { gradient: Some(gradient), ..Elementwise::unary(name, code, ComputeDType::Float) }
 }
 
-/// Each element, or zero where it is negative.
+/// Rectified linear unit: `max(features, 0)`.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::unary::relu};
@@ -88,7 +89,7 @@ pub fn relu(features: impl Into<Tensor>) -> Result<Tensor> {
     unary(&RELU, features.into())
 }
 
-/// Each element, kept between 0 and 6.
+/// Rectified linear unit with an upper bound: `min(max(features, 0), 6)`.
 #[inline]
 #[track_caller]
 pub fn relu6(features: impl Into<Tensor>) -> Result<Tensor> {
@@ -96,23 +97,23 @@ pub fn relu6(features: impl Into<Tensor>) -> Result<Tensor> {
     if features.dtype().is_integer() { clip_by_value(features, 0, 6) } else { unary(&RELU6, features) }
 }
 
-/// Each element, or `alpha` times it where it is negative.
+/// Leaky rectified linear unit: `features` where positive, else `alpha * features`.
 #[inline]
 #[track_caller]
 pub fn leaky_relu(features: impl Into<Tensor>, alpha: f64) -> Result<Tensor> {
-    let derivative = if alpha >= 0.0 { LEAKY_RELU } else { FOLDING_RELU };
-    unary(&with_derivative("leaky_relu", Unary::LeakyRelu(alpha), derivative), features.into())
+    let gradient = if alpha >= 0.0 { LEAKY_RELU } else { LEAKY_RELU_NEGATIVE_ALPHA };
+    unary(&with_gradient("leaky_relu", Unary::LeakyRelu(alpha), gradient), features.into())
 }
 
-/// Each element, or `alpha * (exp(features) - 1)` where it is negative.
+/// Exponential linear unit: `features` where positive, else `alpha * (exp(features) - 1)`.
 #[inline]
 #[track_caller]
 pub fn elu(features: impl Into<Tensor>, alpha: f64) -> Result<Tensor> {
-    let derivative = if alpha >= 0.0 { ELU } else { FOLDING_ELU };
-    unary(&with_derivative("elu", Unary::Elu(alpha), derivative), features.into())
+    let gradient = if alpha >= 0.0 { ELU } else { ELU_NEGATIVE_ALPHA };
+    unary(&with_gradient("elu", Unary::Elu(alpha), gradient), features.into())
 }
 
-/// [`elu`] scaled so that layers keep mean zero and variance one.
+/// Scaled exponential linear unit: [`elu`] with constants that preserve mean 0 and variance 1 across layers.
 #[inline]
 #[track_caller]
 pub fn selu(features: impl Into<Tensor>) -> Result<Tensor> {
@@ -135,7 +136,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.maximum(features, 0)"),
         Samples::Unary(dtypes::NUMBERS, -4.0, 4.0),
     )
-    .refuses(|| bad_unary(&[DType::Bool])),
+    .refuses(|| invalid_unary(&[DType::Bool])),
     OpEntry::new(
         "relu6",
         FEATURES,
@@ -143,7 +144,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.minimum(np.maximum(features, 0), 6)"),
         Samples::Unary(dtypes::NUMBERS, -4.0, 12.0),
     )
-    .refuses(|| bad_unary(&[DType::Bool])),
+    .refuses(|| invalid_unary(&[DType::Bool])),
     OpEntry::new(
         "leaky_relu",
         &[Param::tensor("features"), Param::optional("alpha", ParamKind::Float, "0.2")],

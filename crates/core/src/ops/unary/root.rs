@@ -3,31 +3,32 @@
 use crate::error::Result;
 use crate::ops::binary::{div, mul};
 use crate::ops::elementwise::unary;
-use crate::ops::sample::{bad_unary, dtypes};
+use crate::ops::sample::{dtypes, invalid_unary};
 use crate::ops::unary::neg;
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static SQRT: Elementwise = Elementwise::unary("sqrt", Unary::Sqrt, Types::Float)
+static SQRT: Elementwise = Elementwise::unary("sqrt", Unary::Sqrt, ComputeDType::Float)
     .grad(|_| Saves::OUTPUT, |call, g, _| div(mul(g, 0.5)?, call.output(0)?));
-static RSQRT: Elementwise = Elementwise::unary("rsqrt", Unary::Rsqrt, Types::Float).grad(
+static RSQRT: Elementwise = Elementwise::unary("rsqrt", Unary::Rsqrt, ComputeDType::Float).grad(
     |_| Saves::OUTPUT,
     |call, g, _| {
-        // One factor at a time: the cube of the output may not fit where the gradient does.
+        // One factor at a time: the cube of the output may overflow where the gradient does not.
         let y = call.output(0)?;
         mul(mul(mul(mul(g, -0.5)?, y)?, y)?, y)
     },
 );
-static SQUARE: Elementwise = Elementwise::unary("square", Unary::Square, Types::Same)
+static SQUARE: Elementwise = Elementwise::unary("square", Unary::Square, ComputeDType::Same)
     .grad(|_| Saves::INPUT, |call, g, _| mul(mul(g, 2.0)?, call.input(0)?));
-static RECIPROCAL: Elementwise = Elementwise::unary("reciprocal", Unary::Reciprocal, Types::Quotient).grad(
-    |_| Saves::OUTPUT,
-    |call, g, _| {
-        let y = call.output(0)?;
-        neg(mul(mul(g, y)?, y)?)
-    },
-);
+static RECIPROCAL: Elementwise =
+    Elementwise::unary("reciprocal", Unary::Reciprocal, ComputeDType::TrueDivide).grad(
+        |_| Saves::OUTPUT,
+        |call, g, _| {
+            let y = call.output(0)?;
+            neg(mul(mul(g, y)?, y)?)
+        },
+    );
 
 /// The square root of each element; NaN below zero.
 ///
@@ -43,7 +44,7 @@ pub fn sqrt(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&SQRT, x.into())
 }
 
-/// `1 / sqrt(x)`.
+/// The reciprocal square root of each element, `1 / sqrt(x)`.
 #[inline]
 #[track_caller]
 pub fn rsqrt(x: impl Into<Tensor>) -> Result<Tensor> {
@@ -57,7 +58,7 @@ pub fn square(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&SQUARE, x.into())
 }
 
-/// `1 / x`, in floating point as all division: of integers it is `float64`.
+/// The reciprocal of each element, `1 / x`; integers give `float64`.
 #[inline]
 #[track_caller]
 pub fn reciprocal(x: impl Into<Tensor>) -> Result<Tensor> {
@@ -86,7 +87,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.square(x)"),
         Samples::Unary(dtypes::NUMBERS, -20.0, 20.0),
     )
-    .refuses(|| bad_unary(&[DType::Bool])),
+    .refuses(|| invalid_unary(&[DType::Bool])),
     OpEntry::new(
         "reciprocal",
         Param::X,

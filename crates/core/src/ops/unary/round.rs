@@ -1,18 +1,18 @@
-//! Rounding to whole numbers. Integers are whole already and come back as they are.
+//! Rounding to integers. Integer tensors are returned unchanged.
 
 use crate::Tensor;
 use crate::error::Result;
 use crate::ops::elementwise::unary;
 use crate::ops::sample::{dtypes, of, unary as samples};
-use crate::ops::{ArgValue, Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::{ArgValue, ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use taut_kernels::elementwise::Unary;
 
-static FLOOR: Elementwise = Elementwise::unary("floor", Unary::Floor, Types::Same);
-static CEIL: Elementwise = Elementwise::unary("ceil", Unary::Ceil, Types::Same);
-static TRUNC: Elementwise = Elementwise::unary("trunc", Unary::Trunc, Types::Same);
-static ROUND: Elementwise = Elementwise::unary("round", Unary::Round, Types::Float);
+static FLOOR: Elementwise = Elementwise::unary("floor", Unary::Floor, ComputeDType::Same);
+static CEIL: Elementwise = Elementwise::unary("ceil", Unary::Ceil, ComputeDType::Same);
+static TRUNC: Elementwise = Elementwise::unary("trunc", Unary::Trunc, ComputeDType::Same);
+static ROUND: Elementwise = Elementwise::unary("round", Unary::Round, ComputeDType::Float);
 
-/// The largest whole number that is not above each element.
+/// Rounds down: the largest integer <= each element.
 #[inline]
 #[track_caller]
 pub fn floor(x: impl Into<Tensor>) -> Result<Tensor> {
@@ -20,7 +20,7 @@ pub fn floor(x: impl Into<Tensor>) -> Result<Tensor> {
     if x.dtype().is_float() { unary(&FLOOR, x) } else { Ok(x) }
 }
 
-/// The smallest whole number that is not below each element.
+/// Rounds up: the smallest integer >= each element.
 #[inline]
 #[track_caller]
 pub fn ceil(x: impl Into<Tensor>) -> Result<Tensor> {
@@ -28,7 +28,7 @@ pub fn ceil(x: impl Into<Tensor>) -> Result<Tensor> {
     if x.dtype().is_float() { unary(&CEIL, x) } else { Ok(x) }
 }
 
-/// Each element without its fraction.
+/// Rounds toward zero.
 #[inline]
 #[track_caller]
 pub fn trunc(x: impl Into<Tensor>) -> Result<Tensor> {
@@ -36,7 +36,7 @@ pub fn trunc(x: impl Into<Tensor>) -> Result<Tensor> {
     if x.dtype().is_float() { unary(&TRUNC, x) } else { Ok(x) }
 }
 
-/// The nearest whole number; halves go to the even one.
+/// Rounds to the nearest integer; ties go to the even one.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::unary::round};
@@ -51,11 +51,11 @@ pub fn round(x: impl Into<Tensor>) -> Result<Tensor> {
     if x.dtype().is_integer() { Ok(x) } else { unary(&ROUND, x) }
 }
 
-/// Every type, and the halves of floats.
-fn halves() -> Vec<Vec<ArgValue>> {
+/// Every dtype, and ties of floats.
+fn with_ties() -> Vec<Vec<ArgValue>> {
     let mut list = samples(dtypes::ALL, -3.0, 3.0);
-    let halves = [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5];
-    list.extend(dtypes::FLOATS.iter().map(|&dtype| vec![of(dtype, &[7], &halves)]));
+    let ties = [-2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5];
+    list.extend(dtypes::FLOATS.iter().map(|&dtype| vec![of(dtype, &[7], &ties)]));
     list
 }
 
@@ -65,27 +65,27 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Param::X,
         |a| one(floor(a.tensor(0)?)),
         Reference::Numpy("np.floor(x)"),
-        Samples::List(halves),
+        Samples::List(with_ties),
     ),
     OpEntry::new(
         "ceil",
         Param::X,
         |a| one(ceil(a.tensor(0)?)),
         Reference::Numpy("np.ceil(x)"),
-        Samples::List(halves),
+        Samples::List(with_ties),
     ),
     OpEntry::new(
         "trunc",
         Param::X,
         |a| one(trunc(a.tensor(0)?)),
         Reference::Numpy("np.trunc(x)"),
-        Samples::List(halves),
+        Samples::List(with_ties),
     ),
     OpEntry::new(
         "round",
         Param::X,
         |a| one(round(a.tensor(0)?)),
         Reference::Numpy("np.round(x)"),
-        Samples::List(halves),
+        Samples::List(with_ties),
     ),
 ];

@@ -1,24 +1,24 @@
-//! The logistic function and its integral.
+//! The logistic function and softplus, its integral.
 
 use crate::error::Result;
 use crate::ops::binary::{mul, sub};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static SIGMOID: Elementwise = Elementwise::unary("sigmoid", Unary::Sigmoid, Types::Float).grad(
+static SIGMOID: Elementwise = Elementwise::unary("sigmoid", Unary::Sigmoid, ComputeDType::Float).grad(
     |_| Saves::OUTPUT,
     |call, g, _| {
         let y = call.output(0)?;
         mul(mul(g, y)?, sub(1.0, y)?)
     },
 );
-static SOFTPLUS: Elementwise = Elementwise::unary("softplus", Unary::Softplus, Types::Float)
+static SOFTPLUS: Elementwise = Elementwise::unary("softplus", Unary::Softplus, ComputeDType::Float)
     .grad(|_| Saves::INPUT, |call, g, _| mul(g, sigmoid(call.input(0)?)?));
 
-/// `1 / (1 + exp(-x))`, between 0 and 1.
+/// The logistic function, `1 / (1 + exp(-x))`.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::unary::sigmoid};
@@ -32,7 +32,7 @@ pub fn sigmoid(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&SIGMOID, x.into())
 }
 
-/// `log(1 + exp(features))`, a smooth [`relu`](super::relu()), without overflow.
+/// Softplus, `log(1 + exp(features))`, a smooth [`relu`](super::relu()), computed without overflow.
 #[inline]
 #[track_caller]
 pub fn softplus(features: impl Into<Tensor>) -> Result<Tensor> {

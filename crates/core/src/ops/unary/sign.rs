@@ -1,20 +1,20 @@
-//! Signs and magnitudes.
+//! Negation, absolute value and sign.
 
 use crate::error::Result;
 use crate::ops::binary::mul;
 use crate::ops::elementwise::unary;
-use crate::ops::sample::{bad_unary, dtypes};
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::sample::{dtypes, invalid_unary};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{DType, Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
 static NEG: Elementwise =
-    Elementwise::unary("neg", Unary::Neg, Types::Same).grad(|_| Saves::NOTHING, |_, g, _| neg(g));
-static ABS: Elementwise = Elementwise::unary("abs", Unary::Abs, Types::Same)
+    Elementwise::unary("neg", Unary::Neg, ComputeDType::Same).grad(|_| Saves::NOTHING, |_, g, _| neg(g));
+static ABS: Elementwise = Elementwise::unary("abs", Unary::Abs, ComputeDType::Same)
     .grad(|_| Saves::INPUT, |call, g, _| mul(g, sign(call.input(0)?)?));
-static SIGN: Elementwise = Elementwise::unary("sign", Unary::Sign, Types::Same);
+static SIGN: Elementwise = Elementwise::unary("sign", Unary::Sign, ComputeDType::Same);
 
-/// `-x`; integers wrap. Also `-x` on tensors.
+/// The negative of each element; integers wrap. Also `-x` on tensors.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::unary::neg};
@@ -28,7 +28,8 @@ pub fn neg(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&NEG, x.into())
 }
 
-/// The magnitude of each element; the smallest signed integer has none in its type and stays as it is.
+/// The absolute value of each element. The smallest value of a signed integer dtype, whose magnitude overflows, is
+/// unchanged.
 #[inline]
 #[track_caller]
 pub fn abs(x: impl Into<Tensor>) -> Result<Tensor> {
@@ -39,7 +40,7 @@ pub fn abs(x: impl Into<Tensor>) -> Result<Tensor> {
     }
 }
 
-/// -1, 0 or 1, as each element is below, at or above zero; NaN stays NaN.
+/// The sign of each element: -1, 0 or 1; NaN stays NaN.
 #[inline]
 #[track_caller]
 pub fn sign(x: impl Into<Tensor>) -> Result<Tensor> {
@@ -54,7 +55,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.negative(x)"),
         Samples::Unary(dtypes::NUMBERS, -128.0, 100.0),
     )
-    .refuses(|| bad_unary(&[DType::Bool])),
+    .refuses(|| invalid_unary(&[DType::Bool])),
     OpEntry::new(
         "abs",
         Param::X,
@@ -69,5 +70,5 @@ pub(crate) const ENTRIES: &[OpEntry] = &[
         Reference::Numpy("np.sign(x)"),
         Samples::Unary(dtypes::NUMBERS, -2.0, 2.0),
     )
-    .refuses(|| bad_unary(&[DType::Bool])),
+    .refuses(|| invalid_unary(&[DType::Bool])),
 ];

@@ -5,29 +5,29 @@ use crate::ops::binary::{add, div, mul, sub};
 use crate::ops::elementwise::unary;
 use crate::ops::sample::dtypes;
 use crate::ops::unary::{neg, rsqrt, square};
-use crate::ops::{Elementwise, OpEntry, Param, Reference, Samples, Types, one};
+use crate::ops::{ComputeDType, Elementwise, OpEntry, Param, Reference, Samples, one};
 use crate::{Saves, Tensor};
 use taut_kernels::elementwise::Unary;
 
-static SIN: Elementwise = Elementwise::unary("sin", Unary::Sin, Types::Float)
+static SIN: Elementwise = Elementwise::unary("sin", Unary::Sin, ComputeDType::Float)
     .grad(|_| Saves::INPUT, |call, g, _| mul(g, cos(call.input(0)?)?));
-static COS: Elementwise = Elementwise::unary("cos", Unary::Cos, Types::Float)
+static COS: Elementwise = Elementwise::unary("cos", Unary::Cos, ComputeDType::Float)
     .grad(|_| Saves::INPUT, |call, g, _| neg(mul(g, sin(call.input(0)?)?)?));
-static TAN: Elementwise = Elementwise::unary("tan", Unary::Tan, Types::Float)
+static TAN: Elementwise = Elementwise::unary("tan", Unary::Tan, ComputeDType::Float)
     .grad(|_| Saves::OUTPUT, |call, g, _| mul(g, add(square(call.output(0)?)?, 1.0)?));
-static ASIN: Elementwise = Elementwise::unary("asin", Unary::Asin, Types::Float)
-    .grad(|_| Saves::INPUT, |call, g, _| mul(g, slope(call.input(0)?)?));
-static ACOS: Elementwise = Elementwise::unary("acos", Unary::Acos, Types::Float)
-    .grad(|_| Saves::INPUT, |call, g, _| neg(mul(g, slope(call.input(0)?)?)?));
-static ATAN: Elementwise = Elementwise::unary("atan", Unary::Atan, Types::Float)
+static ASIN: Elementwise = Elementwise::unary("asin", Unary::Asin, ComputeDType::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| mul(g, asin_derivative(call.input(0)?)?));
+static ACOS: Elementwise = Elementwise::unary("acos", Unary::Acos, ComputeDType::Float)
+    .grad(|_| Saves::INPUT, |call, g, _| neg(mul(g, asin_derivative(call.input(0)?)?)?));
+static ATAN: Elementwise = Elementwise::unary("atan", Unary::Atan, ComputeDType::Float)
     .grad(|_| Saves::INPUT, |call, g, _| div(g, add(square(call.input(0)?)?, 1.0)?));
 
-/// The derivative of the arcsine, from factors that lose nothing near the ends: 1 / sqrt((1 - x) (1 + x)).
-fn slope(x: &Tensor) -> Result<Tensor> {
+/// The derivative of the arcsine, `1 / sqrt((1 - x) (1 + x))`: the factors keep precision near -1 and 1.
+fn asin_derivative(x: &Tensor) -> Result<Tensor> {
     rsqrt(mul(sub(1.0, x)?, add(x, 1.0)?)?)
 }
 
-/// The sine of each element, an angle in radians.
+/// The sine of each element, in radians.
 ///
 /// ```
 /// use taut_core::{Tensor, ops::unary::sin};
@@ -40,35 +40,35 @@ pub fn sin(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&SIN, x.into())
 }
 
-/// The cosine of each element, an angle in radians.
+/// The cosine of each element, in radians.
 #[inline]
 #[track_caller]
 pub fn cos(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&COS, x.into())
 }
 
-/// The tangent of each element, an angle in radians.
+/// The tangent of each element, in radians.
 #[inline]
 #[track_caller]
 pub fn tan(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&TAN, x.into())
 }
 
-/// The angle between -pi/2 and pi/2 whose sine is x; NaN outside -1 to 1.
+/// The arcsine of each element, in [-pi/2, pi/2]; NaN outside [-1, 1].
 #[inline]
 #[track_caller]
 pub fn asin(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&ASIN, x.into())
 }
 
-/// The angle between 0 and pi whose cosine is x; NaN outside -1 to 1.
+/// The arccosine of each element, in [0, pi]; NaN outside [-1, 1].
 #[inline]
 #[track_caller]
 pub fn acos(x: impl Into<Tensor>) -> Result<Tensor> {
     unary(&ACOS, x.into())
 }
 
-/// The angle between -pi/2 and pi/2 whose tangent is x.
+/// The arctangent of each element, in [-pi/2, pi/2].
 #[inline]
 #[track_caller]
 pub fn atan(x: impl Into<Tensor>) -> Result<Tensor> {

@@ -1,4 +1,4 @@
-//! What can be done with gradients, dense or sparse, without making the sparse ones dense.
+//! Arithmetic on gradients, dense or sparse, that keeps sparse gradients sparse.
 
 use crate::error::{Error, Result};
 use crate::gradient::{Gradient, IndexedSlices};
@@ -16,7 +16,7 @@ use crate::{DType, Spec};
 use taut_memory::Location;
 
 impl IndexedSlices {
-    /// These rows of a tensor of this shape.
+    /// Rows `values[i]` at positions `indices[i]` along the first axis of a tensor of shape `dense_shape`.
     ///
     /// ```
     /// use taut_core::{IndexedSlices, Tensor};
@@ -29,7 +29,7 @@ impl IndexedSlices {
     pub fn new(values: Tensor, indices: Tensor, dense_shape: impl Into<Shape>) -> Result<IndexedSlices> {
         let (dense_shape, at) = (dense_shape.into(), Location::caller());
         if !indices.dtype().is_integer() {
-            return Err(Error::dtype(format!("indices are {}, not integers", indices.dtype())).at(at));
+            return Err(Error::dtype(format!("indices must be integers, got {}", indices.dtype())).at(at));
         }
         let fits = values.rank() > 0
             && dense_shape.rank() == values.rank()
@@ -37,30 +37,31 @@ impl IndexedSlices {
             && values.shape()[1..] == dense_shape[1..];
         if !fits {
             let (v, i) = (values.shape(), indices.shape());
-            let message = format!("values {v} with indices {i} are not rows of a tensor {dense_shape}");
-            return Err(Error::shape(message).help("give one index per row of values").at(at));
+            let message = format!("values {v} and indices {i} do not match the dense shape {dense_shape}");
+            let help = "values must have shape [n, ...] with the dense shape's trailing dimensions, indices shape [n]";
+            return Err(Error::shape(message).help(help).at(at));
         }
         Ok(IndexedSlices { values, indices, dense_shape })
     }
 
-    /// Type and shape of the whole tensor.
+    /// The spec of the dense tensor.
     pub fn spec(&self) -> Spec {
         Spec { dtype: self.values.dtype(), shape: self.dense_shape.clone() }
     }
 
-    /// How many bytes the rows and their indices fill.
+    /// The bytes of the rows and their indices.
     pub fn bytes(&self) -> usize {
         self.values.spec().bytes() + self.indices.spec().bytes()
     }
 
-    /// The whole tensor, mostly zeros.
+    /// The dense tensor: zeros, with the rows added at their indices.
     #[track_caller]
     pub fn to_dense(&self) -> Result<Tensor> {
         let whole = zeros(self.dense_shape.clone(), self.values.dtype())?;
         tensor_scatter_add(whole, expand_dims(&self.indices, -1)?, &self.values)
     }
 
-    /// The same with every row named once, in ascending order.
+    /// The same gradient with unique, sorted indices; rows with equal indices are summed.
     #[track_caller]
     pub fn coalesce(&self) -> Result<IndexedSlices> {
         let (indices, places, _) = unique(&self.indices)?;
@@ -68,16 +69,18 @@ impl IndexedSlices {
         Ok(IndexedSlices { values, indices, dense_shape: self.dense_shape.clone() })
     }
 
-    /// The sum of rows of tensors of one shape: all their rows.
+    /// The sum of sparse tensors of one shape, as the concatenation of their rows.
     #[track_caller]
     pub fn join(mut parts: Vec<IndexedSlices>) -> Result<IndexedSlices> {
         let at = Location::caller();
         let Some(first) = parts.first() else {
-            return Err(Error::value("there is nothing to join").at(at));
+            return Err(Error::value("expected at least one part, got none").at(at));
         };
         let spec = first.spec();
         if let Some(other) = parts.iter().map(IndexedSlices::spec).find(|other| *other != spec) {
-            return Err(Error::shape(format!("rows of {spec} and of {other} do not add")).at(at));
+            return Err(
+                Error::shape(format!("parts must have the same dense spec, got {spec} and {other}")).at(at)
+            );
         }
         if parts.len() == 1 {
             return Ok(parts.swap_remove(0));
@@ -94,7 +97,7 @@ impl IndexedSlices {
 }
 
 impl Gradient {
-    /// Type and shape of what it is the gradient of.
+    /// The spec of the tensor it is the gradient of.
     pub fn spec(&self) -> Spec {
         match self {
             Gradient::Dense(tensor) => tensor.spec().clone(),
@@ -102,7 +105,7 @@ impl Gradient {
         }
     }
 
-    /// How many bytes it fills.
+    /// Its size in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Gradient::Dense(tensor) => tensor.spec().bytes(),
@@ -110,7 +113,7 @@ impl Gradient {
         }
     }
 
-    /// As a tensor.
+    /// Converts it to a dense tensor.
     #[track_caller]
     pub fn dense(self) -> Result<Tensor> {
         match self {
@@ -119,7 +122,7 @@ impl Gradient {
         }
     }
 
-    /// The sum of two gradients of one thing. Rows stay rows unless a dense gradient is added to them.
+    /// The sum of two gradients; sparse only if both are.
     #[track_caller]
     pub fn plus(self, other: Gradient) -> Result<Gradient> {
         match (self, other) {
@@ -128,7 +131,7 @@ impl Gradient {
         }
     }
 
-    /// Times a number, or a tensor of one number.
+    /// The gradient times a scalar, or a tensor with one element.
     #[track_caller]
     pub fn scale(self, factor: impl Into<Operand>) -> Result<Gradient> {
         Ok(match self {
@@ -139,33 +142,32 @@ impl Gradient {
         })
     }
 
-    /// Each element kept between two bounds. The bounds of a sparse gradient must enclose zero, so that what is not
-    /// there stays zero.
+    /// Clips each element to `[low, high]`. For a sparse gradient the interval must contain zero, since the absent rows are
+    /// zeros.
     #[track_caller]
     pub fn clip_by_value(self, low: f64, high: f64) -> Result<Gradient> {
         if matches!(self, Gradient::Sparse(_)) && !(low <= 0.0 && 0.0 <= high) {
-            let message =
-                format!("a sparse gradient cannot be kept between {low} and {high}: its zeros are outside");
-            return Err(Error::value(message).at(Location::caller()));
+            let message = format!("bounds of a sparse gradient must contain 0, got [{low}, {high}]");
+            return Err(Error::value(message).help("make it dense first").at(Location::caller()));
         }
         Ok(match self {
             Gradient::Dense(tensor) => clip_by_value(tensor, low, high)?.into(),
             Gradient::Sparse(slices) => {
-                // Rows that are named twice count as their sum.
+                // Rows with equal indices are clipped as their sum.
                 let slices = slices.coalesce()?;
                 IndexedSlices { values: clip_by_value(slices.values, low, high)?, ..slices }.into()
             }
         })
     }
 
-    /// Scaled down so that its norm is at most `limit`.
+    /// Scales the gradient down so that its L2 norm is at most `limit`.
     #[track_caller]
     pub fn clip_by_norm(self, limit: f64) -> Result<Gradient> {
         let mut clipped = Gradient::clip_by_global_norm(vec![Some(self)], limit)?.0;
-        clipped.swap_remove(0).ok_or_else(|| Error::value("there is no gradient"))
+        clipped.swap_remove(0).ok_or_else(|| Error::value("expected one clipped gradient, got none"))
     }
 
-    /// The norm of several gradients taken together; zero (`float32`) if there are none.
+    /// The L2 norm of all gradients taken together; zero (`float32`) if there are none.
     #[track_caller]
     pub fn global_norm(gradients: &[Option<Gradient>]) -> Result<Tensor> {
         let mut elements = Vec::new();
@@ -175,8 +177,8 @@ impl Gradient {
         if elements.is_empty() { Tensor::scalar(0.0f32) } else { global_norm(&elements) }
     }
 
-    /// Several gradients scaled down together so that their common norm is at most `limit`, and that norm before. All
-    /// become NaN if the norm is not finite, so that it does not go unseen.
+    /// Scales all gradients by one factor so that their global norm is at most `limit`; also returns the norm before. All
+    /// gradients become NaN if the norm is not finite, as in TensorFlow.
     #[track_caller]
     pub fn clip_by_global_norm(
         gradients: Vec<Option<Gradient>>,
@@ -204,7 +206,7 @@ impl Gradient {
         Ok((once, norm))
     }
 
-    /// The gradient with every row named once.
+    /// The gradient with unique indices.
     #[track_caller]
     fn coalesced(self) -> Result<Gradient> {
         match self {
@@ -213,7 +215,7 @@ impl Gradient {
         }
     }
 
-    /// The tensor, or the rows.
+    /// The dense tensor, or the sparse rows.
     fn elements(&self) -> Tensor {
         match self {
             Gradient::Dense(tensor) => tensor.clone(),
