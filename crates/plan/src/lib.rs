@@ -4,6 +4,8 @@
 //! overwrite operands after their last read, updates are written into the memory of the updated input, and all other
 //! values are packed into one arena. It never reads data. [`Program::explain_peak`] explains every byte of the peak.
 //!
+//! [`remat`] finds which calls to repeat so that a step fits a memory budget at least added time.
+//!
 //! A graph determines the live range of every buffer. [`pack`] gives each buffer an offset in one arena, so that buffers
 //! with overlapping live ranges share no byte, in as few bytes as it can find, together with a lower bound.
 //!
@@ -69,6 +71,7 @@ mod placement;
 mod print;
 mod problem;
 mod program;
+pub mod remat;
 mod request;
 mod restarts;
 mod search;
