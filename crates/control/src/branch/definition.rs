@@ -71,6 +71,11 @@ impl BranchOp {
         self.branches[0].graph().inputs.len()
     }
 
+    /// The input of the op that a capture is; the first one is the choice.
+    pub(super) fn capture_input(i: usize) -> usize {
+        1 + i
+    }
+
     /// The spec of a capture.
     pub(super) fn capture_spec(&self, i: usize) -> &Spec {
         self.branches[0].input(i)

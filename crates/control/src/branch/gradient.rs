@@ -13,8 +13,8 @@ use taut_core::{
 pub(super) fn forward_with_residuals(op: &BranchOp, wanted: Set) -> Result<BranchOp> {
     let visible = op.outputs.len();
     let active_outputs: Vec<usize> = (0..visible).filter(|&i| op.outputs[i].dtype.is_float()).collect();
-    let active: Vec<bool> =
-        (0..op.captures()).map(|i| wanted.has(1 + i) && op.capture_spec(i).dtype.is_float()).collect();
+    let is_active = |i: usize| wanted.has(BranchOp::capture_input(i)) && op.capture_spec(i).dtype.is_float();
+    let active: Vec<bool> = (0..op.captures()).map(is_active).collect();
     let mut forward = op.clone();
     let mut branches: Vec<BackwardBranch> = Vec::new();
     for n in 0..op.branches.len() {
@@ -79,7 +79,8 @@ pub(super) fn saves(op: &BranchOp) -> Saves {
         return Saves { inputs: Set::ALL, ..Saves::NOTHING };
     };
     let outputs = gradient.saved_outputs.iter().fold(Set::NONE, |set, &i| set.with(i));
-    let inputs = gradient.saved_captures.iter().fold(Set::of([0]), |set, &i| set.with(1 + i));
+    let captures = gradient.saved_captures.iter().map(|&i| BranchOp::capture_input(i));
+    let inputs = captures.fold(Set::of([0]), Set::with);
     // If the backward pass is recorded as well, the forward pass is computed again from the inputs.
     let inputs = if record::has_single_use_recorder() { inputs } else { Set::ALL };
     Saves { inputs, outputs, ..Saves::NOTHING }
@@ -118,7 +119,7 @@ fn apply_backward(
 ) -> Result<Gradients> {
     let mut arguments = vec![input(0)?];
     for &i in &gradient.saved_captures {
-        arguments.push(input(1 + i)?);
+        arguments.push(input(BranchOp::capture_input(i))?);
     }
     for &i in &gradient.saved_outputs {
         arguments.push(output(i)?);
@@ -132,7 +133,7 @@ fn apply_backward(
     let found = apply_many(&BranchOp::new("branch_gradient", graphs, op.options), arguments)?;
     let mut gradients: Gradients = (0..=op.captures()).map(|_| None).collect();
     for (&i, found) in gradient.active_captures.iter().zip(found) {
-        gradients[1 + i] = Some(Gradient::Dense(found));
+        gradients[BranchOp::capture_input(i)] = Some(Gradient::Dense(found));
     }
     Ok(gradients)
 }

@@ -33,6 +33,6 @@ pub(super) fn prune_branch(op: &BranchOp, used: &[bool]) -> Option<PrunedOp> {
         smaller.positions[n] = kept.iter().filter_map(position).collect();
         *branch = Arc::new(Body::without_updates(part));
     }
-    let inputs = std::iter::once(0).chain(captures.into_iter().map(|i| 1 + i)).collect();
+    let inputs = std::iter::once(0).chain(captures.into_iter().map(BranchOp::capture_input)).collect();
     Some(PrunedOp { op: Arc::new(smaller), inputs, outputs })
 }

@@ -7,6 +7,7 @@ use super::forward::{forward_with_residuals, saves};
 use crate::loops::definition::LoopOp;
 use crate::loops::signature::StepCount;
 use crate::loops::step_gradient::StepGradient;
+use crate::span::{Span, SpanLayout};
 use crate::vjp::{is_backward_recorded, saved_inputs};
 use std::fmt;
 use std::sync::Arc;
@@ -122,6 +123,17 @@ fn stateless() -> Error {
     Error::value("a while loop must have at least one state, or it never ends")
 }
 
+impl SegmentedLoop {
+    /// Where the residuals of each segment are among the outputs, after the states: the number of its steps, and its residual
+    /// stacks.
+    fn residual_positions(&self) -> Vec<(Span, Span)> {
+        let stacks = self.gradient.residual_stacks().count();
+        let mut layout = SpanLayout::default();
+        layout.next(self.whole.arity.states);
+        self.segments.iter().map(|_| (layout.next(1), layout.next(stacks))).collect()
+    }
+}
+
 impl fmt::Debug for SegmentedLoop {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SegmentedLoop({:?}, {} segments)", self.whole, self.segments.len())
@@ -149,9 +161,10 @@ impl Op for SegmentedLoop {
 impl Differentiable for SegmentedLoop {
     fn saves(&self, _wanted: Set) -> Option<Saves> {
         let inputs = saves(&self.segments[0]).inputs;
-        let states = self.whole.arity.states;
-        let residuals = self.segments.len() * (1 + self.gradient.residual_stacks().count());
-        let outputs = (states..states + residuals).fold(Set::NONE, Set::with);
+        let residuals = self.residual_positions();
+        let outputs =
+            residuals.iter().flat_map(|(count, stacks)| count.positions().chain(stacks.positions()));
+        let outputs = outputs.fold(Set::NONE, Set::with);
         Some(Saves { inputs, outputs, ..Saves::NOTHING })
     }
 
@@ -163,14 +176,11 @@ impl Differentiable for SegmentedLoop {
             return recomputed_vjp(whole, wanted, &saved_inputs(call)?, given);
         }
         let stacks: Vec<usize> = gradient.residual_stacks().collect();
-        for (n, segment) in self.segments.iter().enumerate().rev() {
-            let first = whole.arity.states + n * (1 + stacks.len());
-            given.count = Some(call.take_output(first)?);
+        for (segment, (count, residuals)) in self.segments.iter().zip(self.residual_positions()).rev() {
+            given.count = Some(call.take_output(count.at(0))?);
             given.stacks = vec![None; segment.arity.stacks];
-            let mut rows: Vec<Tensor> = Vec::new();
-            for i in 0..stacks.len() {
-                rows.push(call.take_output(first + 1 + i)?);
-            }
+            let rows = residuals.positions().map(|output| call.take_output(output));
+            let rows = rows.collect::<Result<Vec<Tensor>>>()?;
             let input = |i: usize| call.input(i).cloned();
             let stack = |k: usize| {
                 let row = stacks.iter().position(|&other| other == k).map(|i| rows[i].clone());
