@@ -1,4 +1,4 @@
-//! Loops: what they compute, what they keep, what they refuse.
+//! Loops: values, gradients and what they save.
 
 use std::sync::Arc;
 use taut_autodiff::GradientTape;
@@ -23,7 +23,7 @@ fn values(t: &Tensor) -> Vec<f64> {
 }
 
 #[test]
-fn a_while_runs_until_its_test_fails() {
+fn a_while_runs_until_its_condition_fails() {
     let _ledger = ledger_check();
     let start = (Tensor::scalar(0i64).unwrap(), number(1.0));
     let (i, x) = while_loop(|(i, _)| less(i, 10i64), |(i, x)| Ok(((i + 1i64)?, (x * 2.0)?)), start).unwrap();
@@ -31,7 +31,7 @@ fn a_while_runs_until_its_test_fails() {
 }
 
 #[test]
-fn states_may_change_places() {
+fn states_can_be_swapped() {
     let _ledger = ledger_check();
     let (a, b) = fori_loop(
         0..10,
@@ -79,7 +79,7 @@ fn body(i: &Tensor, x: &Tensor, w: &Tensor) -> Result<Tensor> {
 }
 
 #[test]
-fn gradients_are_those_of_the_steps_written_out() {
+fn gradients_are_those_of_the_unrolled_steps() {
     let _ledger = ledger_check();
     let (x, w) = (vector(&[0.3, -0.7, 1.1]), vector(&[0.9, 1.3, -0.4]));
     let by_hand = steps(&x, &w, |x, w| {
@@ -137,7 +137,7 @@ fn tape_gradient_by_hand(a: &Tensor) -> Vec<f64> {
 }
 
 #[test]
-fn choices() {
+fn conds_and_switches() {
     let _ledger = ledger_check();
     let x = number(-2.0);
     let y = cond(less(&x, 0.0).unwrap(), || -&x, || Ok(x.clone())).unwrap();

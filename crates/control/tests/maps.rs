@@ -1,4 +1,4 @@
-//! Maps: the same as one element after the other, whatever the chunks.
+//! Maps: the same as element by element, for any chunks.
 
 use taut_autodiff::GradientTape;
 use taut_control::{Loops, cond, fori_loop, map_fn, scan, vectorized_map, while_loop};
@@ -22,7 +22,7 @@ fn values(t: &Tensor) -> Vec<f64> {
     t.to_vec().unwrap()
 }
 
-/// What `body` makes of each row, one after the other.
+/// `body` of each row, one by one.
 fn rows(body: &dyn Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Tensor> {
     let each = (0..x.shape()[0]).map(|i| body(&slice(x, &[Index::At(i as isize)])?));
     stack(&each.collect::<Result<Vec<_>>>()?, 0)
@@ -77,14 +77,14 @@ fn plain_bodies() {
 }
 
 #[test]
-fn bodies_with_ops_that_have_no_rule_and_bodies_with_loops() {
+fn bodies_with_ops_without_a_vmap_rule_and_bodies_with_loops() {
     let _ledger = ledger_check();
     check(&|x, w| {
         let y = fori_loop(0..3, |_, y: Tensor| sin(matmul(y, w)?), x.expand(0)?)?;
         mul(y, x)
     });
     check(&|x, w| {
-        // As many steps as the element says.
+        // The element is the number of steps.
         let start = (Tensor::scalar(0.0f64)?, x.clone());
         let total = sum(mul(x, x)?, None, false)?;
         let (_, y) = while_loop(
@@ -111,7 +111,7 @@ fn bodies_with_ops_that_have_no_rule_and_bodies_with_loops() {
 }
 
 #[test]
-fn nothing_gives_nothing() {
+fn no_elements_give_empty_results() {
     let _ledger = ledger_check();
     let x = ramp(&[0, 3]);
     let f = |x: Tensor| Ok((sin(&x)?, sum(&x, None, false)?));
@@ -124,7 +124,7 @@ fn nothing_gives_nothing() {
 }
 
 #[test]
-fn every_element_has_random_numbers_of_its_own() {
+fn every_element_draws_its_own_random_numbers() {
     let _ledger = ledger_check();
     let x = ramp(&[50]);
     let draw = |chunk: usize| {

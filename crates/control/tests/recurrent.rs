@@ -1,4 +1,4 @@
-//! Recurrent layers against their definition, written out number by number.
+//! Recurrent layers against their formulas, computed element by element.
 
 use taut_autodiff::GradientTape;
 use taut_control::Loops;
@@ -37,7 +37,7 @@ fn close(got: &Tensor, want: &[f64]) {
 }
 
 #[test]
-fn a_long_short_term_memory_is_what_its_formulas_say() {
+fn lstm_matches_its_formulas() {
     let _ledger = ledger_check();
     let (x, xs) = ramp(&[STEPS, BATCH, FEATURES], 1);
     let (h, mut hs) = ramp(&[BATCH, UNITS], 2);
@@ -84,7 +84,7 @@ fn a_long_short_term_memory_is_what_its_formulas_say() {
     for (fast, sparing) in fast.iter().zip(&sparing) {
         assert!(fast.iter().zip(sparing).all(|(a, b)| (a - b).abs() < 1e-12), "{fast:?} and {sparing:?}");
     }
-    // Against slopes of the loss.
+    // Against finite differences of the loss.
     let loss = |kernel: &Tensor| {
         let (out, _) = lstm(&x, (h.clone(), c.clone()), kernel, &recurrent, &bias).unwrap();
         sum(mul(&out, &out).unwrap(), None, false).unwrap().item::<f64>().unwrap()
@@ -101,7 +101,7 @@ fn a_long_short_term_memory_is_what_its_formulas_say() {
 }
 
 #[test]
-fn a_gated_recurrent_unit_is_what_its_formulas_say() {
+fn gru_matches_its_formulas() {
     let _ledger = ledger_check();
     let (x, xs) = ramp(&[STEPS, BATCH, FEATURES], 1);
     let (h, mut hs) = ramp(&[BATCH, UNITS], 2);
@@ -136,7 +136,7 @@ fn a_gated_recurrent_unit_is_what_its_formulas_say() {
 }
 
 #[test]
-fn kernels_of_other_shapes_are_refused() {
+fn kernels_of_other_shapes_are_rejected() {
     let _ledger = ledger_check();
     let (x, _) = ramp(&[STEPS, BATCH, FEATURES], 1);
     let (h, _) = ramp(&[BATCH, UNITS], 2);

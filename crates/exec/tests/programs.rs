@@ -1,5 +1,5 @@
-//! Planned programs compute what graphs compute, in the bytes that were planned. Alone in their process: the peak is
-//! everybody's.
+//! Planned programs compute what graphs compute, in the bytes that were planned. The peak is that of the process: the tests here run
+//! one at a time.
 
 mod common;
 
@@ -26,7 +26,7 @@ type Choice = (u8, u16, u16);
 fn apply((op, left, right): Choice, values: &[Tensor]) -> Result<Vec<Tensor>> {
     let (a, b) = (&values[left as usize % values.len()], &values[right as usize % values.len()]);
     let square = |x: &Tensor| -> Result<Tensor> {
-        // Everything is 6 x 6 again, so that everything fits everything.
+        // Every value is 6 x 6, so that any op takes any value.
         let len = x.len();
         if x.shape()[..] == [6, 6] {
             Ok(x.clone())
@@ -58,7 +58,7 @@ fn apply((op, left, right): Choice, values: &[Tensor]) -> Result<Vec<Tensor>> {
     })
 }
 
-/// A 6 x 6 input: contiguous, transposed, backwards or one row again and again.
+/// A 6 x 6 input: contiguous, transposed, reversed, or one row broadcast.
 fn input(kind: u8, high: f64) -> Tensor {
     let square = sample::tensor(DType::F32, &[6, 6], -1.0, high);
     match kind {
@@ -94,7 +94,7 @@ proptest! {
         .graph;
         let given = |(tensor, &kind): (&Tensor, &u8)| InputRequest { donated: kind >= 6, ..InputRequest::like(tensor) };
         let given: Vec<InputRequest> = inputs.iter().zip(&kinds).map(given).collect();
-        // The n-th output goes to the n-th input, where that can be updated at all.
+        // The n-th output updates the n-th input, if that is contiguous.
         let updates = (0..outputs.len().min(3)).filter(|&i| updates[i] && given[i].strides.is_none());
         let request = PlanRequest { updates: updates.map(|i| (i, i)).collect(), inputs: given, ..PlanRequest::default() };
         check(&graph, &inputs, &request);
@@ -106,7 +106,7 @@ proptest! {
     }
 }
 
-/// Every op of the table, planned and run; with its inputs read, and given.
+/// Every op of the table, planned and run, with its inputs read and donated.
 #[test]
 fn every_op_runs_as_planned() {
     let _ledger = ledger_check();
@@ -157,7 +157,7 @@ fn every_op_runs_as_planned() {
     }
 }
 
-/// What the plan promises for chains: one output, and nothing that grows with the number of layers.
+/// Chains need one output, and no memory that grows with the number of layers.
 #[test]
 fn chains_need_their_output_and_layers_two_activations() {
     let _ledger = ledger_check();
@@ -179,7 +179,7 @@ fn chains_need_their_output_and_layers_two_activations() {
     };
     assert_eq!(layers(4), layers(64));
 
-    // Names, chains and drops are the same plan.
+    // Named intermediates, chained calls and explicit drops have the same plan.
     let named = trace(&spec, |x| {
         let doubled = mul(&x[0], 2.0)?;
         let product = mul(&doubled, &x[0])?;

@@ -1,4 +1,4 @@
-//! Steps of training: gradients are used up as they come, and the packing has no gap.
+//! Training steps: each gradient is consumed as soon as it is computed, and the packing has no gap.
 
 mod common;
 
@@ -22,8 +22,8 @@ enum Rule {
     Adam,
 }
 
-/// A step of training a perceptron: inputs are the images, the labels, and per parameter its value and what the rule
-/// keeps of it; outputs are the loss and all of these anew.
+/// A training step of a perceptron: inputs are the images, the labels, and per parameter its value and its optimizer state; outputs
+/// are the loss and the new values of those.
 struct Training {
     graph: Graph,
     specs: Vec<Spec>,
@@ -86,7 +86,7 @@ fn update(rule: Rule, state: &[Tensor], gradient: &Tensor) -> Result<Vec<Tensor>
     Ok(vec![sub(&state[0], step)?, m, v])
 }
 
-/// The most bytes of gradients that are there at once.
+/// The most bytes of gradients that are alive at once.
 fn gradients_alive(program: &Program, gradients: &HashSet<ValueId>) -> usize {
     let at = |step: usize| {
         let alive = program.storages.iter().filter(|s| s.start <= step && step < s.end);
@@ -97,7 +97,7 @@ fn gradients_alive(program: &Program, gradients: &HashSet<ValueId>) -> usize {
 }
 
 #[test]
-fn a_step_of_training_is_what_the_graph_computes() {
+fn a_training_step_computes_what_the_graph_computes() {
     let (_ledger, _alone) = (ledger_check(), alone());
     for (rule, by_tape) in [(Rule::Descent, true), (Rule::Adam, true), (Rule::Adam, false)] {
         let training = training(4, &[8, 16, 16, 3], rule, by_tape);
@@ -112,7 +112,7 @@ fn a_step_of_training_is_what_the_graph_computes() {
 }
 
 #[test]
-fn gradients_are_never_all_there() {
+fn gradients_are_never_all_alive() {
     let (_ledger, _alone) = (ledger_check(), alone());
     for rule in [Rule::Descent, Rule::Adam] {
         for by_tape in [false, true] {

@@ -1,4 +1,4 @@
-//! New values in the memory of old ones: whatever reads the old one still finds it.
+//! Updates: new values in the memory of the old ones, after all reads of those.
 
 mod common;
 
@@ -18,7 +18,7 @@ use taut_plan::{Home, InputRequest, PlanRequest, Program};
 
 const BYTES: usize = 4 * 4 * 4;
 
-/// Plans and checks a function of 4 x 4 inputs, whose n-th output updates the input that the n-th pair says.
+/// Plans and checks a function of 4 x 4 inputs with these updates, pairs of output and input.
 fn checked(
     inputs: usize,
     updates: &[(usize, usize)],
@@ -42,18 +42,18 @@ fn an_update_is_computed_in_its_own_memory() {
     // Not in place, and not through the arena either.
     let program = checked(3, &[(0, 0)], |x| Ok(vec![matmul(&x[1], &x[2])?]));
     assert_eq!((program.peak_bytes(), program.steps.len()), (0, 1));
-    // What only passes by must not lie there.
+    // An intermediate value must not be stored in the memory of a variable.
     let program = checked(2, &[(0, 0)], |x| Ok(vec![exp(mul(&x[0], &x[1])?)?]));
     assert_eq!((program.peak_bytes(), program.steps.len()), (BYTES, 2));
 }
 
 #[test]
-fn what_reads_the_old_value_comes_first() {
+fn reads_of_the_old_value_come_before_the_update() {
     let (_ledger, _alone) = (ledger_check(), alone());
     // Written after the update, and independent of it.
     let program = checked(2, &[(0, 0)], |x| Ok(vec![add(&x[0], 1.0)?, matmul(&x[0], &x[1])?]));
     assert_eq!((program.arena_bytes(), program.steps.len()), (0, 2));
-    // Needs both values: the new one waits in the arena.
+    // Needs both values: the new one is computed in the arena.
     let program = checked(1, &[(0, 0)], |x| {
         let new = add(&x[0], 1.0)?;
         Ok(vec![new.clone(), matmul(&new, &x[0])?])
@@ -67,7 +67,7 @@ fn what_reads_the_old_value_comes_first() {
 }
 
 #[test]
-fn values_can_change_places() {
+fn values_can_be_swapped() {
     let (_ledger, _alone) = (ledger_check(), alone());
     let program = checked(2, &[(0, 0), (1, 1)], |x| Ok(vec![x[1].clone(), x[0].clone()]));
     assert_eq!((program.peak_bytes(), program.steps.len()), (BYTES, 3), "one of them steps aside");
@@ -83,14 +83,14 @@ fn values_can_change_places() {
     assert_eq!(
         (program.peak_bytes(), program.steps.len()),
         (BYTES, 1),
-        "it stays; what is returned is a copy"
+        "the variable stays, and the result is a copy"
     );
 }
 
 #[test]
-fn what_is_returned_is_not_the_variable() {
+fn results_do_not_share_the_memory_of_a_variable() {
     let (_ledger, _alone) = (ledger_check(), alone());
-    // The new value twice; a view of the new one; a view of the old one; the old one.
+    // The new value twice; a view of the new one; a view of the old one; the old one itself.
     let program = checked(1, &[(0, 0)], |x| {
         let new = mul(&x[0], 2.0)?;
         Ok(vec![new.clone(), new])
@@ -105,7 +105,7 @@ fn what_is_returned_is_not_the_variable() {
     let program = checked(1, &[(0, 0)], |x| Ok(vec![mul(&x[0], 2.0)?, row(&x[0])?]));
     assert_eq!(program.peak_bytes(), 16);
     checked(1, &[(1, 0)], |x| Ok(vec![x[0].clone(), mul(&x[0], 2.0)?]));
-    // One value for two variables; a constant; another shape's.
+    // One value for two variables; a constant; a value of another shape.
     let program = checked(2, &[(0, 0), (1, 1)], |x| {
         let new = add(&x[0], &x[1])?;
         Ok(vec![new.clone(), new])
@@ -202,7 +202,7 @@ fn other_handles_keep_the_old_value() {
     assert_eq!(bits(&c), bits(&add(&third, 3.0).unwrap()));
 }
 
-/// Twice the first input and three times the second, each over its own input if it may be.
+/// Twice the first input and three times the second, each in place if possible.
 #[derive(Clone, Debug)]
 struct Both;
 
@@ -238,10 +238,10 @@ fn several_outputs_are_computed_in_place() {
     let program = checked(2, &[(0, 0), (1, 1)], both);
     assert_eq!((program.peak_bytes(), program.steps.len()), (0, 1));
     assert_eq!(program.steps[0].operands[1].in_place, Some(1));
-    // One of them is new, the other goes where it came from.
+    // One is returned, the other updates its input.
     let program = checked(2, &[(1, 1)], both);
     assert_eq!((program.peak_bytes(), program.steps[0].operands[0].in_place), (BYTES, None));
-    // Both over what was made before; the same input for both is written by neither.
+    // Both in place of intermediate values; one input for both is overwritten by neither.
     let program = checked(2, &[], |x| both(&[exp(&x[0])?, exp(&x[1])?]));
     assert_eq!((program.peak_bytes(), program.arena_bytes()), (2 * BYTES, 0));
     checked(2, &[(0, 0), (1, 1)], |x| both(&[x[0].clone(), x[0].clone()]));

@@ -1,4 +1,4 @@
-//! Tracing, the cache, and what people are told about it.
+//! Tracing, the trace cache, and its reports.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -23,7 +23,7 @@ fn values(tensor: &Tensor) -> Vec<f32> {
 }
 
 #[test]
-fn a_call_is_what_the_closure_computes() {
+fn a_call_computes_what_the_closure_computes() {
     let _ledger = ledger_check();
     let body = |x: &Tensor| tanh(matmul(x, transpose(x, None)?)?);
     let f = function(body);
@@ -66,7 +66,7 @@ enum Activation {
 }
 
 #[test]
-fn any_value_that_can_be_compared_is_known_while_tracing() {
+fn plain_values_are_known_while_tracing() {
     let _ledger = ledger_check();
     let f = function(|(x, what): &(Tensor, StaticValue<Activation>)| match what.0 {
         Activation::Tanh => tanh(x),
@@ -105,9 +105,9 @@ fn a_retrace_can_be_denied() {
     assert_eq!(f.trace_count(), 1);
 }
 
-/// The only test that looks at warnings: they go to one place for all.
+/// The only test that reads warnings: the sink is that of the process.
 #[test]
-fn many_retraces_are_told_once_with_their_culprit() {
+fn many_retraces_warn_once_and_name_the_argument() {
     let _ledger = ledger_check();
     let told = Arc::new(Mutex::new(Vec::new()));
     let sink = told.clone();
@@ -128,7 +128,7 @@ fn many_retraces_are_told_once_with_their_culprit() {
 }
 
 #[test]
-fn open_sizes_are_no_retraces() {
+fn sizes_of_open_dimensions_are_not_retraces() {
     let _ledger = ledger_check();
     let rows = TensorSpec::new(DType::F32, [None, Some(3)]);
     let f = function(|x: &Tensor| sum(x, 0, false)).input_signature([rows]).on_retrace(OnRetrace::Deny);
@@ -139,7 +139,9 @@ fn open_sizes_are_no_retraces() {
     let error = f.call(&ramp(&[2, 4])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Shape);
     assert!(
-        error.to_string().contains("args of function must be float32[?, 3] by its input signature, got float32[2, 4]")
+        error
+            .to_string()
+            .contains("args of function must be float32[?, 3] by its input signature, got float32[2, 4]")
     );
     let error = f.call(&Tensor::from_vec(vec![1i32; 3], [1, 3]).unwrap()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::DType);
@@ -148,7 +150,7 @@ fn open_sizes_are_no_retraces() {
 }
 
 #[test]
-fn sizes_that_vary_are_left_open_by_themselves() {
+fn dimensions_that_vary_are_left_open() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| square(x)).reduce_retracing(true);
     for n in 1..8 {
@@ -162,7 +164,7 @@ fn sizes_that_vary_are_left_open_by_themselves() {
 }
 
 #[test]
-fn strides_are_taken_as_they_are() {
+fn strided_arguments_are_not_copied() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| add(mul(x, x)?, 1.0));
     let x = ramp(&[4, 6]);
@@ -195,7 +197,7 @@ fn functions_call_functions() {
 }
 
 #[test]
-fn a_function_may_use_what_is_around_it_in_a_trace() {
+fn a_function_may_capture_tensors_of_the_trace_around_it() {
     let _ledger = ledger_check();
     let outer = function(|x: &Tensor| {
         let y = exp(x)?;
@@ -208,7 +210,7 @@ fn a_function_may_use_what_is_around_it_in_a_trace() {
 }
 
 #[test]
-fn a_function_that_calls_itself_is_refused() {
+fn a_function_that_calls_itself_is_rejected() {
     let _ledger = ledger_check();
     let slot: Arc<std::sync::OnceLock<taut_function::Function<Tensor, Tensor>>> = Arc::default();
     let inner = Arc::downgrade(&slot);
@@ -229,7 +231,7 @@ fn errors_while_tracing_name_the_users_line() {
 }
 
 #[test]
-fn a_tensor_that_leaks_out_of_a_trace_is_refused() {
+fn a_tensor_that_leaks_out_of_a_trace_is_rejected() {
     let _ledger = ledger_check();
     let stolen = Arc::new(Mutex::new(None));
     let thief = stolen.clone();
@@ -248,7 +250,7 @@ fn a_tensor_that_leaks_out_of_a_trace_is_refused() {
 }
 
 #[test]
-fn plans_are_there_before_any_data() {
+fn plans_need_no_data() {
     let _ledger = ledger_check();
     let f = function(|(x, y): &(Tensor, Tensor)| mean(square(sub(x, y)?)?, None, false));
     let spec = || Tensor::placeholder(Spec::new(DType::F32, [1 << 20, 1 << 20]));
@@ -260,7 +262,7 @@ fn plans_are_there_before_any_data() {
 }
 
 #[test]
-fn given_memory_becomes_the_result() {
+fn donated_memory_becomes_the_result() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| add(mul(x, 2.0)?, 1.0));
     let x = ramp(&[1000]);
@@ -274,7 +276,7 @@ fn given_memory_becomes_the_result() {
     assert_eq!((values(&y), y.memory().unwrap().0), (want, address));
     let twice = function(|(a, b): &(Tensor, Tensor)| add(a, b));
     let (a, b) = (y.clone(), y);
-    assert!(twice.call_donated((a, b)).is_err(), "one tensor cannot be given twice");
+    assert!(twice.call_donated((a, b)).is_err(), "one tensor cannot be donated twice");
 }
 
 #[test]
@@ -289,7 +291,7 @@ fn views_can_be_returned() {
 
 #[test]
 fn threads_share_a_function() {
-    // No check of the ledger: it counts by thread, and an arena may be given back by another than the one that made it.
+    // No check of the ledger: it counts by thread, and an arena may be freed by another thread than the one that allocated it.
     let f = function(|x: &Tensor| sum(exp(tanh(x)?)?, None, false)).on_retrace(OnRetrace::Allow);
     let want: Vec<f32> = (1..5)
         .map(|n| sum(exp(tanh(ramp(&[n, 70])).unwrap()).unwrap(), None, false).unwrap().item().unwrap())
@@ -309,7 +311,7 @@ fn threads_share_a_function() {
 }
 
 #[test]
-fn a_nan_is_found_in_the_line_that_made_it() {
+fn a_nan_is_attributed_to_the_line_that_computed_it() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| {
         let y = exp(x)?;
@@ -343,7 +345,7 @@ fn a_function_may_call_itself_with_another_value() {
 }
 
 #[test]
-fn a_check_is_made_even_if_nobody_reads_it() {
+fn a_check_runs_even_if_its_result_is_unused() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| {
         let y = taut_core::ops::unary::log(x)?;
@@ -357,7 +359,7 @@ fn a_check_is_made_even_if_nobody_reads_it() {
 }
 
 #[test]
-fn forgotten_traces_are_made_again() {
+fn evicted_traces_are_made_again() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| square(x)).cache_bytes(0);
     for n in [1, 2, 1] {

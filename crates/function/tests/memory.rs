@@ -1,4 +1,4 @@
-//! What calls hold, to the byte. The peak and the limit are everybody's: tests here take turns.
+//! The memory of calls, to the byte. Peak and limit are those of the process: the tests here run one at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taut_autodiff::Variable;
@@ -23,7 +23,7 @@ fn filled(shape: &[usize]) -> Tensor {
     ones(shape, DType::F32).unwrap()
 }
 
-/// What a first call takes beyond what was there, at its peak; checked against the plan.
+/// The peak of a first call beyond the live bytes before it; checked against the plan.
 fn measured(f: &Function<Tensor, Tensor>, x: &Tensor) -> usize {
     let plan = f.plan(x).unwrap();
     let before = live_bytes();
@@ -60,7 +60,7 @@ fn a_sum_holds_one_number() {
 }
 
 #[test]
-fn a_sum_of_copies_makes_no_copies() {
+fn a_sum_of_broadcast_values_makes_no_copies() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let f = function(|x: &Tensor| sum(repeat(x, &[1000], 0)?, None, false));
     let x = filled(&[2000]);
@@ -82,7 +82,7 @@ fn layers_add_nothing_to_a_forward_pass() {
 }
 
 #[test]
-fn the_way_of_writing_costs_nothing() {
+fn the_plan_does_not_depend_on_how_the_code_is_written() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let w = filled(&[16, 16]);
     let chained = {
@@ -117,7 +117,7 @@ fn the_way_of_writing_costs_nothing() {
     let x = filled(&[8, 16]);
     let (chained, named, dropped) =
         (chained.plan(&x).unwrap(), named.plan(&x).unwrap(), dropped.plan(&x).unwrap());
-    // Lines differ, as they must; places, orders and sizes do not.
+    // Lines differ; offsets, order and sizes do not.
     let shape = |plan: &taut_plan::Program| {
         let homes: Vec<_> = plan.storages.iter().map(|s| (s.home, s.bytes, s.start, s.end)).collect();
         let steps: Vec<_> = plan.steps.iter().map(|s| (s.name(), s.operands.len(), s.scratch)).collect();
@@ -149,7 +149,7 @@ fn a_million_calls_hold_what_one_holds() {
 }
 
 #[test]
-fn ten_thousand_shapes_stay_under_the_cap() {
+fn ten_thousand_shapes_stay_under_the_cache_limit() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let cap = 1 << 20;
     let f = function(|x: &Tensor| matmul(x, add(exp(x)?, 1.0)?)).cache_bytes(cap).reduce_retracing(true);
@@ -167,7 +167,7 @@ fn ten_thousand_shapes_stay_under_the_cap() {
 }
 
 #[test]
-fn too_little_memory_is_known_before_the_first_kernel() {
+fn out_of_memory_is_reported_before_the_first_kernel() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let v = Variable::new(filled(&[1000])).unwrap();
     let inside = v.clone();
@@ -220,7 +220,7 @@ fn a_failure_at_any_allocation_changes_nothing() {
         let fired = fault.fired();
         drop(fault);
         match outcome {
-            // It tried again with the arena that it had made given back.
+            // The call tried again after freeing the arenas of other traces.
             Ok(results) => {
                 drop(results);
                 assert_eq!(v.read().to_vec::<f32>().unwrap()[7], 5001.0);
@@ -239,7 +239,7 @@ fn a_failure_at_any_allocation_changes_nothing() {
 }
 
 #[test]
-fn what_the_plan_says_is_what_the_system_sees() {
+fn the_planned_peak_is_what_the_system_measures() {
     if !cfg!(target_os = "linux") {
         return;
     }
@@ -256,7 +256,7 @@ fn what_the_plan_says_is_what_the_system_sees() {
         let line = text.lines().find(|line| line.starts_with(field)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
     };
-    // Threads and kernels take what they take once.
+    // Threads and kernels allocate once.
     f.call(&filled(&[64, 64])).unwrap();
     taut_memory::trim();
     if std::fs::write("/proc/self/clear_refs", "5").is_err() {
@@ -281,7 +281,7 @@ fn keys_of_random_numbers_take_no_memory() {
 }
 
 #[test]
-fn other_traces_give_their_arenas_before_memory_is_out() {
+fn arenas_of_other_traces_are_freed_before_memory_runs_out() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let f = function(|x: &Tensor| matmul(matmul(matmul(x, x)?, x)?, x));
     let (small, large) = (filled(&[500, 500]), filled(&[600, 600]));
@@ -296,7 +296,7 @@ fn other_traces_give_their_arenas_before_memory_is_out() {
 }
 
 #[test]
-fn stand_ins_need_no_memory() {
+fn placeholders_need_no_memory() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let before = live_bytes();
     let f = function(|x: &Tensor| exp(matmul(x, x)?));

@@ -41,7 +41,7 @@ fn calls_draw_what_eager_calls_draw() {
 }
 
 #[test]
-fn draws_that_nobody_reads_advance_the_state_too() {
+fn unused_draws_advance_the_generator_too() {
     let _ledger = ledger_check();
     let generator = Arc::new(Generator::from_seed(5));
     let inside = generator.clone();
@@ -110,7 +110,7 @@ fn a_function_inside_a_checkpoint_draws_the_same_again() {
     for ((y, gradient), (again, same)) in slope(false).into_iter().zip(slope(true)) {
         assert_eq!(values(&y), values(&again));
         for ((y, g), h) in values(&y).iter().zip(&values(&gradient)).zip(&values(&same)) {
-            // What was dropped is 0 and has no slope; the rest was doubled.
+            // Dropped elements are 0 and have no gradient; the others are doubled.
             let want = if *y == 0.0 { 0.0 } else { 2.0 * (1.0 - y * y) };
             assert!((g - want).abs() < 1e-12 && (h - want).abs() < 1e-12, "{y} {g} {h}");
         }

@@ -1,4 +1,4 @@
-//! Recomputed parts of a function that a tape outside of it follows.
+//! Checkpointed parts of a function that is differentiated by a tape outside of it.
 
 use taut_autodiff::{DenseGradient, GradientTape, Variable, checkpoint};
 use taut_core::ops::binary::{add, mul};
@@ -13,7 +13,7 @@ use taut_memory::testing::ledger_check;
 
 const SIDE: usize = 16;
 
-/// A piece with several values inside; it captures a tensor of the trace, reads a variable and draws random numbers.
+/// A part with several intermediate values; it captures a tensor of the trace, reads a variable and draws random numbers.
 fn piece(x: &Tensor, captured: &Tensor, scale: &Variable) -> Result<Tensor> {
     let inner = exp(sin(mul(x, captured)?)?)?;
     dropout(tanh(mul(inner, scale)?)?, 0.3, random::next_key()?)
@@ -39,7 +39,7 @@ fn net(scale: &Variable, again: bool) -> Function<(Tensor, Tensor), Tensor> {
 }
 
 #[test]
-fn less_is_kept_and_gradients_are_the_same() {
+fn less_is_saved_and_gradients_are_the_same() {
     let _ledger = ledger_check();
     let x = random::normal([SIDE, SIDE], 0.0, 1.0, DType::F64).unwrap();
     let w = random::normal([SIDE, SIDE], 0.0, 0.2, DType::F64).unwrap();
@@ -60,7 +60,7 @@ fn less_is_kept_and_gradients_are_the_same() {
     for (a, b) in gradients.iter().flatten().zip(recomputed.iter().flatten()) {
         assert!((a - b).abs() <= 1e-12 * a.abs().max(1.0), "{a} {b}");
     }
-    // Per piece: its input, and for the products theirs; none of the values inside.
+    // Per part: its input and the factors of the products; none of the intermediate values.
     let matrix = SIDE * SIDE * 8;
     assert!(less_held <= 10 * matrix + 1024, "{less_held} of {all_held}");
     assert!(all_held >= less_held + 8 * matrix, "{less_held} of {all_held}");

@@ -24,7 +24,7 @@ fn close(a: &Tensor, b: &Tensor) {
 }
 
 #[test]
-fn a_call_is_one_entry_with_the_eager_gradient() {
+fn a_call_is_one_tape_entry_with_the_eager_gradient() {
     let _ledger = ledger_check();
     let w = Variable::new(random(&[5, 4], 1)).unwrap();
     let constant = Variable::builder().trainable(false).build(random(&[4], 2)).unwrap();
@@ -54,7 +54,7 @@ fn a_call_is_one_entry_with_the_eager_gradient() {
 }
 
 #[test]
-fn what_is_kept_is_what_the_gradient_needs() {
+fn only_what_the_gradient_needs_is_saved() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| exp(tanh(sin(x)?)?));
     let x = random(&[100], 3);
@@ -70,7 +70,7 @@ fn what_is_kept_is_what_the_gradient_needs() {
     assert_eq!((tape.bytes_held(), eager), (2400, 2400), "x, the output of tanh, the output of exp");
     drop(y);
     let unwatched = f.call(&random(&[100], 4)).unwrap();
-    assert_eq!(tape.bytes_held(), 0, "nothing leads to it any more, and nothing is followed");
+    assert_eq!(tape.bytes_held(), 0, "no output is alive, and nothing is tracked");
     drop(unwatched);
 }
 
@@ -97,7 +97,7 @@ fn functions_and_eager_ops_mix_on_a_tape() {
 }
 
 #[test]
-fn an_output_that_nobody_uses_has_a_zero_gradient() {
+fn an_unused_output_has_a_zero_gradient() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| Ok((square(x)?, exp(x)?)));
     let x = random(&[4], 1);
@@ -108,7 +108,7 @@ fn an_output_that_nobody_uses_has_a_zero_gradient() {
 }
 
 #[test]
-fn second_derivatives_go_through() {
+fn second_derivatives() {
     let _ledger = ledger_check();
     let f = Arc::new(function(|x: &Tensor| sum(mul(sin(x)?, exp(x)?)?, None, false)));
     let x = random(&[4], 1);
@@ -135,7 +135,7 @@ fn second_derivatives_go_through() {
 }
 
 #[test]
-fn forward_mode_goes_through() {
+fn forward_mode() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| mul(sin(x)?, exp(x)?));
     let (x, v) = (random(&[4], 1), random(&[4], 2));
@@ -146,7 +146,7 @@ fn forward_mode_goes_through() {
 }
 
 #[test]
-fn rows_of_a_table_stay_rows() {
+fn sparse_gradients_of_a_table_stay_sparse() {
     let _ledger = ledger_check();
     let table = Variable::new(random(&[1000, 3], 1)).unwrap();
     let inside = table.clone();
@@ -179,7 +179,7 @@ fn a_gradient_inside_a_function_and_one_around_it() {
 }
 
 #[test]
-fn variables_that_a_call_updates_are_differentiated_as_they_were() {
+fn variables_that_a_call_updates_are_differentiated_at_their_old_value() {
     let _ledger = ledger_check();
     let w = Variable::new(random(&[4], 1)).unwrap();
     let before = w.read().copy().unwrap();
@@ -211,7 +211,7 @@ fn a_captured_tensor_that_is_watched_has_its_gradient() {
 }
 
 #[test]
-fn what_is_given_is_not_followed_but_variables_may_be() {
+fn donated_arguments_cannot_be_tracked_but_variables_can() {
     let _ledger = ledger_check();
     let w = Variable::new(random(&[3], 1)).unwrap();
     let inside = w.clone();
@@ -234,5 +234,5 @@ fn plans_of_forward_and_backward_are_known() {
     let x = random(&[100], 3);
     let (forward, backward) = f.plan_gradient(&x).unwrap();
     assert_eq!(forward.peak_bytes(), 2400 - 800, "the outputs of tanh and exp; x is the caller's");
-    assert_eq!(backward.peak_bytes(), 0, "the gradient takes the memory of what was kept");
+    assert_eq!(backward.peak_bytes(), 0, "the gradient overwrites the residuals");
 }

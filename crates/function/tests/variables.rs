@@ -1,4 +1,4 @@
-//! Variables in traced functions: by reference, updated in their own memory, and owned by the function that made them.
+//! Variables in traced functions: by reference, updated in their own memory, owned by the function that created them.
 
 use std::sync::{Arc, OnceLock};
 use taut_autodiff::{DenseGradient, GradientTape, Variable};
@@ -22,7 +22,7 @@ fn values(tensor: &Tensor) -> Vec<f32> {
 }
 
 #[test]
-fn variables_are_read_anew_by_each_call() {
+fn each_call_reads_the_current_value_of_a_variable() {
     let _ledger = ledger_check();
     let w = Variable::new(vector(&[1.0, 2.0])).unwrap();
     let inside = w.clone();
@@ -35,7 +35,7 @@ fn variables_are_read_anew_by_each_call() {
 }
 
 #[test]
-fn variables_are_told_apart_as_arguments() {
+fn variables_are_distinguished_as_arguments() {
     let _ledger = ledger_check();
     let (a, b) = (Variable::new(vector(&[1.0])).unwrap(), Variable::new(vector(&[5.0])).unwrap());
     let f = function(|(v, x): &(Variable, Tensor)| add(v, x));
@@ -69,7 +69,7 @@ fn updates_happen_in_place_in_the_order_of_the_code() {
 }
 
 #[test]
-fn what_was_read_before_keeps_its_value() {
+fn a_tensor_read_before_keeps_its_value() {
     let _ledger = ledger_check();
     let v = Variable::new(vector(&[1.0, 2.0])).unwrap();
     let inside = v.clone();
@@ -146,7 +146,7 @@ fn variables_of_the_first_trace_belong_to_the_function() {
 }
 
 #[test]
-fn a_variable_made_by_a_later_trace_is_refused() {
+fn a_variable_created_by_a_later_trace_is_rejected() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| {
         let w = Variable::new(vector(&[2.0]))?;
@@ -162,7 +162,7 @@ fn a_variable_made_by_a_later_trace_is_refused() {
 }
 
 #[test]
-fn a_variable_cannot_begin_as_an_argument() {
+fn a_variable_cannot_be_initialised_from_an_argument() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| {
         let w = Variable::new(mul(x, 2.0)?)?;
@@ -286,7 +286,7 @@ fn gradients_of_a_step_are_never_all_alive() {
     let inside = net.clone();
     let step = function(move |(x, labels): &(Tensor, Tensor)| inside.train(x, labels));
     let plan = step.plan((&x, &labels)).unwrap();
-    // The widest gradient, and what the backward pass needs at that moment; never all 2.7 MB of gradients besides the
+    // The largest gradient and what the backward pass needs at that moment; never all 2.7 MB of gradients besides the
     // activations.
     let widest = 784 * 512 * 4;
     assert!(plan.peak_bytes() < widest + 4 * 128 * 512 * 4, "{} of {bytes}", plan.peak_bytes());
@@ -302,7 +302,7 @@ fn gradients_of_a_step_are_never_all_alive() {
 }
 
 #[test]
-fn calls_that_read_what_others_write_do_not_wait_in_a_circle() {
+fn calls_that_read_what_others_write_do_not_deadlock() {
     let (a, b) = (Variable::new(vector(&[0.0])).unwrap(), Variable::new(vector(&[0.0])).unwrap());
     let crossed = |to: &Variable, from: &Variable| {
         let (to, from) = (to.clone(), from.clone());
@@ -317,7 +317,7 @@ fn calls_that_read_what_others_write_do_not_wait_in_a_circle() {
 }
 
 #[test]
-fn a_tape_does_not_make_updates_move() {
+fn under_a_tape_updates_stay_in_their_memory() {
     let _ledger = ledger_check();
     let w = Variable::new(vector(&[3.0, 4.0])).unwrap();
     let count = Variable::builder().trainable(false).build(vector(&[0.0])).unwrap();
@@ -336,7 +336,7 @@ fn a_tape_does_not_make_updates_move() {
 }
 
 #[test]
-fn threads_that_come_first_together_share_the_first_trace() {
+fn threads_that_call_first_at_once_share_the_first_trace() {
     for _ in 0..20 {
         let f = function(|x: &Tensor| {
             let w = Variable::new(vector(&[2.0]))?;
@@ -354,7 +354,7 @@ fn threads_that_come_first_together_share_the_first_trace() {
 }
 
 #[test]
-fn a_variable_can_begin_as_another_is() {
+fn a_variable_can_be_initialised_from_another() {
     let _ledger = ledger_check();
     let w = Variable::new(vector(&[3.0])).unwrap();
     let (inside, slot) = (w.clone(), Arc::new(OnceLock::<Variable>::new()));
@@ -370,7 +370,7 @@ fn a_variable_can_begin_as_another_is() {
 }
 
 #[test]
-fn traces_for_variables_that_are_gone_are_forgotten() {
+fn traces_for_dropped_variables_are_removed() {
     let _ledger = ledger_check();
     let f = function(|v: &Variable| mul(v, 2.0));
     let mut most = 0;

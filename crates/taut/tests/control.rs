@@ -1,4 +1,4 @@
-//! Loops and choices in traced functions: the same values, planned to the byte.
+//! Loops and branches in traced functions: the same values, planned to the byte.
 
 use taut::memory::testing::ledger_check;
 use taut::{
@@ -21,7 +21,7 @@ fn power(x: &Tensor, a: &Tensor, loops: &Loops) -> Result<Tensor> {
 }
 
 #[test]
-fn a_function_with_a_loop_is_the_loop() {
+fn a_loop_in_a_function_computes_what_it_computes_eagerly() {
     let _ledger = ledger_check();
     let (x, a) = (matrix(4), matrix(4));
     for loops in [Loops::new(), Loops::new().grad_budget(1000)] {
@@ -62,7 +62,7 @@ fn a_function_with_a_loop_is_the_loop() {
 }
 
 #[test]
-fn choices_in_functions() {
+fn branches_in_functions() {
     let _ledger = ledger_check();
     let f = function(|(x, y): &(Tensor, Tensor)| {
         let r = cond(less(x, 0.0)?, || mul(x, y), || add(x, sin(y)?))?;
@@ -157,7 +157,7 @@ fn loops_in_loops() {
         let y = run(&x).unwrap();
         (values(&y), values(&tape.gradient(&y, &x).unwrap().unwrap().dense().unwrap()))
     };
-    // A capture's gradient is summed up loop by loop: another order than by hand.
+    // The gradient of a capture is summed loop by loop: another order than unrolled.
     let (by_hand, want) = (gradient(&by_hand), gradient(&|x| run(x, &Loops::new())));
     assert_eq!(by_hand.0, want.0);
     assert!(by_hand.1.iter().zip(&want.1).all(|(a, b)| (a - b).abs() < 1e-13));
@@ -171,7 +171,7 @@ fn loops_in_loops() {
 }
 
 #[test]
-fn graphs_show_and_check_their_bodies() {
+fn graphs_print_and_verify_their_bodies() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| {
         let y = fori_loop(0..10, |i, y| add(mul(y, x)?, taut::cast(i, taut::DType::F64)?), x.clone())?;
@@ -204,7 +204,7 @@ graph(%0: float64[2]) {
 ";
     assert_eq!(graph.to_string(), want);
     graph.verify().unwrap();
-    // A body that contradicts itself is found in the graph around it.
+    // Verifying a graph verifies the bodies of its ops.
     let broken = graph.nodes[0].op.subgraphs().unwrap().map_graphs(&mut |body| {
         let mut body = body.clone();
         body.nodes.pop();

@@ -1,4 +1,4 @@
-//! What loops and choices hold, to the byte. The peak is everybody's: tests here take turns.
+//! The memory of loops and branches, to the byte. The peak is that of the process: the tests here run one at a time.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use taut::memory::testing::ledger_check;
@@ -13,7 +13,7 @@ fn alone() -> MutexGuard<'static, ()> {
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Elements of a state of 64 bytes, which is what memory is cut in.
+/// Elements of a state of 64 bytes, the alignment of checkpoints.
 const SMALL: usize = 8;
 const STATE: usize = 64;
 
@@ -31,7 +31,7 @@ fn values(t: &Tensor) -> Vec<f64> {
     t.to_vec().unwrap()
 }
 
-/// What a piece of work takes at its peak beyond what was there before.
+/// The peak of some work beyond the live bytes before it.
 fn peak<R>(work: impl FnOnce() -> R) -> (usize, R) {
     let before = live_bytes();
     reset_peak();
@@ -39,12 +39,12 @@ fn peak<R>(work: impl FnOnce() -> R) -> (usize, R) {
     (peak_bytes() - before, result)
 }
 
-/// A step that is done in place.
+/// A step that is computed in place.
 fn step(x: &Tensor, w: &Tensor) -> Result<Tensor> {
     sin(mul(x, w)?)
 }
 
-/// As many steps, known before or found out on the way.
+/// This many steps, by a loop of fixed length or by a `while`.
 fn steps(loops: &Loops, n: i64, known: bool, x: &Tensor, w: &Tensor) -> Result<Tensor> {
     if known {
         return loops.fori_loop(0..n, |_, x| step(&x, w), x.clone());
@@ -75,8 +75,7 @@ fn a_loop_of_any_length_holds_its_states() {
             peaks.push((eager, traced));
         }
         assert_eq!(peaks, [peaks[0]; 3], "{known}");
-        // The body of the first needs nothing beside its state. The other has the count, the test's answer, and what is
-        // compared.
+        // A body in place needs its state alone. The `while` has a counter, the result of the condition, and its operand.
         let (eager, traced) = peaks[0];
         let most = if known { STATE } else { STATE + 4 * 64 };
         assert!(eager <= most && traced <= most, "{known}: {eager} {traced}");
@@ -89,14 +88,14 @@ fn a_body_has_the_memory_of_one_step() {
     let (x, w) = (square(16), square(16));
     let bytes = x.spec().bytes();
     let f = function(|(x, w): &(Tensor, Tensor)| fori_loop(0..100, |_, x| tanh(matmul(x, w)?), x.clone()));
-    // A product cannot be written over its factor: beside the state, there is one like it.
+    // A product cannot be computed in place: it needs a second buffer of the size of the state.
     let (eager, y) = peak(|| fori_loop(0..100, |_, y| tanh(matmul(y, &w).unwrap()), x.clone()).unwrap());
     assert!(eager <= 2 * bytes + (64 << 10), "{eager}");
     let plan = f.plan((&x, &w)).unwrap();
     let (traced, z) = peak(|| f.call((&x, &w)).unwrap());
     assert_eq!(traced, plan.peak_bytes());
     assert_eq!(values(&y), values(&z));
-    // One step on its own is what the loop needs, and its state.
+    // The loop needs the memory of one step, and its state.
     let one = function(|(x, w): &(Tensor, Tensor)| tanh(matmul(x, w)?));
     assert!(traced <= one.plan((&x, &w)).unwrap().peak_bytes() + bytes, "{traced}");
 }
@@ -129,7 +128,7 @@ fn states_are_updated_in_place() {
 }
 
 #[test]
-fn an_eager_loop_takes_over_what_it_is_given() {
+fn an_eager_loop_overwrites_states_that_are_not_shared() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let x = vector(1000);
     let address = x.memory();
@@ -142,7 +141,7 @@ fn choose(n: u128, k: u128) -> u128 {
     (1..=k).fold(1, |product, i| product * (n - k + i) / i)
 }
 
-/// The fewest steps that have to be done again to reverse `n` steps with `c` slots, the last state at hand.
+/// The fewest steps that have to be recomputed to reverse `n` steps with `c` slots, if the last state is available.
 fn least(n: u64, c: u64) -> u64 {
     if n <= 1 {
         return 0;
@@ -154,16 +153,16 @@ fn least(n: u64, c: u64) -> u64 {
 }
 
 #[test]
-fn the_formula_is_the_known_one() {
+fn the_formula_is_that_of_revolve() {
     let _ledger = ledger_check();
-    // Of the literature: steps forward per step reversed.
+    // From the literature: forward steps per reversed step.
     for (n, c, ratio) in [(1_000, 10, 3.64), (1_000, 20, 2.75), (1_000, 50, 1.95), (100_000, 20, 5.34)] {
         let forward = least(n, c) + n - 1;
         assert!((forward as f64 / n as f64 - ratio).abs() < 0.005, "{n} {c}: {forward}");
     }
 }
 
-/// The gradients of the sum of a loop's result for `x` and `w`, and the peak on the way.
+/// The gradients of the sum of a loop's result for `x` and `w`, and the peak.
 fn gradients(x: &Tensor, w: &Tensor, run: &dyn Fn() -> Result<Tensor>) -> (usize, [Vec<f64>; 2]) {
     let (taken, found) = peak(|| {
         let tape = GradientTape::new();
@@ -180,7 +179,7 @@ fn one_budget_is_one_peak_for_any_length() {
     let (x, w) = (vector(SMALL), vector(SMALL));
     let slots = 20;
     for known in [true, false] {
-        // The count of the loop that finds out its length is a state as well.
+        // The counter of the `while` is a state as well.
         let budget = slots * if known { STATE } else { 2 * STATE };
         let mut peaks = Vec::new();
         for n in [100, 1_000, 10_000, 100_000u64] {
@@ -193,7 +192,7 @@ fn one_budget_is_one_peak_for_any_length() {
                 assert!(report.bytes() <= budget as u64);
                 let least = least(if known { n } else { n + 1 }, slots as u64);
                 assert_eq!(report.predicted(), least, "{report}");
-                // With a length that is not known, it is best as long as two runs of each step are enough.
+                // An online schedule is optimal as long as two runs of each step are enough.
                 let best = known || n < (slots as u64 + 1) * (slots as u64 + 2) / 2;
                 let bound = if best { least as f64 } else { 1.062 * least as f64 };
                 assert!(report.recomputed() as f64 <= bound, "{known} {report}");
@@ -218,7 +217,7 @@ fn one_budget_is_one_peak_for_any_length() {
             let (taken, (gx, gw)) = peak(|| inside.call((&x, &w)).unwrap());
             check();
             assert_eq!(taken, planned);
-            // Whatever its limit, a loop without a budget keeps all.
+            // A loop without a budget saves every step, for any limit.
             let limited = Loops::new().maximum_iterations(n as usize + 3);
             let limited = gradients(&x, &w, &|| steps(&limited, n as i64, known, &x, &w));
             let all = gradients(&x, &w, &|| steps(&Loops::new(), n as i64, known, &x, &w));
@@ -229,13 +228,13 @@ fn one_budget_is_one_peak_for_any_length() {
             peaks.push([eager.0, taken, forward.peak_bytes(), backward.peak_bytes(), around.0]);
         }
         assert_eq!(peaks, [peaks[0]; 4], "{known}");
-        // The budget, the gradients and what a step needs, and no more.
+        // The budget, the gradients and the memory of a step.
         assert!(peaks[0].iter().all(|&taken| taken <= budget + 16 * STATE), "{known} {:?}", peaks[0]);
     }
 }
 
 #[test]
-fn a_function_under_a_tape_holds_its_budget_once() {
+fn a_function_under_a_tape_uses_its_budget_once() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let (x, w) = (vector(SMALL), vector(SMALL));
     let budget = 20 * STATE;
@@ -244,7 +243,7 @@ fn a_function_under_a_tape_holds_its_budget_once() {
     assert!(taken <= budget + 16 * STATE, "{taken}");
 }
 
-/// A scan whose rows matter as much as its last state.
+/// A scan whose stacked results are differentiated like its last state.
 fn scanned(loops: &Loops, rows: &Tensor, w: &Tensor) -> Result<Tensor> {
     let body = |s: Tensor, x: Tensor| {
         let s = sin(add(mul(s, w)?, x)?)?;
@@ -255,7 +254,7 @@ fn scanned(loops: &Loops, rows: &Tensor, w: &Tensor) -> Result<Tensor> {
 }
 
 #[test]
-fn a_scan_under_a_budget_keeps_as_many_states() {
+fn a_scan_under_a_budget_keeps_as_many_states_as_fit() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let (rows, w) =
         (Tensor::from_vec(values(&square(40))[..800].to_vec(), [100, SMALL]).unwrap(), vector(SMALL));
@@ -280,7 +279,7 @@ fn a_scan_under_a_budget_keeps_as_many_states() {
 }
 
 #[test]
-fn loops_in_loops_share_a_budget() {
+fn nested_loops_share_a_budget() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let (x, w) = (vector(SMALL), vector(SMALL));
     let run = |loops: &Loops, n: i64, inner: [&Loops; 2]| {
@@ -314,7 +313,7 @@ fn loops_in_loops_share_a_budget() {
 }
 
 #[test]
-fn budgets_of_all_sizes_are_kept() {
+fn budgets_of_all_sizes_hold() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let (x, w) = (vector(SMALL), vector(SMALL));
     let n = 60u64;
@@ -330,7 +329,7 @@ fn budgets_of_all_sizes_are_kept() {
         assert_eq!((report.recomputed(), report.predicted()), (want, want), "{slots}: {report}");
         assert!(report.recomputed() <= before);
         before = report.recomputed();
-        // Each slot adds its own bytes to the peak, and nothing else.
+        // Each slot adds exactly its bytes to the peak.
         if slots < n {
             let beside = taken - slots as usize * STATE;
             assert_eq!(*base.get_or_insert(beside), beside, "{slots}");
@@ -339,7 +338,7 @@ fn budgets_of_all_sizes_are_kept() {
 }
 
 #[test]
-fn a_power_loop_keeps_one_state_per_step() {
+fn a_power_loop_saves_one_state_per_step() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let (x, w) = (square(16), square(16));
     let bytes = x.spec().bytes();
@@ -363,7 +362,7 @@ fn a_power_loop_keeps_one_state_per_step() {
 }
 
 #[test]
-fn what_stays_the_same_is_kept_once() {
+fn captures_are_saved_once() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let (x, w, b) = (vector(1000), vector(1000), vector(1000));
     let bytes = x.spec().bytes();
@@ -375,16 +374,16 @@ fn what_stays_the_same_is_kept_once() {
         drop(y);
         held
     };
-    // The way to `x` and `b` goes by `w`, however long it is.
+    // The gradients of `x` and `b` need `w`, for any number of steps.
     assert_eq!(held(&[&x]), bytes);
     assert_eq!(held(&[&b]), bytes);
     assert_eq!(held(&[&x, &b]), bytes);
-    // The way to `w` goes by every state.
+    // The gradient of `w` needs every state.
     assert_eq!(held(&[&w]), 101 * bytes);
 }
 
 #[test]
-fn what_nobody_follows_leaves_no_trace() {
+fn untracked_loops_save_nothing() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let (x, w) = (vector(1000), vector(1000));
     let other = vector(3);
@@ -405,7 +404,7 @@ fn what_nobody_follows_leaves_no_trace() {
         drop(y);
         assert_eq!(tape.bytes_held(), 0);
     }
-    // Nor does what the body does not let through.
+    // Nor if no gradient flows through the body.
     let body = |_, y: Tensor| add(mul(stop_gradient(y)?, 0.5)?, stop_gradient(&x)?);
     let (taken, y) = peak(|| fori_loop(0..100, body, x.clone()).unwrap());
     assert_eq!(tape.bytes_held(), 0);
@@ -415,7 +414,7 @@ fn what_nobody_follows_leaves_no_trace() {
 }
 
 #[test]
-fn a_scan_writes_down_what_its_gradient_needs() {
+fn a_scan_saves_what_its_gradient_needs() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let (rows, state, w) = (square(32), vector(32), vector(32));
     let row = state.spec().bytes();
@@ -426,12 +425,12 @@ fn a_scan_writes_down_what_its_gradient_needs() {
         Ok((s.clone(), s))
     };
     let (last, all) = scan(body, state.clone(), rows.clone()).unwrap();
-    // Of tanh the result, which is the stack that is returned; of the product the state before, and `w`.
+    // For tanh the result, which is a returned stack; for the product the state before it, and `w`.
     assert!(tape.bytes_held() <= (32 + 32 + 1) * row, "{}", tape.bytes_held());
     drop((last, all));
 }
 
-/// The bodies of the loops and choices of a graph, however deep.
+/// The bodies of the loops and branches of a graph, nested ones included.
 fn bodies(graph: &Graph) -> Vec<(String, Graph)> {
     let mut found = Vec::new();
     for node in &graph.nodes {
@@ -448,7 +447,7 @@ fn count(graph: &Graph, op: &str) -> usize {
 }
 
 #[test]
-fn what_does_not_change_is_computed_once() {
+fn loop_invariants_are_computed_once() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let (x, w) = (vector(10), vector(10));
     let f = function(|(x, w): &(Tensor, Tensor)| {
@@ -482,7 +481,7 @@ fn what_does_not_change_is_computed_once() {
 }
 
 #[test]
-fn states_that_nobody_reads_are_dropped() {
+fn unused_states_are_removed() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let (x, w) = (vector(100), square(64));
     let alone = function(|(x, _): &(Tensor, Tensor)| fori_loop(0..9, |_, x| sin(x), x.clone()));
@@ -498,7 +497,7 @@ fn states_that_nobody_reads_are_dropped() {
     assert_eq!(one.peak_bytes(), other.peak_bytes(), "{other}");
     assert_eq!(one.arena_bytes(), other.arena_bytes(), "{other}");
     assert_eq!(values(&alone.call((&x, &w)).unwrap()), values(&both.call((&x, &w)).unwrap()));
-    // What a test reads is not dropped, nor what a state that is read depends on.
+    // States that the condition reads stay, and those that a used state depends on.
     let needed = function(|x: &Tensor| {
         let start = (Tensor::scalar(0i64)?, x.clone(), x.clone());
         let body = |(i, x, y): (Tensor, Tensor, Tensor)| Ok((add(i, 1i64)?, add(x, &y)?, sin(y)?));
@@ -520,7 +519,7 @@ fn wide(x: &Tensor) -> Result<Tensor> {
 }
 
 #[test]
-fn a_choice_needs_what_its_branches_need_at_most() {
+fn a_branch_op_needs_the_memory_of_its_largest_branch() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let x = square(32);
     let alone = [function(narrow), function(wide)].map(|f| f.plan(&x).unwrap().arena_bytes());
@@ -555,7 +554,7 @@ fn deep(x: &Tensor) -> Result<Tensor> {
 }
 
 #[test]
-fn the_gradient_of_a_choice_needs_what_its_branches_need_at_most() {
+fn the_gradient_of_a_branch_op_needs_the_memory_of_its_largest_branch() {
     let (_ledger, _turn) = (ledger_check(), alone());
     let x = square(32);
     let bytes = x.spec().bytes();
@@ -574,7 +573,7 @@ fn the_gradient_of_a_choice_needs_what_its_branches_need_at_most() {
         function(|(x, flag): &(Tensor, Tensor)| cond(flag, || deep(x), || mul(deep(&mul(x, 0.5)?)?, x)));
     for flag in [true, false] {
         let flag = Tensor::scalar(flag).unwrap();
-        // The other branch keeps two more, its scaled input and what is multiplied; and the flag.
+        // The other branch saves two more values, its scaled input and a factor; and the condition is saved.
         let held = held(&|| choice.call((&x, &flag)));
         assert!(held <= alone + 2 * bytes + 64, "{held} {alone}");
     }

@@ -1,5 +1,5 @@
-//! Random programs of nested loops and choices: by hand, op by op, in a function, under budgets, all the same; and their
-//! gradients are those of finite differences.
+//! Random programs of nested loops and branches: unrolled, op by op, in a function and under budgets they compute the same, and their
+//! gradients match finite differences.
 
 #[path = "control_random/program.rs"]
 mod program;
@@ -13,10 +13,10 @@ use std::sync::Arc;
 use taut::memory::testing::ledger_check;
 use taut::{ErrorKind, GradientTape, Result, Tensor, add, function, mul, sum};
 
-/// How far a data-dependent condition has to stay from where it changes.
+/// How far the operand of a data-dependent condition must be from its threshold.
 const MARGIN: f64 = 1e-3;
 
-/// A program, and numbers to run it on.
+/// A program, and its inputs.
 struct Case {
     seed: u64,
     program: Arc<Block>,
@@ -24,7 +24,7 @@ struct Case {
 }
 
 impl Case {
-    /// The program of this seed, if its conditions are decided clearly.
+    /// The program of this seed; `None` if a condition is too close to its threshold.
     fn new(seed: u64, wishes: Wishes) -> Option<Case> {
         let mut generator = Generator::new(seed);
         let program = Arc::new(generator.program(wishes));
@@ -54,12 +54,12 @@ fn tensors(values: &[Vec<f64>]) -> Vec<Tensor> {
     KINDS.iter().zip(values).map(one).collect()
 }
 
-/// The programs of the first seeds, those left out whose conditions are on the brink.
+/// The programs of the first seeds, without those whose conditions are too close to a threshold.
 fn cases(first: u64, count: usize, wishes: Wishes) -> impl Iterator<Item = Case> {
     (first..).filter_map(move |seed| Case::new(seed, wishes)).take(count)
 }
 
-/// One number of a program's results, every one of which matters.
+/// A scalar that depends on all results of a program.
 fn value(program: &Block, inputs: &[Tensor], how: &How<'_>) -> Result<Tensor> {
     let results = evaluate(program, inputs, how)?;
     let mut total = Tensor::scalar(0.0f64)?;
@@ -70,14 +70,14 @@ fn value(program: &Block, inputs: &[Tensor], how: &How<'_>) -> Result<Tensor> {
     Ok(total)
 }
 
-/// Anything that takes inputs to a number.
+/// A function from inputs to a scalar.
 type Run<'a> = &'a dyn Fn(&[Tensor]) -> Result<Tensor>;
 
 fn floats(inputs: &[Tensor]) -> Vec<Tensor> {
     inputs.iter().filter(|t| t.dtype().is_float()).cloned().collect()
 }
 
-/// Gradients as numbers; zeros where there is none.
+/// Gradients as lists; zeros where there is none.
 fn numbers(gradients: Vec<Option<taut::Gradient>>, sources: &[Tensor]) -> Vec<Vec<f64>> {
     let one = |(gradient, source): (Option<taut::Gradient>, &Tensor)| match gradient {
         None => vec![0.0; source.len()],
@@ -96,7 +96,7 @@ fn differentiated(inputs: &[Tensor], run: Run<'_>) -> Result<(f64, Vec<Vec<f64>>
     Ok((y.item()?, numbers(gradients, &sources)))
 }
 
-/// Zeros of either sign are the same gradient.
+/// Zeros of either sign are equal.
 fn bits(values: &[Vec<f64>]) -> Vec<Vec<u64>> {
     values.iter().map(|v| v.iter().map(|x| (x + 0.0).to_bits()).collect()).collect()
 }
@@ -111,18 +111,18 @@ fn assert_close(a: &[Vec<f64>], b: &[Vec<f64>], tolerance: f64, context: &dyn Fn
 
 fn budgets(case: &Case) -> Vec<Budget> {
     let all = [Budget::Each(1), Budget::Each(2), Budget::Each(3), Budget::Outer(1 << 16)];
-    // Every program is run with two of them.
+    // Every program runs with two of them.
     let first = case.seed as usize % all.len();
     vec![all[first], all[(first + 1) % all.len()]]
 }
 
-/// The program as a function of its inputs, checked for memory that is read before it is written.
+/// The program as a function of its inputs, with poisoned memory.
 fn traced(case: &Case, budget: Budget) -> taut::Function<Vec<Tensor>, Tensor> {
     let program = case.program.clone();
     function(move |inputs: &Vec<Tensor>| value(&program, inputs, &How::Api(budget))).verify(true)
 }
 
-/// The gradients as results of a function that holds the tape itself.
+/// The gradients as results of a function that contains the tape.
 fn traced_gradients(case: &Case, budget: Budget) -> taut::Function<Vec<Tensor>, Vec<Option<Tensor>>> {
     let program = case.program.clone();
     function(move |inputs: &Vec<Tensor>| {
@@ -137,7 +137,7 @@ fn traced_gradients(case: &Case, budget: Budget) -> taut::Function<Vec<Tensor>, 
 }
 
 #[test]
-fn values_are_those_by_hand() {
+fn values_match_the_unrolled_program() {
     let _ledger = ledger_check();
     for case in cases(0, 400, Wishes::default()) {
         let context = || format!("seed {}: {:#?}", case.seed, case.program);
@@ -156,7 +156,7 @@ fn values_are_those_by_hand() {
 }
 
 #[test]
-fn gradients_are_one_whatever_the_way() {
+fn gradients_are_the_same_in_every_mode() {
     let _ledger = ledger_check();
     let (exact, sums) = (Wishes { sums: false, ..Wishes::default() }, Wishes::default());
     for (case, tolerance) in cases(10_000, 120, exact)
@@ -193,7 +193,7 @@ fn gradients_are_one_whatever_the_way() {
 }
 
 #[test]
-fn gradients_are_those_of_finite_differences() {
+fn gradients_match_finite_differences() {
     let _ledger = ledger_check();
     let step = 1e-5;
     for case in cases(20_000, 400, Wishes::default()) {
@@ -213,7 +213,7 @@ fn gradients_are_those_of_finite_differences() {
     }
 }
 
-/// A direction in the space of the float inputs; counts stay.
+/// A direction in the space of the float inputs.
 fn direction(generator: &mut Generator) -> Vec<Vec<f64>> {
     let one = |kind: &Kind| match kind {
         Kind::Count => vec![0.0],
@@ -227,7 +227,7 @@ fn along(gradients: &[Vec<f64>], direction: &[Vec<f64>]) -> f64 {
     gradients.iter().zip(floats).map(|(g, d)| g.iter().zip(d).map(|(g, d)| g * d).sum::<f64>()).sum()
 }
 
-/// The gradients of the sum of the first gradients times this direction: the Hessian times it.
+/// The Hessian-vector product: the gradients of the first gradients times this direction, summed.
 fn second(inputs: &[Tensor], direction: &[Vec<f64>], run: Run<'_>) -> Result<Vec<Tensor>> {
     let sources = floats(inputs);
     let floats = KINDS.iter().zip(direction).filter(|(kind, _)| **kind != Kind::Count).map(|(_, d)| d);
@@ -255,7 +255,7 @@ fn second(inputs: &[Tensor], direction: &[Vec<f64>], run: Run<'_>) -> Result<Vec
 }
 
 #[test]
-fn second_gradients_are_those_of_finite_differences() {
+fn second_gradients_match_finite_differences() {
     let _ledger = ledger_check();
     let step = 1e-5;
     let vectors =
@@ -289,7 +289,7 @@ fn second_gradients_are_those_of_finite_differences() {
 }
 
 #[test]
-fn second_gradients_of_loops_without_a_limit_say_what_they_need() {
+fn second_gradients_of_loops_without_a_limit_ask_for_one() {
     let _ledger = ledger_check();
     let x = Tensor::scalar(0.5f64).unwrap();
     let f = function(|x: &Tensor| {

@@ -1,4 +1,4 @@
-//! Loops and choices under all sorts of tapes: whoever looks on changes nothing.
+//! Loops and branches under several tapes: a further recorder does not change values or gradients.
 
 use std::sync::Arc;
 use taut::memory::testing::ledger_check;
@@ -43,7 +43,7 @@ fn a_tensor_may_be_a_state_and_a_capture() {
 }
 
 #[test]
-fn the_same_value_with_and_without_a_history_is_two_captures() {
+fn the_same_value_tracked_and_detached_is_two_captures() {
     let _ledger = ledger_check();
     let v = Variable::new(Tensor::scalar(0.5f64).unwrap()).unwrap();
     let gradient = |looped: bool, frozen_first: bool| {
@@ -82,7 +82,7 @@ fn a_number_that_a_body_captures_can_be_watched_later() {
     assert_eq!(tape.gradient(&y, &c).unwrap().dense().unwrap().item::<f64>().unwrap(), 3.0 * 3.0 * 4.0);
 }
 
-/// The gradient of a few loops and choices, with other tapes around in all sorts of ways.
+/// The gradient of a few loops and branches, with other tapes active in several ways.
 #[test]
 fn other_tapes_change_nothing() {
     let _ledger = ledger_check();
@@ -123,7 +123,7 @@ fn other_tapes_change_nothing() {
             drop(late);
             assert_eq!(got, want);
 
-            // One that follows nothing, and one that can be asked again.
+            // One that watches nothing, and a persistent one.
             let _idle = GradientTape::new();
             let tape = GradientTape::with(TapeOptions { persistent: true, ..TapeOptions::default() });
             tape.watch(&[&x, &w]);
@@ -138,7 +138,7 @@ fn other_tapes_change_nothing() {
 }
 
 #[test]
-fn a_tape_that_follows_nothing_does_not_ask_for_limits() {
+fn a_tape_that_tracks_nothing_needs_no_limit() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| {
         let _idle = GradientTape::new();
@@ -153,7 +153,7 @@ fn a_tape_that_follows_nothing_does_not_ask_for_limits() {
 }
 
 #[test]
-fn checks_are_made_whoever_follows() {
+fn checks_run_under_every_recorder() {
     let _ledger = ledger_check();
     let body = |x: &Tensor| {
         fori_loop(
@@ -174,7 +174,7 @@ fn checks_are_made_whoever_follows() {
 }
 
 #[test]
-fn functions_that_are_first_called_in_a_body_keep_what_they_like() {
+fn functions_that_are_first_called_in_a_body_have_no_share_of_its_budget() {
     let _ledger = ledger_check();
     let report = Arc::new(LoopReport::new());
     let own = Loops::new().report(&report);
@@ -190,7 +190,7 @@ fn functions_that_are_first_called_in_a_body_keep_what_they_like() {
 }
 
 #[test]
-fn work_done_again_in_a_body_draws_the_same_numbers() {
+fn recomputed_code_in_a_body_draws_the_same_numbers() {
     let _ledger = ledger_check();
     let x = Tensor::scalar(2.0f64).unwrap();
     let tape = GradientTape::new();

@@ -1,4 +1,4 @@
-//! Variables that are written inside loops and branches: as a program written out by hand would do it.
+//! Variables that are assigned inside loops and branches: the same as in the unrolled program.
 
 use taut::memory::testing::ledger_check;
 use taut::{
@@ -23,7 +23,7 @@ fn now(variable: &Variable) -> f64 {
 }
 
 #[test]
-fn a_branch_writes_only_if_it_is_taken() {
+fn a_branch_assigns_only_if_it_is_selected() {
     let _ledger = ledger_check();
     let (v, w) = (variable(1.0), variable(10.0));
     let (inner, other) = (v.clone(), w.clone());
@@ -32,7 +32,7 @@ fn a_branch_writes_only_if_it_is_taken() {
             less(x, 0.0)?,
             || {
                 inner.assign_add(scalar(1.0))?;
-                // What it wrote is what it reads.
+                // It reads the value that it assigned.
                 mul(inner.read(), 100.0)
             },
             || {
@@ -40,7 +40,7 @@ fn a_branch_writes_only_if_it_is_taken() {
                 inner.read() + 0.5
             },
         )?;
-        // So does what comes after.
+        // So does the code after it.
         add(y, add(inner.read(), other.read())?)
     });
     for (x, y, v_after, w_after) in
@@ -53,7 +53,7 @@ fn a_branch_writes_only_if_it_is_taken() {
 }
 
 #[test]
-fn the_last_of_several_branches_writes_too() {
+fn the_last_of_several_branches_assigns_too() {
     let _ledger = ledger_check();
     let v = variable(0.0);
     let inner = v.clone();
@@ -74,7 +74,7 @@ fn the_last_of_several_branches_writes_too() {
 }
 
 #[test]
-fn every_step_reads_what_the_one_before_it_wrote() {
+fn every_step_reads_what_the_previous_one_assigned() {
     let _ledger = ledger_check();
     let count = |is_function: bool| {
         let (v, inner) = (variable(1.0), variable(0.0));
@@ -85,7 +85,7 @@ fn every_step_reads_what_the_one_before_it_wrote() {
                 seen.assign_add(scalar(1.0))?;
                 Ok(((i + 1.0)?, add(sum, mine.read())?))
             };
-            // The test sees what the body writes.
+            // The condition reads what the body assigns.
             let test = |(i, _): &(Tensor, Tensor)| taut::logical_and(less(i, n)?, less(mine.read(), 100.0)?);
             Ok(while_loop(test, body, (scalar(0.0), scalar(0.0)))?.1)
         };
@@ -103,7 +103,7 @@ fn every_step_reads_what_the_one_before_it_wrote() {
 }
 
 #[test]
-fn loops_in_loops_and_branches_in_them_write() {
+fn nested_loops_and_branches_assign() {
     let _ledger = ledger_check();
     let v = variable(0.0);
     let inner = v.clone();
@@ -116,13 +116,13 @@ fn loops_in_loops_and_branches_in_them_write() {
         let total = fori_loop(0..4, outer, n.clone())?;
         Ok((total, inner.read()))
     });
-    // 0 + 1 + 2 + 3 steps count, and the total sees 0, 1, 3, 6.
+    // 0 + 1 + 2 + 3 steps, and the total adds 0, 1, 3, 6.
     let (total, count) = f.call(&scalar(0.0)).unwrap();
     assert_eq!((number(&total), number(&count), now(&v)), (10.0, 6.0, 6.0));
 }
 
 #[test]
-fn elements_write_one_after_the_other() {
+fn elements_assign_one_by_one() {
     let _ledger = ledger_check();
     let v = variable(0.0);
     let x = Tensor::from_slice(&[1.0f64, 2.0, 3.0], [3]).unwrap();
@@ -143,7 +143,7 @@ fn elements_write_one_after_the_other() {
 }
 
 #[test]
-fn a_test_does_not_write_and_a_failure_leaves_everything_as_it_was() {
+fn a_condition_must_not_assign_and_a_failure_changes_no_variable() {
     let _ledger = ledger_check();
     let v = variable(1.0);
     let writes = |i: &Tensor| {
@@ -161,7 +161,7 @@ fn a_test_does_not_write_and_a_failure_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn steps_of_training_in_a_loop_are_those_of_training_by_hand() {
+fn training_steps_in_a_loop_match_the_unrolled_ones() {
     let _ledger = ledger_check();
     let x = Tensor::from_slice(&[1.0f64, 2.0, 3.0, 4.0], [4]).unwrap();
     let step = |w: &Variable, x: &Tensor| -> taut::Result<Tensor> {
@@ -188,10 +188,10 @@ fn steps_of_training_in_a_loop_are_those_of_training_by_hand() {
     }
 }
 
-/// The gradient of `body` with respect to the variable that it writes and to one that it does not, run in a loop and in a plain
-/// program. An assignment ends what a tape follows: what is read after it is the variable, as if it were read for the first time.
+/// The gradient of `body` with respect to the variable that it assigns and to one that it does not, in a loop and in a plain
+/// program. An assignment ends the history of a variable: a read after it is a new leaf.
 #[test]
-fn a_tape_outside_follows_reads_and_not_assignments() {
+fn a_tape_outside_tracks_reads_and_not_assignments() {
     let _ledger = ledger_check();
     for budget in [None, Some(256)] {
         let gradients = |looped: bool| {
@@ -224,14 +224,14 @@ fn a_tape_outside_follows_reads_and_not_assignments() {
             let y = cond(less(x, 0.0)?, body, || mul(v.read(), 3.0))?;
             tape.gradient(&y, &v)?.dense()
         };
-        // Outside of a function, only the branch that is taken is called, and nothing is traced.
+        // Outside of a function, only the selected branch is called, and nothing is traced.
         let x = scalar(x);
         number(&if traced { function(run).call(&x).unwrap() } else { run(&x).unwrap() })
     };
     for x in [-1.0, 1.0] {
         assert_eq!(choice(x, true), choice(x, false), "{x}");
     }
-    // The same around a function, which is differentiated as a whole.
+    // The same around a function, which is one recorded call.
     let around = |traced: bool| {
         let v = variable(1.5);
         let inner = v.clone();
@@ -253,7 +253,7 @@ fn a_tape_outside_follows_reads_and_not_assignments() {
 }
 
 #[test]
-fn random_numbers_are_those_of_a_loop_that_writes_nothing() {
+fn random_numbers_do_not_depend_on_assignments() {
     let _ledger = ledger_check();
     let v = variable(0.0);
     let draws = |writes: bool| {
@@ -271,7 +271,7 @@ fn random_numbers_are_those_of_a_loop_that_writes_nothing() {
 }
 
 #[test]
-fn a_variable_that_is_carried_costs_what_a_state_costs() {
+fn an_assigned_variable_costs_as_much_as_a_state() {
     let _ledger = ledger_check();
     let big = || Tensor::from_vec(vec![0.5f32; 1 << 16], [1 << 16]).unwrap();
     let step = |x: Tensor| add(mul(x, 0.5)?, 1.0);

@@ -24,10 +24,10 @@ pub(crate) fn row_bytes(states: impl Iterator<Item = usize>) -> usize {
 }
 
 /// The states in a row.
-pub(crate) fn states_in_row<'a>(
-    mut row: &'a mut [u8],
+pub(crate) fn states_in_row(
+    mut row: &mut [u8],
     sizes: impl Iterator<Item = usize>,
-) -> SmallVec<[&'a mut [u8]; 8]> {
+) -> SmallVec<[&mut [u8]; 8]> {
     sizes.map(|bytes| &mut take_front(&mut row, aligned(bytes))[..bytes]).collect()
 }
 

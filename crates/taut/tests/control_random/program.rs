@@ -1,8 +1,8 @@
-//! Programs, and how they come about.
+//! Random programs, and their generator.
 
 use std::ops::Range;
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A float.
@@ -31,53 +31,53 @@ impl Kind {
         self.shape().iter().product()
     }
 
-    /// What a row is.
+    /// The type of a row.
     fn row(self) -> Kind {
         if self == Kind::Matrix { Kind::Vector } else { Kind::Number }
     }
 
-    /// What three rows are.
+    /// The type of three rows.
     fn rows(self) -> Kind {
         if self == Kind::Vector { Kind::Matrix } else { Kind::Vector }
     }
 }
 
-/// Statements one after the other, each of which adds values to those that are there; and which values are returned.
+/// Statements in order, each of which adds values to the scope; and which values are returned.
 #[derive(Debug)]
 pub struct Block {
     pub statements: Vec<Statement>,
     pub results: Vec<usize>,
 }
 
-/// A value is a number: its place among all that are visible, outermost first.
+/// A value is referred to by its position among all that are in scope, outermost first.
 #[derive(Debug)]
 pub enum Statement {
     Let(Expression),
-    /// The body sees the index and the states.
+    /// The body has the index and the states in scope.
     For {
         range: Range<i64>,
         states: Vec<usize>,
         body: Block,
     },
-    /// The body sees the states.
+    /// The body has the states in scope.
     While {
         test: Test,
         most: Option<usize>,
         states: Vec<usize>,
         body: Block,
     },
-    /// The body sees the states and an element; it returns the states, and for each element as many other values as it likes.
+    /// The body has the states and an element in scope; it returns the states, and any number of results per element.
     Scan {
         /// Of three elements, the first ones.
         steps: usize,
         backward: bool,
         states: Vec<usize>,
         elements: Vec<usize>,
-        /// What is made of each element.
+        /// The results per element.
         made: Vec<Kind>,
         body: Block,
     },
-    /// The same, of which nothing but the states is returned.
+    /// The same, of which only the states are returned.
     Fold {
         steps: usize,
         backward: bool,
@@ -98,12 +98,12 @@ pub enum Statement {
     },
 }
 
-/// When a `while` goes on.
+/// The condition of a `while`.
 #[derive(Clone, Copy, Debug)]
 pub enum Test {
-    /// As long as the first state, a count that each step adds one to, is below that.
+    /// The first state, which each step increments, is below this.
     Counts(i64),
-    /// As long as the first state, a number that each step adds to, is below the threshold and a little of a number from outside.
+    /// The first state, which each step increases, is below the threshold plus a fraction of a captured value.
     Clock { threshold: f64, outside: usize },
 }
 
@@ -113,9 +113,9 @@ pub enum Expression {
     Tanh(usize),
     /// Times a constant.
     Scaled(usize, f64),
-    /// Some of one and some of the other.
+    /// A weighted sum.
     Mixed(usize, usize),
-    /// Element by element; the second may be smaller.
+    /// Elementwise product; the second factor may be broadcast.
     Product(usize, usize),
     /// The tanh of a matrix product.
     Matmul(usize, usize),
@@ -128,19 +128,19 @@ pub enum Expression {
     Vector([f64; 3]),
     /// A count and a constant.
     Plus(usize, i64),
-    /// A step of the clock of a `while`: on by about a half, by a number's leave.
+    /// The increment of the first state of a `while`: about a half, depending on a value.
     Tick(usize, usize),
 }
 
-/// What programs are wanted.
+/// Options of the generator.
 #[derive(Clone, Copy)]
 pub struct Wishes {
-    /// How many loops and choices may be one in the other.
+    /// How deep loops and branches may be nested.
     pub depth: usize,
     /// Whether every `while` has a limit.
     pub bounded: bool,
-    /// Whether anything is added up whose order is open. A compiler may add in another order. And a choice outside of
-    /// loops is made by the host, whose tape adds up the gradients of all that surrounds it in turn.
+    /// Whether sums are allowed whose order is not determined: the compiler may add in another order, and a branch outside of
+    /// loops runs eagerly, where the tape accumulates gradients in another order.
     pub sums: bool,
 }
 
@@ -150,7 +150,7 @@ impl Default for Wishes {
     }
 }
 
-/// Makes programs.
+/// Generates programs.
 pub struct Generator {
     state: u64,
     sums: bool,
@@ -214,7 +214,7 @@ impl Generator {
         self.one_of(&all)
     }
 
-    /// A value of this kind, rather one of the last.
+    /// A value of this kind, preferably a recent one.
     fn recent(&mut self, scope: &[Kind], kind: Kind) -> usize {
         if self.chance(30) {
             return self.any(scope, kind);
@@ -260,7 +260,7 @@ impl Generator {
         }
     }
 
-    /// What a body or a branch computes; it returns values of these kinds. The scope stays as it is.
+    /// A body or a branch that returns values of these kinds. The scope is unchanged.
     fn block(&mut self, scope: &[Kind], own: &[Kind], results: &[Kind], wishes: Wishes) -> Block {
         let mut scope = [scope, own].concat();
         let mut statements = Vec::new();
@@ -275,7 +275,7 @@ impl Generator {
         }
         let mut chosen = Vec::new();
         for &kind in results {
-            // What is returned is new more often than not; else it is a state, a capture, another's place.
+            // A returned value is mostly a new one; else it is a state or a capture.
             chosen.push(if self.chance(60) {
                 let expression = self.expression_of(&scope, kind);
                 statements.push(Statement::Let(expression));
@@ -288,7 +288,7 @@ impl Generator {
         Block { statements, results: chosen }
     }
 
-    /// Adds a loop or a choice.
+    /// Adds a loop or a branch.
     fn control(
         &mut self,
         scope: &mut Vec<Kind>,
@@ -361,7 +361,7 @@ impl Generator {
         let clock = if counts { Kind::Count } else { Kind::Number };
         let others = self.kinds(3);
         let kinds = [&[clock], &others[..]].concat();
-        // Both clocks begin where it is known about where they are.
+        // The first state begins at a known value.
         let start = if counts {
             let zero = self.any(scope, Kind::Count);
             Expression::Scaled(zero, 0.0)
@@ -376,7 +376,7 @@ impl Generator {
         let test = if counts {
             let far = [17, 33, 40];
             let far = if outermost && self.chance(30) { Some(self.one_of(&far)) } else { None };
-            // Without a limit, such a loop runs in pieces, whose gradients are added up.
+            // Without a limit, such a loop runs in segments, whose gradients are summed.
             limited |= far.is_some() && !self.sums;
             Test::Counts(far.unwrap_or_else(|| self.below(5) as i64))
         } else {
@@ -384,7 +384,7 @@ impl Generator {
         };
         let first = scope.len();
         let mut body = self.block(scope, &kinds, &others, inner);
-        // The clock's step comes last, by the leave of a number that the body sees.
+        // The increment comes last, depending on a value in scope.
         let tick = if counts {
             Expression::Plus(first, 1)
         } else {

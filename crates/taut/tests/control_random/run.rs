@@ -1,4 +1,4 @@
-//! Programs by hand, and with the loops and choices that are tested.
+//! Running programs: unrolled, and with the loops and branches under test.
 
 use crate::program::{Block, Expression, Statement, Test};
 use std::cell::Cell;
@@ -7,19 +7,19 @@ use taut::{
     sum, switch_case, tanh, transpose, zeros,
 };
 
-/// What loops may keep for their gradients.
+/// The gradient budgets of loops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Budget {
     None,
-    /// As many states, each loop.
+    /// This many states for each loop.
     Each(usize),
-    /// As many bytes for each loop that is in no other one.
+    /// This many bytes for each outermost loop.
     Outer(usize),
 }
 
 /// How a program is run.
 pub enum How<'a> {
-    /// With the host's loops, noting how far conditions were from changing.
+    /// With Rust loops, recording how far conditions are from their thresholds.
     Hand(&'a Cell<f64>),
     Api(Budget),
 }
@@ -36,7 +36,7 @@ impl How<'_> {
         }
     }
 
-    /// For the bodies inside.
+    /// For nested bodies.
     fn inner(&self) -> How<'_> {
         match self {
             How::Hand(margin) => How::Hand(margin),
@@ -46,7 +46,7 @@ impl How<'_> {
     }
 }
 
-/// What a block returns, where these values are visible.
+/// The results of a block, with these values in scope.
 pub fn evaluate(block: &Block, visible: &[Tensor], how: &How<'_>) -> Result<Vec<Tensor>> {
     let mut scope = visible.to_vec();
     for statement in &block.statements {
@@ -56,7 +56,7 @@ pub fn evaluate(block: &Block, visible: &[Tensor], how: &How<'_>) -> Result<Vec<
         };
         scope.extend(new);
     }
-    // The last of all stands for a number that was not known when the program was made.
+    // The last index refers to a value that was not known when the program was generated.
     Ok(block.results.iter().map(|&i| scope.get(i).or(scope.last()).unwrap().clone()).collect())
 }
 
@@ -69,7 +69,7 @@ fn compute(expression: &Expression, scope: &[Tensor]) -> Result<Tensor> {
         Expression::Mixed(x, y) => add(mul(&scope[x], 0.7)?, mul(&scope[y], 0.3)?),
         Expression::Product(x, y) => mul(&scope[x], &scope[y]),
         Expression::Matmul(x, y) => tanh(matmul(&scope[x], &scope[y])?),
-        // Loops lay their states out anew; the bits of a product may depend on how its factors lie.
+        // Loops make their states contiguous; the bits of a product may depend on the layout of its factors.
         Expression::Transposed(x) => mul(transpose(&scope[x], None)?, 0.9),
         Expression::Sum(x) => mul(sum(&scope[x], None, false)?, 1.0 / 3.0),
         Expression::Wave(x) => sin(mul(cast(&scope[x], DType::F64)?, 0.7)?),
@@ -80,7 +80,7 @@ fn compute(expression: &Expression, scope: &[Tensor]) -> Result<Tensor> {
     }
 }
 
-/// Of three rows, the first ones.
+/// The first of three rows.
 fn first_rows(x: &Tensor, rows: usize) -> Result<Tensor> {
     if rows == 3 {
         return Ok(x.clone());
@@ -88,7 +88,7 @@ fn first_rows(x: &Tensor, rows: usize) -> Result<Tensor> {
     slice(x, &[Index::from(..rows as isize)])
 }
 
-/// Three rows; those that no step made are zeros.
+/// Three rows; those of steps that were not made are zeros.
 fn three_rows(rows: Tensor, steps: usize) -> Result<Tensor> {
     if steps == 3 {
         return Ok(rows);
@@ -106,7 +106,7 @@ fn goes_on(test: Test, state: &Tensor, scope: &[Tensor]) -> Result<Tensor> {
     }
 }
 
-/// Notes how far a number is from what it is compared with.
+/// Records how far a value is from its threshold.
 fn note(margin: &Cell<f64>, number: &Tensor, threshold: &Tensor) -> Result<()> {
     let distance = (number.item::<f64>()? - threshold.item::<f64>()?).abs();
     margin.set(margin.get().min(distance));
@@ -176,7 +176,7 @@ fn control(statement: &Statement, scope: &[Tensor], how: &How<'_>) -> Result<Vec
             if *backward { loops.foldr(step, elements, states) } else { loops.foldl(step, elements, states) }
         }
         Statement::If { number, threshold, branches: [yes, no] } => {
-            // A choice is no loop: what is in it is where it is.
+            // A branch does not change the loop depth.
             let condition = less(&scope[*number], *threshold)?;
             cond(condition, || evaluate(yes, scope, how), || evaluate(no, scope, how))
         }

@@ -1,4 +1,4 @@
-//! What people pass by mistake: an error, and never a panic.
+//! Invalid arguments and unusual structures: an error, never a panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ fn filled(value: f32) -> Tensor {
     Tensor::from_vec(vec![value; 3], [3]).unwrap()
 }
 
-/// A structure of somebody's own that does not say how many parts it has, or says what is not true.
+/// A user-defined structure that reports no number of parts, or a wrong one.
 #[derive(Clone)]
 struct Pair {
     a: Tensor,
@@ -45,7 +45,7 @@ impl Nest for Pair {
 }
 
 #[test]
-fn structures_that_count_wrong_are_named_as_well_as_can_be() {
+fn structures_that_report_a_wrong_number_of_parts_still_have_paths() {
     let _ledger = ledger_check();
     for says in [None, Some(0), Some(1), Some(2), Some(usize::MAX)] {
         let (a, b) = (filled(1.0), filled(2.0));
@@ -64,7 +64,7 @@ fn structures_that_count_wrong_are_named_as_well_as_can_be() {
 }
 
 #[test]
-fn shapes_that_cannot_be_are_refused() {
+fn impossible_shapes_are_rejected() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| exp(x));
     for shape in [vec![2, 1 << 40, 1 << 40], vec![0, 1 << 40, 1 << 40], vec![1; 100], vec![usize::MAX; 5]] {
@@ -77,7 +77,7 @@ fn shapes_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn little_and_nothing_can_be_returned() {
+fn empty_results_can_be_returned() {
     let _ledger = ledger_check();
     let x = filled(1.0);
     let nothing = function(|x: &Tensor| {
@@ -98,7 +98,7 @@ fn little_and_nothing_can_be_returned() {
 }
 
 #[test]
-fn results_without_gradients_stand_under_a_tape() {
+fn results_without_gradients_are_allowed_under_a_tape() {
     let _ledger = ledger_check();
     let w = Variable::new(filled(2.0)).unwrap();
     let inside = w.clone();
@@ -121,7 +121,7 @@ fn values_that_differ_are_retraces() {
 }
 
 #[test]
-fn parts_of_graphs_are_asked_for_by_their_own_values() {
+fn parts_of_graphs_need_values_of_that_graph() {
     let _ledger = ledger_check();
     let graph = trace(&[Spec::new(DType::F32, [3])], |x| Ok(vec![exp(&x[0])?])).unwrap().graph;
     let foreign = ValueId(99);
@@ -144,7 +144,7 @@ fn a_tensor_whose_memory_was_taken_has_no_value() {
     assert_eq!(x.to_vec::<f32>().unwrap(), [1.0; 3]);
 }
 
-/// Writes its input, and panics when told to.
+/// Copies its input, and panics while the flag is set.
 #[derive(Clone, Debug)]
 struct Fragile(Arc<AtomicBool>);
 
@@ -159,7 +159,7 @@ impl Op for Fragile {
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        assert!(!self.0.load(Ordering::Relaxed), "as it was told to");
+        assert!(!self.0.load(Ordering::Relaxed), "the flag is set");
         taut_kernels::elementwise::copy(inputs[0].view(), outputs[0].reborrow());
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! What loops and choices refuse, and how: the kind of error, the variable, both shapes, the line of the call. And loops of
-//! no steps, which are fine.
+//! Errors of loops and branches: the kind, the variable, both shapes, the line of the call. And loops of zero steps, which are
+//! valid.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -26,9 +26,9 @@ fn values(t: &Tensor) -> Vec<f64> {
     t.to_vec().unwrap()
 }
 
-/// Checks an error: its kind, the op, the line, and what its text has to say.
-fn assert_refused<T>(result: Result<T>, kind: ErrorKind, op: &str, line: u32, says: &[&str]) {
-    let Err(error) = result else { panic!("not refused: {op} {says:?}") };
+/// Checks an error: its kind, the op, the line, and parts of its text.
+fn assert_error<T>(result: Result<T>, kind: ErrorKind, op: &str, line: u32, says: &[&str]) {
+    let Err(error) = result else { panic!("no error: {op} {says:?}") };
     let text = error.to_string();
     assert_eq!(error.kind(), kind, "{text}");
     assert_eq!(error.op(), Some(op), "{text}");
@@ -58,26 +58,26 @@ fn bodies_that_return_another_structure() {
     };
     let says = ["(tensor, tensor, tensor)", "(tensor, tensor)"];
     let (line, result) = longer();
-    assert_refused(result, ErrorKind::Value, "fori_loop", line, &says);
-    assert_refused(in_function(move || longer().1), ErrorKind::Value, "fori_loop", line, &says);
+    assert_error(result, ErrorKind::Value, "fori_loop", line, &says);
+    assert_error(in_function(move || longer().1), ErrorKind::Value, "fori_loop", line, &says);
 
     let shorter = |s: Vec<Tensor>| Ok(s[..1].to_vec());
     let start = vec![number(1.0), number(2.0)];
     let result = while_loop(|s: &Vec<Tensor>| less(&s[0], 5.0), shorter, start);
     let says = ["returned (tensor)", "(tensor, tensor)"];
-    assert_refused(result, ErrorKind::Value, "while_loop", line!() - 2, &says);
+    assert_error(result, ErrorKind::Value, "while_loop", line!() - 2, &says);
 
     let named = |name: &str| BTreeMap::from([(name.to_string(), number(0.5))]);
     let result = fori_loop(0..3, |_, _: BTreeMap<String, Tensor>| Ok(named("speed")), named("place"));
-    assert_refused(result, ErrorKind::Value, "fori_loop", line!() - 1, &["speed: tensor", "place: tensor"]);
+    assert_error(result, ErrorKind::Value, "fori_loop", line!() - 1, &["speed: tensor", "place: tensor"]);
 
     let result =
         scan(|s: Option<Tensor>, x: Tensor| Ok((None, (s, x))), Some(number(0.0)), vector(&[1.0, 2.0]));
-    assert_refused(result, ErrorKind::Value, "scan", line!() - 1, &["returned ()", "(tensor)"]);
+    assert_error(result, ErrorKind::Value, "scan", line!() - 1, &["returned ()", "(tensor)"]);
 
     let body = |_: Tensor, (s, flag): (Tensor, bool)| Ok((s, !flag));
     let result = fori_loop(0..3, body, (number(1.0), true));
-    assert_refused(result, ErrorKind::Value, "fori_loop", line!() - 1, &["false", "true"]);
+    assert_error(result, ErrorKind::Value, "fori_loop", line!() - 1, &["false", "true"]);
 }
 
 #[test]
@@ -86,14 +86,14 @@ fn states_that_change_their_shape() {
     let grow = |x: &Tensor| concat(&[x.clone(), x.clone()], 0);
     let result = fori_loop(0..3, |_, x| grow(&x), vector(&[1.0, 2.0]));
     let says = ["the loop variable", "float64[2]", "float64[4]", "shape_invariants"];
-    assert_refused(result, ErrorKind::Shape, "fori_loop", line!() - 2, &says);
+    assert_error(result, ErrorKind::Shape, "fori_loop", line!() - 2, &says);
 
     let start = (count(0), vector(&[1.0, 2.0]));
     let result = while_loop(|(i, _)| less(i, 3i64), |(i, x)| Ok((i, grow(&x)?)), start.clone());
     let says = ["loop variable 1 ", "float64[2]", "float64[4]", "shape_invariants"];
-    assert_refused(result, ErrorKind::Shape, "while_loop", line!() - 2, &says);
+    assert_error(result, ErrorKind::Shape, "while_loop", line!() - 2, &says);
 
-    // Names and places on the way to it.
+    // The path to it has names and positions.
     let named = |x: Tensor| (number(0.0), BTreeMap::from([("speed".to_string(), vec![count(1), x])]));
     let body = |_: Tensor, (a, mut b): (Tensor, BTreeMap<String, Vec<Tensor>>)| {
         b.get_mut("speed").unwrap()[1] = zeros([7], DType::F64)?;
@@ -101,21 +101,21 @@ fn states_that_change_their_shape() {
     };
     let result = fori_loop(0..3, body, named(vector(&[1.0])));
     let says = ["loop variable 1.speed.1 ", "float64[1]", "float64[7]"];
-    assert_refused(result, ErrorKind::Shape, "fori_loop", line!() - 2, &says);
+    assert_error(result, ErrorKind::Shape, "fori_loop", line!() - 2, &says);
 
     let result = scan(|s: Tensor, x: Tensor| Ok((grow(&s)?, x)), vector(&[1.0]), vector(&[1.0, 2.0]));
-    assert_refused(result, ErrorKind::Shape, "scan", line!() - 1, &["float64[1]", "float64[2]"]);
+    assert_error(result, ErrorKind::Shape, "scan", line!() - 1, &["float64[1]", "float64[2]"]);
     for right in [false, true] {
         let body = |s: Tensor, _: Tensor| grow(&s);
         let (start, elements) = (vector(&[1.0]), vector(&[1.0, 2.0]));
         let line = line!() + 1;
         let result = if right { foldr(body, elements, start) } else { foldl(body, elements, start) };
         let op = if right { "foldr" } else { "foldl" };
-        assert_refused(result, ErrorKind::Shape, op, line, &["float64[1]", "float64[2]"]);
+        assert_error(result, ErrorKind::Shape, op, line, &["float64[1]", "float64[2]"]);
     }
     let inside = || fori_loop(0..3, |_, x: Tensor| concat(&[x.clone(), x], 0), vector(&[1.0, 2.0]));
     let line = line!() - 1;
-    assert_refused(in_function(inside), ErrorKind::Shape, "fori_loop", line, &["float64[2]", "float64[4]"]);
+    assert_error(in_function(inside), ErrorKind::Shape, "fori_loop", line, &["float64[2]", "float64[4]"]);
 }
 
 #[test]
@@ -123,8 +123,8 @@ fn states_that_change_their_type() {
     let _ledger = ledger_check();
     let result = fori_loop(0..3, |_, x| cast(x, DType::F32), number(1.0));
     let says = ["the loop variable", "float64[]", "float32[]", "cast"];
-    assert_refused(result, ErrorKind::DType, "fori_loop", line!() - 2, &says);
-    // A count that becomes a float by what is added to it.
+    assert_error(result, ErrorKind::DType, "fori_loop", line!() - 2, &says);
+    // An integer that becomes a float.
     let start = BTreeMap::from([("steps".to_string(), count(0))]);
     let body = |mut s: BTreeMap<String, Tensor>| {
         s.insert("steps".into(), add(&s["steps"], number(0.5))?);
@@ -132,42 +132,42 @@ fn states_that_change_their_type() {
     };
     let result = while_loop(|s: &BTreeMap<String, Tensor>| less(&s["steps"], 3i64), body, start);
     let says = ["loop variable steps ", "int64[]", "float64[]"];
-    assert_refused(result, ErrorKind::DType, "while_loop", line!() - 2, &says);
+    assert_error(result, ErrorKind::DType, "while_loop", line!() - 2, &says);
 }
 
 #[test]
-fn tests_that_do_not_answer() {
+fn conditions_that_are_not_a_boolean() {
     let _ledger = ledger_check();
     let result = while_loop(|x| mul(x, 2.0), Ok, number(1.0));
     let says = ["float64[]", "boolean"];
-    assert_refused(result, ErrorKind::DType, "while_loop", line!() - 2, &says);
+    assert_error(result, ErrorKind::DType, "while_loop", line!() - 2, &says);
     let result = while_loop(|x| less(x, 3.0), Ok, vector(&[1.0, 2.0]));
     let says = ["bool[2]", "all()", "any()"];
-    assert_refused(result, ErrorKind::Shape, "while_loop", line!() - 2, &says);
+    assert_error(result, ErrorKind::Shape, "while_loop", line!() - 2, &says);
     let open = Loops::new().shape_invariants(vec![vec![None]]);
     let result = open.while_loop(|x| less(x, 3.0), Ok, vector(&[1.0, 2.0]));
-    assert_refused(result, ErrorKind::Shape, "while_loop", line!() - 1, &says);
+    assert_error(result, ErrorKind::Shape, "while_loop", line!() - 1, &says);
 }
 
 #[test]
-fn choices_that_cannot_be_made() {
+fn invalid_choices() {
     let _ledger = ledger_check();
     let one = || Ok(number(1.0));
     let result = cond(number(1.0), one, one);
-    assert_refused(result, ErrorKind::DType, "cond", line!() - 1, &["float64[]", "boolean"]);
+    assert_error(result, ErrorKind::DType, "cond", line!() - 1, &["float64[]", "boolean"]);
     let flags = Tensor::from_slice(&[true, false], [2]).unwrap();
     let result = cond(&flags, one, one);
-    assert_refused(result, ErrorKind::Shape, "cond", line!() - 1, &["bool[2]", "all()"]);
+    assert_error(result, ErrorKind::Shape, "cond", line!() - 1, &["bool[2]", "all()"]);
     let result = switch_case(number(1.0), vec![Box::new(one), Box::new(one)]);
-    assert_refused(result, ErrorKind::DType, "switch_case", line!() - 1, &["float64[]", "integer"]);
+    assert_error(result, ErrorKind::DType, "switch_case", line!() - 1, &["float64[]", "integer"]);
     let result = switch_case(Tensor::from_slice(&[0i64, 1], [2]).unwrap(), vec![Box::new(one)]);
-    assert_refused(result, ErrorKind::DType, "switch_case", line!() - 1, &["int64[2]"]);
+    assert_error(result, ErrorKind::DType, "switch_case", line!() - 1, &["int64[2]"]);
     let none: Vec<Case<'_, Tensor>> = Vec::new();
     let result = switch_case(count(0), none);
-    assert_refused(result, ErrorKind::Value, "switch_case", line!() - 1, &["no branch"]);
+    assert_error(result, ErrorKind::Value, "switch_case", line!() - 1, &["no branch"]);
     let empty = function(|n: &Tensor| switch_case(n, Vec::<Case<'_, Tensor>>::new()));
     let line = line!() - 1;
-    assert_refused(empty.call(count(0)), ErrorKind::Value, "switch_case", line, &["no branch"]);
+    assert_error(empty.call(count(0)), ErrorKind::Value, "switch_case", line, &["no branch"]);
 }
 
 #[test]
@@ -177,15 +177,15 @@ fn branches_that_differ() {
     let flag = Tensor::scalar(true).unwrap();
     let shapes = function(|(x, flag): &(Tensor, Tensor)| cond(flag, || sin(x), || sum(x, None, false)));
     let says = ["float64[2]", "float64[]", "branch 1"];
-    assert_refused(shapes.call((&x, &flag)), ErrorKind::Shape, "cond", line!() - 2, &says);
+    assert_error(shapes.call((&x, &flag)), ErrorKind::Shape, "cond", line!() - 2, &says);
     let types = function(|(x, flag): &(Tensor, Tensor)| cond(flag, || sin(x), || cast(x, DType::F32)));
     let says = ["float64[2]", "float32[2]"];
-    assert_refused(types.call((&x, &flag)), ErrorKind::DType, "cond", line!() - 2, &says);
+    assert_error(types.call((&x, &flag)), ErrorKind::DType, "cond", line!() - 2, &says);
     let parts = function(|(x, flag): &(Tensor, Tensor)| {
         cond(flag, || Ok(vec![sin(x)?]), || Ok(vec![x.clone(), x.clone()]))
     });
     let says = ["(tensor, tensor)", "(tensor)"];
-    assert_refused(parts.call((&x, &flag)), ErrorKind::Value, "cond", line!() - 3, &says);
+    assert_error(parts.call((&x, &flag)), ErrorKind::Value, "cond", line!() - 3, &says);
     let named = function(|(x, n): &(Tensor, Tensor)| {
         let case = |name: &'static str, x: Tensor| -> Case<'_, BTreeMap<String, Tensor>> {
             Box::new(move || Ok(BTreeMap::from([(name.to_string(), x)])))
@@ -194,22 +194,22 @@ fn branches_that_differ() {
         switch_case(n, vec![case("a", x.clone()), case("a", x.clone()), case("a", small)])
     });
     let says = ["result a ", "float64[2]", "float64[]", "branch 2"];
-    assert_refused(named.call((&x, &count(0))), ErrorKind::Shape, "switch_case", line!() - 3, &says);
+    assert_error(named.call((&x, &count(0))), ErrorKind::Shape, "switch_case", line!() - 3, &says);
 }
 
 #[test]
-fn elements_that_do_not_go_together() {
+fn elements_of_different_lengths() {
     let _ledger = ledger_check();
     let body = |s: Tensor, (x, y): (Tensor, Tensor)| Ok((add(s, mul(x, y)?)?, ()));
     let elements = (vector(&[1.0, 2.0]), vector(&[1.0, 2.0, 3.0]));
     let result = scan(body, number(0.0), elements);
-    assert_refused(result, ErrorKind::Shape, "scan", line!() - 1, &["input 1 ", "float64[2]", "float64[3]"]);
+    assert_error(result, ErrorKind::Shape, "scan", line!() - 1, &["input 1 ", "float64[2]", "float64[3]"]);
     let result = scan(body, number(0.0), (vector(&[1.0]), number(2.0)));
-    assert_refused(result, ErrorKind::Shape, "scan", line!() - 1, &["input 1 ", "float64[]"]);
+    assert_error(result, ErrorKind::Shape, "scan", line!() - 1, &["input 1 ", "float64[]"]);
     let result = foldl(|s: Tensor, x: Tensor| add(s, x), number(1.0), number(0.0));
-    assert_refused(result, ErrorKind::Shape, "foldl", line!() - 1, &["the input ", "float64[]"]);
+    assert_error(result, ErrorKind::Shape, "foldl", line!() - 1, &["the input ", "float64[]"]);
     let result = foldr(|s: Tensor, ()| Ok(s), (), number(0.0));
-    assert_refused(result, ErrorKind::Value, "foldr", line!() - 1, &["no elements"]);
+    assert_error(result, ErrorKind::Value, "foldr", line!() - 1, &["no elements"]);
 }
 
 #[test]
@@ -217,23 +217,23 @@ fn budgets_below_one_state() {
     let _ledger = ledger_check();
     let start = (number(1.0), vector(&[0.5; 100]));
     let body = |_: Tensor, (a, b): (Tensor, Tensor)| Ok((sin(a)?, sin(b)?));
-    // 8 bytes and 800, each rounded up to what memory is cut in.
+    // 8 bytes and 800, each aligned to 64.
     let result = Loops::new().grad_budget(895).fori_loop(0..9, body, start.clone());
     let says = ["895", "896", "float64[]", "float64[100]"];
-    assert_refused(result, ErrorKind::Value, "fori_loop", line!() - 2, &says);
+    assert_error(result, ErrorKind::Value, "fori_loop", line!() - 2, &says);
     let result = Loops::new().grad_budget(0).while_loop(|x| less(x, 2.0), |x| mul(x, 2.0), number(1.0));
-    assert_refused(result, ErrorKind::Value, "while_loop", line!() - 1, &["0 bytes", "64"]);
+    assert_error(result, ErrorKind::Value, "while_loop", line!() - 1, &["0 bytes", "64"]);
     let enough = Loops::new().grad_budget(896);
     assert!(enough.fori_loop(0..9, body, start.clone()).is_ok());
-    // The share of a loop inside is too small: it is that one's line.
+    // The share of an inner loop is too small: the error has the line of that loop.
     let inner = |_: Tensor, s: (Tensor, Tensor)| fori_loop(0..9, body, s);
     let line = line!() - 1;
     let result = enough.fori_loop(0..9, inner, start);
-    assert_refused(result, ErrorKind::Value, "fori_loop", line, &["448", "896"]);
+    assert_error(result, ErrorKind::Value, "fori_loop", line, &["448", "896"]);
 }
 
 #[test]
-fn endless_loops_end_at_their_limit() {
+fn infinite_loops_end_at_their_limit() {
     let _ledger = ledger_check();
     for most in [0usize, 1, 7, 100] {
         let loops = Loops::new().maximum_iterations(most);
@@ -250,7 +250,7 @@ fn endless_loops_end_at_their_limit() {
 }
 
 #[test]
-fn invariants_that_do_not_hold() {
+fn shape_invariants_that_do_not_hold() {
     let _ledger = ledger_check();
     let x = vector(&[1.0, 2.0]);
     let grow = |y: Tensor| concat(&[y, vector(&[3.0])], 0);
@@ -258,7 +258,7 @@ fn invariants_that_do_not_hold() {
     let loops = Loops::new().shape_invariants(vec![vec![None], vec![]]);
     let result = loops.while_loop(test, grow, x.clone());
     let says = ["expected 1 shape invariants", "got 2"];
-    assert_refused(result, ErrorKind::Value, "while_loop", line!() - 2, &says);
+    assert_error(result, ErrorKind::Value, "while_loop", line!() - 2, &says);
     // Before the first step, and after one.
     for (invariant, says) in [(vec![None, None], "[?, ?]"), (vec![Some(3)], "[3]"), (vec![Some(2)], "[2]")] {
         let loops = Loops::new().shape_invariants(vec![invariant]);
@@ -270,20 +270,20 @@ fn invariants_that_do_not_hold() {
             text.contains("float64[2]") && (text.contains(says) || text.contains("float64[3]")),
             "{text}"
         );
-        assert_refused(result, ErrorKind::Shape, "while_loop", line, &["loop variable"]);
+        assert_error(result, ErrorKind::Shape, "while_loop", line, &["loop variable"]);
     }
     let loops = Loops::new().shape_invariants(vec![vec![None, Some(2)]]);
     let rows = zeros([1, 2], DType::F64).unwrap();
     let wider = |y: Tensor| concat(&[y.clone(), y], 1);
     let result = loops.while_loop(|y| Tensor::scalar(y.len() < 50), wider, rows.clone());
-    assert_refused(result, ErrorKind::Shape, "while_loop", line!() - 1, &["float64[1, 4]", "[?, 2]"]);
+    assert_error(result, ErrorKind::Shape, "while_loop", line!() - 1, &["float64[1, 4]", "[?, 2]"]);
     let retyped = |y: Tensor| cast(y, DType::F32);
     let result = loops.while_loop(|_| Tensor::scalar(true), retyped, rows);
-    assert_refused(result, ErrorKind::DType, "while_loop", line!() - 1, &["float64[1, 2]", "float32[1, 2]"]);
+    assert_error(result, ErrorKind::DType, "while_loop", line!() - 1, &["float64[1, 2]", "float32[1, 2]"]);
 }
 
 #[test]
-fn shapes_that_may_grow() {
+fn shape_invariants_with_open_dimensions() {
     let _ledger = ledger_check();
     let loops = Loops::new().shape_invariants(vec![vec![], vec![None]]);
     let x = vector(&[0.5, -0.25]);
@@ -303,12 +303,12 @@ fn shapes_that_may_grow() {
     let slope = |x: f64| 8.0 * x.powi(7) + 4.0 * x.powi(3) + 2.0 * x + 1.0;
     assert_eq!(values(&g), [slope(0.5), slope(-0.25)]);
     drop(tape);
-    // In a function, shapes are known beforehand.
+    // In a function, shapes are static.
     let f = function(move |x: &Tensor| run(x));
     let error = f.call(&x).unwrap_err();
     assert_eq!((error.kind(), error.op()), (ErrorKind::Shape, Some("while_loop")), "{error}");
     assert_eq!(error.location().unwrap().file(), file!());
-    // Invariants that leave nothing open are nothing special.
+    // Invariants without open dimensions are allowed in functions.
     let closed = Loops::new().shape_invariants(vec![vec![Some(2)]]).maximum_iterations(3);
     let f =
         function(move |x: &Tensor| closed.while_loop(|_| Tensor::scalar(true), |x| mul(x, 2.0), x.clone()));
@@ -316,7 +316,7 @@ fn shapes_that_may_grow() {
 }
 
 #[test]
-fn loops_of_no_steps() {
+fn loops_of_zero_steps() {
     let _ledger = ledger_check();
     let (x, w, rows) = (vector(&[1.0, 2.0]), vector(&[3.0, 4.0]), zeros([0, 2], DType::F64).unwrap());
     let runs: [fn(&(Tensor, Tensor, Tensor)) -> Result<Tensor>; 7] = [
@@ -386,10 +386,10 @@ fn errors_inside_bodies_are_those_of_the_ops() {
     let (x, m) = (vector(&[1.0, 2.0]), zeros([3, 3], DType::F64).unwrap());
     let product = |_: Tensor, x: Tensor| matmul(x, &m);
     let result = fori_loop(0..3, product, x.clone());
-    assert_refused(result, ErrorKind::Shape, "matmul", line!() - 2, &["float64[2]", "float64[3, 3]"]);
+    assert_error(result, ErrorKind::Shape, "matmul", line!() - 2, &["float64[2]", "float64[3, 3]"]);
     let own = || Err::<Tensor, Error>(Error::value("my own"));
     let result = fori_loop(0..3, |_, _| own(), x.clone());
-    assert_refused(result, ErrorKind::Value, "fori_loop", line!() - 1, &["my own"]);
+    assert_error(result, ErrorKind::Value, "fori_loop", line!() - 1, &["my own"]);
     // An index that is out of range in the third step.
     let pick = |x: &Tensor, i: &Tensor| gather(x, i, 0, 0);
     let line = line!() - 1;
@@ -401,7 +401,7 @@ fn errors_inside_bodies_are_those_of_the_ops() {
     let error = function(move |x: &Tensor| run(x)).call(&x).unwrap_err();
     assert_eq!((error.kind(), error.op()), (ErrorKind::Index, Some("gather")), "{error}");
     assert_eq!(error.location().unwrap().line(), line, "{error}");
-    // And under a tape.
+    // Under a tape as well.
     let tape = GradientTape::new();
     tape.watch(&x);
     let error = run(&x).unwrap_err();
@@ -435,7 +435,7 @@ fn a_function_that_fails_leaves_variables_as_they_were() {
 }
 
 #[test]
-fn variables_are_not_assigned_in_what_is_computed_again_or_all_at_once() {
+fn variables_cannot_be_assigned_in_recomputed_or_vectorised_code() {
     let _ledger = ledger_check();
     let v = Variable::new(number(1.0)).unwrap();
     let inside = v.clone();
@@ -462,7 +462,7 @@ fn variables_are_not_assigned_in_what_is_computed_again_or_all_at_once() {
     let error = in_function(move || at_once().1).unwrap_err();
     assert_eq!((error.kind(), error.location().unwrap().line()), (ErrorKind::Graph, line), "{error}");
     assert_eq!(v.read().item::<f64>().unwrap(), 1.0);
-    // Reading one is fine: it is a capture.
+    // Reading a variable is allowed: it is a capture.
     let y = fori_loop(0..3, |_, x| add(x, v.read()), number(5.0)).unwrap();
     assert_eq!(y.item::<f64>().unwrap(), 8.0);
     let tape = GradientTape::new();
@@ -472,7 +472,7 @@ fn variables_are_not_assigned_in_what_is_computed_again_or_all_at_once() {
 }
 
 #[test]
-fn tensors_that_leave_a_body_are_worth_nothing() {
+fn tensors_that_leak_out_of_a_body_are_rejected() {
     let _ledger = ledger_check();
     let leaked: RefCell<Option<Tensor>> = RefCell::new(None);
     let leak = |x: &Tensor| {
@@ -483,12 +483,12 @@ fn tensors_that_leave_a_body_are_worth_nothing() {
     let y = fori_loop(0..3, |_, x| leak(&x), number(1.0)).unwrap();
     let stray = leaked.take().unwrap();
     assert!(stray.is_traced());
-    assert_refused_graph(stray.item::<f64>());
-    assert_refused_graph(add(&stray, 1.0));
+    assert_graph_error(stray.item::<f64>());
+    assert_graph_error(add(&stray, 1.0));
     // Nor in another body.
-    assert_refused_graph(fori_loop(0..3, |_, x| add(x, &stray), number(1.0)));
-    assert_refused_graph(cond(Tensor::scalar(true).unwrap(), || sin(&stray), || Ok(number(2.0))));
-    assert_refused_graph(function(move |x: &Tensor| mul(x, &stray)).call(&y));
+    assert_graph_error(fori_loop(0..3, |_, x| add(x, &stray), number(1.0)));
+    assert_graph_error(cond(Tensor::scalar(true).unwrap(), || sin(&stray), || Ok(number(2.0))));
+    assert_graph_error(function(move |x: &Tensor| mul(x, &stray)).call(&y));
     drop(y);
     // From an inner body to the outer one.
     let result = fori_loop(
@@ -499,11 +499,11 @@ fn tensors_that_leave_a_body_are_worth_nothing() {
         },
         number(1.0),
     );
-    assert_refused_graph(result);
+    assert_graph_error(result);
 }
 
-fn assert_refused_graph<T>(result: Result<T>) {
-    let Err(error) = result else { panic!("not refused") };
+fn assert_graph_error<T>(result: Result<T>) {
+    let Err(error) = result else { panic!("no error") };
     assert_eq!(error.kind(), ErrorKind::Graph, "{error}");
     assert_eq!(error.location().map(taut::memory::Location::file), Some(file!()), "{error}");
 }

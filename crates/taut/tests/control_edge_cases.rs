@@ -1,5 +1,5 @@
-//! What is odd but right: states of all types, of no elements, none at all; a hundred captures; more steps than there is
-//! memory; branches that could not run; random numbers.
+//! Edge cases of loops: states of all types, empty states, no states; a hundred captures; more steps than could be saved;
+//! branches that must not run; random numbers.
 
 use std::sync::Arc;
 use taut::memory::testing::ledger_check;
@@ -21,7 +21,7 @@ fn values(t: &Tensor) -> Vec<f64> {
     t.to_vec().unwrap()
 }
 
-/// Budgets, and none.
+/// Several budgets, and no budget.
 fn budgets() -> [Loops; 3] {
     [Loops::new(), Loops::new().grad_budget(256), Loops::new().grad_budget(1 << 20)]
 }
@@ -80,7 +80,7 @@ fn loops_without_states() {
 }
 
 #[test]
-fn states_of_no_elements() {
+fn empty_states() {
     let _ledger = ledger_check();
     let (empty, w) = (zeros([0, 3], DType::F64).unwrap(), number(0.7));
     for loops in budgets() {
@@ -135,7 +135,7 @@ fn states_of_all_types() {
             assert_eq!(values(&cast(found, DType::F64).unwrap()), [want; 3], "{dtype}");
         }
     }
-    // Halves have gradients as well.
+    // Half-precision states have gradients as well.
     for dtype in [DType::F16, DType::BF16, DType::F32] {
         for loops in budgets() {
             let x = taut::ones([3], dtype).unwrap();
@@ -179,10 +179,10 @@ fn a_budget_does_not_change_random_numbers() {
 }
 
 #[test]
-fn more_steps_than_there_is_memory() {
+fn more_steps_than_could_be_saved() {
     let _ledger = ledger_check();
     let x = number(0.5);
-    // Nobody asks for a gradient, and the test ends it.
+    // Without a gradient; the condition ends it.
     let far = Loops::new().maximum_iterations(usize::MAX - 1);
     let y = far.while_loop(|x| less(x, 100.0), |x| mul(x, 2.0), x.clone()).unwrap();
     assert_eq!(values(&y), [128.0]);
@@ -195,10 +195,10 @@ fn more_steps_than_there_is_memory() {
     refused(fori_loop(0..i64::MAX, |_, y| mul(y, &x), x.clone()).unwrap_err());
     refused(fori_loop(i64::MIN..i64::MAX, |_, y| mul(y, &x), x.clone()).unwrap_err());
     drop(tape);
-    // A function can be planned for it, without being run.
+    // A function with it can be planned without being run.
     let f = function(|x: &Tensor| fori_loop(0..i64::MAX, |_, y| mul(y, x), x.clone()));
     assert!(f.plan(&x).unwrap().peak_bytes() <= 128);
-    // A budget needs no more than it says.
+    // A budget is the limit of what is saved.
     let report = Arc::new(LoopReport::new());
     let tape = GradientTape::new();
     tape.watch(&x);
@@ -213,7 +213,7 @@ fn more_steps_than_there_is_memory() {
 }
 
 #[test]
-fn the_same_loop_is_followed_by_two_tapes() {
+fn two_tapes_record_the_same_loop() {
     let _ledger = ledger_check();
     let (x, w) = (vector(&[0.3, 0.6]), vector(&[0.8, -0.9]));
     for loops in budgets() {
@@ -224,7 +224,7 @@ fn the_same_loop_is_followed_by_two_tapes() {
         let body = |(i, y): (Tensor, Tensor)| Ok((add(i, 1i64)?, mul(y, &w)?));
         let (_, y) = loops.while_loop(|(i, _)| less(i, 20i64), body, start).unwrap();
         let gw = other.gradient(&y, &w).unwrap().unwrap().dense().unwrap();
-        // A persistent tape can be asked again: what it keeps is not used up.
+        // A persistent tape can be used again: its residuals are not overwritten.
         for _ in 0..2 {
             let gx = one.gradient(&y, &x).unwrap().unwrap().dense().unwrap();
             let want = values(&w).iter().map(|w| w.powi(20)).collect::<Vec<_>>();
@@ -237,7 +237,7 @@ fn the_same_loop_is_followed_by_two_tapes() {
 }
 
 #[test]
-fn states_elements_and_captures_lie_as_they_like() {
+fn states_elements_and_captures_may_be_strided() {
     let _ledger = ledger_check();
     let matrix = Tensor::from_slice(&[0.1, -0.4, 0.8, 0.3, 0.9, -0.7], [2, 3]).unwrap();
     let across = taut::transpose(&matrix, None).unwrap();
@@ -274,7 +274,7 @@ fn states_elements_and_captures_lie_as_they_like() {
 }
 
 #[test]
-fn the_branch_not_taken_runs_nothing() {
+fn the_branch_that_is_not_selected_does_not_run() {
     let _ledger = ledger_check();
     let x = vector(&[0.1, -0.7, 0.4]);
     let bad = Tensor::scalar(99i64).unwrap();
@@ -288,7 +288,7 @@ fn the_branch_not_taken_runs_nothing() {
     // A loop that never ends.
     let f = function(|(x, n): &(Tensor, Tensor)| {
         let forever = || while_loop(|_| Tensor::scalar(true), |x| mul(x, 0.5), x.clone());
-        // Of constants alone, so that a compiler could be tempted to run it.
+        // Of constants alone, which constant folding must not evaluate.
         let for_good =
             || add(x, while_loop(|_| Tensor::scalar(true), |x| mul(x, 0.5), Tensor::scalar(1.0f64)?)?);
         switch_case(n, vec![Box::new(|| sin(x)), Box::new(forever), Box::new(for_good), Box::new(|| tanh(x))])
@@ -297,7 +297,7 @@ fn the_branch_not_taken_runs_nothing() {
         let n = Tensor::scalar(n).unwrap();
         assert_eq!(values(&f.call((&x, &n)).unwrap()), values(&want));
     }
-    // Nor on the way back.
+    // Nor in the backward pass.
     let tape = GradientTape::new();
     tape.watch(&x);
     let zero = Tensor::scalar(0i64).unwrap();
@@ -306,7 +306,7 @@ fn the_branch_not_taken_runs_nothing() {
     assert_eq!(values(&g), values(&taut::cos(&x).unwrap()));
 }
 
-/// What a loop of as many steps adds up, and each of the random numbers.
+/// The sum over a loop of this many steps, and each of its random numbers.
 fn drawn(seed: u64, steps: i64, loops: &Loops, x: &Tensor) -> Result<(Tensor, Tensor)> {
     let generator = random::Generator::from_seed(seed);
     let places = taut::range(0i64, steps, 1i64, DType::I64)?;
@@ -334,13 +334,13 @@ fn random_numbers_differ_from_step_to_step() {
     let all = values(&noise);
     let mean = all.iter().sum::<f64>() / 100.0;
     assert!(mean.abs() < 0.5, "{mean}");
-    // The same seed, the same numbers; a shorter loop draws the first of them; another seed, others.
+    // The same seed gives the same numbers; a shorter loop draws the first of them; another seed gives others.
     assert_eq!(values(&drawn(7, 50, &loops, &x).unwrap().1), all);
     assert_eq!(values(&drawn(7, 10, &loops, &x).unwrap().1), all[..20]);
     assert_ne!(values(&drawn(8, 50, &loops, &x).unwrap().1), all);
     let f = function(|x: &Tensor| drawn(7, 50, &Loops::new(), x));
     assert_eq!(values(&f.call(&x).unwrap().1), all);
-    // A budget does not change them, nor does the way back draw others: the gradient is that of the numbers drawn.
+    // Neither a budget nor the backward pass changes them: the gradient is that of the numbers drawn.
     let report = Arc::new(LoopReport::new());
     for loops in [Loops::new(), Loops::new().grad_budget(128).report(&report)] {
         let tape = GradientTape::new();
@@ -363,7 +363,7 @@ fn random_numbers_of_loops_of_unknown_length() {
         let start = (Tensor::scalar(0i64)?, zeros([40], DType::F64)?);
         let body = |(i, s): (Tensor, Tensor)| {
             let noise = mul(generator.uniform([], 1.0, 2.0, DType::F64)?, x)?;
-            // Each step writes its number to a place of its own.
+            // Each step stores its number in an element of its own.
             let place = cast(taut::equal(taut::range(0i64, steps, 1i64, DType::I64)?, &i)?, DType::F64)?;
             Ok((add(i, 1i64)?, add(s, mul(place, noise)?)?))
         };
@@ -376,7 +376,7 @@ fn random_numbers_of_loops_of_unknown_length() {
     assert_eq!(numbers.len(), 40, "no number twice: {want:?}");
     let f = function(move |x: &Tensor| run(x, &Loops::new()));
     assert_eq!(values(&f.call(&x).unwrap()), want);
-    // Whether somebody follows it or not, with and without a limit and a budget.
+    // Tracked or not, with and without a limit and a budget.
     for loops in [Loops::new(), Loops::new().maximum_iterations(50), Loops::new().grad_budget(4096)] {
         let tape = GradientTape::new();
         tape.watch(&x);
@@ -388,7 +388,7 @@ fn random_numbers_of_loops_of_unknown_length() {
 }
 
 #[test]
-fn loops_in_loops_draw_numbers_of_their_own() {
+fn nested_loops_draw_their_own_random_numbers() {
     let _ledger = ledger_check();
     let run = |(): &()| {
         let generator = random::Generator::from_seed(11);
