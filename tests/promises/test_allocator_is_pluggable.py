@@ -48,7 +48,7 @@ def test_an_allocator_that_fails():
     release = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_size_t)(lambda block, count: None)
     tf.memory.set_allocator((nothing, release), name="empty")
     try:
-        with pytest.raises(tf.errors.ResourceExhaustedError, match="cannot be had from the empty allocator"):
+        with pytest.raises(tf.errors.ResourceExhaustedError, match="could not be allocated by the empty allocator"):
             tf.ones([1000])
     finally:
         tf.memory.set_allocator("pool")

@@ -1,21 +1,21 @@
-//! One more step of a run, watched: planned against measured, and the page.
+//! Profiles one more step of a run: its planned and measured peaks, and the report page.
 
 use crate::Outcome;
 use crate::train::Session;
 use std::path::Path;
 use taut::memory::Bytes;
-use taut::profile::{self, Report};
+use taut::profile::{self, ProfileReport};
 
-/// Compares a step with its plan, and writes the page if somebody wants it.
-pub fn watch(session: &Session, page: Option<&Path>) -> Outcome {
+/// Profiles a training step, compares it with its plan, and writes the page to `page`, if given.
+pub fn profile_step(session: &Session, page: Option<&Path>) -> Outcome {
     let (x, y) = &session.batch;
-    // A step that finds no memory from before needs all that was planned.
+    // Without a kept arena, the step allocates all that was planned.
     session.trainer.release();
     let (loss, timeline) = profile::record(|| session.trainer.train_step(x, y))?;
     loss?;
     for run in timeline.planned() {
         println!(
-            "a step of training: planned {} bytes, measured {} bytes: {}",
+            "training step: planned {} bytes, measured {} bytes: {}",
             run.planned,
             run.measured,
             if run.is_exact() { "equal" } else { "not equal" }
@@ -39,7 +39,7 @@ pub fn watch(session: &Session, page: Option<&Path>) -> Outcome {
         .epochs
         .iter()
         .fold((0, 0.0), |(samples, seconds), epoch| (samples + epoch.samples, seconds + epoch.seconds));
-    let mut report = Report::new(format!("Taut: {}", session.title))
+    let mut report = ProfileReport::new(format!("Taut: {}", session.title))
         .timeline(&timeline)
         .plan("train step", &session.plan)
         .history(&[&["epoch"], &names[..]].concat(), &rows)
@@ -51,8 +51,8 @@ pub fn watch(session: &Session, page: Option<&Path>) -> Outcome {
     report = report
         .figure("variables", Bytes(bytes(&session.trainer.model().named())).to_string())
         .figure("optimizer", Bytes(bytes(&state)).to_string())
-        .note("One step of training, after the last epoch: forward, backward, update and metrics.");
+        .note("One training step after the last epoch: forward, backward, update and metrics.");
     report.write(path)?;
-    println!("where memory and time went: open {} in a browser", path.display());
+    println!("memory and time of this step: open {} in a browser", path.display());
     Ok(())
 }

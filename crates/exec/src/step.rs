@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 use taut_core::{Error, ErrorKind, Result, Spec, interrupt};
 use taut_kernels::{Arg, View, ViewMut, elementwise};
-use taut_memory::Parts;
+use taut_memory::DisjointSlices;
 use taut_plan::{Access, Home, Program, ProgramStep, StepInput, Storage};
 
 /// A byte that makes a NaN of every float.
@@ -127,7 +127,7 @@ impl<'m> Memory<'_, 'm> {
     }
 
     fn call(&mut self, program: &Program, step: &ProgramStep, taken: &mut [&'m mut [u8]]) -> Result<()> {
-        let mut parts = Parts::new(self.arena, &mut self.borrowed.0);
+        let mut parts = DisjointSlices::new(self.arena, &mut self.borrowed.0);
         let (start, len) = step.scratch;
         let scratch =
             if len == 0 { &mut [][..] } else { parts.write(start..start + len).ok_or_else(overlap)? };
@@ -179,7 +179,7 @@ impl<'m> Memory<'_, 'm> {
 fn view<'a>(
     program: &'a Program,
     operand: &'a StepInput,
-    parts: &mut Parts<'a>,
+    parts: &mut DisjointSlices<'a>,
     inputs: &'a [BorrowedInput<'_>],
     outputs: &'a [&mut [u8]],
 ) -> Result<View<'a>> {

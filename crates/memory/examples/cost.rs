@@ -1,4 +1,4 @@
-//! What a buffer costs on this machine: `cargo run --release -p taut-memory --example cost`.
+//! Measures the cost of a buffer on this machine: `cargo run --release -p taut-memory --example cost`.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use taut_memory::{Allocator, Arena, Buffer, Category, OutOfMemory, System, limit
 
 const ROUNDS: usize = 100;
 
-/// The best of many short rounds, in nanoseconds per call: a busy machine leaves some of them alone.
+/// The best of many short rounds, in nanoseconds per call: other processes do not disturb all of them.
 fn time<T>(calls: u32, work: impl Fn() -> Result<T, OutOfMemory>) -> Result<f64, OutOfMemory> {
     let mut best = f64::INFINITY;
     for _ in 0..ROUNDS {

@@ -1,4 +1,4 @@
-//! Where blocks come from.
+//! Allocators: the sources of blocks.
 
 mod arena;
 mod pool;
@@ -6,27 +6,26 @@ mod system;
 
 pub use arena::Arena;
 pub use pool::Pool;
-pub(crate) use pool::{Cache, give, take};
+pub(crate) use pool::{ThreadCache, allocate_from_pool, release_to_pool};
 pub use system::System;
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// The alignment of every block, in bytes: a cache line, and the widest vector.
+/// The alignment of every block, in bytes: a cache line, and the widest vector register.
 pub const ALIGNMENT: usize = 64;
 
-/// A source of blocks. Implement it to put Taut's memory where you want it: in shared memory, on a certain NUMA node,
-/// under your own accounting.
+/// A source of blocks. Implement it to place Taut's memory: in shared memory, on a NUMA node, under your own accounting.
 ///
 /// # Safety
 /// For `bytes > 0`, [`allocate`](Allocator::allocate) and [`allocate_zeroed`](Allocator::allocate_zeroed) return a
 /// block that
 /// - is aligned to [`ALIGNMENT`] and at least `bytes` long,
 /// - is initialised: zero or any old contents, but never memory that the compiler may treat as undefined,
-/// - belongs to the caller alone and stays valid until it is released, even if it is released on another thread.
+/// - is owned by the caller alone and stays valid until it is released, even if it is released on another thread.
 ///
-/// `counts` always gives the same answer.
+/// `counts` always returns the same value.
 ///
 /// ```
 /// use std::ptr::NonNull;
@@ -61,49 +60,49 @@ pub const ALIGNMENT: usize = 64;
 /// # Ok::<(), taut_memory::OutOfMemory>(())
 /// ```
 pub unsafe trait Allocator: Send + Sync {
-    /// The name that errors use.
+    /// The name used in errors.
     fn name(&self) -> &str;
 
-    /// A block for `bytes` (more than zero) bytes, or `None` if there is none to give.
+    /// A block for `bytes` (more than zero) bytes, or `None` if the allocation fails.
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>>;
 
     /// Like [`allocate`](Allocator::allocate), with the first `bytes` bytes zero.
     fn allocate_zeroed(&self, bytes: usize) -> Option<NonNull<u8>> {
         let block = self.allocate(bytes)?;
-        // SAFETY: `allocate` gave a block of at least `bytes` bytes that is ours alone.
+        // SAFETY: `allocate` returned a block of at least `bytes` bytes without another owner.
         unsafe { block.write_bytes(0, bytes) };
         Some(block)
     }
 
-    /// Takes a block back.
+    /// Releases a block.
     ///
     /// # Safety
-    /// The block came from this allocator for the same `bytes`, and nobody uses it any more.
+    /// The block came from this allocator for the same `bytes`, and is no longer used.
     unsafe fn release(&self, block: NonNull<u8>, bytes: usize);
 
-    /// Bytes that the allocator holds and nobody uses.
+    /// Bytes that the allocator keeps for reuse.
     fn idle_bytes(&self) -> usize {
         0
     }
 
-    /// Gives idle memory back to the system, and returns how many bytes.
+    /// Returns idle memory to the system, and the number of bytes returned.
     fn trim(&self) -> usize {
         0
     }
 
-    /// Whether the ledger counts this allocator's blocks. False if it hands out parts of memory that is counted
-    /// already, as an [`Arena`] does.
+    /// Whether the ledger counts this allocator's blocks. False if they are parts of memory that is already counted, as
+    /// in an [`Arena`].
     fn counts(&self) -> bool {
         true
     }
 }
 
-/// The default allocator, unless it is the shared pool, which new buffers reach without this lock.
+/// The default allocator, unless it is the shared pool, which needs no lock.
 static CUSTOM: RwLock<Option<Arc<dyn Allocator>>> = RwLock::new(None);
 static IS_CUSTOM: AtomicBool = AtomicBool::new(false);
 
-/// Makes `allocator` the source of all new buffers, and returns the one before it. Live buffers go back to where they
-/// came from.
+/// Makes `allocator` the source of all new buffers, and returns the previous one. Live buffers are released to the
+/// allocator that they came from.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -142,27 +141,27 @@ pub(crate) fn unless_shared_pool(allocator: &Arc<dyn Allocator>) -> Option<Arc<d
     (!std::ptr::addr_eq(Arc::as_ptr(allocator), shared)).then(|| allocator.clone())
 }
 
-/// Bytes kept for reuse by the shared pool and by the default allocator, in whole blocks. A pool of your own that is not
-/// the default tells its own [`Allocator::idle_bytes`].
+/// Bytes kept for reuse by the shared pool and by the default allocator, in whole blocks. Other pools are not included;
+/// see [`Allocator::idle_bytes`].
 pub fn idle_bytes() -> usize {
     pool::shared().idle_bytes() + custom().map_or(0, |allocator| allocator.idle_bytes())
 }
 
-/// Gives everything idle back to the system and returns how many bytes that was. Small blocks in the caches of other
-/// threads follow when such a thread next releases one.
+/// Returns all idle memory to the system, and the number of bytes returned. Small blocks in the caches of other threads
+/// are returned when such a thread next releases one.
 pub fn trim() -> usize {
     pool::shared().trim() + custom().map_or(0, |allocator| allocator.trim())
 }
 
-/// Idle bytes that [`shrink`] can give back at once.
+/// Idle bytes that [`shrink`] can return at once.
 pub(crate) fn trimmable_bytes() -> usize {
     pool::trimmable_bytes() + custom().map_or(0, |allocator| allocator.idle_bytes())
 }
 
-/// Gives back at least `bytes` idle bytes, or all there are.
+/// Returns at least `bytes` idle bytes to the system, or all idle bytes.
 pub(crate) fn shrink(bytes: usize) {
-    let given = pool::shrink(bytes);
-    if given < bytes
+    let returned = pool::shrink(bytes);
+    if returned < bytes
         && let Some(allocator) = custom()
     {
         allocator.trim();

@@ -1,4 +1,4 @@
-//! Owned memory.
+//! The buffer: an owned block of bytes.
 
 use crate::Location;
 use std::fmt;
@@ -7,25 +7,25 @@ use std::sync::Arc;
 
 use crate::allocator::{self, Allocator};
 use crate::category::Category;
-use crate::error::{Cause, OutOfMemory};
-use crate::record::Slot;
+use crate::error::{OutOfMemory, OutOfMemoryCause};
+use crate::observer::ObservedBuffer;
+use crate::record::RecordRow;
 use crate::thread::{self, Thread};
-use crate::watch::Block;
 use crate::{ledger, limit, record};
 
-/// An owned block of bytes, aligned to 64. It goes back to its allocator when dropped, on whatever thread.
+/// An owned block of bytes, aligned to 64. Dropping it, on any thread, returns it to its allocator.
 pub struct Buffer {
     start: NonNull<u8>,
     bytes: usize,
-    /// None for the shared pool, which saves the common case the reference count.
+    /// `None` for the shared pool, so that the common case has no reference count.
     allocator: Option<Arc<dyn Allocator>>,
-    slot: Option<Slot>,
+    record_row: Option<RecordRow>,
     category: Category,
 }
 
-// SAFETY: the memory belongs to the buffer alone, and allocators take blocks back on any thread.
+// SAFETY: the buffer is the only owner of the memory, and blocks may be released on any thread.
 unsafe impl Send for Buffer {}
-// SAFETY: a shared buffer only gives shared slices.
+// SAFETY: a shared reference to a buffer only gives shared slices.
 unsafe impl Sync for Buffer {}
 
 impl Buffer {
@@ -36,7 +36,7 @@ impl Buffer {
         Buffer::new_at(bytes, category, Location::caller())
     }
 
-    /// A buffer of zeros, owned by the calling line. Memory fresh from the system is not written again.
+    /// A buffer of zeros, owned by the calling line. Fresh memory of the system is zero already and is not written.
     #[inline]
     #[track_caller]
     pub fn zeroed(bytes: usize, category: Category) -> Result<Buffer, OutOfMemory> {
@@ -46,16 +46,16 @@ impl Buffer {
     /// Like [`Buffer::new`], owned by the given line.
     #[inline]
     pub fn new_at(bytes: usize, category: Category, owner: Location) -> Result<Buffer, OutOfMemory> {
-        Buffer::make(allocator::custom(), bytes, category, owner, false)
+        Buffer::allocate(allocator::custom(), bytes, category, owner, false)
     }
 
     /// Like [`Buffer::zeroed`], owned by the given line.
     #[inline]
     pub fn zeroed_at(bytes: usize, category: Category, owner: Location) -> Result<Buffer, OutOfMemory> {
-        Buffer::make(allocator::custom(), bytes, category, owner, true)
+        Buffer::allocate(allocator::custom(), bytes, category, owner, true)
     }
 
-    /// Like [`Buffer::new`], from a certain allocator.
+    /// Like [`Buffer::new`], from the given allocator.
     #[track_caller]
     pub fn new_in(
         allocator: &Arc<dyn Allocator>,
@@ -63,11 +63,11 @@ impl Buffer {
         category: Category,
     ) -> Result<Buffer, OutOfMemory> {
         let allocator = allocator::unless_shared_pool(allocator);
-        Buffer::make(allocator, bytes, category, Location::caller(), false)
+        Buffer::allocate(allocator, bytes, category, Location::caller(), false)
     }
 
     #[inline]
-    fn make(
+    fn allocate(
         allocator: Option<Arc<dyn Allocator>>,
         bytes: usize,
         category: Category,
@@ -75,29 +75,30 @@ impl Buffer {
         zeroed: bool,
     ) -> Result<Buffer, OutOfMemory> {
         if bytes == 0 {
-            return Ok(Buffer { start: dangling(), bytes: 0, allocator: None, slot: None, category });
+            return Ok(Buffer { start: dangling(), bytes: 0, allocator: None, record_row: None, category });
         }
         let source = allocator.as_ref();
         let counted = source.is_none_or(|allocator| allocator.counts());
-        match thread::with(move |thread| obtain(thread, source, bytes, category, counted, zeroed)) {
+        match thread::with(move |thread| allocate_counted(thread, source, bytes, category, counted, zeroed)) {
             Ok(start) => {
-                let mut buffer = Buffer { start, bytes, allocator, slot: None, category };
+                let mut buffer = Buffer { start, bytes, allocator, record_row: None, category };
                 if counted && record::is_on() {
-                    buffer.slot = record::enter(Block { line: Some(owner), ..buffer.block() });
+                    buffer.record_row =
+                        record::add(ObservedBuffer { location: Some(owner), ..buffer.observed() });
                 }
                 Ok(buffer)
             }
-            Err(refusal) => Err(refusal.explain(source, bytes, category, owner)),
+            Err(failure) => Err(failure.explain(source, bytes, category, owner)),
         }
     }
 
-    /// A buffer over memory that `owner` keeps.
+    /// A buffer over memory that `owner` keeps alive.
     ///
     /// # Safety
-    /// `start` is aligned to [`ALIGNMENT`](crate::ALIGNMENT), `bytes` initialised bytes from there on belong to the buffer alone for as long as
-    /// `owner` is there, and `owner` takes them back in `release`.
+    /// `start` is aligned to [`ALIGNMENT`](crate::ALIGNMENT); the `bytes` bytes from there on are initialised and accessed
+    /// by the buffer alone for as long as `owner` exists; `owner` accepts them in `release`.
     pub(crate) unsafe fn from_parts(start: NonNull<u8>, bytes: usize, owner: Arc<dyn Allocator>) -> Buffer {
-        Buffer { start, bytes, allocator: Some(owner), slot: None, category: Category::Tensor }
+        Buffer { start, bytes, allocator: Some(owner), record_row: None, category: Category::Tensor }
     }
 
     /// The bytes.
@@ -107,14 +108,14 @@ impl Buffer {
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes) }
     }
 
-    /// The bytes, to be written.
+    /// The bytes, mutable.
     #[inline]
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         // SAFETY: as above, and borrowed exclusively.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
 
-    /// How many bytes were asked for.
+    /// The number of bytes requested.
     #[inline]
     pub fn len(&self) -> usize {
         self.bytes
@@ -126,7 +127,7 @@ impl Buffer {
         self.bytes == 0
     }
 
-    /// Where the bytes are.
+    /// The address of the first byte.
     #[inline]
     pub fn as_ptr(&self) -> *const u8 {
         self.start.as_ptr()
@@ -136,34 +137,34 @@ impl Buffer {
         self.start
     }
 
-    /// What the buffer is for.
+    /// The category of the buffer.
     #[inline]
     pub fn category(&self) -> Category {
         self.category
     }
 
-    /// Says that the buffer is for something else from now on.
+    /// Changes the category of the buffer.
     pub fn recategorize(&mut self, category: Category) {
         if category == self.category {
             return;
         }
         if self.is_counted() {
             ledger::move_category(self.bytes, self.category, category);
-            self.slot = record::move_category(self.slot, self.block(), category);
+            self.record_row = record::move_category(self.record_row, self.observed(), category);
         }
         self.category = category;
     }
 
-    /// What others are told of it. Its line is the record's to say.
-    fn block(&self) -> Block {
+    /// The buffer as observers receive it, without its source location, which the record has.
+    fn observed(&self) -> ObservedBuffer {
         let (address, bytes, category) = (self.start.addr().get(), self.bytes, self.category);
-        Block { address, bytes, category, line: None }
+        ObservedBuffer { address, bytes, category, location: None }
     }
 
     #[cold]
-    fn tell_left(&self) {
+    fn notify_freed(&self) {
         if self.is_counted() {
-            record::leave(self.slot, self.block());
+            record::remove(self.record_row, self.observed());
         }
     }
 
@@ -174,10 +175,10 @@ impl Buffer {
 }
 
 impl Default for Buffer {
-    /// A buffer without bytes, which costs nothing.
+    /// An empty buffer, which allocates nothing.
     #[inline]
     fn default() -> Buffer {
-        Buffer { start: dangling(), bytes: 0, allocator: None, slot: None, category: Category::Tensor }
+        Buffer { start: dangling(), bytes: 0, allocator: None, record_row: None, category: Category::Tensor }
     }
 }
 
@@ -187,12 +188,12 @@ impl Drop for Buffer {
         if self.bytes == 0 {
             return;
         }
-        if self.slot.is_some() || record::is_on() {
-            self.tell_left();
+        if self.record_row.is_some() || record::is_on() {
+            self.notify_freed();
         }
         thread::with(|thread| {
             if self.is_counted() {
-                ledger::leave(thread, self.bytes, self.category);
+                ledger::remove(thread, self.bytes, self.category);
             }
             // SAFETY: the block came from this allocator for these bytes, and this is its last use.
             unsafe { release(thread, self.allocator.as_ref(), self.start, self.bytes) };
@@ -207,15 +208,15 @@ impl fmt::Debug for Buffer {
     }
 }
 
-/// Why there is no block.
+/// Why an allocation failed.
 #[derive(Clone, Copy)]
-enum Refusal {
+enum AllocationFailure {
     Limit,
     Allocator,
     Injected,
 }
 
-impl Refusal {
+impl AllocationFailure {
     #[cold]
     fn explain(
         self,
@@ -225,35 +226,35 @@ impl Refusal {
         owner: Location,
     ) -> OutOfMemory {
         let cause = match self {
-            Refusal::Limit => Cause::Limit,
-            Refusal::Allocator => {
-                Cause::Allocator(allocator.map_or("pool", |allocator| allocator.name()).to_owned())
+            AllocationFailure::Limit => OutOfMemoryCause::Limit,
+            AllocationFailure::Allocator => {
+                OutOfMemoryCause::Allocator(allocator.map_or("pool", |allocator| allocator.name()).to_owned())
             }
-            Refusal::Injected => Cause::Injected,
+            AllocationFailure::Injected => OutOfMemoryCause::Injected,
         };
         OutOfMemory::new(bytes, category, owner, cause)
     }
 }
 
-/// Gets a block and counts it in, if it is to be counted. The order matters: nothing is counted before the block is
-/// there, so a failure leaves the ledger as it was.
+/// Allocates a block, and counts it if `counted`. It is counted only after its allocation, so that a failure leaves the
+/// ledger unchanged.
 #[inline]
-fn obtain(
+fn allocate_counted(
     thread: &Thread,
     allocator: Option<&Arc<dyn Allocator>>,
     bytes: usize,
     category: Category,
     counted: bool,
     zeroed: bool,
-) -> Result<NonNull<u8>, Refusal> {
+) -> Result<NonNull<u8>, AllocationFailure> {
     if !thread.request() {
-        return Err(Refusal::Injected);
+        return Err(AllocationFailure::Injected);
     }
     if counted && !limit::allows(bytes) {
-        return Err(Refusal::Limit);
+        return Err(AllocationFailure::Limit);
     }
     let start = match allocator {
-        None => allocator::take(thread, bytes, zeroed),
+        None => allocator::allocate_from_pool(thread, bytes, zeroed),
         Some(allocator) => {
             if counted {
                 limit::make_room(bytes);
@@ -261,29 +262,29 @@ fn obtain(
             if zeroed { allocator.allocate_zeroed(bytes) } else { allocator.allocate(bytes) }
         }
     };
-    let start = start.ok_or(Refusal::Allocator)?;
-    if counted && !ledger::enter(thread, bytes, category) {
-        // Another thread took the room meanwhile.
+    let start = start.ok_or(AllocationFailure::Allocator)?;
+    if counted && !ledger::add(thread, bytes, category) {
+        // Another thread allocated in the meantime, and the limit is reached.
         // SAFETY: the block just came from this allocator for these bytes.
         unsafe { release(thread, allocator, start, bytes) };
-        return Err(Refusal::Limit);
+        return Err(AllocationFailure::Limit);
     }
     Ok(start)
 }
 
 /// # Safety
-/// The block came from this allocator (none: the shared pool) for the same `bytes`, and nobody uses it.
+/// The block came from this allocator (`None`: the shared pool) for the same `bytes`, and has no other user.
 #[inline]
 unsafe fn release(thread: &Thread, allocator: Option<&Arc<dyn Allocator>>, start: NonNull<u8>, bytes: usize) {
     match allocator {
         // SAFETY: the caller's promise.
-        None => unsafe { allocator::give(thread, start, bytes) },
+        None => unsafe { allocator::release_to_pool(thread, start, bytes) },
         // SAFETY: the caller's promise.
         Some(allocator) => unsafe { allocator.release(start, bytes) },
     }
 }
 
-/// Where a buffer without bytes points: nowhere, but aligned.
+/// The address of an empty buffer: dangling, but aligned.
 fn dangling() -> NonNull<u8> {
     #[repr(align(64))]
     struct Aligned;

@@ -1,27 +1,27 @@
-//! What memory is for.
+//! Categories of memory.
 
 use std::fmt;
 
-/// What a buffer is for. The ledger keeps a count for each.
+/// What a buffer is used for. The ledger counts each category separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-// A whole word of its buffer, which is moved around more often than it is read.
+// A whole word of its buffer, which is moved more often than it is read.
 #[repr(u32)]
 pub enum Category {
-    /// A value that a program computed.
+    /// A computed value.
     Tensor,
-    /// A variable's value.
+    /// The value of a variable.
     Variable,
     /// A gradient.
     Gradient,
-    /// An optimizer's own state.
+    /// State of an optimizer.
     Optimizer,
-    /// A value kept for a backward pass.
+    /// A value saved for the backward pass.
     Residual,
-    /// A dataset's elements and its buffers.
+    /// Elements and buffers of a dataset.
     Dataset,
-    /// Working space of one kernel.
+    /// Scratch memory of one kernel.
     Scratch,
-    /// A block that holds the values of a planned computation.
+    /// The arena of a planned program.
     Arena,
 }
 
@@ -38,7 +38,7 @@ impl Category {
         Category::Arena,
     ];
 
-    /// The name, as reports write it.
+    /// The name used in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Category::Tensor => "tensor",

@@ -1,4 +1,4 @@
-//! Out of memory, as a value.
+//! The out-of-memory error.
 
 use crate::Location;
 use std::error::Error;
@@ -9,78 +9,82 @@ use crate::category::Category;
 use crate::report::{Bytes, Owner, owners};
 use crate::{ledger, limit};
 
-/// Owners listed in an error.
-const LISTED: usize = 8;
+/// The most owners that an error lists.
+const MAX_LISTED: usize = 8;
 
 /// Why a request for memory failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Cause {
-    /// The bytes would have passed the process limit.
+pub enum OutOfMemoryCause {
+    /// The request would have exceeded the process limit.
     Limit,
-    /// The allocator of this name had nothing to give.
+    /// The allocator of this name failed.
     Allocator(String),
-    /// A test asked for this failure.
+    /// A fault injected by a test ([`fail_nth`](crate::testing::fail_nth)).
     Injected,
 }
 
-/// A request for memory that could not be met. Nothing changed by asking. What there is to know about it are the fields
-/// of a [`Shortage`], which it gives access to: `error.requested`.
+/// An allocation that failed and changed nothing. It dereferences to its [`OutOfMemoryDetails`]: `error.requested`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct OutOfMemory {
-    // Boxed, so that the results of calls that succeed stay small: copying them is a good part of a buffer's cost.
-    shortage: Box<Shortage>,
+    // Boxed, so that the results of successful calls stay small: copying them is a good part of a buffer's cost.
+    details: Box<OutOfMemoryDetails>,
 }
 
-/// What was asked for, and why there was no room for it.
+/// A failed request, and why it failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Shortage {
-    /// The bytes asked for.
+pub struct OutOfMemoryDetails {
+    /// The bytes requested.
     pub requested: usize,
-    /// The bytes in use at that moment.
+    /// The bytes that were live at that moment.
     pub live: usize,
     /// The limit in force.
     pub limit: Option<usize>,
-    /// What the memory was for.
+    /// The category of the request.
     pub category: Category,
-    /// The line that asked.
+    /// The source location of the request.
     pub location: Location,
-    /// Who owns most of the memory, largest first.
+    /// The largest owners of memory, the largest first.
     pub owners: Vec<Owner>,
     /// Why it failed.
-    pub cause: Cause,
+    pub cause: OutOfMemoryCause,
 }
 
 impl OutOfMemory {
     #[cold]
-    pub(crate) fn new(requested: usize, category: Category, location: Location, cause: Cause) -> OutOfMemory {
+    pub(crate) fn new(
+        requested: usize,
+        category: Category,
+        location: Location,
+        cause: OutOfMemoryCause,
+    ) -> OutOfMemory {
         let mut owners = owners();
-        owners.truncate(LISTED);
+        owners.truncate(MAX_LISTED);
         let (live, limit) = (ledger::live_bytes(), limit::current_limit());
-        let shortage = Shortage { requested, live, limit, category, location, owners, cause };
-        OutOfMemory { shortage: Box::new(shortage) }
+        let details = OutOfMemoryDetails { requested, live, limit, category, location, owners, cause };
+        OutOfMemory { details: Box::new(details) }
     }
 
-    /// The same shortage, with another line as the one that asked.
+    /// The same error, attributed to another source location.
     #[must_use]
     pub fn moved_to(mut self, location: Location) -> OutOfMemory {
-        self.shortage.location = location;
+        self.details.location = location;
         self
     }
 }
 
 impl Deref for OutOfMemory {
-    type Target = Shortage;
+    type Target = OutOfMemoryDetails;
 
-    fn deref(&self) -> &Shortage {
-        &self.shortage
+    fn deref(&self) -> &OutOfMemoryDetails {
+        &self.details
     }
 }
 
 impl fmt::Debug for OutOfMemory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // `unwrap` prints this, to people.
+        // `unwrap` prints the `Debug` text.
         write!(f, "{self}")
     }
 }
@@ -90,10 +94,14 @@ impl fmt::Display for OutOfMemory {
         let (requested, live) = (Bytes(self.requested), Bytes(self.live));
         write!(f, "out of memory: {requested} ({}) at {} ", self.category, self.location)?;
         match (&self.cause, self.limit) {
-            (Cause::Limit, Some(limit)) => write!(f, "would pass the limit of {}", Bytes(limit))?,
-            (Cause::Limit, None) => f.write_str("would pass the limit")?,
-            (Cause::Allocator(name), _) => write!(f, "cannot be had from the {name} allocator")?,
-            (Cause::Injected, _) => f.write_str("failed because a test asked for it")?,
+            (OutOfMemoryCause::Limit, Some(limit)) => {
+                write!(f, "would exceed the limit of {}", Bytes(limit))?
+            }
+            (OutOfMemoryCause::Limit, None) => f.write_str("would exceed the limit")?,
+            (OutOfMemoryCause::Allocator(name), _) => {
+                write!(f, "could not be allocated by the {name} allocator")?;
+            }
+            (OutOfMemoryCause::Injected, _) => f.write_str("failed by an injected fault")?,
         }
         writeln!(f, "; {live} live")?;
 
@@ -104,17 +112,19 @@ impl fmt::Display for OutOfMemory {
             }
         }
 
-        f.write_str("  what would help: ")?;
+        f.write_str("  help: ")?;
         match self.cause {
-            Cause::Limit => {
+            OutOfMemoryCause::Limit => {
                 let needed = self.live.saturating_add(self.requested);
-                write!(f, "a limit of {needed} bytes or more, or dropping some of the above")?;
+                write!(f, "set a limit of at least {needed} bytes, or free some of the buffers above")?;
             }
-            Cause::Allocator(_) => f.write_str("asking for less at a time, or dropping some of the above")?,
-            Cause::Injected => f.write_str("disarming the fault")?,
+            OutOfMemoryCause::Allocator(_) => {
+                f.write_str("allocate less at a time, or free some of the buffers above")?;
+            }
+            OutOfMemoryCause::Injected => f.write_str("drop the fault guard of the test")?,
         }
         if self.owners.iter().any(|owner| owner.location.is_none()) {
-            f.write_str("; `record(true)` shows the lines that own it")?;
+            f.write_str("; `record(true)` attributes buffers to source lines")?;
         }
         Ok(())
     }

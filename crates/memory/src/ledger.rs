@@ -1,4 +1,4 @@
-//! The counters: live and peak bytes, exact at every moment and under any number of threads.
+//! The ledger: counters of live and peak bytes, exact at every moment and for any number of threads.
 
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
@@ -6,7 +6,7 @@ use crate::category::Category;
 use crate::limit;
 use crate::thread::{self, Thread};
 
-/// Live and peak bytes of something. On cache lines of its own, because every allocation writes it.
+/// Live and peak bytes. Aligned to cache lines of its own, because every allocation writes it.
 #[repr(align(128))]
 struct Counter {
     live: AtomicUsize,
@@ -18,14 +18,14 @@ impl Counter {
         Counter { live: AtomicUsize::new(0), peak: AtomicUsize::new(0) }
     }
 
-    /// The peak is exact: it is the largest value any addition produced. Additions and [`Counter::reset_peak`] have one
-    /// order, so an addition that the reset did not see sees the reset.
+    /// The peak is exact: it is the largest value that an addition produced. Additions and [`Counter::reset_peak`] are
+    /// totally ordered, so an addition that the reset did not see sees the reset.
     #[inline]
     fn add(&self, bytes: usize) {
         self.rise(self.live.fetch_add(bytes, SeqCst) + bytes);
     }
 
-    /// Adds, unless the sum would pass `limit`.
+    /// Adds, unless the sum would exceed `limit`.
     fn add_within(&self, bytes: usize, limit: usize) -> bool {
         let fits = |live: usize| live.checked_add(bytes).filter(|&sum| sum <= limit);
         match self.live.fetch_update(SeqCst, SeqCst, fits) {
@@ -58,18 +58,18 @@ impl Counter {
 static TOTAL: Counter = Counter::new();
 static BY_CATEGORY: [Counter; Category::ALL.len()] = [const { Counter::new() }; Category::ALL.len()];
 
-/// Bytes in use now: the sum of what the owners of all live buffers asked for.
+/// Live bytes: the sum of the requested bytes of all live buffers.
 #[inline]
 pub fn live_bytes() -> usize {
     TOTAL.live.load(SeqCst)
 }
 
-/// Bytes of one category in use now.
+/// Live bytes of one category.
 pub fn live_bytes_of(category: Category) -> usize {
     BY_CATEGORY[category as usize].live.load(SeqCst)
 }
 
-/// The most bytes that were ever in use at the same moment, since the start or the last [`reset_peak`].
+/// The most bytes that were live at one moment, since the start or the last [`reset_peak`].
 pub fn peak_bytes() -> usize {
     TOTAL.peak.load(SeqCst)
 }
@@ -78,26 +78,26 @@ pub(crate) fn peak_bytes_of(category: Category) -> usize {
     BY_CATEGORY[category as usize].peak.load(SeqCst)
 }
 
-/// Starts a new measurement: the peak, and each category's, becomes what is live now.
+/// Resets the peak, in total and of each category, to the bytes that are live now.
 pub fn reset_peak() {
     TOTAL.reset_peak();
     BY_CATEGORY.iter().for_each(Counter::reset_peak);
 }
 
-/// How many buffers were ever made (those without bytes and those inside an arena do not count).
+/// The number of buffers allocated so far. Empty buffers and buffers inside an arena are not counted.
 pub fn allocations() -> u64 {
     thread::allocations()
 }
 
-/// Bytes this thread allocated minus bytes it released. Tests that run in parallel check with it that each gave
-/// back what it took; it is negative where a thread drops what others made.
+/// Bytes this thread allocated minus bytes it freed. Tests that run in parallel check with it that each frees what it
+/// allocated; it is negative where a thread frees buffers of others.
 pub fn thread_live_bytes() -> isize {
     thread::with(Thread::live)
 }
 
-/// Counts a new buffer in. False, and nothing changed, if the limit forbids it.
+/// Adds a new buffer. False, and nothing changed, if that would exceed the limit.
 #[inline]
-pub(crate) fn enter(thread: &Thread, bytes: usize, category: Category) -> bool {
+pub(crate) fn add(thread: &Thread, bytes: usize, category: Category) -> bool {
     match limit::current_limit() {
         None => TOTAL.add(bytes),
         Some(limit) => {
@@ -107,19 +107,19 @@ pub(crate) fn enter(thread: &Thread, bytes: usize, category: Category) -> bool {
         }
     }
     BY_CATEGORY[category as usize].add(bytes);
-    thread.entered(bytes, category);
+    thread.count_allocation(bytes, category);
     true
 }
 
-/// Counts a buffer out.
+/// Removes a buffer.
 #[inline]
-pub(crate) fn leave(thread: &Thread, bytes: usize, category: Category) {
+pub(crate) fn remove(thread: &Thread, bytes: usize, category: Category) {
     TOTAL.subtract(bytes);
     BY_CATEGORY[category as usize].subtract(bytes);
-    thread.left(bytes, category);
+    thread.count_release(bytes, category);
 }
 
-/// Counts a live buffer in another category from now on.
+/// Moves a live buffer to another category.
 pub(crate) fn move_category(bytes: usize, from: Category, to: Category) {
     BY_CATEGORY[from as usize].subtract(bytes);
     BY_CATEGORY[to as usize].add(bytes);

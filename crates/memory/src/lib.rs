@@ -1,12 +1,12 @@
-//! Taut's memory: every byte a tensor uses is asked for here, counted here and given back here.
+//! Taut's memory: every byte of a tensor is allocated, counted and freed here.
 //!
-//! - [`Buffer`] is an owned, 64-byte aligned block of initialised bytes. Asking for one never aborts: it is a
-//!   [`Buffer`] or an [`OutOfMemory`] that names the biggest owners.
-//! - [`Allocator`] says where blocks come from: [`System`], [`Pool`] (the default), [`Arena`], or your own.
+//! - [`Buffer`] is an owned, 64-byte aligned block of initialised bytes. Allocation never aborts: it returns a [`Buffer`],
+//!   or an [`OutOfMemory`] that names the biggest owners.
+//! - [`Allocator`] is the source of blocks: [`System`], [`Pool`] (the default), [`Arena`], or your own.
 //! - The ledger counts requested bytes exactly, at every moment: [`live_bytes`], [`peak_bytes`], both by
-//!   [`Category`], and by source line while [`record`] is on. [`report`] shows it all. A [`Watcher`] is told of every
-//!   buffer that comes and goes.
-//! - [`limit`] bounds what the process may hold. A request that would pass it fails before anything changes.
+//!   [`Category`], and by source line while [`record`] is on. [`report`] shows it all. A [`BufferObserver`] is called for
+//!   every buffer that is allocated or freed.
+//! - [`limit`] bounds the bytes of the process. A request that would exceed it fails before anything changes.
 //!
 //! ```
 //! use taut_memory::{Buffer, Category, live_bytes, peak_bytes, reset_peak};
@@ -32,42 +32,42 @@
 //! more. `cargo run --release -p taut-memory --example cost` measures it on your machine.
 //!
 //! # What is counted
-//! The ledger counts the bytes that callers *asked for*. Rounding to size classes is the pool's business and is not
-//! counted while a block is in use; what the pool keeps for reuse is reported apart, in whole blocks, as
-//! [`idle_bytes`]. A buffer without bytes allocates nothing and is not counted. Buffers inside an [`Arena`] are not
-//! counted either, because the arena's own block already is. Files in memory ([`Buffer::map`]) are not allocated, and not counted.
+//! The ledger counts *requested* bytes. The pool rounds up to size classes, which is not counted while a block is in use;
+//! blocks that the pool keeps for reuse are reported separately, in whole blocks, as [`idle_bytes`]. An empty buffer
+//! allocates nothing and is not counted. Buffers inside an [`Arena`] are not counted either, because the arena's own block
+//! is. Mapped files ([`Buffer::map`]) are not allocated, and not counted.
 #![allow(unsafe_code)]
 
 mod allocator;
 mod buffer;
 mod category;
+mod disjoint;
 mod error;
 mod ledger;
 mod limit;
 mod location;
 mod mapped;
-mod parts;
+mod observer;
 mod record;
 mod report;
 pub mod testing;
 mod thread;
-mod watch;
 
 pub use allocator::{ALIGNMENT, Allocator, Arena, Pool, System, allocator, idle_bytes, set_allocator, trim};
 pub use buffer::Buffer;
 pub use category::Category;
-pub use error::{Cause, OutOfMemory, Shortage};
+pub use disjoint::DisjointSlices;
+pub use error::{OutOfMemory, OutOfMemoryCause, OutOfMemoryDetails};
 pub use ledger::{allocations, live_bytes, live_bytes_of, peak_bytes, reset_peak, thread_live_bytes};
 pub use limit::{current_limit, limit};
 pub use location::Location;
-pub use parts::Parts;
+pub use observer::{BufferObserver, ObservedBuffer, set_buffer_observer};
 pub use record::{is_recording, record};
 pub use report::{Bytes, CategoryUse, MemoryReport, Owner, report};
-pub use watch::{Block, Watcher, watch};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks, also after a panic elsewhere: no code here leaves a table half changed.
+/// Locks, and ignores poisoning: no code here leaves a table inconsistent when it panics.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -9,14 +9,13 @@ const NONE: usize = usize::MAX;
 
 static LIMIT: AtomicUsize = AtomicUsize::new(NONE);
 
-/// Bounds the bytes the process may hold, live and idle together, and returns the limit that was in force. `None`
-/// lifts it.
+/// Limits the bytes of the process, live and idle together, and returns the previous limit. `None` removes it.
 ///
-/// A request that would pass the limit first makes idle blocks go back to the system, those least recently used
-/// first, and fails only if the live bytes alone leave no room for it. A limit below what is live now takes nothing
-/// away from anyone: requests fail until enough has been dropped.
+/// A request that would exceed the limit first returns idle blocks to the system, the least recently used first, and
+/// fails only if it exceeds the limit together with the live bytes alone. A limit below the live bytes frees nothing:
+/// requests fail until enough is freed.
 ///
-/// Idle blocks in the caches of *other* threads (at most 512 KiB a thread) cannot be taken back from here and do not
+/// Idle blocks in the caches of *other* threads (at most 512 KiB per thread) cannot be freed from this thread, and do not
 /// make a request fail.
 ///
 /// ```
@@ -44,13 +43,13 @@ pub fn current_limit() -> Option<usize> {
     (limit != NONE).then_some(limit)
 }
 
-/// Whether the limit allows that many bytes more, once nothing is idle.
+/// Whether the limit allows this many bytes beyond the live ones, with no block idle.
 #[inline]
 pub(crate) fn allows(bytes: usize) -> bool {
     current_limit().is_none_or(|limit| live_bytes().checked_add(bytes).is_some_and(|sum| sum <= limit))
 }
 
-/// Trims idle blocks until that many bytes of fresh memory fit under the limit.
+/// Frees idle blocks until this many bytes of fresh memory fit under the limit.
 pub(crate) fn make_room(bytes: usize) {
     if let Some(limit) = current_limit() {
         let held = live_bytes().saturating_add(bytes).saturating_add(allocator::trimmable_bytes());
@@ -60,7 +59,7 @@ pub(crate) fn make_room(bytes: usize) {
     }
 }
 
-/// How many bytes may lie idle under the limit.
-pub(crate) fn idle_room() -> usize {
+/// The most bytes that may be idle under the limit.
+pub(crate) fn max_idle_bytes() -> usize {
     current_limit().map_or(usize::MAX, |limit| limit.saturating_sub(live_bytes()))
 }

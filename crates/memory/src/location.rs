@@ -1,4 +1,4 @@
-//! Lines of somebody's program.
+//! Source locations.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -7,74 +7,75 @@ use std::sync::{LazyLock, Mutex};
 
 use crate::lock;
 
-/// A line of somebody's program: of the Rust code that calls, or of the program in another language that calls through it.
+/// A source location: a line of the calling Rust program, or of a program in another language (Python) that calls the
+/// engine.
 ///
-/// It is what every buffer, call and error can be traced back to; copying it costs nothing.
+/// Every buffer, call and error is attributed to one. It is one word and cheap to copy.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Location(Place);
+pub struct Location(LocationSource);
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-enum Place {
-    Here(&'static panic::Location<'static>),
-    Elsewhere(&'static Elsewhere),
+enum LocationSource {
+    Rust(&'static panic::Location<'static>),
+    Foreign(&'static ForeignLocation),
 }
 
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Elsewhere {
+struct ForeignLocation {
     file: String,
     line: u32,
 }
 
-/// Lines of other languages that were named. They stay: a program has a limited number of them.
-static ELSEWHERE: LazyLock<Mutex<HashSet<&'static Elsewhere>>> = LazyLock::new(Mutex::default);
+/// Interned foreign locations. They are never freed: the number of lines of a program is limited.
+static FOREIGN_LOCATIONS: LazyLock<Mutex<HashSet<&'static ForeignLocation>>> = LazyLock::new(Mutex::default);
 
 impl Location {
-    /// The line that called the function that asks, and its callers as far as they are marked `#[track_caller]`.
+    /// The location of the caller; through functions marked `#[track_caller]`, the location of their caller.
     #[inline]
     #[must_use]
     #[track_caller]
     pub fn caller() -> Location {
-        Location(Place::Here(panic::Location::caller()))
+        Location(LocationSource::Rust(panic::Location::caller()))
     }
 
-    /// A line of a program in another language. Asking takes a lock, and each line is remembered for good: keep what comes back.
+    /// A line of a program in another language. The call takes a lock and interns the location for good: cache the result.
     #[must_use]
-    pub fn elsewhere(file: &str, line: u32) -> Location {
-        let wanted = Elsewhere { file: file.to_owned(), line };
-        let mut known = lock(&ELSEWHERE);
-        if let Some(found) = known.get(&wanted) {
-            return Location(Place::Elsewhere(found));
+    pub fn foreign(file: &str, line: u32) -> Location {
+        let location = ForeignLocation { file: file.to_owned(), line };
+        let mut interned = lock(&FOREIGN_LOCATIONS);
+        if let Some(found) = interned.get(&location) {
+            return Location(LocationSource::Foreign(found));
         }
-        let found: &'static Elsewhere = Box::leak(Box::new(wanted));
-        known.insert(found);
-        Location(Place::Elsewhere(found))
+        let location: &'static ForeignLocation = Box::leak(Box::new(location));
+        interned.insert(location);
+        Location(LocationSource::Foreign(location))
     }
 
-    /// Whether it is a line of another language.
+    /// Whether it is a line of another language than Rust.
     #[must_use]
-    pub fn is_elsewhere(self) -> bool {
-        matches!(self.0, Place::Elsewhere(_))
+    pub fn is_foreign(self) -> bool {
+        matches!(self.0, LocationSource::Foreign(_))
     }
 
-    /// The file, as its compiler or interpreter calls it.
+    /// The file name, as the compiler or interpreter gives it.
     #[must_use]
     pub fn file(self) -> &'static str {
         match self.0 {
-            Place::Here(location) => location.file(),
-            Place::Elsewhere(place) => &place.file,
+            LocationSource::Rust(location) => location.file(),
+            LocationSource::Foreign(location) => &location.file,
         }
     }
 
-    /// The line's number; the first is 1.
+    /// The line number; the first line is 1.
     #[must_use]
     pub fn line(self) -> u32 {
         match self.0 {
-            Place::Here(location) => location.line(),
-            Place::Elsewhere(place) => place.line,
+            LocationSource::Rust(location) => location.line(),
+            LocationSource::Foreign(location) => location.line,
         }
     }
 
-    /// File and number, the same on every machine: of a path from the root, the end has to do.
+    /// `file:line`, with an absolute path shortened to its last two components, so that it is the same on every machine.
     #[must_use]
     pub fn short(self) -> impl fmt::Display {
         let file = self.file();
@@ -89,8 +90,8 @@ impl Location {
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Place::Here(location) => location.fmt(f),
-            Place::Elsewhere(Elsewhere { file, line }) => write!(f, "{file}:{line}"),
+            LocationSource::Rust(location) => location.fmt(f),
+            LocationSource::Foreign(ForeignLocation { file, line }) => write!(f, "{file}:{line}"),
         }
     }
 }
@@ -106,18 +107,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_equal_where_they_are_the_same() {
+    fn equal_lines_are_equal_locations() {
         let [a, b] = [(); 2].map(|()| Location::caller());
         assert_eq!(a, b);
         assert_eq!((a.file(), a.line()), (file!(), line!() - 2));
         assert_ne!(a, Location::caller());
-        let other = Location::elsewhere("/home/me/project/train.py", 7);
-        assert_eq!(other, Location::elsewhere("/home/me/project/train.py", 7));
-        assert_ne!(other, Location::elsewhere("/home/me/project/train.py", 8));
+        let other = Location::foreign("/home/me/project/train.py", 7);
+        assert_eq!(other, Location::foreign("/home/me/project/train.py", 7));
+        assert_ne!(other, Location::foreign("/home/me/project/train.py", 8));
         assert_eq!(other.to_string(), "/home/me/project/train.py:7");
         assert_eq!(other.short().to_string(), "project/train.py:7");
-        assert_eq!(Location::elsewhere("train.py", 7).short().to_string(), "train.py:7");
-        assert_eq!(Location::elsewhere("<stdin>", 1).short().to_string(), "<stdin>:1");
-        assert_eq!(Location::elsewhere("C:\\a\\b.py", 1).short().to_string(), "a\\b.py:1");
+        assert_eq!(Location::foreign("train.py", 7).short().to_string(), "train.py:7");
+        assert_eq!(Location::foreign("<stdin>", 1).short().to_string(), "<stdin>:1");
+        assert_eq!(Location::foreign("C:\\a\\b.py", 1).short().to_string(), "a\\b.py:1");
     }
 }

@@ -1,4 +1,4 @@
-//! Recording: which source line owns what, and who else wants to know of buffers.
+//! Recording: the bytes that each source line owns, and whether buffers are observed.
 
 use crate::Location;
 use std::collections::HashMap;
@@ -8,123 +8,127 @@ use std::sync::{LazyLock, Mutex};
 
 use crate::category::Category;
 use crate::lock;
+use crate::observer::{self, ObservedBuffer};
 use crate::report::Owner;
-use crate::watch::{self, Block};
 
-/// The row a buffer is recorded in. Each buffer remembers its own, so recording may go on and off at any time.
+/// The row that a buffer is recorded in. Each buffer stores its own, so recording may be turned on and off at any time.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot(NonZeroU32);
+pub(crate) struct RecordRow(NonZeroU32);
 
 #[derive(Default)]
-struct Table {
-    slots: HashMap<(Location, Category), Slot>,
+struct OwnerTable {
+    row_of: HashMap<(Location, Category), RecordRow>,
     rows: Vec<Owner>,
 }
 
-impl Table {
-    fn slot(&mut self, line: Location, category: Category) -> Slot {
-        *self.slots.entry((line, category)).or_insert_with(|| {
+impl OwnerTable {
+    fn row_id(&mut self, line: Location, category: Category) -> RecordRow {
+        *self.row_of.entry((line, category)).or_insert_with(|| {
             self.rows.push(Owner { category, location: Some(line), bytes: 0, count: 0 });
             let number = u32::try_from(self.rows.len()).ok().and_then(NonZeroU32::new);
-            Slot(number.expect("a program has fewer than 2^32 lines"))
+            RecordRow(number.expect("fewer than 2^32 source lines"))
         })
     }
 
-    fn row(&mut self, slot: Slot) -> &mut Owner {
-        &mut self.rows[slot.0.get() as usize - 1]
+    fn row(&mut self, row_id: RecordRow) -> &mut Owner {
+        &mut self.rows[row_id.0.get() as usize - 1]
     }
 
-    fn add(&mut self, line: Location, category: Category, bytes: usize) -> Slot {
-        let slot = self.slot(line, category);
-        let row = self.row(slot);
+    fn add(&mut self, line: Location, category: Category, bytes: usize) -> RecordRow {
+        let row_id = self.row_id(line, category);
+        let row = self.row(row_id);
         row.bytes += bytes;
         row.count += 1;
-        slot
+        row_id
     }
 
-    fn remove(&mut self, slot: Slot, bytes: usize) -> Location {
-        let row = self.row(slot);
+    fn remove(&mut self, row_id: RecordRow, bytes: usize) -> Location {
+        let row = self.row(row_id);
         row.bytes -= bytes;
         row.count -= 1;
-        row.location.expect("every row was made for a line")
+        row.location.expect("every row has a source line")
     }
 }
 
-/// Buffers are entered under their lines.
+/// Buffers are recorded by source line.
 const BY_LINE: u32 = 1;
-/// A watcher is told of buffers.
-pub(crate) const WATCHED: u32 = 2;
+/// There is a buffer observer.
+pub(crate) const OBSERVED: u32 = 2;
 
-/// All that is to be done for a buffer besides counting it: one word, zero in the plain case.
+/// The set of the two bits above, in one word so that the common case is one comparison with zero.
 static RECORDING: AtomicU32 = AtomicU32::new(0);
-static TABLE: LazyLock<Mutex<Table>> = LazyLock::new(Mutex::default);
+static TABLE: LazyLock<Mutex<OwnerTable>> = LazyLock::new(Mutex::default);
 
 /// Turns recording by source line on or off, and returns whether it was on.
 ///
-/// While it is on, each new buffer is entered under the line that asked for it, which [`report`](crate::report) and
-/// [`OutOfMemory`](crate::OutOfMemory) then show. Buffers made while it was off stay "without_recording" until they are
-/// dropped. A recorded allocation takes a lock and a table lookup.
+/// While it is on, each new buffer is recorded under the line that allocates it, which [`report`](crate::report) and
+/// [`OutOfMemory`](crate::OutOfMemory) then show. Buffers allocated while it was off stay "not recorded" until they are
+/// freed. A recorded allocation takes a lock and a table lookup.
 pub fn record(on: bool) -> bool {
     set(BY_LINE, on) & BY_LINE != 0
 }
 
-/// Sets or clears a bit of what is to be done; returns all of them as they were.
+/// Sets or clears a bit; returns the bits before.
 pub(crate) fn set(bit: u32, on: bool) -> u32 {
     if on { RECORDING.fetch_or(bit, Relaxed) } else { RECORDING.fetch_and(!bit, Relaxed) }
 }
 
-/// Whether somebody wants to know which lines buffers are of: the record by source line, or a watcher.
+/// Whether the source lines of allocations are used: by the record, or by an observer.
 #[inline]
 pub fn is_recording() -> bool {
     is_on()
 }
 
-/// Whether there is anything to be done.
+/// Whether buffers are recorded or observed.
 #[inline]
 pub(crate) fn is_on() -> bool {
     RECORDING.load(Relaxed) != 0
 }
 
-fn is_watched() -> bool {
-    RECORDING.load(Relaxed) & WATCHED != 0
+fn is_observed() -> bool {
+    RECORDING.load(Relaxed) & OBSERVED != 0
 }
 
-/// Takes note of a new buffer.
+/// Records a new buffer.
 #[cold]
-pub(crate) fn enter(block: Block) -> Option<Slot> {
-    let line = block.line.filter(|_| RECORDING.load(Relaxed) & BY_LINE != 0);
-    let slot = line.map(|line| lock(&TABLE).add(line, block.category, block.bytes));
-    if is_watched() {
-        watch::tell(|watcher| watcher.entered(block));
+pub(crate) fn add(buffer: ObservedBuffer) -> Option<RecordRow> {
+    let location = buffer.location.filter(|_| RECORDING.load(Relaxed) & BY_LINE != 0);
+    let row_id = location.map(|location| lock(&TABLE).add(location, buffer.category, buffer.bytes));
+    if is_observed() {
+        observer::notify(|observer| observer.allocated(buffer));
     }
-    slot
+    row_id
 }
 
-/// Takes note of a buffer that is about to go.
+/// Removes a buffer that is about to be freed.
 #[cold]
-pub(crate) fn leave(slot: Option<Slot>, block: Block) {
-    let line = slot.map(|slot| lock(&TABLE).remove(slot, block.bytes));
-    if is_watched() {
-        watch::tell(|watcher| watcher.left(Block { line, ..block }));
+pub(crate) fn remove(row_id: Option<RecordRow>, buffer: ObservedBuffer) {
+    let location = row_id.map(|row_id| lock(&TABLE).remove(row_id, buffer.bytes));
+    if is_observed() {
+        observer::notify(|observer| observer.freed(ObservedBuffer { location, ..buffer }));
     }
 }
 
-/// Takes note of a buffer that is for something else from now on.
-pub(crate) fn move_category(slot: Option<Slot>, block: Block, to: Category) -> Option<Slot> {
-    let mut line = None;
-    let slot = slot.map(|slot| {
+/// Moves a buffer to another category.
+pub(crate) fn move_category(
+    row_id: Option<RecordRow>,
+    buffer: ObservedBuffer,
+    to: Category,
+) -> Option<RecordRow> {
+    let mut location = None;
+    let row_id = row_id.map(|row_id| {
         let mut table = lock(&TABLE);
-        let owner = table.remove(slot, block.bytes);
-        line = Some(owner);
-        table.add(owner, to, block.bytes)
+        let owner = table.remove(row_id, buffer.bytes);
+        location = Some(owner);
+        table.add(owner, to, buffer.bytes)
     });
-    if is_watched() {
-        watch::tell(|watcher| watcher.moved(Block { line, ..block }, to));
+    if is_observed() {
+        observer::notify(|observer| observer.recategorized(ObservedBuffer { location, ..buffer }, to));
     }
-    slot
+    row_id
 }
 
-/// The lines that own something now, in no particular order.
+/// The lines that own live buffers, in no particular order.
 pub(crate) fn owners() -> Vec<Owner> {
     lock(&TABLE).rows.iter().filter(|row| row.count > 0).cloned().collect()
 }

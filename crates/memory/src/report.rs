@@ -1,4 +1,4 @@
-//! Who holds the memory, for people to read.
+//! The memory report: live and peak bytes by category and by source line.
 
 use crate::Location;
 use std::fmt;
@@ -7,7 +7,7 @@ use crate::allocator::idle_bytes;
 use crate::category::Category;
 use crate::{ledger, limit, record, thread};
 
-/// A number of bytes, written the way people read it: `640 B`, `1.5 KiB`, `23.0 MiB`.
+/// A number of bytes, formatted with a unit: `640 B`, `1.5 KiB`, `23.0 MiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Bytes(pub usize);
 
@@ -17,7 +17,7 @@ impl fmt::Display for Bytes {
         let mut value = self.0 as f64;
         let mut unit = "B";
         for larger in units {
-            // What would be written as 1024.0 of a unit is 1.0 of the next.
+            // 1023.95 of a unit would be rounded to 1024.0: it is 1.0 of the next.
             if value < if unit == "B" { 1024.0 } else { 1023.95 } {
                 break;
             }
@@ -29,12 +29,12 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// What one source line, or one category's without_recording buffers, own.
+/// The memory of one category that one source line owns, or that was allocated while recording was off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
-    /// What the memory is for.
+    /// The category.
     pub category: Category,
-    /// The line that asked for it, or `None` for buffers made while recording was off.
+    /// The line that allocated it, or `None` for buffers allocated while recording was off.
     pub location: Option<Location>,
     /// Live bytes.
     pub bytes: usize,
@@ -48,7 +48,7 @@ impl fmt::Display for Owner {
         write!(f, "{bytes:>10}  {count:>8}  {category:<9}  ", count = self.count, category = self.category)?;
         match self.location {
             Some(line) => write!(f, "{line}"),
-            None => f.write_str("without_recording"),
+            None => f.write_str("not recorded"),
         }
     }
 }
@@ -114,7 +114,7 @@ pub fn report() -> MemoryReport {
     }
 }
 
-/// Every owner, largest first: recorded lines, and what is without_recording of each category.
+/// Every owner, largest first: recorded lines, and the unrecorded buffers of each category.
 pub(crate) fn owners() -> Vec<Owner> {
     let mut owners = record::owners();
     for category in Category::ALL {
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_read_well() {
+    fn bytes_are_formatted_with_a_unit() {
         let text = |bytes| Bytes(bytes).to_string();
         assert_eq!(text(0), "0 B");
         assert_eq!(text(1023), "1023 B");
@@ -196,7 +196,7 @@ mod tests {
              \n\
              \x20       live   buffers  category   line\n\
              \x20    1.5 KiB         1  tensor     {line}\n\
-             \x20      512 B         1  tensor     without_recording\n"
+             \x20      512 B         1  tensor     not recorded\n"
         );
         assert_eq!(report.to_string(), expected);
     }

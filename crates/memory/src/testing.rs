@@ -1,4 +1,4 @@
-//! For tests: nothing leaks, and every allocation may fail.
+//! For tests: leak checks and fault injection.
 
 use std::fmt::Write as _;
 use std::marker::PhantomData;
@@ -9,10 +9,10 @@ use crate::record;
 use crate::report::{Bytes, Owner};
 use crate::thread;
 
-/// Guards belong to the thread that made them.
+/// Guards must be dropped on the thread that made them.
 type NotSend = PhantomData<*const ()>;
 
-/// Checks, when dropped, that this thread gave back what it took since. See [`ledger_check`].
+/// Checks, when dropped, that this thread freed what it allocated since. See [`ledger_check`].
 #[must_use = "the check happens when this is dropped"]
 #[derive(Debug)]
 pub struct LedgerCheck {
@@ -21,16 +21,16 @@ pub struct LedgerCheck {
     thread: NotSend,
 }
 
-/// Begins a check: when the guard is dropped, this thread's [`thread_live_bytes`] must be what it is now, or the guard
-/// panics and says how many bytes are missing, and from which lines while [`record`](crate::record()) is on. Work that
-/// other threads do, on buffers of their own, does not disturb it.
+/// Begins a leak check: when the guard is dropped, this thread's [`thread_live_bytes`] must be what it is now, or the guard
+/// panics with the number of leaked bytes, and with their lines while [`record`](crate::record()) is on. Other threads'
+/// work on their own buffers does not affect it.
 ///
 /// ```
 /// use taut_memory::{Buffer, Category, testing::ledger_check};
 ///
 /// let _check = ledger_check();
 /// let buffer = Buffer::new(64, Category::Tensor)?;
-/// // `buffer` is dropped before `_check`, which is content.
+/// // `buffer` is dropped before `_check`, which passes.
 /// # Ok::<(), taut_memory::OutOfMemory>(())
 /// ```
 pub fn ledger_check() -> LedgerCheck {
@@ -44,8 +44,8 @@ impl Drop for LedgerCheck {
             return;
         }
         let bytes = Bytes(change.unsigned_abs());
-        assert!(change > 0, "this thread released {bytes} more than it allocated");
-        let mut message = format!("this thread did not give {bytes} ({change} bytes) back");
+        assert!(change > 0, "this thread freed {bytes} more than it allocated");
+        let mut message = format!("this thread leaked {bytes} ({change} bytes)");
         for now in record::owners() {
             let same = |owner: &&Owner| (owner.location, owner.category) == (now.location, now.category);
             let before = self.lines.iter().find(same).map_or(0, |owner| owner.bytes);
@@ -73,7 +73,7 @@ pub struct FaultGuard {
 }
 
 impl FaultGuard {
-    /// Whether the allocation that was to fail has been asked for.
+    /// Whether the allocation that was to fail has been requested.
     pub fn fired(&self) -> bool {
         allocations_on_thread() > self.at
     }
@@ -88,7 +88,7 @@ impl Drop for FaultGuard {
 /// Makes one allocation of this thread fail with [`OutOfMemory`](crate::OutOfMemory): the next for 0, the one after it
 /// for 1, and so on. One fault is armed at a time, until the guard is dropped.
 ///
-/// To see that a computation survives a failure at every place:
+/// To check that a computation survives the failure of each of its allocations:
 ///
 /// ```
 /// use taut_memory::{Buffer, Category, OutOfMemory, testing::fail_nth};
@@ -111,7 +111,7 @@ pub fn fail_nth(n: u64) -> FaultGuard {
     FaultGuard { at, thread: PhantomData }
 }
 
-/// How many times this thread asked for memory, in arenas too, and whether it got it or not.
+/// The number of allocations that this thread requested, successful or not, including those in arenas.
 pub fn allocations_on_thread() -> u64 {
     thread::with(thread::Thread::requests)
 }

@@ -1,27 +1,27 @@
-//! What each thread keeps for itself, so that the common path touches nothing shared but the ledger's totals.
+//! Per-thread state: on the common path, an allocation writes no shared memory but the ledger's totals.
 
 use std::cell::Cell;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use crate::allocator::Cache;
+use crate::allocator::ThreadCache;
 use crate::category::Category;
 use crate::lock;
 
-/// Counts that one thread writes and every thread may read. They only ever add up: when a thread ends, the next
-/// one to start takes its tally over as it is.
+/// Counters that one thread writes and every thread may read. They are never reset: when a thread exits, the next one to
+/// start continues with its counters.
 #[repr(align(128))]
-pub(crate) struct Tally {
+pub(crate) struct ThreadCounters {
     allocations: AtomicU64,
-    /// Live buffers by category. Negative where a thread drops what others made.
+    /// Live buffers by category. Negative where a thread frees buffers of others.
     buffers: [AtomicI64; Category::ALL.len()],
     /// Bytes of the idle blocks in the thread's cache.
     idle: AtomicUsize,
 }
 
-impl Tally {
-    const fn new() -> Tally {
-        Tally {
+impl ThreadCounters {
+    const fn new() -> ThreadCounters {
+        ThreadCounters {
             allocations: AtomicU64::new(0),
             buffers: [const { AtomicI64::new(0) }; Category::ALL.len()],
             idle: AtomicUsize::new(0),
@@ -32,54 +32,54 @@ impl Tally {
         self.idle.load(Relaxed)
     }
 
-    /// Only for the thread that holds the tally.
+    /// Must be called by the thread that holds the counters.
     pub(crate) fn set_idle(&self, bytes: usize) {
         self.idle.store(bytes, Relaxed);
     }
 }
 
-struct Tallies {
-    all: Vec<&'static Tally>,
-    free: Vec<&'static Tally>,
+struct CounterTable {
+    all: Vec<&'static ThreadCounters>,
+    free: Vec<&'static ThreadCounters>,
 }
 
-static TALLIES: Mutex<Tallies> = Mutex::new(Tallies { all: Vec::new(), free: Vec::new() });
+static COUNTERS: Mutex<CounterTable> = Mutex::new(CounterTable { all: Vec::new(), free: Vec::new() });
 
-/// For buffers made or dropped while a thread is ending, after it has given its tally up. Several threads may
-/// write it.
-static ORPHANS: Tally = Tally::new();
+/// For buffers allocated or freed while a thread is exiting, after it has released its counters. Several threads may
+/// write them.
+static EXITING: ThreadCounters = ThreadCounters::new();
 
-/// The state of the running thread.
+/// The state of one thread.
 pub(crate) struct Thread {
-    tally: Cell<Option<&'static Tally>>,
+    counters: Cell<Option<&'static ThreadCounters>>,
     live: Cell<isize>,
     requests: Cell<u64>,
     fail_at: Cell<u64>,
-    pub(crate) cache: Cache,
+    pub(crate) cache: ThreadCache,
 }
 
 thread_local! {
-    // Without a destructor, so that reaching it is one address computation and works until the thread is gone.
+    // Without a destructor, so that access is one address computation and works until the thread has exited.
     static THREAD: Thread = const { Thread {
-        tally: Cell::new(None),
+        counters: Cell::new(None),
         live: Cell::new(0),
         requests: Cell::new(0),
         fail_at: Cell::new(u64::MAX),
-        cache: Cache::new(),
+        cache: ThreadCache::new(),
     } };
-    static FAREWELL: Farewell = const { Farewell };
+    static THREAD_EXIT: ThreadExit = const { ThreadExit };
 }
 
-/// Gives the thread's idle blocks and its tally back when the thread ends.
-struct Farewell;
+/// Returns the thread's idle blocks and its counters when the thread exits.
+struct ThreadExit;
 
-impl Drop for Farewell {
+impl Drop for ThreadExit {
     fn drop(&mut self) {
         with(|thread| {
-            if let Some(tally) = thread.tally.get() {
-                thread.cache.empty_into_store(tally);
-                thread.tally.set(None);
-                lock(&TALLIES).free.push(tally);
+            if let Some(counters) = thread.counters.get() {
+                thread.cache.empty_into_store(counters);
+                thread.counters.set(None);
+                lock(&COUNTERS).free.push(counters);
             }
         });
     }
@@ -91,30 +91,30 @@ pub(crate) fn with<R>(f: impl FnOnce(&Thread) -> R) -> R {
 }
 
 impl Thread {
-    /// The thread's tally, or none if the thread is ending.
+    /// The thread's counters; `None` if the thread is exiting.
     #[inline]
-    pub(crate) fn tally(&self) -> Option<&'static Tally> {
-        match self.tally.get() {
-            None => self.take_tally(),
-            tally => tally,
+    pub(crate) fn counters(&self) -> Option<&'static ThreadCounters> {
+        match self.counters.get() {
+            None => self.register(),
+            counters => counters,
         }
     }
 
     #[cold]
-    fn take_tally(&self) -> Option<&'static Tally> {
-        // Fails once the farewell has been said.
-        FAREWELL.try_with(|_| ()).ok()?;
-        let mut tallies = lock(&TALLIES);
-        let tally = tallies.free.pop().unwrap_or_else(|| {
-            let tally: &'static Tally = Box::leak(Box::new(Tally::new()));
-            tallies.all.push(tally);
-            tally
+    fn register(&self) -> Option<&'static ThreadCounters> {
+        // Fails once the destructor has run.
+        THREAD_EXIT.try_with(|_| ()).ok()?;
+        let mut table = lock(&COUNTERS);
+        let counters = table.free.pop().unwrap_or_else(|| {
+            let counters: &'static ThreadCounters = Box::leak(Box::new(ThreadCounters::new()));
+            table.all.push(counters);
+            counters
         });
-        self.tally.set(Some(tally));
-        Some(tally)
+        self.counters.set(Some(counters));
+        Some(counters)
     }
 
-    /// Notes a request for memory; false if a test wants this one to fail.
+    /// Counts a request for memory; false if a test makes this one fail.
     #[inline]
     pub(crate) fn request(&self) -> bool {
         let number = self.requests.get();
@@ -137,50 +137,50 @@ impl Thread {
     }
 
     #[inline]
-    pub(crate) fn entered(&self, bytes: usize, category: Category) {
+    pub(crate) fn count_allocation(&self, bytes: usize, category: Category) {
         self.live.set(self.live.get().wrapping_add_unsigned(bytes));
-        if let Some(tally) = self.tally() {
-            tally.allocations.store(tally.allocations.load(Relaxed).wrapping_add(1), Relaxed);
+        if let Some(counters) = self.counters() {
+            counters.allocations.store(counters.allocations.load(Relaxed).wrapping_add(1), Relaxed);
         } else {
-            ORPHANS.allocations.fetch_add(1, Relaxed);
+            EXITING.allocations.fetch_add(1, Relaxed);
         }
         self.add_buffers(category, 1);
     }
 
     #[inline]
-    pub(crate) fn left(&self, bytes: usize, category: Category) {
+    pub(crate) fn count_release(&self, bytes: usize, category: Category) {
         self.live.set(self.live.get().wrapping_sub_unsigned(bytes));
         self.add_buffers(category, -1);
     }
 
     #[inline]
     pub(crate) fn add_buffers(&self, category: Category, change: i64) {
-        if let Some(tally) = self.tally() {
-            // One writer: a load and a store will do, which is far cheaper than an atomic addition.
-            let buffers = &tally.buffers[category as usize];
+        if let Some(counters) = self.counters() {
+            // There is one writer: a load and a store are enough, and far cheaper than an atomic addition.
+            let buffers = &counters.buffers[category as usize];
             buffers.store(buffers.load(Relaxed).wrapping_add(change), Relaxed);
         } else {
-            ORPHANS.buffers[category as usize].fetch_add(change, Relaxed);
+            EXITING.buffers[category as usize].fetch_add(change, Relaxed);
         }
     }
 }
 
-fn sum<T: std::iter::Sum>(of: impl Fn(&Tally) -> T) -> T {
-    lock(&TALLIES).all.iter().copied().chain([&ORPHANS]).map(of).sum()
+fn sum<T: std::iter::Sum>(of: impl Fn(&ThreadCounters) -> T) -> T {
+    lock(&COUNTERS).all.iter().copied().chain([&EXITING]).map(of).sum()
 }
 
-/// Buffers ever made, over all threads.
+/// Buffers allocated so far, by all threads.
 pub(crate) fn allocations() -> u64 {
-    sum(|tally| tally.allocations.load(Relaxed))
+    sum(|counters| counters.allocations.load(Relaxed))
 }
 
-/// Live buffers of a category, over all threads.
+/// Live buffers of a category, of all threads.
 pub(crate) fn buffers(category: Category) -> usize {
-    // While other threads run, the sum may miss the making of a buffer whose drop it saw.
-    sum(|tally| tally.buffers[category as usize].load(Relaxed)).max(0) as usize
+    // While other threads run, the sum may include the release of a buffer without its allocation.
+    sum(|counters| counters.buffers[category as usize].load(Relaxed)).max(0) as usize
 }
 
-/// Bytes idle in the caches of all threads.
+/// Idle bytes in the caches of all threads.
 pub(crate) fn cached_bytes() -> usize {
-    sum(Tally::idle)
+    sum(ThreadCounters::idle)
 }

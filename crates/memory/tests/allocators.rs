@@ -1,4 +1,4 @@
-//! Where blocks come from and go to, on a process of their own.
+//! Allocators. In a process of its own, because the ledger and the pool are global.
 #![allow(unsafe_code)]
 
 use std::ptr::NonNull;
@@ -7,12 +7,12 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use taut_memory::{
-    Allocator, Arena, Buffer, Category, Cause, Pool, System, allocations, allocator, idle_bytes, limit,
-    live_bytes, peak_bytes, reset_peak, set_allocator, thread_live_bytes, trim,
+    Allocator, Arena, Buffer, Category, OutOfMemoryCause, Pool, System, allocations, allocator, idle_bytes,
+    limit, live_bytes, peak_bytes, reset_peak, set_allocator, thread_live_bytes, trim,
 };
 
-/// Runs a test while no other one runs, on a thread that is wholly gone when it ends: the ledger and the pool are one for
-/// the process, and a thread keeps blocks as long as it lives.
+/// Runs a test while no other test runs, on a thread that has exited when it ends: the ledger and the pool are global, and
+/// a thread caches blocks until it exits.
 fn alone(test: impl FnOnce() + Send + 'static) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -25,12 +25,12 @@ fn tensor(bytes: usize) -> Buffer {
     Buffer::new(bytes, Category::Tensor).unwrap()
 }
 
-/// A user's own allocator: the system, counted.
+/// A user's allocator: counts the blocks of the system.
 #[derive(Default)]
 struct Counting {
     blocks: AtomicIsize,
     bytes: AtomicIsize,
-    room: Option<usize>,
+    largest: Option<usize>,
 }
 
 // SAFETY: blocks come from `System`, which keeps the contract.
@@ -40,7 +40,7 @@ unsafe impl Allocator for Counting {
     }
 
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
-        if self.room.is_some_and(|room| bytes > room) {
+        if self.largest.is_some_and(|largest| bytes > largest) {
             return None;
         }
         self.blocks.fetch_add(1, Relaxed);
@@ -57,14 +57,14 @@ unsafe impl Allocator for Counting {
 }
 
 #[test]
-fn every_block_is_aligned_whole_and_its_own() {
+fn every_block_is_aligned_and_disjoint() {
     alone(|| {
         let arena: Arc<dyn Allocator> = Arc::new(Arena::new(32 << 20, Category::Arena).unwrap());
         let allocators: [Arc<dyn Allocator>; 4] =
             [Pool::shared(), Arc::new(Pool::with_cap(1 << 20)), Arc::new(System), arena];
         for allocator in &allocators {
             let sizes = [1, 2, 63, 64, 65, 1000, 4096, 65_536, 65_537, 300_000, 5 << 20];
-            // Twice, so that the second round meets used blocks.
+            // Twice, so that the second round reuses blocks.
             for round in 0..2u8 {
                 let mut held = Vec::new();
                 for (i, bytes) in sizes.iter().copied().cycle().take(3 * sizes.len()).enumerate() {
@@ -90,7 +90,7 @@ fn every_block_is_aligned_whole_and_its_own() {
 }
 
 #[test]
-fn zeroed_is_zero_also_on_used_blocks() {
+fn zeroed_buffers_are_zero_on_reused_blocks() {
     alone(|| {
         for bytes in [1, 100, 5000, 70_000, 600_000, 5 << 20] {
             for _ in 0..3 {
@@ -103,7 +103,7 @@ fn zeroed_is_zero_also_on_used_blocks() {
 }
 
 #[test]
-fn the_pool_hands_the_same_block_out_again() {
+fn the_pool_reuses_blocks() {
     alone(|| {
         trim();
         // 100 and 128 share a class, as do 9 and 10 MiB.
@@ -124,7 +124,7 @@ fn the_pool_hands_the_same_block_out_again() {
 }
 
 #[test]
-fn many_blocks_of_a_class_overflow_into_the_store_and_come_back() {
+fn blocks_beyond_the_cache_are_reused_from_the_store() {
     alone(|| {
         trim();
         let held: Vec<_> = (0..100).map(|_| tensor(1000)).collect();
@@ -153,10 +153,10 @@ fn the_pool_keeps_no_more_than_its_cap() {
         let [a, b, c, d] = held;
         drop((a, b));
         assert_eq!(idle_bytes(), 3 << 20);
-        // The class that was not used for the longest time makes room: both 1 MiB blocks count as just used.
+        // The least recently used class is evicted: the class of both 1 MiB blocks was just used.
         drop(c);
         assert_eq!(idle_bytes(), 2 << 20);
-        // Too large to keep at all, and no reason to give up others.
+        // Larger than the cap: it is not kept, and evicts no other.
         drop(d);
         assert_eq!(idle_bytes(), 2 << 20);
         pool.set_cap(0);
@@ -169,7 +169,7 @@ fn the_pool_keeps_no_more_than_its_cap() {
 }
 
 #[test]
-fn a_pool_of_its_own_keeps_its_own() {
+fn separate_pools_keep_their_own_blocks() {
     alone(|| {
         trim();
         let pool = Arc::new(Pool::with_cap(1 << 20));
@@ -185,7 +185,7 @@ fn a_pool_of_its_own_keeps_its_own() {
 }
 
 #[test]
-fn a_users_allocator_serves_and_gets_everything_back() {
+fn a_users_allocator_gets_every_block_back() {
     alone(|| {
         let counting = Arc::new(Counting::default());
         let (live, made) = (live_bytes(), allocations());
@@ -198,7 +198,7 @@ fn a_users_allocator_serves_and_gets_everything_back() {
         assert_eq!((counting.blocks.load(Relaxed), counting.bytes.load(Relaxed)), (2, 2100));
         assert_eq!((live_bytes() - live, allocations() - made), (2100, 2));
         drop(a);
-        // Back to the pool; what is out still returns to where it came from.
+        // Back to the pool; live buffers are still released to the allocator that they came from.
         let own = set_allocator(pool);
         assert_eq!(own.name(), "counting");
         let c = tensor(100);
@@ -212,15 +212,18 @@ fn a_users_allocator_serves_and_gets_everything_back() {
 }
 
 #[test]
-fn a_users_allocator_obeys_the_limit_and_may_refuse() {
+fn a_users_allocator_obeys_the_limit_and_may_fail() {
     alone(|| {
-        let counting: Arc<dyn Allocator> = Arc::new(Counting { room: Some(1000), ..Counting::default() });
+        let counting: Arc<dyn Allocator> = Arc::new(Counting { largest: Some(1000), ..Counting::default() });
         let live = live_bytes();
         let error = Buffer::new_in(&counting, 1001, Category::Tensor).unwrap_err();
-        assert_eq!(error.cause, Cause::Allocator("counting".to_owned()));
-        assert!(error.to_string().contains("cannot be had from the counting allocator"), "{error}");
+        assert_eq!(error.cause, OutOfMemoryCause::Allocator("counting".to_owned()));
+        assert!(error.to_string().contains("could not be allocated by the counting allocator"), "{error}");
         limit(live + 500);
-        assert_eq!(Buffer::new_in(&counting, 501, Category::Tensor).unwrap_err().cause, Cause::Limit);
+        assert_eq!(
+            Buffer::new_in(&counting, 501, Category::Tensor).unwrap_err().cause,
+            OutOfMemoryCause::Limit
+        );
         assert!(Buffer::new_in(&counting, 500, Category::Tensor).is_ok());
         limit(None);
         assert_eq!(live_bytes(), live);
@@ -244,14 +247,14 @@ fn an_arena_is_counted_once() {
         assert_eq!(second.as_ptr() as usize - first.as_ptr() as usize, 64);
         assert_eq!((arena.capacity(), arena.used(), arena.high_water()), (1000, 192, 192));
 
-        // To the last byte and not beyond.
+        // Up to the last byte.
         assert!(Buffer::new_in(&allocator, 809, Category::Tensor).is_err());
         let third = Buffer::new_in(&allocator, 808, Category::Tensor).unwrap();
         let error = Buffer::new_in(&allocator, 1, Category::Tensor).unwrap_err();
-        assert_eq!(error.cause, Cause::Allocator("arena".to_owned()));
+        assert_eq!(error.cause, OutOfMemoryCause::Allocator("arena".to_owned()));
         assert!(Buffer::new_in(&allocator, usize::MAX, Category::Tensor).is_err());
 
-        // Space comes back when all of it is back.
+        // Bytes are reused only after all pieces are released.
         drop((first, third));
         assert!(Buffer::new_in(&allocator, 900, Category::Tensor).is_err());
         assert_eq!(arena.reset(), Err(1));
@@ -260,7 +263,7 @@ fn an_arena_is_counted_once() {
         assert_eq!((arena.reset(), arena.high_water()), (Ok(()), 0));
         let whole = Buffer::new_in(&allocator, 1000, Category::Tensor).unwrap();
 
-        // The block lives as long as a piece of it does.
+        // The block is live as long as one of its pieces.
         drop((arena, allocator));
         assert_eq!(live_bytes() - live, 1000);
         drop(whole);
@@ -269,7 +272,7 @@ fn an_arena_is_counted_once() {
 }
 
 #[test]
-fn an_arena_without_bytes_has_nothing_to_give() {
+fn empty_arenas_allocate_nothing() {
     alone(|| {
         let arena: Arc<dyn Allocator> = Arc::new(Arena::new(0, Category::Arena).unwrap());
         assert!(Buffer::new_in(&arena, 1, Category::Tensor).is_err());
@@ -322,14 +325,14 @@ fn a_buffer_may_be_dropped_on_another_thread() {
         assert_eq!(there.join().unwrap(), -total);
         assert_eq!(thread_live_bytes() - here, total);
         assert_eq!(live_bytes(), live);
-        // The other thread is gone, so nothing is out of a trim's reach.
+        // The other thread has exited, so a trim reaches all blocks.
         trim();
         assert_eq!(idle_bytes(), 0);
     });
 }
 
 #[test]
-fn a_thread_that_ends_leaves_its_cache_to_others() {
+fn the_cache_of_an_exited_thread_is_reused() {
     alone(|| {
         trim();
         let address = std::thread::spawn(|| tensor(3000).as_ptr() as usize).join().unwrap();
@@ -362,7 +365,7 @@ fn a_trim_reaches_other_threads_at_their_next_release() {
     });
 }
 
-/// Makes and drops buffers when its thread ends.
+/// Allocates and frees buffers when its thread exits.
 struct Late(Option<Buffer>);
 
 impl Drop for Late {
@@ -373,11 +376,11 @@ impl Drop for Late {
 }
 
 #[test]
-fn buffers_may_outlive_their_threads_own_state() {
+fn buffers_may_outlive_the_state_of_their_thread() {
     alone(|| {
         let live = live_bytes();
         thread_local!(static LATE: std::cell::RefCell<Late> = const { std::cell::RefCell::new(Late(None)) });
-        // Registered before the thread's first buffer, and so destroyed after what that registers, or the reverse.
+        // Registered before or after the thread's first buffer registers its destructor: both orders of destruction.
         for first in [true, false] {
             std::thread::spawn(move || {
                 if first {
@@ -395,7 +398,7 @@ fn buffers_may_outlive_their_threads_own_state() {
 }
 
 #[test]
-fn threads_that_do_everything_at_once_leave_nothing_behind() {
+fn concurrent_threads_leak_nothing() {
     alone(|| {
         let live = live_bytes();
         let shared: Mutex<Vec<Buffer>> = Mutex::new(Vec::new());
@@ -405,7 +408,7 @@ fn threads_that_do_everything_at_once_leave_nothing_behind() {
             let threads = [1, 2, 3, 4, 5, 6u64].map(|seed| {
                 let (shared, asked) = (&shared, &asked);
                 scope.spawn(move || {
-                    // A linear congruential generator: the point is variety, not quality.
+                    // A linear congruential generator is random enough here.
                     let mut state = seed;
                     let mut random = move |below: u64| {
                         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -438,7 +441,7 @@ fn threads_that_do_everything_at_once_leave_nothing_behind() {
                     }
                 })
             });
-            // The end of a scope does not wait for a thread's last words, its join does.
+            // The end of a scope does not wait for thread-local destructors; joining does.
             for thread in threads {
                 thread.join().unwrap();
             }

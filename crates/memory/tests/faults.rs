@@ -1,13 +1,15 @@
-//! The tools for tests, tested.
+//! Leak checks and fault injection.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use taut_memory::testing::{allocations_on_thread, fail_nth, ledger_check};
-use taut_memory::{Allocator, Arena, Buffer, Category, Cause, OutOfMemory, allocations, live_bytes, record};
+use taut_memory::{
+    Allocator, Arena, Buffer, Category, OutOfMemory, OutOfMemoryCause, allocations, live_bytes, record,
+};
 
-/// Runs a test while no other one runs, on a thread that is wholly gone when it ends: the ledger and the pool are one for
-/// the process, and a thread keeps blocks as long as it lives.
+/// Runs a test while no other test runs, on a thread that has exited when it ends: the ledger and the pool are global, and
+/// a thread caches blocks until it exits.
 fn alone(test: impl FnOnce() + Send + 'static) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -20,7 +22,7 @@ fn message(panic: Box<dyn std::any::Any + Send>) -> String {
     panic.downcast::<String>().map_or_else(|_| "not a message".to_owned(), |text| *text)
 }
 
-/// Seven requests, of every kind, some of them alive together.
+/// Seven requests of all kinds, some of them live at the same time.
 fn work() -> Result<Vec<Buffer>, OutOfMemory> {
     let arena: Arc<dyn Allocator> = Arc::new(Arena::new(1 << 10, Category::Arena)?);
     let scratch = Buffer::zeroed(100, Category::Scratch)?;
@@ -43,12 +45,12 @@ fn work_survives_a_fault_at_every_allocation() {
             assert!(!fault.fired());
             let error = work().unwrap_err();
             assert!(fault.fired());
-            assert_eq!(error.cause, Cause::Injected);
-            assert!(error.to_string().contains("because a test asked for it"), "{error}");
+            assert_eq!(error.cause, OutOfMemoryCause::Injected);
+            assert!(error.to_string().contains("failed by an injected fault"), "{error}");
             assert_eq!(live_bytes(), live);
-            // The arena's piece is not an allocation of the ledger's.
+            // The ledger does not count the arena's piece.
             assert_eq!(allocations() - made, if n <= 2 { n } else { n - 1 });
-            // It fires once: the same work goes through under the same guard.
+            // It fires once: the same work succeeds under the same guard.
             assert!(work().is_ok());
         }
         let fault = fail_nth(requests);
@@ -72,18 +74,18 @@ fn a_fault_is_disarmed_with_its_guard_and_stays_on_its_thread() {
 }
 
 #[test]
-fn the_check_is_content_when_all_is_given_back() {
+fn the_check_passes_if_everything_is_freed() {
     alone(|| {
         let _check = ledger_check();
         let _buffer = Buffer::new(1000, Category::Tensor).unwrap();
-        // Other threads' buffers are theirs.
+        // Buffers of other threads are not checked.
         let other = std::thread::spawn(|| Buffer::new(10, Category::Tensor).unwrap()).join().unwrap();
         std::thread::spawn(move || drop(other)).join().unwrap();
     });
 }
 
 #[test]
-fn the_check_finds_what_was_kept() {
+fn the_check_finds_leaks() {
     alone(|| {
         let mut kept = None;
         let panic = catch_unwind(AssertUnwindSafe(|| {
@@ -91,14 +93,14 @@ fn the_check_finds_what_was_kept() {
             kept = Some(Buffer::new(2048, Category::Tensor).unwrap());
         }))
         .unwrap_err();
-        assert_eq!(message(panic), "this thread did not give 2.0 KiB (2048 bytes) back");
+        assert_eq!(message(panic), "this thread leaked 2.0 KiB (2048 bytes)");
 
         let panic = catch_unwind(AssertUnwindSafe(|| {
             let _check = ledger_check();
             kept = None;
         }))
         .unwrap_err();
-        assert_eq!(message(panic), "this thread released 2.0 KiB more than it allocated");
+        assert_eq!(message(panic), "this thread freed 2.0 KiB more than it allocated");
     });
 }
 
@@ -125,7 +127,7 @@ fn the_check_names_the_line_when_recording() {
 }
 
 #[test]
-fn the_check_keeps_silent_in_a_panic() {
+fn the_check_does_not_replace_a_panic() {
     alone(|| {
         let mut kept = None;
         let panic = catch_unwind(AssertUnwindSafe(|| {

@@ -1,14 +1,14 @@
-//! The ledger, the limit, the error and the record, on a process of their own.
+//! The ledger, the limit, the error and the record. In a process of its own, because they are global.
 
 use std::sync::{Barrier, Mutex, PoisonError};
 
 use taut_memory::{
-    Buffer, Category, Cause, Location, OutOfMemory, allocations, idle_bytes, limit, live_bytes,
+    Buffer, Category, Location, OutOfMemory, OutOfMemoryCause, allocations, idle_bytes, limit, live_bytes,
     live_bytes_of, peak_bytes, record, report, reset_peak, thread_live_bytes, trim,
 };
 
-/// Runs a test while no other one runs, on a thread that is wholly gone when it ends: the ledger and the pool are one for
-/// the process, and a thread keeps blocks as long as it lives.
+/// Runs a test while no other test runs, on a thread that has exited when it ends: the ledger and the pool are global, and
+/// a thread caches blocks until it exits.
 fn alone(test: impl FnOnce() + Send + 'static) {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -63,7 +63,7 @@ fn live_peak_and_categories_are_exact() {
 }
 
 #[test]
-fn the_peak_is_exact_under_threads() {
+fn the_peak_is_exact_with_threads() {
     alone(|| {
         let live = live_bytes();
         for _ in 0..20 {
@@ -82,7 +82,7 @@ fn the_peak_is_exact_under_threads() {
                     });
                 }
             });
-            // At the barrier all four are held and nothing else; before it each thread held at most its own.
+            // At the barrier exactly these four are live; before it, at most one per thread.
             assert_eq!(peak_bytes() - live, 10_000);
             assert_eq!(peak_of(Category::Tensor), 10_000);
             assert_eq!(live_bytes(), live);
@@ -91,7 +91,7 @@ fn the_peak_is_exact_under_threads() {
 }
 
 #[test]
-fn buffers_without_bytes_are_free() {
+fn empty_buffers_allocate_nothing() {
     alone(|| {
         let (live, made) = (live_bytes(), allocations());
         let mut empty = Buffer::new(0, Category::Tensor).unwrap();
@@ -121,7 +121,7 @@ fn a_buffer_can_change_its_category() {
 }
 
 #[test]
-fn the_limit_holds_and_failing_changes_nothing() {
+fn the_limit_holds_and_a_failure_changes_nothing() {
     alone(|| {
         trim();
         let held = tensor(400);
@@ -131,14 +131,14 @@ fn the_limit_holds_and_failing_changes_nothing() {
 
         let error = Buffer::new(601, Category::Gradient).unwrap_err();
         assert_eq!((error.requested, error.live, error.limit), (601, 400, Some(1000)));
-        assert_eq!((error.category, &error.cause), (Category::Gradient, &Cause::Limit));
+        assert_eq!((error.category, &error.cause), (Category::Gradient, &OutOfMemoryCause::Limit));
         assert_eq!(
             (live_bytes(), peak_bytes(), allocations(), thread_live_bytes()),
             (400, 400, made, thread)
         );
         assert_eq!(peak_of(Category::Gradient), 0);
 
-        // Up to the last byte, whatever the pool rounds to.
+        // Up to the last requested byte: rounding by the pool does not count.
         let rest = Buffer::new(600, Category::Gradient).unwrap();
         assert_eq!(live_bytes(), 1000);
         assert!(Buffer::new(1, Category::Tensor).is_err());
@@ -155,7 +155,7 @@ fn the_limit_holds_and_failing_changes_nothing() {
 }
 
 #[test]
-fn idle_blocks_make_room_before_a_request_fails() {
+fn idle_blocks_are_freed_before_a_request_fails() {
     alone(|| {
         trim();
         drop(tensor(8 << 20));
@@ -164,18 +164,18 @@ fn idle_blocks_make_room_before_a_request_fails() {
         assert_eq!(idle_bytes(), (10 << 20) + 1024);
 
         limit(live_bytes() + (12 << 20));
-        // 5 MiB of fresh memory have room only if something goes. The block that lay idle longest is enough.
+        // 5 MiB of fresh memory fit only if idle blocks are freed. The one that was idle longest is enough.
         let fresh = tensor(5 << 20);
         assert_eq!(idle_bytes(), (2 << 20) + 1024);
-        // A block that fits is used, not trimmed.
+        // A block that fits is reused, not freed.
         let again = tensor(2 << 20);
         assert_eq!(idle_bytes(), 1024);
-        // The thread's own cache goes as well when there is no other way.
+        // The thread's cache is freed last.
         let rest = tensor(5 << 20);
         assert_eq!((idle_bytes(), live_bytes()), (0, 12 << 20));
         assert!(Buffer::new(1, Category::Tensor).is_err());
 
-        // What is dropped may lie idle only as far as the limit allows.
+        // Released blocks stay idle only as far as the limit allows.
         limit(live_bytes() - (6 << 20));
         drop((fresh, again, rest));
         assert!(idle_bytes() <= 6 << 20);
@@ -197,7 +197,7 @@ fn a_lower_limit_trims_at_once() {
 }
 
 #[test]
-fn the_limit_holds_under_threads() {
+fn the_limit_holds_with_threads() {
     alone(|| {
         let live = live_bytes();
         reset_peak();
@@ -210,7 +210,7 @@ fn the_limit_holds_under_threads() {
                         match Buffer::new(700, Category::Tensor) {
                             Ok(buffer) => held.push(buffer),
                             Err(error) => {
-                                assert_eq!(error.cause, Cause::Limit);
+                                assert_eq!(error.cause, OutOfMemoryCause::Limit);
                                 held.pop();
                             }
                         }
@@ -226,12 +226,12 @@ fn the_limit_holds_under_threads() {
 }
 
 #[test]
-fn the_impossible_is_an_error() {
+fn impossible_sizes_are_errors() {
     alone(|| {
         let live = live_bytes();
         for bytes in [usize::MAX, isize::MAX as usize, 1 << 60] {
             let error = Buffer::zeroed(bytes, Category::Tensor).unwrap_err();
-            assert_eq!(error.cause, Cause::Allocator("pool".to_owned()));
+            assert_eq!(error.cause, OutOfMemoryCause::Allocator("pool".to_owned()));
             assert_eq!(error.requested, bytes);
         }
         assert_eq!(live_bytes(), live);
@@ -239,16 +239,16 @@ fn the_impossible_is_an_error() {
 }
 
 #[track_caller]
-fn ask_through_a_function(bytes: usize) -> (Buffer, Location) {
+fn allocate_in_a_function(bytes: usize) -> (Buffer, Location) {
     (Buffer::new(bytes, Category::Variable).unwrap(), Location::caller())
 }
 
 #[test]
-fn recording_knows_the_lines() {
+fn recording_attributes_buffers_to_lines() {
     alone(|| {
         let before = tensor(300);
         record(true);
-        let ((first, line), number) = (ask_through_a_function(5000), line!());
+        let ((first, line), number) = (allocate_in_a_function(5000), line!());
         let elsewhere = Location::caller();
         let second = Buffer::new_at(200, Category::Scratch, elsewhere).unwrap();
         let third = Buffer::new_at(100, Category::Scratch, elsewhere).unwrap();
@@ -268,7 +268,7 @@ fn recording_knows_the_lines() {
         assert_eq!((line.file(), line.line()), (file!(), number));
         assert_eq!(owners.iter().map(|row| row.bytes).sum::<usize>(), live_bytes());
 
-        // Off and on again: each buffer leaves the row it entered.
+        // Off and on again: each buffer is removed from the row that it was added to.
         assert!(record(false));
         drop(first);
         let without_recording = Buffer::new_at(50, Category::Scratch, elsewhere).unwrap();
@@ -291,7 +291,7 @@ fn recording_knows_the_lines() {
 }
 
 #[test]
-fn the_error_tells_who_owns_the_memory() {
+fn the_error_lists_the_owners_of_memory() {
     alone(|| {
         let without_recording = Buffer::new(3 << 20, Category::Variable).unwrap();
         record(true);
@@ -306,16 +306,16 @@ fn the_error_tells_who_owns_the_memory() {
         let lines: Vec<_> = text.lines().collect();
         let place = format!("{}:{}:", line.file(), line.line());
         assert!(lines[0].starts_with(&format!("out of memory: 2.0 KiB (gradient) at {place}")), "{text}");
-        assert!(lines[0].ends_with("would pass the limit of 4.0 MiB; 4.0 MiB live"), "{text}");
+        assert!(lines[0].ends_with("would exceed the limit of 4.0 MiB; 4.0 MiB live"), "{text}");
         assert_eq!(lines[1], "        live   buffers  category   biggest owners");
-        assert_eq!(lines[2], "     3.0 MiB         1  variable   without_recording");
+        assert_eq!(lines[2], "     3.0 MiB         1  variable   not recorded");
         assert!(lines[3].starts_with(&format!("     1.0 MiB         1  tensor     {}:", file!())), "{text}");
         let needed = (4 << 20) + 2048;
         assert_eq!(
             lines[4],
             format!(
-                "  what would help: a limit of {needed} bytes or more, or dropping some of the above; \
-             `record(true)` shows the lines that own it"
+                "  help: set a limit of at least {needed} bytes, or free some of the buffers above; \
+             `record(true)` attributes buffers to source lines"
             )
         );
         assert_eq!(lines.len(), 5);

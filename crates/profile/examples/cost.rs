@@ -1,4 +1,4 @@
-//! What recording costs: `cargo run --release -p taut-profile --example cost`.
+//! Measures the cost of recording: `cargo run --release -p taut-profile --example cost`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -9,7 +9,7 @@ use taut_profile::Profiler;
 
 const CALLS: u32 = 20_000;
 
-/// The least of several rounds: what disturbs only ever adds.
+/// The minimum of several rounds: disturbances only add time.
 fn nanos(mut call: impl FnMut()) -> f64 {
     let round = || {
         let start = Instant::now();
@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     let mut eager = || drop(black_box(add(&x, &x)));
     let mut planned = || drop(black_box(step.call(&x)));
     let off = (nanos(&mut eager), nanos(&mut planned));
-    // Room for all of it: what is dropped costs less.
+    // Enough capacity for all events, because dropped ones cost less.
     let profiler = Profiler::with_capacity(20_000_000)?;
     let on = (nanos(&mut eager), nanos(&mut planned));
     drop(profiler);

@@ -1,6 +1,6 @@
-//! Writes the page of a small training run, and what it must show: `page <folder> [epochs]`.
+//! Writes the page of a small training run, and the numbers it must show: `page <folder> [epochs]`.
 //!
-//! `page.html` is for people and for the browser test; `expected.txt` has the numbers that the test looks for in it.
+//! The browser test opens `page.html` and compares it with the numbers of `expected.txt`.
 
 use taut_autodiff::{GradientTape, Variable};
 use taut_core::ops::binary::{less, squared_difference};
@@ -11,7 +11,7 @@ use taut_core::ops::shape::slice;
 use taut_core::ops::unary::{cast, relu, tanh};
 use taut_core::{DType, Result, Tensor, s};
 use taut_function::function;
-use taut_profile::{Kind, Report, mark, record};
+use taut_profile::{MemoryKind, ProfileReport, mark, record};
 
 const SAMPLES: usize = 512;
 const BATCH: usize = 64;
@@ -73,35 +73,36 @@ fn main() -> Result<()> {
     drop(model);
 
     let seconds = timeline.duration().as_secs_f64();
-    let mut report =
-        Report::new("A small network learns another's </script><script>alert(1)</script> & \"answers\"")
-            .timeline(&timeline)
-            .figure("Samples per second", format!("{:.0}", (SAMPLES * epochs) as f64 / seconds))
-            .history(&["epoch", "loss", "accuracy"], &history)
-            .note("Two layers of 256 and 8 units, 512 samples, batches of 64, plain gradient descent.");
+    let mut report = ProfileReport::new(
+        "A small network learns another's </script><script>alert(1)</script> & \"answers\"",
+    )
+    .timeline(&timeline)
+    .figure("Samples per second", format!("{:.0}", (SAMPLES * epochs) as f64 / seconds))
+    .history(&["epoch", "loss", "accuracy"], &history)
+    .note("Two layers of 256 and 8 units, 512 samples, batches of 64, plain gradient descent.");
     let Some(program) = program else { return Ok(()) };
     report = report.plan("train step", &program);
     report.write(folder.join("page.html"))?;
     // Pages with less on them.
-    Report::new("nothing").write(folder.join("nothing.html"))?;
-    Report::new("a plan").plan("train step", &program).write(folder.join("plan.html"))?;
+    ProfileReport::new("nothing").write(folder.join("nothing.html"))?;
+    ProfileReport::new("a plan").plan("train step", &program).write(folder.join("plan.html"))?;
     let ((), idle) = record(|| ())?;
-    Report::new("idle")
+    ProfileReport::new("idle")
         .timeline(&idle)
         .history(&["epoch", "loss"], &[vec![1.0, f64::NAN]])
         .write(folder.join("idle.html"))?;
     std::fs::write(folder.join("trace.json"), timeline.to_chrome_trace())?;
 
     let peak = timeline.peak();
-    let alive = timeline.alive_at(peak.at);
+    let alive = timeline.live_at(peak.at);
     let table = program.table();
     let is_shown = |home| matches!(home, taut_plan::Home::Arena(_) | taut_plan::Home::Output(_));
     let rectangles = table.rows.iter().filter(|row| row.bytes > 0 && is_shown(row.home)).count();
     // A moment in the middle of a program: the last step of the last run.
     let inside = timeline.calls().filter(|call| !call.is_run && call.depth == 1).last();
     let inside = inside.map_or(peak.at, |call| call.start);
-    let inside_rows = timeline.alive_at(inside);
-    assert!(inside_rows.iter().any(|row| row.kind == Kind::ArenaValues));
+    let inside_rows = timeline.live_at(inside);
+    assert!(inside_rows.iter().any(|row| row.kind == MemoryKind::ArenaValues));
     let expected = [
         ("peak", peak.bytes.to_string()),
         ("alive", alive.len().to_string()),

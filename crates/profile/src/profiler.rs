@@ -1,18 +1,19 @@
-//! Starting and ending a recording.
+//! The profiler: starts and ends a recording.
 
-use crate::recorder::{current, listen};
+use crate::recorder::{current, set_observers};
 use crate::recording::Recording;
 use crate::timeline::Timeline;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use taut_core::{Error, Result};
 use taut_memory::Location;
 
-/// How many events of each sort a recording takes, unless [`Profiler::with_capacity`] says otherwise.
+/// The most events of each kind in a recording, unless [`Profiler::with_capacity`] sets another number.
 pub const DEFAULT_CAPACITY: usize = 1_000_000;
 
-/// Records what the process does, on all of its threads, until it is [finished](Profiler::finish) or dropped.
+/// Records buffers, calls and program steps on all threads of the process, until it is [finished](Profiler::finish) or
+/// dropped.
 ///
-/// There is one at a time. What it writes down is not tensor memory, and does not show in the ledger.
+/// There is at most one at a time. Its own memory is not tensor memory, and is not in the ledger.
 ///
 /// ```
 /// use taut_core::{DType, ops::creation::ones, ops::reduce::sum};
@@ -34,43 +35,42 @@ pub struct Profiler {
 }
 
 impl Profiler {
-    /// Begins to record.
+    /// Starts recording.
     ///
-    /// Other threads should not be making or dropping tensors at this very moment, or what was there before is off by that
-    /// much.
+    /// If other threads allocate or free tensors during this call, the memory recorded as live before is off by that much.
     #[track_caller]
     pub fn start() -> Result<Profiler> {
         Profiler::with_capacity(DEFAULT_CAPACITY)
     }
 
-    /// As [`Profiler::start`], for at most so many changes of memory and as many calls. What does not fit is counted, and
-    /// [`Profiler::finish`] warns of it. A million of each take some 150 MB.
+    /// As [`Profiler::start`], for at most `events` memory events and as many calls. Further events are counted but not
+    /// kept, and [`Profiler::finish`] warns of them. A million of each take about 150 MB.
     #[track_caller]
     pub fn with_capacity(events: usize) -> Result<Profiler> {
         static GENERATIONS: AtomicU64 = AtomicU64::new(1);
         let before = taut_memory::report().by_line;
         let mut recording = current();
         if recording.is_some() {
-            return Err(Error::value("a profiler is at work already, and there is one at a time")
+            return Err(Error::value("another profiler is active; there must be at most one at a time")
                 .help("finish or drop the other one first")
                 .at(Location::caller()));
         }
         let generation = GENERATIONS.fetch_add(1, Relaxed);
         *recording = Some(Recording::new(generation, events, before));
         drop(recording);
-        listen(true);
+        set_observers(true);
         Ok(Profiler { generation })
     }
 
-    /// Ends the recording, and says what happened.
+    /// Ends the recording, and returns it.
     pub fn finish(self) -> Timeline {
         let recording = self.end().unwrap_or_else(|| Recording::new(0, 0, Vec::new()));
         let timeline = Timeline::new(recording);
         if timeline.dropped().any() {
             let dropped = timeline.dropped();
             taut_core::warn(&format!(
-                "the profile is not complete: there was no room for {} changes of memory, {} calls and {} marks; record less, or \
-                 give Profiler::with_capacity more room",
+                "the profile is incomplete: {} memory events, {} calls and {} marks exceeded its capacity; record less, or pass \
+                 a larger number to Profiler::with_capacity",
                 dropped.memory, dropped.calls, dropped.marks
             ));
         }
@@ -80,7 +80,7 @@ impl Profiler {
     fn end(&self) -> Option<Recording> {
         let mut recording = current();
         if recording.as_ref().is_some_and(|recording| recording.generation == self.generation) {
-            listen(false);
+            set_observers(false);
             return recording.take();
         }
         None
@@ -93,7 +93,7 @@ impl Drop for Profiler {
     }
 }
 
-/// Records `work`: what it returns, and what happened meanwhile. If it panics, nothing is recorded any more.
+/// Records `work`: returns its result and the timeline. If it panics, the recording ends.
 ///
 /// ```
 /// use taut_core::{DType, ops::creation::zeros};
@@ -109,9 +109,9 @@ pub fn record<R>(work: impl FnOnce() -> R) -> Result<(R, Timeline)> {
     Ok((result, profiler.finish()))
 }
 
-/// Names this moment, if a profiler is at work: `mark("epoch 3")`.
+/// Marks this moment with a name, if a profiler is active: `mark("epoch 3")`.
 pub fn mark(name: impl Into<String>) {
-    // The word that is read per call anyway; without a profiler, a mark costs as little.
+    // The word that every call reads: without a profiler, a mark costs no more.
     if taut_core::observe::has_observer()
         && let Some(recording) = current().as_mut()
     {
@@ -119,7 +119,7 @@ pub fn mark(name: impl Into<String>) {
     }
 }
 
-/// Whether a profiler is at work.
+/// Whether a profiler is active.
 pub fn is_recording() -> bool {
     taut_core::observe::has_observer() && current().is_some()
 }

@@ -1,43 +1,43 @@
-//! The hooks: what the other rooms tell, and where it is written down.
+//! The observers of memory, calls and programs, which write events into the recording.
 
-use crate::outline::Outline;
-use crate::recording::{CallEvent, Change, NONE, Recording, RunEvent};
+use crate::plan_summary::PlanSummary;
+use crate::recording::{BufferChange, CallEvent, NONE, Recording, RunEvent};
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use taut_core::observe::{self, CallEnd, CallStart};
-use taut_memory::{Block, Buffer, Category, Location, Watcher};
+use taut_memory::{Buffer, BufferObserver, Category, Location, ObservedBuffer};
 use taut_plan::Program;
 
 static RECORDING: Mutex<Option<Recording>> = Mutex::new(None);
 
-/// The recording that is under way.
+/// The active recording.
 pub(crate) fn current() -> MutexGuard<'static, Option<Recording>> {
     RECORDING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has all hooks call, or none.
-pub(crate) fn listen(on: bool) {
-    taut_memory::watch(on.then_some(&Hooks));
+/// Sets or removes all observers.
+pub(crate) fn set_observers(on: bool) {
+    taut_memory::set_buffer_observer(on.then_some(&Hooks));
     taut_exec::observe(on.then_some(&Hooks));
     observe::set_observer(on.then_some(&Hooks));
 }
 
-/// What is under way on a thread.
+/// What a thread is executing.
 #[derive(Clone, Copy)]
-enum Doing {
+enum Activity {
     Call(CallStart),
-    /// A run, with the number of its outline and its own.
+    /// The run of a program: the index of its summary, and its own.
     Run {
-        outline: u32,
+        summary: u32,
         run: u32,
         at: Location,
     },
-    /// A run inside an op, with the number of its outline.
+    /// The run of a subgraph inside an op: the index of its summary.
     Body(u32),
-    /// A step, with its number, of the innermost run.
+    /// A step of the innermost run, by index.
     Step {
         step: usize,
         begun: Option<CallStart>,
@@ -46,22 +46,22 @@ enum Doing {
 
 #[derive(Clone, Copy)]
 struct Frame {
-    doing: Doing,
-    /// The recording that it began in.
+    activity: Activity,
+    /// The recording in which it began.
     generation: u64,
     start: Instant,
-    /// Nanoseconds in what is inside of it.
+    /// Nanoseconds spent in nested frames.
     inside: u64,
 }
 
 thread_local! {
     static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
     static NUMBER: Cell<u32> = const { Cell::new(0) };
-    /// The recording that has heard of this thread.
-    static HEARD: Cell<u64> = const { Cell::new(0) };
+    /// The recording that already has the name of this thread.
+    static ANNOUNCED_IN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// The number of this thread, from 1 on, in the order in which threads were first heard of.
+/// The number of this thread, from 1 on, in the order of their first events.
 fn thread() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     NUMBER.with(|number| {
@@ -72,22 +72,22 @@ fn thread() -> u32 {
     })
 }
 
-/// The call under way on this thread.
-fn doing() -> Option<CallStart> {
-    match innermost()?.doing {
-        Doing::Call(begun) => Some(begun),
-        Doing::Step { begun, .. } => begun,
+/// The innermost call of this thread.
+fn current_call() -> Option<CallStart> {
+    match innermost()?.activity {
+        Activity::Call(begun) => Some(begun),
+        Activity::Step { begun, .. } => begun,
         _ => None,
     }
 }
 
-fn push(doing: Doing, generation: u64) {
-    let frame = Frame { doing, generation, start: Instant::now(), inside: 0 };
+fn push(activity: Activity, generation: u64) {
+    let frame = Frame { activity, generation, start: Instant::now(), inside: 0 };
     let _ = FRAMES.try_with(|frames| frames.borrow_mut().push(frame));
 }
 
-/// What ends, when it ended, and how deep it was.
-fn pop(is_wanted: impl Fn(&Doing) -> bool) -> Option<(Frame, Instant, u32)> {
+/// Pops frames up to one that matches: the frame, when it ended, and its depth.
+fn pop(matches: impl Fn(&Activity) -> bool) -> Option<(Frame, Instant, u32)> {
     let end = Instant::now();
     FRAMES
         .try_with(|frames| {
@@ -96,9 +96,10 @@ fn pop(is_wanted: impl Fn(&Doing) -> bool) -> Option<(Frame, Instant, u32)> {
             while let Some(frame) = frames.pop() {
                 let took = end.saturating_duration_since(frame.start).as_nanos() as u64;
                 if let Some(outer) = frames.last_mut() {
-                    outer.inside += if matches!(frame.doing, Doing::Body(_)) { frame.inside } else { took };
+                    outer.inside +=
+                        if matches!(frame.activity, Activity::Body(_)) { frame.inside } else { took };
                 }
-                if is_wanted(&frame.doing) {
+                if matches(&frame.activity) {
                     return Some((frame, end, frames.len() as u32));
                 }
             }
@@ -108,24 +109,24 @@ fn pop(is_wanted: impl Fn(&Doing) -> bool) -> Option<(Frame, Instant, u32)> {
         .flatten()
 }
 
-/// Says who this thread is, once per recording.
-fn introduce(recording: &mut Recording, thread: u32) {
-    if HEARD.replace(recording.generation) != recording.generation {
+/// Records the name of this thread, once per recording.
+fn announce(recording: &mut Recording, thread: u32) {
+    if ANNOUNCED_IN.replace(recording.generation) != recording.generation {
         recording.thread(thread);
     }
 }
 
-/// What is under way on this thread. A thread that is ending does nothing any more.
+/// The innermost frame of this thread; `None` if the thread is exiting.
 fn innermost() -> Option<Frame> {
     FRAMES.try_with(|frames| frames.borrow().last().copied()).ok().flatten()
 }
 
-/// Calls `write` with the recording, if it is the one that a frame began in.
+/// Calls `write` with the recording, if it is the one in which a frame began.
 fn write_of<R>(generation: u64, write: impl FnOnce(&mut Recording) -> R) -> Option<R> {
     current().as_mut().filter(|recording| recording.generation == generation).map(write)
 }
 
-/// Writes down what ended: a step of a run (by number, or [`NONE`]) or something else, at a site.
+/// Records a frame that ended: a step of a run (by index), or a call or run (`run` is [`NONE`]).
 fn write_call(
     (frame, end, depth): (Frame, Instant, u32),
     run: u32,
@@ -134,8 +135,8 @@ fn write_call(
 ) {
     let thread = thread();
     write_of(frame.generation, |recording| {
-        introduce(recording, thread);
-        if !recording.has_room(is_inner) {
+        announce(recording, thread);
+        if !recording.reserve_call(is_inner) {
             return;
         }
         let site = site(recording);
@@ -147,25 +148,25 @@ fn write_call(
 
 struct Hooks;
 
-fn note(change: Change, block: Block) {
-    let (thread, doing) = (thread(), doing());
+fn note(change: BufferChange, buffer: ObservedBuffer) {
+    let (thread, call) = (thread(), current_call());
     if let Some(recording) = current().as_mut() {
-        introduce(recording, thread);
-        recording.memory(change, block, thread, doing);
+        announce(recording, thread);
+        recording.memory(change, buffer, thread, call);
     }
 }
 
-impl Watcher for Hooks {
-    fn entered(&self, block: Block) {
-        note(Change::Entered, block);
+impl BufferObserver for Hooks {
+    fn allocated(&self, buffer: ObservedBuffer) {
+        note(BufferChange::Allocated, buffer);
     }
 
-    fn left(&self, block: Block) {
-        note(Change::Left, block);
+    fn freed(&self, buffer: ObservedBuffer) {
+        note(BufferChange::Freed, buffer);
     }
 
-    fn moved(&self, block: Block, to: Category) {
-        note(Change::Moved(to), block);
+    fn recategorized(&self, buffer: ObservedBuffer, to: Category) {
+        note(BufferChange::Recategorized(to), buffer);
     }
 }
 
@@ -175,12 +176,12 @@ fn generation() -> u64 {
 
 impl observe::Observer for Hooks {
     fn call_started(&self, call: CallStart) {
-        push(Doing::Call(call), generation());
+        push(Activity::Call(call), generation());
     }
 
     fn call_finished(&self, done: Option<CallEnd>) {
-        let Some(ended) = pop(|doing| matches!(doing, Doing::Call(_))) else { return };
-        if let Doing::Call(begun) = ended.0.doing {
+        let Some(ended) = pop(|activity| matches!(activity, Activity::Call(_))) else { return };
+        if let Activity::Call(begun) = ended.0.activity {
             write_call(ended, NONE, false, |recording| recording.site(begun, done));
         }
     }
@@ -190,57 +191,58 @@ impl taut_exec::StepObserver for Hooks {
     fn run_begins(&self, program: &Program, at: Option<Location>) {
         let thread = thread();
         let known = current().as_mut().map(|recording| recording.known(program));
-        // Not under the lock: ops are asked, and what they do is their own business.
-        let new = if known == Some(None) { Some(Outline::new(program)) } else { None };
+        // Outside the lock, because methods of ops are called.
+        let new = if known == Some(None) { Some(PlanSummary::new(program)) } else { None };
         let begun = current().as_mut().and_then(|recording| {
             let known = match new {
-                Some(new) => recording.outline(program, new),
+                Some(new) => recording.summary(program, new),
                 None => recording.known(program),
             };
-            let Some(outline) = known else {
+            let Some(summary) = known else {
                 recording.dropped.calls += 1;
                 return None;
             };
-            let Some(at) = at else { return Some((Doing::Body(outline), recording.generation)) };
+            let Some(at) = at else { return Some((Activity::Body(summary), recording.generation)) };
             let start = recording.nanos(Instant::now());
             let (end, placed, arena, outputs, steps) = (u64::MAX, u64::MAX, 0, SmallVec::new(), 0);
-            let run = RunEvent { outline, at, thread, start, end, placed, arena, steps, outputs };
+            let run = RunEvent { summary, at, thread, start, end, placed, arena, steps, outputs };
             let run = recording.run_begins(run);
-            Some((Doing::Run { outline, run, at }, recording.generation))
+            Some((Activity::Run { summary, run, at }, recording.generation))
         });
-        // What begins must have something to end, recorded or not.
-        let (doing, generation) = begun.unwrap_or((Doing::Body(NONE), 0));
-        push(doing, generation);
+        // Every begin pushes a frame for its end to pop, recorded or not.
+        let (activity, generation) = begun.unwrap_or((Activity::Body(NONE), 0));
+        push(activity, generation);
     }
 
     fn run_placed(&self, arena: &Buffer, outputs: &[Buffer]) {
         let thread = thread();
-        let Some(Frame { doing: Doing::Run { run, .. }, generation, .. }) = innermost() else { return };
+        let Some(Frame { activity: Activity::Run { run, .. }, generation, .. }) = innermost() else { return };
         write_of(generation, |recording| {
             let address = arena.as_ptr().addr();
-            let block = Block { address, bytes: arena.len(), category: arena.category(), line: None };
+            let buffer =
+                ObservedBuffer { address, bytes: arena.len(), category: arena.category(), location: None };
             let outputs = outputs.iter().map(|output| output.as_ptr().addr()).collect();
-            recording.run_placed(run, block, outputs, thread);
+            recording.run_placed(run, buffer, outputs, thread);
         });
     }
 
     fn step_begins(&self, step: usize) {
         let Some(frame) = innermost() else { return };
-        let (Doing::Run { outline, .. } | Doing::Body(outline)) = frame.doing else { return };
+        let (Activity::Run { summary, .. } | Activity::Body(summary)) = frame.activity else { return };
         let begun = write_of(frame.generation, |recording| {
-            let step = recording.outlines.get(outline as usize)?.steps.get(step)?;
+            let step = recording.summaries.get(summary as usize)?.steps.get(step)?;
             Some(CallStart { op: step.op, gradient_of: None, at: step.at })
         });
         let begun = begun.flatten();
-        push(Doing::Step { step, begun }, frame.generation);
+        push(Activity::Step { step, begun }, frame.generation);
     }
 
     fn step_ends(&self) {
-        let Some(ended) = pop(|doing| matches!(doing, Doing::Step { .. })) else { return };
-        let Doing::Step { step, .. } = ended.0.doing else { return };
-        let (outline, run, is_inner) = match innermost().map(|frame| frame.doing) {
-            Some(Doing::Run { outline, run, .. }) => (outline, run, false),
-            Some(Doing::Body(outline)) => (outline, NONE, true),
+        let Some(ended) = pop(|activity| matches!(activity, Activity::Step { .. })) else { return };
+        let Activity::Step { step, .. } = ended.0.activity else { return };
+        let (summary, run, is_inner) = match innermost().map(|frame| frame.activity) {
+            Some(Activity::Run { summary, run, .. }) => (summary, run, false),
+            Some(Activity::Body(summary)) => (summary, NONE, true),
             _ => return,
         };
         if !is_inner {
@@ -250,19 +252,21 @@ impl taut_exec::StepObserver for Hooks {
                 }
             });
         }
-        let site = |recording: &mut Recording| recording.first_sites[outline as usize] + step as u32;
+        let site = |recording: &mut Recording| recording.first_sites[summary as usize] + step as u32;
         write_call(ended, run, is_inner, site);
     }
 
     fn run_ends(&self) {
-        let Some(ended) = pop(|doing| matches!(doing, Doing::Run { .. } | Doing::Body(_))) else { return };
-        let Doing::Run { outline, run, at } = ended.0.doing else { return };
+        let Some(ended) = pop(|activity| matches!(activity, Activity::Run { .. } | Activity::Body(_))) else {
+            return;
+        };
+        let Activity::Run { summary, run, at } = ended.0.activity else { return };
         write_of(ended.0.generation, |recording| {
             let end = recording.nanos(ended.1);
             if let Some(run) = recording.runs.get_mut(run as usize) {
                 run.end = end;
             }
         });
-        write_call(ended, NONE, false, |recording| recording.run_site(outline, at));
+        write_call(ended, NONE, false, |recording| recording.run_site(summary, at));
     }
 }

@@ -1,67 +1,67 @@
-//! What is written down while a profiler is at work.
+//! The recording: the events of an active profiler.
 
-use crate::outline::Outline;
+use crate::plan_summary::PlanSummary;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 use taut_core::observe::{CallEnd, CallStart};
 use taut_core::{Cost, Specs};
-use taut_memory::{Block, Category, Location, Owner, live_bytes};
+use taut_memory::{Category, Location, ObservedBuffer, Owner, live_bytes};
 use taut_plan::Program;
 
-/// What happened to a buffer.
+/// How a buffer changed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Change {
-    /// It came.
-    Entered,
-    /// It went.
-    Left,
-    /// It is for something else from now on.
-    Moved(Category),
-    /// It was there before the recording, and this is the first that is heard of it.
-    Noticed,
+pub(crate) enum BufferChange {
+    /// It was allocated.
+    Allocated,
+    /// It was freed.
+    Freed,
+    /// It changed its category.
+    Recategorized(Category),
+    /// It was live before the recording, and this is its first event.
+    Discovered,
 }
 
-/// Something happened to a buffer.
+/// A change of a buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemoryEvent {
     pub(crate) time: u64,
     pub(crate) thread: u32,
-    pub(crate) change: Change,
-    pub(crate) block: Block,
-    /// The call that was under way.
-    pub(crate) doing: Option<CallStart>,
+    pub(crate) change: BufferChange,
+    pub(crate) buffer: ObservedBuffer,
+    /// The innermost call of the thread.
+    pub(crate) call: Option<CallStart>,
 }
 
-/// What calls that look the same have in common.
+/// The op, source location and output specs that several calls share.
 #[derive(Clone, Debug)]
-pub(crate) struct Site {
+pub(crate) struct CallSite {
     pub(crate) op: &'static str,
     pub(crate) gradient_of: Option<&'static str>,
     pub(crate) at: Option<Location>,
     pub(crate) outputs: Specs,
     pub(crate) cost: Cost,
-    /// Whether it is the run of a program: what it consists of are its steps.
+    /// Whether it is the run of a program, whose steps are calls of their own.
     pub(crate) is_run: bool,
 }
 
-/// A call, a step or a run that is over.
+/// A call, a step or a run that has ended.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallEvent {
     pub(crate) site: u32,
-    /// The run that it is a step of, or [`NONE`].
+    /// The run whose step it is, or [`NONE`].
     pub(crate) run: u32,
     pub(crate) thread: u32,
     pub(crate) depth: u32,
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// The part of it that is not in calls inside of it.
+    /// Its time without nested calls.
     pub(crate) own: u64,
 }
 
-/// Programs that a recording knows. What is traced anew at every call would make any number of them.
-const MOST_OUTLINES: usize = 10_000;
+/// The most programs in a recording: a function that is retraced at every call would make any number of them.
+const MAX_SUMMARIES: usize = 10_000;
 
 /// No run, or one that was not recorded.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -69,51 +69,51 @@ pub(crate) const NONE: u32 = u32::MAX;
 /// The run of a program.
 #[derive(Clone, Debug)]
 pub(crate) struct RunEvent {
-    pub(crate) outline: u32,
+    pub(crate) summary: u32,
     pub(crate) at: Location,
     pub(crate) thread: u32,
     pub(crate) start: u64,
     pub(crate) end: u64,
-    /// When it had its memory.
+    /// When its memory was allocated.
     pub(crate) placed: u64,
     /// The address of its arena; 0 if it has none.
     pub(crate) arena: usize,
     /// How many of its steps ended.
     pub(crate) steps: usize,
-    /// The addresses of what is made for the caller.
+    /// The addresses of its output buffers.
     pub(crate) outputs: SmallVec<[usize; 4]>,
 }
 
-/// A moment that somebody named.
+/// A moment marked with a name.
 #[derive(Clone, Debug)]
 pub(crate) struct MarkEvent {
     pub(crate) time: u64,
     pub(crate) name: String,
-    /// What the ledger said then.
+    /// The ledger's live bytes.
     pub(crate) live: usize,
 }
 
-/// What did not fit.
+/// The events that exceeded the capacity of the recording.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Dropped {
-    /// Buffers that came or went. From the first of these on, nothing is known of memory.
+pub struct DroppedEvents {
+    /// Allocations and releases. From the first of these on, memory is unknown.
     pub memory: u64,
     /// Calls, steps and runs.
     pub calls: u64,
-    /// Of these, steps inside loops and branches, which have a share of the room of their own.
+    /// Of these, steps inside loops and branches, which have a share of the capacity of their own.
     pub inner: u64,
     /// Marks.
     pub marks: u64,
 }
 
-impl Dropped {
-    /// Whether anything was dropped.
+impl DroppedEvents {
+    /// Whether any event was dropped.
     pub fn any(&self) -> bool {
-        *self != Dropped::default()
+        *self != DroppedEvents::default()
     }
 }
 
-/// Everything that was written down.
+/// All recorded events.
 #[derive(Debug)]
 pub(crate) struct Recording {
     pub(crate) generation: u64,
@@ -121,15 +121,15 @@ pub(crate) struct Recording {
     capacity: usize,
     last: u64,
     inner: usize,
-    /// What was there before.
+    /// The memory that was live at the start.
     pub(crate) before: Vec<Owner>,
     pub(crate) memory: Vec<MemoryEvent>,
     pub(crate) memory_until: Option<u64>,
     pub(crate) calls: Vec<CallEvent>,
-    pub(crate) sites: Vec<Site>,
+    pub(crate) sites: Vec<CallSite>,
     known: HashMap<(&'static str, Option<&'static str>, Location, Specs), u32>,
-    pub(crate) outlines: Vec<Arc<Outline>>,
-    /// Per outline, the number of its first step's site.
+    pub(crate) summaries: Vec<Arc<PlanSummary>>,
+    /// Per summary, the index of its first step's call site.
     pub(crate) first_sites: Vec<u32>,
     by_address: HashMap<usize, u32>,
     arenas: HashSet<usize>,
@@ -137,7 +137,7 @@ pub(crate) struct Recording {
     run_sites: HashMap<(u32, Location), u32>,
     pub(crate) marks: Vec<MarkEvent>,
     pub(crate) threads: Vec<(u32, String)>,
-    pub(crate) dropped: Dropped,
+    pub(crate) dropped: DroppedEvents,
 }
 
 impl Recording {
@@ -154,7 +154,7 @@ impl Recording {
             calls: Vec::new(),
             sites: Vec::new(),
             known: HashMap::new(),
-            outlines: Vec::new(),
+            summaries: Vec::new(),
             first_sites: Vec::new(),
             by_address: HashMap::new(),
             arenas: HashSet::new(),
@@ -162,7 +162,7 @@ impl Recording {
             run_sites: HashMap::new(),
             marks: Vec::new(),
             threads: Vec::new(),
-            dropped: Dropped::default(),
+            dropped: DroppedEvents::default(),
         }
     }
 
@@ -171,26 +171,32 @@ impl Recording {
         time.saturating_duration_since(self.started).as_nanos() as u64
     }
 
-    /// A moment of its own: what happens to memory has one order.
+    /// A time later than all before: memory events are totally ordered.
     pub(crate) fn tick(&mut self) -> u64 {
         self.last = self.nanos(Instant::now()).max(self.last + 1);
         self.last
     }
 
-    /// A thread that is heard of for the first time.
+    /// Adds the current thread, under this number.
     pub(crate) fn thread(&mut self, thread: u32) {
         let current = std::thread::current();
         let name = current.name().map_or_else(|| format!("thread {thread}"), str::to_owned);
         self.threads.push((thread, name));
     }
 
-    pub(crate) fn memory(&mut self, change: Change, block: Block, thread: u32, doing: Option<CallStart>) {
+    pub(crate) fn memory(
+        &mut self,
+        change: BufferChange,
+        buffer: ObservedBuffer,
+        thread: u32,
+        call: Option<CallStart>,
+    ) {
         let time = self.tick();
-        if block.category == Category::Arena {
+        if buffer.category == Category::Arena {
             match change {
-                Change::Entered | Change::Noticed => _ = self.arenas.insert(block.address),
-                Change::Left => _ = self.arenas.remove(&block.address),
-                Change::Moved(_) => {}
+                BufferChange::Allocated | BufferChange::Discovered => _ = self.arenas.insert(buffer.address),
+                BufferChange::Freed => _ = self.arenas.remove(&buffer.address),
+                BufferChange::Recategorized(_) => {}
             }
         }
         if self.memory.len() >= self.capacity {
@@ -198,7 +204,7 @@ impl Recording {
             self.dropped.memory += 1;
             return;
         }
-        self.memory.push(MemoryEvent { time, thread, change, block, doing });
+        self.memory.push(MemoryEvent { time, thread, change, buffer, call });
     }
 
     pub(crate) fn mark(&mut self, name: String) {
@@ -216,14 +222,14 @@ impl Recording {
         let Recording { known, sites, .. } = self;
         *known.entry((op, gradient_of, at, outputs)).or_insert_with_key(|(.., outputs)| {
             let outputs = outputs.clone();
-            sites.push(Site { op, gradient_of, at: Some(at), outputs, cost, is_run: false });
+            sites.push(CallSite { op, gradient_of, at: Some(at), outputs, cost, is_run: false });
             sites.len() as u32 - 1
         })
     }
 
-    /// Whether there is room for another call. If not, it counts as dropped.
-    pub(crate) fn has_room(&mut self, is_inner: bool) -> bool {
-        // A long loop must not take the room of all that comes after it.
+    /// Whether another call fits into the capacity. If not, it is counted as dropped.
+    pub(crate) fn reserve_call(&mut self, is_inner: bool) -> bool {
+        // The steps of a long loop must not use up the capacity for all later calls.
         let full = self.calls.len() >= self.capacity || (is_inner && self.inner >= self.capacity / 4);
         if full {
             self.dropped.calls += 1;
@@ -234,30 +240,30 @@ impl Recording {
         !full
     }
 
-    /// The number of the outline of a program, if it has one here.
+    /// The index of the summary of a program, if the recording has one.
     pub(crate) fn known(&mut self, program: &Program) -> Option<u32> {
         let address = std::ptr::from_ref(program).addr();
         if let Some(&known) = self.by_address.get(&address)
-            && self.outlines[known as usize].is_of(program)
+            && self.summaries[known as usize].is_of(program)
         {
             return Some(known);
         }
-        // The same program at another address, as a clone of an op would have it.
-        let known = self.outlines.iter().position(|outline| outline.is_of(program))? as u32;
+        // The same program at another address, as in a clone of an op.
+        let known = self.summaries.iter().position(|summary| summary.is_of(program))? as u32;
         self.by_address.insert(address, known);
         Some(known)
     }
 
-    /// The number of a new outline; none if there are too many.
-    pub(crate) fn outline(&mut self, program: &Program, outline: Outline) -> Option<u32> {
+    /// The index of a new summary; `None` if there are too many.
+    pub(crate) fn summary(&mut self, program: &Program, summary: PlanSummary) -> Option<u32> {
         if let Some(known) = self.known(program) {
             return Some(known);
         }
-        if self.outlines.len() >= MOST_OUTLINES {
+        if self.summaries.len() >= MAX_SUMMARIES {
             return None;
         }
         self.first_sites.push(self.sites.len() as u32);
-        self.sites.extend(outline.steps.iter().map(|step| Site {
+        self.sites.extend(summary.steps.iter().map(|step| CallSite {
             op: step.op,
             gradient_of: None,
             at: Some(step.at),
@@ -265,8 +271,8 @@ impl Recording {
             cost: step.cost,
             is_run: false,
         }));
-        self.outlines.push(Arc::new(outline));
-        let number = self.outlines.len() as u32 - 1;
+        self.summaries.push(Arc::new(summary));
+        let number = self.summaries.len() as u32 - 1;
         self.by_address.insert(std::ptr::from_ref(program).addr(), number);
         Some(number)
     }
@@ -279,9 +285,15 @@ impl Recording {
         self.runs.len() as u32 - 1
     }
 
-    pub(crate) fn run_placed(&mut self, run: u32, arena: Block, outputs: SmallVec<[usize; 4]>, thread: u32) {
+    pub(crate) fn run_placed(
+        &mut self,
+        run: u32,
+        arena: ObservedBuffer,
+        outputs: SmallVec<[usize; 4]>,
+        thread: u32,
+    ) {
         if arena.bytes > 0 && !self.arenas.contains(&arena.address) {
-            self.memory(Change::Noticed, arena, thread, None);
+            self.memory(BufferChange::Discovered, arena, thread, None);
         }
         let time = self.nanos(Instant::now());
         if let Some(run) = self.runs.get_mut(run as usize) {
@@ -291,12 +303,19 @@ impl Recording {
         }
     }
 
-    /// The site of the runs of a program that are called from one line.
-    pub(crate) fn run_site(&mut self, outline: u32, at: Location) -> u32 {
+    /// The call site of the runs of a program from one source line.
+    pub(crate) fn run_site(&mut self, summary: u32, at: Location) -> u32 {
         let Recording { run_sites, sites, .. } = self;
-        *run_sites.entry((outline, at)).or_insert_with(|| {
+        *run_sites.entry((summary, at)).or_insert_with(|| {
             let (outputs, cost) = (Specs::new(), Cost::default());
-            sites.push(Site { op: "function", gradient_of: None, at: Some(at), outputs, cost, is_run: true });
+            sites.push(CallSite {
+                op: "function",
+                gradient_of: None,
+                at: Some(at),
+                outputs,
+                cost,
+                is_run: true,
+            });
             sites.len() as u32 - 1
         })
     }

@@ -1,26 +1,26 @@
-//! The page: one HTML file that needs nothing else.
+//! The report: one self-contained HTML page.
 
 mod data;
 
-use crate::outline::Outline;
+use crate::plan_summary::PlanSummary;
 use crate::timeline::Timeline;
 use std::path::Path;
 use std::sync::Arc;
 use taut_core::{Error, ErrorKind, Result};
 use taut_plan::Program;
 
-/// A page about a piece of work: its memory over time, its plans, its time per op.
+/// A page about a recording: memory over time, plans, time per op.
 ///
-/// It is one HTML file without any reference to another, which opens from a disk. `#at=peak`, `#at=1234us` or `#step=57`
-/// after its address shows that moment, or that step of the plan.
+/// It is one HTML file without references to others, which can be opened from disk. `#at=peak`, `#at=1234us` or `#step=57`
+/// in its URL selects that moment, or that step of the plan.
 ///
 /// ```
 /// use taut_core::{DType, Spec, trace};
 /// use taut_plan::Program;
-/// use taut_profile::Report;
+/// use taut_profile::ProfileReport;
 ///
 /// let graph = trace(&[Spec::new(DType::F32, [256])], |x| Ok(vec![((&x[0] * 2.0)? + 1.0)?]))?.graph;
-/// let html = Report::new("a chain")
+/// let html = ProfileReport::new("a chain")
 ///     .figure("samples per second", "12,000")
 ///     .history(&["epoch", "loss", "test loss"], &[vec![1.0, 0.9, 1.0], vec![2.0, 0.4, 0.5]])
 ///     .plan("chain", &Program::new(&graph)?)
@@ -31,49 +31,49 @@ use taut_plan::Program;
 /// ```
 #[derive(Debug, Default)]
 #[must_use]
-pub struct Report<'a> {
+pub struct ProfileReport<'a> {
     title: String,
     timeline: Option<&'a Timeline>,
-    plans: Vec<(String, Arc<Outline>)>,
+    plans: Vec<(String, Arc<PlanSummary>)>,
     notes: Vec<String>,
     figures: Vec<(String, String)>,
     columns: Vec<String>,
     rows: Vec<Vec<f64>>,
 }
 
-impl<'a> Report<'a> {
-    /// A page with this title, and nothing else yet.
-    pub fn new(title: impl Into<String>) -> Report<'a> {
-        Report { title: title.into(), ..Report::default() }
+impl<'a> ProfileReport<'a> {
+    /// An empty page with this title.
+    pub fn new(title: impl Into<String>) -> ProfileReport<'a> {
+        ProfileReport { title: title.into(), ..ProfileReport::default() }
     }
 
     /// Shows a recording: memory over time, time per op, planned against measured, and the plans of what ran.
-    pub fn timeline(mut self, timeline: &'a Timeline) -> Report<'a> {
+    pub fn timeline(mut self, timeline: &'a Timeline) -> ProfileReport<'a> {
         self.timeline = Some(timeline);
         self
     }
 
     /// Shows a plan under a name. If the program is part of the recording, that is its name there, too.
-    pub fn plan(mut self, name: impl Into<String>, program: &Program) -> Report<'a> {
-        self.plans.push((name.into(), Arc::new(Outline::new(program))));
+    pub fn plan(mut self, name: impl Into<String>, program: &Program) -> ProfileReport<'a> {
+        self.plans.push((name.into(), Arc::new(PlanSummary::new(program))));
         self
     }
 
-    /// Adds a sentence.
-    pub fn note(mut self, note: impl Into<String>) -> Report<'a> {
+    /// Adds a line of text.
+    pub fn note(mut self, note: impl Into<String>) -> ProfileReport<'a> {
         self.notes.push(note.into());
         self
     }
 
     /// Adds a figure to those at the head of the page.
-    pub fn figure(mut self, label: impl Into<String>, value: impl Into<String>) -> Report<'a> {
+    pub fn figure(mut self, label: impl Into<String>, value: impl Into<String>) -> ProfileReport<'a> {
         self.figures.push((label.into(), value.into()));
         self
     }
 
-    /// Shows how numbers changed: the first column is drawn to the right, the others upward. Columns whose names end with the
-    /// same word (`loss`, `test loss`) share a chart. Rows may be short; what is not finite is left out.
-    pub fn history(mut self, columns: &[&str], rows: &[Vec<f64>]) -> Report<'a> {
+    /// Adds charts: the first column is the x axis, the others are curves. Columns whose names end with the same word
+    /// (`loss`, `test loss`) share a chart. Rows may be short; values that are not finite are left out.
+    pub fn history(mut self, columns: &[&str], rows: &[Vec<f64>]) -> ProfileReport<'a> {
         self.columns = columns.iter().map(|&column| column.to_owned()).collect();
         self.rows = rows.to_vec();
         self
@@ -91,7 +91,7 @@ impl<'a> Report<'a> {
             include_str!("page/page.js"),
         ];
         let script = scripts.join("\n");
-        // Inside a script, only `<` could end it, or begin a comment.
+        // Inside a script element, only `<` could end it or begin a comment.
         let data = data::of(self).replace('<', "\\u003c");
         let body = include_str!("page/body.html");
         format!(
@@ -105,13 +105,13 @@ impl<'a> Report<'a> {
         )
     }
 
-    /// Writes the page to a file, and makes the folder for it if there is none.
+    /// Writes the page to a file, and creates its folder if it does not exist.
     #[track_caller]
     pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
         let at = taut_memory::Location::caller();
         let path = path.as_ref();
         let failed = |error: std::io::Error| {
-            Error::new(ErrorKind::Io, format!("{} cannot be written: {error}", path.display())).at(at)
+            Error::new(ErrorKind::Io, format!("cannot write {}: {error}", path.display())).at(at)
         };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             std::fs::create_dir_all(folder).map_err(failed)?;
@@ -120,7 +120,7 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Text that HTML takes for text.
+/// Escapes text for HTML.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {

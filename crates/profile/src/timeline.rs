@@ -1,18 +1,18 @@
-//! What happened when.
+//! The timeline: what a recording found, over time.
 
-mod alive;
 mod build;
 mod chrome;
+mod live;
 mod memory;
 mod times;
 
-pub use alive::Alive;
-pub(crate) use alive::why;
-pub use memory::{Kind, Peak, Sample};
-pub use times::{Call, Gap, OpTime};
+pub use live::LiveRow;
+pub(crate) use live::why;
+pub use memory::{MemoryKind, MemorySample, Peak};
+pub use times::{Gap, OpTime, TimedCall};
 
-use crate::outline::Outline;
-use crate::recording::{CallEvent, Dropped, MarkEvent, Site};
+use crate::plan_summary::PlanSummary;
+use crate::recording::{CallEvent, CallSite, DroppedEvents, MarkEvent};
 use std::sync::Arc;
 use std::time::Duration;
 use taut_core::observe::CallStart;
@@ -20,8 +20,8 @@ use taut_memory::{Category, Location};
 
 /// A recording: memory, calls, runs of programs, and marks. Times are counted from its start.
 ///
-/// At every moment, [`Timeline::alive_at`] sums to what the ledger counted as live then. With several threads that allocate
-/// at once, their changes are in one order, which may differ from the ledger's for those nanoseconds.
+/// At every moment, the rows of [`Timeline::live_at`] sum to the ledger's live bytes. If several threads allocate at once,
+/// the order of their events may differ from the ledger's for those nanoseconds.
 #[derive(Debug)]
 pub struct Timeline {
     pub(crate) duration: u64,
@@ -29,44 +29,44 @@ pub struct Timeline {
     pub(crate) runs: Vec<Run>,
     /// Per allocation of an arena, the runs in it, in order: (allocation, runs).
     pub(crate) arenas: Vec<(usize, Vec<usize>)>,
-    pub(crate) outlines: Vec<Arc<Outline>>,
+    pub(crate) summaries: Vec<Arc<PlanSummary>>,
     pub(crate) calls: Vec<CallEvent>,
-    pub(crate) sites: Vec<Site>,
+    pub(crate) sites: Vec<CallSite>,
     pub(crate) marks: Vec<MarkEvent>,
     pub(crate) threads: Vec<(u32, String)>,
-    pub(crate) dropped: Dropped,
+    pub(crate) dropped: DroppedEvents,
     pub(crate) memory_until: Option<u64>,
     live_at_start: usize,
     live_at_end: usize,
 }
 
-/// A buffer, from when to when it was there.
+/// A buffer, and when it was allocated and freed.
 #[derive(Clone, Debug)]
 pub(crate) struct Allocation {
     pub(crate) born: u64,
-    /// `u64::MAX` if it was there at the end.
+    /// `u64::MAX` if it was live at the end.
     pub(crate) died: u64,
     pub(crate) bytes: usize,
     pub(crate) category: Category,
     pub(crate) line: Option<Location>,
-    /// The call that made it.
+    /// The call that allocated it.
     pub(crate) made_by: Option<CallStart>,
-    pub(crate) origin: Origin,
+    pub(crate) origin: AllocationOrigin,
 }
 
-/// How a buffer came about.
+/// Why a buffer was allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Origin {
-    /// It was there before the recording.
+pub(crate) enum AllocationOrigin {
+    /// It was live before the recording.
     Before,
-    /// Somebody asked for it.
-    Asked,
-    /// It was made to be returned by a run, by number, that was called from this line.
+    /// A call allocated it.
+    Allocated,
+    /// It is an output buffer of a run that was called from this line.
     Returned(Location),
 }
 
 impl Allocation {
-    pub(crate) fn is_alive(&self, time: u64) -> bool {
+    pub(crate) fn is_live(&self, time: u64) -> bool {
         self.born <= time && time < self.died
     }
 }
@@ -74,59 +74,59 @@ impl Allocation {
 /// The run of a program.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
-    pub(crate) outline: usize,
+    pub(crate) summary: usize,
     pub(crate) at: Location,
     pub(crate) start: u64,
     pub(crate) end: u64,
     /// The allocation that is its arena.
     pub(crate) arena: Option<usize>,
-    /// When each of its steps began, as far as that was recorded.
+    /// When each of its steps began; empty if not all of them were recorded.
     pub(crate) steps: Vec<u64>,
     /// Whether it ran all of its steps.
     pub(crate) is_whole: bool,
-    /// The most that it held at a time beyond what was there when it began, its arena included.
+    /// The most bytes that were live beyond those at its beginning, plus its arena.
     pub(crate) measured: usize,
 }
 
-/// A moment that somebody named with [`mark`](crate::mark).
+/// A moment named with [`mark`](crate::mark).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// When.
+    /// The time since the start of the recording.
     pub at: Duration,
     /// The name.
     pub name: String,
-    /// The ledger's live bytes then.
+    /// The ledger's live bytes.
     pub live: usize,
 }
 
-/// The runs of one program: what was planned, and what was measured.
+/// The runs of one program: the planned peak, and the measured ones.
 #[derive(Clone, Debug)]
-pub struct Planned {
-    /// The line that called it first.
+pub struct PlanComparison {
+    /// The source location of its first call.
     pub line: Location,
-    /// How many steps it has.
+    /// Its number of steps.
     pub steps: usize,
-    /// How often it ran.
+    /// Its number of runs.
     pub runs: usize,
-    /// The planned peak: arena and returned buffers.
+    /// The planned peak in bytes: arena and output buffers.
     pub planned: usize,
-    /// The largest peak that the ledger saw in a run.
+    /// The largest peak of a run, by the ledger.
     pub measured: usize,
-    /// The smallest.
+    /// The smallest peak of a run.
     pub least: usize,
-    /// The time of all runs.
+    /// The total time of its runs.
     pub time: Duration,
 }
 
-impl Planned {
-    /// Whether every run held at its peak what was planned, to the byte.
+impl PlanComparison {
+    /// Whether the peak of every run was the planned one, to the byte.
     pub fn is_exact(&self) -> bool {
         self.planned == self.measured && self.planned == self.least
     }
 }
 
 impl Timeline {
-    /// How long it was recorded.
+    /// The length of the recording.
     pub fn duration(&self) -> Duration {
         Duration::from_nanos(self.duration)
     }
@@ -141,12 +141,12 @@ impl Timeline {
         self.live_at_end
     }
 
-    /// What did not fit.
-    pub fn dropped(&self) -> Dropped {
+    /// The events that exceeded the capacity.
+    pub fn dropped(&self) -> DroppedEvents {
         self.dropped
     }
 
-    /// The moment up to which memory is known, if there was not room for all of it.
+    /// The moment up to which memory is known, if memory events exceeded the capacity.
     pub fn memory_until(&self) -> Option<Duration> {
         self.memory_until.map(Duration::from_nanos)
     }
@@ -161,26 +161,26 @@ impl Timeline {
         self.marks.iter().map(mark).collect()
     }
 
-    /// The names of the threads that were heard of, in the order in which they were.
+    /// The names of the recorded threads, in the order of their first events.
     pub fn threads(&self) -> Vec<&str> {
         self.threads.iter().map(|(_, name)| &name[..]).collect()
     }
 
-    /// Every program that ran to its end, in the order of their first runs: planned against measured.
-    pub fn planned(&self) -> Vec<Planned> {
-        self.planned_by_outline().into_iter().flatten().collect()
+    /// Every program that ran to its end, in the order of first runs: planned and measured peaks.
+    pub fn planned(&self) -> Vec<PlanComparison> {
+        self.planned_by_summary().into_iter().flatten().collect()
     }
 
-    /// As [`Timeline::planned`], by outline.
-    pub(crate) fn planned_by_outline(&self) -> Vec<Option<Planned>> {
-        let mut rows: Vec<Option<Planned>> = vec![None; self.outlines.len()];
+    /// As [`Timeline::planned`], by summary.
+    pub(crate) fn planned_by_summary(&self) -> Vec<Option<PlanComparison>> {
+        let mut rows: Vec<Option<PlanComparison>> = vec![None; self.summaries.len()];
         for run in self.runs.iter().filter(|run| run.is_whole) {
-            let outline = &self.outlines[run.outline];
-            let row = rows[run.outline].get_or_insert(Planned {
+            let summary = &self.summaries[run.summary];
+            let row = rows[run.summary].get_or_insert(PlanComparison {
                 line: run.at,
-                steps: outline.steps.len(),
+                steps: summary.steps.len(),
                 runs: 0,
-                planned: outline.peak,
+                planned: summary.peak,
                 measured: 0,
                 least: usize::MAX,
                 time: Duration::ZERO,

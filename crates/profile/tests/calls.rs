@@ -1,4 +1,4 @@
-//! Calls: what they are, inside of what, and how long.
+//! Recorded calls: their names, nesting and times.
 
 mod common;
 
@@ -12,15 +12,15 @@ use taut_core::ops::reduce::sum;
 use taut_core::ops::unary::{exp, sin};
 use taut_function::function;
 use taut_memory::testing::ledger_check;
-use taut_profile::{Call, Profiler, Timeline, is_recording, mark, record};
+use taut_profile::{Profiler, TimedCall, Timeline, is_recording, mark, record};
 
-/// What begins inside of something ends before it does, and own times add up.
+/// Nested calls end before the outer one, and own times add up.
 fn check_nesting(timeline: &Timeline) {
-    let mut open: Vec<Vec<Call<'_>>> = vec![Vec::new(); timeline.threads().len()];
+    let mut open: Vec<Vec<TimedCall<'_>>> = vec![Vec::new(); timeline.threads().len()];
     for call in timeline.calls() {
         let open = &mut open[call.thread];
         open.truncate(call.depth);
-        // The runs of loops' bodies are levels without a call of their own.
+        // The run of a loop's body is a level without a call of its own.
         if let Some(outer) = open.last().filter(|outer| outer.depth < call.depth && outer.end > call.start) {
             assert!(outer.start <= call.start && call.end <= outer.end, "{call:?} in {outer:?}");
         }
@@ -61,7 +61,7 @@ fn eager_calls_have_names_lines_and_shapes() {
 }
 
 #[test]
-fn gradients_say_whose_they_are() {
+fn gradient_calls_name_the_op_that_they_differentiate() {
     let _ledger = ledger_check();
     let _turn = alone();
     let x = ones(&[8]);
@@ -97,7 +97,7 @@ fn a_function_is_a_run_of_its_steps() {
     expected.extend(program.steps.iter().map(taut_plan::ProgramStep::name));
     assert_eq!(names, expected);
     assert!(calls[0].is_run && calls[1..].iter().all(|call| call.depth == 1 && !call.is_run));
-    let inside: Duration = calls[1..].iter().map(Call::time).sum();
+    let inside: Duration = calls[1..].iter().map(TimedCall::time).sum();
     assert_eq!(calls[0].own, calls[0].time().saturating_sub(inside));
     for (call, step) in calls[1..].iter().zip(&program.steps) {
         assert_eq!(call.line, Some(step.at));
@@ -108,7 +108,7 @@ fn a_function_is_a_run_of_its_steps() {
 }
 
 #[test]
-fn what_is_traced_does_not_run() {
+fn traced_ops_are_not_calls() {
     let _ledger = ledger_check();
     let _turn = alone();
     let x = ones(&[16]);
@@ -117,7 +117,7 @@ fn what_is_traced_does_not_run() {
         step.call(&x).unwrap()
     })
     .unwrap();
-    // Fused into one step; the ops that were traced are no calls.
+    // Fused into one step; the traced ops are not calls.
     let program = function(|x: &Tensor| exp(sin(x)?)).plan(&x).unwrap();
     assert_eq!(timeline.calls().filter(|call| !call.is_run).count(), program.steps.len());
     check_sums(&timeline);
@@ -125,7 +125,7 @@ fn what_is_traced_does_not_run() {
 }
 
 #[test]
-fn a_loops_body_is_inside_of_it() {
+fn a_loops_body_is_nested_in_its_call() {
     let _ledger = ledger_check();
     let _turn = alone();
     let start = ones(&[64]);
@@ -185,17 +185,17 @@ fn one_profiler_at_a_time() {
     assert!(!is_recording());
     let first = Profiler::start().unwrap();
     assert!(is_recording());
-    let refused = Profiler::start().unwrap_err();
-    assert!(refused.to_string().contains("one at a time"), "{refused}");
-    assert!(refused.location().unwrap().file().ends_with("calls.rs"));
+    let error = Profiler::start().unwrap_err();
+    assert!(error.to_string().contains("at most one at a time"), "{error}");
+    assert!(error.location().unwrap().file().ends_with("calls.rs"));
     assert!(record(|| ()).is_err());
-    // The refused one has not ended the other's.
+    // The failed start has not ended the other recording.
     drop(ones(&[4]));
     assert_eq!(first.finish().calls().count(), 1);
     assert!(!is_recording());
     drop(Profiler::start().unwrap());
     assert!(!is_recording());
-    mark("nobody listens");
+    mark("not recorded");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_recording_may_end_or_begin_in_the_middle_of_a_run() {
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Its arena is this thread's to drop, as it is to make.
+            // The arena is allocated and dropped on this thread.
             let step = function(|x: &Tensor| network(&taut_core::ops::shape::reshape(x, &[1024, 64])?));
             while !stop.load(std::sync::atomic::Ordering::Relaxed) {
                 drop(step.call(&x).unwrap());
@@ -246,7 +246,7 @@ fn a_recording_may_end_or_begin_in_the_middle_of_a_run() {
 }
 
 #[test]
-fn traces_open_elsewhere() {
+fn chrome_traces_have_all_calls_marks_and_memory() {
     let _ledger = ledger_check();
     let _turn = alone();
     let step = function(network);

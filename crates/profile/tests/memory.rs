@@ -1,4 +1,4 @@
-//! Memory over time: exact at every moment, in and out of programs, on any thread.
+//! Recorded memory: exact at every moment, inside and outside of programs, on any thread.
 
 mod common;
 
@@ -10,10 +10,10 @@ use taut_function::function;
 use taut_kernels::{Arg, ViewMut};
 use taut_memory::testing::ledger_check;
 use taut_memory::{Buffer, Category, live_bytes, peak_bytes, reset_peak};
-use taut_profile::{Kind, Profiler, mark, record};
+use taut_profile::{MemoryKind, Profiler, mark, record};
 
 fn sum_at(timeline: &taut_profile::Timeline, at: std::time::Duration) -> usize {
-    timeline.alive_at(at).iter().map(|row| row.bytes).sum()
+    timeline.live_at(at).iter().map(|row| row.bytes).sum()
 }
 
 #[test]
@@ -40,11 +40,11 @@ fn eager_memory_is_the_ledgers_at_every_moment() {
     let live: Vec<usize> = timeline.marks().iter().map(|mark| mark.live - start).collect();
     assert_eq!(live, [1024, 2048, 1024, 1024]);
     assert_eq!(timeline.peak().bytes, peak_bytes());
-    assert_eq!(timeline.peak_of(Kind::Category(Category::Variable)).bytes, 0);
+    assert_eq!(timeline.peak_of(MemoryKind::Category(Category::Variable)).bytes, 0);
 
-    let rows = timeline.alive_at(timeline.marks()[1].at);
+    let rows = timeline.live_at(timeline.marks()[1].at);
     let added = rows.iter().find(|row| row.op == Some("add")).unwrap();
-    assert_eq!((added.bytes, added.kind), (1024, Kind::Category(Category::Tensor)));
+    assert_eq!((added.bytes, added.kind), (1024, MemoryKind::Category(Category::Tensor)));
     assert!(added.line.unwrap().file().ends_with("memory.rs"), "{added}");
     assert!(added.why.contains("the result of this call"), "{}", added.why);
     let old = rows.iter().find(|row| row.why.contains("before the recording")).unwrap();
@@ -53,7 +53,7 @@ fn eager_memory_is_the_ledgers_at_every_moment() {
 }
 
 #[test]
-fn what_was_there_before_goes_without_a_trace_left() {
+fn buffers_from_before_the_recording_are_counted() {
     let _ledger = ledger_check();
     let _turn = alone();
     let (a, b) = (ones(&[100]), ones(&[200]));
@@ -69,11 +69,11 @@ fn what_was_there_before_goes_without_a_trace_left() {
     .unwrap();
     check_sums(&timeline);
     assert_eq!(timeline.live_at_start() - timeline.live_at_end(), 400 + 800 + 300);
-    assert_eq!(timeline.peak_of(Kind::Category(Category::Residual)).bytes, 300);
+    assert_eq!(timeline.peak_of(MemoryKind::Category(Category::Residual)).bytes, 300);
 }
 
 #[test]
-fn lines_that_were_recorded_before_are_known() {
+fn source_lines_recorded_before_are_known() {
     let _ledger = ledger_check();
     let _turn = alone();
     taut_memory::record(true);
@@ -85,24 +85,24 @@ fn lines_that_were_recorded_before_are_known() {
     })
     .unwrap();
     check_sums(&timeline);
-    let rows = timeline.alive_at(timeline.marks()[0].at);
+    let rows = timeline.live_at(timeline.marks()[0].at);
     let row = rows.iter().find(|row| row.bytes == 333 * 4).unwrap();
     assert!(row.line.is_some_and(|line| line.file().ends_with("mod.rs")));
 }
 
-/// Marks the moment at which it runs: the ledger's number, in the middle of a program.
+/// An op that marks the moment at which it runs, with the ledger's live bytes in the middle of a program.
 #[derive(Clone)]
-struct Look;
+struct MarkOp;
 
-impl fmt::Debug for Look {
+impl fmt::Debug for MarkOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Look")
+        f.write_str("MarkOp")
     }
 }
 
-impl Op for Look {
+impl Op for MarkOp {
     fn name(&self) -> &'static str {
-        "look"
+        "mark"
     }
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
@@ -114,23 +114,23 @@ impl Op for Look {
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        mark("look");
+        mark("inside");
         taut_kernels::elementwise::copy(inputs[0].view(), outputs[0].reborrow());
         Ok(())
     }
 }
 
-fn looking(x: &Tensor) -> Result<Tensor> {
+fn marked(x: &Tensor) -> Result<Tensor> {
     let h = network(x)?;
-    let looked = apply(&Look, [h.clone()])?;
-    network(&(&looked + &h)?)
+    let copy = apply(&MarkOp, [h.clone()])?;
+    network(&(&copy + &h)?)
 }
 
 #[test]
-fn an_arena_is_taken_apart_and_the_plan_is_kept() {
+fn an_arena_is_split_into_its_planned_buffers() {
     let _ledger = ledger_check();
     let _turn = alone();
-    let step = function(looking);
+    let step = function(marked);
     let x = ones(&[32, 64]);
     let program = step.plan(&x).unwrap();
     assert!(program.arena_bytes() > 0);
@@ -156,38 +156,38 @@ fn an_arena_is_taken_apart_and_the_plan_is_kept() {
     });
     assert!(planned[0].is_exact());
 
-    // In the middle of the run: every buffer of the plan that is alive at that step, by its own row.
-    let look = timeline.marks().iter().find(|mark| mark.name == "look").unwrap().clone();
-    assert_eq!(look.live, live + program.peak_bytes());
-    let rows = timeline.alive_at(look.at);
-    let number = program.steps.iter().position(|step| step.name() == "look").unwrap();
+    // In the middle of the run, every planned buffer that is live at that step has a row.
+    let inside = timeline.marks().iter().find(|mark| mark.name == "inside").unwrap().clone();
+    assert_eq!(inside.live, live + program.peak_bytes());
+    let rows = timeline.live_at(inside.at);
+    let number = program.steps.iter().position(|step| step.name() == "mark").unwrap();
     let is_arena = |home| matches!(home, taut_plan::Home::Arena(_));
     let mut expected: Vec<usize> = (program.storages.iter())
         .filter(|s| is_arena(s.home) && s.start <= number && number < s.end && s.bytes > 0)
         .map(|s| s.bytes)
         .collect();
     let mut found: Vec<usize> =
-        rows.iter().filter(|row| row.kind == Kind::ArenaValues).map(|row| row.bytes).collect();
+        rows.iter().filter(|row| row.kind == MemoryKind::ArenaValues).map(|row| row.bytes).collect();
     expected.sort_unstable();
     found.sort_unstable();
     assert_eq!(found, expected);
     let read = rows.iter().find(|row| row.why.starts_with("read by this step")).unwrap();
-    assert_eq!((read.op, read.kind), (Some("matmul"), Kind::ArenaValues));
+    assert_eq!((read.op, read.kind), (Some("matmul"), MemoryKind::ArenaValues));
     assert!(rows.iter().any(|row| row.why.contains("returned by the function called at")));
 
-    // Between runs the arena is one piece.
-    let rows = timeline.alive_at(timeline.marks().iter().find(|mark| mark.name == "between").unwrap().at);
+    // Between runs the arena is one row.
+    let rows = timeline.live_at(timeline.marks().iter().find(|mark| mark.name == "between").unwrap().at);
     let idle: Vec<usize> =
-        rows.iter().filter(|row| row.kind == Kind::ArenaIdle).map(|row| row.bytes).collect();
+        rows.iter().filter(|row| row.kind == MemoryKind::ArenaIdle).map(|row| row.bytes).collect();
     assert_eq!(idle, [program.arena_bytes()]);
     drop((result, step));
 }
 
 #[test]
-fn an_arena_that_was_there_before_is_taken_apart_as_well() {
+fn an_arena_from_before_the_recording_is_split_as_well() {
     let _ledger = ledger_check();
     let _turn = alone();
-    let step = function(looking);
+    let step = function(marked);
     let x = ones(&[32, 64]);
     drop(step.call(&x).unwrap());
     let (arena, peak) = (step.plan(&x).unwrap().arena_bytes(), step.plan(&x).unwrap().peak_bytes());
@@ -200,7 +200,7 @@ fn an_arena_that_was_there_before_is_taken_apart_as_well() {
     .unwrap();
     check_sums(&timeline);
     assert_eq!(timeline.planned()[0].measured, peak);
-    assert!(timeline.peak_of(Kind::ArenaValues).bytes > 0);
+    assert!(timeline.peak_of(MemoryKind::ArenaValues).bytes > 0);
     assert_eq!(timeline.live_at_start() - timeline.live_at_end(), arena - 32 * 64 * 4);
     drop(result);
 }
@@ -211,7 +211,7 @@ fn a_recording_keeps_nothing_alive() {
     let _turn = alone();
     let live = live_bytes();
     let ((), timeline) = record(|| {
-        let step = function(looking); // with constants of its own
+        let step = function(marked); // with constants of its own
         let x = ones(&[32, 64]);
         drop(step.call(&x).unwrap());
     })
@@ -222,7 +222,7 @@ fn a_recording_keeps_nothing_alive() {
 }
 
 #[test]
-fn results_and_the_ledger_are_the_same_with_and_without() {
+fn recording_changes_neither_results_nor_the_ledger() {
     let _ledger = ledger_check();
     let _turn = alone();
     let x = ones(&[32, 64]);
@@ -240,11 +240,11 @@ fn results_and_the_ledger_are_the_same_with_and_without() {
 }
 
 #[test]
-fn failed_calls_and_refused_memory_leave_sums_exact() {
+fn failed_calls_and_allocations_leave_sums_exact() {
     let _ledger = ledger_check();
     let _turn = alone();
     let x = ones(&[8]);
-    let step = function(looking);
+    let step = function(marked);
     let good = ones(&[32, 64]);
     step.plan(&good).unwrap();
     let ((), timeline) = record(|| {
@@ -261,12 +261,12 @@ fn failed_calls_and_refused_memory_leave_sums_exact() {
     .unwrap();
     check_sums(&timeline);
     assert!(timeline.calls().any(|call| call.op == "add" && call.outputs.is_empty()));
-    // A run that was refused its memory says nothing about its plan.
-    assert!(timeline.planned().iter().all(taut_profile::Planned::is_exact));
+    // A run whose allocation failed is not compared with its plan.
+    assert!(timeline.planned().iter().all(taut_profile::PlanComparison::is_exact));
 }
 
 #[test]
-fn threads_count_together() {
+fn all_threads_are_recorded() {
     let _ledger = ledger_check();
     let _turn = alone();
     let ((), timeline) = record(|| {
@@ -277,10 +277,10 @@ fn threads_count_together() {
         });
         let made = handle.unwrap().join().unwrap();
         mark("joined");
-        // Dropped elsewhere than it was made.
+        // Freed on another thread than it was allocated on.
         std::thread::spawn(move || drop(made)).join().unwrap();
         mark("dropped");
-        // Large enough for the kernels' own threads.
+        // Large enough for the threads of the kernels.
         drop((&ones(&[1 << 20]) + 1.0f32).unwrap());
     })
     .unwrap();
@@ -294,20 +294,20 @@ fn threads_count_together() {
 }
 
 #[test]
-fn what_does_not_fit_is_counted_and_told() {
-    static TOLD: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
+fn events_beyond_the_capacity_are_counted_with_a_warning() {
+    static WARNINGS: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
     let _ledger = ledger_check();
     let _turn = alone();
-    taut_core::set_warning_sink(Some(Box::new(|text| TOLD.lock().unwrap().push(text.to_owned()))));
+    taut_core::set_warning_sink(Some(Box::new(|text| WARNINGS.lock().unwrap().push(text.to_owned()))));
     let profiler = Profiler::with_capacity(5).unwrap();
     for _ in 0..10 {
-        drop(ones(&[16])); // one call, a buffer that comes and goes
+        drop(ones(&[16])); // one call, one allocation, one release
     }
     let timeline = profiler.finish();
     taut_core::set_warning_sink(None);
     assert_eq!((timeline.dropped().memory, timeline.dropped().calls), (15, 5));
-    assert_eq!(TOLD.lock().unwrap().len(), 1);
-    assert!(TOLD.lock().unwrap()[0].contains("15 changes of memory, 5 calls"));
+    assert_eq!(WARNINGS.lock().unwrap().len(), 1);
+    assert!(WARNINGS.lock().unwrap()[0].contains("15 memory events, 5 calls"));
     let until = timeline.memory_until().unwrap();
     for sample in timeline.memory() {
         assert!(sample.at < until);
@@ -317,7 +317,7 @@ fn what_does_not_fit_is_counted_and_told() {
 }
 
 #[test]
-fn nothing_at_all_is_a_timeline_too() {
+fn empty_recordings_are_timelines() {
     let _ledger = ledger_check();
     let _turn = alone();
     let ((), timeline) = record(|| ()).unwrap();

@@ -1,4 +1,4 @@
-//! The page: one file, harmless whatever it is about, with the numbers of the timeline.
+//! The page: one file with the numbers of the timeline, safe for any text.
 
 mod common;
 
@@ -8,7 +8,7 @@ use taut_core::{DType, Spec, trace};
 use taut_function::function;
 use taut_memory::testing::ledger_check;
 use taut_plan::{Home, Program};
-use taut_profile::{Kind, Report, mark, record};
+use taut_profile::{MemoryKind, ProfileReport, mark, record};
 
 const EVIL: &str = "</script><script>alert(1)</script><!-- & \"quoted\" 'x'";
 
@@ -18,12 +18,12 @@ fn data(html: &str) -> Value {
 }
 
 #[test]
-fn names_stay_names() {
+fn names_are_escaped() {
     let _ledger = ledger_check();
     let _turn = alone();
     let ((), timeline) = record(|| mark(EVIL)).unwrap();
     let graph = trace(&[Spec::new(DType::F32, [4])], |x| Ok(vec![(&x[0] * 2.0)?])).unwrap().graph;
-    let html = Report::new(EVIL)
+    let html = ProfileReport::new(EVIL)
         .timeline(&timeline)
         .plan(EVIL, &Program::new(&graph).unwrap())
         .note(EVIL)
@@ -41,9 +41,9 @@ fn names_stay_names() {
 }
 
 #[test]
-fn the_page_needs_nothing_else() {
+fn the_page_is_self_contained() {
     let _ledger = ledger_check();
-    let html = Report::new("nothing").to_html();
+    let html = ProfileReport::new("nothing").to_html();
     let known = html.replace("http://www.w3.org/2000/svg", "");
     for outside in ["http:", "https:", "//cdn", "src=", "@import", "url("] {
         assert!(!known.contains(outside), "{outside}");
@@ -64,7 +64,7 @@ fn the_pages_buffers_are_the_timelines() {
     })
     .unwrap();
     check_sums(&timeline);
-    let data = data(&Report::new("numbers").timeline(&timeline).plan("network", &program).to_html());
+    let data = data(&ProfileReport::new("numbers").timeline(&timeline).plan("network", &program).to_html());
 
     let plans = data["plans"].as_array().unwrap();
     assert_eq!(plans.len(), 1, "the plan that ran is the plan that was named");
@@ -80,7 +80,7 @@ fn the_pages_buffers_are_the_timelines() {
         assert!(end as usize <= program.peak_bytes());
     }
 
-    // Who lives at the end, from the page's lists alone.
+    // The bytes live at the end, computed from the page's lists alone.
     let memory = &data["memory"];
     let numbers = |name: &str| -> Vec<i64> {
         memory[name].as_array().unwrap().iter().map(|number| number.as_i64().unwrap()).collect()
@@ -90,7 +90,7 @@ fn the_pages_buffers_are_the_timelines() {
     assert_eq!(left as usize, timeline.live_at_end());
     let kinds: Vec<&str> =
         data["kinds"].as_array().unwrap().iter().map(|kind| kind.as_str().unwrap()).collect();
-    assert_eq!(kinds, Kind::ALL.map(Kind::name));
+    assert_eq!(kinds, MemoryKind::ALL.map(MemoryKind::name));
     let runs = memory["runs"].as_array().unwrap();
     assert_eq!(runs.len(), 2);
     assert!(runs.iter().all(|run| run["steps"].as_array().unwrap().len() == program.steps.len()));
@@ -107,7 +107,7 @@ fn a_long_recording_stays_a_small_page() {
         }
     })
     .unwrap();
-    let html = Report::new("long").timeline(&timeline).to_html();
+    let html = ProfileReport::new("long").timeline(&timeline).to_html();
     assert!(html.len() < 3 << 20, "{} bytes", html.len());
     let data = data(&html);
     assert!(data["warnings"][0].as_str().unwrap().starts_with("Memory is shown for the first"));
@@ -118,9 +118,9 @@ fn a_long_recording_stays_a_small_page() {
 fn a_page_that_cannot_be_written_is_an_error() {
     let _ledger = ledger_check();
     let folder = std::env::temp_dir().join(format!("taut-report-{}", std::process::id()));
-    Report::new("fine").write(folder.join("deep/page.html")).unwrap();
-    let refused = Report::new("not fine").write(folder.join("deep")).unwrap_err();
-    assert_eq!(refused.kind(), taut_core::ErrorKind::Io);
-    assert!(refused.location().unwrap().file().ends_with("report.rs"));
+    ProfileReport::new("fine").write(folder.join("deep/page.html")).unwrap();
+    let error = ProfileReport::new("not fine").write(folder.join("deep")).unwrap_err();
+    assert_eq!(error.kind(), taut_core::ErrorKind::Io);
+    assert!(error.location().unwrap().file().ends_with("report.rs"));
     std::fs::remove_dir_all(folder).unwrap();
 }

@@ -38,7 +38,7 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
         return error.clone_ref(py);
     }
     let error = match error.location() {
-        Some(line) if line.is_elsewhere() => error,
+        Some(line) if line.is_foreign() => error,
         _ => error.moved_to(line::here(py)),
     };
     // What people are told to do next is Python, too.

@@ -51,7 +51,7 @@ pub fn here(py: Python<'_>) -> Location {
         }
         frame = now.getattr(pyo3::intern!(py, "f_back")).ok().filter(|back| !back.is_none());
     }
-    Location::elsewhere("<python>", 0)
+    Location::foreign("<python>", 0)
 }
 
 fn current(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
@@ -78,7 +78,7 @@ fn line_of(frame: &Bound<'_, PyAny>) -> PyResult<Option<Location>> {
             known.codes.clear();
         }
         let is_inner = known.inner.iter().any(|prefix| file.starts_with(prefix));
-        let line = (!is_inner).then(|| Location::elsewhere(&file, number.try_into().unwrap_or(0)));
+        let line = (!is_inner).then(|| Location::foreign(&file, number.try_into().unwrap_or(0)));
         known.codes.push(code.unbind());
         known.lines.insert(key, line);
         line

@@ -86,7 +86,7 @@ impl Plan {
 
     /// Writes the plan as a page for a browser.
     fn save_html(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        let report = taut::profile::Report::new("plan").plan("function", &self.0);
+        let report = taut::profile::ProfileReport::new("plan").plan("function", &self.0);
         report.write(&path).map_err(|error| exception(py, error))
     }
 

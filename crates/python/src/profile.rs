@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use taut::profile::{self, OpTime, Report};
+use taut::profile::{self, OpTime, ProfileReport};
 
 type AliveRow = (usize, &'static str, Option<&'static str>, Option<String>, String);
 type TimeRow = (&'static str, Option<&'static str>, Option<String>, u64, f64, f64, Option<f64>, Option<f64>);
@@ -84,8 +84,8 @@ impl Timeline {
     /// Bytes at every moment at which they changed: (seconds, rows of (kind, bytes)).
     fn _memory(&self) -> Vec<(f64, Vec<(&'static str, usize)>)> {
         let samples = self.0.memory();
-        let kinds = profile::Kind::ALL.map(profile::Kind::name);
-        let sample = |sample: &profile::Sample| {
+        let kinds = profile::MemoryKind::ALL.map(profile::MemoryKind::name);
+        let sample = |sample: &profile::MemorySample| {
             let held = kinds.into_iter().zip(sample.by_kind).filter(|&(_, bytes)| bytes > 0);
             (sample.at.as_secs_f64(), held.collect())
         };
@@ -103,7 +103,7 @@ impl Timeline {
                 Duration::try_from_secs_f64(seconds).unwrap_or(latest)
             },
         );
-        let alive = self.0.alive_at(at).into_iter();
+        let alive = self.0.live_at(at).into_iter();
         alive
             .map(|row| (row.bytes, row.kind.name(), row.op, row.line.map(|line| line.to_string()), row.why))
             .collect()
@@ -111,7 +111,7 @@ impl Timeline {
 
     /// Per program that ran: (line, steps, runs, planned peak, largest measured peak, smallest, seconds).
     fn _planned(&self) -> Vec<(String, usize, usize, usize, usize, usize, f64)> {
-        let row = |row: profile::Planned| {
+        let row = |row: profile::PlanComparison| {
             let time = row.time.as_secs_f64();
             (row.line.to_string(), row.steps, row.runs, row.planned, row.measured, row.least, time)
         };
@@ -147,7 +147,7 @@ impl Timeline {
         title: String,
         plans: Vec<(String, Py<Plan>)>,
     ) -> PyResult<()> {
-        let mut report = Report::new(title).timeline(&self.0);
+        let mut report = ProfileReport::new(title).timeline(&self.0);
         for (name, plan) in plans {
             report = report.plan(name, &plan.get().0);
         }

@@ -1,4 +1,4 @@
-//! One block, handed out in pieces.
+//! The arena: a bump allocator over one block.
 
 use std::fmt;
 use std::ptr::NonNull;
@@ -9,10 +9,10 @@ use crate::buffer::Buffer;
 use crate::category::Category;
 use crate::error::OutOfMemory;
 
-/// Hands out pieces of one block, one after the other, and starts over when all of them are back.
+/// Allocates pieces of one block one after the other, and starts over when all of them are released.
 ///
-/// The arena's block is counted in the ledger once, when it is made; buffers inside it are not counted again and the
-/// limit does not apply to them.
+/// The ledger counts the arena's block once, when it is allocated; buffers inside it are not counted again, and the limit
+/// does not apply to them.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -27,25 +27,25 @@ use crate::error::OutOfMemory;
 /// ```
 pub struct Arena {
     block: Buffer,
-    /// How many pieces are out, and where the free part begins. See [`State`].
+    /// How many pieces are in use, and where the free part begins. See [`ArenaState`].
     state: AtomicU64,
-    /// The furthest the free part ever began, in granules.
+    /// The furthest beginning of the free part so far, in granules.
     high: AtomicUsize,
 }
 
-/// Pieces out and granules used, together in one word so that they change together.
+/// Pieces in use and granules used, packed into one word so that both change atomically.
 #[derive(Clone, Copy)]
-struct State {
+struct ArenaState {
     pieces: u64,
     granules: u64,
 }
 
-impl State {
+impl ArenaState {
     const PIECE_BITS: u32 = 24;
-    const GRANULE_BITS: u32 = u64::BITS - State::PIECE_BITS;
+    const GRANULE_BITS: u32 = u64::BITS - ArenaState::PIECE_BITS;
 
-    fn unpack(word: u64) -> State {
-        State { pieces: word & ((1 << Self::PIECE_BITS) - 1), granules: word >> Self::PIECE_BITS }
+    fn unpack(word: u64) -> ArenaState {
+        ArenaState { pieces: word & ((1 << Self::PIECE_BITS) - 1), granules: word >> Self::PIECE_BITS }
     }
 
     fn fits(self) -> bool {
@@ -65,24 +65,24 @@ impl Arena {
         Ok(Arena { block, state: AtomicU64::new(0), high: AtomicUsize::new(0) })
     }
 
-    /// How many bytes the arena has.
+    /// The bytes of the arena.
     pub fn capacity(&self) -> usize {
         self.block.len()
     }
 
-    /// How many bytes are handed out, or lie between pieces that are.
+    /// Bytes before the free part: those of pieces in use, and of released pieces between them.
     pub fn used(&self) -> usize {
-        (State::unpack(self.state.load(Ordering::Relaxed)).granules as usize) * ALIGNMENT
+        (ArenaState::unpack(self.state.load(Ordering::Relaxed)).granules as usize) * ALIGNMENT
     }
 
-    /// The most bytes that were ever [`used`](Arena::used): the capacity that would have done.
+    /// The most bytes [`used`](Arena::used) so far: the capacity that would have been enough.
     pub fn high_water(&self) -> usize {
         self.high.load(Ordering::Relaxed) * ALIGNMENT
     }
 
-    /// Forgets the high-water mark. Refused while pieces are out, with their number.
+    /// Resets the high-water mark. While pieces are in use it is an error: their number.
     pub fn reset(&self) -> Result<(), usize> {
-        match State::unpack(self.state.load(Ordering::Acquire)).pieces {
+        match ArenaState::unpack(self.state.load(Ordering::Acquire)).pieces {
             0 => {
                 self.high.store(0, Ordering::Relaxed);
                 Ok(())
@@ -92,8 +92,8 @@ impl Arena {
     }
 }
 
-// SAFETY: the block is initialised and aligned, pieces are disjoint multiples of the alignment inside it, and its space
-// is given out again only after the last piece came back.
+// SAFETY: the block is initialised and aligned, pieces are disjoint multiples of the alignment inside it, and their bytes
+// are reused only after the last piece is released.
 unsafe impl Allocator for Arena {
     fn name(&self) -> &'static str {
         "arena"
@@ -102,25 +102,25 @@ unsafe impl Allocator for Arena {
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
         let granules = bytes.div_ceil(ALIGNMENT) as u64;
         let grown = |word| {
-            let State { pieces, granules: used } = State::unpack(word);
-            let next = State { pieces: pieces + 1, granules: used.checked_add(granules)? };
-            // To the byte, so that the last piece may end in a part of a granule.
+            let ArenaState { pieces, granules: used } = ArenaState::unpack(word);
+            let next = ArenaState { pieces: pieces + 1, granules: used.checked_add(granules)? };
+            // In bytes, not granules: the last piece may end inside a granule.
             let end = usize::try_from(used).ok()?.checked_mul(ALIGNMENT)?.checked_add(bytes)?;
             (end <= self.capacity() && next.fits()).then(|| next.pack())
         };
-        // Acquire: what earlier owners of this space wrote to it happened before.
+        // Acquire: writes of earlier owners of these bytes happen before.
         let before = self.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, grown).ok()?;
-        let start = State::unpack(before).granules;
+        let start = ArenaState::unpack(before).granules;
         self.high.fetch_max((start + granules) as usize, Ordering::Relaxed);
-        // SAFETY: `grown` checked that the piece ends inside the block.
+        // SAFETY: `grown` has checked that the piece ends inside the block.
         Some(unsafe { self.block.start().add(start as usize * ALIGNMENT) })
     }
 
     unsafe fn release(&self, _block: NonNull<u8>, _bytes: usize) {
         let shrunk = |word| {
-            let State { pieces, granules } = State::unpack(word);
+            let ArenaState { pieces, granules } = ArenaState::unpack(word);
             let pieces = pieces - 1;
-            Some(State { pieces, granules: if pieces == 0 { 0 } else { granules } }.pack())
+            Some(ArenaState { pieces, granules: if pieces == 0 { 0 } else { granules } }.pack())
         };
         let _ = self.state.fetch_update(Ordering::Release, Ordering::Relaxed, shrunk);
     }

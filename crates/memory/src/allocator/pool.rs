@@ -1,34 +1,34 @@
-//! Blocks kept for reuse, because fresh pages cost several times what a pass over warm ones does.
+//! The pool: blocks kept for reuse, because the first write to fresh pages costs several times a write to warm ones.
 
-mod block;
-mod cache;
+mod size_class;
 mod store;
+mod thread_cache;
 
-pub(crate) use cache::Cache;
+pub(crate) use thread_cache::ThreadCache;
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, LazyLock};
 
-use block::{Block, Class};
-use store::Store;
+use size_class::{IdleBlock, SizeClass};
+use store::BlockStore;
 
 use super::{Allocator, System};
 use crate::limit;
 use crate::thread::{self, Thread};
 
 /// The store behind the shared pool.
-static STORE: Store = Store::new();
+static STORE: BlockStore = BlockStore::new();
 
-/// Grows with every trim of the shared pool; a thread whose cache is older empties it.
+/// The number of trims of the shared pool; a thread cache that has seen fewer is emptied.
 static TRIMS: AtomicU64 = AtomicU64::new(0);
 
-/// Keeps released blocks by size class, up to a cap, and hands them out again.
+/// Keeps released blocks by size class, up to a cap, and reuses them.
 ///
 /// Sizes are rounded up to multiples of 64 bytes, and above 512 bytes to four sizes per power of two: at most 25 % more
-/// than asked. The shared pool, which is the default allocator, keeps small blocks (up to 64 KiB each, 512 KiB in
-/// all) on each thread without locks. When the cap is passed, the sizes that were not used for the longest time go back
-/// to the system first.
+/// than requested. The shared pool, which is the default allocator, keeps small blocks (up to 64 KiB each, 512 KiB in
+/// total) in a cache per thread, without locks. Above the cap, blocks of the least recently used sizes are returned to the
+/// system first.
 ///
 /// ```
 /// use taut_memory::{Buffer, Category, Pool};
@@ -42,20 +42,20 @@ static TRIMS: AtomicU64 = AtomicU64::new(0);
 /// ```
 #[derive(Debug)]
 pub struct Pool {
-    /// None for the shared pool, whose store is a static.
-    private: Option<Box<Store>>,
+    /// `None` for the shared pool, whose store is a static.
+    private: Option<Box<BlockStore>>,
 }
 
 impl Pool {
-    /// The pool of the process, where buffers come from unless told otherwise. It keeps at most a quarter of the
-    /// machine's (or the container's) memory, unless [`Pool::set_cap`] says another number.
+    /// The pool of the process: the default allocator. It keeps at most a quarter of the machine's (or the container's)
+    /// memory, unless [`Pool::set_cap`] sets another cap.
     pub fn shared() -> Arc<Pool> {
         shared().clone()
     }
 
-    /// A pool of its own that keeps at most `bytes` idle bytes. It has no thread caches: each block takes a short lock.
+    /// A separate pool that keeps at most `bytes` idle bytes. It has no thread caches: each allocation takes a short lock.
     pub fn with_cap(bytes: usize) -> Pool {
-        let pool = Pool { private: Some(Box::new(Store::new())) };
+        let pool = Pool { private: Some(Box::new(BlockStore::new())) };
         pool.set_cap(bytes);
         pool
     }
@@ -65,7 +65,7 @@ impl Pool {
         self.store().cap()
     }
 
-    /// Changes the most idle bytes the pool keeps and returns what it was. What is above it goes back to the system.
+    /// Sets the most idle bytes the pool keeps, and returns the previous cap. Bytes above it are returned to the system.
     pub fn set_cap(&self, bytes: usize) -> usize {
         let previous = self.store().set_cap(bytes);
         if self.private.is_none() {
@@ -74,18 +74,18 @@ impl Pool {
         previous
     }
 
-    fn store(&self) -> &Store {
+    fn store(&self) -> &BlockStore {
         self.private.as_deref().unwrap_or(&STORE)
     }
 
-    fn reuse(&self, class: Class) -> Option<Block> {
+    fn reuse(&self, class: SizeClass) -> Option<IdleBlock> {
         match &self.private {
             Some(store) => store.take(class),
             None => thread::with(|thread| reuse(thread, class)),
         }
     }
 
-    fn fresh(&self, class: Class) -> Option<NonNull<u8>> {
+    fn fresh(&self, class: SizeClass) -> Option<NonNull<u8>> {
         System.allocate(class.size()).or_else(|| {
             self.trim();
             System.allocate(class.size())
@@ -93,20 +93,20 @@ impl Pool {
     }
 }
 
-// SAFETY: blocks come from `System` with the size of their class, which is at least what was asked; a block is either in
-// use or in exactly one store or cache, each of which gives it out once.
+// SAFETY: blocks come from `System` with the size of their class, which is at least the requested size; a block is either
+// in use or in exactly one store or cache, which removes it when it is allocated.
 unsafe impl Allocator for Pool {
     fn name(&self) -> &'static str {
         "pool"
     }
 
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
-        let class = Class::of(bytes)?;
-        self.reuse(class).map(Block::into_raw).or_else(|| self.fresh(class))
+        let class = SizeClass::of(bytes)?;
+        self.reuse(class).map(IdleBlock::into_raw).or_else(|| self.fresh(class))
     }
 
     fn allocate_zeroed(&self, bytes: usize) -> Option<NonNull<u8>> {
-        let class = Class::of(bytes)?;
+        let class = SizeClass::of(bytes)?;
         self.reuse(class).map(|block| block.into_zeroed(bytes)).or_else(|| self.fresh(class))
     }
 
@@ -114,10 +114,10 @@ unsafe impl Allocator for Pool {
         match &self.private {
             Some(store) => {
                 // SAFETY: the caller's promise: the block is unused and came from here, so it has its class's size.
-                store.put([unsafe { Block::from_raw(block, bytes) }], store.cap());
+                store.put([unsafe { IdleBlock::from_raw(block, bytes) }], store.cap());
             }
             // SAFETY: as above.
-            None => thread::with(|thread| unsafe { give(thread, block, bytes) }),
+            None => thread::with(|thread| unsafe { release_to_pool(thread, block, bytes) }),
         }
     }
 
@@ -137,58 +137,58 @@ pub(super) fn shared() -> &'static Arc<Pool> {
     &SHARED
 }
 
-/// A block of the shared pool for a request that the limit allows, once idle blocks have made room for it.
+/// A block of the shared pool for a request that the limit allows, after idle blocks are freed where needed.
 #[inline]
-pub(crate) fn take(thread: &Thread, bytes: usize, zeroed: bool) -> Option<NonNull<u8>> {
-    let class = Class::of(bytes)?;
+pub(crate) fn allocate_from_pool(thread: &Thread, bytes: usize, zeroed: bool) -> Option<NonNull<u8>> {
+    let class = SizeClass::of(bytes)?;
     match reuse(thread, class) {
         Some(block) if zeroed => Some(block.into_zeroed(bytes)),
         Some(block) => Some(block.into_raw()),
-        None => take_fresh(class, bytes),
+        None => allocate_fresh(class, bytes),
     }
 }
 
 #[cold]
-fn take_fresh(class: Class, bytes: usize) -> Option<NonNull<u8>> {
+fn allocate_fresh(class: SizeClass, bytes: usize) -> Option<NonNull<u8>> {
     limit::make_room(bytes);
     shared().fresh(class)
 }
 
 /// An idle block of the shared pool.
 #[inline]
-fn reuse(thread: &Thread, class: Class) -> Option<Block> {
-    match thread.tally() {
-        Some(tally) if class.is_cached() => thread.cache.take(class, tally),
+fn reuse(thread: &Thread, class: SizeClass) -> Option<IdleBlock> {
+    match thread.counters() {
+        Some(counters) if class.is_cached() => thread.cache.take(class, counters),
         _ => STORE.take(class),
     }
 }
 
-/// Takes a block of the shared pool back.
+/// Releases a block to the shared pool.
 ///
 /// # Safety
-/// The block came from the shared pool for the same `bytes`, and nobody uses it.
+/// The block came from the shared pool for the same `bytes`, and is no longer used.
 #[inline]
-pub(crate) unsafe fn give(thread: &Thread, block: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller's promise: the block has its class's size and nobody else has it.
-    let block = unsafe { Block::from_raw(block, bytes) };
-    match thread.tally() {
-        Some(tally) if block.class().is_cached() => thread.cache.put(block, tally),
-        _ => put_away([block]),
+pub(crate) unsafe fn release_to_pool(thread: &Thread, block: NonNull<u8>, bytes: usize) {
+    // SAFETY: the caller's promise: the block has its class's size and no other owner.
+    let block = unsafe { IdleBlock::from_raw(block, bytes) };
+    match thread.counters() {
+        Some(counters) if block.class().is_cached() => thread.cache.put(block, counters),
+        _ => store_blocks([block]),
     }
 }
 
-/// Puts blocks into the shared store, which keeps what its cap and the process limit allow.
-fn put_away(blocks: impl IntoIterator<Item = Block>) {
-    STORE.put(blocks, STORE.cap().min(limit::idle_room()));
+/// Puts blocks into the shared store, which keeps as many as its cap and the process limit allow.
+fn store_blocks(blocks: impl IntoIterator<Item = IdleBlock>) {
+    STORE.put(blocks, STORE.cap().min(limit::max_idle_bytes()));
 }
 
-/// What [`shrink`] could give back now.
+/// The bytes that [`shrink`] could return now.
 pub(super) fn trimmable_bytes() -> usize {
-    let cached = thread::with(|thread| thread.tally().map_or(0, thread::Tally::idle));
+    let cached = thread::with(|thread| thread.counters().map_or(0, thread::ThreadCounters::idle));
     STORE.idle() + cached
 }
 
-/// Gives back at least `bytes` idle bytes of the shared pool, or all that this thread can reach.
+/// Returns at least `bytes` idle bytes of the shared pool to the system, or all that this thread has access to.
 pub(super) fn shrink(bytes: usize) -> usize {
     let stored = STORE.shrink(bytes);
     if stored < bytes { stored + trim_caches() } else { stored }
@@ -196,5 +196,5 @@ pub(super) fn shrink(bytes: usize) -> usize {
 
 fn trim_caches() -> usize {
     TRIMS.fetch_add(1, Relaxed);
-    thread::with(|thread| thread.tally().map_or(0, |tally| thread.cache.refresh(tally)))
+    thread::with(|thread| thread.counters().map_or(0, |counters| thread.cache.refresh(counters)))
 }

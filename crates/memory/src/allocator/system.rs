@@ -1,18 +1,18 @@
-//! Blocks straight from the operating system.
+//! The system allocator: blocks of the operating system.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
 use super::{ALIGNMENT, Allocator};
 
-/// Every block is new and goes back at once. Blocks of 256 KiB and more are mapped on their own (so that they really go
-/// back), from 4 MiB on with huge pages where the system has them: filling fresh huge pages costs a third of filling
-/// small ones.
+/// Every block is new, and is returned at once when released. Blocks of at least 256 KiB are mapped individually (so that
+/// releasing them unmaps them), of at least 4 MiB with huge pages where the system supports them: filling fresh huge pages
+/// costs a third of filling small ones.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct System;
 
-// SAFETY: the global allocator and the mapping honour size and alignment (mappings are page-aligned), both give zeroed
-// memory, and nothing is handed out twice.
+// SAFETY: the global allocator and the mapping honour size and alignment (mappings are page-aligned), both return zeroed
+// memory, and no block is returned twice.
 unsafe impl Allocator for System {
     fn name(&self) -> &'static str {
         "system"
@@ -46,9 +46,9 @@ unsafe impl Allocator for System {
 mod map {
     use std::ptr::{NonNull, null_mut};
 
-    /// Blocks from this size on are mapped.
+    /// Blocks of at least this size are mapped.
     const FROM: usize = 256 << 10;
-    /// Blocks from this size on ask for huge pages.
+    /// Blocks of at least this size prefer huge pages.
     const HUGE_FROM: usize = 4 << 20;
     const HUGE_PAGE: usize = 2 << 20;
     /// A multiple of every page size in use.
@@ -63,11 +63,11 @@ mod map {
         if length < HUGE_FROM {
             return map_pages(length);
         }
-        // Only whole, aligned huge pages count: map one more than needed and give the ends back.
+        // Huge pages must be aligned: map one more than needed and unmap the ends.
         let mapped = map_pages(length.checked_add(HUGE_PAGE)?)?;
         let head = mapped.as_ptr().align_offset(HUGE_PAGE);
         let tail = HUGE_PAGE - head;
-        // SAFETY: head + length + tail is exactly the mapping; the two ends are whole pages and nobody has them.
+        // SAFETY: head + length + tail is exactly the mapping; the two ends are whole pages and are not used.
         unsafe {
             let start = mapped.add(head);
             if head > 0 {
@@ -82,7 +82,7 @@ mod map {
     }
 
     /// # Safety
-    /// `block` was mapped for the same `bytes`, and nobody uses it.
+    /// `block` was mapped for the same `bytes`, and is no longer used.
     pub(super) unsafe fn unmap(block: NonNull<u8>, bytes: usize) {
         // SAFETY: the caller's promise; `map` rounded up the same way.
         unsafe { unmap_pages(block, bytes.next_multiple_of(UNIT)) };
@@ -90,25 +90,25 @@ mod map {
 
     fn map_pages(length: usize) -> Option<NonNull<u8>> {
         let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANON);
-        // SAFETY: a new private mapping at an address of the system's choice touches nobody's memory.
+        // SAFETY: a new private mapping at an address that the system chooses overlaps no other memory.
         let start = unsafe { libc::mmap(null_mut(), length, access, kind, -1, 0) };
         (start != libc::MAP_FAILED).then(|| NonNull::new(start.cast())).flatten()
     }
 
     /// # Safety
-    /// These are whole mapped pages that nobody uses.
+    /// These are whole mapped pages that are no longer used.
     unsafe fn unmap_pages(start: NonNull<u8>, length: usize) {
         // SAFETY: the caller's promise.
         let status = unsafe { libc::munmap(start.as_ptr().cast(), length) };
-        debug_assert_eq!(status, 0, "the pages were mapped by us");
+        debug_assert_eq!(status, 0, "munmap of mapped pages");
     }
 
     /// # Safety
     /// These are whole mapped pages.
     unsafe fn prefer_huge_pages(start: NonNull<u8>, length: usize) {
-        // A system without huge pages says no, and small ones do.
+        // On a system without huge pages the call fails, and small pages are used.
         #[cfg(target_os = "linux")]
-        // SAFETY: the advice does not change what the pages hold.
+        // SAFETY: the advice does not change the contents of the pages.
         let _ = unsafe { libc::madvise(start.as_ptr().cast(), length, libc::MADV_HUGEPAGE) };
         #[cfg(not(target_os = "linux"))]
         let _ = (start, length);
@@ -130,15 +130,15 @@ mod map {
     pub(super) unsafe fn unmap(_block: NonNull<u8>, _bytes: usize) {}
 }
 
-/// The bytes this process may hope for: the machine's memory, or the container's if that is less.
+/// The memory of the machine in bytes, or the container's if that is less.
 pub(super) fn machine_bytes() -> usize {
-    // The files of the two generations of control groups. An unlimited one holds a word or an absurd number.
+    // The files of the two versions of control groups. Without a limit they hold a word or a huge number.
     let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let container = files.iter().find_map(|file| std::fs::read_to_string(file).ok()?.trim().parse().ok());
     physical_bytes().min(container.unwrap_or(usize::MAX))
 }
 
-/// What a machine is taken to have if it does not say.
+/// The memory assumed if the system does not report it.
 const UNKNOWN: usize = 2 << 30;
 
 #[cfg(unix)]
@@ -166,7 +166,7 @@ mod tests {
         {
             let block = System.allocate(bytes).unwrap();
             assert_eq!(block.as_ptr() as usize % ALIGNMENT, 0, "{bytes}");
-            // SAFETY: the block is ours and at least that long.
+            // SAFETY: the block has no other owner and is at least that long.
             let slice = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), bytes) };
             assert!(slice.iter().all(|&byte| byte == 0), "{bytes}");
             slice.fill(0xA5);
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_impossible_is_none() {
+    fn impossible_sizes_are_none() {
         assert!(System.allocate(0).is_none());
         assert!(System.allocate(usize::MAX).is_none());
         assert!(System.allocate(isize::MAX as usize).is_none());

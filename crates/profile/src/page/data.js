@@ -1,4 +1,4 @@
-// Errors are for people to see, whatever else is broken.
+// Errors of the scripts are shown on the page.
 function fail(message) {
   const banner = document.getElementById("error");
   banner.hidden = false;
@@ -110,8 +110,8 @@ function table(heads, rows, foot) {
   return whole;
 }
 
-/// Rows of who is alive, the largest first; those that only differ in their place are one.
-function aliveTable(rows, total) {
+/// A table of live buffers, the largest first; buffers that differ only in their offset share a row.
+function liveTable(rows, total) {
   const known = new Map();
   for (const row of rows) {
     const key = [row.kind, row.op, row.line, row.why].join("\n");
@@ -140,8 +140,8 @@ function aliveTable(rows, total) {
     const bytes = left.reduce((sum, row) => sum + row.bytes, 0);
     lines.push({ bytes, cells: [[bytesText(bytes), "number"], "", left.length + " more", "", "", ""] });
   }
-  const heads = [["bytes", "number"], ["share", "number"], "kind", "op", "line", "why it is alive"];
-  return table(heads, lines, [[bytesText(total), "number"], "", "in all", "", "", ""]);
+  const heads = [["bytes", "number"], ["share", "number"], "kind", "op", "line", "why it is live"];
+  return table(heads, lines, [[bytesText(total), "number"], "", "total", "", "", ""]);
 }
 
 // The box beside the pointer.
@@ -157,7 +157,7 @@ function showTip(event, ...children) {
 }
 function hideTip() { byId("tip").hidden = true; }
 
-// What the address asks for: #at=peak&step=57
+// The selection in the URL: #at=peak&step=57
 const wanted = new URLSearchParams(window.location.hash.slice(1));
 function remember(name, value) {
   if (value === null) wanted.delete(name);

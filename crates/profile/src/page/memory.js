@@ -1,4 +1,4 @@
-// Memory over time: every buffer's life, arenas taken apart into what the plan put there.
+// Memory over time: the lifetime of every buffer, with arenas split into their planned buffers.
 const VALUES = 7, SCRATCH = 8, UNUSED = 9, IDLE = 10;
 
 /// Bytes of values and of scratch memory in the arena, step by step.
@@ -12,7 +12,7 @@ function usedByStep(plan) {
   return { values, scratch };
 }
 
-/// Why a buffer of a plan is there at a step, as the library says it.
+/// Why a planned buffer is live at a step, in the words of the library.
 function planWhy(plan, number, step) {
   const [, , , , role] = plan.buffers[number];
   const named = (i) => texts[plan.steps[i][0]] + " at " + texts[plan.steps[i][1]];
@@ -20,10 +20,10 @@ function planWhy(plan, number, step) {
   const next = plan.readers[number].find((reader) => reader > step);
   if (role === 1) return "scratch memory of this step";
   const returned = role === 2 ? "returned; " : "";
-  if (plan.writers[number].includes(step)) return returned + "made by this step";
+  if (plan.writers[number].includes(step)) return returned + "written by this step";
   if (reads) return returned + "read by this step" + (next === undefined ? "" : ", and by " + named(next));
   if (next !== undefined) return returned + "kept for " + named(next);
-  return role === 2 ? "returned" : "made, and not read";
+  return role === 2 ? "returned" : "written and never read";
 }
 
 function planWriter(plan, number, step) {
@@ -32,7 +32,7 @@ function planWriter(plan, number, step) {
   return writers.length ? writers[0] : null;
 }
 
-/// How many of a sorted list are not above a value.
+/// How many elements of a sorted list are <= a value.
 function countUpTo(list, value) {
   let [low, high] = [0, list.length];
   while (low < high) {
@@ -84,14 +84,14 @@ class Memory {
       for (const run of runs) {
         const { values, scratch } = used[run.plan];
         let before = [0, 0, 0, size];
-        const turn = (time, after) => {
+        const changeTo = (time, after) => {
           after.forEach((bytes, k) => { if (bytes !== before[k]) change(time, VALUES + k, bytes - before[k]); });
           before = after;
         };
         run.times.forEach((time, step) => {
-          turn(time, [values[step], scratch[step], size - values[step] - scratch[step], 0]);
+          changeTo(time, [values[step], scratch[step], size - values[step] - scratch[step], 0]);
         });
-        if (run.end < died[arena]) turn(run.end, [0, 0, 0, size]);
+        if (run.end < died[arena]) changeTo(run.end, [0, 0, 0, size]);
       }
     }
     changes.sort((a, b) => a[0] - b[0]);
@@ -127,8 +127,8 @@ class Memory {
     return step < 0 ? null : { run, step };
   }
 
-  /// Who is alive at a moment.
-  alive(time) {
+  /// The memory that is live at a moment.
+  live(time) {
     const { memory } = this;
     const rows = [];
     const steps = [];
@@ -139,9 +139,9 @@ class Memory {
       const running = kind === IDLE ? this.stepIn(i, time) : null;
       if (!running) {
         const died = this.died[i];
-        const lasted = (this.born[i] === 0 ? "gone at " : "gone after ") + timeText(died - this.born[i]);
-        const fate = died === Infinity ? "still there at the end" : lasted;
-        rows.push({ bytes: memory.bytes[i], kind, op: texts[op], line: texts[line], why: texts[why] + "; " + fate });
+        const freed = (this.born[i] === 0 ? "freed at " : "freed after ") + timeText(died - this.born[i]);
+        const end = died === Infinity ? "live at the end" : freed;
+        rows.push({ bytes: memory.bytes[i], kind, op: texts[op], line: texts[line], why: texts[why] + "; " + end });
         continue;
       }
       steps.push(running);
@@ -157,13 +157,13 @@ class Memory {
           why: planWhy(plan, number, running.step),
         });
       });
-      if (unused > 0) rows.push({ bytes: unused, kind: UNUSED, op: "", line: "", why: "for other steps; alignment and packing" });
+      if (unused > 0) rows.push({ bytes: unused, kind: UNUSED, op: "", line: "", why: "used by other steps; alignment and packing" });
     }
     return { rows, steps };
   }
 }
 
-/// The picture of it.
+/// The plot of memory over time.
 class MemoryView {
   constructor(memory) {
     this.memory = memory;
@@ -193,7 +193,7 @@ class MemoryView {
     return this.range[0] + part * (this.range[1] - this.range[0]);
   }
 
-  /// The change that a column shows: the one with most bytes among those within it.
+  /// The change that a pixel column shows: the one with the most bytes among those within it.
   highest(from, to) {
     const { totals } = this.memory;
     let best = this.memory.at(from);
@@ -261,7 +261,7 @@ class MemoryView {
     this.place();
   }
 
-  /// Moments that somebody named; where there is no room for a name, the line alone.
+  /// Marks; where a name does not fit, only its line.
   drawMarks(pen, bottom, soft) {
     let free = -Infinity;
     pen.textAlign = "left";
@@ -306,7 +306,7 @@ class MemoryView {
     pen.fillText(label, left ? x + 7 : x - 7, top + 2);
   }
 
-  /// Puts the cursor where the chosen moment is.
+  /// Moves the cursor to the selected moment.
   place() {
     const cursor = byId("memory-cursor");
     const time = this.hovered === null ? this.pinned : this.hovered;
@@ -318,12 +318,12 @@ class MemoryView {
     cursor.style.height = this.height - this.margin.top - this.margin.bottom + "px";
   }
 
-  /// Shows who is alive at a moment.
+  /// Lists the memory that is live at a moment.
   show(time) {
     const { memory } = this;
     const number = memory.at(time);
     const total = memory.totals[number];
-    const { rows, steps } = memory.alive(time);
+    const { rows, steps } = memory.live(time);
     const running = steps.map(({ run, step }) => {
       const plan = memory.plans[run.plan];
       const [op, line] = plan.steps[step];
@@ -333,7 +333,7 @@ class MemoryView {
     const title = "At " + timeText(time, 6) + where + ": " + exactBytes(total) + " live" + (running.length ? "; " + running.join("; ") : "");
     byId("moment").textContent = title;
     const list = byId("alive");
-    list.replaceChildren(aliveTable(rows, total));
+    list.replaceChildren(liveTable(rows, total));
     list.dataset.total = total;
     list.dataset.sum = rows.reduce((sum, row) => sum + row.bytes, 0);
     list.dataset.rows = rows.length;
@@ -364,7 +364,7 @@ class MemoryView {
     this.zoom(middle - (middle - low) * factor, middle + (high - middle) * factor);
   }
 
-  /// The moment that a column of the picture shows.
+  /// The moment that a pixel column of the plot shows.
   pointed(event) {
     const x = event.clientX - this.canvas.getBoundingClientRect().left;
     const from = this.time(x);
@@ -451,7 +451,7 @@ class MemoryView {
     action();
   }
 
-  /// The moment that the address names: `peak`, or a number with a unit.
+  /// The moment that the URL names: `peak`, or a number with a unit.
   named(text) {
     if (text === "peak") return this.memory.times[this.memory.peak];
     const parts = /^([0-9.]+)(ns|us|µs|ms|s)$/.exec(text || "");

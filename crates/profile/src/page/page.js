@@ -1,4 +1,4 @@
-// The page: figures, curves, and who draws what.
+// The page: figures, charts, and the views.
 function figure(label, value, more, name) {
   byId("figures").append(make("div", { class: "figure" }, make("span", {}, label), make("b", { class: name || "" }, value),
     more ? make("small", {}, more) : null));
@@ -13,7 +13,7 @@ function drawFigures(memory) {
   if (largest) {
     figure("Planned peak", bytesText(largest.peak), largest.name + ", " + grouped(largest.peak) + " bytes");
     const runs = grouped(largest.runs) + (largest.runs === 1 ? " run" : " runs");
-    const equal = largest.exact ? "equal to the byte in " + runs : "not as planned; see below";
+    const equal = largest.exact ? "equal to the byte in " + runs : "differs from the plan; see below";
     figure("Measured peak", bytesText(largest.measured), equal, largest.exact ? "good" : "bad");
   }
   if (memory) {
@@ -95,7 +95,7 @@ function drawPlanned() {
     [grouped(plan.lower_bound) + " B", "number soft"], [plan.runs ? timeText(plan.nanos / plan.runs) : "", "number"],
   ]);
   const heads = ["program", ["steps", "number"], ["runs", "number"], ["planned peak", "number"], ["measured peak", "number"], "",
-    ["lower bound of any packing", "number"], ["time per run", "number"]];
+    ["lower bound", "number"], ["time per run", "number"]];
   byId("planned-table").replaceChildren(table(heads, rows));
 }
 

@@ -1,4 +1,4 @@
-// A plan's buffers as rectangles: steps to the right, places in memory upward.
+// A plan's buffers as rectangles: steps to the right, offsets in memory upward.
 const ROLES = ["value", "scratch", "returned"];
 const roleColour = (role) => [colours()[VALUES], colours()[SCRATCH], colours()[3]][role];
 
@@ -70,7 +70,7 @@ class PlanView {
       const wide = Math.max(2, x(plan.peak_step + 1) - left);
       svg.append(makeSvg("rect", { class: "peak", x: left, y: margin.top, width: wide, height: bottom - margin.top }));
       const anchor = left < width / 2 ? "start" : "end";
-      label(anchor === "start" ? left : left + wide, margin.top - 6, "most in use at step " + plan.peak_step, anchor);
+      label(anchor === "start" ? left : left + wide, margin.top - 6, "peak at step " + plan.peak_step, anchor);
     }
     plan.buffers.forEach(([offset, bytes, first, end, role], number) => {
       const shade = 0.72 + 0.28 * ((number * 0.618) % 1);
@@ -90,7 +90,7 @@ class PlanView {
       svg.append(makeSvg("line", {
         class: "axis", x1: margin.left, x2: width - margin.right, y1: y(plan.arena), y2: y(plan.arena), "stroke-dasharray": "4 3",
       }));
-      // On the side where the peak's label is not.
+      // On the other side than the label of the peak.
       const right = plan.peak_step !== null && plan.peak_step < steps / 2;
       label(right ? width - margin.right : margin.left + 2, y(plan.arena) - 6, "arena ends at " + bytesText(plan.arena), right ? "end" : "start");
     }
@@ -122,41 +122,41 @@ class PlanView {
     const parts = [
       make("b", {}, (role === 1 ? "scratch of " : "") + (texts[op] || "buffer") + ", " + exactBytes(bytes)),
       line_of("line", texts[line] || ""),
-      line_of("made as", texts[details] || ""),
-      line_of("what", ["a value in the arena", "scratch memory", "returned to the caller"][role]),
-      line_of("place", role === 2 ? "of its own" : "bytes " + grouped(offset) + " to " + grouped(offset + bytes)),
-      line_of("needed", "from step " + first + " to " + last),
+      line_of("outputs", texts[details] || ""),
+      line_of("kind", ["value in the arena", "scratch memory", "returned to the caller"][role]),
+      line_of("memory", role === 2 ? "output buffer" : "arena, bytes " + grouped(offset) + " to " + grouped(offset + bytes)),
+      line_of("live", "from step " + first + " to " + last),
     ];
     if (readers.length) parts.push(line_of("read by", readers.slice(0, 4).map(named).join(", ") + (readers.length > 4 ? ", …" : "")));
     if (overwritten.length) {
       const more = overwritten.length > 4 ? ", …" : "";
       parts.push(line_of("overwritten by", overwritten.slice(0, 4).map(named).join(", ") + more));
     }
-    parts.push(line_of("alive at step " + this.step, this.isAlive(number) ? planWhy(plan, number, this.step) : "no"));
+    parts.push(line_of("live at step " + this.step, this.isLive(number) ? planWhy(plan, number, this.step) : "no"));
     showTip(event, ...parts);
   }
 
-  isAlive(number) {
+  isLive(number) {
     const [, , first, end, role] = this.plan.buffers[number];
-    // What is made for the caller is there from the start.
+    // Output buffers are allocated before the first step.
     return this.step < end && (first <= this.step || (role === 2 && end > this.plan.steps.length));
   }
 
-  /// Who is alive at the chosen step.
+  /// Lists the buffers that are live at the selected step.
   list() {
     const { plan } = this;
     const rows = [];
     let used = 0;
     plan.buffers.forEach(([, bytes, first, , role], number) => {
-      if (!this.isAlive(number)) return;
+      if (!this.isLive(number)) return;
       const writer = planWriter(plan, number, this.step);
       const [op, line] = writer === null ? [null, null] : plan.steps[writer];
-      const why = first > this.step ? "returned; there from the start" : planWhy(plan, number, this.step);
+      const why = first > this.step ? "returned; allocated before the first step" : planWhy(plan, number, this.step);
       rows.push({ bytes, kind: role, colour: roleColour(role), name: ROLES[role], op: texts[op] || "", line: texts[line] || "", why });
       used += bytes;
     });
     if (plan.peak > used) {
-      const why = "for other steps; alignment and packing";
+      const why = "used by other steps; alignment and packing";
       rows.push({ bytes: plan.peak - used, kind: 3, colour: colours()[UNUSED], name: "unused", op: "", line: "", why });
     }
     const step = plan.steps[this.step];
@@ -164,7 +164,7 @@ class PlanView {
     const title = at + ": " + bytesText(used) + " in use of " + exactBytes(plan.peak);
     byId("plan-step").replaceChildren(title, make("span", { class: "soft" }, step ? texts[step[2]] : ""));
     const list = byId("plan-alive");
-    list.replaceChildren(aliveTable(rows, plan.peak));
+    list.replaceChildren(liveTable(rows, plan.peak));
     list.dataset.rows = rows.length;
     list.dataset.step = this.step;
   }

@@ -5,7 +5,7 @@ class TimesView {
     byId("by-op").onclick = () => this.show("op");
     byId("by-line").onclick = () => this.show("line");
     const { duration, outside } = data.memory;
-    byId("times-note").textContent = "Own time is without what is called inside. No op ran for " + timeText(outside) + " of " +
+    byId("times-note").textContent = "Own time excludes nested calls. No op ran for " + timeText(outside) + " of " +
       timeText(duration) + " (" + ((100 * outside) / Math.max(1, duration)).toFixed(1) + " %): tracing, planning, reading data, your own code.";
     this.show("op");
   }
@@ -28,8 +28,8 @@ class TimesView {
       ];
     });
     const heads = [
-      ...(by === "op" ? ["op", "line that takes most"] : ["line", "op that takes most"]), "", ["share", "number"], ["own time", "number"],
-      ["with inner calls", "number"], ["calls", "number"], ["per call", "number"], ["GFLOP/s", "number"], ["GB/s", "number"],
+      ...(by === "op" ? ["op", "slowest line"] : ["line", "slowest op"]), "", ["share", "number"], ["own time", "number"],
+      ["with nested calls", "number"], ["calls", "number"], ["per call", "number"], ["GFLOP/s", "number"], ["GB/s", "number"],
     ];
     const place = byId("times-table");
     place.replaceChildren(table(heads, lines));

@@ -1,20 +1,20 @@
-//! What the page's script works with: numbers in lists, and every text once.
+//! The data of the page as JSON: lists of numbers, and each text once.
 
-use super::Report;
-use crate::outline::{Outline, Role, Step};
-use crate::timeline::{Kind, OpTime, Planned, Timeline, why};
+use super::ProfileReport;
+use crate::plan_summary::{PlanSummary, PlannedRole, PlannedStep};
+use crate::timeline::{MemoryKind, OpTime, PlanComparison, Timeline, why};
 use serde::Serialize;
 use std::collections::HashMap;
 use taut_memory::{Bytes, Location};
 
-/// Buffers that a page lists one by one. Beyond, memory over time ends earlier than the recording, and the page says so.
-const MOST_BUFFERS: usize = 60_000;
-/// Steps whose times a page knows. Runs beyond have arenas that are not taken apart.
-const MOST_STEPS: usize = 250_000;
-/// Characters of a step's description.
-const LONGEST: usize = 240;
-/// Plans that a page shows, the largest.
-const MOST_PLANS: usize = 12;
+/// The most buffers of a page. With more, memory over time ends earlier than the recording, and the page warns of it.
+const MAX_BUFFERS: usize = 60_000;
+/// The most steps whose times a page has. The arenas of further runs are not split into buffers.
+const MAX_STEPS: usize = 250_000;
+/// The most characters of a step's description.
+const MAX_DETAIL_CHARS: usize = 240;
+/// The most plans that a page shows, the largest ones.
+const MAX_PLANS: usize = 12;
 
 #[derive(Serialize)]
 struct Data<'a> {
@@ -32,7 +32,7 @@ struct Data<'a> {
     texts: Vec<String>,
 }
 
-/// Texts, each once.
+/// Interned texts.
 #[derive(Default)]
 struct Texts {
     list: Vec<String>,
@@ -61,13 +61,13 @@ struct Plan {
     arena: usize,
     lower_bound: usize,
     peak_step: Option<usize>,
-    /// Per step: op, line, what it makes and of what attributes.
+    /// Per step: op, line, and its outputs and attributes.
     steps: Vec<(usize, usize, usize)>,
     /// Per buffer: offset, bytes, first step, the step after the last, role (0 value, 1 scratch, 2 output).
     buffers: Vec<(usize, usize, usize, usize, u8)>,
     writers: Vec<Vec<usize>>,
     readers: Vec<Vec<usize>>,
-    /// What was measured.
+    /// Measurements of its runs.
     runs: usize,
     measured: Option<usize>,
     exact: bool,
@@ -83,9 +83,9 @@ struct Memory {
     live_at_start: usize,
     live_at_end: usize,
     outside: u64,
-    /// What buffers have in common: kind, op, line, why.
+    /// Kind, op, line and reason that several buffers share.
     owners: Vec<(usize, usize, usize, usize)>,
-    /// Per buffer, in order of birth: nanoseconds since the one before, life (-1 beyond the end), bytes, owner.
+    /// Per buffer, in the order of allocation: nanoseconds since the one before, lifetime (-1: live at the end), bytes, owner.
     born: Vec<u64>,
     life: Vec<i64>,
     bytes: Vec<usize>,
@@ -94,8 +94,8 @@ struct Memory {
     marks: Vec<(u64, String, usize)>,
 }
 
-/// A run: its plan (-1 if it is not shown), its buffer of an arena (-1 if it has none), when it began and ended, and its
-/// steps: nanoseconds from the start of the run to the first, then from each to the next.
+/// A run: its plan (-1 if it is not shown), the buffer that is its arena (-1 if it has none), its start and end, and the
+/// starts of its steps: nanoseconds from the start of the run to the first, then from each to the next.
 #[derive(Serialize)]
 struct Run {
     plan: i64,
@@ -117,7 +117,7 @@ struct Time {
     gbytes: Option<f64>,
 }
 
-pub(super) fn of(report: &Report<'_>) -> String {
+pub(super) fn of(report: &ProfileReport<'_>) -> String {
     let mut texts = Texts::default();
     let mut warnings = Vec::new();
     let (plans, numbers) = plans(report, &mut texts, &mut warnings);
@@ -132,7 +132,7 @@ pub(super) fn of(report: &Report<'_>) -> String {
         figures: &report.figures,
         columns: &report.columns,
         rows: report.rows.iter().map(finite).collect(),
-        kinds: Kind::ALL.iter().map(|kind| kind.name()).collect(),
+        kinds: MemoryKind::ALL.iter().map(|kind| kind.name()).collect(),
         plans,
         memory,
         ops,
@@ -160,61 +160,61 @@ fn time(row: &OpTime, texts: &mut Texts) -> Time {
     }
 }
 
-/// The plans, and which of them is that of each of the timeline's programs.
+/// The plans, and per program of the timeline the index of its plan.
 fn plans(
-    report: &Report<'_>,
+    report: &ProfileReport<'_>,
     texts: &mut Texts,
     warnings: &mut Vec<String>,
 ) -> (Vec<Plan>, Vec<Option<usize>>) {
     let mut plans: Vec<Plan> = Vec::new();
     let Some(timeline) = report.timeline else {
-        plans.extend(report.plans.iter().map(|(name, outline)| plan(name, outline, None, texts)));
+        plans.extend(report.plans.iter().map(|(name, summary)| plan(name, summary, None, texts)));
         return (plans, Vec::new());
     };
-    let measured = timeline.planned_by_outline();
-    let mut numbers: Vec<Option<usize>> = vec![None; timeline.outlines.len()];
-    for (name, outline) in &report.plans {
-        let known = timeline.outlines.iter().position(|other| outline.is_same(other));
+    let measured = timeline.planned_by_summary();
+    let mut numbers: Vec<Option<usize>> = vec![None; timeline.summaries.len()];
+    for (name, summary) in &report.plans {
+        let known = timeline.summaries.iter().position(|other| summary.is_same(other));
         if let Some(known) = known {
             numbers[known] = Some(plans.len());
         }
-        plans.push(plan(name, outline, known.and_then(|known| measured[known].as_ref()), texts));
+        plans.push(plan(name, summary, known.and_then(|known| measured[known].as_ref()), texts));
     }
     let mut others: Vec<usize> =
         (0..numbers.len()).filter(|&i| numbers[i].is_none() && measured[i].is_some()).collect();
-    others.sort_by_key(|&i| std::cmp::Reverse(timeline.outlines[i].peak));
-    let room = MOST_PLANS.saturating_sub(plans.len());
+    others.sort_by_key(|&i| std::cmp::Reverse(timeline.summaries[i].peak));
+    let room = MAX_PLANS.saturating_sub(plans.len());
     if others.len() > room {
         warnings.push(format!(
-            "{} plans of {} ran and are not shown, the largest of {}.",
+            "{} of {} further plans are not shown; the largest of them has a peak of {}.",
             others.len() - room,
             others.len(),
-            Bytes(timeline.outlines[others[room]].peak)
+            Bytes(timeline.summaries[others[room]].peak)
         ));
     }
     for &other in others.iter().take(room) {
         let Some(row) = &measured[other] else { continue };
         numbers[other] = Some(plans.len());
         let name = format!("function at {}", row.line.short());
-        plans.push(plan(&name, &timeline.outlines[other], Some(row), texts));
+        plans.push(plan(&name, &timeline.summaries[other], Some(row), texts));
     }
     (plans, numbers)
 }
 
-fn plan(name: &str, outline: &Outline, measured: Option<&Planned>, texts: &mut Texts) -> Plan {
-    let role = |role: Role| match role {
-        Role::Value => 0,
-        Role::Scratch => 1,
-        Role::Output => 2,
+fn plan(name: &str, summary: &PlanSummary, measured: Option<&PlanComparison>, texts: &mut Texts) -> Plan {
+    let role = |role: PlannedRole| match role {
+        PlannedRole::Value => 0,
+        PlannedRole::Scratch => 1,
+        PlannedRole::Output => 2,
     };
-    let buffers = outline.buffers.iter();
+    let buffers = summary.buffers.iter();
     Plan {
         name: name.to_owned(),
-        peak: outline.peak,
-        arena: outline.arena,
-        lower_bound: outline.lower_bound,
-        peak_step: outline.peak_step(),
-        steps: (outline.steps.iter())
+        peak: summary.peak,
+        arena: summary.arena,
+        lower_bound: summary.lower_bound,
+        peak_step: summary.peak_step(),
+        steps: (summary.steps.iter())
             .map(|step| (texts.number(step.op), texts.line(Some(step.at)), texts.number(&details(step))))
             .collect(),
         buffers: buffers.clone().map(|b| (b.offset, b.bytes, b.start, b.end, role(b.role))).collect(),
@@ -222,21 +222,21 @@ fn plan(name: &str, outline: &Outline, measured: Option<&Planned>, texts: &mut T
         readers: buffers.map(|buffer| buffer.readers.clone()).collect(),
         runs: measured.map_or(0, |row| row.runs),
         measured: measured.map(|row| row.measured),
-        exact: measured.is_some_and(Planned::is_exact),
+        exact: measured.is_some_and(PlanComparison::is_exact),
         nanos: measured.map_or(0, |row| row.time.as_nanos() as u64),
     }
 }
 
-/// A step's outputs and attributes, as far as they can be read in passing.
-fn details(step: &Step) -> String {
+/// A step's outputs and attributes, shortened.
+fn details(step: &PlannedStep) -> String {
     let outputs: Vec<String> = step.outputs.iter().map(ToString::to_string).collect();
     let mut text = outputs.join(", ");
     if !step.attributes.is_empty() {
         text.push_str("; ");
         text.push_str(&step.attributes);
     }
-    if text.chars().count() > LONGEST {
-        text = text.chars().take(LONGEST).chain("…".chars()).collect();
+    if text.chars().count() > MAX_DETAIL_CHARS {
+        text = text.chars().take(MAX_DETAIL_CHARS).chain("…".chars()).collect();
     }
     text
 }
@@ -250,20 +250,20 @@ fn memory(
     let mut order: Vec<usize> = (0..timeline.allocations.len()).collect();
     order.sort_by_key(|&i| timeline.allocations[i].born);
     let mut until = timeline.memory_until.unwrap_or(timeline.duration);
-    if order.len() > MOST_BUFFERS {
-        until = until.min(timeline.allocations[order[MOST_BUFFERS]].born);
-        order.truncate(MOST_BUFFERS);
+    if order.len() > MAX_BUFFERS {
+        until = until.min(timeline.allocations[order[MAX_BUFFERS]].born);
+        order.truncate(MAX_BUFFERS);
     }
     if until < timeline.duration {
         warnings.push(format!(
-            "Memory is shown for the first {:.1?} of {:.1?}: there is not room for more buffers.",
+            "Memory is shown for the first {:.1?} of {:.1?}: further buffers exceed the capacity.",
             std::time::Duration::from_nanos(until),
             timeline.duration()
         ));
     }
     if timeline.dropped.calls > 0 {
         warnings.push(format!(
-            "The times of {} calls were not recorded for want of room ({} of them inside loops and branches).",
+            "{} calls exceeded the capacity and were not recorded ({} of them inside loops and branches).",
             timeline.dropped.calls, timeline.dropped.inner
         ));
     }
@@ -281,7 +281,7 @@ fn memory(
                 Some(of) => format!("{} (gradient of {of})", begun.op),
             },
         };
-        let kind = Kind::of(allocation.category).index();
+        let kind = MemoryKind::of(allocation.category).index();
         let row = (kind, texts.number(&op), texts.line(allocation.line), texts.number(&why(allocation)));
         let number = *known.entry(row).or_insert_with(|| {
             owners.push(row);
@@ -295,10 +295,10 @@ fn memory(
         bytes.push(allocation.bytes);
         owner.push(number);
     }
-    let mut room = MOST_STEPS;
+    let mut room = MAX_STEPS;
     let mut runs = Vec::new();
     for run in timeline.runs.iter().filter(|run| run.start < until) {
-        let plan = plans[run.outline].map_or(-1, |plan| plan as i64);
+        let plan = plans[run.summary].map_or(-1, |plan| plan as i64);
         let fits = plan >= 0 && run.steps.len() <= room;
         let mut steps = Vec::new();
         if fits {

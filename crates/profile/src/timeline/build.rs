@@ -1,31 +1,31 @@
-//! From events to what they mean.
+//! Builds the timeline from the recorded events.
 
-use super::{Allocation, Origin, Run, Timeline};
-use crate::recording::{Change, MemoryEvent, Recording, RunEvent};
+use super::{Allocation, AllocationOrigin, Run, Timeline};
+use crate::recording::{BufferChange, MemoryEvent, Recording, RunEvent};
 use std::collections::HashMap;
 use std::time::Instant;
 use taut_core::observe::CallStart;
-use taut_memory::{Block, Category, Location, Owner, live_bytes};
+use taut_memory::{Category, Location, ObservedBuffer, Owner, live_bytes};
 
-/// What was there before, by category and line.
-struct Before(HashMap<(Category, Option<Location>), usize>);
+/// The bytes that were live before the recording, by category and source line.
+struct PriorMemory(HashMap<(Category, Option<Location>), usize>);
 
-impl Before {
-    fn new(owners: &[Owner]) -> Before {
+impl PriorMemory {
+    fn new(owners: &[Owner]) -> PriorMemory {
         let mut before: HashMap<_, usize> = HashMap::new();
         for owner in owners {
             *before.entry((owner.category, owner.location)).or_default() += owner.bytes;
         }
-        Before(before)
+        PriorMemory(before)
     }
 
-    /// Takes a buffer out: it is heard of from now on, or goes.
-    fn take(&mut self, block: Block) -> Allocation {
-        let Block { category, bytes, .. } = block;
+    /// Removes a buffer at its first event, and returns it as an allocation.
+    fn take(&mut self, buffer: ObservedBuffer) -> Allocation {
+        let ObservedBuffer { category, bytes, .. } = buffer;
         let fits = |(_, left): &(_, &usize)| **left >= bytes;
-        let own = (category, block.line);
+        let own = (category, buffer.location);
         let found = self.0.get_key_value(&own).filter(fits).map(|(key, _)| *key);
-        // The line of a buffer is not always known: any line that has as many bytes must do.
+        // If the line of the buffer is unknown, any line of its category with enough bytes is used.
         let found = found.or_else(|| {
             let others = self.0.iter().filter(|((other, _), _)| *other == category);
             others.filter(fits).map(|(key, _)| *key).min_by_key(|key| key.1)
@@ -33,7 +33,7 @@ impl Before {
         if let Some(left) = found.and_then(|key| self.0.get_mut(&key)) {
             *left -= bytes;
         }
-        let line = found.and_then(|key| key.1).or(block.line);
+        let line = found.and_then(|key| key.1).or(buffer.location);
         before(line, category, bytes)
     }
 
@@ -44,7 +44,7 @@ impl Before {
 }
 
 fn before(line: Option<Location>, category: Category, bytes: usize) -> Allocation {
-    let (born, died, made_by, origin) = (0, u64::MAX, None, Origin::Before);
+    let (born, died, made_by, origin) = (0, u64::MAX, None, AllocationOrigin::Before);
     Allocation { born, died, bytes, category, line, made_by, origin }
 }
 
@@ -73,7 +73,7 @@ impl Timeline {
             allocations,
             runs,
             arenas,
-            outlines: recording.outlines,
+            summaries: recording.summaries,
             calls: recording.calls,
             sites: recording.sites,
             marks: recording.marks,
@@ -90,38 +90,38 @@ impl Timeline {
 type ByAddress = HashMap<usize, Vec<usize>>;
 
 fn allocations(recording: &Recording) -> (Vec<Allocation>, ByAddress) {
-    let mut known = Before::new(&recording.before);
+    let mut known = PriorMemory::new(&recording.before);
     let mut list: Vec<Allocation> = Vec::new();
     let mut open: HashMap<usize, usize> = HashMap::new();
     let mut by_address = ByAddress::new();
-    for &MemoryEvent { time, change, block, doing, .. } in &recording.memory {
+    for &MemoryEvent { time, change, buffer, call, .. } in &recording.memory {
         let mut put = |list: &mut Vec<Allocation>, allocation| {
             list.push(allocation);
-            by_address.entry(block.address).or_default().push(list.len() - 1);
+            by_address.entry(buffer.address).or_default().push(list.len() - 1);
             list.len() - 1
         };
         match change {
-            Change::Entered => {
-                let Block { bytes, category, line, .. } = block;
-                let (born, died, origin) = (time, u64::MAX, Origin::Asked);
-                let made = Allocation { born, died, bytes, category, line, made_by: doing, origin };
-                open.insert(block.address, put(&mut list, made));
+            BufferChange::Allocated => {
+                let ObservedBuffer { bytes, category, location: line, .. } = buffer;
+                let (born, died, origin) = (time, u64::MAX, AllocationOrigin::Allocated);
+                let made = Allocation { born, died, bytes, category, line, made_by: call, origin };
+                open.insert(buffer.address, put(&mut list, made));
             }
-            Change::Noticed => {
-                let found = known.take(block);
-                open.insert(block.address, put(&mut list, found));
+            BufferChange::Discovered => {
+                let found = known.take(buffer);
+                open.insert(buffer.address, put(&mut list, found));
             }
-            Change::Left => {
-                let gone = open.remove(&block.address);
-                let gone = gone.unwrap_or_else(|| put(&mut list, known.take(block)));
+            BufferChange::Freed => {
+                let gone = open.remove(&buffer.address);
+                let gone = gone.unwrap_or_else(|| put(&mut list, known.take(buffer)));
                 list[gone].died = time;
             }
-            Change::Moved(category) => {
-                let old = open.remove(&block.address);
-                let old = old.unwrap_or_else(|| put(&mut list, known.take(block)));
+            BufferChange::Recategorized(category) => {
+                let old = open.remove(&buffer.address);
+                let old = old.unwrap_or_else(|| put(&mut list, known.take(buffer)));
                 list[old].died = time;
                 let new = Allocation { born: time, died: u64::MAX, category, ..list[old].clone() };
-                open.insert(block.address, put(&mut list, new));
+                open.insert(buffer.address, put(&mut list, new));
             }
         }
     }
@@ -132,21 +132,21 @@ fn allocations(recording: &Recording) -> (Vec<Allocation>, ByAddress) {
 fn runs(recording: &Recording, by_address: &ByAddress, allocations: &mut [Allocation]) -> Vec<Run> {
     let find = |allocations: &[Allocation], address: usize, time: u64| {
         let there = by_address.get(&address)?;
-        there.iter().copied().find(|&i| allocations[i].is_alive(time))
+        there.iter().copied().find(|&i| allocations[i].is_live(time))
     };
     let mut runs = Vec::with_capacity(recording.runs.len());
     for run in &recording.runs {
-        let outline = &recording.outlines[run.outline as usize];
+        let summary = &recording.summaries[run.summary as usize];
         let arena = Some(run.arena).filter(|&arena| arena > 0);
         let arena = arena.and_then(|address| find(allocations, address, run.placed));
         for (output, &address) in run.outputs.iter().enumerate() {
-            let maker = outline.outputs[output].and_then(|buffer| {
-                let step = outline.buffers[buffer].writers.last()?;
-                outline.steps.get(*step)
+            let maker = summary.outputs[output].and_then(|buffer| {
+                let step = summary.buffers[buffer].writers.last()?;
+                summary.steps.get(*step)
             });
             let Some(found) = find(allocations, address, run.placed) else { continue };
             let allocation = &mut allocations[found];
-            allocation.origin = Origin::Returned(run.at);
+            allocation.origin = AllocationOrigin::Returned(run.at);
             if let Some(maker) = maker {
                 let made_by = CallStart { op: maker.op, gradient_of: None, at: maker.at };
                 (allocation.line, allocation.made_by) = (Some(maker.at), Some(made_by));
@@ -154,20 +154,20 @@ fn runs(recording: &Recording, by_address: &ByAddress, allocations: &mut [Alloca
         }
         let measured = measured(recording, run, arena.map(|arena| &allocations[arena]));
         runs.push(Run {
-            outline: run.outline as usize,
+            summary: run.summary as usize,
             at: run.at,
             start: run.start,
             end: run.end,
             arena,
             steps: Vec::new(),
-            is_whole: run.end != u64::MAX && run.steps == outline.steps.len(),
+            is_whole: run.end != u64::MAX && run.steps == summary.steps.len(),
             measured,
         });
     }
     runs
 }
 
-/// The most that a run's thread held at a time beyond what there was when the run began, which its arena may have been.
+/// The most bytes that a run's thread had live beyond those at the start of the run, plus the arena if it existed before.
 fn measured(recording: &Recording, run: &RunEvent, arena: Option<&Allocation>) -> usize {
     let first = recording.memory.partition_point(|event| event.time < run.start);
     let during = recording.memory[first..].iter().take_while(|event| event.time <= run.end);
@@ -175,9 +175,9 @@ fn measured(recording: &Recording, run: &RunEvent, arena: Option<&Allocation>) -
     let mut most = held;
     for event in during.filter(|event| event.thread == run.thread) {
         held += match event.change {
-            Change::Entered => event.block.bytes as isize,
-            Change::Left => -(event.block.bytes as isize),
-            Change::Moved(_) | Change::Noticed => 0,
+            BufferChange::Allocated => event.buffer.bytes as isize,
+            BufferChange::Freed => -(event.buffer.bytes as isize),
+            BufferChange::Recategorized(_) | BufferChange::Discovered => 0,
         };
         most = most.max(held);
     }
@@ -191,8 +191,8 @@ fn steps(recording: &Recording, runs: &mut [Run]) {
         }
     }
     if recording.dropped.calls > 0 {
-        // Without all of its steps, nobody can say what lay in its arena when.
-        let is_partial = |run: &&mut Run| run.steps.len() < recording.outlines[run.outline].steps.len();
+        // Without all of its steps, the contents of its arena over time are unknown.
+        let is_partial = |run: &&mut Run| run.steps.len() < recording.summaries[run.summary].steps.len();
         runs.iter_mut().filter(is_partial).for_each(|run| run.steps.clear());
     }
 }

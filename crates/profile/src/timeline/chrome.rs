@@ -1,6 +1,6 @@
-//! The timeline in the format that Perfetto and chrome://tracing open.
+//! Export to the trace event format of Perfetto and chrome://tracing.
 
-use super::{Kind, Timeline};
+use super::{MemoryKind, Timeline};
 use serde_json::{Map, Value, json};
 use taut_core::Spec;
 
@@ -35,8 +35,8 @@ impl Timeline {
             }));
         }
         let samples = self.memory();
-        let is_present = |kind: &&Kind| samples.iter().any(|sample| sample.by_kind[kind.index()] > 0);
-        let present: Vec<&Kind> = Kind::ALL.iter().filter(is_present).collect();
+        let is_present = |kind: &&MemoryKind| samples.iter().any(|sample| sample.by_kind[kind.index()] > 0);
+        let present: Vec<&MemoryKind> = MemoryKind::ALL.iter().filter(is_present).collect();
         for sample in &samples {
             let bytes: Map<String, Value> = (present.iter())
                 .map(|kind| (kind.to_string(), sample.by_kind[kind.index()].into()))

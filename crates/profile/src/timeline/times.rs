@@ -1,7 +1,7 @@
-//! Where the time went.
+//! Time by call, by op and by source line.
 
 use super::Timeline;
-use crate::recording::{CallEvent, Site};
+use crate::recording::{CallEvent, CallSite};
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::time::Duration;
@@ -10,67 +10,67 @@ use taut_memory::Location;
 
 /// A call of an op, a step of a program, or the run of one.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
+pub struct TimedCall<'a> {
     /// The op; `function` if it is the run of a program.
     pub op: &'static str,
     /// The op whose gradient it is part of, if it is.
     pub gradient_of: Option<&'static str>,
-    /// The line that it was made for.
+    /// The source location that it is attributed to.
     pub line: Option<Location>,
-    /// The outputs' types and shapes; none if it failed.
+    /// The outputs' types and shapes; empty if it failed.
     pub outputs: &'a [Spec],
-    /// The thread, as a place in [`Timeline::threads`].
+    /// The thread, as an index into [`Timeline::threads`].
     pub thread: usize,
-    /// How many calls, steps and runs it is inside of.
+    /// The number of calls, steps and runs that it is nested in.
     pub depth: usize,
     /// Whether it is the run of a program.
     pub is_run: bool,
-    /// From when.
+    /// When it began.
     pub start: Duration,
-    /// Until when.
+    /// When it ended.
     pub end: Duration,
-    /// Its time without what is called inside of it.
+    /// Its time without nested calls.
     pub own: Duration,
 }
 
-impl Call<'_> {
+impl TimedCall<'_> {
     /// How long it took.
     pub fn time(&self) -> Duration {
         self.end.saturating_sub(self.start)
     }
 }
 
-/// The time of calls that have something in common.
+/// The time of the calls of one op, or of one source line.
 #[derive(Clone, Debug, Default)]
 pub struct OpTime {
-    /// The op; `function` for what the runs of programs take beside their steps. Of a line with several ops, the one
-    /// that takes most.
+    /// The op; `function` for the time of program runs outside their steps. Of a line with several ops, the one that takes
+    /// the most time.
     pub op: &'static str,
     /// The op whose gradient they are part of, if they are.
     pub gradient_of: Option<&'static str>,
-    /// Their line. Of an op that is called from several lines, the one that takes most.
+    /// The source location. Of an op that is called from several lines, the one that takes the most time.
     pub line: Option<Location>,
-    /// How many calls.
+    /// The number of calls.
     pub count: u64,
-    /// Their time, what is called inside of them included.
+    /// Their time, including nested calls.
     pub total: Duration,
-    /// Their time without what is called inside of them.
+    /// Their time without nested calls.
     pub own: Duration,
-    /// Their part of all calls' own time, from 0 to 1.
+    /// Their fraction of the own time of all calls, in [0, 1].
     pub share: f64,
     /// Arithmetic operations.
     pub flops: u64,
-    /// Bytes that they read and write at least.
+    /// The least bytes that they read and write.
     pub bytes: u64,
 }
 
 impl OpTime {
-    /// Billions of arithmetic operations per second; `None` if nothing is known of them.
+    /// Billions of arithmetic operations per second; `None` if their number is unknown.
     pub fn gflops(&self) -> Option<f64> {
         self.rate(self.flops)
     }
 
-    /// Billions of bytes per second; `None` if nothing is known of them.
+    /// Billions of bytes per second; `None` if their number is unknown.
     pub fn gigabytes(&self) -> Option<f64> {
         self.rate(self.bytes)
     }
@@ -81,28 +81,28 @@ impl OpTime {
     }
 }
 
-/// Time in which no op ran on any thread.
+/// An interval of time in which no op ran on any thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gap {
-    /// From when.
+    /// When it began.
     pub start: Duration,
-    /// Until when.
+    /// When it ended.
     pub end: Duration,
 }
 
 impl Gap {
-    /// How long.
+    /// Its length.
     pub fn length(&self) -> Duration {
         self.end.saturating_sub(self.start)
     }
 }
 
 impl Timeline {
-    /// Every call, in the order in which they began.
-    pub fn calls(&self) -> impl Iterator<Item = Call<'_>> {
+    /// Every call, in the order of their start.
+    pub fn calls(&self) -> impl Iterator<Item = TimedCall<'_>> {
         self.calls.iter().map(|call| {
             let site = &self.sites[call.site as usize];
-            Call {
+            TimedCall {
                 op: site.op,
                 gradient_of: site.gradient_of,
                 line: site.at,
@@ -117,7 +117,7 @@ impl Timeline {
         })
     }
 
-    /// Time per op, the largest own time first. What is part of a gradient stands apart.
+    /// Time per op, the largest own time first. Calls that are part of a gradient have rows of their own.
     pub fn by_op(&self) -> Vec<OpTime> {
         self.times(|site| (site.op, site.gradient_of))
     }
@@ -127,8 +127,8 @@ impl Timeline {
         self.times(|site| site.at)
     }
 
-    fn times<K: Hash + Eq>(&self, key: impl Fn(&Site) -> K) -> Vec<OpTime> {
-        // By site first: there are far fewer of those than calls.
+    fn times<K: Hash + Eq>(&self, key: impl Fn(&CallSite) -> K) -> Vec<OpTime> {
+        // By call site first: there are far fewer of those than calls.
         let mut by_site: Vec<OpTime> = vec![OpTime::default(); self.sites.len()];
         for &CallEvent { site, start, end, own, .. } in &self.calls {
             let row = &mut by_site[site as usize];
@@ -158,8 +158,8 @@ impl Timeline {
         rows
     }
 
-    /// The times in which no op ran on any thread, the longest first. What runs of programs do beside their steps is such a
-    /// time.
+    /// The intervals in which no op ran on any thread, the longest first. They include the time of program runs outside
+    /// their steps.
     pub fn gaps(&self) -> Vec<Gap> {
         let ops = self.calls.iter().filter(|call| !self.sites[call.site as usize].is_run);
         let mut spans: Vec<(u64, u64)> = ops.map(|call| (call.start, call.end)).collect();

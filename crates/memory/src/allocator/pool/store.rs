@@ -1,58 +1,60 @@
-//! Idle blocks that all threads share.
+//! The block store: idle blocks shared by all threads.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use super::block::{Block, CLASSES, Class};
+use super::size_class::{CLASSES, IdleBlock, SizeClass};
 use crate::allocator::system::machine_bytes;
 use crate::lock;
 
-/// A cap that nobody has set yet.
+/// The cap before it is set.
 const UNSET: usize = usize::MAX;
 
 /// Idle blocks by class.
 #[derive(Debug)]
-pub(super) struct Store {
-    shelves: Mutex<Shelves>,
-    /// A copy of the shelves' count, to read without the lock.
+pub(super) struct BlockStore {
+    free_lists: Mutex<FreeLists>,
+    /// A copy of `FreeLists::idle`, to read without the lock.
     idle: AtomicUsize,
     cap: AtomicUsize,
 }
 
+/// One list of idle blocks per size class.
 #[derive(Debug)]
-struct Shelves {
-    blocks: [Vec<Block>; CLASSES],
-    /// When each class was last used, counted in uses of the store.
+struct FreeLists {
+    blocks: [Vec<IdleBlock>; CLASSES],
+    /// Per class, the value of `uses` at its last use.
     used: [u64; CLASSES],
     uses: u64,
+    /// Bytes of all blocks.
     idle: usize,
 }
 
-impl Shelves {
-    fn touch(&mut self, class: Class) {
+impl FreeLists {
+    fn touch(&mut self, class: SizeClass) {
         self.uses += 1;
         self.used[class.index()] = self.uses;
     }
 
-    fn pop(&mut self, class: Class) -> Option<Block> {
+    fn pop(&mut self, class: SizeClass) -> Option<IdleBlock> {
         let block = self.blocks[class.index()].pop()?;
         self.idle -= class.size();
         Some(block)
     }
 
-    fn push(&mut self, block: Block) {
+    fn push(&mut self, block: IdleBlock) {
         self.idle += block.class().size();
         self.blocks[block.class().index()].push(block);
     }
 
-    /// Takes blocks out, least recently used classes first, until at most `keep` bytes are idle.
-    fn evict(&mut self, keep: usize) -> Vec<Block> {
+    /// Removes blocks, least recently used classes first, until at most `keep` bytes are idle.
+    fn evict(&mut self, keep: usize) -> Vec<IdleBlock> {
         let mut evicted = Vec::new();
         while self.idle > keep {
             let stale = (0..CLASSES).filter(|&index| !self.blocks[index].is_empty());
             let Some(index) = stale.min_by_key(|&index| self.used[index]) else { break };
             while self.idle > keep
-                && let Some(block) = self.pop(Class::number(index))
+                && let Some(block) = self.pop(SizeClass::number(index))
             {
                 evicted.push(block);
             }
@@ -64,11 +66,15 @@ impl Shelves {
     }
 }
 
-impl Store {
-    pub(super) const fn new() -> Store {
-        let shelves =
-            Shelves { blocks: [const { Vec::new() }; CLASSES], used: [0; CLASSES], uses: 0, idle: 0 };
-        Store { shelves: Mutex::new(shelves), idle: AtomicUsize::new(0), cap: AtomicUsize::new(UNSET) }
+impl BlockStore {
+    pub(super) const fn new() -> BlockStore {
+        let free_lists =
+            FreeLists { blocks: [const { Vec::new() }; CLASSES], used: [0; CLASSES], uses: 0, idle: 0 };
+        BlockStore {
+            free_lists: Mutex::new(free_lists),
+            idle: AtomicUsize::new(0),
+            cap: AtomicUsize::new(UNSET),
+        }
     }
 
     pub(super) fn idle(&self) -> usize {
@@ -86,7 +92,7 @@ impl Store {
     #[cold]
     fn default_cap(&self) -> usize {
         let default = machine_bytes() / 4;
-        // Somebody else may set it meanwhile: theirs stays.
+        // Another thread may set it at the same time: the first value stays.
         match self.cap.compare_exchange(UNSET, default, Relaxed, Relaxed) {
             Ok(_) => default,
             Err(cap) => cap,
@@ -101,70 +107,70 @@ impl Store {
         previous
     }
 
-    pub(super) fn take(&self, class: Class) -> Option<Block> {
+    pub(super) fn take(&self, class: SizeClass) -> Option<IdleBlock> {
         let mut first = None;
         self.take_some(class, 1, |block| first = Some(block));
         first
     }
 
-    /// Passes up to `count` idle blocks of the class on.
-    pub(super) fn take_some(&self, class: Class, count: usize, mut to: impl FnMut(Block)) {
+    /// Passes up to `count` idle blocks of the class to `to`.
+    pub(super) fn take_some(&self, class: SizeClass, count: usize, mut to: impl FnMut(IdleBlock)) {
         if self.idle() < class.size() {
             return;
         }
-        let mut shelves = lock(&self.shelves);
-        shelves.touch(class);
+        let mut free_lists = lock(&self.free_lists);
+        free_lists.touch(class);
         for _ in 0..count {
-            match shelves.pop(class) {
+            match free_lists.pop(class) {
                 Some(block) => to(block),
                 None => break,
             }
         }
-        self.idle.store(shelves.idle, Relaxed);
+        self.idle.store(free_lists.idle, Relaxed);
     }
 
-    /// Keeps blocks, then gives back what is idle beyond `cap`.
-    pub(super) fn put(&self, blocks: impl IntoIterator<Item = Block>, cap: usize) {
+    /// Keeps blocks, then returns idle bytes above `cap` to the system.
+    pub(super) fn put(&self, blocks: impl IntoIterator<Item = IdleBlock>, cap: usize) {
         let mut evicted = Vec::new();
         {
-            let mut shelves = lock(&self.shelves);
+            let mut free_lists = lock(&self.free_lists);
             for block in blocks {
-                shelves.touch(block.class());
+                free_lists.touch(block.class());
                 if block.class().size() > cap {
-                    // It would push out everything else and still have to go.
+                    // It would evict all others and still exceed the cap.
                     evicted.push(block);
                 } else {
-                    shelves.push(block);
+                    free_lists.push(block);
                 }
             }
-            if shelves.idle > cap {
-                evicted.append(&mut shelves.evict(cap));
+            if free_lists.idle > cap {
+                evicted.append(&mut free_lists.evict(cap));
             }
-            self.idle.store(shelves.idle, Relaxed);
+            self.idle.store(free_lists.idle, Relaxed);
         }
-        // Outside the lock: it may take the system a while.
-        evicted.into_iter().for_each(Block::free);
+        // Outside the lock, because system calls are slow.
+        evicted.into_iter().for_each(IdleBlock::free);
     }
 
-    /// Gives back at least `bytes` idle bytes, or all, and returns how many.
+    /// Returns at least `bytes` idle bytes, or all, to the system, and the number of bytes returned.
     pub(super) fn shrink(&self, bytes: usize) -> usize {
         if bytes == 0 {
             return 0;
         }
         let evicted = {
-            let mut shelves = lock(&self.shelves);
-            let keep = shelves.idle.saturating_sub(bytes);
-            let evicted = shelves.evict(keep);
-            self.idle.store(shelves.idle, Relaxed);
+            let mut free_lists = lock(&self.free_lists);
+            let keep = free_lists.idle.saturating_sub(bytes);
+            let evicted = free_lists.evict(keep);
+            self.idle.store(free_lists.idle, Relaxed);
             evicted
         };
-        let given = evicted.iter().map(|block| block.class().size()).sum();
-        evicted.into_iter().for_each(Block::free);
-        given
+        let returned = evicted.iter().map(|block| block.class().size()).sum();
+        evicted.into_iter().for_each(IdleBlock::free);
+        returned
     }
 }
 
-impl Drop for Store {
+impl Drop for BlockStore {
     fn drop(&mut self) {
         self.shrink(usize::MAX);
     }

@@ -1,41 +1,41 @@
-//! Size classes, and the idle blocks that have them.
+//! Size classes, and idle blocks of them.
 
 use std::ptr::NonNull;
 
 use crate::allocator::{Allocator, System};
 
 const GRANULE: usize = 64;
-/// Classes are granules up to this power of two, and four per power of two above.
+/// Up to this power of two, classes are multiples of the granule; above, there are four per power of two.
 const LINEAR_BITS: u32 = 9;
 const LINEAR: usize = (1 << LINEAR_BITS) / GRANULE;
-/// How many classes there are: enough for every size a slice can have.
+/// The number of classes: enough for every size of a slice.
 pub(super) const CLASSES: usize = LINEAR + 4 * (usize::BITS - 1 - LINEAR_BITS) as usize;
-/// How many classes, the smallest ones, threads keep for themselves: up to 64 KiB.
+/// The number of classes, the smallest ones, that thread caches keep: up to 64 KiB.
 pub(super) const CACHED: usize = LINEAR + 4 * (16 - LINEAR_BITS) as usize;
 
 /// A size class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Class(u8);
+pub(super) struct SizeClass(u8);
 
-impl Class {
-    pub(super) const fn number(index: usize) -> Class {
+impl SizeClass {
+    pub(super) const fn number(index: usize) -> SizeClass {
         assert!(index < CLASSES);
-        Class(index as u8)
+        SizeClass(index as u8)
     }
 
-    /// The smallest class that has room for that many bytes; none for no bytes, and for more than a slice may have.
+    /// The smallest class of at least this many bytes; `None` for 0 bytes, and for more than a slice may have.
     #[inline]
-    pub(super) const fn of(bytes: usize) -> Option<Class> {
+    pub(super) const fn of(bytes: usize) -> Option<SizeClass> {
         let last = bytes.wrapping_sub(1);
         if last >= isize::MAX as usize {
             return None;
         }
         if last < 1 << LINEAR_BITS {
-            return Some(Class((last / GRANULE) as u8));
+            return Some(SizeClass((last / GRANULE) as u8));
         }
         let power = last.ilog2();
         let quarter = (last >> (power - 2)) & 3;
-        Some(Class((LINEAR + 4 * (power - LINEAR_BITS) as usize + quarter) as u8))
+        Some(SizeClass((LINEAR + 4 * (power - LINEAR_BITS) as usize + quarter) as u8))
     }
 
     /// The bytes of a block of this class.
@@ -61,29 +61,29 @@ impl Class {
     }
 }
 
-/// An idle block: whoever has the value owns the memory, all `class.size()` bytes of it, which came from [`System`].
-/// Dropping the value leaks the block.
+/// An idle block: the value owns `class.size()` bytes of memory, which came from [`System`]. Dropping the value leaks the
+/// block.
 #[derive(Debug)]
 #[must_use]
-pub(super) struct Block {
+pub(super) struct IdleBlock {
     start: NonNull<u8>,
-    class: Class,
+    class: SizeClass,
 }
 
-// SAFETY: a block is owned memory that no thread refers to otherwise.
-unsafe impl Send for Block {}
+// SAFETY: a block is owned memory without other references.
+unsafe impl Send for IdleBlock {}
 
-impl Block {
+impl IdleBlock {
     /// # Safety
-    /// The block came from [`System`] with the size of the class of `bytes`, and nobody uses it.
+    /// The block came from [`System`] with the size of the class of `bytes`, and is no longer used.
     #[inline]
-    pub(super) unsafe fn from_raw(start: NonNull<u8>, bytes: usize) -> Block {
-        let class = Class::of(bytes).expect("the block was allocated for this many bytes");
-        Block { start, class }
+    pub(super) unsafe fn from_raw(start: NonNull<u8>, bytes: usize) -> IdleBlock {
+        let class = SizeClass::of(bytes).expect("the block was allocated for this many bytes");
+        IdleBlock { start, class }
     }
 
     #[inline]
-    pub(super) fn class(&self) -> Class {
+    pub(super) fn class(&self) -> SizeClass {
         self.class
     }
 
@@ -95,14 +95,14 @@ impl Block {
     /// The memory, with its first `bytes` bytes zero.
     pub(super) fn into_zeroed(self, bytes: usize) -> NonNull<u8> {
         let bytes = bytes.min(self.class.size());
-        // SAFETY: the block is ours and not shorter.
+        // SAFETY: the block is owned by `self` and not shorter.
         unsafe { self.start.write_bytes(0, bytes) };
         self.start
     }
 
-    /// Gives the memory back to the system.
+    /// Returns the memory to the system.
     pub(super) fn free(self) {
-        // SAFETY: the block came from `System` with this size, and it is ours.
+        // SAFETY: the block came from `System` with this size, and is owned by `self`.
         unsafe { System.release(self.start, self.class.size()) };
     }
 }
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn classes_are_tight_and_in_order() {
-        let size = |bytes| Class::of(bytes).unwrap().size();
+        let size = |bytes| SizeClass::of(bytes).unwrap().size();
         for (bytes, expected) in [
             (1, 64),
             (64, 64),
@@ -138,19 +138,19 @@ mod tests {
     #[test]
     fn sizes_and_classes_are_inverse() {
         for index in 0..CLASSES {
-            let class = Class::number(index);
-            // The last class is one byte beyond what a slice may have.
+            let class = SizeClass::number(index);
+            // The last class is one byte larger than the largest slice.
             let bytes = class.size().min(isize::MAX as usize);
-            assert_eq!(Class::of(bytes), Some(class));
+            assert_eq!(SizeClass::of(bytes), Some(class));
         }
-        assert_eq!(Class::number(CACHED - 1).size(), 64 << 10);
+        assert_eq!(SizeClass::number(CACHED - 1).size(), 64 << 10);
     }
 
     #[test]
     fn the_extremes_have_no_class() {
-        assert_eq!(Class::of(0), None);
-        assert_eq!(Class::of(isize::MAX as usize + 1), None);
-        assert_eq!(Class::of(usize::MAX), None);
-        assert_eq!(Class::of(isize::MAX as usize), Some(Class::number(CLASSES - 1)));
+        assert_eq!(SizeClass::of(0), None);
+        assert_eq!(SizeClass::of(isize::MAX as usize + 1), None);
+        assert_eq!(SizeClass::of(usize::MAX), None);
+        assert_eq!(SizeClass::of(isize::MAX as usize), Some(SizeClass::number(CLASSES - 1)));
     }
 }
