@@ -1,4 +1,4 @@
-//! `taut bench`: how near the engine gets to what this machine can do.
+//! `taut bench`: the speed of the engine, relative to the peak rates of this machine.
 
 use crate::{Outcome, models};
 use std::hint::black_box;
@@ -8,11 +8,11 @@ use taut::random::Generator;
 use taut::{DType, Result, Tensor, function, memory};
 use taut_kernels::{limits, pool, simd};
 
-/// Rounds whose median counts.
+/// The number of rounds; the median is reported.
 const ROUNDS: usize = 15;
 
 pub fn run() -> Outcome {
-    println!("measuring, about ten seconds; other work on this machine makes it slower\n");
+    println!("measuring for about ten seconds; other processes on this machine disturb the results\n");
     let (flops, bandwidth) = (limits::fma_peak(), limits::copy_bandwidth());
     println!(
         "one core: {:.0} GFLOP/s fused multiply-add, {:.1} GB/s copied; {} threads, {:?}\n",
@@ -22,15 +22,11 @@ pub fn run() -> Outcome {
         simd::level()
     );
     let (a, b) = (normal(&[1])?, normal(&[1])?);
-    row(
-        "one op, eager",
-        median(|| taut::add(&a, &b).map(drop))?,
-        "of two numbers, memory and ledger included",
-    );
+    row("one op, eager", median(|| taut::add(&a, &b).map(drop))?, "of two scalars, including allocation");
     let (a, b) = (normal(&[512, 512])?, normal(&[512, 512])?);
     let seconds = median(|| taut::matmul(&a, &b).map(drop))?;
     let rate = 2.0 * 512f64.powi(3) / seconds;
-    row("product 512 x 512", seconds, &format!("{:.0} GFLOP/s, {:.2} of one core", rate / 1e9, rate / flops));
+    row("matmul 512 x 512", seconds, &format!("{:.0} GFLOP/s, {:.2} of one core", rate / 1e9, rate / flops));
     let x = normal(&[1 << 22])?;
     let step = function(|x: &Tensor| ((x * 2.0)? * x)? + 1.0);
     let seconds = median(|| step.call(&x).map(drop))?;
@@ -38,16 +34,16 @@ pub fn run() -> Outcome {
     let beside = format!("{:.1} GB/s, {:.2} of one core's copy", rate / 1e9, rate / bandwidth);
     row("2x\u{b2}+1, 16 MiB, fused", seconds, &beside);
     train()?;
-    println!("\n`cargo xtask bench` in the repository measures more, beside other engines.");
+    println!("\n`cargo xtask bench` in the repository measures more, and compares with other engines.");
     Ok(())
 }
 
-/// A step of the net that the demo trains.
+/// A training step of the demo's network.
 fn train() -> Result<()> {
     let [width, height, channels] = [8, 8, 1];
-    let model = models::Kind::Convnet.build([height, width, channels], 10)?;
+    let model = models::ModelName::Convnet.build([height, width, channels], 10)?;
     let parameters: usize = model.named().iter().map(|(_, variable)| variable.shape().len()).sum();
-    let trainer = models::trainer(model, models::Rule::Adam, None)?;
+    let trainer = models::trainer(model, models::OptimizerName::Adam, None)?;
     let x = normal(&[64, height, width, channels])?;
     let y = Generator::from_seed(2).integers([64], 0, 10, DType::I64)?;
     let planned = trainer.plan(&x, &y)?.peak_bytes();
@@ -60,7 +56,7 @@ fn train() -> Result<()> {
         "batch 64, {parameters} parameters, {:.0} samples/s; planned {planned} bytes, measured {measured}",
         64.0 / seconds
     );
-    row("step of training, convnet", seconds, &beside);
+    row("training step, convnet", seconds, &beside);
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! `taut info`: what this machine offers.
+//! `taut info`: the properties of this machine.
 
 use std::fs;
 use taut::memory::{self, Bytes};
@@ -8,19 +8,16 @@ pub fn run() {
     row("taut", env!("CARGO_PKG_VERSION"));
     row("system", &format!("{} {}", std::env::consts::OS, std::env::consts::ARCH));
     row("processor", &processor().unwrap_or_else(|| "unknown".to_owned()));
-    row("instructions", &format!("{} (kernels run as {:?})", instructions(), simd::level()));
+    row("instructions", &format!("{} (kernels use {:?})", instructions(), simd::level()));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let asked = std::env::var("TAUT_THREADS").map_or(String::new(), |n| format!(" (TAUT_THREADS={n})"));
-    row("threads", &format!("{} of {cores} offered to this process{asked}", pool::threads()));
+    row("threads", &format!("{} of {cores} available to this process{asked}", pool::threads()));
     row("memory", &known(meminfo("MemTotal:")));
     row("  available", &known(meminfo("MemAvailable:")));
-    row(
-        "  allowed",
-        &allowed().map_or("no limit but the machine's".to_owned(), |bytes| Bytes(bytes).to_string()),
-    );
+    row("  limit", &cgroup_limit().map_or("none".to_owned(), |bytes| Bytes(bytes).to_string()));
     row("  huge pages", &huge_pages().unwrap_or_else(|| "unknown".to_owned()));
     row("alignment", &format!("{} bytes", memory::ALIGNMENT));
-    println!("\n`taut bench` measures what it can do; TAUT_THREADS sets the number of threads.");
+    println!("\n`taut bench` measures its speed; TAUT_THREADS sets the number of threads.");
 }
 
 fn row(name: &str, value: &str) {
@@ -37,7 +34,7 @@ fn processor() -> Option<String> {
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
-/// The features that matter to kernels, as far as this machine has them.
+/// The instruction sets of this machine that kernels use.
 fn instructions() -> String {
     let mut found: Vec<&str> = Vec::new();
     #[cfg(target_arch = "x86_64")]
@@ -56,11 +53,11 @@ fn meminfo(name: &str) -> Option<usize> {
     Some(line.split_whitespace().next()?.parse::<usize>().ok()? << 10)
 }
 
-/// What the control group of this process may hold.
-fn allowed() -> Option<usize> {
+/// The memory limit of this process's control group.
+fn cgroup_limit() -> Option<usize> {
     let files = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
     let bytes = files.iter().find_map(|file| fs::read_to_string(file).ok()?.trim().parse::<usize>().ok())?;
-    // Version 1 writes a number that no machine has where there is no limit.
+    // Without a limit, version 1 has a huge number.
     (bytes < 1 << 60).then_some(bytes)
 }
 

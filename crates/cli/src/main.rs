@@ -1,4 +1,4 @@
-//! The `taut` command. Without an argument it trains a small net on handwritten digits, and shows where its memory goes.
+//! The `taut` command. Without arguments it trains a small network on handwritten digits, within its planned memory.
 
 mod bench;
 mod demo;
@@ -10,11 +10,14 @@ mod progress;
 mod report;
 mod train;
 
+use crate::demo::DemoOptions;
+use crate::plan::PlanOptions;
+use crate::train::TrainOptions;
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
 
 #[derive(Parser)]
-#[command(name = "taut", version, about = "A tensor engine whose memory is known, kept and explained")]
+#[command(name = "taut", version, about = "A tensor engine with planned, limited and explained memory")]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -22,24 +25,24 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Trains a small convolutional net on handwritten digits and writes a report page (the default)
-    Demo(demo::Options),
-    /// Trains a model on data of your choice, with checkpoints
-    Train(train::Options),
-    /// Prints what a step of training will need, byte by byte, without running it
-    Plan(plan::Options),
-    /// Measures this machine and how near the engine gets to its limits
+    /// Train a small convolutional network on handwritten digits and write a report page (the default)
+    Demo(DemoOptions),
+    /// Train a model on a dataset, with checkpoints
+    Train(TrainOptions),
+    /// Print the planned memory of a training step, without running it
+    Plan(PlanOptions),
+    /// Measure this machine's peak rates, and the engine's share of them
     Bench,
-    /// Tells what this machine offers: instruction sets, threads, memory and its limits
+    /// Print the properties of this machine: instruction sets, threads, memory and its limits
     Info,
 }
 
-/// What went wrong, in words for people.
+/// A result whose error is printed to the user.
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
-        None => demo::run(&demo::Options::default()),
+        None => demo::run(&DemoOptions::default()),
         Some(Command::Demo(options)) => demo::run(&options),
         Some(Command::Train(options)) => train::run(&options),
         Some(Command::Plan(options)) => plan::run(&options),

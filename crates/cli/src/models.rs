@@ -1,4 +1,4 @@
-//! The models that the command can train, for images of any size.
+//! The models and optimizers of the command line.
 
 use clap::ValueEnum;
 use taut::layers::{
@@ -10,28 +10,28 @@ use taut::metrics::SparseCategoricalAccuracy;
 use taut::optimizers::{Adafactor, Adagrad, Adam, AdamW, Adamax, Lion, Nadam, Optimizer, Rate, RmsProp, Sgd};
 use taut::{Error, Layer, Result, Shape, Trainer, Variable};
 
-/// A model.
+/// A model for images of any size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub enum ModelName {
     /// Two hidden layers of 128 units
     Mlp,
     /// Two convolutions, a pooling, two dense layers, with dropout
     Convnet,
-    /// Residual blocks with batch norms, in three widths
+    /// Residual blocks with batch normalization, in three widths
     Resnet,
 }
 
-impl Kind {
-    /// The model for images `[height, width, channels]`. Its results are logits.
+impl ModelName {
+    /// The model for images `[height, width, channels]`. Its outputs are logits.
     pub fn build(self, [height, width, channels]: [usize; 3], classes: usize) -> Result<Sequential> {
         let relu = Activation::Relu;
         Ok(match self {
-            Kind::Mlp => Sequential::new()
+            ModelName::Mlp => Sequential::new()
                 .with(Flatten::new())
                 .with(Dense::new(product([height, width, channels])?, 128).activation(relu).build()?)
                 .with(Dense::new(128, 128).activation(relu).build()?)
                 .with(Dense::new(128, classes).build()?),
-            Kind::Convnet => {
+            ModelName::Convnet => {
                 let conv =
                     |from, to| Conv2D::new(from, to, 3).padding(Padding::Same).activation(relu).build();
                 Sequential::new()
@@ -44,7 +44,7 @@ impl Kind {
                     .with(Dropout::new(0.25)?)
                     .with(Dense::new(64, classes).build()?)
             }
-            Kind::Resnet => {
+            ModelName::Resnet => {
                 let mut model = conv_norm(Sequential::new(), (channels, 16), 3, 1)?.with(relu);
                 for (from, to) in [(16, 16), (16, 32), (32, 64)] {
                     model = model.with(block(from, to)?).with(relu).with(block(to, to)?).with(relu);
@@ -55,19 +55,20 @@ impl Kind {
     }
 }
 
-/// How many values an image of these sizes has.
+/// The number of values of an image of this shape.
 fn product(sizes: [usize; 3]) -> Result<usize> {
-    let too_many = || Error::shape(format!("images of {sizes:?} values do not fit into memory"));
+    let too_many =
+        || Error::shape(format!("the size of images of shape {sizes:?} exceeds the address space"));
     Shape::from(sizes).checked_len().ok_or_else(too_many)
 }
 
-/// A convolution, and the norm behind it.
+/// A convolution followed by a batch normalization.
 fn conv_norm(before: Sequential, channels: (usize, usize), size: usize, stride: usize) -> Result<Sequential> {
     let conv = Conv2D::new(channels.0, channels.1, size).strides(stride).padding(Padding::Same).bias(false);
     Ok(before.with(conv.build()?).with(BatchNorm::new(channels.1).build()?))
 }
 
-/// Two convolutions, and a way past them.
+/// Two convolutions with a residual connection.
 fn block(from: usize, to: usize) -> Result<Residual> {
     let stride = if from == to { 1 } else { 2 };
     let inside = conv_norm(Sequential::new(), (from, to), 3, stride)?.with(Activation::Relu);
@@ -81,11 +82,11 @@ fn block(from: usize, to: usize) -> Result<Residual> {
 
 /// An optimizer, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Rule {
+pub enum OptimizerName {
     Sgd,
     /// SGD with a momentum of 0.9
     Momentum,
-    /// SGD with Nesterov's momentum of 0.9
+    /// SGD with a Nesterov momentum of 0.9
     Nesterov,
     Rmsprop,
     Adagrad,
@@ -97,8 +98,8 @@ pub enum Rule {
     Lion,
 }
 
-impl Rule {
-    /// The optimizer of these variables, at this learning rate or its own.
+impl OptimizerName {
+    /// The optimizer of these variables, with this learning rate or its default.
     fn build(self, rate: Option<f64>, variables: &[Variable]) -> Result<Optimizer> {
         macro_rules! with {
             ($rule:expr) => {{
@@ -110,23 +111,23 @@ impl Rule {
             }};
         }
         match self {
-            Rule::Sgd => with!(Sgd::default()),
-            Rule::Momentum => with!(Sgd { momentum: 0.9, ..Sgd::default() }),
-            Rule::Nesterov => with!(Sgd { momentum: 0.9, nesterov: true, ..Sgd::default() }),
-            Rule::Rmsprop => with!(RmsProp::default()),
-            Rule::Adagrad => with!(Adagrad::default()),
-            Rule::Adam => with!(Adam::default()),
-            Rule::Adamw => with!(AdamW::default()),
-            Rule::Adamax => with!(Adamax::default()),
-            Rule::Nadam => with!(Nadam::default()),
-            Rule::Adafactor => with!(Adafactor::default()),
-            Rule::Lion => with!(Lion::default()),
+            OptimizerName::Sgd => with!(Sgd::default()),
+            OptimizerName::Momentum => with!(Sgd { momentum: 0.9, ..Sgd::default() }),
+            OptimizerName::Nesterov => with!(Sgd { momentum: 0.9, nesterov: true, ..Sgd::default() }),
+            OptimizerName::Rmsprop => with!(RmsProp::default()),
+            OptimizerName::Adagrad => with!(Adagrad::default()),
+            OptimizerName::Adam => with!(Adam::default()),
+            OptimizerName::Adamw => with!(AdamW::default()),
+            OptimizerName::Adamax => with!(Adamax::default()),
+            OptimizerName::Nadam => with!(Nadam::default()),
+            OptimizerName::Adafactor => with!(Adafactor::default()),
+            OptimizerName::Lion => with!(Lion::default()),
         }
     }
 }
 
 /// A trainer of a classifier.
-pub fn trainer(model: impl Layer, rule: Rule, rate: Option<f64>) -> Result<Trainer> {
+pub fn trainer(model: impl Layer, rule: OptimizerName, rate: Option<f64>) -> Result<Trainer> {
     let optimizer = rule.build(rate, &model.trainable())?;
     Ok(Trainer::new(model, SparseCategoricalCrossentropy::from_logits(), optimizer)
         .metric_as("accuracy", SparseCategoricalAccuracy::new()?))

@@ -1,7 +1,7 @@
-//! What subcommands have in common: a model, its data, its optimizer.
+//! Options shared by subcommands: model, data, optimizer.
 
 use crate::Outcome;
-use crate::models::{Kind, Rule};
+use crate::models::{ModelName, OptimizerName};
 use clap::Args;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -9,78 +9,79 @@ use std::str::FromStr;
 use taut::data::{self, ImageFolder, Shuffle, Split};
 use taut::{DType, Result, Tensor, s};
 
-/// The size of a folder's images, if nobody says otherwise.
-const SIZE: usize = 32;
+/// The default height and width of a folder's images.
+const DEFAULT_SIZE: usize = 32;
 
-/// What is trained, and on what: all that decides what a step needs.
+/// What is trained, and on which data: all that determines the memory of a step.
 #[derive(Args, Clone, Debug)]
-pub struct Setup {
+pub struct TaskOptions {
     /// The model
-    #[arg(long, value_enum, default_value_t = Kind::Convnet)]
-    pub model: Kind,
-    /// `digits` (in this program), `fashion-mnist` (Debian's package dataset-fashion-mnist), or a folder with a sub-folder of images for each class
+    #[arg(long, value_enum, default_value_t = ModelName::Convnet)]
+    pub model: ModelName,
+    /// `digits` (built in), `fashion-mnist` (Debian's package dataset-fashion-mnist), or a folder with one subfolder of images per class
     #[arg(long, default_value = "digits")]
-    pub data: Source,
-    /// Height and width that images of a folder are brought to: 32 if nothing is said
+    pub data: DataSource,
+    /// Height and width to which the images of a folder are resized [default: 32]
     #[arg(long, value_parser = positive)]
     pub size: Option<usize>,
-    /// How many samples a step looks at
+    /// The batch size
     #[arg(long, default_value_t = 64, value_parser = positive)]
     pub batch: usize,
-    /// How variables are updated
-    #[arg(long, value_enum, default_value_t = Rule::Adam)]
-    pub optimizer: Rule,
+    /// The optimizer
+    #[arg(long, value_enum, default_value_t = OptimizerName::Adam)]
+    pub optimizer: OptimizerName,
 }
 
-/// Where images come from.
+/// The source of the images.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum DataSource {
     Digits,
     FashionMnist,
     Folder(PathBuf),
 }
 
-impl FromStr for Source {
+impl FromStr for DataSource {
     type Err = std::convert::Infallible;
 
-    fn from_str(text: &str) -> Result<Source, Self::Err> {
+    fn from_str(text: &str) -> Result<DataSource, Self::Err> {
         Ok(match text {
-            "digits" => Source::Digits,
-            "fashion-mnist" => Source::FashionMnist,
-            folder => Source::Folder(folder.into()),
+            "digits" => DataSource::Digits,
+            "fashion-mnist" => DataSource::FashionMnist,
+            folder => DataSource::Folder(folder.into()),
         })
     }
 }
 
-impl Setup {
-    /// The data, all of it in memory. The seed decides which images of a folder are for testing.
+impl TaskOptions {
+    /// Loads all data into memory. The seed determines which images of a folder are the test set.
     pub fn load(&self, seed: u64) -> Outcome<Split> {
         self.check()?;
         Ok(match &self.data {
-            Source::Digits => data::digits()?,
-            Source::FashionMnist => data::fashion_mnist(None)?,
-            Source::Folder(folder) => self.load_folder(folder, seed)?,
+            DataSource::Digits => data::digits()?,
+            DataSource::FashionMnist => data::fashion_mnist(None)?,
+            DataSource::Folder(folder) => self.load_folder(folder, seed)?,
         })
     }
 
-    /// Refuses what cannot apply.
+    /// An error for options that do not apply.
     fn check(&self) -> Outcome {
         match (&self.data, self.size) {
-            (Source::Digits | Source::FashionMnist, Some(_)) => {
-                Err("--size is for folders of images: the images of this data have their own".into())
+            (DataSource::Digits | DataSource::FashionMnist, Some(_)) => {
+                Err("--size applies to folders of images only: the images of this dataset have a fixed size"
+                    .into())
             }
             _ => Ok(()),
         }
     }
 
-    /// A fifth of the images is for testing, and one at least.
+    /// A fifth of the images, and at least one, is the test set.
     fn load_folder(&self, folder: &Path, seed: u64) -> Outcome<Split> {
         let images = self.folder(folder)?;
         let count = images.len();
         if count < 2 {
             let found = if count == 0 { "no images" } else { "one image" };
             return Err(format!(
-                "{}: {found} in its sub-folders; one is needed to train on, and another to test on",
+                "{}: expected at least two images in its subfolders, one for training and one for testing, got {found}",
                 folder.display()
             )
             .into());
@@ -100,7 +101,7 @@ impl Setup {
     }
 
     fn side(&self) -> usize {
-        self.size.unwrap_or(SIZE)
+        self.size.unwrap_or(DEFAULT_SIZE)
     }
 
     fn folder(&self, folder: &Path) -> Outcome<ImageFolder> {
@@ -112,9 +113,11 @@ impl Setup {
     pub fn shape(&self) -> Outcome<([usize; 3], usize)> {
         self.check()?;
         Ok(match &self.data {
-            Source::Digits => ([8, 8, 1], 10),
-            Source::FashionMnist => ([28, 28, 1], 10),
-            Source::Folder(folder) => ([self.side(), self.side(), 3], self.folder(folder)?.classes().len()),
+            DataSource::Digits => ([8, 8, 1], 10),
+            DataSource::FashionMnist => ([28, 28, 1], 10),
+            DataSource::Folder(folder) => {
+                ([self.side(), self.side(), 3], self.folder(folder)?.classes().len())
+            }
         })
     }
 }
@@ -126,7 +129,7 @@ pub fn image_shape(images: &Tensor) -> Outcome<[usize; 3]> {
 
 pub fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err("a whole number, at least 1".to_owned()),
+        Ok(0) | Err(_) => Err("expected an integer >= 1".to_owned()),
         Ok(number) => Ok(number),
     }
 }

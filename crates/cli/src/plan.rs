@@ -1,6 +1,6 @@
-//! `taut plan`: what a step will need, before anything runs.
+//! `taut plan`: the planned memory of a step, without running it.
 
-use crate::options::Setup;
+use crate::options::TaskOptions;
 use crate::{Outcome, models};
 use clap::Args;
 use taut::Layer;
@@ -8,18 +8,18 @@ use taut::memory::Bytes;
 use taut::{DType, Spec, Tensor};
 
 #[derive(Args, Clone, Debug)]
-pub struct Options {
+pub struct PlanOptions {
     #[command(flatten)]
-    setup: Setup,
-    /// Of a prediction, instead of a step of training
+    setup: TaskOptions,
+    /// Plan a prediction instead of a training step
     #[arg(long, conflicts_with = "optimizer")]
     predict: bool,
-    /// Every buffer: where it lies, from when to when
+    /// Print every buffer: its memory and its live range
     #[arg(long)]
     table: bool,
 }
 
-pub fn run(options: &Options) -> Outcome {
+pub fn run(options: &PlanOptions) -> Outcome {
     let setup = &options.setup;
     let (shape, classes) = setup.shape()?;
     let model = setup.model.build(shape, classes)?;
@@ -29,7 +29,7 @@ pub fn run(options: &Options) -> Outcome {
     let trainer = models::trainer(model, setup.optimizer, None)?;
     let state: usize = trainer.optimizer().named().iter().map(|(_, variable)| variable.spec().bytes()).sum();
 
-    // Without data: only types and shapes matter.
+    // Planning needs types and shapes only, no data.
     let x = Tensor::placeholder(images);
     let y = Tensor::placeholder(Spec::new(DType::I64, [setup.batch]));
     let plan = if options.predict { trainer.plan_predict(&x)? } else { trainer.plan(&x, &y)? };
@@ -38,17 +38,16 @@ pub fn run(options: &Options) -> Outcome {
     }
     println!("{}", plan.explain_peak());
     let state = if options.predict { 0 } else { state };
-    let given = plan.input_bytes();
     let rows = [
         ("variables", variables),
         ("optimizer", state),
-        ("batch", given),
-        ("working memory and results", plan.peak_bytes()),
+        ("batch", plan.input_bytes()),
+        ("arena and results", plan.peak_bytes()),
     ];
     for (name, bytes) in rows {
         println!("{name:<28} {:>12}  {bytes:>12} bytes", Bytes(bytes).to_string());
     }
     let total: usize = rows.iter().map(|(_, bytes)| bytes).sum();
-    println!("{:<28} {:>12}  {total:>12} bytes", "in all", Bytes(total).to_string());
+    println!("{:<28} {:>12}  {total:>12} bytes", "total", Bytes(total).to_string());
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The bar that shows how training gets on.
+//! The progress bar of a training run.
 
 use indicatif::{HumanCount, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -7,11 +7,11 @@ use taut::memory::{self, Bytes};
 use taut::train::{Callback, Epoch, Flow, Step};
 use taut::{Result, Trainer};
 
-/// Shows loss, scores, speed and memory after every step, and leaves a line for every epoch.
+/// Shows loss, scores, speed and memory after every step, and prints a line for every epoch.
 pub struct Progress {
     bar: ProgressBar,
     epochs: usize,
-    /// When this epoch began, and how many samples it saw.
+    /// The start of this epoch, and the number of its samples so far.
     clock: Instant,
     samples: usize,
 }

@@ -1,6 +1,6 @@
-//! `taut train`: a model of your choice on data of your choice.
+//! `taut train`: trains a model on a dataset.
 
-use crate::options::{Setup, image_shape, positive};
+use crate::options::{TaskOptions, image_shape, positive};
 use crate::progress::Progress;
 use crate::{Outcome, models, report};
 use clap::Args;
@@ -13,43 +13,43 @@ use taut::train::Every;
 use taut::{Spec, Tensor, Trainer, random};
 
 #[derive(Args, Clone, Debug)]
-pub struct Options {
+pub struct TrainOptions {
     #[command(flatten)]
-    pub setup: Setup,
+    pub setup: TaskOptions,
     #[command(flatten)]
-    pub course: Course,
-    /// How many passes over the data, those before a resume included
+    pub course: RunOptions,
+    /// The number of epochs, including those before a resume
     #[arg(long, default_value_t = 10)]
     pub epochs: usize,
-    /// Writes the state of the training to this file after every epoch
+    /// Write a checkpoint to this file after every epoch
     #[arg(long, value_name = "FILE")]
     pub checkpoint: Option<PathBuf>,
-    /// Also after every so many steps, counted from the first one
+    /// Also write a checkpoint after every N steps
     #[arg(long, value_name = "N", requires = "checkpoint", value_parser = positive)]
     pub every: Option<usize>,
-    /// Goes on from the checkpoint, if the file is there; with the batches, the seed and the learning rate that it began with
+    /// Resume from the checkpoint, if the file exists; batch size, seed and learning rate must be those of the first run
     #[arg(long, requires = "checkpoint")]
     pub resume: bool,
-    /// Writes a page with the memory and the time of a step
+    /// Write a page with the memory and the time of a step
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
-    /// Compiles fused passes to machine code
+    /// Compile fused kernels to machine code
     #[arg(long)]
     pub jit: bool,
 }
 
-/// How the training goes, beyond what a step needs.
+/// TrainOptions of training that do not affect the memory of a step.
 #[derive(Args, Clone, Debug)]
-pub struct Course {
-    /// The learning rate, if not the optimizer's own
+pub struct RunOptions {
+    /// The learning rate, instead of the optimizer's default
     #[arg(long)]
     pub rate: Option<f64>,
-    /// The seed of the first weights, of dropout and of the order of the data
+    /// The seed of the initial weights, of dropout and of the order of the data
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 }
 
-pub fn run(options: &Options) -> Outcome {
+pub fn run(options: &TrainOptions) -> Outcome {
     let (setup, course) = (&options.setup, &options.course);
     random::set_seed(course.seed);
     let data = setup.load(course.seed)?;
@@ -60,33 +60,33 @@ pub fn run(options: &Options) -> Outcome {
             trainer = trainer.checkpoint(path, every);
             if options.resume && path.exists() {
                 trainer = trainer.resume(path)?;
-                println!("going on from {}", path.display());
+                println!("resuming from {}", path.display());
             }
         }
         Ok(trainer)
     })?;
     session.fit(options.epochs)?;
     if let Some(path) = &options.checkpoint {
-        println!("the state of the training is in {}; --resume goes on from there", path.display());
+        println!("the checkpoint is in {}; --resume continues from it", path.display());
     }
-    report::watch(&session, options.report.as_deref())
+    report::profile_step(&session, options.report.as_deref())
 }
 
-/// A training run, and what is known of it.
+/// A training run, its data and its plan.
 pub struct Session {
     pub title: String,
     pub trainer: Trainer,
     pub train: Dataset<(Tensor, Tensor)>,
     /// A full batch.
     pub batch: (Tensor, Tensor),
-    /// What a step is to do, and how many bytes it needs beside what is there anyway.
+    /// The plan of a step.
     pub plan: Arc<Program>,
 }
 
 impl Session {
     pub fn new(
-        setup: &Setup,
-        course: &Course,
+        setup: &TaskOptions,
+        course: &RunOptions,
         data: &Split,
         epochs: usize,
         prepare: impl FnOnce(Trainer) -> Outcome<Trainer>,
@@ -101,8 +101,8 @@ impl Session {
             .batch(setup.batch)?
             .prefetch(2)?;
         let test = Dataset::from_tensor_slices(data.test.clone())?.batch(setup.batch)?;
-        // The position in the data is a number of batches, and the rate is in the checkpoint.
-        let rate = course.rate.map_or("the optimizer's own".to_owned(), |rate| rate.to_string());
+        // A resumed run must have the same settings: its position is a number of batches.
+        let rate = course.rate.map_or("the optimizer's default".to_owned(), |rate| rate.to_string());
         let trainer = models::trainer(model, setup.optimizer, course.rate)?
             .validate(&test)
             .setting("--batch", setup.batch)
@@ -112,12 +112,12 @@ impl Session {
         let batch = train.iter()?.next().ok_or("the data is empty")??;
         let plan = trainer.plan(&batch.0, &batch.1)?;
         println!(
-            "{rows} samples to train on, {} to test on, batches of {}",
+            "{rows} training samples, {} test samples, batch size {}",
             data.test.0.shape()[0],
             batch.0.shape()[0]
         );
         println!(
-            "a step is planned to need {} ({} bytes) beside data and variables\n",
+            "the planned peak of a step is {} ({} bytes), without data and variables\n",
             Bytes(plan.peak_bytes()),
             plan.peak_bytes()
         );

@@ -1,4 +1,4 @@
-//! The `taut` command, as people run it.
+//! The `taut` command.
 
 #[path = "../../data/tests/common/folder.rs"]
 mod folder;
@@ -10,13 +10,13 @@ fn taut(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_taut")).args(args).output().expect("the command starts")
 }
 
-fn said(output: &Output) -> String {
+fn stdout(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
     text
 }
 
-fn complained(output: &Output) -> String {
+fn failure(output: &Output) -> String {
     assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!text.contains("panicked"), "{text}");
@@ -29,8 +29,8 @@ fn file(folder: &Folder, name: &str) -> String {
 }
 
 #[test]
-fn info_tells_of_the_machine() {
-    let text = said(&taut(&["info"]));
+fn info_prints_the_machine() {
+    let text = stdout(&taut(&["info"]));
     for word in ["processor", "instructions", "threads", "memory"] {
         assert!(text.contains(word), "{text}");
     }
@@ -38,9 +38,9 @@ fn info_tells_of_the_machine() {
 
 #[test]
 fn a_plan_needs_no_run() {
-    let text = said(&taut(&["plan", "--model", "resnet", "--batch", "8", "--table"]));
-    assert!(text.contains("the peak of") && text.contains("in all"), "{text}");
-    let predict = said(&taut(&["plan", "--model", "mlp", "--predict"]));
+    let text = stdout(&taut(&["plan", "--model", "resnet", "--batch", "8", "--table"]));
+    assert!(text.contains("the peak of") && text.contains("total"), "{text}");
+    let predict = stdout(&taut(&["plan", "--model", "mlp", "--predict"]));
     assert!(predict.contains("the peak of"), "{predict}");
 }
 
@@ -51,12 +51,12 @@ fn losses(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn an_interrupted_run_ends_as_one_that_was_not() {
+fn a_resumed_run_equals_an_uninterrupted_one() {
     let folder = Folder::new("command-resume");
     let (straight, parts) = (file(&folder, "straight.safetensors"), file(&folder, "parts.safetensors"));
     let train = |epochs: &str, path: &str, more: &[&str]| {
         let args = ["train", "--model", "mlp", "--batch", "256", "--epochs", epochs, "--checkpoint", path];
-        said(&taut(&[&args[..], more].concat()))
+        stdout(&taut(&[&args[..], more].concat()))
     };
     let whole = losses(&train("3", &straight, &[]));
     let first = losses(&train("1", &parts, &[]));
@@ -72,47 +72,47 @@ fn an_interrupted_run_ends_as_one_that_was_not() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
-    let text = complained(&taut(&["train", "--data", "no/such/folder"]));
+fn errors_name_what_is_missing() {
+    let text = failure(&taut(&["train", "--data", "no/such/folder"]));
     assert!(text.contains("no/such/folder"), "{text}");
-    let text = complained(&taut(&["train", "--resume"]));
+    let text = failure(&taut(&["train", "--resume"]));
     assert!(text.contains("--checkpoint"), "{text}");
-    let text = complained(&taut(&["plan", "--batch", "0"]));
+    let text = failure(&taut(&["plan", "--batch", "0"]));
     assert!(text.contains("batch"), "{text}");
 }
 
 #[test]
-fn a_foreign_checkpoint_is_refused() {
+fn a_file_that_is_no_checkpoint_is_an_error() {
     let folder = Folder::new("command-foreign");
     let path = file(&folder, "notes.safetensors");
     std::fs::write(&path, "not tensors").unwrap();
-    let text = complained(&taut(&["train", "--checkpoint", &path, "--resume"]));
+    let text = failure(&taut(&["train", "--checkpoint", &path, "--resume"]));
     assert!(text.contains("notes.safetensors"), "{text}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "not tensors");
 }
 
 #[test]
-fn a_run_goes_on_with_what_it_began_with() {
+fn a_resumed_run_must_have_the_same_settings() {
     let folder = Folder::new("command-settings");
     let path = file(&folder, "run.safetensors");
     let train = |more: &[&str]| {
         let args = ["train", "--model", "mlp", "--epochs", "1", "--checkpoint", &path];
         taut(&[&args[..], more].concat())
     };
-    said(&train(&["--batch", "512", "--rate", "0.01"]));
+    stdout(&train(&["--batch", "512", "--rate", "0.01"]));
     for (other, words) in [
         (&["--batch", "256", "--rate", "0.01"][..], "--batch is 256 here and 512 there"),
         (&["--batch", "512", "--rate", "0.01", "--seed", "2"], "--seed is 2 here and 1 there"),
-        (&["--batch", "512"], "--rate is the optimizer's own here and 0.01 there"),
+        (&["--batch", "512"], "--rate is the optimizer's default here and 0.01 there"),
     ] {
-        let text = complained(&train(&[other, &["--resume"]].concat()));
+        let text = failure(&train(&[other, &["--resume"]].concat()));
         assert!(text.contains(words), "{text}");
     }
-    said(&train(&["--batch", "512", "--rate", "0.01", "--resume"]));
+    stdout(&train(&["--batch", "512", "--rate", "0.01", "--resume"]));
 }
 
 #[test]
-fn options_that_could_do_nothing_are_refused() {
+fn options_that_do_not_apply_are_errors() {
     let cases: [(&[&str], &str); 6] = [
         (&["plan", "--seed", "2"], "--seed"),
         (&["plan", "--rate", "0.1"], "--rate"),
@@ -122,12 +122,12 @@ fn options_that_could_do_nothing_are_refused() {
         (&["train", "--checkpoint", "x", "--every", "0"], "--every"),
     ];
     for (args, option) in cases {
-        let text = complained(&taut(args));
+        let text = failure(&taut(args));
         assert!(text.contains(option), "{args:?}: {text}");
     }
 }
 
-/// A grey image of two by two pixels, as BMP has it.
+/// A grey image of 2 x 2 pixels in BMP format.
 fn grey() -> Vec<u8> {
     let mut bytes = b"BM".to_vec();
     for word in [70u32, 0, 54, 40, 2, 2, 1 | 24 << 16, 0, 16, 0, 0, 0, 0] {
@@ -146,16 +146,16 @@ fn folders_of_few_images() {
     }
     let images = folder.path().to_string_lossy().into_owned();
     let train = || taut(&["train", "--data", &images, "--size", "4", "--model", "mlp", "--epochs", "1"]);
-    let text = complained(&train());
+    let text = failure(&train());
     assert!(text.contains("no images"), "{text}");
     std::fs::write(folder.join("a/1.bmp"), grey()).unwrap();
-    let text = complained(&train());
+    let text = failure(&train());
     assert!(text.contains("one image"), "{text}");
     std::fs::write(folder.join("b/2.bmp"), grey()).unwrap();
-    let text = said(&train());
-    assert!(text.contains("1 samples to train on, 1 to test on"), "{text}");
+    let text = stdout(&train());
+    assert!(text.contains("1 training samples, 1 test samples"), "{text}");
     for size in ["4294967295", "18446744073709551615"] {
-        let text = complained(&taut(&["plan", "--data", &images, "--size", size, "--model", "mlp"]));
+        let text = failure(&taut(&["plan", "--data", &images, "--size", size, "--model", "mlp"]));
         assert!(!text.is_empty());
     }
 }

@@ -65,12 +65,17 @@ fn main() -> Result<()> {
         .map(|(images, labels)| Ok((mul(cast(images, DType::F32)?, 1.0 / 255.0)?, labels)));
     row("shuffle, batch, map of batches, prefetch", &batches.prefetch(2)?)?;
 
-    let room = 4 << 20;
-    let mut iter = source.shuffle(Bytes(room))?.map(prepared).batch(BATCH)?.prefetch(Bytes(room))?.iter()?;
+    let buffer_size = 4 << 20;
+    let mut iter = source
+        .shuffle(Bytes(buffer_size))?
+        .map(prepared)
+        .batch(BATCH)?
+        .prefetch(Bytes(buffer_size))?
+        .iter()?;
     assert_eq!(iter.by_ref().count(), IMAGES.div_ceil(BATCH));
     let report = iter.report();
-    for stage in report.stages.iter().filter(|stage| stage.held.is_some()) {
-        println!("{} of {} held {} at most", stage.name, Bytes(room), Bytes(stage.high_water()));
+    for stage in report.stages.iter().filter(|stage| stage.buffer.is_some()) {
+        println!("{} of {} held {} at most", stage.name, Bytes(buffer_size), Bytes(stage.high_water()));
     }
     Ok(())
 }

@@ -1,48 +1,49 @@
-//! How much a buffer may hold.
+//! The maximum size of a buffer.
 
 use taut_core::{Error, Result};
 use taut_memory::Bytes;
 
-/// How much a buffer may hold. A plain number means elements, [`Bytes`] mean bytes.
+/// The maximum size of a buffer. A plain number is a number of elements, [`Bytes`] a number of bytes.
 ///
-/// Bytes are those of the elements' tensors; a row of a larger tensor costs its row. A buffer stays at or under them. An
-/// element that alone is larger is let through alone.
+/// Bytes are those of the elements' tensors; a row of a larger tensor counts as its row. A buffer never exceeds its size. A
+/// single element that is larger passes through an empty buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Room {
-    /// As many elements.
+pub enum BufferSize {
+    /// At most this many elements.
     Elements(usize),
-    /// As many bytes of tensors.
+    /// At most this many bytes of tensors.
     Bytes(usize),
 }
 
-impl Room {
-    /// Refuses room for nothing.
-    pub(crate) fn checked(self, what: &str) -> Result<Room> {
+impl BufferSize {
+    /// An error if the size is 0.
+    pub(crate) fn checked(self, stage: &str) -> Result<BufferSize> {
         match self {
-            Room::Elements(0) | Room::Bytes(0) => Err(Error::value(format!("{what} with room for nothing"))
-                .help("give it room for one element at least")),
-            room => Ok(room),
+            BufferSize::Elements(0) | BufferSize::Bytes(0) => {
+                Err(Error::value("buffer_size must be >= 1, got 0").about(stage))
+            }
+            size => Ok(size),
         }
     }
 
-    /// Whether one more element of `next` bytes may be put to what is held.
-    pub(crate) fn takes(self, elements: usize, bytes: usize, next: usize) -> bool {
+    /// Whether one more element of `next` bytes fits beside the current contents.
+    pub(crate) fn has_space(self, elements: usize, bytes: usize, next: usize) -> bool {
         match self {
-            Room::Elements(most) => elements < most,
-            // Elements without tensors cost nothing; there must be an end to them all the same.
-            Room::Bytes(most) => elements == 0 || elements < most && bytes.saturating_add(next) <= most,
+            BufferSize::Elements(most) => elements < most,
+            // Elements without tensors have no bytes; their number must be limited all the same.
+            BufferSize::Bytes(most) => elements == 0 || elements < most && bytes.saturating_add(next) <= most,
         }
     }
 }
 
-impl From<usize> for Room {
-    fn from(elements: usize) -> Room {
-        Room::Elements(elements)
+impl From<usize> for BufferSize {
+    fn from(elements: usize) -> BufferSize {
+        BufferSize::Elements(elements)
     }
 }
 
-impl From<Bytes> for Room {
-    fn from(bytes: Bytes) -> Room {
-        Room::Bytes(bytes.0)
+impl From<Bytes> for BufferSize {
+    fn from(bytes: Bytes) -> BufferSize {
+        BufferSize::Bytes(bytes.0)
     }
 }

@@ -1,8 +1,8 @@
-//! What stages count while they run: a few relaxed additions per element.
+//! Counters of running stages: a few relaxed additions per element.
 
+use crate::buffer_size::BufferSize;
 use crate::dataset::{Cursor, Dataset};
-use crate::item::Item;
-use crate::room::Room;
+use crate::element::DatasetElement;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -10,35 +10,35 @@ use taut_core::{Error, Result};
 
 /// The counters of one stage of one run.
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub(crate) struct StageCounters {
     dataset: u64,
     pub(crate) name: &'static str,
-    /// The stage that takes its elements.
+    /// The index of the stage that reads its elements.
     pub(crate) consumer: Option<usize>,
     pub(crate) elements: AtomicU64,
-    /// Nanoseconds that its consumer spent in it.
+    /// Nanoseconds that its consumer waited for it.
     pub(crate) waited: AtomicU64,
-    /// Nanoseconds of work that threads of its own did.
+    /// Nanoseconds that its own threads worked.
     pub(crate) worked: AtomicU64,
-    /// Nanoseconds that threads of its own had nowhere to put an element.
+    /// Nanoseconds that its own threads were blocked by a full buffer.
     pub(crate) blocked: AtomicU64,
-    /// Threads of its own.
+    /// The number of its own threads.
     pub(crate) workers: AtomicUsize,
-    pub(crate) buffer: OnceLock<Gauge>,
+    pub(crate) buffer: OnceLock<BufferCounters>,
 }
 
-/// What a buffer holds, and the most it ever held.
+/// The contents of a buffer, now and at most so far.
 #[derive(Debug)]
-pub(crate) struct Gauge {
-    pub(crate) room: Option<Room>,
+pub(crate) struct BufferCounters {
+    pub(crate) buffer_size: Option<BufferSize>,
     pub(crate) elements: AtomicUsize,
     pub(crate) bytes: AtomicUsize,
     pub(crate) most_elements: AtomicUsize,
     pub(crate) most_bytes: AtomicUsize,
 }
 
-impl Gauge {
-    /// Says what the buffer holds now.
+impl BufferCounters {
+    /// Sets the contents of the buffer.
     pub(crate) fn set(&self, elements: usize, bytes: usize) {
         self.elements.store(elements, Relaxed);
         self.bytes.store(bytes, Relaxed);
@@ -47,11 +47,11 @@ impl Gauge {
     }
 }
 
-impl Meter {
-    /// The gauge of the stage's buffer.
-    pub(crate) fn gauge(&self, room: Option<Room>) -> &Gauge {
-        self.buffer.get_or_init(|| Gauge {
-            room,
+impl StageCounters {
+    /// The counters of the stage's buffer.
+    pub(crate) fn buffer_counters(&self, buffer_size: Option<BufferSize>) -> &BufferCounters {
+        self.buffer.get_or_init(|| BufferCounters {
+            buffer_size,
             elements: AtomicUsize::new(0),
             bytes: AtomicUsize::new(0),
             most_elements: AtomicUsize::new(0),
@@ -65,30 +65,35 @@ pub(crate) fn add(to: &AtomicU64, start: Instant) {
     to.fetch_add(start.elapsed().as_nanos() as u64, Relaxed);
 }
 
-/// The meters of one run.
+/// The counters of all stages of one run.
 #[derive(Debug, Default)]
-pub(crate) struct Meters {
-    all: Mutex<Vec<Arc<Meter>>>,
-    /// Set when the iterator is dropped, so that a stage which looks for an element in vain stops looking.
+pub(crate) struct PipelineCounters {
+    all: Mutex<Vec<Arc<StageCounters>>>,
+    /// Set when the iterator is dropped, so that a stage that searches for an element stops.
     stopped: Arc<AtomicBool>,
 }
 
-impl Meters {
-    pub(crate) fn all(&self) -> Vec<Arc<Meter>> {
+impl PipelineCounters {
+    pub(crate) fn all(&self) -> Vec<Arc<StageCounters>> {
         self.all.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// From now on, every stage gives errors.
+    /// From now on, every stage returns errors.
     pub(crate) fn stop(&self) {
         self.stopped.store(true, Relaxed);
     }
 
-    /// The meter of a stage, which it keeps when it is started again.
-    fn enter(&self, dataset: u64, name: &'static str, consumer: Option<usize>) -> (usize, Arc<Meter>) {
-        let mut meters = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = meters.iter().position(|meter| meter.dataset == dataset && meter.consumer == consumer);
+    /// The counters of a stage; the same ones when it is started again.
+    fn stage_counters(
+        &self,
+        dataset: u64,
+        name: &'static str,
+        consumer: Option<usize>,
+    ) -> (usize, Arc<StageCounters>) {
+        let mut stages = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = stages.iter().position(|stage| stage.dataset == dataset && stage.consumer == consumer);
         let index = known.unwrap_or_else(|| {
-            meters.push(Arc::new(Meter {
+            stages.push(Arc::new(StageCounters {
                 dataset,
                 name,
                 consumer,
@@ -99,84 +104,88 @@ impl Meters {
                 workers: AtomicUsize::new(0),
                 buffer: OnceLock::new(),
             }));
-            meters.len() - 1
+            stages.len() - 1
         });
-        (index, meters[index].clone())
+        (index, stages[index].clone())
     }
 }
 
-/// A stage's place in a run: where its own counters are, and what starts its inputs.
+/// The run of a stage: its counters, and what starts its inputs.
 #[derive(Clone, Debug)]
-pub(crate) struct Run {
-    meters: Arc<Meters>,
+pub(crate) struct StageRun {
+    pipeline: Arc<PipelineCounters>,
     index: usize,
-    pub(crate) meter: Arc<Meter>,
+    pub(crate) counters: Arc<StageCounters>,
 }
 
-impl Run {
-    pub(crate) fn begin<T: Item>(
+impl StageRun {
+    pub(crate) fn begin<T: DatasetElement>(
         dataset: &Dataset<T>,
-        meters: &Arc<Meters>,
+        pipeline: &Arc<PipelineCounters>,
         consumer: Option<usize>,
         epoch: u64,
-    ) -> Result<Input<T>> {
-        let (index, meter) = meters.enter(dataset.id(), dataset.stage.name(), consumer);
-        let run = Run { meters: meters.clone(), index, meter };
+    ) -> Result<StageInput<T>> {
+        let (index, counters) = pipeline.stage_counters(dataset.id(), dataset.stage.name(), consumer);
+        let run = StageRun { pipeline: pipeline.clone(), index, counters };
         let cursor = dataset.stage.start(&run, epoch)?;
-        Ok(Input { cursor, meter: run.meter, stopped: meters.stopped.clone() })
+        Ok(StageInput { cursor, counters: run.counters, stopped: pipeline.stopped.clone() })
     }
 
-    /// Starts a dataset that is made while the pipeline runs. Reports would grow with the data if each of them had counters
-    /// there: their time is this stage's.
-    pub(crate) fn start_aside<T: Item>(&self, dataset: &Dataset<T>, epoch: u64) -> Result<Input<T>> {
-        let meters = Meters { all: Mutex::default(), stopped: self.meters.stopped.clone() };
-        Run::begin(dataset, &Arc::new(meters), None, epoch)
+    /// Starts a dataset that is created while the pipeline runs. Its counters are separate, as reports would otherwise grow
+    /// with the data; its time counts as this stage's.
+    pub(crate) fn start_aside<T: DatasetElement>(
+        &self,
+        dataset: &Dataset<T>,
+        epoch: u64,
+    ) -> Result<StageInput<T>> {
+        let separate = PipelineCounters { all: Mutex::default(), stopped: self.pipeline.stopped.clone() };
+        StageRun::begin(dataset, &Arc::new(separate), None, epoch)
     }
 
     /// Starts an input of the stage.
-    pub(crate) fn start<T: Item>(&self, input: &Dataset<T>, epoch: u64) -> Result<Input<T>> {
-        Run::begin(input, &self.meters, Some(self.index), epoch)
+    pub(crate) fn start<T: DatasetElement>(&self, input: &Dataset<T>, epoch: u64) -> Result<StageInput<T>> {
+        StageRun::begin(input, &self.pipeline, Some(self.index), epoch)
     }
 }
 
-/// A started stage, as its consumer sees it: with a clock on it.
-pub(crate) struct Input<T> {
+/// A running stage as the input of its consumer, with counters of time and elements.
+pub(crate) struct StageInput<T> {
     cursor: Box<dyn Cursor<T>>,
-    meter: Arc<Meter>,
+    counters: Arc<StageCounters>,
     stopped: Arc<AtomicBool>,
 }
 
-impl<T> Input<T> {
-    /// What is in the next place. Once nobody wants it any more, an error that takes no place: who collects places must
-    /// then stop at once.
+impl<T> StageInput<T> {
+    /// The next element. Once the iterator is dropped, an error that is not an element: a stage that collects elements must
+    /// stop at once.
     pub(crate) fn next(&mut self) -> Result<Option<T>> {
-        self.wanted()?;
+        self.check_not_stopped()?;
         let start = Instant::now();
         let next = self.cursor.next();
-        add(&self.meter.waited, start);
+        add(&self.counters.waited, start);
         if !matches!(next, Ok(None)) {
-            self.meter.elements.fetch_add(1, Relaxed);
+            self.counters.elements.fetch_add(1, Relaxed);
         }
         next
     }
 
-    /// Passes over the next `count` places. Returns how many there were before the end.
+    /// Skips the next `count` elements. Returns how many there were before the end.
     pub(crate) fn skip(&mut self, count: u64) -> Result<u64> {
         let start = Instant::now();
-        let passed = if count == 0 { Ok(0) } else { self.pass(count) };
-        add(&self.meter.waited, start);
-        passed
+        let skipped = if count == 0 { Ok(0) } else { self.skip_untimed(count) };
+        add(&self.counters.waited, start);
+        skipped
     }
 
-    fn pass(&mut self, count: u64) -> Result<u64> {
-        self.wanted()?;
-        if let Some(passed) = self.cursor.jump(count)? {
-            return Ok(passed);
+    fn skip_untimed(&mut self, count: u64) -> Result<u64> {
+        self.check_not_stopped()?;
+        if let Some(skipped) = self.cursor.try_skip(count)? {
+            return Ok(skipped);
         }
-        for passed in 0..count {
-            self.wanted()?;
+        for skipped in 0..count {
+            self.check_not_stopped()?;
             if let Ok(None) = self.cursor.next() {
-                return Ok(passed);
+                return Ok(skipped);
             }
         }
         Ok(count)
@@ -187,8 +196,8 @@ impl<T> Input<T> {
         self.stopped.load(Relaxed)
     }
 
-    /// An error once the iterator was dropped. Not the end: a cache must not take it for that.
-    pub(crate) fn wanted(&self) -> Result<()> {
+    /// An error once the iterator is dropped. Not the end of the sequence, which a cache would store.
+    pub(crate) fn check_not_stopped(&self) -> Result<()> {
         if self.is_stopped() { Err(Error::value("the iterator was dropped")) } else { Ok(()) }
     }
 }

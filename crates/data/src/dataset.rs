@@ -1,21 +1,21 @@
-//! The description of a pipeline, and what its stages promise.
+//! The description of a pipeline, and the traits of its stages.
 
-use crate::item::Item;
+use crate::counters::{PipelineCounters, StageRun};
+use crate::element::DatasetElement;
 use crate::iter::{Iter, Position};
-use crate::meter::{Meters, Run};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use taut_core::Result;
 
-/// How many elements there are, as far as that can be said without making them.
+/// The number of elements, as far as it is known without computing them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cardinality {
-    /// Exactly as many.
+    /// Exactly this many.
     Known(u64),
-    /// There is no end.
+    /// Infinitely many.
     Infinite,
-    /// Only running it will tell.
+    /// Unknown until the pipeline has run.
     Unknown,
 }
 
@@ -28,7 +28,7 @@ impl Cardinality {
         }
     }
 
-    /// Another number of elements for a known one.
+    /// Applies a function to a known number.
     pub(crate) fn map(self, f: impl FnOnce(u64) -> u64) -> Cardinality {
         match self {
             Cardinality::Known(count) => Cardinality::Known(f(count)),
@@ -47,15 +47,15 @@ impl Cardinality {
         }
     }
 
-    /// Of a part that nobody can tell beforehand: nothing of nothing.
-    pub(crate) fn some(self) -> Cardinality {
+    /// The cardinality of an unknown subset: known only if it is 0.
+    pub(crate) fn subset(self) -> Cardinality {
         match self {
             Cardinality::Known(0) => self,
             _ => Cardinality::Unknown,
         }
     }
 
-    /// One after the other.
+    /// The cardinality of one after the other.
     pub(crate) fn plus(self, other: Cardinality) -> Cardinality {
         use Cardinality::*;
         match (self, other) {
@@ -67,20 +67,20 @@ impl Cardinality {
     }
 }
 
-/// A part of a pipeline.
+/// A stage of a pipeline.
 ///
-/// What must stay true: the places a cursor gives depend on the stage and the epoch alone.
+/// Invariant: the sequence of elements that a cursor returns depends on the stage and the epoch alone.
 pub(crate) trait Stage<T>: Send + Sync {
-    /// The name that reports use: the method's.
+    /// The name used in reports: that of the method which adds the stage.
     fn name(&self) -> &'static str;
 
     /// A cursor before the first element. Work begins with the first call of `next`.
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<T>>>;
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>>;
 
-    /// How many elements there will be.
+    /// The number of elements.
     fn cardinality(&self) -> Cardinality;
 
-    /// The bytes of every element, if they are all the same and known beforehand.
+    /// The bytes of every element, if they are all equal and known in advance.
     fn bytes_each(&self) -> Option<usize> {
         None
     }
@@ -88,28 +88,28 @@ pub(crate) trait Stage<T>: Send + Sync {
 
 /// A running stage.
 ///
-/// What must stay true: each call of `next` that does not say the end takes one place, an error like an element; and
-/// `jump` passes over places, whether there are elements or errors in them.
+/// Invariant: each call of `next` that does not return the end advances by one index, for an error as for an element; and
+/// `try_skip` counts elements and errors alike.
 pub(crate) trait Cursor<T>: Send {
-    /// What is in the next place, or `None` at the end, again and again.
+    /// The next element, or `None` at the end, repeatedly.
     fn next(&mut self) -> Result<Option<T>>;
 
-    /// Passes over the next `count` places without making what is in them, and returns how many there were before the end.
-    /// `None`, and nothing is passed, if they have to be made.
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
+    /// Skips the next `count` elements without computing them, and returns how many there were before the end. `None`, with
+    /// nothing skipped, if they have to be computed.
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
         let _ = count;
         Ok(None)
     }
 }
 
-/// A sequence of elements, and how each of them is made. Cloning shares.
+/// A sequence of elements, and how each of them is computed. Clones share the pipeline.
 ///
-/// Elements are tensors, or tuples, lists and maps of them. Methods are named as TensorFlow's, and results are as
-/// TensorFlow's: see each of them for what is different.
+/// Elements are tensors, or tuples, lists and maps of them. Names and results of the methods are TensorFlow's; each method
+/// documents its differences.
 #[must_use = "a dataset does nothing until it is iterated over"]
 pub struct Dataset<T> {
     pub(crate) stage: Arc<dyn Stage<T>>,
-    /// Tells the stages of a pipeline apart.
+    /// Identifies the stage within a pipeline.
     id: u64,
 }
 
@@ -125,7 +125,7 @@ impl<T> fmt::Debug for Dataset<T> {
     }
 }
 
-impl<T: Item> Dataset<T> {
+impl<T: DatasetElement> Dataset<T> {
     pub(crate) fn new(stage: impl Stage<T> + 'static) -> Dataset<T> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         Dataset { stage: Arc::new(stage), id: NEXT.fetch_add(1, Ordering::Relaxed) }
@@ -135,7 +135,7 @@ impl<T: Item> Dataset<T> {
         self.id
     }
 
-    /// How many elements there are, without making them.
+    /// The number of elements, without computing them.
     ///
     /// ```
     /// use taut_data::{Cardinality, Dataset};
@@ -158,36 +158,37 @@ impl<T: Item> Dataset<T> {
         self.iter_from(&Position::default())
     }
 
-    /// Runs the pipeline from a position, with the elements that a run from the start of that epoch would have given from
-    /// there on.
+    /// Runs the pipeline from a position, with the elements that a run from the start of that epoch would return from there
+    /// on.
     ///
-    /// What was delivered before is passed over where that can be done without making it: sources jump, `map` does not call its
-    /// function, `shuffle` repeats its draws on numbers and fetches only what is still in its buffer. `filter`, `take_while`,
-    /// generators, `flat_map` and `interleave` do their work again, and so does a `shuffle` behind them or one whose room is in bytes and
-    /// whose elements have sizes that are not known beforehand. A position beyond the end is the end.
+    /// Elements before the position are skipped without computing them where possible: sources seek, `map` does not call its
+    /// function, `shuffle` replays its random on indices and computes only the elements that are still in its buffer.
+    /// `filter`, `take_while`, generators, `flat_map` and `interleave` compute them again, and so does a `shuffle` after
+    /// them, or one with a buffer size in bytes whose elements have sizes that are not known in advance. A position beyond
+    /// the end is the end.
     ///
     /// ```
     /// use taut_data::Dataset;
     /// let numbers = Dataset::range(0..100).shuffle(10)?;
     /// let mut straight = numbers.iter()?;
     /// straight.by_ref().take(60).count();
-    /// let place = straight.position().to_string(); // goes into a file
+    /// let position = straight.position().to_string(); // goes into a file
     ///
     /// let rest = |iter: taut_data::Iter<taut_core::Tensor>| iter.map(|x| x?.item::<i64>()).collect::<Result<Vec<_>, _>>();
-    /// let resumed = numbers.iter_from(&place.parse()?)?;
+    /// let resumed = numbers.iter_from(&position.parse()?)?;
     /// assert_eq!(rest(resumed)?, rest(straight)?);
     /// # Ok::<(), taut_core::Error>(())
     /// ```
     pub fn iter_from(&self, position: &Position) -> Result<Iter<T>> {
-        let meters = Arc::new(Meters::default());
-        let mut input = Run::begin(self, &meters, None, position.epoch)?;
+        let pipeline = Arc::new(PipelineCounters::default());
+        let mut input = StageRun::begin(self, &pipeline, None, position.epoch)?;
         if position.delivered > 0 {
             input.skip(position.delivered)?;
         }
-        Ok(Iter::new(input, meters, position.clone()))
+        Ok(Iter::new(input, pipeline, position.clone()))
     }
 
-    /// Folds all elements into one value, beginning with `initial`.
+    /// Reduces all elements to one value, starting with `initial`.
     ///
     /// ```
     /// use taut_data::Dataset;

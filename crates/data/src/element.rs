@@ -1,4 +1,4 @@
-//! What datasets are made of.
+//! Elements of datasets.
 
 use std::any::Any;
 use taut_autodiff::Nest;
@@ -6,25 +6,25 @@ use taut_autodiff::nest::Leaf;
 pub(crate) use taut_autodiff::nest::tensors;
 use taut_core::{DType, Error, Layout, Result, Scalar, Tensor};
 
-/// What a dataset can hold: tensors, and tuples, lists and maps of tensors and plain values.
-pub trait Item: Nest<Owned = Self> + Clone + Send + Sync + 'static {}
+/// An element of a dataset: a tensor, or a tuple, list or map of tensors and plain values.
+pub trait DatasetElement: Nest<Owned = Self> + Clone + Send + Sync + 'static {}
 
-impl<T: Nest<Owned = T> + Clone + Send + Sync + 'static> Item for T {}
+impl<T: Nest<Owned = T> + Clone + Send + Sync + 'static> DatasetElement for T {}
 
-/// The bytes of an element's tensors. A view costs what it shows, not what it is a view of.
-pub(crate) fn bytes<T: Item>(item: &T) -> usize {
+/// The bytes of an element's tensors. A view counts its own elements, not its base.
+pub(crate) fn bytes<T: DatasetElement>(item: &T) -> usize {
     let mut sum = 0;
     item.leaves(&mut |leaf| {
         if let Leaf::Tensor(tensor) = leaf {
-            // What is repeated by a stride of zero is there once.
+            // Elements repeated by a stride of zero count once.
             sum += tensor.span().map_or(0, |span| span.len().min(tensor.spec().bytes()));
         }
     });
     sum
 }
 
-/// Whether two elements are made of the same parts: equal names, counts, and plain values; any tensors.
-pub(crate) fn is_alike<T: Item>(a: &T, b: &T) -> bool {
+/// Whether two elements have the same structure: equal names, counts, and plain values; any tensors.
+pub(crate) fn is_alike<T: DatasetElement>(a: &T, b: &T) -> bool {
     let mut parts = Vec::new();
     a.leaves(&mut |leaf| parts.push(leaf));
     let (mut alike, mut at) = (true, 0);
@@ -45,7 +45,7 @@ pub(crate) fn is_alike<T: Item>(a: &T, b: &T) -> bool {
 /// Row `row` of a tensor, without copying: the same memory under another layout.
 pub(crate) fn row(tensor: &Tensor, row: usize) -> Result<Tensor> {
     let mut layout: Layout = tensor.layout();
-    // Layouts of the same memory count from its lowest element, which is not the first where strides are negative.
+    // Offsets count from the lowest element in memory, which is not the first one if strides are negative.
     let reach = layout.shape.iter().zip(&layout.strides);
     let below: isize =
         reach.filter(|(_, stride)| **stride < 0).map(|(&dim, &stride)| (1 - dim as isize) * stride).sum();
@@ -55,38 +55,39 @@ pub(crate) fn row(tensor: &Tensor, row: usize) -> Result<Tensor> {
     tensor.with_layout(tensor.dtype(), &layout)
 }
 
-/// How many rows all tensors of an element have.
-pub(crate) fn rows<T: Item>(item: &T) -> Result<usize> {
+/// The number of rows of all tensors of an element: their common first dimension.
+pub(crate) fn rows<T: DatasetElement>(item: &T) -> Result<usize> {
     let all = tensors(item);
     let Some(first) = all.first() else {
-        return Err(Error::shape("there is no tensor to take rows of"));
+        return Err(Error::shape("expected at least one tensor to slice into rows, got none"));
     };
     for tensor in &all {
         if tensor.is_traced() {
-            let message = format!("{} is being traced and has no rows yet", tensor.spec());
+            let message =
+                format!("expected a tensor with values, got {}, which is being traced", tensor.spec());
             return Err(Error::new(taut_core::ErrorKind::Graph, message));
         }
         if tensor.rank() == 0 {
-            return Err(Error::shape(format!("{} has no rows", tensor.spec()))
-                .help("rows lie along the first axis; Dataset::from_tensors makes one element of it"));
+            return Err(Error::shape(format!("expected rank >= 1, got {}", tensor.spec())).help(
+                "rows are along the first axis; Dataset::from_tensors makes one element of the tensor",
+            ));
         }
         if tensor.shape()[0] != first.shape()[0] {
             let (a, b) = (first.shape(), tensor.shape());
-            let message = format!("shapes {a} and {b} have {} and {} rows", a[0], b[0]);
-            return Err(Error::shape(message).help("the first dimensions must be equal"));
+            return Err(Error::shape(format!("the first dimensions must be equal, got shapes {a} and {b}")));
         }
     }
     Ok(first.shape()[0])
 }
 
 /// The element of row `index` of each tensor of `item`.
-pub(crate) fn row_of<T: Item>(item: &T, index: usize) -> Result<T> {
+pub(crate) fn row_of<T: DatasetElement>(item: &T, index: usize) -> Result<T> {
     let views: Result<Vec<Tensor>> = tensors(item).into_iter().map(|tensor| row(tensor, index)).collect();
     Ok(item.rebuild(&mut views?.into_iter()))
 }
 
-/// Whether a value can be an element of this type as it is: integers take no fraction, no NaN and nothing beyond their
-/// range, booleans take 0 and 1, floats take every number.
+/// Whether a value is representable in this type: integers allow no fraction, no NaN and nothing beyond their range,
+/// booleans allow 0 and 1, floats allow every number.
 pub(crate) fn is_element(value: Scalar, dtype: DType) -> bool {
     if dtype == DType::Bool {
         return [0.0, 1.0].contains(&value.to_f64());
@@ -94,15 +95,15 @@ pub(crate) fn is_element(value: Scalar, dtype: DType) -> bool {
     let Scalar::Float(float) = value else {
         return value.fits(dtype);
     };
-    // Out of range, or not a number, it comes back as another one.
+    // A float out of range, or NaN, does not survive the conversion to an integer and back.
     let whole = float as i128;
     let integer =
         || i64::try_from(whole).map(Scalar::Int).or_else(|_| u64::try_from(whole).map(Scalar::Uint));
     dtype.is_float() || whole as f64 == float && integer().is_ok_and(|value| value.fits(dtype))
 }
 
-/// The same error again, for a place that is asked for twice.
-pub(crate) fn again(error: &Error) -> Error {
+/// A copy of an error, for an element that is returned more than once.
+pub(crate) fn copy_error(error: &Error) -> Error {
     let copy = Error::new(error.kind(), error.message());
     let copy = if let Some(op) = error.op() { copy.in_op(op, error.inputs()) } else { copy };
     if let Some(line) = error.location() { copy.at(line) } else { copy }
@@ -114,7 +115,7 @@ mod tests {
     use taut_core::{DType, Scalar};
 
     #[test]
-    fn what_a_type_can_hold() {
+    fn representable_values() {
         let cases = [
             (Scalar::Float(2.0), DType::I32, true),
             (Scalar::Float(2.5), DType::I32, false),

@@ -1,17 +1,17 @@
-//! A running pipeline and its position.
+//! The iterator of a pipeline, and its position.
 
-use crate::item::Item;
-use crate::meter::{Input, Meters};
-use crate::report::Report;
+use crate::counters::{PipelineCounters, StageInput};
+use crate::element::DatasetElement;
+use crate::report::PipelineReport;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Instant;
 use taut_core::{Error, ErrorKind, Result};
 
-/// How far an iterator got: the epoch it was started with, and how many elements it delivered.
+/// The position of an iterator: its epoch, and the number of elements delivered.
 ///
-/// Written as `epoch:delivered`, so it can be kept beside the weights of a model.
+/// As text it is `epoch:delivered`, so that it can be saved in a checkpoint.
 ///
 /// ```
 /// use taut_data::Position;
@@ -25,7 +25,7 @@ use taut_core::{Error, ErrorKind, Result};
 pub struct Position {
     /// The epoch: shuffles draw another order in each.
     pub epoch: u64,
-    /// Places passed since the start of the epoch. An error that took the place of an element counts.
+    /// Elements delivered since the start of the epoch, including errors that replaced an element.
     pub delivered: u64,
 }
 
@@ -51,39 +51,39 @@ impl FromStr for Position {
         let numbers =
             parts.and_then(|(epoch, delivered)| Some((epoch.parse().ok()?, delivered.parse().ok()?)));
         let (epoch, delivered) = numbers.ok_or_else(|| {
-            Error::new(ErrorKind::Format, format!("{text:?} is not a position in a dataset"))
-                .help("positions are two numbers, `epoch:delivered`")
+            Error::new(ErrorKind::Format, format!("a position must be `epoch:delivered`, got {text:?}"))
+                .help("both are non-negative integers, as in `3:120`")
         })?;
         Ok(Position { epoch, delivered })
     }
 }
 
-/// A running pipeline. Dropping it ends its threads.
+/// The iterator of a running pipeline. Dropping it ends its threads.
 pub struct Iter<T> {
-    input: Input<T>,
-    meters: Arc<Meters>,
+    input: StageInput<T>,
+    pipeline: Arc<PipelineCounters>,
     position: Position,
     started: Instant,
     ended: bool,
 }
 
-impl<T: Item> Iter<T> {
-    pub(crate) fn new(input: Input<T>, meters: Arc<Meters>, position: Position) -> Iter<T> {
-        Iter { input, meters, position, started: Instant::now(), ended: false }
+impl<T: DatasetElement> Iter<T> {
+    pub(crate) fn new(input: StageInput<T>, pipeline: Arc<PipelineCounters>, position: Position) -> Iter<T> {
+        Iter { input, pipeline, position, started: Instant::now(), ended: false }
     }
 
-    /// Where it is: [`Dataset::iter_from`](crate::Dataset::iter_from) goes on from here.
+    /// The current position: [`Dataset::iter_from`](crate::Dataset::iter_from) resumes from it.
     pub fn position(&self) -> Position {
         self.position.clone()
     }
 
-    /// What each stage did so far, and where the pipeline waits.
-    pub fn report(&self) -> Report {
-        Report::new(&self.meters, self.started.elapsed())
+    /// Counters of each stage so far, and the bottleneck.
+    pub fn report(&self) -> PipelineReport {
+        PipelineReport::new(&self.pipeline, self.started.elapsed())
     }
 }
 
-impl<T: Item> Iterator for Iter<T> {
+impl<T: DatasetElement> Iterator for Iter<T> {
     type Item = Result<T>;
 
     fn next(&mut self) -> Option<Result<T>> {
@@ -101,7 +101,7 @@ impl<T: Item> Iterator for Iter<T> {
 
 impl<T> Drop for Iter<T> {
     fn drop(&mut self) {
-        self.meters.stop();
+        self.pipeline.stop();
     }
 }
 

@@ -1,7 +1,7 @@
-//! Datasets: where elements come from, what is done to them on the way, and how far one got.
+//! Datasets: input pipelines of sources and transforms, with positions that can be saved.
 //!
-//! A [`Dataset`] describes a pipeline and does nothing. [`Dataset::iter`] runs it: elements come one by one, and only as fast
-//! as they are asked for.
+//! A [`Dataset`] describes a pipeline and does nothing. [`Dataset::iter`] runs it: elements are computed one by one, on
+//! demand.
 //!
 //! ```
 //! use taut_core::Tensor;
@@ -17,34 +17,34 @@
 //! # Ok::<(), taut_core::Error>(())
 //! ```
 //!
-//! # Where one is
-//! All stages are deterministic: they depend on the data, on seeds and on the number of the epoch, never on global state
-//! or on threads. So a [`Position`] is two numbers, the epoch and how many elements were delivered, and
-//! [`Dataset::iter_from`] goes on from it with the same elements to the bit. Functions given to `map`, `filter` and generators must be
-//! deterministic, too, for that to hold.
+//! # Positions
+//! All stages are deterministic: they depend on the data, on seeds and on the epoch, never on global state or on threads. So
+//! a [`Position`] is two numbers, the epoch and the number of elements delivered, and [`Dataset::iter_from`] resumes from it
+//! with bitwise the same elements. This requires that functions passed to `map` and `filter`, and generators, are
+//! deterministic.
 //!
 //! # Errors
-//! An error in an element takes the place of that element: the iterator gives it to the caller, says which element it was,
-//! and can go on after it.
+//! An error in an element replaces that element: the iterator returns it with the index of the element, and can continue
+//! after it.
 
+mod atomic_file;
+mod buffer_size;
+mod counters;
 mod dataset;
-mod draft;
-mod draws;
-mod item;
+mod element;
 mod iter;
-mod meter;
+mod random;
 mod report;
-mod room;
 mod sources;
 mod stages;
 
+pub use atomic_file::AtomicFile;
+pub use buffer_size::BufferSize;
 pub use dataset::{Cardinality, Dataset};
-pub use draft::Draft;
-pub use item::Item;
+pub use element::DatasetElement;
 pub use iter::{Iter, Position};
-pub use report::{Held, Report, StageReport};
-pub use room::Room;
+pub use report::{BufferUse, PipelineReport, StageReport};
 pub use sources::{Csv, ImageFolder, Split, digits, fashion_mnist, load_idx, read_idx};
 #[cfg(feature = "arrow")]
 pub use sources::{load_arrow, load_parquet};
-pub use stages::{Cache, Padding, Shuffle, Window};
+pub use stages::{BatchPadding, Cache, Shuffle, Window};

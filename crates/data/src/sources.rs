@@ -1,4 +1,4 @@
-//! Sources: files of several formats, and sets of data that are at hand.
+//! Sources: files of several formats, and bundled datasets.
 
 #[cfg(feature = "arrow")]
 mod arrow;
@@ -22,10 +22,10 @@ use std::path::Path;
 use taut_core::{Error, ErrorKind, Result, Tensor};
 
 impl Dataset<Tensor> {
-    /// The rows of the array in a `.npy` file, which is mapped and not read: rows come into memory when they are used, so the
-    /// array may be larger than the memory.
+    /// The rows of the array in a `.npy` file. The file is memory-mapped: rows are read at their first use, so the array may be
+    /// larger than the memory.
     ///
-    /// Mapped bytes are the file's; the ledger does not count them. See [`Tensor::map_npy`].
+    /// The ledger does not count mapped bytes. See [`Tensor::map_npy`].
     #[track_caller]
     pub fn from_npy(path: impl AsRef<Path>) -> Result<Dataset<Tensor>> {
         Dataset::from_tensor_slices(Tensor::map_npy(path)?)
@@ -33,55 +33,55 @@ impl Dataset<Tensor> {
 }
 
 #[cold]
-fn broken(message: impl Into<String>) -> Error {
+fn format_error(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Format, message)
 }
 
-/// A failure to read: the content's fault, or the system's.
+/// A read error: a format error if the contents are invalid, else an I/O error.
 #[cold]
 fn read_error(error: std::io::Error) -> Error {
     use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error.kind() {
-        UnexpectedEof => broken("the end comes too early"),
-        InvalidData | InvalidInput => broken(error.to_string()),
+        UnexpectedEof => format_error("unexpected end of file"),
+        InvalidData | InvalidInput => format_error(error.to_string()),
         _ => error.into(),
     }
 }
 
-/// Bytes that are unpacked if they are packed by gzip.
-enum Unpacked<R: Read> {
+/// A reader that decompresses gzip, if the data is compressed.
+enum MaybeGzip<R: Read> {
     Plain(Chain<Cursor<Vec<u8>>, R>),
     Packed(Box<MultiGzDecoder<BufReader<Chain<Cursor<Vec<u8>>, R>>>>),
 }
 
-impl<R: Read> Unpacked<R> {
-    fn new(mut reader: R) -> Result<Unpacked<R>> {
+impl<R: Read> MaybeGzip<R> {
+    fn new(mut reader: R) -> Result<MaybeGzip<R>> {
         let mut start = Vec::new();
         reader.by_ref().take(2).read_to_end(&mut start)?;
         let packed = start == [0x1f, 0x8b];
         let whole = Cursor::new(start).chain(reader);
         Ok(if packed {
-            Unpacked::Packed(Box::new(MultiGzDecoder::new(BufReader::new(whole))))
+            MaybeGzip::Packed(Box::new(MultiGzDecoder::new(BufReader::new(whole))))
         } else {
-            Unpacked::Plain(whole)
+            MaybeGzip::Plain(whole)
         })
     }
 
     fn is_packed(&self) -> bool {
-        matches!(self, Unpacked::Packed(_))
+        matches!(self, MaybeGzip::Packed(_))
     }
 }
 
-impl<R: Read> Read for Unpacked<R> {
+impl<R: Read> Read for MaybeGzip<R> {
     fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
         match self {
-            Unpacked::Plain(reader) => reader.read(into),
-            Unpacked::Packed(reader) => reader.read(into),
+            MaybeGzip::Plain(reader) => reader.read(into),
+            MaybeGzip::Packed(reader) => reader.read(into),
         }
     }
 }
 
-/// Opens a file that may be packed by gzip.
-fn open(path: &Path) -> Result<Unpacked<BufReader<File>>> {
-    Unpacked::new(BufReader::with_capacity(1 << 16, File::open(path)?))
+/// Opens a file that may be compressed with gzip.
+fn open(path: &Path) -> Result<MaybeGzip<BufReader<File>>> {
+    MaybeGzip::new(BufReader::with_capacity(1 << 16, File::open(path)?))
 }

@@ -1,4 +1,4 @@
-//! The stages of pipelines, a file for each kind; each file has the methods that make them.
+//! The stages of pipelines: one file per stage, with the methods of [`Dataset`](crate::Dataset) that add it.
 
 mod background;
 mod batch;
@@ -19,14 +19,14 @@ mod window;
 mod zip;
 
 pub use cache::Cache;
-pub use padded::Padding;
+pub use padded::BatchPadding;
 pub use shuffle::Shuffle;
 pub(crate) use source::{Indexed, number};
 pub use window::Window;
 
 use taut_core::Error;
 
-/// Says which element it was.
+/// Adds the index of the element to an error.
 #[cold]
 pub(crate) fn at_element(error: Error, index: u64) -> Error {
     error.about(format_args!("element {index}"))

@@ -1,4 +1,4 @@
-//! Parquet and Arrow files, written by their own crates.
+//! Parquet and Arrow files, written by the crates of these formats.
 #![cfg(feature = "arrow")]
 
 mod common;
@@ -39,7 +39,7 @@ fn batch(first: i64, count: i64) -> RecordBatch {
 
 /// The same seven rows in both formats, in batches of unequal size.
 fn files(folder: &Folder) -> [(PathBuf, Load); 2] {
-    // A slice begins in the middle of its memory.
+    // A slice starts inside its memory.
     let batches = [batch(0, 4), batch(2, 5).slice(2, 3)];
     let (parquet, arrow) = (folder.join("x.parquet"), folder.join("x.arrow"));
     let mut writer =
@@ -88,7 +88,7 @@ fn files_without_rows_have_their_columns() {
 }
 
 #[test]
-fn columns_of_one_name_are_refused() {
+fn columns_of_one_name_are_errors() {
     let _ledger = ledger_check();
     let folder = Folder::new("twice-arrow");
     let path = folder.join("x.arrow");
@@ -100,12 +100,12 @@ fn columns_of_one_name_are_refused() {
     writer.write(&rows).unwrap();
     writer.finish().unwrap();
     let error = load_arrow(&path, None).unwrap_err();
-    assert!(error.message().contains("several columns are called `a`"), "{error}");
+    assert!(error.message().contains("several columns are named `a`"), "{error}");
     assert_eq!(load_arrow(&path, Some(&["b"])).unwrap()["b"].to_vec::<i64>().unwrap(), [10, 11]);
 }
 
 #[test]
-fn what_is_no_tensor_is_refused_by_name() {
+fn errors_name_the_column() {
     let _ledger = ledger_check();
     let folder = Folder::new("bad-arrow");
     for (path, load) in files(&folder) {

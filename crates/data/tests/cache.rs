@@ -1,4 +1,4 @@
-//! Caches: in memory, beyond it, in files; and files that are not what they should be.
+//! Caches in memory and in files, and damaged files.
 
 mod common;
 
@@ -12,7 +12,7 @@ use taut_core::{DType, Error, ErrorKind, Tensor};
 use taut_data::{Cache, Cardinality, Dataset};
 use taut_memory::testing::ledger_check;
 
-/// Numbers that count how often they are made.
+/// Numbers, and a counter of how many were computed.
 fn counted(count: i64) -> (Dataset<Tensor>, Arc<AtomicUsize>) {
     let made = Arc::new(AtomicUsize::new(0));
     let counter = made.clone();
@@ -32,7 +32,7 @@ fn in_memory() {
     let _ledger = ledger_check();
     let (dataset, made) = counted(8);
     let cached = dataset.cache(Cache::Memory);
-    // A run that is not complete keeps nothing.
+    // An incomplete run is not kept.
     cached.iter().unwrap().take(3).for_each(drop);
     assert_eq!(made.load(SeqCst), 3);
     assert_eq!(numbers(&cached.repeat(2)), [all(8), all(8)].concat());
@@ -44,7 +44,7 @@ fn in_memory() {
 }
 
 #[test]
-fn the_length_is_known_once_it_is_full() {
+fn the_cardinality_is_known_once_the_cache_is_complete() {
     let _ledger = ledger_check();
     let cached = Dataset::range(0..10).filter(|x| Ok(x.item::<i64>()? > 6)).cache(Cache::Memory);
     assert_eq!(cached.cardinality(), Cardinality::Unknown);
@@ -53,7 +53,7 @@ fn the_length_is_known_once_it_is_full() {
 }
 
 #[test]
-fn an_error_is_not_kept() {
+fn runs_with_errors_are_not_kept() {
     let _ledger = ledger_check();
     let tries = Arc::new(AtomicUsize::new(0));
     let once = tries.clone();
@@ -72,7 +72,7 @@ fn an_error_is_not_kept() {
 }
 
 #[test]
-fn beyond_memory() {
+fn spilled_to_a_file() {
     let _ledger = ledger_check();
     let folder = Folder::new("spill");
     let (dataset, made) = counted(50);
@@ -86,8 +86,8 @@ fn beyond_memory() {
     );
     assert_eq!(made.load(SeqCst), 50);
     let report = iter.report();
-    let held = report.stage("cache").unwrap();
-    assert_eq!((held.high_water(), held.held.as_ref().unwrap().most_elements), (80, 10));
+    let cache = report.stage("cache").unwrap();
+    assert_eq!((cache.high_water(), cache.buffer.as_ref().unwrap().most_elements), (80, 10));
     assert_eq!(numbers(&cached.skip(45)), all(50)[45..]);
     assert_eq!(numbers(&cached.shuffle(50).unwrap()).len(), 50);
     drop((iter, cached));
@@ -110,7 +110,7 @@ fn in_a_file() {
     };
     let made = Arc::new(AtomicUsize::new(0));
     let cached = tables(&made).cache(Cache::File(path.clone()));
-    // What is not complete has no name, and then not even a file.
+    // An incomplete cache has a temporary file, which is removed.
     let mut part = cached.iter().unwrap();
     part.next();
     assert_eq!(folder.files().len(), 1);
@@ -121,7 +121,7 @@ fn in_a_file() {
     assert_eq!(cached.iter().unwrap().count(), 6);
     assert_eq!(folder.files(), ["kept"]);
     made.store(0, SeqCst);
-    // Another run of the program: one element is made, to see what elements look like.
+    // Another run of the program: one element is computed, for its structure.
     let later = tables(&made).cache(Cache::File(path.clone()));
     for _ in 0..2 {
         for (n, element) in later.iter().unwrap().enumerate() {
@@ -151,7 +151,7 @@ fn an_empty_file_cache() {
 }
 
 #[test]
-fn broken_files_are_refused() {
+fn damaged_files_are_errors() {
     let _ledger = ledger_check();
     let folder = Folder::new("broken");
     let path = folder.join("kept");
@@ -166,7 +166,7 @@ fn broken_files_are_refused() {
     }
     std::fs::write(&path, b"something else that is long enough to be read as a cache").unwrap();
     assert_eq!(fresh().iter().unwrap_err().kind(), ErrorKind::Format);
-    // One wrong bit anywhere: refused at once, or when the element is read; never a wrong number.
+    // One flipped bit anywhere is an error, when the file is opened or when the element is read.
     for at in 0..good.len() {
         let mut bad = good.clone();
         bad[at] ^= 1 << (at % 8);
@@ -177,11 +177,11 @@ fn broken_files_are_refused() {
 }
 
 #[test]
-fn a_folder_that_is_not_there() {
+fn a_missing_folder_is_an_error() {
     let _ledger = ledger_check();
     let cached = Dataset::range(0..3).cache(Cache::File("no/such/folder/kept".into()));
-    let places: Vec<_> = cached.iter().unwrap().collect();
-    // The error is told once; the elements after it come all the same.
-    assert_eq!(places.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true, true]);
-    assert_eq!(places[0].as_ref().unwrap_err().kind(), ErrorKind::Io);
+    let outcomes: Vec<_> = cached.iter().unwrap().collect();
+    // The error replaces one element; the others follow.
+    assert_eq!(outcomes.iter().map(Result::is_ok).collect::<Vec<_>>(), [false, true, true]);
+    assert_eq!(outcomes[0].as_ref().unwrap_err().kind(), ErrorKind::Io);
 }

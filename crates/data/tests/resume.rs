@@ -1,4 +1,4 @@
-//! Resumed at every position, a pipeline gives what it would have given.
+//! A pipeline resumed at any position returns the same elements as an uninterrupted one.
 
 mod common;
 
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use taut_core::ops::binary::{add, mul};
 use taut_core::{Error, Result, Tensor};
-use taut_data::{Cache, Dataset, Padding, Position, Shuffle, Window};
+use taut_data::{BatchPadding, Cache, Dataset, Position, Shuffle, Window};
 use taut_memory::Bytes;
 
 fn odd(x: &Tensor) -> Result<bool> {
     Ok(x.to_vec::<i64>()?.first().is_some_and(|x| x % 2 != 0))
 }
 
-/// Refuses every seventh number.
+/// Fails for every seventh number.
 fn fragile(x: Tensor) -> Result<Tensor> {
     match x.to_vec::<i64>()?.first() {
         Some(first) if first % 7 == 3 => Err(Error::value(format!("no {first}"))),
@@ -60,7 +60,7 @@ fn every_kind_of_stage() {
         shuffled.map(fragile).shuffle(5).unwrap(),
         source.interleave(3, 2, |x| Ok(Dataset::range(0..x.item::<i64>()? % 4))).unwrap(),
         source.flat_map(|x| Dataset::range(0..x.item::<i64>()? % 5).shuffle(3)).repeat(2),
-        source.padded_batch(3, Padding::default()).unwrap().repeat(2),
+        source.padded_batch(3, BatchPadding::default()).unwrap().repeat(2),
         Dataset::from_generator(|| (0..9i64).map(Tensor::scalar)).shuffle(4).unwrap().repeat(2),
         Dataset::sample_from(&[(shuffled.clone(), 2.0), (Dataset::range(50..60), 1.0)], 3).unwrap().repeat(2),
         Dataset::sample_from(&[(shuffled.filter(odd), 2.0), (Dataset::range(50..60), 1.0)], 3).unwrap(),
@@ -73,21 +73,22 @@ fn every_kind_of_stage() {
 }
 
 /// Compares a pipeline on threads with the same one without them.
-fn assert_parallel_is_serial(count: i64, workers: usize, room: usize) {
-    let source = Dataset::range(0..count).shuffle(room).unwrap();
+fn assert_parallel_is_serial(count: i64, workers: usize, buffer_size: usize) {
+    let source = Dataset::range(0..count).shuffle(buffer_size).unwrap();
     let serial = source.map(fragile).batch(3).unwrap();
-    let parallel = source.map_parallel(workers, fragile).unwrap().batch(3).unwrap().prefetch(room).unwrap();
-    assert_eq!(common::places(serial.iter().unwrap(), 99), common::places(parallel.iter().unwrap(), 99));
+    let parallel =
+        source.map_parallel(workers, fragile).unwrap().batch(3).unwrap().prefetch(buffer_size).unwrap();
+    assert_eq!(common::outcomes(serial.iter().unwrap(), 99), common::outcomes(parallel.iter().unwrap(), 99));
 }
 
 #[test]
-fn more_workers_than_room() {
+fn more_workers_than_buffer_slots() {
     let _ledger = whole_ledger_check();
     assert_parallel_is_serial(8, 4, 3);
 }
 
 #[test]
-fn passing_over_elements_does_not_make_them() {
+fn skipped_elements_are_not_computed() {
     let _ledger = whole_ledger_check();
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();
@@ -97,14 +98,14 @@ fn passing_over_elements_does_not_make_them() {
     });
     let pipeline = pipeline.shuffle(100).unwrap().repeat(None).batch(10).unwrap();
     let mut iter = pipeline.iter_from(&Position { epoch: 0, delivered: 5_050_000 }).unwrap();
-    // Fifty whole epochs are jumped; half of one is drawn again, and only what is in the buffer is made.
+    // Fifty whole epochs are skipped; half of one is replayed, and only the elements in the buffer are computed.
     assert_eq!(made.load(SeqCst), 99);
     iter.next().unwrap().unwrap();
     assert!(made.load(SeqCst) <= 110);
 }
 
 #[test]
-fn what_ran_ahead_is_not_delivered() {
+fn prefetched_elements_do_not_count_as_delivered() {
     let _ledger = whole_ledger_check();
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();
@@ -121,7 +122,7 @@ fn what_ran_ahead_is_not_delivered() {
 }
 
 #[test]
-fn beyond_the_end_is_the_end() {
+fn positions_beyond_the_end_are_the_end() {
     let _ledger = whole_ledger_check();
     let ten = Dataset::range(0..10).shuffle(4).unwrap();
     let mut iter = ten.iter_from(&"0:11".parse().unwrap()).unwrap();
@@ -129,7 +130,7 @@ fn beyond_the_end_is_the_end() {
     assert_eq!(numbers(&ten.repeat(2)).len(), 20);
 }
 
-/// A stage after another, by numbers.
+/// A dataset with another stage, selected by number.
 fn staged(dataset: &Dataset<Tensor>, kind: u8, n: usize) -> Dataset<Tensor> {
     match kind {
         0 => dataset.shuffle(Shuffle::new(n).seed(n as u64)).unwrap(),
@@ -166,8 +167,8 @@ proptest! {
     }
 
     #[test]
-    fn parallel_is_serial(count in 0i64..60, workers in 1usize..5, room in 1usize..9) {
+    fn parallel_is_serial(count in 0i64..60, workers in 1usize..5, buffer_size in 1usize..9) {
         let _ledger = whole_ledger_check();
-        assert_parallel_is_serial(count, workers, room);
+        assert_parallel_is_serial(count, workers, buffer_size);
     }
 }

@@ -1,4 +1,4 @@
-//! Sources against what was written into them, and files that are not what they should be.
+//! Sources: valid files compared with what was written, and invalid files.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn idx_of_every_type() {
 }
 
 #[test]
-fn idx_files_that_are_broken() {
+fn invalid_idx_files_are_errors() {
     let _ledger = ledger_check();
     let folder = Folder::new("idx");
     let good = idx(8, &[2, 3], &[1, 2, 3, 4, 5, 6]);
@@ -89,7 +89,7 @@ fn digits_are_the_digits() {
     );
     let images = [digits.train.0.to_vec::<f32>().unwrap(), digits.test.0.to_vec::<f32>().unwrap()].concat();
     assert_eq!(images.iter().map(|&pixel| f64::from(pixel) * 16.0).sum::<f64>(), 561718.0);
-    // The first image of the original is a zero, and its place is not the first any more.
+    // The first image of the original is a zero, and is not the first after shuffling.
     let zero = [0, 0, 5, 13, 9, 1, 0, 0, 0, 0, 13, 15, 10, 15, 5, 0].map(|pixel| pixel as f32 / 16.0);
     let at = images.chunks(64).position(|image| image[..16] == zero).unwrap();
     assert_eq!(labels.concat()[at], 0);
@@ -97,7 +97,7 @@ fn digits_are_the_digits() {
 }
 
 #[test]
-fn fashion_mnist_is_read_or_says_where_to_get_it() {
+fn fashion_mnist_is_read_or_says_how_to_install_it() {
     let _ledger = ledger_check();
     let folder = Folder::new("fashion");
     let error = fashion_mnist(Some(folder.path())).unwrap_err();
@@ -149,7 +149,7 @@ fn mapped_arrays() {
     assert_eq!(batches(&rows), [[0, 1, 2], [3, 4, 5], [6, 7, 8], [9, 10, 11]]);
     assert_eq!(taut_memory::thread_live_bytes(), bytes, "nothing is allocated");
     drop(rows);
-    // The file is not written to, whoever owns the tensor.
+    // The file is never written to.
     let mapped = Tensor::map_npy(&path).unwrap();
     assert!(!mapped.is_uniquely_owned());
     let doubled = taut_core::ops::binary::mul(mapped, 2).unwrap();
@@ -182,7 +182,7 @@ fn csv_columns_and_types() {
     assert_eq!(table["size"].to_vec::<f32>().unwrap(), [0.5, 3.0, 100.0]);
     assert_eq!(table["kind"].to_vec::<i64>().unwrap(), [1, 0, 1]);
     assert_eq!(table["good"].to_vec::<bool>().unwrap(), [true, false, true]);
-    // Rows one by one are the same, from any place.
+    // The rows of the dataset are the same, from any position.
     let rows = all.dataset().unwrap();
     let second = rows.iter_from(&"0:1".parse().unwrap()).unwrap().next().unwrap().unwrap();
     assert_eq!(second["id"].item::<i64>().unwrap(), -2);
@@ -207,7 +207,7 @@ fn csv_columns_and_types() {
 }
 
 #[test]
-fn what_stands_for_missing_fields_has_a_say_in_the_type() {
+fn the_value_for_missing_fields_affects_the_inferred_type() {
     let _ledger = ledger_check();
     let folder = Folder::new("missing-csv");
     let path = folder.join("table.csv");
@@ -220,7 +220,7 @@ fn what_stands_for_missing_fields_has_a_say_in_the_type() {
 }
 
 #[test]
-fn csv_that_is_wrong_names_line_and_column() {
+fn csv_errors_name_line_and_column() {
     let _ledger = ledger_check();
     let folder = Folder::new("bad-csv");
     let path = folder.join("table.csv");
@@ -234,29 +234,35 @@ fn csv_that_is_wrong_names_line_and_column() {
     let has =
         |text: String, parts: &[&str]| parts.iter().for_each(|part| assert!(text.contains(part), "{text}"));
     has(refused("a,b\n1,2\n3,\n", |csv| csv), &["line 3", "`b`", "missing()"]);
-    has(refused("a,b\n1,2\n3,x\n", |csv| csv.dtype("b", DType::I32)), &["line 3", "`b`", "`x` is no int32"]);
-    has(refused("a,b\n1,300\n", |csv| csv.dtype("b", DType::U8)), &["line 2", "`300` is no uint8"]);
+    has(
+        refused("a,b\n1,2\n3,x\n", |csv| csv.dtype("b", DType::I32)),
+        &["line 3", "`b`", "expected int32, got `x`"],
+    );
+    has(refused("a,b\n1,300\n", |csv| csv.dtype("b", DType::U8)), &["line 2", "expected uint8, got `300`"]);
     has(refused("a,b\n1,x\n", |csv| csv), &["column `b` is text", "classes()"]);
-    has(refused("a,b\n1,x\n", |csv| csv.classes("b", ["y"])), &["line 2", "`x` is none of its classes"]);
-    has(refused("a,b\n1,2\n3\n", |csv| csv), &["line 3 has 1 fields"]);
-    has(refused("a,b\n1,2\n", |csv| csv.columns(["c"])), &["no column `c`", "columns are a, b"]);
-    has(refused("a,b\n1,2\n", |csv| csv.missing("c", 0)), &["no column `c`"]);
+    has(refused("a,b\n1,x\n", |csv| csv.classes("b", ["y"])), &["line 2", "`x` is not one of the classes"]);
+    has(refused("a,b\n1,2\n3\n", |csv| csv), &["line 3: expected 2 fields, got 1"]);
+    has(refused("a,b\n1,2\n", |csv| csv.columns(["c"])), &["unknown column `c`", "the columns are a, b"]);
+    has(refused("a,b\n1,2\n", |csv| csv.missing("c", 0)), &["unknown column `c`"]);
     has(refused("a,b\n1,2\n", |csv| csv.missing("a", 300).dtype("a", DType::U8)), &["300"]);
     for value in [2.5, f64::NAN, -1.0] {
         std::fs::write(&path, "a,b\n1,2\n").unwrap();
         let error = Csv::new(&path).missing("a", value).dtype("a", DType::U8).read().unwrap_err();
-        has(error.to_string(), &["missing fields of `a`", "no uint8"]);
+        has(error.to_string(), &["missing fields of `a` must be representable in uint8"]);
     }
-    has(refused("a,b\ntrue,2\n", |csv| csv.missing("a", f64::NAN)), &["missing fields of `a`", "no bool"]);
-    has(refused("a,b,a\n1,2,3\n", |csv| csv), &["several columns are called `a`"]);
-    // Who does not take them need not care.
+    has(
+        refused("a,b\ntrue,2\n", |csv| csv.missing("a", f64::NAN)),
+        &["missing fields of `a` must be representable in bool"],
+    );
+    has(refused("a,b,a\n1,2,3\n", |csv| csv), &["several columns are named `a`"]);
+    // Other columns can be read.
     assert_eq!(Csv::new(&path).columns(["b"]).read().unwrap()["b"].to_vec::<i64>().unwrap(), [2]);
     assert_eq!(Csv::new(folder.join("none")).dataset().unwrap_err().kind(), ErrorKind::Io);
-    // In a dataset, a wrong row takes its own place.
+    // In a dataset, an error replaces its row only.
     std::fs::write(&path, "a,b\n1,2\n3,x\n4\n5,6\n").unwrap();
     let rows = Csv::new(&path).dtype("b", DType::I64).dataset().unwrap();
-    let places: Vec<bool> = rows.iter().unwrap().map(|row| row.is_ok()).collect();
-    assert_eq!(places, [true, false, false, true]);
+    let valid: Vec<bool> = rows.iter().unwrap().map(|row| row.is_ok()).collect();
+    assert_eq!(valid, [true, false, false, true]);
     assert_eq!(rows.skip(3).iter().unwrap().next().unwrap().unwrap()["a"].item::<i64>().unwrap(), 5);
 }
 
@@ -302,7 +308,7 @@ fn folders_of_images() {
     assert!(images.clone().channels(2).dataset().is_err());
     for (height, width) in [(0, 5), (5, u32::MAX), (u32::MAX, u32::MAX), (16385, 1)] {
         let error = images.clone().size(height, width).dataset().unwrap_err();
-        assert!(error.message().contains(&format!("{height} by {width}")), "{error}");
+        assert!(error.message().contains(&format!("got {height} and {width}")), "{error}");
     }
 }
 

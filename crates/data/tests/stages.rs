@@ -1,4 +1,4 @@
-//! Every stage against numbers written down by hand, or TensorFlow's for the same pipeline.
+//! Every stage, compared with results derived by hand or TensorFlow's for the same pipeline.
 
 mod common;
 
@@ -10,7 +10,7 @@ use taut_core::ops::binary::{add, mul};
 use taut_core::ops::creation::{full, ones, zeros};
 use taut_core::ops::shape::{broadcast_to, reverse, transpose};
 use taut_core::{DType, Error, ErrorKind, Result, Scalar, Tensor};
-use taut_data::{Cardinality, Dataset, Padding, Report, Shuffle, StageReport, Window};
+use taut_data::{BatchPadding, Cardinality, Dataset, PipelineReport, Shuffle, StageReport, Window};
 use taut_memory::testing::ledger_check;
 
 fn windows(how: Window) -> Vec<Vec<i64>> {
@@ -59,7 +59,7 @@ fn rows_of_any_layout() {
     for (tensor, rows) in cases {
         let dataset = Dataset::from_tensor_slices(tensor).unwrap();
         assert_eq!(batches(&dataset), rows);
-        // A batch of all rows is the whole again.
+        // A batch of all rows is the whole tensor.
         let whole: Vec<i64> = rows.concat();
         let batched = batches(&dataset.batch(10).unwrap());
         assert_eq!(batched.concat(), whole);
@@ -67,7 +67,7 @@ fn rows_of_any_layout() {
 }
 
 #[test]
-fn what_has_no_rows_is_refused() {
+fn tensors_without_rows_are_errors() {
     let _ledger = ledger_check();
     let vector = |n: usize| zeros([n, 2], DType::F32).unwrap();
     let error = Dataset::from_tensor_slices(Tensor::scalar(1.0f32).unwrap()).unwrap_err();
@@ -102,7 +102,7 @@ fn ranges() {
 }
 
 #[test]
-fn generators_run_anew_each_epoch() {
+fn generators_run_once_per_epoch() {
     let _ledger = ledger_check();
     let squares = Dataset::from_generator(|| (0..4i64).map(|i| Tensor::scalar(i * i)));
     assert_eq!(squares.cardinality(), Cardinality::Unknown);
@@ -120,7 +120,7 @@ fn map_filter_and_take_while() {
 }
 
 #[test]
-fn errors_take_the_place_of_their_element() {
+fn errors_replace_their_element() {
     let _ledger = ledger_check();
     let fragile = Dataset::range(0..5).map(|x| {
         let wrong = ones([2, 3], DType::F32)?;
@@ -135,7 +135,7 @@ fn errors_take_the_place_of_their_element() {
     assert!(error.location().unwrap().file().ends_with("stages.rs"));
     assert_eq!(iter.next().unwrap().unwrap().item::<i64>().unwrap(), 3);
     assert_eq!(iter.position().delivered, 4);
-    // A batch is the error of what is in it; the one after it is whole.
+    // An error replaces its batch; the next batch is unaffected.
     let batches: Vec<_> = fragile.batch(2).unwrap().iter().unwrap().collect();
     assert_eq!(batches.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, false, true]);
     assert_eq!(batches[2].as_ref().unwrap().to_vec::<i64>().unwrap(), [4]);
@@ -158,7 +158,7 @@ fn batches_and_their_remainder() {
 }
 
 #[test]
-fn batches_are_the_datasets_memory() {
+fn batches_are_attributed_to_the_dataset() {
     let _ledger = ledger_check();
     let rows = Dataset::from_tensor_slices(zeros([6, 25], DType::F32).unwrap()).unwrap();
     let _ = taut_memory::record(true);
@@ -174,7 +174,7 @@ fn batches_are_the_datasets_memory() {
 }
 
 #[test]
-fn batches_refuse_what_does_not_fit() {
+fn batches_of_different_elements_are_errors() {
     let _ledger = ledger_check();
     let ragged = Dataset::range(1..4).map(|n| ones([n.item::<i64>()? as usize], DType::U8));
     let error = ragged.batch(3).unwrap().iter().unwrap().next().unwrap().unwrap_err();
@@ -197,14 +197,14 @@ fn padded_batches() {
     let _ledger = ledger_check();
     let ragged =
         Dataset::range(1..5).map(|n| full([n.item::<i64>()? as usize], n.item::<i64>()?, DType::I64));
-    let padded = ragged.padded_batch(3, Padding::default().value(0, -1)).unwrap();
+    let padded = ragged.padded_batch(3, BatchPadding::default().value(0, -1)).unwrap();
     assert_eq!(batches(&padded), [vec![1, -1, -1, 2, 2, -1, 3, 3, 3], vec![4, 4, 4, 4]]);
-    let exact = ragged.padded_batch(3, Padding::default().drop_remainder()).unwrap();
+    let exact = ragged.padded_batch(3, BatchPadding::default().drop_remainder()).unwrap();
     assert_eq!(batches(&exact), [[1, 0, 0, 2, 2, 0, 3, 3, 3]]);
 
     let tables =
         Dataset::range(1..4).map(|n| full([n.item::<i64>()? as usize, 2], n.item::<i64>()?, DType::I64));
-    let padded = tables.padded_batch(3, Padding::default().shape(0, [Some(4), Some(3)])).unwrap();
+    let padded = tables.padded_batch(3, BatchPadding::default().shape(0, [Some(4), Some(3)])).unwrap();
     let batch = padded.iter().unwrap().next().unwrap().unwrap();
     assert_eq!(batch.shape(), &[3, 4, 3]);
     let mut naive = vec![0i64; 36];
@@ -212,35 +212,39 @@ fn padded_batches() {
         (0..n).for_each(|row| (0..2).for_each(|column| naive[(n - 1) * 12 + row * 3 + column] = n as i64));
     }
     assert_eq!(batch.to_vec::<i64>().unwrap(), naive);
-    // Columns as they lie, not as they are stored.
-    let turned = tables.map(|x| transpose(x, None)).padded_batch(3, Padding::default()).unwrap();
+    // Transposed views.
+    let turned = tables.map(|x| transpose(x, None)).padded_batch(3, BatchPadding::default()).unwrap();
     let batch = turned.iter().unwrap().next().unwrap().unwrap();
     assert_eq!(batch.shape(), &[3, 2, 3]);
     assert_eq!(batch.to_vec::<i64>().unwrap()[..12], [1, 0, 0, 1, 0, 0, 2, 2, 0, 2, 2, 0]);
 }
 
 #[test]
-fn padding_refuses_what_does_not_fit() {
+fn invalid_padding_is_an_error() {
     let _ledger = ledger_check();
     let ragged = Dataset::range(1..5).map(|n| ones([n.item::<i64>()? as usize], DType::U8));
-    let first = |padding: Padding| ragged.padded_batch(4, padding).unwrap().iter().unwrap().next().unwrap();
-    let error = first(Padding::default().shape(0, [Some(2)])).unwrap_err();
+    let first =
+        |padding: BatchPadding| ragged.padded_batch(4, padding).unwrap().iter().unwrap().next().unwrap();
+    let error = first(BatchPadding::default().shape(0, [Some(2)])).unwrap_err();
     assert!(error.message().starts_with("element 2: ") && error.message().contains("[3]"), "{error}");
-    assert!(first(Padding::default().shape(0, [None, None])).is_err());
-    assert!(first(Padding::default().shape(1, [None])).is_err());
+    assert!(first(BatchPadding::default().shape(0, [None, None])).is_err());
+    assert!(first(BatchPadding::default().shape(1, [None])).is_err());
     for value in [Scalar::from(300), 0.5.into(), (-1.0).into(), f64::NAN.into()] {
-        let error = first(Padding::default().value(0, value)).unwrap_err();
-        assert!(error.message().contains("does not fit into uint8"), "{error}");
+        let error = first(BatchPadding::default().value(0, value)).unwrap_err();
+        assert!(
+            error.message().contains("the padding value must be representable in uint8, got "),
+            "{error}"
+        );
     }
-    // A float that is whole is a number like another.
-    let whole = first(Padding::default().value(0, 7.0)).unwrap().to_vec::<u8>().unwrap();
+    // A float without a fraction is allowed.
+    let whole = first(BatchPadding::default().value(0, 7.0)).unwrap().to_vec::<u8>().unwrap();
     assert_eq!(whole[..4], [1, 7, 7, 7]);
-    assert!(first(Padding::default().shape(0, [Some(usize::MAX)])).is_err());
-    assert!(ragged.padded_batch(0, Padding::default()).is_err());
+    assert!(first(BatchPadding::default().shape(0, [Some(usize::MAX)])).is_err());
+    assert!(ragged.padded_batch(0, BatchPadding::default()).is_err());
 }
 
 #[test]
-fn unbatching_what_has_no_rows_is_an_error() {
+fn unbatching_scalars_is_an_error() {
     let _ledger = ledger_check();
     let error = Dataset::range(0..2).unbatch().iter().unwrap().next().unwrap().unwrap_err();
     assert!(error.message().starts_with("element 0: "), "{error}");
@@ -250,18 +254,18 @@ fn unbatching_what_has_no_rows_is_an_error() {
 fn elements_are_counted_past_an_error() {
     let _ledger = ledger_check();
     let fragile = Dataset::range(0..4).map(|x| match x.item::<i64>()? {
-        1 => Err(Error::value("one is not wanted")),
+        1 => Err(Error::value("no one")),
         _ => Ok(x),
     });
     let messages = |dataset: Dataset<Tensor>| -> Vec<String> {
         dataset.iter().unwrap().map(|x| x.unwrap_err().message().to_owned()).collect()
     };
-    // Numbers have no rows, and this function has no datasets: every place is an error.
-    for places in
+    // Scalars have no rows, and the function returns no dataset: every element is an error.
+    for errors in
         [messages(fragile.unbatch()), messages(fragile.flat_map(|_| Err(Error::value("no dataset"))))]
     {
-        assert_eq!(places.len(), 4);
-        for (i, message) in places.iter().enumerate() {
+        assert_eq!(errors.len(), 4);
+        for (i, message) in errors.iter().enumerate() {
             assert!(message.starts_with(&format!("element {i}: ")), "{message}");
         }
     }
@@ -287,7 +291,7 @@ fn take_skip_shard_repeat_concatenate() {
 }
 
 #[test]
-fn nothing_for_ever_is_nothing() {
+fn an_empty_dataset_repeated_infinitely_is_empty() {
     let _ledger = ledger_check();
     let nothing = Dataset::range(0..10).filter(|_| Ok(false)).repeat(None);
     assert_eq!(numbers(&nothing), [0i64; 0]);
@@ -302,8 +306,8 @@ fn zip_enumerate_reduce() {
     assert_eq!(pairs.cardinality(), Cardinality::Known(3));
     let sums = pairs.map(|(a, b)| add(a, b));
     assert_eq!(numbers(&sums), [10, 12, 14]);
-    let places = Dataset::range(5..8).enumerate(10).map(|(i, x)| add(mul(i, 100)?, x));
-    assert_eq!(numbers(&places), [1005, 1106, 1207]);
+    let numbered = Dataset::range(5..8).enumerate(10).map(|(i, x)| add(mul(i, 100)?, x));
+    assert_eq!(numbers(&numbered), [1005, 1106, 1207]);
     let most = Dataset::range(0..6).reduce(i64::MIN, |most, x| Ok(most.max(x.item::<i64>()?))).unwrap();
     assert_eq!(most, 5);
 }
@@ -386,18 +390,19 @@ fn samples_by_weight() {
 }
 
 #[test]
-fn shuffles_hold_every_element_once() {
+fn shuffles_return_every_element_once() {
     let _ledger = ledger_check();
-    for (count, room) in [(0i64, 5), (1, 5), (20, 1), (20, 7), (20, 20), (20, 100)] {
-        let order = numbers(&Dataset::range(0..count).shuffle(room).unwrap());
+    for (count, buffer_size) in [(0i64, 5), (1, 5), (20, 1), (20, 7), (20, 20), (20, 100)] {
+        let order = numbers(&Dataset::range(0..count).shuffle(buffer_size).unwrap());
         let mut sorted = order.clone();
         sorted.sort_unstable();
         assert_eq!(sorted, (0..count).collect::<Vec<_>>());
-        // An element can come early by as much as it likes, but no earlier than the buffer reaches.
-        assert!(order.iter().enumerate().all(|(place, &x)| x < (place + room) as i64), "{order:?}");
-        assert!(room > 1 || order.is_sorted());
+        // An element comes at most the buffer size early.
+        assert!(order.iter().enumerate().all(|(i, &x)| x < (i + buffer_size) as i64), "{order:?}");
+        assert!(buffer_size > 1 || order.is_sorted());
     }
-    assert!(Dataset::range(0..3).shuffle(0).is_err());
+    let error = Dataset::range(0..3).shuffle(0).unwrap_err();
+    assert_eq!(error.message(), "shuffle: buffer_size must be >= 1, got 0");
     assert!(Dataset::range(0..3).shuffle(taut_memory::Bytes(0)).is_err());
 }
 
@@ -435,28 +440,32 @@ fn buffers_in_bytes_stay_under_them() {
         let sizes = sizes.clone();
         move |i| full([sizes[i.item::<i64>()? as usize]], i.item::<i64>()?, DType::I64)
     });
-    for room in [100, 320, 1000, 5000] {
-        let shuffled = ragged.shuffle(taut_memory::Bytes(room)).unwrap();
+    for buffer_size in [100, 320, 1000, 5000] {
+        let shuffled = ragged.shuffle(taut_memory::Bytes(buffer_size)).unwrap();
         let mut iter = shuffled.iter().unwrap();
         let mut seen: Vec<i64> = iter.by_ref().map(|x| x.unwrap().to_vec::<i64>().unwrap()[0]).collect();
         let report = iter.report();
-        let held = report.stage("shuffle").unwrap();
+        let shuffle = report.stage("shuffle").unwrap();
         let largest = 8 * sizes.iter().max().unwrap();
-        assert!(held.high_water() <= room.max(largest), "{} in {room}", held.high_water());
-        assert!(held.high_water() > room / 2);
+        assert!(
+            shuffle.high_water() <= buffer_size.max(largest),
+            "{} in {buffer_size}",
+            shuffle.high_water()
+        );
+        assert!(shuffle.high_water() > buffer_size / 2);
         seen.sort_unstable();
         assert_eq!(seen, (0..200).collect::<Vec<_>>());
     }
-    // Rows of one tensor cost their row.
+    // A row of a larger tensor counts as its row.
     let rows = Dataset::from_tensor_slices(zeros([100, 10], DType::F64).unwrap()).unwrap();
     let mut iter = rows.shuffle(taut_memory::Bytes(1000)).unwrap().iter().unwrap();
     assert_eq!(iter.by_ref().count(), 100);
-    assert_eq!(iter.report().stage("shuffle").unwrap().held.as_ref().unwrap().most_elements, 12);
+    assert_eq!(iter.report().stage("shuffle").unwrap().buffer.as_ref().unwrap().most_elements, 12);
     assert_eq!(iter.report().stage("shuffle").unwrap().high_water(), 960);
 }
 
 #[test]
-fn malformed_positions_are_refused() {
+fn malformed_positions_are_errors() {
     for text in ["", "3", ":", "3:", ":3", "3:4:5", "+3:4", "-1:0", "a:b", "3: 4", "99999999999999999999:0"] {
         let error = text.parse::<taut_data::Position>().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Format, "{text}");
@@ -464,7 +473,7 @@ fn malformed_positions_are_refused() {
 }
 
 #[test]
-fn reports_say_where_the_time_goes() {
+fn reports_have_the_times_of_stages() {
     let _ledger = ledger_check();
     let slow = Dataset::range(0..20).map(|x| {
         std::thread::sleep(Duration::from_millis(2));
@@ -485,7 +494,7 @@ fn reports_say_where_the_time_goes() {
 }
 
 #[test]
-fn the_bottleneck_in_words() {
+fn the_report_names_the_bottleneck() {
     let stage = |name, consumer, own: u64, waited: u64, workers| StageReport {
         name,
         consumer,
@@ -495,22 +504,23 @@ fn the_bottleneck_in_words() {
         waited: Duration::from_millis(waited),
         blocked: Duration::ZERO,
         workers,
-        held: None,
+        buffer: None,
     };
-    let report = |stages: Vec<StageReport>| Report { stages, elapsed: Duration::from_secs(1) }.bottleneck();
+    let report =
+        |stages: Vec<StageReport>| PipelineReport { stages, elapsed: Duration::from_secs(1) }.bottleneck();
     let slow_map = vec![
         stage("range", Some(1), 10, 10, 0),
         stage("map", Some(2), 800, 810, 0),
         stage("batch", None, 50, 860, 0),
     ];
     assert!(
-        report(slow_map.clone()).starts_with("waiting for `map`: more workers would help (map_parallel)")
+        report(slow_map.clone()).starts_with("the bottleneck is `map`: use several threads (map_parallel)")
     );
-    // The work of several is done at the same time.
+    // Workers run in parallel.
     let shared = vec![stage("csv", Some(1), 700, 700, 0), stage("map_parallel", None, 1000, 900, 2)];
-    assert!(report(shared).starts_with("waiting for `csv`: the source is the slowest"));
+    assert!(report(shared).starts_with("the bottleneck is `csv`: if the source is read more than once"));
     let mut idle = slow_map;
     idle[2].waited = Duration::from_millis(40);
-    assert!(report(idle).starts_with("the consumer is the slowest: it waited 4.0 % of the time"));
-    assert_eq!(report(Vec::new()), "nothing ran yet");
+    assert!(report(idle).starts_with("the consumer is the bottleneck: it waited 4.0 % of the time"));
+    assert_eq!(report(Vec::new()), "no stage has run");
 }

@@ -1,4 +1,4 @@
-//! Stages with threads: order, room, errors, panics, and the end of it all.
+//! Stages with threads: order, buffer sizes, errors, panics, and termination.
 
 mod common;
 
@@ -31,21 +31,20 @@ fn elements_keep_their_order() {
 #[test]
 fn workers_work_at_the_same_time() {
     let _ledger = whole_ledger_check();
-    // Nobody may leave before all three are there.
+    // A barrier: no thread continues before all three have arrived.
     let meeting = Arc::new((Mutex::new(0), Condvar::new()));
     let together = Dataset::range(0..3).map_parallel(3, move |x| {
         let (count, changed) = &*meeting;
         *count.lock().unwrap() += 1;
         changed.notify_all();
-        let there = changed.wait_while(count.lock().unwrap(), |count| *count < 3).unwrap();
-        drop(there);
+        drop(changed.wait_while(count.lock().unwrap(), |count| *count < 3).unwrap());
         Ok(x)
     });
     assert_eq!(numbers(&together.unwrap()), [0, 1, 2]);
 }
 
 #[test]
-fn no_more_is_made_than_there_is_room_for() {
+fn prefetch_stops_at_its_buffer_size() {
     let _ledger = whole_ledger_check();
     let made = Arc::new(AtomicUsize::new(0));
     let count = made.clone();
@@ -56,7 +55,7 @@ fn no_more_is_made_than_there_is_room_for() {
     let mut iter = counted.prefetch(Bytes(1000)).unwrap().iter().unwrap();
     iter.next().unwrap().unwrap();
     wait_until(|| made.load(SeqCst) == 11);
-    // Ten are there and one was delivered; give a wrong twelfth its chance.
+    // Ten are buffered and one was delivered; a twelfth would be computed within this time.
     std::thread::sleep(std::time::Duration::from_millis(20));
     assert_eq!(made.load(SeqCst), 11);
     assert_eq!(iter.by_ref().count(), 99);
@@ -64,14 +63,14 @@ fn no_more_is_made_than_there_is_room_for() {
     assert_eq!(report.stage("prefetch").unwrap().high_water(), 1000);
     assert!(report.stage("prefetch").unwrap().blocked > std::time::Duration::ZERO);
 
-    // Room for less than one element is room for one.
+    // A buffer smaller than one element holds one.
     let mut tight = counted.prefetch(Bytes(1)).unwrap().iter().unwrap();
     assert_eq!(tight.by_ref().count(), 100);
     assert_eq!(tight.report().stage("prefetch").unwrap().high_water(), 100);
 }
 
 #[test]
-fn errors_come_in_their_place() {
+fn errors_keep_their_index() {
     let _ledger = whole_ledger_check();
     let fragile = |x: Tensor| -> Result<Tensor> {
         if x.item::<i64>()? == 17 { add(ones([2], DType::F32)?, ones([3], DType::F32)?) } else { Ok(x) }
@@ -79,8 +78,8 @@ fn errors_come_in_their_place() {
     let parallel = Dataset::range(0..30).map_parallel(3, fragile).unwrap().prefetch(4).unwrap();
     let all: Vec<Result<Tensor>> = parallel.iter().unwrap().collect();
     assert_eq!(all.len(), 30);
-    for (i, place) in all.iter().enumerate() {
-        match place {
+    for (i, outcome) in all.iter().enumerate() {
+        match outcome {
             Ok(x) => assert_eq!(x.item::<i64>().unwrap(), i as i64),
             Err(error) => {
                 assert_eq!(i, 17);
@@ -90,7 +89,7 @@ fn errors_come_in_their_place() {
             }
         }
     }
-    // Resumed in the middle, numbers are the same.
+    // Resumed in the middle, indices are the same.
     let mut resumed = parallel.iter_from(&"0:16".parse().unwrap()).unwrap();
     resumed.next().unwrap().unwrap();
     assert!(resumed.next().unwrap().unwrap_err().message().starts_with("element 17: "));
@@ -102,23 +101,20 @@ fn panics_become_errors() {
     let quiet = std::panic::take_hook();
     std::panic::set_hook(Box::new(|_| {}));
     let parallel = Dataset::range(0..5).map_parallel(2, |x| {
-        assert!(x.item::<i64>()? != 3, "three is not wanted");
+        assert!(x.item::<i64>()? != 3, "no three");
         Ok(x)
     });
-    let places: Vec<_> = parallel.unwrap().iter().unwrap().collect();
-    // A panic in what a prefetch runs ends its input: nobody knows in which state it is.
+    let outcomes: Vec<_> = parallel.unwrap().iter().unwrap().collect();
+    // A panic in the input of a prefetch ends it: the input may be inconsistent.
     let broken = Dataset::from_generator(|| {
         (0..5i64).map(|i| if i == 2 { panic!("generator") } else { Tensor::scalar(i) })
     });
     let ended: Vec<_> = broken.prefetch(2).unwrap().iter().unwrap().collect();
     std::panic::set_hook(quiet);
 
-    assert_eq!(places.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, true, false, true]);
-    let error = places[3].as_ref().unwrap_err();
-    assert!(
-        error.message().contains("element 3") && error.message().contains("three is not wanted"),
-        "{error}"
-    );
+    assert_eq!(outcomes.iter().map(Result::is_ok).collect::<Vec<_>>(), [true, true, true, false, true]);
+    let error = outcomes[3].as_ref().unwrap_err();
+    assert!(error.message().contains("element 3") && error.message().contains("no three"), "{error}");
     assert_eq!(ended.len(), 3);
     assert!(ended[2].as_ref().unwrap_err().message().contains("generator"));
 }
@@ -141,17 +137,17 @@ fn dropping_ends_threads_that_wait() {
         }
         drop(pipeline);
         drop(iter);
-        // The threads are gone, and what they held with them.
+        // The threads have ended and dropped what they held.
         assert_eq!(Arc::strong_count(&alive), 1);
     }
 }
 
 #[test]
-fn dropping_ends_threads_that_look_in_vain() {
+fn dropping_ends_threads_that_filter_endlessly() {
     let _ledger = whole_ledger_check();
     let looked = Arc::new(AtomicUsize::new(0));
     let count = looked.clone();
-    // The very first, and then none.
+    // Keeps the first element only.
     let once = Dataset::range(0..10).repeat(None).filter(move |_| Ok(count.fetch_add(1, SeqCst) == 0));
     let inside = once.clone();
     let nested = Dataset::range(0..3).flat_map(move |_| Ok(inside.clone()));
@@ -175,7 +171,7 @@ fn dropping_ends_threads_that_collect() {
         Ok(x)
     });
     let endless = slow.repeat(None);
-    // Each of them wants more than there will ever be.
+    // Each of them collects elements without end.
     let stages = [
         endless.shuffle(usize::MAX).unwrap(),
         endless.shuffle(Bytes(usize::MAX)).unwrap(),
@@ -188,7 +184,7 @@ fn dropping_ends_threads_that_collect() {
     ];
     for stage in stages {
         made.store(0, SeqCst);
-        // The first element comes at once; the thread goes on to what never comes.
+        // The first element is ready at once; the thread continues with the endless stage.
         let mut iter = Dataset::range(0..1).concatenate(&stage).prefetch(4).unwrap().iter().unwrap();
         iter.next().unwrap().unwrap();
         wait_until(|| made.load(SeqCst) > 12);
@@ -212,9 +208,9 @@ fn no_memory_in_a_worker_is_an_error_of_its_element() {
         let _fault = (x.item::<i64>()? == 4).then(|| taut_memory::testing::fail_nth(0));
         ones([16], DType::F32)
     });
-    let places: Vec<_> = hungry.unwrap().iter().unwrap().collect();
-    assert_eq!(places.iter().filter(|place| place.is_ok()).count(), 5);
-    let error = places[4].as_ref().unwrap_err();
+    let outcomes: Vec<_> = hungry.unwrap().iter().unwrap().collect();
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 5);
+    let error = outcomes[4].as_ref().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::OutOfMemory);
     assert!(error.message().starts_with("element 4: ") && error.out_of_memory().is_some(), "{error}");
 }
@@ -225,10 +221,10 @@ fn checks_for_nan_reach_the_workers() {
     let before = taut_core::set_checking_numerics(true);
     let logs = Dataset::range(0..2)
         .map_parallel(1, |x| taut_core::ops::unary::log(taut_core::ops::unary::cast(x, DType::F32)?));
-    let places: Vec<_> = logs.unwrap().iter().unwrap().collect();
+    let outcomes: Vec<_> = logs.unwrap().iter().unwrap().collect();
     taut_core::set_checking_numerics(before);
-    assert_eq!(places[0].as_ref().unwrap_err().kind(), ErrorKind::Numeric);
-    assert!(places[1].is_ok());
+    assert_eq!(outcomes[0].as_ref().unwrap_err().kind(), ErrorKind::Numeric);
+    assert!(outcomes[1].is_ok());
 }
 
 #[test]

@@ -104,5 +104,5 @@ fn a_killed_run_ends_as_one_that_was_not() {
     assert!(start(&path).wait().unwrap().success());
     assert_eq!(tensors(&straight), tensors(&path));
     let left = folder.files();
-    assert_eq!(left.len(), 2, "drafts of the dead are swept away: {left:?}");
+    assert_eq!(left.len(), 2, "temporary files of killed processes are removed: {left:?}");
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
-use taut::data::{self, Cache, Cardinality, Padding, Position, Room, Shuffle, Window};
+use taut::data::{self, BatchPadding, BufferSize, Cache, Cardinality, Position, Shuffle, Window};
 use taut::memory::Bytes;
 use taut::{OnRetrace, Tensor};
 
@@ -196,9 +196,9 @@ fn predicate(function: Held) -> impl Fn(&Tree) -> taut::Result<bool> + Send + Sy
     }
 }
 
-/// Room for elements or for bytes.
-fn room(elements: Option<usize>, bytes: Option<usize>) -> Room {
-    bytes.map_or_else(|| Room::from(elements.unwrap_or(1)), |bytes| Room::from(Bytes(bytes)))
+/// The size of a buffer in elements or in bytes.
+fn buffer_size(elements: Option<usize>, bytes: Option<usize>) -> BufferSize {
+    bytes.map_or_else(|| BufferSize::from(elements.unwrap_or(1)), |bytes| BufferSize::from(Bytes(bytes)))
 }
 
 /// Elements that are there already.
@@ -398,7 +398,7 @@ impl Dataset {
         values: Vec<Option<Bound<'py, PyAny>>>,
         exact: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut padding = Padding::default();
+        let mut padding = BatchPadding::default();
         for (i, shape) in shapes.into_iter().enumerate() {
             if let Some(shape) = shape {
                 padding = padding.shape(i, shape);
@@ -429,7 +429,7 @@ impl Dataset {
         seed: Option<u64>,
         each_epoch: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut how = Shuffle::new(room(elements, bytes)).each_epoch(each_epoch);
+        let mut how = Shuffle::new(buffer_size(elements, bytes)).each_epoch(each_epoch);
         if let Some(seed) = seed {
             how = how.seed(seed);
         }
@@ -474,7 +474,10 @@ impl Dataset {
     ) -> PyResult<Bound<'py, PyAny>> {
         then(
             slf,
-            slf.get().inner.prefetch(room(elements, bytes)).map_err(|error| exception(slf.py(), error))?,
+            slf.get()
+                .inner
+                .prefetch(buffer_size(elements, bytes))
+                .map_err(|error| exception(slf.py(), error))?,
         )
     }
 

@@ -1,6 +1,6 @@
-//! Columns of Parquet and Arrow files.
+//! Parquet and Arrow files.
 
-use super::broken;
+use super::format_error;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
@@ -17,18 +17,18 @@ use std::path::Path;
 use taut_core::{DType, Error, Result, Shape, Spec, Tensor};
 use taut_memory::{Buffer, Category, Location};
 
-/// Reads columns of a Parquet file, or all of them: each becomes a tensor with a dimension for the rows.
+/// Reads columns of a Parquet file, by default all of them: each becomes a tensor whose first axis is the rows.
 ///
-/// Numbers and booleans become tensors `[rows]`, fixed-size lists of them `[rows, size]`, and so on. Columns of other types, and
-/// columns in which something is missing, are refused by name: do not ask for them.
+/// Numbers and booleans become tensors `[rows]`, fixed-size lists of them `[rows, size]`, and so on. Columns of other types
+/// and columns with missing values are errors that name the column: select other columns.
 #[track_caller]
 pub fn load_parquet(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BTreeMap<String, Tensor>> {
     let (path, at) = (path.as_ref(), Location::caller());
     let load = || {
         let builder = ParquetRecordBatchReaderBuilder::try_new(File::open(path)?).map_err(parquet_error)?;
-        let wanted = wanted(builder.schema(), columns)?;
-        let fields = fields(builder.schema(), &wanted);
-        let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
+        let selected = selected(builder.schema(), columns)?;
+        let fields = fields(builder.schema(), &selected);
+        let mask = ProjectionMask::roots(builder.parquet_schema(), selected);
         let reader = builder.with_projection(mask).build().map_err(parquet_error)?;
         tensors(reader, &fields, at)
     };
@@ -41,9 +41,9 @@ pub fn load_arrow(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BT
     let (path, at) = (path.as_ref(), Location::caller());
     let load = || {
         let schema = FileReader::try_new(File::open(path)?, None).map_err(arrow_error)?.schema();
-        let wanted = wanted(&schema, columns)?;
-        let fields = fields(&schema, &wanted);
-        let reader = FileReader::try_new(File::open(path)?, Some(wanted)).map_err(arrow_error)?;
+        let selected = selected(&schema, columns)?;
+        let fields = fields(&schema, &selected);
+        let reader = FileReader::try_new(File::open(path)?, Some(selected)).map_err(arrow_error)?;
         tensors(reader, &fields, at)
     };
     load().map_err(|error: Error| error.about(path.display()).at(at))
@@ -51,35 +51,35 @@ pub fn load_arrow(path: impl AsRef<Path>, columns: Option<&[&str]>) -> Result<BT
 
 #[cold]
 fn parquet_error(error: parquet::errors::ParquetError) -> Error {
-    broken(error.to_string())
+    format_error(error.to_string())
 }
 
 #[cold]
 fn arrow_error(error: ArrowError) -> Error {
-    broken(error.to_string())
+    format_error(error.to_string())
 }
 
-/// The places of the columns that are asked for. Their names tell them apart.
-fn wanted(schema: &Schema, columns: Option<&[&str]>) -> Result<Vec<usize>> {
-    let place = |name: &&str| {
+/// The indices of the selected columns, whose names must be unique.
+fn selected(schema: &Schema, columns: Option<&[&str]>) -> Result<Vec<usize>> {
+    let index_of = |name: &&str| {
         schema.index_of(name).map_err(|_| {
             let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            Error::value(format!("there is no column `{name}`"))
-                .help(format!("columns are {}", names.join(", ")))
+            Error::value(format!("unknown column `{name}`"))
+                .help(format!("the columns are {}", names.join(", ")))
         })
     };
-    let wanted: Vec<usize> = match columns {
-        Some(names) => names.iter().map(place).collect::<Result<_>>()?,
+    let selected: Vec<usize> = match columns {
+        Some(names) => names.iter().map(index_of).collect::<Result<_>>()?,
         None => (0..schema.fields().len()).collect(),
     };
-    for &index in &wanted {
+    for &index in &selected {
         let field = schema.field(index);
         if schema.fields().iter().filter(|other| other.name() == field.name()).count() > 1 {
-            return Err(broken(format!("several columns are called `{}`", field.name())));
+            return Err(format_error(format!("several columns are named `{}`", field.name())));
         }
         shape(field.data_type()).map_err(|error| error.about(format_args!("column `{}`", field.name())))?;
     }
-    Ok(wanted)
+    Ok(selected)
 }
 
 /// The element type of a column, and the shape of one row.
@@ -103,18 +103,18 @@ fn shape(of: &DataType) -> Result<(DType, Vec<usize>)> {
             return Ok((dtype, row));
         }
         other => {
-            return Err(Error::dtype(format!("{other} cannot be a tensor"))
-                .help("numbers, booleans and fixed-size lists of them can; name the columns that are"));
+            return Err(Error::dtype(format!("{other} cannot be converted to a tensor"))
+                .help("select columns of numbers, booleans and fixed-size lists of them"));
         }
     };
     Ok((dtype, Vec::new()))
 }
 
-fn fields(schema: &Schema, wanted: &[usize]) -> Vec<FieldRef> {
-    wanted.iter().map(|&index| schema.fields()[index].clone()).collect()
+fn fields(schema: &Schema, selected: &[usize]) -> Vec<FieldRef> {
+    selected.iter().map(|&index| schema.fields()[index].clone()).collect()
 }
 
-/// These columns of all batches, of which there may be none.
+/// These columns of all record batches, of which there may be none.
 fn tensors(
     batches: impl Iterator<Item = Result<RecordBatch, ArrowError>>,
     fields: &[FieldRef],
@@ -129,26 +129,30 @@ fn tensors(
         dims.insert(0, rows);
         let spec = Spec::new(dtype, Shape::from(dims));
         if spec.shape.checked_len().is_none() {
-            return Err(about(broken(format!("{} is more than memory has addresses for", spec.shape))));
+            return Err(about(format_error(format!(
+                "the size of shape {} exceeds the address space",
+                spec.shape
+            ))));
         }
         let mut buffer = Buffer::new_at(spec.bytes(), Category::Dataset, at)?;
         let mut rest = buffer.as_mut_slice();
         for batch in &batches {
-            let column = batch.column_by_name(field.name()).ok_or_else(|| about(broken("it is missing")))?;
+            let column = batch.column_by_name(field.name());
+            let column = column.ok_or_else(|| about(format_error("missing in a record batch")))?;
             rest = fill(column, rest).map_err(about)?;
         }
         if !rest.is_empty() {
-            return Err(about(broken("fewer values than rows")));
+            return Err(about(format_error("fewer values than rows")));
         }
         found.insert(field.name().clone(), Tensor::from_buffer(spec, buffer)?);
     }
     Ok(found)
 }
 
-/// Writes an array's elements, and gives back the room that is left.
+/// Writes an array's elements, and returns the rest of the output.
 fn fill<'a>(array: &ArrayRef, out: &'a mut [u8]) -> Result<&'a mut [u8]> {
     if array.null_count() > 0 {
-        return Err(broken(format!("{} values are missing", array.null_count())));
+        return Err(format_error(format!("{} values are missing", array.null_count())));
     }
     match array.data_type() {
         DataType::Boolean => {
@@ -173,7 +177,7 @@ fn fill<'a>(array: &ArrayRef, out: &'a mut [u8]) -> Result<&'a mut [u8]> {
             let (first, count) = (list.offset() * *size as usize, list.len() * *size as usize);
             fill(&list.values().slice(first, count), out)
         }
-        other => Err(Error::dtype(format!("{other} cannot be a tensor"))),
+        other => Err(Error::dtype(format!("{other} cannot be converted to a tensor"))),
     }
 }
 
@@ -185,5 +189,5 @@ fn numbers<'a, T: ArrowPrimitiveType>(array: &ArrayRef, out: &'a mut [u8]) -> Re
 }
 
 fn split(out: &mut [u8], bytes: usize) -> Result<(&mut [u8], &mut [u8])> {
-    out.split_at_mut_checked(bytes).ok_or_else(|| broken("more values than rows"))
+    out.split_at_mut_checked(bytes).ok_or_else(|| format_error("more values than rows"))
 }

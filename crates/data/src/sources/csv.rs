@@ -1,9 +1,9 @@
-//! CSV: tables of numbers as text.
+//! CSV files: tables of numbers, booleans and class names.
 
-use super::{Unpacked, broken, open, read_error};
+use super::{MaybeGzip, format_error, open, read_error};
+use crate::counters::StageRun;
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::item::is_element;
-use crate::meter::Run;
+use crate::element::is_element;
 use csv::{ByteRecord, Reader, ReaderBuilder};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,16 +13,16 @@ use std::sync::Arc;
 use taut_core::{DType, Error, Result, Scalar, Shape, Spec, Tensor};
 use taut_memory::{Buffer, Category, Location};
 
-/// Rows that types are told from.
-const LOOKED_AT: usize = 100;
+/// The number of rows from which types are inferred.
+const INFERENCE_ROWS: usize = 100;
 
-type Rows = Reader<Unpacked<BufReader<File>>>;
+type Rows = Reader<MaybeGzip<BufReader<File>>>;
 
-/// A CSV file: which columns are taken, and as what. It may be packed by gzip.
+/// A CSV file: which columns are read, and as which types. It may be compressed with gzip.
 ///
-/// Types that are not given are told from the first 100 rows and the value for missing fields: `bool`, `int64` or `float32`. A column of text needs its
-/// [`classes`](Csv::classes). An empty field is an error that names its line, unless the column has a value for
-/// [`missing`](Csv::missing) ones.
+/// Types that are not given are inferred from the first 100 rows and the value for missing fields: `bool`, `int64` or
+/// `float32`. A column of text needs its [`classes`](Csv::classes). An empty field is an error that names its line, unless
+/// the column has a value for [`missing`](Csv::missing) fields.
 ///
 /// ```
 /// # let directory = std::env::temp_dir().join(format!("taut-csv-{}", std::process::id()));
@@ -41,28 +41,28 @@ pub struct Csv {
     header: bool,
     delimiter: u8,
     columns: Option<Vec<String>>,
-    kinds: BTreeMap<String, Kind>,
+    kinds: BTreeMap<String, ColumnType>,
     missing: BTreeMap<String, Scalar>,
 }
 
-/// What the fields of a column are.
+/// The type of a column.
 #[derive(Clone, Debug)]
-enum Kind {
+enum ColumnType {
     Number(DType),
     Classes(Vec<String>),
 }
 
-/// A column that is taken.
+/// A column that is read.
 #[derive(Clone, Debug)]
 struct Field {
     name: String,
     index: usize,
-    kind: Kind,
+    kind: ColumnType,
     missing: Option<Scalar>,
 }
 
 impl Csv {
-    /// The file at `path`, whose first line names the columns.
+    /// The file at `path`, whose first line has the names of the columns.
     pub fn new(path: impl AsRef<Path>) -> Csv {
         Csv {
             path: path.as_ref().to_owned(),
@@ -74,53 +74,53 @@ impl Csv {
         }
     }
 
-    /// The first line is data: columns are called `0`, `1`, and so on.
+    /// The first line is data: columns are named `0`, `1`, and so on.
     #[must_use]
     pub fn without_header(mut self) -> Csv {
         self.header = false;
         self
     }
 
-    /// What stands between fields, instead of a comma.
+    /// Sets the delimiter of fields; the default is a comma.
     #[must_use]
     pub fn delimiter(mut self, delimiter: u8) -> Csv {
         self.delimiter = delimiter;
         self
     }
 
-    /// Takes these columns only.
+    /// Reads these columns only.
     #[must_use]
     pub fn columns<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Csv {
         self.columns = Some(names.into_iter().map(Into::into).collect());
         self
     }
 
-    /// The type of a column.
+    /// Sets the type of a column.
     #[must_use]
     pub fn dtype(mut self, column: impl Into<String>, dtype: DType) -> Csv {
-        self.kinds.insert(column.into(), Kind::Number(dtype));
+        self.kinds.insert(column.into(), ColumnType::Number(dtype));
         self
     }
 
-    /// A column of names, which become their places in this list.
+    /// A column of class names, which become their indices in this list.
     #[must_use]
     pub fn classes<N: Into<String>>(
         mut self,
         column: impl Into<String>,
         names: impl IntoIterator<Item = N>,
     ) -> Csv {
-        self.kinds.insert(column.into(), Kind::Classes(names.into_iter().map(Into::into).collect()));
+        self.kinds.insert(column.into(), ColumnType::Classes(names.into_iter().map(Into::into).collect()));
         self
     }
 
-    /// What an empty field of a column is: a value that the column's type can hold. NaN makes a column of floats.
+    /// The value of empty fields of a column, which must be representable in its type. NaN makes it a column of floats.
     #[must_use]
     pub fn missing(mut self, column: impl Into<String>, value: impl Into<Scalar>) -> Csv {
         self.missing.insert(column.into(), value.into());
         self
     }
 
-    /// The rows as a dataset, read as they are needed: each column is a tensor without dimensions.
+    /// The rows as a dataset, read on demand: each column is a scalar.
     #[track_caller]
     pub fn dataset(&self) -> Result<Dataset<BTreeMap<String, Tensor>>> {
         let at = Location::caller();
@@ -128,14 +128,14 @@ impl Csv {
         Ok(Dataset::new(Lines { csv: self.clone(), fields: fields.into(), at }))
     }
 
-    /// The whole file: each column is a tensor with a dimension for the rows.
+    /// Reads the whole file: each column is a tensor `[rows]`.
     #[track_caller]
     pub fn read(&self) -> Result<BTreeMap<String, Tensor>> {
         let at = Location::caller();
         self.named(at, || self.read_at(at))
     }
 
-    /// Runs `work`, whose errors then name the file and the line of the caller.
+    /// Runs `work`, and adds the file and the source location of the caller to its errors.
     fn named<R>(&self, at: Location, work: impl FnOnce() -> Result<R>) -> Result<R> {
         work().map_err(|error| error.about(self.path.display()).at(at))
     }
@@ -145,61 +145,67 @@ impl Csv {
         Ok(ReaderBuilder::new().has_headers(self.header).delimiter(self.delimiter).from_reader(file))
     }
 
-    /// The columns that are taken, and their types.
+    /// The columns that are read, and their types.
     fn fields(&self) -> Result<Vec<Field>> {
         let mut rows = self.rows()?;
         let mut first = Vec::new();
         let mut record = ByteRecord::new();
-        for _ in 0..LOOKED_AT {
+        for _ in 0..INFERENCE_ROWS {
             match rows.read_byte_record(&mut record) {
                 Ok(true) => first.push(record.clone()),
                 Ok(false) => break,
                 Err(error) if error.is_io_error() => return Err(csv_error(error)),
-                // A row of the wrong length tells no types; whoever reads it is told.
+                // A row of the wrong length is not used for inference; reading it is an error.
                 Err(_) => {}
             }
         }
-        let there: Vec<String> = if self.header {
+        let names: Vec<String> = if self.header {
             let names = rows.byte_headers().map_err(csv_error)?.iter();
             names.map(|name| String::from_utf8_lossy(name).trim().to_owned()).collect()
         } else {
             (0..first.first().map_or(0, ByteRecord::len)).map(|i| i.to_string()).collect()
         };
         let find = |name: &String| {
-            there.iter().position(|other| other == name).ok_or_else(|| {
-                Error::value(format!("there is no column `{name}`"))
-                    .help(format!("columns are {}", there.join(", ")))
+            names.iter().position(|other| other == name).ok_or_else(|| {
+                Error::value(format!("unknown column `{name}`"))
+                    .help(format!("the columns are {}", names.join(", ")))
             })
         };
         for name in self.kinds.keys().chain(self.missing.keys()) {
             find(name)?;
         }
-        let wanted = self.columns.as_ref().unwrap_or(&there);
+        let selected = self.columns.as_ref().unwrap_or(&names);
         let field = |name: &String| {
             let index = find(name)?;
-            if there[index + 1..].contains(name) {
-                let message = format!("several columns are called `{name}`");
-                return Err(broken(message).help("columns() takes other columns only"));
+            if names[index + 1..].contains(name) {
+                let message = format!("several columns are named `{name}`");
+                return Err(format_error(message).help("select other columns with columns()"));
             }
             let missing = self.missing.get(name).copied();
             let kind = match self.kinds.get(name) {
                 Some(kind) => kind.clone(),
-                None => Kind::Number(guess(first.iter().filter_map(|row| row.get(index)), missing, name)?),
+                None => ColumnType::Number(infer_dtype(
+                    first.iter().filter_map(|row| row.get(index)),
+                    missing,
+                    name,
+                )?),
             };
             if let Some(value) = missing.filter(|&value| !is_element(value, kind.dtype())) {
-                let message =
-                    format!("{} for missing fields of `{name}` is no {}", value.to_f64(), kind.dtype());
+                let (dtype, value) = (kind.dtype(), value.to_f64());
+                let message = format!(
+                    "the value for missing fields of `{name}` must be representable in {dtype}, got {value}"
+                );
                 return Err(Error::value(message));
             }
             Ok(Field { name: name.clone(), index, kind, missing })
         };
-        wanted.iter().map(field).collect()
+        selected.iter().map(field).collect()
     }
 
     fn read_at(&self, at: Location) -> Result<BTreeMap<String, Tensor>> {
         let fields = self.fields()?;
         let mut record = ByteRecord::new();
-        // Counted first, so that columns are written where they stay.
+        // Rows are counted first, so that columns are written into their final memory.
         let (mut rows, mut count) = (self.rows()?, 0);
         while rows.read_byte_record(&mut record).map_err(csv_error)? {
             count += 1;
@@ -211,7 +217,7 @@ impl Csv {
         let mut rows = self.rows()?;
         for row in 0..count {
             if !rows.read_byte_record(&mut record).map_err(csv_error)? {
-                return Err(broken("it became shorter while it was read"));
+                return Err(format_error("the file became shorter while it was read"));
             }
             for (field, column) in fields.iter().zip(&mut columns) {
                 let size = field.kind.dtype().size();
@@ -228,11 +234,11 @@ impl Csv {
     }
 }
 
-impl Kind {
+impl ColumnType {
     fn dtype(&self) -> DType {
         match self {
-            Kind::Number(dtype) => *dtype,
-            Kind::Classes(_) => DType::I64,
+            ColumnType::Number(dtype) => *dtype,
+            ColumnType::Classes(_) => DType::I64,
         }
     }
 }
@@ -244,21 +250,21 @@ impl Field {
             let line = record.position().map_or(0, csv::Position::line);
             format!("line {line}, column `{}`", self.name)
         };
-        let refuse = |what: String| broken(what).about(place());
+        let invalid = |message: String| format_error(message).about(place());
         let bytes = record.get(self.index).unwrap_or(&[]);
-        let text = std::str::from_utf8(bytes).map_err(|_| refuse("not text".to_owned()))?.trim();
+        let text = std::str::from_utf8(bytes).map_err(|_| invalid("not UTF-8".to_owned()))?.trim();
         if text.is_empty() {
             return self.missing.ok_or_else(|| {
-                refuse("nothing there".to_owned()).help("missing() gives such fields a value")
+                invalid("the field is empty".to_owned()).help("set a value for empty fields with missing()")
             });
         }
         match &self.kind {
-            Kind::Classes(names) => match names.iter().position(|name| name == text) {
+            ColumnType::Classes(names) => match names.iter().position(|name| name == text) {
                 Some(index) => Ok(Scalar::from(index as i64)),
-                None => Err(refuse(format!("`{text}` is none of its classes"))),
+                None => Err(invalid(format!("`{text}` is not one of the classes"))),
             },
-            Kind::Number(dtype) => {
-                number(text, *dtype).ok_or_else(|| refuse(format!("`{text}` is no {dtype}")))
+            ColumnType::Number(dtype) => {
+                number(text, *dtype).ok_or_else(|| invalid(format!("expected {dtype}, got `{text}`")))
             }
         }
     }
@@ -266,14 +272,14 @@ impl Field {
 
 fn number(text: &str, dtype: DType) -> Option<Scalar> {
     match dtype {
-        DType::Bool => truth(text).map(Scalar::from),
+        DType::Bool => parse_bool(text).map(Scalar::from),
         dtype if dtype.is_float() => text.parse::<f64>().ok().map(Scalar::from),
         DType::U64 => text.parse::<u64>().ok().map(Scalar::from),
         dtype => text.parse::<i64>().ok().map(Scalar::from).filter(|value| value.fits(dtype)),
     }
 }
 
-fn truth(text: &str) -> Option<bool> {
+fn parse_bool(text: &str) -> Option<bool> {
     match text {
         "true" | "True" | "TRUE" => Some(true),
         "false" | "False" | "FALSE" => Some(false),
@@ -281,12 +287,16 @@ fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// The type that all these fields have, and if there is one, that also holds what stands for missing ones.
-fn guess<'a>(fields: impl Iterator<Item = &'a [u8]>, missing: Option<Scalar>, name: &str) -> Result<DType> {
+/// The first type that represents all these fields, preferably one that also represents the value for missing ones.
+fn infer_dtype<'a>(
+    fields: impl Iterator<Item = &'a [u8]>,
+    missing: Option<Scalar>,
+    name: &str,
+) -> Result<DType> {
     let texts = fields.map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
     let texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
     let fits = |dtype| texts.iter().all(|text| number(text, dtype).is_some());
-    // A column without a field to look at is one of numbers.
+    // A column of empty fields is one of floats.
     let candidates =
         if texts.is_empty() { &[DType::F32][..] } else { &[DType::Bool, DType::I64, DType::F32] };
     let mut fitting = candidates.iter().copied().filter(|&dtype| fits(dtype)).peekable();
@@ -294,7 +304,7 @@ fn guess<'a>(fields: impl Iterator<Item = &'a [u8]>, missing: Option<Scalar>, na
     let holding = fitting.find(|&dtype| missing.is_none_or(|value| is_element(value, dtype)));
     holding.or(first).ok_or_else(|| {
         Error::dtype(format!("column `{name}` is text"))
-            .help("classes() makes numbers of names, columns() takes other columns only")
+            .help("map its names to indices with classes(), or select other columns with columns()")
     })
 }
 
@@ -304,9 +314,9 @@ fn csv_error(error: csv::Error) -> Error {
         csv::ErrorKind::Io(error) => read_error(error),
         csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
             let line = pos.map_or(0, |pos| pos.line());
-            broken(format!("line {line} has {len} fields, and those before it {expected_len}"))
+            format_error(format!("line {line}: expected {expected_len} fields, got {len}"))
         }
-        other => broken(format!("{other:?}")),
+        other => format_error(format!("{other:?}")),
     }
 }
 
@@ -330,7 +340,7 @@ impl Stage<BTreeMap<String, Tensor>> for Lines {
         "csv"
     }
 
-    fn start(&self, _run: &Run, _epoch: u64) -> Result<Box<dyn Cursor<BTreeMap<String, Tensor>>>> {
+    fn start(&self, _run: &StageRun, _epoch: u64) -> Result<Box<dyn Cursor<BTreeMap<String, Tensor>>>> {
         let rows = self.csv.named(self.at, || self.csv.rows())?;
         let (csv, fields, at) = (self.csv.clone(), self.fields.clone(), self.at);
         Ok(Box::new(LinesCursor { csv, rows, fields, record: ByteRecord::new(), at, ended: false }))
@@ -352,7 +362,7 @@ impl LinesCursor {
             return Ok(false);
         }
         let read = self.rows.read_byte_record(&mut self.record);
-        // After a failure to read, there is no next row; a row of the wrong length is only a row.
+        // An I/O error ends the sequence; a row of the wrong length does not.
         self.ended = match &read {
             Ok(more) => !more,
             Err(error) => error.is_io_error(),
@@ -380,10 +390,10 @@ impl Cursor<BTreeMap<String, Tensor>> for LinesCursor {
         })
     }
 
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
-        for passed in 0..count {
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
+        for skipped in 0..count {
             if let Ok(false) = self.advance() {
-                return Ok(Some(passed));
+                return Ok(Some(skipped));
             }
         }
         Ok(Some(count))

@@ -1,16 +1,16 @@
-//! IDX: the format of MNIST and of sets made like it.
+//! IDX: the file format of MNIST.
 
-use super::{Unpacked, broken, read_error};
+use super::{MaybeGzip, format_error, read_error};
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 use taut_core::{DType, Error, Result, Shape, Spec, Tensor};
 use taut_memory::{Category, Location};
 
-/// The most that gzip makes of a byte.
-const MOST_UNPACKED: u64 = 1032;
+/// The largest compression ratio of gzip.
+const MAX_GZIP_RATIO: u64 = 1032;
 
-/// Reads an array from an IDX file, packed by gzip or not.
+/// Reads an array from an IDX file, which may be compressed with gzip.
 ///
 /// ```
 /// use taut_core::ErrorKind;
@@ -29,7 +29,7 @@ pub fn load_idx(path: impl AsRef<Path>) -> Result<Tensor> {
     load().map_err(|error: Error| error.about(path.display()).at(at))
 }
 
-/// Reads an array in IDX format, packed by gzip or not.
+/// Reads an array in IDX format, which may be compressed with gzip.
 ///
 /// ```
 /// let bytes = [0, 0, 8, 1, 0, 0, 0, 3, 5, 6, 7]; // three bytes along one axis
@@ -42,10 +42,10 @@ pub fn read_idx(bytes: &[u8]) -> Result<Tensor> {
     read(bytes, bytes.len() as u64, at).map_err(|error| error.at(at))
 }
 
-/// Reads from `len` bytes. The header is believed only as far as they could hold what it claims.
+/// Reads from `len` bytes. A header that claims more than they can hold is rejected before anything is allocated.
 fn read(reader: impl Read, len: u64, at: Location) -> Result<Tensor> {
-    let mut reader = Unpacked::new(reader)?;
-    let most = if reader.is_packed() { len.saturating_mul(MOST_UNPACKED) } else { len };
+    let mut reader = MaybeGzip::new(reader)?;
+    let most = if reader.is_packed() { len.saturating_mul(MAX_GZIP_RATIO) } else { len };
     let mut magic = [0; 4];
     reader.read_exact(&mut magic).map_err(read_error)?;
     let dtype = match magic {
@@ -55,7 +55,7 @@ fn read(reader: impl Read, len: u64, at: Location) -> Result<Tensor> {
         [0, 0, 0x0c, _] => DType::I32,
         [0, 0, 0x0d, _] => DType::F32,
         [0, 0, 0x0e, _] => DType::F64,
-        _ => return Err(broken("not in IDX format: the first bytes name no type")),
+        _ => return Err(format_error("not in IDX format: the magic number has no known type")),
     };
     let mut dims = Vec::new();
     for _ in 0..magic[3] {
@@ -66,7 +66,7 @@ fn read(reader: impl Read, len: u64, at: Location) -> Result<Tensor> {
     let shape = Shape::from(dims);
     let bytes = shape.checked_len().and_then(|count| count.checked_mul(dtype.size()));
     if bytes.is_none_or(|bytes| bytes as u64 > most) {
-        return Err(broken(format!("{len} bytes do not hold {dtype} of shape {shape}")));
+        return Err(format_error(format!("the header claims {dtype}{shape}, which {len} bytes cannot hold")));
     }
     let mut outcome = Ok(());
     let tensor = Tensor::build(Spec::new(dtype, shape), Category::Dataset, at, |out| {
@@ -77,7 +77,7 @@ fn read(reader: impl Read, len: u64, at: Location) -> Result<Tensor> {
     })?;
     outcome?;
     if reader.read(&mut [0]).map_err(read_error)? > 0 {
-        return Err(broken(format!("there is more than {} in it", tensor.spec())));
+        return Err(format_error(format!("trailing bytes after {}", tensor.spec())));
     }
     Ok(tensor)
 }

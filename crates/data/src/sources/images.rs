@@ -1,6 +1,6 @@
-//! Folders of images: one folder in it for each class.
+//! Folders of images, with one subfolder per class.
 
-use super::broken;
+use super::format_error;
 use crate::dataset::Dataset;
 use crate::stages::Indexed;
 use crate::stages::number;
@@ -12,16 +12,16 @@ use std::sync::Arc;
 use taut_core::{DType, Error, Result, Spec, Tensor};
 use taut_memory::{Category, Location};
 
-/// Files that are looked at.
+/// The extensions of image files.
 const EXTENSIONS: [&str; 6] = ["bmp", "gif", "jpeg", "jpg", "png", "webp"];
 
-/// The most rows and columns that images are resized to: what is made on the way has to fit into memory, too.
-const MOST_SIDE: u32 = 1 << 14;
+/// The largest height and width that images are resized to: intermediate images must fit into memory, too.
+const MAX_SIDE: u32 = 1 << 14;
 
-/// A folder with a folder for each class, and images in those.
+/// A folder with one subfolder of images per class.
 ///
-/// Classes are the folders' names in alphabetical order, and images come in that order, too: shuffle them. Files with other
-/// endings than those of images are passed over.
+/// Classes are the subfolders' names in alphabetical order, and images are ordered by class: shuffle them. Files with other
+/// extensions than those of images are ignored.
 #[derive(Clone, Debug)]
 pub struct ImageFolder {
     classes: Vec<String>,
@@ -34,14 +34,14 @@ pub struct ImageFolder {
 }
 
 impl ImageFolder {
-    /// Finds the images; nothing of them is read yet.
+    /// Lists the images, without reading them.
     #[track_caller]
     pub fn open(path: impl AsRef<Path>) -> Result<ImageFolder> {
         let (path, at) = (path.as_ref(), Location::caller());
         let find = || {
             let folders = entries(path, Path::is_dir)?;
             if folders.is_empty() {
-                return Err(broken("no folders in it").help("each class is a folder of images"));
+                return Err(format_error("it has no subfolders").help("each class is a subfolder of images"));
             }
             let (mut classes, mut files) = (Vec::new(), Vec::new());
             for folder in folders {
@@ -60,12 +60,12 @@ impl ImageFolder {
         Ok(ImageFolder { classes, files, size: None, channels: 3, workers: 0, skips_broken: false, at })
     }
 
-    /// The names of the classes: label `i` is the class of name `i`.
+    /// The names of the classes: label `i` is class `i`.
     pub fn classes(&self) -> &[String] {
         &self.classes
     }
 
-    /// How many images there are.
+    /// The number of images.
     pub fn len(&self) -> usize {
         self.files.len()
     }
@@ -75,28 +75,28 @@ impl ImageFolder {
         self.files.is_empty()
     }
 
-    /// Resizes all images to this height and width, whatever their proportions: each is from 1 to 16384.
+    /// Resizes all images to this height and width, regardless of their proportions: each must be in [1, 16384].
     #[must_use]
     pub fn size(mut self, height: u32, width: u32) -> ImageFolder {
         self.size = Some((height, width));
         self
     }
 
-    /// Makes 1 (grey), 3 (colours, as by default) or 4 (with transparency) of an image's channels.
+    /// Converts images to 1 (grey), 3 (RGB, the default) or 4 (RGBA) channels.
     #[must_use]
     pub fn channels(mut self, channels: usize) -> ImageFolder {
         self.channels = channels;
         self
     }
 
-    /// Reads on as many threads.
+    /// Reads images on this many threads.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> ImageFolder {
         self.workers = workers;
         self
     }
 
-    /// Passes over files that cannot be read as images, instead of refusing them by name.
+    /// Skips files that are not valid images; by default they are errors that name the file.
     #[must_use]
     pub fn skip_broken(mut self) -> ImageFolder {
         self.skips_broken = true;
@@ -107,35 +107,34 @@ impl ImageFolder {
     #[track_caller]
     pub fn dataset(&self) -> Result<Dataset<(Tensor, Tensor)>> {
         let at = Location::caller();
-        let refuse = |message: String| Err(Error::value(message).at(at));
+        let invalid = |message: String| Err(Error::value(message).at(at));
         if ![1, 3, 4].contains(&self.channels) {
-            return refuse(format!("images have 1, 3 or 4 channels, not {}", self.channels));
+            return invalid(format!("channels must be 1, 3 or 4, got {}", self.channels));
         }
-        let sides = 1..=MOST_SIDE;
+        let sides = 1..=MAX_SIDE;
         if let Some((height, width)) = self.size.filter(|(h, w)| !sides.contains(h) || !sides.contains(w)) {
-            let message = format!("images of {height} by {width}");
-            return Err(Error::value(message).help(format!("both are from 1 to {MOST_SIDE}")).at(at));
+            return invalid(format!("height and width must be in [1, {MAX_SIDE}], got {height} and {width}"));
         }
         let count = self.files.len() as u64;
         let get = Arc::new(|index: u64| Ok(index as usize));
-        let places = Dataset::new(Indexed { name: "image_folder", count, bytes_each: Some(0), get });
+        let indices = Dataset::new(Indexed { name: "image_folder", count, bytes_each: Some(0), get });
         let folder = self.clone();
         if !self.skips_broken {
-            return mapped(&places, self.workers, move |index| folder.load(index));
+            return mapped(&indices, self.workers, move |index| folder.load(index));
         }
-        let found = mapped(&places, self.workers, move |index| match folder.load(index) {
+        let found = mapped(&indices, self.workers, move |index| match folder.load(index) {
             Err(error) if error.kind() == taut_core::ErrorKind::Format => Ok(None),
             loaded => loaded.map(Some),
         });
-        let there = found?.filter(|loaded| Ok(loaded.is_some()));
-        Ok(there.map(|loaded| loaded.ok_or_else(|| broken("not an image"))))
+        let valid = found?.filter(|loaded| Ok(loaded.is_some()));
+        Ok(valid.map(|loaded| loaded.ok_or_else(|| format_error("not an image"))))
     }
 
     fn load(&self, index: usize) -> Result<(Tensor, Tensor)> {
         let (path, label) = &self.files[index];
         let load = || {
             let bytes = fs::read(path)?;
-            let image = image::load_from_memory(&bytes).map_err(|error| broken(error.to_string()))?;
+            let image = image::load_from_memory(&bytes).map_err(|error| format_error(error.to_string()))?;
             Ok((self.pixels(image)?, number(*label, self.at)?))
         };
         load().map_err(|error: Error| error.about(path.display()).at(self.at))
@@ -159,20 +158,20 @@ impl ImageFolder {
     }
 }
 
-fn mapped<U: crate::Item>(
-    places: &Dataset<usize>,
+fn mapped<U: crate::DatasetElement>(
+    indices: &Dataset<usize>,
     workers: usize,
     load: impl Fn(usize) -> Result<U> + Send + Sync + 'static,
 ) -> Result<Dataset<U>> {
-    if workers == 0 { Ok(places.map(load)) } else { places.map_parallel(workers, load) }
+    if workers == 0 { Ok(indices.map(load)) } else { indices.map_parallel(workers, load) }
 }
 
-/// What is in a folder, in alphabetical order.
-fn entries(folder: &Path, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
+/// The selected entries of a folder, in alphabetical order.
+fn entries(folder: &Path, is_selected: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if wanted(&path) {
+        if is_selected(&path) {
             found.push(path);
         }
     }

@@ -1,7 +1,7 @@
-//! Sets of data: one that is always there, and one that a package brings.
+//! Datasets: the digits, which are part of the library, and Fashion-MNIST.
 
 use super::idx::{load_idx, read_idx};
-use crate::draws::Draws;
+use crate::random::RandomSequence;
 use std::path::Path;
 use taut_core::ops::binary::div;
 use taut_core::ops::index::gather;
@@ -13,24 +13,24 @@ use taut_memory::Location;
 const IMAGES: &[u8] = include_bytes!("../../assets/digits/images-idx3-ubyte.gz");
 const LABELS: &[u8] = include_bytes!("../../assets/digits/labels-idx1-ubyte.gz");
 
-/// Where Debian's package puts Fashion-MNIST.
+/// The folder of Debian's package of Fashion-MNIST.
 const FASHION_MNIST: &str = "/usr/share/datasets/fashion-mnist";
-/// Names another folder.
+/// The environment variable that names another folder.
 const FASHION_MNIST_VARIABLE: &str = "TAUT_FASHION_MNIST";
 
-/// Images and their labels, to train with and to test with.
+/// Images and their labels, split into a training set and a test set.
 #[derive(Clone, Debug)]
 pub struct Split {
-    /// Images `[count, height, width, 1]`, `float32` from 0 to 1; labels `[count]`, `int64`.
+    /// Images `[count, height, width, 1]`, `float32` in [0, 1]; labels `[count]`, `int64`.
     pub train: (Tensor, Tensor),
-    /// The same, none of which is in `train`.
+    /// As `train`, and disjoint from it.
     pub test: (Tensor, Tensor),
-    /// Labels are less than this.
+    /// The number of classes: labels are in `[0, classes)`.
     pub classes: usize,
 }
 
-/// The UCI handwritten digits, which are part of the program: 1797 images of 8x8, 1437 to train with and 360 to test with. They
-/// were put in a fixed random order before they were split.
+/// The UCI handwritten digits, which are part of the library: 1797 images of 8x8, 1437 for training and 360 for testing, in
+/// a fixed random order.
 ///
 /// Optical Recognition of Handwritten Digits, E. Alpaydin and C. Kaynak, UCI Machine Learning Repository, CC BY 4.0.
 ///
@@ -46,9 +46,9 @@ pub fn digits() -> Result<Split> {
         let (images, labels) = scaled(read_idx(IMAGES)?, 16.0, read_idx(LABELS)?)?;
         let count = images.shape()[0];
         let mut order: Vec<i64> = (0..count as i64).collect();
-        let mut draws = Draws::new(0, 0);
+        let mut random = RandomSequence::new(0, 0);
         for last in (1..count).rev() {
-            order.swap(last, draws.below(last as u64, last + 1));
+            order.swap(last, random.below(last as u64, last + 1));
         }
         let order = Tensor::from_vec(order, [count])?;
         let (images, labels) = (gather(images, &order, 0, 0)?, gather(labels, order, 0, 0)?);
@@ -64,10 +64,10 @@ pub fn digits() -> Result<Split> {
     })
 }
 
-/// Fashion-MNIST: 28x28 images of ten kinds of clothes, 60000 to train with and 10000 to test with.
+/// Fashion-MNIST: 28x28 images of ten kinds of clothes, 60000 for training and 10000 for testing.
 ///
-/// It is read from `folder`, or else from where the environment variable `TAUT_FASHION_MNIST` says, or else from where Debian's package
-/// `dataset-fashion-mnist` puts it. If it is not there, the error says how to get it.
+/// It is read from `folder`, or else from the folder that the environment variable `TAUT_FASHION_MNIST` names, or else from
+/// that of Debian's package `dataset-fashion-mnist`. If it does not exist, the error says how to install it.
 #[track_caller]
 pub fn fashion_mnist(folder: Option<&Path>) -> Result<Split> {
     let at = Location::caller();
@@ -89,11 +89,12 @@ pub fn fashion_mnist(folder: Option<&Path>) -> Result<Split> {
     })
 }
 
-/// Images from 0 to 1 with an axis for their one channel, and labels as `int64`.
+/// Images scaled to [0, 1] with a channel axis, and labels as `int64`.
 fn scaled(images: Tensor, most: f32, labels: Tensor) -> Result<(Tensor, Tensor)> {
     let fits = images.rank() == 3 && labels.rank() == 1 && images.shape()[0] == labels.shape()[0];
     if !fits {
-        let message = format!("images {} and labels {} are not a set", images.spec(), labels.spec());
+        let (images, labels) = (images.spec(), labels.spec());
+        let message = format!("expected images [n, height, width] and labels [n], got {images} and {labels}");
         return Err(Error::new(ErrorKind::Format, message));
     }
     let images = div(cast(expand_dims(images, -1)?, DType::F32)?, most)?;

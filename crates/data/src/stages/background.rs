@@ -1,9 +1,9 @@
-//! Work done ahead, on threads: elements in their order, within a room.
+//! Background threads that compute elements ahead of the consumer, in order, within a buffer size.
 
+use crate::buffer_size::BufferSize;
+use crate::counters::{StageCounters, StageInput, add};
 use crate::dataset::Cursor;
-use crate::item::{self, Item};
-use crate::meter::{Input, Meter, add};
-use crate::room::Room;
+use crate::element::{self, DatasetElement};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,59 +14,59 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use taut_core::{Error, ErrorKind, Result, interrupt, is_checking_numerics, set_checking_numerics};
 
-/// How long threads that are told to end are waited for. One that is in the middle of something longer ends after it, alone.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The most time that the consumer waits for threads to end. A thread that is busy for longer ends on its own.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a stage with threads does to each element: its number counts from 0.
-pub(crate) trait Work<T, U>: Fn(u64, T) -> Result<U> + Send + Sync + 'static {}
+/// The function that the threads of a stage apply to each element, with its index.
+pub(crate) trait ElementWork<T, U>: Fn(u64, T) -> Result<U> + Send + Sync + 'static {}
 
-impl<T, U, F: Fn(u64, T) -> Result<U> + Send + Sync + 'static> Work<T, U> for F {}
+impl<T, U, F: Fn(u64, T) -> Result<U> + Send + Sync + 'static> ElementWork<T, U> for F {}
 
-/// A cursor whose elements are made ahead by threads. They are started by the first call of `next`, so that passing over
-/// elements before it is the input's business.
-pub(crate) struct Ahead<T, U, F> {
-    input: Option<Input<T>>,
-    /// Places passed over before the threads were started.
-    passed: u64,
+/// A cursor whose elements are computed ahead by threads. The first call of `next` starts them, so that skipping before it
+/// is delegated to the input.
+pub(crate) struct BackgroundCursor<T, U, F> {
+    input: Option<StageInput<T>>,
+    /// Elements skipped before the threads were started.
+    skipped: u64,
     work: Arc<F>,
     workers: usize,
-    room: Room,
-    meter: Arc<Meter>,
-    running: Option<Running<T, U>>,
+    buffer_size: BufferSize,
+    counters: Arc<StageCounters>,
+    running: Option<WorkerThreads<T, U>>,
 }
 
-/// The threads and what they share. Dropping it ends them.
-struct Running<T, U> {
-    shared: Arc<Shared<T, U>>,
+/// The threads and their queue. Dropping it ends them.
+struct WorkerThreads<T, U> {
+    shared: Arc<SharedQueue<T, U>>,
     threads: Vec<JoinHandle<()>>,
-    /// The process whose threads they are: a fork of it has none of them.
+    /// The process that started the threads: a fork of it does not have them.
     process: u32,
 }
 
-struct Shared<T, U> {
-    /// Whoever holds this takes the next element: its number is the order in which it was held.
-    input: Mutex<Input<T>>,
-    state: Mutex<State<U>>,
-    /// An element was delivered, or it is time to stop.
+struct SharedQueue<T, U> {
+    /// A thread holds this while it takes the next element and its index, so that indices are in order.
+    input: Mutex<StageInput<T>>,
+    state: Mutex<QueueState<U>>,
+    /// Signalled when an element was delivered, or the threads must stop.
     space: Condvar,
-    /// The element that is next was made, or there is no next one.
+    /// Signalled when the next element is ready, or there is no next one.
     ready: Condvar,
 }
 
-struct State<U> {
-    /// From the next one to be delivered on; `None` is in the making.
+struct QueueState<U> {
+    /// Elements in order, from the next to be delivered on, with their bytes; `None` while one is being computed.
     slots: VecDeque<Option<(Result<U>, usize)>>,
-    /// Elements delivered: the number of the first slot.
+    /// Elements delivered: the index of the first slot.
     delivered: u64,
-    /// Bytes of what was made.
+    /// Bytes of the finished elements.
     bytes: usize,
-    /// Bytes that what is in the making is expected to take.
+    /// Expected bytes of the elements being computed.
     reserved: usize,
-    /// What the next element is expected to take.
+    /// Expected bytes of the next element.
     expected: usize,
-    /// The input has no more.
+    /// The input has ended.
     ended: bool,
-    /// Nobody wants any more.
+    /// The consumer was dropped.
     stopped: bool,
 }
 
@@ -83,22 +83,36 @@ fn wait<'a, S>(condition: &Condvar, guard: MutexGuard<'a, S>) -> MutexGuard<'a, 
 fn panicked(cause: Box<dyn Any + Send>) -> Error {
     let text = cause.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| cause.downcast_ref::<String>().cloned());
-    Error::value(format!("a panic: {}", text.as_deref().unwrap_or("without a message")))
+    Error::value(format!("the function panicked: {}", text.as_deref().unwrap_or("no message")))
 }
 
-impl<T: Item, U: Item, F: Work<T, U>> Ahead<T, U, F> {
-    pub(crate) fn new(input: Input<T>, work: Arc<F>, workers: usize, room: Room, meter: Arc<Meter>) -> Self {
-        meter.workers.store(workers, Relaxed);
-        meter.gauge(Some(room));
-        Ahead { input: Some(input), passed: 0, work, workers, room, meter, running: None }
+impl<T: DatasetElement, U: DatasetElement, F: ElementWork<T, U>> BackgroundCursor<T, U, F> {
+    pub(crate) fn new(
+        input: StageInput<T>,
+        work: Arc<F>,
+        workers: usize,
+        buffer_size: BufferSize,
+        counters: Arc<StageCounters>,
+    ) -> Self {
+        counters.workers.store(workers, Relaxed);
+        counters.buffer_counters(Some(buffer_size));
+        BackgroundCursor {
+            input: Some(input),
+            skipped: 0,
+            work,
+            workers,
+            buffer_size,
+            counters,
+            running: None,
+        }
     }
 
-    /// Starts the threads, once. `None` if they could not be started.
-    fn running(&mut self) -> Result<Option<&Running<T, U>>> {
+    /// Starts the threads at the first call. `None` if an earlier call failed to start them.
+    fn running(&mut self) -> Result<Option<&WorkerThreads<T, U>>> {
         if let Some(input) = self.input.take() {
-            let state = State {
+            let state = QueueState {
                 slots: VecDeque::new(),
-                delivered: self.passed,
+                delivered: self.skipped,
                 bytes: 0,
                 reserved: 0,
                 expected: 0,
@@ -106,20 +120,21 @@ impl<T: Item, U: Item, F: Work<T, U>> Ahead<T, U, F> {
                 stopped: false,
             };
             let (input, state) = (Mutex::new(input), Mutex::new(state));
-            let shared = Arc::new(Shared { input, state, space: Condvar::new(), ready: Condvar::new() });
-            let mut running = Running { shared, threads: Vec::new(), process: process::id() };
+            let shared = Arc::new(SharedQueue { input, state, space: Condvar::new(), ready: Condvar::new() });
+            let mut running = WorkerThreads { shared, threads: Vec::new(), process: process::id() };
             for _ in 0..self.workers {
-                let (shared, work, meter) = (running.shared.clone(), self.work.clone(), self.meter.clone());
-                let (room, checking) = (self.room, is_checking_numerics());
+                let (shared, work, counters) =
+                    (running.shared.clone(), self.work.clone(), self.counters.clone());
+                let (buffer_size, checking) = (self.buffer_size, is_checking_numerics());
                 let spawned = thread::Builder::new().name("taut-data".to_owned()).spawn(move || {
                     set_checking_numerics(checking);
-                    shared.work(&*work, room, &meter);
+                    shared.work(&*work, buffer_size, &counters);
                 });
                 match spawned {
                     Ok(thread) => running.threads.push(thread),
-                    // Fewer will do.
+                    // Continue with fewer threads.
                     Err(_) if !running.threads.is_empty() => break,
-                    Err(error) => return Err(Error::from(error).about("a thread for the dataset")),
+                    Err(error) => return Err(Error::from(error).about("starting a thread of the dataset")),
                 }
             }
             self.running = Some(running);
@@ -128,18 +143,18 @@ impl<T: Item, U: Item, F: Work<T, U>> Ahead<T, U, F> {
     }
 }
 
-impl<T: Item, U: Item> Shared<T, U> {
-    /// What each thread does, until there is nothing left or nobody wants it.
-    fn work<F: Work<T, U>>(&self, work: &F, room: Room, meter: &Meter) {
-        while let Some((number, reserved, element)) = self.take(room, meter) {
+impl<T: DatasetElement, U: DatasetElement> SharedQueue<T, U> {
+    /// The loop of each thread, until the input ends or the consumer is dropped.
+    fn work<F: ElementWork<T, U>>(&self, work: &F, buffer_size: BufferSize, counters: &StageCounters) {
+        while let Some((number, reserved, element)) = self.take(buffer_size, counters) {
             let start = Instant::now();
             let made = element.and_then(|element| {
-                // What the closure may leave half changed is the user's, who is told of the panic.
+                // Unwind safety: state of the closure that the panic leaves inconsistent is the user's, who gets the error.
                 catch_unwind(AssertUnwindSafe(|| work(number, element)))
                     .unwrap_or_else(|cause| Err(panicked(cause).about(format_args!("element {number}"))))
             });
-            add(&meter.worked, start);
-            let bytes = made.as_ref().map_or(0, item::bytes);
+            add(&counters.worked, start);
+            let bytes = made.as_ref().map_or(0, element::bytes);
 
             let mut state = lock(&self.state);
             state.reserved -= reserved;
@@ -147,7 +162,7 @@ impl<T: Item, U: Item> Shared<T, U> {
             state.expected = bytes.max(state.expected - state.expected / 8);
             let index = (number - state.delivered) as usize;
             state.slots[index] = Some((made, bytes));
-            meter.gauge(Some(room)).set(state.slots.len(), state.bytes);
+            counters.buffer_counters(Some(buffer_size)).set(state.slots.len(), state.bytes);
             drop(state);
             if index == 0 {
                 self.ready.notify_one();
@@ -156,8 +171,8 @@ impl<T: Item, U: Item> Shared<T, U> {
         self.ready.notify_one();
     }
 
-    /// Takes the next element from the input, once there is room for it: its number, the bytes set aside for it, itself.
-    fn take(&self, room: Room, meter: &Meter) -> Option<(u64, usize, Result<T>)> {
+    /// Takes the next element of the input once the buffer has space for it: its index, the bytes reserved for it, and it.
+    fn take(&self, buffer_size: BufferSize, counters: &StageCounters) -> Option<(u64, usize, Result<T>)> {
         let mut input = lock(&self.input);
         let (number, reserved) = {
             let mut state = lock(&self.state);
@@ -165,13 +180,13 @@ impl<T: Item, U: Item> Shared<T, U> {
             let mut waited = false;
             while !state.stopped
                 && !state.ended
-                && !room.takes(state.slots.len(), state.bytes + state.reserved, state.expected)
+                && !buffer_size.has_space(state.slots.len(), state.bytes + state.reserved, state.expected)
             {
                 waited = true;
                 state = wait(&self.space, state);
             }
             if waited {
-                add(&meter.blocked, start);
+                add(&counters.blocked, start);
             }
             if state.stopped || state.ended {
                 return None;
@@ -183,10 +198,10 @@ impl<T: Item, U: Item> Shared<T, U> {
         };
         let (element, last) = match catch_unwind(AssertUnwindSafe(|| input.next())) {
             Ok(Ok(None)) => (None, true),
-            // More of the same would follow, as fast as there is room for it.
+            // The iterator was dropped: every further call would return the same error.
             Ok(Err(error)) if input.is_stopped() => (Some(Err(error)), true),
             Ok(next) => (next.transpose(), false),
-            // The input is in an unknown state: this is the last that is heard of it.
+            // The input may be inconsistent after a panic, and is not called again.
             Err(cause) => (Some(Err(panicked(cause))), true),
         };
         if last {
@@ -204,15 +219,15 @@ impl<T: Item, U: Item> Shared<T, U> {
     }
 }
 
-impl<T: Item, U: Item, F: Work<T, U>> Cursor<U> for Ahead<T, U, F> {
+impl<T: DatasetElement, U: DatasetElement, F: ElementWork<T, U>> Cursor<U> for BackgroundCursor<T, U, F> {
     fn next(&mut self) -> Result<Option<U>> {
-        let (meter, room) = (self.meter.clone(), self.room);
-        let Some(Running { shared, process, .. }) = self.running()? else {
+        let (counters, buffer_size) = (self.counters.clone(), self.buffer_size);
+        let Some(WorkerThreads { shared, process, .. }) = self.running()? else {
             return Ok(None);
         };
         let mut state = lock(&shared.state);
         let (made, bytes) = loop {
-            // One that is in the making keeps its place.
+            // An element that is still being computed keeps its slot.
             match state.slots.pop_front() {
                 Some(Some(made)) => break made,
                 Some(None) => state.slots.push_front(None),
@@ -220,13 +235,11 @@ impl<T: Item, U: Item, F: Work<T, U>> Cursor<U> for Ahead<T, U, F> {
                 None => {}
             }
             if process::id() != *process {
-                let error = Error::new(
-                    ErrorKind::Value,
-                    "the threads that read ahead stayed with the process that was forked",
-                );
-                return Err(error.help("make the iterator in the process that uses it"));
+                let message = "a dataset iterator with threads must not be used in a forked process";
+                let error = Error::new(ErrorKind::Value, message);
+                return Err(error.help("create the iterator in the process that uses it"));
             }
-            // Whoever waits may be asked to stop.
+            // Wake up regularly to check for interrupts.
             state = match shared.ready.wait_timeout(state, interrupt::MIN_INTERVAL) {
                 Ok((state, _)) => state,
                 Err(poisoned) => poisoned.into_inner().0,
@@ -235,11 +248,11 @@ impl<T: Item, U: Item, F: Work<T, U>> Cursor<U> for Ahead<T, U, F> {
         };
         state.bytes -= bytes;
         state.delivered += 1;
-        meter.gauge(Some(room)).set(state.slots.len(), state.bytes);
-        // A thread that waits for room is woken for several elements, not for each.
-        let wakes = match room {
-            Room::Elements(most) => state.slots.len() <= most / 2,
-            Room::Bytes(_) => true,
+        counters.buffer_counters(Some(buffer_size)).set(state.slots.len(), state.bytes);
+        // A thread that waits for space is woken for several elements at once, not for each.
+        let wakes = match buffer_size {
+            BufferSize::Elements(most) => state.slots.len() <= most / 2,
+            BufferSize::Bytes(_) => true,
         };
         drop(state);
         if wakes {
@@ -248,17 +261,17 @@ impl<T: Item, U: Item, F: Work<T, U>> Cursor<U> for Ahead<T, U, F> {
         made.map(Some)
     }
 
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
         let Some(input) = &mut self.input else {
             return Ok(None);
         };
-        let passed = input.skip(count)?;
-        self.passed += passed;
-        Ok(Some(passed))
+        let skipped = input.skip(count)?;
+        self.skipped += skipped;
+        Ok(Some(skipped))
     }
 }
 
-impl<T, U> Drop for Running<T, U> {
+impl<T, U> Drop for WorkerThreads<T, U> {
     fn drop(&mut self) {
         if process::id() != self.process {
             self.threads.drain(..).for_each(std::mem::forget);
@@ -268,12 +281,12 @@ impl<T, U> Drop for Running<T, U> {
         self.shared.space.notify_all();
         let (start, mut pause) = (Instant::now(), Duration::from_micros(10));
         for thread in self.threads.drain(..) {
-            while !thread.is_finished() && start.elapsed() < PATIENCE {
+            while !thread.is_finished() && start.elapsed() < JOIN_TIMEOUT {
                 thread::sleep(pause);
                 pause = (pause * 2).min(Duration::from_millis(5));
             }
             if thread.is_finished() {
-                // Panics were caught where they happened.
+                // Panics are caught inside the thread.
                 let _ = thread.join();
             }
         }

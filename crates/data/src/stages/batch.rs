@@ -1,45 +1,45 @@
-//! `batch`: consecutive elements as one, along a new first axis.
+//! `batch`: stacks consecutive elements along a new first axis.
 
+use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::item::{self, Item};
-use crate::meter::{Input, Run};
+use crate::element::{self, DatasetElement};
 use crate::stages::at_element;
 use taut_core::{Error, Result, Spec, Tensor};
 use taut_kernels::{ViewMut, elementwise};
 use taut_memory::{Category, Location};
 
-/// Makes one element of several; `first` is the number of the first of them.
-pub(crate) trait Join<T>: Send + Sync + 'static {
-    fn join(&self, items: &[T], first: u64, at: Location) -> Result<T>;
+/// Combines several elements into one; `first` is the index of the first of them.
+pub(crate) trait Collate<T>: Send + Sync + 'static {
+    fn collate(&self, items: &[T], first: u64, at: Location) -> Result<T>;
 }
 
-/// Groups of `size` places.
+/// Groups of `size` consecutive elements.
 pub(crate) struct Batch<T, J> {
     pub(crate) name: &'static str,
     pub(crate) input: Dataset<T>,
     pub(crate) size: usize,
     /// Whether a smaller group at the end is dropped.
     pub(crate) exact: bool,
-    pub(crate) join: std::sync::Arc<J>,
+    pub(crate) collate: std::sync::Arc<J>,
     pub(crate) at: Location,
 }
 
 struct BatchCursor<T, J> {
-    input: Input<T>,
+    input: StageInput<T>,
     size: usize,
     exact: bool,
-    join: std::sync::Arc<J>,
+    collate: std::sync::Arc<J>,
     at: Location,
-    /// Places of the input passed.
-    passed: u64,
+    /// Elements of the input read or skipped.
+    read: u64,
     items: Vec<T>,
 }
 
-impl<T: Item> Dataset<T> {
-    /// Every `size` elements as one, along a new first axis; the last may be smaller.
+impl<T: DatasetElement> Dataset<T> {
+    /// Stacks every `size` elements along a new first axis; the last batch may be smaller.
     ///
-    /// Rows are copied once, straight into the batch's memory. All elements of a batch must have the same shapes: see
-    /// [`Dataset::padded_batch`]. An error in an element takes the whole batch's place.
+    /// Rows are copied once, directly into the batch's memory. All elements of a batch must have the same shapes: see
+    /// [`Dataset::padded_batch`]. An error in an element replaces the whole batch.
     ///
     /// ```
     /// use taut_data::Dataset;
@@ -64,31 +64,29 @@ impl<T: Item> Dataset<T> {
         name: &'static str,
         size: usize,
         exact: bool,
-        join: impl Join<T>,
+        collate: impl Collate<T>,
     ) -> Result<Dataset<T>> {
         let at = Location::caller();
         if size == 0 {
-            return Err(Error::value("batches of no elements")
-                .help("a batch has one element at least")
-                .at(at));
+            return Err(Error::value("batch_size must be >= 1, got 0").at(at));
         }
-        Ok(Dataset::new(Batch { name, input: self.clone(), size, exact, join: join.into(), at }))
+        Ok(Dataset::new(Batch { name, input: self.clone(), size, exact, collate: collate.into(), at }))
     }
 }
 
-impl<T: Item, J: Join<T>> Stage<T> for Batch<T, J> {
+impl<T: DatasetElement, J: Collate<T>> Stage<T> for Batch<T, J> {
     fn name(&self) -> &'static str {
         self.name
     }
 
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         Ok(Box::new(BatchCursor {
             input: run.start(&self.input, epoch)?,
             size: self.size,
             exact: self.exact,
-            join: self.join.clone(),
+            collate: self.collate.clone(),
             at: self.at,
-            passed: 0,
+            read: 0,
             items: Vec::new(),
         }))
     }
@@ -102,11 +100,11 @@ fn groups(count: u64, size: u64, exact: bool) -> u64 {
     if exact { count / size } else { count.div_ceil(size) }
 }
 
-impl<T: Item, J: Join<T>> Cursor<T> for BatchCursor<T, J> {
+impl<T: DatasetElement, J: Collate<T>> Cursor<T> for BatchCursor<T, J> {
     fn next(&mut self) -> Result<Option<T>> {
-        let (first, mut failed) = (self.passed, None);
+        let (first, mut failed) = (self.read, None);
         self.items.clear();
-        // All places of the batch are passed, also after an error: a batch covers the same places whatever is in them.
+        // All elements of the batch are read, even after an error: a batch covers the same indices in any case.
         let mut found = 0;
         while found < self.size {
             match self.input.next() {
@@ -117,32 +115,32 @@ impl<T: Item, J: Join<T>> Cursor<T> for BatchCursor<T, J> {
             }
             found += 1;
         }
-        self.passed += found as u64;
+        self.read += found as u64;
         if found == 0 || self.exact && found < self.size {
             self.items.clear();
             return Ok(None);
         }
-        let joined = match failed {
+        let collated = match failed {
             Some(error) => Err(error),
-            None => self.join.join(&self.items, first, self.at),
+            None => self.collate.collate(&self.items, first, self.at),
         };
         self.items.clear();
-        joined.map(Some)
+        collated.map(Some)
     }
 
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
         let size = self.size as u64;
-        let passed = self.input.skip(count.saturating_mul(size))?;
-        self.passed += passed;
-        Ok(Some(groups(passed, size, self.exact)))
+        let skipped = self.input.skip(count.saturating_mul(size))?;
+        self.read += skipped;
+        Ok(Some(groups(skipped, size, self.exact)))
     }
 }
 
-/// Elements of equal shapes.
+/// Stacks elements of equal shapes.
 struct Stack;
 
-impl<T: Item> Join<T> for Stack {
-    fn join(&self, items: &[T], first: u64, at: Location) -> Result<T> {
+impl<T: DatasetElement> Collate<T> for Stack {
+    fn collate(&self, items: &[T], first: u64, at: Location) -> Result<T> {
         let leaves = leaves(items, first, at)?;
         let mut stacked = Vec::with_capacity(leaves.len());
         for column in leaves {
@@ -152,27 +150,24 @@ impl<T: Item> Join<T> for Stack {
     }
 }
 
-/// The tensors of several elements, place by place: all first ones, all second ones. Refuses elements of different structure.
-pub(crate) fn leaves<T: Item>(items: &[T], first: u64, at: Location) -> Result<Vec<Vec<&Tensor>>> {
+/// The tensors of several elements, by position: all first ones, all second ones. Elements of different structure are an
+/// error.
+pub(crate) fn leaves<T: DatasetElement>(items: &[T], first: u64, at: Location) -> Result<Vec<Vec<&Tensor>>> {
     let mut columns: Vec<Vec<&Tensor>> = Vec::new();
     for (i, item) in items.iter().enumerate() {
-        if i > 0 && !item::is_alike(&items[0], item) {
-            let message = format!(
-                "it is made of other parts, or other plain values, than element {first} of its batch"
-            );
+        if i > 0 && !element::is_alike(&items[0], item) {
+            let message =
+                format!("its structure and plain values must equal those of element {first} of its batch");
             return Err(at_element(Error::value(message).at(at), first + i as u64));
         }
-        let tensors = item::tensors(item);
+        let tensors = element::tensors(item);
         if i == 0 {
             columns = tensors.iter().map(|_| Vec::with_capacity(items.len())).collect();
         }
         for (column, tensor) in columns.iter_mut().zip(tensors) {
             if tensor.dtype() != column.first().map_or(tensor.dtype(), |first| first.dtype()) {
-                let message = format!(
-                    "it is {}, and element {first} of its batch is {}",
-                    tensor.spec(),
-                    column[0].spec()
-                );
+                let (expected, got) = (column[0].spec(), tensor.spec());
+                let message = format!("its type must be that of element {first}, {expected}, got {got}");
                 return Err(at_element(Error::dtype(message).at(at), first + i as u64));
             }
             column.push(tensor);
@@ -184,9 +179,9 @@ pub(crate) fn leaves<T: Item>(items: &[T], first: u64, at: Location) -> Result<V
 fn stack(rows: &[&Tensor], first: u64, at: Location) -> Result<Tensor> {
     let spec = rows[0].spec();
     if let Some(i) = rows.iter().position(|row| row.shape() != &spec.shape) {
-        let message =
-            format!("it has shape {}, and element {first} of its batch has {}", rows[i].shape(), spec.shape);
-        let help = "padded_batch makes batches of elements of several sizes";
+        let (expected, got) = (&spec.shape, rows[i].shape());
+        let message = format!("its shape must be that of element {first}, {expected}, got {got}");
+        let help = "padded_batch pads elements of different shapes";
         return Err(at_element(Error::shape(message).help(help).at(at), first + i as u64));
     }
     let views =

@@ -1,81 +1,87 @@
-//! `cache`: what was made once is kept, in memory or in a file.
+//! `cache`: filler the elements of the first run, in memory or in a file.
 
 mod file;
 
+use crate::buffer_size::BufferSize;
+use crate::counters::{StageCounters, StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::item::{self, Item};
-use crate::meter::{Input, Meter, Run};
-use crate::room::Room;
-use file::{Reader, Records, Writer};
+use crate::element::{self, DatasetElement};
+use file::{RecordFile, RecordReader, RecordWriter};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use taut_core::{Error, Result};
 use taut_memory::Location;
 
-/// Where a cache keeps elements.
+/// Where a cache filler elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cache {
-    /// In memory, all of them.
+    /// In memory.
     Memory,
-    /// In memory up to so many bytes; what is beyond goes to a file in this folder, which is removed in the end.
+    /// In memory up to this many bytes; further elements go to a temporary file in this folder.
     MemoryUpTo(usize, PathBuf),
-    /// In a file, which later runs of the program find again. It is there when it is complete, and never in part.
+    /// In a file, which later runs of the program reuse. It exists only when it is complete.
     ///
-    /// Nothing tells whether the pipeline is still the one that made the file: remove it when you change what comes before.
+    /// The file does not depend on the pipeline: remove it when the stages before the cache change.
     File(PathBuf),
 }
 
-struct Cached<T> {
+struct CacheStage<T> {
     input: Dataset<T>,
     how: Cache,
-    whole: Arc<Mutex<Option<Arc<Whole<T>>>>>,
+    complete: Arc<Mutex<Option<Arc<CompleteCache<T>>>>>,
     at: Location,
 }
 
 /// A complete cache: the first elements in memory, the others in a file.
-struct Whole<T> {
+struct CompleteCache<T> {
     memory: Vec<T>,
     bytes: usize,
-    file: Option<Records>,
-    /// An element that shows how the tensors of a record are put together.
-    model: OnceLock<T>,
+    file: Option<RecordFile>,
+    /// An element whose structure the tensors of a record are put into.
+    template: OnceLock<T>,
 }
 
-impl<T> Whole<T> {
+impl<T> CompleteCache<T> {
     fn count(&self) -> u64 {
-        self.memory.len() as u64 + self.file.as_ref().map_or(0, Records::count)
+        self.memory.len() as u64 + self.file.as_ref().map_or(0, RecordFile::count)
     }
 }
 
 enum CacheCursor<T> {
-    /// The first time: elements pass through, and are kept.
+    /// The first run: elements pass through, and are kept.
     Filling {
-        input: Input<T>,
-        keeps: Option<Keeps<T>>,
-        whole: Arc<Mutex<Option<Arc<Whole<T>>>>>,
-        meter: Arc<Meter>,
+        input: StageInput<T>,
+        filler: Option<CacheFiller<T>>,
+        complete: Arc<Mutex<Option<Arc<CompleteCache<T>>>>>,
+        counters: Arc<StageCounters>,
     },
-    /// They are all there.
-    Reading { whole: Arc<Whole<T>>, next: u64, reader: Option<Reader>, input: Dataset<T>, run: Run },
+    /// Later runs: the cache is complete.
+    Reading {
+        complete: Arc<CompleteCache<T>>,
+        next: u64,
+        reader: Option<RecordReader>,
+        input: Dataset<T>,
+        run: StageRun,
+    },
 }
 
-/// A cache in the making.
-struct Keeps<T> {
+/// A cache that is being filled.
+struct CacheFiller<T> {
     how: Cache,
     memory: Vec<T>,
     bytes: usize,
-    writer: Option<Writer>,
-    model: Option<T>,
+    writer: Option<RecordWriter>,
+    template: Option<T>,
     at: Location,
 }
 
-impl<T: Item> Dataset<T> {
-    /// Keeps the elements of the first complete run, and gives them again in later ones without making them.
+impl<T: DatasetElement> Dataset<T> {
+    /// Keeps the elements of the first complete run, and returns them in later runs without computing them.
     ///
-    /// What comes before a cache runs as epoch 0, so a shuffle belongs after it: one before it would give the same order in every
-    /// epoch. A run that is not complete, that begins in the middle or that has an error in it keeps nothing. Elements in files
-    /// are made of tensors; plain values in them must all be equal. If a file cannot be written, the error takes the place of
-    /// an element, and the run goes on without keeping.
+    /// Stages before a cache run as epoch 0, so shuffle after it: a shuffle before it would have the same order in every
+    /// epoch. A run that is incomplete, that starts in the middle or that has an error is not kept. A file stores tensors;
+    /// the plain values of all elements must be equal. If a file cannot be written, the error replaces an element, and the
+    /// run continues without the cache.
     ///
     /// ```
     /// use taut_data::{Cache, Dataset};
@@ -90,49 +96,60 @@ impl<T: Item> Dataset<T> {
     /// ```
     #[track_caller]
     pub fn cache(&self, how: Cache) -> Dataset<T> {
-        Dataset::new(Cached { input: self.clone(), how, whole: Arc::default(), at: Location::caller() })
+        Dataset::new(CacheStage {
+            input: self.clone(),
+            how,
+            complete: Arc::default(),
+            at: Location::caller(),
+        })
     }
 }
 
-impl<T: Item> Stage<T> for Cached<T> {
+impl<T: DatasetElement> Stage<T> for CacheStage<T> {
     fn name(&self) -> &'static str {
         "cache"
     }
 
-    fn start(&self, run: &Run, _epoch: u64) -> Result<Box<dyn Cursor<T>>> {
-        let room = if let Cache::MemoryUpTo(bytes, _) = self.how { Some(Room::Bytes(bytes)) } else { None };
-        let gauge = run.meter.gauge(room);
-        let mut whole = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
-        if let (None, Cache::File(path)) = (&*whole, &self.how)
+    fn start(&self, run: &StageRun, _epoch: u64) -> Result<Box<dyn Cursor<T>>> {
+        let buffer_size =
+            if let Cache::MemoryUpTo(bytes, _) = self.how { Some(BufferSize::Bytes(bytes)) } else { None };
+        let buffer_counters = run.counters.buffer_counters(buffer_size);
+        let mut complete = self.complete.lock().unwrap_or_else(PoisonError::into_inner);
+        if let (None, Cache::File(path)) = (&*complete, &self.how)
             && path.exists()
         {
-            let file = Some(Records::open(path).map_err(|error| error.about(path.display()).at(self.at))?);
-            *whole = Some(Arc::new(Whole { memory: Vec::new(), bytes: 0, file, model: OnceLock::new() }));
+            let file = Some(RecordFile::open(path).map_err(|error| error.about(path.display()).at(self.at))?);
+            *complete = Some(Arc::new(CompleteCache {
+                memory: Vec::new(),
+                bytes: 0,
+                file,
+                template: OnceLock::new(),
+            }));
         }
-        if let Some(whole) = &*whole {
-            gauge.set(whole.memory.len(), whole.bytes);
-            let (whole, input, run) = (whole.clone(), self.input.clone(), run.clone());
-            return Ok(Box::new(CacheCursor::Reading { whole, next: 0, reader: None, input, run }));
+        if let Some(complete) = &*complete {
+            buffer_counters.set(complete.memory.len(), complete.bytes);
+            let (complete, input, run) = (complete.clone(), self.input.clone(), run.clone());
+            return Ok(Box::new(CacheCursor::Reading { complete, next: 0, reader: None, input, run }));
         }
-        let keeps = Keeps {
+        let filler = CacheFiller {
             how: self.how.clone(),
             memory: Vec::new(),
             bytes: 0,
             writer: None,
-            model: None,
+            template: None,
             at: self.at,
         };
         Ok(Box::new(CacheCursor::Filling {
             input: run.start(&self.input, 0)?,
-            keeps: Some(keeps),
-            whole: self.whole.clone(),
-            meter: run.meter.clone(),
+            filler: Some(filler),
+            complete: self.complete.clone(),
+            counters: run.counters.clone(),
         }))
     }
 
     fn cardinality(&self) -> Cardinality {
-        match &*self.whole.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(whole) => Cardinality::Known(whole.count()),
+        match &*self.complete.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(complete) => Cardinality::Known(complete.count()),
             None => self.input.cardinality(),
         }
     }
@@ -142,9 +159,9 @@ impl<T: Item> Stage<T> for Cached<T> {
     }
 }
 
-impl<T: Item> Keeps<T> {
+impl<T: DatasetElement> CacheFiller<T> {
     fn keep(&mut self, item: &T) -> Result<()> {
-        let bytes = item::bytes(item);
+        let bytes = element::bytes(item);
         let folder = match &self.how {
             Cache::Memory => None,
             Cache::MemoryUpTo(most, _) if self.writer.is_none() && self.bytes + bytes <= *most => None,
@@ -156,24 +173,24 @@ impl<T: Item> Keeps<T> {
             self.memory.push(item.clone());
             return Ok(());
         };
-        let model = self.model.get_or_insert_with(|| item.clone());
-        if !item::is_alike(model, item) {
-            return Err(Error::value("it is made of other parts, or other plain values, than those before it")
-                .help("a cache in a file keeps tensors; what else elements are made of must be the same in all of them"));
+        let template = self.template.get_or_insert_with(|| item.clone());
+        if !element::is_alike(template, item) {
+            return Err(Error::value("the structure and plain values of all elements must be equal")
+                .help("a file stores only the tensors of elements; use Cache::Memory"));
         }
         let writer = match &mut self.writer {
             Some(writer) => writer,
-            none => none.insert(Writer::create(&path)?),
+            none => none.insert(RecordWriter::create(&path)?),
         };
-        writer.write(&item::tensors(item)).map_err(|error| error.about(path.display()))
+        writer.write(&element::tensors(item)).map_err(|error| error.about(path.display()))
     }
 
     /// Completes the cache.
-    fn finish(mut self) -> Result<Whole<T>> {
+    fn finish(mut self) -> Result<CompleteCache<T>> {
         let about = |path: &PathBuf, error: Error| error.about(path.display());
         let file = match (self.writer.take(), &self.how) {
             (writer, Cache::File(path)) => {
-                let writer = writer.map_or_else(|| Writer::create(path), Ok)?;
+                let writer = writer.map_or_else(|| RecordWriter::create(path), Ok)?;
                 Some(writer.finish_at(path).map_err(|error| about(path, error))?)
             }
             (Some(writer), Cache::MemoryUpTo(_, folder)) => {
@@ -181,57 +198,58 @@ impl<T: Item> Keeps<T> {
             }
             _ => None,
         };
-        let model = self.model.map_or_else(OnceLock::new, OnceLock::from);
-        Ok(Whole { memory: self.memory, bytes: self.bytes, file, model })
+        let template = self.template.map_or_else(OnceLock::new, OnceLock::from);
+        Ok(CompleteCache { memory: self.memory, bytes: self.bytes, file, template })
     }
 }
 
-impl<T: Item> Cursor<T> for CacheCursor<T> {
+impl<T: DatasetElement> Cursor<T> for CacheCursor<T> {
     fn next(&mut self) -> Result<Option<T>> {
         match self {
-            CacheCursor::Filling { input, keeps, whole, meter } => {
+            CacheCursor::Filling { input, filler, complete, counters } => {
                 let next = match input.next() {
                     Ok(next) => next,
                     Err(error) => {
-                        *keeps = None;
+                        *filler = None;
                         return Err(error);
                     }
                 };
-                let Some(mut keeping) = keeps.take() else {
+                let Some(mut filling) = filler.take() else {
                     return Ok(next);
                 };
-                let at = keeping.at;
+                let at = filling.at;
                 if let Some(item) = &next {
-                    keeping.keep(item).map_err(|error| error.about("the cache").at(at))?;
-                    meter.gauge(None).set(keeping.memory.len(), keeping.bytes);
-                    *keeps = Some(keeping);
+                    filling.keep(item).map_err(|error| error.about("the cache").at(at))?;
+                    counters.buffer_counters(None).set(filling.memory.len(), filling.bytes);
+                    *filler = Some(filling);
                 } else {
-                    let complete = keeping.finish().map_err(|error| error.about("the cache").at(at))?;
-                    let mut whole = whole.lock().unwrap_or_else(PoisonError::into_inner);
-                    whole.get_or_insert_with(|| Arc::new(complete));
+                    let filled = filling.finish().map_err(|error| error.about("the cache").at(at))?;
+                    let mut complete = complete.lock().unwrap_or_else(PoisonError::into_inner);
+                    complete.get_or_insert_with(|| Arc::new(filled));
                 }
                 Ok(next)
             }
-            CacheCursor::Reading { whole, next, reader, input, run } => {
+            CacheCursor::Reading { complete, next, reader, input, run } => {
                 let index = *next;
-                if index >= whole.count() {
+                if index >= complete.count() {
                     return Ok(None);
                 }
                 *next += 1;
-                let Some(file_index) = index.checked_sub(whole.memory.len() as u64) else {
-                    return Ok(Some(whole.memory[index as usize].clone()));
+                let Some(file_index) = index.checked_sub(complete.memory.len() as u64) else {
+                    return Ok(Some(complete.memory[index as usize].clone()));
                 };
-                let Some(records) = &whole.file else {
+                let Some(records) = &complete.file else {
                     return Ok(None);
                 };
-                if whole.model.get().is_none() {
-                    // A file from an earlier run: the first element of the pipeline shows what elements look like.
+                if complete.template.get().is_none() {
+                    // A file from an earlier run: the first element of the pipeline gives the structure.
                     let first = run.start(input, 0)?.next()?.ok_or_else(|| {
-                        Error::value("the cache has elements, and the dataset that it is a cache of has none")
+                        Error::value("the cache has elements, but its input dataset has none")
+                            .help("remove the file if the dataset changed")
                     })?;
-                    let _ = whole.model.set(first);
+                    let _ = complete.template.set(first);
                 }
-                let Some(model) = whole.model.get() else {
+                let Some(template) = complete.template.get() else {
                     return Ok(None);
                 };
                 let reader = match reader {
@@ -239,27 +257,27 @@ impl<T: Item> Cursor<T> for CacheCursor<T> {
                     none => none.insert(records.reader()?),
                 };
                 let tensors = reader.read(records, file_index)?;
-                let wanted = item::tensors(model).len();
-                if tensors.len() != wanted {
-                    let message =
-                        format!("it has elements of {} tensors, and the pipeline of {wanted}", tensors.len());
-                    return Err(Error::new(taut_core::ErrorKind::Format, message).about(records.name()));
+                let (expected, got) = (element::tensors(template).len(), tensors.len());
+                if got != expected {
+                    let message = format!("a cached element must have {expected} tensors, got {got}");
+                    let error = Error::new(taut_core::ErrorKind::Format, message).about(records.name());
+                    return Err(error.help("remove the file if the dataset changed"));
                 }
-                Ok(Some(model.rebuild(&mut tensors.into_iter())))
+                Ok(Some(template.rebuild(&mut tensors.into_iter())))
             }
         }
     }
 
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
         match self {
-            CacheCursor::Filling { input, keeps, .. } => {
-                *keeps = None;
+            CacheCursor::Filling { input, filler, .. } => {
+                *filler = None;
                 input.skip(count).map(Some)
             }
-            CacheCursor::Reading { whole, next, .. } => {
-                let passed = count.min(whole.count() - *next);
-                *next += passed;
-                Ok(Some(passed))
+            CacheCursor::Reading { complete, next, .. } => {
+                let skipped = count.min(complete.count() - *next);
+                *next += skipped;
+                Ok(Some(skipped))
             }
         }
     }

@@ -1,8 +1,8 @@
-//! `filter` and `take_while`: some of the elements. To pass over elements, both have to look at them.
+//! `filter` and `take_while`: the elements that a predicate selects. Neither can skip elements without computing them.
 
+use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::item::Item;
-use crate::meter::{Input, Run};
+use crate::element::DatasetElement;
 use crate::stages::at_element;
 use std::sync::Arc;
 use taut_core::Result;
@@ -10,36 +10,36 @@ use taut_core::Result;
 struct Filter<T, F> {
     input: Dataset<T>,
     keeps: Arc<F>,
-    /// Whether the first refusal is the end.
+    /// Whether the first element that is not kept ends the sequence.
     ends: bool,
 }
 
 struct FilterCursor<T, F> {
-    input: Input<T>,
+    input: StageInput<T>,
     keeps: Arc<F>,
     ends: bool,
     next: u64,
     ended: bool,
 }
 
-impl<T: Item> Dataset<T> {
-    /// The elements for which `keeps` says true.
+impl<T: DatasetElement> Dataset<T> {
+    /// The elements for which `keeps` returns true.
     pub fn filter(&self, keeps: impl Fn(&T) -> Result<bool> + Send + Sync + 'static) -> Dataset<T> {
         Dataset::new(Filter { input: self.clone(), keeps: Arc::new(keeps), ends: false })
     }
 
-    /// The elements up to the first for which `keeps` says false.
+    /// The elements before the first for which `keeps` returns false.
     pub fn take_while(&self, keeps: impl Fn(&T) -> Result<bool> + Send + Sync + 'static) -> Dataset<T> {
         Dataset::new(Filter { input: self.clone(), keeps: Arc::new(keeps), ends: true })
     }
 }
 
-impl<T: Item, F: Fn(&T) -> Result<bool> + Send + Sync + 'static> Stage<T> for Filter<T, F> {
+impl<T: DatasetElement, F: Fn(&T) -> Result<bool> + Send + Sync + 'static> Stage<T> for Filter<T, F> {
     fn name(&self) -> &'static str {
         if self.ends { "take_while" } else { "filter" }
     }
 
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         let input = run.start(&self.input, epoch)?;
         Ok(Box::new(FilterCursor {
             input,
@@ -51,7 +51,7 @@ impl<T: Item, F: Fn(&T) -> Result<bool> + Send + Sync + 'static> Stage<T> for Fi
     }
 
     fn cardinality(&self) -> Cardinality {
-        self.input.cardinality().some()
+        self.input.cardinality().subset()
     }
 
     fn bytes_each(&self) -> Option<usize> {
@@ -59,7 +59,7 @@ impl<T: Item, F: Fn(&T) -> Result<bool> + Send + Sync + 'static> Stage<T> for Fi
     }
 }
 
-impl<T: Item, F: Fn(&T) -> Result<bool> + Send + Sync> Cursor<T> for FilterCursor<T, F> {
+impl<T: DatasetElement, F: Fn(&T) -> Result<bool> + Send + Sync> Cursor<T> for FilterCursor<T, F> {
     fn next(&mut self) -> Result<Option<T>> {
         while !self.ended {
             let index = self.next;

@@ -1,8 +1,8 @@
-//! `interleave` and `flat_map`: datasets made of elements.
+//! `interleave` and `flat_map`: a dataset per element, interleaved or one after the other.
 
+use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::item::Item;
-use crate::meter::{Input, Run};
+use crate::element::DatasetElement;
 use crate::stages::at_element;
 use std::sync::Arc;
 use taut_core::{Error, Result};
@@ -17,23 +17,23 @@ struct Interleave<T, F> {
 }
 
 struct InterleaveCursor<T, U, F> {
-    run: Run,
-    input: Input<T>,
+    run: StageRun,
+    input: StageInput<T>,
     f: Arc<F>,
     epoch: u64,
-    /// The datasets that take turns, up to the last that was ever opened.
-    open: Vec<Option<Input<U>>>,
+    /// The datasets of the cycle; `None` once one has ended.
+    open: Vec<Option<StageInput<U>>>,
     cycle: usize,
     turn: usize,
     block: usize,
-    /// Elements of this turn that were delivered.
+    /// Elements delivered in this turn.
     delivered: usize,
     next: u64,
     ended: bool,
 }
 
-impl<T: Item> Dataset<T> {
-    /// Makes a dataset of each element, and gives the elements of all of them, one dataset after the other.
+impl<T: DatasetElement> Dataset<T> {
+    /// Maps each element to a dataset, and concatenates these.
     ///
     /// ```
     /// use taut_data::Dataset;
@@ -42,24 +42,26 @@ impl<T: Item> Dataset<T> {
     /// assert_eq!(all?, [0, 0, 1, 0, 1, 2]);
     /// # Ok::<(), taut_core::Error>(())
     /// ```
-    pub fn flat_map<U: Item>(
+    pub fn flat_map<U: DatasetElement>(
         &self,
         f: impl Fn(T) -> Result<Dataset<U>> + Send + Sync + 'static,
     ) -> Dataset<U> {
         Dataset::new(Interleave { name: "flat_map", input: self.clone(), f: Arc::new(f), cycle: 1, block: 1 })
     }
 
-    /// Makes a dataset of each element; `cycle_length` of them at a time take turns with `block_length` elements each.
+    /// Maps each element to a dataset, and interleaves them: `cycle_length` datasets at a time return `block_length` elements
+    /// each in turn.
     #[track_caller]
-    pub fn interleave<U: Item>(
+    pub fn interleave<U: DatasetElement>(
         &self,
         cycle_length: usize,
         block_length: usize,
         f: impl Fn(T) -> Result<Dataset<U>> + Send + Sync + 'static,
     ) -> Result<Dataset<U>> {
         if cycle_length == 0 || block_length == 0 {
-            let message = format!("{cycle_length} datasets taking turns with {block_length} elements");
-            return Err(Error::value(message).help("both are one at least").at(Location::caller()));
+            let message =
+                format!("cycle_length and block_length must be >= 1, got {cycle_length} and {block_length}");
+            return Err(Error::value(message).at(Location::caller()));
         }
         let (input, f) = (self.clone(), Arc::new(f));
         Ok(Dataset::new(Interleave {
@@ -72,12 +74,14 @@ impl<T: Item> Dataset<T> {
     }
 }
 
-impl<T: Item, U: Item, F: Fn(T) -> Result<Dataset<U>> + Send + Sync + 'static> Stage<U> for Interleave<T, F> {
+impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<Dataset<U>> + Send + Sync + 'static> Stage<U>
+    for Interleave<T, F>
+{
     fn name(&self) -> &'static str {
         self.name
     }
 
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<U>>> {
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<U>>> {
         Ok(Box::new(InterleaveCursor {
             run: run.clone(),
             input: run.start(&self.input, epoch)?,
@@ -94,12 +98,13 @@ impl<T: Item, U: Item, F: Fn(T) -> Result<Dataset<U>> + Send + Sync + 'static> S
     }
 
     fn cardinality(&self) -> Cardinality {
-        self.input.cardinality().some()
+        self.input.cardinality().subset()
     }
 }
 
-impl<T: Item, U: Item, F: Fn(T) -> Result<Dataset<U>>> InterleaveCursor<T, U, F> {
-    fn pass(&mut self) {
+impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<Dataset<U>>> InterleaveCursor<T, U, F> {
+    /// Moves on to the next dataset of the cycle.
+    fn end_turn(&mut self) {
         self.delivered = 0;
         self.turn += 1;
         let turns = if self.ended { self.open.len() } else { self.cycle };
@@ -108,9 +113,9 @@ impl<T: Item, U: Item, F: Fn(T) -> Result<Dataset<U>>> InterleaveCursor<T, U, F>
         }
     }
 
-    /// Opens a dataset for this turn, if there is one.
+    /// Opens a dataset for this turn, if the input has one.
     fn open(&mut self) -> Result<()> {
-        // An error takes a place of the input, too.
+        // An error counts as an element of the input, too.
         let index = self.next;
         self.next += 1;
         let Some(element) = self.input.next()? else {
@@ -129,26 +134,28 @@ impl<T: Item, U: Item, F: Fn(T) -> Result<Dataset<U>>> InterleaveCursor<T, U, F>
     }
 }
 
-impl<T: Item, U: Item, F: Fn(T) -> Result<Dataset<U>> + Send + Sync> Cursor<U> for InterleaveCursor<T, U, F> {
+impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<Dataset<U>> + Send + Sync> Cursor<U>
+    for InterleaveCursor<T, U, F>
+{
     fn next(&mut self) -> Result<Option<U>> {
         loop {
             let turn = self.turn;
-            match self.open.get_mut(turn).and_then(Option::as_mut).map(Input::next) {
+            match self.open.get_mut(turn).and_then(Option::as_mut).map(StageInput::next) {
                 Some(next) => match next {
                     Ok(None) => {
                         self.open[turn] = None;
-                        self.pass();
+                        self.end_turn();
                     }
                     next => {
                         self.delivered += 1;
                         if self.delivered == self.block {
-                            self.pass();
+                            self.end_turn();
                         }
                         return next;
                     }
                 },
                 None if !self.ended => self.open()?,
-                None if self.open.iter().any(Option::is_some) => self.pass(),
+                None if self.open.iter().any(Option::is_some) => self.end_turn(),
                 None => return Ok(None),
             }
         }

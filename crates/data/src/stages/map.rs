@@ -1,8 +1,8 @@
-//! `map`: a function of each element.
+//! `map`: applies a function to each element.
 
+use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::item::Item;
-use crate::meter::{Input, Run};
+use crate::element::DatasetElement;
 use crate::stages::at_element;
 use std::sync::Arc;
 use taut_core::Result;
@@ -13,13 +13,13 @@ struct Map<T, F> {
 }
 
 struct MapCursor<T, F> {
-    input: Input<T>,
+    input: StageInput<T>,
     f: Arc<F>,
     next: u64,
 }
 
-impl<T: Item> Dataset<T> {
-    /// A function of each element. An error of `f` takes the element's place, and names its number.
+impl<T: DatasetElement> Dataset<T> {
+    /// Applies a function to each element. An error of `f` replaces the element, with its index.
     ///
     /// ```
     /// use taut_core::ops::binary::mul;
@@ -28,17 +28,19 @@ impl<T: Item> Dataset<T> {
     /// assert_eq!(doubled.iter()?.last().unwrap()?.item::<i64>()?, 4);
     /// # Ok::<(), taut_core::Error>(())
     /// ```
-    pub fn map<U: Item>(&self, f: impl Fn(T) -> Result<U> + Send + Sync + 'static) -> Dataset<U> {
+    pub fn map<U: DatasetElement>(&self, f: impl Fn(T) -> Result<U> + Send + Sync + 'static) -> Dataset<U> {
         Dataset::new(Map { input: self.clone(), f: Arc::new(f) })
     }
 }
 
-impl<T: Item, U: Item, F: Fn(T) -> Result<U> + Send + Sync + 'static> Stage<U> for Map<T, F> {
+impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<U> + Send + Sync + 'static> Stage<U>
+    for Map<T, F>
+{
     fn name(&self) -> &'static str {
         "map"
     }
 
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<U>>> {
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<U>>> {
         Ok(Box::new(MapCursor { input: run.start(&self.input, epoch)?, f: self.f.clone(), next: 0 }))
     }
 
@@ -47,7 +49,9 @@ impl<T: Item, U: Item, F: Fn(T) -> Result<U> + Send + Sync + 'static> Stage<U> f
     }
 }
 
-impl<T: Item, U: Item, F: Fn(T) -> Result<U> + Send + Sync> Cursor<U> for MapCursor<T, F> {
+impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<U> + Send + Sync> Cursor<U>
+    for MapCursor<T, F>
+{
     fn next(&mut self) -> Result<Option<U>> {
         let index = self.next;
         self.next += 1;
@@ -57,9 +61,9 @@ impl<T: Item, U: Item, F: Fn(T) -> Result<U> + Send + Sync> Cursor<U> for MapCur
         (self.f)(element).map(Some).map_err(|error| at_element(error, index))
     }
 
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
-        let passed = self.input.skip(count)?;
-        self.next += passed;
-        Ok(Some(passed))
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
+        let skipped = self.input.skip(count)?;
+        self.next += skipped;
+        Ok(Some(skipped))
     }
 }

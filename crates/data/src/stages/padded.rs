@@ -1,80 +1,79 @@
-//! `padded_batch`: elements of several sizes as one.
+//! `padded_batch`: pads elements of different shapes and stacks them.
 
 use crate::dataset::Dataset;
-use crate::item::{Item, is_element};
+use crate::element::{DatasetElement, is_element};
 use crate::stages::at_element;
-use crate::stages::batch::{Join, leaves};
+use crate::stages::batch::{Collate, leaves};
 use std::collections::BTreeMap;
 use taut_core::{Error, Result, Scalar, Shape, Spec, Tensor};
 use taut_memory::{Category, Location};
 
-/// How elements are filled up to one shape. By default each dimension becomes that of the largest element of the batch, and
-/// zeros are put at the end.
+/// How elements are padded to one shape. By default each dimension becomes that of the largest element of the batch, with
+/// zeros at the end.
 ///
-/// The tensors of an element are numbered from 0, front to back.
+/// The tensors of an element are numbered from 0, in order.
 ///
 /// ```
-/// use taut_data::Padding;
+/// use taut_data::BatchPadding;
 /// // The first tensor to 8 columns and as many rows as needed, with -1.
-/// let padding = Padding::default().shape(0, [None, Some(8)]).value(0, -1);
+/// let padding = BatchPadding::default().shape(0, [None, Some(8)]).value(0, -1);
 /// # let _ = padding;
 /// ```
 #[derive(Clone, Debug, Default)]
-pub struct Padding {
+pub struct BatchPadding {
     shapes: BTreeMap<usize, Vec<Option<usize>>>,
     values: BTreeMap<usize, Scalar>,
     drop_remainder: bool,
 }
 
-impl Padding {
-    /// The shape that tensor `index` of each element becomes; `None` is the largest in the batch.
+impl BatchPadding {
+    /// The shape that tensor `index` of each element is padded to; `None` is the largest dimension in the batch.
     #[must_use]
-    pub fn shape(mut self, index: usize, shape: impl Into<Vec<Option<usize>>>) -> Padding {
+    pub fn shape(mut self, index: usize, shape: impl Into<Vec<Option<usize>>>) -> BatchPadding {
         self.shapes.insert(index, shape.into());
         self
     }
 
-    /// What tensor `index` of each element is filled up with: a value that its type can hold.
+    /// The padding value of tensor `index` of each element: it must be representable in its type.
     #[must_use]
-    pub fn value(mut self, index: usize, value: impl Into<Scalar>) -> Padding {
+    pub fn value(mut self, index: usize, value: impl Into<Scalar>) -> BatchPadding {
         self.values.insert(index, value.into());
         self
     }
 
-    /// No smaller batch at the end.
+    /// Drops a smaller batch at the end.
     #[must_use]
-    pub fn drop_remainder(mut self) -> Padding {
+    pub fn drop_remainder(mut self) -> BatchPadding {
         self.drop_remainder = true;
         self
     }
 }
 
-impl<T: Item> Dataset<T> {
-    /// Every `size` elements as one, each filled up to a common shape.
+impl<T: DatasetElement> Dataset<T> {
+    /// Stacks every `size` elements, each padded to a common shape.
     ///
     /// ```
     /// use taut_core::ops::creation::ones;
     /// use taut_core::DType;
-    /// use taut_data::{Dataset, Padding};
+    /// use taut_data::{Dataset, BatchPadding};
     /// let ragged = Dataset::range(1..4).map(|n| ones([n.item::<i64>()? as usize], DType::U8));
-    /// let batch = ragged.padded_batch(3, Padding::default())?.iter()?.next().unwrap()?;
+    /// let batch = ragged.padded_batch(3, BatchPadding::default())?.iter()?.next().unwrap()?;
     /// assert_eq!(batch.to_vec::<u8>()?, [1, 0, 0, 1, 1, 0, 1, 1, 1]);
     /// # Ok::<(), taut_core::Error>(())
     /// ```
     #[track_caller]
-    pub fn padded_batch(&self, size: usize, padding: Padding) -> Result<Dataset<T>> {
+    pub fn padded_batch(&self, size: usize, padding: BatchPadding) -> Result<Dataset<T>> {
         let exact = padding.drop_remainder;
         self.grouped("padded_batch", size, exact, padding)
     }
 }
 
-impl<T: Item> Join<T> for Padding {
-    fn join(&self, items: &[T], first: u64, at: Location) -> Result<T> {
+impl<T: DatasetElement> Collate<T> for BatchPadding {
+    fn collate(&self, items: &[T], first: u64, at: Location) -> Result<T> {
         let columns = leaves(items, first, at)?;
         let named = self.shapes.keys().chain(self.values.keys());
         if let Some(unknown) = named.filter(|&&index| index >= columns.len()).min() {
-            let message =
-                format!("there is no tensor {unknown} to pad in elements of {} tensors", columns.len());
+            let message = format!("a padded tensor must be in [0, {}), got {unknown}", columns.len());
             return Err(Error::value(message).at(at));
         }
         let mut padded = Vec::with_capacity(columns.len());
@@ -86,8 +85,8 @@ impl<T: Item> Join<T> for Padding {
     }
 }
 
-impl Padding {
-    /// The shape that all tensors of a column become.
+impl BatchPadding {
+    /// The shape that all tensors of a column are padded to.
     fn target(&self, index: usize, column: &[&Tensor], first: u64) -> Result<Shape> {
         let rank = column[0].rank();
         let open = vec![None; rank];
@@ -95,17 +94,14 @@ impl Padding {
         let mut target: Vec<usize> = wanted.iter().map(|dim| dim.unwrap_or(0)).collect();
         for (i, tensor) in column.iter().enumerate() {
             let shape = tensor.shape();
-            let refuse = |what: String| Err(at_element(Error::shape(what), first + i as u64));
+            let invalid = |message: String| Err(at_element(Error::shape(message), first + i as u64));
             if shape.rank() != wanted.len() {
-                return refuse(format!(
-                    "shape {shape} has not the {} dimensions that are padded",
-                    wanted.len()
-                ));
+                return invalid(format!("its rank must be {}, got shape {shape}", wanted.len()));
             }
             for (axis, &dim) in shape.iter().enumerate() {
                 match wanted[axis] {
                     Some(most) if dim > most => {
-                        return refuse(format!("shape {shape} is larger than {most} along axis {axis}"));
+                        return invalid(format!("its dimension {axis} must be <= {most}, got shape {shape}"));
                     }
                     Some(_) => {}
                     None => target[axis] = target[axis].max(dim),
@@ -119,7 +115,11 @@ impl Padding {
         let dtype = column[0].dtype();
         let value = self.values.get(&index).copied().unwrap_or(Scalar::from(0));
         if !is_element(value, dtype) {
-            return Err(Error::value(format!("{} does not fit into {dtype}", value.to_f64())).at(at));
+            let value = value.to_f64();
+            return Err(Error::value(format!(
+                "the padding value must be representable in {dtype}, got {value}"
+            ))
+            .at(at));
         }
         let value = value.to_bytes(dtype);
         let mut rows = Vec::with_capacity(column.len());
@@ -128,9 +128,7 @@ impl Padding {
         }
         let each = Spec::new(dtype, target.clone());
         if target.checked_len().and_then(|len| len.checked_mul(dtype.size())).is_none() {
-            return Err(
-                Error::shape(format!("shape {target} has more elements than memory has addresses")).at(at)
-            );
+            return Err(Error::shape(format!("the size of shape {target} exceeds the address space")).at(at));
         }
         let all = Spec::new(dtype, target.clone().with_inserted(0, rows.len()));
         Tensor::build(all, Category::Dataset, at, |out| {
@@ -140,14 +138,14 @@ impl Padding {
                 return;
             }
             for (row, out) in rows.iter().zip(out.bytes().chunks_exact_mut(bytes)) {
-                place(row.span().unwrap_or(&[]), row.shape(), out, target);
+                copy_block(row.span().unwrap_or(&[]), row.shape(), out, target);
             }
         })
     }
 }
 
-/// Puts a block into the low corner of a larger one, both in row-major order.
-fn place(from: &[u8], from_shape: &[usize], to: &mut [u8], to_shape: &[usize]) {
+/// Copies a block into the low corner of a larger one, both in row-major order.
+fn copy_block(from: &[u8], from_shape: &[usize], to: &mut [u8], to_shape: &[usize]) {
     if from.is_empty() {
         return;
     }
@@ -156,6 +154,6 @@ fn place(from: &[u8], from_shape: &[usize], to: &mut [u8], to_shape: &[usize]) {
     }
     let (from_row, to_row) = (from.len() / from_shape[0], to.len() / to_shape[0]);
     for (from, to) in from.chunks_exact(from_row).zip(to.chunks_exact_mut(to_row)) {
-        place(from, &from_shape[1..], to, &to_shape[1..]);
+        copy_block(from, &from_shape[1..], to, &to_shape[1..]);
     }
 }

@@ -1,20 +1,20 @@
-//! `map_parallel`: a function of each element, on several threads.
+//! `map_parallel`: applies a function to each element, on several threads.
 
+use crate::buffer_size::BufferSize;
+use crate::counters::StageRun;
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::item::Item;
-use crate::meter::Run;
-use crate::room::Room;
+use crate::element::DatasetElement;
 use crate::stages::at_element;
-use crate::stages::background::Ahead;
+use crate::stages::background::BackgroundCursor;
 use std::sync::Arc;
 use taut_core::{Error, Result};
 use taut_memory::Location;
 
-/// Elements that may be there per worker, in the making or made: enough that small ones do not wake a thread each.
+/// The most elements per worker, finished or being computed: enough that small ones do not wake a thread each.
 const PER_WORKER: usize = 8;
 
-/// More threads than any machine has a use for.
-const MOST_WORKERS: usize = 1024;
+/// The most threads of a map.
+const MAX_WORKERS: usize = 1024;
 
 struct MapParallel<T, F> {
     input: Dataset<T>,
@@ -22,10 +22,10 @@ struct MapParallel<T, F> {
     f: Arc<F>,
 }
 
-impl<T: Item> Dataset<T> {
-    /// As [`Dataset::map`], on `workers` threads. Elements come in their order all the same.
+impl<T: DatasetElement> Dataset<T> {
+    /// As [`Dataset::map`], on `workers` threads. Elements keep their order.
     ///
-    /// At most eight elements per worker are there ahead of the consumer. An error of `f` takes the place of its element; so does a
+    /// At most eight elements per worker are computed ahead of the consumer. An error of `f` replaces its element; so does a
     /// panic.
     ///
     /// ```
@@ -37,30 +37,31 @@ impl<T: Item> Dataset<T> {
     /// # Ok::<(), taut_core::Error>(())
     /// ```
     #[track_caller]
-    pub fn map_parallel<U: Item>(
+    pub fn map_parallel<U: DatasetElement>(
         &self,
         workers: usize,
         f: impl Fn(T) -> Result<U> + Send + Sync + 'static,
     ) -> Result<Dataset<U>> {
-        if workers == 0 || workers > MOST_WORKERS {
-            let message = format!("a map on {workers} threads");
-            let help = format!("1 to {MOST_WORKERS}; map does it without threads");
-            return Err(Error::value(message).help(help).at(Location::caller()));
+        if workers == 0 || workers > MAX_WORKERS {
+            let message = format!("workers must be in [1, {MAX_WORKERS}], got {workers}");
+            return Err(Error::value(message).help("`map` uses no threads").at(Location::caller()));
         }
         Ok(Dataset::new(MapParallel { input: self.clone(), workers, f: Arc::new(f) }))
     }
 }
 
-impl<T: Item, U: Item, F: Fn(T) -> Result<U> + Send + Sync + 'static> Stage<U> for MapParallel<T, F> {
+impl<T: DatasetElement, U: DatasetElement, F: Fn(T) -> Result<U> + Send + Sync + 'static> Stage<U>
+    for MapParallel<T, F>
+{
     fn name(&self) -> &'static str {
         "map_parallel"
     }
 
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<U>>> {
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<U>>> {
         let (input, f) = (run.start(&self.input, epoch)?, self.f.clone());
         let work = Arc::new(move |number, element| f(element).map_err(|error| at_element(error, number)));
-        let room = Room::Elements(self.workers.saturating_mul(PER_WORKER));
-        Ok(Box::new(Ahead::new(input, work, self.workers, room, run.meter.clone())))
+        let buffer_size = BufferSize::Elements(self.workers.saturating_mul(PER_WORKER));
+        Ok(Box::new(BackgroundCursor::new(input, work, self.workers, buffer_size, run.counters.clone())))
     }
 
     fn cardinality(&self) -> Cardinality {

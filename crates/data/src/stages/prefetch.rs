@@ -1,45 +1,45 @@
-//! `prefetch`: elements made ahead, while the consumer works.
+//! `prefetch`: computes elements ahead, while the consumer works.
 
+use crate::buffer_size::BufferSize;
+use crate::counters::StageRun;
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::item::Item;
-use crate::meter::Run;
-use crate::room::Room;
-use crate::stages::background::Ahead;
+use crate::element::DatasetElement;
+use crate::stages::background::BackgroundCursor;
 use std::sync::Arc;
 use taut_core::Result;
 use taut_memory::Location;
 
 struct Prefetch<T> {
     input: Dataset<T>,
-    room: Room,
+    buffer_size: BufferSize,
 }
 
-impl<T: Item> Dataset<T> {
-    /// Makes elements ahead, on a thread of its own, as many as there is room for.
+impl<T: DatasetElement> Dataset<T> {
+    /// Computes up to `buffer_size` elements ahead, on a thread of its own.
     ///
-    /// Room in [`Bytes`](taut_memory::Bytes) is kept before an element is made, by the sizes of those before it. One that turns out larger, so that
-    /// there is no room for it, is held nevertheless: it cannot be unmade.
+    /// With a size in [`Bytes`](taut_memory::Bytes), space for an element is estimated from the sizes of those before it. An
+    /// element that turns out larger is kept nevertheless, and the buffer may exceed its size by it.
     #[track_caller]
-    pub fn prefetch(&self, room: impl Into<Room>) -> Result<Dataset<T>> {
+    pub fn prefetch(&self, buffer_size: impl Into<BufferSize>) -> Result<Dataset<T>> {
         let at = Location::caller();
-        let room = room.into().checked("a prefetch").map_err(|error| error.at(at))?;
-        Ok(Dataset::new(Prefetch { input: self.clone(), room }))
+        let buffer_size = buffer_size.into().checked("prefetch").map_err(|error| error.at(at))?;
+        Ok(Dataset::new(Prefetch { input: self.clone(), buffer_size }))
     }
 }
 
-impl<T: Item> Stage<T> for Prefetch<T> {
+impl<T: DatasetElement> Stage<T> for Prefetch<T> {
     fn name(&self) -> &'static str {
         "prefetch"
     }
 
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         let input = run.start(&self.input, epoch)?;
-        Ok(Box::new(Ahead::new(
+        Ok(Box::new(BackgroundCursor::new(
             input,
             Arc::new(|_, element: T| Ok(element)),
             1,
-            self.room,
-            run.meter.clone(),
+            self.buffer_size,
+            run.counters.clone(),
         )))
     }
 

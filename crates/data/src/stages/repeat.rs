@@ -1,8 +1,8 @@
-//! `repeat`: the same dataset again, each time with another epoch.
+//! `repeat`: repeats a dataset, each time with another epoch.
 
+use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::item::Item;
-use crate::meter::{Input, Run};
+use crate::element::DatasetElement;
 use taut_core::Result;
 
 struct Repeat<T> {
@@ -11,19 +11,20 @@ struct Repeat<T> {
 }
 
 struct RepeatCursor<T> {
-    run: Run,
+    run: StageRun,
     dataset: Dataset<T>,
-    input: Option<Input<T>>,
+    input: Option<StageInput<T>>,
     epoch: u64,
-    /// Times left, this one included.
+    /// Repetitions left, including this one.
     left: Option<u64>,
-    /// Whether this time gave anything yet. A time without anything is the end, or `repeat(None)` of nothing would never return.
+    /// Whether this repetition has returned an element. An empty one is the end: `repeat(None)` of an empty dataset would
+    /// never return.
     found: bool,
 }
 
-impl<T: Item> Dataset<T> {
-    /// The dataset `times` times, or for ever. Each time is another epoch: a `shuffle` before it draws another order.
-    /// Nothing for ever is nothing.
+impl<T: DatasetElement> Dataset<T> {
+    /// Repeats the dataset `times` times, or infinitely often. Each repetition is another epoch: a `shuffle` before it random
+    /// another order. An empty dataset stays empty.
     ///
     /// ```
     /// use taut_data::Dataset;
@@ -36,13 +37,13 @@ impl<T: Item> Dataset<T> {
     }
 }
 
-impl<T: Item> Stage<T> for Repeat<T> {
+impl<T: DatasetElement> Stage<T> for Repeat<T> {
     fn name(&self) -> &'static str {
         "repeat"
     }
 
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
-        // Epochs of a pipeline that is itself run again do not overlap.
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
+        // If the whole pipeline is repeated, the epochs of different repetitions do not overlap.
         let epoch = epoch.wrapping_mul(self.times.unwrap_or(1));
         let input = if self.times == Some(0) { None } else { Some(run.start(&self.input, epoch)?) };
         let (run, dataset) = (run.clone(), self.input.clone());
@@ -63,9 +64,9 @@ impl<T: Item> Stage<T> for Repeat<T> {
     }
 }
 
-impl<T: Item> RepeatCursor<T> {
-    /// Ends this time and `more` further ones, and begins the one after. False if there is none.
-    fn turn(&mut self, more: u64) -> Result<bool> {
+impl<T: DatasetElement> RepeatCursor<T> {
+    /// Ends this repetition and `more` further ones, and begins the next. False if there is none.
+    fn next_repetition(&mut self, more: u64) -> Result<bool> {
         self.input = None;
         let found = std::mem::take(&mut self.found);
         if let Some(left) = &mut self.left {
@@ -80,11 +81,11 @@ impl<T: Item> RepeatCursor<T> {
     }
 }
 
-impl<T: Item> Cursor<T> for RepeatCursor<T> {
+impl<T: DatasetElement> Cursor<T> for RepeatCursor<T> {
     fn next(&mut self) -> Result<Option<T>> {
         while let Some(input) = &mut self.input {
             match input.next() {
-                Ok(None) => self.turn(0)?,
+                Ok(None) => self.next_repetition(0)?,
                 next => {
                     self.found = true;
                     return next;
@@ -94,22 +95,22 @@ impl<T: Item> Cursor<T> for RepeatCursor<T> {
         Ok(None)
     }
 
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
-        let mut passed = 0;
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
+        let mut skipped = 0;
         while let Some(input) = &mut self.input {
-            let found = input.skip(count - passed)?;
-            passed += found;
+            let found = input.skip(count - skipped)?;
+            skipped += found;
             self.found |= found > 0;
-            if passed == count {
+            if skipped == count {
                 break;
             }
-            // Whole epochs of a known length are passed over without being begun.
+            // CompleteCache epochs of a known length are skipped without starting them.
             let each = self.dataset.cardinality().known().filter(|&each| each > 0);
-            let whole = each.map_or(0, |each| (count - passed) / each);
+            let whole = each.map_or(0, |each| (count - skipped) / each);
             let whole = self.left.map_or(whole, |left| whole.min(left.saturating_sub(1)));
-            passed += whole * each.unwrap_or(0);
-            self.turn(whole)?;
+            skipped += whole * each.unwrap_or(0);
+            self.next_repetition(whole)?;
         }
-        Ok(Some(passed))
+        Ok(Some(skipped))
     }
 }

@@ -1,9 +1,9 @@
-//! `sample_from`: several datasets, mixed by weights.
+//! `sample_from`: mixes several datasets at random, by weights.
 
+use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::draws::Draws;
-use crate::item::Item;
-use crate::meter::{Input, Run};
+use crate::element::DatasetElement;
+use crate::random::RandomSequence;
 use taut_core::{Error, Result};
 use taut_memory::Location;
 
@@ -12,25 +12,25 @@ struct Sample<T> {
     seed: u64,
 }
 
-/// A dataset that takes part.
-struct Part<T> {
-    input: Input<T>,
+/// One of the mixed datasets.
+struct WeightedInput<T> {
+    input: StageInput<T>,
     weight: f64,
-    /// Places that are left, if that is known.
+    /// Elements left, if their number is known.
     left: Option<u64>,
-    /// Places that were passed over and are still to be skipped.
-    behind: u64,
+    /// Elements that were drawn while skipping, and are still to be skipped in the input.
+    pending_skips: u64,
 }
 
 struct SampleCursor<T> {
-    parts: Vec<Part<T>>,
-    draws: Draws,
+    parts: Vec<WeightedInput<T>>,
+    random: RandomSequence,
     drawn: u64,
 }
 
-impl<T: Item> Dataset<T> {
-    /// Elements of several datasets: which one the next comes from is drawn by their weights. One that has ended takes no more
-    /// part; the last to end ends it. Each epoch is drawn anew, from the seed.
+impl<T: DatasetElement> Dataset<T> {
+    /// Mixes several datasets: for each element, its dataset is drawn with probability proportional to the weights. A dataset
+    /// that has ended is no longer drawn; the sequence ends with the last of them. RandomSequence depend on the seed and the epoch.
     ///
     /// ```
     /// use taut_data::Dataset;
@@ -43,29 +43,30 @@ impl<T: Item> Dataset<T> {
     #[track_caller]
     pub fn sample_from(parts: &[(Dataset<T>, f64)], seed: u64) -> Result<Dataset<T>> {
         if let Some((_, weight)) = parts.iter().find(|(_, weight)| !(weight.is_finite() && *weight > 0.0)) {
-            let message = format!("a dataset of weight {weight}");
-            return Err(Error::value(message).help("weights are positive numbers").at(Location::caller()));
+            let message = format!("weights must be positive and finite, got {weight}");
+            return Err(Error::value(message).at(Location::caller()));
         }
         Ok(Dataset::new(Sample { parts: parts.to_vec(), seed }))
     }
 }
 
-impl<T: Item> Stage<T> for Sample<T> {
+impl<T: DatasetElement> Stage<T> for Sample<T> {
     fn name(&self) -> &'static str {
         "sample_from"
     }
 
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         let part = |(dataset, weight): &(Dataset<T>, f64)| {
             let left = match dataset.cardinality() {
                 Cardinality::Known(count) => Some(count),
                 Cardinality::Infinite => Some(u64::MAX),
                 Cardinality::Unknown => None,
             };
-            Ok(Part { input: run.start(dataset, epoch)?, weight: *weight, left, behind: 0 })
+            let input = run.start(dataset, epoch)?;
+            Ok(WeightedInput { input, weight: *weight, left, pending_skips: 0 })
         };
         let parts = self.parts.iter().map(part).collect::<Result<_>>()?;
-        Ok(Box::new(SampleCursor { parts, draws: Draws::new(self.seed, epoch), drawn: 0 }))
+        Ok(Box::new(SampleCursor { parts, random: RandomSequence::new(self.seed, epoch), drawn: 0 }))
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -79,21 +80,21 @@ impl<T: Item> Stage<T> for Sample<T> {
 }
 
 impl<T> SampleCursor<T> {
-    /// The place of the dataset that is drawn next.
+    /// RandomSequence the index of the next dataset.
     fn draw(&mut self) -> usize {
         let sum: f64 = self.parts.iter().map(|part| part.weight).sum();
-        let mut rest = self.draws.unit(self.drawn) * sum;
+        let mut rest = self.random.unit(self.drawn) * sum;
         self.drawn += 1;
         let drawn = self.parts.iter().position(|part| {
             rest -= part.weight;
             rest < 0.0
         });
-        // Rounding may leave a little: it is the last one's.
+        // Rounding may leave a small rest, which goes to the last one.
         drawn.unwrap_or(self.parts.len() - 1)
     }
 }
 
-impl<T: Item> Cursor<T> for SampleCursor<T> {
+impl<T: DatasetElement> Cursor<T> for SampleCursor<T> {
     fn next(&mut self) -> Result<Option<T>> {
         while !self.parts.is_empty() {
             let index = self.draw();
@@ -109,28 +110,28 @@ impl<T: Item> Cursor<T> for SampleCursor<T> {
         Ok(None)
     }
 
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
         if self.parts.iter().any(|part| part.left.is_none()) {
             return Ok(None);
         }
-        let mut passed = 0;
-        while passed < count && !self.parts.is_empty() {
-            self.parts[0].input.wanted()?;
-            // Drawn on numbers; each dataset is then asked once to pass over its share.
+        let mut skipped = 0;
+        while skipped < count && !self.parts.is_empty() {
+            self.parts[0].input.check_not_stopped()?;
+            // Draw without computing elements; each dataset then skips its share at once.
             let index = self.draw();
             let part = &mut self.parts[index];
             match part.left {
                 Some(0) => drop(self.parts.remove(index)),
                 left => {
                     part.left = left.map(|left| left - 1);
-                    part.behind += 1;
-                    passed += 1;
+                    part.pending_skips += 1;
+                    skipped += 1;
                 }
             }
         }
         for part in &mut self.parts {
-            part.input.skip(std::mem::take(&mut part.behind))?;
+            part.input.skip(std::mem::take(&mut part.pending_skips))?;
         }
-        Ok(Some(passed))
+        Ok(Some(skipped))
     }
 }

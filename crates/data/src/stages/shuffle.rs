@@ -1,38 +1,38 @@
-//! `shuffle`: another order, drawn from a buffer.
+//! `shuffle`: a random order, drawn from a buffer.
 
+use crate::buffer_size::BufferSize;
+use crate::counters::{StageCounters, StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::draws::Draws;
-use crate::item::{self, Item};
-use crate::meter::{Input, Meter, Run};
-use crate::room::Room;
+use crate::element::{self, DatasetElement};
+use crate::random::RandomSequence;
 use std::sync::Arc;
 use taut_core::{Error, Result};
 use taut_memory::{Bytes, Location};
 
-/// How a dataset is shuffled. A plain number or [`Bytes`] stand for a buffer of that room and the default seed.
+/// Options of a shuffle. A plain number or [`Bytes`] is a buffer of that size with the default seed.
 ///
-/// The order depends on the seed and the epoch alone. The default seed is a fixed number, so that a program gives the same
-/// results each time; give another one for another order.
+/// The order depends on the seed and the epoch alone. The default seed is a fixed number, so that every run of a program has
+/// the same results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shuffle {
-    room: Room,
+    buffer_size: BufferSize,
     seed: u64,
     each_epoch: bool,
 }
 
 impl Shuffle {
-    /// A buffer of this room.
-    pub fn new(room: impl Into<Room>) -> Shuffle {
-        Shuffle { room: room.into(), seed: 0x7a07, each_epoch: true }
+    /// A buffer of this size.
+    pub fn new(buffer_size: impl Into<BufferSize>) -> Shuffle {
+        Shuffle { buffer_size: buffer_size.into(), seed: 0x7a07, each_epoch: true }
     }
 
-    /// Another seed.
+    /// Sets the seed.
     #[must_use]
     pub fn seed(self, seed: u64) -> Shuffle {
         Shuffle { seed, ..self }
     }
 
-    /// Whether each epoch has an order of its own, as by default, or all have the same (TensorFlow's
+    /// Whether each epoch has an order of its own, which is the default, or all have the same (TensorFlow's
     /// `reshuffle_each_iteration`).
     #[must_use]
     pub fn each_epoch(self, each_epoch: bool) -> Shuffle {
@@ -52,9 +52,9 @@ impl From<Bytes> for Shuffle {
     }
 }
 
-impl From<Room> for Shuffle {
-    fn from(room: Room) -> Shuffle {
-        Shuffle::new(room)
+impl From<BufferSize> for Shuffle {
+    fn from(buffer_size: BufferSize) -> Shuffle {
+        Shuffle::new(buffer_size)
     }
 }
 
@@ -63,38 +63,38 @@ struct Shuffled<T> {
     how: Shuffle,
 }
 
-/// A place of the buffer.
-enum Slot<T> {
-    /// What was in a place of the input, and its bytes.
-    Here(Result<T>, usize),
-    /// The number of a place of the input, to be fetched.
-    Number(u64),
+/// A slot of the buffer.
+enum BufferSlot<T> {
+    /// An element of the input, and its bytes.
+    Loaded(Result<T>, usize),
+    /// The index of an element of the input that is not read yet.
+    Pending(u64),
 }
 
 struct ShuffleCursor<T> {
-    input: Input<T>,
-    /// Places the input has, if that is known.
+    input: StageInput<T>,
+    /// The number of elements of the input, if it is known.
     count: Option<u64>,
-    room: Room,
-    draws: Draws,
+    buffer_size: BufferSize,
+    random: RandomSequence,
     drawn: u64,
-    slots: Vec<Slot<T>>,
+    slots: Vec<BufferSlot<T>>,
     /// Bytes in the buffer.
     bytes: usize,
-    /// What the next element is expected to take.
+    /// Expected bytes of the next element.
     expected: usize,
-    /// Places of the input that went into the buffer.
+    /// Elements of the input that were put into the buffer.
     entered: u64,
     ended: bool,
-    meter: Arc<Meter>,
+    counters: Arc<StageCounters>,
 }
 
-impl<T: Item> Dataset<T> {
-    /// Another order: a buffer is filled, each next element is drawn from it, and its place is filled again.
+impl<T: DatasetElement> Dataset<T> {
+    /// Shuffles: a buffer is filled, each next element is drawn from it at random, and its slot is filled again.
     ///
-    /// A buffer as large as the dataset gives every order with equal probability. Each epoch has an order of its own. A buffer in
-    /// [`Bytes`] holds as many elements as fit. An element larger than those before it, for which room is no longer left, is not
-    /// held but delivered at once.
+    /// A buffer as large as the dataset gives every order with equal probability. Each epoch has an order of its own. A buffer
+    /// size in [`Bytes`] holds as many elements as fit. An element that no longer fits, because it is larger than those
+    /// before it, is delivered at once.
     ///
     /// ```
     /// use taut_data::{Dataset, Shuffle};
@@ -109,23 +109,23 @@ impl<T: Item> Dataset<T> {
     #[track_caller]
     pub fn shuffle(&self, how: impl Into<Shuffle>) -> Result<Dataset<T>> {
         let (how, at) = (how.into(), Location::caller());
-        how.room.checked("a shuffle").map_err(|error| error.at(at))?;
+        how.buffer_size.checked("shuffle").map_err(|error| error.at(at))?;
         Ok(Dataset::new(Shuffled { input: self.clone(), how }))
     }
 }
 
-impl<T: Item> Stage<T> for Shuffled<T> {
+impl<T: DatasetElement> Stage<T> for Shuffled<T> {
     fn name(&self) -> &'static str {
         "shuffle"
     }
 
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
-        // With elements of one size, room in bytes is room for so many elements: that can be repeated without making them.
-        let room = match (self.how.room, self.input.stage.bytes_each()) {
-            (Room::Bytes(most), Some(each)) if each > 0 => Room::Elements((most / each).max(1)),
-            (room, _) => room,
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
+        // If all elements have one size, a size in bytes is a number of elements, and skipping needs no elements.
+        let buffer_size = match (self.how.buffer_size, self.input.stage.bytes_each()) {
+            (BufferSize::Bytes(most), Some(each)) if each > 0 => BufferSize::Elements((most / each).max(1)),
+            (buffer_size, _) => buffer_size,
         };
-        run.meter.gauge(Some(self.how.room));
+        run.counters.buffer_counters(Some(self.how.buffer_size));
         Ok(Box::new(ShuffleCursor {
             input: run.start(&self.input, epoch)?,
             count: match self.input.cardinality() {
@@ -133,15 +133,15 @@ impl<T: Item> Stage<T> for Shuffled<T> {
                 Cardinality::Infinite => Some(u64::MAX),
                 Cardinality::Unknown => None,
             },
-            room,
-            draws: Draws::new(self.how.seed, if self.how.each_epoch { epoch } else { 0 }),
+            buffer_size,
+            random: RandomSequence::new(self.how.seed, if self.how.each_epoch { epoch } else { 0 }),
             drawn: 0,
             slots: Vec::new(),
             bytes: 0,
             expected: 0,
             entered: 0,
             ended: false,
-            meter: run.meter.clone(),
+            counters: run.counters.clone(),
         }))
     }
 
@@ -154,10 +154,10 @@ impl<T: Item> Stage<T> for Shuffled<T> {
     }
 }
 
-impl<T: Item> ShuffleCursor<T> {
-    /// Fills the buffer. Gives back an element for which there is no room.
+impl<T: DatasetElement> ShuffleCursor<T> {
+    /// Fills the buffer. Returns an element that does not fit.
     fn fill(&mut self) -> Option<Result<T>> {
-        while !self.ended && self.room.takes(self.slots.len(), self.bytes, self.expected) {
+        while !self.ended && self.buffer_size.has_space(self.slots.len(), self.bytes, self.expected) {
             let Some(item) = self.input.next().transpose() else {
                 self.ended = true;
                 break;
@@ -166,39 +166,39 @@ impl<T: Item> ShuffleCursor<T> {
                 return Some(item);
             }
             self.entered += 1;
-            let bytes = item.as_ref().map_or(0, item::bytes);
-            // Falls slowly: one large element among small ones does not keep the buffer empty for long.
+            let bytes = item.as_ref().map_or(0, element::bytes);
+            // Decays: one large element among small ones does not keep the buffer empty for long.
             self.expected = bytes.max(self.expected - self.expected / 8);
-            if !self.room.takes(self.slots.len(), self.bytes, bytes) {
+            if !self.buffer_size.has_space(self.slots.len(), self.bytes, bytes) {
                 return Some(item);
             }
             self.bytes += bytes;
-            self.slots.push(Slot::Here(item, bytes));
+            self.slots.push(BufferSlot::Loaded(item, bytes));
         }
-        self.show();
+        self.update_counters();
         None
     }
 
-    fn show(&self) {
-        self.meter.gauge(Some(self.room)).set(self.slots.len(), self.bytes);
+    fn update_counters(&self) {
+        self.counters.buffer_counters(Some(self.buffer_size)).set(self.slots.len(), self.bytes);
     }
 
-    /// Draws a place of the buffer, which must not be empty.
-    fn draw(&mut self) -> Slot<T> {
-        let index = self.draws.below(self.drawn, self.slots.len());
+    /// RandomSequence a slot of the buffer, which must not be empty.
+    fn draw(&mut self) -> BufferSlot<T> {
+        let index = self.random.below(self.drawn, self.slots.len());
         self.drawn += 1;
         let slot = self.slots.swap_remove(index);
-        if let Slot::Here(_, bytes) = &slot {
+        if let BufferSlot::Loaded(_, bytes) = &slot {
             self.bytes -= bytes;
         }
         slot
     }
 
-    /// Fetches the elements of which there are numbers, and passes over the others. `at` is where the input is.
-    fn fetch(&mut self, mut at: u64) -> Result<()> {
+    /// Reads the pending elements, and skips the others. `at` is the position of the input.
+    fn load_pending(&mut self, mut at: u64) -> Result<()> {
         let numbers = self.slots.iter().enumerate().filter_map(|(i, slot)| match slot {
-            Slot::Number(number) => Some((*number, i)),
-            Slot::Here(..) => None,
+            BufferSlot::Pending(number) => Some((*number, i)),
+            BufferSlot::Loaded(..) => None,
         });
         let mut numbers: Vec<(u64, usize)> = numbers.collect();
         numbers.sort_unstable();
@@ -206,19 +206,19 @@ impl<T: Item> ShuffleCursor<T> {
             self.input.skip(number - at)?;
             at = number + 1;
             let item = self.input.next().transpose().unwrap_or_else(|| {
-                Err(Error::value(format!("the dataset ends before element {number}, and said it would not")))
+                Err(Error::value(format!("the dataset ended before element {number}, below its cardinality")))
             });
-            let bytes = item.as_ref().map_or(0, item::bytes);
+            let bytes = item.as_ref().map_or(0, element::bytes);
             self.bytes += bytes;
-            self.slots[index] = Slot::Here(item, bytes);
+            self.slots[index] = BufferSlot::Loaded(item, bytes);
         }
         self.input.skip(self.entered - at)?;
-        self.show();
+        self.update_counters();
         Ok(())
     }
 }
 
-impl<T: Item> Cursor<T> for ShuffleCursor<T> {
+impl<T: DatasetElement> Cursor<T> for ShuffleCursor<T> {
     fn next(&mut self) -> Result<Option<T>> {
         if let Some(item) = self.fill() {
             return item.map(Some);
@@ -227,30 +227,30 @@ impl<T: Item> Cursor<T> for ShuffleCursor<T> {
             return Ok(None);
         }
         match self.draw() {
-            Slot::Here(item, _) => item.map(Some),
-            Slot::Number(number) => Err(Error::value(format!("element {number} was never fetched"))),
+            BufferSlot::Loaded(item, _) => item.map(Some),
+            BufferSlot::Pending(number) => Err(Error::value(format!("element {number} was not loaded"))),
         }
     }
 
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
-        let (Room::Elements(most), Some(places)) = (self.room, self.count) else {
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
+        let (BufferSize::Elements(most), Some(total)) = (self.buffer_size, self.count) else {
             return Ok(None);
         };
         let at = self.entered;
-        let mut passed = 0;
-        while passed < count {
-            self.input.wanted()?;
-            while self.slots.len() < most && self.entered < places {
-                self.slots.push(Slot::Number(self.entered));
+        let mut skipped = 0;
+        while skipped < count {
+            self.input.check_not_stopped()?;
+            while self.slots.len() < most && self.entered < total {
+                self.slots.push(BufferSlot::Pending(self.entered));
                 self.entered += 1;
             }
             if self.slots.is_empty() {
                 break;
             }
             self.draw();
-            passed += 1;
+            skipped += 1;
         }
-        self.fetch(at)?;
-        Ok(Some(passed))
+        self.load_pending(at)?;
+        Ok(Some(skipped))
     }
 }

@@ -1,15 +1,15 @@
-//! Elements from tensors, numbers and iterators.
+//! Sources in memory: tensors, ranges of numbers, generators.
 
+use crate::counters::StageRun;
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::item::{self, Item};
-use crate::meter::Run;
+use crate::element::{self, DatasetElement};
 use crate::stages::at_element;
 use std::ops::Range;
 use std::sync::Arc;
 use taut_core::{Error, Result, Shape, Spec, Tensor};
 use taut_memory::{Category, Location};
 
-/// A source whose elements have numbers: it can begin anywhere.
+/// A source with random access.
 pub(crate) struct Indexed<F> {
     pub(crate) name: &'static str,
     pub(crate) count: u64,
@@ -23,12 +23,12 @@ struct IndexedCursor<F> {
     get: Arc<F>,
 }
 
-impl<T: Item, F: Fn(u64) -> Result<T> + Send + Sync + 'static> Stage<T> for Indexed<F> {
+impl<T: DatasetElement, F: Fn(u64) -> Result<T> + Send + Sync + 'static> Stage<T> for Indexed<F> {
     fn name(&self) -> &'static str {
         self.name
     }
 
-    fn start(&self, _run: &Run, _epoch: u64) -> Result<Box<dyn Cursor<T>>> {
+    fn start(&self, _run: &StageRun, _epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         Ok(Box::new(IndexedCursor { next: 0, count: self.count, get: self.get.clone() }))
     }
 
@@ -41,7 +41,7 @@ impl<T: Item, F: Fn(u64) -> Result<T> + Send + Sync + 'static> Stage<T> for Inde
     }
 }
 
-impl<T: Item, F: Fn(u64) -> Result<T> + Send + Sync> Cursor<T> for IndexedCursor<F> {
+impl<T: DatasetElement, F: Fn(u64) -> Result<T> + Send + Sync> Cursor<T> for IndexedCursor<F> {
     fn next(&mut self) -> Result<Option<T>> {
         if self.next == self.count {
             return Ok(None);
@@ -51,15 +51,15 @@ impl<T: Item, F: Fn(u64) -> Result<T> + Send + Sync> Cursor<T> for IndexedCursor
         (self.get)(index).map(Some).map_err(|error| at_element(error, index))
     }
 
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
-        let passed = count.min(self.count - self.next);
-        self.next += passed;
-        Ok(Some(passed))
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
+        let skipped = count.min(self.count - self.next);
+        self.next += skipped;
+        Ok(Some(skipped))
     }
 }
 
-impl<T: Item> Dataset<T> {
-    /// The rows of tensors: element `i` is row `i` of each tensor of `tensors`. Rows are views, nothing is copied.
+impl<T: DatasetElement> Dataset<T> {
+    /// The rows of tensors: element `i` is row `i` of each tensor of `tensors`. Rows are views and not copied.
     ///
     /// ```
     /// use taut_core::Tensor;
@@ -72,23 +72,23 @@ impl<T: Item> Dataset<T> {
     #[track_caller]
     pub fn from_tensor_slices(tensors: T) -> Result<Dataset<T>> {
         let at = Location::caller();
-        let count = item::rows(&tensors).map_err(|error| error.at(at))? as u64;
+        let count = element::rows(&tensors).map_err(|error| error.at(at))? as u64;
         let bytes_each =
-            if count == 0 { None } else { item::row_of(&tensors, 0).ok().map(|row| item::bytes(&row)) };
-        let get = Arc::new(move |index: u64| item::row_of(&tensors, index as usize));
+            if count == 0 { None } else { element::row_of(&tensors, 0).ok().map(|row| element::bytes(&row)) };
+        let get = Arc::new(move |index: u64| element::row_of(&tensors, index as usize));
         Ok(Dataset::new(Indexed { name: "from_tensor_slices", count, bytes_each, get }))
     }
 
-    /// One element: these tensors as they are.
+    /// A single element: these tensors.
     pub fn from_tensors(tensors: T) -> Dataset<T> {
-        let bytes_each = Some(item::bytes(&tensors));
+        let bytes_each = Some(element::bytes(&tensors));
         let get = Arc::new(move |_| Ok(tensors.clone()));
         Dataset::new(Indexed { name: "from_tensors", count: 1, bytes_each, get })
     }
 
-    /// The elements of an iterator, which `make` makes anew for each epoch.
+    /// The elements of an iterator, which `make` creates for each epoch.
     ///
-    /// The iterator must give the same elements each time for positions to mean anything; going on from one runs it again.
+    /// For positions to be valid, the iterator must return the same elements each time; resuming runs it from the start.
     ///
     /// ```
     /// use taut_core::Tensor;
@@ -107,7 +107,7 @@ impl<T: Item> Dataset<T> {
 }
 
 impl Dataset<Tensor> {
-    /// The numbers of a range, as `int64` tensors without dimensions.
+    /// The integers of a range, as `int64` scalars.
     #[track_caller]
     pub fn range(range: Range<i64>) -> Dataset<Tensor> {
         let at = Location::caller();
@@ -115,7 +115,7 @@ impl Dataset<Tensor> {
         numbers(range.start, 1, count, at)
     }
 
-    /// The numbers from `start` on, `step` apart, before `stop`.
+    /// The integers from `start` up to, not including, `stop`, with this step.
     ///
     /// ```
     /// use taut_data::Dataset;
@@ -127,7 +127,7 @@ impl Dataset<Tensor> {
     pub fn range_by(start: i64, stop: i64, step: i64) -> Result<Dataset<Tensor>> {
         let at = Location::caller();
         if step == 0 {
-            return Err(Error::value("a range with step 0 never ends").at(at));
+            return Err(Error::value("step must not be 0").at(at));
         }
         let (distance, forward) = (stop.abs_diff(start), stop > start);
         let count = if forward == (step > 0) { distance.div_ceil(step.unsigned_abs()) } else { 0 };
@@ -145,7 +145,7 @@ fn numbers(start: i64, step: i64, count: u64, at: Location) -> Dataset<Tensor> {
     Dataset::new(Indexed { name: "range", count, bytes_each: Some(size_of::<i64>()), get })
 }
 
-/// An `int64` tensor without dimensions.
+/// An `int64` scalar.
 pub(crate) fn number(value: i64, at: Location) -> Result<Tensor> {
     Tensor::build(Spec::new(taut_core::DType::I64, Shape::scalar()), Category::Dataset, at, |out| {
         out.slice::<i64>()[0] = value;
@@ -162,14 +162,14 @@ struct GeneratorCursor<I> {
     ended: bool,
 }
 
-impl<T: Item, I: Iterator<Item = Result<T>> + Send + 'static, F: Fn() -> I + Send + Sync> Stage<T>
+impl<T: DatasetElement, I: Iterator<Item = Result<T>> + Send + 'static, F: Fn() -> I + Send + Sync> Stage<T>
     for Generator<F>
 {
     fn name(&self) -> &'static str {
         "from_generator"
     }
 
-    fn start(&self, _run: &Run, _epoch: u64) -> Result<Box<dyn Cursor<T>>> {
+    fn start(&self, _run: &StageRun, _epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         Ok(Box::new(GeneratorCursor { iterator: (self.make)(), next: 0, ended: false }))
     }
 
@@ -178,7 +178,7 @@ impl<T: Item, I: Iterator<Item = Result<T>> + Send + 'static, F: Fn() -> I + Sen
     }
 }
 
-impl<T: Item, I: Iterator<Item = Result<T>> + Send> Cursor<T> for GeneratorCursor<I> {
+impl<T: DatasetElement, I: Iterator<Item = Result<T>> + Send> Cursor<T> for GeneratorCursor<I> {
     fn next(&mut self) -> Result<Option<T>> {
         if self.ended {
             return Ok(None);

@@ -1,13 +1,13 @@
-//! `take`, `skip` and `shard`: parts of a sequence, by number.
+//! `take`, `skip` and `shard`: subsequences by index.
 
+use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::item::Item;
-use crate::meter::{Input, Run};
+use crate::element::DatasetElement;
 use taut_core::{Error, Result};
 use taut_memory::Location;
 
-/// Every `step`-th place from `first` on, `most` of them.
-struct Part<T> {
+/// Every `step`-th element from index `first` on, at most `most` of them.
+struct Subsequence<T> {
     name: &'static str,
     input: Dataset<T>,
     first: u64,
@@ -15,26 +15,26 @@ struct Part<T> {
     most: u64,
 }
 
-struct PartCursor<T> {
-    input: Input<T>,
-    /// Places of the input to pass over before the next one.
+struct SubsequenceCursor<T> {
+    input: StageInput<T>,
+    /// Elements of the input to skip before the next one.
     before: u64,
     step: u64,
     left: u64,
 }
 
-impl<T: Item> Dataset<T> {
+impl<T: DatasetElement> Dataset<T> {
     /// The first `count` elements.
     pub fn take(&self, count: u64) -> Dataset<T> {
-        Dataset::new(Part { name: "take", input: self.clone(), first: 0, step: 1, most: count })
+        Dataset::new(Subsequence { name: "take", input: self.clone(), first: 0, step: 1, most: count })
     }
 
-    /// All but the first `count` elements. What is passed over is not made, where that can be done.
+    /// All but the first `count` elements, which are not computed where that is possible.
     pub fn skip(&self, count: u64) -> Dataset<T> {
-        Dataset::new(Part { name: "skip", input: self.clone(), first: count, step: 1, most: u64::MAX })
+        Dataset::new(Subsequence { name: "skip", input: self.clone(), first: count, step: 1, most: u64::MAX })
     }
 
-    /// One of `shards` equal parts: the elements whose number leaves the remainder `index`.
+    /// Shard `index` of `shards`: the elements whose index modulo `shards` is `index`.
     ///
     /// ```
     /// use taut_data::Dataset;
@@ -45,10 +45,10 @@ impl<T: Item> Dataset<T> {
     #[track_caller]
     pub fn shard(&self, shards: u64, index: u64) -> Result<Dataset<T>> {
         if index >= shards {
-            let message = format!("there is no shard {index} of {shards}");
-            return Err(Error::value(message).help("shards are numbered from 0").at(Location::caller()));
+            let message = format!("index must be in [0, {shards}), got {index}");
+            return Err(Error::value(message).at(Location::caller()));
         }
-        Ok(Dataset::new(Part {
+        Ok(Dataset::new(Subsequence {
             name: "shard",
             input: self.clone(),
             first: index,
@@ -58,14 +58,14 @@ impl<T: Item> Dataset<T> {
     }
 }
 
-impl<T: Item> Stage<T> for Part<T> {
+impl<T: DatasetElement> Stage<T> for Subsequence<T> {
     fn name(&self) -> &'static str {
         self.name
     }
 
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
         let input = run.start(&self.input, epoch)?;
-        Ok(Box::new(PartCursor { input, before: self.first, step: self.step, left: self.most }))
+        Ok(Box::new(SubsequenceCursor { input, before: self.first, step: self.step, left: self.most }))
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -84,7 +84,7 @@ impl<T: Item> Stage<T> for Part<T> {
     }
 }
 
-impl<T: Item> Cursor<T> for PartCursor<T> {
+impl<T: DatasetElement> Cursor<T> for SubsequenceCursor<T> {
     fn next(&mut self) -> Result<Option<T>> {
         if self.left == 0 {
             return Ok(None);
@@ -101,15 +101,15 @@ impl<T: Item> Cursor<T> for PartCursor<T> {
         next
     }
 
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
-        let wanted = count.min(self.left);
-        if wanted == 0 {
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
+        let count = count.min(self.left);
+        if count == 0 {
             return Ok(Some(0));
         }
-        let places = (wanted - 1).saturating_mul(self.step).saturating_add(self.before).saturating_add(1);
-        let passed = self.input.skip(places)?;
-        let found = (passed.saturating_sub(self.before)).div_ceil(self.step);
-        self.left = if passed < places { 0 } else { self.left - wanted };
+        let span = (count - 1).saturating_mul(self.step).saturating_add(self.before).saturating_add(1);
+        let skipped = self.input.skip(span)?;
+        let found = (skipped.saturating_sub(self.before)).div_ceil(self.step);
+        self.left = if skipped < span { 0 } else { self.left - count };
         self.before = self.step - 1;
         Ok(Some(found))
     }

@@ -1,13 +1,13 @@
-//! `window`: neighbours, as lists.
+//! `window`: lists of neighbouring elements.
 
+use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::item::{self, Item};
-use crate::meter::{Input, Run};
+use crate::element::{self, DatasetElement};
 use std::collections::VecDeque;
 use taut_core::{Error, Result};
 use taut_memory::Location;
 
-/// Which elements a window has. A plain number is a window of that size, moved by its size each time.
+/// The size, shift and stride of windows. A plain number is a size, with an equal shift and a stride of 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     size: usize,
@@ -17,35 +17,35 @@ pub struct Window {
 }
 
 impl Window {
-    /// Windows of `size` elements, one after the other.
+    /// Disjoint windows of `size` consecutive elements.
     pub fn new(size: usize) -> Window {
         Window { size, shift: size, stride: 1, drop_remainder: false }
     }
 
-    /// How far the next window begins after this one.
+    /// The distance between the starts of consecutive windows.
     #[must_use]
     pub fn shift(self, shift: usize) -> Window {
         Window { shift, ..self }
     }
 
-    /// How far apart the elements of a window are.
+    /// The distance between the elements of a window.
     #[must_use]
     pub fn stride(self, stride: usize) -> Window {
         Window { stride, ..self }
     }
 
-    /// No smaller windows at the end.
+    /// Drops smaller windows at the end.
     #[must_use]
     pub fn drop_remainder(self) -> Window {
         Window { drop_remainder: true, ..self }
     }
 
-    /// Places from its first element to its last.
+    /// The number of input elements from its first element to its last.
     fn span(&self) -> usize {
         (self.size - 1) * self.stride + 1
     }
 
-    /// How many windows begin in `count` places.
+    /// How many windows start within `count` elements.
     fn windows(&self, count: u64) -> u64 {
         let shift = self.shift as u64;
         if self.drop_remainder {
@@ -68,14 +68,14 @@ struct Windows<T> {
 }
 
 struct WindowCursor<T> {
-    input: Input<T>,
+    input: StageInput<T>,
     how: Window,
-    /// The places from the next window's first on, as far as they were read.
+    /// The elements read so far, from the first of the next window on.
     ahead: VecDeque<Result<T>>,
     ended: bool,
 }
 
-impl<T: Item> Dataset<T> {
+impl<T: DatasetElement> Dataset<T> {
     /// Lists of neighbouring elements.
     ///
     /// ```
@@ -93,20 +93,20 @@ impl<T: Item> Dataset<T> {
         let how = how.into();
         let fits = how.size.checked_mul(how.stride).is_some();
         if how.size == 0 || how.shift == 0 || how.stride == 0 || !fits {
-            let message =
-                format!("a window of size {}, shift {} and stride {}", how.size, how.shift, how.stride);
-            return Err(Error::value(message).help("all three are one at least").at(Location::caller()));
+            let Window { size, shift, stride, .. } = how;
+            let message = format!("size, shift and stride must be >= 1, got {size}, {shift} and {stride}");
+            return Err(Error::value(message).at(Location::caller()));
         }
         Ok(Dataset::new(Windows { input: self.clone(), how }))
     }
 }
 
-impl<T: Item> Stage<Vec<T>> for Windows<T> {
+impl<T: DatasetElement> Stage<Vec<T>> for Windows<T> {
     fn name(&self) -> &'static str {
         "window"
     }
 
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<Vec<T>>>> {
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<Vec<T>>>> {
         let input = run.start(&self.input, epoch)?;
         Ok(Box::new(WindowCursor { input, how: self.how, ahead: VecDeque::new(), ended: false }))
     }
@@ -116,8 +116,8 @@ impl<T: Item> Stage<Vec<T>> for Windows<T> {
     }
 }
 
-impl<T: Item> WindowCursor<T> {
-    /// Reads ahead, up to the last place of the next window.
+impl<T: DatasetElement> WindowCursor<T> {
+    /// Reads ahead, up to the last element of the next window.
     fn fill(&mut self) -> Result<()> {
         while !self.ended && self.ahead.len() < self.how.span() {
             match self.input.next().transpose() {
@@ -129,45 +129,45 @@ impl<T: Item> WindowCursor<T> {
         Ok(())
     }
 
-    /// Passes over places. Returns how many there were.
+    /// Skips elements of the input. Returns how many there were.
     fn advance(&mut self, count: u64) -> Result<u64> {
-        let held = count.min(self.ahead.len() as u64);
-        self.ahead.drain(..held as usize);
-        let rest = count - held;
-        let passed = if self.ended { 0 } else { self.input.skip(rest)? };
-        self.ended |= passed < rest;
-        Ok(held + passed)
+        let read = count.min(self.ahead.len() as u64);
+        self.ahead.drain(..read as usize);
+        let rest = count - read;
+        let skipped = if self.ended { 0 } else { self.input.skip(rest)? };
+        self.ended |= skipped < rest;
+        Ok(read + skipped)
     }
 }
 
-impl<T: Item> Cursor<Vec<T>> for WindowCursor<T> {
+impl<T: DatasetElement> Cursor<Vec<T>> for WindowCursor<T> {
     fn next(&mut self) -> Result<Option<Vec<T>>> {
         self.fill()?;
         if self.how.windows(self.ahead.len() as u64) == 0 {
             return Ok(None);
         }
-        let places = self.ahead.iter().step_by(self.how.stride).take(self.how.size);
-        // An element is in several windows, and so is an error.
-        let window = places
-            .map(|place| match place {
+        let elements = self.ahead.iter().step_by(self.how.stride).take(self.how.size);
+        // An element or an error may be in several windows.
+        let window = elements
+            .map(|element| match element {
                 Ok(item) => Ok(item.clone()),
-                Err(error) => Err(item::again(error)),
+                Err(error) => Err(element::copy_error(error)),
             })
             .collect();
         self.advance(self.how.shift as u64)?;
         Result::map(window, Some)
     }
 
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
-        // Up to the last of them, which is then looked at: it may be too short to be one.
-        let places = (count - 1).saturating_mul(self.how.shift as u64);
-        let passed = self.advance(places)?;
-        if passed < places {
-            return Ok(Some(self.how.windows(passed)));
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
+        // Up to the last of the windows, which is then read: it may be too short to be one.
+        let distance = (count - 1).saturating_mul(self.how.shift as u64);
+        let skipped = self.advance(distance)?;
+        if skipped < distance {
+            return Ok(Some(self.how.windows(skipped)));
         }
         self.fill()?;
-        let there = passed.saturating_add(self.ahead.len() as u64);
-        let found = self.how.windows(there).min(count);
+        let available = skipped.saturating_add(self.ahead.len() as u64);
+        let found = self.how.windows(available).min(count);
         self.advance(self.how.shift as u64)?;
         Ok(Some(found))
     }

@@ -1,15 +1,15 @@
-//! `zip`, `enumerate` and `concatenate`: sequences put together.
+//! `zip`, `enumerate` and `concatenate`: combinations of sequences.
 
+use crate::counters::{StageInput, StageRun};
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
-use crate::item::Item;
-use crate::meter::{Input, Run};
+use crate::element::DatasetElement;
 use crate::stages::source::number;
 use taut_core::{Result, Tensor};
 use taut_memory::Location;
 
 struct Zip<A, B>(Dataset<A>, Dataset<B>);
 
-struct ZipCursor<A, B>(Input<A>, Input<B>);
+struct ZipCursor<A, B>(StageInput<A>, StageInput<B>);
 
 struct Enumerate<T> {
     input: Dataset<T>,
@@ -18,7 +18,7 @@ struct Enumerate<T> {
 }
 
 struct EnumerateCursor<T> {
-    input: Input<T>,
+    input: StageInput<T>,
     next: i64,
     at: Location,
 }
@@ -26,35 +26,35 @@ struct EnumerateCursor<T> {
 struct Concatenate<T>(Dataset<T>, Dataset<T>);
 
 struct ConcatenateCursor<T> {
-    input: Input<T>,
-    /// What comes after, until it is begun.
-    then: Option<(Run, Dataset<T>, u64)>,
+    input: StageInput<T>,
+    /// The second dataset, until it is started.
+    second: Option<(StageRun, Dataset<T>, u64)>,
 }
 
-impl<T: Item> Dataset<T> {
-    /// Pairs with the elements of another dataset; the shorter one ends it.
-    pub fn zip<U: Item>(&self, other: &Dataset<U>) -> Dataset<(T, U)> {
+impl<T: DatasetElement> Dataset<T> {
+    /// Pairs of elements of this dataset and another one; the sequence ends with the shorter one.
+    pub fn zip<U: DatasetElement>(&self, other: &Dataset<U>) -> Dataset<(T, U)> {
         Dataset::new(Zip(self.clone(), other.clone()))
     }
 
-    /// Each element with its number, counted from `start`: an `int64` tensor without dimensions.
+    /// Each element with its index plus `start`, an `int64` scalar.
     #[track_caller]
     pub fn enumerate(&self, start: i64) -> Dataset<(Tensor, T)> {
         Dataset::new(Enumerate { input: self.clone(), start, at: Location::caller() })
     }
 
-    /// The elements of this dataset, then those of another.
+    /// The elements of this dataset, followed by those of another.
     pub fn concatenate(&self, other: &Dataset<T>) -> Dataset<T> {
         Dataset::new(Concatenate(self.clone(), other.clone()))
     }
 }
 
-impl<A: Item, B: Item> Stage<(A, B)> for Zip<A, B> {
+impl<A: DatasetElement, B: DatasetElement> Stage<(A, B)> for Zip<A, B> {
     fn name(&self) -> &'static str {
         "zip"
     }
 
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<(A, B)>>> {
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<(A, B)>>> {
         Ok(Box::new(ZipCursor(run.start(&self.0, epoch)?, run.start(&self.1, epoch)?)))
     }
 
@@ -67,9 +67,9 @@ impl<A: Item, B: Item> Stage<(A, B)> for Zip<A, B> {
     }
 }
 
-impl<A: Item, B: Item> Cursor<(A, B)> for ZipCursor<A, B> {
+impl<A: DatasetElement, B: DatasetElement> Cursor<(A, B)> for ZipCursor<A, B> {
     fn next(&mut self) -> Result<Option<(A, B)>> {
-        // Both advance, whatever one of them says: they stay side by side.
+        // Both advance, even if one of them fails, so that their indices stay equal.
         let (a, b) = (self.0.next(), self.1.next());
         match (a, b) {
             (Ok(None), _) | (_, Ok(None)) => Ok(None),
@@ -77,17 +77,17 @@ impl<A: Item, B: Item> Cursor<(A, B)> for ZipCursor<A, B> {
         }
     }
 
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
         Ok(Some(self.0.skip(count)?.min(self.1.skip(count)?)))
     }
 }
 
-impl<T: Item> Stage<(Tensor, T)> for Enumerate<T> {
+impl<T: DatasetElement> Stage<(Tensor, T)> for Enumerate<T> {
     fn name(&self) -> &'static str {
         "enumerate"
     }
 
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<(Tensor, T)>>> {
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<(Tensor, T)>>> {
         Ok(Box::new(EnumerateCursor { input: run.start(&self.input, epoch)?, next: self.start, at: self.at }))
     }
 
@@ -100,7 +100,7 @@ impl<T: Item> Stage<(Tensor, T)> for Enumerate<T> {
     }
 }
 
-impl<T: Item> Cursor<(Tensor, T)> for EnumerateCursor<T> {
+impl<T: DatasetElement> Cursor<(Tensor, T)> for EnumerateCursor<T> {
     fn next(&mut self) -> Result<Option<(Tensor, T)>> {
         let index = self.next;
         self.next = self.next.wrapping_add(1);
@@ -110,21 +110,21 @@ impl<T: Item> Cursor<(Tensor, T)> for EnumerateCursor<T> {
         Ok(Some((number(index, self.at)?, element)))
     }
 
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
-        let passed = self.input.skip(count)?;
-        self.next = self.next.wrapping_add_unsigned(passed);
-        Ok(Some(passed))
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
+        let skipped = self.input.skip(count)?;
+        self.next = self.next.wrapping_add_unsigned(skipped);
+        Ok(Some(skipped))
     }
 }
 
-impl<T: Item> Stage<T> for Concatenate<T> {
+impl<T: DatasetElement> Stage<T> for Concatenate<T> {
     fn name(&self) -> &'static str {
         "concatenate"
     }
 
-    fn start(&self, run: &Run, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
-        let then = Some((run.clone(), self.1.clone(), epoch));
-        Ok(Box::new(ConcatenateCursor { input: run.start(&self.0, epoch)?, then }))
+    fn start(&self, run: &StageRun, epoch: u64) -> Result<Box<dyn Cursor<T>>> {
+        let second = Some((run.clone(), self.1.clone(), epoch));
+        Ok(Box::new(ConcatenateCursor { input: run.start(&self.0, epoch)?, second }))
     }
 
     fn cardinality(&self) -> Cardinality {
@@ -137,10 +137,10 @@ impl<T: Item> Stage<T> for Concatenate<T> {
     }
 }
 
-impl<T: Item> ConcatenateCursor<T> {
-    /// Goes on with the second dataset. False if that was done before.
-    fn turn(&mut self) -> Result<bool> {
-        let Some((run, second, epoch)) = self.then.take() else {
+impl<T: DatasetElement> ConcatenateCursor<T> {
+    /// Starts the second dataset. False if it was started before.
+    fn start_second(&mut self) -> Result<bool> {
+        let Some((run, second, epoch)) = self.second.take() else {
             return Ok(false);
         };
         self.input = run.start(&second, epoch)?;
@@ -148,19 +148,19 @@ impl<T: Item> ConcatenateCursor<T> {
     }
 }
 
-impl<T: Item> Cursor<T> for ConcatenateCursor<T> {
+impl<T: DatasetElement> Cursor<T> for ConcatenateCursor<T> {
     fn next(&mut self) -> Result<Option<T>> {
         match self.input.next() {
-            Ok(None) if self.turn()? => self.input.next(),
+            Ok(None) if self.start_second()? => self.input.next(),
             next => next,
         }
     }
 
-    fn jump(&mut self, count: u64) -> Result<Option<u64>> {
-        let mut passed = self.input.skip(count)?;
-        if passed < count && self.turn()? {
-            passed += self.input.skip(count - passed)?;
+    fn try_skip(&mut self, count: u64) -> Result<Option<u64>> {
+        let mut skipped = self.input.skip(count)?;
+        if skipped < count && self.start_second()? {
+            skipped += self.input.skip(count - skipped)?;
         }
-        Ok(Some(passed))
+        Ok(Some(skipped))
     }
 }

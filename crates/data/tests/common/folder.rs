@@ -1,9 +1,9 @@
-//! Somewhere to write. Tests of other crates use this file, too.
+//! A temporary folder. Tests of other crates use this file, too.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 
-/// A folder for one test, removed in the end.
+/// A temporary folder, removed when dropped.
 pub struct Folder(PathBuf);
 
 impl Folder {

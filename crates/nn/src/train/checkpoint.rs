@@ -7,7 +7,7 @@ use std::path::Path;
 use taut_autodiff::Variable;
 use taut_core::io::{load_safetensors, write_safetensors};
 use taut_core::{Error, ErrorKind, Result, Spec, Tensor};
-use taut_data::Draft;
+use taut_data::AtomicFile;
 use taut_memory::Location;
 
 /// How much is written at once.
@@ -85,7 +85,7 @@ impl Checkpoint {
     ) -> Result<()> {
         let at = Location::caller();
         let save = || {
-            let mut file = BufWriter::with_capacity(BLOCK, Draft::create(path)?);
+            let mut file = BufWriter::with_capacity(BLOCK, AtomicFile::create(path)?);
             let values = self.variables.iter().map(|(name, variable)| (name, variable.value()));
             let more = more.iter().map(|(name, tensor)| (name, tensor.clone()));
             write_safetensors(&mut file, values.chain(more), words)?;

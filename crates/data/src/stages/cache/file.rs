@@ -1,6 +1,6 @@
-//! Elements in a file: records of tensors, each with a checksum, and a table of where they begin at the end.
+//! The file format of caches: records of tensors, each with a checksum, and a table of their offsets at the end.
 
-use crate::draft::Draft;
+use crate::atomic_file::AtomicFile;
 use flate2::Crc;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, IntoInnerError, Read, Seek, SeekFrom, Write};
@@ -11,29 +11,29 @@ use taut_memory::{Category, Location};
 
 const START: &[u8; 8] = b"TAUTDAT1";
 const END: &[u8; 8] = b"TAUTEND1";
-/// Checksum of the table, its position, the number of records, the mark of the end.
+/// Checksum of the table, its offset, the number of records, the end marker.
 const FOOTER: u64 = 4 + 8 + 8 + 8;
 
 #[cold]
-fn broken(message: impl Into<String>) -> Error {
+fn format_error(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::Format, message)
 }
 
 /// Writes records.
-pub(super) struct Writer {
-    out: BufWriter<Draft>,
-    /// Where each record begins, and where the next one will.
+pub(super) struct RecordWriter {
+    out: BufWriter<AtomicFile>,
+    /// The offset of each record.
     starts: Vec<u64>,
     position: u64,
 }
 
-impl Writer {
-    /// Begins a file that may get this place.
-    pub(super) fn create(place: &Path) -> Result<Writer> {
-        let draft = Draft::create(place).map_err(|error| error.about(place.display()))?;
-        let mut out = BufWriter::with_capacity(1 << 18, draft);
-        out.write_all(START).map_err(|error| Error::from(error).about(place.display()))?;
-        Ok(Writer { out, starts: Vec::new(), position: START.len() as u64 })
+impl RecordWriter {
+    /// Begins a file that will be at `path`, or temporary.
+    pub(super) fn create(path: &Path) -> Result<RecordWriter> {
+        let file = AtomicFile::create(path).map_err(|error| error.about(path.display()))?;
+        let mut out = BufWriter::with_capacity(1 << 18, file);
+        out.write_all(START).map_err(|error| Error::from(error).about(path.display()))?;
+        Ok(RecordWriter { out, starts: Vec::new(), position: START.len() as u64 })
     }
 
     /// Writes one record.
@@ -58,8 +58,8 @@ impl Writer {
         Ok(self.out.write_all(&sum)?)
     }
 
-    /// Completes the file, without giving it its place: it goes when the records do.
-    pub(super) fn finish(mut self) -> Result<Records> {
+    /// Completes the file without renaming it: it is removed when the records are dropped.
+    pub(super) fn finish(mut self) -> Result<RecordFile> {
         let mut table = Vec::with_capacity(self.starts.len() * 8);
         self.starts.iter().for_each(|start| table.extend_from_slice(&start.to_le_bytes()));
         let mut crc = Crc::new();
@@ -69,43 +69,49 @@ impl Writer {
         self.out.write_all(&self.position.to_le_bytes())?;
         self.out.write_all(&(self.starts.len() as u64).to_le_bytes())?;
         self.out.write_all(END)?;
-        let draft = self.out.into_inner().map_err(IntoInnerError::into_error)?;
+        let file = self.out.into_inner().map_err(IntoInnerError::into_error)?;
         self.starts.push(self.position);
-        Ok(Records { path: draft.path().to_owned(), starts: self.starts.into(), draft: Some(draft) })
+        let path = file.temporary_path().to_owned();
+        Ok(RecordFile { path, starts: self.starts.into(), temporary: Some(file) })
     }
 
-    /// Completes the file and puts it in its place.
-    pub(super) fn finish_at(self, place: &Path) -> Result<Records> {
+    /// Completes the file and renames it to its path.
+    pub(super) fn finish_at(self, path: &Path) -> Result<RecordFile> {
         let mut records = self.finish()?;
-        if let Some(draft) = records.draft.take() {
-            draft.finish()?;
+        if let Some(file) = records.temporary.take() {
+            file.finish()?;
         }
-        place.clone_into(&mut records.path);
+        path.clone_into(&mut records.path);
         Ok(records)
     }
 }
 
 /// A complete file of records.
 #[derive(Debug)]
-pub(super) struct Records {
+pub(super) struct RecordFile {
     path: PathBuf,
-    /// Where each record begins, and where the last one ends.
+    /// The offset of each record, and the end of the last one.
     starts: Arc<[u64]>,
-    /// Removes the file in the end, if it did not get a place of its own.
-    draft: Option<Draft>,
+    /// Removes the file when dropped, if it is temporary.
+    temporary: Option<AtomicFile>,
 }
 
-impl Records {
-    /// Opens a file that an earlier run made. It is believed only as far as its marks, sizes and checksums agree.
-    pub(super) fn open(path: &Path) -> Result<Records> {
+impl RecordFile {
+    /// Opens the file of an earlier run, and validates its markers, sizes and checksums.
+    pub(super) fn open(path: &Path) -> Result<RecordFile> {
         let mut file = File::open(path)?;
         let len = file.metadata()?.len();
         let mut start = [0; START.len()];
-        let is_ours = file.read_exact(&mut start).is_ok() && start == *START;
-        if !is_ours {
-            return Err(broken("not a dataset's cache").help("a cache is not written over other files"));
+        let is_cache = file.read_exact(&mut start).is_ok() && start == *START;
+        if !is_cache {
+            return Err(
+                format_error("not the cache of a dataset").help("a cache does not overwrite other files")
+            );
         }
-        let truncated = || broken("the cache is not complete").help("remove the file; it will be made again");
+        let truncated = || {
+            format_error("the cache is truncated or damaged")
+                .help("remove the file; it will be written again")
+        };
         let footer_at =
             len.checked_sub(FOOTER).filter(|&at| at >= START.len() as u64).ok_or_else(truncated)?;
         let mut footer = [0; FOOTER as usize];
@@ -128,7 +134,7 @@ impl Records {
         if crc.sum().to_le_bytes() != footer[..4] || !starts.is_sorted() || starts[0] < START.len() as u64 {
             return Err(truncated());
         }
-        Ok(Records { path: path.to_owned(), starts: starts.into(), draft: None })
+        Ok(RecordFile { path: path.to_owned(), starts: starts.into(), temporary: None })
     }
 
     pub(super) fn count(&self) -> u64 {
@@ -139,27 +145,27 @@ impl Records {
         self.path.display()
     }
 
-    /// Reads with a place of its own in the file.
-    pub(super) fn reader(&self) -> Result<Reader> {
+    /// A reader with a file handle of its own.
+    pub(super) fn reader(&self) -> Result<RecordReader> {
         let file = File::open(&self.path).map_err(|error| Error::from(error).about(self.name()))?;
-        Ok(Reader { file: BufReader::with_capacity(1 << 18, file), position: 0 })
+        Ok(RecordReader { file: BufReader::with_capacity(1 << 18, file), position: 0 })
     }
 }
 
-/// A place in a file of records.
-pub(super) struct Reader {
+/// Reads records of a file.
+pub(super) struct RecordReader {
     file: BufReader<File>,
     position: u64,
 }
 
-impl Reader {
+impl RecordReader {
     /// The tensors of record `index`.
     #[track_caller]
-    pub(super) fn read(&mut self, records: &Records, index: u64) -> Result<Vec<Tensor>> {
+    pub(super) fn read(&mut self, records: &RecordFile, index: u64) -> Result<Vec<Tensor>> {
         let at = Location::caller();
         let [start, end] = [0, 1].map(|i| records.starts[index as usize + i]);
         let read = self.record(start, end, at);
-        // Wherever it stopped, the next one looks for its place.
+        // After a failure the position is unknown, and the next read seeks.
         self.position = if read.is_ok() { end } else { u64::MAX };
         read.map_err(|error| error.about(format_args!("element {index}")).about(records.name()))
     }
@@ -172,7 +178,8 @@ impl Reader {
         let mut crc = Crc::new();
         let file = &mut self.file;
         let mut get = |into: &mut [u8]| -> Result<()> {
-            left = left.checked_sub(into.len() as u64).ok_or_else(|| broken("the record is damaged"))?;
+            left =
+                left.checked_sub(into.len() as u64).ok_or_else(|| format_error("the record is damaged"))?;
             file.read_exact(into)?;
             crc.update(into);
             Ok(())
@@ -184,7 +191,8 @@ impl Reader {
         for _ in 0..count {
             let mut head = [0; 2];
             get(&mut head)?;
-            let dtype = *DType::ALL.get(head[0] as usize).ok_or_else(|| broken("the record is damaged"))?;
+            let dtype =
+                *DType::ALL.get(head[0] as usize).ok_or_else(|| format_error("the record is damaged"))?;
             let mut dims = Vec::with_capacity(head[1] as usize);
             for _ in 0..head[1] {
                 let mut dim = [0; 8];
@@ -193,9 +201,9 @@ impl Reader {
             }
             let shape = Shape::from(dims);
             let bytes = shape.checked_len().and_then(|len| len.checked_mul(dtype.size()));
-            // Nothing is allocated on the word of a damaged record.
+            // The size of a damaged record is rejected before it is allocated.
             if bytes.is_none_or(|bytes| bytes as u64 > end - start) {
-                return Err(broken("the record is damaged"));
+                return Err(format_error("the record is damaged"));
             }
             let mut outcome = Ok(());
             let tensor = Tensor::build(Spec::new(dtype, shape), Category::Dataset, at, |out| {
@@ -208,7 +216,7 @@ impl Reader {
         let mut kept = [0; 4];
         file.read_exact(&mut kept)?;
         if left != 4 || kept != sum {
-            return Err(broken("the record is damaged: its checksum is wrong"));
+            return Err(format_error("the record is damaged: its checksum is wrong"));
         }
         Ok(tensors)
     }
