@@ -374,7 +374,7 @@ fn role(graph: &Graph, node: &Node) -> FusionRole {
     match node.op.form(&specs) {
         Form::Elements(code) => FusionRole::Elementwise(code),
         Form::Fold { code, axes }
-            if taut_fused::Kernel::folds(code, specs[0].dtype) && !specs[0].shape.is_empty() =>
+            if taut_fused::FusedKernel::reduces(code, specs[0].dtype) && !specs[0].shape.is_empty() =>
         {
             FusionRole::Reduction(code, axes)
         }

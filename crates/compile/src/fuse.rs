@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use taut_core::graph::{Node, Origin, ValueId};
 use taut_core::{Error, ErrorKind, Graph, Op, Result, Specs};
-use taut_fused::{Constant, Program, Source, Step};
+use taut_fused::{TileConstant, TileOperand, TileProgram, TileStep};
 use taut_kernels::elementwise::Code;
 
 pub(crate) fn fuse(graph: &Graph, context: &mut PassContext) -> Result<Graph> {
@@ -199,8 +199,8 @@ impl Fuser<'_> {
 #[derive(Default)]
 pub(crate) struct FusedProgramBuilder {
     inputs: Vec<ValueId>,
-    constants: Vec<Constant>,
-    steps: Vec<Step>,
+    constants: Vec<TileConstant>,
+    steps: Vec<TileStep>,
     /// The value that each step computes.
     made: Vec<ValueId>,
 }
@@ -210,36 +210,36 @@ impl FusedProgramBuilder {
     pub(crate) fn step(&mut self, graph: &Graph, node: &Node, code: Code) -> Result<FusedCall> {
         let sources = node.inputs.iter().map(|&id| self.source(graph, id)).collect::<Result<_>>()?;
         self.made.push(node.outputs[0]);
-        self.steps.push(Step { code, sources });
+        self.steps.push(TileStep { code, operands: sources });
         Ok(FusedCall { name: node.op.name(), at: node.at })
     }
 
     /// The program that returns the results of these steps, and the values that it reads.
-    pub(crate) fn program(self, graph: &Graph, outputs: Vec<usize>) -> Result<(Program, Vec<ValueId>)> {
+    pub(crate) fn program(self, graph: &Graph, outputs: Vec<usize>) -> Result<(TileProgram, Vec<ValueId>)> {
         let dtypes = self.inputs.iter().map(|&id| graph.spec(id).dtype).collect();
-        let program = Program::new(dtypes, self.constants, self.steps, outputs)
+        let program = TileProgram::new(dtypes, self.constants, self.steps, outputs)
             .map_err(|flaw| Error::new(ErrorKind::Graph, format!("a fused program is invalid: {flaw}")))?;
         Ok((program, self.inputs))
     }
 
-    fn source(&mut self, graph: &Graph, id: ValueId) -> Result<Source> {
+    fn source(&mut self, graph: &Graph, id: ValueId) -> Result<TileOperand> {
         if let Some(step) = self.made.iter().position(|&made| made == id) {
-            return Ok(Source::Step(step));
+            return Ok(TileOperand::Step(step));
         }
         if let Origin::Constant(tensor) = &graph.values[id.index()].origin
             && is_number(graph, id)
         {
             let bytes = scalar_bytes(tensor)
                 .ok_or_else(|| Error::new(ErrorKind::Graph, "a constant of the graph has no value"))?;
-            let constant = Constant { dtype: tensor.dtype(), bytes };
+            let constant = TileConstant { dtype: tensor.dtype(), bytes };
             let known = self.constants.iter().position(|&known| known == constant);
-            return Ok(Source::Constant(known.unwrap_or_else(|| {
+            return Ok(TileOperand::Constant(known.unwrap_or_else(|| {
                 self.constants.push(constant);
                 self.constants.len() - 1
             })));
         }
         let known = self.inputs.iter().position(|&known| known == id);
-        Ok(Source::Input(known.unwrap_or_else(|| {
+        Ok(TileOperand::Input(known.unwrap_or_else(|| {
             self.inputs.push(id);
             self.inputs.len() - 1
         })))

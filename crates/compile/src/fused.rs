@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 use taut_core::{Cost, DType, Epilogue, Error, Kernel, Op, Result, Shape, Spec, Specs, Strides};
-use taut_fused::{Constant, Kernel as FusedKernel, Program, Source};
+use taut_fused::{FusedKernel, TileConstant, TileOperand, TileProgram};
 use taut_kernels::reduce::Reduce;
 use taut_kernels::{Arg, View, ViewMut, dispatch};
 use taut_memory::Location;
@@ -41,7 +41,7 @@ pub(crate) struct Fused {
 
 impl Fused {
     pub(crate) fn new(
-        program: Program,
+        program: TileProgram,
         calls: Vec<FusedCall>,
         shape: Shape,
         reduction: Option<FusedReduction>,
@@ -62,14 +62,14 @@ impl Fused {
     /// The program, with its inputs under these names, and steps `a`, `b`, ….
     fn describe(&self, input: impl Fn(usize) -> String) -> String {
         let program = self.kernel.program();
-        let operand = |&source: &Source| match source {
-            Source::Input(i) => input(i),
-            Source::Constant(i) => number(&program.constants()[i]),
-            Source::Step(i) => letters(i),
+        let operand = |&source: &TileOperand| match source {
+            TileOperand::Input(i) => input(i),
+            TileOperand::Constant(i) => number(&program.constants()[i]),
+            TileOperand::Step(i) => letters(i),
         };
         let mut text = String::new();
         for (i, (step, call)) in program.steps().iter().zip(&self.calls).enumerate() {
-            let operands: Vec<String> = step.sources.iter().map(operand).collect();
+            let operands: Vec<String> = step.operands.iter().map(operand).collect();
             // Writing to a string cannot fail.
             let _ = write!(text, "{} = {}({}); ", letters(i), call.name, operands.join(", "));
         }
@@ -85,8 +85,8 @@ impl Fused {
 }
 
 /// The kernel of a program.
-fn kernel(program: Program, options: CompileOptions) -> FusedKernel {
-    if options.native { FusedKernel::native(program) } else { FusedKernel::new(program) }
+fn kernel(program: TileProgram, options: CompileOptions) -> FusedKernel {
+    if options.native { FusedKernel::compiled(program) } else { FusedKernel::new(program) }
 }
 
 impl fmt::Debug for Fused {
@@ -136,14 +136,14 @@ impl Op for Fused {
         match &self.reduction {
             None => self.kernel.run(inputs, outputs),
             Some(FusedReduction { code, axes, .. }) => {
-                self.kernel.fold(inputs, &self.shape, *code, axes, outputs[0].reborrow(), scratch);
+                self.kernel.reduce(inputs, &self.shape, *code, axes, outputs[0].reborrow(), scratch);
             }
         }
         Ok(())
     }
 
     fn scratch(&self, _inputs: &[&Spec]) -> usize {
-        self.reduction.as_ref().map_or(0, |reduction| FusedKernel::fold_scratch(&self.shape, &reduction.axes))
+        self.reduction.as_ref().map_or(0, |reduction| FusedKernel::reduce_scratch(&self.shape, &reduction.axes))
     }
 
     fn footprint(&self) -> usize {
@@ -201,7 +201,7 @@ impl Epilogue for FusedEpilogue {
             .map(|(operand, strides)| Arg::View(operand.view().with_layout(shape, strides)))
             .collect();
         inputs.insert(self.product, Arg::InPlace(0));
-        self.fused.kernel.finishing(&inputs, shape, work);
+        self.fused.kernel.with_epilogue(&inputs, shape, work);
     }
 
     fn describe(&self, first: usize) -> String {
@@ -223,7 +223,7 @@ fn broadcast(view: &View<'_>, shape: &Shape) -> Strides {
 }
 
 /// A constant, printed by its type.
-fn number(constant: &Constant) -> String {
+fn number(constant: &TileConstant) -> String {
     let word = u64::from_ne_bytes(constant.bytes);
     dispatch!(constant.dtype, T in all => {
         let bytes = &bytemuck::bytes_of(&word)[..size_of::<T>()];

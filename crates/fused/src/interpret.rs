@@ -1,37 +1,37 @@
-//! Programs run step by step, a tile at a time, so that what steps hand on stays in the first-level cache.
+//! Programs run step by step, a tile at a time, so that intermediate results stay in the first-level cache.
 
 mod lower;
 
-use crate::program::Program;
+use crate::executor::TileExecutor;
+use crate::program::TileProgram;
 use crate::scratch::{CACHED, LINE, Line, lines, with_registers};
-use crate::tiles::Tiles;
-use lower::{Value, assign, calls};
+use lower::{CallOperand, assign, calls};
 use smallvec::SmallVec;
 use taut_kernels::elementwise::{BinaryTile, CastTile, SelectTile, UnaryTile};
 use taut_kernels::strided::repeat;
 
-/// The most elements of a tile: more would not make the cost of a step's call any less noticeable.
-const MOST: usize = 2048;
+/// The most elements of a tile. Beyond this, the cost of a call per step is negligible already.
+const MAX_TILE: usize = 2048;
 
-/// A program with its tile functions looked up and its values given places.
+/// A program with its tile functions looked up and its intermediate results assigned to registers.
 pub(crate) struct Interpreter {
-    ops: Vec<Op>,
+    calls: Vec<TileCall>,
     registers: Vec<Register>,
     /// Bytes of all registers, for each element of a tile.
     register_bytes: usize,
     /// The constants' tiles, one after the other.
     constants: Vec<Line>,
     outputs: Vec<Output>,
-    /// Which op is the last to read each input, if any does.
+    /// The last call that reads each input, if any does.
     last_reads: Vec<Option<usize>>,
-    longest: usize,
+    max_elements: usize,
 }
 
 /// One call of a tile function.
-struct Op {
+struct TileCall {
     function: Function,
     operands: SmallVec<[Operand; 3]>,
-    to: Place,
+    to: TileLocation,
     size: usize,
 }
 
@@ -46,23 +46,23 @@ enum Function {
 
 #[derive(Clone, Copy)]
 struct Operand {
-    place: Place,
+    location: TileLocation,
     /// Bytes of an element.
     size: usize,
 }
 
-/// Where elements are.
+/// Where the elements of a tile are.
 #[derive(Clone, Copy)]
-enum Place {
+enum TileLocation {
     Input(usize),
-    /// This many bytes into the constants.
+    /// The offset in the constants in bytes.
     Constant(usize),
     Register(usize),
-    /// In an output, unless that is late.
+    /// In an output, or in its register if the output is deferred.
     Output(usize),
 }
 
-/// A tile for what steps hand on.
+/// A tile for intermediate results.
 struct Register {
     /// Bytes of the registers before it, for each element of a tile.
     start: usize,
@@ -71,37 +71,37 @@ struct Register {
 }
 
 struct Output {
-    /// The op that computes it.
-    op: usize,
+    /// The call that computes it.
+    call: usize,
     size: usize,
-    /// Where it waits while an input in its place is still read, if there is an input that can be in its place.
+    /// Holds the result while an input in place in this output is still read, if an input can be in place in it.
     register: Option<usize>,
 }
 
 impl Interpreter {
-    pub(crate) fn new(program: &Program) -> Interpreter {
+    pub(crate) fn new(program: &TileProgram) -> Interpreter {
         let calls = calls(program);
         let mut last_reads = vec![None; program.inputs().len()];
         for (i, call) in calls.iter().enumerate() {
             for &(value, _) in &call.operands {
-                if let Value::Input(input) = value {
+                if let CallOperand::Input(input) = value {
                     last_reads[input] = Some(i);
                 }
             }
         }
         let types: SmallVec<[_; 8]> = program.output_types().collect();
-        let may_wait = |call: usize| {
+        let may_be_deferred = |call: usize| {
             let mut inputs = program.inputs().iter().zip(&last_reads);
             let dtype = calls[call].output.map(|k| types[k]);
             inputs.any(|(input, last)| Some(*input) == dtype && *last >= Some(call))
         };
-        let assignment = assign(&calls, may_wait);
+        let assignment = assign(&calls, may_be_deferred);
 
         let mut outputs: Vec<Output> =
-            types.iter().map(|dtype| Output { op: 0, size: dtype.size(), register: None }).collect();
-        for (op, call) in calls.iter().enumerate() {
+            types.iter().map(|dtype| Output { call: 0, size: dtype.size(), register: None }).collect();
+        for (i, call) in calls.iter().enumerate() {
             if let Some(k) = call.output {
-                (outputs[k].op, outputs[k].register) = (op, assignment.registers[op]);
+                (outputs[k].call, outputs[k].register) = (i, assignment.registers[i]);
             }
         }
         let mut register_bytes = 0;
@@ -113,55 +113,57 @@ impl Interpreter {
 
         let constant_bytes: usize = program.constants().iter().map(|constant| constant.dtype.size()).sum();
         let operand_bytes: usize = program.inputs().iter().chain(&types).map(|dtype| dtype.size()).sum();
-        let longest = CACHED / (register_bytes + constant_bytes + operand_bytes);
-        let longest = (longest / LINE * LINE).clamp(LINE, MOST);
-        let (constants, starts) = constant_tiles(program, longest);
+        let max_elements = CACHED / (register_bytes + constant_bytes + operand_bytes);
+        let max_elements = (max_elements / LINE * LINE).clamp(LINE, MAX_TILE);
+        let (constants, starts) = constant_tiles(program, max_elements);
 
         let result = |call: usize| match calls[call].output {
-            Some(k) => Place::Output(k),
-            None => Place::Register(assignment.registers[call].expect("what is no output is in a register")),
+            Some(k) => TileLocation::Output(k),
+            None => TileLocation::Register(
+                assignment.registers[call].expect("an intermediate result is in a register"),
+            ),
         };
-        let operand = |&(value, size): &(Value, usize)| {
-            let place = match value {
-                Value::Input(input) => Place::Input(input),
-                Value::Constant(constant) => Place::Constant(starts[constant]),
-                Value::Call(call) => result(call),
+        let operand = |&(value, size): &(CallOperand, usize)| {
+            let location = match value {
+                CallOperand::Input(input) => TileLocation::Input(input),
+                CallOperand::Constant(constant) => TileLocation::Constant(starts[constant]),
+                CallOperand::Call(call) => result(call),
             };
-            Operand { place, size }
+            Operand { location, size }
         };
-        let ops = calls.iter().enumerate().map(|(i, call)| Op {
+        let calls = calls.iter().enumerate().map(|(i, call)| TileCall {
             function: call.function,
             operands: call.operands.iter().map(operand).collect(),
             to: result(i),
             size: call.size,
         });
-        let ops = ops.collect();
-        Interpreter { ops, registers, register_bytes, constants, outputs, last_reads, longest }
+        let calls = calls.collect();
+        Interpreter { calls, registers, register_bytes, constants, outputs, last_reads, max_elements }
     }
 
-    /// Which outputs have to wait in a register because an input in their place is read when they are computed, or
-    /// later: those marked.
+    /// Per output, whether it is deferred: computed in a register and copied at the end, because an input in place in it
+    /// is read by the call that computes it or a later one. Empty if none is.
     #[inline]
-    fn late(&self, in_place: &[Option<usize>]) -> SmallVec<[bool; 8]> {
+    fn deferred(&self, in_place: &[Option<usize>]) -> SmallVec<[bool; 8]> {
         if in_place.iter().all(Option::is_none) {
             return SmallVec::new();
         }
-        let waits = |(k, output): (usize, &Output)| {
+        let is_deferred = |(k, output): (usize, &Output)| {
             let mut reads = in_place.iter().zip(&self.last_reads);
-            reads.any(|(at, last)| *at == Some(k) && *last >= Some(output.op))
+            reads.any(|(at, last)| *at == Some(k) && *last >= Some(output.call))
         };
-        self.outputs.iter().enumerate().map(waits).collect()
+        self.outputs.iter().enumerate().map(is_deferred).collect()
     }
 }
 
-/// Whether output `k` is late.
+/// Whether output `k` is deferred.
 #[inline]
-fn is_late(late: &[bool], k: usize) -> bool {
-    late.get(k).is_some_and(|late| *late)
+fn is_deferred(deferred: &[bool], k: usize) -> bool {
+    deferred.get(k).is_some_and(|deferred| *deferred)
 }
 
-/// A tile full of each constant, and where each starts.
-fn constant_tiles(program: &Program, len: usize) -> (Vec<Line>, SmallVec<[usize; 8]>) {
+/// A tile filled with each constant, and the offset of each in bytes.
+fn constant_tiles(program: &TileProgram, len: usize) -> (Vec<Line>, SmallVec<[usize; 8]>) {
     let mut starts = SmallVec::new();
     let mut bytes = 0;
     for constant in program.constants() {
@@ -177,28 +179,28 @@ fn constant_tiles(program: &Program, len: usize) -> (Vec<Line>, SmallVec<[usize;
     (tiles, starts)
 }
 
-impl Tiles for Interpreter {
-    fn longest(&self) -> usize {
-        self.longest
+impl TileExecutor for Interpreter {
+    fn max_elements(&self) -> usize {
+        self.max_elements
     }
 
     fn bytes(&self) -> usize {
-        size_of::<Interpreter>() + size_of_val(&self.constants[..]) + size_of_val(&self.ops[..])
+        size_of::<Interpreter>() + size_of_val(&self.constants[..]) + size_of_val(&self.calls[..])
     }
 
     fn run(&self, inputs: &[&[u8]], outputs: &mut [&mut [u8]], in_place: &[Option<usize>], _stream: bool) {
         let n = outputs[0].len() / self.outputs[0].size;
-        assert!(n <= self.longest, "a piece longer than a tile");
-        let late = self.late(in_place);
+        assert!(n <= self.max_elements, "tile is too long");
+        let deferred = self.deferred(in_place);
         // Whole lines, so that registers of any element size are aligned.
         let pitch = n.next_multiple_of(LINE);
         with_registers(self.register_bytes * pitch, |registers| {
-            let piece = Piece { tiles: self, inputs, in_place, late: &late, n, pitch };
-            for op in &self.ops {
-                piece.step(op, registers, outputs);
+            let run = TileRun { interpreter: self, inputs, in_place, deferred: &deferred, n, pitch };
+            for call in &self.calls {
+                run.run_call(call, registers, outputs);
             }
-            for (k, output) in self.outputs.iter().enumerate().filter(|(k, _)| is_late(&late, *k)) {
-                let register = output.register.expect("a late output waits in a register");
+            for (k, output) in self.outputs.iter().enumerate().filter(|(k, _)| is_deferred(&deferred, *k)) {
+                let register = output.register.expect("a deferred output has a register");
                 let start = self.registers[register].start * pitch;
                 outputs[k].copy_from_slice(&registers[start..start + n * output.size]);
             }
@@ -206,62 +208,68 @@ impl Tiles for Interpreter {
     }
 }
 
-/// The piece being computed, but for what ops write.
-struct Piece<'a> {
-    tiles: &'a Interpreter,
+/// The tile being computed, except for what calls write.
+struct TileRun<'a> {
+    interpreter: &'a Interpreter,
     inputs: &'a [&'a [u8]],
     in_place: &'a [Option<usize>],
-    late: &'a [bool],
+    deferred: &'a [bool],
     n: usize,
     pitch: usize,
 }
 
-/// Everything but where the result goes: the registers and the outputs before and after it.
-struct Others<'a> {
+/// What a call may read: the registers and the outputs before and after its result.
+struct ReadableTiles<'a> {
     registers: [&'a [u8]; 2],
-    /// Where the registers after the result start.
+    /// The offset of the registers after the result.
     resume: usize,
     outputs: [&'a [&'a mut [u8]]; 2],
 }
 
-impl Piece<'_> {
-    /// Where something is, now that it is known which outputs are late.
+impl TileRun<'_> {
+    /// The location, given which inputs are in place and which outputs are deferred.
     #[inline]
-    fn settled(&self, place: Place) -> Place {
-        match place {
-            Place::Input(i) => self.in_place[i].map_or(place, Place::Output),
-            Place::Output(k) if is_late(self.late, k) => {
-                Place::Register(self.tiles.outputs[k].register.expect("a late output waits in a register"))
-            }
-            place => place,
+    fn resolve(&self, location: TileLocation) -> TileLocation {
+        match location {
+            TileLocation::Input(i) => self.in_place[i].map_or(location, TileLocation::Output),
+            TileLocation::Output(k) if is_deferred(self.deferred, k) => TileLocation::Register(
+                self.interpreter.outputs[k].register.expect("a deferred output has a register"),
+            ),
+            location => location,
         }
     }
 
-    fn step(&self, op: &Op, registers: &mut [u8], outputs: &mut [&mut [u8]]) {
-        let len = self.n * op.size;
-        match self.settled(op.to) {
-            Place::Output(k) => {
+    fn run_call(&self, call: &TileCall, registers: &mut [u8], outputs: &mut [&mut [u8]]) {
+        let len = self.n * call.size;
+        match self.resolve(call.to) {
+            TileLocation::Output(k) => {
                 let (before, rest) = outputs.split_at_mut(k);
-                let (out, after) = rest.split_first_mut().expect("an output per place");
+                let (out, after) = rest.split_first_mut().expect("the output exists");
                 let resume = registers.len();
-                self.call(op, &Others { registers: [registers, &[]], resume, outputs: [before, after] }, out);
+                self.invoke(
+                    call,
+                    &ReadableTiles { registers: [registers, &[]], resume, outputs: [before, after] },
+                    out,
+                );
             }
-            Place::Register(register) => {
-                let register = &self.tiles.registers[register];
+            TileLocation::Register(register) => {
+                let register = &self.interpreter.registers[register];
                 let (low, rest) = registers.split_at_mut(register.start * self.pitch);
                 let (out, high) = rest.split_at_mut(register.size * self.pitch);
                 let resume = (register.start + register.size) * self.pitch;
-                let others = Others { registers: [low, high], resume, outputs: [outputs, &[]] };
-                self.call(op, &others, &mut out[..len]);
+                let readable = ReadableTiles { registers: [low, high], resume, outputs: [outputs, &[]] };
+                self.invoke(call, &readable, &mut out[..len]);
             }
-            Place::Input(_) | Place::Constant(_) => unreachable!("results go to registers and outputs"),
+            TileLocation::Input(_) | TileLocation::Constant(_) => {
+                unreachable!("results are in registers or outputs")
+            }
         }
     }
 
     #[inline]
-    fn call(&self, op: &Op, others: &Others<'_>, out: &mut [u8]) {
-        let operand = |n: usize| self.read(&op.operands[n], others);
-        match &op.function {
+    fn invoke(&self, call: &TileCall, readable: &ReadableTiles<'_>, out: &mut [u8]) {
+        let operand = |n: usize| self.read(&call.operands[n], readable);
+        match &call.function {
             Function::Unary(tile) => tile.call(operand(0), out),
             Function::Binary(tile) => tile.call(operand(0), operand(1), out),
             Function::Cast(tile) => tile.call(operand(0), out),
@@ -271,22 +279,24 @@ impl Piece<'_> {
     }
 
     #[inline]
-    fn read<'a>(&'a self, operand: &Operand, others: &Others<'a>) -> &'a [u8] {
+    fn read<'a>(&'a self, operand: &Operand, readable: &ReadableTiles<'a>) -> &'a [u8] {
         let len = self.n * operand.size;
-        match self.settled(operand.place) {
-            Place::Input(i) => self.inputs[i],
-            Place::Constant(start) => &bytemuck::cast_slice(&self.tiles.constants)[start..start + len],
-            Place::Register(register) => {
-                let start = self.tiles.registers[register].start * self.pitch;
-                let [low, high] = others.registers;
+        match self.resolve(operand.location) {
+            TileLocation::Input(i) => self.inputs[i],
+            TileLocation::Constant(start) => {
+                &bytemuck::cast_slice(&self.interpreter.constants)[start..start + len]
+            }
+            TileLocation::Register(register) => {
+                let start = self.interpreter.registers[register].start * self.pitch;
+                let [low, high] = readable.registers;
                 if start < low.len() {
                     &low[start..start + len]
                 } else {
-                    &high[start - others.resume..][..len]
+                    &high[start - readable.resume..][..len]
                 }
             }
-            Place::Output(k) => {
-                let [before, after] = others.outputs;
+            TileLocation::Output(k) => {
+                let [before, after] = readable.outputs;
                 if k < before.len() { before[k] } else { after[k - before.len() - 1] }
             }
         }

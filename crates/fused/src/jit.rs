@@ -1,44 +1,42 @@
-//! Machine code for programs: one loop over memory, values in vector registers.
+//! Machine code for programs: one loop over memory, intermediate results in vector registers.
 //!
-//! [`compile`] turns a [`Program`] into a [`Native`] function where the machine has AVX2 and FMA and every step has code;
-//! elsewhere there is none, and the caller interprets the program instead. Elements have the same bits either way
-//! (a NaN is a NaN, of whatever payload).
+//! [`compile`] turns a [`TileProgram`] into [`MachineCode`] if the processor has AVX2 and FMA and every step has code;
+//! otherwise the caller interprets the program. Elements have the same bits either way, except the payload of a NaN.
 //!
-//! `lower` writes vector code for the steps, `registers` assigns registers and encodes the loop, `pages` makes it
-//! executable. The code holds no addresses and knows whole blocks of elements only; what is left of a piece is copied to
-//! a block with room around it.
+//! `lower` emits vector code for the steps, with `lane` for the kernels' functions of floats; `registers` assigns registers
+//! and encodes the loop, `pages` makes it executable. The code holds no addresses and computes whole blocks of elements
+//! only; the remainder of an array is copied to a full block.
 
 mod block;
 mod encode;
-mod float;
 mod integer;
+mod lane;
 mod lower;
-mod math;
-mod native;
+mod machine_code;
 mod pages;
 mod registers;
 #[cfg(test)]
 mod tests;
 mod vector;
 
-pub use native::Native;
+pub use machine_code::MachineCode;
 
-use crate::program::Program;
+use crate::program::TileProgram;
 
-/// Machine code for a program, or `None` where this machine, its system or a step has none.
+/// Machine code for a program, or `None` if the processor, the operating system or a step does not support it.
 ///
 /// ```
-/// use taut_fused::{Program, Source, Step, compile};
+/// use taut_fused::{TileProgram, TileOperand, TileStep, compile};
 /// use taut_kernels::{DType, elementwise::{Code, Unary}};
-/// let square = Step { code: Code::Unary(Unary::Square), sources: [Source::Input(0)].into_iter().collect() };
-/// let program = Program::new(vec![DType::F32], vec![], vec![square], vec![0])?;
-/// if let Some(native) = compile(&program) {
+/// let square = TileStep { code: Code::Unary(Unary::Square), operands: [TileOperand::Input(0)].into_iter().collect() };
+/// let program = TileProgram::new(vec![DType::F32], vec![], vec![square], vec![0])?;
+/// if let Some(code) = compile(&program) {
 ///     let (x, mut out) = ([1f32, 2.0, 3.0], [0f32; 3]);
-///     native.run(&[bytemuck::cast_slice(&x)], &mut [bytemuck::cast_slice_mut(&mut out)], &[None]);
+///     code.run(&[bytemuck::cast_slice(&x)], &mut [bytemuck::cast_slice_mut(&mut out)], &[None]);
 ///     assert_eq!(out, [1.0, 4.0, 9.0]);
 /// }
-/// # Ok::<(), taut_fused::Flaw>(())
+/// # Ok::<(), taut_fused::InvalidProgram>(())
 /// ```
-pub fn compile(program: &Program) -> Option<Native> {
-    Native::new(program)
+pub fn compile(program: &TileProgram) -> Option<MachineCode> {
+    MachineCode::new(program)
 }

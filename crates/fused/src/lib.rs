@@ -1,14 +1,15 @@
-//! Kernels that are made at run time: a chain of elementwise operations in one pass over memory.
+//! Fused kernels, made at run time: a chain of elementwise operations in one pass over memory.
 //!
-//! A [`Program`] says what is computed of the elements at each place. A [`Kernel`] is a program made ready: it runs over
-//! views of any layout, in place or not, and can end in a reduction, so that what is reduced is never stored.
+//! A [`TileProgram`] is straight-line code for one element. A [`FusedKernel`] is a program that is ready to run: it runs
+//! over views of any layout, in place or not, and can end in a reduction, whose operand is then never stored.
 //!
-//! Rooms: `feed` and `walk` bring inputs of any layout to contiguous pieces; `tiles` is the seam behind which a piece is
-//! computed; `interpret` computes it step by step, with the tile functions of `taut_kernels`; `jit` makes machine code
-//! of it, where it can.
+//! Modules: `inputs` and `walk` bring inputs of any layout to contiguous tiles; `executor` is the interface of whatever
+//! computes a tile; `interpret` computes it step by step, with the tile functions of `taut_kernels`; `jit` compiles it to
+//! machine code, where it can.
 #![allow(unsafe_code)]
 
-mod feed;
+mod executor;
+mod inputs;
 mod interpret;
 #[cfg(all(target_arch = "x86_64", unix))]
 mod jit;
@@ -18,9 +19,8 @@ mod jit;
 mod kernel;
 mod program;
 mod scratch;
-mod tiles;
 mod walk;
 
-pub use jit::{Native, compile};
-pub use kernel::Kernel;
-pub use program::{Constant, Flaw, Program, Source, Step};
+pub use jit::{MachineCode, compile};
+pub use kernel::FusedKernel;
+pub use program::{InvalidProgram, TileConstant, TileOperand, TileProgram, TileStep};

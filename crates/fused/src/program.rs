@@ -1,101 +1,107 @@
-//! What is computed of the elements at each place: straight-line code without jumps.
+//! The program of a fused kernel: straight-line code for one element, without jumps.
 
 use smallvec::SmallVec;
 use std::fmt;
 use taut_kernels::DType;
 use taut_kernels::elementwise::Code;
 
-/// What a step reads.
+/// An operand of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
+pub enum TileOperand {
     /// The element of the n-th input.
     Input(usize),
     /// The n-th constant.
     Constant(usize),
-    /// What the n-th step computed.
+    /// The result of the n-th step.
     Step(usize),
 }
 
-/// A number that is the same at every place.
+/// A scalar that is the same for every element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Constant {
+pub struct TileConstant {
     /// Its type.
     pub dtype: DType,
-    /// Its bytes, as many as the type has, and zeros.
+    /// Its bytes, followed by zeros.
     pub bytes: [u8; 8],
 }
 
-/// One operation.
+/// One operation of a program.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Step {
-    /// What it computes.
+pub struct TileStep {
+    /// The operation.
     pub code: Code,
-    /// Of what.
-    pub sources: SmallVec<[Source; 3]>,
+    /// Its operands.
+    pub operands: SmallVec<[TileOperand; 3]>,
 }
 
-/// Straight-line code for one place of a tensor, to be run at all of them. Steps read what comes before them.
+/// Straight-line code for one element, to be run for all of them. A step reads inputs, constants and earlier steps.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Program {
+pub struct TileProgram {
     inputs: Vec<DType>,
-    constants: Vec<Constant>,
-    steps: Vec<Step>,
+    constants: Vec<TileConstant>,
+    steps: Vec<TileStep>,
     types: Vec<DType>,
     outputs: Vec<usize>,
 }
 
-/// What is wrong with a program.
+/// Why a program is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flaw(String);
+pub struct InvalidProgram(String);
 
-impl fmt::Display for Flaw {
+impl fmt::Display for InvalidProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Flaw {}
+impl std::error::Error for InvalidProgram {}
 
-impl Program {
-    /// A program with inputs of these types, whose outputs are what these steps compute. Refused if a step reads what is
-    /// not there yet, or has operands of types that it does not take.
+impl TileProgram {
+    /// A program with inputs of these types, whose outputs are the results of these steps. An error if an operand does not
+    /// exist or is a later step, or if an operation is not defined for its operands' types.
     ///
     /// ```
-    /// use taut_fused::{Program, Source, Step};
+    /// use taut_fused::{TileProgram, TileOperand, TileStep};
     /// use taut_kernels::{DType, elementwise::{Binary, Code, Unary}};
     /// // (a - b)²
-    /// let difference = Step {
+    /// let difference = TileStep {
     ///     code: Code::Binary(Binary::Sub),
-    ///     sources: [Source::Input(0), Source::Input(1)].into_iter().collect(),
+    ///     operands: [TileOperand::Input(0), TileOperand::Input(1)].into_iter().collect(),
     /// };
-    /// let square = Step { code: Code::Unary(Unary::Square), sources: [Source::Step(0)].into_iter().collect() };
-    /// let program = Program::new(vec![DType::F32; 2], vec![], vec![difference, square], vec![1])?;
+    /// let square = TileStep { code: Code::Unary(Unary::Square), operands: [TileOperand::Step(0)].into_iter().collect() };
+    /// let program = TileProgram::new(vec![DType::F32; 2], vec![], vec![difference, square], vec![1])?;
     /// assert_eq!(program.output_types().collect::<Vec<_>>(), [DType::F32]);
-    /// # Ok::<(), taut_fused::Flaw>(())
+    /// # Ok::<(), taut_fused::InvalidProgram>(())
     /// ```
     pub fn new(
         inputs: Vec<DType>,
-        constants: Vec<Constant>,
-        steps: Vec<Step>,
+        constants: Vec<TileConstant>,
+        steps: Vec<TileStep>,
         outputs: Vec<usize>,
-    ) -> Result<Program, Flaw> {
-        let mut program = Program { inputs, constants, types: Vec::new(), steps, outputs };
+    ) -> Result<TileProgram, InvalidProgram> {
+        let mut program = TileProgram { inputs, constants, types: Vec::new(), steps, outputs };
         for (i, step) in program.steps.iter().enumerate() {
-            let mut operands: SmallVec<[DType; 3]> = SmallVec::new();
-            for &source in &step.sources {
-                let found = program.dtype(source);
-                operands.push(
-                    found.ok_or_else(|| Flaw(format!("step {i} reads {source:?}, which is not there")))?,
-                );
+            let mut types: SmallVec<[DType; 3]> = SmallVec::new();
+            for &operand in &step.operands {
+                let missing = || InvalidProgram(format!("operand {operand:?} of step {i} does not exist"));
+                types.push(program.dtype(operand).ok_or_else(missing)?);
             }
-            let result = step.code.result(&operands);
-            let result =
-                result.ok_or_else(|| Flaw(format!("step {i} computes {:?} of {operands:?}", step.code)))?;
-            program.types.push(result);
+            let undefined = || {
+                InvalidProgram(format!(
+                    "{:?} of step {i} is not defined for operands of types {types:?}",
+                    step.code
+                ))
+            };
+            program.types.push(step.code.result(&types).ok_or_else(undefined)?);
         }
         match program.outputs.iter().find(|&&output| output >= program.steps.len()) {
-            Some(output) => Err(Flaw(format!("output {output} is no step"))),
-            None if program.outputs.is_empty() => Err(Flaw("there is no output".into())),
+            Some(output) => Err(InvalidProgram(format!(
+                "an output must be one of {} steps, got step {output}",
+                program.steps.len()
+            ))),
+            None if program.outputs.is_empty() => {
+                Err(InvalidProgram("a program must have at least one output".into()))
+            }
             None => Ok(program),
         }
     }
@@ -106,12 +112,12 @@ impl Program {
     }
 
     /// The constants.
-    pub fn constants(&self) -> &[Constant] {
+    pub fn constants(&self) -> &[TileConstant] {
         &self.constants
     }
 
-    /// The steps, each after those it reads.
-    pub fn steps(&self) -> &[Step] {
+    /// The steps, each after its operands.
+    pub fn steps(&self) -> &[TileStep] {
         &self.steps
     }
 
@@ -125,17 +131,17 @@ impl Program {
         self.outputs.iter().map(|&step| self.types[step])
     }
 
-    /// The type of what a step computes.
+    /// The type of a step's result.
     pub fn step_type(&self, step: usize) -> DType {
         self.types[step]
     }
 
-    /// The type of a source, if it is there.
-    pub fn dtype(&self, source: Source) -> Option<DType> {
-        match source {
-            Source::Input(i) => self.inputs.get(i).copied(),
-            Source::Constant(i) => self.constants.get(i).map(|constant| constant.dtype),
-            Source::Step(i) => self.types.get(i).copied(),
+    /// The type of an operand, if it exists.
+    pub fn dtype(&self, operand: TileOperand) -> Option<DType> {
+        match operand {
+            TileOperand::Input(i) => self.inputs.get(i).copied(),
+            TileOperand::Constant(i) => self.constants.get(i).map(|constant| constant.dtype),
+            TileOperand::Step(i) => self.types.get(i).copied(),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The shape of a walk over inputs that are neither contiguous nor a short pattern, and a position in it.
+//! Iteration over strided inputs: those that are neither contiguous nor periodic.
 
 use smallvec::{SmallVec, smallvec};
 
-/// A shape and the strides of some inputs, with as few dimensions as possible.
+/// A shape and the strides of the inputs, with as few dimensions as possible.
 pub(crate) struct Walk {
     shape: SmallVec<[usize; 6]>,
     /// The strides of all inputs in the first dimension, then in the second, and so on.
@@ -11,7 +11,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// Drops dimensions of one element and merges neighbours that every input steps through evenly.
+    /// Drops dimensions of size one and merges neighbours that are contiguous to each other in every input.
     pub(crate) fn new(shape: &[usize], strides: &[&[isize]]) -> Walk {
         let inputs = strides.len();
         let mut walk = Walk { shape: SmallVec::new(), strides: SmallVec::new(), inputs };
@@ -51,7 +51,7 @@ impl Walk {
         self.stride(self.shape.len() - 1, input)
     }
 
-    /// Whether an input steps further within a row than from one row to the next.
+    /// Whether an input's stride within a row is larger than that from one row to the next.
     pub(crate) fn across(&self, input: usize) -> bool {
         let rank = self.shape.len();
         let inner = self.inner(input).unsigned_abs();
@@ -59,16 +59,16 @@ impl Walk {
     }
 }
 
-/// A position in a walk.
+/// A position in a [`Walk`].
 pub(crate) struct Cursor<'a> {
     walk: &'a Walk,
     index: SmallVec<[usize; 6]>,
-    /// Where the inputs are, in elements.
+    /// The inputs' offsets in elements.
     pub(crate) offsets: SmallVec<[isize; 8]>,
 }
 
 impl<'a> Cursor<'a> {
-    /// The position of element number `at`, for inputs that start at `starts`.
+    /// The position of the element with linear index `at`, for inputs that start at `starts`.
     pub(crate) fn new(walk: &'a Walk, at: usize, starts: &[isize]) -> Cursor<'a> {
         let index = smallvec![0; walk.shape.len()];
         let mut cursor = Cursor { walk, index, offsets: starts.into() };

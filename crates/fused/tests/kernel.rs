@@ -1,10 +1,10 @@
-//! Kernels against formulas, and at the edges.
+//! Kernels against formulas, and edge cases.
 
 mod common;
 
 use common::{Choices, Data, Random, constant, step, step_by_step};
-use taut_fused::Source::{Constant as C, Input as I, Step as S};
-use taut_fused::{Kernel, Program};
+use taut_fused::TileOperand::{Constant as C, Input as I, Step as S};
+use taut_fused::{FusedKernel, TileProgram};
 use taut_kernels::elementwise::{Binary, Code, Unary};
 use taut_kernels::reduce::Reduce;
 use taut_kernels::{Arg, DType, View, pool};
@@ -16,26 +16,26 @@ const DIV: Code = Code::Binary(Binary::Div);
 const SQUARE: Code = Code::Unary(Unary::Square);
 
 /// `2x² + 1`.
-fn parabola() -> Program {
+fn parabola() -> TileProgram {
     let steps = vec![step(SQUARE, &[I(0)]), step(MUL, &[C(0), S(0)]), step(ADD, &[S(1), C(1)])];
-    Program::new(vec![DType::F32], vec![constant(2f32), constant(1f32)], steps, vec![2]).unwrap()
+    TileProgram::new(vec![DType::F32], vec![constant(2f32), constant(1f32)], steps, vec![2]).unwrap()
 }
 
 /// `a - b`, `(a - b) * a` and `a + b`, as outputs.
-fn three(dtype: DType) -> Program {
+fn three(dtype: DType) -> TileProgram {
     let steps = vec![step(SUB, &[I(0), I(1)]), step(MUL, &[S(0), I(0)]), step(ADD, &[I(0), I(1)])];
-    Program::new(vec![dtype; 2], vec![], steps, vec![0, 1, 2]).unwrap()
+    TileProgram::new(vec![dtype; 2], vec![], steps, vec![0, 1, 2]).unwrap()
 }
 
 fn numbers(n: usize) -> Vec<f32> {
     (0..n).map(|i| (i * 7 % 23) as f32 - 11.0).collect()
 }
 
-fn run(program: &Program, inputs: &[&Data], shape: &[usize]) -> Vec<Data> {
+fn run(program: &TileProgram, inputs: &[&Data], shape: &[usize]) -> Vec<Data> {
     let mut outputs: Vec<Data> = program.output_types().map(|dtype| Data::zeros(dtype, shape)).collect();
     let args: Vec<Arg<'_>> = inputs.iter().map(|input| Arg::View(input.view())).collect();
     let mut views: Vec<_> = outputs.iter_mut().map(Data::out).collect();
-    Kernel::new(program.clone()).run(&args, &mut views);
+    FusedKernel::new(program.clone()).run(&args, &mut views);
     outputs
 }
 
@@ -56,7 +56,7 @@ fn a_scalar_has_one_element() {
 }
 
 #[test]
-fn nothing_is_computed_of_nothing() {
+fn empty_shapes_compute_nothing() {
     for shape in [&[0][..], &[3, 0, 2], &[0, 0]] {
         let out = run(
             &three(DType::F64),
@@ -68,7 +68,7 @@ fn nothing_is_computed_of_nothing() {
 }
 
 #[test]
-fn every_layout_is_read_in_order() {
+fn every_layout_is_read_in_row_major_order() {
     let (rows, columns) = (300, 130);
     let values = numbers(rows * columns);
     let at = |r: usize, c: usize| values[r * columns + c];
@@ -85,7 +85,7 @@ fn every_layout_is_read_in_order() {
     for (offset, strides, element) in layouts {
         let mut out = Data::zeros(DType::F32, &shape);
         let view = View::new(DType::F32, bytes, offset, &shape, &strides);
-        Kernel::new(parabola()).run(&[Arg::View(view)], &mut [out.out()]);
+        FusedKernel::new(parabola()).run(&[Arg::View(view)], &mut [out.out()]);
         for r in 0..rows {
             for c in 0..columns {
                 let x = element(r, c);
@@ -99,13 +99,14 @@ fn every_layout_is_read_in_order() {
 fn inputs_are_overwritten_in_place() {
     for n in [1, 100, 5000, 70_000] {
         let (a, b) = (numbers(n), numbers(2 * n)[n..].to_vec());
-        // Each output in turn takes the place of `a`, and the next one of `b`.
+        // Each output in turn overwrites `a`, and the next one `b`.
         for k in 0..3 {
             let mut outputs = [DType::F32; 3].map(|dtype| Data::zeros(dtype, &[n]));
             outputs[k] = Data::from(&a, &[n]);
             outputs[(k + 1) % 3] = Data::from(&b, &[n]);
             let mut views: Vec<_> = outputs.iter_mut().map(Data::out).collect();
-            Kernel::new(three(DType::F32)).run(&[Arg::InPlace(k), Arg::InPlace((k + 1) % 3)], &mut views);
+            FusedKernel::new(three(DType::F32))
+                .run(&[Arg::InPlace(k), Arg::InPlace((k + 1) % 3)], &mut views);
             for i in 0..n {
                 let expected = [a[i] - b[i], (a[i] - b[i]) * a[i], a[i] + b[i]];
                 assert_eq!(outputs.each_ref().map(|output| output.slice::<f32>()[i]), expected);
@@ -115,13 +116,13 @@ fn inputs_are_overwritten_in_place() {
 }
 
 #[test]
-fn two_inputs_can_be_in_one_place() {
+fn two_inputs_can_be_in_place_in_one_output() {
     let n = 3000;
     let x = numbers(n);
     let mut out = Data::from(&x, &[n]);
     let steps = vec![step(MUL, &[I(0), I(1)]), step(ADD, &[S(0), I(1)])];
-    let program = Program::new(vec![DType::F32; 2], vec![], steps, vec![1]).unwrap();
-    Kernel::new(program).run(&[Arg::InPlace(0), Arg::InPlace(0)], &mut [out.out()]);
+    let program = TileProgram::new(vec![DType::F32; 2], vec![], steps, vec![1]).unwrap();
+    FusedKernel::new(program).run(&[Arg::InPlace(0), Arg::InPlace(0)], &mut [out.out()]);
     assert!(out.slice::<f32>().iter().zip(&x).all(|(out, x)| *out == x * x + x));
 }
 
@@ -147,7 +148,8 @@ fn an_update_writes_its_state_in_place() {
         step(SUB, &[I(0), S(10)]),
     ];
     let constants = [beta, 1.0 - beta, gamma, 1.0 - gamma, tiny].map(constant).to_vec();
-    let kernel = Kernel::new(Program::new(vec![DType::F64; 5], constants, steps, vec![11, 2, 6]).unwrap());
+    let kernel =
+        FusedKernel::new(TileProgram::new(vec![DType::F64; 5], constants, steps, vec![11, 2, 6]).unwrap());
     let random = &mut Random(5);
     let mut values = || (0..n).map(|_| random.unit()).collect::<Vec<f64>>();
     let (weight, gradient, m) = (values(), values(), values());
@@ -168,10 +170,10 @@ fn an_update_writes_its_state_in_place() {
 }
 
 #[test]
-fn outputs_can_be_the_same_copies_and_constants() {
+fn outputs_can_be_duplicates_copies_and_constants() {
     let x = numbers(1000);
     let steps = vec![step(Code::Copy, &[I(0)]), step(Code::Copy, &[C(0)]), step(ADD, &[S(0), S(1)])];
-    let program = Program::new(vec![DType::F32], vec![constant(4f32)], steps, vec![2, 0, 2, 1]).unwrap();
+    let program = TileProgram::new(vec![DType::F32], vec![constant(4f32)], steps, vec![2, 0, 2, 1]).unwrap();
     let outputs = run(&program, &[&Data::from(&x, &[1000])], &[1000]);
     for (i, &x) in x.iter().enumerate() {
         let found: Vec<f32> = outputs.iter().map(|output| output.slice::<f32>()[i]).collect();
@@ -180,15 +182,15 @@ fn outputs_can_be_the_same_copies_and_constants() {
 }
 
 #[test]
-fn a_program_may_read_nothing() {
+fn a_program_may_have_no_inputs() {
     let steps = vec![step(SQUARE, &[C(0)])];
-    let program = Program::new(vec![], vec![constant(3i16)], steps, vec![0]).unwrap();
+    let program = TileProgram::new(vec![], vec![constant(3i16)], steps, vec![0]).unwrap();
     assert!(run(&program, &[], &[3000])[0].slice::<i16>().iter().all(|x| *x == 9));
 }
 
-/// More values alive and more operands than are expected still run, with room from elsewhere.
+/// With more live values and operands than the per-thread buffers hold, the buffers are allocated.
 #[test]
-fn very_wide_programs_run() {
+fn programs_with_many_live_values_run() {
     let (n, shape) = (60, [130, 70]);
     let mut steps: Vec<_> = (0..n).map(|i| step(SQUARE, &[I(i)])).collect();
     for i in 0..n - 1 {
@@ -196,7 +198,7 @@ fn very_wide_programs_run() {
         steps.push(step(ADD, &[sum, S(n - 1 - i)]));
     }
     let last = steps.len() - 1;
-    let program = Program::new(vec![DType::F64; n], vec![], steps, vec![last]).unwrap();
+    let program = TileProgram::new(vec![DType::F64; n], vec![], steps, vec![last]).unwrap();
     let random = &mut Random(3);
     let data: Vec<Data> = (0..n)
         .map(|i| {
@@ -214,17 +216,17 @@ fn very_wide_programs_run() {
 }
 
 #[test]
-fn threads_do_not_show() {
+fn results_do_not_depend_on_the_number_of_threads() {
     let n = 300_000;
     let (x, y) = (Data::from(&numbers(n), &[n]), Data::from(&numbers(2 * n)[n..], &[n]));
     let steps = vec![step(SUB, &[I(0), I(1)]), step(Code::Unary(Unary::Tanh), &[S(0)])];
-    let kernel = Kernel::new(Program::new(vec![DType::F32; 2], vec![], steps, vec![1]).unwrap());
+    let kernel = FusedKernel::new(TileProgram::new(vec![DType::F32; 2], vec![], steps, vec![1]).unwrap());
     let args = [Arg::View(x.view()), Arg::View(y.view())];
     let results = [1, 2, 3].map(|threads| {
         pool::set_threads(threads);
         let (mut out, mut sum) = (Data::zeros(DType::F32, &[n]), Data::zeros(DType::F32, &[]));
         kernel.run(&args, &mut [out.out()]);
-        kernel.fold(&args, &[n], Reduce::Sum, &[true], sum.out(), &mut []);
+        kernel.reduce(&args, &[n], Reduce::Sum, &[true], sum.out(), &mut []);
         (out.words, sum.words)
     });
     pool::set_threads(0);
@@ -232,54 +234,54 @@ fn threads_do_not_show() {
 }
 
 #[test]
-fn sums_end_a_chain() {
+fn a_sum_ends_a_chain() {
     let (rows, columns) = (128, 512);
     let random = &mut Random(2);
     let values: Vec<f32> = (0..rows * columns).map(|_| random.unit() as f32).collect();
     let x = Data::from(&values, &[rows, columns]);
     let bias: Vec<f32> = (0..columns).map(|c| c as f32 / 512.0).collect();
     let steps = vec![step(SUB, &[I(0), I(1)]), step(SQUARE, &[S(0)])];
-    let kernel = Kernel::new(Program::new(vec![DType::F32; 2], vec![], steps, vec![1]).unwrap());
+    let kernel = FusedKernel::new(TileProgram::new(vec![DType::F32; 2], vec![], steps, vec![1]).unwrap());
     let shape = [rows, columns];
     let strides = [0, 1];
     let bias_view = View::new(DType::F32, bytemuck::cast_slice(&bias), 0, &shape, &strides);
     let args = [Arg::View(x.view()), Arg::View(bias_view)];
     let term = |r: usize, c: usize| (values[r * columns + c] - bias[c]) as f64;
-    let fold = |axes: [bool; 2], kept: &[usize]| {
+    let sum = |axes: [bool; 2], kept: &[usize]| {
         let mut out = Data::zeros(DType::F32, kept);
-        let mut scratch = vec![0u64; Kernel::fold_scratch(&shape, &axes) / 8];
-        kernel.fold(&args, &shape, Reduce::Sum, &axes, out.out(), bytemuck::cast_slice_mut(&mut scratch));
+        let mut scratch = vec![0u64; FusedKernel::reduce_scratch(&shape, &axes) / 8];
+        kernel.reduce(&args, &shape, Reduce::Sum, &axes, out.out(), bytemuck::cast_slice_mut(&mut scratch));
         out
     };
     let near = |found: f32, terms: &mut dyn Iterator<Item = f64>| {
         let expected: f64 = terms.map(|x| x * x).sum();
         assert!((found as f64 - expected).abs() <= 1e-6 * expected, "{found} for {expected}");
     };
-    let all = fold([true, true], &[]);
+    let all = sum([true, true], &[]);
     near(all.slice::<f32>()[0], &mut (0..rows * columns).map(|i| term(i / columns, i % columns)));
-    for (c, &found) in fold([true, false], &[columns]).slice::<f32>().iter().enumerate() {
+    for (c, &found) in sum([true, false], &[columns]).slice::<f32>().iter().enumerate() {
         near(found, &mut (0..rows).map(|r| term(r, c)));
     }
-    for (r, &found) in fold([false, true], &[rows]).slice::<f32>().iter().enumerate() {
+    for (r, &found) in sum([false, true], &[rows]).slice::<f32>().iter().enumerate() {
         near(found, &mut (0..columns).map(|c| term(r, c)));
     }
-    let none = fold([false, false], &shape);
+    let none = sum([false, false], &shape);
     assert!((0..rows * columns).all(|i| {
         let term = values[i] - bias[i % columns];
         none.slice::<f32>()[i] == term * term
     }));
 }
 
-/// `relu((y + a) * y - b)` of elements `y` that are made piece by piece, as if they had been there from the start.
+/// `relu((y + a) * y - b)` of elements `y` that are produced block by block equals that of all elements at once.
 #[test]
-fn what_others_make_is_finished_piece_by_piece() {
+fn an_epilogue_is_applied_block_by_block() {
     let steps = vec![
         step(ADD, &[I(1), I(0)]),
         step(MUL, &[S(0), I(1)]),
         step(SUB, &[S(1), I(2)]),
         step(Code::Unary(Unary::Relu), &[S(2)]),
     ];
-    let program = Program::new(vec![DType::F32; 3], vec![], steps, vec![3]).unwrap();
+    let program = TileProgram::new(vec![DType::F32; 3], vec![], steps, vec![3]).unwrap();
     for (rows, columns) in [(1, 1), (7, 10), (60, 64), (90, 301), (3, 4000), (4000, 3)] {
         let shape = [rows, columns];
         let (made, operands) = (numbers(rows * columns), numbers(rows * columns + 5));
@@ -309,16 +311,16 @@ fn what_others_make_is_finished_piece_by_piece() {
                 Arg::InPlace(0),
                 Arg::View(View::new(DType::F32, bytes, b.0, &shape, &b.1)),
             ];
-            for kernel in [Kernel::new(program.clone()), Kernel::native(program.clone())] {
-                for piece in [1, 37, columns, 5 * columns, rows * columns] {
+            for kernel in [FusedKernel::new(program.clone()), FusedKernel::compiled(program.clone())] {
+                for block in [1, 37, columns, 5 * columns, rows * columns] {
                     let mut out = made.clone();
-                    let count = kernel.finishing(&args, &shape, |finish| {
-                        // The last pieces first: each stands for itself.
-                        let pieces = out.chunks_mut(piece).enumerate().rev();
-                        pieces.map(|(i, part)| finish(i * piece, bytemuck::cast_slice_mut(part))).count()
+                    let count = kernel.with_epilogue(&args, &shape, |epilogue| {
+                        // The last blocks first: they are independent.
+                        let blocks = out.chunks_mut(block).enumerate().rev();
+                        blocks.map(|(i, part)| epilogue(i * block, bytemuck::cast_slice_mut(part))).count()
                     });
-                    assert_eq!(count, (rows * columns).div_ceil(piece));
-                    assert!(out == expected, "{shape:?} by {piece}: {a:?} {b:?}");
+                    assert_eq!(count, (rows * columns).div_ceil(block));
+                    assert!(out == expected, "{shape:?} by {block}: {a:?} {b:?}");
                 }
             }
         }
@@ -326,35 +328,44 @@ fn what_others_make_is_finished_piece_by_piece() {
 }
 
 #[test]
-#[should_panic(expected = "elements of the output")]
-fn nothing_is_finished_beyond_the_output() {
+#[should_panic(expected = "elements must be within the output")]
+fn an_epilogue_beyond_the_output_is_refused() {
     let mut part = [0f32; 3];
-    let finish = |finish: &(dyn Fn(usize, &mut [u8]) + Sync)| finish(2, bytemuck::cast_slice_mut(&mut part));
-    Kernel::new(parabola()).finishing(&[Arg::InPlace(0)], &[4], finish);
+    FusedKernel::new(parabola()).with_epilogue(&[Arg::InPlace(0)], &[4], |epilogue| {
+        epilogue(2, bytemuck::cast_slice_mut(&mut part));
+    });
 }
 
 #[test]
-#[should_panic(expected = "a program of one output")]
-fn several_outputs_are_not_finished_at_once() {
-    Kernel::new(three(DType::F32)).finishing(&[Arg::InPlace(0), Arg::InPlace(0)], &[4], |_| ());
+#[should_panic(expected = "the program must have one output")]
+fn an_epilogue_with_several_outputs_is_refused() {
+    FusedKernel::new(three(DType::F32)).with_epilogue(&[Arg::InPlace(0), Arg::InPlace(0)], &[4], |_| ());
 }
 
 #[test]
 fn sums_of_integers_widen() {
     let x = Data::from(&[100i8; 1000], &[1000]);
-    let program = Program::new(vec![DType::I8], vec![], vec![step(Code::Copy, &[I(0)])], vec![0]).unwrap();
+    let program =
+        TileProgram::new(vec![DType::I8], vec![], vec![step(Code::Copy, &[I(0)])], vec![0]).unwrap();
     let mut out = Data::zeros(DType::I64, &[]);
-    Kernel::new(program).fold(&[Arg::View(x.view())], &[1000], Reduce::Sum, &[true], out.out(), &mut []);
+    FusedKernel::new(program).reduce(
+        &[Arg::View(x.view())],
+        &[1000],
+        Reduce::Sum,
+        &[true],
+        out.out(),
+        &mut [],
+    );
     assert_eq!(out.slice::<i64>(), [100_000]);
-    assert!(!Kernel::folds(Reduce::Mean, DType::I8) && Kernel::folds(Reduce::Mean, DType::F16));
+    assert!(!FusedKernel::reduces(Reduce::Mean, DType::I8) && FusedKernel::reduces(Reduce::Mean, DType::F16));
 }
 
 #[test]
-fn truth_is_any_byte_but_zero() {
+fn every_nonzero_byte_is_true() {
     let a = Data::from(&[0u8, 1, 2, 255, 0, 1, 2, 255], &[8]);
     let mask = Data { dtype: DType::Bool, ..a.clone() };
     let (x, y) = (Data::from(&[1u16; 8], &[8]), Data::from(&[7u16; 8], &[8]));
-    let program = Program::new(
+    let program = TileProgram::new(
         vec![DType::Bool, DType::U16, DType::U16],
         vec![],
         vec![step(Code::Select, &[I(0), I(1), I(2)])],
@@ -365,27 +376,34 @@ fn truth_is_any_byte_but_zero() {
 }
 
 #[test]
-#[should_panic(expected = "an input's type")]
+#[should_panic(expected = "type of an input")]
 fn inputs_of_another_type_are_refused() {
     run(&parabola(), &[&Data::zeros(DType::F64, &[4])], &[4]);
 }
 
 #[test]
-#[should_panic(expected = "inputs of the output's shape")]
+#[should_panic(expected = "inputs must have the output's shape")]
 fn inputs_of_another_shape_are_refused() {
     run(&parabola(), &[&Data::zeros(DType::F32, &[5])], &[4]);
 }
 
 #[test]
-#[should_panic(expected = "a fold overwrites nothing")]
-fn a_fold_in_place_is_refused() {
+#[should_panic(expected = "a reduction must not have inputs in place")]
+fn a_reduction_in_place_is_refused() {
     let mut out = Data::zeros(DType::F32, &[]);
-    Kernel::new(parabola()).fold(&[Arg::InPlace(0)], &[4], Reduce::Sum, &[true], out.out(), &mut []);
+    FusedKernel::new(parabola()).reduce(&[Arg::InPlace(0)], &[4], Reduce::Sum, &[true], out.out(), &mut []);
 }
 
 #[test]
 #[should_panic(expected = "the maximum of no elements")]
 fn the_maximum_of_nothing_is_refused() {
     let (x, mut out) = (Data::zeros(DType::F32, &[0]), Data::zeros(DType::F32, &[]));
-    Kernel::new(parabola()).fold(&[Arg::View(x.view())], &[0], Reduce::Max, &[true], out.out(), &mut []);
+    FusedKernel::new(parabola()).reduce(
+        &[Arg::View(x.view())],
+        &[0],
+        Reduce::Max,
+        &[true],
+        out.out(),
+        &mut [],
+    );
 }

@@ -1,10 +1,10 @@
-//! Random programs over random layouts give what their steps give one by one.
+//! Random programs over random layouts, compared with their steps run one by one.
 
 mod common;
 
 use common::{Choices, Data, Random, random_program, random_shape, step_by_step};
 use proptest::prelude::*;
-use taut_fused::Kernel;
+use taut_fused::FusedKernel;
 use taut_kernels::reduce::{Reduce, reduce, reduce_scratch};
 use taut_kernels::{Arg, DType};
 
@@ -25,7 +25,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_kernel_computes_what_its_steps_do(choices in prop::collection::vec(any::<u32>(), 160), seed: u64) {
+    fn a_kernel_equals_its_steps_run_one_by_one(choices in prop::collection::vec(any::<u32>(), 160), seed: u64) {
         let (choices, random) = (&mut Choices::new(choices), &mut Random(seed));
         let program = random_program(choices, random, 4);
         let shape = random_shape(choices);
@@ -33,7 +33,7 @@ proptest! {
         let mut inputs: Vec<Data> =
             program.inputs().iter().map(|&dtype| Data::random(choices, random, dtype, &shape)).collect();
 
-        // Some inputs move to where an output will be; a second one there is the same input.
+        // Some inputs are in place; two in the same output are the same input.
         let mut outputs: Vec<Data> = types.iter().map(|&dtype| Data::zeros(dtype, &shape)).collect();
         let mut occupied = vec![false; outputs.len()];
         let mut in_place = vec![None; inputs.len()];
@@ -50,7 +50,7 @@ proptest! {
 
         let plain: Vec<Data> = inputs.iter().map(Data::materialised).collect();
         let expected = step_by_step(&program, &plain, &shape);
-        for kernel in [Kernel::new(program.clone()), Kernel::native(program)] {
+        for kernel in [FusedKernel::new(program.clone()), FusedKernel::compiled(program)] {
             let args: Vec<Arg<'_>> = (inputs.iter().zip(&in_place))
                 .map(|(input, at)| at.map_or_else(|| Arg::View(input.view()), Arg::InPlace))
                 .collect();
@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn a_fold_is_the_reduction_of_what_is_not_stored(choices in prop::collection::vec(any::<u32>(), 160), seed: u64) {
+    fn a_fused_reduction_equals_the_reduction_of_the_stored_output(choices in prop::collection::vec(any::<u32>(), 160), seed: u64) {
         let (choices, random) = (&mut Choices::new(choices), &mut Random(seed));
         let code = choices.pick(&REDUCTIONS);
         let shape = random_shape(choices);
@@ -74,7 +74,7 @@ proptest! {
             program.inputs().iter().map(|&dtype| Data::random(choices, random, dtype, &shape)).collect();
         let dtype = program.output_types().next().unwrap();
         let needs_element = matches!(code, Reduce::Max | Reduce::Min) && shape.contains(&0);
-        if Kernel::folds(code, dtype) && !needs_element {
+        if FusedKernel::reduces(code, dtype) && !needs_element {
             let result = code.result(dtype).unwrap();
             let plain: Vec<Data> = inputs.iter().map(Data::materialised).collect();
             let whole = &step_by_step(&program, &plain, &shape)[0];
@@ -83,10 +83,10 @@ proptest! {
             let scratch = bytemuck::cast_slice_mut(&mut scratch);
             let (mut expected, mut found) = (Data::zeros(result, &kept), Data::zeros(result, &kept));
             reduce(code, whole.view(), &axes, expected.out(), scratch);
-            prop_assert_eq!(Kernel::fold_scratch(&shape, &axes), scratch.len());
+            prop_assert_eq!(FusedKernel::reduce_scratch(&shape, &axes), scratch.len());
             let args: Vec<Arg<'_>> = inputs.iter().map(|input| Arg::View(input.view())).collect();
-            for kernel in [Kernel::new(program.clone()), Kernel::native(program)] {
-                kernel.fold(&args, &shape, code, &axes, found.out(), scratch);
+            for kernel in [FusedKernel::new(program.clone()), FusedKernel::compiled(program)] {
+                kernel.reduce(&args, &shape, code, &axes, found.out(), scratch);
                 prop_assert!(expected.same(&found), "{code:?} of {kernel:?} on {shape:?} over {axes:?}");
             }
         }

@@ -319,7 +319,7 @@ multiversion! {
         let sum = exp_into(row, shift, &mut scores[..seen]).to_f64();
         scores[seen..].fill(real(0.0));
         if max != state.max {
-            let fade = <T::Wide as crate::math::Real>::exp(state.max - max);
+            let fade = crate::math::exp(state.max - max);
             state.sum *= fade.to_f64();
             for sum in sums {
                 *sum = *sum * fade;

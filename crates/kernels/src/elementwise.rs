@@ -15,7 +15,7 @@ mod unary;
 
 pub use binary::{Binary, BinaryTile, binary_tile};
 pub use cast::{CastTile, cast_tile};
-pub use unary::{Unary, UnaryTile, unary_tile};
+pub use unary::{LaneValue, Unary, UnaryTile, unary_tile};
 
 pub use crate::strided::{copy, fill};
 

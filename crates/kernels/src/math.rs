@@ -1,46 +1,46 @@
-//! Vector math: branch-free scalar functions that LLVM vectorises.
+//! Vector math: branch-free functions that are written once for every precision and interpreter.
 //!
-//! Each function is `#[inline(always)]`: called in the loop of a [`multiversion!`](crate::multiversion) function it
-//! becomes vector code of that level's width. Only `mul_add` fuses, so a value is the same at every level. The
-//! stated bounds (in units in the last place) hold over the whole range, denormals included.
+//! A function over [`Lane`] is scalar code in `f32` or `f64`, or emits machine code. All are `#[inline(always)]`: called
+//! in the loop of a [`multiversion!`](crate::multiversion) function they become vector code of that level's width. Only
+//! `mul_add` and its relatives fuse, so a value is the same at every level. The stated bounds (in units in the last place)
+//! hold over the whole range, denormals included.
 //!
-//! [`single`] computes in `f32` where speed matters and otherwise rounds the result of [`double`]; [`Real`] picks
-//! between the two by type.
+//! [`double`] has the functions that are computed in `f64` alone; the `f32` value is the rounded one, within 0.51 ulp
+//! (near the zeros of `lgamma` and `digamma`, where [`double`] states an absolute bound, that one holds). [`single`] has
+//! the sine and cosine of `f32`.
 //!
 //! Sines, cosines and tangents of huge arguments need a long multiplication that cannot be vectorised: [`Real::sin`]
 //! branches to it, [`Real::sin_bounded`] is the branch-free part for `|x| <= Real::TRIG_BOUND`. `lgamma`,
 //! `digamma` and `erfinv` branch too.
 
+mod basic;
 pub mod double;
+mod error;
+mod exp;
+mod lane;
+mod log;
+mod power;
 pub mod single;
-pub mod tables;
+mod tables;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
+
+pub use basic::*;
+pub use error::{erf, gelu};
+pub use exp::{exp, expm1, gelu_tanh, sigmoid, silu, softplus, tanh};
+pub use lane::{Lane, LaneBits};
+pub use log::{log, log1p};
+pub use power::{pow, pow_double, pow_single};
 
 use crate::dtype::Element;
-use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// What evaluating a polynomial needs of a float.
-trait Fused: Copy {
-    fn fused(self, factor: Self, term: Self) -> Self;
-    fn square(self) -> Self;
+/// The sum and what it lost by rounding.
+#[inline(always)]
+fn two_sum<T: Lane>(a: T, b: T) -> (T, T) {
+    let sum = a + b;
+    let back = sum - a;
+    (sum, (a - (sum - back)) + (b - back))
 }
-
-macro_rules! fused {
-    ($($t:ty)*) => {$(
-        impl Fused for $t {
-            #[inline(always)]
-            fn fused(self, factor: $t, term: $t) -> $t {
-                self.mul_add(factor, term)
-            }
-            #[inline(always)]
-            fn square(self) -> $t {
-                self * self
-            }
-        }
-    )*};
-}
-fused!(f32 f64);
 
 /// `c[0] + c[1] x + c[2] x^2 + …`
 ///
@@ -48,134 +48,99 @@ fused!(f32 f64);
 /// operations, not their number, limits the speed. The constant term is added last, so that what the splitting rounds
 /// away stays small beside it.
 #[inline(always)]
-fn poly<T: Fused, const N: usize>(x: T, c: [T; N]) -> T {
+fn poly<T: Lane, C: Copy + Into<f64>, const N: usize>(x: T, c: &[C; N]) -> T {
     if N < 6 {
-        return horner::<T, N, 1>(x, &c, 0);
+        return horner::<T, C, N, 1>(x, c, 0);
     }
-    let y = x.square();
+    let constant = T::number(c[0].into());
+    let y = x * x;
     if N < 10 {
-        let part = horner::<T, N, 2>;
-        return part(y, &c, 2).fused(x, part(y, &c, 1)).fused(x, c[0]);
+        let part = horner::<T, C, N, 2>;
+        return part(y, c, 2).mul_add(x, part(y, c, 1)).mul_add(x, constant);
     }
-    let z = y.square();
-    let part = horner::<T, N, 4>;
-    let low = part(z, &c, 2).fused(x, part(z, &c, 1));
-    let high = part(z, &c, 4).fused(x, part(z, &c, 3));
-    high.fused(y, low).fused(x, c[0])
+    let z = y * y;
+    let part = horner::<T, C, N, 4>;
+    let low = part(z, c, 2).mul_add(x, part(z, c, 1));
+    let high = part(z, c, 4).mul_add(x, part(z, c, 3));
+    high.mul_add(y, low).mul_add(x, constant)
+}
+
+/// [`poly`] with the coefficients of the precision.
+#[inline(always)]
+fn poly_of<T: Lane, const S: usize, const D: usize>(x: T, single: &[f32; S], double: &[f64; D]) -> T {
+    if T::DOUBLE { poly(x, double) } else { poly(x, single) }
 }
 
 /// `c[first] + c[first + STEP] x + c[first + 2 STEP] x^2 + …`
 #[inline(always)]
-fn horner<T: Fused, const N: usize, const STEP: usize>(x: T, c: &[T; N], first: usize) -> T {
+fn horner<T: Lane, C: Copy + Into<f64>, const N: usize, const STEP: usize>(
+    x: T,
+    c: &[C; N],
+    first: usize,
+) -> T {
     let mut i = first + (N - 1 - first) / STEP * STEP;
-    let mut sum = c[i];
+    let mut sum = T::number(c[i].into());
     while i > first {
         i -= STEP;
-        sum = sum.fused(x, c[i]);
+        sum = sum.mul_add(x, T::number(c[i].into()));
     }
     sum
 }
 
-/// The two types that kernels compute in, with this module's functions as associated functions:
-/// `T::exp(x)` in generic code (`f32::exp(x)` would be the standard library's, write `Real::exp(x)`).
-pub trait Real:
-    Element
-    + Add<Output = Self>
-    + Sub<Output = Self>
-    + Mul<Output = Self>
-    + Div<Output = Self>
-    + Neg<Output = Self>
-{
+/// The two types that kernels compute in, with the functions that differ between them.
+pub trait Real: Element + Lane<Mask = bool> {
     /// Up to this magnitude `sin_bounded`, `cos_bounded` and `tan_bounded` hold.
     const TRIG_BOUND: Self;
-    /// `e^x`.
-    fn exp(x: Self) -> Self;
-    /// `e^x - 1`, accurate near zero.
-    fn expm1(x: Self) -> Self;
-    /// The natural logarithm.
-    fn log(x: Self) -> Self;
-    /// `ln(1 + x)`, accurate near zero.
-    fn log1p(x: Self) -> Self;
-    /// The logarithm to base two.
-    fn log2(x: Self) -> Self;
-    /// The square root.
-    fn sqrt(x: Self) -> Self;
-    /// `1 / sqrt(x)`.
-    fn rsqrt(x: Self) -> Self;
     /// The sine.
     fn sin(x: Self) -> Self;
     /// The cosine.
     fn cos(x: Self) -> Self;
-    /// The tangent.
-    fn tan(x: Self) -> Self;
     /// The sine of `|x| <= TRIG_BOUND`, branch-free.
     fn sin_bounded(x: Self) -> Self;
     /// The cosine of `|x| <= TRIG_BOUND`, branch-free.
     fn cos_bounded(x: Self) -> Self;
-    /// The tangent of `|x| <= TRIG_BOUND`, branch-free.
-    fn tan_bounded(x: Self) -> Self;
-    /// The inverse sine.
-    fn asin(x: Self) -> Self;
-    /// The inverse cosine.
-    fn acos(x: Self) -> Self;
-    /// The inverse tangent.
-    fn atan(x: Self) -> Self;
-    /// The hyperbolic sine.
-    fn sinh(x: Self) -> Self;
-    /// The hyperbolic cosine.
-    fn cosh(x: Self) -> Self;
-    /// The hyperbolic tangent.
-    fn tanh(x: Self) -> Self;
-    /// The inverse hyperbolic sine.
-    fn asinh(x: Self) -> Self;
-    /// The inverse hyperbolic cosine.
-    fn acosh(x: Self) -> Self;
-    /// The inverse hyperbolic tangent.
-    fn atanh(x: Self) -> Self;
-    /// `1 / (1 + e^-x)`.
-    fn sigmoid(x: Self) -> Self;
-    /// `ln(1 + e^x)`.
-    fn softplus(x: Self) -> Self;
-    /// `x * sigmoid(x)`.
-    fn silu(x: Self) -> Self;
-    /// `x` times the normal distribution function at `x`.
-    fn gelu(x: Self) -> Self;
-    /// The tanh form of gelu.
-    fn gelu_tanh(x: Self) -> Self;
-    /// The error function.
-    fn erf(x: Self) -> Self;
-    /// The complementary error function.
-    fn erfc(x: Self) -> Self;
-    /// The inverse error function.
-    fn erfinv(x: Self) -> Self;
-    /// The logarithm of the absolute value of the gamma function.
-    fn lgamma(x: Self) -> Self;
-    /// The derivative of `lgamma`.
-    fn digamma(x: Self) -> Self;
-    /// The angle of the point whose ordinate is `y` and abscissa `x`.
-    fn atan2(y: Self, x: Self) -> Self;
-    /// `x` to the power `y`.
-    fn pow(x: Self, y: Self) -> Self;
+    /// The remainder of the truncated quotient, C's `fmod`.
+    fn remainder(x: Self, by: Self) -> Self;
+    /// `x` with the sign of another number.
+    fn copysign(x: Self, sign: Self) -> Self;
 }
 
 macro_rules! real {
     ($t:ty, $m:ident) => {
         impl Real for $t {
             const TRIG_BOUND: $t = $m::TRIG_BOUND;
-            real! { @one $t, $m, exp expm1 log log1p log2 sqrt rsqrt sin cos tan sin_bounded cos_bounded
-                tan_bounded asin acos atan sinh cosh tanh asinh acosh atanh sigmoid softplus silu gelu gelu_tanh
-                erf erfc erfinv lgamma digamma }
-            real! { @two $t, $m, atan2 pow }
+            #[inline(always)]
+            fn sin(x: $t) -> $t {
+                $m::sin(x)
+            }
+            #[inline(always)]
+            fn cos(x: $t) -> $t {
+                $m::cos(x)
+            }
+            #[inline(always)]
+            fn sin_bounded(x: $t) -> $t {
+                $m::sin_bounded(x)
+            }
+            #[inline(always)]
+            fn cos_bounded(x: $t) -> $t {
+                $m::cos_bounded(x)
+            }
+            #[inline(always)]
+            fn remainder(x: $t, by: $t) -> $t {
+                x % by
+            }
+            #[inline(always)]
+            fn copysign(x: $t, sign: $t) -> $t {
+                x.copysign(sign)
+            }
         }
     };
-    (@one $t:ty, $m:ident, $($f:ident)*) => {$(
-        #[inline(always)]
-        fn $f(x: $t) -> $t { $m::$f(x) }
-    )*};
-    (@two $t:ty, $m:ident, $($f:ident)*) => {$(
-        #[inline(always)]
-        fn $f(x: $t, y: $t) -> $t { $m::$f(x, y) }
-    )*};
 }
 real!(f32, single);
 real!(f64, double);
+
+/// A function of `f64` in any precision, by conversion.
+#[inline(always)]
+pub(crate) fn through_double<T: Real>(f: impl Fn(f64) -> f64, x: T) -> T {
+    T::from_f64(f(x.to_f64()))
+}

@@ -1,52 +1,52 @@
-//! From steps to calls of tile functions, with a place for every result.
+//! From steps to calls of tile functions, with a register for every intermediate result.
 
 use super::Function;
-use crate::program::{Program, Source};
+use crate::program::{TileOperand, TileProgram};
 use smallvec::{SmallVec, smallvec};
 use taut_kernels::elementwise::{Binary, Code, binary_tile, cast_tile, select_tile, unary_tile};
 
-/// What a call reads.
+/// An operand of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Value {
+pub(super) enum CallOperand {
     Input(usize),
     Constant(usize),
-    /// What the n-th call computes.
+    /// The result of the n-th call.
     Call(usize),
 }
 
-/// A call of a tile function.
-pub(super) struct Call {
+/// A call of a tile function whose operands have no locations yet.
+pub(super) struct UnplacedCall {
     pub(super) function: Function,
-    /// What it reads, and the bytes of an element of it.
-    pub(super) operands: SmallVec<[(Value, usize); 3]>,
+    /// The operands, and the bytes of an element of each.
+    pub(super) operands: SmallVec<[(CallOperand, usize); 3]>,
     /// Bytes of an element of the result.
     pub(super) size: usize,
-    /// The output that the result is, if it is one.
+    /// The index of the output, if the result is one.
     pub(super) output: Option<usize>,
 }
 
-/// The calls that compute the outputs, each of which is one call's result: only what an output needs, and nothing for a
-/// copy between steps.
-pub(super) fn calls(program: &Program) -> Vec<Call> {
+/// The calls that compute the outputs: dead steps are dropped, and copies between steps need no call. Each output is the
+/// result of one call.
+pub(super) fn calls(program: &TileProgram) -> Vec<UnplacedCall> {
     let steps = program.steps();
     let needed = needed(program);
-    let mut calls: Vec<Call> = Vec::with_capacity(steps.len());
-    // Where nobody asks, what stands for a step does not matter.
-    let mut values = vec![Value::Input(0); steps.len()];
+    let mut calls: Vec<UnplacedCall> = Vec::with_capacity(steps.len());
+    // The value of a dead step is never read.
+    let mut values = vec![CallOperand::Input(0); steps.len()];
     for (i, step) in steps.iter().enumerate().filter(|(i, _)| needed[*i]) {
-        let dtype = |n: usize| program.dtype(step.sources[n]).expect("a program's sources are there");
+        let dtype = |n: usize| program.dtype(step.operands[n]).expect("operands of a valid program exist");
         let operand = |n: usize| {
-            let value = match step.sources[n] {
-                Source::Input(input) => Value::Input(input),
-                Source::Constant(constant) => Value::Constant(constant),
-                Source::Step(before) => values[before],
+            let value = match step.operands[n] {
+                TileOperand::Input(input) => CallOperand::Input(input),
+                TileOperand::Constant(constant) => CallOperand::Constant(constant),
+                TileOperand::Step(before) => values[before],
             };
             (value, dtype(n).size())
         };
         let size = program.step_type(i).size();
         let mut outputs = (0..program.outputs().len()).filter(|&k| program.outputs()[k] == i);
         let output = outputs.next();
-        let mut operands: SmallVec<_> = (0..step.sources.len()).map(operand).collect();
+        let mut operands: SmallVec<_> = (0..step.operands.len()).map(operand).collect();
         let function = match step.code {
             Code::Unary(code) => Function::Unary(unary_tile(code, dtype(0))),
             Code::Binary(code) => Function::Binary(binary_tile(code, dtype(0))),
@@ -54,8 +54,8 @@ pub(super) fn calls(program: &Program) -> Vec<Call> {
             Code::Clip => {
                 let function = Function::Binary(binary_tile(Binary::Maximum, dtype(0)));
                 let high = operands.pop().expect("clip has three operands");
-                calls.push(Call { function, operands, size, output: None });
-                operands = smallvec![(Value::Call(calls.len() - 1), size), high];
+                calls.push(UnplacedCall { function, operands, size, output: None });
+                operands = smallvec![(CallOperand::Call(calls.len() - 1), size), high];
                 Function::Binary(binary_tile(Binary::Minimum, dtype(0)))
             }
             Code::Cast(to) if to != dtype(0) => Function::Cast(cast_tile(dtype(0), to)),
@@ -65,25 +65,25 @@ pub(super) fn calls(program: &Program) -> Vec<Call> {
             }
             Code::Cast(_) | Code::Copy => Function::Copy,
         };
-        calls.push(Call { function, operands, size, output });
-        values[i] = Value::Call(calls.len() - 1);
+        calls.push(UnplacedCall { function, operands, size, output });
+        values[i] = CallOperand::Call(calls.len() - 1);
         for another in outputs {
             let operands = smallvec![(values[i], size)];
-            calls.push(Call { function: Function::Copy, operands, size, output: Some(another) });
+            calls.push(UnplacedCall { function: Function::Copy, operands, size, output: Some(another) });
         }
     }
     calls
 }
 
-/// Which steps an output needs.
-fn needed(program: &Program) -> Vec<bool> {
+/// Per step, whether an output depends on it.
+fn needed(program: &TileProgram) -> Vec<bool> {
     let mut needed = vec![false; program.steps().len()];
     for &output in program.outputs() {
         needed[output] = true;
     }
     for (i, step) in program.steps().iter().enumerate().rev() {
-        for source in &step.sources {
-            if let Source::Step(before) = *source {
+        for source in &step.operands {
+            if let TileOperand::Step(before) = *source {
                 needed[before] |= needed[i];
             }
         }
@@ -91,34 +91,34 @@ fn needed(program: &Program) -> Vec<bool> {
     needed
 }
 
-/// Which registers the calls' results are in.
-pub(super) struct Assignment {
-    /// The register of each call's result. Outputs have one only if they may have to wait.
+/// The registers of the calls' results.
+pub(super) struct RegisterAssignment {
+    /// The register of each call's result. An output has one only if it may be deferred.
     pub(super) registers: Vec<Option<usize>>,
-    /// The widest element that each register has to hold.
+    /// The bytes of the widest element that each register holds.
     pub(super) sizes: Vec<usize>,
 }
 
-/// Gives results registers, as few as there are results alive at once. An output goes where it belongs, unless it
-/// `may_wait`: then its register is its own to the end.
-pub(super) fn assign(calls: &[Call], may_wait: impl Fn(usize) -> bool) -> Assignment {
+/// Assigns registers, as few as there are live results. An output needs none, unless it `may_be_deferred`: then its
+/// register is live to the end.
+pub(super) fn assign(calls: &[UnplacedCall], may_be_deferred: impl Fn(usize) -> bool) -> RegisterAssignment {
     let mut last_uses = vec![0; calls.len()];
     for (i, call) in calls.iter().enumerate() {
         for &(value, _) in &call.operands {
-            if let Value::Call(operand) = value {
+            if let CallOperand::Call(operand) = value {
                 last_uses[operand] = i;
             }
         }
     }
-    let mut assignment = Assignment { registers: Vec::with_capacity(calls.len()), sizes: Vec::new() };
+    let mut assignment = RegisterAssignment { registers: Vec::with_capacity(calls.len()), sizes: Vec::new() };
     let mut free: SmallVec<[usize; 16]> = SmallVec::new();
     for (i, call) in calls.iter().enumerate() {
-        let needs_one = call.output.is_none() || may_wait(i);
+        let needs_one = call.output.is_none() || may_be_deferred(i);
         let register = needs_one.then(|| assignment.take(&mut free, call.size));
         assignment.registers.push(register);
-        // Operands are given back after the result has its place: a tile function does not work in place.
+        // Registers of operands are freed after the result has its own: a tile function does not work in place.
         for (n, &operand) in call.operands.iter().enumerate() {
-            let Value::Call(from) = operand.0 else { continue };
+            let CallOperand::Call(from) = operand.0 else { continue };
             let dies = last_uses[from] == i && !call.operands[..n].contains(&operand);
             if let (Some(register), true) = (assignment.registers[from], dies && calls[from].output.is_none())
             {
@@ -129,7 +129,7 @@ pub(super) fn assign(calls: &[Call], may_wait: impl Fn(usize) -> bool) -> Assign
     assignment
 }
 
-impl Assignment {
+impl RegisterAssignment {
     /// A register for elements of this size: the widest that is free, or a new one.
     fn take(&mut self, free: &mut SmallVec<[usize; 16]>, size: usize) -> usize {
         let widest = (0..free.len()).max_by_key(|&at| self.sizes[free[at]]);

@@ -1,39 +1,39 @@
-//! Straight-line vector code before it has registers: each instruction makes one value.
+//! Straight-line vector code before register assignment: each instruction has at most one result.
 
 use super::encode::{Form, Op};
 
-/// What an instruction reads.
+/// An operand of an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Arg {
-    /// What the n-th instruction made.
+    /// The result of the n-th instruction.
     Value(u32),
     /// The n-th constant.
     Constant(u32),
 }
 
-/// Where a vector is in memory: inside the current block of a piece.
+/// A vector in memory, inside the current block of an array.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    /// The n-th input, or behind the inputs the n-th output.
-    pub piece: u32,
+pub(super) struct MemoryOperand {
+    /// The index of the input, or the number of inputs plus the index of the output.
+    pub array: u32,
     /// The binary logarithm of an element's size.
     pub scale: u8,
-    /// In bytes, from the block's first element.
+    /// Bytes from the block's first element.
     pub offset: i32,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Instruction {
     /// Reads memory.
-    Load(Op, Place),
+    Load(Op, MemoryOperand),
     /// Writes memory.
-    Store(Op, Place, Arg),
+    Store(Op, MemoryOperand, Arg),
     /// Computes; operands that the form does not have repeat the first.
-    Compute { op: Op, args: [Arg; 3], number: Option<u8> },
+    Compute { op: Op, args: [Arg; 3], immediate: Option<u8> },
 }
 
 impl Instruction {
-    /// What it reads.
+    /// The operands that its form has.
     pub fn args(&self) -> &[Arg] {
         match self {
             Instruction::Load(..) => &[],
@@ -47,14 +47,14 @@ impl Instruction {
     }
 }
 
-/// How far back an operation is looked for: a function's parts repeat each other nearby, and far values hold registers.
-const MEMORY: usize = 32;
+/// How many instructions back a common subexpression is looked for: reusing a distant result would occupy a register.
+const CSE_WINDOW: usize = 32;
 
-/// What one turn of the loop does.
+/// The body of the loop.
 #[derive(Debug, Default)]
 pub(super) struct Block {
     pub instructions: Vec<Instruction>,
-    /// Each is 64 bits that are repeated over a vector.
+    /// Each is 64 bits that are repeated across a vector.
     pub constants: Vec<u64>,
 }
 
@@ -64,20 +64,20 @@ impl Block {
         Arg::Value(self.instructions.len() as u32 - 1)
     }
 
-    /// The value of an operation, of an earlier one if it was the same.
-    fn compute(&mut self, op: Op, args: [Arg; 3], number: Option<u8>) -> Arg {
-        let start = self.instructions.len().saturating_sub(MEMORY);
+    /// The result of an operation, or of an earlier one that is the same.
+    fn compute(&mut self, op: Op, args: [Arg; 3], immediate: Option<u8>) -> Arg {
+        let start = self.instructions.len().saturating_sub(CSE_WINDOW);
         let known = self.instructions[start..].iter().position(|earlier| match earlier {
-            Instruction::Compute { op: o, args: a, number: n } => (*a, *o, *n) == (args, op, number),
+            Instruction::Compute { op: o, args: a, immediate: n } => (*a, *o, *n) == (args, op, immediate),
             _ => false,
         });
         match known {
             Some(i) => Arg::Value((start + i) as u32),
-            None => self.push(Instruction::Compute { op, args, number }),
+            None => self.push(Instruction::Compute { op, args, immediate }),
         }
     }
 
-    /// A vector of these 64 bits over and over.
+    /// A vector of these 64 bits, repeated.
     pub fn constant(&mut self, bits: u64) -> Arg {
         let found = self.constants.iter().position(|&constant| constant == bits);
         Arg::Constant(found.unwrap_or_else(|| {
@@ -86,33 +86,33 @@ impl Block {
         }) as u32)
     }
 
-    pub fn load(&mut self, op: Op, place: Place) -> Arg {
-        self.push(Instruction::Load(op, place))
+    pub fn load(&mut self, op: Op, memory: MemoryOperand) -> Arg {
+        self.push(Instruction::Load(op, memory))
     }
 
-    pub fn store(&mut self, op: Op, place: Place, value: Arg) {
-        self.push(Instruction::Store(op, place, value));
+    pub fn store(&mut self, op: Op, memory: MemoryOperand, value: Arg) {
+        self.push(Instruction::Store(op, memory, value));
     }
 
     pub fn one(&mut self, op: Op, x: Arg) -> Arg {
         self.compute(op, [x; 3], None)
     }
 
-    /// With a number in the instruction.
-    pub fn one_with(&mut self, op: Op, x: Arg, number: u8) -> Arg {
-        self.compute(op, [x; 3], Some(number))
+    /// With an immediate operand.
+    pub fn one_with(&mut self, op: Op, x: Arg, immediate: u8) -> Arg {
+        self.compute(op, [x; 3], Some(immediate))
     }
 
     pub fn two(&mut self, op: Op, a: Arg, b: Arg) -> Arg {
-        // A constant costs nothing as the last operand, which may be in memory.
+        // As the last operand, which may be in memory, a constant needs no register.
         let swap = op.form == Form::Commuting && matches!(a, Arg::Constant(_));
         let (a, b) = if swap { (b, a) } else { (a, b) };
         self.compute(op, [a, b, a], None)
     }
 
-    /// With a number in the instruction.
-    pub fn two_with(&mut self, op: Op, a: Arg, b: Arg, number: u8) -> Arg {
-        self.compute(op, [a, b, a], Some(number))
+    /// With an immediate operand.
+    pub fn two_with(&mut self, op: Op, a: Arg, b: Arg, immediate: u8) -> Arg {
+        self.compute(op, [a, b, a], Some(immediate))
     }
 
     pub fn three(&mut self, op: Op, a: Arg, b: Arg, c: Arg) -> Arg {

@@ -1,24 +1,24 @@
-//! Bytes of machine code: VEX instructions on vector registers, and the few others that a loop needs.
+//! The encoding of machine code: VEX instructions on vector registers, and the few others that a loop needs.
 //!
-//! Straight-line code for vectors has one shape (an operation, a result, operands, the last of which may be in memory),
-//! so the encoding is a page, and making a kernel takes microseconds.
+//! Vector instructions have one form (an operation, a result, and operands of which the last may be in memory), so the
+//! encoder is short, and compiling a kernel takes microseconds.
 
-/// How an operation's operands are laid out.
+/// The operands of an operation and their encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// One operand, which may be in memory.
     Unary,
     /// Two operands; the last may be in memory.
     Binary,
-    /// Two operands that may change places.
+    /// Two operands that commute; the last may be in memory.
     Commuting,
-    /// One operand in a register, and a number; the digit completes the opcode.
+    /// One operand in a register, and an immediate; the digit completes the opcode.
     Shift(u8),
-    /// One operand in a register; result and operand change places in the encoding.
+    /// One operand in a register; result and operand are swapped in the encoding.
     Reversed,
     /// `mask ? b : a`, as the operands `a`, `b`, `mask`; the second may be in memory.
     Blend,
-    /// `a * b + c` or the like; the opcode is the 132 form's, the result overwrites an operand.
+    /// `a * b + c` and variants; the opcode is that of the 132 form, and the result overwrites an operand.
     Fused,
 }
 
@@ -58,7 +58,7 @@ impl Op {
         self
     }
 
-    /// The form of a fused operation by its place in 132, 213, 231.
+    /// The form of a fused operation by its index in 132, 213, 231.
     pub const fn fused(mut self, order: u8) -> Op {
         self.opcode += order << 4;
         self
@@ -94,7 +94,7 @@ pub(super) const AND: Op = op(NONE, M0F, 0x54, Commuting);
 pub(super) const NOT_AND: Op = op(NONE, M0F, 0x55, Binary);
 pub(super) const OR: Op = op(NONE, M0F, 0x56, Commuting);
 pub(super) const XOR: Op = op(NONE, M0F, 0x57, Commuting);
-/// By the sign bit of every 32 bits: right for masks of either width.
+/// By the sign bit of every 32 bits, which is correct for masks of either width.
 pub(super) const BLEND: Op = op(P66, M3A, 0x4a, Blend);
 
 // Integers of 32 and 64 bits.
@@ -137,7 +137,7 @@ pub(super) const I8_TO_32: Op = op(P66, M38, 0x21, Unary);
 pub(super) const I16_TO_32: Op = op(P66, M38, 0x23, Unary);
 pub(super) const I32_TO_64: Op = op(P66, M38, 0x25, Unary);
 
-// Movement.
+// Moves.
 pub(super) const HIGH_HALF: Op = op(P66, M3A, 0x39, Reversed);
 pub(super) const JOIN_HALVES: Op = op(P66, M3A, 0x38, Binary);
 pub(super) const SHUFFLE: Op = op(NONE, M0F, 0xc6, Binary);
@@ -149,7 +149,7 @@ pub(super) const PACK_16: Op = op(P66, M0F, 0x67, Binary).short();
 pub(super) const MOVE: Op = op(NONE, M0F, 0x28, Unary);
 pub(super) const LOAD: Op = op(NONE, M0F, 0x10, Unary);
 pub(super) const STORE: Op = op(NONE, M0F, 0x11, Reversed);
-/// Past the caches.
+/// A store that bypasses the caches.
 pub(super) const STREAM: Op = op(NONE, M0F, 0x2b, Reversed);
 pub(super) const STORE_64: Op = op(P66, M0F, 0xd6, Reversed).short();
 pub(super) const STORE_32: Op = op(P66, M0F, 0x7e, Reversed).short();
@@ -186,15 +186,15 @@ pub(super) enum Operand {
     Indexed { base: General, index: General, scale: u8, displacement: i32 },
 }
 
-/// Machine code as it grows.
+/// Machine code under construction.
 #[derive(Default)]
-pub(super) struct Code {
+pub(super) struct Assembler {
     bytes: Vec<u8>,
 }
 
-impl Code {
+impl Assembler {
     /// An instruction: `reg` and `vvvv` are the encoding's names of the operands that are always registers.
-    pub fn vector(&mut self, op: Op, reg: u8, vvvv: u8, operand: Operand, number: Option<u8>) {
+    pub fn vector(&mut self, op: Op, reg: u8, vvvv: u8, operand: Operand, immediate: Option<u8>) {
         let (index, base) = match operand {
             Operand::Register(register) => (0, register),
             Operand::At(base, _) => (0, base.0),
@@ -210,10 +210,10 @@ impl Code {
         }
         self.bytes.push(op.opcode);
         self.operand(reg, operand);
-        self.bytes.extend(number);
+        self.bytes.extend(immediate);
     }
 
-    /// The bytes that say where an operand is, after an opcode.
+    /// The bytes that encode an operand, after the opcode.
     fn operand(&mut self, reg: u8, operand: Operand) {
         let reg = (reg & 7) << 3;
         let (base, displacement, index) = match operand {
@@ -223,7 +223,7 @@ impl Code {
                 (base, displacement, Some((index, scale)))
             }
         };
-        // No displacement with the base `101` would mean another thing.
+        // The base `101` without a displacement has another meaning.
         let size = match displacement {
             0 if base.0 & 7 != 5 => 0,
             -128..=127 => 0x40,
@@ -233,7 +233,7 @@ impl Code {
             Some((index, scale)) => {
                 self.bytes.extend([size | reg | 4, scale << 6 | (index.0 & 7) << 3 | base.0 & 7]);
             }
-            // The base `100` is said by a second byte.
+            // The base `100` needs a second byte.
             None if base.0 & 7 == 4 => self.bytes.extend([size | reg | 4, 0x20 | base.0 & 7]),
             None => self.bytes.push(size | reg | base.0 & 7),
         }
@@ -270,9 +270,9 @@ impl Code {
         self.general(0x8b, to.0, Operand::At(base, displacement));
     }
 
-    pub fn add(&mut self, register: General, number: i32) {
+    pub fn add(&mut self, register: General, immediate: i32) {
         self.general(0x81, 0, Operand::Register(register.0));
-        self.bytes.extend(number.to_le_bytes());
+        self.bytes.extend(immediate.to_le_bytes());
     }
 
     /// Clears the low five bits.
@@ -281,14 +281,14 @@ impl Code {
         self.bytes.push(0xe0);
     }
 
-    /// Jumps back to a [`Code::position`] unless the last [`Code::add`] gave zero.
+    /// Jumps back to a [`Assembler::position`] unless the last [`Assembler::add`] gave zero.
     pub fn jump_unless_zero(&mut self, to: usize) {
         self.bytes.extend([0x0f, 0x85]);
         let from = self.bytes.len() + 4;
         self.bytes.extend((to as i32 - from as i32).to_le_bytes());
     }
 
-    /// Forgets the upper halves of the vector registers, as the code of others expects.
+    /// Clears the upper halves of the vector registers, as code with SSE instructions expects.
     pub fn zero_upper(&mut self) {
         self.bytes.extend([0xc5, 0xf8, 0x77]);
     }
@@ -302,20 +302,20 @@ impl Code {
         self.bytes.push(0xc3);
     }
 
-    /// Fills up to a multiple of `to` bytes with instructions that do nothing.
+    /// Pads to a multiple of `to` bytes with no-operation instructions.
     pub fn align(&mut self, to: usize) {
         let end = self.bytes.len().next_multiple_of(to);
         self.bytes.resize(end, 0x90);
     }
 
-    /// Where the next instruction will be.
+    /// The offset of the next instruction.
     pub fn position(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Replaces the number of the [`Code::add`] that ends at `end`.
-    pub fn patch(&mut self, end: usize, number: i32) {
-        self.bytes[end - 4..end].copy_from_slice(&number.to_le_bytes());
+    /// Replaces the immediate of the [`Assembler::add`] that ends at `end`.
+    pub fn patch(&mut self, end: usize, immediate: i32) {
+        self.bytes[end - 4..end].copy_from_slice(&immediate.to_le_bytes());
     }
 
     pub fn bytes(&self) -> &[u8] {

@@ -1,51 +1,52 @@
 //! From a program's steps to vector code.
 //!
-//! A *part* is eight elements, or four if the program has 64-bit types only. Of 32-bit lanes a part is one vector, of
+//! A *group* is eight elements, or four if the program has 64-bit types only. With 32-bit lanes a group is one vector, with
 //! 64-bit lanes one per four elements. Small integers are in 32-bit lanes, half floats are `f32` that are rounded
-//! after every step, and a boolean is a mask as wide as the lanes of the comparison it came from.
+//! after every step, and a boolean is a mask as wide as the lanes of the comparison that computed it.
 
-use super::block::{Arg, Block, Place};
+use super::block::{Arg, Block, MemoryOperand};
 use super::encode as x86;
 use super::vector::Vector;
-use crate::program::{Program, Source};
+use crate::program::{TileOperand, TileProgram};
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use taut_kernels::DType;
 use taut_kernels::dtype::{bf16, f16};
 use taut_kernels::elementwise::{Binary, Code, Unary};
 
 mod cast;
 
-/// A part of what a source holds.
+/// The elements of one operand that are computed together.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Part {
+pub(super) struct LaneGroup {
     dtype: DType,
-    /// In lanes of 64 bits.
+    /// Lanes of 64 bits instead of 32.
     wide: bool,
-    /// The second is there if one vector is too narrow, else it repeats the first.
+    /// The second repeats the first if one vector holds all elements.
     vectors: [Arg; 2],
 }
 
-/// The code of one turn of the loop, and for how many elements it is.
+/// The body of the loop, and the number of elements it computes.
 pub(super) struct Lowered {
     pub block: Block,
     pub elements: usize,
 }
 
-/// Programs up to this many instructions do two parts a turn.
-const SHORT: usize = 32;
-/// A program of more instructions would take longer to write than it saves.
-const LONGEST: usize = 20_000;
+/// Programs up to this many instructions compute two groups per iteration.
+const MAX_UNROLLED: usize = 32;
+/// Compiling a program of more instructions would take longer than it saves.
+const MAX_INSTRUCTIONS: usize = 20_000;
 
-/// The code of a program, or `None` if a step has none.
-pub(super) fn lower(program: &Program) -> Option<Lowered> {
+/// The code of a program, or `None` if a step has no code.
+pub(super) fn lower(program: &TileProgram) -> Option<Lowered> {
     let mut lowering = Lowering::new(program);
-    lowering.part(0)?;
+    lowering.emit_group(0)?;
     let mut elements = lowering.lanes;
-    if lowering.block.instructions.len() <= SHORT {
-        lowering.part(elements)?;
+    if lowering.block.get_mut().instructions.len() <= MAX_UNROLLED {
+        lowering.emit_group(elements)?;
         elements *= 2;
     }
-    Some(Lowered { block: lowering.block, elements })
+    Some(Lowered { block: lowering.block.into_inner(), elements })
 }
 
 fn is_wide(dtype: DType) -> bool {
@@ -53,20 +54,20 @@ fn is_wide(dtype: DType) -> bool {
 }
 
 struct Lowering<'a> {
-    program: &'a Program,
-    block: Block,
-    /// Elements in a part.
+    program: &'a TileProgram,
+    block: RefCell<Block>,
+    /// Elements in a group.
     lanes: usize,
     /// Whether an output depends on the step.
     needed: Vec<bool>,
     /// Whether a needed step reads the input.
     read: Vec<bool>,
-    inputs: Vec<Option<Part>>,
-    steps: Vec<Option<Part>>,
+    inputs: Vec<Option<LaneGroup>>,
+    steps: Vec<Option<LaneGroup>>,
 }
 
 impl<'a> Lowering<'a> {
-    fn new(program: &'a Program) -> Lowering<'a> {
+    fn new(program: &'a TileProgram) -> Lowering<'a> {
         let (steps, inputs) = (program.steps().len(), program.inputs().len());
         let (mut needed, mut read) = (vec![false; steps], vec![false; inputs]);
         let (mut narrow, mut wide) = (false, false);
@@ -83,18 +84,18 @@ impl<'a> Lowering<'a> {
                 continue;
             }
             seen(program.step_type(i));
-            for &source in &program.steps()[i].sources {
-                program.dtype(source).into_iter().for_each(&mut seen);
-                match source {
-                    Source::Step(step) => needed[step] = true,
-                    Source::Input(input) => read[input] = true,
-                    Source::Constant(_) => {}
+            for &operand in &program.steps()[i].operands {
+                program.dtype(operand).into_iter().for_each(&mut seen);
+                match operand {
+                    TileOperand::Step(step) => needed[step] = true,
+                    TileOperand::Input(input) => read[input] = true,
+                    TileOperand::Constant(_) => {}
                 }
             }
         }
         Lowering {
             program,
-            block: Block::default(),
+            block: RefCell::default(),
             lanes: if wide && !narrow { 4 } else { 8 },
             needed,
             read,
@@ -103,80 +104,77 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The code for the part that starts at the element `first`.
-    fn part(&mut self, first: usize) -> Option<()> {
+    /// Emits the code for the group that starts at the element `first`.
+    fn emit_group(&mut self, first: usize) -> Option<()> {
         self.inputs.fill(None);
         self.steps.fill(None);
         let program = self.program;
-        let mut waiting: Vec<(usize, usize)> = Vec::new();
+        let mut pending: Vec<(usize, usize)> = Vec::new();
         for (i, step) in program.steps().iter().enumerate() {
             if !self.needed[i] {
                 continue;
             }
-            let mut args: SmallVec<[Part; 3]> = SmallVec::new();
-            for &source in &step.sources {
-                args.push(self.source(source, first));
+            let mut args: SmallVec<[LaneGroup; 3]> = SmallVec::new();
+            for &operand in &step.operands {
+                args.push(self.operand(operand, first));
             }
             let result = self.step(step.code, &args, program.step_type(i))?;
             self.steps[i] = Some(result);
             let outputs = program.outputs().iter().enumerate();
-            waiting.extend(outputs.filter(|(_, output)| **output == i).map(|(k, _)| (k, i)));
-            // An output may lie where an input is: nothing is stored before everything is loaded.
+            pending.extend(outputs.filter(|(_, output)| **output == i).map(|(k, _)| (k, i)));
+            // An output may overwrite an input in place: no store comes before the last load.
             let loaded = self.inputs.iter().zip(&self.read).all(|(input, read)| input.is_some() || !read);
             if loaded {
-                for (output, step) in waiting.drain(..) {
-                    self.store(output, self.steps[step].expect("it was just computed"), first);
+                for (output, step) in pending.drain(..) {
+                    self.store(output, self.steps[step].expect("the step is computed"), first);
                 }
             }
-            if self.block.instructions.len() > LONGEST {
+            if self.block.get_mut().instructions.len() > MAX_INSTRUCTIONS {
                 return None;
             }
         }
         Some(())
     }
 
-    fn vector(&mut self, wide: bool) -> Vector<'_> {
-        Vector { block: &mut self.block, wide }
+    fn vector(&self, wide: bool) -> Vector<'_> {
+        Vector { block: &self.block, wide }
     }
 
-    /// How many vectors a part is.
+    /// The number of vectors of a group.
     fn count(&self, wide: bool) -> usize {
         if wide { self.lanes / 4 } else { 1 }
     }
 
-    /// A part made of the parts' vectors one by one; all have lanes of one width.
+    /// Applies `f` to the groups vector by vector; all have lanes of one width.
     fn map<const N: usize>(
-        &mut self,
+        &self,
         dtype: DType,
-        args: [Part; N],
-        mut f: impl FnMut(&mut Vector<'_>, [Arg; N]) -> Option<Arg>,
-    ) -> Option<Part> {
+        args: [LaneGroup; N],
+        f: impl Fn(Vector<'_>, [Arg; N]) -> Option<Arg>,
+    ) -> Option<LaneGroup> {
         let wide = args[0].wide;
-        let first = f(&mut self.vector(wide), args.map(|arg| arg.vectors[0]))?;
-        let second = if self.count(wide) == 2 {
-            f(&mut self.vector(wide), args.map(|arg| arg.vectors[1]))?
-        } else {
-            first
-        };
-        Some(Part { dtype, wide, vectors: [first, second] })
+        let first = f(self.vector(wide), args.map(|arg| arg.vectors[0]))?;
+        let second =
+            if self.count(wide) == 2 { f(self.vector(wide), args.map(|arg| arg.vectors[1]))? } else { first };
+        Some(LaneGroup { dtype, wide, vectors: [first, second] })
     }
 
-    fn source(&mut self, source: Source, first: usize) -> Part {
-        match source {
-            Source::Step(step) => self.steps[step].expect("steps come after what they read"),
-            Source::Constant(constant) => self.constant(constant),
-            Source::Input(input) => match self.inputs[input] {
-                Some(part) => part,
+    fn operand(&mut self, operand: TileOperand, first: usize) -> LaneGroup {
+        match operand {
+            TileOperand::Step(step) => self.steps[step].expect("a step comes after its operands"),
+            TileOperand::Constant(constant) => self.constant(constant),
+            TileOperand::Input(input) => match self.inputs[input] {
+                Some(group) => group,
                 None => {
-                    let part = self.load(input, first);
-                    self.inputs[input] = Some(part);
-                    part
+                    let group = self.load(input, first);
+                    self.inputs[input] = Some(group);
+                    group
                 }
             },
         }
     }
 
-    fn constant(&mut self, constant: usize) -> Part {
+    fn constant(&mut self, constant: usize) -> LaneGroup {
         let constant = self.program.constants()[constant];
         let (dtype, bits) = (constant.dtype, u64::from_le_bytes(constant.bytes));
         let bits = match dtype {
@@ -191,16 +189,16 @@ impl<'a> Lowering<'a> {
         };
         let wide = is_wide(dtype) || self.lanes == 4;
         let vector = self.vector(wide).bits(bits);
-        Part { dtype, wide, vectors: [vector; 2] }
+        LaneGroup { dtype, wide, vectors: [vector; 2] }
     }
 
-    /// Where the `vector`-th 32 bytes of a part are, or all of it if it is smaller.
-    fn place(dtype: DType, piece: usize, first: usize, vector: usize) -> Place {
+    /// The `vector`-th 32 bytes of a group in memory, or all of it if it is smaller.
+    fn memory(dtype: DType, array: usize, first: usize, vector: usize) -> MemoryOperand {
         let offset = (first * dtype.size() + 32 * vector) as i32;
-        Place { piece: piece as u32, scale: dtype.size().trailing_zeros() as u8, offset }
+        MemoryOperand { array: array as u32, scale: dtype.size().trailing_zeros() as u8, offset }
     }
 
-    fn load(&mut self, input: usize, first: usize) -> Part {
+    fn load(&mut self, input: usize, first: usize) -> LaneGroup {
         let dtype = self.program.inputs()[input];
         let wide = is_wide(dtype) || self.lanes == 4;
         let op = match dtype {
@@ -214,57 +212,54 @@ impl<'a> Lowering<'a> {
         };
         let mut vectors = [Arg::Constant(0); 2];
         for (i, vector) in vectors.iter_mut().enumerate().take(self.count(wide)) {
-            *vector = self.block.load(op, Self::place(dtype, input, first, i));
+            *vector = self.block.get_mut().load(op, Self::memory(dtype, input, first, i));
         }
-        let mut lanes = self.vector(wide);
+        let lanes = self.vector(wide);
         match dtype {
-            DType::Bool => {
-                let zero = lanes.integer(0);
-                vectors[0] = lanes.int_gt(vectors[0], zero);
-            }
+            DType::Bool => vectors[0] = lanes.int_gt(vectors[0], lanes.integer(0)),
             DType::BF16 => vectors[0] = lanes.shift_left(vectors[0], 16),
             _ => {}
         }
-        Part { dtype, wide, vectors }
+        LaneGroup { dtype, wide, vectors }
     }
 
-    fn store(&mut self, output: usize, part: Part, first: usize) {
-        let piece = self.program.inputs().len() + output;
-        let place = |i| Self::place(part.dtype, piece, first, i);
-        let [x, _] = part.vectors;
-        match part.dtype {
+    fn store(&mut self, output: usize, group: LaneGroup, first: usize) {
+        let array = self.program.inputs().len() + output;
+        let memory = |i| Self::memory(group.dtype, array, first, i);
+        let [x, _] = group.vectors;
+        match group.dtype {
             DType::Bool => {
-                let part = if self.lanes == 8 { self.mask(part, false) } else { part };
-                let words = self.low_words(part.vectors[0], x86::PACK_SIGNED_32, part.wide);
-                let bytes = self.block.two(x86::PACK_SIGNED_16, words, words);
-                let one = self.block.constant(0x0101_0101_0101_0101);
-                let bytes = self.block.two(x86::AND, bytes, one);
-                let op = if part.wide { x86::STORE_32 } else { x86::STORE_64 };
-                self.block.store(op, place(0), bytes);
+                let group = if self.lanes == 8 { self.mask(group, false) } else { group };
+                let words = self.low_words(group.vectors[0], x86::PACK_SIGNED_32, group.wide);
+                let bytes = self.block.get_mut().two(x86::PACK_SIGNED_16, words, words);
+                let one = self.block.get_mut().constant(0x0101_0101_0101_0101);
+                let bytes = self.block.get_mut().two(x86::AND, bytes, one);
+                let op = if group.wide { x86::STORE_32 } else { x86::STORE_64 };
+                self.block.get_mut().store(op, memory(0), bytes);
             }
             DType::U8 | DType::I8 => {
-                let low = self.vector(false).settle(DType::U8, x);
+                let low = self.vector(false).round_to_type(DType::U8, x);
                 let words = self.low_words(low, x86::PACK_32, false);
-                let bytes = self.block.two(x86::PACK_16, words, words);
-                self.block.store(x86::STORE_64, place(0), bytes);
+                let bytes = self.block.get_mut().two(x86::PACK_16, words, words);
+                self.block.get_mut().store(x86::STORE_64, memory(0), bytes);
             }
             DType::U16 | DType::I16 => {
-                let low = self.vector(false).settle(DType::U16, x);
+                let low = self.vector(false).round_to_type(DType::U16, x);
                 let words = self.low_words(low, x86::PACK_32, false);
-                self.block.store(x86::STORE.short(), place(0), words);
+                self.block.get_mut().store(x86::STORE.short(), memory(0), words);
             }
             DType::BF16 => {
                 let high = self.vector(false).shift_right(x, 16);
                 let words = self.low_words(high, x86::PACK_32, false);
-                self.block.store(x86::STORE.short(), place(0), words);
+                self.block.get_mut().store(x86::STORE.short(), memory(0), words);
             }
             DType::F16 => {
-                let half = self.block.one_with(x86::F32_TO_F16, x, 0);
-                self.block.store(x86::STORE.short(), place(0), half);
+                let half = self.block.get_mut().one_with(x86::F32_TO_F16, x, 0);
+                self.block.get_mut().store(x86::STORE.short(), memory(0), half);
             }
             _ => {
-                for i in 0..self.count(part.wide) {
-                    self.block.store(x86::STORE, place(i), part.vectors[i]);
+                for i in 0..self.count(group.wide) {
+                    self.block.get_mut().store(x86::STORE, memory(i), group.vectors[i]);
                 }
             }
         }
@@ -272,16 +267,16 @@ impl<'a> Lowering<'a> {
 
     /// The lanes of one vector as 16-bit words, in the low half of a vector.
     fn low_words(&mut self, x: Arg, pack: x86::Op, wide: bool) -> Arg {
-        let high = self.block.one_with(x86::HIGH_HALF, x, 1);
+        let high = self.block.get_mut().one_with(x86::HIGH_HALF, x, 1);
         if wide {
-            let words = self.block.two_with(x86::SHUFFLE.short(), x, high, 0x88);
-            return self.block.two(pack, words, words);
+            let words = self.block.get_mut().two_with(x86::SHUFFLE.short(), x, high, 0x88);
+            return self.block.get_mut().two(pack, words, words);
         }
-        self.block.two(pack, x, high)
+        self.block.get_mut().two(pack, x, high)
     }
 
-    fn step(&mut self, code: Code, args: &[Part], result: DType) -> Option<Part> {
-        let part = match (code, args) {
+    fn step(&mut self, code: Code, args: &[LaneGroup], result: DType) -> Option<LaneGroup> {
+        let group = match (code, args) {
             (Code::Copy, [x]) => return Some(*x),
             (Code::Cast(to), [x]) => return self.cast(*x, to),
             (Code::Select, [condition, a, b]) => {
@@ -297,18 +292,18 @@ impl<'a> Lowering<'a> {
             (Code::Binary(code), [a, b]) => self.binary(code, *a, *b, result)?,
             _ => return None,
         };
-        self.settle(part)
+        self.round_to_type(group)
     }
 
-    /// The part as its type keeps it.
-    fn settle(&mut self, part: Part) -> Option<Part> {
-        if part.wide {
-            return Some(part);
+    /// The group, rounded or wrapped to its type.
+    fn round_to_type(&self, group: LaneGroup) -> Option<LaneGroup> {
+        if group.wide {
+            return Some(group);
         }
-        self.map(part.dtype, [part], |lanes, [x]| Some(lanes.settle(part.dtype, x)))
+        self.map(group.dtype, [group], |lanes, [x]| Some(lanes.round_to_type(group.dtype, x)))
     }
 
-    fn unary(&mut self, code: Unary, x: Part, result: DType) -> Option<Part> {
+    fn unary(&mut self, code: Unary, x: LaneGroup, result: DType) -> Option<LaneGroup> {
         self.map(result, [x], |lanes, [v]| match x.dtype {
             DType::Bool => Some(match code {
                 Unary::IsNan | Unary::IsInf => lanes.bits(0),
@@ -316,12 +311,12 @@ impl<'a> Lowering<'a> {
                 Unary::LogicalNot | Unary::BitwiseNot => lanes.not(v),
                 _ => return None,
             }),
-            dtype if dtype.is_float() => lanes.unary(code, v),
+            dtype if dtype.is_float() => lanes.float_unary(code, v),
             dtype => lanes.int_unary(code, dtype, v),
         })
     }
 
-    fn binary(&mut self, code: Binary, a: Part, b: Part, result: DType) -> Option<Part> {
+    fn binary(&mut self, code: Binary, a: LaneGroup, b: LaneGroup, result: DType) -> Option<LaneGroup> {
         match a.dtype {
             DType::Bool => {
                 let wide = a.wide && b.wide;
@@ -330,11 +325,13 @@ impl<'a> Lowering<'a> {
             }
             dtype if code == Binary::Pow && dtype.is_float() && !a.wide => {
                 let args = [self.cast(a, DType::F64)?, self.cast(b, DType::F64)?];
-                let power = self.map(DType::F64, args, |lanes, [a, b]| Some(lanes.pow_short(a, b)))?;
+                let power = self.map(DType::F64, args, |lanes, [a, b]| Some(lanes.pow_single(a, b)))?;
                 let power = self.cast(power, DType::F32)?;
-                Some(Part { dtype: result, ..power })
+                Some(LaneGroup { dtype: result, ..power })
             }
-            dtype if dtype.is_float() => self.map(result, [a, b], |lanes, [a, b]| lanes.binary(code, a, b)),
+            dtype if dtype.is_float() => {
+                self.map(result, [a, b], |lanes, [a, b]| lanes.float_binary(code, a, b))
+            }
             dtype => self.map(result, [a, b], |lanes, [a, b]| lanes.int_binary(code, dtype, a, b)),
         }
     }

@@ -1,17 +1,17 @@
-//! Machine code, where we have none.
+//! Machine code on platforms without it.
 
-use crate::program::Program;
+use crate::program::TileProgram;
 
-/// Machine code for a program; there is none on this machine.
-pub fn compile(_program: &Program) -> Option<Native> {
+/// Machine code for a program; always `None` on this platform.
+pub fn compile(_program: &TileProgram) -> Option<MachineCode> {
     None
 }
 
-/// A program's machine code, of which there is none on this machine.
+/// A program's machine code; there is none on this platform.
 #[derive(Debug)]
-pub enum Native {}
+pub enum MachineCode {}
 
-impl Native {
+impl MachineCode {
     /// Computes the outputs.
     pub fn run(&self, _inputs: &[&[u8]], _outputs: &mut [&mut [u8]], _in_place: &[Option<usize>]) {
         match *self {}
@@ -21,7 +21,7 @@ impl Native {
         match *self {}
     }
 
-    pub(crate) fn run_part(
+    pub(crate) fn run_tile(
         &self,
         _inputs: &[&[u8]],
         _outputs: &mut [&mut [u8]],

@@ -1,8 +1,8 @@
-//! Memory that machine code runs in.
+//! Executable memory.
 
 use std::ptr::NonNull;
 
-/// Pages with code: written once, then never again writable. Unmapped when dropped.
+/// Pages with code: written once, then read-only and executable. Unmapped when dropped.
 #[derive(Debug)]
 pub(super) struct Pages {
     start: NonNull<u8>,
@@ -15,17 +15,17 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// How many bytes they are.
+    /// Their size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Pages that begin with `code`, or `None` if the system refuses.
+    /// Pages that begin with `code`, or `None` if the operating system refuses.
     pub fn new(code: &[u8]) -> Option<Pages> {
         let bytes = code.len();
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping, at an address of the system's choice, touches nothing of ours.
+        // SAFETY: a new mapping at an address of the system's choice overlaps no existing memory.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) };
         if start == libc::MAP_FAILED {
             return None;
@@ -33,21 +33,21 @@ impl Pages {
         let pages = Pages { start: NonNull::new(start.cast())?, bytes };
         // SAFETY: the mapping is writable, as long as the code, and new.
         unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), pages.start.as_ptr(), bytes) };
-        // SAFETY: the mapping is ours.
+        // SAFETY: this is the mapping made above.
         let sealed = unsafe { libc::mprotect(start, bytes, libc::PROT_READ | libc::PROT_EXEC) };
         (sealed == 0).then_some(pages)
     }
 
     /// The address `offset` bytes into the code.
     pub fn at(&self, offset: usize) -> *const u8 {
-        debug_assert!(offset < self.bytes, "inside the code");
+        debug_assert!(offset < self.bytes, "offset must be within the code");
         self.start.as_ptr().wrapping_add(offset)
     }
 }
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and who borrows it for running its code is gone.
+        // SAFETY: this owns the mapping, and every borrow for running its code has ended.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }

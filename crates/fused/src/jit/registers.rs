@@ -1,43 +1,43 @@
-//! Gives values registers and writes the loop.
+//! Register assignment and the encoding of the loop.
 //!
-//! The code is straight, so one walk decides: an operand's register is free after its last use, and if none is free the
-//! value whose next use is furthest goes to the stack. A constant stays in a register if one is left over, and else is
-//! an operand in memory.
+//! The code is straight-line, so one pass suffices: a register is free after its value's last use, and if none is free the
+//! value whose next use is furthest is spilled to the stack. A constant stays in a register if one is left over, and is an
+//! operand in memory otherwise.
 
-use super::block::{Arg, Block, Instruction, Place};
-use super::encode::{self as x86, Code, Form, General, Op, Operand};
+use super::block::{Arg, Block, Instruction, MemoryOperand};
+use super::encode::{self as x86, Assembler, Form, General, Op, Operand};
 
-/// The function's arguments: the table of pieces (an address each, of the end of what is computed), the number of
-/// elements, negative, and the constants.
+/// The function's arguments: the table of arrays (the address of the end of each), the negative number of elements, and the
+/// constants.
 const TABLE: General = x86::RDI;
 const INDEX: General = x86::RSI;
 const CONSTANTS: General = x86::RDX;
 
-/// Hold the addresses of the first pieces; those of the rest are read when needed, into [`SCRATCH`].
+/// Hold the addresses of the first arrays; the others are loaded into [`SCRATCH`] when needed.
 const BASES: [General; 10] =
     [x86::RCX, x86::R8, x86::R9, x86::R10, x86::R11, x86::RBX, x86::R12, x86::R13, x86::R14, x86::R15];
-/// How many of [`BASES`] a function may overwrite without asking.
+/// How many of [`BASES`] are caller-saved.
 const VOLATILE: usize = 5;
 const SCRATCH: General = x86::RAX;
 
 const VECTOR: i32 = 32;
 const REGISTERS: usize = 16;
-/// More vectors on the stack than this are no longer worth it.
-const MOST_SLOTS: usize = 96;
+/// The most vectors on the stack; with more, spilling costs more than fusion saves.
+const MAX_SLOTS: usize = 96;
 const NEVER: u32 = u32::MAX;
 
-/// Writes a function that runs `block` for every `elements` of the pieces, and returns where it starts; `None` if it
-/// needs too much room on the stack. With `stream`, whole vectors are stored past the caches.
-pub(super) fn write(
-    code: &mut Code,
+/// Encodes a function that runs `block` for every `elements` of the arrays, and returns its offset; `None` if it needs more
+/// than [`MAX_SLOTS`] on the stack. With `stream`, stores of whole vectors bypass the caches.
+pub(super) fn encode_loop(
+    code: &mut Assembler,
     block: &Block,
-    pieces: usize,
+    arrays: usize,
     elements: usize,
     stream: bool,
 ) -> Option<usize> {
     code.align(32);
     let entry = code.position();
-    let bases = &BASES[..pieces.min(BASES.len())];
+    let bases = &BASES[..arrays.min(BASES.len())];
     let saved = &bases[VOLATILE.min(bases.len())..];
     code.push(x86::RBP);
     saved.iter().for_each(|&register| code.push(register));
@@ -48,14 +48,14 @@ pub(super) fn write(
     for (i, &base) in bases.iter().enumerate() {
         code.load(base, TABLE, 8 * i as i32);
     }
-    let mut registers = Registers::new(code, block, stream);
-    registers.pin();
-    registers.code.align(32);
-    let head = registers.code.position();
+    let mut allocator = RegisterAllocator::new(code, block, stream);
+    allocator.pin_constants();
+    allocator.code.align(32);
+    let head = allocator.code.position();
     for (i, instruction) in block.instructions.iter().enumerate() {
-        registers.instruction(i, instruction);
+        allocator.instruction(i, instruction);
     }
-    let slots = registers.slots;
+    let slots = allocator.slots;
     code.add(INDEX, elements as i32);
     code.jump_unless_zero(head);
     code.patch(frame, -VECTOR * slots as i32);
@@ -67,38 +67,38 @@ pub(super) fn write(
     saved.iter().rev().for_each(|&register| code.pop(register));
     code.pop(x86::RBP);
     code.ret();
-    (slots <= MOST_SLOTS).then_some(entry)
+    (slots <= MAX_SLOTS).then_some(entry)
 }
 
 /// Where a value is: in a register, on the stack, or both.
 #[derive(Clone, Copy, Default)]
-struct Home {
+struct ValueLocation {
     register: Option<u8>,
     slot: Option<u32>,
 }
 
-struct Registers<'a> {
-    code: &'a mut Code,
+struct RegisterAllocator<'a> {
+    code: &'a mut Assembler,
     block: &'a Block,
     stream: bool,
-    homes: Vec<Home>,
-    /// When each value is read next.
+    locations: Vec<ValueLocation>,
+    /// The next instruction that reads each value.
     next: Vec<u32>,
-    /// When what each operand of each instruction names is read again.
+    /// Per operand of each instruction, the next instruction that reads the same value.
     after: Vec<[u32; 3]>,
-    /// The registers of constants that have one.
+    /// The register of each constant that has one.
     pinned: Vec<Option<u8>>,
-    /// What is in each register.
+    /// The value in each register.
     holders: [Option<u32>; REGISTERS],
-    /// Bits of registers.
+    /// The free registers, one bit each.
     free: u16,
-    /// Those that the current instruction reads.
+    /// The registers that the current instruction reads.
     locked: u16,
     slots: usize,
     free_slots: Vec<u32>,
-    /// Slots that the current instruction may still read.
+    /// Slots that are free after the current instruction.
     dead_slots: Vec<u32>,
-    /// Registers of constants.
+    /// The registers of constants, one bit each.
     pins: u16,
 }
 
@@ -106,8 +106,8 @@ fn lowest(set: u16) -> u8 {
     set.trailing_zeros() as u8
 }
 
-impl<'a> Registers<'a> {
-    fn new(code: &'a mut Code, block: &'a Block, stream: bool) -> Registers<'a> {
+impl<'a> RegisterAllocator<'a> {
+    fn new(code: &'a mut Assembler, block: &'a Block, stream: bool) -> RegisterAllocator<'a> {
         let n = block.instructions.len();
         let (mut next, mut after) = (vec![NEVER; n], vec![[NEVER; 3]; n]);
         for (i, instruction) in block.instructions.iter().enumerate().rev() {
@@ -122,11 +122,11 @@ impl<'a> Registers<'a> {
                 }
             }
         }
-        Registers {
+        RegisterAllocator {
             code,
             block,
             stream,
-            homes: vec![Home::default(); n],
+            locations: vec![ValueLocation::default(); n],
             next,
             after,
             pinned: vec![None; block.constants.len()],
@@ -140,7 +140,7 @@ impl<'a> Registers<'a> {
         }
     }
 
-    /// The most values that are alive at one time.
+    /// The most values that are live at one time.
     fn pressure(&self) -> usize {
         let (mut alive, mut most) = (0usize, 0);
         for (i, instruction) in self.block.instructions.iter().enumerate() {
@@ -155,51 +155,53 @@ impl<'a> Registers<'a> {
         most
     }
 
-    /// Loads the most used constants into registers that the values leave over.
-    fn pin(&mut self) {
+    /// Loads the most used constants into the registers that values do not need.
+    fn pin_constants(&mut self) {
         let mut uses = vec![0u32; self.block.constants.len()];
         for instruction in &self.block.instructions {
             for (k, arg) in instruction.args().iter().enumerate() {
                 if let Arg::Constant(constant) = *arg {
-                    // As the first operand it needs a register anyway.
+                    // As the first operand it must be in a register.
                     uses[constant as usize] += if k == 0 { 3 } else { 1 };
                 }
             }
         }
         let mut order: Vec<usize> = (0..uses.len()).collect();
         order.sort_by_key(|&constant| std::cmp::Reverse(uses[constant]));
-        // Two more than alive: a constant that an instruction needs in a register, and a copy.
+        // Two more than live values: one for a constant that an instruction needs in a register, one for a copy.
         let left = REGISTERS.saturating_sub(self.pressure() + 2);
         for &constant in order.iter().take(left) {
             let register = lowest(self.free);
             self.free &= self.free - 1;
             self.pinned[constant] = Some(register);
             self.pins |= 1 << register;
-            let place = Operand::At(CONSTANTS, VECTOR * constant as i32);
-            self.code.vector(x86::LOAD, register, 0, place, None);
+            let address = Operand::At(CONSTANTS, VECTOR * constant as i32);
+            self.code.vector(x86::LOAD, register, 0, address, None);
         }
     }
 
     fn register_of(&self, arg: Arg) -> Option<u8> {
         match arg {
-            Arg::Value(value) => self.homes[value as usize].register,
+            Arg::Value(value) => self.locations[value as usize].register,
             Arg::Constant(constant) => self.pinned[constant as usize],
         }
     }
 
-    /// Where something is, in a register or in memory.
+    /// The operand, in a register or in memory.
     fn operand(&self, arg: Arg) -> Operand {
         match (self.register_of(arg), arg) {
             (Some(register), _) => Operand::Register(register),
             (None, Arg::Constant(constant)) => Operand::At(CONSTANTS, VECTOR * constant as i32),
             (None, Arg::Value(value)) => {
-                let slot = self.homes[value as usize].slot.expect("a value that is alive has a home");
+                let slot = self.locations[value as usize]
+                    .slot
+                    .expect("a live value is in a register or on the stack");
                 Operand::At(x86::RSP, VECTOR * slot as i32)
             }
         }
     }
 
-    /// A register to write to; its value goes to the stack if none is free.
+    /// A register to write to; if none is free, a value is spilled.
     fn take(&mut self) -> u8 {
         if self.free == 0 {
             let victim = (0..REGISTERS as u8)
@@ -216,28 +218,28 @@ impl<'a> Registers<'a> {
     }
 
     fn spill(&mut self, register: u8, value: u32) {
-        if self.homes[value as usize].slot.is_none() {
+        if self.locations[value as usize].slot.is_none() {
             let slot = self.free_slots.pop().unwrap_or_else(|| {
                 self.slots += 1;
                 self.slots as u32 - 1
             });
-            self.homes[value as usize].slot = Some(slot);
-            let place = Operand::At(x86::RSP, VECTOR * slot as i32);
-            self.code.vector(x86::STORE, register, 0, place, None);
+            self.locations[value as usize].slot = Some(slot);
+            let address = Operand::At(x86::RSP, VECTOR * slot as i32);
+            self.code.vector(x86::STORE, register, 0, address, None);
         }
-        self.homes[value as usize].register = None;
+        self.locations[value as usize].register = None;
         self.holders[register as usize] = None;
         self.free |= 1 << register;
     }
 
-    /// Brings something into a register that stays untouched until [`Registers::release`].
+    /// Loads an operand into a register, which is locked until [`RegisterAllocator::release`].
     fn fetch(&mut self, arg: Arg) -> u8 {
         let register = self.register_of(arg).unwrap_or_else(|| {
-            let place = self.operand(arg);
+            let address = self.operand(arg);
             let register = self.take();
-            self.code.vector(x86::LOAD, register, 0, place, None);
+            self.code.vector(x86::LOAD, register, 0, address, None);
             if let Arg::Value(value) = arg {
-                self.homes[value as usize].register = Some(register);
+                self.locations[value as usize].register = Some(register);
                 self.holders[register as usize] = Some(value);
             }
             register
@@ -246,96 +248,96 @@ impl<'a> Registers<'a> {
         register
     }
 
-    /// Frees what the `i`-th instruction was the last to read, and the registers of its constants.
+    /// Frees the registers of values whose last use is the `i`-th instruction, and those of its constants.
     fn release(&mut self, i: usize, args: &[Arg]) {
         for (k, arg) in args.iter().enumerate() {
             let Arg::Value(value) = *arg else { continue };
             let value = value as usize;
             self.next[value] = self.after[i][k];
             if self.next[value] == NEVER {
-                let home = std::mem::take(&mut self.homes[value]);
-                if let Some(register) = home.register {
+                let location = std::mem::take(&mut self.locations[value]);
+                if let Some(register) = location.register {
                     self.holders[register as usize] = None;
                 }
-                self.dead_slots.extend(home.slot);
+                self.dead_slots.extend(location.slot);
             }
         }
-        // Locked without a holder: a dead value's, or a constant's that is not pinned.
+        // Locked without a value: that of a dead value, or of a constant that is not pinned.
         for register in (0..REGISTERS).filter(|&register| self.holders[register].is_none()) {
             self.free |= self.locked & !self.pins & 1 << register;
         }
     }
 
-    /// The instruction is written.
+    /// Ends an instruction.
     fn done(&mut self) {
         self.locked = 0;
         self.free_slots.append(&mut self.dead_slots);
     }
 
-    /// The `i`-th instruction is written, and its value is in this register.
+    /// Ends the `i`-th instruction, whose result is in this register.
     fn define(&mut self, i: usize, register: u8) {
         self.done();
         if self.next[i] == NEVER {
             self.free |= 1 << register;
             return;
         }
-        self.homes[i].register = Some(register);
+        self.locations[i].register = Some(register);
         self.holders[register as usize] = Some(i as u32);
     }
 
-    /// The address of a place in a piece.
-    fn address(&mut self, place: Place) -> Operand {
-        let base = BASES.get(place.piece as usize).copied().unwrap_or_else(|| {
-            self.code.load(SCRATCH, TABLE, 8 * place.piece as i32);
+    /// The address of an operand in an array.
+    fn address(&mut self, memory: MemoryOperand) -> Operand {
+        let base = BASES.get(memory.array as usize).copied().unwrap_or_else(|| {
+            self.code.load(SCRATCH, TABLE, 8 * memory.array as i32);
             SCRATCH
         });
-        Operand::Indexed { base, index: INDEX, scale: place.scale, displacement: place.offset }
+        Operand::Indexed { base, index: INDEX, scale: memory.scale, displacement: memory.offset }
     }
 
     fn instruction(&mut self, i: usize, instruction: &Instruction) {
         match *instruction {
-            Instruction::Load(op, place) => {
+            Instruction::Load(op, memory) => {
                 let to = self.take();
-                let address = self.address(place);
+                let address = self.address(memory);
                 self.code.vector(op, to, 0, address, None);
                 self.define(i, to);
             }
-            Instruction::Store(op, place, value) => {
+            Instruction::Store(op, memory, value) => {
                 let from = self.fetch(value);
-                let address = self.address(place);
+                let address = self.address(memory);
                 let op = if self.stream && op == x86::STORE { x86::STREAM } else { op };
                 self.code.vector(op, from, 0, address, None);
                 self.release(i, instruction.args());
                 self.done();
             }
-            Instruction::Compute { op, args, number } => {
-                self.compute(i, op, args, instruction.args(), number);
+            Instruction::Compute { op, args, immediate } => {
+                self.compute(i, op, args, instruction.args(), immediate);
             }
         }
     }
 
-    fn compute(&mut self, i: usize, op: Op, args: [Arg; 3], used: &[Arg], number: Option<u8>) {
+    fn compute(&mut self, i: usize, op: Op, args: [Arg; 3], used: &[Arg], immediate: Option<u8>) {
         match op.form {
             Form::Unary => {
                 let x = self.operand(args[0]);
                 self.lock(x);
                 self.release(i, used);
                 let to = self.take();
-                self.code.vector(op, to, 0, x, number);
+                self.code.vector(op, to, 0, x, immediate);
                 self.define(i, to);
             }
             Form::Shift(digit) => {
                 let x = self.fetch(args[0]);
                 self.release(i, used);
                 let to = self.take();
-                self.code.vector(op, digit, to, Operand::Register(x), number);
+                self.code.vector(op, digit, to, Operand::Register(x), immediate);
                 self.define(i, to);
             }
             Form::Reversed => {
                 let x = self.fetch(args[0]);
                 self.release(i, used);
                 let to = self.take();
-                self.code.vector(op, x, 0, Operand::Register(to), number);
+                self.code.vector(op, x, 0, Operand::Register(to), immediate);
                 self.define(i, to);
             }
             Form::Binary | Form::Commuting => {
@@ -344,7 +346,7 @@ impl<'a> Registers<'a> {
                 self.lock(b);
                 self.release(i, used);
                 let to = self.take();
-                self.code.vector(op, to, a, b, number);
+                self.code.vector(op, to, a, b, immediate);
                 self.define(i, to);
             }
             Form::Blend => {
@@ -367,7 +369,7 @@ impl<'a> Registers<'a> {
         }
     }
 
-    /// `args[0] * args[1] + args[2]` overwrites one of the three: one that dies here, or a copy.
+    /// `args[0] * args[1] + args[2]` overwrites one of the three: one whose last use this is, or a copy.
     fn fused(&mut self, i: usize, op: Op, args: [Arg; 3]) {
         let memory = [2, 1, 0].into_iter().find(|&k| self.register_of(args[k]).is_none());
         let mut registers = [0; 3];

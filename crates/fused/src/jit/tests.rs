@@ -1,11 +1,11 @@
-//! Machine code against the kernels, step by step, bit by bit.
+//! Machine code against the kernels, step by step and bit by bit.
 
 mod codes;
 mod encoding;
 mod programs;
 
-use super::{Native, compile};
-use crate::program::{Constant, Program, Source, Step};
+use super::{MachineCode, compile};
+use crate::program::{TileConstant, TileOperand, TileProgram, TileStep};
 use bytemuck::{cast_slice, cast_slice_mut};
 use taut_kernels::dtype::{bf16, f16};
 use taut_kernels::elementwise::{self, Code};
@@ -13,14 +13,14 @@ use taut_kernels::{Arg, DType, View, ViewMut};
 
 /// Bytes that any type may be cast from.
 #[derive(Clone)]
-struct Piece {
+struct Array {
     words: Vec<u64>,
     bytes: usize,
 }
 
-impl Piece {
-    fn zeros(bytes: usize) -> Piece {
-        Piece { words: vec![0; bytes.div_ceil(8)], bytes }
+impl Array {
+    fn zeros(bytes: usize) -> Array {
+        Array { words: vec![0; bytes.div_ceil(8)], bytes }
     }
 
     fn get(&self) -> &[u8] {
@@ -32,8 +32,8 @@ impl Piece {
     }
 
     /// The first `n` elements.
-    fn cut(&self, dtype: DType, n: usize) -> Piece {
-        let mut cut = Piece::zeros(n * dtype.size());
+    fn cut(&self, dtype: DType, n: usize) -> Array {
+        let mut cut = Array::zeros(n * dtype.size());
         cut.get_mut().copy_from_slice(&self.get()[..n * dtype.size()]);
         cut
     }
@@ -68,7 +68,7 @@ fn encode(dtype: DType, x: f64) -> u64 {
     }
 }
 
-/// Numbers where something happens: the edges of the types, of the functions' domains and of their pieces.
+/// Edge cases: of the types, of the functions' domains and of their piecewise definitions.
 fn specials(dtype: DType) -> Vec<u64> {
     let bits = 8 * dtype.size() as u32;
     let top = 1u64 << (bits - 1);
@@ -125,13 +125,13 @@ fn specials(dtype: DType) -> Vec<u64> {
     all
 }
 
-/// `n` elements: the special ones, each `stride` times in a row, then random ones of all sizes. With a stride of one for
-/// one operand and as many as there are for the other, special ones meet in all pairs.
-fn samples(dtype: DType, n: usize, stride: usize, bits: &mut Bits) -> Piece {
+/// `n` elements: the edge cases, each `stride` times in a row, then random ones of all magnitudes. With a stride of one for
+/// one operand and of their number for the other, the edge cases meet in all pairs.
+fn samples(dtype: DType, n: usize, stride: usize, bits: &mut Bits) -> Array {
     let special = specials(dtype);
     let count = special.len() * if stride == 1 { 1 } else { special.len() };
-    let mut piece = Piece::zeros(n * dtype.size());
-    for (i, to) in piece.get_mut().chunks_mut(dtype.size()).enumerate() {
+    let mut array = Array::zeros(n * dtype.size());
+    for (i, to) in array.get_mut().chunks_mut(dtype.size()).enumerate() {
         let x = match i {
             _ if i < count.min(2 * n / 3) => special[i / stride % special.len()],
             _ if i % 4 == 0 && dtype != DType::Bool => bits.next(),
@@ -142,36 +142,36 @@ fn samples(dtype: DType, n: usize, stride: usize, bits: &mut Bits) -> Piece {
         };
         to.copy_from_slice(&x.to_le_bytes()[..dtype.size()]);
     }
-    piece
+    array
 }
 
-/// What the kernels compute, one step after another.
-fn reference(program: &Program, inputs: &[Piece], n: usize) -> Vec<Piece> {
-    let mut results: Vec<Piece> = Vec::new();
+/// The result of the kernels, one step after another.
+fn reference(program: &TileProgram, inputs: &[Array], n: usize) -> Vec<Array> {
+    let mut results: Vec<Array> = Vec::new();
     for (i, step) in program.steps().iter().enumerate() {
         let to = program.step_type(i);
-        let operands: Vec<(DType, Piece)> = step
-            .sources
+        let operands: Vec<(DType, Array)> = step
+            .operands
             .iter()
-            .map(|&source| {
-                let dtype = program.dtype(source).unwrap();
-                let piece = match source {
-                    Source::Input(input) => inputs[input].clone(),
-                    Source::Step(step) => results[step].clone(),
-                    Source::Constant(constant) => {
-                        let mut piece = Piece::zeros(n * dtype.size());
+            .map(|&operand| {
+                let dtype = program.dtype(operand).unwrap();
+                let array = match operand {
+                    TileOperand::Input(input) => inputs[input].clone(),
+                    TileOperand::Step(step) => results[step].clone(),
+                    TileOperand::Constant(constant) => {
+                        let mut array = Array::zeros(n * dtype.size());
                         let bytes = program.constants()[constant].bytes;
                         let size = dtype.size();
-                        piece.get_mut().chunks_mut(size).for_each(|to| to.copy_from_slice(&bytes[..size]));
-                        piece
+                        array.get_mut().chunks_mut(size).for_each(|to| to.copy_from_slice(&bytes[..size]));
+                        array
                     }
                 };
-                (dtype, piece)
+                (dtype, array)
             })
             .collect();
         let (shape, strides) = ([n], [1]);
         let view = |k: usize| View::new(operands[k].0, operands[k].1.get(), 0, &shape, &strides);
-        let mut result = Piece::zeros(n * to.size());
+        let mut result = Array::zeros(n * to.size());
         let out = ViewMut::new(to, result.get_mut(), &shape);
         match step.code {
             Code::Unary(code) => elementwise::unary(code, Arg::View(view(0)), out),
@@ -200,14 +200,14 @@ fn same(dtype: DType, a: &[u8], b: &[u8]) -> bool {
     a == b || nan(a) && nan(b) || dtype == DType::Bool && (a[0] != 0) == (b[0] != 0)
 }
 
-fn assert_same(program: &Program, inputs: &[Piece], got: &[Piece], want: &[Piece]) {
+fn assert_same(program: &TileProgram, inputs: &[Array], got: &[Array], want: &[Array]) {
     for (k, dtype) in program.output_types().enumerate() {
         let pairs = got[k].get().chunks(dtype.size()).zip(want[k].get().chunks(dtype.size()));
         for (i, (got, want)) in pairs.enumerate() {
             let operands: Vec<Vec<u8>> = inputs
                 .iter()
                 .zip(program.inputs())
-                .map(|(piece, dtype)| piece.get().chunks(dtype.size()).nth(i).unwrap().to_vec())
+                .map(|(array, dtype)| array.get().chunks(dtype.size()).nth(i).unwrap().to_vec())
                 .collect();
             assert!(
                 same(dtype, got, want),
@@ -217,19 +217,20 @@ fn assert_same(program: &Program, inputs: &[Piece], got: &[Piece], want: &[Piece
     }
 }
 
-fn run(native: &Native, program: &Program, inputs: &[Piece], n: usize) -> Vec<Piece> {
-    let mut outputs: Vec<Piece> =
-        program.output_types().map(|dtype| Piece::zeros(n * dtype.size())).collect();
-    let inputs: Vec<&[u8]> = inputs.iter().map(Piece::get).collect();
-    let mut pieces: Vec<&mut [u8]> = outputs.iter_mut().map(Piece::get_mut).collect();
-    native.run(&inputs, &mut pieces, &vec![None; inputs.len()]);
+fn run(machine_code: &MachineCode, program: &TileProgram, inputs: &[Array], n: usize) -> Vec<Array> {
+    let mut outputs: Vec<Array> =
+        program.output_types().map(|dtype| Array::zeros(n * dtype.size())).collect();
+    let inputs: Vec<&[u8]> = inputs.iter().map(Array::get).collect();
+    let mut arrays: Vec<&mut [u8]> = outputs.iter_mut().map(Array::get_mut).collect();
+    machine_code.run(&inputs, &mut arrays, &vec![None; inputs.len()]);
     outputs
 }
 
 /// Compiles a program of one step that reads its inputs in order.
-fn single(code: Code, inputs: &[DType]) -> Option<(Program, Option<Native>)> {
-    let sources = (0..inputs.len()).map(Source::Input).collect();
-    let program = Program::new(inputs.to_vec(), vec![], vec![Step { code, sources }], vec![0]).ok()?;
-    let native = compile(&program);
-    Some((program, native))
+fn single(code: Code, inputs: &[DType]) -> Option<(TileProgram, Option<MachineCode>)> {
+    let operands = (0..inputs.len()).map(TileOperand::Input).collect();
+    let program =
+        TileProgram::new(inputs.to_vec(), vec![], vec![TileStep { code, operands }], vec![0]).ok()?;
+    let machine_code = compile(&program);
+    Some((program, machine_code))
 }

@@ -1,14 +1,14 @@
 use super::*;
-use crate::program::{Source, Step};
+use crate::program::{TileOperand, TileStep};
 use std::sync::{Arc, Mutex};
 use taut_kernels::View;
 use taut_kernels::elementwise::{Binary, Code};
 
-/// Adds pieces of any length, and notes how long they were.
+/// Adds tiles of any length, and records their lengths.
 struct Adder(Arc<Mutex<Vec<usize>>>);
 
-impl Tiles for Adder {
-    fn longest(&self) -> usize {
+impl TileExecutor for Adder {
+    fn max_elements(&self) -> usize {
         usize::MAX
     }
 
@@ -31,13 +31,13 @@ impl Tiles for Adder {
     }
 }
 
-/// Runs `a + b` by an [`Adder`] and checks it; the lengths of the pieces, sorted.
+/// Runs `a + b` by an [`Adder`] and checks it; returns the lengths of the tiles, sorted.
 fn add(shape: &[usize], strides: [&[isize]; 2], in_place: bool) -> Vec<usize> {
-    let sources = [Source::Input(0), Source::Input(1)].into_iter().collect();
-    let add = Step { code: Code::Binary(Binary::Add), sources };
-    let program = Program::new(vec![DType::F32; 2], vec![], vec![add], vec![0]).unwrap();
-    let pieces = Arc::default();
-    let kernel = Kernel::with(program, Box::new(Adder(Arc::clone(&pieces))));
+    let operands = [TileOperand::Input(0), TileOperand::Input(1)].into_iter().collect();
+    let add = TileStep { code: Code::Binary(Binary::Add), operands };
+    let program = TileProgram::new(vec![DType::F32; 2], vec![], vec![add], vec![0]).unwrap();
+    let lengths = Arc::default();
+    let kernel = FusedKernel::with_executor(program, Box::new(Adder(Arc::clone(&lengths))));
     let len: usize = shape.iter().product();
     let data: Vec<f32> = (0..len).map(|i| i as f32).collect();
     let view = |n: usize| View::new(DType::F32, bytemuck::cast_slice(&data), 0, shape, strides[n]);
@@ -55,13 +55,13 @@ fn add(shape: &[usize], strides: [&[isize]; 2], in_place: bool) -> Vec<usize> {
         at as f32
     };
     assert!((0..len).all(|i| out[i] == element(0, i) + element(1, i)));
-    let mut pieces = std::mem::take(&mut *pieces.lock().unwrap());
-    pieces.sort_unstable();
-    pieces
+    let mut lengths = std::mem::take(&mut *lengths.lock().unwrap());
+    lengths.sort_unstable();
+    lengths
 }
 
 #[test]
-fn contiguous_pieces_are_as_long_as_they_can_be() {
+fn contiguous_tiles_are_as_long_as_possible() {
     assert_eq!(add(&[10_000], [&[1], &[1]], false), [10_000]);
     assert_eq!(add(&[100, 100], [&[100, 1], &[100, 1]], true), [10_000]);
     assert_eq!(add(&[], [&[], &[]], true), [1]);
@@ -71,14 +71,14 @@ fn contiguous_pieces_are_as_long_as_they_can_be() {
 }
 
 #[test]
-fn long_rows_are_read_where_they_are() {
+fn long_rows_are_read_in_memory() {
     assert_eq!(add(&[3, 4000], [&[4000, 1], &[0, 1]], false), [4000; 3]);
 }
 
 #[test]
 fn repeated_and_gathered_inputs_come_in_tiles() {
     for strides in [[0, 0], [100, 0], [1, 100], [0, 1]] {
-        let pieces = add(&[100, 100], [&[100, 1], &strides], true);
-        assert!(pieces.iter().sum::<usize>() == 10_000 && pieces.iter().all(|n| *n <= 2048), "{pieces:?}");
+        let lengths = add(&[100, 100], [&[100, 1], &strides], true);
+        assert!(lengths.iter().sum::<usize>() == 10_000 && lengths.iter().all(|n| *n <= 2048), "{lengths:?}");
     }
 }

@@ -1,8 +1,8 @@
-//! Programs, data in any layout, and the same steps run one by one.
+//! Programs, data in any layout, and a reference that runs the steps one by one.
 #![allow(dead_code)]
 
 use smallvec::SmallVec;
-use taut_fused::{Constant, Program, Source, Step};
+use taut_fused::{TileConstant, TileOperand, TileProgram, TileStep};
 use taut_kernels::elementwise::{self, Binary, Code, Unary};
 use taut_kernels::{Arg, DType, Element, View, ViewMut, dispatch};
 
@@ -57,7 +57,7 @@ impl Random {
         } else if dtype == DType::Bool {
             bytes[0] = [0, 0, 1, 2][self.next() as usize % 4];
         } else if self.next().is_multiple_of(2) {
-            // Small ones too: few powers and quotients of large ones are interesting.
+            // Small ones too: powers and quotients of large ones mostly wrap or vanish.
             dispatch!(dtype, T in integers => {
                 let value = <T as Element>::from_f64((self.unit() * 6.0).round());
                 bytes[..dtype.size()].copy_from_slice(bytemuck::bytes_of(&value));
@@ -67,7 +67,7 @@ impl Random {
     }
 }
 
-/// Elements under a layout in a buffer of their own.
+/// A buffer of elements and its layout.
 #[derive(Clone)]
 pub struct Data {
     pub dtype: DType,
@@ -94,7 +94,7 @@ impl Data {
         data
     }
 
-    /// Random elements in a layout of the choices: contiguous, or permuted, stepped, reversed and repeated.
+    /// Random elements in a layout that the choices select: contiguous, or permuted, strided, reversed and broadcast.
     pub fn random(choices: &mut Choices, random: &mut Random, dtype: DType, shape: &[usize]) -> Data {
         let (mut strides, mut span, mut offset) = (contiguous(shape), 1, 0);
         if choices.below(3) == 0 {
@@ -149,7 +149,7 @@ impl Data {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..len]
     }
 
-    /// The same elements, contiguous, brought there one by one.
+    /// The same elements, contiguous, copied one by one.
     pub fn materialised(&self) -> Data {
         let mut result = Data::zeros(self.dtype, &self.shape);
         let size = self.dtype.size();
@@ -166,7 +166,7 @@ impl Data {
         result
     }
 
-    /// Whether two contiguous tensors have the same bits, but that any NaN is like any other.
+    /// Whether two contiguous tensors have the same bits, except the payload of a NaN.
     pub fn same(&self, other: &Data) -> bool {
         let pair = |size: usize, i: usize| {
             let part =
@@ -180,44 +180,46 @@ impl Data {
                 && dispatch!(self.dtype, T in floats => {
                     self.slice::<T>()[i].to_f64().is_nan() && other.slice::<T>()[i].to_f64().is_nan()
                 });
-            // Every byte but zero is true.
+            // Every nonzero byte is true.
             let both_true = self.dtype == DType::Bool && a[0] != 0 && b[0] != 0;
             a == b || both_nan || both_true
         })
     }
 }
 
-pub fn step(code: Code, sources: &[Source]) -> Step {
-    Step { code, sources: SmallVec::from_slice(sources) }
+pub fn step(code: Code, operands: &[TileOperand]) -> TileStep {
+    TileStep { code, operands: SmallVec::from_slice(operands) }
 }
 
-pub fn constant<T: Element>(value: T) -> Constant {
+pub fn constant<T: Element>(value: T) -> TileConstant {
     let mut bytes = [0; 8];
     bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&value));
-    Constant { dtype: T::DTYPE, bytes }
+    TileConstant { dtype: T::DTYPE, bytes }
 }
 
-/// A program of the choices, with at most so many outputs.
-pub fn random_program(choices: &mut Choices, random: &mut Random, outputs: usize) -> Program {
+/// A program that the choices select, with at most `outputs` outputs.
+pub fn random_program(choices: &mut Choices, random: &mut Random, outputs: usize) -> TileProgram {
     let floats = [DType::F32, DType::F64, DType::F16, DType::BF16];
     let some: Vec<DType> = if choices.below(2) == 0 { floats.to_vec() } else { DType::ALL.to_vec() };
     let inputs: Vec<DType> = (0..=choices.below(4)).map(|_| choices.pick(&some)).collect();
-    let constants: Vec<Constant> = (0..choices.below(4))
+    let constants: Vec<TileConstant> = (0..choices.below(4))
         .map(|_| {
             let dtype = choices.pick(&inputs);
             let mut bytes = [0; 8];
             bytes[..dtype.size()].copy_from_slice(&random.element(dtype)[..dtype.size()]);
-            Constant { dtype, bytes }
+            TileConstant { dtype, bytes }
         })
         .collect();
-    let mut values: Vec<(Source, DType)> =
-        inputs.iter().enumerate().map(|(i, dtype)| (Source::Input(i), *dtype)).collect();
-    values.extend(constants.iter().enumerate().map(|(i, constant)| (Source::Constant(i), constant.dtype)));
+    let mut values: Vec<(TileOperand, DType)> =
+        inputs.iter().enumerate().map(|(i, dtype)| (TileOperand::Input(i), *dtype)).collect();
+    values
+        .extend(constants.iter().enumerate().map(|(i, constant)| (TileOperand::Constant(i), constant.dtype)));
     let mut steps = Vec::new();
     for i in 0..=choices.below(12) {
         let (x, dtype) = choices.pick(&values);
-        let like: Vec<Source> = values.iter().filter(|(_, other)| *other == dtype).map(|(v, _)| *v).collect();
-        let truths: Vec<Source> =
+        let like: Vec<TileOperand> =
+            values.iter().filter(|(_, other)| *other == dtype).map(|(v, _)| *v).collect();
+        let truths: Vec<TileOperand> =
             values.iter().filter(|(_, other)| *other == DType::Bool).map(|(v, _)| *v).collect();
         let made = match choices.below(10) {
             0..=3 => {
@@ -235,19 +237,23 @@ pub fn random_program(choices: &mut Choices, random: &mut Random, outputs: usize
             9 if choices.below(2) == 0 => step(Code::Copy, &[x]),
             _ => step(Code::Cast(choices.pick(&DType::ALL)), &[x]),
         };
-        let types: SmallVec<[DType; 3]> =
-            made.sources.iter().map(|source| values.iter().find(|(v, _)| v == source).unwrap().1).collect();
-        values.push((Source::Step(i), made.code.result(&types).expect("codes are picked by their types")));
+        let types: SmallVec<[DType; 3]> = made
+            .operands
+            .iter()
+            .map(|operand| values.iter().find(|(v, _)| v == operand).unwrap().1)
+            .collect();
+        values
+            .push((TileOperand::Step(i), made.code.result(&types).expect("codes are picked by their types")));
         steps.push(made);
     }
     let mut results = vec![steps.len() - 1];
     for _ in 1..=choices.below(outputs) {
         results.push(choices.below(steps.len()));
     }
-    Program::new(inputs, constants, steps, results).expect("a right program")
+    TileProgram::new(inputs, constants, steps, results).expect("a valid program")
 }
 
-/// A shape of the choices: of any rank up to 4, now and then empty, now and then large enough for threads.
+/// A shape that the choices select: of rank 0 to 4, sometimes empty, sometimes large enough for threads.
 pub fn random_shape(choices: &mut Choices) -> Vec<usize> {
     if choices.below(6) == 0 {
         return choices
@@ -264,8 +270,8 @@ pub fn random_shape(choices: &mut Choices) -> Vec<usize> {
     shape.collect()
 }
 
-/// What every output of the program is for contiguous inputs, by one kernel of its own per step.
-pub fn step_by_step(program: &Program, inputs: &[Data], shape: &[usize]) -> Vec<Data> {
+/// Every output of the program for contiguous inputs, by one kernel per step.
+pub fn step_by_step(program: &TileProgram, inputs: &[Data], shape: &[usize]) -> Vec<Data> {
     let constants: Vec<Data> = program
         .constants()
         .iter()
@@ -278,10 +284,10 @@ pub fn step_by_step(program: &Program, inputs: &[Data], shape: &[usize]) -> Vec<
     let mut results: Vec<Data> = Vec::new();
     for (i, step) in program.steps().iter().enumerate() {
         let mut result = Data::zeros(program.step_type(i), shape);
-        let view = |n: usize| match step.sources[n] {
-            Source::Input(input) => inputs[input].view(),
-            Source::Constant(constant) => constants[constant].view(),
-            Source::Step(before) => results[before].view(),
+        let view = |n: usize| match step.operands[n] {
+            TileOperand::Input(input) => inputs[input].view(),
+            TileOperand::Constant(constant) => constants[constant].view(),
+            TileOperand::Step(before) => results[before].view(),
         };
         let arg = |n: usize| Arg::View(view(n));
         match step.code {

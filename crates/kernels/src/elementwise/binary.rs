@@ -1,122 +1,163 @@
 //! Operations of two operands.
 
 use super::half::{Half, STEP};
-use super::scalar::{Float, Int};
+use super::scalar::Int;
+use super::unary::LaneValue;
 use crate::dtype::{Bool, DType, Element};
+use crate::math::{self, Lane, Real, double};
 use crate::multiversion;
 use bytemuck::{cast_slice, cast_slice_mut};
 
-/// An operation of two operands of one type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binary {
+/// The types of the operands and of the result.
+enum Class {
+    /// Every type to the same type.
+    Any,
+    /// All numbers to the same type.
+    Numbers,
+    /// Floats to the same type.
+    Floats,
+    /// Integers and bool to the same type.
+    Bits,
+    /// Integers to the same type.
+    Integers,
+    /// Every type to bool.
+    Test,
+}
+
+/// Makes the enum [`Binary`], its list, its classes and its functions of floats from one table. A row is
+/// `Name: Class, form(function);` with one of these forms:
+///
+/// - `lanes`: a function over [`Lane`], which vectorises and has machine code;
+/// - `mask`: the same, whose result is a mask;
+/// - `real`: a function over [`Real`], which vectorises;
+/// - `scalar`: a function over [`Real`], which does not vectorise and needs no versions;
+/// - `integers`: none of floats.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident: $class:ident, $form:ident($($f:expr)?);)*) => {
+        /// An operation of two operands of one type.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Binary {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Binary {
+            /// Every operation.
+            pub const ALL: [Binary; [$(stringify!($name)),*].len()] = [$(Binary::$name),*];
+
+            #[inline]
+            fn class(self) -> Class {
+                match self {
+                    $(Binary::$name => Class::$class,)*
+                }
+            }
+
+            /// The operation on floats, or `None` if it has no branch-free form for both precisions.
+            pub fn lanes<T: Lane>(self, a: T, b: T) -> Option<LaneValue<T>> {
+                match self {
+                    $(Binary::$name => operations!(@lanes $form($($f)?), a, b),)*
+                }
+            }
+        }
+
+        $(operations!(@map $name, $form($($f)?));)*
+
+        fn float<T: Real>(code: Binary) -> Function {
+            match code {
+                $(Binary::$name => operations!(@tile $name, $form, code),)*
+            }
+        }
+    };
+
+    (@lanes lanes($f:expr), $a:ident, $b:ident) => { Some(LaneValue::Number($f($a, $b))) };
+    (@lanes mask($f:expr), $a:ident, $b:ident) => { Some(LaneValue::Mask($f($a, $b))) };
+    (@lanes $form:ident($($f:expr)?), $a:ident, $b:ident) => { None };
+
+    (@map $name:ident, integers()) => {};
+    (@map $name:ident, mask($f:expr)) => { operations!(@impl $name, Bool, |a, b| Bool::from($f(a, b))); };
+    (@map $name:ident, $form:ident($f:expr)) => { operations!(@impl $name, T, |a, b| $f(a, b)); };
+    (@impl $name:ident, $out:ty, |$a:ident, $b:ident| $e:expr) => {
+        #[derive(Default)]
+        struct $name;
+        impl<T: Real> Map<T> for $name {
+            type Out = $out;
+            #[inline(always)]
+            fn map($a: T, $b: T) -> $out { $e }
+        }
+    };
+
+    (@tile $name:ident, integers, $code:ident) => { unsupported($code) };
+    (@tile $name:ident, scalar, $code:ident) => { scalar::<T, $name> };
+    (@tile $name:ident, $form:ident, $code:ident) => { erased::<T, $name> };
+}
+
+operations! {
     /// `a + b`; on bool, or.
-    Add,
+    Add: Any, lanes(T::add);
     /// `a - b`.
-    Sub,
+    Sub: Numbers, lanes(T::sub);
     /// `a * b`; on bool, and.
-    Mul,
+    Mul: Any, lanes(T::mul);
     /// `a / b`, of floats.
-    Div,
+    Div: Floats, lanes(T::div);
     /// The quotient rounded down; of integers, zero if `b` is zero.
-    FloorDiv,
+    FloorDiv: Numbers, scalar(floor_div);
     /// The remainder of [`Binary::FloorDiv`], which has the sign of `b`; of integers, zero if `b` is zero.
-    Mod,
+    Mod: Numbers, scalar(floor_mod);
     /// The remainder of the quotient rounded toward zero, which has the sign of `a`.
-    TruncateMod,
+    TruncateMod: Numbers, scalar(T::remainder);
     /// `a` to the power `b`. A negative power of an integer is truncated toward zero.
-    Pow,
+    Pow: Numbers, real(math::pow);
     /// The larger; NaN if either is. On bool, or.
-    Maximum,
+    Maximum: Any, lanes(math::maximum);
     /// The smaller; NaN if either is. On bool, and.
-    Minimum,
+    Minimum: Any, lanes(math::minimum);
     /// The angle of the point with ordinate `a` and abscissa `b`.
-    Atan2,
+    Atan2: Floats, real(atan2);
     /// `(a - b)^2`.
-    SquaredDifference,
+    SquaredDifference: Numbers, lanes(math::squared_difference);
     /// `a / b`, or zero where `b` is zero.
-    DivNoNan,
+    DivNoNan: Floats, lanes(math::div_no_nan);
     /// `a == b`.
-    Eq,
+    Eq: Test, mask(T::equals);
     /// `a != b`.
-    Ne,
+    Ne: Test, mask(T::differs);
     /// `a < b`.
-    Lt,
+    Lt: Test, mask(T::less);
     /// `a <= b`.
-    Le,
+    Le: Test, mask(T::less_equal);
     /// `a > b`.
-    Gt,
+    Gt: Test, mask(T::greater);
     /// `a >= b`.
-    Ge,
+    Ge: Test, mask(T::greater_equal);
     /// Whether both are nonzero.
-    LogicalAnd,
+    LogicalAnd: Test, mask(math::logical_and);
     /// Whether one is nonzero.
-    LogicalOr,
+    LogicalOr: Test, mask(math::logical_or);
     /// Whether exactly one is nonzero.
-    LogicalXor,
+    LogicalXor: Test, mask(math::logical_xor);
     /// The bits set in both.
-    BitwiseAnd,
+    BitwiseAnd: Bits, integers();
     /// The bits set in one.
-    BitwiseOr,
+    BitwiseOr: Bits, integers();
     /// The bits set in exactly one.
-    BitwiseXor,
+    BitwiseXor: Bits, integers();
     /// `a` shifted left by `b` bits; zero from the width on.
-    ShiftLeft,
+    ShiftLeft: Integers, integers();
     /// `a` shifted right by `b` bits; from the width on zero, or -1 of a negative `a`.
-    ShiftRight,
+    ShiftRight: Integers, integers();
 }
 
 impl Binary {
-    /// Every operation.
-    pub const ALL: [Binary; 27] = {
-        use Binary::*;
-        [
-            Add,
-            Sub,
-            Mul,
-            Div,
-            FloorDiv,
-            Mod,
-            TruncateMod,
-            Pow,
-            Maximum,
-            Minimum,
-            Atan2,
-            SquaredDifference,
-            DivNoNan,
-            Eq,
-            Ne,
-            Lt,
-            Le,
-            Gt,
-            Ge,
-            LogicalAnd,
-            LogicalOr,
-            LogicalXor,
-            BitwiseAnd,
-            BitwiseOr,
-            BitwiseXor,
-            ShiftLeft,
-            ShiftRight,
-        ]
-    };
-
-    #[inline]
-    fn to_bool(self) -> bool {
-        use Binary::*;
-        matches!(self, Eq | Ne | Lt | Le | Gt | Ge | LogicalAnd | LogicalOr | LogicalXor)
-    }
-
     /// The type of the result for operands of type `dtype`, or `None` if there is no such operation.
     #[inline]
     pub fn result(self, dtype: DType) -> Option<DType> {
-        use Binary::*;
-        let defined = match self {
-            _ if self.to_bool() => return Some(DType::Bool),
-            Add | Mul | Maximum | Minimum => true,
-            Sub | FloorDiv | Mod | TruncateMod | Pow | SquaredDifference => dtype != DType::Bool,
-            Div | Atan2 | DivNoNan => dtype.is_float(),
-            BitwiseAnd | BitwiseOr | BitwiseXor => !dtype.is_float(),
-            _ => dtype.is_integer(),
+        let defined = match self.class() {
+            Class::Test => return Some(DType::Bool),
+            Class::Any => true,
+            Class::Numbers => dtype != DType::Bool,
+            Class::Floats => dtype.is_float(),
+            Class::Bits => !dtype.is_float(),
+            Class::Integers => dtype.is_integer(),
         };
         defined.then_some(dtype)
     }
@@ -133,7 +174,7 @@ pub struct BinaryTile {
 }
 
 impl BinaryTile {
-    /// Computes as many elements as `out` has room for; all slices are aligned for their type.
+    /// Computes as many elements as `out` has; all slices are aligned for their type.
     ///
     /// # Panics
     /// If `a` or `b` has another number of elements.
@@ -167,7 +208,7 @@ impl BinaryTile {
 /// The tile loop for an operation and its operands' type.
 ///
 /// # Panics
-/// If [`Binary::result`] says that there is none.
+/// If [`Binary::result`] is `None`.
 #[inline]
 pub fn binary_tile(code: Binary, dtype: DType) -> BinaryTile {
     let function = match dtype {
@@ -176,10 +217,10 @@ pub fn binary_tile(code: Binary, dtype: DType) -> BinaryTile {
         DType::Bool => boolean(code),
         _ => crate::dispatch!(dtype, T in integers => integer::<T>(code)),
     };
-    BinaryTile { function, half: Half::of(dtype), to_bool: code.to_bool() }
+    BinaryTile { function, half: Half::of(dtype), to_bool: matches!(code.class(), Class::Test) }
 }
 
-/// One element's worth of an operation.
+/// An operation on one element of each operand.
 trait Map<T> {
     type Out: Element;
     fn map(a: T, b: T) -> Self::Out;
@@ -197,18 +238,53 @@ multiversion! {
 
 fn erased<T: Element, F: Map<T> + Default>(a: &[u8], b: &[u8], out: &mut [u8]) {
     let (a, b, out) = (cast_slice::<u8, T>(a), cast_slice::<u8, T>(b), cast_slice_mut(out));
-    assert!(a.len() == out.len() && b.len() == out.len(), "as many elements");
+    assert!(a.len() == out.len() && b.len() == out.len(), "operands and output must have the same length");
     map_all(F::default(), a, b, out);
 }
 
-/// [`erased`] for what does not vectorise and needs no versions.
+/// [`erased`] for an operation that does not vectorise and needs no versions.
 fn scalar<T: Element, F: Map<T> + Default>(a: &[u8], b: &[u8], out: &mut [u8]) {
     let (a, b, out) = (cast_slice::<u8, T>(a), cast_slice::<u8, T>(b), cast_slice_mut(out));
-    assert!(a.len() == out.len() && b.len() == out.len(), "as many elements");
+    assert!(a.len() == out.len() && b.len() == out.len(), "operands and output must have the same length");
     out.iter_mut().zip(a.iter().zip(b)).for_each(|(out, (a, b))| *out = F::map(*a, *b));
 }
 
-/// Defines operations as unit structs: `Name: what it computes from a and b;`.
+/// The floored quotient and its remainder, with `NumPy`'s rounding and signs of zero; `b` is not zero.
+#[inline(always)]
+fn floor_div_mod<T: Real>(a: T, b: T) -> (T, T) {
+    let rest = T::remainder(a, b);
+    let quotient = (a - rest) / b;
+    let (quotient, rest) = if rest == T::ZERO {
+        (quotient, T::copysign(T::ZERO, b))
+    } else if (b < T::ZERO) == (rest < T::ZERO) {
+        (quotient, rest)
+    } else {
+        (quotient - T::ONE, rest + b)
+    };
+    if quotient == T::ZERO {
+        return (T::copysign(T::ZERO, a / b), rest);
+    }
+    // The quotient is nearly whole; the difference above may have rounded it to either side.
+    let floor = quotient.floor();
+    (if quotient - floor > T::HALF { floor + T::ONE } else { floor }, rest)
+}
+
+#[inline(always)]
+fn floor_div<T: Real>(a: T, b: T) -> T {
+    if b == T::ZERO { a / b } else { floor_div_mod(a, b).0 }
+}
+
+#[inline(always)]
+fn floor_mod<T: Real>(a: T, b: T) -> T {
+    if b == T::ZERO { T::NAN } else { floor_div_mod(a, b).1 }
+}
+
+#[inline(always)]
+fn atan2<T: Real>(y: T, x: T) -> T {
+    T::from_f64(double::atan2(y.to_f64(), x.to_f64()))
+}
+
+/// Defines operations on integers and bool as unit structs: `Name: what it computes from a and b;`.
 macro_rules! maps {
     ($bound:ident, $out:ty, |$a:ident, $b:ident| $($name:ident: $e:expr;)*) => {$(
         #[derive(Default)]
@@ -221,55 +297,13 @@ macro_rules! maps {
     )*};
 }
 
-/// The floored quotient and its remainder, with `NumPy`'s rounding and signs of zero; `b` is not zero.
-#[inline(always)]
-fn floor_div_mod<T: Float>(a: T, b: T) -> (T, T) {
-    let rest = a.remainder(b);
-    let quotient = (a - rest) / b;
-    let (quotient, rest) = if rest == T::ZERO {
-        (quotient, T::ZERO.copysign(b))
-    } else if (b < T::ZERO) == (rest < T::ZERO) {
-        (quotient, rest)
-    } else {
-        (quotient - T::ONE, rest + b)
-    };
-    if quotient == T::ZERO {
-        return (T::ZERO.copysign(a / b), rest);
-    }
-    // The quotient is nearly whole; the difference above may have rounded it to either side.
-    let floor = quotient.floor();
-    (if quotient - floor > T::HALF { floor + T::ONE } else { floor }, rest)
-}
-
-maps! { Float, T, |a, b|
-    Add: a + b;
-    Sub: a - b;
-    Mul: a * b;
-    Div: a / b;
-    FloorDiv: if b == T::ZERO { a / b } else { floor_div_mod(a, b).0 };
-    Mod: if b == T::ZERO { T::NAN } else { floor_div_mod(a, b).1 };
-    TruncateMod: a.remainder(b);
-    Pow: T::pow(a, b);
-    Maximum: if a > b || a.is_nan() { a } else { b };
-    Minimum: if a < b || a.is_nan() { a } else { b };
-    Atan2: T::atan2(a, b);
-    SquaredDifference: (a - b) * (a - b);
-    DivNoNan: if b == T::ZERO { T::ZERO } else { a / b };
-}
-
-maps! { Float, Bool, |a, b|
-    AndFloat: Bool::from(a != T::ZERO && b != T::ZERO);
-    OrFloat: Bool::from(a != T::ZERO || b != T::ZERO);
-    XorFloat: Bool::from((a != T::ZERO) ^ (b != T::ZERO));
-}
-
 maps! { Element, Bool, |a, b|
-    Eq: Bool::from(a == b);
-    Ne: Bool::from(a != b);
-    Lt: Bool::from(a < b);
-    Le: Bool::from(a <= b);
-    Gt: Bool::from(a > b);
-    Ge: Bool::from(a >= b);
+    EqInt: Bool::from(a == b);
+    NeInt: Bool::from(a != b);
+    LtInt: Bool::from(a < b);
+    LeInt: Bool::from(a <= b);
+    GtInt: Bool::from(a > b);
+    GeInt: Bool::from(a >= b);
 }
 
 maps! { Int, T, |a, b|
@@ -286,42 +320,14 @@ maps! { Int, T, |a, b|
     AndBits: a.and(b);
     OrBits: a.or(b);
     XorBits: a.xor(b);
-    ShiftLeft: a.shift_left(b);
-    ShiftRight: a.shift_right(b);
+    ShiftLeftInt: a.shift_left(b);
+    ShiftRightInt: a.shift_right(b);
 }
 
 maps! { Int, Bool, |a, b|
     AndInt: Bool::from(a != T::ZERO && b != T::ZERO);
     OrInt: Bool::from(a != T::ZERO || b != T::ZERO);
     XorInt: Bool::from((a != T::ZERO) ^ (b != T::ZERO));
-}
-
-fn float<T: Float>(code: Binary) -> Function {
-    match code {
-        Binary::Add => erased::<T, Add>,
-        Binary::Sub => erased::<T, Sub>,
-        Binary::Mul => erased::<T, Mul>,
-        Binary::Div => erased::<T, Div>,
-        Binary::FloorDiv => scalar::<T, FloorDiv>,
-        Binary::Mod => scalar::<T, Mod>,
-        Binary::TruncateMod => scalar::<T, TruncateMod>,
-        Binary::Pow => erased::<T, Pow>,
-        Binary::Maximum => erased::<T, Maximum>,
-        Binary::Minimum => erased::<T, Minimum>,
-        Binary::Atan2 => erased::<T, Atan2>,
-        Binary::SquaredDifference => erased::<T, SquaredDifference>,
-        Binary::DivNoNan => erased::<T, DivNoNan>,
-        Binary::Eq => erased::<T, Eq>,
-        Binary::Ne => erased::<T, Ne>,
-        Binary::Lt => erased::<T, Lt>,
-        Binary::Le => erased::<T, Le>,
-        Binary::Gt => erased::<T, Gt>,
-        Binary::Ge => erased::<T, Ge>,
-        Binary::LogicalAnd => erased::<T, AndFloat>,
-        Binary::LogicalOr => erased::<T, OrFloat>,
-        Binary::LogicalXor => erased::<T, XorFloat>,
-        _ => unsupported(code),
-    }
 }
 
 /// Operations that do not depend on the sign share the code of the unsigned type.
@@ -337,20 +343,20 @@ fn integer<T: Int>(code: Binary) -> Function {
         Binary::Maximum => erased::<T, MaximumInt>,
         Binary::Minimum => erased::<T, MinimumInt>,
         Binary::SquaredDifference => erased::<T::Unsigned, SquaredDifferenceInt>,
-        Binary::Eq => erased::<T::Unsigned, Eq>,
-        Binary::Ne => erased::<T::Unsigned, Ne>,
-        Binary::Lt => erased::<T, Lt>,
-        Binary::Le => erased::<T, Le>,
-        Binary::Gt => erased::<T, Gt>,
-        Binary::Ge => erased::<T, Ge>,
+        Binary::Eq => erased::<T::Unsigned, EqInt>,
+        Binary::Ne => erased::<T::Unsigned, NeInt>,
+        Binary::Lt => erased::<T, LtInt>,
+        Binary::Le => erased::<T, LeInt>,
+        Binary::Gt => erased::<T, GtInt>,
+        Binary::Ge => erased::<T, GeInt>,
         Binary::LogicalAnd => erased::<T::Unsigned, AndInt>,
         Binary::LogicalOr => erased::<T::Unsigned, OrInt>,
         Binary::LogicalXor => erased::<T::Unsigned, XorInt>,
         Binary::BitwiseAnd => erased::<T::Unsigned, AndBits>,
         Binary::BitwiseOr => erased::<T::Unsigned, OrBits>,
         Binary::BitwiseXor => erased::<T::Unsigned, XorBits>,
-        Binary::ShiftLeft => erased::<T::Unsigned, ShiftLeft>,
-        Binary::ShiftRight => erased::<T, ShiftRight>,
+        Binary::ShiftLeft => erased::<T::Unsigned, ShiftLeftInt>,
+        Binary::ShiftRight => erased::<T, ShiftRightInt>,
         _ => unsupported(code),
     }
 }
@@ -361,12 +367,12 @@ fn boolean(code: Binary) -> Function {
         Binary::Add | Binary::Maximum | Binary::LogicalOr | Binary::BitwiseOr => erased::<u8, OrInt>,
         Binary::Mul | Binary::Minimum | Binary::LogicalAnd | Binary::BitwiseAnd => erased::<u8, AndInt>,
         Binary::LogicalXor | Binary::BitwiseXor => erased::<u8, XorInt>,
-        Binary::Eq => erased::<Bool, Eq>,
-        Binary::Ne => erased::<Bool, Ne>,
-        Binary::Lt => erased::<Bool, Lt>,
-        Binary::Le => erased::<Bool, Le>,
-        Binary::Gt => erased::<Bool, Gt>,
-        Binary::Ge => erased::<Bool, Ge>,
+        Binary::Eq => erased::<Bool, EqInt>,
+        Binary::Ne => erased::<Bool, NeInt>,
+        Binary::Lt => erased::<Bool, LtInt>,
+        Binary::Le => erased::<Bool, LeInt>,
+        Binary::Gt => erased::<Bool, GtInt>,
+        Binary::Ge => erased::<Bool, GeInt>,
         _ => unsupported(code),
     }
 }

@@ -1,54 +1,6 @@
-//! What the operations need of the number types, so that each is written once.
+//! The operations of integers, so that each elementwise operation is written once for all integer types.
 
 use crate::dtype::Element;
-use crate::math::Real;
-
-/// `f32` or `f64`.
-pub(super) trait Float: Real {
-    const ZERO: Self;
-    const ONE: Self;
-    const HALF: Self;
-    const INFINITY: Self;
-    const NAN: Self;
-    fn is_nan(self) -> bool;
-    fn abs(self) -> Self;
-    fn floor(self) -> Self;
-    fn ceil(self) -> Self;
-    fn round(self) -> Self;
-    fn trunc(self) -> Self;
-    fn copysign(self, sign: Self) -> Self;
-    /// The remainder of the truncated quotient, C's `fmod`.
-    fn remainder(self, by: Self) -> Self;
-}
-
-macro_rules! float {
-    ($($t:ident)*) => {$(
-        impl Float for $t {
-            const ZERO: $t = 0.0;
-            const ONE: $t = 1.0;
-            const HALF: $t = 0.5;
-            const INFINITY: $t = $t::INFINITY;
-            const NAN: $t = $t::NAN;
-            #[inline(always)]
-            fn is_nan(self) -> bool { self.is_nan() }
-            #[inline(always)]
-            fn abs(self) -> $t { self.abs() }
-            #[inline(always)]
-            fn floor(self) -> $t { self.floor() }
-            #[inline(always)]
-            fn ceil(self) -> $t { self.ceil() }
-            #[inline(always)]
-            fn round(self) -> $t { self.round_ties_even() }
-            #[inline(always)]
-            fn trunc(self) -> $t { self.trunc() }
-            #[inline(always)]
-            fn copysign(self, sign: $t) -> $t { self.copysign(sign) }
-            #[inline(always)]
-            fn remainder(self, by: $t) -> $t { self % by }
-        }
-    )*};
-}
-float!(f32 f64);
 
 /// An integer type. Arithmetic wraps.
 pub(super) trait Int: Element + Ord {

@@ -1,111 +1,13 @@
 //! Operations of one operand.
 
 use super::half::{Half, STEP};
-use super::scalar::{Float, Int};
+use super::scalar::Int;
 use crate::dtype::{Bool, DType, Element};
+use crate::math::{self, Lane, Real, double, through_double};
 use crate::multiversion;
 use bytemuck::{cast_slice, cast_slice_mut};
 
-/// An operation of one operand.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Unary {
-    /// `-x`.
-    Neg,
-    /// The absolute value.
-    Abs,
-    /// -1, 0 or 1; NaN stays.
-    Sign,
-    /// `x * x`.
-    Square,
-    /// The nearest integer below.
-    Floor,
-    /// The nearest integer above.
-    Ceil,
-    /// The nearest integer, the even one if there are two.
-    Round,
-    /// The nearest integer toward zero.
-    Trunc,
-    /// `e^x`.
-    Exp,
-    /// `e^x - 1`.
-    Expm1,
-    /// The natural logarithm.
-    Log,
-    /// `ln(1 + x)`.
-    Log1p,
-    /// The square root.
-    Sqrt,
-    /// `1 / sqrt(x)`.
-    Rsqrt,
-    /// `1 / x`.
-    Reciprocal,
-    /// The sine.
-    Sin,
-    /// The cosine.
-    Cos,
-    /// The tangent.
-    Tan,
-    /// The inverse sine.
-    Asin,
-    /// The inverse cosine.
-    Acos,
-    /// The inverse tangent.
-    Atan,
-    /// The hyperbolic sine.
-    Sinh,
-    /// The hyperbolic cosine.
-    Cosh,
-    /// The hyperbolic tangent.
-    Tanh,
-    /// The inverse hyperbolic sine.
-    Asinh,
-    /// The inverse hyperbolic cosine.
-    Acosh,
-    /// The inverse hyperbolic tangent.
-    Atanh,
-    /// `1 / (1 + e^-x)`.
-    Sigmoid,
-    /// `ln(1 + e^x)`.
-    Softplus,
-    /// `max(x, 0)`; NaN stays.
-    Relu,
-    /// `min(max(x, 0), 6)`; NaN stays.
-    Relu6,
-    /// `x`, times the given slope below zero.
-    LeakyRelu(f64),
-    /// `x`, or the given factor times `e^x - 1` below zero.
-    Elu(f64),
-    /// The self-normalising elu.
-    Selu,
-    /// `x` times the normal distribution function at `x`.
-    Gelu,
-    /// The tanh form of gelu.
-    GeluTanh,
-    /// `x * sigmoid(x)`.
-    Silu,
-    /// The error function.
-    Erf,
-    /// The complementary error function.
-    Erfc,
-    /// The inverse error function.
-    Erfinv,
-    /// The logarithm of the absolute value of the gamma function.
-    Lgamma,
-    /// The derivative of the logarithm of the gamma function.
-    Digamma,
-    /// Whether it is not a number.
-    IsNan,
-    /// Whether it is an infinity.
-    IsInf,
-    /// Whether it is neither NaN nor an infinity.
-    IsFinite,
-    /// Whether it is zero.
-    LogicalNot,
-    /// All bits flipped; the logical not of a bool.
-    BitwiseNot,
-}
-
-/// What goes in and what comes out.
+/// The types of the operand and of the result.
 enum Class {
     /// Floats to the same type.
     Math,
@@ -117,68 +19,194 @@ enum Class {
     Bits,
 }
 
-impl Unary {
-    /// Every operation, with an example parameter where it has one.
-    pub const ALL: [Unary; 47] = [
-        Unary::Neg,
-        Unary::Abs,
-        Unary::Sign,
-        Unary::Square,
-        Unary::Floor,
-        Unary::Ceil,
-        Unary::Round,
-        Unary::Trunc,
-        Unary::Exp,
-        Unary::Expm1,
-        Unary::Log,
-        Unary::Log1p,
-        Unary::Sqrt,
-        Unary::Rsqrt,
-        Unary::Reciprocal,
-        Unary::Sin,
-        Unary::Cos,
-        Unary::Tan,
-        Unary::Asin,
-        Unary::Acos,
-        Unary::Atan,
-        Unary::Sinh,
-        Unary::Cosh,
-        Unary::Tanh,
-        Unary::Asinh,
-        Unary::Acosh,
-        Unary::Atanh,
-        Unary::Sigmoid,
-        Unary::Softplus,
-        Unary::Relu,
-        Unary::Relu6,
-        Unary::LeakyRelu(0.2),
-        Unary::Elu(1.0),
-        Unary::Selu,
-        Unary::Gelu,
-        Unary::GeluTanh,
-        Unary::Silu,
-        Unary::Erf,
-        Unary::Erfc,
-        Unary::Erfinv,
-        Unary::Lgamma,
-        Unary::Digamma,
-        Unary::IsNan,
-        Unary::IsInf,
-        Unary::IsFinite,
-        Unary::LogicalNot,
-        Unary::BitwiseNot,
-    ];
+/// The result of an operation on a [`Lane`].
+pub enum LaneValue<T: Lane> {
+    /// A number.
+    Number(T),
+    /// The result of a test.
+    Mask(T::Mask),
+}
 
-    fn class(self) -> Class {
-        use Unary::*;
-        match self {
-            Neg | Abs | Sign | Square | Floor | Ceil | Round | Trunc | Relu => Class::Arithmetic,
-            IsNan | IsInf | IsFinite | LogicalNot => Class::Test,
-            BitwiseNot => Class::Bits,
-            _ => Class::Math,
+/// Makes the enum [`Unary`], its list, its classes and its functions of floats from one table. A row is
+/// `Name(parameter = example): Class, form(function);` with one of these forms:
+///
+/// - `lanes`: a function over [`Lane`], which vectorises and has machine code;
+/// - `mask`: the same, whose result is a mask;
+/// - `double`: a function of `f64`, through which `f32` is computed;
+/// - `angle`: a function over [`Real`] up to [`Real::TRIG_BOUND`], and the one beyond;
+/// - `integers`: none of floats.
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident $(($parameter:ident = $example:literal))?: $class:ident, $form:ident($($f:expr),*);)*) => {
+        /// An operation of one operand.
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub enum Unary {
+            $($(#[$doc])* $name $((operations!(@type $parameter)))?,)*
         }
-    }
 
+        impl Unary {
+            /// Every operation, with an example parameter where it has one.
+            pub const ALL: [Unary; [$(stringify!($name)),*].len()] = [$(Unary::$name $(($example))?),*];
+
+            fn class(self) -> Class {
+                match self {
+                    $(Unary::$name { .. } => Class::$class,)*
+                }
+            }
+
+            fn parameter(self) -> f64 {
+                match self {
+                    $($(Unary::$name($parameter) => $parameter,)?)*
+                    _ => 0.0,
+                }
+            }
+
+            /// The operation on floats, or `None` if it has no branch-free form for both precisions.
+            pub fn lanes<T: Lane>(self, x: T) -> Option<LaneValue<T>> {
+                match self {
+                    $(Unary::$name $(($parameter))? => operations!(@lanes $form($($f),*), x $(, $parameter)?),)*
+                }
+            }
+        }
+
+        $(operations!(@map $name $(($parameter))?, $form($($f),*));)*
+
+        fn float<T: Real>(code: Unary) -> Function {
+            match code {
+                $(Unary::$name { .. } => operations!(@tile $name, $form, code),)*
+            }
+        }
+    };
+    (@type $parameter:ident) => { f64 };
+
+    (@lanes lanes($f:expr), $x:ident $(, $p:ident)?) => { Some(LaneValue::Number($f($x $(, T::number($p))?))) };
+    (@lanes mask($f:expr), $x:ident) => { Some(LaneValue::Mask($f($x))) };
+    (@lanes $form:ident($($f:expr),*), $x:ident) => { None };
+
+    (@map $name:ident $(($p:ident))?, lanes($f:expr)) => {
+        operations!(@impl $name, T, |x, p| { let _ = p; $f(x $(, { let $p = p; $p })?) });
+    };
+    (@map $name:ident, mask($f:expr)) => { operations!(@impl $name, Bool, |x, _p| Bool::from($f(x))); };
+    (@map $name:ident, double($f:expr)) => { operations!(@impl $name, T, |x, _p| through_double($f, x)); };
+    (@map $name:ident, angle($bounded:expr, $any:expr)) => {
+        operations!(@impl $name, T, |x, _p| $bounded(x));
+        impl<T: Real> Angle<T> for $name {
+            fn any(x: T) -> T { $any(x) }
+        }
+    };
+    (@map $name:ident, integers()) => {};
+    (@impl $name:ident, $out:ty, |$x:ident, $p:ident| $e:expr) => {
+        #[derive(Default)]
+        struct $name;
+        impl<T: Real> Map<T> for $name {
+            type Out = $out;
+            #[inline(always)]
+            fn map($x: T, $p: T) -> $out { $e }
+        }
+    };
+
+    (@tile $name:ident, angle, $code:ident) => { angle::<T, $name> };
+    (@tile $name:ident, integers, $code:ident) => { unsupported($code) };
+    (@tile $name:ident, $form:ident, $code:ident) => { erased::<T, $name> };
+}
+
+operations! {
+    /// `-x`.
+    Neg: Arithmetic, lanes(T::neg);
+    /// The absolute value.
+    Abs: Arithmetic, lanes(T::abs);
+    /// -1, 0 or 1; NaN stays.
+    Sign: Arithmetic, lanes(math::sign);
+    /// `x * x`.
+    Square: Arithmetic, lanes(math::square);
+    /// The nearest integer below.
+    Floor: Arithmetic, lanes(T::floor);
+    /// The nearest integer above.
+    Ceil: Arithmetic, lanes(T::ceil);
+    /// The nearest integer, the even one if there are two.
+    Round: Arithmetic, lanes(T::round);
+    /// The nearest integer toward zero.
+    Trunc: Arithmetic, lanes(T::trunc);
+    /// `e^x`.
+    Exp: Math, lanes(math::exp);
+    /// `e^x - 1`.
+    Expm1: Math, lanes(math::expm1);
+    /// The natural logarithm.
+    Log: Math, lanes(math::log);
+    /// `ln(1 + x)`.
+    Log1p: Math, lanes(math::log1p);
+    /// The square root.
+    Sqrt: Math, lanes(T::sqrt);
+    /// `1 / sqrt(x)`.
+    Rsqrt: Math, lanes(math::rsqrt);
+    /// `1 / x`.
+    Reciprocal: Math, lanes(math::reciprocal);
+    /// The sine.
+    Sin: Math, angle(T::sin_bounded, T::sin);
+    /// The cosine.
+    Cos: Math, angle(T::cos_bounded, T::cos);
+    /// The tangent.
+    Tan: Math, angle(|x| through_double(double::tan_bounded, x), |x| through_double(double::tan, x));
+    /// The inverse sine.
+    Asin: Math, double(double::asin);
+    /// The inverse cosine.
+    Acos: Math, double(double::acos);
+    /// The inverse tangent.
+    Atan: Math, double(double::atan);
+    /// The hyperbolic sine.
+    Sinh: Math, double(double::sinh);
+    /// The hyperbolic cosine.
+    Cosh: Math, double(double::cosh);
+    /// The hyperbolic tangent.
+    Tanh: Math, lanes(math::tanh);
+    /// The inverse hyperbolic sine.
+    Asinh: Math, double(double::asinh);
+    /// The inverse hyperbolic cosine.
+    Acosh: Math, double(double::acosh);
+    /// The inverse hyperbolic tangent.
+    Atanh: Math, double(double::atanh);
+    /// `1 / (1 + e^-x)`.
+    Sigmoid: Math, lanes(math::sigmoid);
+    /// `ln(1 + e^x)`.
+    Softplus: Math, lanes(math::softplus);
+    /// `max(x, 0)`; NaN stays.
+    Relu: Arithmetic, lanes(math::relu);
+    /// `min(max(x, 0), 6)`; NaN stays.
+    Relu6: Math, lanes(math::relu6);
+    /// `x`, times the given slope below zero.
+    LeakyRelu(slope = 0.2): Math, lanes(math::leaky_relu);
+    /// `x`, or the given factor times `e^x - 1` below zero.
+    Elu(alpha = 1.0): Math, lanes(math::elu);
+    /// The self-normalising elu.
+    Selu: Math, lanes(math::selu);
+    /// `x` times the normal distribution function at `x`.
+    Gelu: Math, lanes(math::gelu);
+    /// The tanh form of gelu.
+    GeluTanh: Math, lanes(math::gelu_tanh);
+    /// `x * sigmoid(x)`.
+    Silu: Math, lanes(math::silu);
+    /// The error function.
+    Erf: Math, lanes(math::erf);
+    /// The complementary error function.
+    Erfc: Math, double(double::erfc);
+    /// The inverse error function.
+    Erfinv: Math, double(double::erfinv);
+    /// The logarithm of the absolute value of the gamma function.
+    Lgamma: Math, double(double::lgamma);
+    /// The derivative of the logarithm of the gamma function.
+    Digamma: Math, double(double::digamma);
+    /// Whether it is not a number.
+    IsNan: Test, mask(math::is_nan);
+    /// Whether it is an infinity.
+    IsInf: Test, mask(math::is_inf);
+    /// Whether it is neither NaN nor an infinity.
+    IsFinite: Test, mask(math::is_finite);
+    /// Whether it is zero.
+    LogicalNot: Test, mask(math::is_zero);
+    /// All bits flipped; the logical not of a bool.
+    BitwiseNot: Bits, integers();
+}
+
+impl Unary {
     /// The type of the result for operands of type `dtype`, or `None` if there is no such operation.
     #[inline]
     pub fn result(self, dtype: DType) -> Option<DType> {
@@ -187,14 +215,6 @@ impl Unary {
             Class::Arithmetic => (dtype != DType::Bool).then_some(dtype),
             Class::Test => Some(DType::Bool),
             Class::Bits => (!dtype.is_float()).then_some(dtype),
-        }
-    }
-
-    fn parameter(self) -> f64 {
-        match self {
-            Unary::LeakyRelu(slope) => slope,
-            Unary::Elu(alpha) => alpha,
-            _ => 0.0,
         }
     }
 }
@@ -211,7 +231,7 @@ pub struct UnaryTile {
 }
 
 impl UnaryTile {
-    /// Computes as many elements as `out` has room for; both slices are aligned for their type.
+    /// Computes as many elements as `out` has; both slices are aligned for their type.
     ///
     /// # Panics
     /// If `x` has another number of elements.
@@ -243,7 +263,7 @@ impl UnaryTile {
 /// The tile loop for an operation and its operand's type.
 ///
 /// # Panics
-/// If [`Unary::result`] says that there is none.
+/// If [`Unary::result`] is `None`.
 #[inline]
 pub fn unary_tile(code: Unary, dtype: DType) -> UnaryTile {
     let function = match dtype {
@@ -256,10 +276,16 @@ pub fn unary_tile(code: Unary, dtype: DType) -> UnaryTile {
     UnaryTile { function, parameter: code.parameter(), half: Half::of(dtype), to_bool }
 }
 
-/// One element's worth of an operation; `p` is its parameter.
+/// An operation on one element; `p` is its parameter.
 trait Map<T> {
     type Out: Element;
     fn map(x: T, p: T) -> Self::Out;
+}
+
+/// A trigonometric operation, whose [`Map`] holds up to [`Real::TRIG_BOUND`].
+trait Angle<T>: Map<T, Out = T> {
+    /// The operation on any argument; it branches.
+    fn any(x: T) -> T;
 }
 
 multiversion! {
@@ -272,120 +298,22 @@ multiversion! {
 
 fn erased<T: Element, F: Map<T> + Default>(x: &[u8], out: &mut [u8], p: f64) {
     let (x, out) = (cast_slice::<u8, T>(x), cast_slice_mut(out));
-    assert_eq!(x.len(), out.len(), "as many elements");
+    assert_eq!(x.len(), out.len(), "operand and output must have the same length");
     map_all(F::default(), x, out, T::from_f64(p));
 }
 
-/// Defines operations as unit structs: `Name: what it computes from x and p;`.
-macro_rules! maps {
-    ($bound:ident, $out:ty, |$x:ident, $p:ident| $($name:ident: $e:expr;)*) => {$(
-        #[derive(Default)]
-        struct $name;
-        impl<T: $bound> Map<T> for $name {
-            type Out = $out;
-            #[inline(always)]
-            fn map($x: T, $p: T) -> $out { let _ = $p; $e }
-        }
-    )*};
+/// A tile of a trigonometric operation: branch-free unless an argument is huge.
+fn angle<T: Real, F: Angle<T> + Default>(x: &[u8], out: &mut [u8], p: f64) {
+    if all_bounded(cast_slice::<u8, T>(x), T::TRIG_BOUND) {
+        erased::<T, F>(x, out, p);
+    } else {
+        let pairs = cast_slice::<u8, T>(x).iter().zip(cast_slice_mut::<u8, T>(out));
+        pairs.for_each(|(x, out)| *out = F::any(*x));
+    }
 }
-
-maps! { Float, T, |x, p|
-    Neg: -x;
-    Abs: x.abs();
-    Sign: if x > T::ZERO { T::ONE } else if x < T::ZERO { -T::ONE } else if x == T::ZERO { T::ZERO } else { x };
-    Square: x * x;
-    Floor: x.floor();
-    Ceil: x.ceil();
-    Round: x.round();
-    Trunc: x.trunc();
-    Reciprocal: T::ONE / x;
-    // NaN passes.
-    Relu: if x <= T::ZERO { T::ZERO } else { x };
-    Relu6: {
-        let low = if x <= T::ZERO { T::ZERO } else { x };
-        let six = T::from_f64(6.0);
-        if low > six { six } else { low }
-    };
-    LeakyRelu: if x < T::ZERO { p * x } else { x };
-    Elu: { let low = p * T::expm1(x); if x > T::ZERO { x } else { low } };
-    Selu: {
-        const ALPHA: f64 = 1.6732632423543772;
-        const SCALE: f64 = 1.0507009873554805;
-        let low = T::from_f64(SCALE * ALPHA) * T::expm1(x);
-        if x > T::ZERO { T::from_f64(SCALE) * x } else { low }
-    };
-    SinBounded: T::sin_bounded(x);
-    CosBounded: T::cos_bounded(x);
-    TanBounded: T::tan_bounded(x);
-    Exp: T::exp(x);
-    Expm1: T::expm1(x);
-    Log: T::log(x);
-    Log1p: T::log1p(x);
-    Sqrt: T::sqrt(x);
-    Rsqrt: T::rsqrt(x);
-    Asin: T::asin(x);
-    Acos: T::acos(x);
-    Atan: T::atan(x);
-    Sinh: T::sinh(x);
-    Cosh: T::cosh(x);
-    Tanh: T::tanh(x);
-    Asinh: T::asinh(x);
-    Acosh: T::acosh(x);
-    Atanh: T::atanh(x);
-    Sigmoid: T::sigmoid(x);
-    Softplus: T::softplus(x);
-    Gelu: T::gelu(x);
-    GeluTanh: T::gelu_tanh(x);
-    Silu: T::silu(x);
-    Erf: T::erf(x);
-    Erfc: T::erfc(x);
-    Erfinv: T::erfinv(x);
-    Lgamma: T::lgamma(x);
-    Digamma: T::digamma(x);
-}
-
-maps! { Float, Bool, |x, p|
-    IsNan: Bool::from(x.is_nan());
-    IsInf: Bool::from(x.abs() == T::INFINITY);
-    IsFinite: Bool::from(x.abs() < T::INFINITY);
-    NotFloat: Bool::from(x == T::ZERO);
-}
-
-maps! { Int, T, |x, p|
-    NegInt: T::ZERO.sub(x);
-    AbsInt: x.abs();
-    SignInt: x.sign();
-    SquareInt: x.mul(x);
-    ReluInt: x.max(T::ZERO);
-    NotBits: x.not();
-    Same: x;
-}
-
-maps! { Int, Bool, |x, p|
-    NotInt: Bool::from(x == T::ZERO);
-    Never: { let _ = x; Bool::FALSE };
-    Always: { let _ = x; Bool::TRUE };
-}
-
-/// A trigonometric tile: branch-free unless an argument is huge.
-macro_rules! trigonometric {
-    ($name:ident, $bounded:ident, $f:ident) => {
-        fn $name<T: Float>(x: &[u8], out: &mut [u8], p: f64) {
-            if all_bounded(cast_slice::<u8, T>(x), T::TRIG_BOUND) {
-                erased::<T, $bounded>(x, out, p);
-            } else {
-                let pairs = cast_slice::<u8, T>(x).iter().zip(cast_slice_mut::<u8, T>(out));
-                pairs.for_each(|(x, out)| *out = T::$f(*x));
-            }
-        }
-    };
-}
-trigonometric!(sin, SinBounded, sin);
-trigonometric!(cos, CosBounded, cos);
-trigonometric!(tan, TanBounded, tan);
 
 multiversion! {
-    fn all_bounded[T: Float](x: &[T], bound: T) -> bool {
+    fn all_bounded[T: Real](x: &[T], bound: T) -> bool {
         let mut all = true;
         for x in x {
             all &= x.abs() <= bound;
@@ -394,56 +322,33 @@ multiversion! {
     }
 }
 
-fn float<T: Float>(code: Unary) -> Function {
-    match code {
-        Unary::Neg => erased::<T, Neg>,
-        Unary::Abs => erased::<T, Abs>,
-        Unary::Sign => erased::<T, Sign>,
-        Unary::Square => erased::<T, Square>,
-        Unary::Floor => erased::<T, Floor>,
-        Unary::Ceil => erased::<T, Ceil>,
-        Unary::Round => erased::<T, Round>,
-        Unary::Trunc => erased::<T, Trunc>,
-        Unary::Exp => erased::<T, Exp>,
-        Unary::Expm1 => erased::<T, Expm1>,
-        Unary::Log => erased::<T, Log>,
-        Unary::Log1p => erased::<T, Log1p>,
-        Unary::Sqrt => erased::<T, Sqrt>,
-        Unary::Rsqrt => erased::<T, Rsqrt>,
-        Unary::Reciprocal => erased::<T, Reciprocal>,
-        Unary::Sin => sin::<T>,
-        Unary::Cos => cos::<T>,
-        Unary::Tan => tan::<T>,
-        Unary::Asin => erased::<T, Asin>,
-        Unary::Acos => erased::<T, Acos>,
-        Unary::Atan => erased::<T, Atan>,
-        Unary::Sinh => erased::<T, Sinh>,
-        Unary::Cosh => erased::<T, Cosh>,
-        Unary::Tanh => erased::<T, Tanh>,
-        Unary::Asinh => erased::<T, Asinh>,
-        Unary::Acosh => erased::<T, Acosh>,
-        Unary::Atanh => erased::<T, Atanh>,
-        Unary::Sigmoid => erased::<T, Sigmoid>,
-        Unary::Softplus => erased::<T, Softplus>,
-        Unary::Relu => erased::<T, Relu>,
-        Unary::Relu6 => erased::<T, Relu6>,
-        Unary::LeakyRelu(_) => erased::<T, LeakyRelu>,
-        Unary::Elu(_) => erased::<T, Elu>,
-        Unary::Selu => erased::<T, Selu>,
-        Unary::Gelu => erased::<T, Gelu>,
-        Unary::GeluTanh => erased::<T, GeluTanh>,
-        Unary::Silu => erased::<T, Silu>,
-        Unary::Erf => erased::<T, Erf>,
-        Unary::Erfc => erased::<T, Erfc>,
-        Unary::Erfinv => erased::<T, Erfinv>,
-        Unary::Lgamma => erased::<T, Lgamma>,
-        Unary::Digamma => erased::<T, Digamma>,
-        Unary::IsNan => erased::<T, IsNan>,
-        Unary::IsInf => erased::<T, IsInf>,
-        Unary::IsFinite => erased::<T, IsFinite>,
-        Unary::LogicalNot => erased::<T, NotFloat>,
-        Unary::BitwiseNot => unsupported(code),
-    }
+/// Defines operations on integers as unit structs: `Name: what it computes from x;`.
+macro_rules! maps {
+    ($out:ty, |$x:ident| $($name:ident: $e:expr;)*) => {$(
+        #[derive(Default)]
+        struct $name;
+        impl<T: Int> Map<T> for $name {
+            type Out = $out;
+            #[inline(always)]
+            fn map($x: T, _p: T) -> $out { $e }
+        }
+    )*};
+}
+
+maps! { T, |x|
+    NegInt: T::ZERO.sub(x);
+    AbsInt: x.abs();
+    SignInt: x.sign();
+    SquareInt: x.mul(x);
+    ReluInt: x.max(T::ZERO);
+    NotBits: x.not();
+    Identity: x;
+}
+
+maps! { Bool, |x|
+    NotInt: Bool::from(x == T::ZERO);
+    Never: { let _ = x; Bool::FALSE };
+    Always: { let _ = x; Bool::TRUE };
 }
 
 /// Operations that do not depend on the sign share the code of the unsigned type.
@@ -454,7 +359,7 @@ fn integer<T: Int>(code: Unary) -> Function {
         Unary::Sign => erased::<T, SignInt>,
         Unary::Square => erased::<T::Unsigned, SquareInt>,
         Unary::Relu => erased::<T, ReluInt>,
-        Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => erased::<T::Unsigned, Same>,
+        Unary::Floor | Unary::Ceil | Unary::Round | Unary::Trunc => erased::<T::Unsigned, Identity>,
         Unary::IsNan | Unary::IsInf => erased::<T::Unsigned, Never>,
         Unary::IsFinite => erased::<T::Unsigned, Always>,
         Unary::LogicalNot => erased::<T::Unsigned, NotInt>,

@@ -1,17 +1,16 @@
-//! The coefficients of the polynomials, for those who compute them in another way: bits must agree.
+//! The coefficients of the polynomials, per precision.
 
-/// The first bits of ln(2).
-pub const LN2_HI: f32 = std::f32::consts::LN_2;
-/// The rest of ln(2).
-pub const LN2_LO: f32 = -1.9046542e-09;
+/// The rest of ln(2) after its `f32`.
+pub(super) const LN2_LO: f32 = -1.9046542e-09;
 /// The rest of ln(2) after its `f64`.
-pub const LN2_LO_DOUBLE: f64 = 2.3190468138462996e-17;
+pub(super) const LN2_LO_DOUBLE: f64 = 2.3190468138462996e-17;
 
 /// `(e^r - 1 - r) / r^2` for `|r| <= ln(2) / 2`, within `2^-31` of `e^r - 1`.
-pub const EXP: [f32; 6] = [5.0e-01, 1.6666666e-01, 4.166636e-02, 8.333391e-03, 1.3940723e-03, 1.9845214e-04];
+pub(super) const EXP: [f32; 6] =
+    [5.0e-01, 1.6666666e-01, 4.166636e-02, 8.333391e-03, 1.3940723e-03, 1.9845214e-04];
 
 /// `(e^r - 1 - r) / r^2` for `|r| <= ln(2) / 2`, within `2^-61` of `e^r - 1`.
-pub const EXP_DOUBLE: [f64; 11] = [
+pub(super) const EXP_DOUBLE: [f64; 11] = [
     0.5,
     0.16666666666666677,
     0.041666666666666505,
@@ -26,7 +25,7 @@ pub const EXP_DOUBLE: [f64; 11] = [
 ];
 
 /// `(ln(1 + f) - f + f^2 / 2) / f^3` for `1 + f` between `sqrt(1/2)` and `sqrt(2)`.
-pub const LOG: [f32; 9] = [
+pub(super) const LOG: [f32; 9] = [
     3.333331e-01,
     -2.500001e-01,
     2.0002167e-01,
@@ -39,7 +38,7 @@ pub const LOG: [f32; 9] = [
 ];
 
 /// `(2 atanh(s) - 2 s) / s^3` in `s^2`, for `m = (1 + s) / (1 - s)` between `sqrt(1/2)` and `sqrt(2)`.
-pub const LOG_DOUBLE: [f64; 7] = [
+pub(super) const LOG_DOUBLE: [f64; 7] = [
     0.6666666666666735,
     0.3999999999940821,
     0.28571428743981675,
@@ -50,7 +49,7 @@ pub const LOG_DOUBLE: [f64; 7] = [
 ];
 
 /// `(2 atanh(s) - 2 s - 2/3 s^3) / s^5` in `s^2`.
-pub const LOG_TAIL_DOUBLE: [f64; 8] = [
+pub(super) const LOG_TAIL_DOUBLE: [f64; 8] = [
     0.39999999999999974,
     0.28571428571445334,
     0.22222222217482088,
@@ -62,7 +61,7 @@ pub const LOG_TAIL_DOUBLE: [f64; 8] = [
 ];
 
 /// `erf(x) / x` in `x^2`, for `|x| <= 1`.
-pub const ERF: [f32; 7] = [
+pub(super) const ERF: [f32; 7] = [
     std::f32::consts::FRAC_2_SQRT_PI,
     -3.7612626e-01,
     1.1283584e-01,
@@ -73,7 +72,7 @@ pub const ERF: [f32; 7] = [
 ];
 
 /// `erf(x) / x` in `x^2`, for `|x| <= 1`.
-pub const ERF_DOUBLE: [f64; 13] = [
+pub(super) const ERF_DOUBLE: [f64; 13] = [
     std::f64::consts::FRAC_2_SQRT_PI,
     -0.3761263890318375,
     0.11283791670954856,
@@ -90,7 +89,7 @@ pub const ERF_DOUBLE: [f64; 13] = [
 ];
 
 /// `-ln(erfc(x))` for `x` between 1 and 4, where `erf` reaches one.
-pub const ERF_TAIL: [f32; 8] = [
+pub(super) const ERF_TAIL: [f32; 8] = [
     -5.460153e-05,
     1.1289774,
     6.3435334e-01,
@@ -102,7 +101,7 @@ pub const ERF_TAIL: [f32; 8] = [
 ];
 
 /// `(1 + 2 x) e^(x^2) erfc(x)` in `(x - 4) / (x + 4)`, for `x` from 0 to 28.
-pub const ERFCX_DOUBLE: [f64; 24] = [
+pub(super) const ERFCX_DOUBLE: [f64; 24] = [
     1.2329951186255526,
     -0.13962111684056253,
     0.015379652102619622,
@@ -130,11 +129,11 @@ pub const ERFCX_DOUBLE: [f64; 24] = [
 ];
 
 /// The normal distribution function less a half, over `x`, in `x^2`, for `|x| <= 3/4`.
-pub const NORMAL: [f32; 5] = [3.989423e-01, -6.649029e-02, 9.972349e-03, -1.181283e-03, 1.0293849e-04];
+pub(super) const NORMAL: [f32; 5] = [3.989423e-01, -6.649029e-02, 9.972349e-03, -1.181283e-03, 1.0293849e-04];
 
 /// `(1 + 3/2 x) e^(x^2 / 2)` times the normal distribution's tail beyond `x`, in `(x - 4) / (x + 4)`, for `x` from 3/4
 /// to 14.5.
-pub const NORMAL_TAIL: [f32; 9] = [
+pub(super) const NORMAL_TAIL: [f32; 9] = [
     6.608745e-01,
     -5.9856314e-02,
     -4.1190013e-02,

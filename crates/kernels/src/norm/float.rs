@@ -1,7 +1,7 @@
 //! From stored elements to the type they are computed in, and loops over lanes that LLVM turns into vectors.
 
 use crate::dtype::{Element, bf16, f16};
-use crate::math::Real;
+use crate::math::{Real, exp};
 use half::slice::HalfFloatSliceExt;
 
 /// A float as it lies in memory.
@@ -160,11 +160,11 @@ pub(crate) fn exp_sum<W: Real>(x: &[W], shift: W) -> W {
     let (blocks, rest) = x.as_chunks::<LANES>();
     for block in blocks {
         for i in 0..LANES {
-            lanes[i] = lanes[i] + W::exp(block[i] - shift);
+            lanes[i] = lanes[i] + exp(block[i] - shift);
         }
     }
     for (lane, &x) in lanes.iter_mut().zip(rest) {
-        *lane = *lane + W::exp(x - shift);
+        *lane = *lane + exp(x - shift);
     }
     join(lanes, |a, b| a + b)
 }
@@ -177,13 +177,13 @@ pub(crate) fn exp_into<W: Real>(x: &[W], shift: W, to: &mut [W]) -> W {
     let (to_blocks, to_rest) = to.as_chunks_mut::<LANES>();
     for (block, to) in blocks.iter().zip(to_blocks) {
         for i in 0..LANES {
-            let e = W::exp(block[i] - shift);
+            let e = exp(block[i] - shift);
             to[i] = e;
             lanes[i] = lanes[i] + e;
         }
     }
     for ((lane, to), &x) in lanes.iter_mut().zip(to_rest).zip(rest) {
-        *to = W::exp(x - shift);
+        *to = exp(x - shift);
         *lane = *lane + *to;
     }
     join(lanes, |a, b| a + b)

@@ -3,7 +3,7 @@
 use super::float::*;
 use super::source::*;
 use super::{CHUNK, rows_per_chunk};
-use crate::math::Real;
+use crate::math::exp;
 use crate::view::{Arg, ViewMut};
 use crate::{Element, dispatch, multiversion, pool};
 
@@ -100,7 +100,7 @@ fn softmax_row<T: Stored>(from: Option<&[T]>, row: &mut [T], buffer: &mut [T::Wi
         let x = widened(from, row, range.clone(), buffer);
         let scaled = &mut scaled[..range.len()];
         for (to, &x) in scaled.iter_mut().zip(x) {
-            *to = T::Wide::exp(x - max) * factor;
+            *to = exp(x - max) * factor;
         }
         T::narrow(scaled, &mut row[range]);
     }
@@ -161,7 +161,7 @@ multiversion! {
             let to = unsafe { out.part(start..start + width) };
             let x = widened(again(start), to, 0..width, &mut buffer);
             for (((sum, result), &max), &x) in sum.iter_mut().zip(&mut result).zip(&max).zip(x) {
-                *result = T::Wide::exp(x - max);
+                *result = exp(x - max);
                 *sum = *sum + *result;
             }
             if !log && let Some(to) = T::as_wide_mut(to) {
@@ -190,7 +190,7 @@ multiversion! {
             }
             let x = widened(again(start), to, 0..width, &mut buffer);
             for (((result, &sum), &max), &x) in result.iter_mut().zip(&sum).zip(&max).zip(x) {
-                *result = if log { (x - max) - sum } else { T::Wide::exp(x - max) * sum };
+                *result = if log { (x - max) - sum } else { exp(x - max) * sum };
             }
             T::narrow(&result[..width], to);
         }

@@ -3,7 +3,7 @@
 use super::philox::{LANES, Words, join_all};
 use super::{Draw, Key, fill};
 use crate::dtype::{bf16, f16};
-use crate::math::{Real, double, single};
+use crate::math::{Real, double, log};
 use crate::{DType, Element, ViewMut};
 use half::slice::HalfFloatSliceExt;
 
@@ -170,7 +170,7 @@ fn normal_pair(a: u32, b: u32) -> (f32, f32) {
     // The low bits of b matter only where a is small, which is where the tails are made.
     let fine = ((b & 0xff) as i32 as f32 + 0.5) / 256.0;
     let u = ((a >> 1) as i32 as f32 + fine) / TWO_POW_31;
-    let radius = (-2.0 * single::log(u)).sqrt();
+    let radius = (-2.0 * log(u)).sqrt();
     // The angle is a quarter turn times 0..4 (bits 30, 31) plus one within an eighth turn of zero.
     let near = ((b >> 8 & 0x3f_ffff) as i32 - 0x20_0000) as f32 + 0.5;
     let (sin, cos) = sin_cos_near(near * (std::f32::consts::FRAC_PI_2 / 4194304.0));
@@ -190,7 +190,7 @@ pub(super) fn normal_pair_double(a: u64, b: u64) -> (f64, f64) {
     let exact = |v: u64| f64::from_bits(v | 0x4330_0000_0000_0000) - TWO_POW_52;
     let fine = (exact(a & 0xfff) + 0.5) / 4096.0;
     let u = (exact(a >> 12) + fine) / TWO_POW_52;
-    let radius = (-2.0 * double::log(u)).sqrt();
+    let radius = (-2.0 * log(u)).sqrt();
     let near = exact((b >> 10) & ((1 << 52) - 1)) - TWO_POW_52 / 2.0 + 0.5;
     let angle = near * (std::f64::consts::FRAC_PI_2 / TWO_POW_52);
     let (sin, cos) = (Real::sin_bounded(angle), Real::cos_bounded(angle));
@@ -323,7 +323,7 @@ impl<T: Element> Draw<T, 16> for Exponential {
         let mut out = [0.0; 16];
         let wide: [u64; 16] = bytemuck::cast(join_all(words));
         for (value, word) in out.iter_mut().zip(wide) {
-            *value = -double::log(unit(word) + 0.5 / TWO_POW_53) * self.mean;
+            *value = -log(unit(word) + 0.5 / TWO_POW_53) * self.mean;
         }
         out.map(T::from_f64)
     }

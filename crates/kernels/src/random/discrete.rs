@@ -5,7 +5,7 @@ use super::philox::{LANES, Words, block, join, join_all};
 use super::{Draw, Key, fill, fill_part};
 use crate::index::CHUNK;
 use crate::index::runs::Runs;
-use crate::math::double;
+use crate::math::exp;
 use crate::{Bool, DType, Element, View, ViewMut, dispatch, multiversion, pool};
 
 struct Bits;
@@ -226,7 +226,7 @@ multiversion! {
     fn weigh(logits: &mut [f64], largest: f64) {
         for slot in logits {
             // Equal to the largest is weight one even where the difference of infinities is not a number.
-            let weight = double::exp(*slot - largest);
+            let weight = exp(*slot - largest);
             *slot = if *slot == largest { 1.0 } else { weight };
         }
     }

@@ -5,7 +5,7 @@ use super::continuous::{normal_pair_double, unit};
 use super::philox::Stream;
 use crate::index::CHUNK;
 use crate::index::runs::Runs;
-use crate::math::double;
+use crate::math::{exp, log};
 use crate::{Element, View, ViewMut, dispatch, pool};
 
 /// Draws from the gamma distribution with shape `alpha[i]` (floats, of `out`'s shape and type) and this rate. A shape
@@ -38,8 +38,8 @@ fn draw(stream: &mut Stream, alpha: f64) -> f64 {
     if alpha < 1.0 {
         // A gamma of shape alpha + 1 times u^(1 / alpha) has shape alpha.
         let [word, _] = stream.next();
-        let log = double::log(open(word)) / alpha;
-        return above_one(stream, alpha + 1.0) * double::exp(log);
+        let log = log(open(word)) / alpha;
+        return above_one(stream, alpha + 1.0) * exp(log);
     }
     above_one(stream, alpha)
 }
@@ -59,7 +59,7 @@ fn above_one(stream: &mut Stream, alpha: f64) -> f64 {
         let t = c.mul_add(x, 1.0);
         let v = t * t * t;
         // The logarithm is the test; below, for v at most zero, there is nothing to accept.
-        if v > 0.0 && double::log(open(word)) < 0.5 * x * x + d * (1.0 - v + double::log(v)) {
+        if v > 0.0 && log(open(word)) < 0.5 * x * x + d * (1.0 - v + log(v)) {
             return d * v;
         }
     }

@@ -1,7 +1,7 @@
 //! What is folded: the arithmetic of each reduction, one element at a time.
 
 use crate::dtype::{Bool, Element, bf16, f16};
-use crate::math::Real;
+use crate::math::{exp, log};
 use bytemuck::Pod;
 use std::marker::PhantomData;
 
@@ -172,7 +172,7 @@ macro_rules! float {
         impl Float for $t {
             #[inline(always)]
             fn exp_distance(x: Self::Total, y: Self::Total) -> Self::Total {
-                <Self::Total as Real>::exp(x - y)
+                exp(x - y)
             }
             #[inline(always)]
             fn shift(largest: Self::Total) -> Self::Total {
@@ -181,7 +181,7 @@ macro_rules! float {
             }
             #[inline(always)]
             fn log_shifted(total: Self::Total, shift: Self::Total) -> Self::Total {
-                <Self::Total as Real>::log(total) + shift
+                log(total) + shift
             }
             #[inline(always)]
             fn double(self) -> f64 { self.value() as f64 }

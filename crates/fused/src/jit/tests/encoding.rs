@@ -1,9 +1,9 @@
 //! Bytes against what a system's assembler writes.
 
-use crate::jit::encode::{self as x86, Code, Operand};
+use crate::jit::encode::{self as x86, Assembler, Operand};
 
-fn bytes(write: impl FnOnce(&mut Code)) -> Vec<u8> {
-    let mut code = Code::default();
+fn bytes(write: impl FnOnce(&mut Assembler)) -> Vec<u8> {
+    let mut code = Assembler::default();
     write(&mut code);
     code.bytes().to_vec()
 }

@@ -1,28 +1,28 @@
-//! Programs of many steps, and what surrounds them.
+//! Programs of many steps, and the memory they run on.
 
 use super::*;
 use proptest::prelude::*;
 use taut_kernels::elementwise::{Binary, Unary};
 
-fn step(code: Code, sources: &[Source]) -> Step {
-    Step { code, sources: sources.iter().copied().collect() }
+fn step(code: Code, operands: &[TileOperand]) -> TileStep {
+    TileStep { code, operands: operands.iter().copied().collect() }
 }
 
-fn constant(dtype: DType, x: f64) -> Constant {
-    Constant { dtype, bytes: encode(dtype, x).to_le_bytes() }
+fn constant(dtype: DType, x: f64) -> TileConstant {
+    TileConstant { dtype, bytes: encode(dtype, x).to_le_bytes() }
 }
 
-fn number(x: f64) -> Constant {
+fn number(x: f64) -> TileConstant {
     constant(DType::F32, x)
 }
 
 const INPUTS: [DType; 6] = [DType::F32, DType::F64, DType::Bool, DType::I32, DType::F32, DType::F16];
 
-/// Operands for a code among typed sources, the first that fit from each pick on.
-fn fit(code: Code, sources: &[(Source, DType)], picks: [u16; 3]) -> Option<Vec<Source>> {
+/// Operands for a code among the available ones, the first that fit from each pick on.
+fn fit(code: Code, available: &[(TileOperand, DType)], picks: [u16; 3]) -> Option<Vec<TileOperand>> {
     let find = |k: usize, fits: &dyn Fn(DType) -> bool| {
-        let from = picks[k] as usize % sources.len();
-        let mut rotated = sources[from..].iter().chain(&sources[..from]);
+        let from = picks[k] as usize % available.len();
+        let mut rotated = available[from..].iter().chain(&available[..from]);
         rotated.find(|(_, dtype)| fits(*dtype)).copied()
     };
     let n = code.operands();
@@ -33,13 +33,13 @@ fn fit(code: Code, sources: &[(Source, DType)], picks: [u16; 3]) -> Option<Vec<S
         return Some(vec![condition, a, b]);
     }
     let (first, dtype) = find(0, &|dtype| code.result(&[dtype; 3][..n]).is_some())?;
-    let rest = (1..n).map(|k| find(k, &|other| other == dtype).map(|(source, _)| source));
+    let rest = (1..n).map(|k| find(k, &|other| other == dtype).map(|(operand, _)| operand));
     std::iter::once(Some(first)).chain(rest).collect()
 }
 
-/// A program of steps drawn from numbers. Steps without code are left out.
-fn draw(picks: &[(u16, [u16; 3])], inputs: &[DType], outputs: usize) -> Option<Program> {
-    let constants: Vec<Constant> =
+/// A program of steps that random numbers select. Steps without machine code are left out.
+fn draw(picks: &[(u16, [u16; 3])], inputs: &[DType], outputs: usize) -> Option<TileProgram> {
+    let constants: Vec<TileConstant> =
         inputs.iter().flat_map(|&dtype| [constant(dtype, 0.7), constant(dtype, -3.0)]).collect();
     let mut codes: Vec<Code> = Unary::ALL.map(Code::Unary).to_vec();
     codes.extend(Binary::ALL.map(Code::Binary));
@@ -47,16 +47,17 @@ fn draw(picks: &[(u16, [u16; 3])], inputs: &[DType], outputs: usize) -> Option<P
     codes.extend([Code::Select; 6]);
     codes.extend([Code::Clip; 3]);
     codes.extend([Binary::Mul, Binary::Add, Binary::Lt].map(Code::Binary).repeat(6));
-    let build = |steps: &[Step], outputs: Vec<usize>| {
-        Program::new(inputs.to_vec(), constants.clone(), steps.to_vec(), outputs).unwrap()
+    let build = |steps: &[TileStep], outputs: Vec<usize>| {
+        TileProgram::new(inputs.to_vec(), constants.clone(), steps.to_vec(), outputs).unwrap()
     };
-    let mut sources: Vec<(Source, DType)> =
-        inputs.iter().enumerate().map(|(i, &dtype)| (Source::Input(i), dtype)).collect();
-    sources.extend(constants.iter().enumerate().map(|(i, constant)| (Source::Constant(i), constant.dtype)));
-    let mut steps: Vec<Step> = Vec::new();
+    let mut available: Vec<(TileOperand, DType)> =
+        inputs.iter().enumerate().map(|(i, &dtype)| (TileOperand::Input(i), dtype)).collect();
+    available
+        .extend(constants.iter().enumerate().map(|(i, constant)| (TileOperand::Constant(i), constant.dtype)));
+    let mut steps: Vec<TileStep> = Vec::new();
     for &(code, picks) in picks {
         let code = codes[code as usize % codes.len()];
-        let Some(operands) = fit(code, &sources, picks) else { continue };
+        let Some(operands) = fit(code, &available, picks) else { continue };
         let last = steps.len();
         steps.push(step(code, &operands));
         let program = build(&steps, vec![last]);
@@ -65,7 +66,7 @@ fn draw(picks: &[(u16, [u16; 3])], inputs: &[DType], outputs: usize) -> Option<P
             continue;
         }
         // Twice, so that chains get long.
-        sources.extend([(Source::Step(last), program.step_type(last)); 2]);
+        available.extend([(TileOperand::Step(last), program.step_type(last)); 2]);
     }
     let last = steps.len().checked_sub(1)?;
     Some(build(&steps, (0..outputs).map(|k| last.saturating_sub(2 * k)).collect()))
@@ -85,68 +86,70 @@ proptest! {
         let inputs = &INPUTS[..used];
         if let Some(program) = draw(&picks, inputs, outputs) {
             let mut bits = Bits(seed);
-            let native = compile(&program).expect("every step has code");
-            let pieces: Vec<Piece> = inputs.iter().map(|&dtype| samples(dtype, n, 1, &mut bits)).collect();
-            assert_same(&program, &pieces, &run(&native, &program, &pieces, n), &reference(&program, &pieces, n));
+            let code = compile(&program).expect("every step has code");
+            let arrays: Vec<Array> = inputs.iter().map(|&dtype| samples(dtype, n, 1, &mut bits)).collect();
+            assert_same(&program, &arrays, &run(&code, &program, &arrays, n), &reference(&program, &arrays, n));
         }
     }
 }
 
-/// Sixty products that are all alive until the sum: far more than there are registers.
+/// Sixty products that are all live until the sum: far more than there are registers.
 #[test]
-fn values_that_find_no_register_are_kept() {
+fn values_beyond_the_registers_are_spilled() {
     for dtype in [DType::F32, DType::F64, DType::I32] {
         let inputs = vec![dtype; 2];
-        let mut steps = vec![step(Code::Binary(Binary::Add), &[Source::Input(0), Source::Input(1)])];
+        let mut steps =
+            vec![step(Code::Binary(Binary::Add), &[TileOperand::Input(0), TileOperand::Input(1)])];
         for i in 0..60 {
-            steps.push(step(Code::Binary(Binary::Add), &[Source::Step(i), Source::Input(i % 2)]));
+            steps.push(step(Code::Binary(Binary::Add), &[TileOperand::Step(i), TileOperand::Input(i % 2)]));
         }
         let mut sum = 0;
         for i in (1..61).rev() {
             let product = steps.len();
-            steps.push(step(Code::Binary(Binary::Mul), &[Source::Step(i), Source::Input(0)]));
-            steps.push(step(Code::Binary(Binary::Sub), &[Source::Step(sum), Source::Step(product)]));
+            steps.push(step(Code::Binary(Binary::Mul), &[TileOperand::Step(i), TileOperand::Input(0)]));
+            steps
+                .push(step(Code::Binary(Binary::Sub), &[TileOperand::Step(sum), TileOperand::Step(product)]));
             sum = product + 1;
         }
         let outputs = vec![steps.len() - 1, 5, 40];
-        let program = Program::new(inputs, vec![], steps, outputs).unwrap();
-        let native = compile(&program).unwrap();
+        let program = TileProgram::new(inputs, vec![], steps, outputs).unwrap();
+        let code = compile(&program).unwrap();
         let mut bits = Bits(1);
         for n in [1, 8, 61, 500] {
-            let pieces: Vec<Piece> = (0..2).map(|_| samples(dtype, n, 1, &mut bits)).collect();
+            let arrays: Vec<Array> = (0..2).map(|_| samples(dtype, n, 1, &mut bits)).collect();
             assert_same(
                 &program,
-                &pieces,
-                &run(&native, &program, &pieces, n),
-                &reference(&program, &pieces, n),
+                &arrays,
+                &run(&code, &program, &arrays, n),
+                &reference(&program, &arrays, n),
             );
         }
     }
 }
 
-/// More pieces than general registers.
 #[test]
-fn many_pieces() {
+fn more_arrays_than_general_registers() {
     let n = 77;
     let inputs: Vec<DType> = [DType::F32, DType::F64, DType::I16, DType::Bool].repeat(3);
-    let mut steps: Vec<Step> = (0..12).map(|i| step(Code::Cast(DType::F32), &[Source::Input(i)])).collect();
+    let mut steps: Vec<TileStep> =
+        (0..12).map(|i| step(Code::Cast(DType::F32), &[TileOperand::Input(i)])).collect();
     for i in 0..8 {
-        steps.push(step(Code::Binary(Binary::Add), &[Source::Step(i + 11), Source::Step(i)]));
+        steps.push(step(Code::Binary(Binary::Add), &[TileOperand::Step(i + 11), TileOperand::Step(i)]));
     }
-    let program = Program::new(inputs.clone(), vec![], steps, (8..20).collect()).unwrap();
-    let native = compile(&program).unwrap();
+    let program = TileProgram::new(inputs.clone(), vec![], steps, (8..20).collect()).unwrap();
+    let code = compile(&program).unwrap();
     let mut bits = Bits(2);
-    let pieces: Vec<Piece> = inputs.iter().map(|&dtype| samples(dtype, n, 1, &mut bits)).collect();
-    assert_same(&program, &pieces, &run(&native, &program, &pieces, n), &reference(&program, &pieces, n));
-    // And more than there is room for.
-    let copies = (0..30).map(|i| step(Code::Copy, &[Source::Input(i)])).collect();
-    let program = Program::new(vec![DType::F32; 30], vec![], copies, vec![0]).unwrap();
+    let arrays: Vec<Array> = inputs.iter().map(|&dtype| samples(dtype, n, 1, &mut bits)).collect();
+    assert_same(&program, &arrays, &run(&code, &program, &arrays, n), &reference(&program, &arrays, n));
+    // More than the limit.
+    let copies = (0..30).map(|i| step(Code::Copy, &[TileOperand::Input(i)])).collect();
+    let program = TileProgram::new(vec![DType::F32; 30], vec![], copies, vec![0]).unwrap();
     assert!(compile(&program).is_none());
 }
 
 /// Adam: gradient, parameter, and two moments; three outputs that may be in place.
-fn adam() -> Program {
-    use Source::{Constant, Input, Step};
+fn adam() -> TileProgram {
+    use TileOperand::{Constant, Input, Step};
     let (mul, add, sub) = (Code::Binary(Binary::Mul), Code::Binary(Binary::Add), Code::Binary(Binary::Sub));
     let steps = vec![
         step(mul, &[Constant(0), Input(1)]),
@@ -163,46 +166,46 @@ fn adam() -> Program {
         step(sub, &[Input(3), Step(10)]),
     ];
     let constants = [0.9, 0.1, 0.999, 0.001, 1e-8, 0.01].map(number).to_vec();
-    Program::new(vec![DType::F32; 4], constants, steps, vec![2, 6, 11]).unwrap()
+    TileProgram::new(vec![DType::F32; 4], constants, steps, vec![2, 6, 11]).unwrap()
 }
 
 #[test]
-fn inputs_may_be_where_outputs_are() {
+fn inputs_may_be_in_place() {
     let (program, mut bits) = (adam(), Bits(3));
-    let native = compile(&program).unwrap();
+    let code = compile(&program).unwrap();
     for n in [0, 1, 7, 8, 33, 1000] {
-        let pieces: Vec<Piece> = (0..4).map(|_| samples(DType::F32, n, 1, &mut bits)).collect();
-        let want = reference(&program, &pieces, n);
-        let mut placed = pieces[1..].to_vec();
-        let mut outputs: Vec<&mut [u8]> = placed.iter_mut().map(Piece::get_mut).collect();
-        native.run(&[pieces[0].get(), &[], &[], &[]], &mut outputs, &[None, Some(0), Some(1), Some(2)]);
-        assert_same(&program, &pieces, &placed, &want);
+        let arrays: Vec<Array> = (0..4).map(|_| samples(DType::F32, n, 1, &mut bits)).collect();
+        let want = reference(&program, &arrays, n);
+        let mut placed = arrays[1..].to_vec();
+        let mut outputs: Vec<&mut [u8]> = placed.iter_mut().map(Array::get_mut).collect();
+        code.run(&[arrays[0].get(), &[], &[], &[]], &mut outputs, &[None, Some(0), Some(1), Some(2)]);
+        assert_same(&program, &arrays, &placed, &want);
     }
-    // Each output where another one's operand is: the last step reads what the first output overwrites.
+    // Each output overwrites the other one's operand: the last step reads what the first output overwrites.
     let steps = vec![
-        step(Code::Unary(Unary::Neg), &[Source::Input(0)]),
-        step(Code::Binary(Binary::Sub), &[Source::Input(0), Source::Input(1)]),
+        step(Code::Unary(Unary::Neg), &[TileOperand::Input(0)]),
+        step(Code::Binary(Binary::Sub), &[TileOperand::Input(0), TileOperand::Input(1)]),
     ];
-    let program = Program::new(vec![DType::F64; 2], vec![], steps, vec![0, 1]).unwrap();
-    let native = compile(&program).unwrap();
-    let pieces: Vec<Piece> = (0..2).map(|_| samples(DType::F64, 90, 1, &mut bits)).collect();
-    let want = reference(&program, &pieces, 90);
-    let mut placed = vec![pieces[1].clone(), pieces[0].clone()];
-    let mut outputs: Vec<&mut [u8]> = placed.iter_mut().map(Piece::get_mut).collect();
-    native.run(&[&[], &[]], &mut outputs, &[Some(1), Some(0)]);
-    assert_same(&program, &pieces, &placed, &want);
+    let program = TileProgram::new(vec![DType::F64; 2], vec![], steps, vec![0, 1]).unwrap();
+    let code = compile(&program).unwrap();
+    let arrays: Vec<Array> = (0..2).map(|_| samples(DType::F64, 90, 1, &mut bits)).collect();
+    let want = reference(&program, &arrays, 90);
+    let mut placed = vec![arrays[1].clone(), arrays[0].clone()];
+    let mut outputs: Vec<&mut [u8]> = placed.iter_mut().map(Array::get_mut).collect();
+    code.run(&[&[], &[]], &mut outputs, &[Some(1), Some(0)]);
+    assert_same(&program, &arrays, &placed, &want);
 }
 
 /// Slices in the middle of larger ones, at odd offsets: bytes around the output stay.
 #[test]
-fn nothing_beyond_a_piece_is_written() {
+fn nothing_beyond_an_array_is_written() {
     for from in DType::ALL {
         for to in [DType::F32, DType::F64, DType::Bool, DType::U8, DType::F16, DType::I16] {
-            let (_, Some(native)) = single(Code::Cast(to), &[from]).unwrap() else { continue };
+            let (_, Some(code)) = single(Code::Cast(to), &[from]).unwrap() else { continue };
             for n in 0..40 {
                 let input = vec![1u8; n * from.size() + 3];
                 let mut output = vec![0xa5u8; n * to.size() + 200];
-                native.run(&[&input[3..]], &mut [&mut output[101..101 + n * to.size()]], &[None]);
+                code.run(&[&input[3..]], &mut [&mut output[101..101 + n * to.size()]], &[None]);
                 let (before, rest) = output.split_at(101);
                 assert!(
                     before.iter().chain(&rest[n * to.size()..]).all(|&byte| byte == 0xa5),
@@ -213,50 +216,50 @@ fn nothing_beyond_a_piece_is_written() {
     }
 }
 
-/// A piece that ends where the page ends: reading one byte more would be a fault.
+/// An array that ends at the end of a page: reading one byte more would be a fault.
 #[test]
-fn nothing_beyond_a_piece_is_read() {
+fn nothing_beyond_an_array_is_read() {
     let page = 4096;
     let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping of two pages.
     let start = unsafe { libc::mmap(std::ptr::null_mut(), 2 * page, access, kind, -1, 0) };
     assert_ne!(start, libc::MAP_FAILED);
-    // SAFETY: the second page is ours.
+    // SAFETY: the second page belongs to the mapping.
     assert_eq!(unsafe { libc::mprotect(start.byte_add(page), page, libc::PROT_NONE) }, 0);
     for dtype in DType::ALL {
-        let (_, native) = single(Code::Copy, &[dtype]).unwrap();
+        let (_, code) = single(Code::Copy, &[dtype]).unwrap();
         for n in 0..40 {
             let bytes = n * dtype.size();
             // SAFETY: the first page is readable, and nothing writes to it.
             let input =
                 unsafe { std::slice::from_raw_parts(start.byte_add(page - bytes).cast::<u8>(), bytes) };
             let mut output = vec![1u8; bytes];
-            native.as_ref().unwrap().run(&[input], &mut [&mut output], &[None]);
+            code.as_ref().unwrap().run(&[input], &mut [&mut output], &[None]);
             assert!(output.iter().all(|&byte| byte == 0));
         }
     }
-    // SAFETY: the mapping is ours.
+    // SAFETY: this is the mapping made above.
     unsafe { libc::munmap(start, 2 * page) };
 }
 
-/// Outputs too large for the cache are written past it; aligned or not, whole blocks or not.
+/// Stores of outputs too large for the cache bypass it; aligned or not, whole blocks or not.
 #[test]
-fn large_outputs() {
+fn large_outputs_are_streamed() {
     let (program, mut bits) = (adam(), Bits(4));
-    let native = compile(&program).unwrap();
+    let code = compile(&program).unwrap();
     let n = (4 << 20) / 4 + 13;
-    let pieces: Vec<Piece> = (0..4).map(|_| samples(DType::F32, n, 1, &mut bits)).collect();
-    let want = reference(&program, &pieces, n);
-    let mut room: Vec<Vec<u64>> = vec![vec![0; n / 2 + 10]; 3];
+    let arrays: Vec<Array> = (0..4).map(|_| samples(DType::F32, n, 1, &mut bits)).collect();
+    let want = reference(&program, &arrays, n);
+    let mut buffers: Vec<Vec<u64>> = vec![vec![0; n / 2 + 10]; 3];
     for skip in [0, 4] {
         let mut outputs: Vec<&mut [u8]> = Vec::new();
-        for room in &mut room {
-            let bytes: &mut [u8] = cast_slice_mut(room);
+        for buffer in &mut buffers {
+            let bytes: &mut [u8] = cast_slice_mut(buffer);
             let start = bytes.as_ptr().align_offset(32) + skip;
             outputs.push(&mut bytes[start..start + 4 * n]);
         }
-        let inputs: Vec<&[u8]> = pieces.iter().map(Piece::get).collect();
-        native.run(&inputs, &mut outputs, &[]);
+        let inputs: Vec<&[u8]> = arrays.iter().map(Array::get).collect();
+        code.run(&inputs, &mut outputs, &[]);
         for (got, want) in outputs.iter().zip(&want) {
             let mut pairs = got.chunks(4).zip(want.get().chunks(4));
             assert!(pairs.all(|(got, want)| same(DType::F32, got, want)));
@@ -264,9 +267,9 @@ fn large_outputs() {
     }
 }
 
-/// The system allows some 65,000 mappings at a time: more programs than that, one after another.
+/// Linux allows some 65,000 mappings at a time: more programs than that, one after another.
 #[test]
-fn pages_are_given_back() {
+fn pages_are_unmapped() {
     let (program, _) = single(Code::Unary(Unary::Square), &[DType::F32]).unwrap();
     for _ in 0..70_000 {
         assert!(compile(&program).is_some());
@@ -276,14 +279,14 @@ fn pages_are_given_back() {
 #[test]
 fn threads_run_one_function_at_once() {
     let (program, mut bits) = (adam(), Bits(5));
-    let native = compile(&program).unwrap();
-    let pieces: Vec<Piece> = (0..4).map(|_| samples(DType::F32, 5000, 1, &mut bits)).collect();
-    let want = reference(&program, &pieces, 5000);
+    let code = compile(&program).unwrap();
+    let arrays: Vec<Array> = (0..4).map(|_| samples(DType::F32, 5000, 1, &mut bits)).collect();
+    let want = reference(&program, &arrays, 5000);
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..50 {
-                    assert_same(&program, &pieces, &run(&native, &program, &pieces, 5000), &want);
+                    assert_same(&program, &arrays, &run(&code, &program, &arrays, 5000), &want);
                 }
             });
         }
@@ -291,12 +294,12 @@ fn threads_run_one_function_at_once() {
 }
 
 #[test]
-fn pieces_are_checked() {
-    let (_, native) = single(Code::Binary(Binary::Add), &[DType::F32; 2]).unwrap();
-    let native = native.unwrap();
+fn arrays_are_checked() {
+    let (_, code) = single(Code::Binary(Binary::Add), &[DType::F32; 2]).unwrap();
+    let code = code.unwrap();
     let refused = |inputs: &[&[u8]], bytes: usize, in_place: &[Option<usize>]| {
         let mut output = vec![0u8; bytes];
-        let run = std::panic::AssertUnwindSafe(|| native.run(inputs, &mut [&mut output], in_place));
+        let run = std::panic::AssertUnwindSafe(|| code.run(inputs, &mut [&mut output], in_place));
         std::panic::catch_unwind(run).is_err()
     };
     assert!(!refused(&[&[0; 8], &[0; 8]], 8, &[None, None]));

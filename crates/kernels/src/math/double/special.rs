@@ -1,9 +1,9 @@
 //! The error function and its relatives, and the logarithm of the gamma function.
 
-use super::{log, scale, sin_bounded, split_exp, tan_bounded};
-use crate::math::poly;
-use crate::math::tables::{ERF_DOUBLE as ERF, ERFCX_DOUBLE as ERFCX};
-use std::f64::consts::{FRAC_1_SQRT_2, PI};
+use super::{sin_bounded, tan_bounded};
+use crate::math::error::{erf_near, erfc_positive};
+use crate::math::{log, poly};
+use std::f64::consts::PI;
 
 /// `erfinv(x) / x` in `w - 3.125`, for `w = -ln(1 - x^2)` up to 6.25.
 const ERFINV_CENTRE: [f64; 26] = [
@@ -188,42 +188,6 @@ const DIGAMMA_TAIL: [f64; 8] = [
     -0.2998160339075101,
 ];
 
-/// `e^(-square - square_lo) = p * 2^(k - 2048)`.
-#[inline(always)]
-fn exp_of_square(square: f64, square_lo: f64) -> (f64, u64) {
-    let (small, k) = split_exp(-square);
-    (1.0 + (1.0 + small).mul_add(-square_lo, small), k)
-}
-
-/// `e^(x^2) erfc(x)` for `x` from 0 to 28.
-#[inline(always)]
-fn scaled_erfc(x: f64) -> f64 {
-    poly((x - 4.0) / (x + 4.0), ERFCX) / 2.0f64.mul_add(x, 1.0)
-}
-
-/// `erfc(a)` for positive `a`.
-#[inline(always)]
-fn erfc_positive(a: f64) -> f64 {
-    let a = if a > 28.0 { 28.0 } else { a };
-    let square = a * a;
-    let (p, k) = exp_of_square(square, a.mul_add(a, -square));
-    scale(p * scaled_erfc(a), k)
-}
-
-/// `erf(x)` for `|x| <= 1`.
-#[inline(always)]
-fn erf_near(x: f64) -> f64 {
-    x * poly(x * x, ERF)
-}
-
-/// The error function, within 3 ulp.
-#[inline(always)]
-pub fn erf(x: f64) -> f64 {
-    let a = x.abs();
-    let far = (1.0 - erfc_positive(a)).copysign(x);
-    if a > 1.0 { far } else { erf_near(x) }
-}
-
 /// The complementary error function, within 4 ulp.
 #[inline(always)]
 pub fn erfc(x: f64) -> f64 {
@@ -233,28 +197,14 @@ pub fn erfc(x: f64) -> f64 {
     if a < 0.5 { 1.0 - erf_near(x) } else { far }
 }
 
-/// `x` times the normal distribution function at `x`, within 4 ulp also in its tail.
-#[inline(always)]
-pub fn gelu(x: f64) -> f64 {
-    let a = x.abs();
-    let near = x * 0.5f64.mul_add(erf_near(x * FRAC_1_SQRT_2), 0.5);
-    // 39 is where the tail times x has vanished.
-    let b = if a > 39.0 { 39.0 } else { a };
-    let square = b * b;
-    let (p, k) = exp_of_square(0.5 * square, 0.5 * b.mul_add(b, -square));
-    let tail = scale(0.5 * b * p * scaled_erfc(b * FRAC_1_SQRT_2), k);
-    let far = if x < 0.0 { -tail } else { x - tail };
-    if a < 0.75 { near } else { far }
-}
-
 /// The inverse error function, within 4 ulp.
 #[inline(always)]
 pub fn erfinv(x: f64) -> f64 {
     let a = x.abs();
     let w = -log((1.0 - a) * (1.0 + a));
     let root = w.sqrt();
-    let ratio = if w < 16.0 { poly(root - 3.25, ERFINV_OUTER) } else { poly(root - 5.1, ERFINV_TAIL) };
-    let ratio = if w < 6.25 { poly(w - 3.125, ERFINV_CENTRE) } else { ratio };
+    let ratio = if w < 16.0 { poly(root - 3.25, &ERFINV_OUTER) } else { poly(root - 5.1, &ERFINV_TAIL) };
+    let ratio = if w < 6.25 { poly(w - 3.125, &ERFINV_CENTRE) } else { ratio };
     let result = if a == 1.0 { f64::INFINITY.copysign(x) } else { x * ratio };
     if a > 1.0 { f64::NAN } else { result }
 }
@@ -286,11 +236,11 @@ fn lgamma_right(x: f64) -> f64 {
     // (ln(2 pi) - 1) / 2
     const HALF: f64 = 0.4189385332046728;
     if x < 0.5 {
-        return x * poly(x, LGAMMA_1) - log(x.abs());
+        return x * poly(x, &LGAMMA_1) - log(x.abs());
     }
     if x < 1.5 {
         // Adding zero makes the zero at one positive.
-        return (x - 1.0) * poly(x - 1.0, LGAMMA_1) + 0.0;
+        return (x - 1.0) * poly(x - 1.0, &LGAMMA_1) + 0.0;
     }
     if x < 8.0 {
         let (mut y, mut product) = (x, 1.0);
@@ -298,11 +248,11 @@ fn lgamma_right(x: f64) -> f64 {
             y -= 1.0;
             product *= y;
         }
-        let near = (y - 2.0) * poly(y - 2.0, LGAMMA_2);
+        let near = (y - 2.0) * poly(y - 2.0, &LGAMMA_2);
         return if product == 1.0 { near } else { near + log(product) };
     }
     let inverse = 1.0 / x;
-    (x - 0.5).mul_add(log(x) - 1.0, inverse.mul_add(poly(inverse * inverse, STIRLING), HALF))
+    (x - 0.5).mul_add(log(x) - 1.0, inverse.mul_add(poly(inverse * inverse, &STIRLING), HALF))
 }
 
 /// The derivative of [`lgamma`]: within 4 ulp for `x > 0`, and for `x < 0` (where it has a zero between any two poles)
@@ -342,9 +292,9 @@ fn digamma_right(x: f64) -> f64 {
         let below = x < 1.0;
         let t = if below { x - 0.5 } else { y - 1.5 };
         let sum = if below { -1.0 / x } else { sum };
-        return ((t - (ROOT - 1.5)) - ROOT_LO).mul_add(poly(t, DIGAMMA_12), sum);
+        return ((t - (ROOT - 1.5)) - ROOT_LO).mul_add(poly(t, &DIGAMMA_12), sum);
     }
     let inverse = 1.0 / x;
     let square = inverse * inverse;
-    log(x) - 0.5f64.mul_add(inverse, square * poly(square, DIGAMMA_TAIL))
+    log(x) - 0.5f64.mul_add(inverse, square * poly(square, &DIGAMMA_TAIL))
 }

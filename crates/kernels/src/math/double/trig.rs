@@ -125,11 +125,11 @@ fn reduce_huge(x: f64) -> (f64, u64) {
 #[inline(always)]
 fn sin_cos_reduced(r: f64) -> (f64, f64) {
     let z = r * r;
-    let sin = (r * z).mul_add(poly(z, SIN), r);
+    let sin = (r * z).mul_add(poly(z, &SIN), r);
     let half = 0.5 * z;
     let top = 1.0 - half;
     // The low part recovers what 1 - z/2 rounds away.
-    let cos = top + (z * z).mul_add(poly(z, COS), (1.0 - top) - half);
+    let cos = top + (z * z).mul_add(poly(z, &COS), (1.0 - top) - half);
     (sin, cos)
 }
 
@@ -220,7 +220,7 @@ fn atan_ratio(top: f64, bottom: f64) -> f64 {
     let (base, low) = if steep { (PI_2[0], PI_2[1]) } else { (0.5 * PI_2[0], 0.5 * PI_2[1]) };
     let (base, low) = if flat { (0.0, 0.0) } else { (base, low) };
     let z = t * t;
-    base + (t + (t * z).mul_add(poly(z, ATAN), low))
+    base + (t + (t * z).mul_add(poly(z, &ATAN), low))
 }
 
 /// The inverse tangent, within 2 ulp.
@@ -251,7 +251,7 @@ fn asin_core(a: f64) -> f64 {
     let outer = a > 0.5;
     let z = if outer { 0.5 * (1.0 - a) } else { a * a };
     let s = if outer { z.sqrt() } else { a };
-    (s * z).mul_add(poly(z, ASIN), s)
+    (s * z).mul_add(poly(z, &ASIN), s)
 }
 
 /// The inverse sine, within 2 ulp.

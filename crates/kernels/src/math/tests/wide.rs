@@ -157,6 +157,10 @@ pub(super) fn atanh(x: f64) -> Wide {
     odd(x, 1.0 / 3.0, |a| ((one() + a) / (one() - a)).ln() * Wide::from(0.5))
 }
 
+pub(super) fn rsqrt(x: f64) -> Wide {
+    if x > 0.0 && x < f64::INFINITY { one() / Wide::from(x).sqrt() } else { Wide::from(1.0 / x.sqrt()) }
+}
+
 pub(super) fn sigmoid(x: f64) -> Wide {
     let e = Wide::from(-x.abs()).exp();
     (if x < 0.0 { e } else { one() }) / (one() + e)

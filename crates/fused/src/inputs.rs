@@ -1,77 +1,76 @@
-//! How inputs of any layout reach the tiles: contiguous ones where they are, scalars and short repeated runs from a
-//! pattern that is written once, rows of the others directly where they are contiguous, or else gathered.
+//! Inputs of any layout as contiguous tiles: contiguous inputs are read in memory, scalars and short repeated runs from a
+//! pattern that is written once, contiguous rows of the others in memory, and everything else is gathered.
 
+use crate::executor::TileExecutor;
 use crate::scratch::{LINE, Line, with_gathered};
-use crate::tiles::Tiles;
 use crate::walk::{Cursor, Walk};
 use bytemuck::{cast_slice, cast_slice_mut};
 use smallvec::SmallVec;
 use taut_kernels::Arg;
 use taut_kernels::strided::{BLOCK_ROWS, SHORT, bytes_of, gather, period, repeat, transpose};
 
-/// Bytes of patterns and gathered tiles that a kernel's inputs may take together before pieces become shorter.
-const PREPARED: usize = 16 << 10;
+/// Bytes of patterns and gathered tiles that a kernel's inputs may take together before tiles become shorter.
+const PREPARED_BYTES: usize = 16 << 10;
 
-/// The longest piece with inputs that are gathered or repeated, whatever the tiles would take.
-const LONGEST: usize = 2048;
+/// The longest tile with inputs that are gathered or repeated, even if the executor takes more.
+const MAX_TILE: usize = 2048;
 
-/// Rows shorter than this are gathered into pieces of many: a call per row would cost more than the copy.
-const ROW: usize = 256;
+/// Rows shorter than this are gathered, many to a tile: a call per row would cost more than the copy.
+const SHORT_ROW: usize = 256;
 
-/// Patterns of repeated inputs: on the stack unless there are very many.
-pub(crate) type Patterns = SmallVec<[Line; PREPARED / LINE]>;
+/// The patterns of periodic inputs: on the stack unless they are large.
+pub(crate) type Patterns = SmallVec<[Line; PREPARED_BYTES / LINE]>;
 
-/// How an input reaches the tiles.
-enum Way<'a> {
-    /// In the order of the walk.
-    Whole(&'a [u8]),
-    /// It is in an output.
+/// How an input's elements become a contiguous tile.
+enum InputAccess<'a> {
+    /// Contiguous in memory.
+    Contiguous(&'a [u8]),
+    /// Overwritten by an output.
     InPlace,
-    /// The same `period` elements over and over, in the patterns from byte `start` on.
+    /// The same `period` elements repeated, in the patterns from byte `start` on.
     Periodic { period: usize, start: usize },
-    /// By the walk's strides, as the walk's input of this number. What is gathered of it goes `tile` bytes into the
-    /// room for such tiles.
+    /// Strided, as input `number` of the walk. Gathered elements go to byte `tile` of the gather buffer.
     Strided { data: &'a [u8], number: usize, tile: usize },
 }
 
-/// A program's inputs on their way to its tiles.
-pub(crate) struct Feeds<'a> {
-    /// Whether what is written is far larger than the caches.
+/// A program's inputs, and the executor that computes its tiles.
+pub(crate) struct TileInputs<'a> {
+    /// Whether the outputs are far larger than the caches.
     pub(crate) stream: bool,
-    tiles: &'a dyn Tiles,
-    ways: SmallVec<[Way<'a>; 16]>,
+    executor: &'a dyn TileExecutor,
+    accesses: SmallVec<[InputAccess<'a>; 16]>,
     /// Bytes of an element of each input.
     sizes: SmallVec<[usize; 16]>,
     in_place: SmallVec<[Option<usize>; 16]>,
     /// Bytes of an element of each output.
     output_sizes: SmallVec<[usize; 8]>,
     patterns: &'a [u8],
-    /// The longest piece.
-    piece: usize,
+    /// The most elements of a tile.
+    tile_len: usize,
     /// Bytes of gathered tiles.
     gathered: usize,
     walk: Option<Walk>,
     starts: SmallVec<[isize; 8]>,
 }
 
-impl<'a> Feeds<'a> {
-    /// Prepares inputs that have `shape` each, or are in place.
+impl<'a> TileInputs<'a> {
+    /// Prepares inputs, each of this shape or in place.
     pub(crate) fn new(
-        tiles: &'a dyn Tiles,
+        executor: &'a dyn TileExecutor,
         args: &[Arg<'a>],
         shape: &[usize],
         output_sizes: SmallVec<[usize; 8]>,
         patterns: &'a mut Patterns,
-    ) -> Feeds<'a> {
+    ) -> TileInputs<'a> {
         let len: usize = shape.iter().product();
-        let mut feeds = Feeds {
-            tiles,
-            ways: SmallVec::new(),
+        let mut inputs = TileInputs {
+            executor,
+            accesses: SmallVec::new(),
             sizes: SmallVec::new(),
             in_place: SmallVec::new(),
             output_sizes,
             patterns: &[],
-            piece: tiles.longest(),
+            tile_len: executor.max_elements(),
             gathered: 0,
             walk: None,
             starts: SmallVec::new(),
@@ -83,98 +82,98 @@ impl<'a> Feeds<'a> {
             let view = match arg {
                 Arg::View(view) => view,
                 Arg::InPlace(output) => {
-                    feeds.in_place.push(Some(*output));
-                    feeds.sizes.push(feeds.output_sizes[*output]);
-                    feeds.ways.push(Way::InPlace);
+                    inputs.in_place.push(Some(*output));
+                    inputs.sizes.push(inputs.output_sizes[*output]);
+                    inputs.accesses.push(InputAccess::InPlace);
                     continue;
                 }
             };
             let (data, size, start) = (bytes_of(view), view.dtype().size(), view.offset());
-            feeds.in_place.push(None);
-            feeds.sizes.push(size);
-            feeds.ways.push(if view.is_contiguous() {
-                Way::Whole(&data[start * size..(start + len) * size])
+            inputs.in_place.push(None);
+            inputs.sizes.push(size);
+            inputs.accesses.push(if view.is_contiguous() {
+                InputAccess::Contiguous(&data[start * size..(start + len) * size])
             } else if let Some(period) = period(view) {
                 repeated += size;
                 runs += period * size;
-                Way::Periodic { period, start: 0 }
+                InputAccess::Periodic { period, start: 0 }
             } else {
                 strides.push(view.strides());
-                feeds.starts.push(start as isize);
-                Way::Strided { data, number: strides.len() - 1, tile: 0 }
+                inputs.starts.push(start as isize);
+                InputAccess::Strided { data, number: strides.len() - 1, tile: 0 }
             });
         }
         if !strides.is_empty() {
             let walk = Walk::new(shape, &strides);
-            for (way, size) in feeds.ways.iter().zip(&feeds.sizes) {
-                let Way::Strided { number, .. } = way else { continue };
+            for (access, size) in inputs.accesses.iter().zip(&inputs.sizes) {
+                let InputAccess::Strided { number, .. } = access else { continue };
                 gathered += if direct(&walk, *number) { 0 } else { *size };
             }
-            feeds.walk = Some(walk);
+            inputs.walk = Some(walk);
         }
-        if let Some(fits) = PREPARED.saturating_sub(runs).checked_div(repeated + gathered) {
-            feeds.piece = feeds.piece.min(fits / LINE * LINE).clamp(LINE, LONGEST);
+        if let Some(fits) = PREPARED_BYTES.saturating_sub(runs).checked_div(repeated + gathered) {
+            inputs.tile_len = inputs.tile_len.min(fits / LINE * LINE).clamp(LINE, MAX_TILE);
         }
-        feeds.prepare(args, len, patterns);
-        feeds
+        inputs.prepare(args, len, patterns);
+        inputs
     }
 
-    /// Writes the patterns, and gives the gathered tiles their places.
+    /// Writes the patterns, and assigns offsets in the gather buffer.
     fn prepare(&mut self, args: &[Arg<'a>], len: usize, patterns: &'a mut Patterns) {
-        let piece = self.piece;
+        let tile_len = self.tile_len;
         let mut bytes = 0;
-        for (way, size) in self.ways.iter_mut().zip(&self.sizes) {
-            match way {
-                Way::Periodic { period, start } => {
+        for (access, size) in self.accesses.iter_mut().zip(&self.sizes) {
+            match access {
+                InputAccess::Periodic { period, start } => {
                     *start = bytes;
-                    bytes += ((len.min(piece) + *period) * size).next_multiple_of(LINE);
+                    bytes += ((len.min(tile_len) + *period) * size).next_multiple_of(LINE);
                 }
-                Way::Strided { number, tile, .. }
+                InputAccess::Strided { number, tile, .. }
                     if !self.walk.as_ref().is_some_and(|w| direct(w, *number)) =>
                 {
                     *tile = self.gathered;
-                    self.gathered += piece * size;
+                    self.gathered += tile_len * size;
                 }
                 _ => {}
             }
         }
         patterns.resize(bytes / LINE, bytemuck::Zeroable::zeroed());
         let all: &'a mut [u8] = cast_slice_mut(patterns.as_mut_slice());
-        for ((way, size), arg) in self.ways.iter().zip(&self.sizes).zip(args) {
-            let (Way::Periodic { period, start }, Arg::View(view)) = (way, arg) else { continue };
+        for ((access, size), arg) in self.accesses.iter().zip(&self.sizes).zip(args) {
+            let (InputAccess::Periodic { period, start }, Arg::View(view)) = (access, arg) else { continue };
             let first = view.offset() * size;
-            let pattern = &mut all[*start..*start + (len.min(piece) + period) * size];
+            let pattern = &mut all[*start..*start + (len.min(tile_len) + period) * size];
             repeat(&bytes_of(view)[first..first + period * size], pattern);
         }
         self.patterns = all;
     }
 
-    /// If an input is better read down its columns: how many elements a range of whole blocks of rows has.
+    /// If an input is better read by columns: the number of elements of a block of rows.
     pub(crate) fn block(&self) -> Option<usize> {
         let walk = self.walk.as_ref()?;
         let across = walk.row() >= SHORT && (0..self.starts.len()).any(|number| walk.across(number));
         across.then(|| BLOCK_ROWS * walk.row())
     }
 
-    /// Computes elements `first` and following of every output.
-    pub(crate) fn cover(&self, first: usize, outputs: &mut [&mut [u8]]) {
+    /// Computes the elements of every output from linear index `first` on.
+    pub(crate) fn run(&self, first: usize, outputs: &mut [&mut [u8]]) {
         match &self.walk {
-            None => self.cover_flat(first, outputs),
-            Some(walk) => with_gathered(self.gathered, |tiles| self.cover_rows(walk, first, outputs, tiles)),
+            None => self.run_contiguous(first, outputs),
+            Some(walk) => with_gathered(self.gathered, |tiles| self.run_rows(walk, first, outputs, tiles)),
         }
     }
 
-    /// Like [`Feeds::cover`] for whole rows, at most [`BLOCK_ROWS`] of them.
-    pub(crate) fn cover_block(&self, first: usize, outputs: &mut [&mut [u8]]) {
-        let walk = self.walk.as_ref().expect("only strided inputs lie across");
-        with_gathered(self.gathered, |tiles| self.cover_columns(walk, first, outputs, tiles));
+    /// Like [`TileInputs::run`] for whole rows, at most [`BLOCK_ROWS`] of them.
+    pub(crate) fn run_block(&self, first: usize, outputs: &mut [&mut [u8]]) {
+        let walk = self.walk.as_ref().expect("only strided inputs are read by columns");
+        with_gathered(self.gathered, |tiles| self.run_columns(walk, first, outputs, tiles));
     }
 
     fn elements(&self, outputs: &[&mut [u8]]) -> usize {
         outputs[0].len() / self.output_sizes[0]
     }
 
-    /// Has one piece computed: `n` elements from `done` on of `outputs`, whose inputs `operand` knows.
+    /// Computes one tile: `n` elements from `done` on of `outputs`; `operand` returns the tile of each input.
     #[inline]
     fn compute<'b>(
         &self,
@@ -183,41 +182,43 @@ impl<'a> Feeds<'a> {
         n: usize,
         operand: impl Fn(usize) -> &'b [u8],
     ) {
-        let inputs: SmallVec<[&[u8]; 16]> = (0..self.ways.len()).map(operand).collect();
-        let mut pieces: SmallVec<[&mut [u8]; 8]> = (outputs.iter_mut().zip(&self.output_sizes))
+        let inputs: SmallVec<[&[u8]; 16]> = (0..self.accesses.len()).map(operand).collect();
+        let mut tiles: SmallVec<[&mut [u8]; 8]> = (outputs.iter_mut().zip(&self.output_sizes))
             .map(|(output, size)| &mut output[done * size..(done + n) * size])
             .collect();
-        self.tiles.run(&inputs, &mut pieces, &self.in_place, self.stream);
+        self.executor.run(&inputs, &mut tiles, &self.in_place, self.stream);
     }
 
-    /// The `n` elements from number `at` on of an input that has them lying ready.
+    /// The `n` elements from linear index `at` on of a contiguous or periodic input.
     #[inline]
-    fn ready(&self, input: usize, at: usize, n: usize) -> &[u8] {
+    fn resident(&self, input: usize, at: usize, n: usize) -> &[u8] {
         let size = self.sizes[input];
-        match self.ways[input] {
-            Way::Whole(data) => &data[at * size..(at + n) * size],
-            Way::Periodic { period, start } => &self.patterns[start + at % period * size..][..n * size],
-            Way::InPlace | Way::Strided { .. } => &[],
+        match self.accesses[input] {
+            InputAccess::Contiguous(data) => &data[at * size..(at + n) * size],
+            InputAccess::Periodic { period, start } => {
+                &self.patterns[start + at % period * size..][..n * size]
+            }
+            InputAccess::InPlace | InputAccess::Strided { .. } => &[],
         }
     }
 
-    fn cover_flat(&self, first: usize, outputs: &mut [&mut [u8]]) {
+    fn run_contiguous(&self, first: usize, outputs: &mut [&mut [u8]]) {
         let len = self.elements(outputs);
         let mut done = 0;
         while done < len {
-            let n = self.piece.min(len - done);
-            self.compute(outputs, done, n, |input| self.ready(input, first + done, n));
+            let n = self.tile_len.min(len - done);
+            self.compute(outputs, done, n, |input| self.resident(input, first + done, n));
             done += n;
         }
     }
 
-    fn cover_rows(&self, walk: &Walk, first: usize, outputs: &mut [&mut [u8]], tiles: &mut [u8]) {
+    fn run_rows(&self, walk: &Walk, first: usize, outputs: &mut [&mut [u8]], tiles: &mut [u8]) {
         let len = self.elements(outputs);
         let mut cursor = Cursor::new(walk, first, &self.starts);
-        let short = walk.row() < ROW;
+        let short = walk.row() < SHORT_ROW;
         let mut done = 0;
         while done < len {
-            let n = if short { len - done } else { cursor.left().min(len - done) }.min(self.piece);
+            let n = if short { len - done } else { cursor.left().min(len - done) }.min(self.tile_len);
             let offsets: SmallVec<[isize; 8]> = SmallVec::from_slice(&cursor.offsets);
             let mut filled = 0;
             while filled < n {
@@ -230,18 +231,18 @@ impl<'a> Feeds<'a> {
                 filled += run;
             }
             let tiles = &*tiles;
-            self.compute(outputs, done, n, |input| match self.ways[input] {
-                Way::Strided { data, number, .. } if direct(walk, number) => {
+            self.compute(outputs, done, n, |input| match self.accesses[input] {
+                InputAccess::Strided { data, number, .. } if direct(walk, number) => {
                     row(data, self.sizes[input], offsets[number], n)
                 }
-                Way::Strided { tile, .. } => &tiles[tile..][..n * self.sizes[input]],
-                _ => self.ready(input, first + done, n),
+                InputAccess::Strided { tile, .. } => &tiles[tile..][..n * self.sizes[input]],
+                _ => self.resident(input, first + done, n),
             });
             done += n;
         }
     }
 
-    fn cover_columns(&self, walk: &Walk, first: usize, outputs: &mut [&mut [u8]], tiles: &mut [u8]) {
+    fn run_columns(&self, walk: &Walk, first: usize, outputs: &mut [&mut [u8]], tiles: &mut [u8]) {
         let width = walk.row();
         let rows = self.elements(outputs) / width;
         let mut cursor = Cursor::new(walk, first, &self.starts);
@@ -250,7 +251,7 @@ impl<'a> Feeds<'a> {
             bases.push(SmallVec::from_slice(&cursor.offsets));
             cursor.advance(width);
         }
-        let columns = self.piece.min(LONGEST) / BLOCK_ROWS;
+        let columns = self.tile_len.min(MAX_TILE) / BLOCK_ROWS;
         for column in (0..width).step_by(columns) {
             let n = columns.min(width - column);
             let offset = |number: usize, r: usize| bases[r][number] + column as isize * walk.inner(number);
@@ -269,25 +270,25 @@ impl<'a> Feeds<'a> {
             let tiles = &*tiles;
             for r in 0..rows {
                 let at = r * width + column;
-                self.compute(outputs, at, n, |input| match self.ways[input] {
-                    Way::Strided { data, number, .. } if direct(walk, number) => {
+                self.compute(outputs, at, n, |input| match self.accesses[input] {
+                    InputAccess::Strided { data, number, .. } if direct(walk, number) => {
                         row(data, self.sizes[input], offset(number, r), n)
                     }
-                    Way::Strided { tile, .. } => {
+                    InputAccess::Strided { tile, .. } => {
                         let size = self.sizes[input];
                         &tiles[tile + r * columns * size..][..n * size]
                     }
-                    _ => self.ready(input, first + at, n),
+                    _ => self.resident(input, first + at, n),
                 });
             }
         }
     }
 
-    /// Calls `visit(number in the walk, data, element size, where its tile starts)` on each input that is gathered.
+    /// Calls `visit(number in the walk, data, element size, offset of its tile)` for each input that is gathered.
     #[inline]
     fn each_gathered(&self, walk: &Walk, mut visit: impl FnMut(usize, &'a [u8], usize, usize)) {
-        for (way, size) in self.ways.iter().zip(&self.sizes) {
-            if let Way::Strided { data, number, tile } = *way
+        for (access, size) in self.accesses.iter().zip(&self.sizes) {
+            if let InputAccess::Strided { data, number, tile } = *access
                 && !direct(walk, number)
             {
                 visit(number, data, *size, tile);
@@ -296,10 +297,10 @@ impl<'a> Feeds<'a> {
     }
 }
 
-/// Whether an input's rows are read where they are.
+/// Whether an input's rows are read in memory, without gathering.
 #[inline]
 fn direct(walk: &Walk, number: usize) -> bool {
-    walk.inner(number) == 1 && walk.row() >= ROW
+    walk.inner(number) == 1 && walk.row() >= SHORT_ROW
 }
 
 /// The `n` elements from `offset` on.
@@ -308,7 +309,7 @@ fn row(data: &[u8], size: usize, offset: isize, n: usize) -> &[u8] {
     &data[offset as usize * size..][..n * size]
 }
 
-/// Gathers a tile full of elements, the first at `offset` and each `stride` after the one before.
+/// Gathers a tile of elements, the first at `offset` and each `stride` after the one before.
 #[inline]
 fn fetch(data: &[u8], size: usize, offset: isize, stride: isize, tile: &mut [u8]) {
     match size {
