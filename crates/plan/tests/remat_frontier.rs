@@ -2,8 +2,8 @@
 
 mod remat_models;
 
-use remat_models::random::{Random, random_training};
-use remat_models::{chain, mlp, own_order, resnet, transformer};
+use remat_models::random::{Random, random_donated, random_training};
+use remat_models::{Builder, chain, mlp, own_order, resnet, transformer};
 use taut_plan::remat::{Frontier, Problem, RematEffort, SequenceFlaw, frontier, peak, verify};
 
 fn frontier_of(problem: &Problem) -> Frontier {
@@ -46,6 +46,35 @@ fn frontiers_are_monotone() {
     for seed in 1000..1040 {
         let problem = random_training(seed, 2 + seed as usize % 12);
         check(&problem, &frontier_of(&problem));
+        let problem = random_donated(seed, 2 + seed as usize % 12);
+        check(&problem, &frontier_of(&problem));
+    }
+}
+
+/// A value made from a variable cannot be rematerialised after the variable's update.
+#[test]
+fn deadlines_are_kept() {
+    for is_updated in [false, true] {
+        let mut b = Builder::default();
+        let variable = b.external();
+        let v = b.step(&[variable], &[100], 10.0)[0];
+        let w = b.step(&[v], &[10], 10.0)[0];
+        if is_updated {
+            b.update(variable, w);
+        }
+        let x = b.step(&[w], &[10], 10.0)[0];
+        b.steps.last_mut().unwrap().scratch = 150;
+        b.result(&[v, x], 0, 10.0);
+        let problem = b.finish();
+        for exact_values in [0, 24] {
+            let effort = RematEffort { work: 1_000_000, exact_values };
+            let front = frontier(&problem, &[], effort, &mut |s| peak(&problem, s).bytes).unwrap();
+            let smallest = front.smallest().unwrap();
+            assert_eq!(smallest.bytes, if is_updated { 270 } else { 170 });
+            // Four steps and a repetition, or five steps.
+            assert_eq!(smallest.sequence.len(), 5);
+            verify(&problem, &smallest.sequence).unwrap();
+        }
     }
 }
 

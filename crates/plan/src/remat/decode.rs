@@ -58,7 +58,7 @@ struct Frame {
 struct StepPlan {
     /// The outputs it writes.
     written: SmallVec<[u32; 4]>,
-    /// The operands that die at it, among those of its in-place pairs.
+    /// The operands that die at it, among those of its in-place pairs that lie in the arena.
     dead: SmallVec<[u32; 4]>,
 }
 
@@ -78,8 +78,6 @@ pub(super) struct Decoder<'a> {
     /// The resident values that take bytes, and per value its index there.
     pub(super) list: Vec<u32>,
     pub(super) slot: Vec<u32>,
-    /// Per value, the bytes it takes: 0 if it was computed over a donated input.
-    pub(super) held: Vec<i64>,
     /// Per value, how many waiting steps read it, and how many of them rely on its staying resident.
     pub(super) pending: Vec<u32>,
     pub(super) pins: Vec<u32>,
@@ -145,7 +143,6 @@ impl<'a> Decoder<'a> {
             resident: (0..values).map(is_external).collect(),
             list: Vec::new(),
             slot: vec![NONE; values],
-            held: vec![0; values],
             pending: vec![0; values],
             pins: vec![0; values],
             next: vec![0; values],
@@ -249,7 +246,7 @@ impl<'a> Decoder<'a> {
             self.pins[v as usize] -= 1;
             self.pending[v as usize] -= 1;
         }
-        self.write(step, target, &plan);
+        self.write(target, &plan);
         for &v in reads {
             let is_idle = self.pins[v as usize] == 0 && self.pending[v as usize] == 0;
             if self.problem.bytes[v as usize] > 0 && is_idle && self.future(v) == NONE {
@@ -275,7 +272,9 @@ impl<'a> Decoder<'a> {
         }
         for &(operand, _) in in_place {
             let dies = self.is_read_last(operand) && self.future(operand) == NONE;
-            if dies && !plan.dead.contains(&operand) {
+            // What lies over a donated input may have to make way for another alias, so that is not counted on.
+            let is_in_arena = problem.bytes[operand as usize] > 0;
+            if is_in_arena && dies && !plan.dead.contains(&operand) {
                 plan.dead.push(operand);
             }
         }
@@ -285,7 +284,8 @@ impl<'a> Decoder<'a> {
                 return Some(plan);
             }
             let mut own: SmallVec<[u32; 4]> = SmallVec::new();
-            let spare = |v: &u32| !plan.dead.contains(v) && self.is_read_last(*v);
+            let spare =
+                |v: &u32| problem.bytes[*v as usize] > 0 && !plan.dead.contains(v) && self.is_read_last(*v);
             own.extend(in_place.iter().map(|pair| pair.0).filter(spare));
             if *prunable {
                 let idle = |v: &u32| *v != target && self.pending[*v as usize] == 0;
@@ -315,7 +315,7 @@ impl<'a> Decoder<'a> {
 
     /// The bytes that a step adds to those of the resident values, without scratch.
     fn added(&self, step: u32, plan: &StepPlan) -> i64 {
-        let missing = |v: u32| self.problem.bytes[v as usize] - self.held[v as usize];
+        let missing = |v: u32| if self.resident[v as usize] { 0 } else { self.problem.bytes[v as usize] };
         let written: i64 = plan.written.iter().map(|&v| missing(v)).sum();
         let aliases = self.aliases(step, plan);
         let over = aliases.iter().filter(|pair| plan.written.contains(&pair.1));
@@ -327,32 +327,22 @@ impl<'a> Decoder<'a> {
     }
 
     /// Takes what dies out of the resident values, and puts in what the step wrote.
-    fn write(&mut self, step: u32, target: u32, plan: &StepPlan) {
-        let problem = self.problem;
-        let aliases = self.aliases(step, plan);
-        let passed: SmallVec<[(u32, i64); 4]> =
-            aliases.iter().map(|&(operand, output)| (output, self.held[operand as usize])).collect();
-        for &v in &plan.dead {
-            let is_donated = problem.values[v as usize].residence == Residence::Donated;
-            if !is_donated || aliases.iter().any(|pair| pair.0 == v) {
-                self.remove(v);
-            }
-        }
+    fn write(&mut self, target: u32, plan: &StepPlan) {
+        plan.dead.iter().for_each(|&v| self.remove(v));
         for &v in &plan.written {
             self.remove(v);
-            if problem.bytes[v as usize] == 0 || self.is_needed(v, target) {
-                let over = passed.iter().find(|pair| pair.0 == v);
-                self.add(v, over.map_or(problem.bytes[v as usize], |pair| pair.1));
+            if self.problem.bytes[v as usize] == 0 || self.is_needed(v, target) {
+                self.add(v);
             }
         }
     }
 
-    fn add(&mut self, value: u32, bytes: i64) {
+    fn add(&mut self, value: u32) {
         self.resident[value as usize] = true;
+        let bytes = self.problem.bytes[value as usize];
         if bytes == 0 {
             return;
         }
-        self.held[value as usize] = bytes;
         self.live += bytes;
         self.slot[value as usize] = self.list.len() as u32;
         self.list.push(value);
@@ -363,7 +353,7 @@ impl<'a> Decoder<'a> {
         if !std::mem::replace(&mut self.resident[value as usize], false) {
             return;
         }
-        self.live -= std::mem::replace(&mut self.held[value as usize], 0);
+        self.live -= self.problem.bytes[value as usize];
         let slot = std::mem::replace(&mut self.slot[value as usize], NONE);
         if slot != NONE {
             self.list.swap_remove(slot as usize);

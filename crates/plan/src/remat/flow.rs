@@ -137,3 +137,33 @@ impl Network {
         self.path.truncate(full.unwrap_or(0));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Network, SINK, SOURCE};
+
+    /// The network of Cormen, Leiserson, Rivest and Stein, whose maximum flow is 23.
+    #[test]
+    fn maximum_flow_and_minimum_cut() {
+        let mut network = Network::new(6);
+        let arcs = [
+            (SOURCE, 2, 16),
+            (SOURCE, 3, 13),
+            (2, 4, 12),
+            (3, 2, 4),
+            (4, 3, 9),
+            (3, 5, 14),
+            (5, 4, 7),
+            (4, SINK, 20),
+            (5, SINK, 4),
+        ];
+        let numbers: Vec<usize> = arcs.iter().map(|&(a, b, capacity)| network.arc(a, b, capacity)).collect();
+        for _ in 0..2 {
+            assert!(network.maximise(u64::MAX));
+            let is_cut = |&(a, b, _): &(u32, u32, u64)| network.is_reached(a) && !network.is_reached(b);
+            assert_eq!(arcs.iter().filter(|arc| is_cut(arc)).map(|arc| arc.2).sum::<u64>(), 23);
+            numbers.iter().zip(&arcs).for_each(|(&number, arc)| network.reset(number, arc.2));
+        }
+        assert!(!network.maximise(0));
+    }
+}

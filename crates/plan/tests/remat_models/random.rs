@@ -26,8 +26,19 @@ impl Random {
 /// A forward pass with skips and a backward pass that reads some of it; with variables that are updated, scratch, steps
 /// that run once, several outputs, results and computations in place.
 pub fn random_training(seed: u64, layers: usize) -> Problem {
+    training(seed, layers, 0)
+}
+
+/// The same with inputs that are donated, over which some steps may compute.
+pub fn random_donated(seed: u64, layers: usize) -> Problem {
+    training(seed, layers, 3)
+}
+
+fn training(seed: u64, layers: usize, donated: usize) -> Problem {
     let mut random = Random::new(seed);
     let mut b = Builder::default();
+    let donated: Vec<u32> =
+        (0..donated).map(|_| b.value(64 * (1 + random.below(4)), Residence::Donated)).collect();
     let variables: Vec<u32> = (0..layers).map(|_| b.external()).collect();
     let mut forward: Vec<u32> = Vec::new();
     for i in 0..layers {
@@ -38,6 +49,7 @@ pub fn random_training(seed: u64, layers: usize) -> Problem {
         if i > 1 && random.chance(30) {
             reads.push(forward[random.below(i - 1)]);
         }
+        reads.extend(donated.iter().filter(|_| random.chance(20)));
         let bytes = 64 * (1 + random.below(8));
         let cost = [100.0, 1000.0, 1000.0, 3000.0][random.below(4)];
         let mut sizes = vec![bytes];
@@ -66,6 +78,7 @@ pub fn random_training(seed: u64, layers: usize) -> Problem {
         if i > 0 && random.chance(70) {
             reads.push(forward[i - 1]);
         }
+        reads.extend(donated.iter().filter(|_| random.chance(10)));
         let bytes = b.values[forward[i] as usize].bytes;
         gradient = b.step(&reads, &[bytes], 2000.0)[0];
         alias(&mut b, &mut random);
@@ -84,7 +97,8 @@ fn alias(b: &mut Builder, random: &mut Random) {
     for &read in &step.reads {
         for &write in &step.writes {
             let (operand, output) = (b.values[read as usize], b.values[write as usize]);
-            let fits = operand.bytes == output.bytes && operand.residence == Residence::Arena;
+            let is_free = matches!(operand.residence, Residence::Arena | Residence::Donated);
+            let fits = operand.bytes == output.bytes && is_free;
             if fits && random.chance(60) {
                 pairs.push((read, write));
             }
