@@ -1,4 +1,4 @@
-//! Tensors, and where their bytes are.
+//! Tensors, views, the memory ledger, and errors.
 
 use taut::{DType, Result, Tensor, memory, s};
 
@@ -8,29 +8,29 @@ fn main() -> Result<()> {
     let y = ((&x * 10.0)? + 0.5)?; // operators return a Result, like every call that can fail
     println!("x * 10 + 0.5 =\n{y}\n");
 
-    // Views look at the same memory.
+    // A slice is a view: it shares the memory.
     let column = taut::slice(&x, &s![.., 1])?;
     assert!(column.shares_memory(&x));
     println!("the second column is a view: {column}\n");
 
-    // The ledger knows every byte, and by whom.
+    // The ledger lists live bytes by category and source line.
     memory::record(true);
     let held = taut::ones([1000, 100], DType::F32)?;
     println!("{}", memory::report());
     memory::record(false);
 
-    // What is too much is an error, not a crash.
+    // An allocation beyond the limit is an error, not a crash.
     let previous = memory::limit(memory::live_bytes() + (1 << 20));
     let refused = taut::ones([100_000_000], DType::F32).unwrap_err();
     memory::limit(previous);
     println!("{refused}\n");
 
-    // So are shapes that do not meet.
+    // So is a product of shapes that do not match.
     let mistake = taut::matmul(&x, &x).unwrap_err();
     println!("{mistake}\n");
 
     drop((x, y, column, held));
     assert_eq!(memory::live_bytes(), start);
-    println!("At the end every byte is back.");
+    println!("Every byte has been freed.");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Gradients, and what the tape keeps for them: a line through noisy points.
+//! Gradients by a tape, and the bytes that it saves for the backward pass: fits a line to noisy points.
 
 use taut::random::Generator;
 use taut::{DType, DenseGradient, GradientTape, Result, Tensor, Variable, memory};
@@ -11,7 +11,7 @@ fn main() -> Result<()> {
     let slope = Variable::new(Tensor::scalar(0.0f32)?)?;
     let offset = Variable::new(Tensor::scalar(0.0f32)?)?;
     for step in 0..100 {
-        let tape = GradientTape::new(); // variables are watched by themselves
+        let tape = GradientTape::new(); // trainable variables are watched automatically
         let line = (taut::mul(&slope, &x)? + &offset)?;
         let loss = taut::mean(taut::squared_difference(line, &y)?, None, false)?;
         if step == 0 {
@@ -28,7 +28,7 @@ fn main() -> Result<()> {
     println!("\ny = {slope:.2} x {offset:+.2}; {} allocations in all", memory::allocations());
     assert!((slope - 3.0).abs() < 0.05 && (offset + 2.0).abs() < 0.05);
 
-    // Higher orders: a tape follows another tape's walk.
+    // Second order: the outer tape records the backward pass of the inner one.
     let x = Tensor::scalar(2.0f64)?;
     let outer = GradientTape::new();
     outer.watch(&x);

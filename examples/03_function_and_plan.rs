@@ -1,4 +1,4 @@
-//! A whole step of training as one function, whose peak is known before it runs.
+//! A whole training step as one traced function, whose peak memory is known before it runs.
 
 use taut::random::Generator;
 use taut::{DType, DenseGradient, GradientTape, Result, Tensor, Variable, function, memory};
@@ -27,7 +27,7 @@ fn main() -> Result<()> {
         Ok(loss)
     });
 
-    // Nothing has run yet.
+    // The plan is made from shapes alone: nothing has run yet.
     let plan = step.plan((&x, &y))?;
     println!("{}", plan.explain_peak());
 

@@ -1,11 +1,11 @@
-//! Loops whose memory does not grow with their length, and whose gradients keep what you allow.
+//! Loops whose memory is independent of their length, and whose gradients fit a budget of bytes.
 
 use std::sync::Arc;
 use taut::memory::{self, Bytes};
 use taut::random::Generator;
 use taut::{DType, DenseGradient, GradientTape, LoopReport, Loops, Result, Tensor};
 
-/// The peak of some work, and its result.
+/// The peak in bytes of a computation, and its result.
 fn peak<R>(work: impl FnOnce() -> Result<R>) -> Result<(usize, R)> {
     let before = memory::live_bytes();
     memory::reset_peak();
@@ -34,12 +34,12 @@ fn main() -> Result<()> {
         tape.gradient(&taut::sum(y, None, false)?, &w)?.dense()
     };
     let (all, exact) = peak(|| gradient(Loops::new()))?;
-    println!("  all kept        peak {}", Bytes(all));
+    println!("  no budget       peak {}", Bytes(all));
     let report = Arc::new(LoopReport::new());
     let (some, same) = peak(|| gradient(Loops::new().grad_budget(1 << 20).report(&report)))?;
-    println!("  1 MiB kept      peak {}\n\n{report}", Bytes(some));
+    println!("  1 MiB budget    peak {}\n\n{report}", Bytes(some));
     assert_eq!(exact.to_vec::<f32>()?, same.to_vec::<f32>()?);
     assert!(some * 5 < all);
-    println!("Both gradients are the same, to the last bit.");
+    println!("Both gradients are bit-equal.");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A function of one element, over many: as fast as all at once, in the memory of a few.
+//! `map_fn`: a function of one element applied to many, as fast as the vectorised form, in bounded memory.
 
 use taut::memory::{self, Bytes};
 use taut::random::Generator;
@@ -8,7 +8,7 @@ fn main() -> Result<()> {
     let points = Generator::from_seed(1).normal([2000, 3], 0.0, 1.0, DType::F32)?;
     let centres = Generator::from_seed(2).normal([500, 3], 0.0, 1.0, DType::F32)?;
 
-    // Written for one point: how far it is from the nearest centre.
+    // Written for one point: the distance to the nearest centre.
     let nearest = |point: Tensor| {
         let apart = taut::sum(taut::squared_difference(&centres, point)?, 1, false)?;
         taut::sqrt(taut::min(apart, None, false)?)
@@ -28,13 +28,13 @@ fn main() -> Result<()> {
     }
     assert!(results.iter().all(|result| *result == results[0]));
 
-    // Maps have gradients, in the same memory.
+    // Maps are differentiable, in the same bounded memory.
     let tape = GradientTape::new();
     tape.watch(&points);
     let total = taut::sum(taut::map_fn(nearest, points.clone())?, None, false)?;
     let gradient = tape.gradient(&total, &points)?.dense()?;
     println!("\nthe gradient of their sum: {}", gradient.spec());
-    // Each point is pulled straight towards its centre: a vector of length one.
+    // The gradient of a distance is a unit vector.
     let lengths = taut::sqrt(taut::sum(taut::square(gradient)?, 1, false)?)?.to_vec::<f32>()?;
     assert!(lengths.iter().all(|length| (length - 1.0).abs() < 1e-4));
     Ok(())

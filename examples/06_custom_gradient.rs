@@ -1,4 +1,4 @@
-//! A gradient of your own, and what it keeps.
+//! A custom gradient, and the bytes that it saves for the backward pass.
 
 use taut::{DenseGradient, GradientRule, GradientTape, Result, Tensor, custom_gradient};
 
@@ -15,7 +15,7 @@ fn log1pexp(x: &Tensor) -> Result<Tensor> {
     Ok(outputs[0].clone())
 }
 
-/// The same by its formula alone.
+/// The same function without a custom gradient.
 fn naive(x: &Tensor) -> Result<Tensor> {
     taut::log((taut::exp(x)? + 1.0)?)
 }
@@ -25,20 +25,20 @@ fn slope(f: fn(&Tensor) -> Result<Tensor>, x: f32) -> Result<f32> {
     let tape = GradientTape::new();
     tape.watch(&x);
     let y = f(&x)?;
-    println!("  keeps {} bytes", tape.bytes_held());
+    println!("  saves {} bytes", tape.bytes_held());
     tape.gradient(&y, &x)?.dense()?.item::<f32>()
 }
 
 fn main() -> Result<()> {
-    println!("by the formula, at 100:");
+    println!("without a custom gradient, at 100:");
     let formula = slope(naive, 100.0)?;
-    println!("  slope {formula}\nwith a gradient of its own:");
+    println!("  slope {formula}\nwith a custom gradient:");
     let own = slope(log1pexp, 100.0)?;
     println!("  slope {own}");
     assert!(formula.is_nan());
     assert_eq!(own, 1.0);
 
-    // Elsewhere they agree.
+    // Where the formula does not overflow, both agree.
     let (formula, own) = (slope(naive, 0.5)?, slope(log1pexp, 0.5)?);
     assert!((formula - own).abs() < 1e-6);
     Ok(())

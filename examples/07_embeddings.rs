@@ -1,4 +1,4 @@
-//! A table of a million rows, of which a step of training touches a few: gradients and updates stay sparse.
+//! An embedding table of a million rows: gradients and optimizer updates stay sparse.
 
 use taut::layers::{Dense, Embedding};
 use taut::losses::{BinaryCrossentropy, Loss};
@@ -42,10 +42,10 @@ fn main() -> Result<()> {
         losses.push(step.call((&ids, &labels))?.item::<f32>()?);
     }
     let measured = memory::peak_bytes() - before;
-    println!("a step needs {} beside that, as planned ({first} bytes)", Bytes(measured));
+    println!("a step needs {} more, as planned ({first} bytes)", Bytes(measured));
     println!("losses {losses:.3?}");
     assert_eq!(measured, first);
-    // The rows of the gradient, and little else: not the table, nor a copy of its rows.
+    // The rows of the gradient and little else: no gradient of the size of the table, no second copy of its rows.
     assert!(measured < batch * IDS * UNITS * 4 + (2 << 20));
     assert!(losses[9] < losses[0]);
     Ok(())

@@ -1,4 +1,4 @@
-//! A convolutional net that reads handwritten digits.
+//! A convolutional network for handwritten digits, trained with validation and early stopping.
 
 use taut::data::{self, Dataset};
 use taut::layers::{Activation, Conv2D, Dense, Dropout, Flatten, MaxPooling2D, Padding, Sequential};
@@ -33,7 +33,7 @@ fn main() -> Result<()> {
     let history = trainer.fit(&train, if is_quick() { 2 } else { 20 })?;
     println!("{history}");
     let scores = trainer.evaluate(&test)?;
-    println!("on digits it never saw: {scores:.4?}");
+    println!("on the test set: {scores:.4?}");
     assert!(scores[1].1 > if is_quick() { 0.75 } else { 0.97 });
     Ok(())
 }

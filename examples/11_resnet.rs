@@ -1,4 +1,4 @@
-//! A residual net: what a step of it needs, as batches grow, and a few steps of it.
+//! A residual network: planned memory per batch size, and training on digits.
 
 use taut::data::{self, Dataset};
 use taut::layers::{
@@ -11,7 +11,7 @@ use taut::optimizers::{Optimizer, Sgd};
 use taut::{DType, Layer, Result, Spec, Tensor, Trainer, random};
 use taut_examples::is_quick;
 
-/// A convolution without a bias, and the norm behind it, which has one.
+/// A convolution without a bias, followed by batch normalisation.
 fn conv(before: Sequential, from: usize, to: usize, size: usize, stride: usize) -> Result<Sequential> {
     let conv = Conv2D::new(from, to, size).strides(stride).padding(Padding::Same).bias(false).build()?;
     Ok(before.with(conv).with(BatchNorm::new(to).momentum(0.9).build()?))
@@ -45,7 +45,7 @@ fn trainer(model: Sequential) -> Result<Trainer> {
 
 fn main() -> Result<()> {
     random::set_seed(1);
-    // ResNet-20 for images of 32 x 32 pixels: nothing is computed here.
+    // ResNet-20 for 32x32 images: only planned, nothing is computed.
     let net = trainer(resnet(3, 3)?)?;
     for batch in if is_quick() { vec![1, 8] } else { vec![1, 8, 32, 128] } {
         let x = Tensor::placeholder(Spec::new(DType::F32, [batch, 32, 32, 3]));

@@ -1,4 +1,4 @@
-//! A run that is interrupted ends as one that was not, to the last bit.
+//! Checkpoints: an interrupted run that is resumed gives the same bits as one that was not interrupted.
 
 use taut::data::{self, Dataset};
 use taut::layers::{Activation, Dense, Dropout, Flatten, Sequential};
@@ -7,7 +7,7 @@ use taut::optimizers::{Adam, Optimizer};
 use taut::train::{Callback, Every, Flow, Step};
 use taut::{Layer, Result, Tensor, Trainer, random};
 
-/// Stops after so many steps, in the middle of an epoch.
+/// Stops the training after a number of steps, in the middle of an epoch.
 struct StopAfter(usize);
 
 impl Callback for StopAfter {
@@ -21,7 +21,7 @@ fn trainer() -> Result<Trainer> {
     let model = Sequential::new()
         .with(Flatten::new())
         .with(Dense::new(64, 32).activation(Activation::Relu).build()?)
-        .with(Dropout::new(0.2)?) // its random numbers are part of what is resumed
+        .with(Dropout::new(0.2)?) // the state of its random generator is part of the checkpoint
         .with(Dense::new(32, 10).build()?);
     let optimizer = Optimizer::new(Adam::default(), &model.trainable())?;
     let loss = SparseCategoricalCrossentropy::from_logits();
@@ -49,12 +49,12 @@ fn main() -> Result<()> {
     println!("interrupted after {} complete epochs", interrupted.history().epochs.len());
     drop(interrupted);
 
-    random::set_seed(1234); // whatever comes before is forgotten
+    random::set_seed(1234); // `resume` restores the state of the generator
     let mut resumed = trainer()?.resume(&path)?;
     println!("{}", resumed.fit(&data, 3)?);
     assert_eq!(weights(&straight)?, weights(&resumed)?);
     assert_eq!(straight.history().scores("loss"), resumed.history().scores("loss"));
-    println!("the same weights and the same losses, to the last bit");
+    println!("weights and losses are bit-equal");
     std::fs::remove_dir_all(folder)?;
     Ok(())
 }

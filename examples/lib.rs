@@ -1,13 +1,13 @@
-//! What the examples share: how much they do, a text to read, and how to write one.
+//! Shared by the examples: the `--quick` option, a text to train on, and sampling from a language model.
 
 use taut::{Result, Tensor, Trainer, random, s};
 
-/// Whether little is enough: the tests say so.
+/// Whether the example was started with `--quick`, as the tests do: less data, fewer epochs.
 pub fn is_quick() -> bool {
     std::env::args().any(|argument| argument == "--quick")
 }
 
-/// A text of some length, as lowercase letters, digits and a few signs: pages of the book.
+/// Pages of the book as training text, reduced to the characters of [`VOCABULARY`].
 pub fn text() -> Vec<u8> {
     let pages = [
         include_str!("../docs/src/first-steps.md"),
@@ -16,33 +16,36 @@ pub fn text() -> Vec<u8> {
         include_str!("../docs/src/functions.md"),
         include_str!("../docs/src/control-flow.md"),
     ];
-    let known = |byte: &u8| SIGNS.contains(byte);
+    let known = |byte: &u8| VOCABULARY.contains(byte);
     let mut text: Vec<u8> = pages.concat().to_lowercase().into_bytes().into_iter().filter(known).collect();
     text.dedup_by(|next, last| *next == b' ' && *last == b' ');
     text
 }
 
-/// The signs of [`text`], in the order of their numbers.
-pub const SIGNS: &[u8] = b"\n abcdefghijklmnopqrstuvwxyz0123456789.,:;()`=&?|-";
+/// The characters of [`text`]; a character's token is its index.
+pub const VOCABULARY: &[u8] = b"\n abcdefghijklmnopqrstuvwxyz0123456789.,:;()`=&?|-";
 
-/// The number of each sign.
+/// The tokens of a text.
 pub fn encode(text: &[u8]) -> Vec<i64> {
-    text.iter().filter_map(|byte| SIGNS.iter().position(|sign| sign == byte)).map(|at| at as i64).collect()
+    text.iter()
+        .filter_map(|byte| VOCABULARY.iter().position(|character| character == byte))
+        .map(|at| at as i64)
+        .collect()
 }
 
-/// Goes on from a few signs, each drawn as the model finds them likely after those before it, of which it looks at `length`.
-pub fn write(trainer: &Trainer, length: usize) -> Result<String> {
-    let mut written = encode(b"the memory of ");
+/// Continues a prompt: samples token after token from the model, with a context of `length` tokens and temperature 0.6.
+pub fn generate(trainer: &Trainer, length: usize) -> Result<String> {
+    let mut tokens = encode(b"the memory of ");
     for _ in 0..if is_quick() { 10 } else { 200 } {
-        let seen = &written[written.len().saturating_sub(length)..];
-        let logits = trainer.predict(&Tensor::from_slice(seen, [1, seen.len()])?)?;
+        let context = &tokens[tokens.len().saturating_sub(length)..];
+        let logits = trainer.predict(&Tensor::from_slice(context, [1, context.len()])?)?;
         let last = (taut::slice(&logits, &s![.., -1])? / 0.6)?;
-        written.push(random::categorical(last, 1)?.to_vec::<i64>()?[0]);
+        tokens.push(random::categorical(last, 1)?.to_vec::<i64>()?[0]);
     }
-    Ok(decode(&written))
+    Ok(decode(&tokens))
 }
 
-/// The signs of these numbers.
-fn decode(numbers: &[i64]) -> String {
-    numbers.iter().map(|&number| char::from(SIGNS[number as usize])).collect()
+/// The text of these tokens.
+fn decode(tokens: &[i64]) -> String {
+    tokens.iter().map(|&token| char::from(VOCABULARY[token as usize])).collect()
 }

@@ -1,21 +1,21 @@
-//! The measurements.
+//! Benchmarks, alone and beside other engines.
 
-use crate::shell::{Outcome, cargo, command, root, step};
+use crate::shell::{Result, cargo, command, root, section};
 use std::ffi::OsString;
 
-/// `[engine|tape|function|control] [filter]`; a filter alone is for the engine.
-pub fn run(words: &[String]) -> Outcome {
+/// `[engine|tape|function|control] [filter]`; a filter alone applies to the suite `engine`.
+pub fn run(words: &[String]) -> Result {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         [] => rows("engine", ""),
         [suite @ ("engine" | "tape" | "function" | "control")] => measure(suite, ""),
         [suite @ ("engine" | "tape" | "function" | "control"), filter] => measure(suite, filter),
         [filter] => rows("engine", filter),
-        [suite, ..] => Err(format!("the suites are engine, tape, function and control, not {suite}")),
+        [suite, ..] => Err(format!("suite must be engine, tape, function or control, got {suite}")),
     }
 }
 
-fn measure(suite: &str, filter: &str) -> Outcome {
+fn measure(suite: &str, filter: &str) -> Result {
     match suite {
         "tape" => tape(filter),
         "function" => function(filter),
@@ -25,17 +25,17 @@ fn measure(suite: &str, filter: &str) -> Outcome {
 }
 
 /// The rows of one of the project's own benches.
-fn rows(bench: &str, filter: &str) -> Outcome {
+fn rows(bench: &str, filter: &str) -> Result {
     cargo(&["bench", "--quiet", "--package", "taut", "--bench", bench, "--", filter]).run()
 }
 
-/// The tape's own rows, then the same work in other engines, as far as they are there.
-fn tape(filter: &str) -> Outcome {
-    step("Taut");
+/// The rows of the tape, then the same work in the other engines that are installed.
+fn tape(filter: &str) -> Result {
+    section("Taut");
     rows("tape", filter)?;
-    step("Beside candle and burn");
+    section("Beside candle and burn");
     rivals(filter)?;
-    step("Beside TensorFlow and PyTorch");
+    section("Beside TensorFlow and PyTorch");
     if "tape_step".contains(filter) || "classic step".contains(filter) {
         let engines = [
             Engine { variable: "PEERS_TF_PYTHON", package: "tensorflow", peers: &["tf_eager"] },
@@ -48,11 +48,11 @@ fn tape(filter: &str) -> Outcome {
     }
 }
 
-/// Traced functions alone, then the same work in other engines, as far as they are there: one run, one table.
-fn function(filter: &str) -> Outcome {
-    step("Taut");
+/// Traced functions, then the same work in the other engines that are installed, in one table.
+fn function(filter: &str) -> Result {
+    section("Taut");
     rows("function", filter)?;
-    step("Beside TensorFlow, PyTorch and JAX");
+    section("Beside TensorFlow, PyTorch and JAX");
     let workloads = ["chain", "dense_forward", "train_step_small", "mlp_step", "retrace"];
     let engines = [
         Engine {
@@ -66,11 +66,11 @@ fn function(filter: &str) -> Outcome {
     beside(&engines, &["taut_rust", "taut_rust_jit"], &workloads, filter)
 }
 
-/// Loops, branches and maps alone, then the same work in other engines, as far as they are there: one run, one table.
-fn control(filter: &str) -> Outcome {
-    step("Taut");
+/// Loops, branches and maps, then the same work in the other engines that are installed, in one table.
+fn control(filter: &str) -> Result {
+    section("Taut");
     rows("control", filter)?;
-    step("Beside TensorFlow, PyTorch and JAX");
+    section("Beside TensorFlow, PyTorch and JAX");
     let engines = [
         Engine {
             variable: "PEERS_TF_PYTHON",
@@ -91,21 +91,21 @@ fn control(filter: &str) -> Outcome {
     beside(&engines, &["taut"], &["power_loop", "power_loop_grad", "map_fn", "lstm_step"], filter)
 }
 
-/// Those workloads whose name contains the filter, in three rounds, as one table of ratios to `taut_rust`.
-fn beside(engines: &[Engine], taut: &[&str], workloads: &[&str], filter: &str) -> Outcome {
+/// The workloads whose name contains the filter, in three rounds, as one table of ratios to `taut_rust`.
+fn beside(engines: &[Engine], taut: &[&str], workloads: &[&str], filter: &str) -> Result {
     let wanted: Vec<&str> = workloads.iter().copied().filter(|name| name.contains(filter)).collect();
     if wanted.is_empty() {
         println!("skipped: no workload's name contains \"{filter}\"");
         return Ok(());
     }
-    // Half of each workload's own budget: with three rounds, this is a matter of minutes, not of an hour.
-    // Engines differ in what other jobs do to them, so each run waits a little for those to pause.
+    // Half of each workload's default time: three rounds take minutes, not an hour. Engines differ in how much other
+    // processes slow them down, so each run waits up to ten seconds for an idle machine.
     let options = ["--budget", "2", "--quiet", "10", "--beside", "taut_rust"];
     peers(engines, taut, &wanted, &options)
 }
 
-/// Time and memory of the engines in Rust. They are not part of the workspace, and not everybody can build them.
-fn rivals(filter: &str) -> Outcome {
+/// Time and memory of the engines in Rust. They are not part of the workspace, and need a network connection to be built.
+fn rivals(filter: &str) -> Result {
     let manifest = "benches/rivals/Cargo.toml";
     if let Err(why) = cargo(&["build", "--release", "--manifest-path", manifest]).run() {
         println!("skipped: benches/rivals cannot be built here ({why})");
@@ -130,20 +130,20 @@ fn rivals(filter: &str) -> Outcome {
     Ok(())
 }
 
-/// An engine of Python's: what names an interpreter that has it, and which of its peers are measured.
+/// An engine with a Python package: the variable that names an interpreter with the package, and the peers to measure.
 struct Engine {
     variable: &'static str,
     package: &'static str,
     peers: &'static [&'static str],
 }
 
-/// The workloads in Taut and in Python's engines, where an interpreter has them.
-fn peers(engines: &[Engine], taut: &[&str], workloads: &[&str], options: &[&str]) -> Outcome {
+/// The workloads in Taut and in the Python engines that are installed.
+fn peers(engines: &[Engine], taut: &[&str], workloads: &[&str], options: &[&str]) -> Result {
     let mut found: Vec<(OsString, &Engine)> = Vec::new();
     for engine in engines {
         let Engine { variable, package, .. } = engine;
         let python = std::env::var_os(variable).unwrap_or_else(|| "python3".into());
-        // `find_spec` sees the package without the seconds that importing it takes.
+        // `find_spec` finds the package without importing it, which would take seconds.
         let there = format!("import sys, importlib.util as u; sys.exit(u.find_spec('{package}') is None)");
         match command(&python).args(["-c", &there]).output() {
             Ok(_) => found.push((python, engine)),

@@ -1,17 +1,17 @@
-//! The report page as a browser shows it: the numbers that the library knows, and what happens under a pointer.
+//! Tests of the report page in a browser: the numbers of the library, and pointer and key events.
 
-use crate::shell::{Outcome, example, root};
+use crate::shell::{Result, example, root};
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a browser may take to show a page; they do hang.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// How long a browser may take to show a page: a headless one hangs at times.
+const TIMEOUT: Duration = Duration::from_secs(90);
 
-/// Writes a page, opens it, and looks at what is there. Without a browser, says so.
-pub fn test() -> Outcome {
+/// Writes a page, opens it in a browser and compares what it shows. Is skipped with a message if there is no browser.
+pub fn test() -> Result {
     let folder = root().join("target/page");
     example("page").arg(&folder).run()?;
     let Some(browser) = find() else {
@@ -29,7 +29,7 @@ pub fn test() -> Outcome {
         has_no_error(&browser.open(&page.with_file_name(less), "#at=peak&step=1")?)?;
     }
     shows_its_errors(&browser, &page)?;
-    println!("the page shows what the library knows, and answers pointer and keys");
+    println!("the page shows the numbers of the library and handles pointer and key events");
     Ok(())
 }
 
@@ -48,7 +48,7 @@ impl Expected {
     }
 }
 
-fn expected(folder: &Path) -> Outcome<Expected> {
+fn expected(folder: &Path) -> Result<Expected> {
     let path = folder.join("expected.txt");
     let text = fs::read_to_string(&path).map_err(|e| format!("{} cannot be read: {e}", path.display()))?;
     let pairs = text.lines().filter_map(|line| line.split_once(' '));
@@ -62,13 +62,13 @@ struct Browser {
 
 impl Browser {
     /// The page's elements once its scripts have run.
-    fn open(&self, page: &Path, fragment: &str) -> Outcome<String> {
+    fn open(&self, page: &Path, fragment: &str) -> Result<String> {
         let profile = self.folder.join("browser");
         let output = self.folder.join("dom.html");
         let _ = fs::remove_dir_all(&profile);
         let file =
             File::create(&output).map_err(|e| format!("{} cannot be written: {e}", output.display()))?;
-        // It opens nothing but our own page, and its sandbox does not work in containers.
+        // The sandbox does not work in containers, and the browser opens only the page written here.
         let mut child = Command::new(&self.program)
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-sync"])
             .args(["--disable-background-networking", "--disable-component-update", "--disable-quic"])
@@ -85,7 +85,7 @@ impl Browser {
             if let Some(status) = child.try_wait().map_err(|e| e.to_string())? {
                 break status;
             }
-            if start.elapsed() > PATIENCE {
+            if start.elapsed() > TIMEOUT {
                 let _ = child.kill();
                 let _ = child.wait();
                 return Err(format!("{} did not show the page in time", self.program.display()));
@@ -100,52 +100,52 @@ impl Browser {
 }
 
 /// The tag of the element with this id, from `<` to `>`.
-fn tag<'a>(dom: &'a str, id: &str) -> Outcome<&'a str> {
+fn tag<'a>(dom: &'a str, id: &str) -> Result<&'a str> {
     let place = dom.find(&format!("id=\"{id}\"")).ok_or_else(|| format!("the page has no {id}"))?;
     let start = dom[..place].rfind('<').unwrap_or(0);
     let end = dom[place..].find('>').map_or(dom.len(), |end| place + end);
     Ok(&dom[start..end])
 }
 
-fn attribute(dom: &str, id: &str, name: &str) -> Outcome<String> {
+fn attribute(dom: &str, id: &str, name: &str) -> Result<String> {
     let tag = tag(dom, id)?;
     let value = tag.split(&format!(" {name}=\"")).nth(1).and_then(|rest| rest.split('"').next());
     value.map(str::to_owned).ok_or_else(|| format!("{id} has no {name}: {tag}"))
 }
 
-/// The text and elements between the tags of an element that has none of its own kind inside.
-fn inside<'a>(dom: &'a str, id: &str, kind: &str) -> Outcome<&'a str> {
+/// The content of an element that contains no element with the same tag.
+fn inside<'a>(dom: &'a str, id: &str, kind: &str) -> Result<&'a str> {
     let tag = tag(dom, id)?;
     let start = tag.as_ptr().addr() - dom.as_ptr().addr() + tag.len() + 1;
     let rest = dom.get(start..).unwrap_or_default();
     Ok(rest.split(&format!("</{kind}>")).next().unwrap_or_default())
 }
 
-fn same(what: &str, found: &str, wanted: &str) -> Outcome {
+fn same(what: &str, found: &str, wanted: &str) -> Result {
     if found == wanted { Ok(()) } else { Err(format!("{what}: the page shows {found}, and it is {wanted}")) }
 }
 
-fn holds(what: &str, is: bool) -> Outcome {
+fn holds(what: &str, is: bool) -> Result {
     if is { Ok(()) } else { Err(what.to_owned()) }
 }
 
-fn has_no_error(dom: &str) -> Outcome {
+fn has_no_error(dom: &str) -> Result {
     if tag(dom, "error")?.contains("hidden") && dom.contains("data-ready=\"yes\"") {
         return Ok(());
     }
     Err(format!("the page has an error: {}", inside(dom, "error", "div")?))
 }
 
-fn shows_the_numbers(browser: &Browser, page: &Path, expected: &Expected) -> Outcome {
+fn shows_the_numbers(browser: &Browser, page: &Path, expected: &Expected) -> Result {
     let dom = browser.open(page, "#at=peak")?;
     has_no_error(&dom)?;
     same("bytes at the peak", &attribute(&dom, "alive", "data-total")?, expected.get("peak"))?;
     same(
-        "the sum of who is alive at the peak",
+        "the sum of the live buffers at the peak",
         &attribute(&dom, "alive", "data-sum")?,
         expected.get("peak"),
     )?;
-    same("who is alive at the peak", &attribute(&dom, "alive", "data-rows")?, expected.get("alive"))?;
+    same("live buffers at the peak", &attribute(&dom, "alive", "data-rows")?, expected.get("alive"))?;
     let largest = format!("data-bytes=\"{}\"", expected.get("largest"));
     holds("the largest buffer of the peak is not listed", dom.contains(&largest))?;
     holds("the moment is not called the peak", inside(&dom, "moment", "h3")?.contains("the peak"))?;
@@ -166,7 +166,7 @@ fn shows_the_numbers(browser: &Browser, page: &Path, expected: &Expected) -> Out
     same("bytes inside a program", &attribute(&dom, "alive", "data-total")?, bytes)?;
     same("the sum inside a program", &attribute(&dom, "alive", "data-sum")?, bytes)?;
     same(
-        "who is alive inside a program",
+        "live buffers inside a program",
         &attribute(&dom, "alive", "data-rows")?,
         expected.get("inside_alive"),
     )?;
@@ -181,13 +181,13 @@ fn shows_the_numbers(browser: &Browser, page: &Path, expected: &Expected) -> Out
         heading.starts_with(&format!("Step 2 of {}", expected.get("steps"))),
     )?;
 
-    // What nobody can mean shows the page as if it had not been said.
+    // Invalid values in the fragment are ignored.
     let dom = browser.open(page, "#at=yesterday&step=-3&plan=99")?;
     has_no_error(&dom)?;
     same("bytes", &attribute(&dom, "alive", "data-total")?, expected.get("peak"))
 }
 
-/// Moves, clicks, drags and keys, as the browser would deliver them; what the page makes of each is written into it.
+/// Dispatches moves, clicks, drags and keys; what the page shows after each is written into the page.
 const INTERACTIONS: &str = r#"
 <script>
 window.addEventListener("load", () => {
@@ -234,7 +234,7 @@ window.addEventListener("load", () => {
 </script>
 </body>"#;
 
-fn answers_pointer_and_keys(browser: &Browser, page: &Path, expected: &Expected) -> Outcome {
+fn answers_pointer_and_keys(browser: &Browser, page: &Path, expected: &Expected) -> Result {
     let copy = with(page, "interactions.html", INTERACTIONS)?;
     let dom = browser.open(&copy, "")?;
     has_no_error(&dom)?;
@@ -244,7 +244,7 @@ fn answers_pointer_and_keys(browser: &Browser, page: &Path, expected: &Expected)
     same("a pinned moment under a moving pointer", seen("pinned")?, "kept")?;
     let click: Vec<&str> = seen("click")?.split(' ').collect();
     holds("a click does not keep its moment", click.len() == 3 && click[0].starts_with("#at="))?;
-    same("the sum of who is alive where it was clicked", click[2], click[1])?;
+    same("the sum of the live buffers where it was clicked", click[2], click[1])?;
     same("an arrow key", seen("key")?, "moved")?;
     same("the key p", seen("peak")?, expected.get("peak"))?;
     same("zoom by dragging, and back", seen("zoom")?, "true true")?;
@@ -257,7 +257,7 @@ fn answers_pointer_and_keys(browser: &Browser, page: &Path, expected: &Expected)
     same("time by line", seen("lines")?, "line")
 }
 
-fn shows_its_errors(browser: &Browser, page: &Path) -> Outcome {
+fn shows_its_errors(browser: &Browser, page: &Path) -> Result {
     let copy = with(page, "broken.html", "<script>noSuchFunction();</script>\n</body>")?;
     let dom = browser.open(&copy, "")?;
     let is_shown = !tag(&dom, "error")?.contains("hidden");
@@ -268,7 +268,7 @@ fn shows_its_errors(browser: &Browser, page: &Path) -> Outcome {
 }
 
 /// A copy of the page with something before its end.
-fn with(page: &Path, name: &str, ending: &str) -> Outcome<PathBuf> {
+fn with(page: &Path, name: &str, ending: &str) -> Result<PathBuf> {
     let text = fs::read_to_string(page).map_err(|e| format!("{} cannot be read: {e}", page.display()))?;
     let copy = page.with_file_name(name);
     fs::write(&copy, text.replace("</body>", ending))

@@ -1,4 +1,4 @@
-//! The project's chores: `cargo xtask test | check | bench | docs | sanitize`.
+//! The project's tasks: `cargo xtask test | check | bench | docs | features | sanitize`.
 
 mod bench;
 mod browser;
@@ -6,46 +6,65 @@ mod python;
 mod shell;
 mod tidy;
 
-use clap::{Parser, Subcommand};
-use shell::{Outcome, cargo, root, step};
+use clap::{Parser, Subcommand, ValueEnum};
+use shell::{Result, cargo, root, section};
+use std::path::Path;
 use std::process::ExitCode;
 
+/// What tests and lints enable in addition to the default features, so that all code is compiled once and checked.
+const ALL_FEATURES: &str = "taut/ndarray,taut/arrow";
+
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "Taut's chores")]
+#[command(name = "cargo xtask", about = "The tasks of the project")]
 struct Cli {
     #[command(subcommand)]
-    chore: Chore,
+    task: Task,
 }
 
 #[derive(Subcommand)]
-enum Chore {
-    /// Runs every test: Rust, documentation, the book, the report page in a browser, conformance with NumPy, and Python
+enum Task {
+    /// Runs every test: Rust, documentation, the book, examples, the report page in a browser, conformance with NumPy, Python
     Test,
-    /// Formatting, lints, documentation warnings, and the rules that lints cannot see
+    /// Checks formatting, lints, documentation, and the rules of xtask/src/tidy.rs
     Check {
-        /// Formats instead of complaining about formatting
+        /// Formats the code instead of reporting what is not formatted
         #[arg(long)]
         fix: bool,
+        /// Runs one part only
+        #[arg(long)]
+        only: Option<Part>,
     },
-    /// Measures the engine against the machine's own limits, or tape and functions beside other engines
+    /// Measures the engine beside the limits of the machine, or tapes, functions and loops beside other engines
     Bench {
-        /// `engine` (the suite if none is named), `tape` or `function`, then a part of the names of the rows to measure
+        /// `engine` (the default), `tape`, `function` or `control`, then a part of the names of the rows to measure
         #[arg(num_args = 0..=2, value_names = ["SUITE", "FILTER"])]
         words: Vec<String>,
     },
     /// Builds the API documentation and the book
     Docs,
+    /// Checks `taut` with no feature and with each feature by itself
+    Features,
     /// Runs the tests of the crates that have `unsafe` under the address sanitizer
     Sanitize,
 }
 
+/// A part of `check`.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    Format,
+    Lint,
+    Doc,
+    Tidy,
+}
+
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().chore {
-        Chore::Test => test(),
-        Chore::Check { fix } => check(fix),
-        Chore::Bench { words } => bench::run(&words),
-        Chore::Docs => docs(),
-        Chore::Sanitize => sanitize(),
+    let outcome = match Cli::parse().task {
+        Task::Test => test(),
+        Task::Check { fix, only } => check(fix, only),
+        Task::Bench { words } => bench::run(&words),
+        Task::Docs => docs(),
+        Task::Features => features(),
+        Task::Sanitize => sanitize(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -56,24 +75,25 @@ fn main() -> ExitCode {
     }
 }
 
-fn test() -> Outcome {
-    step("Rust tests, documentation examples and the book");
-    cargo(&["test", "--workspace", "--features", "taut/ndarray,taut/arrow"]).run()?;
+fn test() -> Result {
+    section("Rust tests, documentation examples and the book");
+    cargo(&["test", "--workspace", "--features", ALL_FEATURES]).run()?;
     examples()?;
-    step("The report page in a browser");
+    section("The report page in a browser");
     browser::test()?;
-    step("Conformance with NumPy");
+    section("Conformance with NumPy");
     let python = python::environment()?;
     let samples = root().join("target/conformance");
     shell::example("conformance").arg(&samples).run()?;
     shell::command(&python).arg(root().join("tests/conformance/check.py")).arg(&samples).run()?;
-    step("The Python package");
+    section("The Python package");
     python::install(&python)?;
-    shell::command(&python).args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]).run()
+    shell::command(&python).args(["-m", "pytest", "--quiet", "-p", "no:cacheprovider"]).run()?;
+    python_examples(&python)
 }
 
-/// Runs every example; those that take their time do less of the same.
-fn examples() -> Outcome {
+/// Runs every example in Rust, with `--quick`: less data, fewer epochs.
+fn examples() -> Result {
     let mut names: Vec<String> = shell::tracked_files("examples/*.rs")?
         .iter()
         .filter_map(|path| path.file_stem()?.to_str().map(str::to_owned))
@@ -81,43 +101,76 @@ fn examples() -> Outcome {
         .collect();
     names.sort();
     for name in names {
-        step(&format!("Example {name}"));
+        section(&format!("Example {name}.rs"));
         shell::example(&name).arg("--quick").run()?;
     }
     Ok(())
 }
 
-fn check(fix: bool) -> Outcome {
-    step("Formatting");
-    let files = shell::tracked_files("*.rs")?;
-    // By file: what the op table declares is inside a macro, where `cargo fmt` does not look.
+/// Runs every example in Python, with `--quick`.
+fn python_examples(python: &Path) -> Result {
+    let mut files = shell::tracked_files("examples/python/[0-9]*.py")?;
+    files.sort();
+    for file in files {
+        section(&format!("Example {}", file.display()));
+        shell::command(python).arg(file).arg("--quick").run()?;
+    }
+    Ok(())
+}
+
+fn check(fix: bool, only: Option<Part>) -> Result {
+    for part in [Part::Format, Part::Lint, Part::Doc, Part::Tidy] {
+        if only.is_none_or(|only| only == part) {
+            match part {
+                Part::Format => format(fix)?,
+                Part::Lint => lint()?,
+                Part::Doc => api_documentation()?,
+                Part::Tidy => {
+                    section("Tidiness");
+                    tidy::check()?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn format(fix: bool) -> Result {
+    section("Formatting");
+    // File by file: the modules of the ops are declared inside a macro, where `cargo fmt` does not find them.
     let mut rustfmt = shell::command("rustfmt").args(["--edition", "2024"]);
     if !fix {
         rustfmt = rustfmt.arg("--check");
     }
-    rustfmt.args(files).run()?;
-    step("Lints");
-    let lint = [
-        "clippy",
-        "--workspace",
-        "--all-targets",
-        "--features",
-        "taut/ndarray,taut/arrow",
-        "--",
-        "-D",
-        "warnings",
-    ];
-    cargo(&lint).run()?;
-    step("Documentation");
-    cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
-    step("Tidiness");
-    tidy::check()
+    rustfmt.args(shell::tracked_files("*.rs")?).run()
 }
 
-fn docs() -> Outcome {
-    step("API documentation");
-    cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()?;
-    step("The book");
+fn lint() -> Result {
+    section("Lints");
+    let deny = ["--", "-D", "warnings"];
+    cargo(&["clippy", "--workspace", "--all-targets", "--features", ALL_FEATURES]).args(deny).run()?;
+    section("Lints of the demo, which is built without the default features");
+    cargo(&["clippy", "--package", "taut-cli"]).args(deny).run()
+}
+
+fn features() -> Result {
+    for feature in ["", "arrow", "csv", "images", "linalg", "ndarray", "npz"] {
+        section(&format!("taut with {}", if feature.is_empty() { "no feature" } else { feature }));
+        cargo(&["check", "--package", "taut", "--no-default-features", "--features", feature])
+            .env("RUSTFLAGS", "-D warnings")
+            .run()?;
+    }
+    Ok(())
+}
+
+fn api_documentation() -> Result {
+    section("API documentation");
+    cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings").run()
+}
+
+fn docs() -> Result {
+    api_documentation()?;
+    section("The book");
     let mdbook = root().join("target/tools/bin/mdbook");
     if !mdbook.exists() {
         println!("installing mdbook into target/tools (once, a few minutes)");
@@ -130,11 +183,11 @@ fn docs() -> Outcome {
     Ok(())
 }
 
-fn sanitize() -> Outcome {
-    // The sanitizer's switch is not stable yet, its runtime ships with every toolchain.
+fn sanitize() -> Result {
+    // The option is unstable, but the runtime of the sanitizer ships with every toolchain.
     let target = shell::host_triple()?;
     for package in ["taut-memory", "taut-kernels", "taut-fused"] {
-        step(&format!("{package} under the address sanitizer"));
+        section(&format!("{package} under the address sanitizer"));
         cargo(&["test", "--package", package, "--lib", "--tests", "--target", &target, "--target-dir"])
             .arg(root().join("target/sanitize"))
             .env("RUSTC_BOOTSTRAP", "1")

@@ -1,10 +1,10 @@
-//! A Python environment of the project's own, under `target/`.
+//! The Python environment of the tests, under `target/`.
 
-use crate::shell::{Outcome, command, root};
+use crate::shell::{Result, command, root};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the tests need beside the package itself.
+/// What the tests need in addition to the package itself.
 const PACKAGES: &[&str] = &[
     "numpy>=2.1,<3",
     "scipy>=1.14,<2",
@@ -15,8 +15,8 @@ const PACKAGES: &[&str] = &[
     "keras>=3.15,<3.16",
 ];
 
-/// The interpreter of an environment that has these packages; made on first use.
-pub fn environment() -> Outcome<PathBuf> {
+/// The interpreter of an environment with these packages, which is made on first use.
+pub fn environment() -> Result<PathBuf> {
     let home = root().join("target/venv");
     let python = if cfg!(windows) { home.join("Scripts/python.exe") } else { home.join("bin/python") };
     let stamp = home.join("installed");
@@ -24,7 +24,7 @@ pub fn environment() -> Outcome<PathBuf> {
     if python.exists() && fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(python);
     }
-    println!("making a Python environment in target/venv: {}", PACKAGES.join(", "));
+    println!("creating a Python environment in target/venv: {}", PACKAGES.join(", "));
     let system = if cfg!(windows) { "python" } else { "python3" };
     command(system).args(["-m", "venv", "--clear"]).arg(&home).run()?;
     pip(&python).args(PACKAGES).run()?;
@@ -32,9 +32,9 @@ pub fn environment() -> Outcome<PathBuf> {
     Ok(python)
 }
 
-/// Builds the package as it is now and installs it into the environment. It is built like the tests, so that nothing is compiled
-/// twice.
-pub fn install(python: &Path) -> Outcome {
+/// Builds the package and installs it into the environment, with the profile and the features of the Rust tests, so that
+/// nothing is compiled twice.
+pub fn install(python: &Path) -> Result {
     pip(python)
         .args(["--no-deps", "--force-reinstall", "."])
         .env("MATURIN_PEP517_ARGS", "--profile dev --features taut/ndarray,taut/arrow")

@@ -1,78 +1,107 @@
-//! The rules that lints cannot see.
+//! The rules that lints cannot express.
 
-use crate::shell::{Outcome, root, tracked_files};
+mod functions;
+mod glossary;
+mod modules;
+mod names;
+mod ops;
+mod promises;
+mod words;
+
+use crate::shell::{Result, root, tracked_files};
 use std::fs;
 use std::path::Path;
 
-/// The rooms in the order data flows: a crate depends only on those before it.
-const ROOMS: &[&str] = &[
+/// The crates in the order data flows: a crate depends only on crates before it.
+const CRATES: &[&str] = &[
     "memory", "kernels", "fused", "core", "autodiff", "compile", "plan", "exec", "control", "function",
-    "profile", "data", "nn", "taut", "cli", "python",
+    "profile", "data", "nn", "taut", "cli", "python", "testing",
 ];
-/// Rooms that depend on nobody.
-const GROUND: &[&str] = &["memory", "kernels"];
+/// Crates without dependencies on other crates of the project.
+const INDEPENDENT: &[&str] = &["memory", "kernels"];
 /// Where `unsafe` is allowed.
 const UNSAFE: &[&str] = &["crates/memory/", "crates/kernels/", "crates/fused/", "crates/python/"];
-/// Lines in a file before it is asking to be two.
-const LONGEST: usize = 600;
-/// A longer file says why in a comment that starts like this.
+/// The most lines of a file.
+const MAX_FILE_LINES: usize = 600;
+/// A longer file gives its reason in a comment that starts like this.
 const REASON: &str = "// Long because ";
 
-/// Checks all rules and reports every breach.
-pub fn check() -> Outcome {
-    let mut breaches = Vec::new();
-    let mut unsafe_blocks = 0;
-    for path in tracked_files("*.rs")? {
-        let name = path.to_string_lossy().replace('\\', "/");
-        let text = read(&path)?;
-        breaches.extend(length(&name, &text));
-        breaches.extend(tests_check_the_ledger(&name, &text));
-        breaches.extend(ops_name_the_caller(&name, &text));
-        breaches.extend(core_does_not_know_ops(&name, &text));
-        let count = unsafe_count(&text);
-        unsafe_blocks += count;
-        if count > 0 && !UNSAFE.iter().any(|allowed| name.starts_with(allowed)) {
-            breaches.push(format!("{name}: unsafe outside {}", UNSAFE.join(", ")));
-        }
-    }
-    for room in ROOMS {
-        breaches.extend(direction(room)?);
-    }
-    breaches.extend(unknown_rooms()?);
-    breaches.extend(ops_outside_the_table()?);
-    breaches.extend(dead_links()?);
-    if !breaches.is_empty() {
-        return Err(format!("{} breaches:\n  {}", breaches.len(), breaches.join("\n  ")));
-    }
-    println!("tidy; {unsafe_blocks} unsafe blocks, all in {}", UNSAFE.join(" and "));
-    Ok(())
+/// A file of the project.
+struct Source {
+    /// Its path from the project's folder, with slashes.
+    name: String,
+    text: String,
 }
 
-fn read(path: &Path) -> Outcome<String> {
+/// The project's files whose names match a pattern of `git ls-files`.
+fn sources(pattern: &str) -> Result<Vec<Source>> {
+    let read = |path: std::path::PathBuf| {
+        let text = read(&path)?;
+        Ok(Source { name: path.to_string_lossy().replace('\\', "/"), text })
+    };
+    tracked_files(pattern)?.into_iter().map(read).collect()
+}
+
+fn read(path: &Path) -> Result<String> {
     fs::read_to_string(root().join(path)).map_err(|e| format!("{} cannot be read: {e}", path.display()))
 }
 
-fn length(name: &str, text: &str) -> Option<String> {
-    let lines = text.lines().count();
-    (lines > LONGEST && !text.contains(REASON))
-        .then(|| format!("{name}: {lines} lines; split it, or say `{REASON}…`"))
+/// Checks every rule and reports all violations.
+pub fn check() -> Result {
+    let rust = sources("*.rs")?;
+    let mut violations = Vec::new();
+    for source in &rust {
+        violations.extend(length(source));
+        violations.extend(ledger_checks(source));
+        violations.extend(unsafe_outside(source));
+    }
+    violations.extend(ops::check(&rust)?);
+    violations.extend(names::check(&rust));
+    violations.extend(functions::check(&rust));
+    violations.extend(words::check()?);
+    violations.extend(promises::check()?);
+    violations.extend(glossary::check(&rust)?);
+    for name in CRATES {
+        violations.extend(dependencies(name)?);
+    }
+    violations.extend(unlisted_crates()?);
+    violations.extend(dead_links()?);
+    violations.extend(modules::check(&rust));
+    if !violations.is_empty() {
+        return Err(format!("{} violations:\n  {}", violations.len(), violations.join("\n  ")));
+    }
+    let blocks: usize = rust.iter().map(|source| unsafe_count(&source.text)).sum();
+    println!("tidy; {blocks} unsafe blocks, all in {}", UNSAFE.join(", "));
+    Ok(())
+}
+
+fn length(source: &Source) -> Option<String> {
+    let lines = source.text.lines().count();
+    (lines > MAX_FILE_LINES && !source.text.contains(REASON)).then(|| {
+        format!("{}: {lines} lines, the limit is {MAX_FILE_LINES}; split it, or say `{REASON}…`", source.name)
+    })
 }
 
 /// Blocks, functions and impls; not the word in comments.
 fn unsafe_count(text: &str) -> usize {
     let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
     let starts = ["unsafe {", "unsafe fn ", "unsafe impl", "unsafe trait"];
-    // Quoted words are this file's own, and other programs'.
+    // A quoted word is not code: this file has some.
     code.filter(|line| starts.iter().any(|s| line.contains(s) && !line.contains(&format!("\"{s}")))).count()
 }
 
-/// Every test that can hold tensors checks that it gave all bytes back.
-fn tests_check_the_ledger(name: &str, text: &str) -> Vec<String> {
-    let holds_tensors = ["crates/core/", "crates/taut/"].iter().any(|room| name.starts_with(room));
-    if !holds_tensors {
+fn unsafe_outside(source: &Source) -> Option<String> {
+    let allowed = UNSAFE.iter().any(|folder| source.name.starts_with(folder));
+    (!allowed && unsafe_count(&source.text) > 0)
+        .then(|| format!("{}: unsafe outside {}", source.name, UNSAFE.join(", ")))
+}
+
+/// Every test that can hold tensors checks that it freed all bytes.
+fn ledger_checks(source: &Source) -> Vec<String> {
+    if !["crates/core/", "crates/taut/"].iter().any(|folder| source.name.starts_with(folder)) {
         return Vec::new();
     }
-    let lines: Vec<&str> = text.lines().collect();
+    let lines: Vec<&str> = source.text.lines().collect();
     let tests = lines.iter().enumerate().filter(|(_, line)| line.trim() == "#[test]");
     let unchecked = tests.filter(|&(i, _)| {
         let indent = lines[i].len() - lines[i].trim_start().len();
@@ -80,84 +109,41 @@ fn tests_check_the_ledger(name: &str, text: &str) -> Vec<String> {
         let body = &lines[i..end.unwrap_or(lines.len())];
         !body.iter().any(|line| line.contains("ledger_check()") || line.contains("every_row("))
     });
-    unchecked.map(|(i, _)| format!("{name}:{}: a test without ledger_check()", i + 1)).collect()
+    unchecked.map(|(i, _)| format!("{}:{}: a test without ledger_check()", source.name, i + 1)).collect()
 }
 
-/// A call that can fail names the caller's line, which takes `#[track_caller]` all the way up.
-fn ops_name_the_caller(name: &str, text: &str) -> Vec<String> {
-    if !name.starts_with("crates/core/src/ops/") || name.matches('/').count() < 5 {
-        return Vec::new();
-    }
-    let lines: Vec<&str> = text.lines().collect();
-    let mut breaches = Vec::new();
-    for (i, line) in lines.iter().enumerate().filter(|(_, line)| line.starts_with("pub fn ")) {
-        let above = lines[..i].iter().rev().take_while(|l| l.starts_with("#[") || l.starts_with("///"));
-        let signature = lines[i..].iter().take_while(|l| !l.starts_with('}')).take(12);
-        let fails = signature.clone().any(|l| l.contains("-> Result<"));
-        if fails && !above.clone().any(|l| l.contains("track_caller")) {
-            breaches.push(format!("{name}:{}: {line} without #[track_caller]", i + 1));
-        }
-    }
-    breaches
-}
-
-/// Tensors, graphs and the choke point know no concrete op; only operators do.
-fn core_does_not_know_ops(name: &str, text: &str) -> Option<String> {
-    let inner = name.strip_prefix("crates/core/src/")?;
-    let may = inner.starts_with("ops")
-        || ["operators.rs", "lib.rs"].contains(&inner)
-        || inner.ends_with("tests.rs");
-    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-    let knows = code.lines().any(|line| line.contains("crate::ops") && !line.trim_start().starts_with("//"));
-    (!may && knows).then(|| format!("{name}: only ops/ and operators.rs may use crate::ops"))
-}
-
-/// A crate's dependencies within the project come before it.
-fn direction(room: &str) -> Outcome<Vec<String>> {
-    let manifest = read(Path::new(&format!("crates/{room}/Cargo.toml")))?;
-    let place = if GROUND.contains(&room) { 0 } else { ROOMS.iter().position(|r| *r == room).unwrap_or(0) };
-    let earlier = &ROOMS[..place];
-    // Tests may use what is built on top of a room.
+/// A crate's dependencies within the project come before it in [`CRATES`].
+fn dependencies(name: &str) -> Result<Vec<String>> {
+    let manifest = read(Path::new(&format!("crates/{name}/Cargo.toml")))?;
+    let index = CRATES.iter().position(|other| *other == name).unwrap_or(0);
+    let allowed = if INDEPENDENT.contains(&name) { &[] } else { &CRATES[..index] };
+    // Tests may use crates that depend on the one they test.
     let manifest = manifest.split("[dev-dependencies]").next().unwrap_or_default();
-    let used = ROOMS.iter().filter(|other| manifest.contains(&format!("taut-{other}.")));
-    let wrong = used.filter(|other| !earlier.contains(other));
-    Ok(wrong.map(|other| format!("crates/{room} must not depend on {other}")).collect())
+    let used = CRATES.iter().filter(|other| {
+        manifest.lines().any(|line| {
+            line.starts_with(&format!("taut-{other}.")) || line.starts_with(&format!("taut-{other} "))
+        })
+    });
+    let wrong = used.filter(|other| !allowed.contains(other));
+    Ok(wrong.map(|other| format!("crates/{name} must not depend on {other}")).collect())
 }
 
-fn unknown_rooms() -> Outcome<Vec<String>> {
+fn unlisted_crates() -> Result<Vec<String>> {
     let folders = fs::read_dir(root().join("crates")).map_err(|e| e.to_string())?;
     let names = folders.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let unknown = names.filter(|name| !ROOMS.contains(&name.as_str()));
-    Ok(unknown.map(|name| format!("crates/{name} has no place in xtask's list of rooms")).collect())
+    let unlisted = names.filter(|name| !CRATES.contains(&name.as_str()));
+    Ok(unlisted.map(|name| format!("crates/{name} is not in the list CRATES of xtask/src/tidy.rs")).collect())
 }
 
-/// A file beside the ops that the table does not name would be compiled by nobody.
-fn ops_outside_the_table() -> Outcome<Vec<String>> {
-    let table = read(Path::new("crates/core/src/ops.rs"))?;
-    let mut breaches = Vec::new();
-    for path in tracked_files("crates/core/src/ops/*/*.rs")? {
-        let file = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let group =
-            path.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy().into_owned();
-        let row = table.split(';').find(|row| row.contains(&format!("{group}:")));
-        let listed = row.is_some_and(|row| row.split_whitespace().any(|word| word == file));
-        if !listed {
-            breaches.push(format!("{}: not in the table of ops.rs", path.display()));
-        }
-    }
-    Ok(breaches)
-}
-
-/// Links between the project's own documents lead somewhere.
-fn dead_links() -> Outcome<Vec<String>> {
+/// Links between the project's own documents lead to files that exist.
+fn dead_links() -> Result<Vec<String>> {
     let mut dead = Vec::new();
-    for path in tracked_files("*.md")? {
-        let text = read(&path)?;
+    for Source { name, text } in sources("*.md")? {
+        let folder = root().join(&name).parent().map(Path::to_path_buf).unwrap_or_default();
         for target in text.split("](").skip(1).filter_map(|rest| rest.split([')', '#', ' ']).next()) {
-            let outside = target.is_empty() || target.contains("://") || target.starts_with("mailto:");
-            let folder = root().join(&path).parent().map(Path::to_path_buf).unwrap_or_default();
-            if !outside && !folder.join(target).exists() {
-                dead.push(format!("{}: link to {target}, which is not there", path.display()));
+            let external = target.is_empty() || target.contains("://") || target.starts_with("mailto:");
+            if !external && !folder.join(target).exists() {
+                dead.push(format!("{name}: link to {target}, which does not exist"));
             }
         }
     }

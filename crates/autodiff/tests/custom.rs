@@ -8,14 +8,7 @@ use taut_core::ops::random::{set_seed, uniform};
 use taut_core::ops::unary::relu;
 use taut_core::{DType, Gradient, Result, Tensor};
 use taut_memory::testing::ledger_check;
-
-fn numbers(values: &[f64]) -> Tensor {
-    Tensor::from_slice(values, [values.len()]).unwrap()
-}
-
-fn list(tensor: &Tensor) -> Vec<f64> {
-    tensor.to_vec::<f64>().unwrap()
-}
+use taut_testing::{values, vector};
 
 /// x * y and x / y, with a rule that saves x and y. `scale` multiplies the gradient of x, to show that the rule is used.
 fn product_and_quotient(x: &Tensor, y: &Tensor, scale: f64) -> Result<Vec<Tensor>> {
@@ -35,20 +28,20 @@ fn product_and_quotient(x: &Tensor, y: &Tensor, scale: f64) -> Result<Vec<Tensor
 #[test]
 fn a_custom_gradient_is_used_and_saves_what_it_declares() {
     let _ledger = ledger_check();
-    let (x, y) = (numbers(&[3.0, 4.0]), numbers(&[2.0, 5.0]));
+    let (x, y) = (vector(&[3.0, 4.0]), vector(&[2.0, 5.0]));
     let tape = GradientTape::new();
     tape.watch(&(&x, &y));
     let both = product_and_quotient(&x, &y, 10.0).unwrap();
     assert_eq!((tape.num_entries(), tape.bytes_held()), (1, 32));
     let (dx, dy) = tape.gradient(&both[0], &(&x, &y)).unwrap();
-    assert_eq!(list(&dx.dense().unwrap()), [20.0, 50.0]);
-    assert_eq!(list(&dy.dense().unwrap()), [3.0, 4.0]);
+    assert_eq!(values(&dx.dense().unwrap()), [20.0, 50.0]);
+    assert_eq!(values(&dy.dense().unwrap()), [3.0, 4.0]);
 }
 
 #[test]
 fn a_custom_gradient_has_a_second_order() {
     let _ledger = ledger_check();
-    let (x, y) = (numbers(&[3.0]), numbers(&[2.0]));
+    let (x, y) = (vector(&[3.0]), vector(&[2.0]));
     let plain = |x: &Tensor, y: &Tensor| Ok::<_, taut_core::Error>(vec![mul(x, y)?, div(x, y)?]);
     let second = |f: &dyn Fn(&Tensor, &Tensor) -> Result<Vec<Tensor>>| {
         let outer = GradientTape::new();
@@ -58,7 +51,7 @@ fn a_custom_gradient_has_a_second_order() {
         let both = f(&x, &y).unwrap();
         let dy = inner.gradient(&both, &y).unwrap().dense().unwrap();
         let (dxy, dyy) = outer.gradient(&dy, &(&x, &y)).unwrap();
-        (list(&dxy.dense().unwrap()), list(&dyy.dense().unwrap()))
+        (values(&dxy.dense().unwrap()), values(&dyy.dense().unwrap()))
     };
     let custom = second(&|x, y| product_and_quotient(x, y, 1.0));
     assert_eq!(custom, second(&plain));
@@ -69,7 +62,7 @@ fn a_custom_gradient_has_a_second_order() {
 #[test]
 fn saved_values_are_recorded_for_the_second_order() {
     let _ledger = ledger_check();
-    let x = numbers(&[2.0]);
+    let x = vector(&[2.0]);
     let cube = |x: &Tensor| {
         custom_gradient([x], |inputs| {
             let square = mul(&inputs[0], &inputs[0])?;
@@ -92,15 +85,15 @@ fn saved_values_are_recorded_for_the_second_order() {
             let y = cube(&x).unwrap();
             inner.gradient(&y, &x).unwrap().dense().unwrap()
         };
-        assert_eq!(list(&dy), [12.0]);
-        assert_eq!(list(&outer.gradient(&dy, &x).unwrap().dense().unwrap()), [12.0]);
+        assert_eq!(values(&dy), [12.0]);
+        assert_eq!(values(&outer.gradient(&dy, &x).unwrap().dense().unwrap()), [12.0]);
     }
 }
 
 #[test]
 fn a_wrong_custom_gradient_is_refused() {
     let _ledger = ledger_check();
-    let x = numbers(&[2.0, 3.0]);
+    let x = vector(&[2.0, 3.0]);
     let refused = |found: fn() -> Vec<Option<Gradient>>| {
         let tape = GradientTape::new();
         tape.watch(&x);
@@ -111,7 +104,7 @@ fn a_wrong_custom_gradient_is_refused() {
     };
     let few = refused(Vec::new);
     assert!(few.message().contains("a gradient per input, for 1 inputs, got 0"), "{few}");
-    let shape = refused(|| vec![Some(numbers(&[1.0]).into())]);
+    let shape = refused(|| vec![Some(vector(&[1.0]).into())]);
     assert!(shape.message().contains("its input's spec float64[2], got float64[1]"), "{shape}");
     assert_eq!(shape.location().unwrap().file(), file!());
 }
@@ -125,9 +118,9 @@ fn noisy(x: &Tensor) -> Result<Tensor> {
 #[test]
 fn checkpointed_gradients_have_the_same_bits_and_save_only_inputs() {
     let _ledger = ledger_check();
-    let x = numbers(&[1.5, -2.0, 0.3, 4.0]);
-    let w = Variable::new(numbers(&[0.5, 0.25, 2.0, 1.0])).unwrap();
-    let captured = numbers(&[1.0, 2.0, 3.0, 4.0]);
+    let x = vector(&[1.5, -2.0, 0.3, 4.0]);
+    let w = Variable::new(vector(&[0.5, 0.25, 2.0, 1.0])).unwrap();
+    let captured = vector(&[1.0, 2.0, 3.0, 4.0]);
     let run = |recompute: bool| {
         set_seed(7);
         let tape = GradientTape::new();
@@ -146,8 +139,8 @@ fn checkpointed_gradients_have_the_same_bits_and_save_only_inputs() {
         let held = tape.bytes_held();
         let (dx, dw, dc) = tape.gradient(&y, &(&x, &w, &captured)).unwrap();
         let next = uniform([1], 0.0, 1.0, DType::F64).unwrap();
-        let found = [dx, dw, dc].map(|g| list(&g.dense().unwrap()));
-        (found, list(&y[0]), list(&next), held)
+        let found = [dx, dw, dc].map(|g| values(&g.dense().unwrap()));
+        (found, values(&y[0]), values(&next), held)
     };
     let (plain, again) = (run(false), run(true));
     assert_eq!((plain.0, plain.1, plain.2), (again.0, again.1, again.2));
@@ -159,12 +152,12 @@ fn checkpointed_gradients_have_the_same_bits_and_save_only_inputs() {
 #[test]
 fn checkpointed_gradients_have_a_second_order() {
     let _ledger = ledger_check();
-    let x = numbers(&[2.0]);
+    let x = vector(&[2.0]);
     let outer = GradientTape::new();
     outer.watch(&x);
     let inner = GradientTape::new();
     inner.watch(&x);
     let y = checkpoint([&x], |i| Ok(vec![mul(mul(&i[0], &i[0])?, &i[0])?])).unwrap();
     let dy = inner.gradient(&y, &x).unwrap().dense().unwrap();
-    assert_eq!(list(&outer.gradient(&dy, &x).unwrap().dense().unwrap()), [12.0]);
+    assert_eq!(values(&outer.gradient(&dy, &x).unwrap().dense().unwrap()), [12.0]);
 }

@@ -1,35 +1,15 @@
 //! Tests of every op's gradient, derived from the op table.
 
 use std::cell::Cell;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use taut_autodiff::{DenseGradient, ForwardAccumulator, GradientRequest, GradientTape, Unconnected};
 use taut_core::ops::binary::{add, mul};
 use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::transpose;
-use taut_core::ops::{ArgValue, OpEntry, table};
+use taut_core::ops::{ArgValue, OpEntry};
 use taut_core::{DType, ErrorKind, Result, Spec, Tensor, trace};
-use taut_memory::testing::{fail_nth, ledger_check};
+use taut_memory::testing::fail_nth;
 use taut_memory::thread_live_bytes;
-
-/// Runs a check on every op of the table and reports all that fail, each with its reason. `TAUT_ROWS=a,b` selects ops.
-fn every_row(check: impl Fn(&OpEntry)) {
-    let only = std::env::var("TAUT_ROWS").unwrap_or_default();
-    let only: Vec<&str> = only.split(',').filter(|name| !name.is_empty()).collect();
-    let failures: Vec<String> = table()
-        .filter(|entry| only.is_empty() || only.contains(&entry.name))
-        .filter_map(|entry| {
-            let outcome = catch_unwind(AssertUnwindSafe(|| {
-                let _ledger = ledger_check();
-                check(entry);
-            }));
-            let panic = outcome.err()?;
-            let reason = (panic.downcast_ref::<String>().map(String::as_str))
-                .or_else(|| panic.downcast_ref::<&str>().copied());
-            Some(format!("{}: {}", entry.name, reason.unwrap_or("panicked")))
-        })
-        .collect();
-    assert!(failures.is_empty(), "{} rows fail:\n{}", failures.len(), failures.join("\n"));
-}
+use taut_testing::every_row;
 
 /// The arguments with their `float64` tensors replaced by these.
 fn with_floats(args: &[ArgValue], floats: &[Tensor]) -> Vec<ArgValue> {

@@ -11,10 +11,7 @@ use taut_core::ops::shape::{reshape, split, stop_gradient};
 use taut_core::ops::unary::{exp, relu, sign};
 use taut_core::{DType, ErrorKind, Gradient, Spec, Tensor, record, trace};
 use taut_memory::testing::ledger_check;
-
-fn scalar(value: f64) -> Tensor {
-    Tensor::scalar(value).unwrap()
-}
+use taut_testing::scalar;
 
 fn item(gradient: Option<Gradient>) -> f64 {
     gradient.dense().unwrap().item::<f64>().unwrap()

@@ -8,42 +8,35 @@ use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::reshape;
 use taut_core::ops::unary::relu;
 use taut_memory::testing::ledger_check;
-
-fn numbers(values: &[f64]) -> Tensor {
-    Tensor::from_slice(values, [values.len()]).unwrap()
-}
-
-fn list(tensor: &Tensor) -> Vec<f64> {
-    tensor.to_vec::<f64>().unwrap()
-}
+use taut_testing::{values, vector};
 
 #[test]
 fn forward_mode_agrees_with_backward_mode() {
     let _ledger = ledger_check();
-    let (x, v) = (numbers(&[1.0, 2.0, -3.0]), numbers(&[0.5, -1.0, 2.0]));
+    let (x, v) = (vector(&[1.0, 2.0, -3.0]), vector(&[0.5, -1.0, 2.0]));
     let f = |x: &Tensor| div(mul(x, x)?, add(relu(x)?, 1.0)?);
-    let (values, along) = jvp(|p| Ok(vec![f(&p[0])?]), [&x], [&v]).unwrap();
+    let (primals, along) = jvp(|p| Ok(vec![f(&p[0])?]), [&x], [&v]).unwrap();
     let tape = GradientTape::new();
     tape.watch(&x);
     let y = f(&x).unwrap();
-    assert_eq!(list(&values[0]), list(&y));
+    assert_eq!(values(&primals[0]), values(&y));
     let jacobian = tape.jacobian(&y, &x).unwrap().unwrap();
     let product = matmul(&jacobian, &v).unwrap();
-    for (a, b) in list(&along[0]).iter().zip(list(&product)) {
+    for (a, b) in values(&along[0]).iter().zip(values(&product)) {
         assert!((a - b).abs() < 1e-12, "{a} {b}");
     }
-    let w = Variable::new(numbers(&[2.0])).unwrap();
-    let forward = ForwardAccumulator::new(&w, &numbers(&[1.0])).unwrap();
+    let w = Variable::new(vector(&[2.0])).unwrap();
+    let forward = ForwardAccumulator::new(&w, &vector(&[1.0])).unwrap();
     let z = mul(&w, mul(&w, &w).unwrap()).unwrap();
-    assert_eq!(list(&forward.jvp(&z).unwrap()), [12.0]);
+    assert_eq!(values(&forward.jvp(&z).unwrap()), [12.0]);
     assert!(forward.jvp(&v).is_none());
-    assert!(ForwardAccumulator::new(&x, &numbers(&[1.0])).is_err());
+    assert!(ForwardAccumulator::new(&x, &vector(&[1.0])).is_err());
 }
 
 #[test]
 fn hessian_vector_products_in_both_orders() {
     let _ledger = ledger_check();
-    let (x, v) = (numbers(&[1.0, 2.0]), numbers(&[1.0, 0.5]));
+    let (x, v) = (vector(&[1.0, 2.0]), vector(&[1.0, 0.5]));
     let f = |x: &Tensor| sum(mul(mul(x, x)?, mul(x, sum(x, None, false)?)?)?, None, false);
     let product = hvp(f, &x, &v).unwrap();
     // Backward over backward.
@@ -55,14 +48,14 @@ fn hessian_vector_products_in_both_orders() {
     let dy = inner.gradient(&y, &x).unwrap().dense().unwrap();
     let along = sum(mul(dy, &v).unwrap(), None, false).unwrap();
     let expected = outer.gradient(&along, &x).unwrap().dense().unwrap();
-    assert_eq!(list(&product), list(&expected));
+    assert_eq!(values(&product), values(&expected));
     // Backward over forward: a tape around the accumulator records the tangents.
     let tape = GradientTape::new();
     tape.watch(&x);
     let forward = ForwardAccumulator::new(&x, &v).unwrap();
     let along = forward.jvp(&f(&x).unwrap()).unwrap();
     drop(forward);
-    assert_eq!(list(&tape.gradient(&along, &x).unwrap().dense().unwrap()), list(&expected));
+    assert_eq!(values(&tape.gradient(&along, &x).unwrap().dense().unwrap()), values(&expected));
 }
 
 #[test]
@@ -70,7 +63,7 @@ fn jacobians_have_the_shapes_of_target_and_source() {
     let _ledger = ledger_check();
     let x = Tensor::from_slice(&[1.0f64, 2.0, 3.0, 4.0, 5.0, 6.0], [3, 2]).unwrap();
     let w = Tensor::from_slice(&[1.0f64, -1.0, 2.0, 0.5], [2, 2]).unwrap();
-    let unused = numbers(&[1.0]);
+    let unused = vector(&[1.0]);
     let tape = GradientTape::persistent();
     tape.watch(&(&x, &w, &unused));
     let y = matmul(&x, &w).unwrap();
@@ -80,7 +73,7 @@ fn jacobians_have_the_shapes_of_target_and_source() {
     let batch = tape.batch_jacobian(&y, &x).unwrap().unwrap();
     assert_eq!(batch.shape(), &[3, 2, 2]);
     let transposed = [1.0, 2.0, -1.0, 0.5];
-    assert_eq!(list(&reshape(&batch, &[-1]).unwrap()), transposed.repeat(3));
+    assert_eq!(values(&reshape(&batch, &[-1]).unwrap()), transposed.repeat(3));
     let error = tape.batch_jacobian(&y, &w).unwrap_err();
     assert!(error.message().contains("must have one batch size"), "{error}");
 }

@@ -3,16 +3,9 @@
 use taut_autodiff::{DenseGradient, gradient_graph, gradients};
 use taut_core::ops::binary::mul;
 use taut_core::ops::unary::relu;
-use taut_core::{DType, Spec, Tensor, trace};
+use taut_core::{DType, Spec, trace};
 use taut_memory::testing::ledger_check;
-
-fn numbers(values: &[f64]) -> Tensor {
-    Tensor::from_slice(values, [values.len()]).unwrap()
-}
-
-fn list(tensor: &Tensor) -> Vec<f64> {
-    tensor.to_vec::<f64>().unwrap()
-}
+use taut_testing::{values, vector};
 
 #[test]
 fn gradients_inside_a_trace() {
@@ -26,15 +19,15 @@ fn gradients_inside_a_trace() {
     })
     .unwrap();
     traced.graph.verify().unwrap();
-    let x = numbers(&[3.0, -4.0]);
-    assert_eq!(list(&traced.graph.run(&[x.clone(), x.clone()]).unwrap()[0]), [6.0, -8.0]);
+    let x = vector(&[3.0, -4.0]);
+    assert_eq!(values(&traced.graph.run(&[x.clone(), x.clone()]).unwrap()[0]), [6.0, -8.0]);
     let error = gradients([&x], [&x]).unwrap_err();
     assert!(error.to_string().contains("use a GradientTape"), "{error}");
 
     let forward = trace(&specs, |i| Ok(vec![mul(&i[0], &i[1])?])).unwrap().graph;
     let joint = gradient_graph(&forward, &[1]).unwrap();
     joint.verify().unwrap();
-    let run = joint.run(&[numbers(&[1.0, 2.0]), numbers(&[5.0, 6.0])]).unwrap();
-    assert_eq!((list(&run[0]), list(&run[1])), (vec![5.0, 12.0], vec![1.0, 2.0]));
+    let run = joint.run(&[vector(&[1.0, 2.0]), vector(&[5.0, 6.0])]).unwrap();
+    assert_eq!((values(&run[0]), values(&run[1])), (vec![5.0, 12.0], vec![1.0, 2.0]));
     assert!(gradient_graph(&forward, &[2]).is_err());
 }

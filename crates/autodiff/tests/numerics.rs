@@ -6,15 +6,12 @@ use taut_core::ops::shape::broadcast_to;
 use taut_core::ops::unary::check_numerics;
 use taut_core::{ErrorKind, Tensor};
 use taut_memory::testing::ledger_check;
-
-fn numbers(values: &[f64]) -> Tensor {
-    Tensor::from_slice(values, [values.len()]).unwrap()
-}
+use taut_testing::vector;
 
 #[test]
 fn checks_name_the_op_and_the_line_forward_and_backward() {
     let _ledger = ledger_check();
-    let (x, zero) = (numbers(&[1.0, 2.0]), numbers(&[1.0, 0.0]));
+    let (x, zero) = (vector(&[1.0, 2.0]), vector(&[1.0, 0.0]));
     let broken = div(&x, &zero).unwrap(); // quiet without a check
     assert_eq!(check_numerics(&broken, "the ratio").unwrap_err().kind(), ErrorKind::Numeric);
     enable_check_numerics();

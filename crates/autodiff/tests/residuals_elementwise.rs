@@ -11,6 +11,7 @@ use taut_core::ops::sample;
 use taut_core::ops::unary::*;
 use taut_core::{DType, Result, Tensor};
 use taut_memory::testing::ledger_check;
+use taut_testing::vector;
 
 type Unary = fn(&Tensor) -> Result<Tensor>;
 type Function = fn(&[Tensor]) -> Result<Tensor>;
@@ -18,10 +19,6 @@ const INF: f64 = f64::INFINITY;
 
 fn f32s(shape: &[usize], low: f64, high: f64) -> Tensor {
     sample::tensor(DType::F32, shape, low, high)
-}
-
-fn f64s(values: &[f64]) -> Tensor {
-    Tensor::from_slice(values, [values.len()]).unwrap()
 }
 
 /// The bytes that a tape holds after a call with some of the tensors watched.
@@ -45,7 +42,7 @@ fn slopes(tensors: &[Tensor], f: impl FnOnce(&[Tensor]) -> Result<Tensor>) -> Ve
 }
 
 fn slope(values: &[f64], f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Vec<f64> {
-    slopes(&[f64s(values)], |x| f(&x[0])).remove(0)
+    slopes(&[vector(values)], |x| f(&x[0])).remove(0)
 }
 
 /// The gradient of the sum of the gradient.
@@ -177,7 +174,7 @@ fn reductions_keep_little() {
 #[test]
 fn ties_of_extrema() {
     let _ledger = ledger_check();
-    let both = [f64s(&[1.0, 2.0, 2.0]), f64s(&[2.0, 2.0, 1.0])];
+    let both = [vector(&[1.0, 2.0, 2.0]), vector(&[2.0, 2.0, 1.0])];
     assert_eq!(slopes(&both, |x| maximum(&x[0], &x[1])), [[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]]);
     assert_eq!(slopes(&both, |x| minimum(&x[0], &x[1])), [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
     near(&slopes(&both, |x| logaddexp(&x[0], &x[1]))[0][1..2], &[0.5]);
@@ -197,7 +194,7 @@ fn ties_of_extrema() {
 #[test]
 fn bounds_have_the_gradient_of_what_they_stop() {
     let _ledger = ledger_check();
-    let inputs = [f64s(&[-3.0, 1.0, 9.0, 4.0]), f64s(&[0.0]), f64s(&[5.0, 5.0, 5.0, -1.0])];
+    let inputs = [vector(&[-3.0, 1.0, 9.0, 4.0]), vector(&[0.0]), vector(&[5.0, 5.0, 5.0, -1.0])];
     let found = slopes(&inputs, |x| clip_by_value(&x[0], &x[1], &x[2]));
     // The last upper bound lies below the lower one, and wins.
     assert_eq!(found, [vec![0.0, 1.0, 0.0, 0.0], vec![1.0], vec![0.0, 0.0, 1.0, 1.0]]);
@@ -233,19 +230,19 @@ fn products_with_zeros() {
 #[test]
 fn powers_at_zero_and_below() {
     let _ledger = ledger_check();
-    let x = f64s(&[0.0, 0.0, 0.0, -2.0, -2.0, 3.0]);
-    let y = f64s(&[0.0, 1.0, 2.0, 3.0, 0.0, 2.0]);
+    let x = vector(&[0.0, 0.0, 0.0, -2.0, -2.0, 3.0]);
+    let y = vector(&[0.0, 1.0, 2.0, 3.0, 0.0, 2.0]);
     let found = slopes(&[x, y], |x| pow(&x[0], &x[1]));
     near(&found[0], &[0.0, 1.0, 0.0, 12.0, 0.0, 6.0]);
     near(&found[1], &[0.0, 0.0, 0.0, 0.0, 0.0, 9.0 * 3.0f64.ln()]);
     near(&slope(&[0.0, -1.0], |x| pow(x, 3.0)), &[0.0, 3.0]);
     near(&curve(&[0.0, -1.0], |x| pow(x, 3.0)), &[0.0, -6.0]);
     assert_eq!(slope(&[0.0, 4.0], |x| sqrt(x)), [f64::INFINITY, 0.25]);
-    let found = slopes(&[f64s(&[7.0, -7.0]), f64s(&[2.0, 2.0])], |x| mod_(&x[0], &x[1]));
+    let found = slopes(&[vector(&[7.0, -7.0]), vector(&[2.0, 2.0])], |x| mod_(&x[0], &x[1]));
     assert_eq!(found, [[1.0, 1.0], [-3.0, 4.0]]);
-    let found = slopes(&[f64s(&[7.0, -7.0]), f64s(&[2.0, 2.0])], |x| truncate_mod(&x[0], &x[1]));
+    let found = slopes(&[vector(&[7.0, -7.0]), vector(&[2.0, 2.0])], |x| truncate_mod(&x[0], &x[1]));
     assert_eq!(found, [[1.0, 1.0], [-3.0, 3.0]]);
-    let found = slopes(&[f64s(&[7.0, 6.0]), f64s(&[0.0, 2.0])], |x| div_no_nan(&x[0], &x[1]));
+    let found = slopes(&[vector(&[7.0, 6.0]), vector(&[0.0, 2.0])], |x| div_no_nan(&x[0], &x[1]));
     assert_eq!(found, [[0.0, 0.5], [0.0, -1.5]]);
 }
 
@@ -257,8 +254,8 @@ fn norms_of_zero_have_gradient_zero() {
         assert_eq!(slope(&zero, |x| norm(x, ord, None, false)), zero, "order {ord}");
     }
     assert_eq!(slope(&[5.0, 5.0, 5.0], |x| std(x, None, 0.0, false)), [0.0; 3]);
-    assert_eq!(slopes(&[f64s(&zero)], |x| global_norm(x)), [zero]);
-    assert_eq!(slopes(&[f64s(&zero)], |x| Ok(clip_by_global_norm(x, 2.0)?.0.remove(0))), [[1.0, 1.0]]);
+    assert_eq!(slopes(&[vector(&zero)], |x| global_norm(x)), [zero]);
+    assert_eq!(slopes(&[vector(&zero)], |x| Ok(clip_by_global_norm(x, 2.0)?.0.remove(0))), [[1.0, 1.0]]);
     assert_eq!(slope(&zero, |x| clip_by_norm(x, 2.0, None)), [1.0, 1.0]);
     near(&slope(&[3.0, -4.0], |x| norm(x, 2.0, None, false)), &[0.6, -0.8]);
     // Squares that overflow.
@@ -285,9 +282,11 @@ fn gradients_at_infinities() {
     );
     near(&slope(&[1000.0, -1000.0], |x| cumulative_logsumexp(x, 0, false)), &[2.0, 0.0]);
     near(&slope(&[-1000.0, 1000.0], |x| cumulative_logsumexp(x, 0, false)), &[1.0, 1.0]);
-    let found = slopes(&[f64s(&[-INF, -INF, 3.0]), f64s(&[-INF, 0.0, -INF])], |x| logaddexp(&x[0], &x[1]));
+    let found =
+        slopes(&[vector(&[-INF, -INF, 3.0]), vector(&[-INF, 0.0, -INF])], |x| logaddexp(&x[0], &x[1]));
     assert_eq!(found, [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]);
-    let (nan, infinite) = (f64s(&[f64::NAN, INF, f64::NAN, -INF]), f64s(&[INF, f64::NAN, -INF, f64::NAN]));
+    let (nan, infinite) =
+        (vector(&[f64::NAN, INF, f64::NAN, -INF]), vector(&[INF, f64::NAN, -INF, f64::NAN]));
     assert!(logaddexp(nan, infinite).unwrap().to_vec::<f64>().unwrap().iter().all(|v| v.is_nan()));
     // Subnormal results of exp are still gradients.
     near(&slope(&[-40.0], |x| mul(expm1(x)?, 1e17)), &[1e17 * (-40.0f64).exp()]);
@@ -371,5 +370,5 @@ fn empty_tensors_and_scalars() {
     let one = Tensor::scalar(3.0f64).unwrap();
     assert_eq!(slopes(from_ref(&one), |x| prod(&x[0], None, true)), [[1.0]]);
     assert_eq!(slopes(from_ref(&one), |x| max(&x[0], None, false)), [[1.0]]);
-    assert_eq!(slopes(&[one], |x| clip_by_value(&x[0], f64s(&[5.0, 1.0]), 9.0)), [[1.0]]);
+    assert_eq!(slopes(&[one], |x| clip_by_value(&x[0], vector(&[5.0, 1.0]), 9.0)), [[1.0]]);
 }

@@ -9,6 +9,7 @@ use taut_core::ops::shape::*;
 use taut_core::ops::unary::cast;
 use taut_core::{DType, Index, Result, Shape, Tensor, s};
 use taut_memory::testing::ledger_check;
+use taut_testing::vector;
 
 fn f32s(shape: &[usize], low: f64, high: f64) -> Tensor {
     sample::tensor(DType::F32, &Shape::from(shape), low, high)
@@ -45,10 +46,6 @@ fn gradient(x: &Tensor, call: impl FnOnce(&Tensor) -> Result<Tensor>) -> Vec<f64
     cast(found, DType::F64).unwrap().to_vec::<f64>().unwrap()
 }
 
-fn f64s(values: &[f64]) -> Tensor {
-    Tensor::from_slice(values, [values.len()]).unwrap()
-}
-
 #[test]
 fn moving_elements_keeps_nothing() {
     let _ledger = ledger_check();
@@ -67,7 +64,7 @@ fn moving_elements_keeps_nothing() {
 #[test]
 fn gradients_of_slices_and_padding() {
     let _ledger = ledger_check();
-    let x = f64s(&[0.0; 7]);
+    let x = vector(&[0.0; 7]);
     assert_eq!(
         gradient(&x, |x| slice(x, &[Index::Range { start: Some(5), end: Some(0), step: -2 }])),
         [0.0, 3.0, 0.0, 2.0, 0.0, 1.0, 0.0]
@@ -76,7 +73,7 @@ fn gradients_of_slices_and_padding() {
     assert_eq!(gradient(&x, |x| slice(x, &s![7..])), [0.0; 7]);
     let unused = gradient(&x, |x| Ok(split(x, [2, 3, 2], 0)?[1].clone()));
     assert_eq!(unused, [0.0, 0.0, 1.0, 2.0, 3.0, 0.0, 0.0]);
-    let x = f64s(&[1.0, 2.0, 3.0]);
+    let x = vector(&[1.0, 2.0, 3.0]);
     assert_eq!(gradient(&x, |x| pad(x, &[[2, 1]], PadMode::Reflect)), [3.0, 2.0 + 4.0 + 6.0, 1.0 + 5.0]);
     assert_eq!(gradient(&x, |x| pad(x, &[[2, 1]], PadMode::Symmetric)), [2.0 + 3.0, 1.0 + 4.0, 5.0 + 6.0]);
     assert_eq!(gradient(&x, |x| repeat(x, &[2, 0, 1], 0)), [1.0 + 2.0, 0.0, 3.0]);
@@ -106,7 +103,7 @@ fn gather_keeps_ids_and_gives_rows() {
     assert_eq!((row(3), row(7), row(0)), (vec![1.0; 8], vec![2.0; 8], vec![0.0; 8]));
     // Along another axis it is a whole tensor, still from the ids alone.
     assert_eq!(held(&[&table], || gather(&table, &rows, 1, 0)), 3 * 8);
-    assert_eq!(gradient(&f64s(&[0.0; 4]), |x| take_along_axis(x, ids(&[2, 0, 2]), 0)), [2.0, 0.0, 4.0, 0.0]);
+    assert_eq!(gradient(&vector(&[0.0; 4]), |x| take_along_axis(x, ids(&[2, 0, 2]), 0)), [2.0, 0.0, 4.0, 0.0]);
 }
 
 #[test]
@@ -117,14 +114,14 @@ fn scatters_keep_indices_or_bits() {
     assert_eq!(held(&[&x], || tensor_scatter_update(&x, &at, &new)), 3 * 8);
     assert_eq!(held(&[&new], || tensor_scatter_max(&x, &at, &new)), 3 * 8 + 13 + 1);
     // Of two updates of an element, the last one is used.
-    let zeros = f64s(&[0.0; 3]);
+    let zeros = vector(&[0.0; 3]);
     assert_eq!(
-        gradient(&zeros, |u| tensor_scatter_update(f64s(&[0.0; 3]), column(&[2, 1, 2]), u)),
+        gradient(&zeros, |u| tensor_scatter_update(vector(&[0.0; 3]), column(&[2, 1, 2]), u)),
         [0.0, 2.0, 3.0]
     );
-    assert_eq!(gradient(&zeros, |x| tensor_scatter_update(x, column(&[2]), f64s(&[1.0]))), [1.0, 2.0, 0.0]);
+    assert_eq!(gradient(&zeros, |x| tensor_scatter_update(x, column(&[2]), vector(&[1.0]))), [1.0, 2.0, 0.0]);
     // Those that reach the largest value share its gradient.
-    let (x, at, new) = (f64s(&[1.0, 5.0, f64::NAN]), column(&[0, 0, 1, 2]), f64s(&[1.0, 0.0, 4.0, 1.0]));
+    let (x, at, new) = (vector(&[1.0, 5.0, f64::NAN]), column(&[0, 0, 1, 2]), vector(&[1.0, 0.0, 4.0, 1.0]));
     assert_eq!(gradient(&x, |x| tensor_scatter_max(x, &at, &new)), [0.5, 2.0, 0.0]);
     assert_eq!(gradient(&new, |new| tensor_scatter_max(&x, &at, new)), [0.5, 0.0, 0.0, 0.0]);
 }
@@ -138,14 +135,14 @@ fn segments_keep_ids_and_bits() {
     assert_eq!(held(&[&x], || segment_max(&x, &rows)), 6 * 8 + 60usize.div_ceil(8));
     assert_eq!(held(&[&x], || segment_prod(&x, &rows)), 6 * 8 + 60 * 4 + 5 * 10 * 4);
     let rows = ids(&[0, 0, 0, 2]);
-    let tied = f64s(&[3.0, 1.0, 3.0, -1.0]);
+    let tied = vector(&[3.0, 1.0, 3.0, -1.0]);
     assert_eq!(gradient(&tied, |x| segment_max(x, &rows)), [0.5, 0.0, 0.5, 3.0]);
     assert_eq!(
         gradient(&tied, |x| unsorted_segment_mean(x, &rows, 4)),
         [1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0, 3.0]
     );
-    assert_eq!(gradient(&f64s(&[3.0, 0.0, 2.0, 0.0]), |x| segment_prod(x, &rows)), [0.0, 6.0, 0.0, 3.0]);
-    assert_eq!(gradient(&f64s(&[3.0, 0.0, 0.0, 1.0]), |x| segment_prod(x, &rows)), [0.0, 0.0, 0.0, 3.0]);
+    assert_eq!(gradient(&vector(&[3.0, 0.0, 2.0, 0.0]), |x| segment_prod(x, &rows)), [0.0, 6.0, 0.0, 3.0]);
+    assert_eq!(gradient(&vector(&[3.0, 0.0, 0.0, 1.0]), |x| segment_prod(x, &rows)), [0.0, 0.0, 0.0, 3.0]);
     let weights = f32s(&[4], -1.0, 1.0);
     assert_eq!(held(&[&weights], || bincount(&rows, Some(&weights), 0)), 4 * 8);
     assert_eq!(gradient(&tied, |w| bincount(&rows, Some(w), 0)), [1.0, 1.0, 1.0, 3.0]);
@@ -157,10 +154,10 @@ fn sorting_saves_the_smaller() {
     let x = f32s(&[2, 50], -1.0, 1.0);
     assert_eq!(held(&[&x], || sort(&x, -1, true)), 2 * 50 * 4);
     assert_eq!(held(&[&x], || Ok(top_k(&x, 3, true)?.0)), 2 * 3 * 8);
-    let x = f64s(&[2.0, 7.0, 5.0]);
+    let x = vector(&[2.0, 7.0, 5.0]);
     assert_eq!(gradient(&x, |x| sort(x, 0, false)), [1.0, 3.0, 2.0]);
     assert_eq!(gradient(&x, |x| Ok(top_k(x, 2, true)?.0)), [0.0, 1.0, 2.0]);
-    let x = f64s(&[4.0, 1.0, 4.0]);
+    let x = vector(&[4.0, 1.0, 4.0]);
     assert_eq!(gradient(&x, |x| Ok(unique(x)?.0)), [1.0, 1.0, 1.0]);
     let mask = Tensor::from_slice(&[true, false, true], [3]).unwrap();
     assert_eq!(gradient(&x, |x| boolean_mask(x, &mask, 0)), [1.0, 0.0, 2.0]);
@@ -173,7 +170,7 @@ fn softmax_keeps_its_output() {
     assert_eq!(held(&[&x], || softmax(&x, -1)), 3 * 5 * 4);
     assert_eq!(held(&[&x], || log_softmax(&x, 0)), 3 * 5 * 4);
     // An element of probability zero has gradient zero, not NaN.
-    let x = f64s(&[f64::NEG_INFINITY, 0.0, 0.0]);
+    let x = vector(&[f64::NEG_INFINITY, 0.0, 0.0]);
     assert_eq!(gradient(&x, |x| softmax(x, 0)), [0.0, -0.25, 0.25]);
     assert_eq!(gradient(&x, |x| slice(log_softmax(x, 0)?, &s![1..])), [0.0, -0.5, 0.5]);
 }
@@ -194,10 +191,10 @@ fn cross_entropies_keep_the_logits_only() {
     assert_eq!(held(&[&logits], independent), 2 * tokens * classes * 4);
     assert_eq!(held(&[&weights], independent), tokens * classes * 4);
     // Smooth where both terms of the formula are not. Large numbers do not overflow.
-    let (x, labels) = (f64s(&[0.0, 1e4, -1e4]), f64s(&[0.25, 1.0, 1.0]));
+    let (x, labels) = (vector(&[0.0, 1e4, -1e4]), vector(&[0.25, 1.0, 1.0]));
     assert_eq!(gradient(&x, |x| sigmoid_cross_entropy_with_logits(&labels, x)), [0.25, 0.0, -3.0]);
     assert_eq!(gradient(&labels, |z| sigmoid_cross_entropy_with_logits(z, &x)), [0.0, -2e4, 3e4]);
-    let x = f64s(&[1e4, 0.0, 1e4]);
+    let x = vector(&[1e4, 0.0, 1e4]);
     let one = Tensor::scalar(2i64).unwrap();
     assert_eq!(gradient(&x, |x| sparse_softmax_cross_entropy_with_logits(&one, x)), [0.5, 0.0, -0.5]);
 }

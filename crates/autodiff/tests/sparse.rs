@@ -3,14 +3,7 @@
 use taut_autodiff::IndexedSlices;
 use taut_core::{ErrorKind, Gradient, Result, Tensor};
 use taut_memory::testing::ledger_check;
-
-fn numbers(values: &[f64]) -> Tensor {
-    Tensor::from_slice(values, [values.len()]).unwrap()
-}
-
-fn list(tensor: &Tensor) -> Vec<f64> {
-    tensor.to_vec::<f64>().unwrap()
-}
+use taut_testing::{values, vector};
 
 #[test]
 fn sparse_gradients_add_scale_and_clip_like_dense_ones() {
@@ -31,12 +24,12 @@ fn sparse_gradients_add_scale_and_clip_like_dense_ones() {
     for change in changes {
         let (a, b) = (change(sparse.clone()).unwrap(), change(dense.clone()).unwrap());
         assert!(matches!(a, Gradient::Sparse(_)) && a.bytes() < 100);
-        assert_eq!(list(&a.dense().unwrap()), list(&b.dense().unwrap()));
+        assert_eq!(values(&a.dense().unwrap()), values(&b.dense().unwrap()));
     }
     let twice = sparse.clone().plus(sparse.clone()).unwrap();
     assert!(matches!(twice, Gradient::Sparse(_)));
     let mixed = sparse.clone().plus(dense.clone()).unwrap();
-    assert_eq!(list(&twice.dense().unwrap()), list(&mixed.dense().unwrap()));
+    assert_eq!(values(&twice.dense().unwrap()), values(&mixed.dense().unwrap()));
     assert!(
         sparse
             .clone()
@@ -46,6 +39,6 @@ fn sparse_gradients_add_scale_and_clip_like_dense_ones() {
             .contains("bounds of a sparse gradient must contain 0, got [1, 2]")
     );
     assert!(sparse.clip_by_norm(0.0).is_err());
-    let wrong = IndexedSlices::new(numbers(&[1.0]), Tensor::from_slice(&[0, 1], [2]).unwrap(), [4]);
+    let wrong = IndexedSlices::new(vector(&[1.0]), Tensor::from_slice(&[0, 1], [2]).unwrap(), [4]);
     assert_eq!(wrong.unwrap_err().kind(), ErrorKind::Shape);
 }

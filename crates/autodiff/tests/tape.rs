@@ -14,14 +14,7 @@ use taut_core::ops::unary::{cast, relu};
 use taut_core::{DType, ErrorKind, Gradient, Result, Tensor};
 use taut_memory::testing::{fail_nth, ledger_check};
 use taut_memory::thread_live_bytes;
-
-fn numbers(values: &[f64]) -> Tensor {
-    Tensor::from_slice(values, [values.len()]).unwrap()
-}
-
-fn scalar(value: f64) -> Tensor {
-    Tensor::scalar(value).unwrap()
-}
+use taut_testing::{scalar, vector};
 
 fn values(gradient: Option<Gradient>) -> Vec<f64> {
     gradient.dense().unwrap().to_vec::<f64>().unwrap()
@@ -81,7 +74,7 @@ fn tapes_may_end_in_any_order() {
 #[test]
 fn gradients_have_the_structure_of_the_sources() {
     let _ledger = ledger_check();
-    let (a, b, c) = (scalar(1.0), numbers(&[2.0, 3.0]), Variable::new(scalar(4.0)).unwrap());
+    let (a, b, c) = (scalar(1.0), vector(&[2.0, 3.0]), Variable::new(scalar(4.0)).unwrap());
     let tape = GradientTape::new();
     tape.watch(&(&a, &b));
     let y = mul(mul(&a, &b).unwrap(), &c).unwrap();
@@ -97,7 +90,7 @@ fn gradients_have_the_structure_of_the_sources() {
 #[test]
 fn targets_are_summed_and_seeded() {
     let _ledger = ledger_check();
-    let x = numbers(&[1.0, 2.0]);
+    let x = vector(&[1.0, 2.0]);
     let tape = GradientTape::persistent();
     tape.watch(&x);
     let y = mul(&x, &x).unwrap();
@@ -108,7 +101,7 @@ fn targets_are_summed_and_seeded() {
             GradientRequest { output_gradients: Some(vec![Some(seed)]), ..GradientRequest::default() };
         tape.gradient_with(&y, &x, request)
     };
-    assert_eq!(values(seeded(numbers(&[10.0, 0.0])).unwrap()), [20.0, 0.0]);
+    assert_eq!(values(seeded(vector(&[10.0, 0.0])).unwrap()), [20.0, 0.0]);
     let error = seeded(scalar(1.0)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Shape);
     assert!(error.message().contains("output gradient 0 must be float64[2], like its target, got float64[]"));
@@ -131,9 +124,9 @@ fn an_intermediate_value_can_be_target_and_source() {
 #[test]
 fn unwatched_values_are_not_recorded() {
     let _ledger = ledger_check();
-    let (x, constant) = (numbers(&[1.0, 2.0]), numbers(&[3.0, 4.0]));
-    let frozen = Variable::builder().trainable(false).name("frozen").build(numbers(&[5.0, 6.0])).unwrap();
-    let weights = Variable::new(numbers(&[7.0, 8.0])).unwrap();
+    let (x, constant) = (vector(&[1.0, 2.0]), vector(&[3.0, 4.0]));
+    let frozen = Variable::builder().trainable(false).name("frozen").build(vector(&[5.0, 6.0])).unwrap();
+    let weights = Variable::new(vector(&[7.0, 8.0])).unwrap();
     let outside = identity(&weights).unwrap();
     let tape = GradientTape::new();
     tape.watch(&x);
@@ -212,7 +205,7 @@ fn a_tape_records_its_own_thread_only() {
 #[test]
 fn unconnected_gradients_are_none_or_zero_and_explained() {
     let _ledger = ledger_check();
-    let (x, other, unwatched) = (numbers(&[1.0, 2.0]), scalar(1.0), scalar(1.0));
+    let (x, other, unwatched) = (vector(&[1.0, 2.0]), scalar(1.0), scalar(1.0));
     let frozen = Variable::builder().trainable(false).build(scalar(1.0)).unwrap();
     let unread = Variable::new(scalar(1.0)).unwrap();
     let ids = Tensor::from_slice(&[1, 2], [2]).unwrap();

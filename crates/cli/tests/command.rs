@@ -1,10 +1,7 @@
 //! The `taut` command.
 
-#[path = "../../data/tests/common/folder.rs"]
-mod folder;
-
-use folder::Folder;
 use std::process::{Command, Output};
+use taut_testing::Folder;
 
 fn taut(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_taut")).args(args).output().expect("the command starts")

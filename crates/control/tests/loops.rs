@@ -9,23 +9,12 @@ use taut_core::ops::reduce::sum;
 use taut_core::ops::unary::{sin, tanh};
 use taut_core::{Result, Tensor};
 use taut_memory::testing::ledger_check;
-
-fn vector(values: &[f64]) -> Tensor {
-    Tensor::from_slice(values, [values.len()]).unwrap()
-}
-
-fn number(x: f64) -> Tensor {
-    Tensor::scalar(x).unwrap()
-}
-
-fn values(t: &Tensor) -> Vec<f64> {
-    t.to_vec().unwrap()
-}
+use taut_testing::{scalar, values, vector};
 
 #[test]
 fn a_while_runs_until_its_condition_fails() {
     let _ledger = ledger_check();
-    let start = (Tensor::scalar(0i64).unwrap(), number(1.0));
+    let start = (Tensor::scalar(0i64).unwrap(), scalar(1.0));
     let (i, x) = while_loop(|(i, _)| less(i, 10i64), |(i, x)| Ok(((i + 1i64)?, (x * 2.0)?)), start).unwrap();
     assert_eq!((i.item::<i64>().unwrap(), x.item::<f64>().unwrap()), (10, 1024.0));
 }
@@ -36,7 +25,7 @@ fn states_can_be_swapped() {
     let (a, b) = fori_loop(
         0..10,
         |_, (a, b): (Tensor, Tensor)| Ok((b.clone(), add(a, b)?)),
-        (number(0.0), number(1.0)),
+        (scalar(0.0), scalar(1.0)),
     )
     .unwrap();
     assert_eq!((a.item::<f64>().unwrap(), b.item::<f64>().unwrap()), (55.0, 89.0));
@@ -50,12 +39,12 @@ fn scans_and_folds() {
         let s = ((s * 2.0)? + x)?;
         Ok((s.clone(), s))
     };
-    let (last, all) = scan(step, number(0.0), x.clone()).unwrap();
+    let (last, all) = scan(step, scalar(0.0), x.clone()).unwrap();
     assert_eq!((last.item::<f64>().unwrap(), values(&all)), (11.0, vec![1.0, 4.0, 11.0]));
     let fold = |s: Tensor, x: Tensor| (s * 2.0)? + x;
-    assert_eq!(foldl(fold, x.clone(), number(0.0)).unwrap().item::<f64>().unwrap(), 11.0);
-    assert_eq!(foldr(fold, x.clone(), number(0.0)).unwrap().item::<f64>().unwrap(), 17.0);
-    let (last, all) = Loops::new().scan_reversed(step, number(0.0), x).unwrap();
+    assert_eq!(foldl(fold, x.clone(), scalar(0.0)).unwrap().item::<f64>().unwrap(), 11.0);
+    assert_eq!(foldr(fold, x.clone(), scalar(0.0)).unwrap().item::<f64>().unwrap(), 17.0);
+    let (last, all) = Loops::new().scan_reversed(step, scalar(0.0), x).unwrap();
     assert_eq!((last.item::<f64>().unwrap(), values(&all)), (17.0, vec![17.0, 8.0, 3.0]));
 }
 
@@ -139,7 +128,7 @@ fn tape_gradient_by_hand(a: &Tensor) -> Vec<f64> {
 #[test]
 fn conds_and_switches() {
     let _ledger = ledger_check();
-    let x = number(-2.0);
+    let x = scalar(-2.0);
     let y = cond(less(&x, 0.0).unwrap(), || -&x, || Ok(x.clone())).unwrap();
     assert_eq!(y.item::<f64>().unwrap(), 2.0);
 }

@@ -11,16 +11,7 @@ use taut_core::ops::shape::{slice, stack};
 use taut_core::ops::unary::{sin, tanh};
 use taut_core::{DType, ErrorKind, Index, Result, Tensor};
 use taut_memory::testing::ledger_check;
-
-fn ramp(shape: &[usize]) -> Tensor {
-    let count: usize = shape.iter().product();
-    let values: Vec<f64> = (0..count).map(|i| ((i * 37 + 11) % 101) as f64 / 50.0 - 1.0).collect();
-    Tensor::from_vec(values, shape.to_vec()).unwrap()
-}
-
-fn values(t: &Tensor) -> Vec<f64> {
-    t.to_vec().unwrap()
-}
+use taut_testing::{ramp, values};
 
 /// `body` of each row, one by one.
 fn rows(body: &dyn Fn(&Tensor) -> Result<Tensor>, x: &Tensor) -> Result<Tensor> {

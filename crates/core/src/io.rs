@@ -6,12 +6,14 @@
 //! [`Io`](ErrorKind::Io).
 
 mod npy;
+#[cfg(feature = "npz")]
 mod npz;
 mod safetensors;
 
 pub use self::safetensors::{
     Safetensors, load_safetensors, read_safetensors, save_safetensors, write_safetensors,
 };
+#[cfg(feature = "npz")]
 pub use npz::{load_npz, read_npz, save_npz, save_npz_compressed, write_npz, write_npz_compressed};
 
 use crate::error::{Error, ErrorKind, Result};

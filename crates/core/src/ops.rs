@@ -8,6 +8,7 @@ mod draw;
 mod elementwise;
 mod entry;
 mod indices;
+#[cfg(feature = "linalg")]
 mod matrices;
 mod pass_through;
 mod reduction;
@@ -23,32 +24,40 @@ pub use pass_through::{PassGradient, PassThrough};
 pub use reduction::{ReduceAxes, Reduction, ReductionCode, ReductionGradient};
 pub use window::{Channels, Padding};
 
-/// Declares a group's modules and collects their entries.
+/// Declares a group's modules and collects their entries. A group behind a feature has no rows where the feature is off.
 macro_rules! table {
-    ($($(#[$doc:meta])* $group:ident: $($file:ident)*;)*) => {
+    ($($(#[doc = $doc:literal])* $(#[cfg($cfg:meta)])? $group:ident: $($file:ident)*;)*) => {
         $(
-            $(#[$doc])*
+            $(#[doc = $doc])*
+            $(#[cfg($cfg)])?
             pub mod $group {
                 $(pub(super) mod $file; pub use $file::*;)*
+
+                /// The group's files: entries and source text.
+                pub(super) const FILES: &[(&[super::OpEntry], &str)] = &[
+                    $(($file::ENTRIES, include_str!(concat!("ops/", stringify!($group), "/", stringify!($file), ".rs")))),*
+                ];
             }
         )*
 
-        /// Every public op, in the order of the table.
-        pub fn table() -> impl Iterator<Item = &'static OpEntry> {
-            [$($($group::$file::ENTRIES),*),*].into_iter().flatten()
-        }
-
-        /// The group and the source text of the file that declares an entry.
-        fn home(entry: &OpEntry) -> Option<(&'static str, &'static str)> {
-            $($(
-                if $group::$file::ENTRIES.iter().any(|e| e.name == entry.name) {
-                    let source = include_str!(concat!("ops/", stringify!($group), "/", stringify!($file), ".rs"));
-                    return Some((stringify!($group), source));
-                }
-            )*)*
-            None
-        }
+        /// The groups, in the order of the table.
+        const GROUPS: &[(&str, &[(&[OpEntry], &str)])] = &[
+            $($(#[cfg($cfg)])? (stringify!($group), $group::FILES)),*
+        ];
     };
+}
+
+/// Every public op, in the order of the table.
+pub fn table() -> impl Iterator<Item = &'static OpEntry> {
+    GROUPS.iter().flat_map(|(_, files)| files.iter()).flat_map(|(entries, _)| entries.iter())
+}
+
+/// The group and the source text of the file that declares an entry.
+fn home(entry: &OpEntry) -> Option<(&'static str, &'static str)> {
+    GROUPS.iter().find_map(|(group, files)| {
+        let (_, source) = files.iter().find(|(entries, _)| entries.iter().any(|e| e.name == entry.name))?;
+        Some((*group, *source))
+    })
 }
 
 table! {
@@ -80,5 +89,6 @@ table! {
     nn: attention channel_norm cross_entropy dropout embedding layer_norm softmax;
 
     /// Linear algebra: solvers and factorizations.
+    #[cfg(feature = "linalg")]
     linalg: cholesky det factor inv solve;
 }

@@ -2,27 +2,10 @@
 
 use std::cell::RefCell;
 use std::collections::HashSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use taut_core::ops::{ArgValue, Args, OpEntry, ParamKind, table};
 use taut_core::{DType, ErrorKind, Result, Spec, Tensor, trace};
 use taut_memory::testing::{allocations_on_thread, fail_nth, ledger_check};
-
-/// Runs a check on every op of the table and reports all that fail, each with its reason.
-fn every_row(check: impl Fn(&OpEntry)) {
-    let failures: Vec<String> = table()
-        .filter_map(|entry| {
-            let outcome = catch_unwind(AssertUnwindSafe(|| {
-                let _ledger = ledger_check();
-                check(entry);
-            }));
-            let panic = outcome.err()?;
-            let reason = (panic.downcast_ref::<String>().map(String::as_str))
-                .or_else(|| panic.downcast_ref::<&str>().copied());
-            Some(format!("{}: {}", entry.name, reason.unwrap_or("panicked")))
-        })
-        .collect();
-    assert!(failures.is_empty(), "{} rows fail:\n{}", failures.len(), failures.join("\n"));
-}
+use taut_testing::{every_row, values};
 
 fn call(entry: &OpEntry, args: &[ArgValue]) -> Result<Vec<Tensor>> {
     entry.invoke(args)
@@ -130,21 +113,13 @@ fn assert_close(what: &str, args: &[ArgValue], got: &[Tensor], want: &[Tensor]) 
             DType::F64 => 2.3e-16,
             _ => 0.0,
         };
-        let (got, want) = (numbers(got), numbers(want));
+        let (got, want) = (values(got), values(want));
         let largest = want.iter().filter(|v| v.is_finite()).fold(0.0f64, |most, v| most.max(v.abs()));
         for (g, w) in got.iter().zip(&want) {
             let same = g == w || (g.is_nan() && w.is_nan()) || (g - w).abs() <= 16.0 * ulp * largest;
             assert!(same, "{what} gives other values on {args:?}: {got:?} for {want:?}");
         }
     }
-}
-
-fn numbers(tensor: &Tensor) -> Vec<f64> {
-    let copy = tensor.copy().unwrap();
-    let view = copy.view().unwrap();
-    taut_kernels::dispatch!(copy.dtype(), T in all => {
-        view.contiguous::<T>().unwrap().iter().map(|&e| taut_core::Element::to_f64(e)).collect()
-    })
 }
 
 /// The same elements under other strides give the same results.

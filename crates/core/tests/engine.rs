@@ -7,10 +7,7 @@ use taut_core::ops::unary::exp;
 use taut_core::{DType, ErrorKind, Result, Spec, Tensor, s, trace};
 use taut_memory::testing::{allocations_on_thread, ledger_check};
 use taut_memory::thread_live_bytes;
-
-fn vector(values: &[f32]) -> Tensor {
-    Tensor::from_slice(values, [values.len()]).unwrap()
-}
+use taut_testing::vector_f32;
 
 fn address(tensor: &Tensor) -> *const f32 {
     let view = tensor.view().unwrap();
@@ -20,7 +17,7 @@ fn address(tensor: &Tensor) -> *const f32 {
 #[test]
 fn a_donated_input_is_computed_in_place() {
     let _ledger = ledger_check();
-    let x = vector(&[1.0, 2.0]);
+    let x = vector_f32(&[1.0, 2.0]);
     let (place, before) = (address(&x), allocations_on_thread());
     let y = exp(x).unwrap();
     assert_eq!(address(&y), place);
@@ -30,7 +27,7 @@ fn a_donated_input_is_computed_in_place() {
 #[test]
 fn a_shared_input_is_not_overwritten() {
     let _ledger = ledger_check();
-    let x = vector(&[1.0, 2.0]);
+    let x = vector_f32(&[1.0, 2.0]);
     let y = mul(&x, &x).unwrap();
     assert!(!y.shares_memory(&x));
     assert_eq!(x.to_vec::<f32>().unwrap(), [1.0, 2.0]);
@@ -44,9 +41,9 @@ fn a_shared_input_is_not_overwritten() {
 #[test]
 fn a_smaller_input_is_never_overwritten_by_a_larger_result() {
     let _ledger = ledger_check();
-    let sum = add(vector(&[1.0]), vector(&[1.0, 2.0])).unwrap();
+    let sum = add(vector_f32(&[1.0]), vector_f32(&[1.0, 2.0])).unwrap();
     assert_eq!(sum.to_vec::<f32>().unwrap(), [2.0, 3.0]);
-    let sum = add(vector(&[1.0, 2.0]), vector(&[1.0])).unwrap();
+    let sum = add(vector_f32(&[1.0, 2.0]), vector_f32(&[1.0])).unwrap();
     assert_eq!(sum.to_vec::<f32>().unwrap(), [2.0, 3.0]);
 }
 
@@ -77,7 +74,7 @@ fn views_share_memory_and_keep_it_alive() {
 #[test]
 fn an_error_names_op_shapes_and_line() {
     let _ledger = ledger_check();
-    let (x, y) = (vector(&[1.0, 2.0]), vector(&[1.0, 2.0, 3.0]));
+    let (x, y) = (vector_f32(&[1.0, 2.0]), vector_f32(&[1.0, 2.0, 3.0]));
     let line = line!() + 1;
     let error = (&x + &y).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Shape);
@@ -102,7 +99,7 @@ fn a_result_is_two_words() {
 #[test]
 fn a_trace_prints_verifies_and_runs() {
     let _ledger = ledger_check();
-    let weights = vector(&[1.0, 10.0]);
+    let weights = vector_f32(&[1.0, 10.0]);
     let traced = trace(&[Spec::new(DType::F32, [3, 2])], |inputs| {
         let scaled = mul(&inputs[0], &weights)?;
         Ok(vec![transpose(exp(&scaled)?, None)?, scaled])
@@ -125,7 +122,7 @@ fn a_trace_prints_verifies_and_runs() {
     assert_eq!(results[0].shape(), &[2, 3]);
     assert!(
         graph
-            .run(&[vector(&[1.0])])
+            .run(&[vector_f32(&[1.0])])
             .unwrap_err()
             .to_string()
             .contains("must be float32[3, 2], got float32[1]")
@@ -170,7 +167,7 @@ fn a_panic_in_a_trace_leaves_the_thread_usable() {
     let _ledger = ledger_check();
     let panicked = std::panic::catch_unwind(|| trace(&[], |_| panic!("on purpose")));
     assert!(panicked.is_err());
-    assert_eq!(exp(vector(&[0.0])).unwrap().to_vec::<f32>().unwrap(), [1.0]);
+    assert_eq!(exp(vector_f32(&[0.0])).unwrap().to_vec::<f32>().unwrap(), [1.0]);
 }
 
 #[test]

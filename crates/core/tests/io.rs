@@ -6,27 +6,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Cursor, Write};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use taut_core::ops::sample;
 use taut_core::ops::shape::{slice, transpose};
 use taut_core::{DType, ErrorKind, Index, NewAxis, Result, Shape, Tensor, bf16, f16, io, s};
 use taut_kernels::dispatch;
 use taut_memory::testing::{fail_nth, ledger_check};
-use taut_memory::{live_bytes, peak_bytes, reset_peak};
-
-/// The peak is the process's: tests that measure it must not run at the same time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The result of a call and its peak of live bytes. No other test may allocate meanwhile.
-fn measured<T>(call: impl FnOnce() -> T) -> (T, usize) {
-    let before = live_bytes();
-    reset_peak();
-    let result = call();
-    (result, peak_bytes() - before)
-}
+use taut_testing::{exclusive, measured};
 
 /// A temporary directory, removed at the end of the test.
 struct Directory(PathBuf);
@@ -130,7 +115,7 @@ fn strided() -> Vec<Tensor> {
 
 #[test]
 fn npy_files_are_numpys_to_the_byte() {
-    let _alone = alone();
+    let _exclusive = exclusive();
     let _ledger = ledger_check();
     let le = |values: &[f32]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
     let cases = [
@@ -162,7 +147,7 @@ fn npy_files_are_numpys_to_the_byte() {
 
 #[test]
 fn every_version_and_order_is_read() {
-    let _alone = alone();
+    let _exclusive = exclusive();
     let _ledger = ledger_check();
     let read = |bytes: &[u8]| Tensor::read_npy(bytes).unwrap();
     let big = npy(1, &dictionary(">i4", "False", "(2,)"), &[0, 0, 0, 1, 0xff, 0xff, 0xff, 0xfe]);
@@ -182,7 +167,7 @@ fn every_version_and_order_is_read() {
 
 #[test]
 fn npy_round_trips() {
-    let _alone = alone();
+    let _exclusive = exclusive();
     let _ledger = ledger_check();
     let directory = Directory::new("npy");
     let path = directory.0.join("x.npy");
@@ -196,7 +181,7 @@ fn npy_round_trips() {
 
 #[test]
 fn unsupported_npy_files_are_errors() {
-    let _alone = alone();
+    let _exclusive = exclusive();
     let _ledger = ledger_check();
     let with = |dictionary: &str| refusal(Tensor::read_npy(&npy(1, dictionary, &[0; 16])[..]));
     let structure = "{'descr': [('a', '<i4'), ('b', '<f4')], 'fortran_order': False, 'shape': (1,), }";
@@ -239,7 +224,7 @@ fn unsupported_npy_files_are_errors() {
 
 #[test]
 fn a_header_beyond_the_file_allocates_nothing() {
-    let _alone = alone();
+    let _exclusive = exclusive();
     let _ledger = ledger_check();
     let directory = Directory::new("claims");
     let claim = npy(1, &dictionary("<f8", "False", "(1000000000, 100)"), &[1; 40]);
@@ -273,7 +258,7 @@ fn write_and_allocation_failures_are_errors() {
             Ok(())
         }
     }
-    let _alone = alone();
+    let _exclusive = exclusive();
     let _ledger = ledger_check();
     let tensor = Tensor::new([1.0f32; 8]).unwrap();
     for (npy_room, safetensors_room) in [(0, 0), (140, 90)] {
@@ -298,7 +283,7 @@ fn write_and_allocation_failures_are_errors() {
 
 #[test]
 fn npz_round_trips() {
-    let _alone = alone();
+    let _exclusive = exclusive();
     let _ledger = ledger_check();
     let directory = Directory::new("npz");
     let path = directory.0.join("x.npz");
@@ -320,7 +305,7 @@ fn npz_round_trips() {
 
 #[test]
 fn invalid_npz_files_are_errors() {
-    let _alone = alone();
+    let _exclusive = exclusive();
     let _ledger = ledger_check();
     let x = Tensor::new([1u8, 2]).unwrap();
     let twice = io::write_npz(Cursor::new(Vec::new()), [("x", &x), ("x", &x)]);
@@ -343,7 +328,7 @@ fn invalid_npz_files_are_errors() {
 
 #[test]
 fn a_zip_bomb_allocates_little() {
-    let _alone = alone();
+    let _exclusive = exclusive();
     let _ledger = ledger_check();
     let zeros = 4 << 20;
     // An honest archive that is much smaller than its array.
@@ -376,7 +361,7 @@ fn a_zip_bomb_allocates_little() {
 
 #[test]
 fn safetensors_of_the_python_package_are_read() {
-    let _alone = alone();
+    let _exclusive = exclusive();
     let _ledger = ledger_check();
     let header = concat!(
         r#"{"__metadata__":{"k":"v\"\n"},"b":{"dtype":"F32","shape":[2,2],"data_offsets":[0,16]},"#,
@@ -399,7 +384,7 @@ fn safetensors_of_the_python_package_are_read() {
 
 #[test]
 fn safetensors_round_trip() {
-    let _alone = alone();
+    let _exclusive = exclusive();
     let _ledger = ledger_check();
     let directory = Directory::new("safetensors");
     let path = directory.0.join("x.safetensors");
@@ -423,7 +408,7 @@ fn safetensors_round_trip() {
 
 #[test]
 fn invalid_safetensors_files_are_errors() {
-    let _alone = alone();
+    let _exclusive = exclusive();
     let _ledger = ledger_check();
     let read = |header: &str| refusal(io::read_safetensors(&safetensors(header, &[0; 8])));
     let unsupported = read(r#"{"w":{"dtype":"C64","shape":[1],"data_offsets":[0,8]}}"#);
@@ -481,7 +466,7 @@ proptest! {
 
     #[test]
     fn random_bytes_are_errors(mut bytes in prop::collection::vec(any::<u8>(), 0..300), kind in 0..4usize) {
-        let _alone = alone();
+        let _exclusive = exclusive();
         let _ledger = ledger_check();
         let magic: &[u8] = [&b""[..], b"\x93NUMPY\x01\0", b"PK\x03\x04", b"\x40\0\0\0\0\0\0\0{"][kind];
         bytes.splice(0..0, magic.iter().copied());
@@ -495,7 +480,7 @@ proptest! {
         flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8u8), 0..4),
         keep in any::<bool>(),
     ) {
-        let _alone = alone();
+        let _exclusive = exclusive();
         let _ledger = ledger_check();
         let (mut bytes, inflated) = valid_files().swap_remove(file);
         for (at, bit) in flips {
@@ -515,7 +500,7 @@ proptest! {
         order in prop::sample::select(vec!["True", "False"]),
         elements in prop::collection::vec(any::<u8>(), 0..64),
     ) {
-        let _alone = alone();
+        let _exclusive = exclusive();
         let _ledger = ledger_check();
         let directory = Directory::new("claimed");
         let list: Vec<String> = dims.iter().map(|dim| format!("{dim},")).collect();

@@ -44,7 +44,9 @@ pub use dataset::{Cardinality, Dataset};
 pub use element::DatasetElement;
 pub use iter::{Iter, Position};
 pub use report::{BufferUse, PipelineReport, StageReport};
-pub use sources::{Csv, ImageFolder, Split, digits, fashion_mnist, load_idx, read_idx};
+#[cfg(feature = "csv")]
+pub use sources::Csv;
+pub use sources::{ImageFolder, Split, digits, fashion_mnist, load_idx, read_idx};
 #[cfg(feature = "arrow")]
 pub use sources::{load_arrow, load_parquet};
 pub use stages::{BatchPadding, Cache, Shuffle, Window};

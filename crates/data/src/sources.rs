@@ -2,6 +2,7 @@
 
 #[cfg(feature = "arrow")]
 mod arrow;
+#[cfg(feature = "csv")]
 mod csv;
 mod idx;
 mod images;
@@ -9,6 +10,7 @@ mod sets;
 
 #[cfg(feature = "arrow")]
 pub use arrow::{load_arrow, load_parquet};
+#[cfg(feature = "csv")]
 pub use csv::Csv;
 pub use idx::{load_idx, read_idx};
 pub use images::ImageFolder;
@@ -16,7 +18,6 @@ pub use sets::{Split, digits, fashion_mnist};
 
 use crate::dataset::Dataset;
 use flate2::read::MultiGzDecoder;
-use std::fs::File;
 use std::io::{BufReader, Chain, Cursor, Read};
 use std::path::Path;
 use taut_core::{Error, ErrorKind, Result, Tensor};
@@ -79,9 +80,4 @@ impl<R: Read> Read for MaybeGzip<R> {
             MaybeGzip::Packed(reader) => reader.read(into),
         }
     }
-}
-
-/// Opens a file that may be compressed with gzip.
-fn open(path: &Path) -> Result<MaybeGzip<BufReader<File>>> {
-    MaybeGzip::new(BufReader::with_capacity(1 << 16, File::open(path)?))
 }

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{alone, check};
+use common::{check, exclusive};
 use proptest::prelude::*;
 use taut_compile::{CompileOptions, compile};
 use taut_core::ops::binary::{add, maximum, mul, sub};
@@ -80,7 +80,7 @@ proptest! {
         updates in prop::collection::vec(any::<bool>(), 3),
     ) {
         let _ledger = ledger_check();
-        let _alone = alone();
+        let _exclusive = exclusive();
         let inputs: Vec<Tensor> = kinds.iter().enumerate().map(|(i, &kind)| input(kind, 1.0 + i as f64)).collect();
         let specs: Vec<Spec> = inputs.iter().map(|t| t.spec().clone()).collect();
         let graph = trace(&specs, |inputs| {
@@ -110,7 +110,7 @@ proptest! {
 #[test]
 fn every_op_runs_as_planned() {
     let _ledger = ledger_check();
-    let _alone = alone();
+    let _exclusive = exclusive();
     for entry in table() {
         for args in entry.samples.list().into_iter().take(40) {
             let mut inputs = Vec::new();
@@ -161,7 +161,7 @@ fn every_op_runs_as_planned() {
 #[test]
 fn chains_need_their_output_and_layers_two_activations() {
     let _ledger = ledger_check();
-    let _alone = alone();
+    let _exclusive = exclusive();
     let spec = [Spec::new(DType::F32, [64, 64])];
     let chain = trace(&spec, |x| Ok(vec![add(mul(mul(&x[0], 2.0)?, &x[0])?, 1.0)?])).unwrap().graph;
     let program = Program::new(&chain).unwrap();
@@ -194,7 +194,7 @@ fn chains_need_their_output_and_layers_two_activations() {
 #[test]
 fn out_of_memory_is_reported_before_the_first_step() {
     let _ledger = ledger_check();
-    let _alone = alone();
+    let _exclusive = exclusive();
     let spec = Spec::new(DType::F32, [8, 8]);
     let graph = trace(&[spec.clone(), spec.clone(), spec], |x| {
         let h = matmul(&x[0], &x[1])?;
@@ -236,7 +236,7 @@ fn out_of_memory_is_reported_before_the_first_step() {
 #[test]
 fn inputs_that_do_not_fit_are_rejected_before_the_first_step() {
     let _ledger = ledger_check();
-    let _alone = alone();
+    let _exclusive = exclusive();
     let spec = Spec::new(DType::F32, [8, 8]);
     let graph = trace(&[spec.clone(), spec], |x| Ok(vec![add(&x[0], &x[1])?])).unwrap().graph;
     let program = Program::plan(

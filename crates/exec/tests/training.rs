@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{alone, check};
+use common::{exclusive, check};
 use std::collections::HashSet;
 use taut_autodiff::{DenseGradient, GradientTape, gradients};
 use taut_core::graph::{ValueId, value_of};
@@ -98,7 +98,7 @@ fn gradients_alive(program: &Program, gradients: &HashSet<ValueId>) -> usize {
 
 #[test]
 fn a_training_step_computes_what_the_graph_computes() {
-    let (_ledger, _alone) = (ledger_check(), alone());
+    let (_ledger, _exclusive) = (ledger_check(), exclusive());
     for (rule, by_tape) in [(Rule::Descent, true), (Rule::Adam, true), (Rule::Adam, false)] {
         let training = training(4, &[8, 16, 16, 3], rule, by_tape);
         let inputs: Vec<Tensor> = (training.specs.iter())
@@ -113,7 +113,7 @@ fn a_training_step_computes_what_the_graph_computes() {
 
 #[test]
 fn gradients_are_never_all_alive() {
-    let (_ledger, _alone) = (ledger_check(), alone());
+    let (_ledger, _exclusive) = (ledger_check(), exclusive());
     for rule in [Rule::Descent, Rule::Adam] {
         for by_tape in [false, true] {
             let training = training(128, &[784, 512, 512, 10], rule, by_tape);

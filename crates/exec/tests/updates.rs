@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{alone, bits, check};
+use common::{exclusive, bits, check};
 use std::sync::Arc;
 use taut_core::ops::binary::{add, mul, sub};
 use taut_core::ops::contract::matmul;
@@ -33,7 +33,7 @@ fn checked(
 
 #[test]
 fn an_update_is_computed_in_its_own_memory() {
-    let (_ledger, _alone) = (ledger_check(), alone());
+    let (_ledger, _exclusive) = (ledger_check(), exclusive());
     let program = checked(2, &[(0, 0)], |x| Ok(vec![sub(&x[0], mul(&x[1], 0.5)?)?]));
     assert_eq!((program.peak_bytes(), program.steps.len()), (BYTES, 2));
     let last = &program.steps[1];
@@ -49,7 +49,7 @@ fn an_update_is_computed_in_its_own_memory() {
 
 #[test]
 fn reads_of_the_old_value_come_before_the_update() {
-    let (_ledger, _alone) = (ledger_check(), alone());
+    let (_ledger, _exclusive) = (ledger_check(), exclusive());
     // Written after the update, and independent of it.
     let program = checked(2, &[(0, 0)], |x| Ok(vec![add(&x[0], 1.0)?, matmul(&x[0], &x[1])?]));
     assert_eq!((program.arena_bytes(), program.steps.len()), (0, 2));
@@ -68,7 +68,7 @@ fn reads_of_the_old_value_come_before_the_update() {
 
 #[test]
 fn values_can_be_swapped() {
-    let (_ledger, _alone) = (ledger_check(), alone());
+    let (_ledger, _exclusive) = (ledger_check(), exclusive());
     let program = checked(2, &[(0, 0), (1, 1)], |x| Ok(vec![x[1].clone(), x[0].clone()]));
     assert_eq!((program.peak_bytes(), program.steps.len()), (BYTES, 3), "one of them steps aside");
     let program =
@@ -89,7 +89,7 @@ fn values_can_be_swapped() {
 
 #[test]
 fn results_do_not_share_the_memory_of_a_variable() {
-    let (_ledger, _alone) = (ledger_check(), alone());
+    let (_ledger, _exclusive) = (ledger_check(), exclusive());
     // The new value twice; a view of the new one; a view of the old one; the old one itself.
     let program = checked(1, &[(0, 0)], |x| {
         let new = mul(&x[0], 2.0)?;
@@ -119,7 +119,7 @@ fn results_do_not_share_the_memory_of_a_variable() {
 
 #[test]
 fn invalid_requests_are_rejected() {
-    let (_ledger, _alone) = (ledger_check(), alone());
+    let (_ledger, _exclusive) = (ledger_check(), exclusive());
     let specs = [Spec::new(DType::F32, [2]), Spec::new(DType::F32, [3])];
     let graph = trace(&specs, |x| Ok(x.to_vec())).unwrap().graph;
     let refused = |updates: &[(usize, usize)], strides: Option<&[isize]>, why: &str| {
@@ -143,7 +143,7 @@ fn invalid_requests_are_rejected() {
 /// A run that fails leaves every variable with its old value or its new one.
 #[test]
 fn a_failure_leaves_old_or_new_values() {
-    let (_ledger, _alone) = (ledger_check(), alone());
+    let (_ledger, _exclusive) = (ledger_check(), exclusive());
     let specs = [Spec::new(DType::F32, [4]), Spec::new(DType::F32, [4]), Spec::new(DType::I64, [4])];
     let graph = trace(&specs, |x| {
         let picked = gather(&x[1], &x[2], 0, 0)?;
@@ -184,7 +184,7 @@ fn a_failure_leaves_old_or_new_values() {
 /// Two handles on one tensor: each gets its own new value.
 #[test]
 fn other_handles_keep_the_old_value() {
-    let (_ledger, _alone) = (ledger_check(), alone());
+    let (_ledger, _exclusive) = (ledger_check(), exclusive());
     let specs = vec![Spec::new(DType::F32, [4]); 3];
     let graph =
         trace(&specs, |x| Ok(vec![add(&x[0], 1.0)?, add(&x[1], 2.0)?, add(&x[2], 3.0)?])).unwrap().graph;
@@ -233,7 +233,7 @@ impl Op for Both {
 
 #[test]
 fn several_outputs_are_computed_in_place() {
-    let (_ledger, _alone) = (ledger_check(), alone());
+    let (_ledger, _exclusive) = (ledger_check(), exclusive());
     let both = |x: &[Tensor]| Ok(apply_many(&Both, x[..2].to_vec())?.into_vec());
     let program = checked(2, &[(0, 0), (1, 1)], both);
     assert_eq!((program.peak_bytes(), program.steps.len()), (0, 1));

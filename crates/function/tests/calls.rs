@@ -12,14 +12,11 @@ use taut_core::ops::unary::{exp, square, tanh};
 use taut_core::{DType, ErrorKind, Result, Spec, Tensor, set_warning_sink};
 use taut_function::{OnRetrace, TensorSpec, TraceReason, function};
 use taut_memory::testing::ledger_check;
+use taut_testing::values_f32;
 
 fn ramp(shape: &[usize]) -> Tensor {
     let len: usize = shape.iter().product();
     Tensor::from_vec((0..len).map(|i| i as f32 * 0.25 - 1.0).collect::<Vec<_>>(), shape).unwrap()
-}
-
-fn values(tensor: &Tensor) -> Vec<f32> {
-    tensor.to_vec().unwrap()
 }
 
 #[test]
@@ -30,7 +27,7 @@ fn a_call_computes_what_the_closure_computes() {
     let x = ramp(&[3, 5]);
     let want = body(&x).unwrap();
     for _ in 0..3 {
-        assert_eq!(values(&f.call(&x).unwrap()), values(&want));
+        assert_eq!(values_f32(&f.call(&x).unwrap()), values_f32(&want));
     }
     assert_eq!(f.trace_count(), 1);
     assert_eq!(f.traces()[0].reason, TraceReason::First);
@@ -50,10 +47,10 @@ fn arguments_and_results_nest() {
     let map = BTreeMap::from([("a".to_string(), ramp(&[2])), ("b".to_string(), ramp(&[3]))]);
     let list = vec![ramp(&[2]), ramp(&[2])];
     let (all, rest, count) = f.call((&map, &list, false)).unwrap();
-    assert_eq!(values(&all.unwrap()), [-3.0, -2.25]);
-    assert_eq!((values(&rest[0]), count), (values(&map["b"]), 2));
+    assert_eq!(values_f32(&all.unwrap()), [-3.0, -2.25]);
+    assert_eq!((values_f32(&rest[0]), count), (values_f32(&map["b"]), 2));
     let (all, ..) = f.call((&map, &list, true)).unwrap();
-    assert_eq!(values(&all.unwrap()), [-6.0, -4.5]);
+    assert_eq!(values_f32(&all.unwrap()), [-6.0, -4.5]);
     assert_eq!(f.trace_count(), 2);
     let reason = f.traces()[1].reason.to_string();
     assert_eq!(reason, "args[2] was false and is true");
@@ -73,8 +70,14 @@ fn plain_values_are_known_while_tracing() {
         Activation::Exp => exp(x),
     });
     let x = ramp(&[4]);
-    assert_eq!(values(&f.call((&x, StaticValue(Activation::Exp))).unwrap()), values(&exp(&x).unwrap()));
-    assert_eq!(values(&f.call((&x, StaticValue(Activation::Tanh))).unwrap()), values(&tanh(&x).unwrap()));
+    assert_eq!(
+        values_f32(&f.call((&x, StaticValue(Activation::Exp))).unwrap()),
+        values_f32(&exp(&x).unwrap())
+    );
+    assert_eq!(
+        values_f32(&f.call((&x, StaticValue(Activation::Tanh))).unwrap()),
+        values_f32(&tanh(&x).unwrap())
+    );
     f.call((&x, StaticValue(Activation::Exp))).unwrap();
     assert_eq!(f.trace_count(), 2);
 }
@@ -134,7 +137,7 @@ fn sizes_of_open_dimensions_are_not_retraces() {
     let f = function(|x: &Tensor| sum(x, 0, false)).input_signature([rows]).on_retrace(OnRetrace::Deny);
     for n in 1..6 {
         let x = ramp(&[n, 3]);
-        assert_eq!(values(&f.call(&x).unwrap()), values(&sum(&x, 0, false).unwrap()));
+        assert_eq!(values_f32(&f.call(&x).unwrap()), values_f32(&sum(&x, 0, false).unwrap()));
     }
     let error = f.call(&ramp(&[2, 4])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Shape);
@@ -169,11 +172,11 @@ fn strided_arguments_are_not_copied() {
     let f = function(|x: &Tensor| add(mul(x, x)?, 1.0));
     let x = ramp(&[4, 6]);
     let across = transpose(&x, None).unwrap();
-    let want = values(&add(mul(&across, &across).unwrap(), 1.0).unwrap());
-    assert_eq!(values(&f.call(&across).unwrap()), want);
+    let want = values_f32(&add(mul(&across, &across).unwrap(), 1.0).unwrap());
+    assert_eq!(values_f32(&f.call(&across).unwrap()), want);
     assert_eq!(f.plan(&across).unwrap().peak_bytes(), 96, "no copy of the input");
     let backwards = taut_core::ops::shape::reverse(&x, &[0]).unwrap();
-    assert_eq!(values(&f.call(&backwards).unwrap())[23], 1.0625);
+    assert_eq!(values_f32(&f.call(&backwards).unwrap())[23], 1.0625);
 }
 
 #[test]
@@ -188,12 +191,12 @@ fn functions_call_functions() {
     let used = inner.clone();
     let outer = function(move |x: &Tensor| add(used.call(x)?, used.call(add(x, 1.0)?)?));
     let x = ramp(&[3]);
-    let want: Vec<f32> = values(&x).iter().map(|x| x * x + (x + 1.0) * (x + 1.0)).collect();
-    assert_eq!(values(&outer.call(&x).unwrap()), want);
-    assert_eq!(values(&outer.call(&x).unwrap()), want);
+    let want: Vec<f32> = values_f32(&x).iter().map(|x| x * x + (x + 1.0) * (x + 1.0)).collect();
+    assert_eq!(values_f32(&outer.call(&x).unwrap()), want);
+    assert_eq!(values_f32(&outer.call(&x).unwrap()), want);
     assert_eq!((inner.trace_count(), traced.load(Ordering::Relaxed)), (1, 1));
     assert_eq!(outer.plan(&x).unwrap().steps.len(), 1, "fused across the call");
-    assert_eq!(values(&inner.call(&x).unwrap()), values(&square(&x).unwrap()));
+    assert_eq!(values_f32(&inner.call(&x).unwrap()), values_f32(&square(&x).unwrap()));
 }
 
 #[test]
@@ -206,7 +209,7 @@ fn a_function_may_capture_tensors_of_the_trace_around_it() {
         inner.call(x)
     });
     let x = ramp(&[3]);
-    assert_eq!(values(&outer.call(&x).unwrap()), values(&mul(&x, exp(&x).unwrap()).unwrap()));
+    assert_eq!(values_f32(&outer.call(&x).unwrap()), values_f32(&mul(&x, exp(&x).unwrap()).unwrap()));
 }
 
 #[test]
@@ -271,9 +274,9 @@ fn donated_memory_becomes_the_result() {
     let held = x.clone();
     let error = f.call_donated(x).unwrap_err();
     assert!(error.to_string().contains("other handles share its memory"), "{error}");
-    let want = values(&f.call(&held).unwrap());
+    let want = values_f32(&f.call(&held).unwrap());
     let y = f.call_donated(held).unwrap();
-    assert_eq!((values(&y), y.memory().unwrap().0), (want, address));
+    assert_eq!((values_f32(&y), y.memory().unwrap().0), (want, address));
     let twice = function(|(a, b): &(Tensor, Tensor)| add(a, b));
     let (a, b) = (y.clone(), y);
     assert!(twice.call_donated((a, b)).is_err(), "one tensor cannot be donated twice");
@@ -285,8 +288,8 @@ fn views_can_be_returned() {
     let f = function(|x: &Tensor| Ok((reshape(x, &[-1])?, transpose(square(x)?, None)?, x.clone())));
     let x = ramp(&[2, 3]);
     let (flat, across, same) = f.call(&x).unwrap();
-    assert_eq!((values(&flat), values(&same)), (values(&x), values(&x)));
-    assert_eq!(values(&across), values(&transpose(square(&x).unwrap(), None).unwrap()));
+    assert_eq!((values_f32(&flat), values_f32(&same)), (values_f32(&x), values_f32(&x)));
+    assert_eq!(values_f32(&across), values_f32(&transpose(square(&x).unwrap(), None).unwrap()));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The memory of calls, to the byte. Peak and limit are those of the process: the tests here run one at a time.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use taut_autodiff::Variable;
 use taut_core::ops::binary::{add, mul, sub};
 use taut_core::ops::contract::matmul;
@@ -13,11 +13,7 @@ use taut_function::{Function, function};
 use taut_memory::testing::{allocations_on_thread, fail_nth, ledger_check};
 use taut_memory::{limit, live_bytes, peak_bytes, reset_peak};
 use taut_plan::assert_peak;
-
-fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use taut_testing::exclusive;
 
 fn filled(shape: &[usize]) -> Tensor {
     ones(shape, DType::F32).unwrap()
@@ -39,7 +35,7 @@ fn measured(f: &Function<Tensor, Tensor>, x: &Tensor) -> usize {
 
 #[test]
 fn a_chain_holds_its_result_and_nothing_else() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let f = function(|x: &Tensor| add(mul(mul(2.0, x)?, x)?, 1.0));
     let x = filled(&[4096, 4096]);
     assert_eq!(measured(&f, &x), 64 << 20);
@@ -48,7 +44,7 @@ fn a_chain_holds_its_result_and_nothing_else() {
 
 #[test]
 fn a_sum_holds_one_number() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let y = filled(&[1024, 1024]);
     let f = function(move |x: &Tensor| sum(square(sub(x, &y)?)?, None, false));
     let x = filled(&[1024, 1024]);
@@ -61,7 +57,7 @@ fn a_sum_holds_one_number() {
 
 #[test]
 fn a_sum_of_broadcast_values_makes_no_copies() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let f = function(|x: &Tensor| sum(repeat(x, &[1000], 0)?, None, false));
     let x = filled(&[2000]);
     assert_eq!(f.call(&x).unwrap().item::<f32>().unwrap(), 2e6);
@@ -70,7 +66,7 @@ fn a_sum_of_broadcast_values_makes_no_copies() {
 
 #[test]
 fn layers_add_nothing_to_a_forward_pass() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let peak = |layers: usize| {
         let w = filled(&[64, 64]);
         let f = function(move |x: &Tensor| (0..layers).try_fold(x.clone(), |h, _| relu(matmul(h, &w)?)));
@@ -83,7 +79,7 @@ fn layers_add_nothing_to_a_forward_pass() {
 
 #[test]
 fn the_plan_does_not_depend_on_how_the_code_is_written() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let w = filled(&[16, 16]);
     let chained = {
         let w = w.clone();
@@ -130,7 +126,7 @@ fn the_plan_does_not_depend_on_how_the_code_is_written() {
 
 #[test]
 fn a_million_calls_hold_what_one_holds() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let v = Variable::new(filled(&[4])).unwrap();
     let inside = v.clone();
     let f = function(move |x: &Tensor| {
@@ -150,7 +146,7 @@ fn a_million_calls_hold_what_one_holds() {
 
 #[test]
 fn ten_thousand_shapes_stay_under_the_cache_limit() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let cap = 1 << 20;
     let f = function(|x: &Tensor| matmul(x, add(exp(x)?, 1.0)?)).cache_bytes(cap).reduce_retracing(true);
     let before = live_bytes();
@@ -168,7 +164,7 @@ fn ten_thousand_shapes_stay_under_the_cache_limit() {
 
 #[test]
 fn out_of_memory_is_reported_before_the_first_kernel() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let v = Variable::new(filled(&[1000])).unwrap();
     let inside = v.clone();
     let f = function(move |x: &Tensor| {
@@ -193,7 +189,7 @@ fn out_of_memory_is_reported_before_the_first_kernel() {
 
 #[test]
 fn a_failure_at_any_allocation_changes_nothing() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let v = Variable::new(filled(&[50])).unwrap();
     let inside = v.clone();
     let f = function(move |x: &Tensor| {
@@ -243,7 +239,7 @@ fn the_planned_peak_is_what_the_system_measures() {
     if !cfg!(target_os = "linux") {
         return;
     }
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let f = function(|x: &Tensor| {
         let both = concat(&[x.clone(), exp(x)?], 0)?;
         let sums = cumsum(&both, 0, false, false)?;
@@ -274,7 +270,7 @@ fn the_planned_peak_is_what_the_system_measures() {
 
 #[test]
 fn keys_of_random_numbers_take_no_memory() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let generator = Arc::new(taut_core::ops::random::Generator::from_seed(1));
     let f = function(move |x: &Tensor| add(x, generator.uniform([1000], 0.0, 1.0, DType::F32)?));
     measured(&f, &filled(&[1000]));
@@ -282,7 +278,7 @@ fn keys_of_random_numbers_take_no_memory() {
 
 #[test]
 fn arenas_of_other_traces_are_freed_before_memory_runs_out() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let f = function(|x: &Tensor| matmul(matmul(matmul(x, x)?, x)?, x));
     let (small, large) = (filled(&[500, 500]), filled(&[600, 600]));
     f.call(&small).unwrap();
@@ -297,7 +293,7 @@ fn arenas_of_other_traces_are_freed_before_memory_runs_out() {
 
 #[test]
 fn placeholders_need_no_memory() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let before = live_bytes();
     let f = function(|x: &Tensor| exp(matmul(x, x)?));
     let plan = f.plan(&Tensor::placeholder(Spec::new(DType::F32, [100_000, 100_000]))).unwrap();

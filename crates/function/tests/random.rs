@@ -10,10 +10,7 @@ use taut_core::ops::unary::tanh;
 use taut_core::{DType, Result, Tensor};
 use taut_function::function;
 use taut_memory::testing::ledger_check;
-
-fn values(tensor: &Tensor) -> Vec<f64> {
-    tensor.to_vec().unwrap()
-}
+use taut_testing::values;
 
 #[test]
 fn calls_draw_what_eager_calls_draw() {

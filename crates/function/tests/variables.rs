@@ -12,85 +12,78 @@ use taut_core::ops::unary::{relu, sqrt, square};
 use taut_core::{DType, ErrorKind, Result, Tensor};
 use taut_function::function;
 use taut_memory::testing::ledger_check;
-
-fn vector(values: &[f32]) -> Tensor {
-    Tensor::from_slice(values, [values.len()]).unwrap()
-}
-
-fn values(tensor: &Tensor) -> Vec<f32> {
-    tensor.to_vec().unwrap()
-}
+use taut_testing::{values_f32, vector_f32};
 
 #[test]
 fn each_call_reads_the_current_value_of_a_variable() {
     let _ledger = ledger_check();
-    let w = Variable::new(vector(&[1.0, 2.0])).unwrap();
+    let w = Variable::new(vector_f32(&[1.0, 2.0])).unwrap();
     let inside = w.clone();
     let f = function(move |x: &Tensor| mul(x, &inside));
-    let x = vector(&[3.0, 4.0]);
-    assert_eq!(values(&f.call(&x).unwrap()), [3.0, 8.0]);
-    w.assign(vector(&[10.0, 20.0])).unwrap();
-    assert_eq!(values(&f.call(&x).unwrap()), [30.0, 80.0]);
+    let x = vector_f32(&[3.0, 4.0]);
+    assert_eq!(values_f32(&f.call(&x).unwrap()), [3.0, 8.0]);
+    w.assign(vector_f32(&[10.0, 20.0])).unwrap();
+    assert_eq!(values_f32(&f.call(&x).unwrap()), [30.0, 80.0]);
     assert_eq!(f.trace_count(), 1);
 }
 
 #[test]
 fn variables_are_distinguished_as_arguments() {
     let _ledger = ledger_check();
-    let (a, b) = (Variable::new(vector(&[1.0])).unwrap(), Variable::new(vector(&[5.0])).unwrap());
+    let (a, b) = (Variable::new(vector_f32(&[1.0])).unwrap(), Variable::new(vector_f32(&[5.0])).unwrap());
     let f = function(|(v, x): &(Variable, Tensor)| add(v, x));
-    let x = vector(&[1.0]);
-    assert_eq!(values(&f.call((&a, &x)).unwrap()), [2.0]);
-    assert_eq!(values(&f.call((&b, &x)).unwrap()), [6.0]);
-    assert_eq!(values(&f.call((&a, &x)).unwrap()), [2.0]);
+    let x = vector_f32(&[1.0]);
+    assert_eq!(values_f32(&f.call((&a, &x)).unwrap()), [2.0]);
+    assert_eq!(values_f32(&f.call((&b, &x)).unwrap()), [6.0]);
+    assert_eq!(values_f32(&f.call((&a, &x)).unwrap()), [2.0]);
     assert_eq!(f.trace_count(), 2);
 }
 
 #[test]
 fn updates_happen_in_place_in_the_order_of_the_code() {
     let _ledger = ledger_check();
-    let v = Variable::new(vector(&[1.0, 2.0])).unwrap();
+    let v = Variable::new(vector_f32(&[1.0, 2.0])).unwrap();
     let address = v.address();
     let inside = v.clone();
     let f = function(move |x: &Tensor| -> Result<(Tensor, Tensor)> {
         let before = mul(&inside, 1.0)?;
         inside.assign_add(x)?;
         let between = mul(&inside, 10.0)?;
-        inside.assign_sub(vector(&[0.5, 0.5]))?;
+        inside.assign_sub(vector_f32(&[0.5, 0.5]))?;
         Ok((before, between))
     });
-    let x = vector(&[1.0, 1.0]);
+    let x = vector_f32(&[1.0, 1.0]);
     let (before, between) = f.call(&x).unwrap();
-    assert_eq!((values(&before), values(&between)), (vec![1.0, 2.0], vec![20.0, 30.0]));
-    assert_eq!(values(&v.read()), [1.5, 2.5]);
+    assert_eq!((values_f32(&before), values_f32(&between)), (vec![1.0, 2.0], vec![20.0, 30.0]));
+    assert_eq!(values_f32(&v.read()), [1.5, 2.5]);
     drop((before, between));
     f.call(&x).unwrap();
-    assert_eq!((values(&v.read()), v.address()), (vec![2.0, 3.0], address));
+    assert_eq!((values_f32(&v.read()), v.address()), (vec![2.0, 3.0], address));
 }
 
 #[test]
 fn a_tensor_read_before_keeps_its_value() {
     let _ledger = ledger_check();
-    let v = Variable::new(vector(&[1.0, 2.0])).unwrap();
+    let v = Variable::new(vector_f32(&[1.0, 2.0])).unwrap();
     let inside = v.clone();
     let f = function(move |x: &Tensor| inside.assign_add(x));
     let held = v.read();
-    f.call(&vector(&[1.0, 1.0])).unwrap();
-    assert_eq!((values(&held), values(&v.read())), (vec![1.0, 2.0], vec![2.0, 3.0]));
+    f.call(&vector_f32(&[1.0, 1.0])).unwrap();
+    assert_eq!((values_f32(&held), values_f32(&v.read())), (vec![1.0, 2.0], vec![2.0, 3.0]));
     let g_inside = v.clone();
     let g = function(move |(): &()| {
-        g_inside.assign_add(vector(&[1.0, 1.0]))?;
+        g_inside.assign_add(vector_f32(&[1.0, 1.0]))?;
         Ok(g_inside.read())
     });
     let returned = g.call(()).unwrap();
     g.call(()).unwrap();
-    assert_eq!((values(&returned), values(&v.read())), (vec![3.0, 4.0], vec![4.0, 5.0]));
+    assert_eq!((values_f32(&returned), values_f32(&v.read())), (vec![3.0, 4.0], vec![4.0, 5.0]));
 }
 
 #[test]
 fn values_can_be_exchanged() {
     let _ledger = ledger_check();
-    let (a, b) = (Variable::new(vector(&[1.0])).unwrap(), Variable::new(vector(&[2.0])).unwrap());
+    let (a, b) = (Variable::new(vector_f32(&[1.0])).unwrap(), Variable::new(vector_f32(&[2.0])).unwrap());
     let (x, y) = (a.clone(), b.clone());
     let swap = function(move |(): &()| {
         let (old, new) = (x.read(), y.read());
@@ -98,25 +91,25 @@ fn values_can_be_exchanged() {
         y.assign(old)
     });
     swap.call(()).unwrap();
-    assert_eq!((values(&a.read()), values(&b.read())), (vec![2.0], vec![1.0]));
+    assert_eq!((values_f32(&a.read()), values_f32(&b.read())), (vec![2.0], vec![1.0]));
 }
 
 #[test]
 fn a_variable_can_take_an_argument_or_a_constant() {
     let _ledger = ledger_check();
-    let v = Variable::new(vector(&[0.0, 0.0])).unwrap();
+    let v = Variable::new(vector_f32(&[0.0, 0.0])).unwrap();
     let (inside, address) = (v.clone(), v.address());
     let f = function(move |x: &Tensor| inside.assign(x));
-    let x = vector(&[7.0, 8.0]);
+    let x = vector_f32(&[7.0, 8.0]);
     f.call(&x).unwrap();
-    assert_eq!((values(&v.read()), v.address()), (vec![7.0, 8.0], address));
+    assert_eq!((values_f32(&v.read()), v.address()), (vec![7.0, 8.0], address));
     assert!(!v.value().shares_memory(&x));
     let inside = v.clone();
     let g = function(move |(): &()| inside.assign(3.0));
     g.call(()).unwrap();
-    assert_eq!(values(&v.read()), [3.0, 3.0]);
+    assert_eq!(values_f32(&v.read()), [3.0, 3.0]);
     g.call(()).unwrap();
-    assert_eq!(values(&v.read()), [3.0, 3.0]);
+    assert_eq!(values_f32(&v.read()), [3.0, 3.0]);
 }
 
 #[test]
@@ -135,11 +128,11 @@ fn variables_of_the_first_trace_belong_to_the_function() {
         mul(w, 1.0)
     });
     let start = Generator::from_seed(7).normal([3], 0.0, 1.0, DType::F32).unwrap();
-    let start: Vec<f32> = values(&start).iter().map(|x| x * 2.0).collect();
-    let x = vector(&[1.0, 1.0, 1.0]);
+    let start: Vec<f32> = values_f32(&start).iter().map(|x| x * 2.0).collect();
+    let x = vector_f32(&[1.0, 1.0, 1.0]);
     for n in 1..4 {
         let want: Vec<f32> = start.iter().map(|w| (0..n).fold(*w, |w, _| w + 1.0)).collect();
-        assert_eq!(values(&f.call(&x).unwrap()), want);
+        assert_eq!(values_f32(&f.call(&x).unwrap()), want);
     }
     assert_eq!(f.variables().len(), 1);
     assert_eq!(generator.state().1, 1, "drawn once, not by each call");
@@ -149,16 +142,16 @@ fn variables_of_the_first_trace_belong_to_the_function() {
 fn a_variable_created_by_a_later_trace_is_rejected() {
     let _ledger = ledger_check();
     let f = function(|x: &Tensor| {
-        let w = Variable::new(vector(&[2.0]))?;
+        let w = Variable::new(vector_f32(&[2.0]))?;
         mul(w.read(), x)
     });
-    assert_eq!(values(&f.call(&vector(&[3.0])).unwrap()), [6.0]);
-    assert_eq!(values(&f.call(&vector(&[4.0])).unwrap()), [8.0], "the same signature: the same variable");
-    let error = f.call(&vector(&[3.0, 4.0])).unwrap_err();
+    assert_eq!(values_f32(&f.call(&vector_f32(&[3.0])).unwrap()), [6.0]);
+    assert_eq!(values_f32(&f.call(&vector_f32(&[4.0])).unwrap()), [8.0], "the same signature: the same variable");
+    let error = f.call(&vector_f32(&[3.0, 4.0])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Graph);
     assert!(error.to_string().contains("a function must create its variables in its first trace"), "{error}");
     assert_eq!(error.location().unwrap().file(), file!());
-    assert_eq!(values(&f.call(&vector(&[5.0])).unwrap()), [10.0], "still usable");
+    assert_eq!(values_f32(&f.call(&vector_f32(&[5.0])).unwrap()), [10.0], "still usable");
 }
 
 #[test]
@@ -168,14 +161,14 @@ fn a_variable_cannot_be_initialised_from_an_argument() {
         let w = Variable::new(mul(x, 2.0)?)?;
         Ok(w.read())
     });
-    let error = f.call(&vector(&[3.0])).unwrap_err();
+    let error = f.call(&vector_f32(&[3.0])).unwrap_err();
     assert!(error.to_string().contains("depends on an argument of the function"), "{error}");
 }
 
 #[test]
 fn an_error_in_a_call_leaves_variables_as_they_were() {
     let _ledger = ledger_check();
-    let v = Variable::new(vector(&[1.0, 2.0, 3.0])).unwrap();
+    let v = Variable::new(vector_f32(&[1.0, 2.0, 3.0])).unwrap();
     let inside = v.clone();
     let f = function(move |ids: &Tensor| {
         let row = gather(&inside, ids, 0, 0)?;
@@ -183,12 +176,12 @@ fn an_error_in_a_call_leaves_variables_as_they_were() {
     });
     let ids = |list: [i64; 3]| Tensor::from_slice(&list, [3]).unwrap();
     f.call(&ids([0, 0, 0])).unwrap();
-    assert_eq!(values(&v.read()), [2.0, 3.0, 4.0]);
+    assert_eq!(values_f32(&v.read()), [2.0, 3.0, 4.0]);
     let error = f.call(&ids([0, 9, 0])).unwrap_err();
     assert_eq!(error.location().unwrap().file(), file!());
-    assert_eq!(values(&v.read()), [2.0, 3.0, 4.0]);
+    assert_eq!(values_f32(&v.read()), [2.0, 3.0, 4.0]);
     f.call(&ids([2, 2, 2])).unwrap();
-    assert_eq!(values(&v.read()), [6.0, 7.0, 8.0]);
+    assert_eq!(values_f32(&v.read()), [6.0, 7.0, 8.0]);
 }
 
 /// A dense net with Adam, forward, backward and update, as one function or as eager ops.
@@ -270,7 +263,7 @@ fn a_traced_train_step_is_the_eager_one() {
         assert!((want - got).abs() < 1e-5, "{want} {got}");
     }
     for (a, b) in eager.weights.iter().zip(&traced.weights) {
-        let (a, b) = (values(&a.read()), values(&b.read()));
+        let (a, b) = (values_f32(&a.read()), values_f32(&b.read()));
         assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5));
     }
     assert_eq!(traced.addresses(), addresses);
@@ -303,7 +296,7 @@ fn gradients_of_a_step_are_never_all_alive() {
 
 #[test]
 fn calls_that_read_what_others_write_do_not_deadlock() {
-    let (a, b) = (Variable::new(vector(&[0.0])).unwrap(), Variable::new(vector(&[0.0])).unwrap());
+    let (a, b) = (Variable::new(vector_f32(&[0.0])).unwrap(), Variable::new(vector_f32(&[0.0])).unwrap());
     let crossed = |to: &Variable, from: &Variable| {
         let (to, from) = (to.clone(), from.clone());
         function(move |(): &()| to.assign(add(&from, 1.0)?))
@@ -313,50 +306,50 @@ fn calls_that_read_what_others_write_do_not_deadlock() {
         scope.spawn(|| (0..2000).for_each(|_| forth.call(()).unwrap()));
         scope.spawn(|| (0..2000).for_each(|_| back.call(()).unwrap()));
     });
-    assert!(values(&a.read())[0] > 0.0 && values(&b.read())[0] > 0.0);
+    assert!(values_f32(&a.read())[0] > 0.0 && values_f32(&b.read())[0] > 0.0);
 }
 
 #[test]
 fn under_a_tape_updates_stay_in_their_memory() {
     let _ledger = ledger_check();
-    let w = Variable::new(vector(&[3.0, 4.0])).unwrap();
-    let count = Variable::builder().trainable(false).build(vector(&[0.0])).unwrap();
+    let w = Variable::new(vector_f32(&[3.0, 4.0])).unwrap();
+    let count = Variable::builder().trainable(false).build(vector_f32(&[0.0])).unwrap();
     let (inside, counted) = (w.clone(), count.clone());
     let f = function(move |x: &Tensor| {
         counted.assign_add(1.0)?;
         mean(mul(&inside, x)?, None, false)
     });
-    let (address, x) = (count.address(), vector(&[1.0, 2.0]));
+    let (address, x) = (count.address(), vector_f32(&[1.0, 2.0]));
     for _ in 0..3 {
         let tape = GradientTape::new();
         let y = f.call(&x).unwrap();
-        assert_eq!(values(&tape.gradient(&y, &w).unwrap().dense().unwrap()), [0.5, 1.0]);
+        assert_eq!(values_f32(&tape.gradient(&y, &w).unwrap().dense().unwrap()), [0.5, 1.0]);
     }
-    assert_eq!((values(&count.read()), count.address()), (vec![3.0], address));
+    assert_eq!((values_f32(&count.read()), count.address()), (vec![3.0], address));
 }
 
 #[test]
 fn threads_that_call_first_at_once_share_the_first_trace() {
     for _ in 0..20 {
         let f = function(|x: &Tensor| {
-            let w = Variable::new(vector(&[2.0]))?;
+            let w = Variable::new(vector_f32(&[2.0]))?;
             w.assign_add(x)?;
             Ok(w.read())
         });
         std::thread::scope(|scope| {
             for _ in 0..3 {
-                scope.spawn(|| f.call(&vector(&[1.0])).unwrap());
+                scope.spawn(|| f.call(&vector_f32(&[1.0])).unwrap());
             }
         });
         assert_eq!((f.trace_count(), f.variables().len()), (1, 1));
-        assert_eq!(values(&f.variables()[0].read()), [5.0]);
+        assert_eq!(values_f32(&f.variables()[0].read()), [5.0]);
     }
 }
 
 #[test]
 fn a_variable_can_be_initialised_from_another() {
     let _ledger = ledger_check();
-    let w = Variable::new(vector(&[3.0])).unwrap();
+    let w = Variable::new(vector_f32(&[3.0])).unwrap();
     let (inside, slot) = (w.clone(), Arc::new(OnceLock::<Variable>::new()));
     let average = slot.clone();
     let f = function(move |(): &()| {
@@ -366,7 +359,7 @@ fn a_variable_can_be_initialised_from_another() {
         average.get().expect("just set").assign_add(1.0)
     });
     f.call(()).unwrap();
-    assert_eq!(values(&slot.get().unwrap().read()), [2.5]);
+    assert_eq!(values_f32(&slot.get().unwrap().read()), [2.5]);
 }
 
 #[test]
@@ -375,12 +368,12 @@ fn traces_for_dropped_variables_are_removed() {
     let f = function(|v: &Variable| mul(v, 2.0));
     let mut most = 0;
     for i in 0..50 {
-        let v = Variable::new(vector(&[i as f32; 1000])).unwrap();
-        assert_eq!(values(&f.call(&v).unwrap())[0], 2.0 * i as f32);
+        let v = Variable::new(vector_f32(&[i as f32; 1000])).unwrap();
+        assert_eq!(values_f32(&f.call(&v).unwrap())[0], 2.0 * i as f32);
         most = most.max(taut_memory::thread_live_bytes());
         let w = v.clone();
         drop(v);
-        assert_eq!(values(&f.call(&w).unwrap())[0], 2.0 * i as f32);
+        assert_eq!(values_f32(&f.call(&w).unwrap())[0], 2.0 * i as f32);
     }
     assert_eq!(f.trace_count(), 50);
     f.forget();
@@ -391,18 +384,18 @@ fn traces_for_dropped_variables_are_removed() {
 #[test]
 fn a_hundred_variables_have_gradients() {
     let _ledger = ledger_check();
-    let weights: Vec<Variable> = (0..100).map(|i| Variable::new(vector(&[i as f32, 1.0])).unwrap()).collect();
+    let weights: Vec<Variable> = (0..100).map(|i| Variable::new(vector_f32(&[i as f32, 1.0])).unwrap()).collect();
     let inside = weights.clone();
     let f = function(move |x: &Tensor| {
         let all = inside.iter().try_fold(mul(x, 0.0)?, |all, w| add(all, square(w)?))?;
         mean(all, None, false)
     });
-    let x = vector(&[1.0, 1.0]);
+    let x = vector_f32(&[1.0, 1.0]);
     let tape = GradientTape::new();
     let y = f.call(&x).unwrap();
     assert_eq!(tape.num_entries(), 1);
     let gradients = tape.gradient(&y, &weights).unwrap();
     for (i, gradient) in gradients.into_iter().enumerate() {
-        assert_eq!(values(&gradient.dense().unwrap()), [i as f32, 1.0]);
+        assert_eq!(values_f32(&gradient.dense().unwrap()), [i as f32, 1.0]);
     }
 }

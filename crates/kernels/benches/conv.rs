@@ -1,5 +1,4 @@
 //! Convolution and pooling beside the bare matrix product, in one run: `cargo bench --bench conv`.
-#![allow(unsafe_code)]
 
 use std::time::Instant;
 use taut_kernels::conv::{
@@ -7,7 +6,7 @@ use taut_kernels::conv::{
     weight_gradient_scratch,
 };
 use taut_kernels::pooling::{PoolParams, average, average_gradient, max, max_gradient, max_gradient_scratch};
-use taut_kernels::{DType, View, ViewMut, pool};
+use taut_kernels::{DType, View, ViewMut, limits, pool};
 
 #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C, align(64))]
@@ -75,35 +74,12 @@ fn time(mut work: impl FnMut()) -> f64 {
     best
 }
 
-/// GFLOP/s of the `gemm` crate on one thread, for a square product.
+/// GFLOP/s of the bare kernel on one thread, for a square product.
 fn bare_gemm(n: usize) -> f64 {
     let (a, b, mut c) = (Buffer::new(n * n), Buffer::new(n * n), Buffer::new(n * n));
     let seconds = time(|| {
         let c: &mut [f32] = bytemuck::cast_slice_mut(&mut c.0);
-        // SAFETY: three row-major square matrices of `n * n` elements; `c` is borrowed mutably.
-        unsafe {
-            gemm::gemm(
-                n,
-                n,
-                n,
-                c.as_mut_ptr(),
-                1,
-                n as isize,
-                false,
-                a.floats().as_ptr(),
-                1,
-                n as isize,
-                b.floats().as_ptr(),
-                1,
-                n as isize,
-                0.0,
-                1.0,
-                false,
-                false,
-                false,
-                gemm::Parallelism::None,
-            );
-        }
+        limits::bare_gemm(&a.floats()[..n * n], &b.floats()[..n * n], &mut c[..n * n], n);
     });
     2.0 * (n * n * n) as f64 / seconds / 1e9
 }
@@ -183,7 +159,7 @@ fn main() {
     use Layout::{ChannelsFirst as First, ChannelsLast as Last};
     for threads in [1, pool::set_threads(0)] {
         pool::set_threads(threads);
-        println!("{threads} thread(s); the gemm crate on one, 512^3: {:.1} GF/s", bare_gemm(512));
+        println!("{threads} thread(s); the bare kernel on one, 512^3: {:.1} GF/s", bare_gemm(512));
         println!("{:42} {:>7} {:>7} {:>7}", "", "forward", "dx", "dw");
         conv("56x56x64 3x3, batch 8", Last, [8, 56, 3, 1], [64, 64, 1]);
         conv("56x56x64 3x3, batch 8, channels first", First, [8, 56, 3, 1], [64, 64, 1]);

@@ -48,26 +48,27 @@ impl Problem {
         let ([a_rs, a_cs], [b_rs, b_cs]) = (self.a_strides, self.b_strides);
         // SAFETY: the three vectors have as many elements as the shapes and strides say.
         unsafe {
-            gemm::gemm(
-                self.m,
+            // The kernels are made for a column-major result: c is row-major, so this computes its transpose.
+            gemm_f32::gemm::f32::get_gemm_fn()(
                 self.n,
+                self.m,
                 self.k,
                 self.c.as_mut_ptr(),
-                1,
                 self.n as isize,
+                1,
                 false,
-                self.a.as_ptr(),
-                a_cs,
-                a_rs,
                 self.b.as_ptr(),
-                b_cs,
                 b_rs,
+                b_cs,
+                self.a.as_ptr(),
+                a_rs,
+                a_cs,
                 0.0f32,
                 1.0f32,
                 false,
                 false,
                 false,
-                gemm::Parallelism::None,
+                gemm_common::Parallelism::None,
             );
         }
         black_box(&mut self.c);

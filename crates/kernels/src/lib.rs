@@ -16,6 +16,7 @@ pub mod dtype;
 pub mod elementwise;
 pub mod index;
 pub mod limits;
+#[cfg(feature = "linalg")]
 pub mod linalg;
 pub mod math;
 pub mod matmul;

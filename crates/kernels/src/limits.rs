@@ -1,5 +1,6 @@
 //! What this machine can do at best: the numbers that every measurement is put beside.
 
+use crate::matmul::{Mat, MatMut, packed};
 use crate::multiversion;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -33,40 +34,14 @@ pub fn fma_peak() -> f64 {
     rate::<8>().max(rate::<16>())
 }
 
-/// The product of two square row-major matrices by the `gemm` crate alone, on one thread: what
+/// The product of two square row-major matrices by the kernels of the `gemm` crates alone, on one thread: what
 /// [`matmul`](crate::matmul::matmul) is measured against.
 ///
 /// # Panics
 /// If a slice does not hold n x n elements.
 pub fn bare_gemm(a: &[f32], b: &[f32], c: &mut [f32], n: usize) {
     assert!(n.checked_mul(n).is_some_and(|len| a.len() == len && b.len() == len && c.len() == len));
-    let row = n as isize;
-    // SAFETY: all three hold n rows of n elements, `c` apart from the others since it is borrowed mutably.
-    unsafe {
-        let parallelism = gemm::Parallelism::None;
-        let (c, a, b) = (c.as_mut_ptr(), a.as_ptr(), b.as_ptr());
-        gemm::gemm(
-            n,
-            n,
-            n,
-            c,
-            1,
-            row,
-            false,
-            a,
-            1,
-            row,
-            b,
-            1,
-            row,
-            0.0,
-            1.0,
-            false,
-            false,
-            false,
-            parallelism,
-        );
-    }
+    packed::gemm(Mat::row_major(a, n, n), Mat::row_major(b, n, n), MatMut::row_major(c, n, n), false);
 }
 
 /// Bytes per second (read plus written) of one thread's copy between two buffers far larger than the caches.

@@ -4,18 +4,18 @@
 //! for kernels that are products inside. Operands of any strides are read where they are. [`matmul_then`] has more done to
 //! each block of a product before it leaves the caches.
 //!
-//! Large products of `f32` and `f64` go to the `gemm` crate (packed operands, blocks that fit the caches), small and
+//! Large products of `f32` and `f64` go to the `gemm-f32` and `gemm-f64` crates (packed operands, blocks that fit the caches), small and
 //! thin ones to kernels that do not pack. Half precisions are widened block by block; integers have a kernel of
 //! their own. The sum of an element is never split between threads, so results do not depend on their number.
 //!
-//! The crate packs into memory of its own, per thread: a buffer of the size of the second level cache, and up to
+//! Those crates pack into memory of their own, per thread: a buffer of the size of the second level cache, and up to
 //! about 2 MiB while a product runs. It does not grow with the operands.
 
 mod batched;
 mod half;
 mod integer;
 mod mat;
-mod packed;
+pub(crate) mod packed;
 mod serial;
 mod unpacked;
 

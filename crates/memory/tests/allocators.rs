@@ -1,29 +1,18 @@
 //! Allocators. In a process of its own, because the ledger and the pool are global.
 #![allow(unsafe_code)]
 
+mod common;
+
+use common::{exclusive, tensor};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use taut_memory::{
     Allocator, Arena, Buffer, Category, OutOfMemoryCause, Pool, System, allocations, allocator, idle_bytes,
     limit, live_bytes, peak_bytes, reset_peak, set_allocator, thread_live_bytes, trim,
 };
-
-/// Runs a test while no other test runs, on a thread that has exited when it ends: the ledger and the pool are global, and
-/// a thread caches blocks until it exits.
-fn alone(test: impl FnOnce() + Send + 'static) {
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Err(panic) = std::thread::spawn(test).join() {
-        std::panic::resume_unwind(panic);
-    }
-}
-
-fn tensor(bytes: usize) -> Buffer {
-    Buffer::new(bytes, Category::Tensor).unwrap()
-}
 
 /// A user's allocator: counts the blocks of the system.
 #[derive(Default)]
@@ -58,7 +47,7 @@ unsafe impl Allocator for Counting {
 
 #[test]
 fn every_block_is_aligned_and_disjoint() {
-    alone(|| {
+    exclusive(|| {
         let arena: Arc<dyn Allocator> = Arc::new(Arena::new(32 << 20, Category::Arena).unwrap());
         let allocators: [Arc<dyn Allocator>; 4] =
             [Pool::shared(), Arc::new(Pool::with_cap(1 << 20)), Arc::new(System), arena];
@@ -91,7 +80,7 @@ fn every_block_is_aligned_and_disjoint() {
 
 #[test]
 fn zeroed_buffers_are_zero_on_reused_blocks() {
-    alone(|| {
+    exclusive(|| {
         for bytes in [1, 100, 5000, 70_000, 600_000, 5 << 20] {
             for _ in 0..3 {
                 let mut buffer = Buffer::zeroed(bytes, Category::Tensor).unwrap();
@@ -104,7 +93,7 @@ fn zeroed_buffers_are_zero_on_reused_blocks() {
 
 #[test]
 fn the_pool_reuses_blocks() {
-    alone(|| {
+    exclusive(|| {
         trim();
         // 100 and 128 share a class, as do 9 and 10 MiB.
         for (first, second) in [(100, 128), (70_000, 80_000), (9 << 20, 10 << 20)] {
@@ -125,7 +114,7 @@ fn the_pool_reuses_blocks() {
 
 #[test]
 fn blocks_beyond_the_cache_are_reused_from_the_store() {
-    alone(|| {
+    exclusive(|| {
         trim();
         let held: Vec<_> = (0..100).map(|_| tensor(1000)).collect();
         let mut addresses: Vec<_> = held.iter().map(|buffer| buffer.as_ptr() as usize).collect();
@@ -144,7 +133,7 @@ fn blocks_beyond_the_cache_are_reused_from_the_store() {
 
 #[test]
 fn the_pool_keeps_no_more_than_its_cap() {
-    alone(|| {
+    exclusive(|| {
         trim();
         let pool = Pool::shared();
         let cap = pool.set_cap(3 << 20);
@@ -170,7 +159,7 @@ fn the_pool_keeps_no_more_than_its_cap() {
 
 #[test]
 fn separate_pools_keep_their_own_blocks() {
-    alone(|| {
+    exclusive(|| {
         trim();
         let pool = Arc::new(Pool::with_cap(1 << 20));
         let allocator: Arc<dyn Allocator> = pool.clone();
@@ -186,7 +175,7 @@ fn separate_pools_keep_their_own_blocks() {
 
 #[test]
 fn a_users_allocator_gets_every_block_back() {
-    alone(|| {
+    exclusive(|| {
         let counting = Arc::new(Counting::default());
         let (live, made) = (live_bytes(), allocations());
         let pool = set_allocator(counting.clone());
@@ -213,7 +202,7 @@ fn a_users_allocator_gets_every_block_back() {
 
 #[test]
 fn a_users_allocator_obeys_the_limit_and_may_fail() {
-    alone(|| {
+    exclusive(|| {
         let counting: Arc<dyn Allocator> = Arc::new(Counting { largest: Some(1000), ..Counting::default() });
         let live = live_bytes();
         let error = Buffer::new_in(&counting, 1001, Category::Tensor).unwrap_err();
@@ -232,7 +221,7 @@ fn a_users_allocator_obeys_the_limit_and_may_fail() {
 
 #[test]
 fn an_arena_is_counted_once() {
-    alone(|| {
+    exclusive(|| {
         reset_peak();
         let (live, made) = (live_bytes(), allocations());
         let arena = Arc::new(Arena::new(1000, Category::Arena).unwrap());
@@ -273,7 +262,7 @@ fn an_arena_is_counted_once() {
 
 #[test]
 fn empty_arenas_allocate_nothing() {
-    alone(|| {
+    exclusive(|| {
         let arena: Arc<dyn Allocator> = Arc::new(Arena::new(0, Category::Arena).unwrap());
         assert!(Buffer::new_in(&arena, 1, Category::Tensor).is_err());
         assert!(Buffer::new_in(&arena, 0, Category::Tensor).is_ok());
@@ -282,7 +271,7 @@ fn empty_arenas_allocate_nothing() {
 
 #[test]
 fn threads_share_an_arena() {
-    alone(|| {
+    exclusive(|| {
         let arena: Arc<dyn Allocator> = Arc::new(Arena::new(64 * 40, Category::Arena).unwrap());
         std::thread::scope(|scope| {
             for i in 0..4u8 {
@@ -307,7 +296,7 @@ fn threads_share_an_arena() {
 
 #[test]
 fn a_buffer_may_be_dropped_on_another_thread() {
-    alone(|| {
+    exclusive(|| {
         trim();
         let (live, here) = (live_bytes(), thread_live_bytes());
         let (send, receive) = channel::<Buffer>();
@@ -333,7 +322,7 @@ fn a_buffer_may_be_dropped_on_another_thread() {
 
 #[test]
 fn the_cache_of_an_exited_thread_is_reused() {
-    alone(|| {
+    exclusive(|| {
         trim();
         let address = std::thread::spawn(|| tensor(3000).as_ptr() as usize).join().unwrap();
         assert_eq!(idle_bytes(), 3072);
@@ -344,7 +333,7 @@ fn the_cache_of_an_exited_thread_is_reused() {
 
 #[test]
 fn a_trim_reaches_other_threads_at_their_next_release() {
-    alone(|| {
+    exclusive(|| {
         trim();
         let (go, wait) = channel::<()>();
         let (done, answer) = channel::<usize>();
@@ -377,7 +366,7 @@ impl Drop for Late {
 
 #[test]
 fn buffers_may_outlive_the_state_of_their_thread() {
-    alone(|| {
+    exclusive(|| {
         let live = live_bytes();
         thread_local!(static LATE: std::cell::RefCell<Late> = const { std::cell::RefCell::new(Late(None)) });
         // Registered before or after the thread's first buffer registers its destructor: both orders of destruction.
@@ -399,7 +388,7 @@ fn buffers_may_outlive_the_state_of_their_thread() {
 
 #[test]
 fn concurrent_threads_leak_nothing() {
-    alone(|| {
+    exclusive(|| {
         let live = live_bytes();
         let shared: Mutex<Vec<Buffer>> = Mutex::new(Vec::new());
         let made = allocations();

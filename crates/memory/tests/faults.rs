@@ -1,22 +1,15 @@
 //! Leak checks and fault injection.
 
+mod common;
+
+use common::exclusive;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use taut_memory::testing::{allocations_on_thread, fail_nth, ledger_check};
 use taut_memory::{
     Allocator, Arena, Buffer, Category, OutOfMemory, OutOfMemoryCause, allocations, live_bytes, record,
 };
-
-/// Runs a test while no other test runs, on a thread that has exited when it ends: the ledger and the pool are global, and
-/// a thread caches blocks until it exits.
-fn alone(test: impl FnOnce() + Send + 'static) {
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Err(panic) = std::thread::spawn(test).join() {
-        std::panic::resume_unwind(panic);
-    }
-}
 
 fn message(panic: Box<dyn std::any::Any + Send>) -> String {
     panic.downcast::<String>().map_or_else(|_| "not a message".to_owned(), |text| *text)
@@ -33,7 +26,7 @@ fn work() -> Result<Vec<Buffer>, OutOfMemory> {
 
 #[test]
 fn work_survives_a_fault_at_every_allocation() {
-    alone(|| {
+    exclusive(|| {
         let before = allocations_on_thread();
         drop(work().unwrap());
         let requests = allocations_on_thread() - before;
@@ -61,7 +54,7 @@ fn work_survives_a_fault_at_every_allocation() {
 
 #[test]
 fn a_fault_is_disarmed_with_its_guard_and_stays_on_its_thread() {
-    alone(|| {
+    exclusive(|| {
         let fault = fail_nth(0);
         std::thread::spawn(|| assert!(Buffer::new(1, Category::Tensor).is_ok())).join().unwrap();
         assert!(Buffer::new(0, Category::Tensor).is_ok(), "no bytes, no request");
@@ -75,7 +68,7 @@ fn a_fault_is_disarmed_with_its_guard_and_stays_on_its_thread() {
 
 #[test]
 fn the_check_passes_if_everything_is_freed() {
-    alone(|| {
+    exclusive(|| {
         let _check = ledger_check();
         let _buffer = Buffer::new(1000, Category::Tensor).unwrap();
         // Buffers of other threads are not checked.
@@ -86,7 +79,7 @@ fn the_check_passes_if_everything_is_freed() {
 
 #[test]
 fn the_check_finds_leaks() {
-    alone(|| {
+    exclusive(|| {
         let mut kept = None;
         let panic = catch_unwind(AssertUnwindSafe(|| {
             let _check = ledger_check();
@@ -106,7 +99,7 @@ fn the_check_finds_leaks() {
 
 #[test]
 fn the_check_names_the_line_when_recording() {
-    alone(|| {
+    exclusive(|| {
         record(true);
         let old = Buffer::new(64, Category::Tensor).unwrap();
         let mut kept = None;
@@ -128,7 +121,7 @@ fn the_check_names_the_line_when_recording() {
 
 #[test]
 fn the_check_does_not_replace_a_panic() {
-    alone(|| {
+    exclusive(|| {
         let mut kept = None;
         let panic = catch_unwind(AssertUnwindSafe(|| {
             let _check = ledger_check();

@@ -1,27 +1,16 @@
 //! The ledger, the limit, the error and the record. In a process of its own, because they are global.
 
-use std::sync::{Barrier, Mutex, PoisonError};
+mod common;
+
+use common::{exclusive, tensor};
+use std::sync::Barrier;
 
 use taut_memory::{
     Buffer, Category, Location, OutOfMemory, OutOfMemoryCause, allocations, idle_bytes, limit, live_bytes,
     live_bytes_of, peak_bytes, record, report, reset_peak, thread_live_bytes, trim,
 };
 
-/// Runs a test while no other test runs, on a thread that has exited when it ends: the ledger and the pool are global, and
-/// a thread caches blocks until it exits.
-fn alone(test: impl FnOnce() + Send + 'static) {
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Err(panic) = std::thread::spawn(test).join() {
-        std::panic::resume_unwind(panic);
-    }
-}
-
 #[track_caller]
-fn tensor(bytes: usize) -> Buffer {
-    Buffer::new(bytes, Category::Tensor).unwrap()
-}
-
 fn peak_of(category: Category) -> usize {
     report().by_category[category as usize].peak
 }
@@ -32,7 +21,7 @@ fn count_of(category: Category) -> usize {
 
 #[test]
 fn live_peak_and_categories_are_exact() {
-    alone(|| {
+    exclusive(|| {
         reset_peak();
         let (live, made, thread) = (live_bytes(), allocations(), thread_live_bytes());
         assert_eq!(peak_bytes(), live);
@@ -64,7 +53,7 @@ fn live_peak_and_categories_are_exact() {
 
 #[test]
 fn the_peak_is_exact_with_threads() {
-    alone(|| {
+    exclusive(|| {
         let live = live_bytes();
         for _ in 0..20 {
             reset_peak();
@@ -92,7 +81,7 @@ fn the_peak_is_exact_with_threads() {
 
 #[test]
 fn empty_buffers_allocate_nothing() {
-    alone(|| {
+    exclusive(|| {
         let (live, made) = (live_bytes(), allocations());
         let mut empty = Buffer::new(0, Category::Tensor).unwrap();
         assert!(empty.is_empty());
@@ -106,7 +95,7 @@ fn empty_buffers_allocate_nothing() {
 
 #[test]
 fn a_buffer_can_change_its_category() {
-    alone(|| {
+    exclusive(|| {
         reset_peak();
         let mut buffer = tensor(500);
         buffer.recategorize(Category::Residual);
@@ -122,7 +111,7 @@ fn a_buffer_can_change_its_category() {
 
 #[test]
 fn the_limit_holds_and_a_failure_changes_nothing() {
-    alone(|| {
+    exclusive(|| {
         trim();
         let held = tensor(400);
         reset_peak();
@@ -156,7 +145,7 @@ fn the_limit_holds_and_a_failure_changes_nothing() {
 
 #[test]
 fn idle_blocks_are_freed_before_a_request_fails() {
-    alone(|| {
+    exclusive(|| {
         trim();
         drop(tensor(8 << 20));
         drop(tensor(2 << 20));
@@ -186,7 +175,7 @@ fn idle_blocks_are_freed_before_a_request_fails() {
 
 #[test]
 fn a_lower_limit_trims_at_once() {
-    alone(|| {
+    exclusive(|| {
         trim();
         drop(tensor(4 << 20));
         assert_eq!(idle_bytes(), 4 << 20);
@@ -198,7 +187,7 @@ fn a_lower_limit_trims_at_once() {
 
 #[test]
 fn the_limit_holds_with_threads() {
-    alone(|| {
+    exclusive(|| {
         let live = live_bytes();
         reset_peak();
         limit(live + 5000);
@@ -227,7 +216,7 @@ fn the_limit_holds_with_threads() {
 
 #[test]
 fn impossible_sizes_are_errors() {
-    alone(|| {
+    exclusive(|| {
         let live = live_bytes();
         for bytes in [usize::MAX, isize::MAX as usize, 1 << 60] {
             let error = Buffer::zeroed(bytes, Category::Tensor).unwrap_err();
@@ -245,7 +234,7 @@ fn allocate_in_a_function(bytes: usize) -> (Buffer, Location) {
 
 #[test]
 fn recording_attributes_buffers_to_lines() {
-    alone(|| {
+    exclusive(|| {
         let before = tensor(300);
         record(true);
         let ((first, line), number) = (allocate_in_a_function(5000), line!());
@@ -292,7 +281,7 @@ fn recording_attributes_buffers_to_lines() {
 
 #[test]
 fn the_error_lists_the_owners_of_memory() {
-    alone(|| {
+    exclusive(|| {
         let without_recording = Buffer::new(3 << 20, Category::Variable).unwrap();
         record(true);
         let small = tensor(1 << 20);
@@ -328,7 +317,7 @@ fn the_error_lists_the_owners_of_memory() {
 
 #[test]
 fn an_error_lists_at_most_eight_owners() {
-    alone(|| {
+    exclusive(|| {
         record(true);
         let held = [
             tensor(10),

@@ -1,11 +1,13 @@
 //! First values of variables.
 
-use taut_core::ops::binary::{less, mul, where_};
-use taut_core::ops::creation::{diag_part, eye, full, ones, zeros};
-use taut_core::ops::linalg::qr;
+#[cfg(feature = "linalg")]
+mod orthogonal;
+
+#[cfg(feature = "linalg")]
+use orthogonal::orthogonal;
+use taut_core::ops::binary::mul;
+use taut_core::ops::creation::{eye, full, ones, zeros};
 use taut_core::ops::random::{normal, truncated_normal, uniform};
-use taut_core::ops::shape::{reshape, transpose};
-use taut_core::ops::unary::cast;
 use taut_core::{DType, Error, Result, Shape, Tensor};
 
 /// How a variable's first value is made. Random ones are drawn from the module's own generator of
@@ -177,20 +179,8 @@ fn variance_scaling(
     }
 }
 
-fn orthogonal(shape: &Shape, gain: f64, dtype: DType) -> Result<Tensor> {
-    let Some((&columns, rest)) = shape.split_last().filter(|(_, rest)| !rest.is_empty()) else {
-        return Err(Error::shape(format!("an orthogonal matrix has two axes or more, not {shape}")));
-    };
-    let rows = Shape::from(rest.to_vec())
-        .checked_len()
-        .ok_or_else(|| Error::shape(format!("shape {shape} has more elements than memory has addresses")))?;
-    // Halves have no digits for a factorisation.
-    let wide = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
-    let (q, r) = qr(normal([rows.max(columns), rows.min(columns)], 0.0, 1.0, wide)?, false)?;
-    // With the signs of the triangle's diagonal, all orthogonal matrices are equally likely.
-    let signs = where_(less(diag_part(r, 0)?, 0.0)?, -gain, gain)?;
-    let q = mul(q, cast(signs, wide)?)?;
-    let q = if rows < columns { transpose(q, None)? } else { q };
-    let dims: Vec<isize> = shape.iter().map(|&dim| dim as isize).collect();
-    cast(reshape(q, &dims)?, dtype)
+#[cfg(not(feature = "linalg"))]
+fn orthogonal(_: &Shape, _: f64, _: DType) -> Result<Tensor> {
+    Err(Error::value("Orthogonal needs a QR factorisation, which this build does not have")
+        .help("build with the feature `linalg`"))
 }

@@ -3,13 +3,10 @@
 use taut_core::ops::contract::matmul_with;
 use taut_core::ops::shape::reshape;
 use taut_core::ops::unary::cast;
-use taut_core::{DType, ErrorKind, Tensor};
+use taut_core::{DType, ErrorKind};
 use taut_memory::testing::ledger_check;
 use taut_nn::initializers::{Distribution, Fan, Initializer};
-
-fn values(tensor: &Tensor) -> Vec<f64> {
-    cast(tensor, DType::F64).unwrap().to_vec().unwrap()
-}
+use taut_testing::values;
 
 fn drawn(initializer: Initializer, shape: &[usize]) -> Vec<f64> {
     values(&initializer.make(shape, DType::F32).unwrap())

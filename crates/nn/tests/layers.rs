@@ -13,13 +13,10 @@ use taut_function::function;
 use taut_memory::testing::ledger_check;
 use taut_nn::layers::*;
 use taut_nn::{Layer, Mode};
+use taut_testing::values;
 
 fn noise(shape: &[usize], dtype: DType) -> Tensor {
     uniform(shape, -1.0, 1.0, dtype).unwrap()
-}
-
-fn values(tensor: &Tensor) -> Vec<f64> {
-    cast(tensor, DType::F64).unwrap().to_vec().unwrap()
 }
 
 fn names(layer: &dyn Layer) -> Vec<String> {

@@ -1,6 +1,6 @@
 //! What optimizers refuse, what they keep, and gradients of odd layouts and types.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use taut_autodiff::{GradientTape, Variable};
 use taut_core::ops::binary::mul;
 use taut_core::ops::creation::ones;
@@ -17,18 +17,10 @@ use taut_nn::schedules::{
     Constant, CosineDecay, CosineDecayRestarts, ExponentialDecay, InverseTimeDecay, PiecewiseConstant,
     PolynomialDecay, Schedule, Warmup,
 };
-
-fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn vector(values: &[f32]) -> Tensor {
-    Tensor::from_slice(values, [values.len()]).unwrap()
-}
+use taut_testing::{exclusive, vector_f32};
 
 fn named(name: &str, values: &[f32]) -> Variable {
-    Variable::builder().name(name).build(vector(values)).unwrap()
+    Variable::builder().name(name).build(vector_f32(values)).unwrap()
 }
 
 fn values(variable: &Variable) -> Vec<f32> {
@@ -147,19 +139,19 @@ fn gradients_of_other_things_are_refused_by_name() {
         assert!(message.contains("optimizers.rs"), "{message}");
     };
     let wrong = ["`weights` float32[2]", "float32[3]"];
-    refused(&[Some(vector(&[1.0; 3]).into())], ErrorKind::Shape, &wrong);
+    refused(&[Some(vector_f32(&[1.0; 3]).into())], ErrorKind::Shape, &wrong);
     let doubles = ones([2], DType::F64).unwrap();
     refused(&[Some(doubles.into())], ErrorKind::DType, &["`weights` float32[2]", "float64[2]"]);
     let ids = Tensor::from_slice(&[0i64], [1]).unwrap();
-    let rows = IndexedSlices::new(vector(&[1.0]), ids, [5]).unwrap();
+    let rows = IndexedSlices::new(vector_f32(&[1.0]), ids, [5]).unwrap();
     refused(&[Some(rows.into())], ErrorKind::Shape, &["`weights` float32[2]", "float32[5]"]);
     refused(&[], ErrorKind::Value, &["0 gradients for 1 variables"]);
     refused(&[None], ErrorKind::Value, &["no variable has a gradient"]);
 
-    let one: Gradient = vector(&[1.0]).into();
+    let one: Gradient = vector_f32(&[1.0]).into();
     let error = optimizer.apply_pairs([(Some(one), &w)]).unwrap_err();
     assert!(error.to_string().contains("`other` float32[1]"), "{error}");
-    let two: Gradient = vector(&[1.0, 1.0]).into();
+    let two: Gradient = vector_f32(&[1.0, 1.0]).into();
     let twice = [(Some(two.clone()), &v), (Some(two), &v)];
     assert!(optimizer.apply_pairs(twice).unwrap_err().to_string().contains("given twice"));
     assert_eq!((values(&v), optimizer.iterations().value().item::<i64>().unwrap()), (vec![1.0, 2.0], 0));
@@ -182,13 +174,13 @@ fn told(work: impl FnOnce()) -> Vec<String> {
 
 #[test]
 fn variables_without_a_gradient_are_left_alone_and_told_of_once() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (v, w) = (named("v", &[1.0]), named("w", &[2.0]));
     let optimizer =
         Optimizer::new(AdamW { rate: 0.1.into(), ..AdamW::default() }, &[v.clone(), w.clone()]).unwrap();
     let said = told(|| {
         for _ in 0..3 {
-            optimizer.apply_pairs([(Some(vector(&[1.0]).into()), &w)]).unwrap();
+            optimizer.apply_pairs([(Some(vector_f32(&[1.0]).into()), &w)]).unwrap();
         }
     });
     assert_eq!(said.len(), 1, "{said:?}");
@@ -199,10 +191,10 @@ fn variables_without_a_gradient_are_left_alone_and_told_of_once() {
 
 #[test]
 fn what_becomes_dense_is_told_of_once() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let rows = || -> Gradient {
         let ids = Tensor::from_slice(&[1i64, 1], [2]).unwrap();
-        IndexedSlices::new(vector(&[1.0, 3.0]), ids, [3]).unwrap().into()
+        IndexedSlices::new(vector_f32(&[1.0, 3.0]), ids, [3]).unwrap().into()
     };
     let (v, w) = (named("v", &[1.0; 3]), named("w", &[1.0; 3]));
     let adafactor = Optimizer::new(Adafactor::default(), std::slice::from_ref(&v)).unwrap();
@@ -221,7 +213,7 @@ fn state_is_named_and_can_be_put_back() {
     let _ledger = ledger_check();
     let gradients = |step: usize| -> [Option<Gradient>; 2] {
         let x = step as f32 - 1.5;
-        [Some(vector(&[x, 2.0 * x]).into()), Some(vector(&[-x]).into())]
+        [Some(vector_f32(&[x, 2.0 * x]).into()), Some(vector_f32(&[-x]).into())]
     };
     let make = || {
         let variables = [named("v", &[1.0, 2.0]), named("w", &[3.0])];
@@ -273,7 +265,7 @@ fn a_norm_that_is_not_finite_does_not_go_unseen() {
     let run = |clip: Clip| {
         let (v, w) = (named("v", &[1.0, 2.0]), named("w", &[3.0]));
         let optimizer = Optimizer::new(sgd(0.1), &[v.clone(), w.clone()]).unwrap().clip(clip).unwrap();
-        let gradients = [vector(&[1.0, f32::INFINITY]), vector(&[0.5])];
+        let gradients = [vector_f32(&[1.0, f32::INFINITY]), vector_f32(&[0.5])];
         optimizer.apply(&gradients.map(|gradient| Some(gradient.into()))).unwrap();
         [values(&v), values(&w)].concat()
     };
@@ -286,7 +278,7 @@ fn a_norm_that_is_not_finite_does_not_go_unseen() {
     let v = named("v", &[1.0, 2.0]);
     let optimizer =
         Optimizer::new(sgd(0.1), std::slice::from_ref(&v)).unwrap().clip(Clip::Norm(1.0)).unwrap();
-    optimizer.apply(&[Some(vector(&[0.0, 0.0]).into())]).unwrap();
+    optimizer.apply(&[Some(vector_f32(&[0.0, 0.0]).into())]).unwrap();
     assert_eq!(values(&v), [1.0, 2.0]);
 }
 
@@ -298,7 +290,7 @@ fn averages_are_swapped_in_and_out() {
     assert_eq!(values(&optimizer.averages()[0]), [8.0]);
     // The values are 7, 6, 5: the averages 7, 6.5, 5.75.
     for average in [7.0, 6.5, 5.75] {
-        optimizer.apply(&[Some(vector(&[1.0]).into())]).unwrap();
+        optimizer.apply(&[Some(vector_f32(&[1.0]).into())]).unwrap();
         assert_eq!(values(&optimizer.averages()[0]), [average]);
     }
     let (own, other) = (v.address(), optimizer.averages()[0].address());
@@ -320,7 +312,7 @@ fn layouts_of_gradients_do_not_matter() {
         optimizer.apply(&[Some(gradient.into())]).unwrap();
         values(&v)
     };
-    let repeated = broadcast_to(vector(&[1.0, 2.0, 3.0]), [2, 3]).unwrap();
+    let repeated = broadcast_to(vector_f32(&[1.0, 2.0, 3.0]), [2, 3]).unwrap();
     assert_eq!(run(repeated.clone()), run(repeated.copy().unwrap()));
     let columns = Tensor::from_slice(&[1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0], [3, 2]).unwrap();
     let turned = transpose(&columns, None).unwrap();
@@ -354,13 +346,13 @@ fn empty_variables_and_single_numbers_are_updated_too() {
 fn halves_are_updated_in_single_precision() {
     let _ledger = ledger_check();
     for dtype in [DType::F16, DType::BF16] {
-        let start = cast(vector(&[1.0, -2.0]), dtype).unwrap();
+        let start = cast(vector_f32(&[1.0, -2.0]), dtype).unwrap();
         let v = Variable::new(start).unwrap();
         let optimizer =
             Optimizer::new(Adam { rate: 0.125.into(), ..Adam::default() }, std::slice::from_ref(&v)).unwrap();
         assert!(optimizer.named()[2..].iter().all(|(_, slot)| slot.dtype() == DType::F32));
         // The square of this is zero in float16, and the step would be a thousand times too large.
-        let small = cast(vector(&[1e-4, -1e-4]), dtype).unwrap();
+        let small = cast(vector_f32(&[1e-4, -1e-4]), dtype).unwrap();
         optimizer.apply(&[Some(small.into())]).unwrap();
         let got = values(&v);
         assert!((got[0] - 0.875).abs() < 0.01 && (got[1] + 1.875).abs() < 0.02, "{dtype}: {got:?}");
@@ -374,7 +366,7 @@ fn a_tape_sees_nothing_of_an_update() {
     let optimizer = Optimizer::new(sgd(0.5), std::slice::from_ref(&v)).unwrap();
     let tape = GradientTape::new();
     let before = mul(&v, 2.0).unwrap();
-    optimizer.apply(&[Some(vector(&[1.0]).into())]).unwrap();
+    optimizer.apply(&[Some(vector_f32(&[1.0]).into())]).unwrap();
     let after = mul(&v, &before).unwrap();
     // d(w * 2v): the update itself adds nothing.
     let gradient = tape.gradient(&after, &v).unwrap().unwrap().dense().unwrap();

@@ -1,7 +1,6 @@
 //! Updates in traced functions: one pass per variable, in place, and gradients that are gone as soon as they were used. The peak is
 //! everybody's: tests here take turns.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use taut_autodiff::{GradientTape, Variable};
 use taut_core::ops::binary::mul;
 use taut_core::ops::contract::matmul;
@@ -15,11 +14,7 @@ use taut_memory::{live_bytes, peak_bytes, reset_peak};
 use taut_nn::optimizers::{
     Adadelta, Adafactor, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule, Sgd,
 };
-
-fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use taut_testing::exclusive;
 
 fn filled(shape: &[usize]) -> Tensor {
     ones(shape, DType::F32).unwrap()
@@ -63,7 +58,7 @@ fn passes(rule: impl Rule) {
 
 #[test]
 fn each_update_is_one_pass_in_place() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     passes(Sgd::default());
     passes(Sgd { momentum: 0.9, ..Sgd::default() });
     passes(Sgd { momentum: 0.9, nesterov: true, ..Sgd::default() });
@@ -82,7 +77,7 @@ fn each_update_is_one_pass_in_place() {
 
 #[test]
 fn a_rule_that_looks_at_all_elements_keeps_one_array_at_most() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let v = Variable::new(filled(&[300, 200])).unwrap();
     let optimizer = Optimizer::new(Adafactor::default(), std::slice::from_ref(&v)).unwrap();
     let f = applying(&optimizer);
@@ -136,7 +131,7 @@ fn peak_of(
 
 #[test]
 fn a_gradient_is_gone_when_its_variable_is_updated() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (width, batch) = (128, 8);
     let (gradient, activation) = (width * width * 4, width * batch * 4);
     let clipped = |o: Optimizer| o.clip(Clip::Norm(1.0));
@@ -154,7 +149,7 @@ fn a_gradient_is_gone_when_its_variable_is_updated() {
 
 #[test]
 fn sums_of_gradients_are_added_to_in_place() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (width, batch) = (128, 8);
     let (gradient, activation) = (width * width * 4, width * batch * 4);
     let peak = peak_of(12, width, batch, |o| o.accumulate(4));
@@ -175,7 +170,7 @@ fn sums_of_gradients_are_added_to_in_place() {
 
 #[test]
 fn what_an_optimizer_keeps_counts_as_its_own() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let v = Variable::new(filled(&[100, 30])).unwrap();
     let live = || taut_memory::live_bytes_of(taut_memory::Category::Optimizer);
     let before = live();
@@ -192,7 +187,7 @@ fn what_an_optimizer_keeps_counts_as_its_own() {
 
 #[test]
 fn rates_change_without_a_trace() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (optimizer, step) = training(2, 4, Ok);
     let x = filled(&[2, 4]);
     for rate in [0.1, 0.5, 0.0] {

@@ -2,7 +2,6 @@
 //! take turns.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use taut_autodiff::{GradientTape, Variable};
 use taut_core::ops::index::gather;
 use taut_core::ops::reduce::sum;
@@ -14,11 +13,7 @@ use taut_memory::{live_bytes, peak_bytes, reset_peak};
 use taut_nn::optimizers::{
     Adadelta, Adagrad, Adam, AdamW, Adamax, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule, Sgd,
 };
-
-fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use taut_testing::{exclusive, values};
 
 /// Numbers between -1 and 1 without a pattern.
 fn noise(count: usize, seed: u64) -> Vec<f64> {
@@ -47,12 +42,8 @@ fn gradient(ids: &[i64], shape: &[usize], dtype: DType, seed: u64) -> IndexedSli
     IndexedSlices::new(values, Tensor::from_slice(ids, [ids.len()]).unwrap(), Shape::from(shape)).unwrap()
 }
 
-fn numbers(tensor: &Tensor) -> Vec<f64> {
-    cast(tensor, DType::F64).unwrap().to_vec().unwrap()
-}
-
 fn bits(variable: &Variable) -> Vec<u64> {
-    numbers(&variable.value()).into_iter().map(f64::to_bits).collect()
+    values(&variable.value()).into_iter().map(f64::to_bits).collect()
 }
 
 fn state(optimizer: &Optimizer) -> Vec<Vec<u64>> {
@@ -62,7 +53,7 @@ fn state(optimizer: &Optimizer) -> Vec<Vec<u64>> {
 
 /// The rows of a gradient by id, those of one id added up in their order.
 fn by_row(slices: &IndexedSlices) -> BTreeMap<usize, Vec<f64>> {
-    let (ids, values) = (slices.indices.to_vec::<i64>().unwrap(), numbers(&slices.values));
+    let (ids, values) = (slices.indices.to_vec::<i64>().unwrap(), values(&slices.values));
     let row = values.len() / ids.len().max(1);
     let mut rows: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
     for (id, values) in ids.iter().zip(values.chunks(row.max(1))) {
@@ -107,19 +98,19 @@ fn lists() -> Vec<Vec<i64>> {
 
 #[test]
 fn rows_follow_the_definition() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     for (dtype, within) in [(DType::F32, 1e-5), (DType::F64, 1e-12)] {
         for shape in [&[7, 5][..], &[7], &[7, 2, 3], &[7, 1], &[7, 0]] {
             let v = table(shape, dtype);
             let len = v.shape().len();
             let optimizer = Optimizer::new(adam(), std::slice::from_ref(&v)).unwrap();
             let mut naive =
-                NaiveAdam { values: numbers(&v.value()), m: vec![0.0; len], v: vec![0.0; len], step: 0 };
+                NaiveAdam { values: values(&v.value()), m: vec![0.0; len], v: vec![0.0; len], step: 0 };
             for (seed, ids) in lists().iter().enumerate() {
                 let slices = gradient(ids, shape, dtype, seed as u64);
                 naive.apply(&slices);
                 optimizer.apply(&[Some(slices.into())]).unwrap();
-                for (got, wanted) in numbers(&v.value()).iter().zip(&naive.values) {
+                for (got, wanted) in values(&v.value()).iter().zip(&naive.values) {
                     assert!(
                         (got - wanted).abs() <= within,
                         "{dtype} {shape:?} {ids:?}: {got} and not {wanted}"
@@ -160,7 +151,7 @@ fn like_a_smaller_one(
         } else {
             gather(whole.value(), &picked, 0, 0).unwrap()
         };
-        for (got, wanted) in numbers(&whole).iter().zip(numbers(&part.value())) {
+        for (got, wanted) in values(&whole).iter().zip(values(&part.value())) {
             assert!((got - wanted).abs() <= within, "{name} {what}: {got} and not {wanted}");
         }
     }
@@ -169,7 +160,7 @@ fn like_a_smaller_one(
 
 #[test]
 fn every_rule_updates_rows_as_it_updates_the_rest() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let f32s = DType::F32;
     like_a_smaller_one(Sgd::default(), Ok, f32s);
     like_a_smaller_one(Sgd { momentum: 0.9, ..Sgd::default() }, Ok, f32s);
@@ -203,7 +194,7 @@ fn applying(optimizer: &Optimizer) -> Function<(Tensor, Tensor), ()> {
 
 #[test]
 fn traced_and_not_traced_agree_to_the_bit() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     // Rows enough for several rounds, the last one not full.
     let shape = [4000, 32];
     let ids: Vec<i64> = noise(3000, 3).iter().map(|x| (x.abs() * 3999.0) as i64).collect();
@@ -222,7 +213,7 @@ fn traced_and_not_traced_agree_to_the_bit() {
         }
         // What was not named is as it was, and so are its slots.
         let slots = optimizer.named();
-        let (m, s) = (numbers(&slots[2].1.value()), numbers(&slots[3].1.value()));
+        let (m, s) = (values(&slots[2].1.value()), values(&slots[3].1.value()));
         for (row, (old, new)) in before.chunks(32).zip(bits(&v).chunks(32)).enumerate() {
             let named = ids.contains(&(row as i64));
             let zero =
@@ -242,7 +233,7 @@ fn first_step_is_dense(rule: impl Rule + Clone) {
         let slices = gradient(&[3, 0, 3, 6], &[7, 5], DType::F32, 9);
         let gradient: Gradient = if dense { slices.to_dense().unwrap().into() } else { slices.into() };
         optimizer.apply(&[Some(gradient)]).unwrap();
-        numbers(&v.value())
+        values(&v.value())
     };
     for (sparse, dense) in run(false).iter().zip(run(true)) {
         assert!((sparse - dense).abs() <= 1e-6, "{rule:?}: {sparse} and not {dense}");
@@ -251,7 +242,7 @@ fn first_step_is_dense(rule: impl Rule + Clone) {
 
 #[test]
 fn the_first_step_is_the_dense_one() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     first_step_is_dense(Sgd { momentum: 0.9, ..Sgd::default() });
     first_step_is_dense(Adam::default());
     first_step_is_dense(Adagrad::default());
@@ -261,7 +252,7 @@ fn the_first_step_is_the_dense_one() {
 
 #[test]
 fn ids_of_no_row_are_refused_and_change_nothing() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let v = table(&[7, 5], DType::F32);
     let optimizer = Optimizer::new(adam(), std::slice::from_ref(&v)).unwrap();
     let before = state(&optimizer);
@@ -277,19 +268,19 @@ fn ids_of_no_row_are_refused_and_change_nothing() {
 
 #[test]
 fn norms_count_rows_that_are_named_twice_as_their_sum() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let v = Variable::new(tensor(&[0.0; 4], &[4], DType::F32)).unwrap();
     let w = Variable::new(tensor(&[0.0], &[1], DType::F32)).unwrap();
     let x = Variable::new(tensor(&[0.0], &[1], DType::F32)).unwrap();
     let rule = Sgd { rate: 1.0.into(), ..Sgd::default() };
     let all = [v.clone(), w.clone(), x.clone()];
     let optimizer = Optimizer::new(rule, &all).unwrap().clip(Clip::GlobalNorm(1.3)).unwrap();
-    let values = tensor(&[1.0, 4.0, 2.0], &[3], DType::F32);
-    let rows = IndexedSlices::new(values, Tensor::from_slice(&[2, 0, 2], [3]).unwrap(), [4]).unwrap();
+    let elements = tensor(&[1.0, 4.0, 2.0], &[3], DType::F32);
+    let rows = IndexedSlices::new(elements, Tensor::from_slice(&[2, 0, 2], [3]).unwrap(), [4]).unwrap();
     // The sum of squares is 4² + (1 + 2)² + 12², that of the norm 13.
     optimizer.apply(&[Some(rows.into()), Some(tensor(&[12.0], &[1], DType::F32).into()), None]).unwrap();
     let near = |v: &Variable, wanted: &[f64]| {
-        for (got, wanted) in numbers(&v.value()).iter().zip(wanted) {
+        for (got, wanted) in values(&v.value()).iter().zip(wanted) {
             assert!((got - wanted).abs() < 1e-6, "{got} and not {wanted}");
         }
     };
@@ -329,7 +320,7 @@ fn embedding_step(rows: usize, width: usize, count: usize, clip: Option<Clip>) -
 
 #[test]
 fn a_step_takes_the_gradients_rows_and_little_else() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (width, count) = (64, 10_000);
     let (peak, plan) = embedding_step(20_000, width, count, None);
     let rows = width * count * 4;

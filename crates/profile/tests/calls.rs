@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{alone, check_sums, network, ones};
+use common::{check_sums, exclusive, network, ones};
 use std::time::Duration;
 use taut_autodiff::{GradientTape, Variable};
 use taut_control::fori_loop;
@@ -37,7 +37,7 @@ fn check_nesting(timeline: &Timeline) {
 #[test]
 fn eager_calls_have_names_lines_and_shapes() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let x = ones(&[3, 1]);
     let line = line!() + 2;
     let (result, timeline) = record(|| {
@@ -63,7 +63,7 @@ fn eager_calls_have_names_lines_and_shapes() {
 #[test]
 fn gradient_calls_name_the_op_that_they_differentiate() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let x = ones(&[8]);
     let (gradient, timeline) = record(|| {
         let tape = GradientTape::new();
@@ -84,7 +84,7 @@ fn gradient_calls_name_the_op_that_they_differentiate() {
 #[test]
 fn a_function_is_a_run_of_its_steps() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let step = function(network);
     let x = ones(&[32, 64]);
     let program = step.plan(&x).unwrap();
@@ -110,7 +110,7 @@ fn a_function_is_a_run_of_its_steps() {
 #[test]
 fn traced_ops_are_not_calls() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let x = ones(&[16]);
     let (result, timeline) = record(|| {
         let step = function(|x: &Tensor| exp(sin(x)?));
@@ -127,7 +127,7 @@ fn traced_ops_are_not_calls() {
 #[test]
 fn a_loops_body_is_nested_in_its_call() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let start = ones(&[64]);
     let body = |_: Tensor, x: Tensor| sum(&x, 0, false)? + &x;
     let (result, timeline) = record(|| fori_loop(0..5, body, start.clone()).unwrap()).unwrap();
@@ -145,7 +145,7 @@ fn a_loops_body_is_nested_in_its_call() {
 #[test]
 fn a_training_step_is_planned_to_the_byte() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let weights = Variable::new(ones(&[64, 64])).unwrap();
     let step = {
         let weights = weights.clone();
@@ -181,7 +181,7 @@ fn a_training_step_is_planned_to_the_byte() {
 #[test]
 fn one_profiler_at_a_time() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     assert!(!is_recording());
     let first = Profiler::start().unwrap();
     assert!(is_recording());
@@ -201,7 +201,7 @@ fn one_profiler_at_a_time() {
 #[test]
 fn a_panic_ends_the_recording() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let x = ones(&[4]);
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         record(|| {
@@ -220,7 +220,7 @@ fn a_panic_ends_the_recording() {
 #[test]
 fn a_recording_may_end_or_begin_in_the_middle_of_a_run() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let x = ones(&[1 << 16]);
     let stop = std::sync::atomic::AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -248,7 +248,7 @@ fn a_recording_may_end_or_begin_in_the_middle_of_a_run() {
 #[test]
 fn chrome_traces_have_all_calls_marks_and_memory() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let step = function(network);
     let x = ones(&[32, 64]);
     let (result, timeline) = record(|| {

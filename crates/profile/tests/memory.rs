@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{alone, check_sums, network, ones};
+use common::{exclusive, check_sums, network, ones};
 use std::fmt;
 use taut_core::ops::{self, binary::add};
 use taut_core::{Effects, Op, Result, Spec, Specs, Tensor, apply};
@@ -19,7 +19,7 @@ fn sum_at(timeline: &taut_profile::Timeline, at: std::time::Duration) -> usize {
 #[test]
 fn eager_memory_is_the_ledgers_at_every_moment() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let before = ones(&[100]);
     reset_peak();
     let ((), timeline) = record(|| {
@@ -55,7 +55,7 @@ fn eager_memory_is_the_ledgers_at_every_moment() {
 #[test]
 fn buffers_from_before_the_recording_are_counted() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let (a, b) = (ones(&[100]), ones(&[200]));
     let mut moved = Buffer::new(300, Category::Tensor).unwrap();
     let ((), timeline) = record(|| {
@@ -75,7 +75,7 @@ fn buffers_from_before_the_recording_are_counted() {
 #[test]
 fn source_lines_recorded_before_are_known() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     taut_memory::record(true);
     let old = ones(&[333]);
     taut_memory::record(false);
@@ -129,7 +129,7 @@ fn marked(x: &Tensor) -> Result<Tensor> {
 #[test]
 fn an_arena_is_split_into_its_planned_buffers() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let step = function(marked);
     let x = ones(&[32, 64]);
     let program = step.plan(&x).unwrap();
@@ -186,7 +186,7 @@ fn an_arena_is_split_into_its_planned_buffers() {
 #[test]
 fn an_arena_from_before_the_recording_is_split_as_well() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let step = function(marked);
     let x = ones(&[32, 64]);
     drop(step.call(&x).unwrap());
@@ -208,7 +208,7 @@ fn an_arena_from_before_the_recording_is_split_as_well() {
 #[test]
 fn a_recording_keeps_nothing_alive() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let live = live_bytes();
     let ((), timeline) = record(|| {
         let step = function(marked); // with constants of its own
@@ -224,7 +224,7 @@ fn a_recording_keeps_nothing_alive() {
 #[test]
 fn recording_changes_neither_results_nor_the_ledger() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let x = ones(&[32, 64]);
     let work = || {
         reset_peak();
@@ -242,7 +242,7 @@ fn recording_changes_neither_results_nor_the_ledger() {
 #[test]
 fn failed_calls_and_allocations_leave_sums_exact() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let x = ones(&[8]);
     let step = function(marked);
     let good = ones(&[32, 64]);
@@ -268,7 +268,7 @@ fn failed_calls_and_allocations_leave_sums_exact() {
 #[test]
 fn all_threads_are_recorded() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let ((), timeline) = record(|| {
         let handle = std::thread::Builder::new().name("worker".into());
         let handle = handle.spawn(|| {
@@ -297,7 +297,7 @@ fn all_threads_are_recorded() {
 fn events_beyond_the_capacity_are_counted_with_a_warning() {
     static WARNINGS: std::sync::Mutex<Vec<String>> = std::sync::Mutex::new(Vec::new());
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     taut_core::set_warning_sink(Some(Box::new(|text| WARNINGS.lock().unwrap().push(text.to_owned()))));
     let profiler = Profiler::with_capacity(5).unwrap();
     for _ in 0..10 {
@@ -319,7 +319,7 @@ fn events_beyond_the_capacity_are_counted_with_a_warning() {
 #[test]
 fn empty_recordings_are_timelines() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let ((), timeline) = record(|| ()).unwrap();
     check_sums(&timeline);
     assert_eq!(timeline.calls().count(), 0);

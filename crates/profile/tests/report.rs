@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{alone, check_sums, network, ones};
+use common::{check_sums, exclusive, network, ones};
 use serde_json::Value;
 use taut_core::{DType, Spec, trace};
 use taut_function::function;
@@ -20,7 +20,7 @@ fn data(html: &str) -> Value {
 #[test]
 fn names_are_escaped() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let ((), timeline) = record(|| mark(EVIL)).unwrap();
     let graph = trace(&[Spec::new(DType::F32, [4])], |x| Ok(vec![(&x[0] * 2.0)?])).unwrap().graph;
     let html = ProfileReport::new(EVIL)
@@ -54,7 +54,7 @@ fn the_page_is_self_contained() {
 #[test]
 fn the_pages_buffers_are_the_timelines() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let step = function(network);
     let x = ones(&[32, 64]);
     let program = step.plan(&x).unwrap();
@@ -100,7 +100,7 @@ fn the_pages_buffers_are_the_timelines() {
 #[test]
 fn a_long_recording_stays_a_small_page() {
     let _ledger = ledger_check();
-    let _turn = alone();
+    let _turn = exclusive();
     let ((), timeline) = record(|| {
         for _ in 0..70_000 {
             drop(ones(&[2]));

@@ -29,10 +29,12 @@ pub use taut_core::ops::binary::*;
 pub use taut_core::ops::contract::*;
 pub use taut_core::ops::creation::*;
 pub use taut_core::ops::index::*;
+#[cfg(feature = "linalg")]
+pub use taut_core::ops::linalg;
 pub use taut_core::ops::reduce::*;
 pub use taut_core::ops::shape::*;
 pub use taut_core::ops::unary::*;
-pub use taut_core::ops::{self, linalg, nn, random};
+pub use taut_core::ops::{self, nn, random};
 pub use taut_core::{
     Bool, Cost, DType, Differentiable, Effects, Element, Ellipsis, Error, ErrorKind, Form, Gradients, Graph,
     Host, Index, IntoTensor, Kernel, Layout, NewAxis, Op, Operand, Outputs, Result, Saves, Scalar, Set,

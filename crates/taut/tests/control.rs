@@ -5,14 +5,11 @@ use taut::{
     GradientTape, Loops, Result, Tensor, add, cond, fori_loop, function, less, matmul, mul, sin, sum,
     switch_case, while_loop,
 };
+use taut_testing::values;
 
 fn matrix(n: usize) -> Tensor {
     let values: Vec<f64> = (0..n * n).map(|i| ((i * 7 + 3) % 11) as f64 / 11.0 - 0.4).collect();
     Tensor::from_vec(values, [n, n]).unwrap()
-}
-
-fn values(t: &Tensor) -> Vec<f64> {
-    t.to_vec().unwrap()
 }
 
 fn power(x: &Tensor, a: &Tensor, loops: &Loops) -> Result<Tensor> {

@@ -8,18 +8,7 @@ use taut::{
     fori_loop, function, gather, less, logical_not, mul, random, scan, sin, slice, sum, switch_case, tanh,
     while_loop, zeros,
 };
-
-fn number(x: f64) -> Tensor {
-    Tensor::scalar(x).unwrap()
-}
-
-fn vector(values: &[f64]) -> Tensor {
-    Tensor::from_slice(values, [values.len()]).unwrap()
-}
-
-fn values(t: &Tensor) -> Vec<f64> {
-    t.to_vec().unwrap()
-}
+use taut_testing::{scalar, values, vector};
 
 /// Several budgets, and no budget.
 fn budgets() -> [Loops; 3] {
@@ -29,8 +18,8 @@ fn budgets() -> [Loops; 3] {
 #[test]
 fn a_hundred_captures() {
     let _ledger = ledger_check();
-    let captures: Vec<Tensor> = (0..100).map(|i| number(0.9 + 0.002 * f64::from(i))).collect();
-    let x = number(0.5);
+    let captures: Vec<Tensor> = (0..100).map(|i| scalar(0.9 + 0.002 * f64::from(i))).collect();
+    let x = scalar(0.5);
     for loops in budgets() {
         let run = move |(x, captures): &(Tensor, Vec<Tensor>)| {
             let body = |_: Tensor, x: Tensor| captures.iter().try_fold(x, |x, c| mul(x, c));
@@ -56,7 +45,7 @@ fn a_hundred_captures() {
 #[test]
 fn loops_without_states() {
     let _ledger = ledger_check();
-    let (x, w) = (vector(&[0.1, 0.2, 0.3]), number(2.0));
+    let (x, w) = (vector(&[0.1, 0.2, 0.3]), scalar(2.0));
     assert!(fori_loop(0..5, |_, ()| Ok(()), ()).is_ok());
     for loops in budgets() {
         let run = move |(x, w): &(Tensor, Tensor)| {
@@ -82,7 +71,7 @@ fn loops_without_states() {
 #[test]
 fn empty_states() {
     let _ledger = ledger_check();
-    let (empty, w) = (zeros([0, 3], DType::F64).unwrap(), number(0.7));
+    let (empty, w) = (zeros([0, 3], DType::F64).unwrap(), scalar(0.7));
     for loops in budgets() {
         let run = move |(e, w): &(Tensor, Tensor)| loops.fori_loop(0..50, |_, e| mul(e, w), e.clone());
         let f = function(run.clone());
@@ -151,7 +140,7 @@ fn states_of_all_types() {
 #[test]
 fn a_budget_does_not_change_random_numbers() {
     let _ledger = ledger_check();
-    let x = number(1.0);
+    let x = scalar(1.0);
     let run = |x: &Tensor, loops: &Loops| -> Result<Tensor> {
         let generator = random::Generator::from_seed(5);
         let noisy = |x: Tensor| add(mul(x, 0.5)?, generator.normal([], 0.0, 1.0, DType::F64)?);
@@ -181,7 +170,7 @@ fn a_budget_does_not_change_random_numbers() {
 #[test]
 fn more_steps_than_could_be_saved() {
     let _ledger = ledger_check();
-    let x = number(0.5);
+    let x = scalar(0.5);
     // Without a gradient; the condition ends it.
     let far = Loops::new().maximum_iterations(usize::MAX - 1);
     let y = far.while_loop(|x| less(x, 100.0), |x| mul(x, 2.0), x.clone()).unwrap();
@@ -202,7 +191,7 @@ fn more_steps_than_could_be_saved() {
     let report = Arc::new(LoopReport::new());
     let tape = GradientTape::new();
     tape.watch(&x);
-    let start = (Tensor::scalar(0i64).unwrap(), number(1.0));
+    let start = (Tensor::scalar(0i64).unwrap(), scalar(1.0));
     let loops = Loops::new().maximum_iterations(1 << 60).grad_budget(1280).report(&report);
     let body = |(i, y): (Tensor, Tensor)| Ok((add(i, 1i64)?, mul(y, &x)?));
     let (_, y) = loops.while_loop(|(i, _)| less(i, 40i64), body, start).unwrap();
@@ -356,7 +345,7 @@ fn random_numbers_differ_from_step_to_step() {
 #[test]
 fn random_numbers_of_loops_of_unknown_length() {
     let _ledger = ledger_check();
-    let x = number(1.0);
+    let x = scalar(1.0);
     let steps = 40i64;
     let run = move |x: &Tensor, loops: &Loops| -> Result<Tensor> {
         let generator = random::Generator::from_seed(3);
@@ -402,7 +391,7 @@ fn nested_loops_draw_their_own_random_numbers() {
                 )?;
                 Ok((s, inner))
             },
-            number(0.0),
+            scalar(0.0),
             rows.clone(),
         )?;
         Ok(all)

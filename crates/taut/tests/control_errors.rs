@@ -9,21 +9,10 @@ use taut::{
     foldl, foldr, fori_loop, function, gather, less, matmul, mul, scan, sin, sum, switch_case,
     vectorized_map, while_loop, zeros,
 };
-
-fn number(x: f64) -> Tensor {
-    Tensor::scalar(x).unwrap()
-}
+use taut_testing::{scalar, values, vector};
 
 fn count(i: i64) -> Tensor {
     Tensor::scalar(i).unwrap()
-}
-
-fn vector(values: &[f64]) -> Tensor {
-    Tensor::from_slice(values, [values.len()]).unwrap()
-}
-
-fn values(t: &Tensor) -> Vec<f64> {
-    t.to_vec().unwrap()
 }
 
 /// Checks an error: its kind, the op, the line, and parts of its text.
@@ -52,7 +41,7 @@ fn in_function<T: 'static>(run: impl Fn() -> Result<T> + Send + Sync + 'static) 
 fn bodies_that_return_another_structure() {
     let _ledger = ledger_check();
     let longer = || {
-        let start = vec![number(1.0), number(2.0)];
+        let start = vec![scalar(1.0), scalar(2.0)];
         let body = |_: Tensor, s: Vec<Tensor>| Ok(vec![s[0].clone(), s[1].clone(), s[0].clone()]);
         (line!(), fori_loop(0..3, body, start))
     };
@@ -62,21 +51,21 @@ fn bodies_that_return_another_structure() {
     assert_error(in_function(move || longer().1), ErrorKind::Value, "fori_loop", line, &says);
 
     let shorter = |s: Vec<Tensor>| Ok(s[..1].to_vec());
-    let start = vec![number(1.0), number(2.0)];
+    let start = vec![scalar(1.0), scalar(2.0)];
     let result = while_loop(|s: &Vec<Tensor>| less(&s[0], 5.0), shorter, start);
     let says = ["returned (tensor)", "(tensor, tensor)"];
     assert_error(result, ErrorKind::Value, "while_loop", line!() - 2, &says);
 
-    let named = |name: &str| BTreeMap::from([(name.to_string(), number(0.5))]);
+    let named = |name: &str| BTreeMap::from([(name.to_string(), scalar(0.5))]);
     let result = fori_loop(0..3, |_, _: BTreeMap<String, Tensor>| Ok(named("speed")), named("place"));
     assert_error(result, ErrorKind::Value, "fori_loop", line!() - 1, &["speed: tensor", "place: tensor"]);
 
     let result =
-        scan(|s: Option<Tensor>, x: Tensor| Ok((None, (s, x))), Some(number(0.0)), vector(&[1.0, 2.0]));
+        scan(|s: Option<Tensor>, x: Tensor| Ok((None, (s, x))), Some(scalar(0.0)), vector(&[1.0, 2.0]));
     assert_error(result, ErrorKind::Value, "scan", line!() - 1, &["returned ()", "(tensor)"]);
 
     let body = |_: Tensor, (s, flag): (Tensor, bool)| Ok((s, !flag));
-    let result = fori_loop(0..3, body, (number(1.0), true));
+    let result = fori_loop(0..3, body, (scalar(1.0), true));
     assert_error(result, ErrorKind::Value, "fori_loop", line!() - 1, &["false", "true"]);
 }
 
@@ -94,7 +83,7 @@ fn states_that_change_their_shape() {
     assert_error(result, ErrorKind::Shape, "while_loop", line!() - 2, &says);
 
     // The path to it has names and positions.
-    let named = |x: Tensor| (number(0.0), BTreeMap::from([("speed".to_string(), vec![count(1), x])]));
+    let named = |x: Tensor| (scalar(0.0), BTreeMap::from([("speed".to_string(), vec![count(1), x])]));
     let body = |_: Tensor, (a, mut b): (Tensor, BTreeMap<String, Vec<Tensor>>)| {
         b.get_mut("speed").unwrap()[1] = zeros([7], DType::F64)?;
         Ok((a, b))
@@ -121,13 +110,13 @@ fn states_that_change_their_shape() {
 #[test]
 fn states_that_change_their_type() {
     let _ledger = ledger_check();
-    let result = fori_loop(0..3, |_, x| cast(x, DType::F32), number(1.0));
+    let result = fori_loop(0..3, |_, x| cast(x, DType::F32), scalar(1.0));
     let says = ["the loop variable", "float64[]", "float32[]", "cast"];
     assert_error(result, ErrorKind::DType, "fori_loop", line!() - 2, &says);
     // An integer that becomes a float.
     let start = BTreeMap::from([("steps".to_string(), count(0))]);
     let body = |mut s: BTreeMap<String, Tensor>| {
-        s.insert("steps".into(), add(&s["steps"], number(0.5))?);
+        s.insert("steps".into(), add(&s["steps"], scalar(0.5))?);
         Ok(s)
     };
     let result = while_loop(|s: &BTreeMap<String, Tensor>| less(&s["steps"], 3i64), body, start);
@@ -138,7 +127,7 @@ fn states_that_change_their_type() {
 #[test]
 fn conditions_that_are_not_a_boolean() {
     let _ledger = ledger_check();
-    let result = while_loop(|x| mul(x, 2.0), Ok, number(1.0));
+    let result = while_loop(|x| mul(x, 2.0), Ok, scalar(1.0));
     let says = ["float64[]", "boolean"];
     assert_error(result, ErrorKind::DType, "while_loop", line!() - 2, &says);
     let result = while_loop(|x| less(x, 3.0), Ok, vector(&[1.0, 2.0]));
@@ -152,13 +141,13 @@ fn conditions_that_are_not_a_boolean() {
 #[test]
 fn invalid_choices() {
     let _ledger = ledger_check();
-    let one = || Ok(number(1.0));
-    let result = cond(number(1.0), one, one);
+    let one = || Ok(scalar(1.0));
+    let result = cond(scalar(1.0), one, one);
     assert_error(result, ErrorKind::DType, "cond", line!() - 1, &["float64[]", "boolean"]);
     let flags = Tensor::from_slice(&[true, false], [2]).unwrap();
     let result = cond(&flags, one, one);
     assert_error(result, ErrorKind::Shape, "cond", line!() - 1, &["bool[2]", "all()"]);
-    let result = switch_case(number(1.0), vec![Box::new(one), Box::new(one)]);
+    let result = switch_case(scalar(1.0), vec![Box::new(one), Box::new(one)]);
     assert_error(result, ErrorKind::DType, "switch_case", line!() - 1, &["float64[]", "integer"]);
     let result = switch_case(Tensor::from_slice(&[0i64, 1], [2]).unwrap(), vec![Box::new(one)]);
     assert_error(result, ErrorKind::DType, "switch_case", line!() - 1, &["int64[2]"]);
@@ -202,26 +191,26 @@ fn elements_of_different_lengths() {
     let _ledger = ledger_check();
     let body = |s: Tensor, (x, y): (Tensor, Tensor)| Ok((add(s, mul(x, y)?)?, ()));
     let elements = (vector(&[1.0, 2.0]), vector(&[1.0, 2.0, 3.0]));
-    let result = scan(body, number(0.0), elements);
+    let result = scan(body, scalar(0.0), elements);
     assert_error(result, ErrorKind::Shape, "scan", line!() - 1, &["input 1 ", "float64[2]", "float64[3]"]);
-    let result = scan(body, number(0.0), (vector(&[1.0]), number(2.0)));
+    let result = scan(body, scalar(0.0), (vector(&[1.0]), scalar(2.0)));
     assert_error(result, ErrorKind::Shape, "scan", line!() - 1, &["input 1 ", "float64[]"]);
-    let result = foldl(|s: Tensor, x: Tensor| add(s, x), number(1.0), number(0.0));
+    let result = foldl(|s: Tensor, x: Tensor| add(s, x), scalar(1.0), scalar(0.0));
     assert_error(result, ErrorKind::Shape, "foldl", line!() - 1, &["the input ", "float64[]"]);
-    let result = foldr(|s: Tensor, ()| Ok(s), (), number(0.0));
+    let result = foldr(|s: Tensor, ()| Ok(s), (), scalar(0.0));
     assert_error(result, ErrorKind::Value, "foldr", line!() - 1, &["no elements"]);
 }
 
 #[test]
 fn budgets_below_one_state() {
     let _ledger = ledger_check();
-    let start = (number(1.0), vector(&[0.5; 100]));
+    let start = (scalar(1.0), vector(&[0.5; 100]));
     let body = |_: Tensor, (a, b): (Tensor, Tensor)| Ok((sin(a)?, sin(b)?));
     // 8 bytes and 800, each aligned to 64.
     let result = Loops::new().grad_budget(895).fori_loop(0..9, body, start.clone());
     let says = ["895", "896", "float64[]", "float64[100]"];
     assert_error(result, ErrorKind::Value, "fori_loop", line!() - 2, &says);
-    let result = Loops::new().grad_budget(0).while_loop(|x| less(x, 2.0), |x| mul(x, 2.0), number(1.0));
+    let result = Loops::new().grad_budget(0).while_loop(|x| less(x, 2.0), |x| mul(x, 2.0), scalar(1.0));
     assert_error(result, ErrorKind::Value, "while_loop", line!() - 1, &["0 bytes", "64"]);
     let enough = Loops::new().grad_budget(896);
     assert!(enough.fori_loop(0..9, body, start.clone()).is_ok());
@@ -238,7 +227,7 @@ fn infinite_loops_end_at_their_limit() {
     for most in [0usize, 1, 7, 100] {
         let loops = Loops::new().maximum_iterations(most);
         let run = move |x: &Tensor| loops.while_loop(|_| Tensor::scalar(true), |x| add(x, 1.0), x.clone());
-        let x = number(0.0);
+        let x = scalar(0.0);
         assert_eq!(run(&x).unwrap().item::<f64>().unwrap(), most as f64);
         assert_eq!(function(run).call(&x).unwrap().item::<f64>().unwrap(), most as f64);
     }
@@ -393,7 +382,7 @@ fn errors_inside_bodies_are_those_of_the_ops() {
     // An index that is out of range in the third step.
     let pick = |x: &Tensor, i: &Tensor| gather(x, i, 0, 0);
     let line = line!() - 1;
-    let run = move |x: &Tensor| fori_loop(0..5, |i, s| add(s, pick(x, &i)?), number(0.0));
+    let run = move |x: &Tensor| fori_loop(0..5, |i, s| add(s, pick(x, &i)?), scalar(0.0));
     let error = run(&x).unwrap_err();
     assert_eq!((error.kind(), error.op()), (ErrorKind::Index, Some("gather")), "{error}");
     assert!(error.to_string().contains('2'), "{error}");
@@ -437,14 +426,14 @@ fn a_function_that_fails_leaves_variables_as_they_were() {
 #[test]
 fn variables_cannot_be_assigned_in_recomputed_or_vectorised_code() {
     let _ledger = ledger_check();
-    let v = Variable::new(number(1.0)).unwrap();
+    let v = Variable::new(scalar(1.0)).unwrap();
     let inside = v.clone();
     let line = line!() + 2;
     let again = taut::recompute_grad(move |x: &[Tensor]| {
         inside.assign(&x[0])?;
         Ok(x.to_vec())
     });
-    let error = in_function(move || Ok(again.call(vec![number(5.0)])?.swap_remove(0))).unwrap_err();
+    let error = in_function(move || Ok(again.call(vec![scalar(5.0)])?.swap_remove(0))).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Graph, "{error}");
     assert_eq!(error.location().unwrap().line(), line, "{error}");
     let inside = v.clone();
@@ -463,10 +452,10 @@ fn variables_cannot_be_assigned_in_recomputed_or_vectorised_code() {
     assert_eq!((error.kind(), error.location().unwrap().line()), (ErrorKind::Graph, line), "{error}");
     assert_eq!(v.read().item::<f64>().unwrap(), 1.0);
     // Reading a variable is allowed: it is a capture.
-    let y = fori_loop(0..3, |_, x| add(x, v.read()), number(5.0)).unwrap();
+    let y = fori_loop(0..3, |_, x| add(x, v.read()), scalar(5.0)).unwrap();
     assert_eq!(y.item::<f64>().unwrap(), 8.0);
     let tape = GradientTape::new();
-    let y = fori_loop(0..3, |_, x| mul(x, v.read()), number(5.0)).unwrap();
+    let y = fori_loop(0..3, |_, x| mul(x, v.read()), scalar(5.0)).unwrap();
     let g = tape.gradient(&y, &v).unwrap().unwrap().dense().unwrap();
     assert_eq!(g.item::<f64>().unwrap(), 15.0);
 }
@@ -480,14 +469,14 @@ fn tensors_that_leak_out_of_a_body_are_rejected() {
         *leaked.borrow_mut() = Some(y.clone());
         Ok(y)
     };
-    let y = fori_loop(0..3, |_, x| leak(&x), number(1.0)).unwrap();
+    let y = fori_loop(0..3, |_, x| leak(&x), scalar(1.0)).unwrap();
     let stray = leaked.take().unwrap();
     assert!(stray.is_traced());
     assert_graph_error(stray.item::<f64>());
     assert_graph_error(add(&stray, 1.0));
     // Nor in another body.
-    assert_graph_error(fori_loop(0..3, |_, x| add(x, &stray), number(1.0)));
-    assert_graph_error(cond(Tensor::scalar(true).unwrap(), || sin(&stray), || Ok(number(2.0))));
+    assert_graph_error(fori_loop(0..3, |_, x| add(x, &stray), scalar(1.0)));
+    assert_graph_error(cond(Tensor::scalar(true).unwrap(), || sin(&stray), || Ok(scalar(2.0))));
     assert_graph_error(function(move |x: &Tensor| mul(x, &stray)).call(&y));
     drop(y);
     // From an inner body to the outer one.
@@ -497,7 +486,7 @@ fn tensors_that_leak_out_of_a_body_are_rejected() {
             fori_loop(0..3, |_, x| leak(&x), x)?;
             leaked.take().ok_or_else(|| Error::value("nothing leaked"))
         },
-        number(1.0),
+        scalar(1.0),
     );
     assert_graph_error(result);
 }

@@ -1,17 +1,13 @@
 //! The memory of loops and branches, to the byte. The peak is that of the process: the tests here run one at a time.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use taut::memory::testing::ledger_check;
 use taut::memory::{live_bytes, peak_bytes, reset_peak};
 use taut::{
     Function, GradientTape, Graph, LoopReport, Loops, Result, Tensor, Variable, add, cond, fori_loop,
     function, less, matmul, mul, scan, sin, stop_gradient, sum, switch_case, tanh, while_loop,
 };
-
-fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use taut_testing::{exclusive, values};
 
 /// Elements of a state of 64 bytes, the alignment of checkpoints.
 const SMALL: usize = 8;
@@ -25,10 +21,6 @@ fn vector(len: usize) -> Tensor {
 fn square(n: usize) -> Tensor {
     let values: Vec<f64> = (0..n * n).map(|i| ((i * 5 + 1) % 13) as f64 / 13.0 - 0.4).collect();
     Tensor::from_vec(values, [n, n]).unwrap()
-}
-
-fn values(t: &Tensor) -> Vec<f64> {
-    t.to_vec().unwrap()
 }
 
 /// The peak of some work beyond the live bytes before it.
@@ -61,7 +53,7 @@ fn stepping(loops: &Loops, n: i64, known: bool) -> Function<(Tensor, Tensor), Te
 
 #[test]
 fn a_loop_of_any_length_holds_its_states() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (x, w) = (vector(SMALL), vector(SMALL));
     for known in [true, false] {
         let mut peaks = Vec::new();
@@ -84,7 +76,7 @@ fn a_loop_of_any_length_holds_its_states() {
 
 #[test]
 fn a_body_has_the_memory_of_one_step() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (x, w) = (square(16), square(16));
     let bytes = x.spec().bytes();
     let f = function(|(x, w): &(Tensor, Tensor)| fori_loop(0..100, |_, x| tanh(matmul(x, w)?), x.clone()));
@@ -102,7 +94,7 @@ fn a_body_has_the_memory_of_one_step() {
 
 #[test]
 fn states_are_updated_in_place() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let f = function(|x: &Tensor| fori_loop(0..50, |_, x| sin(x), x.clone()));
     let x = vector(1000);
     let want = values(&f.call(&x).unwrap());
@@ -129,7 +121,7 @@ fn states_are_updated_in_place() {
 
 #[test]
 fn an_eager_loop_overwrites_states_that_are_not_shared() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let x = vector(1000);
     let address = x.memory();
     let (taken, y) = peak(|| fori_loop(0..50, |_, x| sin(x), x).unwrap());
@@ -175,7 +167,7 @@ fn gradients(x: &Tensor, w: &Tensor, run: &dyn Fn() -> Result<Tensor>) -> (usize
 
 #[test]
 fn one_budget_is_one_peak_for_any_length() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (x, w) = (vector(SMALL), vector(SMALL));
     let slots = 20;
     for known in [true, false] {
@@ -235,7 +227,7 @@ fn one_budget_is_one_peak_for_any_length() {
 
 #[test]
 fn a_function_under_a_tape_uses_its_budget_once() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (x, w) = (vector(SMALL), vector(SMALL));
     let budget = 20 * STATE;
     let f = stepping(&Loops::new().grad_budget(budget), 1_000, true);
@@ -255,7 +247,7 @@ fn scanned(loops: &Loops, rows: &Tensor, w: &Tensor) -> Result<Tensor> {
 
 #[test]
 fn a_scan_under_a_budget_keeps_as_many_states_as_fit() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (rows, w) =
         (Tensor::from_vec(values(&square(40))[..800].to_vec(), [100, SMALL]).unwrap(), vector(SMALL));
     let all = gradients(&rows, &w, &|| scanned(&Loops::new(), &rows, &w)).1;
@@ -280,7 +272,7 @@ fn a_scan_under_a_budget_keeps_as_many_states_as_fit() {
 
 #[test]
 fn nested_loops_share_a_budget() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (x, w) = (vector(SMALL), vector(SMALL));
     let run = |loops: &Loops, n: i64, inner: [&Loops; 2]| {
         loops.fori_loop(
@@ -314,7 +306,7 @@ fn nested_loops_share_a_budget() {
 
 #[test]
 fn budgets_of_all_sizes_hold() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (x, w) = (vector(SMALL), vector(SMALL));
     let n = 60u64;
     let all = gradients(&x, &w, &|| steps(&Loops::new(), n as i64, true, &x, &w)).1;
@@ -339,7 +331,7 @@ fn budgets_of_all_sizes_hold() {
 
 #[test]
 fn a_power_loop_saves_one_state_per_step() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (x, w) = (square(16), square(16));
     let bytes = x.spec().bytes();
     for n in [1, 10, 100] {
@@ -363,7 +355,7 @@ fn a_power_loop_saves_one_state_per_step() {
 
 #[test]
 fn captures_are_saved_once() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (x, w, b) = (vector(1000), vector(1000), vector(1000));
     let bytes = x.spec().bytes();
     let held = |watched: &[&Tensor]| {
@@ -384,7 +376,7 @@ fn captures_are_saved_once() {
 
 #[test]
 fn untracked_loops_save_nothing() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (x, w) = (vector(1000), vector(1000));
     let other = vector(3);
     let tape = GradientTape::new();
@@ -415,7 +407,7 @@ fn untracked_loops_save_nothing() {
 
 #[test]
 fn a_scan_saves_what_its_gradient_needs() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (rows, state, w) = (square(32), vector(32), vector(32));
     let row = state.spec().bytes();
     let tape = GradientTape::new();
@@ -448,7 +440,7 @@ fn count(graph: &Graph, op: &str) -> usize {
 
 #[test]
 fn loop_invariants_are_computed_once() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (x, w) = (vector(10), vector(10));
     let f = function(|(x, w): &(Tensor, Tensor)| {
         fori_loop(
@@ -482,7 +474,7 @@ fn loop_invariants_are_computed_once() {
 
 #[test]
 fn unused_states_are_removed() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let (x, w) = (vector(100), square(64));
     let alone = function(|(x, _): &(Tensor, Tensor)| fori_loop(0..9, |_, x| sin(x), x.clone()));
     let both = function(|(x, w): &(Tensor, Tensor)| {
@@ -520,7 +512,7 @@ fn wide(x: &Tensor) -> Result<Tensor> {
 
 #[test]
 fn a_branch_op_needs_the_memory_of_its_largest_branch() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let x = square(32);
     let alone = [function(narrow), function(wide)].map(|f| f.plan(&x).unwrap().arena_bytes());
     assert!(alone[0] > 0 && alone[1] > alone[0]);
@@ -555,7 +547,7 @@ fn deep(x: &Tensor) -> Result<Tensor> {
 
 #[test]
 fn the_gradient_of_a_branch_op_needs_the_memory_of_its_largest_branch() {
-    let (_ledger, _turn) = (ledger_check(), alone());
+    let (_ledger, _turn) = (ledger_check(), exclusive());
     let x = square(32);
     let bytes = x.spec().bytes();
     let held = |run: &dyn Fn() -> Result<Tensor>| {
@@ -568,13 +560,13 @@ fn the_gradient_of_a_branch_op_needs_the_memory_of_its_largest_branch() {
     };
     let alone = function(deep);
     let alone = held(&|| alone.call(&x));
-    assert!(alone >= 3 * bytes, "{alone}");
+    assert!(alone >= 3 * bytes, "{exclusive}");
     let choice =
         function(|(x, flag): &(Tensor, Tensor)| cond(flag, || deep(x), || mul(deep(&mul(x, 0.5)?)?, x)));
     for flag in [true, false] {
         let flag = Tensor::scalar(flag).unwrap();
         // The other branch saves two more values, its scaled input and a factor; and the condition is saved.
         let held = held(&|| choice.call((&x, &flag)));
-        assert!(held <= alone + 2 * bytes + 64, "{held} {alone}");
+        assert!(held <= alone + 2 * bytes + 64, "{held} {exclusive}");
     }
 }

@@ -7,19 +7,11 @@ use taut::{
     check_numerics, checkpoint, cond, div, fori_loop, function, less, matmul, mul, random, sin, sum, tanh,
     while_loop,
 };
+use taut_testing::{assert_close, values};
 
 fn matrix(n: usize, seed: usize) -> Tensor {
     let values: Vec<f64> = (0..n * n).map(|i| ((i * 7 + seed) % 11) as f64 / 11.0 - 0.4).collect();
     Tensor::from_vec(values, [n, n]).unwrap()
-}
-
-fn values(t: &Tensor) -> Vec<f64> {
-    t.to_vec().unwrap()
-}
-
-fn close(a: &[f64], b: &[f64]) {
-    assert_eq!(a.len(), b.len());
-    assert!(a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-10 * (1.0 + b.abs())), "{a:?} and {b:?}");
 }
 
 #[test]
@@ -39,7 +31,7 @@ fn a_tensor_may_be_a_state_and_a_capture() {
         let total = sum(mul(&g, &g).unwrap(), None, false).unwrap();
         values(&tape.gradient(&total, &w).unwrap().dense().unwrap())
     };
-    close(&second(Loops::new().grad_budget(400)), &second(Loops::new()));
+    assert_close(&second(Loops::new().grad_budget(400)), &second(Loops::new()), 1e-10);
 }
 
 #[test]
@@ -131,7 +123,7 @@ fn other_tapes_change_nothing() {
             for _ in 0..2 {
                 let got =
                     tape.gradient(&y, &[&x, &w]).unwrap().map(|g| g.dense().unwrap().item::<f64>().unwrap());
-                close(&got, &want);
+                assert_close(&got, &want, 1e-10);
             }
         }
     }
@@ -149,7 +141,7 @@ fn a_tape_that_tracks_nothing_needs_no_limit() {
         tape.gradient(&y, x)?.dense()
     });
     let x = Tensor::scalar(1.1f64).unwrap();
-    close(&values(&f.call(&x).unwrap()), &[8.0 * 1.1f64.powi(7)]);
+    assert_close(&values(&f.call(&x).unwrap()), &[8.0 * 1.1f64.powi(7)], 1e-10);
 }
 
 #[test]
@@ -199,5 +191,5 @@ fn recomputed_code_in_a_body_draws_the_same_numbers() {
     let y = checkpoint([&x], noise).unwrap().remove(0);
     let drawn = y.item::<f64>().unwrap() / 2.0;
     let g = fori_loop(0..1, |_, _| tape.gradient(&y, &x)?.dense(), Tensor::scalar(0.0f64).unwrap()).unwrap();
-    close(&values(&g), &[drawn]);
+    assert_close(&values(&g), &[drawn], 1e-10);
 }

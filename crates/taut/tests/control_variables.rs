@@ -5,10 +5,7 @@ use taut::{
     DenseGradient, GradientTape, Loops, Tensor, Variable, add, cond, fori_loop, function, less, map_fn, mul,
     random, scan, square, switch_case, vectorized_map, while_loop,
 };
-
-fn scalar(value: f64) -> Tensor {
-    Tensor::scalar(value).unwrap()
-}
+use taut_testing::scalar;
 
 fn variable(value: f64) -> Variable {
     Variable::new(scalar(value)).unwrap()

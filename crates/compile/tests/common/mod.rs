@@ -2,15 +2,7 @@
 #![allow(dead_code)]
 
 use taut_core::{DType, Tensor};
-
-/// The elements as `f64`, in row-major order; integers beyond 2^53 are rounded.
-pub fn numbers(tensor: &Tensor) -> Vec<f64> {
-    let copy = tensor.copy().unwrap();
-    let view = copy.view().unwrap();
-    taut_kernels::dispatch!(copy.dtype(), T in all => {
-        view.contiguous::<T>().unwrap().iter().map(|&e| taut_core::Element::to_f64(e)).collect()
-    })
-}
+use taut_testing::values;
 
 /// Whether two lists hold the same bits, NaN being one value.
 pub fn same_bits(a: &[f64], b: &[f64]) -> bool {
@@ -41,7 +33,7 @@ pub fn assert_agree(what: &str, got: &[Tensor], want: &[Tensor], exactly: bool) 
     assert_eq!(got.len(), want.len(), "{what}: another number of results");
     for (i, (got, want)) in got.iter().zip(want).enumerate() {
         assert_eq!(got.spec(), want.spec(), "{what}: another type or shape of result {i}");
-        let (a, b) = (numbers(got), numbers(want));
+        let (a, b) = (values(got), values(want));
         let agree = if exactly { same_bits(&a, &b) } else { close(&a, &b, tolerance(got.dtype())) };
         assert!(agree, "{what}: result {i} is\n{got:?}, not\n{want:?}");
     }

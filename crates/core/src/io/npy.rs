@@ -5,6 +5,7 @@ mod header;
 use super::{bytes_of, format_error, read_buffer, read_error, swap_bytes, with_bytes};
 use crate::error::{Error, Result};
 use crate::layout::Layout;
+#[cfg(feature = "npz")]
 use crate::op::Spec;
 use crate::shape::Axes;
 use crate::tensor::Tensor;
@@ -209,6 +210,7 @@ pub(super) fn write(tensor: &Tensor, writer: &mut dyn Write, at: Location) -> Re
 }
 
 /// Bytes that `spec` takes in a file, with its header.
+#[cfg(feature = "npz")]
 pub(super) fn file_size(spec: &Spec) -> Result<u64> {
     Ok(header::encode(spec, false)?.len() as u64 + spec.bytes() as u64)
 }

@@ -1,6 +1,6 @@
 //! CSV files: tables of numbers, booleans and class names.
 
-use super::{MaybeGzip, format_error, open, read_error};
+use super::{MaybeGzip, format_error, read_error};
 use crate::counters::StageRun;
 use crate::dataset::{Cardinality, Cursor, Dataset, Stage};
 use crate::element::is_element;
@@ -306,6 +306,11 @@ fn infer_dtype<'a>(
         Error::dtype(format!("column `{name}` is text"))
             .help("map its names to indices with classes(), or select other columns with columns()")
     })
+}
+
+/// Opens a file that may be compressed with gzip.
+fn open(path: &Path) -> Result<MaybeGzip<BufReader<File>>> {
+    MaybeGzip::new(BufReader::with_capacity(1 << 16, File::open(path)?))
 }
 
 #[cold]

@@ -1,16 +1,17 @@
 //! Folders of images, with one subfolder per class.
 
+#[cfg(feature = "images")]
+mod decode;
+
 use super::format_error;
 use crate::dataset::Dataset;
 use crate::stages::Indexed;
 use crate::stages::number;
-use image::DynamicImage;
-use image::imageops::FilterType;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use taut_core::{DType, Error, Result, Spec, Tensor};
-use taut_memory::{Category, Location};
+use taut_core::{Error, Result, Tensor};
+use taut_memory::Location;
 
 /// The extensions of image files.
 const EXTENSIONS: [&str; 6] = ["bmp", "gif", "jpeg", "jpg", "png", "webp"];
@@ -39,6 +40,9 @@ impl ImageFolder {
     pub fn open(path: impl AsRef<Path>) -> Result<ImageFolder> {
         let (path, at) = (path.as_ref(), Location::caller());
         let find = || {
+            if !cfg!(feature = "images") {
+                return Err(no_decoders());
+            }
             let folders = entries(path, Path::is_dir)?;
             if folders.is_empty() {
                 return Err(format_error("it has no subfolders").help("each class is a subfolder of images"));
@@ -132,30 +136,19 @@ impl ImageFolder {
 
     fn load(&self, index: usize) -> Result<(Tensor, Tensor)> {
         let (path, label) = &self.files[index];
-        let load = || {
-            let bytes = fs::read(path)?;
-            let image = image::load_from_memory(&bytes).map_err(|error| format_error(error.to_string()))?;
-            Ok((self.pixels(image)?, number(*label, self.at)?))
-        };
+        let load = || Ok((self.pixels(&fs::read(path)?)?, number(*label, self.at)?));
         load().map_err(|error: Error| error.about(path.display()).at(self.at))
     }
 
-    fn pixels(&self, image: DynamicImage) -> Result<Tensor> {
-        let image = match self.size {
-            Some((height, width)) if (height, width) != (image.height(), image.width()) => {
-                image.resize_exact(width, height, FilterType::Triangle)
-            }
-            _ => image,
-        };
-        let (height, width) = (image.height() as usize, image.width() as usize);
-        let pixels = match self.channels {
-            1 => image.into_luma8().into_raw(),
-            3 => image.into_rgb8().into_raw(),
-            _ => image.into_rgba8().into_raw(),
-        };
-        let spec = Spec::new(DType::U8, [height, width, self.channels]);
-        Tensor::build(spec, Category::Dataset, self.at, |out| out.bytes().copy_from_slice(&pixels))
+    #[cfg(not(feature = "images"))]
+    fn pixels(&self, _: &[u8]) -> Result<Tensor> {
+        Err(no_decoders())
     }
+}
+
+#[cold]
+fn no_decoders() -> Error {
+    Error::value("image files cannot be decoded by this build").help("build with the feature `images`")
 }
 
 fn mapped<U: crate::DatasetElement>(

@@ -1,13 +1,12 @@
 //! Shared by the tests.
 #![allow(dead_code, unused_imports)]
 
-mod folder;
-
-pub use folder::Folder;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::MutexGuard;
 use std::time::Duration;
 use taut_core::{Result, Tensor};
 use taut_data::{Dataset, Iter, Position};
+pub use taut_testing::Folder;
+use taut_testing::exclusive;
 
 /// The numbers of a dataset of `int64` scalars.
 pub fn numbers(dataset: &Dataset<Tensor>) -> Vec<i64> {
@@ -54,13 +53,12 @@ pub fn assert_resumes(dataset: &Dataset<Tensor>, epoch: u64, most: usize) {
 /// time.
 pub struct WholeLedger {
     live: usize,
-    _alone: MutexGuard<'static, ()>,
+    _exclusive: MutexGuard<'static, ()>,
 }
 
 pub fn whole_ledger_check() -> WholeLedger {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    WholeLedger { live: taut_memory::live_bytes(), _alone: alone }
+    let exclusive = exclusive();
+    WholeLedger { live: taut_memory::live_bytes(), _exclusive: exclusive }
 }
 
 impl Drop for WholeLedger {

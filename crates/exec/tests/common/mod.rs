@@ -1,21 +1,11 @@
 //! Runs a graph op by op and as a planned program, and compares bits and bytes.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use taut_core::{DType, Graph, Tensor};
+use std::sync::Arc;
+use taut_core::{Graph, Tensor};
 use taut_exec::{Executable, RunInput};
 use taut_memory::{live_bytes, peak_bytes, reset_peak};
 use taut_plan::{Access, InputRequest, PlanRequest, Program};
-
-/// The ledger's peak is that of the process: one test at a time measures it.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-pub fn bits(tensor: &Tensor) -> Vec<u64> {
-    let wide = taut_core::ops::unary::cast(tensor, DType::F64).unwrap();
-    wide.to_vec::<f64>().unwrap().iter().map(|v| v.to_bits()).collect()
-}
+pub use taut_testing::{bits, exclusive};
 
 fn assert_same(got: &Tensor, expected: &Tensor, what: &str) {
     assert_eq!(got.spec(), expected.spec(), "{what}");

@@ -115,6 +115,12 @@ impl<'a, T> Mat<'a, T> {
         }
     }
 
+    /// The last row first; nothing is copied.
+    #[inline(always)]
+    pub(super) fn reversed_rows(self) -> Mat<'a, T> {
+        Mat { start: self.at(self.rows.saturating_sub(1), 0), row_stride: -self.row_stride, ..self }
+    }
+
     /// The part with these rows and columns.
     ///
     /// # Panics
@@ -217,6 +223,12 @@ impl<'a, T> MatMut<'a, T> {
             col_stride: self.row_stride,
             ..self
         }
+    }
+
+    /// The last row first; nothing is copied.
+    #[inline(always)]
+    pub(super) fn reversed_rows(self) -> MatMut<'a, T> {
+        MatMut { start: self.at(self.rows.saturating_sub(1), 0), row_stride: -self.row_stride, ..self }
     }
 
     /// The same matrix, borrowed for a shorter time.

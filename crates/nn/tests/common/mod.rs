@@ -1,10 +1,6 @@
 //! What the tests share: a line through the origin that learns its slope.
 #![allow(dead_code, unused_imports)]
 
-#[path = "../../../data/tests/common/folder.rs"]
-mod folder;
-
-pub use folder::Folder;
 use taut_autodiff::Variable;
 use taut_core::ops::binary::mul;
 use taut_core::{Result, Tensor};
@@ -12,6 +8,7 @@ use taut_data::Dataset;
 use taut_nn::losses::MeanSquaredError;
 use taut_nn::optimizers::{Optimizer, Sgd};
 use taut_nn::{Layer, Mode, Names, Trainer};
+pub use taut_testing::Folder;
 
 pub type Data = Dataset<(Tensor, Tensor)>;
 

@@ -1,14 +1,8 @@
 //! Shared by the tests of recordings.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use taut_core::{Result, Tensor, ops};
 use taut_profile::Timeline;
-
-/// Profiler and ledger are global: tests that use them run one at a time.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
-}
+pub use taut_testing::exclusive;
 
 /// A tensor of ones.
 pub fn ones(shape: &[usize]) -> Tensor {

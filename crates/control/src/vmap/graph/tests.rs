@@ -7,7 +7,6 @@ use crate::specs::stacked_spec;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use taut_autodiff::gradient_graph;
 use taut_core::graph::Node;
 use taut_core::ops::binary::mul;
@@ -15,12 +14,12 @@ use taut_core::ops::creation::zeros;
 use taut_core::ops::reduce::sum;
 use taut_core::ops::shape::{moveaxis, reshape, roll, slice, stack};
 use taut_core::ops::unary::cast;
-use taut_core::ops::{ArgValue, OpEntry, table};
+use taut_core::ops::{ArgValue, OpEntry};
 use taut_core::{
-    DType, Element, ErrorKind, Graph, Index, Outputs, Result, Spec, Tensor, VmapCall, apply_at, trace,
+    DType, ErrorKind, Graph, Index, Outputs, Result, Spec, Tensor, VmapCall, apply_at, trace,
     with_source_location,
 };
-use taut_memory::testing::ledger_check;
+use taut_testing::{every_row, values};
 
 /// A node that reads mapped values, computed example by example: always right, and slowest.
 fn one_by_one(node: &Node, call: &VmapCall<'_>) -> Result<Outputs> {
@@ -43,23 +42,6 @@ fn one_by_one(node: &Node, call: &VmapCall<'_>) -> Result<Outputs> {
         }
         results.iter().map(|all| stack(all, 0)).collect()
     })
-}
-
-/// Runs a check on every row and reports all rows that fail, each with its reason.
-fn every_row(check: impl Fn(&OpEntry)) {
-    let failures: Vec<String> = table()
-        .filter_map(|entry| {
-            let outcome = catch_unwind(AssertUnwindSafe(|| {
-                let _ledger = ledger_check();
-                check(entry);
-            }));
-            let panic = outcome.err()?;
-            let reason = (panic.downcast_ref::<String>().map(String::as_str))
-                .or_else(|| panic.downcast_ref::<&str>().copied());
-            Some(format!("{}: {}", entry.name, reason.unwrap_or("panicked")))
-        })
-        .collect();
-    assert!(failures.is_empty(), "{} rows fail:\n{}", failures.len(), failures.join("\n"));
 }
 
 /// A row's sample as a graph of its tensors, and the tensors. Where a row reads data, what is not a float is a constant.
@@ -134,14 +116,6 @@ fn mappings(count: usize) -> Vec<Vec<bool>> {
     if count == 1 { all } else { all.into_iter().chain(alone).collect() }
 }
 
-fn numbers(tensor: &Tensor) -> Vec<f64> {
-    let copy = tensor.copy().unwrap();
-    let view = copy.view().unwrap();
-    taut_kernels::dispatch!(copy.dtype(), T in all => {
-        view.contiguous::<T>().unwrap().iter().map(|&e| e.to_f64()).collect()
-    })
-}
-
 /// The distance of two neighbouring numbers of a type, relative to their size.
 fn ulp(dtype: DType) -> f64 {
     match dtype {
@@ -175,7 +149,7 @@ fn assert_close(what: &str, got: &[Tensor], want: &[Tensor], within: Within) {
     for (got, want) in got.iter().zip(want) {
         assert_eq!(got.spec(), want.spec(), "{what}");
         let unit = within.ulps * ulp(got.dtype());
-        let (got, want) = (numbers(got), numbers(want));
+        let (got, want) = (values(got), values(want));
         let largest = want.iter().filter(|v| v.is_finite()).fold(within.least, |most, v| most.max(v.abs()));
         for (g, w) in got.iter().zip(&want) {
             let bits = g.to_bits() == w.to_bits() || (g.is_nan() && w.is_nan());

@@ -1,12 +1,15 @@
-//! A temporary folder. Tests of other crates use this file, too.
-#![allow(dead_code)]
+//! Temporary folders.
 
 use std::path::{Path, PathBuf};
 
-/// A temporary folder, removed when dropped.
+/// An empty folder for one test, which is removed when it is dropped.
 pub struct Folder(PathBuf);
 
 impl Folder {
+    /// Makes a folder. The name must be unique among the tests of a process.
+    ///
+    /// # Panics
+    /// If the folder cannot be made.
     pub fn new(name: &str) -> Folder {
         let path = std::env::temp_dir().join(format!("taut-{name}-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&path);
@@ -14,14 +17,20 @@ impl Folder {
         Folder(path)
     }
 
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
+    /// The path of a file in the folder.
     pub fn join(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
+    /// The names of the files in the folder, sorted.
+    ///
+    /// # Panics
+    /// If the folder cannot be read.
     pub fn files(&self) -> Vec<String> {
         let entries = std::fs::read_dir(&self.0).unwrap();
         let mut names: Vec<String> =
