@@ -103,7 +103,10 @@ fn gather_keeps_ids_and_gives_rows() {
     assert_eq!((row(3), row(7), row(0)), (vec![1.0; 8], vec![2.0; 8], vec![0.0; 8]));
     // Along another axis it is a whole tensor, still from the ids alone.
     assert_eq!(held(&[&table], || gather(&table, &rows, 1, 0)), 3 * 8);
-    assert_eq!(gradient(&vector(&[0.0; 4]), |x| take_along_axis(x, ids(&[2, 0, 2]), 0)), [2.0, 0.0, 4.0, 0.0]);
+    assert_eq!(
+        gradient(&vector(&[0.0; 4]), |x| take_along_axis(x, ids(&[2, 0, 2]), 0)),
+        [2.0, 0.0, 4.0, 0.0]
+    );
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{exclusive, check};
+use common::{check, exclusive};
 use std::collections::HashSet;
 use taut_autodiff::{DenseGradient, GradientTape, gradients};
 use taut_core::graph::{ValueId, value_of};

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{exclusive, bits, check};
+use common::{bits, check, exclusive};
 use std::sync::Arc;
 use taut_core::ops::binary::{add, mul, sub};
 use taut_core::ops::contract::matmul;

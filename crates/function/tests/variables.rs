@@ -146,7 +146,11 @@ fn a_variable_created_by_a_later_trace_is_rejected() {
         mul(w.read(), x)
     });
     assert_eq!(values_f32(&f.call(&vector_f32(&[3.0])).unwrap()), [6.0]);
-    assert_eq!(values_f32(&f.call(&vector_f32(&[4.0])).unwrap()), [8.0], "the same signature: the same variable");
+    assert_eq!(
+        values_f32(&f.call(&vector_f32(&[4.0])).unwrap()),
+        [8.0],
+        "the same signature: the same variable"
+    );
     let error = f.call(&vector_f32(&[3.0, 4.0])).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Graph);
     assert!(error.to_string().contains("a function must create its variables in its first trace"), "{error}");
@@ -384,7 +388,8 @@ fn traces_for_dropped_variables_are_removed() {
 #[test]
 fn a_hundred_variables_have_gradients() {
     let _ledger = ledger_check();
-    let weights: Vec<Variable> = (0..100).map(|i| Variable::new(vector_f32(&[i as f32, 1.0])).unwrap()).collect();
+    let weights: Vec<Variable> =
+        (0..100).map(|i| Variable::new(vector_f32(&[i as f32, 1.0])).unwrap()).collect();
     let inside = weights.clone();
     let f = function(move |x: &Tensor| {
         let all = inside.iter().try_fold(mul(x, 0.0)?, |all, w| add(all, square(w)?))?;

@@ -40,5 +40,5 @@ pub use profiler::{DEFAULT_CAPACITY, Profiler, is_recording, mark, record};
 pub use recording::DroppedEvents;
 pub use report::ProfileReport;
 pub use timeline::{
-    Gap, LiveRow, Mark, MemoryKind, MemorySample, OpTime, Peak, PlanComparison, TimedCall, Timeline,
+    Gap, LiveRow, Mark, MemoryKind, MemoryPeak, MemorySample, OpTime, PlanComparison, TimedCall, Timeline,
 };

@@ -8,7 +8,7 @@ mod times;
 
 pub use live::LiveRow;
 pub(crate) use live::why;
-pub use memory::{MemoryKind, MemorySample, Peak};
+pub use memory::{MemoryKind, MemoryPeak, MemorySample};
 pub use times::{Gap, OpTime, TimedCall};
 
 use crate::plan_summary::PlanSummary;

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{exclusive, check_sums, network, ones};
+use common::{check_sums, exclusive, network, ones};
 use std::fmt;
 use taut_core::ops::{self, binary::add};
 use taut_core::{Effects, Op, Result, Spec, Specs, Tensor, apply};

@@ -560,13 +560,13 @@ fn the_gradient_of_a_branch_op_needs_the_memory_of_its_largest_branch() {
     };
     let alone = function(deep);
     let alone = held(&|| alone.call(&x));
-    assert!(alone >= 3 * bytes, "{exclusive}");
+    assert!(alone >= 3 * bytes, "{alone}");
     let choice =
         function(|(x, flag): &(Tensor, Tensor)| cond(flag, || deep(x), || mul(deep(&mul(x, 0.5)?)?, x)));
     for flag in [true, false] {
         let flag = Tensor::scalar(flag).unwrap();
         // The other branch saves two more values, its scaled input and a factor; and the condition is saved.
         let held = held(&|| choice.call((&x, &flag)));
-        assert!(held <= alone + 2 * bytes + 64, "{held} {exclusive}");
+        assert!(held <= alone + 2 * bytes + 64, "{held} {alone}");
     }
 }

@@ -81,7 +81,7 @@ impl MemorySample {
 
 /// The most bytes that were live at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peak {
+pub struct MemoryPeak {
     /// When they were reached first.
     pub at: Duration,
     /// The number of bytes.
@@ -157,20 +157,20 @@ impl Timeline {
     }
 
     /// The peak of all live bytes.
-    pub fn peak(&self) -> Peak {
+    pub fn peak(&self) -> MemoryPeak {
         self.most(MemorySample::live)
     }
 
     /// The peak of one kind of memory.
-    pub fn peak_of(&self, kind: MemoryKind) -> Peak {
+    pub fn peak_of(&self, kind: MemoryKind) -> MemoryPeak {
         self.most(|sample| sample.by_kind[kind.index()])
     }
 
-    fn most(&self, bytes: impl Fn(&MemorySample) -> usize) -> Peak {
-        let mut peak = Peak { at: Duration::ZERO, bytes: 0 };
+    fn most(&self, bytes: impl Fn(&MemorySample) -> usize) -> MemoryPeak {
+        let mut peak = MemoryPeak { at: Duration::ZERO, bytes: 0 };
         for sample in self.memory() {
             if bytes(&sample) > peak.bytes {
-                peak = Peak { at: sample.at, bytes: bytes(&sample) };
+                peak = MemoryPeak { at: sample.at, bytes: bytes(&sample) };
             }
         }
         peak
