@@ -2,7 +2,7 @@
 
 use crate::structure::GradientSource;
 use crate::tape::{GradientRequest, GradientTape};
-use taut_core::graph::{Origin, ValueId, calls_so_far};
+use taut_core::graph::{Origin, ValueId, num_traced_calls};
 use taut_core::{
     Error, ErrorKind, Gradient, Graph, IndexedSlices, Result, Shape, Spec, Tensor, record, trace,
 };
@@ -85,7 +85,7 @@ impl JointGraph {
                     .collect();
                 tape.watch(&sources);
                 let mut outputs = graph.run(inputs)?;
-                boundary = calls_so_far().unwrap_or(0);
+                boundary = num_traced_calls().unwrap_or(0);
                 let mut found = vjp(&tape, &outputs, differentiated, gradients, sources)?.into_iter();
                 let original = outputs.len();
                 for i in 0..count {

@@ -372,8 +372,8 @@ impl<'a> FusionClusters<'a> {
 fn role(graph: &Graph, node: &Node) -> FusionRole {
     let specs: SmallVec<[&Spec; 3]> = node.inputs.iter().map(|&id| graph.spec(id)).collect();
     match node.op.form(&specs) {
-        Form::Elements(code) => FusionRole::Elementwise(code),
-        Form::Fold { code, axes }
+        Form::Elementwise(code) => FusionRole::Elementwise(code),
+        Form::Reduce { code, axes }
             if taut_fused::FusedKernel::reduces(code, specs[0].dtype) && !specs[0].shape.is_empty() =>
         {
             FusionRole::Reduction(code, axes)

@@ -152,7 +152,7 @@ impl<'a> EpilogueFinder<'a> {
     /// A single elementwise node as a fused op, and what it reads.
     fn fuse_single(&self, node: &Node) -> Result<Option<(Arc<Fused>, NodeInputs)>> {
         let specs = self.input_specs(node);
-        let Form::Elements(code) = node.op.form(&specs) else { return Ok(None) };
+        let Form::Elementwise(code) = node.op.form(&specs) else { return Ok(None) };
         let mut builder = FusedProgramBuilder::default();
         let call = builder.step(self.graph, node, code)?;
         let (program, operands) = builder.program(self.graph, vec![0])?;

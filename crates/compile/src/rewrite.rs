@@ -122,10 +122,10 @@ impl Rewriter {
         let form = op.form(&input_specs);
         match &form {
             // The name nearly always determines them; the rest is compared where hashes collide.
-            Form::Elements(_) | Form::Uniform(_) => {}
-            Form::Fold { code, axes } => (code, axes).hash(&mut hash.0),
+            Form::Elementwise(_) | Form::Uniform(_) => {}
+            Form::Reduce { code, axes } => (code, axes).hash(&mut hash.0),
             // Writing to a hasher cannot fail.
-            Form::Opaque | Form::Product(_) | Form::Spread(_) | Form::OptimizationBarrier => {
+            Form::Opaque | Form::Product(_) | Form::Repeat(_) | Form::OptimizationBarrier => {
                 let _ = describe(&mut hash, &form, &*op);
             }
         }
@@ -161,8 +161,8 @@ impl Rewriter {
 /// Writes what distinguishes ops of one name. The form is shorter than the op's `Debug`, which may include its derivative.
 fn describe(to: &mut impl Write, form: &Form<'_>, op: &dyn Op) -> fmt::Result {
     match form {
-        Form::Elements(_) | Form::Fold { .. } | Form::Uniform(_) => write!(to, "{form:?}"),
-        Form::Opaque | Form::Product(_) | Form::Spread(_) | Form::OptimizationBarrier => write!(to, "{op:?}"),
+        Form::Elementwise(_) | Form::Reduce { .. } | Form::Uniform(_) => write!(to, "{form:?}"),
+        Form::Opaque | Form::Product(_) | Form::Repeat(_) | Form::OptimizationBarrier => write!(to, "{op:?}"),
     }
 }
 

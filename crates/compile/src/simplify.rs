@@ -127,11 +127,11 @@ impl<'a> Simplifier<'a> {
         }
         let view: SmallVec<[StridedView; 3]> = inputs.iter().map(|known| known.view.clone()).collect();
         match form {
-            Form::Elements(Code::Copy) if self.may_share(node.outputs[0], &view[0]) => {
+            Form::Elementwise(Code::Copy) if self.may_share(node.outputs[0], &view[0]) => {
                 self.known[node.outputs[0].index()] = Some(inputs[0].clone());
                 Ok(())
             }
-            Form::Elements(code) => {
+            Form::Elementwise(code) => {
                 let spec = old.spec(node.outputs[0]);
                 // Both versions are computed; the one without readers is eliminated at the end.
                 let repeated = self.repeated_elementwise(node, code, &inputs, spec)?;
@@ -140,7 +140,7 @@ impl<'a> Simplifier<'a> {
                 self.known[node.outputs[0].index()] = Some(known);
                 Ok(())
             }
-            Form::Fold { code, axes } => {
+            Form::Reduce { code, axes } => {
                 let spec = old.spec(node.outputs[0]);
                 let made = match self.reduce_repeated(node, &inputs[0], code, &axes, spec)? {
                     Some(view) => view,
@@ -156,7 +156,7 @@ impl<'a> Simplifier<'a> {
                 self.set_view(node.outputs[0], view);
                 Ok(())
             }
-            Form::Spread(layout) => self.simplify_repeat(node, &view[0], layout),
+            Form::Repeat(layout) => self.simplify_repeat(node, &view[0], layout),
             Form::Opaque | Form::Product(_) | Form::OptimizationBarrier => {
                 self.keep_call(node, &view);
                 Ok(())

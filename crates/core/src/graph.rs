@@ -1,17 +1,17 @@
 //! Graphs: values, the ops that compute them, and the source lines of the calls.
 
-mod build;
 mod print;
 mod state;
+mod trace;
 mod verify;
 
-pub use build::{
-    TraceContext, Traced, TracedFunction, TracingSuspension, body_depth, calls_so_far, create_state, current,
-    depth, evaluate, read_state, suspend_tracing, tensor_of, trace, trace_body, trace_context,
-    trace_function, trace_writing, value_of, write_state,
-};
-pub(crate) use build::{ValueRef, next_key, record};
 pub use state::{ExternalState, KeySource, StateUse};
+pub use trace::{
+    TraceContext, Traced, TracedFunction, TracingSuspension, body_depth, create_state, current, evaluate,
+    function_depth, num_traced_calls, read_state, suspend_tracing, tensor_of, trace, trace_body,
+    trace_context, trace_function, trace_writing, value_of, write_state,
+};
+pub(crate) use trace::{ValueRef, next_key, record};
 
 use crate::apply::apply_at;
 use crate::error::{Error, ErrorKind, Result};

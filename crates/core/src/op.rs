@@ -112,9 +112,9 @@ pub enum Form<'a> {
     /// Not described.
     Opaque,
     /// An elementwise function of the broadcast inputs; one output.
-    Elements(Code),
+    Elementwise(Code),
     /// A reduction of the marked axes of its input; one output, without those axes.
-    Fold {
+    Reduce {
         /// The reduction.
         code: Reduce,
         /// A mark per dimension of the input.
@@ -127,9 +127,9 @@ pub enum Form<'a> {
     OptimizationBarrier,
     /// Every element of the output is this number.
     Uniform(Scalar),
-    /// The output's elements in row-major order are those of its contiguous input through this layout, also in row-major
-    /// order. The layout may have other dimensions than the output.
-    Spread(Layout),
+    /// A copy that repeats elements of its contiguous input: the output's elements in row-major order are those of the input
+    /// through this layout, in row-major order. The layout may have another shape than the output.
+    Repeat(Layout),
 }
 
 /// How much work a call is.

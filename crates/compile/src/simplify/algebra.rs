@@ -74,7 +74,7 @@ impl Simplifier<'_> {
     fn producer_code(&self, x: &StridedView) -> Option<(Code, StridedView)> {
         let node = self.new.producer(x.base)?;
         let &[input] = &node.inputs[..] else { return None };
-        let Form::Elements(code) = node.op.form(&[self.new.graph.spec(input)]) else { return None };
+        let Form::Elementwise(code) = node.op.form(&[self.new.graph.spec(input)]) else { return None };
         if self.new.graph.spec(x.base).dtype != x.dtype {
             return None;
         }

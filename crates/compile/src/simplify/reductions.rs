@@ -154,7 +154,7 @@ impl Simplifier<'_> {
         }
         let maker = self.new.producer(x.base)?;
         let &[input] = &maker.inputs[..] else { return None };
-        let Form::Fold { code: before, axes } = maker.op.form(&[self.new.graph.spec(input)]) else {
+        let Form::Reduce { code: before, axes } = maker.op.form(&[self.new.graph.spec(input)]) else {
             return None;
         };
         if before != code || self.new.graph.spec(input).shape.is_empty() {

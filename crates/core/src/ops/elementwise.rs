@@ -220,7 +220,7 @@ impl Op for Elementwise {
     }
 
     fn form(&self, _inputs: &[&Spec]) -> Form<'_> {
-        Form::Elements(self.code)
+        Form::Elementwise(self.code)
     }
 
     fn gradient(&self) -> Option<&dyn Differentiable> {

@@ -156,7 +156,7 @@ impl Op for PassThrough {
 
     fn form(&self, _inputs: &[&Spec]) -> Form<'_> {
         match self.mode {
-            PassMode::Copy => Form::Elements(elementwise::Code::Copy),
+            PassMode::Copy => Form::Elementwise(elementwise::Code::Copy),
             PassMode::Barrier => Form::OptimizationBarrier,
             PassMode::View | PassMode::Check { .. } => Form::Opaque,
         }

@@ -156,7 +156,7 @@ impl Op for Reduction {
 
     fn form(&self, inputs: &[&Spec]) -> Form<'_> {
         match (self.code, self.over.marks(&inputs[0].shape)) {
-            (ReductionCode::Reduce(code), Ok(axes)) => Form::Fold { code, axes },
+            (ReductionCode::Reduce(code), Ok(axes)) => Form::Reduce { code, axes },
             _ => Form::Opaque,
         }
     }

@@ -117,7 +117,7 @@ pub fn with_recorded_keys<R>(keys: &RecordedKeys, work: impl FnOnce() -> R) -> (
         }
     }
     KEYS.with_borrow_mut(|frames| {
-        frames.push(RecordedKeys { list: keys.list.clone(), next: 0, depth: graph::depth() });
+        frames.push(RecordedKeys { list: keys.list.clone(), next: 0, depth: graph::function_depth() });
     });
     let frame = Frame;
     let result = work();
@@ -174,7 +174,7 @@ pub fn take_key(source: &Arc<dyn KeySource>) -> Result<Tensor> {
         RecordedKey::Concrete(words) => Tensor::from_slice(&words, [2])?,
         RecordedKey::Traced(key) => key,
     };
-    let depth = graph::depth();
+    let depth = graph::function_depth();
     let indices: SmallVec<[Tensor; 2]> = LOOP_INDICES.with_borrow(|frames| {
         frames.iter().take(loops).filter(|(of, _)| *of == depth).map(|(_, index)| index.clone()).collect()
     });
@@ -190,7 +190,7 @@ pub fn with_loop_index<R>(index: &Tensor, work: impl FnOnce() -> R) -> R {
             LOOP_INDICES.with_borrow_mut(Vec::pop);
         }
     }
-    LOOP_INDICES.with_borrow_mut(|frames| frames.push((graph::depth(), index.clone())));
+    LOOP_INDICES.with_borrow_mut(|frames| frames.push((graph::function_depth(), index.clone())));
     let _frame = Frame;
     work()
 }
@@ -207,7 +207,7 @@ pub fn take_key_words(source: &Arc<dyn KeySource>) -> Option<[u64; 2]> {
 /// first run.
 fn next(source: &Arc<dyn KeySource>) -> (RecordedKey, usize) {
     KEYS.with_borrow_mut(|frames| {
-        let depth = graph::depth();
+        let depth = graph::function_depth();
         let outer = frames.partition_point(|keys| keys.depth < depth);
         let frames = &mut frames[outer..];
         // The innermost computation that is being replayed determines the key; those around it only record it.

@@ -57,7 +57,7 @@ impl Op for Tile {
             dims.extend([multiple, shape[axis]]);
             strides.extend([0, whole.strides[axis]]);
         }
-        Form::Spread(Layout { shape: dims.into(), strides, offset: 0 })
+        Form::Repeat(Layout { shape: dims.into(), strides, offset: 0 })
     }
 
     fn gradient(&self) -> Option<&dyn Differentiable> {
@@ -154,7 +154,7 @@ impl Op for Repeat {
         let (&[count], Ok(axis)) = (&self.repeats[..], shape.axis(self.axis)) else { return Form::Opaque };
         let mut strides = Layout::contiguous(shape.clone()).strides;
         strides.insert(axis + 1, 0);
-        Form::Spread(Layout { shape: shape.clone().with_inserted(axis + 1, count), strides, offset: 0 })
+        Form::Repeat(Layout { shape: shape.clone().with_inserted(axis + 1, count), strides, offset: 0 })
     }
 
     fn gradient(&self) -> Option<&dyn Differentiable> {

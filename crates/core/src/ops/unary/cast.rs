@@ -30,7 +30,7 @@ impl Op for Cast {
     }
 
     fn form(&self, _inputs: &[&Spec]) -> Form<'_> {
-        Form::Elements(elementwise::Code::Cast(self.to))
+        Form::Elementwise(elementwise::Code::Cast(self.to))
     }
 
     fn gradient(&self) -> Option<&dyn Differentiable> {

@@ -313,7 +313,7 @@ pub(crate) fn record(op: &dyn Op, inputs: &[Tensor], at: Location) -> Result<Out
 }
 
 /// The number of nodes in the trace of this thread; `None` if it is not tracing.
-pub fn calls_so_far() -> Option<usize> {
+pub fn num_traced_calls() -> Option<usize> {
     TRACERS.with_borrow(|tracers| tracers.last().map(|tracer| tracer.graph.nodes.len()))
 }
 
@@ -395,7 +395,7 @@ pub fn body_depth() -> usize {
 }
 
 /// How many nested functions this thread is tracing.
-pub fn depth() -> usize {
+pub fn function_depth() -> usize {
     TRACERS.with_borrow(|tracers| tracers.iter().filter(|tracer| tracer.external.is_some()).count())
 }
 
