@@ -38,7 +38,7 @@ pub struct TrainOptions {
     pub jit: bool,
 }
 
-/// TrainOptions of training that do not affect the memory of a step.
+/// Options of training that do not affect the memory of a step.
 #[derive(Args, Clone, Debug)]
 pub struct RunOptions {
     /// The learning rate, instead of the optimizer's default

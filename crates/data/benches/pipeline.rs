@@ -1,4 +1,4 @@
-//! Images per second of a pipeline as people write it for training, and the most its buffers held.
+//! Images per second of a typical training pipeline, and the high-water marks of its buffers.
 //!
 //! `cargo bench -p taut-data --bench pipeline`, and beside it `benches/peers/pipeline_tensorflow.py`, which does the same with
 //! `tf.data`. Images are made up, as many and as large as Fashion-MNIST's.

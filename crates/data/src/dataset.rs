@@ -162,7 +162,7 @@ impl<T: DatasetElement> Dataset<T> {
     /// on.
     ///
     /// Elements before the position are skipped without computing them where possible: sources seek, `map` does not call its
-    /// function, `shuffle` replays its random on indices and computes only the elements that are still in its buffer.
+    /// function, `shuffle` replays its draws on indices and computes only the elements that are still in its buffer.
     /// `filter`, `take_while`, generators, `flat_map` and `interleave` compute them again, and so does a `shuffle` after
     /// them, or one with a buffer size in bytes whose elements have sizes that are not known in advance. A position beyond
     /// the end is the end.

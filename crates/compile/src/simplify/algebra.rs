@@ -40,7 +40,7 @@ impl Simplifier<'_> {
     ) -> Option<&'s StridedView> {
         let float = a.dtype.is_float();
         match code {
-            // -0 is the neutral_operand element of float addition: 0 would turn -0 into 0.
+            // -0 is the neutral element of float addition: 0 would turn -0 into 0.
             Binary::Add if float && self.is_uniformly(b, -0.0) => Some(a),
             Binary::Add if float && self.is_uniformly(a, -0.0) => Some(b),
             Binary::Add if !float && self.is_uniformly(b, 0) => Some(a),

@@ -1,4 +1,4 @@
-//! `cache`: filler the elements of the first run, in memory or in a file.
+//! `cache`: keeps the elements of the first run, in memory or in a file.
 
 mod file;
 
@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use taut_core::{Error, Result};
 use taut_memory::Location;
 
-/// Where a cache filler elements.
+/// Where a cache keeps elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cache {
     /// In memory.

@@ -23,7 +23,7 @@ struct RepeatCursor<T> {
 }
 
 impl<T: DatasetElement> Dataset<T> {
-    /// Repeats the dataset `times` times, or infinitely often. Each repetition is another epoch: a `shuffle` before it random
+    /// Repeats the dataset `times` times, or infinitely often. Each repetition is another epoch: a `shuffle` before it draws
     /// another order. An empty dataset stays empty.
     ///
     /// ```
@@ -104,7 +104,7 @@ impl<T: DatasetElement> Cursor<T> for RepeatCursor<T> {
             if skipped == count {
                 break;
             }
-            // CompleteCache epochs of a known length are skipped without starting them.
+            // Whole epochs of a known length are skipped without starting them.
             let each = self.dataset.cardinality().known().filter(|&each| each > 0);
             let whole = each.map_or(0, |each| (count - skipped) / each);
             let whole = self.left.map_or(whole, |left| whole.min(left.saturating_sub(1)));

@@ -30,7 +30,7 @@ struct SampleCursor<T> {
 
 impl<T: DatasetElement> Dataset<T> {
     /// Mixes several datasets: for each element, its dataset is drawn with probability proportional to the weights. A dataset
-    /// that has ended is no longer drawn; the sequence ends with the last of them. RandomSequence depend on the seed and the epoch.
+    /// that has ended is no longer drawn; the sequence ends with the last of them. Draws depend on the seed and the epoch.
     ///
     /// ```
     /// use taut_data::Dataset;
@@ -80,7 +80,7 @@ impl<T: DatasetElement> Stage<T> for Sample<T> {
 }
 
 impl<T> SampleCursor<T> {
-    /// RandomSequence the index of the next dataset.
+    /// Draws the index of the next dataset.
     fn draw(&mut self) -> usize {
         let sum: f64 = self.parts.iter().map(|part| part.weight).sum();
         let mut rest = self.random.unit(self.drawn) * sum;

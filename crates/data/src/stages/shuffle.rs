@@ -183,7 +183,7 @@ impl<T: DatasetElement> ShuffleCursor<T> {
         self.counters.buffer_counters(Some(self.buffer_size)).set(self.slots.len(), self.bytes);
     }
 
-    /// RandomSequence a slot of the buffer, which must not be empty.
+    /// Draws a slot of the buffer, which must not be empty.
     fn draw(&mut self) -> BufferSlot<T> {
         let index = self.random.below(self.drawn, self.slots.len());
         self.drawn += 1;
