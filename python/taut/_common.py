@@ -1,66 +1,87 @@
-"""What the functions of all groups are written with."""
+"""Helpers shared by the implementation of the public functions."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from . import _native
+from . import _native, _raw_ops as raw
 from .errors import InvalidArgumentError
 
-_cast = _native.Op("cast")
+if TYPE_CHECKING:
+    from ._typing import DTypeLike, ShapeLike, TensorLike
 
 
-def _refuse(name: str, message: str, kind: type[Exception] = InvalidArgumentError) -> NoReturn:
-    """Raises an error that names the function and the line that called it."""
-    raise kind(f"{name}: {message}\n  at {_native.calling_line()}")
+def refuse(name: str, message: str, kind: type[Exception] = InvalidArgumentError) -> NoReturn:
+    """Raises an error that names the public function and the caller's line. A help line comes last."""
+    text, _, remedy = message.partition("\n  help: ")
+    remedy = f"\n  help: {remedy}" if remedy else ""
+    raise kind(f"{name}: {text}\n  at {_native.calling_line()}{remedy}")
 
 
-def _as(x: _native.Tensor, dtype: _native.DType) -> _native.Tensor:
-    """The tensor in this type: itself, if it has it."""
-    return x if x.dtype == dtype else _cast(x, dtype)
+def cast_to(x: _native.Tensor, dtype: _native.DType) -> _native.Tensor:
+    """Casts a tensor to an element type, if it has another one."""
+    return x if x.dtype == dtype else raw.cast(x, dtype)
 
 
-def _ends(x: _native.Tensor) -> tuple[Any, Any]:
-    """The smallest and the largest element: read, rather than computed, so that a trace sees numbers."""
+def value_range(x: _native.Tensor) -> tuple[Any, Any]:
+    """Smallest and largest element as Python numbers, read from the value; (0, -1) for an empty tensor."""
     array = np.asarray(x)
     return (array.min().item(), array.max().item()) if array.size else (0, -1)
 
 
-def _several(made: Any) -> tuple[_native.Tensor, ...]:
-    """The results of an op that has one or several."""
-    return made if isinstance(made, tuple) else (made,)
+def as_tuple(results: _native.Tensor | tuple[_native.Tensor, ...]) -> tuple[_native.Tensor, ...]:
+    """The results of an op as a tuple, also if there is only one."""
+    return results if isinstance(results, tuple) else (results,)
 
 
-def _shape(dims: Any) -> Any:
-    """A shape as the op table takes it: one size stands for a vector's."""
-    return _ints(dims) if isinstance(dims, (int, np.integer, _native.Array)) else dims
+def as_shape(dims: ShapeLike) -> Any:
+    """A shape as the op table takes it: a single integer is the shape of a vector."""
+    return as_ints(dims) if isinstance(dims, (int, np.integer, _native.Array)) else dims
 
 
-def _weak(value: Any, dtype: _native.DType) -> _native.Tensor:
-    """A value as a tensor: numbers and lists, which have no type of their own, in this one if it holds such."""
-    made = _native.as_tensor(value)
-    if hasattr(value, "dtype") or made.dtype == dtype or made.dtype.is_bool:
-        return made
-    holds = dtype.is_floating or (dtype.is_integer and made.dtype.is_integer)
-    return _native.as_tensor(value, dtype) if holds else made
-
-
-def _alike(values: Any) -> list[_native.Tensor]:
-    """Values that go together, as tensors: numbers and lists take the type of the tensors among them."""
-    if all(isinstance(value, _native.Tensor) for value in values):
-        return list(values)
-    typed = next((value.dtype for value in values if hasattr(value, "dtype")), None)
-    if typed is None:
-        made = [_native.as_tensor(value) for value in values]
-        typed = next((one.dtype for one in made if one.dtype.is_floating), None)
-        return made if typed is None else [_weak(value, typed) for value in values]
-    typed = _native.DType(typed)
-    return [_weak(value, typed) for value in values]
-
-
-def _ints(values: Any) -> list[int]:
-    """Integers from one, a list, a shape, an array or a tensor with a value."""
+def as_ints(values: Any) -> list[int]:
+    """Integers from one integer, a sequence, a shape, an array or a tensor whose value is known."""
     values = values.tolist() if isinstance(values, (_native.Array, np.ndarray)) else values
     return [int(values)] if isinstance(values, (int, np.integer)) else [int(value) for value in values]
+
+
+def convert_weak(value: TensorLike, dtype: DTypeLike) -> _native.Tensor:
+    """Converts a value to a tensor. Python numbers and lists, which are weakly typed, take `dtype` if it can hold them."""
+    tensor = _native.as_tensor(value)
+    target = _native.DType(dtype)
+    if hasattr(value, "dtype") or tensor.dtype == target or tensor.dtype.is_bool:
+        return tensor
+    holds = target.is_floating or (target.is_integer and tensor.dtype.is_integer)
+    return _native.as_tensor(value, target) if holds else tensor
+
+
+def unify_dtypes(values: Iterable[TensorLike]) -> list[_native.Tensor]:
+    """Converts values to tensors. Python numbers and lists take the element type of the tensors among them."""
+    values = list(values)
+    dtype = next((_native.DType(value.dtype) for value in values if hasattr(value, "dtype")), None)
+    if dtype is not None:
+        return [value if isinstance(value, _native.Tensor) else convert_weak(value, dtype) for value in values]
+    tensors = [_native.as_tensor(value) for value in values]
+    floating = next((tensor.dtype for tensor in tensors if tensor.dtype.is_floating), None)
+    return tensors if floating is None else [convert_weak(value, floating) for value in values]
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a Python or NumPy number."""
+    return isinstance(value, (bool, int, float, np.number))
+
+
+def check_choice(name: str, parameter: str, value: object, choices: Sequence[object]) -> None:
+    """Raises ValueError unless an option has one of its values."""
+    if value not in choices:
+        allowed = ", ".join(map(repr, choices))
+        refuse(name, f"{parameter} must be one of {allowed}, got {value!r}", ValueError)
+
+
+def refuse_option(name: str, parameter: str, value: object, reason: str, default: object = None) -> None:
+    """Raises ValueError if an option that cannot take effect has another value than its default."""
+    if value is not default and value != default:
+        refuse(name, f"{parameter} must be {default!r}, got {value!r}: {reason}", ValueError)

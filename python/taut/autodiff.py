@@ -1,17 +1,17 @@
-"""Derivatives forward."""
+"""Forward-mode differentiation."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from . import _native, nest
-from .tape import GradientTape, is_zero  # noqa: F401
+from . import _native, _raw_ops as raw, nest
+from .tape import GradientTape, is_zero
 
-_zeros_like = _native.Op("zeros_like")
+__all__ = ["ForwardAccumulator", "GradientTape"]
 
 
 class ForwardAccumulator:
-    """Derivatives along given directions, computed with the values.
+    """Computes Jacobian-vector products alongside the values (forward mode).
 
     >>> import taut as tf
     >>> x = tf.constant([1.0, 2.0])
@@ -32,11 +32,11 @@ class ForwardAccumulator:
         self._native.__exit__(*error)
 
     def jvp(self, primals: Any, unconnected_gradients: Any = "none") -> Any:
-        """The derivative of each value along the directions; None where it does not depend on what moves."""
+        """The derivative of each value along the tangents; None where it does not depend on the primals."""
         zero = is_zero(unconnected_gradients)
 
         def one(value: Any) -> Any:
             found = self._native.jvp(value)
-            return _zeros_like(value) if found is None and zero else found
+            return raw.zeros_like(value) if found is None and zero else found
 
         return nest.map_structure(one, primals)

@@ -1,4 +1,4 @@
-"""Settings of the whole program."""
+"""Global settings."""
 
 from __future__ import annotations
 
@@ -8,46 +8,48 @@ from . import _native
 
 
 class PhysicalDevice(NamedTuple):
-    """A device that could be used."""
+    """A device of the machine."""
 
     name: str
     device_type: str
 
 
 class LogicalDevice(NamedTuple):
-    """A device that is used."""
+    """A device in use."""
 
     name: str
     device_type: str
 
 
 def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """The processor; there are no others here."""
+    """The devices of the machine: the CPU."""
     return [PhysicalDevice("/physical_device:CPU:0", "CPU")] if device_type in (None, "CPU") else []
 
 
 def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-    """The processor; there are no others here."""
+    """The devices in use: the CPU."""
     return [LogicalDevice("/device:CPU:0", "CPU")] if device_type in (None, "CPU") else []
 
 
 def get_visible_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-    """The devices that are used: the processor."""
+    """The devices in use: the CPU."""
     return list_physical_devices(device_type)
 
 
 def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
-    """Says which devices are used. There is the processor, and it cannot be hidden."""
-    asked = list(devices) if isinstance(devices, (list, tuple)) and not isinstance(devices, PhysicalDevice) else [devices]
+    """Selects the devices to use. The CPU is the only one and cannot be hidden."""
+    asked = (
+        list(devices) if isinstance(devices, (list, tuple)) and not isinstance(devices, PhysicalDevice) else [devices]
+    )
     if asked != list_physical_devices(device_type):
-        raise ValueError(f"the devices here are {list_physical_devices()}, not {asked} of type {device_type}")
+        raise ValueError(f"devices must be {list_physical_devices()}, the only ones, got {asked} of type {device_type}")
 
 
 _eagerly = False
 
 
 def run_functions_eagerly(run_eagerly: bool) -> None:
-    """Makes every `tf.function` run as plain Python from now on, or traced again: for looking for mistakes."""
+    """Makes every `tf.function` run as plain Python, or traced again, for debugging."""
     global _eagerly
     _eagerly = bool(run_eagerly)
 
@@ -58,34 +60,34 @@ def functions_run_eagerly() -> bool:
 
 
 class threading:  # noqa: N801
-    """How many threads kernels use."""
+    """The number of threads."""
 
     @staticmethod
     def get_intra_op_parallelism_threads() -> int:
-        """How many threads kernels use."""
+        """The number of threads of kernels."""
         return _native.threads()
 
     @staticmethod
     def set_intra_op_parallelism_threads(num_threads: int) -> None:
-        """Sets how many threads kernels use; 0 for one per core. Results do not depend on it."""
+        """Sets the number of threads of kernels; 0 for one per core. Results do not depend on it."""
         import os
 
         _native.set_threads(num_threads or os.cpu_count() or 1)
 
     @staticmethod
     def get_inter_op_parallelism_threads() -> int:
-        """How many ops of one program run at the same time: one. Threads work on it together."""
+        """The number of ops of a program that run concurrently: one."""
         return 1
 
     @staticmethod
     def set_inter_op_parallelism_threads(num_threads: int) -> None:
-        """Sets how many ops of one program may run at the same time at most; one does, whatever is allowed."""
+        """Sets the maximal number of concurrent ops of a program. Ops run one at a time, which every maximum allows."""
         if num_threads < 0:
-            raise ValueError(f"{num_threads} is no number of threads")
+            raise ValueError(f"num_threads must be >= 0, got {num_threads}")
 
 
 class experimental:  # noqa: N801
-    """Names that TensorFlow keeps here as well."""
+    """The namespace `tf.config.experimental`."""
 
     list_physical_devices = staticmethod(list_physical_devices)
     list_logical_devices = staticmethod(list_logical_devices)
@@ -94,4 +96,4 @@ class experimental:  # noqa: N801
 
     @staticmethod
     def enable_op_determinism() -> None:
-        """Makes every op give the same result each time, given the same seed. That is always so here."""
+        """Makes every op deterministic. They always are."""

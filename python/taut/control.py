@@ -1,30 +1,30 @@
-"""Loops, choices and maps as single ops."""
+"""Control flow: loops, branches and maps as single ops."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from . import _native, nest, tensor_array
+from . import _native, _raw_ops as raw, nest, tensor_array
+from ._common import refuse_option
 from .errors import InvalidArgumentError
 from .shape import TensorShape
 from .spec import TensorSpec
 
-_stop_gradient = _native.Op("stop_gradient")
-_concat = _native.Op("concat")
-_expand_dims = _native.Op("expand_dims")
+if TYPE_CHECKING:
+    from ._typing import DTypeLike
+
+# The result of a loop has the structure of its variables.
+_LoopVars = TypeVar("_LoopVars")
 
 
-def _followed(made: Any, back_prop: bool) -> Any:
-    """What a loop made; as constants if nobody will ask for its gradient."""
-    return made if back_prop else nest.map_structure(_stop_gradient, made)
+def _constant_unless(made: Any, back_prop: bool) -> Any:
+    """The results of a loop; as constants if its gradient is not needed."""
+    return made if back_prop else nest.map_structure(raw.stop_gradient, made)
 
 
 def _convertible(*functions: Callable) -> tuple:
-    """Functions whose control flow may depend on tensors, as it may where Python runs them.
-
-    In a trace they are converted already, unless somebody said that they are not to be.
-    """
+    """The functions, converted by AutoGraph on their first call. In a trace the caller has converted them already."""
     if _native.is_tracing():
         return functions
     from .autograph import lazily_converted
@@ -35,7 +35,7 @@ def _convertible(*functions: Callable) -> tuple:
 def while_loop(
     cond: Callable,
     body: Callable,
-    loop_vars: Any,
+    loop_vars: _LoopVars,
     shape_invariants: Any = None,
     parallel_iterations: int = 10,
     back_prop: bool = True,
@@ -43,15 +43,15 @@ def while_loop(
     maximum_iterations: int | None = None,
     name: str | None = None,
     grad_budget: int | None = None,
-) -> Any:
-    """Repeats `body(*loop_vars)` as long as `cond(*loop_vars)` holds; returns the last loop variables.
+) -> _LoopVars:
+    """Repeats `body(*loop_vars)` while `cond(*loop_vars)` is true; returns the final loop variables.
 
     The body is traced once, and its states are updated in place: memory does not grow with the number of steps.
-    `grad_budget` bounds the bytes that the loop keeps for its gradient; the rest is computed again.
+    `grad_budget` bounds the bytes saved for the gradient; the rest is recomputed.
     """
     cond, body = _convertible(cond, body)
     single = not isinstance(loop_vars, (list, tuple))
-    states = [loop_vars] if single else list(loop_vars)
+    states: list[Any] = [loop_vars] if single else list(loop_vars)  # type: ignore[call-overload]
     invariants = None
     if shape_invariants is not None:
         flat = nest.flatten(_shapes(shape_invariants))
@@ -70,16 +70,17 @@ def while_loop(
     if maximum_iterations is not None:
         maximum_iterations = int(maximum_iterations)
     done = _native.while_loop(test, step, states, invariants, maximum_iterations, grad_budget)
-    done = _followed(done, back_prop)
+    done = _constant_unless(done, back_prop)
     if packed is not None:
         done = packed(done)
     if single:
         return done[0]
-    return type(loop_vars)(done) if type(loop_vars) in (list, tuple) else tuple(done)
+    made: Any = type(loop_vars)(done) if type(loop_vars) in (list, tuple) else tuple(done)  # type: ignore[call-arg]
+    return made
 
 
 class _Shape:
-    """A shape as a leaf, so that structures of shapes can be flattened."""
+    """A shape as a leaf of a structure."""
 
     def __init__(self, dims: Any) -> None:
         self.dims = dims
@@ -98,12 +99,10 @@ def _shapes(structure: Any) -> Any:
     return [_shapes(part) for part in structure]
 
 
-def cond(
-    pred: Any, true_fn: Callable | None = None, false_fn: Callable | None = None, name: str | None = None
-) -> Any:
-    """What `true_fn()` returns if `pred` holds, else what `false_fn()` returns. Only one of them runs."""
+def cond(pred: Any, true_fn: Callable | None = None, false_fn: Callable | None = None, name: str | None = None) -> Any:
+    """Returns `true_fn()` if `pred` is true, else `false_fn()`. Only one of them runs."""
     if not callable(true_fn) or not callable(false_fn):
-        raise TypeError(f"tf.cond needs two functions, not {true_fn!r} and {false_fn!r}")
+        raise TypeError(f"tf.cond: true_fn and false_fn must be callable, got {true_fn!r} and {false_fn!r}")
     if isinstance(pred, bool):
         return true_fn() if pred else false_fn()
     pred = _native.as_tensor(pred)
@@ -112,10 +111,8 @@ def cond(
     return _native.cond(pred, true_fn, false_fn)
 
 
-def switch_case(
-    branch_index: Any, branch_fns: Any, default: Callable | None = None, name: str | None = None
-) -> Any:
-    """What the function of this number returns; `default`, or the last one, if there is none."""
+def switch_case(branch_index: Any, branch_fns: Any, default: Callable | None = None, name: str | None = None) -> Any:
+    """Calls the function with this index; `default`, or the last function, if the index is out of range."""
     pairs = branch_fns
     if isinstance(branch_fns, dict):
         pairs = sorted(branch_fns.items())
@@ -124,7 +121,7 @@ def switch_case(
     else:
         pairs = list(enumerate(branch_fns))
     if [number for number, _ in pairs] != list(range(len(pairs))):
-        raise ValueError(f"branches are numbered from 0 on, not {[number for number, _ in pairs]}")
+        raise ValueError(f"branch_fns must be numbered 0, 1, 2, ..., got {[number for number, _ in pairs]}")
     functions = [function for _, function in pairs]
     if default is not None:
         functions.append(default)
@@ -138,14 +135,14 @@ def switch_case(
 def case(
     pred_fn_pairs: Sequence, default: Callable | None = None, exclusive: bool = False, name: str | None = None
 ) -> Any:
-    """What the function of the first predicate that holds returns; what `default` does if none holds."""
+    """Calls the function of the first predicate that is true, or `default` if none is."""
     pairs = list(pred_fn_pairs.items()) if isinstance(pred_fn_pairs, dict) else list(pred_fn_pairs)
     if not pairs:
         if default is None:
-            raise ValueError("tf.case needs a predicate, or a default")
+            raise ValueError("tf.case: at least one predicate or a default must be given")
         return default()
     if exclusive and not _native.is_tracing() and sum(bool(pred) for pred, _ in pairs) > 1:
-        raise InvalidArgumentError("tf.case(exclusive=True): more than one predicate holds")
+        raise InvalidArgumentError("tf.case: with exclusive=True at most one predicate may be true")
     (pred, function), rest = pairs[0], pairs[1:]
     if not rest and default is None:
         return cond(pred, function, function)
@@ -155,7 +152,7 @@ def case(
 def map_fn(
     fn: Callable,
     elems: Any,
-    dtype: Any = None,
+    dtype: DTypeLike = None,
     parallel_iterations: int | None = None,
     back_prop: bool = True,
     swap_memory: bool = False,
@@ -164,17 +161,17 @@ def map_fn(
     fn_output_signature: Any = None,
     memory_budget: int | None = None,
 ) -> Any:
-    """Calls `fn` on each row of the elements; returns what it made of them, stacked.
+    """Applies `fn` to each row of the elements and stacks the results.
 
-    As many rows are computed at once as `memory_budget` bytes (or `parallel_iterations` rows) allow, whatever their
-    number is. The gradient goes through the same chunks, computes each again, and obeys the same law.
+    Rows are computed in chunks that fit into `memory_budget` bytes (or of `parallel_iterations` rows). The gradient
+    recomputes each chunk and keeps to the same budget.
     """
     (fn,) = _convertible(fn)
     wanted = fn_output_signature if fn_output_signature is not None else dtype
     made = _native.map_fn(fn, elems, parallel_iterations, memory_budget)
     if wanted is not None:
         _check_types(made, wanted)
-    return _followed(made, back_prop)
+    return _constant_unless(made, back_prop)
 
 
 def _check_types(made: Any, wanted: Any) -> None:
@@ -182,12 +179,15 @@ def _check_types(made: Any, wanted: Any) -> None:
     for one, spec in zip(flat, signature):
         dtype = getattr(spec, "dtype", spec)
         if one.dtype != dtype:
-            raise TypeError(f"fn returned {one.dtype.name}, and fn_output_signature says {dtype}")
+            raise TypeError(f"fn must return the type of fn_output_signature, {dtype}, got {one.dtype.name}")
 
 
 def vectorized_map(fn: Callable, elems: Any, fallback_to_while_loop: bool = True, warn: bool = True) -> Any:
-    """Calls `fn` on all rows of the elements at once; returns what it made of them, stacked."""
-    return _native.vectorized_map(*_convertible(fn), elems)
+    """Applies `fn` to all rows of the elements at once and stacks the results."""
+    reason = "ops without a batching rule always run as a loop"
+    refuse_option("vectorized_map", "fallback_to_while_loop", fallback_to_while_loop, reason, default=True)
+    (fn,) = _convertible(fn)
+    return _native.vectorized_map(fn, elems)
 
 
 def scan(
@@ -202,7 +202,7 @@ def scan(
     name: str | None = None,
     grad_budget: int | None = None,
 ) -> Any:
-    """Goes through the rows with a state, `state = fn(state, row)`; returns all states, stacked."""
+    """Computes `state = fn(state, row)` over the rows; returns all states, stacked."""
     (fn,) = _convertible(fn)
     first, rest = _begin(elems, initializer, reverse)
 
@@ -214,11 +214,11 @@ def scan(
     if initializer is None:
 
         def joined(one: Any, many: Any) -> Any:
-            one = _expand_dims(one, 0)
-            return _concat([many, one] if reverse else [one, many], 0)
+            one = raw.expand_dims(one, 0)
+            return raw.concat([many, one] if reverse else [one, many], 0)
 
         states = nest.map_structure(joined, first, states, check_types=False)
-    return _followed(states, back_prop)
+    return _constant_unless(states, back_prop)
 
 
 def _begin(elems: Any, initializer: Any, reverse: bool) -> tuple:
@@ -237,7 +237,7 @@ def _fold(fn: Callable, elems: Any, initializer: Any, reverse: bool, back_prop: 
     (fn,) = _convertible(fn)
     first, rest = _begin(elems, initializer, reverse)
     last, _ = _native.scan(lambda state, row: (fn(state, row), ()), first, rest, reverse)
-    return _followed(last, back_prop)
+    return _constant_unless(last, back_prop)
 
 
 def foldl(
@@ -249,7 +249,7 @@ def foldl(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """Goes through the rows with a state, `state = fn(state, row)`; returns the last one."""
+    """Computes `state = fn(state, row)` over the rows; returns the last state."""
     return _fold(fn, elems, initializer, False, back_prop)
 
 

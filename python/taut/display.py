@@ -1,4 +1,4 @@
-"""What notebooks show: small pieces of HTML that need nothing else."""
+"""HTML for notebooks, without scripts or external files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 12
 
 
 def size(count: int) -> str:
-    """Bytes for people: in units of 1024, three digits or so."""
+    """Formats bytes in units of 1024, with about three digits."""
     amount = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < 1024:
@@ -27,7 +27,7 @@ def size(count: int) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: int) -> str:
-    """A table whose cells are HTML already; the first `numbers` columns hold numbers."""
+    """A table of HTML cells; the first `numbers` columns are right-aligned."""
     styles = [_CELL if i < numbers else _TEXT for i in range(len(head))]
     top = "".join(f'<th style="{style}">{escape(one)}</th>' for style, one in zip(styles, head))
     body = "".join(_row(zip(styles, row)) for row in rows)
@@ -48,7 +48,7 @@ def _number(value: Any) -> str:
 
 
 def _some(count: int) -> list[int | None]:
-    """Which of many rows are shown; None for those that are left out."""
+    """The indices of the rows to show; None in place of those left out."""
     if count <= _MOST:
         return list(range(count))
     half = _MOST // 2
@@ -56,7 +56,7 @@ def _some(count: int) -> list[int | None]:
 
 
 def tensor_html(t: Any) -> str:
-    """A tensor or variable: what it is, and its first and last elements as a table."""
+    """A tensor or variable: type, shape, bytes, and its first and last elements as a table."""
     what = escape(f"{t.dtype.name}{tuple(t.shape)}, {size(t.nbytes)}")
     title = f"<b>{escape(type(t).__name__)}</b> {what}"
     if t.is_symbolic:
@@ -78,7 +78,7 @@ def tensor_html(t: Any) -> str:
 
 
 def plan_html(plan: _native.Plan) -> str:
-    """A plan: its bytes, and who is alive at the peak, why, and what would free it."""
+    """A plan: its bytes, and the buffers that are live at the peak, with reason and remedy."""
     whole = max(plan.total_bytes, 1)
     parts = [
         ("peak of a call", plan.peak_bytes),
@@ -105,16 +105,16 @@ def plan_html(plan: _native.Plan) -> str:
 
 
 def report_html(report: Any) -> str:
-    """The ledger at one moment: bytes by category, and by line if those were recorded."""
+    """A snapshot of the ledger: bytes by category, and by line if lines were recorded."""
     whole = max((peak for _, _, peak in report.categories), default=1)
     used = [row for row in report.categories if row[1] or row[2]]
     rows = ((size(live), _bar(live, whole), size(peak), escape(name)) for name, live, peak in used)
     parts = [_table(["live", "", "peak", "category"], rows, 3)]
     if report.lines:
         most = max(count for count, *_ in report.lines)
-        rows = (
+        lines = (
             (size(count), _bar(count, most), str(buffers), escape(category), escape(line or ""))
             for count, buffers, category, line in sorted(report.lines, key=lambda one: -one[0])
         )
-        parts.append(_table(["bytes", "", "buffers", "category", "line"], rows, 3))
+        parts.append(_table(["bytes", "", "buffers", "category", "line"], lines, 3))
     return f"<div><b>Memory</b>{''.join(parts)}</div>"

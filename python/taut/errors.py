@@ -1,42 +1,42 @@
-"""The exceptions that are raised, under TensorFlow's names and with Python's own classes as bases.
+"""Exceptions, under TensorFlow's names and derived from Python's own classes.
 
-A mistake of type is a ``TypeError``, an index outside a tensor an ``IndexError``, a file that cannot be read an
-``OSError``; everything else is one of these.
+A wrong type is a ``TypeError``, an index out of range an ``IndexError``, a file that cannot be read an ``OSError``;
+every other error is one of these.
 """
 
 
 class OpError(Exception):
-    """Something that an op refused or could not do."""
+    """Base class of errors raised by ops."""
 
     @property
     def message(self) -> str:
-        """What went wrong."""
+        """The message."""
         return str(self)
 
 
 class InvalidArgumentError(OpError, ValueError):
-    """Arguments that make no sense, or shapes that do not fit together."""
+    """An invalid argument, or shapes that do not match."""
 
 
 class ResourceExhaustedError(OpError, MemoryError):
-    """No memory, or the limit reached. Everything is as it was before the call."""
+    """Out of memory, or the memory limit reached. Nothing has changed."""
 
 
 class DataLossError(OpError, ValueError):
-    """A file whose content is not what it claims to be."""
+    """A corrupt file."""
 
 
 class OperatorNotAllowedInGraphError(OpError, TypeError):
-    """A value asked of a tensor that is being traced and has none."""
+    """An operation that needs the value of a traced tensor."""
 
 
 class OutOfRangeError(OpError, IndexError):
-    """A dataset has no more elements."""
+    """The end of a dataset."""
 
 
 class NotFoundError(OpError, FileNotFoundError):
-    """A file that is not there."""
+    """A file that does not exist."""
 
 
 class FailedPreconditionError(OpError, RuntimeError):
-    """Something that has to happen before did not."""
+    """A precondition that does not hold."""

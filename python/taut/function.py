@@ -13,7 +13,7 @@ from .spec import TensorSpec
 
 
 class Trace(NamedTuple):
-    """One trace of a function: what it is for, what it cost, and why it was made."""
+    """A trace of a function: its signature, its cost, and the reason it was made."""
 
     signature: str
     ms: float
@@ -23,13 +23,13 @@ class Trace(NamedTuple):
 
 
 class Peak(str):
-    """Every byte of a plan's peak: a text for people, and rows of (bytes, op, line, why, remedy)."""
+    """An explanation of a plan's peak: a printable table, and `rows` of (bytes, op, line, reason, remedy)."""
 
     rows: list[tuple[int, str | None, str | None, str, str | None]]
 
 
 def _explain_peak(self: _native.Plan) -> Peak:
-    """Who is alive at the peak: size, op, line, why, and what would free it. The rows sum to the peak."""
+    """The buffers that are live at the peak: bytes, op, line, reason, and remedy. The rows sum to the peak."""
     text, rows = self._explain_peak()
     peak = Peak(text)
     peak.rows = rows
@@ -42,19 +42,19 @@ def _plan_html(self: _native.Plan) -> str:
     return plan_html(self)
 
 
-_native.Plan.explain_peak = _explain_peak
-_native.Plan._repr_html_ = _plan_html
+setattr(_native.Plan, "explain_peak", _explain_peak)
+setattr(_native.Plan, "_repr_html_", _plan_html)
 
 
-def _stand_in(value: Any) -> Any:
-    return nest.map_structure(lambda leaf: leaf.stand_in() if isinstance(leaf, TensorSpec) else leaf, value)
+def _placeholders(value: Any) -> Any:
+    return nest.map_structure(lambda leaf: leaf.placeholder() if isinstance(leaf, TensorSpec) else leaf, value)
 
 
 class Function:
-    """A Python function that is traced once per signature and then runs as one planned program.
+    """A Python function that is traced once per signature and then runs as a planned program.
 
-    A signature is the types and shapes of the tensors among the arguments, which variables they are, and the values of
-    everything else. Variables that the first trace makes belong to the function.
+    A signature consists of the types and shapes of tensor arguments, the identities of variables, and the values of
+    everything else. Variables that the first trace creates belong to the function.
     """
 
     def __init__(
@@ -81,16 +81,17 @@ class Function:
             "name": name,
             "fuse": fuse,
         }
-        self._name = name or getattr(python_function, "__name__", type(python_function).__name__)
+        self._name = str(name or getattr(python_function, "__name__", type(python_function).__name__))
         self._bound: weakref.WeakKeyDictionary[Any, Function] = weakref.WeakKeyDictionary()
         self._input_signature = _flat_signature(input_signature)
+        self._signature: inspect.Signature | None
         try:
             self._signature = inspect.signature(python_function)
         except (TypeError, ValueError):
             self._signature = None
         parameters = self._signature.parameters.values() if self._signature else ()
         plain = all(one.kind is one.POSITIONAL_OR_KEYWORD for one in parameters)
-        # With this many arguments by position, there is nothing to put in order.
+        # A call with this many positional arguments needs no binding.
         self._count = len(parameters) if plain else None
         body = python_function
         if autograph:
@@ -109,7 +110,7 @@ class Function:
         )
 
     def _arguments(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """The same arguments in one form, however they were written."""
+        """The arguments in canonical form, with defaults."""
         if self._signature is None or (not kwargs and len(args) == self._count):
             return args, kwargs
         bound = self._signature.bind(*args, **kwargs)
@@ -117,7 +118,8 @@ class Function:
         return bound.args, bound.kwargs
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        # What a loop or a map traces has no values that Python could run on.
+        """Runs the program for these arguments, traced now if necessary."""
+        # Inside a trace there are no values to run eagerly on.
         if config.functions_run_eagerly() and not _native.is_tracing():
             return self.python_function(*args, **kwargs)
         args, kwargs = self._arguments(args, kwargs)
@@ -126,7 +128,7 @@ class Function:
         return self._native(*args, **kwargs)
 
     def _typed(self, args: tuple) -> tuple:
-        """Numbers and lists as tensors of the types that the input signature says."""
+        """Converts numbers and lists to tensors of the types in the input signature."""
         specs = self._options["input_signature"]
         if len(args) != len(specs):
             return args
@@ -150,38 +152,38 @@ class Function:
         return found
 
     def plan(self, *args: Any, **kwargs: Any) -> _native.Plan:
-        """What a call with these arguments needs, before it runs. TensorSpecs stand for tensors."""
+        """Plans a call with these arguments without running it. TensorSpecs stand for tensors."""
         args, kwargs = self._arguments(args, kwargs)
-        return self._native.plan(*_stand_in(list(args)), **_stand_in(kwargs))
+        return self._native.plan(*_placeholders(list(args)), **_placeholders(kwargs))
 
     def plan_gradient(self, *args: Any, **kwargs: Any) -> tuple[_native.Plan, _native.Plan]:
-        """What a call under a tape needs: the plans of the forward and the backward program."""
+        """Plans a call under a tape: the forward and the backward program."""
         args, kwargs = self._arguments(args, kwargs)
-        return self._native.plan_gradient(*_stand_in(list(args)), **_stand_in(kwargs))
+        return self._native.plan_gradient(*_placeholders(list(args)), **_placeholders(kwargs))
 
     def graph(self, *args: Any, **kwargs: Any) -> str:
-        """The graph for these arguments, as it was traced, as text."""
+        """The traced graph for these arguments, as text."""
         args, kwargs = self._arguments(args, kwargs)
-        return self._native.graph(*_stand_in(list(args)), **_stand_in(kwargs))
+        return self._native.graph(*_placeholders(list(args)), **_placeholders(kwargs))
 
     def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
-        """The function for these arguments or TensorSpecs, traced now if it was not."""
+        """The function for these arguments or TensorSpecs, traced now if necessary."""
         if not args and not kwargs and self._options["input_signature"] is not None:
             args = tuple(self._options["input_signature"])
         return ConcreteFunction(self, args, kwargs)
 
     @property
     def traces(self) -> list[Trace]:
-        """The traces that were made, the last thousand of them."""
+        """The traces that were made: the last thousand."""
         return [Trace(*row) for row in self._native.traces()]
 
     def experimental_get_tracing_count(self) -> int:
-        """How many traces were made."""
+        """The number of traces that were made."""
         return self._native.trace_count
 
     @property
     def trace_count(self) -> int:
-        """How many traces were made."""
+        """The number of traces that were made."""
         return self._native.trace_count
 
     @property
@@ -191,20 +193,20 @@ class Function:
 
     @property
     def variables(self) -> list:
-        """The variables that the first trace made."""
+        """The variables that the first trace created."""
         return self._native.variables
 
     @property
     def input_signature(self) -> Any:
-        """The types and shapes that the arguments must have, if it was said."""
+        """The required types and shapes of the arguments, if given."""
         return self._options["input_signature"]
 
     def forget(self) -> None:
-        """Forgets all traces; the next call makes one."""
+        """Drops all traces; the next call traces again."""
         self._native.forget()
 
     def release(self) -> None:
-        """Gives back the memory that is kept between calls. The traces stay."""
+        """Frees the memory that is kept between calls. The traces stay."""
         self._native.release()
 
     def __repr__(self) -> str:
@@ -212,53 +214,54 @@ class Function:
 
 
 class ConcreteFunction:
-    """A function for arguments of certain types and shapes."""
+    """A function for arguments of given types and shapes."""
 
     def __init__(self, function: Function, args: tuple, kwargs: dict) -> None:
         self._function, self._args, self._kwargs = function, args, kwargs
         specs = [leaf for leaf in nest.flatten([args, kwargs]) if isinstance(leaf, TensorSpec)]
-        # Sizes that are open are known with the first call, which traces then.
+        # With unknown sizes, the first call traces.
         known = all(spec.shape.is_fully_defined() for spec in specs)
         self._plan = function.plan(*args, **kwargs) if known else None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function; raises TypeError if the arguments do not fit."""
         self._check(args, kwargs)
         return self._function(*args, **kwargs)
 
     def _check(self, args: tuple, kwargs: dict) -> None:
-        """Raises TypeError for tensors that are not what the function was asked for."""
+        """Raises TypeError for tensors that do not fit the signature."""
         for given, wanted in zip(nest.flatten([args, kwargs]), nest.flatten([self._args, self._kwargs])):
             if not isinstance(wanted, TensorSpec) or not isinstance(given, _native.Array):
                 continue
             if not wanted.is_compatible_with(given):
                 found = TensorSpec.from_tensor(given)
-                raise TypeError(f"{self._function._name}: this is the function for {wanted}, and it was called with {found}")
+                raise TypeError(f"{self._function._name}: expected {wanted}, got {found}")
 
     @property
     def plan(self) -> _native.Plan:
-        """What a call needs."""
+        """The plan of a call."""
         if self._plan is None:
-            raise ValueError("this function leaves sizes open: ask `plan` of the function itself, with known sizes")
+            raise ValueError("a plan needs all sizes: call `plan` of the function itself with known sizes")
         return self._plan
 
     @property
     def structured_outputs(self) -> Any:
         """The results, as tensors without values."""
         args, kwargs = self._function._arguments(self._args, self._kwargs)
-        return _native.trace_only(self._function.python_function, *_stand_in(list(args)), **_stand_in(kwargs))
+        return _native.trace_only(self._function.python_function, *_placeholders(list(args)), **_placeholders(kwargs))
 
 
 def _weak_method(function: Callable, instance: Any) -> Callable:
-    """A method that does not keep its object: the object keeps it."""
+    """A bound method that does not keep its object alive: the object owns it."""
     reference = weakref.ref(instance)
 
-    @functools.wraps(function)
-    def method(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: Any, **kwargs: Any) -> Any:
         owner = reference()
         if owner is None:
-            raise ReferenceError(f"the object whose method {function.__name__} is called is gone")
+            raise ReferenceError(f"the object of the method {function.__name__} no longer exists")
         return method.__taut_converted__(owner, *args, **kwargs)
 
+    method: Any = functools.wraps(function)(call)
     method.__taut_converted__ = function
     parameters = list(inspect.signature(function).parameters.values())[1:]
     method.__signature__ = inspect.Signature(parameters)
@@ -271,7 +274,7 @@ def _flat_signature(signature: Any) -> list | None:
         return None
     specs = nest.flatten(signature)
     if not all(isinstance(spec, TensorSpec) for spec in specs):
-        raise TypeError("an input signature is made of tf.TensorSpec")
+        raise TypeError(f"input_signature must be made of tf.TensorSpec, got {signature!r}")
     return [(spec.dtype, list(spec.shape)) for spec in specs]
 
 
@@ -291,10 +294,10 @@ def function(
     name: str | None = None,
     fuse: bool = True,
 ) -> Any:
-    """Turns a Python function into one that is traced once per signature and then runs as one planned program.
+    """Compiles a Python function: it is traced once per signature and then runs as a planned program.
 
-    `jit_compile=True` makes machine code of fused loops. `reduce_retracing=True` leaves sizes open once they vary.
-    `on_retrace` is "warn", "allow" or "deny". `cache_bytes` bounds what traces hold between calls.
+    `jit_compile=True` compiles fused loops to machine code. `reduce_retracing=True` treats sizes that vary as unknown.
+    `on_retrace` is "warn", "allow" or "deny". `cache_bytes` bounds the bytes that traces hold between calls.
 
     >>> import taut as tf
     >>> @tf.function
@@ -311,7 +314,7 @@ def function(
     }
     for option, value in unused.items():
         if value is not None:
-            raise ValueError(f"tf.function: {option} means nothing here; leave it out")
+            raise ValueError(f"tf.function: {option} is not supported, got {value!r}")
 
     def decorated(inner: Callable) -> Function:
         return Function(
@@ -330,15 +333,15 @@ def function(
 
 
 def trace_specs(func: Callable, *args: Any, **kwargs: Any) -> Any:
-    """What a function would return for arguments of these TensorSpecs: TensorSpecs. Nothing is computed."""
-    made = _native.trace_only(func, *_stand_in(list(args)), **_stand_in(kwargs))
+    """The result of a function for arguments given as TensorSpecs, as TensorSpecs. Nothing is computed."""
+    made = _native.trace_only(func, *_placeholders(list(args)), **_placeholders(kwargs))
     return nest.map_structure(
         lambda leaf: TensorSpec(leaf.shape, leaf.dtype) if isinstance(leaf, _native.Array) else leaf, made
     )
 
 
 def executing_eagerly() -> bool:
-    """Whether ops run at once, instead of being written into a function's trace."""
+    """Whether ops run immediately instead of being traced."""
     return not _native.is_tracing()
 
 
@@ -348,5 +351,5 @@ def inside_function() -> bool:
 
 
 def init_scope() -> _native.InitScope:
-    """In its `with` statement nothing is traced: ops run at once, and variables belong to whoever holds them."""
+    """A context manager that suspends tracing: ops run immediately, and variables outlive the trace."""
     return _native.InitScope()

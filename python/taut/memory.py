@@ -1,4 +1,4 @@
-"""Who holds how many bytes: the ledger, its limit, and its report."""
+"""Memory accounting: live and peak bytes, the limit, the report, the allocator."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from ._native import allocations, allocator, idle_bytes, live_bytes, peak_bytes,
 
 
 class Report(str):
-    """The ledger at one moment: a text for people, `categories` as (name, live, peak) and `lines` as (bytes, buffers,
-    category, line)."""
+    """A snapshot of the ledger: printable, with `categories` (name, live, peak) and `lines` (bytes, buffers, category,
+    line).
+    """
 
     categories: list[tuple[str, int, int]]
     lines: list[tuple[int, int, str, str | None]]
@@ -25,26 +26,28 @@ class Report(str):
 
 
 _KEEP: Any = object()
+# The base class of functions that ctypes makes or loads.
+_C_FUNCTION: Any = ctypes.CFUNCTYPE(None).__mro__[1]
 
 
-def limit(bytes: Any = _KEEP) -> int | None:  # noqa: A002
-    """Sets the most bytes that tensors may hold (None for no limit) and returns the limit that was there before.
+def limit(bytes: Any = _KEEP) -> int | None:
+    """Sets the maximal bytes that tensors may hold (None for no limit) and returns the previous limit.
 
-    Without an argument, returns the limit. A request that would pass it raises `tf.errors.ResourceExhaustedError` before
-    anything changes.
+    Without an argument, returns the limit. An allocation that would exceed it raises `tf.errors.ResourceExhaustedError`
+    before anything changes.
     """
     return _native.current_limit() if bytes is _KEEP else _native.set_limit(bytes)
 
 
 def set_allocator(source: str | tuple[Any, Any], name: str | None = None) -> None:
-    """Makes `source` where new buffers come from; those that are there go back to where they came from.
+    """Sets the allocator of new buffers; existing buffers are returned to the allocator they came from.
 
-    `"pool"`, the default, keeps memory for reuse; `"system"` asks the system each time. A pair of C functions is an
-    allocator of your own, `void *allocate(size_t bytes)` and `void release(void *block, size_t bytes)`: of a library that
-    ctypes loaded, made with `ctypes.CFUNCTYPE`, or as addresses; `name` is what errors call it. Blocks have to be aligned to
-    64 bytes; one that is null or is not aligned is as good as no memory: `tf.errors.ResourceExhaustedError`. They may be
-    released by any thread, and until the process ends. Functions written in Python must not use
-    tensors themselves, and must not raise: ctypes would return anything for a block.
+    `"pool"`, the default, keeps freed memory for reuse; `"system"` allocates from the system each time. A pair of C
+    functions, `void *allocate(size_t bytes)` and `void release(void *block, size_t bytes)`, is a custom allocator:
+    functions of a library loaded with ctypes, made with `ctypes.CFUNCTYPE`, or addresses. `name` is its name in errors.
+    Blocks must be aligned to 64 bytes; a null or misaligned block raises `tf.errors.ResourceExhaustedError`. Blocks may
+    be released by any thread and until the process ends. Functions written in Python must not use tensors and must not
+    raise: ctypes would return an arbitrary address.
 
     >>> import taut as tf
     >>> tf.memory.set_allocator("system")
@@ -54,28 +57,28 @@ def set_allocator(source: str | tuple[Any, Any], name: str | None = None) -> Non
     """
     if isinstance(source, str):
         if name is not None:
-            raise ValueError(f"a name is for an allocator of your own, and {source!r} has one")
+            raise ValueError(f"name must be None for the built-in allocator {source!r}, got {name!r}")
         _native.set_allocator(source)
         return
     if not isinstance(source, (tuple, list)) or len(source) != 2:
-        raise TypeError('allocators are "pool", "system", or a pair of functions: allocate and release')
+        raise TypeError(f'source must be "pool", "system", or a pair of functions (allocate, release), got {source!r}')
     if name in ("pool", "system"):
-        raise ValueError(f"{name!r} is the name of another allocator")
+        raise ValueError(f"name must not be that of a built-in allocator, got {name!r}")
     _native.set_allocator(name or "custom", (_address(source[0]), _address(source[1])))
-    # Kept for good: buffers go back even while the interpreter goes down.
+    # Never freed: buffers are released even while the interpreter shuts down.
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(tuple(source)))
 
 
 def _address(function: Any) -> int:
     if isinstance(function, int) and not isinstance(function, bool):
         return function
-    if not isinstance(function, (ctypes._CFuncPtr, ctypes.c_void_p)):
-        raise TypeError(f"an allocator is made of C functions or their addresses, not of {function!r}")
+    if not isinstance(function, (_C_FUNCTION, ctypes.c_void_p)):
+        raise TypeError(f"allocate and release must be C functions or their addresses, got {function!r}")
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def report() -> Report:
-    """Who holds what now, by category, and by line while `record(True)` is on."""
+    """The live bytes now, by category, and by line while `record(True)` is on."""
     text, categories, lines = _native.report()
     made = Report(text)
     made.categories, made.lines = categories, lines
@@ -83,7 +86,7 @@ def report() -> Report:
 
 
 class Measured:
-    """What a piece of work held: filled in when it ends."""
+    """The memory use of a `with` block, available after it."""
 
     peak_bytes: int = 0
     live_bytes: int = 0
@@ -91,7 +94,7 @@ class Measured:
 
 @contextmanager
 def measure() -> Iterator[Measured]:
-    """Measures a `with` block: the most bytes held above those at its beginning, and the bytes that it left."""
+    """Measures a `with` block: the peak bytes above those at its start, and the bytes it left live."""
     measured = Measured()
     before = live_bytes()
     reset_peak()

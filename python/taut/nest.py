@@ -1,4 +1,4 @@
-"""Structures: lists, tuples, named tuples and dicts, nested as one likes."""
+"""Nested structures: lists, tuples, named tuples and dicts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .shape import TensorShape
 
 
 def is_nested(seq: Any) -> bool:
-    """Whether it is a list, a tuple or a dict. A shape is none of these."""
+    """Whether it is a list, a tuple or a dict. A TensorShape is a leaf."""
     return isinstance(seq, (list, tuple, Mapping)) and not isinstance(seq, TensorShape)
 
 
@@ -26,17 +26,25 @@ def _like(structure: Any, parts: Sequence) -> Any:
         in_order = {key: by_key[key] for key in structure}
         if isinstance(structure, defaultdict):
             return type(structure)(structure.default_factory, in_order)
-        return type(structure)(in_order)
+        made: Any = type(structure)
+        return made(in_order)
     if isinstance(structure, tuple) and hasattr(structure, "_fields"):
         return type(structure)(*parts)
     return type(structure)(parts)
 
 
 def flatten(structure: Any, expand_composites: bool = False) -> list:
-    """The leaves, from front to back; dicts in the order of their keys."""
+    """The leaves in order; dicts are ordered by key."""
     if not is_nested(structure):
-        return [structure]
-    return [leaf for part in _parts(structure) for leaf in flatten(part)]
+        return [_leaf(structure, expand_composites)]
+    return [leaf for part in _parts(structure) for leaf in flatten(part, expand_composites)]
+
+
+def _leaf(value: Any, expand_composites: bool) -> Any:
+    """A leaf. IndexedSlices, the only composites, are not expanded into their components."""
+    if expand_composites and hasattr(value, "dense_shape"):
+        raise ValueError("expand_composites must be False for structures with IndexedSlices: they are leaves")
+    return value
 
 
 def _pack(structure: Any, leaves: Any) -> Any:
@@ -46,37 +54,38 @@ def _pack(structure: Any, leaves: Any) -> Any:
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Sequence, expand_composites: bool = False) -> Any:
-    """The same structure with these leaves."""
-    count = len(flatten(structure))
+    """Packs leaves into the structure of another value."""
+    count = len(flatten(structure, expand_composites))
     if count != len(flat_sequence):
-        raise ValueError(f"{len(flat_sequence)} leaves do not fill a structure of {count}")
+        raise ValueError(f"the structure needs {count} leaves, got {len(flat_sequence)}")
     return _pack(structure, iter(flat_sequence))
 
 
-def assert_same_structure(
-    nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False
-) -> None:
-    """Raises ValueError if two structures differ, TypeError if they differ in the types of their lists."""
+def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False) -> None:
+    """Raises ValueError if two structures differ, TypeError if they differ in the types of their containers."""
     if is_nested(nest1) != is_nested(nest2):
-        raise ValueError(f"{nest1!r} and {nest2!r} are not built alike")
+        raise ValueError(f"structures must match, got {nest1!r} and {nest2!r}")
     if not is_nested(nest1):
+        _leaf(nest1, expand_composites), _leaf(nest2, expand_composites)
         return
-    if check_types and type(nest1) is not type(nest2) and not (
-        isinstance(nest1, Mapping) and isinstance(nest2, Mapping)
+    if (
+        check_types
+        and type(nest1) is not type(nest2)
+        and not (isinstance(nest1, Mapping) and isinstance(nest2, Mapping))
     ):
-        raise TypeError(f"a {type(nest1).__name__} and a {type(nest2).__name__} are not of one type")
+        raise TypeError(f"containers must have one type, got {type(nest1).__name__} and {type(nest2).__name__}")
     if isinstance(nest1, Mapping) and sorted(nest1) != sorted(nest2):
-        raise ValueError(f"keys {sorted(nest1)} and {sorted(nest2)} differ")
+        raise ValueError(f"keys must match, got {sorted(nest1)} and {sorted(nest2)}")
     if len(nest1) != len(nest2):
-        raise ValueError(f"{len(nest1)} parts and {len(nest2)} parts")
+        raise ValueError(f"lengths must match, got {len(nest1)} and {len(nest2)}")
     for one, other in zip(_parts(nest1), _parts(nest2)):
-        assert_same_structure(one, other, check_types)
+        assert_same_structure(one, other, check_types, expand_composites)
 
 
 def map_structure(func: Callable, *structure: Any, check_types: bool = True, **kwargs: Any) -> Any:
-    """Calls a function on each leaf, or on leaves that stand in the same place; returns the same structure of results."""
+    """Applies a function to corresponding leaves; returns a structure of the results."""
     if not structure:
-        raise ValueError("map_structure needs a structure")
+        raise ValueError("map_structure needs at least one structure")
     if not is_nested(structure[0]) and len(structure) == 1:
         return func(structure[0], **kwargs)
     for other in structure[1:]:

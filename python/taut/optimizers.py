@@ -1,7 +1,7 @@
-"""Optimizers whose update is one pass in place, over a whole variable or only over the rows that a gradient names.
+"""Optimizers with a fused in-place update: one pass over a variable, or over the rows that a sparse gradient names.
 
-They take Keras's settings and give Keras's numbers, but for gradients of tables (`tf.IndexedSlices`): those update, and even
-look at, nothing but their rows. `tf.keras.optimizers` has Keras's own.
+They take Keras's settings and give Keras's results, except for sparse gradients (`tf.IndexedSlices`), which update and
+read only their rows. `tf.keras.optimizers` has Keras's own optimizers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .tape import GradientTape
 
 
 class Optimizer:
-    """Updates variables by their gradients. Its state is made for the variables that it sees first."""
+    """Base class: updates variables by their gradients. The state is created for the first variables it is given."""
 
     _settings: tuple[str, ...] = ()
     _default_rate = 0.001
@@ -32,11 +32,14 @@ class Optimizer:
     ) -> None:
         unknown = set(settings) - set(self._settings)
         if unknown:
-            raise TypeError(f"{type(self).__name__} has no setting {sorted(unknown)[0]!r}")
+            raise TypeError(
+                f"{type(self).__name__}() got an unexpected argument {sorted(unknown)[0]!r}; "
+                f"its settings are {', '.join(self._settings)}"
+            )
         clips = {"value": clipvalue, "norm": clipnorm, "global": global_clipnorm}
         given = [(kind, bound) for kind, bound in clips.items() if bound is not None]
         if len(given) > 1:
-            raise ValueError("only one of clipvalue, clipnorm and global_clipnorm can be set")
+            raise ValueError(f"at most one of clipvalue, clipnorm and global_clipnorm may be given, got {len(given)}")
         self.name = name or type(self).__name__.lower()
         self._rate = self._default_rate if learning_rate is None else learning_rate
         self._clip = given[0] if given else None
@@ -45,26 +48,25 @@ class Optimizer:
         self._native: _native.Optimizer | None = None
 
     def build(self, var_list: Iterable) -> None:
-        """Makes the state for these variables. Calling `apply_gradients` first does it as well."""
+        """Creates the state for these variables. The first `apply_gradients` does it otherwise."""
         if self._native is not None:
-            raise ValueError(f"{self.name} has its variables already")
+            raise ValueError(f"{self.name} is already built")
         variables = list(var_list)
         settings = dict(self._given)
         decay = self._decay
         if "weight_decay" in self._settings and decay is not None:
             settings["weight_decay"], decay = decay, None
         with _native.InitScope():
-            self._native = _native.Optimizer(
-                type(self).__name__, self._rate, variables, settings, self._clip, decay
-            )
+            self._native = _native.Optimizer(type(self).__name__, self._rate, variables, settings, self._clip, decay)
 
     def apply_gradients(self, grads_and_vars: Iterable, name: str | None = None) -> None:
-        """Updates each variable by its gradient; a gradient of None leaves its variable."""
+        """Updates each variable by its gradient; variables whose gradient is None are skipped."""
         pairs = [tuple(pair) for pair in grads_and_vars]
         if not pairs:
-            raise ValueError("there are no gradients to apply")
+            raise ValueError("grads_and_vars must not be empty")
         if self._native is None:
             self.build([variable for _, variable in pairs])
+        assert self._native is not None
         self._native.apply(pairs)
 
     def minimize(self, loss: Any, var_list: Any, tape: Any = None) -> None:
@@ -73,18 +75,18 @@ class Optimizer:
             with GradientTape() as tape:
                 loss = loss()
         if tape is None:
-            raise ValueError("a loss that is a tensor needs the tape that followed it")
+            raise ValueError("tape must be given if the loss is a tensor")
         variables = list(var_list() if callable(var_list) else var_list)
         self.apply_gradients(zip(tape.gradient(loss, variables), variables))
 
     @property
     def built(self) -> bool:
-        """Whether its state is made."""
+        """Whether the state has been created."""
         return self._native is not None
 
     @property
     def learning_rate(self) -> float:
-        """The rate of the next update."""
+        """The learning rate of the next update."""
         if self._native is None:
             return float(self._rate(0.0) if callable(self._rate) else self._rate)
         return self._native.rate
@@ -103,7 +105,7 @@ class Optimizer:
 
     @property
     def variables(self) -> list:
-        """Its own variables: the number of updates, and the state of each variable."""
+        """The optimizer's variables: the number of updates, and the state of each variable."""
         return [] if self._native is None else [variable for _, variable in self._native.named()]
 
     def __repr__(self) -> str:
@@ -111,14 +113,14 @@ class Optimizer:
 
 
 class SGD(Optimizer):
-    """Gradient descent, with momentum if it is given."""
+    """Stochastic gradient descent, with optional momentum."""
 
     _settings = ("momentum", "nesterov")
     _default_rate = 0.01
 
 
 class Adam(Optimizer):
-    """Adam; lazy where gradients are sparse."""
+    """Adam; lazy for sparse gradients."""
 
     _settings = ("beta_1", "beta_2", "epsilon", "amsgrad")
 
@@ -169,7 +171,7 @@ class Lion(Optimizer):
 
 
 class Adafactor(Optimizer):
-    """Adafactor: its state is a row and a column per matrix."""
+    """Adafactor, whose state is a row and a column per matrix."""
 
     _settings = ("beta_2_decay", "epsilon_1", "epsilon_2", "clip_threshold")
 

@@ -1,4 +1,4 @@
-"""What happened when: every buffer and call of a piece of work, and the page that shows it."""
+"""Profiles: every buffer and op call over time, and an HTML report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ._native import mark
 
 
 class Alive(NamedTuple):
-    """Bytes that were there at a moment: what for, the op and the line that made them, and why they were there."""
+    """A buffer that was live at a moment: bytes, kind, the op and line that created it, and why it was live."""
 
     bytes: int
     kind: str
@@ -23,7 +23,7 @@ class Alive(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """The runs of one traced function: the peak that was planned, and the largest and smallest that were measured."""
+    """The runs of a traced function: the planned peak, and the largest and smallest measured peaks."""
 
     line: str
     steps: int
@@ -35,12 +35,12 @@ class Planned(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """Whether every run held at its peak what was planned, to the byte."""
+        """Whether every run had the planned peak, to the byte."""
         return self.planned == self.measured == self.least
 
 
 class Time(NamedTuple):
-    """The time of calls that have something in common; `own` is without what is called inside of them."""
+    """The time of a group of calls; `own` excludes nested calls."""
 
     op: str
     gradient_of: str | None
@@ -53,7 +53,7 @@ class Time(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A moment that `mark` named, and the bytes that were live then."""
+    """A moment named by `mark`, and the live bytes then."""
 
     at: float
     name: str
@@ -61,19 +61,19 @@ class Mark(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """The bytes of each kind from a moment on, until the next one."""
+    """The bytes of each kind from a moment on."""
 
     at: float
     by_kind: dict[str, int]
 
     @property
     def live_bytes(self) -> int:
-        """All of them: what `tf.memory.live_bytes()` said then."""
+        """Their sum: `tf.memory.live_bytes()` at that moment."""
         return sum(self.by_kind.values())
 
 
 class Profile:
-    """Records a `with` block, on all threads: buffers, calls, steps of traced functions. There is one at a time.
+    """Records a `with` block on all threads: buffers, calls, steps of traced functions. One profile records at a time.
 
     >>> import taut as tf
     >>> x = tf.ones([1000])
@@ -84,30 +84,30 @@ class Profile:
     >>> sorted(row.op for row in profile.by_op())
     ['exp', 'sum']
 
-    It keeps a million changes of memory and a million calls, or `capacity` of each; what there is no room for is counted in
-    `dropped`, and a warning tells of it.
+    It records up to a million memory events and a million calls, or `capacity` of each; further ones are counted in
+    `dropped` and reported by a warning.
     """
 
     def __init__(self, title: str = "profile", capacity: int | None = None) -> None:
         if capacity is not None and capacity < 1:
-            raise ValueError(f"a profile needs room for one change and one call at least, not for {capacity}")
+            raise ValueError(f"capacity must be >= 1, got {capacity}")
         self.title = title
         self._capacity = capacity
         self._profiler: _native.Profiler | None = None
         self._timeline: _native.Timeline | None = None
 
     def start(self) -> None:
-        """Begins to record."""
+        """Starts recording."""
         if self._profiler is not None:
-            raise RuntimeError("this profile is being recorded already")
+            raise RuntimeError("the profile is already recording")
         capacity = () if self._capacity is None else (self._capacity,)
         self._profiler, self._timeline = _native.Profiler(*capacity), None
 
     def stop(self) -> None:
-        """Ends the recording. What happened can be asked from now on."""
+        """Stops recording and makes the results available."""
         profiler, self._profiler = self._profiler, None
         if profiler is None:
-            raise RuntimeError("this profile is not being recorded: call start() or use it in a `with` statement")
+            raise RuntimeError("the profile is not recording: call start() or use a `with` statement")
         self._timeline = profiler.finish()
 
     def __enter__(self) -> Profile:
@@ -115,91 +115,92 @@ class Profile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # It may have been stopped inside.
+        # `stop` may have been called inside the block.
         if self._profiler is not None:
             self.stop()
 
     def _recorded(self) -> _native.Timeline:
         if self._timeline is None:
-            raise RuntimeError("a profile answers when its recording is over")
+            raise RuntimeError("the profile has no results yet: stop recording first")
         return self._timeline
 
     @property
     def seconds(self) -> float:
-        """How long it was recorded."""
+        """The duration of the recording."""
         return self._recorded().duration
 
     @property
     def peak_bytes(self) -> int:
-        """The most bytes that were live at a time, those included that were there before."""
+        """The maximal live bytes, including those allocated before."""
         return self._recorded().peak_bytes
 
     @property
     def peak_at(self) -> float:
-        """When that was, in seconds from the start."""
+        """The time of the peak, in seconds from the start."""
         return self._recorded().peak_at
 
     @property
     def live_at_start(self) -> int:
-        """The bytes that were live when recording began."""
+        """The live bytes when recording started."""
         return self._recorded().live_at_start
 
     @property
     def live_at_end(self) -> int:
-        """The bytes that were live when recording ended."""
+        """The live bytes when recording stopped."""
         return self._recorded().live_at_end
 
     @property
     def dropped(self) -> tuple[int, int, int]:
-        """How many changes of memory, calls and marks there was no room for."""
+        """The numbers of memory events, calls and marks that exceeded the capacity."""
         return self._recorded()._dropped
 
     def alive(self, at: float | None = None) -> list[Alive]:
-        """Everything that was alive at a moment, or at the peak, the largest first. The rows sum to the bytes that were live."""
+        """The live buffers at a moment (default: the peak), the largest first. The rows sum to the live bytes."""
         return [Alive(*row) for row in self._recorded()._alive_at(at)]
 
     def memory(self) -> list[Sample]:
-        """The bytes of each kind, at every moment at which they changed."""
+        """The bytes of each kind at every moment at which they changed."""
         return [Sample(at, dict(kinds)) for at, kinds in self._recorded()._memory()]
 
     def planned(self) -> list[Planned]:
-        """Every traced function that ran: what was planned, and what was measured."""
+        """Every traced function that ran: planned and measured peaks."""
         return [Planned(*row) for row in self._recorded()._planned()]
 
     def by_op(self) -> list[Time]:
-        """Time per op, the largest own time first. What is part of a gradient stands apart."""
+        """Time per op, in descending order of own time. Calls of gradients are separate rows."""
         return [Time(*row) for row in self._recorded()._by_op()]
 
     def by_line(self) -> list[Time]:
-        """Time per line of your program, the largest own time first."""
+        """Time per line of your program, in descending order of own time."""
         return [Time(*row) for row in self._recorded()._by_line()]
 
     def marks(self) -> list[Mark]:
-        """The moments that `tf.profiler.mark` named."""
+        """The moments named by `tf.profiler.mark`."""
         return [Mark(*row) for row in self._recorded()._marks()]
 
     def save_html(self, path: str | os.PathLike, plans: Mapping[str, _native.Plan] | None = None) -> None:
-        """Writes one page for a browser: memory over time, who is alive at any moment and why, time per op and line, planned
-        against measured, and the plans of what ran. `plans` names some of those (`{"step": step.plan(x)}`)."""
+        """Writes an HTML report: memory over time, live buffers at any moment, time per op and line, planned and
+        measured peaks, and plans. `plans` adds plans by name (`{"step": step.plan(x)}`).
+        """
         self._recorded()._save_html(path, self.title, list((plans or {}).items()))
 
     def save_trace(self, path: str | os.PathLike) -> None:
-        """Writes the recording in the trace event format, which Perfetto and chrome://tracing open."""
+        """Writes the recording in the trace event format of Perfetto and chrome://tracing."""
         with open(path, "w", encoding="utf-8") as file:
             file.write(self._recorded().to_chrome_trace())
 
 
 class _Logged(Profile):
-    """A profile that is written to a folder when it ends."""
+    """A profile that is written to a folder when it stops."""
 
     def __init__(self, logdir: str | os.PathLike, options: Any = None) -> None:
         if options is not None:
-            raise ValueError("everything is recorded: there are no options of tracing levels")
+            raise ValueError(f"options must be None: everything is recorded, got {options!r}")
         super().__init__(os.path.basename(os.path.abspath(logdir)))
         self._folder = logdir
 
     def start(self) -> None:
-        # A folder that cannot be made is told before the work, not after it.
+        # A folder that cannot be created is reported before the work, not after it.
         os.makedirs(self._folder, exist_ok=True)
         super().start()
 
@@ -210,7 +211,7 @@ class _Logged(Profile):
 
 
 class _Trace:
-    """Names the beginning and the end of a `with` block in the recording, with what else is said of it."""
+    """Marks the start and end of a `with` block in the recording."""
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         self._name = " ".join([name, *(f"{key}={json.dumps(value, default=str)}" for key, value in kwargs.items())])
@@ -227,7 +228,7 @@ _current: _Logged | None = None
 
 
 def _start(logdir: str | os.PathLike, options: Any = None) -> None:
-    """Begins to record; `stop` writes `profile.html` and `trace.json` into the folder."""
+    """Starts recording; `stop` writes `profile.html` and `trace.json` into the folder."""
     global _current
     started = _Logged(logdir, options)
     started.start()
@@ -235,10 +236,10 @@ def _start(logdir: str | os.PathLike, options: Any = None) -> None:
 
 
 def _stop(save: bool = True) -> None:
-    """Ends the recording that `start` began, and writes it unless it is not to be saved."""
+    """Stops the recording of `start` and writes it if `save`."""
     global _current
     if _current is None:
-        raise RuntimeError("no profile is being recorded: call tf.profiler.experimental.start(logdir) before")
+        raise RuntimeError("no profile is recording: call tf.profiler.experimental.start(logdir) first")
     ended, _current = _current, None
     if save:
         ended.stop()

@@ -1,4 +1,4 @@
-"""Shapes."""
+"""Shapes of tensors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class TensorShape(tuple):
-    """The sizes of a tensor's dimensions: a tuple of integers, with None where a size is not known.
+    """The shape of a tensor: a tuple of sizes, with None for a size that is not known.
 
     >>> TensorShape([2, None]).as_list()
     [2, None]
@@ -17,15 +17,16 @@ class TensorShape(tuple):
     __slots__ = ()
 
     def __new__(cls, dims: Iterable[int | None] | int | None = ()) -> TensorShape:
+        """Creates a shape from sizes, or from the one size of a vector."""
         if isinstance(dims, TensorShape):
             return dims
         if dims is None:
-            raise ValueError("a shape of unknown rank: the rank of a tensor is always known here")
+            raise ValueError("dims must not be None: shapes of unknown rank are not supported")
         if not isinstance(dims, Iterable):
             dims = (dims,)
         sizes = tuple(None if dim is None else operator.index(dim) for dim in dims)
         if any(size is not None and size < 0 for size in sizes):
-            raise ValueError(f"a size is 0 at least, and None where it is not known, not {sizes}")
+            raise ValueError(f"sizes must be >= 0 or None, got {sizes}")
         return super().__new__(cls, sizes)
 
     @property
@@ -63,9 +64,7 @@ class TensorShape(tuple):
     def is_compatible_with(self, other: Any) -> bool:
         """Whether a tensor could have both shapes."""
         other = TensorShape(other)
-        return len(self) == len(other) and all(
-            a is None or b is None or a == b for a, b in zip(self, other)
-        )
+        return len(self) == len(other) and all(a is None or b is None or a == b for a, b in zip(self, other))
 
     def assert_is_compatible_with(self, other: Any) -> None:
         """Raises ValueError unless a tensor could have both shapes."""
@@ -73,52 +72,52 @@ class TensorShape(tuple):
             raise ValueError(f"shapes {self} and {TensorShape(other)} are incompatible")
 
     def merge_with(self, other: Any) -> TensorShape:
-        """What both shapes say together."""
+        """Combines the known sizes of two compatible shapes."""
         self.assert_is_compatible_with(other)
         return TensorShape(b if a is None else a for a, b in zip(self, TensorShape(other)))
 
     def concatenate(self, other: Any) -> TensorShape:
-        """The dimensions of both, one after the other."""
+        """Concatenates the dimensions of two shapes."""
         return TensorShape((*self, *TensorShape(other)))
 
     def with_rank(self, rank: int) -> TensorShape:
-        """The shape itself; ValueError if it has another number of dimensions."""
+        """Returns the shape; raises ValueError if it has another rank."""
         if len(self) != rank:
-            raise ValueError(f"shape {self} has rank {len(self)}, not {rank}")
+            raise ValueError(f"rank must be {rank}, got shape {self}")
         return self
 
     def with_rank_at_least(self, rank: int) -> TensorShape:
-        """The shape itself; ValueError if it has fewer dimensions."""
+        """Returns the shape; raises ValueError if it has a lower rank."""
         if len(self) < rank:
-            raise ValueError(f"shape {self} has rank {len(self)}, and {rank} is the least")
+            raise ValueError(f"rank must be >= {rank}, got shape {self}")
         return self
 
     def with_rank_at_most(self, rank: int) -> TensorShape:
-        """The shape itself; ValueError if it has more dimensions."""
+        """Returns the shape; raises ValueError if it has a higher rank."""
         if len(self) > rank:
-            raise ValueError(f"shape {self} has rank {len(self)}, and {rank} is the most")
+            raise ValueError(f"rank must be <= {rank}, got shape {self}")
         return self
 
     def assert_has_rank(self, rank: int) -> None:
-        """Raises ValueError unless there are so many dimensions."""
+        """Raises ValueError unless the shape has this rank."""
         self.with_rank(rank)
 
     def assert_same_rank(self, other: Any) -> None:
-        """Raises ValueError unless both shapes have the same number of dimensions."""
+        """Raises ValueError unless both shapes have the same rank."""
         if len(self) != len(TensorShape(other)):
             raise ValueError(f"shapes {self} and {TensorShape(other)} have different ranks")
 
     def assert_is_fully_defined(self) -> None:
         """Raises ValueError unless every size is known."""
         if not self.is_fully_defined():
-            raise ValueError(f"shape {self} leaves sizes open")
+            raise ValueError(f"all sizes must be known, got shape {self}")
 
     def is_subtype_of(self, other: Any) -> bool:
-        """Whether every tensor of this shape is of the other one, too."""
+        """Whether every tensor of this shape also has the other shape."""
         return len(self) == len(other) and all(b is None or a == b for a, b in zip(self, other))
 
     def most_specific_compatible_shape(self, other: Any) -> TensorShape:
-        """What both shapes agree on: None where they differ."""
+        """The most specific shape that both are subtypes of: None where sizes differ."""
         self.assert_same_rank(other)
         return TensorShape(a if a == b else None for a, b in zip(self, TensorShape(other)))
 

@@ -1,16 +1,16 @@
-"""Gradients of tables: the rows that were used, and which they are."""
+"""Sparse gradients: rows of a tensor and their indices."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from . import _native
-from .counting import unsorted_segment_sum
+from ._ops.segment import unsorted_segment_sum
 from .shape import TensorShape
 
 
 class IndexedSlices:
-    """Rows of a tensor, and their numbers. The gradient of a lookup is one, so that it is as large as the lookup was."""
+    """Rows of a tensor and their indices: the gradient of a lookup, whose size is that of the lookup."""
 
     __slots__ = ("dense_shape", "indices", "values")
 
@@ -26,22 +26,22 @@ class IndexedSlices:
 
     @property
     def shape(self) -> TensorShape | None:
-        """The shape of the whole tensor."""
+        """The shape of the dense tensor."""
         return self.dense_shape
 
     @property
     def nbytes(self) -> int:
-        """The bytes of rows and numbers."""
+        """The bytes of rows and indices."""
         return self.values.nbytes + self.indices.nbytes
 
     def __taut_tensor__(self) -> _native.Tensor:
-        """The whole tensor: as large as the table is."""
+        """The dense tensor."""
         if self.dense_shape is None:
-            raise ValueError("rows without the shape of the whole cannot become a tensor")
+            raise ValueError("IndexedSlices needs dense_shape to become a dense tensor")
         return unsorted_segment_sum(self.values, self.indices, self.dense_shape[0])
 
     def numpy(self) -> Any:
-        """The whole tensor as an array."""
+        """The dense tensor as an array."""
         return self.__taut_tensor__().numpy()
 
     def __neg__(self) -> IndexedSlices:

@@ -1,4 +1,4 @@
-"""Descriptions of tensors."""
+"""Tensor specifications."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .shape import TensorShape
 
 
 class TensorSpec:
-    """The type and shape of a tensor, where None stands for a size that may vary."""
+    """The element type and shape of a tensor; None stands for a size that may vary."""
 
     __slots__ = ("_dtype", "_name", "_shape")
 
@@ -20,7 +20,7 @@ class TensorSpec:
 
     @property
     def shape(self) -> TensorShape:
-        """The sizes."""
+        """The shape."""
         return self._shape
 
     @property
@@ -30,7 +30,7 @@ class TensorSpec:
 
     @property
     def name(self) -> str | None:
-        """What it is called, if it is."""
+        """The name, if it has one."""
         return self._name
 
     @property
@@ -40,39 +40,40 @@ class TensorSpec:
 
     @classmethod
     def from_tensor(cls, tensor: Any, name: str | None = None) -> TensorSpec:
-        """The description of a tensor."""
+        """The specification of a tensor."""
         return cls(tensor.shape, tensor.dtype, name)
 
     @classmethod
     def from_spec(cls, spec: TensorSpec, name: str | None = None) -> TensorSpec:
-        """The same description under another name."""
+        """A copy of a specification under another name."""
         return cls(spec.shape, spec.dtype, name or spec.name)
 
     def is_compatible_with(self, spec_or_tensor: Any) -> bool:
-        """Whether a tensor, or another description, fits it."""
+        """Whether a tensor, or another specification, fits this one."""
         other = spec_or_tensor
         return self._dtype == other.dtype and self._shape.is_compatible_with(other.shape)
 
     def is_subtype_of(self, other: Any) -> bool:
-        """Whether every tensor that fits this fits the other description, too."""
+        """Whether every tensor that fits this specification fits the other one, too."""
         return isinstance(other, TensorSpec) and self._dtype == other.dtype and self._shape.is_subtype_of(other.shape)
 
     def most_specific_compatible_type(self, other: TensorSpec) -> TensorSpec:
-        """The closest description that both fit."""
+        """The most specific specification that both are subtypes of."""
         if self._dtype != other.dtype:
-            raise ValueError(f"{self} and {other} have no type in common")
+            raise ValueError(f"element types must be equal, got {self} and {other}")
         return TensorSpec(self._shape.most_specific_compatible_shape(other.shape), self._dtype)
 
-    def stand_in(self) -> _native.Tensor:
-        """A tensor without a value of this type and shape, to plan with."""
+    def placeholder(self) -> _native.Tensor:
+        """A tensor of this type and shape without a value, for planning."""
         if not self._shape.is_fully_defined():
-            raise ValueError(f"{self} leaves sizes open: a plan is for known sizes")
-        return _native.stand_in(self._dtype, self._shape)
+            raise ValueError(f"a plan needs all sizes, got {self}")
+        return _native.placeholder(self._dtype, self._shape)
 
     def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, TensorSpec)
-            and (self._shape, self._dtype, self._name) == (other._shape, other._dtype, other._name)
+        return isinstance(other, TensorSpec) and (self._shape, self._dtype, self._name) == (
+            other._shape,
+            other._dtype,
+            other._name,
         )
 
     def __hash__(self) -> int:
@@ -86,5 +87,5 @@ class TensorSpec:
 
 
 def type_spec_from_value(value: Any) -> TensorSpec:
-    """The description of a tensor, or of what can become one."""
+    """The specification of a tensor, or of a value that can be converted to one."""
     return TensorSpec.from_tensor(_native.as_tensor(value))

@@ -1,51 +1,50 @@
-"""Tapes."""
+"""Gradient tapes."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _native, nest
-from ._common import _refuse
+from . import _native, _raw_ops as raw, nest
+from ._common import refuse
 
-_stop_gradient = _native.Op("stop_gradient")
-_zeros = _native.Op("zeros")
-_zeros_like = _native.Op("zeros_like")
+if TYPE_CHECKING:
+    from ._typing import TensorLike
 
 
 class UnconnectedGradients(enum.Enum):
-    """What a gradient is where target and source are not connected."""
+    """The gradient of a source on which the target does not depend: None or zeros."""
 
     NONE = "none"
     ZERO = "zero"
 
 
 def is_zero(unconnected_gradients: UnconnectedGradients | str) -> bool:
-    """Whether zeros are wanted where there is no gradient."""
+    """Whether unconnected gradients are zeros."""
     return UnconnectedGradients(unconnected_gradients) is UnconnectedGradients.ZERO
 
 
 def _check(name: str, leaf: Any) -> None:
-    """Refuses what no tape could have followed: its gradient would be None, and nobody would know why."""
+    """Refuses leaves that a tape cannot record, whose gradient would silently be None."""
     if leaf is None or isinstance(leaf, (bool, int, float, str, np.ndarray)):
-        _refuse(f"GradientTape.{name}", f"a {type(leaf).__name__} is neither a tensor nor a variable", TypeError)
+        refuse(f"GradientTape.{name}", f"expected a tensor or a variable, got {type(leaf).__name__}", TypeError)
 
 
-class Held(str):
-    """What a tape keeps: a text for people, and rows of (bytes, op, line, role)."""
+class SavedTensors(str):
+    """The values that a tape has saved: a printable table, and `rows` of (bytes, op, line, role)."""
 
     rows: list[tuple[int, str, str, str]]
 
 
 class GradientTape(_native.GradientTape):
-    """Follows what is computed with what it watches, so that gradients can be asked for.
+    """Records operations for reverse-mode differentiation.
 
-    Trainable variables are watched as soon as they are read; tensors are watched when asked. Of each call it keeps only
-    what that call's gradient needs, and of calls that nothing depends on any more nothing at all.
+    Trainable variables are watched when they are read; tensors by `watch`. Of each op it saves only what the op's
+    gradient needs, and it drops ops whose results are no longer reachable.
 
     >>> import taut as tf
     >>> x = tf.constant(3.0)
@@ -56,8 +55,8 @@ class GradientTape(_native.GradientTape):
     np.float32(6.0)
     """
 
-    def watch(self, tensor: Any) -> None:
-        """Follows these tensors and variables from now on."""
+    def watch(self, tensor: TensorLike) -> None:
+        """Starts recording these tensors and variables."""
         for leaf in nest.flatten(tensor):
             _check("watch", leaf)
         super().watch(tensor)
@@ -69,9 +68,9 @@ class GradientTape(_native.GradientTape):
         output_gradients: Any = None,
         unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
     ) -> Any:
-        """The gradients of the targets (summed) with respect to the sources, in the sources' structure.
+        """Computes the gradients of the summed targets with respect to the sources, in the sources' structure.
 
-        None where there is none: `explain_none(target, source)` says why.
+        The gradient is None where there is no dependency: `explain_none(target, source)` says why.
         """
         for leaf in nest.flatten(target):
             _check("gradient", leaf)
@@ -86,13 +85,13 @@ class GradientTape(_native.GradientTape):
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """The derivative of every element of the target with respect to every element of the sources."""
+        """Computes the Jacobian of the target with respect to each source."""
         found = self._jacobian(target, sources)
         if not is_zero(unconnected_gradients):
             return found
 
         def one(source: Any, jacobian: Any) -> Any:
-            return _zeros([*target.shape, *source.shape], source.dtype) if jacobian is None else jacobian
+            return raw.zeros([*target.shape, *source.shape], source.dtype) if jacobian is None else jacobian
 
         found = [one(*pair) for pair in zip(nest.flatten(sources), nest.flatten(found))]
         return nest.pack_sequence_as(sources, found)
@@ -105,34 +104,34 @@ class GradientTape(_native.GradientTape):
         parallel_iterations: int | None = None,
         experimental_use_pfor: bool = True,
     ) -> Any:
-        """As `jacobian`, where rows of the target depend only on the same rows of the source."""
+        """Computes per-row Jacobians: row i of the target must depend on row i of the source only."""
         found = self._batch_jacobian(target, source)
         if found is None and is_zero(unconnected_gradients):
-            return _zeros([*target.shape, *source.shape[1:]], source.dtype)
+            return raw.zeros([*target.shape, *source.shape[1:]], source.dtype)
         return found
 
     @contextmanager
     def stop_recording(self) -> Iterator[None]:
-        """Records nothing inside the `with` statement."""
+        """A context manager that pauses recording."""
         if not self.is_recording:
-            raise RuntimeError("this tape is not recording")
+            raise RuntimeError("the tape is not recording")
         self._pause()
         try:
             yield
         finally:
             self._resume()
 
-    def explain(self) -> Held:
-        """What is kept, by which op and line, and why: prints as a table, and has `rows`."""
+    def explain(self) -> SavedTensors:
+        """The values that are saved, by op and line, with the reason: printable as a table, with `rows`."""
         text, rows = self._explain()
-        held = Held(text)
-        held.rows = rows
-        return held
+        saved = SavedTensors(text)
+        saved.rows = rows
+        return saved
 
 
-def stop_gradient(input: Any, name: str | None = None) -> Any:  # noqa: A002
-    """The same value, through which no gradient goes."""
-    return nest.map_structure(_stop_gradient, input)
+def stop_gradient(input: TensorLike, name: str | None = None) -> Any:
+    """Returns the input as a constant for differentiation."""
+    return nest.map_structure(raw.stop_gradient, input)
 
 
 def gradients(
@@ -144,13 +143,13 @@ def gradients(
     aggregation_method: Any = None,
     unconnected_gradients: UnconnectedGradients | str = UnconnectedGradients.NONE,
 ) -> list:
-    """The gradients of `ys` (summed) with respect to `xs`, inside a traced function. Elsewhere, a GradientTape is for that.
+    """Computes the gradients of the summed `ys` with respect to `xs`, inside a traced function.
 
-    What the gradient shall not go through is said where it is used, with `tf.stop_gradient`.
+    Outside of traced functions, use tf.GradientTape. To exclude paths, use `tf.stop_gradient`.
     """
     if not _native.is_tracing():
-        raise RuntimeError("tf.gradients works while a function is traced: use tf.GradientTape elsewhere")
+        raise RuntimeError("tf.gradients works only in a traced function: use tf.GradientTape")
     found = _native.gradients(ys, xs, grad_ys)
     if is_zero(unconnected_gradients):
-        found = [_zeros_like(x) if gradient is None else gradient for gradient, x in zip(found, nest.flatten(xs))]
+        found = [raw.zeros_like(x) if gradient is None else gradient for gradient, x in zip(found, nest.flatten(xs))]
     return found

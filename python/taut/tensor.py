@@ -1,27 +1,27 @@
-"""What tensors and variables can do beyond arithmetic: being shown, copied, sent, formatted."""
+"""Methods of tensors and variables beyond arithmetic, and conversion to tensors."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _native, dtypes
+from . import _native, _raw_ops as raw, dtypes
 from .shape import TensorShape
 from .sparse import IndexedSlices
+
+if TYPE_CHECKING:
+    from ._typing import DTypeLike, ShapeLike, TensorLike
 
 Tensor = _native.Tensor
 Array = _native.Array
 
-_broadcast = _native.Op("broadcast_to")
-_reshape = _native.Op("reshape")
-_rounded = _native.Op("round")
-_transpose = _native.Op("transpose")
+_DEVICE = "/job:localhost/replica:0/task:0/device:CPU:0"
 
 
 class Reference:
-    """A tensor or variable as a key: equal to another one if it is the same object."""
+    """A hashable reference to a tensor or variable; references to the same object are equal."""
 
     __slots__ = ("_object",)
 
@@ -43,7 +43,7 @@ class Reference:
 
 
 def text_of(value: np.ndarray, written: Callable[[np.ndarray], str]) -> str:
-    """An array as text, or its only number; what takes several lines begins on one of its own."""
+    """Formats an array; text of several lines starts on a line of its own."""
     text = written(value) if value.ndim else str(value[()])
     return f"\n{text}" if "\n" in text else text
 
@@ -75,57 +75,65 @@ def _format(self: Array, spec: str) -> str:
 
 def _iter(self: Array) -> Any:
     if self.ndim == 0:
-        raise TypeError("a tensor without dimensions cannot be iterated over")
+        raise TypeError("cannot iterate over a scalar tensor: iteration needs rank >= 1")
     return iter([self[i] for i in range(len(self))])
 
 
 def _reduce(self: Array) -> tuple:
     if self.is_symbolic:
-        raise TypeError("a tensor that is being traced has no value to be pickled")
+        raise TypeError("cannot pickle a traced tensor: it has no value")
     return _restored, (np.array(self), self.dtype)
 
 
-def _restored(value: Any, dtype: Any) -> Tensor:
+def _restored(value: TensorLike, dtype: DTypeLike) -> Tensor:
     return _native.own_tensor(value, dtype)
 
 
 def _round(self: Array, digits: int | None = None) -> Any:
     if digits:
         scale = 10.0**digits
-        return _rounded(self * scale) / scale
-    return _rounded(self)
+        return raw.round(self * scale) / scale
+    return raw.round(self)
 
 
 def _contains(self: Array, _value: Any) -> Any:
-    raise TypeError("`in` is not defined for tensors: use tf.reduce_any(tensor == value)")
+    raise TypeError("`in` is not supported for tensors: use tf.reduce_any(tensor == value)")
 
 
-def _set_shape(self: Array, shape: Any) -> None:
-    """Raises ValueError unless the tensor has this shape: shapes are always known."""
+def _set_shape(self: Array, shape: ShapeLike) -> None:
+    """Raises ValueError unless the tensor has this shape; shapes are always fully known."""
     self.shape.assert_is_compatible_with(shape)
 
 
-Array.__str__ = _str
-Array.__repr__ = _repr
-Array._repr_html_ = _html
-Array.__format__ = _format
-Array.__iter__ = _iter
-Array.__round__ = _round
-Array.__contains__ = _contains
-Array.set_shape = _set_shape
-Array.get_shape = lambda self: self.shape
-Array.ref = lambda self: Reference(self)
-Array.tolist = lambda self: np.asarray(self).tolist()
-Array.T = property(lambda self: _transpose(self), doc="The tensor with its axes in reverse order.")
-Array.device = property(lambda self: "/job:localhost/replica:0/task:0/device:CPU:0", doc="Where it is: the processor.")
-Array.name = property(lambda self: f"tensor_{self._id:x}", doc="A name that no other tensor has at the moment.")
-Tensor.__reduce__ = _reduce
-Tensor.__copy__ = lambda self: self
-Tensor.__deepcopy__ = lambda self, memo: self
+_ARRAY_MEMBERS: dict[str, Any] = {
+    "__str__": _str,
+    "__repr__": _repr,
+    "_repr_html_": _html,
+    "__format__": _format,
+    "__iter__": _iter,
+    "__round__": _round,
+    "__contains__": _contains,
+    "set_shape": _set_shape,
+    "get_shape": lambda self: self.shape,
+    "ref": lambda self: Reference(self),
+    "tolist": lambda self: np.asarray(self).tolist(),
+    "T": property(lambda self: raw.transpose(self), doc="The tensor with its axes reversed."),
+    "device": property(lambda self: _DEVICE, doc="The device that holds it: the CPU."),
+    "name": property(lambda self: f"tensor_{self._id:x}", doc="A name that is unique among live tensors."),
+}
+_TENSOR_MEMBERS: dict[str, Any] = {
+    "__reduce__": _reduce,
+    "__copy__": lambda self: self,
+    "__deepcopy__": lambda self, memo: self,
+}
+for _name, _member in _ARRAY_MEMBERS.items():
+    setattr(Array, _name, _member)
+for _name, _member in _TENSOR_MEMBERS.items():
+    setattr(Tensor, _name, _member)
 
 
-def _listed(value: Any, dtype: Any) -> Any:
-    """Ranges as lists, and lists of nothing as arrays of the type that is asked for: NumPy makes floats of them."""
+def _listed(value: TensorLike, dtype: DTypeLike) -> Any:
+    """Ranges as lists, and empty lists as arrays of the requested type (NumPy would make them float64)."""
     if isinstance(value, range):
         return list(value)
     if dtype is None or not isinstance(value, (list, tuple)):
@@ -138,23 +146,25 @@ def _listed(value: Any, dtype: Any) -> Any:
 
 
 def constant(value: Any, dtype: Any = None, shape: Any = None, name: str | None = None) -> Tensor:
-    """A tensor of these elements, which nobody else can change: an array that could be written to is copied.
+    """Creates a constant tensor. Writable arrays are copied, so that later changes do not affect the tensor.
 
-    With a shape, the elements fill it; a single one fills all of it.
+    With a shape, the elements are reshaped to it; a single element fills it.
     """
     made = _native.own_tensor(_listed(value, dtype), dtype)
     if shape is None:
         return made
     shape = TensorShape(shape)
     if made.size == 1 and shape.num_elements() != 1:
-        return _broadcast(_reshape(made, []), shape)
-    return _reshape(made, shape)
+        return raw.broadcast_to(raw.reshape(made, []), shape)
+    return raw.reshape(made, shape)
 
 
-def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, name: str | None = None) -> Tensor:
-    """An object as a tensor: itself if it is one, over its own memory where type and layout allow.
+def convert_to_tensor(
+    value: TensorLike, dtype: DTypeLike = None, dtype_hint: Any = None, name: str | None = None
+) -> Tensor:
+    """Converts an object to a tensor, without a copy where type and layout allow.
 
-    An array that is changed afterwards changes the tensor, too; `tf.constant` copies.
+    The tensor may share memory with a NumPy array; `tf.constant` copies.
     """
     if dtype is None and dtype_hint is not None and not isinstance(value, (Array, np.ndarray)):
         try:
@@ -169,37 +179,37 @@ def convert_to_tensor(value: Any, dtype: Any = None, dtype_hint: Any = None, nam
     return made
 
 
-def is_tensor(x: Any) -> bool:
-    """Whether it is a tensor, a variable or rows of one."""
+def is_tensor(x: TensorLike) -> bool:
+    """Whether it is a tensor, a variable or an IndexedSlices."""
     return isinstance(x, (Array, IndexedSlices))
 
 
-def is_symbolic_tensor(tensor: Any) -> bool:
-    """Whether it is a tensor that is being traced, and has no value yet."""
+def is_symbolic_tensor(tensor: TensorLike) -> bool:
+    """Whether it is a traced tensor, which has no value."""
     return isinstance(tensor, Array) and tensor.is_symbolic
 
 
-def get_static_value(tensor: Any, partial: bool = False) -> Any:
-    """The value as an array if it is known while tracing; else None."""
+def get_static_value(tensor: TensorLike, partial: bool = False) -> Any:
+    """Returns the value as an array if it is known while tracing, else None."""
     if isinstance(tensor, Array):
         return None if tensor.is_symbolic else np.asarray(tensor)
     return np.asarray(tensor)
 
 
-def shape(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:  # noqa: A002
-    """The shape as a tensor, int32 unless another type is asked for."""
+def shape(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:
+    """Returns the shape as a tensor, int32 by default."""
     dims = input.shape if isinstance(input, Array) else np.shape(input)
     dtype = dtypes.int32 if out_type is None else dtypes.as_dtype(out_type)
     return _native.own_tensor(np.array(tuple(dims), dtype.as_numpy_dtype))
 
 
-def rank(input: Any, name: str | None = None) -> Tensor:  # noqa: A002
-    """The number of dimensions as a tensor."""
+def rank(input: TensorLike, name: str | None = None) -> Tensor:
+    """Returns the number of dimensions as a tensor."""
     return constant(_native.as_tensor(input).ndim, dtypes.int32)
 
 
-def size(input: Any, out_type: Any = None, name: str | None = None) -> Tensor:  # noqa: A002
-    """The number of elements as a tensor, int32 unless another type is asked for."""
+def size(input: TensorLike, out_type: DTypeLike = None, name: str | None = None) -> Tensor:
+    """Returns the number of elements as a tensor, int32 by default."""
     return constant(_native.as_tensor(input).size, dtypes.int32 if out_type is None else out_type)
 
 

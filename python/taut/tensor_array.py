@@ -1,26 +1,21 @@
-"""Arrays of tensors that loops write one by one."""
+"""Arrays of tensors that are written element by element, also in traced loops."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from . import _native, dtypes, nest
-from ._common import _ints, _refuse, _several
+from . import _native, _raw_ops as raw, dtypes, nest
+from ._common import as_ints, as_tuple, refuse
 from .errors import OutOfRangeError
 from .shape import TensorShape
 
-_concat, _gather, _reshape, _split = (_native.Op(name) for name in ("concat", "gather", "reshape", "split"))
-_stack, _unstack, _zeros = (_native.Op(name) for name in ("stack", "unstack", "zeros"))
-_scatter = _native.Op("tensor_scatter_update")
-
 
 class TensorArray:
-    """Tensors of one type and shape, each written by its number and stacked at the end.
+    """An array of tensors of one type and shape, written by index and stacked at the end.
 
-    Outside of traced loops they are kept one by one. A loop over tensors carries them as one tensor, which it
-    writes in place: there the array needs a size. In a trace, `write` returns the array that has the new
-    element, and the old one stays as it was.
+    Outside of traced loops the elements are kept separately. A traced loop carries them as one tensor, updated in
+    place, so the array needs a size there. In a trace, `write` returns a new array and leaves the old one unchanged.
 
     >>> import taut as tf
     >>> @tf.function
@@ -48,30 +43,32 @@ class TensorArray:
         name: str | None = None,
     ) -> None:
         if handle is not None or flow is not None:
-            raise ValueError("tf.TensorArray has no handle and no flow here: it is the array itself")
+            raise ValueError("tf.TensorArray: handle and flow must be None: they belong to TensorFlow's graphs")
         if isinstance(size, _native.Array) and size.is_symbolic:
-            message = "its size is known only when it runs, and shapes are always known; give the most that it may hold"
-            _refuse("TensorArray", message, ValueError)
+            message = (
+                "size must be known while tracing, got a traced tensor\n  help: give the maximal number of elements"
+            )
+            refuse("TensorArray", message, ValueError)
         self._dtype = dtypes.as_dtype(dtype)
         self._dynamic, self._one_shape = bool(dynamic_size), infer_shape
         self._shape = None if element_shape is None else TensorShape(element_shape)
-        # The elements one by one, or stacked: the other is None.
-        self._parts: list | None = [None] * (0 if size is None else int(size))
-        self._rows: _native.Tensor | None = None
+        # Exactly one is not None: the elements as a list, or stacked into one tensor.
+        self._parts: Any = [None] * (0 if size is None else int(size))
+        self._rows: Any = None
 
     @property
     def dtype(self) -> _native.DType:
-        """The type of the elements."""
+        """The element type of the tensors."""
         return self._dtype
 
     @property
     def element_shape(self) -> TensorShape | None:
-        """The shape of the elements, as far as it is known; None if nothing is."""
+        """The shape of the elements as far as it is known; None if nothing is."""
         return self._shape
 
     @property
     def dynamic_size(self) -> bool:
-        """Whether it grows when something is written behind its end."""
+        """Whether it grows when an element is written past its end."""
         return self._dynamic
 
     def size(self, name: str | None = None) -> _native.Tensor:
@@ -88,10 +85,10 @@ class TensorArray:
     # One by one.
 
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
-        """The array with this element."""
+        """Writes an element; returns the array with it."""
         value = self._element(value)
-        if self._parts is None or _is_later(index):
-            return self._wrote(index, value)
+        if self._parts is None or _is_traced(index):
+            return self._write_row(index, value)
         number, made = int(index), self._own()
         if made._dynamic and number >= len(made._parts):
             made._parts.extend([None] * (number + 1 - len(made._parts)))
@@ -100,15 +97,15 @@ class TensorArray:
         return made
 
     def read(self, index: Any, name: str | None = None) -> _native.Tensor:
-        """One element."""
-        if self._parts is None or _is_later(index):
-            return _gather(self._stacked("read"), index)
+        """Reads an element."""
+        if self._parts is None or _is_traced(index):
+            return raw.gather(self._stacked("read"), index)
         return self._part("read", self._place("read", int(index)))
 
     def _element(self, value: Any) -> _native.Tensor:
         value = _native.as_tensor(value, None if hasattr(value, "dtype") else self._dtype)
         if value.dtype != self._dtype:
-            _refuse("TensorArray", f"it holds {self._dtype.name}, not {value.dtype.name}", ValueError)
+            refuse("TensorArray", f"elements must be {self._dtype.name}, got {value.dtype.name}", ValueError)
         return value
 
     def knows_shape(self) -> bool:
@@ -116,15 +113,15 @@ class TensorArray:
         return self._shape is not None and self._shape.is_fully_defined()
 
     def _with_shape(self, value: _native.Tensor) -> TensorShape | None:
-        """What is known of the shape of the elements once one of them is this."""
+        """The known part of the elements' shape, given that one of them is this."""
         if self._shape is not None and not self._shape.is_compatible_with(value.shape):
-            message = f"its elements have the shape {self._shape}, and this one has {value.shape}"
-            _refuse("TensorArray", message, ValueError)
+            message = f"elements must have shape {self._shape}, got {value.shape}"
+            refuse("TensorArray", message, ValueError)
         return value.shape if self._one_shape else self._shape
 
     def _place(self, name: str, number: int) -> int:
         if not 0 <= number < len(self._parts):
-            _refuse(f"TensorArray.{name}", f"{number} is no element of an array of {len(self._parts)}", OutOfRangeError)
+            refuse(f"TensorArray.{name}", f"index must be in [0, {len(self._parts)}), got {number}", OutOfRangeError)
         return number
 
     def _part(self, name: str, number: int) -> _native.Tensor:
@@ -132,11 +129,14 @@ class TensorArray:
         if part is not None:
             return part
         if not self.knows_shape():
-            _refuse(f"TensorArray.{name}", f"element {number} was never written, and its shape is not known")
-        return _zeros(self._shape, self._dtype)
+            refuse(
+                f"TensorArray.{name}",
+                f"element {number} was never written and element_shape is not known\n  help: give element_shape",
+            )
+        return raw.zeros(list(self._shape or ()), self._dtype)
 
     def _own(self) -> TensorArray:
-        """Itself; in a trace, an array like it, so that the paths through a function do not see each other's elements."""
+        """The array itself; in a trace a copy, so that branches do not see each other's writes."""
         return self._with(parts=list(self._parts)) if _native.is_tracing() else self
 
     def _with(self, parts: list | None = None, rows: _native.Tensor | None = None) -> TensorArray:
@@ -146,21 +146,21 @@ class TensorArray:
 
     # As one tensor.
 
-    def _wrote(self, index: Any, value: _native.Tensor) -> TensorArray:
+    def _write_row(self, index: Any, value: _native.Tensor) -> TensorArray:
         if self._dynamic and not len(self):
-            message = "how far a loop over tensors writes is known only when it runs; give the array its size"
-            _refuse("TensorArray.write", message, ValueError)
+            message = "an array with dynamic_size cannot grow in a traced loop\n  help: give its size"
+            refuse("TensorArray.write", message, ValueError)
         self._with_shape(value)
         rows = self.as_rows(value.shape)
-        return self.of_rows(_scatter(rows, _reshape(index, [1, 1]), value[None]))
+        return self.of_rows(raw.tensor_scatter_update(rows, raw.reshape(index, [1, 1]), value[None]))
 
     def as_rows(self, element_shape: TensorShape) -> _native.Tensor:
-        """All elements as one tensor; those that were not written are 0."""
+        """All elements as one tensor; elements that were not written are 0."""
         if self._parts is None:
             return self._rows
         if not any(part is not None for part in self._parts):
-            return _zeros([len(self), *element_shape], self._dtype)
-        return _stack([_zeros(element_shape, self._dtype) if part is None else part for part in self._parts])
+            return raw.zeros([len(self), *element_shape], self._dtype)
+        return raw.stack([raw.zeros(element_shape, self._dtype) if part is None else part for part in self._parts])
 
     def of_rows(self, rows: _native.Tensor) -> TensorArray:
         """An array like this one with these elements."""
@@ -172,33 +172,33 @@ class TensorArray:
         if self._parts is None:
             return self._rows
         if not self._parts:
-            return _zeros([0, *(self._shape if self.knows_shape() else ())], self._dtype)
-        return _stack([self._part(name, number) for number in range(len(self._parts))])
+            return raw.zeros([0, *(self._shape if self._shape is not None and self.knows_shape() else ())], self._dtype)
+        return raw.stack([self._part(name, number) for number in range(len(self._parts))])
 
     def stack(self, name: str | None = None) -> _native.Tensor:
-        """All elements, along a new first axis."""
+        """Stacks all elements along a new first axis."""
         return self._stacked("stack")
 
     def gather(self, indices: Any, name: str | None = None) -> _native.Tensor:
-        """These elements, along a new first axis."""
-        return _gather(self._stacked("gather"), indices)
+        """Stacks these elements along a new first axis."""
+        return raw.gather(self._stacked("gather"), indices)
 
     def concat(self, name: str | None = None) -> _native.Tensor:
-        """All elements, one after the other along their first axis."""
+        """Concatenates all elements along their first axis."""
         if self._parts is None:
-            return _reshape(self._rows, [-1, *self._rows.shape[2:]])
-        return _concat([self._part("concat", number) for number in range(len(self._parts))], 0)
+            return raw.reshape(self._rows, [-1, *self._rows.shape[2:]])
+        return raw.concat([self._part("concat", number) for number in range(len(self._parts))], 0)
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
-        """The array whose elements are the rows of a tensor."""
+        """Returns an array whose elements are the rows of a tensor."""
         return self._filled("unstack", _rows(self._element(value)))
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
-        """The array whose elements are pieces of a tensor, of these lengths."""
-        return self._filled("split", _several(_split(self._element(value), _ints(lengths), 0)))
+        """Returns an array whose elements are parts of a tensor of these lengths."""
+        return self._filled("split", as_tuple(raw.split(self._element(value), as_ints(lengths), 0)))
 
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
-        """The array with the rows of a tensor as the elements of these numbers."""
+        """Writes the rows of a tensor at these indices; returns the array."""
         made = self
         for index, part in zip(_rows(_native.as_tensor(indices)), _rows(self._element(value))):
             made = made.write(index, part)
@@ -206,27 +206,31 @@ class TensorArray:
 
     def _filled(self, name: str, parts: tuple) -> TensorArray:
         if len(parts) > len(self) and not self._dynamic:
-            _refuse(f"TensorArray.{name}", f"{len(parts)} elements do not fit into an array of {len(self)}", ValueError)
+            refuse(
+                f"TensorArray.{name}",
+                f"expected at most {len(self)} elements, the size of the array, got {len(parts)}",
+                ValueError,
+            )
         made = self._with(parts=list(parts))
         for part in parts:
             made._shape = made._with_shape(part)
         return made
 
     def identity(self) -> TensorArray:
-        """An array with the same elements."""
+        """A copy of the array."""
         return self._with(None if self._parts is None else list(self._parts), self._rows)
 
     def close(self, name: str | None = None) -> None:
-        """Forgets the elements."""
+        """Drops the elements."""
         self._parts, self._rows = [], None
 
 
 def _rows(tensor: _native.Tensor) -> tuple:
-    return _several(_unstack(tensor, 0))
+    return as_tuple(raw.unstack(tensor, 0))
 
 
-def _is_later(index: Any) -> bool:
-    """Whether it is known only when the function runs."""
+def _is_traced(index: Any) -> bool:
+    """Whether the index is known only when the traced function runs."""
     return isinstance(index, _native.Array) and index.is_symbolic
 
 
@@ -236,7 +240,9 @@ def is_array(value: Any) -> bool:
 
 
 def as_loop(cond: Callable, body: Callable, states: list) -> tuple[Callable, Callable, list, Callable]:
-    """A loop among whose states are arrays, as one of tensors: its functions, its states, and what packs the last."""
+    """Rewrites a loop with TensorArrays among its states as a loop over tensors: functions, states, and how to pack the
+    results.
+    """
     shapes = _shapes_after(body, states)
 
     def tensors(values: Any) -> list:
@@ -256,8 +262,9 @@ def as_loop(cond: Callable, body: Callable, states: list) -> tuple[Callable, Cal
 
 
 def _shapes_after(body: Callable, states: list) -> list:
-    """The shapes of the arrays' elements, which may be known only after a step."""
-    flat, found = nest.flatten(states), []
+    """The element shapes of the arrays, some of which are known only after a step."""
+    flat = nest.flatten(states)
+    found: list[TensorShape | None] = []
 
     def once(*tensors: Any) -> tuple:
         rest = iter(tensors)

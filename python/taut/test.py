@@ -1,4 +1,4 @@
-"""What tests are written with."""
+"""Test utilities: `tf.test.TestCase` and gradient checks."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ def _array(value: Any) -> Any:
 
 
 class TestCase(unittest.TestCase):
-    """A case of `unittest` that knows tensors: they are compared by their values, whatever they are given as."""
+    """A `unittest.TestCase` with assertions about tensors, which may be given as arrays or lists, too."""
 
     def evaluate(self, tensors: Any) -> Any:
-        """The values, as arrays."""
+        """Returns the values as arrays."""
         return nest.map_structure(lambda one: one.numpy() if isinstance(one, _native.Array) else one, tensors)
 
     def get_temp_dir(self) -> str:
-        """A folder of its own, which goes with the test."""
+        """A temporary directory that is deleted after the test."""
         if not hasattr(self, "_folder"):
             self._folder = tempfile.TemporaryDirectory()
             self.addCleanup(self._folder.cleanup)
         return self._folder.name
 
     def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:  # noqa: N802
-        """Both have one shape, and equal elements. NaN equals itself."""
+        """Asserts equal shapes and elements. NaN equals NaN."""
         np.testing.assert_array_equal(*self._shaped(a, b, msg), err_msg=msg or "")
 
     def assertNotAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:  # noqa: N802
-        """They differ somewhere."""
+        """Asserts that some elements differ."""
         self._differ(lambda: self.assertAllEqual(a, b), msg or "all elements are equal")
 
     def assertAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None) -> None:  # noqa: N802
-        """Structures of tensors of one shape each, with elements that are close; those of half precision to a thousandth."""
+        """Asserts that structures of tensors are close; the tolerance is at least 1e-3 for float16, 1e-2 for bfloat16."""
         if isinstance(a, dict) or isinstance(b, dict):
             self.assertIsInstance(a, dict, msg)
             self.assertIsInstance(b, dict, msg)
@@ -52,7 +52,7 @@ class TestCase(unittest.TestCase):
             return
         try:
             one, other = _array(a), _array(b)
-        except ValueError:  # of different shapes: each by itself
+        except ValueError:  # ragged lists are compared part by part
             self.assertEqual(len(a), len(b), msg)
             for pair in zip(a, b):
                 self.assertAllClose(*pair, rtol, atol, msg)
@@ -64,7 +64,7 @@ class TestCase(unittest.TestCase):
         np.testing.assert_allclose(_plain(one), _plain(other), rtol, atol, err_msg=msg or "")
 
     def assertNotAllClose(self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None) -> None:  # noqa: N802
-        """They are not close somewhere."""
+        """Asserts that some elements are not close."""
         self._differ(lambda: self.assertAllClose(a, b, rtol, atol), msg or "all elements are close")
 
     def assertAllInRange(  # noqa: N802
@@ -75,42 +75,42 @@ class TestCase(unittest.TestCase):
         open_lower_bound: bool = False,
         open_upper_bound: bool = False,
     ) -> None:
-        """All elements lie between the bounds, which belong to the range unless they are open."""
+        """Asserts that all elements are within bounds, which are inclusive unless open."""
         target = _array(target)
         above = target > lower_bound if open_lower_bound else target >= lower_bound
         below = target < upper_bound if open_upper_bound else target <= upper_bound
         self.assertTrue((above & below).all(), f"not all between {lower_bound} and {upper_bound}: {target}")
 
     def assertAllGreater(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
-        """All elements are above a number."""
+        """Asserts that all elements are greater than a value."""
         self.assertTrue((_array(a) > comparison_target).all(), f"not all above {comparison_target}: {a}")
 
     def assertAllLess(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
-        """All elements are below a number."""
+        """Asserts that all elements are less than a value."""
         self.assertTrue((_array(a) < comparison_target).all(), f"not all below {comparison_target}: {a}")
 
     def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
-        """No element is below a number."""
+        """Asserts that all elements are greater than or equal to a value."""
         self.assertTrue((_array(a) >= comparison_target).all(), f"some below {comparison_target}: {a}")
 
     def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:  # noqa: N802
-        """No element is above a number."""
+        """Asserts that all elements are less than or equal to a value."""
         self.assertTrue((_array(a) <= comparison_target).all(), f"some above {comparison_target}: {a}")
 
     def assertAllInSet(self, target: Any, expected_set: Any) -> None:  # noqa: N802
-        """All elements are among these."""
+        """Asserts that all elements are in a set."""
         self.assertTrue(np.isin(_array(target), list(expected_set)).all(), f"not all among {expected_set}: {target}")
 
     def assertShapeEqual(self, input_a: Any, input_b: Any, msg: str | None = None) -> None:  # noqa: N802
-        """Both have one shape."""
+        """Asserts equal shapes."""
         self.assertEqual(np.shape(input_a), np.shape(input_b), msg)
 
     def assertDTypeEqual(self, target: Any, expected_dtype: Any) -> None:  # noqa: N802
-        """It has this element type."""
+        """Asserts the element type."""
         self.assertEqual(_native.as_tensor(target).dtype, dtypes.as_dtype(expected_dtype))
 
     def assertNear(self, f1: Any, f2: Any, err: float, msg: str | None = None) -> None:  # noqa: N802
-        """Two numbers differ by `err` at most."""
+        """Asserts that two numbers differ by at most `err`."""
         self.assertLessEqual(abs(float(f1) - float(f2)), err, msg)
 
     def _shaped(self, a: Any, b: Any, msg: str | None) -> tuple[Any, Any]:
@@ -131,7 +131,7 @@ def _plain(array: Any) -> Any:
 
 
 def compute_gradient(f: Callable, x: Sequence, delta: float | None = None) -> tuple[tuple, tuple]:
-    """The derivatives of `f(*x)` by the tape and by differences: a matrix for each argument.
+    """The Jacobians of `f(*x)` by the tape and by finite differences, a matrix for each argument.
 
     Rows are elements of the result, columns elements of the argument.
     """
@@ -164,25 +164,25 @@ def _differences(f: Callable, given: list, i: int, delta: float | None) -> Any:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the tests of the program that calls it."""
+    """Runs the tests of the calling program."""
     unittest.main(argv=argv)
 
 
 def is_gpu_available(cuda_only: bool = False, min_cuda_compute_capability: Any = None) -> bool:
-    """Whether there is a graphics processor that is used: there is none."""
+    """Whether a GPU is available: never."""
     return bool(list_physical_devices("GPU"))
 
 
 def gpu_device_name() -> str:
-    """The name of a graphics processor that is used: nothing, since there is none."""
+    """The name of the GPU: empty, since GPUs are not supported."""
     return ""
 
 
 def is_built_with_cuda() -> bool:
-    """Whether graphics processors of Nvidia's could be used: they cannot."""
+    """Whether it is built with CUDA: never."""
     return False
 
 
 def is_built_with_gpu_support() -> bool:
-    """Whether graphics processors could be used: they cannot."""
+    """Whether it is built with GPU support: never."""
     return False

@@ -1,4 +1,4 @@
-"""Checkpoints: variables in files, from which a killed run goes on."""
+"""Checkpoints: variables saved in files."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import warnings
 from typing import Any
 
 from . import _native
-from .averages import ExponentialMovingAverage
+from ._common import refuse_option
+from .ema import ExponentialMovingAverage
 from .errors import InvalidArgumentError, NotFoundError
+
+_NO_OPTIONS = "checkpoints have no options"
 
 
 def _variables(root: Any, unbuilt: dict[str, Any] | None = None) -> dict[str, _native.Variable]:
-    """The variables that an object holds, by the names on the way to them.
-
-    Optimizers whose state is made later are put into `unbuilt`, by their names.
-    """
+    """The variables of an object, by path. Optimizers that are not built yet are put into `unbuilt`, by path."""
     found: dict[str, _native.Variable] = {}
     seen: set[int] = set()
 
@@ -54,13 +54,15 @@ def _variables(root: Any, unbuilt: dict[str, Any] | None = None) -> dict[str, _n
 
 
 def _is_holder(thing: Any) -> bool:
-    return hasattr(thing, "__dict__") and not isinstance(thing, (type, str, bytes)) and not callable(
-        getattr(thing, "__array__", None)
+    return (
+        hasattr(thing, "__dict__")
+        and not isinstance(thing, (type, str, bytes))
+        and not callable(getattr(thing, "__array__", None))
     )
 
 
 def _fill_when_built(optimizer: Any, values: dict[str, _native.Tensor]) -> None:
-    """Gives an optimizer these values, by their numbers, as soon as its state is made."""
+    """Assigns these values, by number, to an optimizer's variables as soon as it is built."""
     build = optimizer.build
 
     def built(var_list: Any) -> None:
@@ -68,7 +70,7 @@ def _fill_when_built(optimizer: Any, values: dict[str, _native.Tensor]) -> None:
         build(var_list)
         own = _variables(optimizer)
         if not own.keys() >= values.keys():
-            message = f"its checkpoint has more state than the {len(own)} variables that it has made"
+            message = f"the checkpoint has state for {len(values)} variables, but the optimizer has {len(own)}"
             raise InvalidArgumentError(f"{optimizer.name}: {message}")
         with _native.InitScope():
             for number, value in values.items():
@@ -78,44 +80,44 @@ def _fill_when_built(optimizer: Any, values: dict[str, _native.Tensor]) -> None:
 
 
 class Status:
-    """What became of a `restore`. Every variable that was there has its value, or it would have raised.
+    """The outcome of `restore`. Every existing variable has its value; `restore` raises an error otherwise.
 
-    What is left of the file is said once, unless `expect_partial` says that this is meant.
+    Values of the file that no variable took are reported by a warning, unless `expect_partial` is called.
     """
 
     def __init__(self, unused: Any = (), later: Any = ()) -> None:
         self._unused, self._later = sorted(unused), sorted(later)
-        self._told = not self._unused
+        self._reported = not self._unused
 
     def assert_consumed(self) -> Status:
-        """Raises AssertionError unless everything in the file was used."""
-        self._told = True
+        """Raises AssertionError unless every value in the file was used."""
+        self._reported = True
         if left := self._unused + self._later:
-            raise AssertionError(f"nothing has taken these values of the checkpoint yet: {', '.join(left)}")
+            raise AssertionError(f"values of the checkpoint without a variable: {', '.join(left)}")
         return self
 
     def assert_existing_objects_matched(self) -> Status:
-        """Every variable got its value."""
-        self._told = True
+        """Does nothing: every existing variable has its value."""
+        self._reported = True
         return self
 
     def expect_partial(self) -> Status:
-        """Says that parts of the file may stay unused."""
-        self._told = True
+        """Silences the warning about unused values of the file."""
+        self._reported = True
         return self
 
     def __del__(self) -> None:
-        if not self._told:
+        if not self._reported:
             some = ", ".join(self._unused[:5]) + (", ..." if len(self._unused) > 5 else "")
-            text = f"the checkpoint has values that no variable took: {some}; expect_partial() says that this is meant"
+            text = f"values of the checkpoint without a variable: {some}; call expect_partial() to silence this warning"
             warnings.warn(text, stacklevel=2)
 
 
 class Checkpoint:
-    """Variables of the objects that it is given, to be written to a file and read again.
+    """Saves and restores the variables of objects.
 
-    A file is written beside its place and renamed: killed at any moment, the old or the new one is whole. What is read must have
-    the names, types and shapes of what is there.
+    A file is written under a temporary name and renamed, so that a crash leaves the old or the new file intact. Names,
+    types and shapes must match when it is read.
     """
 
     def __init__(self, root: Any = None, **kwargs: Any) -> None:
@@ -126,54 +128,61 @@ class Checkpoint:
         self._counter = 0
 
     def write(self, file_prefix: str, options: Any = None) -> str:
-        """Writes the variables to a file of this name."""
+        """Writes the variables to this file."""
+        refuse_option("Checkpoint.write", "options", options, _NO_OPTIONS)
         path = os.fspath(file_prefix)
         words = {"save_counter": str(self._counter)}
         _native.save_checkpoint(path, list(_variables(self).items()), words)
         return path
 
     def read(self, save_path: str, options: Any = None) -> Status:
-        """Gives the variables the values that are in a file. Optimizers that make their state later get it then."""
-        path, unbuilt = os.fspath(save_path), {}
+        """Restores the variables from a file. Optimizers that are not built yet are restored when they are."""
+        refuse_option("Checkpoint.read", "options", options, _NO_OPTIONS)
+        path = os.fspath(save_path)
+        unbuilt: dict[str, Any] = {}
         variables = _variables(self, unbuilt)
         left = [(name, tensor) for name, tensor in _content(path)[1] if name not in variables]
-        # All of a file is read, or nothing: what has no variable here gets one for the moment.
-        stand_ins = [(name, _native.Variable(tensor, False, name, None)) for name, tensor in left]
-        words = _native.load_checkpoint(path, [*variables.items(), *stand_ins])
+        # The engine restores all of a file or nothing: values without a variable go into temporary ones.
+        temporary = [(name, _native.Variable(tensor, False, name, None)) for name, tensor in left]
+        words = _native.load_checkpoint(path, [*variables.items(), *temporary])
         self._counter = int(words.get("save_counter", "0"))
         later = {name: tensor for name, tensor in left if name.rpartition(".")[0] in unbuilt}
         _defer(unbuilt, later)
         return Status([name for name, _ in left if name not in later], later)
 
     def save(self, file_prefix: str, options: Any = None) -> str:
-        """Writes the variables to a file of this name and a number, which grows; returns its path."""
+        """Writes the variables to a numbered file; returns its path."""
+        refuse_option("Checkpoint.save", "options", options, _NO_OPTIONS)
         self._counter += 1
         return self.write(f"{os.fspath(file_prefix)}-{self._counter}")
 
     def restore(self, save_path: str | None, options: Any = None) -> Status:
-        """Gives the variables the values that are in a file; with None, leaves them."""
+        """Restores the variables from a file; does nothing for None."""
+        refuse_option("Checkpoint.restore", "options", options, _NO_OPTIONS)
         return Status() if save_path is None else self.read(save_path)
 
     @property
     def save_counter(self) -> int:
-        """How often it was saved."""
+        """The number of saves."""
         return self._counter
 
 
 def _numbered(folder: str, prefix: str = "*") -> list[str]:
     pattern = re.compile(r"-(\d+)$")
     paths = [path for path in glob.glob(os.path.join(folder, f"{prefix}-*")) if pattern.search(path)]
-    return sorted(paths, key=lambda path: int(pattern.search(path).group(1)))
+    return sorted(paths, key=lambda path: int(path.rsplit("-", 1)[1]))
 
 
 def latest_checkpoint(checkpoint_dir: str, latest_filename: str | None = None) -> str | None:
-    """The file in a folder that was saved last; None if there is none."""
+    """The path of the latest checkpoint in a folder; None if there is none."""
+    reason = "the latest checkpoint is found by its number"
+    refuse_option("latest_checkpoint", "latest_filename", latest_filename, reason)
     paths = _numbered(os.fspath(checkpoint_dir))
     return paths[-1] if paths else None
 
 
 class CheckpointManager:
-    """Saves a checkpoint again and again, and keeps the last files."""
+    """Saves numbered checkpoints and deletes old ones."""
 
     def __init__(
         self, checkpoint: Checkpoint, directory: str, max_to_keep: int | None, checkpoint_name: str = "ckpt"
@@ -186,16 +195,17 @@ class CheckpointManager:
 
     @property
     def checkpoints(self) -> list[str]:
-        """The files, the oldest first."""
+        """The paths, the oldest first."""
         return _numbered(self._directory, glob.escape(self._name))
 
     @property
     def latest_checkpoint(self) -> str | None:
-        """The file that was saved last; None if there is none."""
+        """The path of the latest checkpoint; None if there is none."""
         return self.checkpoints[-1] if self.checkpoints else None
 
     def save(self, checkpoint_number: int | None = None, check_interval: bool = True, options: Any = None) -> str:
-        """Saves, removes files that are too many, and returns the new one's path."""
+        """Saves a checkpoint, deletes surplus ones, and returns the new path."""
+        refuse_option("CheckpointManager.save", "options", options, _NO_OPTIONS)
         if checkpoint_number is not None:
             self._checkpoint._counter = int(checkpoint_number) - 1
         path = self._checkpoint.save(os.path.join(self._directory, self._name))
@@ -205,7 +215,7 @@ class CheckpointManager:
         return path
 
     def restore_or_initialize(self) -> str | None:
-        """Restores the file that was saved last, if there is one; returns its path."""
+        """Restores the latest checkpoint, if there is one; returns its path."""
         if path := self.latest_checkpoint:
             self._checkpoint.restore(path)
         return path
@@ -219,30 +229,30 @@ def _defer(unbuilt: dict[str, Any], values: dict[str, _native.Tensor]) -> None:
 
 
 def _content(ckpt_dir_or_file: str) -> tuple[str, list]:
-    """A file, or the last one of a folder, and the names and tensors in it."""
+    """The path of a file, or of the latest one of a folder, and the names and tensors in it."""
     path = os.fspath(ckpt_dir_or_file)
     if os.path.isdir(path):
         latest = latest_checkpoint(path)
         if latest is None:
-            raise NotFoundError(f"there is no checkpoint in {path}")
+            raise NotFoundError(f"no checkpoint found in {path}")
         path = latest
     tensors, _ = _native.list_checkpoint(path)
     return path, tensors
 
 
 def list_variables(ckpt_dir_or_file: str) -> list[tuple[str, list[int]]]:
-    """The names and shapes of what is in a file."""
+    """The names and shapes of the variables in a checkpoint."""
     _, tensors = _content(ckpt_dir_or_file)
     return [(name, list(tensor.shape)) for name, tensor in tensors]
 
 
 def load_variable(ckpt_dir_or_file: str, name: str) -> Any:
-    """The value of one of the variables in a file, as an array."""
+    """The value of a variable in a checkpoint, as an array."""
     path, tensors = _content(ckpt_dir_or_file)
     for found, tensor in tensors:
         if found == name:
             return tensor.numpy()
-    raise KeyError(f"{path} has no variable {name!r}; it has {[found for found, _ in tensors]}")
+    raise KeyError(f"{path} has no variable {name!r}; its variables are {[found for found, _ in tensors]}")
 
 
 __all__ = [

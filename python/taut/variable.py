@@ -1,32 +1,31 @@
-"""Variables."""
+"""Mutable tensors."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _native, slices
+from . import _native, _raw_ops as raw, slices
+from ._common import refuse_option
 from .shape import TensorShape
 from .sparse import IndexedSlices
 from .tensor import text_of
 
-_expand = _native.Op("expand_dims")
-_gather = _native.Op("gather")
-_gather_nd = _native.Op("gather_nd")
+if TYPE_CHECKING:
+    from ._typing import DTypeLike, ShapeLike, TensorLike
 
-
-# What the engine names by its number is the same object again.
+# By id, so that a variable that the engine returns is the Python object it was created as.
 _known: weakref.WeakValueDictionary[int, Variable] = weakref.WeakValueDictionary()
 
 
 class Variable(_native.Variable):
-    """A tensor that can be changed, in its own memory.
+    """A mutable tensor, updated in place.
 
-    Trainable variables are followed by tapes as soon as they are read. Assignments write where the variable is, unless
-    somebody still holds a tensor that was read from it: nothing changes a tensor that somebody has.
+    Tapes watch trainable variables when they are read. An assignment writes into the variable's own memory unless a
+    tensor read from it is still alive: tensors are immutable, so the variable moves to new memory then.
     """
 
     def __new__(
@@ -37,17 +36,22 @@ class Variable(_native.Variable):
         caching_device: Any = None,
         name: str | None = None,
         variable_def: Any = None,
-        dtype: Any = None,
+        dtype: DTypeLike = None,
         import_scope: Any = None,
         constraint: Callable | None = None,
         synchronization: Any = None,
         aggregation: Any = None,
-        shape: Any = None,
+        shape: ShapeLike | None = None,
     ) -> Variable:
+        """Creates a variable with an initial value, or with what a function returns."""
         if initial_value is None:
-            raise ValueError("a variable needs a first value")
+            raise ValueError("initial_value must be given")
+        refuse_option("Variable", "validate_shape", validate_shape, "shapes are always checked", default=True)
+        refuse_option("Variable", "caching_device", caching_device, "there is one device")
+        for parameter, value in (("variable_def", variable_def), ("import_scope", import_scope)):
+            refuse_option("Variable", parameter, value, "it belongs to TensorFlow's graphs")
         if constraint is not None:
-            raise ValueError("a variable has no constraint here: assign what it makes of the variable after each update")
+            raise ValueError("constraint is not supported: assign the projected value after each update instead")
         value = initial_value() if callable(initial_value) else initial_value
         if shape is not None:
             own = value.shape if isinstance(value, _native.Array) else np.shape(value)
@@ -58,35 +62,43 @@ class Variable(_native.Variable):
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the variable."""
         return f"{self._name or 'Variable'}:0"
 
     def value(self) -> _native.Tensor:
-        """Its value now, as tapes see it."""
+        """Reads the value; tapes record it."""
         return self.read_value()
 
-    def assign(self, value: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
-        """Gives it another value, of its own type and shape."""
+    def assign(
+        self, value: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Assigns a value of the variable's type and shape."""
         self._assign(_typed(self, value))
         return self if read_value else None
 
-    def assign_add(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
-        """Adds to it, in place."""
+    def assign_add(
+        self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Adds to the value in place."""
         self._assign_add(_typed(self, delta))
         return self if read_value else None
 
-    def assign_sub(self, delta: Any, use_locking: bool = False, name: str | None = None, read_value: bool = True) -> Any:
-        """Subtracts from it, in place."""
+    def assign_sub(
+        self, delta: TensorLike, use_locking: bool = False, name: str | None = None, read_value: bool = True
+    ) -> Any:
+        """Subtracts from the value in place."""
         self._assign_sub(_typed(self, delta))
         return self if read_value else None
 
     def __getitem__(self, key: Any) -> _native.Tensor:
-        """A part of its value. `variable[key].assign(value)` changes that part of the variable."""
+        """Reads a part of the value. `variable[key].assign(value)` assigns to that part of the variable."""
         part = super().__getitem__(key)
         slices.remember(part, self, key)
         return part
 
-    def scatter_update(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
+    def scatter_update(
+        self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None
+    ) -> Variable:
         """Replaces rows."""
         return self._rows("update", sparse_delta)
 
@@ -103,45 +115,45 @@ class Variable(_native.Variable):
         return self._rows("mul", sparse_delta)
 
     def scatter_max(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Raises rows to what is larger."""
+        """Takes the maximum with rows."""
         return self._rows("max", sparse_delta)
 
     def scatter_min(self, sparse_delta: IndexedSlices, use_locking: bool = False, name: str | None = None) -> Variable:
-        """Lowers rows to what is smaller."""
+        """Takes the minimum with rows."""
         return self._rows("min", sparse_delta)
 
-    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Replaces slices: the last axis of `indices` holds coordinates."""
+    def scatter_nd_update(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable:
+        """Replaces slices at the coordinates along the last axis of `indices`."""
         return self._slices("update", indices, updates)
 
-    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Adds to slices: the last axis of `indices` holds coordinates."""
+    def scatter_nd_add(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable:
+        """Adds to slices at the coordinates along the last axis of `indices`."""
         return self._slices("add", indices, updates)
 
-    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Subtracts from slices: the last axis of `indices` holds coordinates."""
+    def scatter_nd_sub(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable:
+        """Subtracts from slices at the coordinates along the last axis of `indices`."""
         return self._slices("sub", indices, updates)
 
-    def scatter_nd_max(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Raises slices to what is larger: the last axis of `indices` holds coordinates."""
+    def scatter_nd_max(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable:
+        """Takes the maximum with slices at the coordinates along the last axis of `indices`."""
         return self._slices("max", indices, updates)
 
-    def scatter_nd_min(self, indices: Any, updates: Any, name: str | None = None) -> Variable:
-        """Lowers slices to what is smaller: the last axis of `indices` holds coordinates."""
+    def scatter_nd_min(self, indices: TensorLike, updates: TensorLike, name: str | None = None) -> Variable:
+        """Takes the minimum with slices at the coordinates along the last axis of `indices`."""
         return self._slices("min", indices, updates)
 
-    def sparse_read(self, indices: Any, name: str | None = None) -> _native.Tensor:
-        """The rows that the indices name."""
-        return _gather(self, indices)
+    def sparse_read(self, indices: TensorLike, name: str | None = None) -> _native.Tensor:
+        """Gathers rows by index."""
+        return raw.gather(self, indices)
 
-    def gather_nd(self, indices: Any, name: str | None = None) -> _native.Tensor:
-        """The slices at the coordinates along the last axis of `indices`."""
-        return _gather_nd(self, indices)
+    def gather_nd(self, indices: TensorLike, name: str | None = None) -> _native.Tensor:
+        """Gathers slices at the coordinates along the last axis of `indices`."""
+        return raw.gather_nd(self, indices)
 
     def _rows(self, how: str, delta: IndexedSlices) -> Variable:
-        return self._slices(how, _expand(_native.as_tensor(delta.indices), -1), delta.values)
+        return self._slices(how, raw.expand_dims(_native.as_tensor(delta.indices), -1), delta.values)
 
-    def _slices(self, how: str, indices: Any, updates: Any) -> Variable:
+    def _slices(self, how: str, indices: TensorLike, updates: TensorLike) -> Variable:
         self._scatter(how, indices, _typed(self, updates))
         return self
 
@@ -163,12 +175,12 @@ class Variable(_native.Variable):
         return self.__deepcopy__({})
 
 
-def _restored(value: Any, trainable: bool, name: str | None, dtype: Any) -> Variable:
+def _restored(value: TensorLike, trainable: bool, name: str | None, dtype: DTypeLike) -> Variable:
     return Variable(value, trainable=trainable, name=name, dtype=dtype)
 
 
-def _typed(variable: Variable, value: Any) -> Any:
-    """Numbers and lists take the variable's type; a tensor of another type is refused by the engine."""
+def _typed(variable: Variable, value: TensorLike) -> Any:
+    """Python numbers and lists in the variable's type; the engine refuses tensors of another type."""
     if isinstance(value, (_native.Array, bool, int, float)):
         return value
     if isinstance(value, IndexedSlices):

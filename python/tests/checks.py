@@ -1,4 +1,4 @@
-"""What the tests of all groups are written with."""
+"""Assertions shared by the test modules."""
 
 import pathlib
 

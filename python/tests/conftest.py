@@ -1,4 +1,4 @@
-"""Test modules share the checks beside them."""
+"""Makes the modules beside the tests importable."""
 
 import sys
 from pathlib import Path

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from checks import fails
 
 import taut as tf
-from checks import fails
 from taut import array_api as xp
 
 RNG = np.random.default_rng(9)
@@ -206,10 +206,14 @@ def test_statistics_types():
         same(xp.cumulative_sum(x, axis=0), np.cumsum(np.ones((2, 2), name), 0))
     assert xp.sum(xp.ones(3, dtype=xp.int8), dtype=xp.float64).dtype == xp.float64
     assert xp.sum(xp.ones(3, dtype=xp.int8), dtype=xp.int16).dtype == xp.int16
-    close(xp.cumulative_sum(tf.constant(X), axis=1, include_initial=True),
-          np.cumulative_sum(X, axis=1, include_initial=True))
-    close(xp.cumulative_prod(tf.constant(X), axis=-1, include_initial=True),
-          np.cumulative_prod(X, axis=-1, include_initial=True))
+    close(
+        xp.cumulative_sum(tf.constant(X), axis=1, include_initial=True),
+        np.cumulative_sum(X, axis=1, include_initial=True),
+    )
+    close(
+        xp.cumulative_prod(tf.constant(X), axis=-1, include_initial=True),
+        np.cumulative_prod(X, axis=-1, include_initial=True),
+    )
     close(xp.diff(tf.constant(X), axis=1), np.diff(X, axis=1))
     close(xp.diff(tf.constant(X), n=2, prepend=tf.constant(X[..., :1])), np.diff(X, n=2, prepend=X[..., :1]))
     fails(ValueError, "cumulative_sum", lambda: xp.cumulative_sum(tf.constant(X)))

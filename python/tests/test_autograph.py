@@ -1,4 +1,4 @@
-"""Statements on tensors inside traced functions do what they do on values outside of them."""
+"""AutoGraph: statements on traced tensors give the results of eager Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which functions are converted, when, and what their errors say."""
+"""AutoGraph: which functions are converted, when, and their errors."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 
 import taut as tf
 from taut.autograph import calls
+
 
 def magnitude(x):
     if x > 0:
@@ -346,7 +347,7 @@ def test_to_graph():
     alone = tf.function(tf.autograph.to_graph(outer, recursive=False), autograph=False)
     with pytest.raises(tf.errors.OperatorNotAllowedInGraphError):
         alone(tf.constant(-2.0))
-    with pytest.raises(ValueError, match="no Python function"):
+    with pytest.raises(ValueError, match="expected a Python function"):
         tf.autograph.to_graph(len)
 
 
@@ -361,7 +362,7 @@ def from_text(text, name="f"):
 
 def test_no_source(forgotten):
     f = tf.function(from_text("def f(x, n):\n    if n > 1:\n        return x * n\n    return x"))
-    with pytest.warns(UserWarning, match="f runs as it is.*source is not available"):
+    with pytest.warns(UserWarning, match="f is not converted by AutoGraph.*source is not available"):
         assert float(f(tf.constant(2.0), 3)) == 6.0
     assert float(f(tf.constant(2.0), 1)) == 2.0
 
@@ -376,7 +377,7 @@ def test_no_source_of_something_called(forgotten):
             return plain(x)
         return choosy(x, 0)
 
-    with pytest.warns(UserWarning, match="g runs as it is") as caught:
+    with pytest.warns(UserWarning, match="g is not converted by AutoGraph") as caught:
         assert float(f(tf.constant(-2.0))) == 2.0
     assert len(caught) == 1
 

@@ -1,4 +1,4 @@
-"""Traced functions go through datasets when they run, not when they are traced."""
+"""AutoGraph: traced loops iterate over datasets when the function runs."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What goes wrong in converted functions, and where it says that it did."""
+"""AutoGraph: errors in converted functions and the lines they name."""
 
 from __future__ import annotations
 
@@ -99,9 +99,9 @@ MISTAKES = [
     (branches_of_two_shapes, ValueError, "`y`", "if x[0]"),
     (branches_of_two_types, TypeError, "`y`", "if x[0]"),
     (one_branch_sets, UnboundLocalError, "`y`", "if x[0]"),
-    (one_branch_returns, ValueError, "returns a value on one path", "if x[0]"),
+    (one_branch_returns, ValueError, "must return a value on every path", "if x[0]"),
     (a_tensor_or_none, ValueError, "`y`", "if x[0]"),
-    (many_truths, ValueError, "`if` needs one truth value", "if x > 0"),
+    (many_truths, ValueError, "`if` needs a scalar condition", "if x > 0"),
     (a_loop_that_grows, ValueError, "`y`", "for _"),
     (a_loop_that_changes_types, TypeError, "`y`", "while"),
     (a_counter_among_floats, TypeError, "`x`", "while"),
@@ -132,11 +132,11 @@ def test_a_variable_that_a_loop_writes_behind_its_back():
             bump(row)
         return count
 
-    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="a trace that has ended"):
+    with pytest.raises(tf.errors.OperatorNotAllowedInGraphError, match="must be used inside its trace"):
         f(tf.constant([1.0, 2.0]))
 
 
-def test_a_variable_that_nobody_reads_may_be_missing():
+def test_a_variable_that_is_not_read_may_be_missing():
     @tf.function
     def f(x):
         if x > 0:

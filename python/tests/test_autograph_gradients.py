@@ -1,4 +1,4 @@
-"""Gradients through converted control flow, and the memory that it plans."""
+"""AutoGraph: gradients through converted control flow, and its planned memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs that nobody wrote: Python's own run of them says what converted ones have to return."""
+"""AutoGraph: random programs, compared with eager Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Python of the README and of the book runs."""
+"""The Python code of the README and of the book runs."""
 
 import pathlib
 import re

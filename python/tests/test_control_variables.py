@@ -1,4 +1,4 @@
-"""Variables that are assigned where a tensor decides: in branches and loops of traced functions, by AutoGraph or by hand."""
+"""Variables that are assigned in traced branches and loops, by AutoGraph or by control-flow ops."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Datasets: where their elements come from."""
+"""Datasets: sources."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def test_a_generator_with_types_and_shapes():
     assert number.dtype == tf.float32
     assert second[0].numpy().tolist() == [4]
     narrow = tf.data.Dataset.from_generator(elements, (tf.int64, tf.float32), ([2], []))
-    with pytest.raises(ValueError, match="signature"):
+    with pytest.raises(ValueError, match="the generator must yield"):
         list(narrow)
 
 
@@ -37,7 +37,7 @@ def test_samples_go_on_until_all_have_ended():
 
 def test_one_element_and_no_more():
     assert int(tf.data.Dataset.from_tensors(7).get_single_element()) == 7
-    with pytest.raises(tf.errors.InvalidArgumentError, match="more than one"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="it has more"):
         tf.data.Dataset.range(2).get_single_element()
     running = iter(tf.data.Dataset.range(1))
     assert int(running.get_next()) == 0

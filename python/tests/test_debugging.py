@@ -1,12 +1,11 @@
-"""Checks: what passes, what is refused, and that traced functions are checked when they run."""
+"""Assertions: accepted and refused values, eager and traced."""
 
 import numpy as np
 import pytest
+from checks import fails
 
 import taut as tf
-from checks import fails
 from taut import debugging
-
 
 PASSES = [
     ("assert_equal", ([1, 2], [1, 2]), ([1, 2], [1, 3])),
@@ -144,5 +143,5 @@ def test_checks_in_a_function_say_what_did_not_hold():
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         f(tf.constant(-1.0))
     assert "Assert: x has to be positive" in str(caught.value) and "NaN" not in str(caught.value)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="assert_less: sizes: x < y does not hold"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="assert_less: sizes: x < y must hold"):
         f(tf.constant(11.0))

@@ -5,9 +5,13 @@ import importlib
 import pkgutil
 
 import pytest
+
 import taut
 
-MODULES = ["taut", *(f"taut.{one.name}" for one in pkgutil.iter_modules(taut.__path__) if not one.name.startswith("_native"))]
+MODULES = [
+    "taut",
+    *(f"taut.{one.name}" for one in pkgutil.iter_modules(taut.__path__) if not one.name.startswith("_native")),
+]
 
 
 def examples(module):

@@ -1,4 +1,4 @@
-"""What must neither crash nor hang: each piece of work in a process of its own, with a time limit."""
+"""Programs that must neither crash nor hang, each in a process of its own with a time limit."""
 
 import subprocess
 import sys
@@ -162,7 +162,7 @@ CASES = {
         try:
             step(tf.ones([3]))
         except ValueError as error:
-            print("updated" in str(error))
+            print("during its own update" in str(error))
         """,
         "True",
     ),

@@ -1,10 +1,11 @@
-"""Structures and shapes, at their edges."""
+"""Structures and shapes: edge cases."""
 
 import types
 from collections import Counter, OrderedDict, defaultdict
 
 import numpy as np
 import pytest
+
 import taut as tf
 
 
@@ -31,6 +32,6 @@ def test_a_default_stays():
 
 def test_one_size_of_numpys_is_a_shape():
     assert tf.TensorShape(np.int64(3)) == (3,)
-    assert tf.TensorSpec(np.int32(3)).stand_in().shape == (3,)
+    assert tf.TensorSpec(np.int32(3)).placeholder().shape == (3,)
     with pytest.raises(TypeError):
         tf.TensorShape(2.5)

@@ -1,9 +1,10 @@
-"""Profiles, at their edges."""
+"""Profiles: edge cases."""
 
 import os
 import threading
 
 import pytest
+
 import taut as tf
 
 
@@ -20,7 +21,7 @@ def test_a_profile_may_be_stopped_inside_its_block():
 
 @pytest.mark.parametrize("capacity", [0, -1])
 def test_a_profile_needs_room(capacity):
-    with pytest.raises(ValueError, match="room"):
+    with pytest.raises(ValueError, match="capacity must be >= 1"):
         tf.profiler.Profile(capacity=capacity)
 
 
@@ -57,7 +58,7 @@ def test_one_of_many_threads_stops_it():
     assert profile.seconds > 0
 
 
-def test_a_profile_that_nobody_holds_ends():
+def test_a_profile_without_references_ends():
     profile = tf.profiler.Profile()
     profile.start()
     del profile

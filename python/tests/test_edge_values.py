@@ -1,10 +1,11 @@
-"""Memory that others can change, and numbers that a type does not have."""
+"""Shared memory, and numbers that are out of range."""
 
 import copy
 import pickle
 
 import numpy as np
 import pytest
+
 import taut as tf
 
 
@@ -32,7 +33,7 @@ def test_constants_of_frozen_views_are_copies():
     base[:] = 5
     assert [float(tf.reduce_sum(c)) for c in constants] == [0.0, 0.0]
     x = tf.ones([3])
-    assert tf.constant(x.numpy()).data_ptr() == x.data_ptr()  # nobody can change a tensor's own memory
+    assert tf.constant(x.numpy()).data_ptr() == x.data_ptr()  # a tensor's own memory is immutable
 
 
 @pytest.mark.parametrize("value, dtype", [(1e30, "int32"), ([2**63], "int32"), ([2**63], "int64"), (-1e30, "int8")])
@@ -60,7 +61,7 @@ def test_ops_are_copied_and_sent(op):
     assert pickle.loads(pickle.dumps(op))(tf.constant([0.0])).numpy() == op(tf.constant([0.0])).numpy()
 
 
-def test_methods_of_objects_that_nobody_holds():
+def test_methods_of_deleted_objects():
     class Doubles:
         @tf.function
         def double(self, x):
@@ -77,4 +78,4 @@ def test_stop_iteration_in_a_mapped_function_is_no_end():
 @pytest.mark.parametrize("dims", [[2**62, 8], [2**63 - 1], [2**32, 2**32, 0]])
 def test_sizes_beyond_memory_are_refused(dims):
     with pytest.raises((ValueError, MemoryError, OverflowError)):
-        tf.TensorSpec(dims).stand_in().nbytes  # noqa: B018
+        tf.TensorSpec(dims).placeholder().nbytes  # noqa: B018

@@ -1,12 +1,12 @@
-"""tf.image against NumPy: bilinear resizing is linear interpolation between centres of pixels."""
+"""tf.image against NumPy: resizing, colours, crops."""
 
 import colorsys
 
 import numpy as np
 import pytest
+from checks import fails
 
 import taut as tf
-from checks import fails
 
 RNG = np.random.default_rng(8)
 X = RNG.uniform(0, 1, (2, 5, 6, 3)).astype("float32")

@@ -1,17 +1,19 @@
-"""Patches, likeness and boxes of pictures against NumPy."""
+"""tf.image against NumPy: patches, SSIM and bounding boxes."""
 
 import numpy as np
 import pytest
+from checks import fails
 
 import taut as tf
-from checks import fails
 
 RNG = np.random.default_rng(8)
 X = RNG.random((2, 7, 6, 3)).astype("float32")
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
-@pytest.mark.parametrize("size,stride,rate", [((3, 2), (1, 1), (1, 1)), ((2, 3), (2, 3), (1, 1)), ((2, 3), (2, 1), (3, 2))])
+@pytest.mark.parametrize(
+    "size,stride,rate", [((3, 2), (1, 1), (1, 1)), ((2, 3), (2, 3), (1, 1)), ((2, 3), (2, 1), (3, 2))]
+)
 def test_patches(padding, size, stride, rate):
     got = tf.image.extract_patches(X, [1, *size, 1], [1, *stride, 1], [1, *rate, 1], padding)
     spread = [(k - 1) * r + 1 for k, r in zip(size, rate)]

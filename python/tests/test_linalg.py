@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import scipy.linalg
+from checks import fails
 
 import taut as tf
-from checks import fails
 
 RNG = np.random.default_rng(5)
 A = RNG.normal(size=(2, 3, 4))

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import scipy.special as special
+from checks import fails
 
 import taut as tf
-from checks import fails
 
 RNG = np.random.default_rng(7)
 TOLERANCE = {"float16": 5e-3, "bfloat16": 4e-2, "float32": 2e-6, "float64": 1e-12}
@@ -27,9 +27,7 @@ def close(got, want, dtype=None):
     want = np.asarray(want)
     assert np.shape(got) == want.shape
     tolerance = TOLERANCE[dtype or (got.dtype.name if got.dtype.kind == "f" else "float64")]
-    np.testing.assert_allclose(
-        np.asarray(got, "float64"), want.astype("float64"), rtol=10 * tolerance, atol=tolerance
-    )
+    np.testing.assert_allclose(np.asarray(got, "float64"), want.astype("float64"), rtol=10 * tolerance, atol=tolerance)
 
 
 ANY, POSITIVE, UNIT, ABOVE = (-3.0, 3.0), (0.2, 4.0), (-0.9, 0.9), (1.1, 4.0)

@@ -1,11 +1,11 @@
-"""tf.nn against NumPy and SciPy: convolutions are sums of products of shifted pictures."""
+"""tf.nn against NumPy and SciPy."""
 
 import numpy as np
 import pytest
 import scipy.special as special
+from checks import fails
 
 import taut as tf
-from checks import fails
 
 RNG = np.random.default_rng(6)
 X = RNG.normal(size=(2, 5, 6, 3)).astype("float32")
@@ -22,9 +22,7 @@ def windows(x, size, strides, padding, dilations, fill=0.0):
     """Per tap of a window, what lies under it for every window: `[taps, batch, rows, columns, channels]`."""
     spans = [(s - 1) * d + 1 for s, d in zip(size, dilations)]
     if padding == "SAME":
-        totals = [
-            max((-(-n // s) - 1) * s + span - n, 0) for n, s, span in zip(x.shape[1:3], strides, spans)
-        ]
+        totals = [max((-(-n // s) - 1) * s + span - n, 0) for n, s, span in zip(x.shape[1:3], strides, spans)]
         padding = [(total // 2, total - total // 2) for total in totals]
     elif padding == "VALID":
         padding = [(0, 0), (0, 0)]

@@ -1,13 +1,13 @@
-"""Losses over paths and over drawn classes, against all paths and all classes."""
+"""CTC and sampled losses against sums over all paths and all classes."""
 
 import itertools
 
 import numpy as np
 import pytest
 import scipy.special as special
+from checks import fails
 
 import taut as tf
-from checks import fails
 
 RNG = np.random.default_rng(9)
 
@@ -61,7 +61,10 @@ def test_ctc_has_a_gradient_in_functions_too():
         up[place] += 1e-5
         down[place] -= 1e-5
         i = place[1]
-        want = (all_paths(LABELS[i, : LENGTHS[i]], up[: TIMES[i], i]) - all_paths(LABELS[i, : LENGTHS[i]], down[: TIMES[i], i])) / 2e-5
+        want = (
+            all_paths(LABELS[i, : LENGTHS[i]], up[: TIMES[i], i])
+            - all_paths(LABELS[i, : LENGTHS[i]], down[: TIMES[i], i])
+        ) / 2e-5
         np.testing.assert_allclose(made[place], want, rtol=1e-3)
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from checks import fails
 
 import taut as tf
-from checks import fails
 
 
 def same(got, want):

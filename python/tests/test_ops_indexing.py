@@ -1,10 +1,10 @@
-"""Slices, gathering, scattering, order against NumPy."""
+"""Slicing, gathering, scattering and sorting against NumPy."""
 
 import numpy as np
 import pytest
+from checks import fails
 
 import taut as tf
-from checks import fails
 
 X = np.random.default_rng(3).normal(size=(4, 3, 5)).astype("float32")
 

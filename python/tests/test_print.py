@@ -1,4 +1,4 @@
-"""tf.print: values as they are when the program gets there."""
+"""tf.print: values at the time when the program runs."""
 
 import sys
 
@@ -30,8 +30,7 @@ def test_in_a_function_at_every_call_and_in_order(capsys):
     f(tf.constant([[0.0, 0.5], [0.0, 0.0]]))
     assert f.trace_count == 1
     assert capsys.readouterr().out == (
-        "before [[1 2]\n [3 4]]\nafter|[[[2 6]\n [4 8]], 7].\n"
-        "before [[0 0.5]\n [0 0]]\nafter|[[[0 0]\n [1 0]], 7].\n"
+        "before [[1 2]\n [3 4]]\nafter|[[[2 6]\n [4 8]], 7].\nbefore [[0 0.5]\n [0 0]]\nafter|[[[0 0]\n [1 0]], 7].\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Programs that differentiate more than once, or solve something by derivatives, against what is known in closed form."""
+"""Programs with derivatives of higher order, against closed forms."""
 
 import numpy as np
 import pytest

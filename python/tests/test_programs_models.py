@@ -1,4 +1,4 @@
-"""Models as people write them by hand, against NumPy."""
+"""Handwritten models against NumPy."""
 
 import itertools
 

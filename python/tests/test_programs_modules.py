@@ -1,4 +1,4 @@
-"""Programs whose models are modules: what they hold, in which order, and functions made ahead of their calls."""
+"""Programs with tf.Module: variables, their order, and functions traced ahead of their calls."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_names():
     with HTTPBlock2D("mine").name_scope as scope:
         assert scope == "mine/"
     assert Dense.__call__.__doc__ == "Its variables are made by the first call."
-    with pytest.raises(ValueError, match="no name for a module"):
+    with pytest.raises(ValueError, match="valid Python identifier"):
         HTTPBlock2D("two words")
 
 
@@ -80,9 +80,9 @@ def test_functions_for_sizes_that_are_open():
     whole = f.get_concrete_function()
     for rows in (2, 5):
         np.testing.assert_array_equal(whole(tf.ones([rows, 3])), [rows] * 3)
-    with pytest.raises(TypeError, match="is the function for"):
+    with pytest.raises(TypeError, match="expected TensorSpec"):
         whole(tf.ones([3, 2]))
-    with pytest.raises(ValueError, match="leaves sizes open"):
+    with pytest.raises(ValueError, match="a plan needs all sizes"):
         whole.plan  # noqa: B018
 
 
@@ -90,5 +90,5 @@ def test_a_function_for_known_sizes_takes_no_others():
     square = tf.function(lambda x: x * x).get_concrete_function(tf.TensorSpec([2]))
     assert square(tf.constant([2.0, 3.0])).numpy().tolist() == [4, 9]
     assert square.plan.peak_bytes == 8
-    with pytest.raises(TypeError, match="is the function for"):
+    with pytest.raises(TypeError, match="expected TensorSpec"):
         square(tf.constant([1.0]))

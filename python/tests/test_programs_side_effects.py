@@ -1,4 +1,4 @@
-"""What programs print and call, as often as they run, and only where they do."""
+"""Side effects of programs: printed and called once per run."""
 
 import pytest
 

@@ -1,11 +1,11 @@
-"""Random numbers: their laws, and that the same seed gives the same ones."""
+"""Random numbers: distributions and reproducibility."""
 
 import numpy as np
 import pytest
 import scipy.stats as stats
+from checks import fails
 
 import taut as tf
-from checks import fails
 
 COUNT = 20_000
 # A law that holds is refused by chance once in a million runs; and the seeds are fixed.

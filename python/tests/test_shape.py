@@ -1,4 +1,4 @@
-"""Shapes, descriptions of tensors, element types, structures, settings."""
+"""Shapes, tensor specifications, element types, structures and settings."""
 
 import numpy as np
 import pytest
@@ -86,5 +86,5 @@ def test_tapes_are_among_derivatives():
 
 def test_choices_are_functions():
     for wrong in ({}, {"true_fn": 1, "false_fn": 2}):
-        with pytest.raises(TypeError, match="two functions"):
+        with pytest.raises(TypeError, match="must be callable"):
             tf.cond(True, **wrong)

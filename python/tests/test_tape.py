@@ -1,4 +1,4 @@
-"""Gradients that are not there, and functions that are called in different words."""
+"""Tapes: unconnected gradients and argument forms."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What notebooks show is small, complete and escaped."""
+"""HTML representations for notebooks."""
 
 import xml.dom.minidom
 
@@ -92,4 +92,7 @@ def test_text_is_tensorflows():
         "<tf.Tensor: shape=(2, 1), dtype=float32, numpy=\narray([[1.],\n       [2.]], dtype=float32)>"
     )
     assert repr(tf.Variable(1.5, name="v")) == "<tf.Variable 'v:0' shape=() dtype=float32, numpy=1.5>"
-    assert repr(tf.Variable([1.0])) == "<tf.Variable 'Variable:0' shape=(1,) dtype=float32, numpy=array([1.], dtype=float32)>"
+    assert (
+        repr(tf.Variable([1.0]))
+        == "<tf.Variable 'Variable:0' shape=(1,) dtype=float32, numpy=array([1.], dtype=float32)>"
+    )

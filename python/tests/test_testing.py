@@ -1,4 +1,4 @@
-"""tf.test: cases that know tensors, and gradients by differences."""
+"""tf.test: test cases and gradient checks."""
 
 import unittest
 
@@ -59,7 +59,9 @@ def test_cases_run():
 
 
 def test_gradients_by_differences():
-    exact, measured = tf.test.compute_gradient(lambda x, y: tf.square(x) @ y, [tf.constant([[1.0, 2.0]]), tf.ones([2, 3])])
+    exact, measured = tf.test.compute_gradient(
+        lambda x, y: tf.square(x) @ y, [tf.constant([[1.0, 2.0]]), tf.ones([2, 3])]
+    )
     assert [one.shape for one in exact] == [(3, 2), (3, 6)] == [one.shape for one in measured]
     for one, other in zip(exact, measured):
         np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-3)
@@ -67,5 +69,7 @@ def test_gradients_by_differences():
 
 
 def test_there_are_no_graphics_processors():
-    assert not tf.test.is_gpu_available() and not tf.test.is_built_with_cuda() and not tf.test.is_built_with_gpu_support()
+    assert (
+        not tf.test.is_gpu_available() and not tf.test.is_built_with_cuda() and not tf.test.is_built_with_gpu_support()
+    )
     assert tf.test.gpu_device_name() == ""

@@ -41,15 +41,15 @@ def test_a_traced_tensor_has_no_python_value():
 
 MISTAKES = {
     # The call, the class of the error, words that the message must contain.
-    "ragged list": (lambda: tf.constant([[1, 2], [3]]), ValueError, "different lengths"),
+    "ragged list": (lambda: tf.constant([[1, 2], [3]]), ValueError, "equal lengths"),
     "ragged list of tensors": (lambda: tf.constant([tf.ones([2]), tf.ones([3])]), ValueError, "[2] and [3]"),
     "deeper ragged list": (lambda: tf.constant([[1], 2]), ValueError, "lists"),
     "object array": (lambda: tf.constant(np.array([1, None, "a"], object)), ValueError, "objects"),
     "array of words": (lambda: tf.constant(np.array(["a", "b"])), TypeError, "element type"),
     "array of complex numbers": (lambda: tf.constant(np.array([1j])), TypeError, "complex128"),
     "dates": (lambda: tf.constant(np.array(["2020-01-01"], "datetime64[D]")), TypeError, "datetime64"),
-    "a word": (lambda: tf.constant("abc"), TypeError, "str"),
-    "nothing": (lambda: tf.constant(None), TypeError, "NoneType"),
+    "a word": (lambda: tf.constant("abc"), TypeError, "'abc'"),
+    "nothing": (lambda: tf.constant(None), TypeError, "None"),
     "an object": (lambda: tf.constant(object()), TypeError, "object"),
     "a fraction as an integer": (lambda: tf.constant(1.5, tf.int32), (TypeError, ValueError), "int32"),
     "fractions as integers": (lambda: tf.constant([1.5], tf.int32), TypeError, "int32"),

@@ -54,6 +54,7 @@ enum Part {
     Format,
     Lint,
     Doc,
+    Python,
     Tidy,
 }
 
@@ -119,12 +120,16 @@ fn python_examples(python: &Path) -> Result {
 }
 
 fn check(fix: bool, only: Option<Part>) -> Result {
-    for part in [Part::Format, Part::Lint, Part::Doc, Part::Tidy] {
+    for part in [Part::Format, Part::Lint, Part::Doc, Part::Python, Part::Tidy] {
         if only.is_none_or(|only| only == part) {
             match part {
                 Part::Format => format(fix)?,
                 Part::Lint => lint()?,
                 Part::Doc => api_documentation()?,
+                Part::Python => {
+                    section("Python: formatting, lints and types");
+                    python::lint(&python::environment()?, fix)?;
+                }
                 Part::Tidy => {
                     section("Tidiness");
                     tidy::check()?;

@@ -4,7 +4,7 @@ use crate::shell::{Result, command, root};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the tests need in addition to the package itself.
+/// The packages that the tests and the lints need.
 const PACKAGES: &[&str] = &[
     "numpy>=2.1,<3",
     "scipy>=1.14,<2",
@@ -13,6 +13,8 @@ const PACKAGES: &[&str] = &[
     "hypothesis>=6,<7",
     "diastatic-malt>=2.15.3",
     "keras>=3.15,<3.16",
+    "mypy>=2.4,<3",
+    "ruff>=0.17,<0.18",
 ];
 
 /// The interpreter of an environment with these packages, which is made on first use.
@@ -39,6 +41,16 @@ pub fn install(python: &Path) -> Result {
         .args(["--no-deps", "--force-reinstall", "."])
         .env("MATURIN_PEP517_ARGS", "--profile dev --features taut/ndarray,taut/arrow")
         .run()
+}
+
+/// Formatting, lints and types of the Python code; the settings are in `pyproject.toml`. Formats instead if `fix` is set.
+pub fn lint(python: &Path, fix: bool) -> Result {
+    let folders = ["python"];
+    let format: &[&str] = if fix { &["format", "--quiet"] } else { &["format", "--quiet", "--check"] };
+    command(python).args(["-m", "ruff"]).args(format).args(folders).run()?;
+    let check: &[&str] = if fix { &["check", "--quiet", "--fix"] } else { &["check", "--quiet"] };
+    command(python).args(["-m", "ruff"]).args(check).args(folders).run()?;
+    command(python).args(["-m", "mypy"]).run()
 }
 
 fn pip(python: &Path) -> crate::shell::Program {

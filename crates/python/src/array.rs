@@ -1,6 +1,7 @@
-//! Tensors and variables as Python objects: what both can do is in their common base.
-#![allow(unsafe_op_in_unsafe_fn, reason = "what the binding makes of methods that a macro writes")]
+//! Tensors and variables as Python objects, with a common base class.
+#![allow(unsafe_op_in_unsafe_fn, reason = "code that the binding generates from methods written by a macro")]
 
+use crate::binary::{self, BinaryFunction};
 use crate::call::call;
 use crate::convert::{self, operand};
 use crate::dtype::{self, DType};
@@ -18,16 +19,17 @@ use taut::{Operand, Variable};
 
 type Object<'py> = PyResult<Bound<'py, PyAny>>;
 
-/// What tensors and variables have in common: arithmetic, comparisons, slicing, and their values as NumPy's.
+/// Base class of tensors and variables: arithmetic, comparisons, slicing, and conversion to NumPy.
 #[pyclass(frozen, subclass, weakref, module = "taut")]
-pub struct Array(pub Value);
+pub struct Array(pub ArrayValue);
 
-pub enum Value {
+/// The value of an array object.
+pub enum ArrayValue {
     Tensor(taut::Tensor),
     Variable(Variable),
 }
 
-/// An n-dimensional array of one element type. It never changes.
+/// An immutable n-dimensional array of one element type.
 #[pyclass(frozen, extends = Array, weakref, module = "taut")]
 pub struct Tensor;
 
@@ -36,20 +38,20 @@ impl Array {
     #[inline]
     pub fn read(&self) -> PyResult<taut::Tensor> {
         match &self.0 {
-            Value::Tensor(tensor) => Ok(tensor.clone()),
-            Value::Variable(variable) => read(variable),
+            ArrayValue::Tensor(tensor) => Ok(tensor.clone()),
+            ArrayValue::Variable(variable) => read(variable),
         }
     }
 
     pub fn spec(&self) -> &taut_core::Spec {
         match &self.0 {
-            Value::Tensor(tensor) => tensor.spec(),
-            Value::Variable(variable) => variable.spec(),
+            ArrayValue::Tensor(tensor) => tensor.spec(),
+            ArrayValue::Variable(variable) => variable.spec(),
         }
     }
 }
 
-/// A variable's value; an error in the middle of its update by this thread.
+/// A variable's value; an error if this thread is in the middle of updating it.
 pub fn read(variable: &Variable) -> PyResult<taut::Tensor> {
     variable.check_unlocked().map_err(|error| Python::attach(|py| exception(py, error)))?;
     Ok(variable.read())
@@ -58,7 +60,7 @@ pub fn read(variable: &Variable) -> PyResult<taut::Tensor> {
 /// A tensor as a Python object.
 #[inline]
 pub fn wrap(py: Python<'_>, tensor: taut::Tensor) -> Object<'_> {
-    let made = PyClassInitializer::from(Array(Value::Tensor(tensor))).add_subclass(Tensor);
+    let made = PyClassInitializer::from(Array(ArrayValue::Tensor(tensor))).add_subclass(Tensor);
     Ok(Bound::new(py, made)?.into_any())
 }
 
@@ -70,38 +72,6 @@ pub fn shape<'py>(py: Python<'py>, dims: &[usize]) -> Object<'py> {
     class.call1((PyTuple::new(py, dims)?,))
 }
 
-fn bytes(operand: &Operand) -> usize {
-    match operand {
-        Operand::Tensor(tensor) => tensor.spec().bytes(),
-        Operand::Scalar(_) => 0,
-    }
-}
-
-/// Whether a trace can know it: a whole number that is known already.
-fn is_known(operand: &Operand) -> bool {
-    match operand {
-        Operand::Tensor(tensor) => convert::is_known(tensor),
-        Operand::Scalar(scalar) => !matches!(scalar, taut::Scalar::Float(_)),
-    }
-}
-
-#[inline]
-fn binary<'py>(
-    slf: &Bound<'py, Array>,
-    other: &Bound<'py, PyAny>,
-    swapped: bool,
-    work: fn(Operand, Operand) -> taut::Result<taut::Tensor>,
-) -> Object<'py> {
-    let py = slf.py();
-    let dtype = slf.get().spec().dtype;
-    let Some(other) = operand(other, dtype)? else { return Ok(py.NotImplemented().into_bound(py)) };
-    let own = Operand::Tensor(slf.get().read()?);
-    let weight = bytes(&own) + bytes(&other);
-    let known = taut_core::is_tracing() && is_known(&own) && is_known(&other);
-    let (x, y) = if swapped { (other, own) } else { (own, other) };
-    wrap(py, call(py, weight, || if known { suspend_tracing(|| work(x, y)) } else { work(x, y) })?)
-}
-
 fn unary<'py>(
     slf: &Bound<'py, Array>,
     work: impl FnOnce(taut::Tensor) -> taut::Result<taut::Tensor> + Send,
@@ -111,17 +81,17 @@ fn unary<'py>(
     wrap(py, call(py, x.spec().bytes(), || work(x))?)
 }
 
-/// The only element, in a type of Python's.
+/// The only element, as a Python number.
 fn item<'py>(slf: &Bound<'py, Array>) -> Object<'py> {
     let py = slf.py();
     let x = slf.get().read()?;
     if x.is_traced() {
-        let error = x.view().err().unwrap_or_else(|| taut::Error::value("it has no value"));
+        let error = x.view().err().unwrap_or_else(|| taut::Error::value("a traced tensor has no value"));
         return Err(exception(py, error));
     }
     if x.len() != 1 {
         return Err(PyValueError::new_err(format!(
-            "only a tensor of one element is a number, not one of shape {}",
+            "only a tensor of one element can be converted to a Python number, got shape {}",
             x.shape()
         )));
     }
@@ -150,11 +120,11 @@ macro_rules! operators {
         impl Array {
             $(
                 fn $name<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Object<'py> {
-                    binary(slf, other, false, |x, y| $work(x, y))
+                    binary::operator(slf, other, false, |x, y| $work(x, y))
                 }
 
                 fn $swapped<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Object<'py> {
-                    binary(slf, other, true, |x, y| $work(x, y))
+                    binary::operator(slf, other, true, |x, y| $work(x, y))
                 }
             )*
 
@@ -164,9 +134,9 @@ macro_rules! operators {
                 modulo: &Bound<'py, PyAny>,
             ) -> Object<'py> {
                 if !modulo.is_none() {
-                    return Err(PyTypeError::new_err("pow() of a tensor takes no modulus"));
+                    return Err(PyTypeError::new_err("pow() of a tensor does not support a modulus"));
                 }
-                binary(slf, other, false, |x, y| taut::pow(x, y))
+                binary::operator(slf, other, false, |x, y| taut::pow(x, y))
             }
 
             fn __rpow__<'py>(
@@ -174,7 +144,7 @@ macro_rules! operators {
                 other: &Bound<'py, PyAny>,
                 _modulo: &Bound<'py, PyAny>,
             ) -> Object<'py> {
-                binary(slf, other, true, |x, y| taut::pow(x, y))
+                binary::operator(slf, other, true, |x, y| taut::pow(x, y))
             }
 
             fn __matmul__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>) -> Object<'py> {
@@ -203,7 +173,7 @@ macro_rules! operators {
 
             fn __richcmp__<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, PyAny>, op: CompareOp) -> Object<'py> {
                 let py = slf.py();
-                let work: fn(Operand, Operand) -> taut::Result<taut::Tensor> = match op {
+                let function: BinaryFunction = match op {
                     CompareOp::Lt => |x, y| taut::less(x, y),
                     CompareOp::Le => |x, y| taut::less_equal(x, y),
                     CompareOp::Gt => |x, y| taut::greater(x, y),
@@ -214,11 +184,11 @@ macro_rules! operators {
                 if other.is_none() && matches!(op, CompareOp::Eq | CompareOp::Ne) {
                     return Ok(PyBool::new(py, matches!(op, CompareOp::Ne)).to_owned().into_any());
                 }
-                binary(slf, other, false, work)
+                binary::operator(slf, other, false, function)
             }
 
             fn __hash__(&self) -> PyResult<isize> {
-                Err(PyTypeError::new_err("a tensor is not hashable, since == compares its elements; tensor.ref() is"))
+                Err(PyTypeError::new_err("tensors are unhashable, since == compares elements: use tensor.ref() as a key"))
             }
 
             fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> Object<'py> {
@@ -228,13 +198,13 @@ macro_rules! operators {
             fn __len__(&self) -> PyResult<usize> {
                 match self.spec().shape.first() {
                     Some(&rows) => Ok(rows),
-                    None => Err(PyTypeError::new_err("a tensor without dimensions has no length")),
+                    None => Err(PyTypeError::new_err("a scalar tensor has no len(): expected rank >= 1")),
                 }
             }
 
             fn __bool__(slf: &Bound<'_, Self>) -> PyResult<bool> {
                 if slf.get().read()?.is_traced() {
-                    return Err(crate::error::in_graph(slf.py(), "its truth is not known while a function is traced",
+                    return Err(crate::error::in_graph(slf.py(), "the truth value of a traced tensor is not known while tracing",
                         "use tf.cond, or let tf.function convert the `if`"));
                 }
                 let value = item(slf)?;
@@ -253,18 +223,17 @@ macro_rules! operators {
 
             fn __index__<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
                 if !slf.get().spec().dtype.is_integer() {
-                    return Err(PyTypeError::new_err("only a tensor of one integer is an index"));
+                    return Err(PyTypeError::new_err("only a scalar integer tensor can be used as an index"));
                 }
                 item(slf)
             }
 
-            /// The only element as a number of Python's.
+            /// The only element as a Python number.
             fn item<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
                 item(slf)
             }
 
-            /// The elements as an array of NumPy's that looks at the same memory and cannot be written to; a number for a
-            /// tensor without dimensions.
+            /// The elements as a read-only NumPy array over the same memory; a NumPy scalar for a scalar tensor.
             fn numpy<'py>(slf: &Bound<'py, Self>) -> Object<'py> {
                 let tensor = slf.get().read()?;
                 let array = numpy::array(slf, &tensor)?;
@@ -281,7 +250,7 @@ macro_rules! operators {
                 let array = numpy::array(slf, &tensor)?;
                 match (dtype, copy) {
                     (Some(dtype), Some(false)) if !array.getattr("dtype")?.eq(&dtype)? => {
-                        Err(PyValueError::new_err("elements of another type are a copy, and copy=False allows none"))
+                        Err(PyValueError::new_err("copy=False does not allow a conversion to another element type"))
                     }
                     (Some(dtype), _) if !array.getattr("dtype")?.eq(&dtype)? => array.call_method1("astype", (dtype,)),
                     (_, Some(true)) => array.call_method0("copy"),
@@ -331,19 +300,19 @@ macro_rules! operators {
                 self.spec().shape.len()
             }
 
-            /// Bytes of its elements.
+            /// Bytes of the elements.
             #[getter]
             fn nbytes(&self) -> usize {
                 self.spec().bytes()
             }
 
-            /// Whether it is a value of a function that is being traced, without elements.
+            /// Whether it is a traced tensor, which has no elements.
             #[getter]
             fn is_symbolic(&self) -> PyResult<bool> {
                 Ok(self.read()?.is_traced())
             }
 
-            /// The address of its first element.
+            /// The address of the first element.
             fn data_ptr(slf: &Bound<'_, Self>) -> PyResult<usize> {
                 let tensor = slf.get().read()?;
                 tensor.view().map_err(|error| exception(slf.py(), error))?;
@@ -356,12 +325,12 @@ macro_rules! operators {
                 Ok(self.read()?.strides().to_vec())
             }
 
-            /// A number that no other tensor has while this one is there.
+            /// A number that is unique among live tensors and variables.
             #[getter]
             fn _id(&self) -> u64 {
                 match &self.0 {
-                    Value::Tensor(tensor) => tensor.identity() as u64,
-                    Value::Variable(variable) => variable.id(),
+                    ArrayValue::Tensor(tensor) => tensor.identity() as u64,
+                    ArrayValue::Variable(variable) => variable.id(),
                 }
             }
         }
@@ -371,9 +340,9 @@ macro_rules! operators {
 fn matmul<'py>(slf: &Bound<'py, Array>, other: &Bound<'py, PyAny>, swapped: bool) -> Object<'py> {
     let py = slf.py();
     let dtype = slf.get().spec().dtype;
-    let Some(other) = operand(other, dtype)? else { return Ok(py.NotImplemented().into_bound(py)) };
+    let Some(other) = operand(other, Some(dtype))? else { return Ok(py.NotImplemented().into_bound(py)) };
     let Operand::Tensor(other) = other else {
-        return Err(PyTypeError::new_err("@ multiplies matrices, and a number is none"));
+        return Err(PyTypeError::new_err("@ needs matrices, got a number: use * instead"));
     };
     let own = slf.get().read()?;
     let weight = own.spec().bytes() + other.spec().bytes();
@@ -388,33 +357,16 @@ operators! {
     __truediv__ / __rtruediv__ = taut::div;
     __floordiv__ / __rfloordiv__ = taut::floor_div;
     __mod__ / __rmod__ = taut::mod_;
-    __and__ / __rand__ = and;
-    __or__ / __ror__ = or;
-    __xor__ / __rxor__ = xor;
+    __and__ / __rand__ = binary::and;
+    __or__ / __ror__ = binary::or;
+    __xor__ / __rxor__ = binary::xor;
     __lshift__ / __rlshift__ = taut::left_shift;
     __rshift__ / __rrshift__ = taut::right_shift;
 }
 
-macro_rules! logical_or_bitwise {
-    ($($name:ident: $logical:path, $bitwise:path;)*) => {$(
-        fn $name(x: Operand, y: Operand) -> taut::Result<taut::Tensor> {
-            let is_bool = |operand: &Operand| match operand {
-                Operand::Tensor(tensor) => tensor.dtype() == taut::DType::Bool,
-                Operand::Scalar(scalar) => matches!(scalar, taut::Scalar::Bool(_)),
-            };
-            if is_bool(&x) && is_bool(&y) { $logical(x, y) } else { $bitwise(x, y) }
-        }
-    )*};
-}
-logical_or_bitwise! {
-    and: taut::logical_and, taut::bitwise_and;
-    or: taut::logical_or, taut::bitwise_or;
-    xor: taut::logical_xor, taut::bitwise_xor;
-}
-
 #[pymethods]
 impl Tensor {
-    /// A tensor over an object's own memory where that is possible, of a given type if there is one.
+    /// Converts an object to a tensor, without a copy where possible.
     #[new]
     #[pyo3(signature = (value, dtype=None))]
     fn new(
@@ -422,11 +374,11 @@ impl Tensor {
         dtype: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyClassInitializer<Tensor>> {
         let tensor = convert::tensor_of(value, convert::dtype_or(dtype)?, Memory::Share)?;
-        Ok(PyClassInitializer::from(Array(Value::Tensor(tensor))).add_subclass(Tensor))
+        Ok(PyClassInitializer::from(Array(ArrayValue::Tensor(tensor))).add_subclass(Tensor))
     }
 }
 
-/// An object as a tensor: itself if it is one, over its own memory where that is possible.
+/// Converts an object to a tensor, without a copy where possible.
 #[pyfunction]
 #[pyo3(signature = (value, dtype=None))]
 pub fn as_tensor<'py>(value: &Bound<'py, PyAny>, dtype: Option<&Bound<'py, PyAny>>) -> Object<'py> {
@@ -439,7 +391,7 @@ pub fn as_tensor<'py>(value: &Bound<'py, PyAny>, dtype: Option<&Bound<'py, PyAny
     wrap(value.py(), convert::tensor_of(value, wanted, Memory::Share)?)
 }
 
-/// A tensor of an object's elements, which nobody else can change.
+/// Converts an object to a tensor that shares no memory with writable arrays.
 #[pyfunction]
 #[pyo3(signature = (value, dtype=None))]
 pub fn own_tensor<'py>(value: &Bound<'py, PyAny>, dtype: Option<&Bound<'py, PyAny>>) -> Object<'py> {

@@ -1,4 +1,4 @@
-//! How work of the engine is called from Python: whose line it is, when the interpreter lock is given up, what becomes of errors.
+//! Calls from Python into the engine: source location, release of the interpreter lock, conversion of errors.
 
 use crate::error::exception;
 use crate::line;
@@ -8,10 +8,10 @@ use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
 use taut_core::{needs_source_location, with_source_location, without_source_location};
 
-/// Work on at least as many bytes gives up the interpreter lock: it takes longer than giving up and taking back.
-const HEAVY: usize = 64 << 10;
+/// Work on at least this many bytes releases the interpreter lock: it takes longer than releasing and reacquiring it.
+const RELEASE_BYTES: usize = 64 << 10;
 
-/// Does work of the engine on `bytes` bytes, without callbacks into Python.
+/// Runs work of the engine on `bytes` bytes that does not call back into Python.
 #[inline]
 pub fn call<R: Send>(
     py: Python<'_>,
@@ -20,12 +20,12 @@ pub fn call<R: Send>(
 ) -> PyResult<R> {
     let outcome = if needs_source_location() {
         let at = line::here(py);
-        if bytes < HEAVY {
+        if bytes < RELEASE_BYTES {
             with_source_location(None, at, work)
         } else {
             py.detach(|| with_source_location(None, at, work))
         }
-    } else if bytes < HEAVY {
+    } else if bytes < RELEASE_BYTES {
         work()
     } else {
         py.detach(work)
@@ -33,70 +33,71 @@ pub fn call<R: Send>(
     outcome.map_err(|error| exception(py, error))
 }
 
-/// Does work of the engine that may call back into Python. The interpreter lock is given up, so that nobody who waits for
-/// the engine's own locks holds it.
+/// Runs work of the engine that may call back into Python. The interpreter lock is released, so that it is never held while
+/// waiting for a lock of the engine: that could deadlock with a callback.
 pub fn call_back<R: Send>(py: Python<'_>, work: impl FnOnce() -> taut::Result<R> + Send) -> PyResult<R> {
     let at = line::here(py);
     py.detach(|| with_source_location(None, at, work)).map_err(|error| exception(py, error))
 }
 
-/// Calls Python from inside the engine: what it does is attributed to its own lines.
+/// Calls Python from inside the engine. Ops that the callback runs are attributed to its own lines.
 pub fn into_python<R>(work: impl FnOnce(Python<'_>) -> PyResult<R>) -> taut::Result<R> {
     without_source_location(|| Python::attach(work)).map_err(crate::error::raised)
 }
 
-/// A Python function that the engine holds. The garbage collector sees it, and can take it back.
+/// A Python function that the engine holds a reference to. The garbage collector can traverse and clear it.
 #[derive(Clone)]
-pub struct Held(Arc<Mutex<Option<Py<PyAny>>>>);
+pub struct PyFunctionRef(Arc<Mutex<Option<Py<PyAny>>>>);
 
-impl Held {
-    pub fn new(function: Py<PyAny>) -> Held {
-        Held(Arc::new(Mutex::new(Some(function))))
+impl PyFunctionRef {
+    pub fn new(function: Py<PyAny>) -> PyFunctionRef {
+        PyFunctionRef(Arc::new(Mutex::new(Some(function))))
     }
 
     /// The function.
     pub fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let gone = || PyReferenceError::new_err("the function was collected, with everything that held it");
+        let gone =
+            || PyReferenceError::new_err("the function was garbage-collected with the object that owned it");
         held.as_ref().map(|function| function.bind(py).clone()).ok_or_else(gone)
     }
 
-    /// Shows it to the garbage collector.
+    /// Reports the function to the garbage collector.
     pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Whoever holds the lock is using the function, so it is not garbage.
+        // If the lock is taken, the function is in use, so it is not garbage.
         self.0.try_lock().map_or(Ok(()), |held| visit.call(&*held))
     }
 
-    /// Gives it to the garbage collector.
+    /// Drops the function for the garbage collector.
     pub fn clear(&self) {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(held);
     }
 }
 
-/// Work that stays on its thread while the interpreter lock is given up.
-struct Here<'a>(&'a mut dyn FnMut());
+/// Work that runs on the calling thread while the interpreter lock is released.
+struct SameThread<'a>(&'a mut dyn FnMut());
 
-// SAFETY: `detach` runs its work on the calling thread; it only asks for `Send` so that nothing of Python's gets in.
-unsafe impl Send for Here<'_> {}
+// SAFETY: `detach` runs its work on the calling thread; it requires `Send` to keep Python objects out.
+unsafe impl Send for SameThread<'_> {}
 
-impl Here<'_> {
+impl SameThread<'_> {
     fn run(&mut self) {
         (self.0)();
     }
 }
 
-/// Lets Python's signal handlers run in the middle of long work: a key press ends it. Who waits for a variable gives up the
-/// interpreter lock: whoever holds the variable may need it.
-pub fn listen() {
-    fn ask(py: Python<'_>) -> PyResult<()> {
+/// Lets Python's signal handlers interrupt long work, and releases the interpreter lock while waiting for a variable: the thread
+/// that updates the variable may need it.
+pub fn install_hooks() {
+    fn check(py: Python<'_>) -> PyResult<()> {
         py.check_signals()
     }
-    taut_exec::set_interrupt_check(|| Python::attach(ask).map_err(crate::error::raised));
+    taut_exec::set_interrupt_check(|| Python::attach(check).map_err(crate::error::raised));
     taut_autodiff::set_blocking_hook(|work| {
-        let mut here = Here(work);
-        if Python::try_attach(|py| py.detach(|| here.run())).is_none() {
-            here.run();
+        let mut work = SameThread(work);
+        if Python::try_attach(|py| py.detach(|| work.run())).is_none() {
+            work.run();
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Python in the middle of a program: functions that are told of values while it runs, and asked for others.
+//! Host callbacks: Python functions that a program calls with values while it runs.
 
 use crate::array::wrap;
 use crate::call::{call_back, into_python};
@@ -14,30 +14,30 @@ use taut::DType;
 use taut::kernels::{Arg, View, ViewMut};
 use taut_core::{Effects, Kernel, Op, Result, Shape, Spec, Specs, apply_many, record};
 
-/// Calls a Python function with its inputs as arrays, when the program gets there.
+/// An op that calls a Python function with its inputs as arrays.
 #[derive(Clone)]
-struct Callback {
+struct HostCallback {
     name: &'static str,
     function: Arc<Py<PyAny>>,
-    /// What it returns; nothing if it is only told.
+    /// The specs of its results; empty if it is called for its side effects alone.
     results: Specs,
-    /// Whether it is called though nobody wants its results, and in the order of the program.
+    /// Whether it is called even if its results are not used, and in program order.
     has_side_effects: bool,
 }
 
-impl fmt::Debug for Callback {
+impl fmt::Debug for HostCallback {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)
     }
 }
 
-impl Op for Callback {
+impl Op for HostCallback {
     fn name(&self) -> &'static str {
         self.name
     }
 
     fn infer(&self, _inputs: &[&Spec]) -> Result<Specs> {
-        // An op has an output, wanted or not.
+        // An op has at least one output: a callback without results has a boolean that is not used.
         let none = self.results.is_empty();
         Ok(if none { Spec::new(DType::Bool, Shape::scalar()).into() } else { self.results.clone() })
     }
@@ -55,7 +55,11 @@ impl Op for Callback {
                 let to = output.bytes();
                 match made.get(i).map(PyBytesMethods::as_bytes) {
                     Some(from) if from.len() == to.len() => to.copy_from_slice(from),
-                    _ => return Err(PyValueError::new_err(format!("result {i} is not what was announced"))),
+                    _ => {
+                        let message =
+                            format!("result {i} must have {} bytes, as its type and shape say", to.len());
+                        return Err(PyValueError::new_err(message));
+                    }
                 }
             }
             Ok(())
@@ -72,48 +76,41 @@ impl Op for Callback {
     }
 }
 
-/// A copy of contiguous elements.
+/// A NumPy array with a copy of contiguous elements.
 fn array<'py>(py: Python<'py>, view: View<'_>) -> PyResult<Bound<'py, PyAny>> {
     let bytes = PyBytes::new(py, view.contiguous_bytes().unwrap_or_default());
     let shape = PyTuple::new(py, view.shape())?;
     numpy::module(py)?.getattr("ndarray")?.call1((shape, numpy::descr(py, view.dtype())?, bytes))
 }
 
-fn called(py: Python<'_>, callback: Callback, tensors: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<taut::Tensor>> {
-    let inputs = tensors.iter().map(convert::tensor).collect::<PyResult<Vec<_>>>()?;
-    call_back(py, move || {
-        record::without_recording(|| apply_many(&callback, inputs))
-            .map(|outputs| outputs.into_iter().collect())
-    })
-}
+/// The names under which callbacks appear in graphs, plans and profiles.
+const NAMES: [&str; 4] = ["print", "py_function", "numpy_function", "dataset"];
 
-/// Calls `function` with a list of the tensors' values as arrays: in a traced function, whenever it runs.
+/// Calls `function` with a list of the tensors' values as arrays: now, or whenever the traced function runs. It returns the
+/// bytes of results of these types and shapes. Without side effects, it is called only if its results are used.
 #[pyfunction]
-pub fn tell(py: Python<'_>, function: Py<PyAny>, tensors: Vec<Bound<'_, PyAny>>) -> PyResult<()> {
-    let callback = Callback {
-        name: "print",
-        function: Arc::new(function),
-        results: Specs::new(),
-        has_side_effects: true,
-    };
-    called(py, callback, tensors).map(drop)
-}
-
-/// As `tell`, with results: `function` returns the bytes of tensors of these types and shapes. If it is not seen, it is called
-/// only where somebody wants them.
-#[pyfunction]
-pub fn ask<'py>(
+#[pyo3(signature = (name, function, tensors, results=Vec::new(), has_side_effects=true))]
+pub fn host_callback<'py>(
     py: Python<'py>,
+    name: &str,
     function: Py<PyAny>,
     tensors: Vec<Bound<'py, PyAny>>,
     results: Vec<(Bound<'py, PyAny>, Vec<usize>)>,
     has_side_effects: bool,
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let Some(name) = NAMES.into_iter().find(|known| *known == name) else {
+        return Err(PyValueError::new_err(format!("name must be one of {}, got {name}", NAMES.join(", "))));
+    };
     let spec = |(dtype, shape): &(Bound<'py, PyAny>, Vec<usize>)| {
         Ok(Spec::new(dtype::given(dtype)?, Shape::from(&shape[..])))
     };
     let results = results.iter().map(spec).collect::<PyResult<Specs>>()?;
-    let callback = Callback { name: "py_function", function: Arc::new(function), results, has_side_effects };
-    let made = called(py, callback, tensors)?.into_iter();
-    made.map(|tensor| wrap(py, tensor).map(Bound::into_any)).collect()
+    let count = results.len();
+    let callback = HostCallback { name, function: Arc::new(function), results, has_side_effects };
+    let inputs = tensors.iter().map(convert::tensor).collect::<PyResult<Vec<_>>>()?;
+    let outputs = call_back(py, move || {
+        record::without_recording(|| apply_many(&callback, inputs))
+            .map(|outputs| outputs.into_iter().collect::<Vec<_>>())
+    })?;
+    outputs.into_iter().take(count).map(|tensor| wrap(py, tensor)).collect()
 }

@@ -1,4 +1,4 @@
-//! Variables in files.
+//! Checkpoint files.
 
 use crate::array::Array;
 use crate::call::call_back;
@@ -15,7 +15,7 @@ fn checkpoint(variables: &[(String, Bound<'_, Array>)]) -> PyResult<taut::Checkp
     Ok(taut::Checkpoint::new().with("", named))
 }
 
-/// Writes variables and words to a file: it is there whole, or the old one still is.
+/// Writes variables and metadata to a file, atomically.
 #[pyfunction]
 pub fn save_checkpoint(
     py: Python<'_>,
@@ -27,7 +27,7 @@ pub fn save_checkpoint(
     call_back(py, || checkpoint.save(&path, &words))
 }
 
-/// Gives variables the values that are in a file, and returns its words. Names, types and shapes must fit.
+/// Restores variables from a file and returns its metadata. Names, types and shapes must match.
 #[pyfunction]
 pub fn load_checkpoint(
     py: Python<'_>,
@@ -38,7 +38,7 @@ pub fn load_checkpoint(
     call_back(py, || checkpoint.load(&path))
 }
 
-/// The names, types and shapes of what is in a file, and its words.
+/// The tensors in a file by name, and its metadata.
 #[pyfunction]
 pub fn list_checkpoint(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Loops, choices and maps over Python functions.
+//! Loops, branches and maps over Python functions.
 
 use crate::array::Array;
 use crate::call::{call_back, into_python};
@@ -14,12 +14,12 @@ use taut_autodiff::nest::{Nest, strip_values, tensors};
 type Object<'py> = PyResult<Bound<'py, PyAny>>;
 
 /// Calls a Python function of one structure.
-fn mapped(function: &Py<PyAny>, argument: &Tree) -> taut::Result<Tree> {
+fn call_function(function: &Py<PyAny>, argument: &Tree) -> taut::Result<Tree> {
     into_python(|py| Tree::of(&function.bind(py).call1((argument.object(py)?,))?, Leaves::Tensors))
 }
 
 /// Calls a Python function of two structures.
-fn mapped2(function: &Py<PyAny>, first: &Tree, second: &Tree) -> taut::Result<Tree> {
+fn call_function2(function: &Py<PyAny>, first: &Tree, second: &Tree) -> taut::Result<Tree> {
     into_python(|py| {
         let result = function.bind(py).call1((first.object(py)?, second.object(py)?))?;
         Tree::of(&result, Leaves::Tensors)
@@ -56,7 +56,7 @@ fn loops(
     loops
 }
 
-/// Repeats `body` on the states, as long as `cond` holds. Both take the whole structure of states.
+/// Repeats `body` on the states while `cond` is true. Both take the whole structure of states.
 #[pyfunction]
 #[pyo3(signature = (cond, body, states, invariants=None, maximum_iterations=None, grad_budget=None))]
 pub fn while_loop<'py>(
@@ -73,14 +73,14 @@ pub fn while_loop<'py>(
     let done = call_back(py, move || {
         loops.while_loop(
             |states: &Tree| into_python(|py| one(&cond.bind(py).call1((states.object(py)?,))?)),
-            |states: Tree| mapped(&body, &states),
+            |states: Tree| call_function(&body, &states),
             states,
         )
     })?;
     done.object(py)
 }
 
-/// What one of two functions returns. Without a trace, the other is not called.
+/// The result of one of two functions. Outside of a trace, the other is not called.
 #[pyfunction]
 pub fn cond<'py>(py: Python<'py>, pred: &Bound<'py, PyAny>, yes: Py<PyAny>, no: Py<PyAny>) -> Object<'py> {
     let pred = one(pred)?;
@@ -91,7 +91,7 @@ pub fn cond<'py>(py: Python<'py>, pred: &Bound<'py, PyAny>, yes: Py<PyAny>, no: 
     call_back(py, move || taut::cond(pred, yes, no))?.object(py)
 }
 
-/// What the function of this number returns; the last one if there is none.
+/// The result of the function with this index; of the last one if the index is out of range.
 #[pyfunction]
 pub fn switch_case<'py>(
     py: Python<'py>,
@@ -108,7 +108,7 @@ pub fn switch_case<'py>(
     done.object(py)
 }
 
-/// Calls `body` on each element, as many at once as the budget allows.
+/// Applies `body` to each element, in chunks that fit into the budget.
 #[pyfunction]
 #[pyo3(signature = (body, elements, parallel_iterations=None, memory_budget=None))]
 pub fn map_fn<'py>(
@@ -120,17 +120,18 @@ pub fn map_fn<'py>(
 ) -> Object<'py> {
     let elements = Tree::of(elements, Leaves::Tensors)?;
     let loops = loops(None, None, None, parallel_iterations, memory_budget);
-    call_back(py, move || loops.map_fn(|element: Tree| mapped(&body, &element), elements))?.object(py)
+    call_back(py, move || loops.map_fn(|element: Tree| call_function(&body, &element), elements))?.object(py)
 }
 
-/// Calls `body` on all elements at once.
+/// Applies `body` to all elements at once.
 #[pyfunction]
 pub fn vectorized_map<'py>(py: Python<'py>, body: Py<PyAny>, elements: &Bound<'py, PyAny>) -> Object<'py> {
     let elements = Tree::of(elements, Leaves::Tensors)?;
-    call_back(py, move || taut::vectorized_map(|element: Tree| mapped(&body, &element), elements))?.object(py)
+    call_back(py, move || taut::vectorized_map(|element: Tree| call_function(&body, &element), elements))?
+        .object(py)
 }
 
-/// Goes through the elements with a state: `body(state, element)` returns the next state and what is stacked.
+/// Scans the elements with a state: `body(state, element)` returns the next state and an output, which is stacked.
 #[pyfunction]
 #[pyo3(signature = (body, state, elements, reverse=false, grad_budget=None))]
 pub fn scan<'py>(
@@ -143,13 +144,15 @@ pub fn scan<'py>(
 ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
     let (state, elements) = (Tree::of(state, Leaves::Tensors)?, Tree::of(elements, Leaves::Tensors)?);
     let loops = loops(grad_budget, None, None, None, None);
-    let step = move |state: Tree, element: Tree| match mapped2(&body, &state, &element)? {
+    let step = move |state: Tree, element: Tree| match call_function2(&body, &state, &element)? {
         Tree::Tuple(mut parts) if parts.len() == 2 => {
             let made = parts.pop();
             let next = parts.pop();
-            next.zip(made).ok_or_else(|| taut::Error::value("a step returns the next state and an output"))
+            next.zip(made).ok_or_else(|| {
+                taut::Error::value("the body of a scan must return the next state and an output")
+            })
         }
-        _ => Err(taut::Error::value("a step returns the next state and an output")),
+        _ => Err(taut::Error::value("the body of a scan must return the next state and an output")),
     };
     let (state, made) = call_back(py, move || {
         if reverse { loops.scan_reversed(step, state, elements) } else { loops.scan(step, state, elements) }
@@ -157,16 +160,16 @@ pub fn scan<'py>(
     Ok((state.object(py)?, made.object(py)?))
 }
 
-/// Calls a function whose gradient computes it again instead of keeping what is inside.
+/// Calls a function whose gradient recomputes it instead of saving intermediate values.
 #[pyfunction]
 pub fn recompute<'py>(py: Python<'py>, function: Py<PyAny>, inputs: &Bound<'py, PyAny>) -> Object<'py> {
     let inputs = Tree::of(inputs, Leaves::Arguments)?;
     let given: Vec<taut::Tensor> = tensors(&inputs).into_iter().cloned().collect();
-    // What the function returns besides tensors, and how they are put together, is known once it was called.
+    // The structure of the result, and its values other than tensors, are known after the call.
     let shape = Arc::new(Mutex::new(None));
     let found = shape.clone();
     let body = move |given: &[taut::Tensor]| -> taut::Result<Vec<taut::Tensor>> {
-        let result = mapped(&function, &inputs.rebuild(&mut given.iter().cloned()))?;
+        let result = call_function(&function, &inputs.rebuild(&mut given.iter().cloned()))?;
         let made = tensors(&result).into_iter().cloned().collect();
         *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(strip_values(result));
         Ok(made)
@@ -175,16 +178,16 @@ pub fn recompute<'py>(py: Python<'py>, function: Py<PyAny>, inputs: &Bound<'py, 
     let shape = shape.lock().unwrap_or_else(PoisonError::into_inner).take();
     match shape {
         Some(shape) => shape.rebuild(&mut outputs.into_iter()).object(py),
-        None => Err(PyTypeError::new_err("the function was not called")),
+        None => Err(PyTypeError::new_err("the function to recompute was not called")),
     }
 }
 
-/// What such a function returns: its outputs, what is kept, the gradient, and whether that is one of variables, too.
-type Made<'py> = (Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Py<PyAny>, bool);
+/// The result of the forward function: outputs, saved tensors, the gradient function, and whether it handles variables.
+type ForwardResult<'py> = (Vec<Bound<'py, PyAny>>, Vec<Bound<'py, PyAny>>, Py<PyAny>, bool);
 
-/// Calls a function that brings its own gradient. `forward(*inputs)` returns its outputs, the tensors that the gradient keeps,
-/// the gradient: a function of (kept, outputs' gradients, variables) that returns a gradient per input and per variable, and
-/// whether it gives gradients to the variables that the function reads at all.
+/// Calls a function with a custom gradient. `forward(*inputs)` returns its outputs, the tensors to save, the gradient function,
+/// and whether that handles variables. The gradient function takes (saved tensors, output gradients, variables) and returns a
+/// gradient per input and per variable.
 #[pyfunction]
 pub fn custom_gradient<'py>(
     py: Python<'py>,
@@ -194,26 +197,30 @@ pub fn custom_gradient<'py>(
     let inputs: Vec<taut::Tensor> = inputs.iter().map(one).collect::<PyResult<_>>()?;
     let outputs = call_back(py, move || {
         taut::custom_gradient(inputs, |inputs| {
-            let (outputs, saved, backward, has_variables) = into_python(|py| {
+            let (outputs, saved, gradient_function, has_variables) = into_python(|py| {
                 let arguments = objects(py, inputs)?;
                 let made = forward.bind(py).call1(pyo3::types::PyTuple::new(py, arguments)?)?;
-                let (outputs, saved, backward, has_variables): Made<'_> = made.extract()?;
+                let (outputs, saved, backward, has_variables): ForwardResult<'_> = made.extract()?;
                 Ok((all(&outputs)?, all(&saved)?, backward, has_variables))
             })?;
-            let walk = move |saved: &[taut::Tensor], given: &[taut::Tensor], variables: &[taut::Variable]| {
-                into_python(|py| {
-                    let variables = variables.iter().map(|variable| wrap_variable(py, variable.clone()));
-                    let variables = variables.collect::<PyResult<Vec<_>>>()?;
-                    let found =
-                        backward.bind(py).call1((objects(py, saved)?, objects(py, given)?, variables))?;
-                    let found: Vec<Bound<'_, PyAny>> = found.extract()?;
-                    found.iter().map(gradient).collect()
-                })
-            };
+            let backward =
+                move |saved: &[taut::Tensor], given: &[taut::Tensor], variables: &[taut::Variable]| {
+                    into_python(|py| {
+                        let variables = variables.iter().map(|variable| wrap_variable(py, variable.clone()));
+                        let variables = variables.collect::<PyResult<Vec<_>>>()?;
+                        let found = gradient_function.bind(py).call1((
+                            objects(py, saved)?,
+                            objects(py, given)?,
+                            variables,
+                        ))?;
+                        let found: Vec<Bound<'_, PyAny>> = found.extract()?;
+                        found.iter().map(gradient).collect()
+                    })
+                };
             Ok(if has_variables {
-                taut::GradientRule::with_variables(outputs, saved, walk)
+                taut::GradientRule::with_variables(outputs, saved, backward)
             } else {
-                taut::GradientRule::new(outputs, saved, move |saved, given| walk(saved, given, &[]))
+                taut::GradientRule::new(outputs, saved, move |saved, given| backward(saved, given, &[]))
             })
         })
     })?;
@@ -228,7 +235,7 @@ fn all(objects: &[Bound<'_, PyAny>]) -> PyResult<Vec<taut::Tensor>> {
     objects.iter().map(one).collect()
 }
 
-/// A gradient that Python returned: a tensor, rows of one, or none.
+/// A gradient that a Python function returned: a tensor, an `IndexedSlices`, or None.
 pub fn gradient(object: &Bound<'_, PyAny>) -> PyResult<Option<taut::Gradient>> {
     if object.is_none() {
         return Ok(None);

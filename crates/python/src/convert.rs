@@ -1,9 +1,9 @@
-//! Python objects as what the engine takes: tensors, numbers, shapes, words.
+//! Conversion of Python objects to tensors, numbers, shapes and strings.
 
 use crate::array::Array;
 use crate::dtype;
 use crate::error::exception;
-use crate::nest::Level;
+use crate::nest::NestingLevel;
 use crate::numpy::{self, Memory};
 use ::numpy::PyUntypedArray;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -12,7 +12,7 @@ use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyMemoryView, PyRange, PyStrin
 use taut::graph::suspend_tracing;
 use taut::{DType, Operand, Scalar, Tensor};
 
-/// A Python number as a number without a type of its own; none for anything else.
+/// A Python number as a weakly typed scalar; `None` for anything else.
 #[inline]
 pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     if let Ok(value) = object.cast_exact::<PyFloat>() {
@@ -31,10 +31,10 @@ pub fn number(object: &Bound<'_, PyAny>) -> PyResult<Option<Scalar>> {
     Ok(None)
 }
 
-/// An object as one side of an operation, beside a tensor of this type: a tensor, or a number that takes the other side's type.
-/// None for what is neither, so that Python can ask the other side.
+/// An operand of a binary operation beside a tensor of type `dtype`, if there is one: a tensor, or a scalar that takes the other
+/// operand's type. `None` for other objects, so that Python can try the reflected operator.
 #[inline]
-pub fn operand(object: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Operand>> {
+pub fn operand(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Option<Operand>> {
     if let Ok(array) = object.cast::<Array>() {
         return Ok(Some(array.get().read()?.into()));
     }
@@ -44,21 +44,24 @@ pub fn operand(object: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Opera
     if object.is_none() || object.is_instance_of::<PyString>() {
         return Ok(None);
     }
-    let made = tensor_like(object, None, Memory::Share)?;
-    made.map(|made| meeting(object.py(), made, dtype).map(Into::into)).transpose()
+    let Some(made) = tensor_like(object, None, Memory::Share)? else { return Ok(None) };
+    match dtype {
+        Some(dtype) => promote_weak(object.py(), made, dtype).map(|tensor| Some(tensor.into())),
+        None => Ok(Some(made.into())),
+    }
 }
 
-/// An object beside a tensor of this type.
-pub fn beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
+/// Converts an object beside a tensor of type `dtype`, if there is one.
+pub fn tensor_beside(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
     let made = tensor(object)?;
     match dtype {
-        Some(dtype) if !object.is_instance_of::<Array>() => meeting(object.py(), made, dtype),
+        Some(dtype) if !object.is_instance_of::<Array>() => promote_weak(object.py(), made, dtype),
         _ => Ok(made),
     }
 }
 
-/// What lists and arrays become beside a tensor: they take its type, if theirs is of the same kind.
-fn meeting(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
+/// Lists and arrays beside a tensor take its element type, if theirs is of the same kind.
+fn promote_weak(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
     let own = made.dtype();
     let same_kind =
         own.is_float() && dtype.is_float() || own.is_integer() && (dtype.is_float() || dtype.is_integer());
@@ -68,22 +71,22 @@ fn meeting(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
     if dtype.is_integer() {
         check_range(py, &made, dtype)?;
     }
-    constant(py, made, dtype)
+    cast_constant(py, made, dtype)
 }
 
-/// Whether a tensor's value is known while a function is traced, and is whole numbers: such are shapes and sizes.
-pub fn is_known(tensor: &Tensor) -> bool {
+/// Whether a tensor holds integers or booleans whose values are known while tracing, as shapes and sizes are.
+pub fn is_static(tensor: &Tensor) -> bool {
     !tensor.is_traced() && !tensor.dtype().is_float()
 }
 
-/// Numbers of Python's in another type. What is known is known inside a trace, too.
-fn constant(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
+/// Casts a converted object. A value that is known while tracing stays known.
+fn cast_constant(py: Python<'_>, made: Tensor, dtype: DType) -> PyResult<Tensor> {
     crate::call::call(py, made.spec().bytes(), || {
         if made.is_traced() { taut::cast(made, dtype) } else { suspend_tracing(|| taut::cast(made, dtype)) }
     })
 }
 
-/// Refuses whole numbers that a type does not have.
+/// Refuses integers that are out of a type's range.
 fn check_range(py: Python<'_>, made: &Tensor, dtype: DType) -> PyResult<()> {
     if made.is_traced() || !matches!(made.dtype(), DType::I64 | DType::I32 | DType::U64) {
         return Ok(());
@@ -92,21 +95,21 @@ fn check_range(py: Python<'_>, made: &Tensor, dtype: DType) -> PyResult<()> {
         let values = made.to_vec::<u64>().map_err(|error| exception(py, error))?;
         values.into_iter().map(Scalar::Uint).collect()
     } else {
-        whole(py, made)?.into_iter().map(Scalar::Int).collect()
+        integers(py, made)?.into_iter().map(Scalar::Int).collect()
     };
     match values.into_iter().find(|value| !value.fits(dtype)) {
-        Some(value) => Err(PyValueError::new_err(format!("{value} is no {}", dtype.name()))),
+        Some(value) => Err(PyValueError::new_err(format!("{value} is out of range for {}", dtype.name()))),
         None => Ok(()),
     }
 }
 
-/// An object as a tensor.
+/// Converts an object to a tensor.
 #[inline]
 pub fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     tensor_of(object, None, Memory::Share)
 }
 
-/// An object as a tensor, of a given type if there is one.
+/// Converts an object to a tensor, of a given element type if there is one.
 pub fn tensor_of(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory) -> PyResult<Tensor> {
     let py = object.py();
     let made = if let Ok(array) = object.cast::<Array>() {
@@ -114,22 +117,29 @@ pub fn tensor_of(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory
     } else if let Some(value) = number(object)? {
         let dtype = dtype.unwrap_or_else(|| value.default_dtype());
         if !fits(value, dtype) {
-            let text = format!("{object} is no {}", dtype.name());
-            // A fraction is of the wrong type, a whole number out of range.
+            let name = dtype.name();
             let is_fraction = matches!(value, Scalar::Float(value) if value.fract() != 0.0);
-            return Err(if is_fraction { PyTypeError::new_err(text) } else { PyValueError::new_err(text) });
+            return Err(if is_fraction {
+                PyTypeError::new_err(format!(
+                    "{object} cannot be converted to {name} without loss: use tf.cast"
+                ))
+            } else {
+                PyValueError::new_err(format!("{object} is out of range for {name}"))
+            });
         }
         return crate::call::call(py, 0, || Tensor::constant(value, dtype));
     } else {
         let made = tensor_like(object, dtype, memory)?;
         made.ok_or_else(|| {
-            let kind = object.get_type().name().map_or_else(|_| "object".into(), |name| name.to_string());
-            PyTypeError::new_err(format!("a {kind} is no tensor, and nothing says how to make it one"))
+            PyTypeError::new_err(format!(
+                "expected a tensor, an array, a number or a nested list of numbers, got {}",
+                described(object)
+            ))
         })?
     };
     match dtype {
         Some(dtype) if dtype != made.dtype() && !object.is_instance_of::<Array>() => {
-            constant(py, made, dtype)
+            cast_constant(py, made, dtype)
         }
         Some(dtype) if dtype != made.dtype() => {
             crate::call::call(py, made.spec().bytes(), || taut::cast(made, dtype))
@@ -138,11 +148,11 @@ pub fn tensor_of(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory
     }
 }
 
-/// Whether a number can be an element of a type without losing what it is.
+/// Whether a number can be represented in a type without loss.
 fn fits(value: Scalar, dtype: DType) -> bool {
     match value {
         Scalar::Float(_) if dtype.is_float() => true,
-        // As a whole number; beyond 64 bits there is none.
+        // An integral float counts as an integer, up to 64 bits.
         Scalar::Float(value) if value.fract() == 0.0 && dtype != DType::Bool => {
             value.abs() < 2f64.powi(63) && Scalar::Int(value as i64).fits(dtype)
         }
@@ -152,7 +162,7 @@ fn fits(value: Scalar, dtype: DType) -> bool {
     }
 }
 
-/// Arrays, lists, and objects that say how to become a tensor. None for anything else.
+/// Converts arrays, lists, and objects with a conversion protocol; `None` for anything else.
 fn tensor_like(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory) -> PyResult<Option<Tensor>> {
     let py = object.py();
     if let Ok(array) = object.cast::<PyUntypedArray>() {
@@ -196,20 +206,20 @@ fn tensor_like(object: &Bound<'_, PyAny>, dtype: Option<DType>, memory: Memory) 
     Ok(None)
 }
 
-/// Whether it is an `array.array`, whose elements NumPy reads.
+/// Whether it is an `array.array`, which NumPy can read.
 fn is_buffer(object: &Bound<'_, PyAny>) -> bool {
     let class = object.get_type();
     class.name().is_ok_and(|name| name == "array") && class.module().is_ok_and(|module| module == "array")
 }
 
-/// Whether a nested list holds something that is a tensor already, and the first leaf that is not a list.
-fn look<'py>(list: &Bound<'py, PyAny>, first: &mut Option<Bound<'py, PyAny>>) -> PyResult<bool> {
+/// Whether a nested list holds a tensor; also finds the first leaf that is not a list.
+fn holds_tensors<'py>(list: &Bound<'py, PyAny>, first: &mut Option<Bound<'py, PyAny>>) -> PyResult<bool> {
     let mut found = false;
-    let _level = Level::enter()?;
+    let _level = NestingLevel::enter()?;
     for part in list.try_iter()? {
         let part = part?;
         if part.is_instance_of::<PyList>() || part.is_instance_of::<PyTuple>() {
-            found |= look(&part, first)?;
+            found |= holds_tensors(&part, first)?;
         } else {
             found |= part.is_instance_of::<Array>()
                 || part.hasattr(pyo3::intern!(part.py(), "__taut_tensor__"))?;
@@ -224,16 +234,16 @@ fn look<'py>(list: &Bound<'py, PyAny>, first: &mut Option<Bound<'py, PyAny>>) ->
     Ok(found)
 }
 
-/// Nested lists of numbers, arrays or tensors.
+/// Converts nested lists of numbers, arrays or tensors.
 fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
     let py = list.py();
     let mut first = None;
-    if look(list, &mut first)? {
-        let _level = Level::enter()?;
+    if holds_tensors(list, &mut first)? {
+        let _level = NestingLevel::enter()?;
         let part = |part: PyResult<Bound<'_, PyAny>>| -> PyResult<Operand> {
             let part = part?;
             match number(&part)? {
-                // Numbers of Python's take the type of what they stand beside.
+                // Python numbers take the type of the tensors beside them.
                 Some(value) if dtype.is_none() => Ok(value.into()),
                 _ => tensor_of(&part, dtype, Memory::Share).map(Into::into),
             }
@@ -258,13 +268,13 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
     }
     let array = PyModule::import(py, "numpy")?.getattr("array")?.call1((list,)).map_err(|error| {
         PyValueError::new_err(format!(
-            "lists of different lengths, or of different things, are no tensor: {}",
+            "expected nested lists of equal lengths and of numbers only: {}",
             error.value(py)
         ))
     })?;
     let array = array.cast_into::<PyUntypedArray>()?;
     let made = numpy::tensor(&array, Memory::Share)?;
-    // Python's numbers have no size of their own; NumPy's have.
+    // Python numbers are weakly typed; NumPy's are not.
     let weak = match &first {
         None => Some(DType::F32),
         Some(first)
@@ -281,13 +291,14 @@ fn from_list(list: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> 
             let refused = dtype.is_integer() && made.dtype().is_float()
                 || dtype == DType::Bool && made.dtype() != DType::Bool;
             if refused && !made.is_empty() {
-                let message = format!("these {} values are no {}", made.dtype().name(), dtype.name());
+                let (own, name) = (made.dtype().name(), dtype.name());
+                let message = format!("{own} values cannot be converted to {name} without loss: use tf.cast");
                 return Err(PyTypeError::new_err(message));
             }
             if dtype.is_integer() {
                 check_range(py, &made, dtype)?;
             }
-            constant(py, made, dtype)
+            cast_constant(py, made, dtype)
         }
         _ => Ok(made),
     }
@@ -297,59 +308,64 @@ fn is_numpy(object: &Bound<'_, PyAny>) -> PyResult<bool> {
     object.hasattr(pyo3::intern!(object.py(), "dtype"))
 }
 
-/// 32 bits, if they are enough for every element.
+/// `int32`, if every element fits.
 fn small(made: &Tensor) -> Option<DType> {
     let values = made.to_vec::<i64>().ok()?;
     values.iter().all(|&value| i32::try_from(value).is_ok()).then_some(DType::I32)
 }
 
-/// Integers: one, or several in a list, a shape, an array or a tensor with a value.
+/// One or several integers: from an integer, a list, a shape, an array, or a tensor whose value is known.
 pub fn ints(object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
     if let Ok(value) = object.extract::<i64>() {
         return Ok(vec![value]);
     }
     if let Ok(array) = object.cast::<Array>() {
-        return whole(object.py(), &array.get().read()?);
+        return integers(object.py(), &array.get().read()?);
     }
     if let Ok(array) = object.cast::<PyUntypedArray>() {
-        return whole(object.py(), &numpy::tensor(array, Memory::Share)?);
+        return integers(object.py(), &numpy::tensor(array, Memory::Share)?);
     }
     let mut values = Vec::new();
-    for part in
-        object.try_iter().map_err(|_| PyTypeError::new_err(format!("{object} is not a list of integers")))?
-    {
+    let refuse = || {
+        let message = format!("expected an integer or a list of integers, got {}", described(object));
+        PyTypeError::new_err(message)
+    };
+    if object.is_instance_of::<PyString>() {
+        return Err(refuse());
+    }
+    for part in object.try_iter().map_err(|_| refuse())? {
         let part = part?;
         values.push(int(&part)?);
     }
     Ok(values)
 }
 
-/// One integer: a number, or a tensor of one element.
+/// One integer: from a number, or from a tensor of one element.
 pub fn int(object: &Bound<'_, PyAny>) -> PyResult<i64> {
     if let Ok(value) = object.extract::<i64>() {
         return Ok(value);
     }
     let found = ints_of_one(object)?;
-    found.ok_or_else(|| PyTypeError::new_err(format!("{object} is not an integer")))
+    found.ok_or_else(|| PyTypeError::new_err(format!("expected an integer, got {}", described(object))))
 }
 
 fn ints_of_one(object: &Bound<'_, PyAny>) -> PyResult<Option<i64>> {
     if object.is_none() || object.is_instance_of::<PyString>() || object.is_instance_of::<PyFloat>() {
         return Ok(None);
     }
-    let values = whole(object.py(), &tensor(object)?)?;
+    let values = integers(object.py(), &tensor(object)?)?;
     Ok(if values.len() == 1 { Some(values[0]) } else { None })
 }
 
-fn whole(py: Python<'_>, tensor: &Tensor) -> PyResult<Vec<i64>> {
+fn integers(py: Python<'_>, tensor: &Tensor) -> PyResult<Vec<i64>> {
     if !tensor.dtype().is_integer() {
-        return Err(PyTypeError::new_err(format!("{} are not integers", tensor.spec())));
+        return Err(PyTypeError::new_err(format!("expected integers, got {}", tensor.spec())));
     }
     let cast = suspend_tracing(|| taut::cast(tensor, DType::I64).and_then(|cast| cast.to_vec::<i64>()));
     cast.map_err(|error| exception(py, error))
 }
 
-/// A number: Python's, NumPy's, or a tensor of one element.
+/// A number: from Python or NumPy, or from a tensor of one element.
 pub fn float(object: &Bound<'_, PyAny>) -> PyResult<f64> {
     if let Ok(value) = object.extract::<f64>() {
         return Ok(value);
@@ -359,7 +375,28 @@ pub fn float(object: &Bound<'_, PyAny>) -> PyResult<f64> {
     value.map_err(|error| exception(object.py(), error))
 }
 
-/// A type, or none.
+/// An optional element type.
 pub fn dtype_or(object: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>> {
     object.filter(|object| !object.is_none()).map(dtype::given).transpose()
+}
+
+/// A string.
+pub fn string(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    let text = object.cast::<PyString>();
+    let text =
+        text.map_err(|_| PyTypeError::new_err(format!("expected a string, got {}", described(object))))?;
+    Ok(text.to_str()?.to_owned())
+}
+
+/// An object in an error message: its `repr` if that is short, and its type.
+pub fn described(object: &Bound<'_, PyAny>) -> String {
+    const LONGEST: usize = 40;
+    let kind = object.get_type().name().map_or_else(|_| "object".into(), |name| name.to_string());
+    match object.repr().map(|text| text.to_string()) {
+        Ok(text) if object.is_none() || object.is_instance_of::<PyString>() && text.len() <= LONGEST => text,
+        Ok(text) if text.len() <= LONGEST && !text.contains('\n') && !text.starts_with('<') => {
+            format!("{text} of type {kind}")
+        }
+        _ => format!("an object of type {kind}"),
+    }
 }

@@ -1,9 +1,9 @@
-//! Datasets of Python's structures. Mapped functions are traced, and run outside of the interpreter lock.
+//! Datasets of Python structures. Mapped functions are traced and run without the interpreter lock.
 
-use crate::call::{Held, call_back, into_python};
+use crate::call::{PyFunctionRef, call_back, into_python};
 use crate::convert;
 use crate::error::exception;
-use crate::nest::{Leaves, Plain, Tree};
+use crate::nest::{Leaves, StaticValue, Tree};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -16,85 +16,87 @@ use taut::data::{self, BatchPadding, BufferSize, Cache, Cardinality, Position, S
 use taut::memory::Bytes;
 use taut::{OnRetrace, Tensor};
 
-/// Elements that come one after the other.
+/// A sequence of elements.
 #[pyclass(frozen, subclass, weakref, module = "taut")]
 pub struct Dataset {
     inner: data::Dataset<Tree>,
-    /// The Python function of its own stage. The garbage collector sees it here, and nowhere else.
-    held: Option<Held>,
-    /// The datasets that it is made of, which hold the functions of theirs.
+    /// The Python function of this stage. It is reported to the garbage collector here only.
+    function: Option<PyFunctionRef>,
+    /// The datasets that this one is built on, which own their functions.
     parents: Vec<Py<Dataset>>,
 }
 
-/// A dataset over this one.
-fn then<'py>(slf: &Bound<'py, Dataset>, inner: data::Dataset<Tree>) -> PyResult<Bound<'py, PyAny>> {
-    made(slf.py(), inner, None, std::slice::from_ref(slf))
+/// A dataset built on this one.
+fn stage<'py>(slf: &Bound<'py, Dataset>, inner: data::Dataset<Tree>) -> PyResult<Bound<'py, PyAny>> {
+    wrap(slf.py(), inner, None, std::slice::from_ref(slf))
 }
 
-/// A dataset over this one that holds a function.
-fn with<'py>(
+/// A dataset built on this one with a function.
+fn stage_with<'py>(
     slf: &Bound<'py, Dataset>,
     inner: data::Dataset<Tree>,
-    function: Held,
+    function: PyFunctionRef,
 ) -> PyResult<Bound<'py, PyAny>> {
-    made(slf.py(), inner, Some(function), std::slice::from_ref(slf))
+    wrap(slf.py(), inner, Some(function), std::slice::from_ref(slf))
 }
 
-fn object(py: Python<'_>, dataset: data::Dataset<Tree>) -> PyResult<Bound<'_, PyAny>> {
-    made(py, dataset, None, &[])
+fn source(py: Python<'_>, dataset: data::Dataset<Tree>) -> PyResult<Bound<'_, PyAny>> {
+    wrap(py, dataset, None, &[])
 }
 
-fn made<'py>(
+fn wrap<'py>(
     py: Python<'py>,
     inner: data::Dataset<Tree>,
-    held: Option<Held>,
+    function: Option<PyFunctionRef>,
     parents: &[Bound<'py, Dataset>],
 ) -> PyResult<Bound<'py, PyAny>> {
     let parents = parents.iter().map(|parent| parent.clone().unbind()).collect();
-    Ok(Bound::new(py, Dataset { inner, held, parents })?.into_any())
+    Ok(Bound::new(py, Dataset { inner, function, parents })?.into_any())
 }
 
-/// A running dataset; nothing once it is closed.
-struct Running {
+/// A running iterator; `None` once it is closed.
+struct RunningIterator {
     iter: Mutex<Option<data::Iter<Tree>>>,
-    /// The thread that is asking it for something.
-    asking: Mutex<Option<ThreadId>>,
+    /// The thread that is using it.
+    user: Mutex<Option<ThreadId>>,
 }
 
-/// All that run, to be closed before the interpreter ends: their threads call Python.
-static ALL: Mutex<Vec<Weak<Running>>> = Mutex::new(Vec::new());
+/// All running iterators, which are closed before the interpreter ends: their threads call Python.
+static RUNNING: Mutex<Vec<Weak<RunningIterator>>> = Mutex::new(Vec::new());
 
-impl Running {
-    fn new(iter: data::Iter<Tree>) -> Arc<Running> {
-        let running = Arc::new(Running { iter: Mutex::new(Some(iter)), asking: Mutex::new(None) });
-        let mut all = lock(&ALL);
+impl RunningIterator {
+    fn new(iter: data::Iter<Tree>) -> Arc<RunningIterator> {
+        let running = Arc::new(RunningIterator { iter: Mutex::new(Some(iter)), user: Mutex::new(None) });
+        let mut all = lock(&RUNNING);
         all.retain(|other| other.strong_count() > 0);
         all.push(Arc::downgrade(&running));
         running
     }
 
-    /// Asks it for something, in turn with other threads. What runs inside of it cannot.
-    fn ask<R: Send>(
+    /// Uses the iterator, exclusively among threads. A callback that runs inside of it cannot.
+    fn with_iter<R: Send>(
         &self,
         py: Python<'_>,
-        ask: impl FnOnce(&mut data::Iter<Tree>) -> taut::Result<R> + Send,
+        work: impl FnOnce(&mut data::Iter<Tree>) -> taut::Result<R> + Send,
     ) -> PyResult<R> {
         let me = std::thread::current().id();
-        if *lock(&self.asking) == Some(me) {
-            return Err(PyValueError::new_err("this iterator is running already, and asks itself"));
+        if *lock(&self.user) == Some(me) {
+            return Err(PyValueError::new_err(
+                "the iterator is already in use by this thread: a function of the dataset must not use its own iterator",
+            ));
         }
         call_back(py, || {
             let mut iter = lock(&self.iter);
             let Some(iter) = iter.as_mut() else { return Err(taut::Error::value("the iterator is closed")) };
-            *lock(&self.asking) = Some(me);
-            let outcome = ask(iter);
-            *lock(&self.asking) = None;
+            *lock(&self.user) = Some(me);
+            let outcome = work(iter);
+            *lock(&self.user) = None;
             outcome
         })
     }
 
-    /// Ends it, without the interpreter lock: its threads may be waiting for that. If another thread is waiting for an element,
-    /// it is given a moment.
+    /// Closes the iterator without the interpreter lock, for which its threads may be waiting. If another thread is using it,
+    /// waits up to `CLOSE_TIMEOUT`.
     fn close(&self) {
         let work = || {
             let start = Instant::now();
@@ -102,18 +104,18 @@ impl Running {
                 match self.iter.try_lock() {
                     Ok(mut iter) => return iter.take(),
                     Err(TryLockError::Poisoned(iter)) => return iter.into_inner().take(),
-                    Err(TryLockError::WouldBlock) if start.elapsed() > PATIENCE => return None,
+                    Err(TryLockError::WouldBlock) if start.elapsed() > CLOSE_TIMEOUT => return None,
                     Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(1)),
                 }
             }
         };
-        // Without an interpreter there is nobody for what it holds: that stays.
+        // Without an interpreter, Python objects cannot be freed: they are leaked.
         Python::try_attach(|py| py.detach(|| drop(work())));
     }
 }
 
-/// How long an iterator that is being asked for an element is waited for when it is to end.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long `close` waits for a thread that is using the iterator.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -122,14 +124,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Closes all iterators.
 #[pyfunction]
 pub fn close_iterators() {
-    let all = std::mem::take(&mut *lock(&ALL));
+    let all = std::mem::take(&mut *lock(&RUNNING));
     all.iter().filter_map(Weak::upgrade).for_each(|running| running.close());
 }
 
-/// A running dataset.
+/// An iterator over a dataset.
 #[pyclass(frozen, weakref, module = "taut")]
 pub struct DatasetIterator {
-    running: Arc<Running>,
+    running: Arc<RunningIterator>,
     dataset: Py<Dataset>,
 }
 
@@ -139,7 +141,7 @@ impl Drop for DatasetIterator {
     }
 }
 
-/// An element as a function's arguments: the parts of a tuple, or the element itself.
+/// An element as the arguments of a function: the parts of a tuple, or the element itself.
 fn arguments<'py>(py: Python<'py>, element: &Tree) -> PyResult<Bound<'py, PyTuple>> {
     match element {
         Tree::Tuple(parts) => {
@@ -151,26 +153,28 @@ fn arguments<'py>(py: Python<'py>, element: &Tree) -> PyResult<Bound<'py, PyTupl
     }
 }
 
-/// A Python function of elements, traced once per type and shape of them.
-fn mapped(function: Held) -> impl Fn(Tree) -> taut::Result<Tree> + Send + Sync + Clone + 'static {
+/// A Python function of elements, traced once per type and shape.
+fn traced(function: PyFunctionRef) -> impl Fn(Tree) -> taut::Result<Tree> + Send + Sync + Clone + 'static {
     let body = function.clone();
-    let traced = taut::function(move |element: &Tree| {
+    let program = taut::function(move |element: &Tree| {
         into_python(|py| Tree::of(&body.get(py)?.call1(arguments(py, element)?)?, Leaves::Tensors))
     });
-    let traced = Arc::new(traced.named("map").on_retrace(OnRetrace::Allow));
+    let program = Arc::new(program.named("map").on_retrace(OnRetrace::Allow));
     move |element: Tree| {
         if element.holds_objects() {
-            // Datasets among the elements cannot be traced.
+            // Elements that contain datasets cannot be traced.
             return into_python(|py| {
                 Tree::of(&function.get(py)?.call1(arguments(py, &element)?)?, Leaves::Tensors)
             });
         }
-        traced.call(&element)
+        program.call(&element)
     }
 }
 
-/// A Python function that makes a dataset of each element.
-fn expanded(function: Held) -> impl Fn(Tree) -> taut::Result<data::Dataset<Tree>> + Send + Sync + 'static {
+/// A Python function that maps each element to a dataset.
+fn expanded(
+    function: PyFunctionRef,
+) -> impl Fn(Tree) -> taut::Result<data::Dataset<Tree>> + Send + Sync + 'static {
     move |element: Tree| {
         into_python(|py| {
             let made = function.get(py)?.call1(arguments(py, &element)?)?;
@@ -178,21 +182,21 @@ fn expanded(function: Held) -> impl Fn(Tree) -> taut::Result<data::Dataset<Tree>
             let made = made.cast::<Dataset>().map_err(|_| {
                 PyTypeError::new_err("the function must return a tf.data.Dataset for each element")
             })?;
-            // Its functions are there as long as the object is.
-            let kept = made.clone().unbind();
+            // The object owns the dataset's functions, so it is kept alive.
+            let owner = made.clone().unbind();
             Ok(made.get().inner.map(move |element| {
-                let _ = &kept;
+                let _ = &owner;
                 Ok(element)
             }))
         })
     }
 }
 
-fn predicate(function: Held) -> impl Fn(&Tree) -> taut::Result<bool> + Send + Sync + 'static {
-    let mapped = mapped(function);
-    move |element: &Tree| match mapped(element.clone())? {
+fn predicate(function: PyFunctionRef) -> impl Fn(&Tree) -> taut::Result<bool> + Send + Sync + 'static {
+    let function = traced(function);
+    move |element: &Tree| match function(element.clone())? {
         Tree::Tensor(answer) => answer.item::<bool>(),
-        _ => Err(taut::Error::dtype("the predicate must return one boolean")),
+        _ => Err(taut::Error::dtype("the predicate must return a scalar boolean")),
     }
 }
 
@@ -201,7 +205,7 @@ fn buffer_size(elements: Option<usize>, bytes: Option<usize>) -> BufferSize {
     bytes.map_or_else(|| BufferSize::from(elements.unwrap_or(1)), |bytes| BufferSize::from(Bytes(bytes)))
 }
 
-/// Elements that are there already.
+/// A dataset of given elements.
 fn from_list(elements: Vec<Tree>) -> data::Dataset<Tree> {
     let elements = Arc::new(elements);
     data::Dataset::from_generator(move || {
@@ -210,13 +214,13 @@ fn from_list(elements: Vec<Tree>) -> data::Dataset<Tree> {
     })
 }
 
-/// The elements of a window: a dataset for each part of a tuple, or one.
+/// The element of `window`: a dataset, or a tuple of datasets for elements that are tuples.
 fn window_of(elements: Vec<Tree>) -> taut::Result<Tree> {
-    let held = |elements: Vec<Tree>| -> taut::Result<Tree> {
+    let dataset = |elements: Vec<Tree>| -> taut::Result<Tree> {
         into_python(|py| {
-            let made = object(py, from_list(elements))?;
+            let made = source(py, from_list(elements))?;
             let class = PyModule::import(py, "taut.data")?.getattr("Dataset")?;
-            Ok(Tree::Value(Plain::Object(class.call_method1("_of", (made,))?.unbind())))
+            Ok(Tree::Value(StaticValue::Object(class.call_method1("_of", (made,))?.unbind())))
         })
     };
     match elements.first() {
@@ -229,20 +233,20 @@ fn window_of(elements: Vec<Tree>) -> taut::Result<Tree> {
                 };
                 elements.iter().map(part).collect()
             };
-            Ok(Tree::Tuple((0..count).map(|i| held(column(i))).collect::<taut::Result<_>>()?))
+            Ok(Tree::Tuple((0..count).map(|i| dataset(column(i))).collect::<taut::Result<_>>()?))
         }
-        _ => held(elements),
+        _ => dataset(elements),
     }
 }
 
-/// Goes through a Python iterator, which is made anew for each run.
-struct Generated {
-    make: Held,
+/// Iterates over a Python iterator, which is created anew for each iteration.
+struct GeneratorElements {
+    make: PyFunctionRef,
     running: Option<Py<PyAny>>,
     failed: bool,
 }
 
-impl Iterator for Generated {
+impl Iterator for GeneratorElements {
     type Item = taut::Result<Tree>;
 
     fn next(&mut self) -> Option<taut::Result<Tree>> {
@@ -256,7 +260,7 @@ impl Iterator for Generated {
             }
             let Some(running) = &self.running else { return Ok(None) };
             let mut running = running.bind(py).try_iter()?;
-            // What it yields may be the same array each time.
+            // Copied: a generator may yield the same array each time.
             running.next().map(|element| Tree::of(&element?, Leaves::Copies)).transpose()
         });
         self.failed = next.is_err();
@@ -268,36 +272,36 @@ impl Iterator for Generated {
 impl Dataset {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         self.parents.iter().try_for_each(|parent| visit.call(parent))?;
-        self.held.as_ref().map_or(Ok(()), |held| held.visit(&visit))
+        self.function.as_ref().map_or(Ok(()), |function| function.visit(&visit))
     }
 
     fn __clear__(&self) {
-        if let Some(held) = &self.held {
-            held.clear();
+        if let Some(function) = &self.function {
+            function.clear();
         }
     }
 
     #[staticmethod]
     fn from_tensor_slices<'py>(py: Python<'py>, tensors: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let tree = Tree::of(tensors, Leaves::Tensors)?;
-        object(py, call_back(py, || data::Dataset::from_tensor_slices(tree))?)
+        source(py, call_back(py, || data::Dataset::from_tensor_slices(tree))?)
     }
 
     #[staticmethod]
     fn from_tensors<'py>(py: Python<'py>, tensors: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        object(py, data::Dataset::from_tensors(Tree::of(tensors, Leaves::Tensors)?))
+        source(py, data::Dataset::from_tensors(Tree::of(tensors, Leaves::Tensors)?))
     }
 
     #[staticmethod]
     fn from_generator(py: Python<'_>, make: Py<PyAny>) -> PyResult<Bound<'_, PyAny>> {
-        let held = Held::new(make);
-        let make = held.clone();
-        let inner = data::Dataset::from_generator(move || Generated {
+        let function = PyFunctionRef::new(make);
+        let make = function.clone();
+        let inner = data::Dataset::from_generator(move || GeneratorElements {
             make: make.clone(),
             running: None,
             failed: false,
         });
-        made(py, inner, Some(held), &[])
+        wrap(py, inner, Some(function), &[])
     }
 
     #[staticmethod]
@@ -310,13 +314,13 @@ impl Dataset {
     ) -> PyResult<Bound<'py, PyAny>> {
         let dtype = crate::dtype::given(dtype)?;
         let numbers = data::Dataset::range_by(start, stop, step).map_err(|error| exception(py, error))?;
-        object(py, numbers.map(move |number: Tensor| taut::cast(number, dtype).map(Tree::Tensor)))
+        source(py, numbers.map(move |number: Tensor| taut::cast(number, dtype).map(Tree::Tensor)))
     }
 
     #[staticmethod]
     fn zip<'py>(py: Python<'py>, parts: Vec<Bound<'py, Dataset>>) -> PyResult<Bound<'py, PyAny>> {
         let Some((first, others)) = parts.split_first() else {
-            return Err(PyTypeError::new_err("there is nothing to zip"));
+            return Err(PyTypeError::new_err("zip needs at least one dataset"));
         };
         let mut all = first.get().inner.map(|element| Ok(Tree::Tuple(vec![element])));
         for part in others {
@@ -328,7 +332,7 @@ impl Dataset {
                 other => Ok(other),
             });
         }
-        made(py, all, None, &parts)
+        wrap(py, all, None, &parts)
     }
 
     #[staticmethod]
@@ -341,7 +345,7 @@ impl Dataset {
         let inner = parents.iter().map(|part| part.get().inner.clone());
         let parts: Vec<(data::Dataset<Tree>, f64)> = inner.zip(weights).collect();
         let sample = data::Dataset::sample_from(&parts, seed).map_err(|error| exception(py, error))?;
-        made(py, sample, None, &parents)
+        wrap(py, sample, None, &parents)
     }
 
     fn map<'py>(
@@ -349,30 +353,30 @@ impl Dataset {
         function: Py<PyAny>,
         workers: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let held = Held::new(function);
-        let mapped = mapped(held.clone());
+        let function = PyFunctionRef::new(function);
+        let mapped = traced(function.clone());
         let inner = match workers {
             None => slf.get().inner.map(mapped),
             Some(workers) => {
                 slf.get().inner.map_parallel(workers, mapped).map_err(|error| exception(slf.py(), error))?
             }
         };
-        with(slf, inner, held)
+        stage_with(slf, inner, function)
     }
 
     fn filter<'py>(slf: &Bound<'py, Self>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let held = Held::new(function);
-        with(slf, slf.get().inner.filter(predicate(held.clone())), held)
+        let function = PyFunctionRef::new(function);
+        stage_with(slf, slf.get().inner.filter(predicate(function.clone())), function)
     }
 
     fn take_while<'py>(slf: &Bound<'py, Self>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let held = Held::new(function);
-        with(slf, slf.get().inner.take_while(predicate(held.clone())), held)
+        let function = PyFunctionRef::new(function);
+        stage_with(slf, slf.get().inner.take_while(predicate(function.clone())), function)
     }
 
     fn flat_map<'py>(slf: &Bound<'py, Self>, function: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let held = Held::new(function);
-        with(slf, slf.get().inner.flat_map(expanded(held.clone())), held)
+        let function = PyFunctionRef::new(function);
+        stage_with(slf, slf.get().inner.flat_map(expanded(function.clone())), function)
     }
 
     fn interleave<'py>(
@@ -381,14 +385,14 @@ impl Dataset {
         cycle_length: usize,
         block_length: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let held = Held::new(function);
-        let inner = slf.get().inner.interleave(cycle_length, block_length, expanded(held.clone()));
-        with(slf, inner.map_err(|error| exception(slf.py(), error))?, held)
+        let function = PyFunctionRef::new(function);
+        let inner = slf.get().inner.interleave(cycle_length, block_length, expanded(function.clone()));
+        stage_with(slf, inner.map_err(|error| exception(slf.py(), error))?, function)
     }
 
     fn batch<'py>(slf: &Bound<'py, Self>, size: usize, exact: bool) -> PyResult<Bound<'py, PyAny>> {
         let made = if exact { slf.get().inner.batch_exact(size) } else { slf.get().inner.batch(size) };
-        then(slf, made.map_err(|error| exception(slf.py(), error))?)
+        stage(slf, made.map_err(|error| exception(slf.py(), error))?)
     }
 
     fn padded_batch<'py>(
@@ -414,11 +418,11 @@ impl Dataset {
         if exact {
             padding = padding.drop_remainder();
         }
-        then(slf, slf.get().inner.padded_batch(size, padding).map_err(|error| exception(slf.py(), error))?)
+        stage(slf, slf.get().inner.padded_batch(size, padding).map_err(|error| exception(slf.py(), error))?)
     }
 
     fn unbatch<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        then(slf, slf.get().inner.unbatch())
+        stage(slf, slf.get().inner.unbatch())
     }
 
     #[pyo3(signature = (elements, bytes, seed, each_epoch))]
@@ -433,23 +437,23 @@ impl Dataset {
         if let Some(seed) = seed {
             how = how.seed(seed);
         }
-        then(slf, slf.get().inner.shuffle(how).map_err(|error| exception(slf.py(), error))?)
+        stage(slf, slf.get().inner.shuffle(how).map_err(|error| exception(slf.py(), error))?)
     }
 
     fn repeat<'py>(slf: &Bound<'py, Self>, times: Option<u64>) -> PyResult<Bound<'py, PyAny>> {
-        then(slf, slf.get().inner.repeat(times))
+        stage(slf, slf.get().inner.repeat(times))
     }
 
     fn take<'py>(slf: &Bound<'py, Self>, count: u64) -> PyResult<Bound<'py, PyAny>> {
-        then(slf, slf.get().inner.take(count))
+        stage(slf, slf.get().inner.take(count))
     }
 
     fn skip<'py>(slf: &Bound<'py, Self>, count: u64) -> PyResult<Bound<'py, PyAny>> {
-        then(slf, slf.get().inner.skip(count))
+        stage(slf, slf.get().inner.skip(count))
     }
 
     fn shard<'py>(slf: &Bound<'py, Self>, shards: u64, index: u64) -> PyResult<Bound<'py, PyAny>> {
-        then(slf, slf.get().inner.shard(shards, index).map_err(|error| exception(slf.py(), error))?)
+        stage(slf, slf.get().inner.shard(shards, index).map_err(|error| exception(slf.py(), error))?)
     }
 
     #[pyo3(signature = (path, bytes))]
@@ -463,7 +467,7 @@ impl Dataset {
             (Some(path), None) => Cache::File(path),
             (folder, Some(bytes)) => Cache::MemoryUpTo(bytes, folder.unwrap_or_else(std::env::temp_dir)),
         };
-        then(slf, slf.get().inner.cache(how))
+        stage(slf, slf.get().inner.cache(how))
     }
 
     #[pyo3(signature = (elements, bytes))]
@@ -472,7 +476,7 @@ impl Dataset {
         elements: Option<usize>,
         bytes: Option<usize>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        then(
+        stage(
             slf,
             slf.get()
                 .inner
@@ -483,7 +487,7 @@ impl Dataset {
 
     fn enumerate<'py>(slf: &Bound<'py, Self>, start: i64) -> PyResult<Bound<'py, PyAny>> {
         let pair = |(number, element)| Ok(Tree::Tuple(vec![Tree::Tensor(number), element]));
-        then(slf, slf.get().inner.enumerate(start).map(pair))
+        stage(slf, slf.get().inner.enumerate(start).map(pair))
     }
 
     fn window<'py>(
@@ -498,15 +502,15 @@ impl Dataset {
             how = how.drop_remainder();
         }
         let windows = slf.get().inner.window(how).map_err(|error| exception(slf.py(), error))?;
-        then(slf, windows.map(window_of))
+        stage(slf, windows.map(window_of))
     }
 
     fn concatenate<'py>(slf: &Bound<'py, Self>, other: &Bound<'py, Dataset>) -> PyResult<Bound<'py, PyAny>> {
         let inner = slf.get().inner.concatenate(&other.get().inner);
-        made(slf.py(), inner, None, &[slf.clone(), other.clone()])
+        wrap(slf.py(), inner, None, &[slf.clone(), other.clone()])
     }
 
-    /// The number of elements; -1 if there is no end, -2 if only running it will tell.
+    /// The number of elements; -1 if it is infinite, -2 if it is unknown.
     fn cardinality(&self) -> i64 {
         match self.inner.cardinality() {
             Cardinality::Known(count) => i64::try_from(count).unwrap_or(i64::MAX),
@@ -515,7 +519,7 @@ impl Dataset {
         }
     }
 
-    /// Starts the next epoch, or at a position: (epoch, elements delivered).
+    /// An iterator over the next epoch, or from a position (epoch, elements delivered) on.
     #[pyo3(signature = (position=None))]
     fn iterate(slf: &Bound<'_, Self>, position: Option<(u64, u64)>) -> PyResult<DatasetIterator> {
         let inner = &slf.get().inner;
@@ -523,7 +527,7 @@ impl Dataset {
             None => inner.iter(),
             Some((epoch, delivered)) => inner.iter_from(&Position { epoch, delivered }),
         })?;
-        Ok(DatasetIterator { running: Running::new(made), dataset: slf.clone().unbind() })
+        Ok(DatasetIterator { running: RunningIterator::new(made), dataset: slf.clone().unbind() })
     }
 }
 
@@ -538,39 +542,39 @@ impl DatasetIterator {
     }
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let next = self.running.ask(py, |iter| iter.next().transpose()).map_err(|error| {
-            // It would end the loop over the elements in silence.
+        let next = self.running.with_iter(py, |iter| iter.next().transpose()).map_err(|error| {
+            // StopIteration would silently end the loop over the elements.
             if error.is_instance_of::<PyStopIteration>(py) {
-                let told = PyRuntimeError::new_err("a function of the dataset raised StopIteration");
-                told.set_cause(py, Some(error));
-                return told;
+                let raised = PyRuntimeError::new_err("a function of the dataset raised StopIteration");
+                raised.set_cause(py, Some(error));
+                return raised;
             }
             error
         })?;
         next.map(|element| element.object(py)).transpose()
     }
 
-    /// Ends it: its threads, and what they hold.
+    /// Ends the iterator's threads and frees their buffers.
     fn close(&self) {
         self.running.close();
     }
 
-    /// Where it is: (epoch, elements delivered).
+    /// The position: (epoch, elements delivered).
     #[getter]
     fn position(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
-        let position = self.running.ask(py, |iter| Ok(data::Iter::position(iter)))?;
+        let position = self.running.with_iter(py, |iter| Ok(data::Iter::position(iter)))?;
         Ok((position.epoch, position.delivered))
     }
 
-    /// What each stage did so far and where the pipeline waits: a text, and rows of (stage, most bytes held).
+    /// Statistics of the stages: as text, and as rows of (stage, peak bytes).
     fn report(&self, py: Python<'_>) -> PyResult<(String, Vec<(String, usize)>)> {
-        let report = self.running.ask(py, |iter| Ok(iter.report()))?;
+        let report = self.running.with_iter(py, |iter| Ok(iter.report()))?;
         let rows = report.stages.iter().map(|stage| (stage.name.to_string(), stage.high_water()));
         Ok((report.to_string(), rows.collect()))
     }
 }
 
-/// The handwritten digits that come with the package: images and labels to train with, and to test with.
+/// The handwritten digits that are part of the package: images and labels for training, images and labels for testing.
 #[pyfunction]
 pub fn digits(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
     let split = call_back(py, data::digits)?;

@@ -1,4 +1,4 @@
-//! Tensors of other engines, both ways, without a copy: DLPack.
+//! Exchange of tensors with other libraries without a copy: DLPack.
 
 use crate::array::Array;
 use crate::error::exception;
@@ -10,10 +10,10 @@ use pyo3::types::PyDict;
 use std::ffi::{CStr, c_void};
 use taut::{DType, Layout, Shape, Strides, Tensor};
 
-/// Where all our tensors are.
+/// The device of all tensors: the CPU.
 pub const CPU: (i32, i32) = (1, 0);
 
-/// The version that is spoken where both sides know versions.
+/// The DLPack version of versioned capsules.
 const VERSION: [u32; 2] = [1, 0];
 const READ_ONLY: u64 = 1;
 
@@ -23,7 +23,7 @@ const VERSIONED: &CStr = c"dltensor_versioned";
 const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
 
 #[repr(C)]
-struct Described {
+struct DlTensor {
     data: *mut c_void,
     device: [i32; 2],
     ndim: i32,
@@ -36,30 +36,30 @@ struct Described {
 }
 
 #[repr(C)]
-struct Managed {
-    tensor: Described,
+struct ManagedTensor {
+    tensor: DlTensor,
     context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Managed)>,
+    deleter: Option<unsafe extern "C" fn(*mut ManagedTensor)>,
 }
 
 #[repr(C)]
-struct Versioned {
+struct ManagedTensorVersioned {
     version: [u32; 2],
     context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
+    deleter: Option<unsafe extern "C" fn(*mut ManagedTensorVersioned)>,
     flags: u64,
-    tensor: Described,
+    tensor: DlTensor,
 }
 
-/// What an exported tensor needs until the other side is done with it.
-struct Kept {
+/// The tensor behind an exported capsule, with the shape and strides that it points to.
+struct ExportedTensor {
     tensor: Tensor,
     shape: Vec<i64>,
     strides: Vec<i64>,
 }
 
-impl Kept {
-    fn described(&mut self) -> Described {
+impl ExportedTensor {
+    fn dl_tensor(&mut self) -> DlTensor {
         let dtype = self.tensor.dtype();
         let code = match dtype {
             DType::Bool => 6,
@@ -68,7 +68,7 @@ impl Kept {
             dtype if dtype.is_unsigned_integer() => 1,
             _ => 0,
         };
-        Described {
+        DlTensor {
             data: first_byte(&self.tensor).cast_mut().cast(),
             device: [CPU.0, CPU.1],
             ndim: self.shape.len() as i32,
@@ -82,29 +82,29 @@ impl Kept {
     }
 }
 
-unsafe extern "C" fn delete(managed: *mut Managed) {
+unsafe extern "C" fn delete(managed: *mut ManagedTensor) {
     if !managed.is_null() {
-        // SAFETY: `export` made both boxes, and this is called once.
+        // SAFETY: `export` created both boxes, and the deleter is called once.
         unsafe {
-            drop(Box::from_raw((*managed).context.cast::<Kept>()));
+            drop(Box::from_raw((*managed).context.cast::<ExportedTensor>()));
             drop(Box::from_raw(managed));
         }
     }
 }
 
-unsafe extern "C" fn delete_versioned(managed: *mut Versioned) {
+unsafe extern "C" fn delete_versioned(managed: *mut ManagedTensorVersioned) {
     if !managed.is_null() {
-        // SAFETY: `export` made both boxes, and this is called once.
+        // SAFETY: `export` created both boxes, and the deleter is called once.
         unsafe {
-            drop(Box::from_raw((*managed).context.cast::<Kept>()));
+            drop(Box::from_raw((*managed).context.cast::<ExportedTensor>()));
             drop(Box::from_raw(managed));
         }
     }
 }
 
-/// What happens to a capsule that nobody took: its tensor goes.
-unsafe extern "C" fn forget(capsule: *mut ffi::PyObject) {
-    // SAFETY: Python calls this with a capsule of ours; one that was taken has another name.
+/// The destructor of a capsule: frees the tensor if the capsule was not consumed.
+unsafe extern "C" fn destroy_capsule(capsule: *mut ffi::PyObject) {
+    // SAFETY: Python calls this with a capsule of `export`; a consumed one has another name.
     unsafe {
         if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1 {
             delete(ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast());
@@ -114,7 +114,7 @@ unsafe extern "C" fn forget(capsule: *mut ffi::PyObject) {
     }
 }
 
-/// A tensor as a capsule that others understand. Tensors never change: who knows versions is told that it is only to be read.
+/// Exports a tensor as a capsule. Tensors are immutable: a versioned capsule is marked as read-only.
 pub fn export<'py>(
     slf: &Bound<'py, Array>,
     stream: Option<Bound<'py, PyAny>>,
@@ -124,11 +124,11 @@ pub fn export<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
     if stream.is_some_and(|stream| !stream.is_none()) {
-        return Err(PyTypeError::new_err("tensors are on the processor, where there are no streams"));
+        return Err(PyTypeError::new_err("stream must be None: tensors are on the CPU"));
     }
     if device.is_some_and(|device| device != CPU) {
         return Err(PyBufferError::new_err(
-            "tensors are on the processor and cannot be exported to another device",
+            "tensors are on the CPU and cannot be exported to another device",
         ));
     }
     let mut tensor = slf.get().read()?;
@@ -138,53 +138,61 @@ pub fn export<'py>(
     }
     let shape = tensor.shape().iter().map(|&dim| dim as i64).collect();
     let strides = tensor.strides().iter().map(|&stride| stride as i64).collect();
-    let mut kept = Box::new(Kept { tensor, shape, strides });
-    let tensor = kept.described();
-    let context = Box::into_raw(kept).cast();
+    let mut exported = Box::new(ExportedTensor { tensor, shape, strides });
+    let tensor = exported.dl_tensor();
+    let context = Box::into_raw(exported).cast();
     let knows_versions = max_version.is_some_and(|(major, _)| major >= 1);
     let (pointer, name): (*mut c_void, _) = if knows_versions {
         let flags = if copy == Some(true) { 0 } else { READ_ONLY };
-        let made = Versioned { version: VERSION, context, deleter: Some(delete_versioned), flags, tensor };
+        let made = ManagedTensorVersioned {
+            version: VERSION,
+            context,
+            deleter: Some(delete_versioned),
+            flags,
+            tensor,
+        };
         (Box::into_raw(Box::new(made)).cast(), VERSIONED)
     } else {
-        let made = Managed { tensor, context, deleter: Some(delete) };
+        let made = ManagedTensor { tensor, context, deleter: Some(delete) };
         (Box::into_raw(Box::new(made)).cast(), NAME)
     };
-    // SAFETY: a new capsule over the box just made; `forget` frees it unless somebody takes it.
-    unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(pointer, name.as_ptr(), Some(forget))) }
+    // SAFETY: a new capsule over a new box; `destroy_capsule` frees it unless a consumer takes it.
+    unsafe {
+        Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(pointer, name.as_ptr(), Some(destroy_capsule)))
+    }
 }
 
-/// Another engine's tensor, until it is told that we are done.
-enum Foreign {
-    Plain(*mut Managed),
-    Versioned(*mut Versioned),
+/// An imported tensor of another library, which is released by its deleter.
+enum ImportedTensor {
+    Plain(*mut ManagedTensor),
+    Versioned(*mut ManagedTensorVersioned),
 }
 
-impl Foreign {
-    fn described(&self) -> &Described {
-        // SAFETY: the other side keeps it until the deleter is called, which `Drop` does.
+impl ImportedTensor {
+    fn dl_tensor(&self) -> &DlTensor {
+        // SAFETY: the producer keeps the tensor until the deleter is called, which `Drop` does.
         unsafe {
             match self {
-                Foreign::Plain(managed) => &(**managed).tensor,
-                Foreign::Versioned(managed) => &(**managed).tensor,
+                ImportedTensor::Plain(managed) => &(**managed).tensor,
+                ImportedTensor::Versioned(managed) => &(**managed).tensor,
             }
         }
     }
 }
 
-impl Drop for Foreign {
+impl Drop for ImportedTensor {
     fn drop(&mut self) {
-        // Other engines may free Python objects of theirs.
+        // The producer's deleter may free Python objects.
         Python::attach(|_| {
-            // SAFETY: the capsule was taken, so calling the deleter once is our duty.
+            // SAFETY: the capsule was consumed, so the deleter must be called once.
             unsafe {
                 match *self {
-                    Foreign::Plain(managed) => {
+                    ImportedTensor::Plain(managed) => {
                         if let Some(deleter) = (*managed).deleter {
                             deleter(managed);
                         }
                     }
-                    Foreign::Versioned(managed) => {
+                    ImportedTensor::Versioned(managed) => {
                         if let Some(deleter) = (*managed).deleter {
                             deleter(managed);
                         }
@@ -195,24 +203,24 @@ impl Drop for Foreign {
     }
 }
 
-/// The memory of another engine's tensor.
-struct Lent {
-    foreign: Foreign,
+/// The memory of an imported tensor.
+struct ImportedMemory {
+    imported: ImportedTensor,
     bytes: usize,
 }
 
 // SAFETY: the memory is only read, and the deleter is called with the interpreter attached.
-unsafe impl Send for Lent {}
+unsafe impl Send for ImportedMemory {}
 // SAFETY: as above.
-unsafe impl Sync for Lent {}
+unsafe impl Sync for ImportedMemory {}
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for ImportedMemory {
     fn as_ref(&self) -> &[u8] {
         if self.bytes == 0 {
             return &[];
         }
-        let tensor = self.foreign.described();
-        // SAFETY: the other side says that the elements from there on are its tensor's, and keeps them.
+        let tensor = self.imported.dl_tensor();
+        // SAFETY: the producer guarantees that these bytes are its tensor's and keeps them alive.
         unsafe {
             let start = tensor.data.cast::<u8>().add(tensor.byte_offset as usize);
             std::slice::from_raw_parts(start, self.bytes)
@@ -220,23 +228,23 @@ impl AsRef<[u8]> for Lent {
     }
 }
 
-/// Another engine's tensor as one of ours, over its own memory.
+/// Imports a tensor of another library over its own memory.
 pub fn import(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = object.py();
     let device: (i32, i32) = object.call_method0("__dlpack_device__")?.extract()?;
-    // What is pinned for other devices is in the processor's memory, too.
+    // Device 3 is pinned host memory.
     if ![CPU.0, 3].contains(&device.0) {
-        return Err(PyBufferError::new_err("its memory is not the processor's: move it to the cpu first"));
+        return Err(PyBufferError::new_err("the tensor must be in host memory: move it to the CPU first"));
     }
-    let asked = PyDict::new(py);
-    asked.set_item("max_version", (VERSION[0], VERSION[1]))?;
-    let capsule = match object.call_method("__dlpack__", (), Some(&asked)) {
+    let options = PyDict::new(py);
+    options.set_item("max_version", (VERSION[0], VERSION[1]))?;
+    let capsule = match object.call_method("__dlpack__", (), Some(&options)) {
         Err(error) if error.is_instance_of::<PyTypeError>(py) => object.call_method0("__dlpack__")?,
         outcome => outcome?,
     };
-    let foreign = take(&capsule)?;
-    let described = foreign.described();
-    let dtype = match (described.code, described.bits, described.lanes) {
+    let imported = take(&capsule)?;
+    let dl_tensor = imported.dl_tensor();
+    let dtype = match (dl_tensor.code, dl_tensor.bits, dl_tensor.lanes) {
         (6, 8, 1) => DType::Bool,
         (4, 16, 1) => DType::BF16,
         (2, 16, 1) => DType::F16,
@@ -251,31 +259,30 @@ pub fn import(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         (0, 32, 1) => DType::I32,
         (0, 64, 1) => DType::I64,
         (code, bits, lanes) => {
-            let message =
-                format!("elements of code {code} with {bits} bits in {lanes} lanes have no type of ours");
+            let message = format!("unsupported DLPack element type: code {code}, {bits} bits, {lanes} lanes");
             return Err(PyTypeError::new_err(message));
         }
     };
-    let rank = described.ndim.max(0) as usize;
+    let rank = dl_tensor.ndim.max(0) as usize;
     let list = |start: *mut i64| -> Vec<i64> {
         if rank == 0 {
             return Vec::new();
         }
-        // SAFETY: the other side says that there are `ndim` numbers.
+        // SAFETY: the producer guarantees `ndim` numbers.
         unsafe { std::slice::from_raw_parts(start, rank).to_vec() }
     };
-    let shape: Shape = list(described.shape).into_iter().map(|dim| dim.max(0) as usize).collect();
-    let strides: Strides = if described.strides.is_null() {
+    let shape: Shape = list(dl_tensor.shape).into_iter().map(|dim| dim.max(0) as usize).collect();
+    let strides: Strides = if dl_tensor.strides.is_null() {
         shape.strides()
     } else {
-        list(described.strides).into_iter().map(|stride| stride as isize).collect()
+        list(dl_tensor.strides).into_iter().map(|stride| stride as isize).collect()
     };
     if strides.iter().any(|&stride| stride < 0) {
-        return Err(PyBufferError::new_err("a tensor that runs backwards cannot be shared: copy it first"));
+        return Err(PyBufferError::new_err("a tensor with negative strides cannot be shared: copy it first"));
     }
     let last: usize = shape.iter().zip(&strides).map(|(&dim, &s)| dim.saturating_sub(1) * s as usize).sum();
     let bytes = if shape.is_empty() { 0 } else { (last + 1) * dtype.size() };
-    let lent = Lent { foreign, bytes };
+    let memory = ImportedMemory { imported, bytes };
     let layout = Layout { shape, strides, offset: 0 };
     if bytes == 0 {
         let spec = taut_core::Spec::new(dtype, layout.shape);
@@ -283,60 +290,60 @@ pub fn import(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         let made = Tensor::build(spec, taut::memory::Category::Tensor, line, |_| {});
         return made.map_err(|error| exception(py, error));
     }
-    if lent.as_ref().as_ptr().addr().is_multiple_of(8) {
-        return Tensor::borrowed(dtype, layout, lent).map_err(|error| exception(py, error));
+    if memory.as_ref().as_ptr().addr().is_multiple_of(8) {
+        return Tensor::borrowed(dtype, layout, memory).map_err(|error| exception(py, error));
     }
-    // At an odd address: its bytes, moved to a better one.
+    // Misaligned memory is copied.
     let mut words = vec![0u64; bytes.div_ceil(8)];
-    bytes_of(&mut words)[..bytes].copy_from_slice(lent.as_ref());
-    let made = Tensor::borrowed(dtype, layout, Words(words)).and_then(|tensor| tensor.copy());
+    bytes_of(&mut words)[..bytes].copy_from_slice(memory.as_ref());
+    let made = Tensor::borrowed(dtype, layout, AlignedBytes(words)).and_then(|tensor| tensor.copy());
     made.map_err(|error| exception(py, error))
 }
 
-struct Words(Vec<u64>);
+struct AlignedBytes(Vec<u64>);
 
-impl AsRef<[u8]> for Words {
+impl AsRef<[u8]> for AlignedBytes {
     fn as_ref(&self) -> &[u8] {
-        // SAFETY: any bytes are bytes.
+        // SAFETY: every bit pattern is a valid byte.
         unsafe { std::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * 8) }
     }
 }
 
 fn bytes_of(words: &mut [u64]) -> &mut [u8] {
-    // SAFETY: any bytes are bytes, and any bytes are numbers.
+    // SAFETY: every bit pattern is a valid byte and a valid integer.
     unsafe { std::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), words.len() * 8) }
 }
 
-/// Takes what is in a capsule, so that nobody else does.
-fn take(capsule: &Bound<'_, PyAny>) -> PyResult<Foreign> {
+/// Consumes a capsule, so that it cannot be consumed again.
+fn take(capsule: &Bound<'_, PyAny>) -> PyResult<ImportedTensor> {
     let pointer = capsule.as_ptr();
-    // SAFETY: every call checks what it is given; a capsule's name says what its pointer is.
+    // SAFETY: every call checks its argument; a capsule's name determines the type of its pointer.
     unsafe {
         for (name, used) in [(VERSIONED, USED_VERSIONED), (NAME, USED)] {
             if ffi::PyCapsule_IsValid(pointer, name.as_ptr()) != 1 {
                 continue;
             }
             let content = ffi::PyCapsule_GetPointer(pointer, name.as_ptr());
-            let foreign = if name == VERSIONED {
-                let managed = content.cast::<Versioned>();
+            let imported = if name == VERSIONED {
+                let managed = content.cast::<ManagedTensorVersioned>();
                 if (*managed).version[0] > VERSION[0] {
-                    return Err(PyBufferError::new_err("it speaks a later version of DLPack than we do"));
+                    return Err(PyBufferError::new_err("the capsule has a later DLPack version than 1"));
                 }
-                Foreign::Versioned(managed)
+                ImportedTensor::Versioned(managed)
             } else {
-                Foreign::Plain(content.cast())
+                ImportedTensor::Plain(content.cast())
             };
             if ffi::PyCapsule_SetName(pointer, used.as_ptr()) != 0 {
-                std::mem::forget(foreign);
+                std::mem::forget(imported);
                 return Err(PyErr::fetch(capsule.py()));
             }
-            return Ok(foreign);
+            return Ok(imported);
         }
     }
-    Err(PyBufferError::new_err("no DLPack capsule, or one that somebody took already"))
+    Err(PyBufferError::new_err("expected a DLPack capsule that was not consumed before"))
 }
 
-/// A tensor over the memory of another engine's.
+/// Imports a tensor of another library over its own memory.
 #[pyfunction]
 pub fn from_dlpack<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     crate::array::wrap(object.py(), import(object)?)

@@ -1,4 +1,4 @@
-//! Element types: `tf.float32` and its kind.
+//! Element types such as `tf.float32`.
 
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
@@ -13,18 +13,18 @@ pub struct DType(pub Kind);
 
 static ALL: PyOnceLock<Vec<Py<DType>>> = PyOnceLock::new();
 
-/// The one object that stands for an element type.
+/// The Python object of an element type. There is one per type.
 pub fn object(py: Python<'_>, dtype: Kind) -> PyResult<Py<DType>> {
     let all = ALL.get_or_try_init(py, || Kind::ALL.iter().map(|&dtype| Py::new(py, DType(dtype))).collect());
     all.map(|all: &Vec<Py<DType>>| all[dtype as usize].clone_ref(py))
 }
 
-/// The one object that stands for the element type of this name.
+/// The Python object of the element type with this name.
 #[pyfunction]
 pub fn dtype_named(py: Python<'_>, name: &str) -> PyResult<Py<DType>> {
     match named(name) {
         Some(dtype) => object(py, dtype),
-        None => Err(PyTypeError::new_err(format!("{name} is no element type of ours"))),
+        None => Err(PyTypeError::new_err(format!("'{name}' is not an element type"))),
     }
 }
 
@@ -39,13 +39,18 @@ fn named(name: &str) -> Option<Kind> {
     }
 }
 
-/// The element type that an object names: one of ours, a word, a Python type, or whatever NumPy takes for one.
+/// Converts an object to an element type: from a DType, its name, a Python type or a NumPy type.
 pub fn given(object: &Bound<'_, PyAny>) -> PyResult<Kind> {
     if let Ok(dtype) = object.cast::<DType>() {
         return Ok(dtype.get().0);
     }
     let py = object.py();
-    let refuse = || PyTypeError::new_err(format!("{object} is no element type of ours"));
+    let refuse = || {
+        PyTypeError::new_err(format!(
+            "expected an element type such as tf.float32 or 'float32', got {}",
+            crate::convert::described(object)
+        ))
+    };
     if let Ok(name) = object.cast::<PyString>() {
         return named(name.to_str()?).ok_or_else(refuse);
     }
@@ -72,7 +77,7 @@ impl DType {
         self::given(given).map(DType)
     }
 
-    /// What it is called.
+    /// The name.
     #[getter]
     fn name(&self) -> &'static str {
         self.0.name()
@@ -109,13 +114,13 @@ impl DType {
         self.0 == Kind::Bool
     }
 
-    /// NumPy's name for it: a scalar type.
+    /// The NumPy scalar type.
     #[getter]
     fn as_numpy_dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         crate::numpy::descr(py, self.0)?.getattr("type")
     }
 
-    /// A number for every type, as TensorFlow counts them.
+    /// TensorFlow's enumeration value of the type.
     #[getter]
     fn as_datatype_enum(&self) -> u32 {
         match self.0 {

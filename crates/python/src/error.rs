@@ -1,7 +1,7 @@
-//! Errors there and back: the engine's as exceptions of fitting classes, and exceptions through the engine unchanged.
+//! Conversion of errors: the engine's errors to exceptions, and exceptions through the engine unchanged.
 
 use crate::line;
-use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyOSError, PyOverflowError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyModule;
@@ -10,7 +10,7 @@ use taut::{Error, ErrorKind};
 
 static ERRORS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
-/// An exception on its way through the engine.
+/// A Python exception that passes through the engine.
 pub struct Raised(PyErr);
 
 impl fmt::Debug for Raised {
@@ -27,12 +27,12 @@ impl fmt::Display for Raised {
 
 impl std::error::Error for Raised {}
 
-/// An exception as an error that the engine passes on.
+/// Wraps an exception in an error of the engine.
 pub fn raised(error: PyErr) -> Error {
     Error::new(ErrorKind::Value, error.to_string()).caused_by(Raised(error))
 }
 
-/// The engine's error as an exception. One that began as an exception is that exception again.
+/// The exception for an error of the engine. A wrapped exception is unwrapped.
 pub fn exception(py: Python<'_>, error: Error) -> PyErr {
     if let Some(Raised(error)) = error.cause() {
         return error.clone_ref(py);
@@ -41,7 +41,7 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
         Some(line) if line.is_foreign() => error,
         _ => error.moved_to(line::here(py)),
     };
-    // What people are told to do next is Python, too.
+    // Help lines name Python functions.
     let text = error.to_string().replace("`record(true)`", "`tf.memory.record(True)`");
     let named = match error.kind() {
         ErrorKind::DType => return PyTypeError::new_err(text),
@@ -61,17 +61,17 @@ pub fn exception(py: Python<'_>, error: Error) -> PyErr {
     }
 }
 
-/// From now on, what the engine warns of is a warning of Python's, at the line that is calling.
-pub fn warn_as_python() {
+/// Turns the engine's warnings into Python warnings at the caller's line.
+pub fn install_warnings() {
     taut_core::set_warning_sink(Some(Box::new(|message| {
-        let told = Python::try_attach(|py| warned(py, message));
-        if !matches!(told, Some(Ok(()))) {
+        let warned = Python::try_attach(|py| warn(py, message));
+        if !matches!(warned, Some(Ok(()))) {
             eprintln!("taut: {message}");
         }
     })));
 }
 
-fn warned(py: Python<'_>, message: &str) -> PyResult<()> {
+fn warn(py: Python<'_>, message: &str) -> PyResult<()> {
     let line = line::here(py);
     let text = message.replace("Profiler::with_capacity", "tf.profiler.Profile(capacity=...)");
     let class = py.get_type::<pyo3::exceptions::PyRuntimeWarning>();
@@ -79,7 +79,21 @@ fn warned(py: Python<'_>, message: &str) -> PyResult<()> {
     explicit.call1((text, class, line.file(), line.line())).map(drop)
 }
 
-/// Something that a traced tensor cannot do.
+/// The error for an operation that needs the value of a traced tensor.
 pub fn in_graph(py: Python<'_>, what: &str, help: &str) -> PyErr {
     exception(py, Error::new(ErrorKind::Graph, what).help(help))
+}
+
+/// An error in the conversion of an argument, with the names of function and parameter and the caller's line.
+#[cold]
+pub fn in_argument(py: Python<'_>, function: &str, param: &str, error: &PyErr) -> PyErr {
+    let is_about_the_value = error.is_instance_of::<PyTypeError>(py)
+        || error.is_instance_of::<PyValueError>(py)
+        || error.is_instance_of::<PyOverflowError>(py);
+    if !is_about_the_value {
+        return error.clone_ref(py);
+    }
+    let text = error.value(py).to_string();
+    let at = if text.contains("\n  at ") { String::new() } else { format!("\n  at {}", line::here(py)) };
+    PyErr::from_type(error.get_type(py), format!("{function}: {param}: {text}{at}"))
 }

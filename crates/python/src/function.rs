@@ -1,11 +1,11 @@
 //! Traced functions.
 
 use crate::array::wrap;
-use crate::call::{Held, call_back, into_python};
+use crate::call::{PyFunctionRef, call_back, into_python};
 use crate::convert;
 use crate::nest::{Leaves, Tree};
-use crate::own::Own;
 use crate::plan::Plan;
+use crate::thread_bound::ThreadBound;
 use crate::variable::wrap_variable;
 use pyo3::exceptions::PyValueError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -16,11 +16,11 @@ use taut::graph::TracingSuspension;
 use taut::{OnRetrace, Shape, TensorSpec};
 use taut_autodiff::nest::{Nest, strip_values, tensors};
 
-/// A Python function that is traced once per signature and then runs as one planned program.
+/// A Python function that is traced once per signature and then runs as a planned program.
 #[pyclass(frozen, weakref, module = "taut")]
-pub struct Function(taut::Function<Tree, Tree>, Held);
+pub struct Function(taut::Function<Tree, Tree>, PyFunctionRef);
 
-/// Arguments as one structure.
+/// Positional and keyword arguments as one structure.
 fn arguments(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Tree> {
     let mut parts: Vec<Tree> = Vec::with_capacity(args.len() + 1);
     for part in args.iter() {
@@ -33,13 +33,13 @@ fn arguments(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> P
     Ok(Tree::Tuple(parts))
 }
 
-/// Calls a Python function with arguments that were one structure.
+/// Calls a Python function with the arguments in a structure.
 fn run(py: Python<'_>, body: &Bound<'_, PyAny>, arguments: &Tree) -> PyResult<Tree> {
     let Tree::Tuple(parts) = arguments else {
-        return Err(PyValueError::new_err("arguments are a tuple"));
+        return Err(PyValueError::new_err("expected a structure of arguments"));
     };
     let (kwargs, args) =
-        parts.split_last().ok_or_else(|| PyValueError::new_err("arguments end with names"))?;
+        parts.split_last().ok_or_else(|| PyValueError::new_err("expected keyword arguments at the end"))?;
     let args: Vec<Bound<'_, PyAny>> = args.iter().map(|part| part.object(py)).collect::<PyResult<_>>()?;
     let kwargs = kwargs.object(py)?.cast_into::<PyDict>()?;
     let result = body.call(PyTuple::new(py, args)?, Some(&kwargs))?;
@@ -61,8 +61,8 @@ impl Function {
         input_signature: Option<Vec<(Bound<'_, PyAny>, Vec<Option<usize>>)>>,
         fuse: bool,
     ) -> PyResult<Function> {
-        let held = Held::new(body);
-        let body = held.clone();
+        let owned = PyFunctionRef::new(body);
+        let body = owned.clone();
         let made =
             taut::function(move |arguments: &Tree| into_python(|py| run(py, &body.get(py)?, arguments)));
         let on_retrace = match on_retrace {
@@ -70,7 +70,7 @@ impl Function {
             "allow" => OnRetrace::Allow,
             "deny" => OnRetrace::Deny,
             other => {
-                let message = format!("on_retrace is \"warn\", \"allow\" or \"deny\", not {other:?}");
+                let message = format!("on_retrace must be 'warn', 'allow' or 'deny', got '{other}'");
                 return Err(PyValueError::new_err(message));
             }
         };
@@ -89,7 +89,7 @@ impl Function {
             };
             made = made.input_signature(specs.into_iter().map(spec).collect::<PyResult<Vec<TensorSpec>>>()?);
         }
-        Ok(Function(made, held))
+        Ok(Function(made, owned))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -124,7 +124,7 @@ impl Function {
         call_back(py, || self.0.plan(&arguments)).map(Plan)
     }
 
-    /// The plans of a call under a tape with these arguments: forward and backward.
+    /// The plans of a call under a tape: of the forward and of the backward program.
     #[pyo3(signature = (*args, **kwargs))]
     fn plan_gradient(
         &self,
@@ -158,7 +158,7 @@ impl Function {
             .collect()
     }
 
-    /// How many traces were made.
+    /// The number of traces that were made.
     #[getter]
     fn trace_count(&self, py: Python<'_>) -> usize {
         py.detach(|| self.0.trace_count())
@@ -170,25 +170,25 @@ impl Function {
         py.detach(|| self.0.cached_bytes())
     }
 
-    /// The variables that the first trace made.
+    /// The variables that the first trace created.
     #[getter]
     fn variables<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let variables = py.detach(|| self.0.variables());
         variables.into_iter().map(|variable| wrap_variable(py, variable)).collect()
     }
 
-    /// Forgets all traces.
+    /// Drops all traces.
     fn forget(&self, py: Python<'_>) {
         py.detach(|| self.0.forget());
     }
 
-    /// Gives back the memory that is kept between calls.
+    /// Frees the memory that is kept between calls.
     fn release(&self, py: Python<'_>) {
         py.detach(|| self.0.release());
     }
 }
 
-/// A tensor without a value, of this type and shape, to plan with.
+/// A tensor of this type and shape without a value, for planning.
 #[pyfunction]
 pub fn placeholder<'py>(dtype: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let dtype = dtype.clone();
@@ -197,14 +197,15 @@ pub fn placeholder<'py>(dtype: &Bound<'py, PyAny>, shape: &Bound<'py, PyAny>) ->
     let size = |dim: &i64| usize::try_from(*dim).ok();
     let bytes = dims.iter().try_fold(kind.size(), |all, dim| all.checked_mul(size(dim)?));
     if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
-        return Err(PyValueError::new_err(format!("no tensor has the shape {dims:?}")));
+        let message = format!("sizes must be >= 0 and the tensor must fit into memory, got shape {dims:?}");
+        return Err(PyValueError::new_err(message));
     }
     let spec = taut_core::Spec::new(kind, dims.iter().filter_map(size).collect::<Shape>());
     wrap(dtype.py(), taut::Tensor::placeholder(spec))
 }
 
-/// Calls a function with tensors that have no values, and returns its results, which have none either: what types and shapes it
-/// makes of which. Nothing is computed, and nothing is kept.
+/// Traces a function and returns its results as tensors without values: types and shapes only. Nothing is computed, and the trace
+/// is dropped.
 #[pyfunction]
 #[pyo3(signature = (body, *args, **kwargs))]
 pub fn trace_only<'py>(
@@ -236,15 +237,15 @@ pub fn is_tracing() -> bool {
     taut_core::is_tracing()
 }
 
-/// In its `with` statement, nothing is being traced: ops run at once.
+/// A context manager that suspends tracing: ops run immediately.
 #[pyclass(frozen, module = "taut")]
-pub struct InitScope(Own<RefCell<Vec<TracingSuspension>>>);
+pub struct InitScope(ThreadBound<RefCell<Vec<TracingSuspension>>>);
 
 #[pymethods]
 impl InitScope {
     #[new]
     fn new() -> InitScope {
-        InitScope(Own::new(RefCell::default()))
+        InitScope(ThreadBound::new(RefCell::default()))
     }
 
     fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {

@@ -1,4 +1,4 @@
-//! `x[...]`: positions, slices, masks and lists of positions.
+//! Subscripts `x[...]`: integers, slices, masks and lists of indices.
 
 use crate::array::Array;
 use crate::call::call;
@@ -9,113 +9,114 @@ use pyo3::types::{PyBool, PyEllipsis, PyInt, PySlice, PyTuple};
 use taut::graph::suspend_tracing;
 use taut::{DType, Index, Tensor};
 
-/// What stands in one place of a slicing expression.
-enum Place {
-    Plain(Index),
-    /// One position that is known only when it runs.
+/// One entry of a subscript.
+enum Subscript {
+    /// An entry that strides can express.
+    Strided(Index),
+    /// One index that is a traced tensor.
     At(Tensor),
-    /// Many positions of one axis.
+    /// Several indices along one axis.
     Many(Tensor),
-    /// Which elements of the axes that the mask has.
+    /// A mask over as many axes as it has.
     Mask(Tensor),
 }
 
-/// The part of a tensor that a key names.
+/// The part of a tensor that a subscript selects.
 pub fn get(slf: &Bound<'_, Array>, key: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let (py, x) = (slf.py(), slf.get().read()?);
-    let places: Vec<Place> = match key.cast::<PyTuple>() {
-        Ok(keys) => keys.iter().map(|key| place(&key)).collect::<PyResult<_>>()?,
-        Err(_) => vec![place(key)?],
+    let entries: Vec<Subscript> = match key.cast::<PyTuple>() {
+        Ok(keys) => keys.iter().map(|key| subscript(&key)).collect::<PyResult<_>>()?,
+        Err(_) => vec![subscript(key)?],
     };
-    let plain: Vec<Index> = places
+    let plain: Vec<Index> = entries
         .iter()
-        .map(|place| match place {
-            Place::Plain(index) => *index,
+        .map(|entry| match entry {
+            Subscript::Strided(index) => *index,
             _ => Index::from(..),
         })
         .collect();
-    // An ellipsis counts for the axes that are left over; a mask stands for as many as it has.
-    let used: usize = places
+    // An ellipsis takes the remaining axes; a mask takes as many as it has.
+    let used: usize = entries
         .iter()
-        .map(|place| match place {
-            Place::Plain(Index::Ellipsis | Index::NewAxis) => 0,
-            Place::Mask(mask) => mask.rank(),
+        .map(|entry| match entry {
+            Subscript::Strided(Index::Ellipsis | Index::NewAxis) => 0,
+            Subscript::Mask(mask) => mask.rank(),
             _ => 1,
         })
         .sum();
     let rank = x.rank();
     if used > rank {
-        let message = format!("{used} indices for a tensor of rank {rank}");
+        let message = format!("too many indices: the tensor has rank {rank}, got {used}");
         return Err(PyIndexError::new_err(message));
     }
-    let special = places.iter().filter(|place| !matches!(place, Place::Plain(_))).count();
+    let special = entries.iter().filter(|entry| !matches!(entry, Subscript::Strided(_))).count();
     if special == 0 {
-        let known = taut_core::is_tracing() && convert::is_known(&x);
+        let is_static = taut_core::is_tracing() && convert::is_static(&x);
         return call(py, 0, || {
-            if known { suspend_tracing(|| taut::slice(x, &plain)) } else { taut::slice(x, &plain) }
+            if is_static { suspend_tracing(|| taut::slice(x, &plain)) } else { taut::slice(x, &plain) }
         });
     }
-    // First what strides can express, with whole axes where something else stands; then that, from the last axis to the first, so
+    // First the entries that strides can express, with the other axes whole; then the others from the last axis to the first, so
     // that earlier axes keep their numbers.
     let mut expanded = Vec::new();
     let mut at = Vec::new();
     let mut axis = 0isize;
-    for (place, plain) in places.iter().zip(plain) {
-        match place {
-            Place::Plain(Index::Ellipsis) => {
+    for (entry, plain) in entries.iter().zip(plain) {
+        match entry {
+            Subscript::Strided(Index::Ellipsis) => {
                 expanded.extend((0..rank - used).map(|_| Index::from(..)));
                 axis += (rank - used) as isize;
             }
-            Place::Plain(Index::At(_)) => expanded.push(plain),
-            Place::Plain(_) => {
+            Subscript::Strided(Index::At(_)) => expanded.push(plain),
+            Subscript::Strided(_) => {
                 expanded.push(plain);
                 axis += 1;
             }
-            Place::Mask(mask) => {
-                at.push((axis, place));
+            Subscript::Mask(mask) => {
+                at.push((axis, entry));
                 expanded.extend((0..mask.rank()).map(|_| Index::from(..)));
                 axis += mask.rank() as isize;
             }
             _ => {
-                at.push((axis, place));
+                at.push((axis, entry));
                 expanded.push(plain);
                 axis += 1;
             }
         }
     }
-    if at.iter().filter(|(_, place)| !matches!(place, Place::At(_))).count() > 1 {
+    if at.iter().filter(|(_, entry)| !matches!(entry, Subscript::At(_))).count() > 1 {
         return Err(PyIndexError::new_err(
-            "several lists of positions in one index: use tf.gather_nd, which says how they go together",
+            "at most one list of indices or mask is supported in a subscript: use tf.gather_nd instead",
         ));
     }
     call(py, x.spec().bytes(), || {
         let mut x = taut::slice(x, &expanded)?;
-        for (axis, place) in at.into_iter().rev() {
-            x = match place {
-                Place::At(position) => taut::gather(x, wrapped(position)?, axis, 0)?,
-                Place::Many(positions) => taut::gather(x, wrapped(positions)?, axis, 0)?,
-                Place::Mask(mask) => taut::boolean_mask(x, mask, axis)?,
-                Place::Plain(_) => x,
+        for (axis, entry) in at.into_iter().rev() {
+            x = match entry {
+                Subscript::At(position) => taut::gather(x, widened(position)?, axis, 0)?,
+                Subscript::Many(positions) => taut::gather(x, widened(positions)?, axis, 0)?,
+                Subscript::Mask(mask) => taut::boolean_mask(x, mask, axis)?,
+                Subscript::Strided(_) => x,
             };
         }
         Ok(x)
     })
 }
 
-/// Positions of at least 32 bits.
-fn wrapped(positions: &Tensor) -> taut::Result<Tensor> {
+/// Indices of at least 32 bits.
+fn widened(positions: &Tensor) -> taut::Result<Tensor> {
     match positions.dtype() {
         DType::I32 | DType::I64 => Ok(positions.clone()),
         _ => taut::cast(positions, DType::I64),
     }
 }
 
-fn place(key: &Bound<'_, PyAny>) -> PyResult<Place> {
+fn subscript(key: &Bound<'_, PyAny>) -> PyResult<Subscript> {
     if key.is_none() {
-        return Ok(Place::Plain(Index::NewAxis));
+        return Ok(Subscript::Strided(Index::NewAxis));
     }
     if key.is_instance_of::<PyEllipsis>() {
-        return Ok(Place::Plain(Index::Ellipsis));
+        return Ok(Subscript::Strided(Index::Ellipsis));
     }
     if let Ok(slice) = key.cast::<PySlice>() {
         let py = key.py();
@@ -126,24 +127,24 @@ fn place(key: &Bound<'_, PyAny>) -> PyResult<Place> {
         let start = bound(pyo3::intern!(py, "start"))?;
         let end = bound(pyo3::intern!(py, "stop"))?;
         let step = bound(pyo3::intern!(py, "step"))?.unwrap_or(1);
-        return Ok(Place::Plain(Index::Range { start, end, step }));
+        return Ok(Subscript::Strided(Index::Range { start, end, step }));
     }
     if key.is_instance_of::<PyInt>() && !key.is_instance_of::<PyBool>() {
-        return Ok(Place::Plain(Index::At(key.extract::<isize>()?)));
+        return Ok(Subscript::Strided(Index::At(key.extract::<isize>()?)));
     }
     let tensor = convert::tensor(key).map_err(|_| {
         let kind = key.get_type().name().map_or_else(|_| "object".into(), |name| name.to_string());
         PyTypeError::new_err(format!(
-            "a {kind} is no index; integers, slices, ..., None, masks and lists of positions are"
+            "expected integers, slices, `...`, None, masks or lists of indices as a subscript, got {kind}"
         ))
     })?;
     match (tensor.dtype(), tensor.rank()) {
-        (DType::Bool, _) => Ok(Place::Mask(tensor)),
+        (DType::Bool, _) => Ok(Subscript::Mask(tensor)),
         (dtype, _) if !dtype.is_integer() => {
-            Err(PyTypeError::new_err(format!("a {} is no index", tensor.spec())))
+            Err(PyTypeError::new_err(format!("indices must be integers or booleans, got {}", tensor.spec())))
         }
-        (_, 0) if !tensor.is_traced() => Ok(Place::Plain(Index::At(convert::int(key)? as isize))),
-        (_, 0) => Ok(Place::At(tensor)),
-        _ => Ok(Place::Many(tensor)),
+        (_, 0) if !tensor.is_traced() => Ok(Subscript::Strided(Index::At(convert::int(key)? as isize))),
+        (_, 0) => Ok(Subscript::At(tensor)),
+        _ => Ok(Subscript::Many(tensor)),
     }
 }

@@ -1,9 +1,10 @@
 //! Taut from Python: the extension module behind `import taut`.
 //!
-//! What is hot or needs the engine is here; what only has TensorFlow's shape is Python, in `python/taut`.
+//! Hot paths and access to the engine are here; TensorFlow's names and conventions are Python, in `python/taut`.
 #![allow(unsafe_code)]
 
 mod array;
+mod binary;
 mod call;
 mod callback;
 mod checkpoint;
@@ -21,16 +22,16 @@ mod nest;
 mod numpy;
 mod op;
 mod optimizer;
-mod own;
 mod plan;
 mod profile;
 mod random;
 mod tape;
+mod thread_bound;
 mod variable;
 
 use pyo3::prelude::*;
 
-/// The engine.
+/// The engine, as an extension module.
 #[pymodule]
 mod _native {
     use pyo3::prelude::*;
@@ -38,7 +39,7 @@ mod _native {
     #[pymodule_export]
     use super::array::{Array, Tensor, as_tensor, own_tensor};
     #[pymodule_export]
-    use super::callback::{ask, tell};
+    use super::callback::host_callback;
     #[pymodule_export]
     use super::checkpoint::{list_checkpoint, load_checkpoint, save_checkpoint};
     #[pymodule_export]
@@ -78,9 +79,9 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        super::call::listen();
-        super::error::warn_as_python();
-        // Threads that call Python have to end before it does.
+        super::call::install_hooks();
+        super::error::install_warnings();
+        // Threads that call Python must end before the interpreter does.
         let close = module.getattr("close_iterators")?;
         module.py().import("atexit")?.call_method1("register", (close,)).map(drop)
     }

@@ -1,4 +1,4 @@
-//! The line of the Python program that is calling.
+//! The caller's line in the Python program.
 
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -7,42 +7,42 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use taut::memory::Location;
 
-/// What is known of lines of code objects. Asked while the interpreter lock is held, and never for long.
+/// A cache of the source locations of code objects. Used with the interpreter lock held, for a short time.
 #[derive(Default)]
-struct Known {
-    /// By code object and line; none for the package's own code, which works on behalf of its callers.
+struct LineCache {
+    /// By code object and line; `None` for skipped files, whose work is attributed to their callers.
     lines: HashMap<(usize, i32), Option<Location>>,
-    /// Keeps the addresses that are keys from being used again.
+    /// Keeps the code objects alive, so that their addresses stay unique.
     codes: Vec<Py<PyAny>>,
-    /// Where the package's own code is, and that of packages which call on behalf of others.
-    inner: Vec<String>,
+    /// Path prefixes of skipped files.
+    skipped: Vec<String>,
 }
 
-static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+static CACHE: Mutex<Option<LineCache>> = Mutex::new(None);
 
-/// Lines that are remembered at once. A session that evaluates ever new code forgets and begins again.
-const MOST: usize = 100_000;
+/// The largest number of cached lines. The cache is cleared when it is full, as in a session that keeps evaluating new code.
+const MAX_LINES: usize = 100_000;
 
-/// Files that begin like this belong to the package, or work for others: their lines are passed over.
+/// Skips files whose path starts with this prefix when the caller's line is searched.
 #[pyfunction]
 pub fn pass_over(prefix: String) {
-    with(|known| {
-        known.inner.push(prefix);
-        known.lines.clear();
+    with(|cache| {
+        cache.skipped.push(prefix);
+        cache.lines.clear();
     });
 }
 
-/// The line that is calling, as `file:line`.
+/// The caller's line, as `file:line`.
 #[pyfunction]
 pub fn calling_line(py: Python<'_>) -> String {
     here(py).to_string()
 }
 
-fn with<R>(work: impl FnOnce(&mut Known) -> R) -> R {
-    work(KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
+fn with<R>(work: impl FnOnce(&mut LineCache) -> R) -> R {
+    work(CACHE.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default())
 }
 
-/// The innermost line of the running Python program that is not passed over.
+/// The innermost line of the running Python program that is not skipped.
 pub fn here(py: Python<'_>) -> Location {
     let mut frame = current(py);
     while let Some(now) = frame {
@@ -55,32 +55,32 @@ pub fn here(py: Python<'_>) -> Location {
 }
 
 fn current(py: Python<'_>) -> Option<Bound<'_, PyAny>> {
-    // SAFETY: the interpreter is attached; what comes back is borrowed from it, or null outside of any code.
+    // SAFETY: the interpreter is attached; the result is borrowed from it, or null outside of any code.
     unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) }
 }
 
-/// A frame's line; none if it is passed over.
+/// A frame's line; `None` if it is skipped.
 fn line_of(frame: &Bound<'_, PyAny>) -> PyResult<Option<Location>> {
     let py = frame.py();
     // SAFETY: `frame` came from `PyEval_GetFrame` or from a frame's `f_back`, so it is a frame object, alive.
     let number = unsafe { ffi::PyFrame_GetLineNumber(frame.as_ptr().cast()) };
-    // SAFETY: as above; what comes back is a new reference, never null.
+    // SAFETY: as above; the result is a new reference and never null.
     let code: Bound<'_, PyAny> =
         unsafe { Bound::from_owned_ptr(py, ffi::PyFrame_GetCode(frame.as_ptr().cast()).cast()) };
     let key = (code.as_ptr().addr(), number);
-    if let Some(line) = with(|known| known.lines.get(&key).copied()) {
+    if let Some(line) = with(|cache| cache.lines.get(&key).copied()) {
         return Ok(line);
     }
     let file = code.getattr(pyo3::intern!(py, "co_filename"))?.cast_into::<PyString>()?.to_string();
-    Ok(with(|known| {
-        if known.lines.len() >= MOST {
-            known.lines.clear();
-            known.codes.clear();
+    Ok(with(|cache| {
+        if cache.lines.len() >= MAX_LINES {
+            cache.lines.clear();
+            cache.codes.clear();
         }
-        let is_inner = known.inner.iter().any(|prefix| file.starts_with(prefix));
-        let line = (!is_inner).then(|| Location::foreign(&file, number.try_into().unwrap_or(0)));
-        known.codes.push(code.unbind());
-        known.lines.insert(key, line);
+        let is_skipped = cache.skipped.iter().any(|prefix| file.starts_with(prefix));
+        let line = (!is_skipped).then(|| Location::foreign(&file, number.try_into().unwrap_or(0)));
+        cache.codes.push(code.unbind());
+        cache.lines.insert(key, line);
         line
     }))
 }

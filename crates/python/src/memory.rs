@@ -1,4 +1,4 @@
-//! The ledger from Python, and other settings of the engine.
+//! The memory ledger, and global settings of the engine.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use taut::memory::{self, ALIGNMENT, Allocator, Category, Pool, System};
 
-/// Bytes that tensors hold now.
+/// The live bytes of tensors, of all categories or of one.
 #[pyfunction]
 #[pyo3(signature = (category=None))]
 pub fn live_bytes(category: Option<&str>) -> PyResult<usize> {
@@ -15,87 +15,87 @@ pub fn live_bytes(category: Option<&str>) -> PyResult<usize> {
         Some(category) => Ok(memory::live_bytes_of(category)),
         None => {
             let known: Vec<String> = Category::ALL.iter().map(ToString::to_string).collect();
-            Err(PyValueError::new_err(format!("categories are {}, not {name}", known.join(", "))))
+            Err(PyValueError::new_err(format!("category must be one of {}, got {name}", known.join(", "))))
         }
     }
 }
 
-/// The most bytes that tensors held since the peak was reset.
+/// The peak of the live bytes since the last reset.
 #[pyfunction]
 pub fn peak_bytes() -> usize {
     memory::peak_bytes()
 }
 
-/// Begins a new peak, at what is held now.
+/// Resets the peak to the live bytes.
 #[pyfunction]
 pub fn reset_peak() {
     memory::reset_peak();
 }
 
-/// Sets the most bytes that tensors may hold, or none; returns the limit that was there before.
+/// Sets the limit of live bytes, or removes it; returns the previous limit.
 #[pyfunction]
 #[pyo3(signature = (bytes=None))]
 pub fn set_limit(bytes: Option<usize>) -> Option<usize> {
     memory::limit(bytes)
 }
 
-/// The most bytes that tensors may hold, if there is a limit.
+/// The limit of live bytes, if there is one.
 #[pyfunction]
 pub fn current_limit() -> Option<usize> {
     memory::current_limit()
 }
 
-/// Gives memory that is kept for reuse back to the system; returns how many bytes.
+/// Returns cached memory to the system; returns the number of bytes.
 #[pyfunction]
 pub fn trim() -> usize {
     memory::trim()
 }
 
-/// Bytes that are kept for reuse.
+/// The bytes that are cached for reuse.
 #[pyfunction]
 pub fn idle_bytes() -> usize {
     memory::idle_bytes()
 }
 
-/// Memory from two functions of C's calling convention.
-struct Foreign {
+/// An allocator of two C functions.
+struct CAllocator {
     name: String,
     allocate: unsafe extern "C" fn(usize) -> *mut u8,
     release: unsafe extern "C" fn(*mut u8, usize),
 }
 
-// SAFETY: whoever gave the functions promised blocks that are aligned, long enough, initialised as memory of C's is to Rust
-// (it comes from outside, so the compiler knows nothing of its contents), and nobody else's until they are released. A block
-// that is not aligned is given back at once.
-unsafe impl Allocator for Foreign {
+// SAFETY: the contract of `set_allocator` demands blocks that are large enough, exclusively owned until they are released, and
+// aligned; a misaligned block is released immediately. Their contents come from foreign code, so the compiler treats them as
+// initialised.
+unsafe impl Allocator for CAllocator {
     fn name(&self) -> &str {
         &self.name
     }
 
     fn allocate(&self, bytes: usize) -> Option<NonNull<u8>> {
-        // SAFETY: the function's contract, which `set_allocator` passes on, asks for nothing.
+        // SAFETY: the C function has no preconditions.
         let block = NonNull::new(unsafe { (self.allocate)(bytes) })?;
         if block.addr().get().is_multiple_of(ALIGNMENT) {
             return Some(block);
         }
-        // SAFETY: it came from `allocate` a line above, for as many bytes.
+        // SAFETY: the block comes from `allocate` above, with the same size.
         unsafe { (self.release)(block.as_ptr(), bytes) };
         None
     }
 
     unsafe fn release(&self, block: NonNull<u8>, bytes: usize) {
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: guaranteed by the caller.
         unsafe { (self.release)(block.as_ptr(), bytes) }
     }
 }
 
-/// The name of the source of new buffers.
+/// The name of the current allocator.
 #[pyfunction]
 pub fn allocator() -> String {
     memory::allocator().name().to_owned()
 }
 
-/// Makes the pool, the system, or two functions at these addresses the source of new buffers.
+/// Sets the allocator: the pool, the system, or two C functions at these addresses.
 #[pyfunction]
 #[pyo3(signature = (name, functions=None))]
 pub fn set_allocator(name: String, functions: Option<(usize, usize)>) -> PyResult<()> {
@@ -103,21 +103,21 @@ pub fn set_allocator(name: String, functions: Option<(usize, usize)>) -> PyResul
         ("pool", None) => Pool::shared(),
         ("system", None) => Arc::new(System),
         (_, Some((allocate, release))) if allocate != 0 && release != 0 => {
-            // SAFETY: addresses of functions with these signatures, as the caller says; they are not null.
+            // SAFETY: the caller guarantees that these are addresses of functions with these signatures; they are not null.
             let (allocate, release) = unsafe {
                 (
                     std::mem::transmute::<usize, unsafe extern "C" fn(usize) -> *mut u8>(allocate),
                     std::mem::transmute::<usize, unsafe extern "C" fn(*mut u8, usize)>(release),
                 )
             };
-            Arc::new(Foreign { name, allocate, release })
+            Arc::new(CAllocator { name, allocate, release })
         }
         (_, Some(_)) => {
-            return Err(PyValueError::new_err("an allocator's functions have addresses other than 0"));
+            return Err(PyValueError::new_err("the addresses of allocate and release must not be 0"));
         }
         (_, None) => {
             return Err(PyValueError::new_err(format!(
-                "allocators are \"pool\", \"system\" and two functions of your own, not \"{name}\""
+                "the allocator must be 'pool', 'system' or a pair of C functions, got '{name}'"
             )));
         }
     };
@@ -125,7 +125,7 @@ pub fn set_allocator(name: String, functions: Option<(usize, usize)>) -> PyResul
     Ok(())
 }
 
-/// How many buffers were allocated so far.
+/// The number of allocations so far.
 #[pyfunction]
 pub fn allocations() -> u64 {
     memory::allocations()
@@ -139,7 +139,7 @@ pub fn record(on: bool) -> bool {
 
 type Line = (usize, usize, String, Option<String>);
 
-/// Who holds what: a text, rows of (category, live, peak), and rows of (bytes, buffers, category, line).
+/// A snapshot of the ledger: text, rows of (category, live, peak), and rows of (bytes, buffers, category, line).
 #[pyfunction]
 pub fn report() -> (String, Vec<(String, usize, usize)>, Vec<Line>) {
     let report = memory::report();
@@ -150,25 +150,25 @@ pub fn report() -> (String, Vec<(String, usize, usize)>, Vec<Line>) {
     (report.to_string(), categories.collect(), lines.collect())
 }
 
-/// How many threads kernels use.
+/// The number of threads of kernels.
 #[pyfunction]
 pub fn threads() -> usize {
     taut::kernels::threads()
 }
 
-/// Sets how many threads kernels use; returns how many they used before.
+/// Sets the number of threads of kernels; returns the previous number.
 #[pyfunction]
 pub fn set_threads(count: usize) -> usize {
     taut::kernels::set_threads(count)
 }
 
-/// Checks the results of every op on this thread for NaN and infinity from now on, forward and backward.
+/// Checks the results of every op of this thread for NaN and infinity, forward and backward.
 #[pyfunction]
 pub fn enable_check_numerics() {
     taut::enable_check_numerics();
 }
 
-/// Checks no longer.
+/// Turns off the check for NaN and infinity.
 #[pyfunction]
 pub fn disable_check_numerics() {
     taut::disable_check_numerics();

@@ -1,6 +1,6 @@
-//! NumPy's arrays in and out, without a copy where layout and type allow.
+//! Conversion from and to NumPy arrays, without a copy where layout and type allow.
 
-use crate::array::{Array, Value};
+use crate::array::{Array, ArrayValue};
 use numpy::npyffi::{self, NPY_ARRAY_WRITEABLE, NpyTypes, PY_ARRAY_API};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -11,13 +11,13 @@ use taut::{DType, Layout, Shape, Strides, Tensor};
 static DESCRS: PyOnceLock<Vec<Py<PyAny>>> = PyOnceLock::new();
 static NUMPY: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
-/// NumPy.
+/// The module `numpy`.
 pub fn module(py: Python<'_>) -> PyResult<&Bound<'_, PyModule>> {
     let module = NUMPY.get_or_try_init(py, || PyModule::import(py, "numpy").map(Bound::unbind));
     module.map(|module| module.bind(py))
 }
 
-/// What NumPy makes of an object as a type.
+/// NumPy's `dtype` of an object.
 pub fn dtype_like<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     module(object.py())?.getattr("dtype")?.call1((object,))
 }
@@ -38,7 +38,7 @@ pub fn descr(py: Python<'_>, dtype: DType) -> PyResult<&Bound<'_, PyAny>> {
     Ok(all[dtype as usize].bind(py))
 }
 
-/// An array's element type, if it is one of ours in this machine's byte order.
+/// An array's element type, if it is supported and in native byte order.
 fn dtype_of(array: &Bound<'_, PyUntypedArray>) -> PyResult<Option<DType>> {
     let descr = array.dtype();
     if descr.is_native_byteorder() == Some(false) {
@@ -66,43 +66,43 @@ fn is_bfloat16(descr: &Bound<'_, PyArrayDescr>) -> PyResult<bool> {
     Ok(descr.getattr("name")?.extract::<String>()? == "bfloat16")
 }
 
-/// An array that a tensor looks at.
-struct Lent {
-    /// Keeps the memory.
+/// The memory of an array that a tensor borrows.
+struct BorrowedArray {
+    /// Keeps the memory alive.
     _array: Py<PyAny>,
     start: *const u8,
     bytes: usize,
 }
 
-// SAFETY: the memory is read only, and the array is dropped wherever Python allows it.
-unsafe impl Send for Lent {}
+// SAFETY: the memory is only read, and dropping a Python object is allowed on any thread.
+unsafe impl Send for BorrowedArray {}
 // SAFETY: as above.
-unsafe impl Sync for Lent {}
+unsafe impl Sync for BorrowedArray {}
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for BorrowedArray {
     fn as_ref(&self) -> &[u8] {
         if self.bytes == 0 {
             return &[];
         }
-        // SAFETY: NumPy said that the array's elements lie in these bytes, and the array is kept. Whoever writes to it at the
-        // same time gets what they get from NumPy itself.
+        // SAFETY: NumPy reported that the array's elements are in these bytes, and the array is kept alive. A concurrent write
+        // to the array is a data race with NumPy's own readers as well.
         unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
     }
 }
 
-/// What to do about an array's memory.
+/// Whether to share or copy an array's memory.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Memory {
-    /// Look at it where that is possible.
+    /// Share it where possible.
     Share,
-    /// Copy it, unless it is a tensor's, which nobody writes to.
+    /// Copy it, unless it is the immutable memory of a tensor.
     Own,
 }
 
-/// An array as a tensor.
-pub fn tensor(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Tensor> {
+/// Converts an array to a tensor.
+pub fn tensor(array: &Bound<'_, PyUntypedArray>, sharing: Memory) -> PyResult<Tensor> {
     let py = array.py();
-    let Some(dtype) = dtype_of(array)? else { return other(array, memory) };
+    let Some(dtype) = dtype_of(array)? else { return other(array, sharing) };
     let size = dtype.size();
     // SAFETY: `array` is an array, so these are its fields.
     let fields = unsafe { &*npyffi::_PyArray_GET_ITEM_DATA(array.as_array_ptr()) };
@@ -115,12 +115,13 @@ pub fn tensor(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Ten
     let shares = is_aligned
         && forward
         && !shape.is_empty()
-        && (memory == Memory::Share || fields.flags & NPY_ARRAY_WRITEABLE == 0 && is_ours(array)?);
-    let whole = if shares { Some(reach(&shape, &strides)) } else { None };
-    if let Some(elements) = whole {
-        let lent = Lent { _array: array.clone().into_any().unbind(), start, bytes: elements * size };
+        && (sharing == Memory::Share || fields.flags & NPY_ARRAY_WRITEABLE == 0 && is_tensor_memory(array)?);
+    let extent = if shares { Some(extent(&shape, &strides)) } else { None };
+    if let Some(elements) = extent {
+        let memory =
+            BorrowedArray { _array: array.clone().into_any().unbind(), start, bytes: elements * size };
         let layout = Layout { shape, strides, offset: 0 };
-        return Tensor::borrowed(dtype, layout, lent).map_err(|error| crate::error::exception(py, error));
+        return Tensor::borrowed(dtype, layout, memory).map_err(|error| crate::error::exception(py, error));
     }
     let row_major = if array.is_c_contiguous() && is_aligned {
         array.clone()
@@ -131,7 +132,7 @@ pub fn tensor(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Ten
     };
     // SAFETY: as above.
     let fields = unsafe { &*npyffi::_PyArray_GET_ITEM_DATA(row_major.as_array_ptr()) };
-    let lent = Lent {
+    let memory = BorrowedArray {
         _array: row_major.clone().into_any().unbind(),
         start: fields.data.cast_const().cast::<u8>(),
         bytes: shape.len() * size,
@@ -139,13 +140,14 @@ pub fn tensor(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Ten
     let spec = taut_core::Spec::new(dtype, shape);
     crate::call::call(py, spec.bytes(), || {
         Tensor::build(spec, taut::memory::Category::Tensor, taut::memory::Location::caller(), |out| {
-            out.bytes().copy_from_slice(lent.as_ref());
+            out.bytes().copy_from_slice(memory.as_ref());
         })
     })
 }
 
-/// Whether its memory is a tensor's, which never changes. A view that only cannot be written to may look at what others write to.
-fn is_ours(array: &Bound<'_, PyUntypedArray>) -> PyResult<bool> {
+/// Whether the array's memory is that of a tensor, which is immutable. A read-only view may still share memory with writable
+/// arrays.
+fn is_tensor_memory(array: &Bound<'_, PyUntypedArray>) -> PyResult<bool> {
     let mut base = array.getattr("base")?;
     while base.is_instance_of::<PyUntypedArray>() {
         base = base.getattr("base")?;
@@ -153,12 +155,12 @@ fn is_ours(array: &Bound<'_, PyUntypedArray>) -> PyResult<bool> {
     Ok(base.is_instance_of::<Array>())
 }
 
-/// How many elements from the first on a layout without negative strides reaches over.
-fn reach(shape: &Shape, strides: &Strides) -> usize {
+/// The number of elements from the first to the last of a layout without negative strides.
+fn extent(shape: &Shape, strides: &Strides) -> usize {
     shape.iter().zip(strides).map(|(&dim, &stride)| (dim - 1) * stride as usize).sum::<usize>() + 1
 }
 
-/// An array of a type that is not ours, or of another byte order.
+/// Converts an array in another byte order; refuses unsupported element types.
 fn other(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Tensor> {
     let py = array.py();
     let descr = array.dtype();
@@ -169,30 +171,30 @@ fn other(array: &Bound<'_, PyUntypedArray>, memory: Memory) -> PyResult<Tensor> 
     }
     if descr.has_object() {
         return Err(PyValueError::new_err(format!(
-            "an array of Python objects (shape {:?}) is no tensor: its elements must be numbers of one type",
+            "expected an array of numbers of one type, got an array of Python objects of shape {:?}",
             array.shape()
         )));
     }
     let _ = py;
-    Err(PyTypeError::new_err(format!("an array of {descr} is no tensor: there is no such element type")))
+    Err(PyTypeError::new_err(format!("expected an array of a supported element type, got {descr}")))
 }
 
-/// A tensor's elements as an array that looks at them, only to be read. The array keeps them.
-pub fn array<'py>(owner: &Bound<'py, Array>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
-    let py = owner.py();
+/// A read-only array over a tensor's memory, which it keeps alive.
+pub fn array<'py>(object: &Bound<'py, Array>, tensor: &Tensor) -> PyResult<Bound<'py, PyAny>> {
+    let py = object.py();
     tensor.view().map_err(|error| crate::error::exception(py, error))?;
-    // A variable changes: what is looked at is the value that it has now, which is then kept.
-    let kept = match owner.get().0 {
-        Value::Tensor(_) => owner.clone().into_any(),
-        Value::Variable(_) => crate::array::wrap(py, tensor.clone())?,
+    // A variable is mutable: the array keeps the current value, so that later updates do not change it.
+    let owner = match object.get().0 {
+        ArrayValue::Tensor(_) => object.clone().into_any(),
+        ArrayValue::Variable(_) => crate::array::wrap(py, tensor.clone())?,
     };
     let size = tensor.dtype().size() as isize;
     let mut dims: Vec<npyffi::npy_intp> = tensor.shape().iter().map(|&dim| dim as _).collect();
     let mut strides: Vec<npyffi::npy_intp> = tensor.strides().iter().map(|&stride| stride * size).collect();
     let first = first_byte(tensor);
     let descr = descr(py, tensor.dtype())?.clone();
-    // SAFETY: dims and strides describe memory of the tensor, which `kept` keeps and the array keeps `kept`; the references to
-    // `descr` and `kept` are given away, and the array is not marked as writable.
+    // SAFETY: dims and strides describe memory of the tensor, which `owner` keeps alive and the array keeps `owner`; the
+    // references to `descr` and `owner` are transferred, and the array is not writable.
     unsafe {
         let array = PY_ARRAY_API.PyArray_NewFromDescr(
             py,
@@ -206,14 +208,14 @@ pub fn array<'py>(owner: &Bound<'py, Array>, tensor: &Tensor) -> PyResult<Bound<
             std::ptr::null_mut(),
         );
         let array = Bound::from_owned_ptr_or_err(py, array)?;
-        if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), kept.into_ptr()) < 0 {
+        if PY_ARRAY_API.PyArray_SetBaseObject(py, array.as_ptr().cast(), owner.into_ptr()) < 0 {
             return Err(PyErr::fetch(py));
         }
         Ok(array)
     }
 }
 
-/// The address of a tensor's first element. Of one without elements, any will do.
+/// The address of a tensor's first element; a dangling one for an empty tensor.
 pub fn first_byte(tensor: &Tensor) -> *const u8 {
     match (tensor.memory(), tensor.is_empty()) {
         (Some((start, _)), false) => (start + tensor.layout().offset * tensor.dtype().size()) as *const u8,

@@ -1,91 +1,88 @@
-//! The rows of the op table as Python functions.
+//! The ops of the op table as Python functions.
 
 use crate::array::{Array, wrap};
+use crate::binary::{self, BinaryFunction};
 use crate::call::call;
 use crate::convert;
+use crate::error::in_argument;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyTuple};
-use std::collections::HashSet;
-use std::sync::{Mutex, PoisonError};
 use taut::graph::suspend_tracing;
 use taut::ops::{ArgValue, Args, OpEntry, ParamKind, table};
 use taut::{Scalar, Tensor};
 
-/// A function of the op table, under a name and with parameter names of one's choice. `name=` is accepted and ignored, as
-/// everywhere in TensorFlow's shape.
+/// A handle of an op of the op table, under a public name and with public parameter names. `name=` is accepted without effect,
+/// as everywhere in TensorFlow's interface.
 #[pyclass(frozen, module = "taut")]
 pub struct Op {
     entry: &'static OpEntry,
     name: String,
-    params: Vec<(Py<PyString>, ParamKind, Option<Default>)>,
+    params: Vec<OpParam>,
+    /// The function of an op of two operands, which operators call as well.
+    binary: Option<BinaryFunction>,
 }
 
-/// The names of all ops of the table.
+/// A parameter of a handle.
+struct OpParam {
+    name: Py<PyString>,
+    kind: ParamKind,
+    default: Option<DefaultValue>,
+}
+
+/// The names of all ops of the op table.
 #[pyfunction]
 pub fn op_names() -> Vec<&'static str> {
     table().map(|entry| entry.name).collect()
 }
 
-/// What a parameter is when left out.
+/// The value of a parameter that is not given.
 #[derive(Clone, Copy)]
-enum Default {
+enum DefaultValue {
     None,
     Bool(bool),
     Int(i64),
     Float(f64),
     DType(taut::DType),
-    Word(&'static str),
+    Str(&'static str),
 }
 
-impl Default {
+impl DefaultValue {
     fn value(self) -> ArgValue {
         match self {
-            Default::None => ArgValue::None,
-            Default::Bool(value) => ArgValue::Bool(value),
-            Default::Int(value) => ArgValue::Int(value),
-            Default::Float(value) => ArgValue::Float(value),
-            Default::DType(value) => ArgValue::DType(value),
-            Default::Word(value) => ArgValue::Str(value),
+            DefaultValue::None => ArgValue::None,
+            DefaultValue::Bool(value) => ArgValue::Bool(value),
+            DefaultValue::Int(value) => ArgValue::Int(value),
+            DefaultValue::Float(value) => ArgValue::Float(value),
+            DefaultValue::DType(value) => ArgValue::DType(value),
+            DefaultValue::Str(value) => ArgValue::Str(value.into()),
         }
     }
 
-    /// A default as the table writes it, which is as Python does.
-    fn parse(text: &str, kind: ParamKind) -> Default {
+    /// Parses a default of the op table, which is written as in Python.
+    fn parse(text: &'static str, kind: ParamKind) -> DefaultValue {
         match (text, kind) {
-            ("None", _) => Default::None,
-            ("True", _) => Default::Bool(true),
-            ("False", _) => Default::Bool(false),
+            ("None", _) => DefaultValue::None,
+            ("True", _) => DefaultValue::Bool(true),
+            ("False", _) => DefaultValue::Bool(false),
             (text, ParamKind::DType) => {
                 let named = taut::DType::ALL.into_iter().find(|dtype| dtype.name() == text);
-                named.map_or(Default::None, Default::DType)
+                named.map_or(DefaultValue::None, DefaultValue::DType)
             }
-            (text, ParamKind::Str) => Default::Word(word(text.trim_matches(['"', '\'']))),
-            (text, ParamKind::Float) => text.parse().map_or(Default::None, Default::Float),
+            (text, ParamKind::Str) => DefaultValue::Str(text.trim_matches(['"', '\''])),
+            (text, ParamKind::Float) => text.parse().map_or(DefaultValue::None, DefaultValue::Float),
             (text, _) => match (text.parse::<i64>(), text.parse::<f64>()) {
-                (Ok(value), _) => Default::Int(value),
-                (_, Ok(value)) => Default::Float(value),
-                _ => Default::None,
+                (Ok(value), _) => DefaultValue::Int(value),
+                (_, Ok(value)) => DefaultValue::Float(value),
+                _ => DefaultValue::None,
             },
         }
     }
 }
 
-/// A word that stays. Ops know few words, and each is kept once.
-fn word(text: &str) -> &'static str {
-    static WORDS: Mutex<Option<HashSet<&'static str>>> = Mutex::new(None);
-    let mut words = WORDS.lock().unwrap_or_else(PoisonError::into_inner);
-    let words = words.get_or_insert_default();
-    if let Some(known) = words.get(text) {
-        return known;
-    }
-    let kept: &'static str = Box::leak(text.to_owned().into_boxed_str());
-    words.insert(kept);
-    kept
-}
-
-/// An argument as a parameter takes it. An operand that is no tensor takes its type from `beside`, as far as that can be.
-fn value(object: &Bound<'_, PyAny>, kind: ParamKind, beside: Option<taut::DType>) -> PyResult<ArgValue> {
+/// Converts an argument for a parameter of this kind. An operand that is not a tensor takes the element type `beside`, if that
+/// can hold it.
+fn argument(object: &Bound<'_, PyAny>, kind: ParamKind, beside: Option<taut::DType>) -> PyResult<ArgValue> {
     if let Ok(array) = object.cast::<Array>()
         && matches!(kind, ParamKind::Tensor | ParamKind::Operand)
     {
@@ -100,7 +97,7 @@ fn value(object: &Bound<'_, PyAny>, kind: ParamKind, beside: Option<taut::DType>
             Some(Scalar::Bool(value)) => ArgValue::Bool(value),
             Some(Scalar::Int(value)) => ArgValue::Int(value),
             Some(Scalar::Float(value)) => ArgValue::Float(value),
-            _ if kind == ParamKind::Operand => ArgValue::Tensor(convert::beside(object, beside)?),
+            _ if kind == ParamKind::Operand => ArgValue::Tensor(convert::tensor_beside(object, beside)?),
             _ => ArgValue::Float(convert::float(object)?),
         },
         ParamKind::Tensors => {
@@ -130,11 +127,11 @@ fn value(object: &Bound<'_, PyAny>, kind: ParamKind, beside: Option<taut::DType>
         ParamKind::Float => ArgValue::Float(convert::float(object)?),
         ParamKind::Bool => ArgValue::Bool(object.is_truthy()?),
         ParamKind::DType => ArgValue::DType(crate::dtype::given(object)?),
-        ParamKind::Str => ArgValue::Str(word(&object.extract::<String>()?)),
+        ParamKind::Str => ArgValue::Str(convert::string(object)?.into()),
     })
 }
 
-/// Whether it is an integer, and not a list or tensor of one.
+/// Whether it is a single integer, and not a list or tensor of one.
 fn is_one_integer(object: &Bound<'_, PyAny>) -> bool {
     match object.cast::<Array>() {
         Ok(array) => array.get().spec().shape.rank() == 0,
@@ -142,34 +139,32 @@ fn is_one_integer(object: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-/// Whether a trace can know the result: whole numbers that are known already, as shapes are computed of. Everything else is
-/// for the program.
-fn is_known(values: &[ArgValue]) -> bool {
+/// Whether the result can be computed while tracing: all inputs are integers or booleans whose values are known, such as sizes.
+fn is_static(values: &[ArgValue]) -> bool {
     if !taut_core::is_tracing() {
         return false;
     }
-    let known = |tensor: &Tensor| convert::is_known(tensor);
-    let mut found = false;
+    let mut has_tensors = false;
     let all = values.iter().all(|value| match value {
         ArgValue::Tensor(tensor) => {
-            found = true;
-            known(tensor)
+            has_tensors = true;
+            convert::is_static(tensor)
         }
         ArgValue::Tensors(tensors) => {
-            found = true;
-            tensors.iter().all(known)
+            has_tensors = true;
+            tensors.iter().all(convert::is_static)
         }
         ArgValue::Float(_) | ArgValue::DType(_) => false,
         _ => true,
     });
-    found && all
+    has_tensors && all
 }
 
+/// The bytes of the inputs, or of the result of an op that creates a tensor of a given shape.
 fn bytes(values: &[ArgValue]) -> usize {
     let of = |value: &ArgValue| match value {
         ArgValue::Tensor(tensor) => tensor.spec().bytes(),
         ArgValue::Tensors(tensors) => tensors.iter().map(|tensor| tensor.spec().bytes()).sum(),
-        // The size of what is made from nothing is not known before.
         ArgValue::Ints(ints) => {
             ints.iter().fold(1usize, |all, &dim| all.saturating_mul(dim.unsigned_abs() as usize))
         }
@@ -185,21 +180,20 @@ impl Op {
     #[pyo3(signature = (name, public=None, params=None))]
     fn new(py: Python<'_>, name: &str, public: Option<String>, params: Option<Vec<String>>) -> PyResult<Op> {
         let Some(entry) = table().find(|entry| entry.name == name) else {
-            return Err(PyValueError::new_err(format!("there is no op {name}")));
+            return Err(PyValueError::new_err(format!("the op table has no op '{name}'")));
         };
         let names = params.unwrap_or_default();
         if names.len() > entry.params.len() {
-            return Err(PyValueError::new_err(format!("{name} has {} parameters", entry.params.len())));
+            let (most, given) = (entry.params.len(), names.len());
+            return Err(PyValueError::new_err(format!("{name} has {most} parameters, got {given} names")));
         }
-        let params = entry.params.iter().enumerate().map(|(i, param)| {
-            let name = names.get(i).map_or(param.name, String::as_str);
-            (
-                PyString::intern(py, name).unbind(),
-                param.kind,
-                param.default.map(|text| Default::parse(text, param.kind)),
-            )
+        let params = entry.params.iter().enumerate().map(|(i, param)| OpParam {
+            name: PyString::intern(py, names.get(i).map_or(param.name, String::as_str)).unbind(),
+            kind: param.kind,
+            default: param.default.map(|text| DefaultValue::parse(text, param.kind)),
         });
-        Ok(Op { entry, name: public.unwrap_or_else(|| name.to_owned()), params: params.collect() })
+        let name = public.unwrap_or_else(|| name.to_owned());
+        Ok(Op { entry, name, params: params.collect(), binary: binary::function(entry.name) })
     }
 
     #[pyo3(signature = (*args, **kwargs))]
@@ -209,51 +203,36 @@ impl Op {
         args: &Bound<'py, PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let count = args.len();
-        if count > self.params.len() {
-            let message = format!("{}() takes {} arguments, not {count}", self.name, self.params.len());
-            return Err(PyTypeError::new_err(message));
+        if let Some(function) = self.binary {
+            return self.call_binary(py, args, kwargs, function);
         }
         let mut values: smallvec::SmallVec<[ArgValue; 4]> = smallvec::SmallVec::new();
-        let mut named = 0;
         let beside =
             args.iter().find_map(|arg| arg.cast::<Array>().ok().map(|array| array.get().spec().dtype));
-        for (i, (name, kind, default)) in self.params.iter().enumerate() {
-            let given = if i < count {
-                Some(args.get_item(i)?)
-            } else {
-                kwargs
-                    .map(|kwargs| kwargs.get_item(name.bind(py)))
-                    .transpose()?
-                    .flatten()
-                    .inspect(|_| named += 1)
-            };
-            values.push(match (given, default) {
-                (Some(given), _) => value(&given, *kind, beside)?,
+        let mut named = 0;
+        for (i, param) in self.params.iter().enumerate() {
+            let given = self.given(py, args, kwargs, i)?;
+            named += usize::from(i >= args.len() && given.is_some());
+            values.push(match (given, param.default) {
+                (Some(given), _) => argument(&given, param.kind, beside)
+                    .map_err(|error| in_argument(py, &self.name, &param.name.bind(py).to_string(), &error))?,
                 (None, Some(default)) => default.value(),
-                (None, None) => {
-                    let message = format!("{}() needs {}", self.name, name.bind(py));
-                    return Err(PyTypeError::new_err(message));
-                }
+                (None, None) => return Err(self.missing(py, i)),
             });
         }
-        if let Some(kwargs) = kwargs
-            && kwargs.len() > named
-        {
-            self.check_names(py, count, kwargs)?;
-        }
+        self.check_arguments(py, args, kwargs, named)?;
         let entry = self.entry;
-        let known = is_known(&values);
-        let mut made = call(py, bytes(&values), move || {
+        let is_static = is_static(&values);
+        let mut outputs = call(py, bytes(&values), move || {
             let run = || (entry.call)(&Args(&values)).map_err(|error| error.in_op(entry.name, []));
-            if known { suspend_tracing(run) } else { run() }
+            if is_static { suspend_tracing(run) } else { run() }
         })?;
-        if made.len() == 1 {
-            return wrap(py, made.swap_remove(0));
+        if outputs.len() == 1 {
+            return wrap(py, outputs.swap_remove(0));
         }
-        let made: Vec<Bound<'py, PyAny>> =
-            made.into_iter().map(|tensor| wrap(py, tensor)).collect::<PyResult<_>>()?;
-        Ok(PyTuple::new(py, made)?.into_any())
+        let outputs: Vec<Bound<'py, PyAny>> =
+            outputs.into_iter().map(|tensor| wrap(py, tensor)).collect::<PyResult<_>>()?;
+        Ok(PyTuple::new(py, outputs)?.into_any())
     }
 
     #[getter]
@@ -261,30 +240,30 @@ impl Op {
         &self.name
     }
 
-    /// What the op table says of it.
+    /// The documentation of the op in the op table.
     #[getter]
     fn doc(&self) -> String {
         let doc = self.entry.doc();
         doc.split("\n```").next().unwrap_or_default().trim().to_owned()
     }
 
-    /// Its name in the op table.
+    /// The name of the op in the op table.
     #[getter]
     fn op(&self) -> &'static str {
         self.entry.name
     }
 
-    /// The group it belongs to in the op table.
+    /// The group of the op in the op table.
     #[getter]
     fn group(&self) -> &'static str {
         self.entry.group()
     }
 
-    /// Its parameters: name, what it takes, and its default as Python writes it.
+    /// The parameters: name, kind, and default as Python writes it.
     #[getter]
     fn params(&self, py: Python<'_>) -> Vec<(String, String, Option<&'static str>)> {
         let rows = self.params.iter().zip(self.entry.params);
-        rows.map(|((name, kind, _), param)| (name.bind(py).to_string(), format!("{kind:?}"), param.default))
+        rows.map(|(own, param)| (own.name.bind(py).to_string(), format!("{:?}", own.kind), param.default))
             .collect()
     }
 
@@ -294,23 +273,101 @@ impl Op {
 }
 
 impl Op {
+    /// The argument of a parameter: by position, or by name.
+    fn given<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        param: usize,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if param < args.len() {
+            return args.get_item(param).map(Some);
+        }
+        kwargs.map_or(Ok(None), |kwargs| kwargs.get_item(self.params[param].name.bind(py)))
+    }
+
+    #[inline]
+    fn call_binary<'py>(
+        &self,
+        py: Python<'py>,
+        args: &Bound<'py, PyTuple>,
+        kwargs: Option<&Bound<'py, PyDict>>,
+        function: BinaryFunction,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let x = self.given(py, args, kwargs, 0)?.ok_or_else(|| self.missing(py, 0))?;
+        let y = self.given(py, args, kwargs, 1)?.ok_or_else(|| self.missing(py, 1))?;
+        self.check_arguments(py, args, kwargs, 2usize.saturating_sub(args.len()))?;
+        binary::op(&x, &y, function, &self.name, |param| self.params[param].name.bind(py).to_string())
+    }
+
+    /// Raises TypeError for too many positional arguments, and for keyword arguments beyond the `named` known ones.
+    #[inline]
+    fn check_arguments(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+        named: usize,
+    ) -> PyResult<()> {
+        if args.len() > self.params.len() {
+            return Err(self.too_many(args.len()));
+        }
+        match kwargs {
+            Some(kwargs) if kwargs.len() > named => self.check_names(py, args.len(), kwargs),
+            _ => Ok(()),
+        }
+    }
+
     #[cold]
-    fn check_names(&self, py: Python<'_>, count: usize, kwargs: &Bound<'_, PyDict>) -> PyResult<()> {
+    fn too_many(&self, given: usize) -> PyErr {
+        let most = self.params.len();
+        let plural = if most == 1 { "" } else { "s" };
+        let were = if given == 1 { "was" } else { "were" };
+        PyTypeError::new_err(format!(
+            "{}() takes {most} positional argument{plural} but {given} {were} given",
+            self.name
+        ))
+    }
+
+    #[cold]
+    fn missing(&self, py: Python<'_>, param: usize) -> PyErr {
+        let param = self.params[param].name.bind(py);
+        PyTypeError::new_err(format!("{}() missing required argument: '{param}'", self.name))
+    }
+
+    #[cold]
+    fn check_names(&self, py: Python<'_>, positional: usize, kwargs: &Bound<'_, PyDict>) -> PyResult<()> {
         for key in kwargs.keys() {
             let key = key.cast_into::<PyString>()?;
             let word = key.to_str()?;
-            let place = self.params.iter().position(|(name, ..)| *name.bind(py) == *word);
-            match place {
+            match self.params.iter().position(|param| *param.name.bind(py) == *word) {
                 None if word == "name" => {}
-                Some(i) if i < count => {
-                    return Err(PyTypeError::new_err(format!("{}() got {key} twice", self.name)));
+                Some(i) if i < positional => {
+                    let message = format!("{}() got multiple values for argument '{word}'", self.name);
+                    return Err(PyTypeError::new_err(message));
                 }
                 Some(_) => {}
-                None => {
-                    return Err(PyTypeError::new_err(format!("{}() has no parameter {key}", self.name)));
-                }
+                None => return Err(self.unexpected(py, word)),
             }
         }
         Ok(())
+    }
+
+    /// The error for a keyword argument that is not a parameter, with the closest parameter name or all of them.
+    #[cold]
+    fn unexpected(&self, py: Python<'_>, word: &str) -> PyErr {
+        let names: Vec<String> = self.params.iter().map(|param| param.name.bind(py).to_string()).collect();
+        let close = || -> PyResult<Vec<String>> {
+            PyModule::import(py, "difflib")?.getattr("get_close_matches")?.call1((word, &names, 1))?.extract()
+        };
+        let help = match close().unwrap_or_default().first() {
+            Some(name) => format!("did you mean '{name}'?"),
+            None => format!("its parameters are {}", names.join(", ")),
+        };
+        PyTypeError::new_err(format!(
+            "{}() got an unexpected keyword argument '{word}'\n  help: {help}",
+            self.name
+        ))
     }
 }

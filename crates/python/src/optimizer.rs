@@ -1,7 +1,7 @@
-//! Optimizers: a rule applied in place, to whole variables or only to the rows that a gradient names.
+//! Optimizers: update rules applied in place, to whole variables or to the rows of sparse gradients.
 
 use crate::array::Array;
-use crate::call::{Held, call_back, into_python};
+use crate::call::{PyFunctionRef, call_back, into_python};
 use crate::control::gradient;
 use crate::convert;
 use crate::error::exception;
@@ -16,20 +16,20 @@ use taut::optimizers::{
 };
 use taut::schedules::{Rate, Schedule};
 
-/// An optimizer of certain variables.
+/// An optimizer of a list of variables.
 #[pyclass(frozen, weakref, module = "taut")]
-pub struct Optimizer(optimizers::Optimizer, Option<Held>);
+pub struct Optimizer(optimizers::Optimizer, Option<PyFunctionRef>);
 
-/// A Python function from the step to the rate.
-struct Called(Held);
+/// A learning-rate schedule that is a Python function of the step.
+struct PySchedule(PyFunctionRef);
 
-impl fmt::Debug for Called {
+impl fmt::Debug for PySchedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a schedule")
+        f.write_str("a Python schedule")
     }
 }
 
-impl Schedule for Called {
+impl Schedule for PySchedule {
     fn rate(&self, step: &taut::Tensor) -> taut::Result<taut::Tensor> {
         let rate = into_python(|py| {
             let step = crate::array::wrap(py, step.clone())?;
@@ -39,21 +39,21 @@ impl Schedule for Called {
     }
 }
 
-/// A rate, and the Python function that it is, if it is one.
-fn rate(given: &Bound<'_, PyAny>) -> PyResult<(Rate, Option<Held>)> {
+/// A learning rate, and the Python function behind it if it is a schedule.
+fn rate(given: &Bound<'_, PyAny>) -> PyResult<(Rate, Option<PyFunctionRef>)> {
     if given.is_callable() {
-        let held = Held::new(given.clone().unbind());
-        return Ok((Called(held.clone()).into(), Some(held)));
+        let function = PyFunctionRef::new(given.clone().unbind());
+        return Ok((PySchedule(function.clone()).into(), Some(function)));
     }
     Ok((convert::float(given)?.into(), None))
 }
 
-/// The settings of a rule by their names; those that are not known are refused.
-struct Settings(HashMap<String, f64>);
+/// The settings of an update rule by name; unknown ones are refused.
+struct RuleSettings(HashMap<String, f64>);
 
-impl Settings {
-    fn take(&mut self, name: &str, otherwise: f64) -> f64 {
-        self.0.remove(name).unwrap_or(otherwise)
+impl RuleSettings {
+    fn take(&mut self, name: &str, default: f64) -> f64 {
+        self.0.remove(name).unwrap_or(default)
     }
 
     fn flag(&mut self, name: &str) -> bool {
@@ -63,7 +63,7 @@ impl Settings {
 
 #[pymethods]
 impl Optimizer {
-    /// An optimizer of this rule, for these variables.
+    /// An optimizer with this update rule for these variables.
     #[new]
     #[pyo3(signature = (rule, learning_rate, variables, settings, clip=None, weight_decay=None))]
     fn new(
@@ -75,15 +75,15 @@ impl Optimizer {
         clip: Option<(String, f64)>,
         weight_decay: Option<f64>,
     ) -> PyResult<Optimizer> {
-        let (rate, held) = rate(learning_rate)?;
+        let (rate, function) = rate(learning_rate)?;
         let variables: Vec<taut::Variable> =
             variables.iter().map(|array| variable(array.get()).cloned()).collect::<PyResult<_>>()?;
-        let mut s = Settings(settings);
+        let mut s = RuleSettings(settings);
         macro_rules! made {
             ($kind:ident { $($field:ident: $value:expr),* }) => {{
                 let rule = $kind { rate, $($field: $value),* };
                 if let Some(name) = s.0.keys().next() {
-                    return Err(PyValueError::new_err(format!("{} has no setting {name}", stringify!($kind))));
+                    return Err(PyValueError::new_err(format!("{} has no setting '{name}'", stringify!($kind))));
                 }
                 call_back(py, || optimizers::Optimizer::new(rule, &variables))
             }};
@@ -139,7 +139,7 @@ impl Optimizer {
                 l2_shrinkage: s.take("l2_shrinkage_regularization_strength", 0.0),
                 beta: s.take("beta", 0.0)
             }),
-            other => return Err(PyValueError::new_err(format!("there is no optimizer {other}"))),
+            other => return Err(PyValueError::new_err(format!("unknown optimizer '{other}'"))),
         }?;
         let finish = || -> taut::Result<optimizers::Optimizer> {
             let made = match clip.as_ref().map(|(kind, bound)| (kind.as_str(), *bound)) {
@@ -153,20 +153,20 @@ impl Optimizer {
                 Some(decay) => made.weight_decay(decay),
             }
         };
-        finish().map(|made| Optimizer(made, held)).map_err(|error| exception(py, error))
+        finish().map(|made| Optimizer(made, function)).map_err(|error| exception(py, error))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        self.1.as_ref().map_or(Ok(()), |held| held.visit(&visit))
+        self.1.as_ref().map_or(Ok(()), |function| function.visit(&visit))
     }
 
     fn __clear__(&self) {
-        if let Some(held) = &self.1 {
-            held.clear();
+        if let Some(function) = &self.1 {
+            function.clear();
         }
     }
 
-    /// Updates the variables by these gradients: pairs of a gradient (or None) and its variable.
+    /// Updates variables by pairs of a gradient (or None) and its variable.
     fn apply(&self, py: Python<'_>, pairs: Vec<(Bound<'_, PyAny>, Bound<'_, Array>)>) -> PyResult<()> {
         let pairs: Vec<(Option<taut::Gradient>, taut::Variable)> = pairs
             .iter()
@@ -177,7 +177,7 @@ impl Optimizer {
         })
     }
 
-    /// Its own variables, by name.
+    /// The optimizer's variables, by name.
     fn named<'py>(&self, py: Python<'py>) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
         self.0.named().into_iter().map(|(name, variable)| Ok((name, wrap_variable(py, variable)?))).collect()
     }

@@ -1,4 +1,4 @@
-//! Plans: what a call needs, known before it runs.
+//! Plans: the memory of a call, known before it runs.
 
 use crate::error::exception;
 use pyo3::prelude::*;
@@ -8,25 +8,25 @@ use taut::plan::Program;
 
 type Row = (usize, Option<&'static str>, Option<String>, String, Option<String>);
 
-/// What a call of a function does and needs, to the byte, known before it runs.
+/// The steps and the memory of a call, to the byte, known before it runs.
 #[pyclass(frozen, module = "taut")]
 pub struct Plan(pub Arc<Program>);
 
 #[pymethods]
 impl Plan {
-    /// The most bytes that a call holds at any moment, beside arguments and variables.
+    /// The peak bytes of a call, excluding arguments and variables.
     #[getter]
     fn peak_bytes(&self) -> usize {
         self.0.peak_bytes()
     }
 
-    /// The bytes of the one block that holds all intermediate values.
+    /// The bytes of the arena that holds all intermediate values.
     #[getter]
     fn arena_bytes(&self) -> usize {
         self.0.arena_bytes()
     }
 
-    /// The bytes that no packing of these values in this order could go below.
+    /// A lower bound of the arena for this order of steps.
     #[getter]
     fn lower_bound(&self) -> usize {
         self.0.lower_bound()
@@ -56,7 +56,7 @@ impl Plan {
         self.0.constant_bytes()
     }
 
-    /// Everything together: arguments, variables, constants and the peak of the call.
+    /// The sum of arguments, variables, constants and the peak of the call.
     #[getter]
     fn total_bytes(&self) -> usize {
         self.0.total_bytes()
@@ -68,13 +68,12 @@ impl Plan {
         self.0.steps.iter().map(|step| (step.name().to_owned(), step.at.to_string())).collect()
     }
 
-    /// The values of the program, when they live and where they lie, as text.
+    /// The buffers of the program with live ranges and offsets, as text.
     fn table(&self) -> String {
         self.0.table().to_string()
     }
 
-    /// Who is alive at the peak, since which line, why, and what would free it: as text, and as rows of (bytes, op, line, why,
-    /// remedy).
+    /// The buffers that are live at the peak: as text, and as rows of (bytes, op, line, reason, remedy).
     fn _explain_peak(&self) -> (String, Vec<Row>) {
         let explanation = self.0.explain_peak();
         let rows = explanation.rows.iter().map(|row| {
@@ -84,7 +83,7 @@ impl Plan {
         (explanation.to_string(), rows.collect())
     }
 
-    /// Writes the plan as a page for a browser.
+    /// Writes the plan as an HTML page.
     fn save_html(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         let report = taut::profile::ProfileReport::new("plan").plan("function", &self.0);
         report.write(&path).map_err(|error| exception(py, error))

@@ -1,4 +1,4 @@
-//! Recordings: what happened when, and the page that shows it.
+//! Profiles: recordings of memory and calls, and their HTML report.
 
 use crate::error::exception;
 use crate::plan::Plan;
@@ -11,13 +11,13 @@ use taut::profile::{self, OpTime, ProfileReport};
 type AliveRow = (usize, &'static str, Option<&'static str>, Option<String>, String);
 type TimeRow = (&'static str, Option<&'static str>, Option<String>, u64, f64, f64, Option<f64>, Option<f64>);
 
-/// Records what the process does, on all of its threads, until it is finished.
+/// Records memory and calls on all threads of the process.
 #[pyclass(frozen, module = "taut")]
 pub struct Profiler(Mutex<Option<profile::Profiler>>);
 
 #[pymethods]
 impl Profiler {
-    /// Begins to record at most so many changes of memory, and as many calls.
+    /// Starts recording up to `capacity` memory events and as many calls.
     #[new]
     #[pyo3(signature = (capacity=profile::DEFAULT_CAPACITY))]
     fn new(py: Python<'_>, capacity: usize) -> PyResult<Profiler> {
@@ -25,77 +25,77 @@ impl Profiler {
         profiler.map(|profiler| Profiler(Mutex::new(Some(profiler)))).map_err(|error| exception(py, error))
     }
 
-    /// Ends the recording, and says what happened; none if it was ended before.
+    /// Stops recording and returns the timeline; None if it was stopped before.
     fn finish(&self, py: Python<'_>) -> Option<Timeline> {
         let profiler = self.0.lock().unwrap_or_else(PoisonError::into_inner).take()?;
         Some(Timeline(py.detach(|| profiler.finish())))
     }
 }
 
-/// Names this moment, if somebody records.
+/// Marks this moment with a name in the current recording, if there is one.
 #[pyfunction]
 pub fn mark(name: String) {
     profile::mark(name);
 }
 
-/// What happened when: memory, calls, runs of programs, and marks. Times are in seconds from its start.
+/// A recording: memory, calls, runs of programs, and marks. Times are in seconds from its start.
 #[pyclass(frozen, module = "taut")]
 pub struct Timeline(profile::Timeline);
 
 #[pymethods]
 impl Timeline {
-    /// How long it was recorded, in seconds.
+    /// The duration in seconds.
     #[getter]
     fn duration(&self) -> f64 {
         self.0.duration().as_secs_f64()
     }
 
-    /// The ledger's live bytes when recording began.
+    /// The ledger's live bytes at the start.
     #[getter]
     fn live_at_start(&self) -> usize {
         self.0.live_at_start()
     }
 
-    /// The ledger's live bytes when recording ended.
+    /// The ledger's live bytes at the end.
     #[getter]
     fn live_at_end(&self) -> usize {
         self.0.live_at_end()
     }
 
-    /// What there was no room for: changes of memory, calls, marks.
+    /// The numbers of memory events, calls and marks that exceeded the capacity.
     #[getter]
     fn _dropped(&self) -> (u64, u64, u64) {
         let dropped = self.0.dropped();
         (dropped.memory, dropped.calls, dropped.marks)
     }
 
-    /// The most bytes at a time.
+    /// The peak of the live bytes.
     #[getter]
     fn peak_bytes(&self) -> usize {
         self.0.peak().bytes
     }
 
-    /// When there were most bytes.
+    /// The time of the peak.
     #[getter]
     fn peak_at(&self) -> f64 {
         self.0.peak().at.as_secs_f64()
     }
 
-    /// Bytes at every moment at which they changed: (seconds, rows of (kind, bytes)).
+    /// The bytes at every moment at which they changed: (seconds, rows of (kind, bytes)).
     fn _memory(&self) -> Vec<(f64, Vec<(&'static str, usize)>)> {
         let samples = self.0.memory();
         let kinds = profile::MemoryKind::ALL.map(profile::MemoryKind::name);
         let sample = |sample: &profile::MemorySample| {
-            let held = kinds.into_iter().zip(sample.by_kind).filter(|&(_, bytes)| bytes > 0);
-            (sample.at.as_secs_f64(), held.collect())
+            let rows = kinds.into_iter().zip(sample.by_kind).filter(|&(_, bytes)| bytes > 0);
+            (sample.at.as_secs_f64(), rows.collect())
         };
         samples.iter().map(sample).collect()
     }
 
-    /// Everything that was alive at a moment, or at the peak: (bytes, kind, op, line, why). The rows sum to the ledger's bytes.
+    /// The live buffers at a moment, or at the peak: (bytes, kind, op, line, reason). The rows sum to the ledger's live bytes.
     #[pyo3(signature = (seconds=None))]
     fn _alive_at(&self, seconds: Option<f64>) -> Vec<AliveRow> {
-        // What no duration can be is before the start, or after the end.
+        // Seconds that are not a valid duration are clamped to the start or the end.
         let at = seconds.map_or_else(
             || self.0.peak().at,
             |seconds| {
@@ -109,7 +109,7 @@ impl Timeline {
             .collect()
     }
 
-    /// Per program that ran: (line, steps, runs, planned peak, largest measured peak, smallest, seconds).
+    /// Per program: (line, steps, runs, planned peak, largest and smallest measured peak, seconds).
     fn _planned(&self) -> Vec<(String, usize, usize, usize, usize, usize, f64)> {
         let row = |row: profile::PlanComparison| {
             let time = row.time.as_secs_f64();
@@ -118,7 +118,7 @@ impl Timeline {
         self.0.planned().into_iter().map(row).collect()
     }
 
-    /// Time per op: (op, op whose gradient it is part of, line, calls, seconds, seconds without inner calls, GFLOP/s, GB/s).
+    /// Time per op: (op, op whose gradient it is part of, line, calls, seconds, own seconds, GFLOP/s, GB/s).
     fn _by_op(&self) -> Vec<TimeRow> {
         times(self.0.by_op())
     }
@@ -128,7 +128,7 @@ impl Timeline {
         times(self.0.by_line())
     }
 
-    /// The moments that were named: (seconds, name, live bytes).
+    /// The marks: (seconds, name, live bytes).
     fn _marks(&self) -> Vec<(f64, String, usize)> {
         self.0.marks().into_iter().map(|mark| (mark.at.as_secs_f64(), mark.name, mark.live)).collect()
     }
@@ -138,7 +138,7 @@ impl Timeline {
         py.detach(|| self.0.to_chrome_trace())
     }
 
-    /// Writes the page for a browser, with the plans of what ran and further ones by name.
+    /// Writes the HTML report, with the plans of the programs that ran and further plans by name.
     #[pyo3(signature = (path, title, plans))]
     fn _save_html(
         &self,

@@ -1,10 +1,10 @@
-//! Tapes.
+//! Gradient tapes and forward accumulators.
 
 use crate::array::{read, wrap};
 use crate::call::{call, call_back};
 use crate::convert;
-use crate::nest::{Leaves, Tree, rows};
-use crate::own::Own;
+use crate::nest::{Leaves, Tree, indexed_slices};
+use crate::thread_bound::ThreadBound;
 use crate::variable::wrap_variable;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -15,38 +15,38 @@ use taut::{
     TapeOptions, Unconnected,
 };
 
-/// Follows what is computed with what it watches, so that gradients can be asked for. It keeps of each call only what that
-/// call's gradient needs.
+/// Records operations on watched tensors and variables for reverse-mode differentiation. Of each op it saves only what the op's
+/// gradient needs.
 #[pyclass(frozen, weakref, subclass, module = "taut")]
-pub struct GradientTape(Own<State>);
+pub struct GradientTape(ThreadBound<TapeState>);
 
-struct State {
+struct TapeState {
     options: TapeOptions,
     tape: RefCell<Option<Inner>>,
-    /// What a tape that answers once followed until then.
+    /// The watched variables of a tape that is used up.
     watched: RefCell<Vec<taut::Variable>>,
 }
 
-/// A gradient as an object: a tensor, rows of one, or none.
+/// A gradient as a Python object: a tensor, an `IndexedSlices`, or None.
 fn object(py: Python<'_>, gradient: Option<Gradient>) -> PyResult<Bound<'_, PyAny>> {
     match gradient {
         None => Ok(py.None().into_bound(py)),
         Some(Gradient::Dense(tensor)) => wrap(py, tensor),
         Some(Gradient::Sparse(slices)) => {
             let dims: Vec<i64> = slices.dense_shape.iter().map(|&dim| dim as i64).collect();
-            rows(py, [wrap(py, slices.values)?, wrap(py, slices.indices)?], &dims)
+            indexed_slices(py, [wrap(py, slices.values)?, wrap(py, slices.indices)?], &dims)
         }
     }
 }
 
-/// What gradients are asked of or for.
+/// The tensors and variables in a structure.
 fn sources(tree: &Tree) -> Vec<GradientSource> {
     let mut found = Vec::new();
     tree.sources(&mut found);
     found
 }
 
-/// An object's tensors and variables, where a variable stays one.
+/// An object as a structure in which variables stay variables.
 pub fn tree(object: &Bound<'_, PyAny>) -> PyResult<Tree> {
     Tree::of(object, Leaves::Arguments)
 }
@@ -54,13 +54,13 @@ pub fn tree(object: &Bound<'_, PyAny>) -> PyResult<Tree> {
 impl GradientTape {
     fn inner(&self) -> PyResult<Ref<'_, Inner>> {
         Ref::filter_map(self.0.get()?.tape.borrow(), Option::as_ref).map_err(|_| {
-            PyRuntimeError::new_err("this tape has not begun to record: use it in a `with` statement")
+            PyRuntimeError::new_err("the tape has not recorded anything: use it in a `with` statement")
         })
     }
 
-    /// Something that is asked of the tape; of one that has not begun to record, what `T` is to begin with.
-    fn ask<T: Default>(&self, ask: impl FnOnce(&Inner) -> T) -> PyResult<T> {
-        Ok(self.0.get()?.tape.borrow().as_ref().map(ask).unwrap_or_default())
+    /// A property of the tape; the default of `T` before it has started recording.
+    fn property<T: Default>(&self, read: impl FnOnce(&Inner) -> T) -> PyResult<T> {
+        Ok(self.0.get()?.tape.borrow().as_ref().map(read).unwrap_or_default())
     }
 }
 
@@ -69,7 +69,7 @@ impl GradientTape {
     #[new]
     #[pyo3(signature = (persistent=false, watch_accessed_variables=true))]
     fn new(persistent: bool, watch_accessed_variables: bool) -> GradientTape {
-        GradientTape(Own::new(State {
+        GradientTape(ThreadBound::new(TapeState {
             options: TapeOptions { persistent, watch_accessed_variables },
             tape: RefCell::new(None),
             watched: RefCell::default(),
@@ -80,11 +80,11 @@ impl GradientTape {
         {
             let this = slf.get().0.get()?;
             let Ok(mut tape) = this.tape.try_borrow_mut() else {
-                return Err(PyRuntimeError::new_err("this tape is giving its gradients"));
+                return Err(PyRuntimeError::new_err("the tape is computing gradients"));
             };
             match &*tape {
                 Some(tape) if tape.is_recording() => {
-                    return Err(PyRuntimeError::new_err("this tape is recording already"));
+                    return Err(PyRuntimeError::new_err("the tape is already recording"));
                 }
                 Some(tape) => tape.resume(),
                 None => *tape = Some(Inner::with(this.options)),
@@ -99,7 +99,7 @@ impl GradientTape {
         Ok(false)
     }
 
-    /// Follows these tensors and variables from now on.
+    /// Starts recording these tensors and variables.
     fn watch(&self, py: Python<'_>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
         let sources = sources(&tree(tensor)?);
         let at = crate::line::here(py);
@@ -115,7 +115,7 @@ impl GradientTape {
         Ok(())
     }
 
-    /// The variables that are followed, in the order in which they came.
+    /// The watched variables, in order.
     fn watched_variables<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let mut variables = self.inner()?.watched_variables();
         if variables.is_empty() {
@@ -125,7 +125,7 @@ impl GradientTape {
         PyTuple::new(py, objects)
     }
 
-    /// Stops recording until `_resume` is called.
+    /// Pauses recording until `_resume` is called.
     fn _pause(&self) -> PyResult<()> {
         self.inner()?.stop();
         Ok(())
@@ -139,26 +139,26 @@ impl GradientTape {
     /// Whether it is recording.
     #[getter]
     fn is_recording(&self) -> PyResult<bool> {
-        self.ask(Inner::is_recording)
+        self.property(Inner::is_recording)
     }
 
-    /// Forgets everything, what is watched too, and goes on recording.
+    /// Drops everything that was recorded and watched, and keeps recording.
     fn reset(&self) -> PyResult<()> {
         self.inner()?.reset();
         Ok(())
     }
 
-    /// How many calls are written down.
+    /// The number of recorded ops.
     fn num_entries(&self) -> PyResult<usize> {
-        self.ask(Inner::num_entries)
+        self.property(Inner::num_entries)
     }
 
-    /// How many bytes are kept for gradients, each buffer counted once.
+    /// The bytes saved for gradients, each buffer counted once.
     fn bytes_held(&self) -> PyResult<usize> {
-        self.ask(Inner::bytes_held)
+        self.property(Inner::bytes_held)
     }
 
-    /// What is kept, by which op and line, and why: a text, and its rows as (bytes, op, line, why).
+    /// The saved values by op and line, with the reason: as text, and as rows of (bytes, op, line, reason).
     fn _explain(&self) -> PyResult<(String, Vec<(usize, String, String, String)>)> {
         let explanation = self.inner()?.explain();
         let rows = explanation
@@ -168,7 +168,7 @@ impl GradientTape {
         Ok((explanation.to_string(), rows.collect()))
     }
 
-    /// Why the gradient of a target with respect to a source is none; None if it is not.
+    /// Why the gradient of a target with respect to a source is None; None if it is not.
     fn explain_none(&self, target: &Bound<'_, PyAny>, source: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
         let (targets, sources) = (sources(&tree(target)?), sources(&tree(source)?));
         let inner = self.inner()?;
@@ -195,18 +195,19 @@ impl GradientTape {
         let request = GradientRequest { output_gradients: seeds, unconnected };
         let inner = self.inner()?;
         if inner.is_used() {
-            let text = "this tape gave its gradients already: make it persistent to ask several times";
+            let text =
+                "gradient() can be called only once on a tape that is not persistent: use persistent=True";
             return Err(PyRuntimeError::new_err(format!("{text}\n  at {}", crate::line::here(py))));
         }
         *self.0.get()?.watched.borrow_mut() = inner.watched_variables();
-        let shared = Shared(&inner);
+        let shared = SameThreadTape(&inner);
         let found = call_back(py, move || shared.get().gradient_with(&targets, &wanted, request))?;
         let mut found =
             found.into_iter().map(|gradient| object(py, gradient)).collect::<PyResult<Vec<_>>>()?.into_iter();
         asked.filled(py, &mut found)
     }
 
-    /// The derivatives of every element of the target with respect to all elements of the sources, in the sources' structure.
+    /// The Jacobians of the target with respect to the sources, in the sources' structure.
     fn _jacobian<'py>(
         &self,
         py: Python<'py>,
@@ -216,14 +217,14 @@ impl GradientTape {
         let (target, asked) = (&convert::tensor(target)?, tree(sources)?);
         let wanted = &self::sources(&asked);
         let inner = self.inner()?;
-        let shared = Shared(&inner);
+        let shared = SameThreadTape(&inner);
         let found = call_back(py, move || shared.get().jacobian(target, wanted))?;
         let mut found =
-            found.into_iter().map(|tensor| maybe(py, tensor)).collect::<PyResult<Vec<_>>>()?.into_iter();
+            found.into_iter().map(|tensor| optional(py, tensor)).collect::<PyResult<Vec<_>>>()?.into_iter();
         asked.filled(py, &mut found)
     }
 
-    /// As `_jacobian`, of one source whose rows are those that rows of the target depend on.
+    /// The Jacobian of each row of the target with respect to the same row of the source.
     fn _batch_jacobian<'py>(
         &self,
         py: Python<'py>,
@@ -232,8 +233,8 @@ impl GradientTape {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (target, source) = (&convert::tensor(target)?, &convert::tensor(source)?);
         let inner = self.inner()?;
-        let shared = Shared(&inner);
-        maybe(py, call_back(py, move || shared.get().batch_jacobian(target, source))?)
+        let shared = SameThreadTape(&inner);
+        optional(py, call_back(py, move || shared.get().batch_jacobian(target, source))?)
     }
 
     #[classmethod]
@@ -242,28 +243,28 @@ impl GradientTape {
     }
 }
 
-fn maybe(py: Python<'_>, tensor: Option<taut::Tensor>) -> PyResult<Bound<'_, PyAny>> {
+fn optional(py: Python<'_>, tensor: Option<taut::Tensor>) -> PyResult<Bound<'_, PyAny>> {
     tensor.map_or_else(|| Ok(py.None().into_bound(py)), |tensor| wrap(py, tensor))
 }
 
-/// A tape that is used on its own thread while the interpreter lock is given up.
+/// A tape that is used on its own thread while the interpreter lock is released.
 #[derive(Clone, Copy)]
-struct Shared<'a>(&'a Inner);
+struct SameThreadTape<'a>(&'a Inner);
 
-// SAFETY: `detach` runs its work on the calling thread; it only asks for `Send` so that nothing of Python's gets in.
-unsafe impl Send for Shared<'_> {}
+// SAFETY: `detach` runs its work on the calling thread; it requires `Send` to keep Python objects out.
+unsafe impl Send for SameThreadTape<'_> {}
 
-impl<'a> Shared<'a> {
+impl<'a> SameThreadTape<'a> {
     fn get(self) -> &'a Inner {
         self.0
     }
 }
 
-/// Follows what is computed with the primals, as they move along the tangents.
+/// Computes derivatives along tangents together with the values (forward mode).
 #[pyclass(frozen, weakref, module = "taut")]
-pub struct ForwardAccumulator(Own<Moving>);
+pub struct ForwardAccumulator(ThreadBound<ForwardState>);
 
-struct Moving {
+struct ForwardState {
     given: (Vec<GradientSource>, Vec<GradientSource>),
     forward: RefCell<Option<Forward>>,
 }
@@ -272,7 +273,7 @@ struct Moving {
 impl ForwardAccumulator {
     #[new]
     fn new(primals: &Bound<'_, PyAny>, tangents: &Bound<'_, PyAny>) -> PyResult<ForwardAccumulator> {
-        Ok(ForwardAccumulator(Own::new(Moving {
+        Ok(ForwardAccumulator(ThreadBound::new(ForwardState {
             given: (sources(&tree(primals)?), sources(&tree(tangents)?)),
             forward: RefCell::new(None),
         })))
@@ -301,11 +302,11 @@ impl ForwardAccumulator {
     fn jvp<'py>(&self, py: Python<'py>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let value = convert::tensor(value)?;
         let found = self.0.get()?.forward.borrow().as_ref().and_then(|forward| forward.jvp(&value));
-        maybe(py, found)
+        optional(py, found)
     }
 }
 
-/// The gradients to begin with: one per target, or none for some.
+/// The initial output gradients: one per target, or None.
 pub fn seeds(given: &Bound<'_, PyAny>, targets: usize) -> PyResult<Vec<Option<taut::Tensor>>> {
     let one = |part: &Bound<'_, PyAny>| -> PyResult<Option<taut::Tensor>> {
         if part.is_none() { Ok(None) } else { convert::tensor(part).map(Some) }
@@ -317,7 +318,7 @@ pub fn seeds(given: &Bound<'_, PyAny>, targets: usize) -> PyResult<Vec<Option<ta
     Ok(vec![one(given)?])
 }
 
-/// The gradients of tensors of a function that is being traced.
+/// The gradients of tensors inside a traced function.
 #[pyfunction]
 pub fn gradients<'py>(
     py: Python<'py>,

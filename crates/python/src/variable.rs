@@ -1,6 +1,6 @@
 //! Variables.
 
-use crate::array::{Array, Value, read, wrap};
+use crate::array::{Array, ArrayValue, read, wrap};
 use crate::call::call;
 use crate::convert::{self, operand};
 use crate::numpy::Memory;
@@ -8,13 +8,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
-/// A tensor that can be changed, in its own memory. Tapes follow it by itself if it is trainable.
+/// A mutable tensor, updated in place. Tapes watch it when it is read if it is trainable.
 #[pyclass(frozen, extends = Array, subclass, weakref, module = "taut")]
 pub struct Variable;
 
 static KNOWN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-/// A variable as a Python object: the one that it is already, if there is one.
+/// The Python object of a variable: the existing one, if there is one.
 pub fn wrap_variable(py: Python<'_>, variable: taut::Variable) -> PyResult<Bound<'_, PyAny>> {
     let known = KNOWN.get_or_try_init(py, || {
         let module = PyModule::import(py, "taut.variable")?;
@@ -24,15 +24,15 @@ pub fn wrap_variable(py: Python<'_>, variable: taut::Variable) -> PyResult<Bound
     if !known.is_none() {
         return Ok(known);
     }
-    let made = PyClassInitializer::from(Array(Value::Variable(variable))).add_subclass(Variable);
+    let made = PyClassInitializer::from(Array(ArrayValue::Variable(variable))).add_subclass(Variable);
     Ok(Bound::new(py, made)?.into_any())
 }
 
 /// The variable behind an object.
 pub fn variable(array: &Array) -> PyResult<&taut::Variable> {
     match &array.0 {
-        Value::Variable(variable) => Ok(variable),
-        Value::Tensor(_) => Err(PyTypeError::new_err("a tensor is no variable")),
+        ArrayValue::Variable(variable) => Ok(variable),
+        ArrayValue::Tensor(_) => Err(PyTypeError::new_err("expected a variable, got a tensor")),
     }
 }
 
@@ -47,8 +47,8 @@ fn assign<'py>(
 ) -> PyResult<()> {
     let py = slf.py();
     let variable = own(slf)?;
-    let Some(value) = operand(value, variable.dtype())? else {
-        return Err(PyTypeError::new_err("a variable takes a tensor, an array or a number"));
+    let Some(value) = operand(value, Some(variable.dtype()))? else {
+        return Err(PyTypeError::new_err("expected a tensor, an array or a number"));
     };
     call(py, variable.spec().bytes(), || work(variable, value))
 }
@@ -86,22 +86,22 @@ impl Variable {
             builder = builder.category(taut::memory::Category::Optimizer);
         }
         let made = call(py, value.spec().bytes(), || builder.build(value))?;
-        Ok(PyClassInitializer::from(Array(Value::Variable(made))).add_subclass(Variable))
+        Ok(PyClassInitializer::from(Array(ArrayValue::Variable(made))).add_subclass(Variable))
     }
 
-    /// Its name, or nothing.
+    /// The name, if it has one.
     #[getter]
     fn _name(slf: &Bound<'_, Self>) -> PyResult<Option<String>> {
         Ok(own(slf)?.name().map(str::to_owned))
     }
 
-    /// Whether tapes follow it by themselves.
+    /// Whether tapes watch it when it is read.
     #[getter]
     fn trainable(slf: &Bound<'_, Self>) -> PyResult<bool> {
         Ok(own(slf)?.is_trainable())
     }
 
-    /// A number that no other variable ever has.
+    /// A number that is unique among all variables of the process.
     #[getter]
     fn id(slf: &Bound<'_, Self>) -> PyResult<u64> {
         Ok(own(slf)?.id())
@@ -115,7 +115,7 @@ impl Variable {
         Ok(variable.address())
     }
 
-    /// Its value now, as tapes see it.
+    /// Reads the value; tapes record it.
     fn read_value<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         let variable = own(slf)?;
         let value = read(variable)?;
@@ -147,7 +147,9 @@ impl Variable {
             "mul" => scatter(slf, indices, updates, |v, i, u| v.scatter_mul(i, u)),
             "max" => scatter(slf, indices, updates, |v, i, u| v.scatter_max(i, u)),
             "min" => scatter(slf, indices, updates, |v, i, u| v.scatter_min(i, u)),
-            _ => Err(PyTypeError::new_err(format!("there is no scatter_{how}"))),
+            _ => {
+                Err(PyTypeError::new_err(format!("how must be update, add, sub, mul, max or min, got {how}")))
+            }
         }
     }
 }

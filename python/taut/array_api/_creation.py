@@ -1,47 +1,36 @@
-"""Functions that make arrays."""
+"""Functions that create arrays."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import _native, dtypes, nest
-from .._common import _refuse, _several, _shape
+from .. import _native, _raw_ops as raw, dtypes, nest
+from .._common import as_shape, as_tuple, refuse
 from ._types import check_device
 
-op = _native.Op
+if TYPE_CHECKING:
+    from .._typing import DTypeLike, ShapeLike, TensorLike
+
 Array = _native.Tensor
 
-tril = op("tril")
-triu = op("triu")
 
-_cast = op("cast")
-_eye = op("eye")
-_full = op("full")
-_identity = op("identity")
-_linspace = op("linspace")
-_meshgrid = op("meshgrid")
-_ones = op("ones")
-_range = op("range")
-_zeros = op("zeros")
+def asarray(obj: Any, /, *, dtype: DTypeLike = None, device: Any = None, copy: bool | None = None) -> Array:
+    """Converts an object to an array, without a copy where possible unless `copy` is true.
 
-
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Array:
-    """An object as an array: over its own memory where that is possible, unless a copy is asked for.
-
-    With `copy=False`, what would have to be copied is refused.
+    With `copy=False`, a conversion that needs a copy is an error.
     """
     check_device("asarray", device)
     if isinstance(obj, _native.Array):
         same = dtype is None or obj.dtype == dtypes.as_dtype(dtype)
         if not same and copy is False:
-            _refuse("asarray", f"{obj.dtype.name} becomes another type only in a copy", ValueError)
+            refuse("asarray", f"copy=False does not allow the conversion from {obj.dtype.name}", ValueError)
         made = _native.as_tensor(obj)
         if not same:
-            return _cast(made, dtype)
-        return _identity(made) if copy else made
+            return raw.cast(made, dtype)
+        return raw.identity(made) if copy else made
     if dtype is None and not hasattr(obj, "__array__") and not hasattr(obj, "__dlpack__"):
         leaves = nest.flatten(obj)
         if leaves and all(type(leaf) is int for leaf in leaves):
@@ -50,68 +39,70 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     try:
         made = make(obj, dtype)
     except TypeError:
-        # Floats as integers and numbers as booleans: a cast, which is asked for here.
-        made = _cast(make(obj), dtype)
+        # Floats to integers and numbers to booleans need an explicit cast.
+        made = raw.cast(make(obj), dtype)
     if copy is False:
         address = obj.__array_interface__["data"][0] if hasattr(obj, "__array_interface__") else None
         if address is None or (made.size and made.data_ptr() != address):
-            _refuse("asarray", f"a {type(obj).__name__} becomes an array only in a copy", ValueError)
+            refuse(
+                "asarray",
+                f"copy=False does not allow the conversion of a {type(obj).__name__}, which needs a copy",
+                ValueError,
+            )
     return made
 
 
-def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """Zeros."""
+def zeros(shape: ShapeLike, *, dtype: DTypeLike = None, device: Any = None) -> Array:
+    """Creates an array of zeros."""
     check_device("zeros", device)
-    return _zeros(_shape(shape), dtypes.float32 if dtype is None else dtype)
+    return raw.zeros(as_shape(shape), dtypes.float32 if dtype is None else dtype)
 
 
-def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """Ones."""
+def ones(shape: ShapeLike, *, dtype: DTypeLike = None, device: Any = None) -> Array:
+    """Creates an array of ones."""
     check_device("ones", device)
-    return _ones(_shape(shape), dtypes.float32 if dtype is None else dtype)
+    return raw.ones(as_shape(shape), dtypes.float32 if dtype is None else dtype)
 
 
-def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """Zeros: no array shows what was in memory before."""
+def empty(shape: ShapeLike, *, dtype: DTypeLike = None, device: Any = None) -> Array:
+    """Creates an array of zeros: memory is never exposed uninitialized."""
     return zeros(shape, dtype=dtype, device=device)
 
 
-def _default(value: Any) -> Any:
+def _default(value: TensorLike) -> Any:
     if isinstance(value, bool):
         return dtypes.bool
     return dtypes.int64 if isinstance(value, int) else dtypes.float32
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """One value everywhere."""
+    """Creates an array filled with one value."""
     check_device("full", device)
-    return _full(_shape(shape), fill_value, _default(fill_value) if dtype is None else dtype)
+    return raw.full(as_shape(shape), fill_value, _default(fill_value) if dtype is None else dtype)
 
 
 def zeros_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Array:
-    """Zeros in the shape of an array, and in its type unless another is given."""
+    """Creates an array of zeros with the shape, and by default the type, of another array."""
     return zeros(x.shape, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
 def ones_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Array:
-    """Ones in the shape of an array, and in its type unless another is given."""
+    """Creates an array of ones with the shape, and by default the type, of another array."""
     return ones(x.shape, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
-def empty_like(x: Any, /, *, dtype: Any = None, device: Any = None) -> Array:
-    """Zeros in the shape of an array, and in its type unless another is given."""
+def empty_like(x: TensorLike, /, *, dtype: DTypeLike = None, device: Any = None) -> Array:
+    """Creates an array of zeros with the shape, and by default the type, of another array."""
     return zeros_like(x, dtype=dtype, device=device)
 
 
 def full_like(x: Any, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """One value in the shape of an array, and in its type unless another is given."""
+    """Creates an array filled with one value, with the shape, and by default the type, of another array."""
     return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype, device=device)
 
 
-def arange(
-    start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None
-) -> Array:
-    """Numbers from `start` up to, and never, `stop`; with one number, from 0 up to it."""
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Array:
+    """Creates numbers in [start, stop) with a step; with one argument, in [0, start)."""
     check_device("arange", device)
     if stop is None:
         start, stop = 0, start
@@ -119,28 +110,26 @@ def arange(
         whole = all(isinstance(one, (int, np.integer)) for one in (start, stop, step))
         dtype = dtypes.int64 if whole else dtypes.float32
     if step != 0 and math.ceil((stop - start) / step) <= 0:
-        return _zeros([0], dtype)
-    return _range(start, stop, step, dtype)
+        return raw.zeros([0], dtype)
+    return raw.range(start, stop, step, dtype)
 
 
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Array:
-    """`num` evenly spaced numbers from `start` to `stop`, which is among them if `endpoint`."""
+    """Creates `num` evenly spaced values from `start` to `stop`, which is included if `endpoint`."""
     check_device("linspace", device)
-    return _linspace(start, stop, num, endpoint, dtypes.float32 if dtype is None else dtype)
+    return raw.linspace(start, stop, num, endpoint, dtypes.float32 if dtype is None else dtype)
 
 
-def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
-) -> Array:
-    """Ones on diagonal `k`, and zeros elsewhere."""
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DTypeLike = None, device: Any = None) -> Array:
+    """Creates a matrix with ones on diagonal `k` and zeros elsewhere."""
     check_device("eye", device)
-    return _eye(n_rows, n_cols, [], dtypes.float32 if dtype is None else dtype, k)
+    return raw.eye(n_rows, n_cols, [], dtypes.float32 if dtype is None else dtype, k)
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> tuple[Array, ...]:
-    """The coordinates of every point of a grid, an array per axis."""
+    """Creates coordinate arrays of an n-dimensional grid, one per axis."""
     if not arrays:
         return ()
-    return _several(_meshgrid(list(arrays), indexing))
+    return as_tuple(raw.meshgrid(list(arrays), indexing))

@@ -1,36 +1,36 @@
-"""What the namespace has and can do."""
+"""Inspection of the namespace."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .. import _native, dtypes
-from .._common import _refuse
+from .._common import refuse
 from ._types import KINDS, check_device
 
 
 class Info:
-    """Answers about the namespace."""
+    """The inspection API of the standard."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What is there beyond what every library has: masks as indices, and shapes that depend on values."""
+        """Optional features: boolean indexing and data-dependent shapes are supported."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
 
     def default_device(self) -> str:
-        """The processor."""
+        """The default device: the CPU."""
         return "cpu"
 
     def devices(self) -> list[str]:
-        """The processor, and nothing else."""
+        """The devices: the CPU."""
         return ["cpu"]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, _native.DType]:
-        """The types that are taken when none is given."""
+        """The default types."""
         check_device("default_dtypes", device)
         return {"real floating": dtypes.float32, "integral": dtypes.int64, "indexing": dtypes.int64}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, _native.DType]:
-        """The types of the standard that are there: all of them, or those of a kind or several."""
+        """The standard's types that are supported: all, or those of a kind or several."""
         check_device("dtypes", device)
         kinds = ("bool", "numeric") if kind is None else kind if isinstance(kind, tuple) else (kind,)
         found = {}
@@ -38,11 +38,11 @@ class Info:
             if one == "complex floating":
                 continue
             if one not in KINDS:
-                _refuse("dtypes", f"kind {one!r} is unknown", ValueError)
+                refuse("dtypes", f"kind must be one of {', '.join(map(repr, KINDS))}, got {one!r}", ValueError)
             found.update({dtype.name: dtype for dtype in KINDS[one]})
         return found
 
 
-def __array_namespace_info__() -> Info:
-    """Answers about the namespace."""
+def __array_namespace_info__() -> Info:  # noqa: N807
+    """The inspection object of the namespace."""
     return Info()

@@ -1,122 +1,106 @@
-"""Functions over axes."""
+"""Reductions, cumulative functions and differences."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .. import _native, dtypes
-from .._common import _refuse
+from .. import _native, _raw_ops as raw, dtypes
+from .._common import refuse
 
-op = _native.Op
+if TYPE_CHECKING:
+    from .._typing import AxisLike, DTypeLike, TensorLike
+
 Array = _native.Tensor
 
-_all = op("all")
-_any = op("any")
-_cast = op("cast")
-_concat = op("concat")
-_count = op("count_nonzero")
-_cumprod = op("cumprod")
-_cumsum = op("cumsum")
-_full = op("full")
-_max = op("max")
-_mean = op("mean")
-_min = op("min")
-_prod = op("prod")
-_std = op("std")
-_sum = op("sum")
-_var = op("var")
+
+def all(x: TensorLike, /, *, axis: AxisLike = None, keepdims: bool = False) -> Array:
+    """Tests whether all elements along axes are true."""
+    return raw.all(x, axis, keepdims)
 
 
-def all(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Array:  # noqa: A001
-    """Whether all elements are true."""
-    return _all(x, axis, keepdims)
+def any(x: TensorLike, /, *, axis: AxisLike = None, keepdims: bool = False) -> Array:
+    """Tests whether any element along axes is true."""
+    return raw.any(x, axis, keepdims)
 
 
-def any(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Array:  # noqa: A001
-    """Whether any element is true."""
-    return _any(x, axis, keepdims)
+def count_nonzero(x: TensorLike, /, *, axis: AxisLike = None, keepdims: bool = False) -> Array:
+    """Counts the nonzero elements along axes."""
+    return raw.count_nonzero(x, axis, keepdims)
 
 
-def count_nonzero(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-    """How many elements are not zero."""
-    return _count(x, axis, keepdims)
+def max(x: TensorLike, /, *, axis: AxisLike = None, keepdims: bool = False) -> Array:
+    """Computes the maximum along axes."""
+    return raw.max(x, axis, keepdims)
 
 
-def max(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Array:  # noqa: A001
-    """The largest element."""
-    return _max(x, axis, keepdims)
+def min(x: TensorLike, /, *, axis: AxisLike = None, keepdims: bool = False) -> Array:
+    """Computes the minimum along axes."""
+    return raw.min(x, axis, keepdims)
 
 
-def min(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Array:  # noqa: A001
-    """The smallest element."""
-    return _min(x, axis, keepdims)
+def mean(x: TensorLike, /, *, axis: AxisLike = None, keepdims: bool = False) -> Array:
+    """Computes the mean along axes."""
+    return raw.mean(x, axis, keepdims)
 
 
-def mean(x: Any, /, *, axis: Any = None, keepdims: bool = False) -> Array:
-    """The mean."""
-    return _mean(x, axis, keepdims)
+def var(x: TensorLike, /, *, axis: AxisLike = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+    """Computes the variance along axes; `correction` is subtracted from the count."""
+    return raw.var(x, axis, correction, keepdims)
 
 
-def var(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """The variance; `correction` is subtracted from the count."""
-    return _var(x, axis, correction, keepdims)
+def std(x: TensorLike, /, *, axis: AxisLike = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+    """Computes the standard deviation along axes; `correction` is subtracted from the count."""
+    return raw.std(x, axis, correction, keepdims)
 
 
-def std(x: Any, /, *, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """The standard deviation; `correction` is subtracted from the count."""
-    return _std(x, axis, correction, keepdims)
-
-
-def sum(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:  # noqa: A001
-    """The sum, of 64 bits for integers, or in a given type."""
+def sum(x: TensorLike, /, *, axis: AxisLike = None, dtype: DTypeLike = None, keepdims: bool = False) -> Array:
+    """Computes the sum along axes, 64-bit for integers, or in a given type."""
     if dtype is None:
-        return _sum(x, axis, keepdims)
-    return _cast(_sum(_cast(x, dtype), axis, keepdims), dtype)
+        return raw.sum(x, axis, keepdims)
+    return raw.cast(raw.sum(raw.cast(x, dtype), axis, keepdims), dtype)
 
 
-def prod(x: Any, /, *, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Array:
-    """The product, of 64 bits for integers, or in a given type."""
+def prod(x: TensorLike, /, *, axis: AxisLike = None, dtype: DTypeLike = None, keepdims: bool = False) -> Array:
+    """Computes the product along axes, 64-bit for integers, or in a given type."""
     if dtype is None:
-        return _prod(x, axis, keepdims)
-    return _cast(_prod(_cast(x, dtype), axis, keepdims), dtype)
+        return raw.prod(x, axis, keepdims)
+    return raw.cast(raw.prod(raw.cast(x, dtype), axis, keepdims), dtype)
 
 
-def _running(
-    name: str, which: Any, first: int, x: Any, axis: int | None, dtype: Any, include_initial: bool
-) -> Array:
+def _running(name: str, which: Any, first: int, x: Any, axis: int | None, dtype: Any, include_initial: bool) -> Array:
     if axis is None:
         if x.ndim != 1:
-            _refuse(name, f"an axis is needed for an array of shape {x.shape}", ValueError)
+            refuse(name, f"axis must be given for rank {x.ndim}, got None", ValueError)
         axis = 0
-    made = which(x if dtype is None else _cast(x, dtype), axis)
-    made = made if dtype is None else _cast(made, dtype)
+    made = which(x if dtype is None else raw.cast(x, dtype), axis)
+    made = made if dtype is None else raw.cast(made, dtype)
     if not include_initial:
         return made
     shape = list(x.shape)
     shape[axis] = 1
-    return _concat([_full(shape, first, made.dtype), made], axis)
+    return raw.concat([raw.full(shape, first, made.dtype), made], axis)
 
 
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: TensorLike, /, *, axis: int | None = None, dtype: DTypeLike = None, include_initial: bool = False
 ) -> Array:
-    """The running sum along an axis; after a zero, with `include_initial`."""
-    return _running("cumulative_sum", _cumsum, 0, x, axis, dtype, include_initial)
+    """Computes the cumulative sum along an axis; with `include_initial` it starts with 0."""
+    return _running("cumulative_sum", raw.cumsum, 0, x, axis, dtype, include_initial)
 
 
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: TensorLike, /, *, axis: int | None = None, dtype: DTypeLike = None, include_initial: bool = False
 ) -> Array:
-    """The running product along an axis; after a one, with `include_initial`."""
-    return _running("cumulative_prod", _cumprod, 1, x, axis, dtype, include_initial)
+    """Computes the cumulative product along an axis; with `include_initial` it starts with 1."""
+    return _running("cumulative_prod", raw.cumprod, 1, x, axis, dtype, include_initial)
 
 
 def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Array:
-    """The differences of neighbours along an axis, `n` times."""
+    """Computes the n-th differences along an axis."""
     parts = [one for one in (prepend, x, append) if one is not None]
-    x = _concat(parts, axis) if len(parts) > 1 else x
+    x = raw.concat(parts, axis) if len(parts) > 1 else x
     if not -x.ndim <= axis < x.ndim:
-        _refuse("diff", f"axis {axis} is out of range for rank {x.ndim}")
+        refuse("diff", f"axis must be in [{-x.ndim}, {x.ndim}), got {axis}")
     for _ in range(n):
         key = [slice(None)] * x.ndim
         key[axis] = slice(1, None)

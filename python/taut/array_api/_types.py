@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any, NamedTuple
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .. import _native, dtypes
-from .._common import _refuse
+from .. import _native, _raw_ops as raw, dtypes
+from .._common import refuse
 
-_cast = _native.Op("cast")
-_identity = _native.Op("identity")
-_where = _native.Op("where")
-_zeros = _native.Op("zeros")
+if TYPE_CHECKING:
+    from .._typing import DTypeLike
 
 KINDS = {
     "bool": (dtypes.bool,),
@@ -24,31 +22,31 @@ KINDS = {
 KINDS["integral"] = KINDS["signed integer"] + KINDS["unsigned integer"]
 KINDS["numeric"] = KINDS["integral"] + KINDS["real floating"]
 
-# Beyond the standard's own.
+# Types that the standard does not name.
 _HALF = (dtypes.float16, dtypes.bfloat16)
 
 
 def check_device(name: str, device: Any) -> None:
-    """Refuses every device but the processor."""
+    """Raises ValueError for a device other than the CPU."""
     if device is not None and "cpu" not in str(device).lower():
-        _refuse(name, f"there is no device {device!r}: 'cpu' is the only one", ValueError)
+        refuse(name, f"device must be 'cpu', the only one, got {device!r}", ValueError)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> _native.Tensor:
-    """The elements in another type; the array itself if it has it already and no copy is asked for."""
+    """Casts to another type; without `copy`, returns the array if it has the type."""
     check_device("astype", device)
     if x.dtype == dtypes.as_dtype(dtype):
-        return _identity(x) if copy else x
-    return _cast(x, dtype)
+        return raw.identity(x) if copy else x
+    return raw.cast(x, dtype)
 
 
-@lru_cache(maxsize=None)
-def _meeting(a: _native.DType, b: _native.DType) -> _native.DType:
-    return _where(_zeros([0], dtypes.bool), _zeros([0], a), _zeros([0], b)).dtype
+@cache
+def _promoted(a: _native.DType, b: _native.DType) -> _native.DType:
+    return raw.where(raw.zeros([0], dtypes.bool), raw.zeros([0], a), raw.zeros([0], b)).dtype
 
 
 def result_type(*arrays_and_dtypes: Any) -> _native.DType:
-    """The type that arrays, types and Python's numbers meet in. Numbers have no size of their own."""
+    """The type to which arrays, types and Python numbers (weakly typed) promote."""
     strong, weak = [], []
     for one in arrays_and_dtypes:
         if isinstance(one, (bool, int, float)) and not isinstance(one, np.number):
@@ -56,22 +54,22 @@ def result_type(*arrays_and_dtypes: Any) -> _native.DType:
         else:
             strong.append(dtypes.as_dtype(one.dtype if hasattr(one, "dtype") else one))
     if not strong:
-        _refuse("result_type", "no array and no type is given", ValueError)
+        refuse("result_type", "at least one array or type must be given", ValueError)
     found = strong[0]
     for dtype in strong[1:]:
-        found = _meeting(found, dtype)
+        found = _promoted(found, dtype)
     for number in weak:
-        found = _where(_zeros([0], dtypes.bool), _zeros([0], found), number).dtype
+        found = raw.where(raw.zeros([0], dtypes.bool), raw.zeros([0], found), number).dtype
     return found
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether an array, or a type, becomes another type without losing anything by promotion."""
+    """Whether a type, or that of an array, promotes to another type."""
     return result_type(from_, to) == dtypes.as_dtype(to)
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a type is another one, of a kind such as "integral", or any of several of those."""
+def isdtype(dtype: DTypeLike, kind: Any) -> bool:
+    """Whether a type is equal to another one, or of a kind such as "integral"; a tuple means any of them."""
     if isinstance(kind, tuple):
         return any(isdtype(dtype, one) for one in kind)
     dtype = dtypes.as_dtype(dtype)
@@ -80,12 +78,12 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     if kind == "complex floating":
         return False
     if kind not in KINDS:
-        _refuse("isdtype", f"kind {kind!r} is unknown", ValueError)
+        refuse("isdtype", f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}", ValueError)
     return dtype in KINDS[kind] or (kind in ("real floating", "numeric") and dtype in _HALF)
 
 
 class FloatInfo(NamedTuple):
-    """The limits of a floating-point type."""
+    """Limits of a floating-point type."""
 
     bits: int
     eps: float
@@ -96,7 +94,7 @@ class FloatInfo(NamedTuple):
 
 
 class IntegerInfo(NamedTuple):
-    """The limits of an integer type."""
+    """Limits of an integer type."""
 
     bits: int
     max: int
@@ -108,20 +106,20 @@ def _type_of(given: Any) -> _native.DType:
     return dtypes.as_dtype(given.dtype if isinstance(given, _native.Array) else given)
 
 
-def finfo(type: Any, /) -> FloatInfo:  # noqa: A002
-    """The limits of a floating-point type, or of that of an array."""
+def finfo(type: DTypeLike, /) -> FloatInfo:
+    """Limits of a floating-point type, or of that of an array."""
     dtype = _type_of(type)
     if not dtype.is_floating:
-        _refuse("finfo", f"{dtype.name} is no floating-point type", TypeError)
+        refuse("finfo", f"expected a floating-point type, got {dtype.name}", TypeError)
     info = dtypes.info(dtype)
-    numbers = (float(one) for one in (info.eps, info.max, info.min, info.smallest_normal))
-    return FloatInfo(info.bits, *numbers, dtype)
+    eps, most, least, smallest = (float(one) for one in (info.eps, info.max, info.min, info.smallest_normal))
+    return FloatInfo(info.bits, eps, most, least, smallest, dtype)
 
 
-def iinfo(type: Any, /) -> IntegerInfo:  # noqa: A002
-    """The limits of an integer type, or of that of an array."""
+def iinfo(type: DTypeLike, /) -> IntegerInfo:
+    """Limits of an integer type, or of that of an array."""
     dtype = _type_of(type)
     if not dtype.is_integer:
-        _refuse("iinfo", f"{dtype.name} is no integer type", TypeError)
+        refuse("iinfo", f"expected an integer type, got {dtype.name}", TypeError)
     info = dtypes.info(dtype)
     return IntegerInfo(info.bits, int(info.max), int(info.min), dtype)

@@ -1,4 +1,4 @@
-"""Python's control flow on tensors: `if`, `while`, `for` and the like become ops in traced functions."""
+"""AutoGraph: Python control flow that depends on tensors becomes ops in traced functions."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __all__ = ["experimental", "lazily_converted", "to_graph"]
 
 
 def lazily_converted(function: Callable) -> Callable:
-    """A function that does the same with tensors in its control flow. Its first call converts it.
+    """The function, converted by AutoGraph on its first call.
 
-    Where it cannot be converted, it warns once, with the reason, and runs as it is.
+    If it cannot be converted, a warning gives the reason once, and the function runs unconverted.
     """
     inner = getattr(function, "__taut_converted__", None)
     if inner is not None:
-        function.__taut_converted__ = lazily_converted(inner)
+        setattr(function, "__taut_converted__", lazily_converted(inner))
         return function
     if experimental.is_marked(function):
         return function
@@ -33,7 +33,7 @@ def lazily_converted(function: Callable) -> Callable:
 
 
 def to_graph(entity: Callable, recursive: bool = True) -> Callable:
-    """The function, converted now: tensors may decide its control flow when it is traced.
+    """Converts a function now, so that tensors may decide its control flow when it is traced.
 
     With `recursive`, functions that it calls are converted, too. Raises ValueError if it cannot be converted.
     """

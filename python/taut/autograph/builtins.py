@@ -1,4 +1,4 @@
-"""Python's own functions on tensors whose values are not known yet."""
+"""Python's built-in functions on traced tensors."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .. import _native, dtypes, ops
+from .. import _native, _raw_ops as raw, dtypes
+from .._ops import creation, reduction
 from ..data import Dataset
 from . import datasets
 from .loops import Range, Rows
 from .values import is_symbolic
-
-_cast = _native.Op("cast")
 
 
 def _range(start: Any, stop: Any = None, step: Any = 1) -> Any:
@@ -25,15 +24,13 @@ def _range(start: Any, stop: Any = None, step: Any = 1) -> Any:
     return range(*known)
 
 
-def _tensor_range(
-    start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range"
-) -> Any:
+def _tensor_range(start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range") -> Any:
     begin, end = (0, start) if limit is None else (start, limit)
     if not any(map(is_symbolic, (begin, end, delta))):
-        return ops.range(start, limit, delta, dtype, name)
+        return creation.range(start, limit, delta, dtype, name)
     if dtype is not None:
         begin, end, delta = (
-            _cast(part, dtype) if isinstance(part, _native.Array) else part for part in (begin, end, delta)
+            raw.cast(part, dtype) if isinstance(part, _native.Array) else part for part in (begin, end, delta)
         )
     return Range(begin, end, delta)
 
@@ -47,7 +44,7 @@ def _enumerate(iterable: Any, start: Any = 0) -> Any:
         return iterable.enumerate(start)
     if not _has_rows(iterable):
         return enumerate(iterable, start)
-    return Rows([ops.range(len(iterable)) + start, iterable])
+    return Rows([creation.range(len(iterable)) + start, iterable])
 
 
 def _zip(*iterables: Any, strict: bool = False) -> Any:
@@ -56,7 +53,9 @@ def _zip(*iterables: Any, strict: bool = False) -> Any:
     if not iterables or not all(map(_has_rows, iterables)):
         return zip(*iterables, strict=strict)
     if strict and len({len(part) for part in iterables}) > 1:
-        raise ValueError(f"zip(strict=True): {[len(part) for part in iterables]} rows")
+        raise ValueError(
+            f"zip(strict=True): all arguments must have one length, got {[len(part) for part in iterables]}"
+        )
     return Rows(iterables)
 
 
@@ -64,14 +63,14 @@ def _number(kind: type, dtype: Any) -> Callable:
     @functools.wraps(kind, assigned=("__name__", "__doc__"), updated=())
     def convert(*args: Any, **kwargs: Any) -> Any:
         if len(args) == 1 and not kwargs and isinstance(args[0], _native.Array):
-            return _cast(args[0], dtype) if is_symbolic(args[0]) else kind(args[0].numpy())
+            return raw.cast(args[0], dtype) if is_symbolic(args[0]) else kind(args[0].numpy())
         return kind(*args, **kwargs)
 
     return convert
 
 
 def _reduced(python: Callable, op: Callable) -> Callable:
-    """Of all rows of one tensor, the op; of anything else, what Python does."""
+    """The op for the rows of one traced tensor; Python's function for anything else."""
 
     @functools.wraps(python, assigned=("__name__", "__doc__"), updated=())
     def reduce(*args: Any, **kwargs: Any) -> Any:
@@ -84,7 +83,7 @@ def _reduced(python: Callable, op: Callable) -> Callable:
 
 def _sum(iterable: Any, /, start: Any = 0) -> Any:
     if _has_rows(iterable):
-        total = ops.reduce_sum(iterable, 0)
+        total = reduction.reduce_sum(iterable, 0)
         return total if isinstance(start, int) and start == 0 else total + start
     return sum(iterable, start)
 
@@ -102,21 +101,21 @@ def _extreme(python: Callable, pair: Callable, all_rows: Callable) -> Callable:
     return extreme
 
 
-# Found by the identity of the function that is called, whatever it is called as.
+# By the identity of the called function, whatever name it is called by.
 REPLACED: dict[int, Callable] = {
     id(python): ours
     for python, ours in (
         (builtins.range, _range),
-        (ops.range, _tensor_range),
+        (creation.range, _tensor_range),
         (builtins.enumerate, _enumerate),
         (builtins.zip, _zip),
         (builtins.float, _number(float, dtypes.float32)),
         (builtins.int, _number(int, dtypes.int32)),
         (builtins.bool, _number(bool, dtypes.bool)),
         (builtins.sum, _sum),
-        (builtins.any, _reduced(any, ops.reduce_any)),
-        (builtins.all, _reduced(all, ops.reduce_all)),
-        (builtins.max, _extreme(max, ops.maximum, ops.reduce_max)),
-        (builtins.min, _extreme(min, ops.minimum, ops.reduce_min)),
+        (builtins.any, _reduced(any, raw.any)),
+        (builtins.all, _reduced(all, raw.all)),
+        (builtins.max, _extreme(max, raw.maximum, reduction.reduce_max)),
+        (builtins.min, _extreme(min, raw.minimum, reduction.reduce_min)),
     )
 }

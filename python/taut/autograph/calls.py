@@ -1,4 +1,4 @@
-"""Calls that converted functions make: of what is converted in its turn, and of what runs as it is."""
+"""Calls in converted functions: the callee is converted in turn, or runs unconverted."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .experimental import is_marked
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STANDARD = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _INSTALLED = ("site-packages", "dist-packages")
-_AS_THEY_ARE = ("keras", "malt", "ml_dtypes", "numpy")
+_UNCONVERTED_PACKAGES = ("keras", "malt", "ml_dtypes", "numpy")
 _JUMPS = frozenset(dis.hasjrel) | frozenset(dis.hasjabs)
 _CALLS = frozenset(code for name, code in dis.opmap.items() if name.startswith("CALL"))
 
@@ -32,8 +32,8 @@ _lock = threading.Lock()
 
 
 @functools.cache
-def runs_as_it_is(file: str) -> bool:
-    """Whether functions of a file are never converted: this package's, Python's own, and a few others'."""
+def is_never_converted(file: str) -> bool:
+    """Whether functions of a file are never converted: this package, the standard library, and a few others."""
     if file.startswith("<frozen"):
         return True
     path = os.path.abspath(file)
@@ -43,7 +43,7 @@ def runs_as_it_is(file: str) -> bool:
         inside = path[len(_STANDARD) :].split(os.sep)
         if inside[0] not in _INSTALLED:
             return True
-    for name in _AS_THEY_ARE:
+    for name in _UNCONVERTED_PACKAGES:
         origin = getattr(sys.modules.get(name), "__file__", None)
         if origin and path.startswith(os.path.dirname(os.path.abspath(origin)) + os.sep):
             return True
@@ -51,12 +51,12 @@ def runs_as_it_is(file: str) -> bool:
 
 
 def _has(code: types.CodeType, instructions: frozenset[int]) -> bool:
-    """Whether one of these is in a piece of code."""
+    """Whether a code object contains one of these instructions."""
     return any(instruction.opcode in instructions for instruction in dis.get_instructions(code))
 
 
 def _warn(function: types.FunctionType, reason: str) -> None:
-    """Says once that a function runs as it is."""
+    """Warns once that a function runs unconverted."""
     code = function.__code__
     place = (code.co_filename, code.co_firstlineno)
     with _lock:
@@ -64,8 +64,8 @@ def _warn(function: types.FunctionType, reason: str) -> None:
             return
         _warned.add(place)
     warnings.warn_explicit(
-        f"{function.__qualname__} runs as it is, so its control flow cannot depend on tensors: {reason}. "
-        "@tf.autograph.experimental.do_not_convert says that this is meant",
+        f"{function.__qualname__} is not converted by AutoGraph, so its control flow cannot depend on tensors: {reason}. "
+        "Decorate it with @tf.autograph.experimental.do_not_convert to silence this warning",
         UserWarning,
         code.co_filename,
         code.co_firstlineno,
@@ -73,7 +73,7 @@ def _warn(function: types.FunctionType, reason: str) -> None:
 
 
 def _python_function(callee: Any) -> tuple[types.FunctionType | None, tuple]:
-    """The Python function behind something that is called, and the arguments that it already has."""
+    """The Python function behind a callable, and the arguments that are already bound."""
     if isinstance(callee, types.MethodType):
         inner, first = callee.__func__, (callee.__self__,)
         return (inner, first) if isinstance(inner, types.FunctionType) else (None, ())
@@ -81,28 +81,28 @@ def _python_function(callee: Any) -> tuple[types.FunctionType | None, tuple]:
         return callee, ()
     if isinstance(callee, type):
         return None, ()
-    method = getattr(type(callee), "__call__", None)
+    method = getattr(type(callee), "__call__", None)  # noqa: B004
     return (method, (callee,)) if isinstance(method, types.FunctionType) else (None, ())
 
 
-def _wanted(callee: Any, function: types.FunctionType | None) -> bool:
-    """Whether something that is called is to be converted."""
-    if function is None or is_marked(callee) or is_marked(function):
+def _wanted(callee: Any, function: types.FunctionType) -> bool:
+    """Whether a callable is to be converted."""
+    if is_marked(callee) or is_marked(function):
         return False
     code = function.__code__
-    return not (runs_as_it_is(code.co_filename) or inspect.isgeneratorfunction(function))
+    return not (is_never_converted(code.co_filename) or inspect.isgeneratorfunction(function))
 
 
 def call(callee: Callable, args: tuple, kwargs: dict, recursive: bool = True, entry: bool = True) -> Any:
-    """Calls something, converted if it can be."""
+    """Calls a callable, converted if possible."""
     if isinstance(callee, functools.partial):
         return call(callee.func, (*callee.args, *args), {**callee.keywords, **kwargs}, recursive, entry)
     function, first = _python_function(callee)
-    if not _wanted(callee, function):
+    if function is None or not _wanted(callee, function):
         return callee(*args, **kwargs)
     try:
         factory = source.factory(function, recursive)
-    except source.Cannot as reason:
+    except source.ConversionError as reason:
         if _has(function.__code__, _JUMPS | _CALLS if entry else _JUMPS):
             _warn(function, str(reason))
         return callee(*args, **kwargs)
@@ -110,20 +110,20 @@ def call(callee: Callable, args: tuple, kwargs: dict, recursive: bool = True, en
 
 
 def converted(entity: Callable, recursive: bool) -> Callable:
-    """The converted function. Raises ValueError if there is none."""
+    """The converted function; raises ValueError if it cannot be converted."""
     function, first = _python_function(entity)
     if function is None:
-        raise ValueError(f"{entity!r} is no Python function, so it cannot be converted")
+        raise ValueError(f"expected a Python function, got {entity!r}")
     try:
         made = source.factory(function, recursive).made(function, _OPERATORS)
-    except source.Cannot as reason:
+    except source.ConversionError as reason:
         raise ValueError(f"{function.__qualname__} cannot be converted: {reason}") from None
-    made.__taut_do_not_convert__ = True
+    setattr(made, "__taut_do_not_convert__", True)
     return functools.partial(made, *first) if first else made
 
 
 def _by_frame(callee: Callable, args: tuple, scope: Any) -> Any:
-    """Calls a function that looks at the frame of its caller, which is the one that the scope belongs to."""
+    """Calls a built-in function that inspects its caller's frame, in the frame of the scope."""
     from malt.operators import py_builtins
 
     if callee is super:
@@ -140,10 +140,8 @@ _ours = (value for value in vars(control).values() if getattr(value, "__module__
 _TAKE_FUNCTIONS = frozenset(map(id, (*_ours, map, filter, functools.reduce)))
 
 
-def converted_call(
-    callee: Callable, args: tuple, kwargs: dict | None, scope: Any = None, options: Any = None
-) -> Any:
-    """What a call in a converted function has become."""
+def converted_call(callee: Callable, args: tuple, kwargs: dict | None, scope: Any = None, _options: Any = None) -> Any:
+    """The replacement of a call in a converted function."""
     kwargs = kwargs or {}
     replaced = REPLACED.get(id(callee))
     if replaced is not None:
@@ -163,5 +161,5 @@ def converted_call(
     return call(callee, args, kwargs, entry=False)
 
 
-# What converted functions know as `ag__`.
+# The namespace `ag__` of converted functions.
 _OPERATORS = types.SimpleNamespace(**{**vars(operators), "converted_call": converted_call})

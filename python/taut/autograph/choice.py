@@ -1,4 +1,4 @@
-"""One of two: what follows a condition that is known only when the function runs."""
+"""Branches on a traced condition."""
 
 from __future__ import annotations
 
@@ -13,60 +13,58 @@ from .values import NoReturn, Plan, Undefined, Unset
 _BRANCHES = ("the first branch", "the second branch")
 
 
-class Again(Exception):
-    """The first branch was read with another plan than the one that turned out to be right."""
+class RetraceWithPlan(Exception):  # noqa: N818
+    """The first branch was traced with a plan that the second branch showed to be wrong."""
 
     def __init__(self, plan: Plan) -> None:
         super().__init__()
         self.plan = plan
 
 
-class _Remembered(threading.local):
-    """Plans that were right before, by statement: so a chain of branches is read a few times at most."""
+class _PlanCache(threading.local):
+    """Plans by statement, so that nested branches are traced a bounded number of times."""
 
     def __init__(self) -> None:
         self.plans: dict[Any, Plan] = {}
         self.depth = 0
 
 
-_remembered = _Remembered()
+_plan_cache = _PlanCache()
 
 
-def choose(
-    what: str, key: Any, pred: Any, branches: Sequence[Callable[[], Sequence]], names: Sequence[str]
-) -> list:
+def choose(what: str, key: Any, pred: Any, branches: Sequence[Callable[[], Sequence]], names: Sequence[str]) -> list:
     """The values that one of two functions returns, one per name. Both are traced; one of them runs.
 
-    A value that is the same on both sides stays what it is; numbers that differ become tensors. A number
-    takes the type of the tensor that it meets. As the first branch is read before the second is known, it may
-    be read again; `key` says which statement it is, to remember what was found out.
+    A value that is equal in both branches stays a Python value; numbers that differ become tensors. A number takes the
+    type of the tensor in the other branch. The first branch is traced before the second is known, so it may be traced
+    again; `key` identifies the statement in the cache of plans.
     """
-    _remembered.depth += 1
+    _plan_cache.depth += 1
     try:
-        plan = _remembered.plans.get(key)
+        plan = _plan_cache.plans.get(key)
         for _ in range(4):
             try:
                 values_, plan = _once(what, pred, branches, names, plan)
-            except Again as again:
+            except RetraceWithPlan as again:
                 plan = again.plan
                 continue
-            _remembered.plans[key] = plan
+            _plan_cache.plans[key] = plan
             return values_
-        message = f"the branches of `{what}` return something else each time they are traced"
-        raise ValueError(values.problem(message, "keep side effects out of branches that tensors choose"))
+        message = f"the branches of `{what}` must return the same values each time they are traced"
+        raise ValueError(values.problem(message, "remove side effects from branches of a traced condition"))
     finally:
-        _remembered.depth -= 1
-        if not _remembered.depth:
-            _remembered.plans.clear()
+        _plan_cache.depth -= 1
+        if not _plan_cache.depth:
+            _plan_cache.plans.clear()
 
 
 def _once(
     what: str, pred: Any, branches: Sequence[Callable], names: Sequence[str], hint: Plan | None
 ) -> tuple[list, Plan]:
-    made: list[Sequence | None] = [None, None]
-    plans: list[Plan] = []
+    made: list[Any] = [None, None]
+    plans: list[Any] = []
 
-    def run(side: int) -> list:
+    def run(side: int) -> Any:
         own = made[side] = _left(names, list(branches[side]()))
         other = made[1 - side]
         if other is None:
@@ -75,15 +73,16 @@ def _once(
             return values.handed(own, plans[0]) if tensors is None else tensors
         plan = [_meeting(what, *each) for each in zip(names, *made, plans[0])]
         if plan != plans[0]:
-            raise Again(plan)
+            raise RetraceWithPlan(plan)
         return values.handed(own, plan)
 
     tensors = iter(_native.cond(pred, lambda: run(0), lambda: run(1)))
-    return [_joined(what, name, *each, tensors) for name, *each in zip(names, *made, plans[0])], plans[0]
+    each = zip(names, *made, plans[0])
+    return [_joined(what, name, yes, no, slots, tensors) for name, yes, no, slots in each], plans[0]
 
 
 def _left(names: Sequence[str], found: list) -> list:
-    """The values after a branch. If it has returned, what is not set needs no value: the other branch decides."""
+    """The values after a branch. After a return, variables that are not set need no value: the other branch sets them."""
     if not any(name.startswith("do_return") and value is True for name, value in zip(names, found)):
         return found
     return [values.Skipped(name) if isinstance(value, Undefined) else value for name, value in zip(names, found)]
@@ -96,9 +95,9 @@ def _meeting(what: str, name: str, yes: Any, no: Any, first: list) -> list:
         if isinstance(yes, NoReturn) or isinstance(no, NoReturn):
             return values.slots(value)
         if not values.is_unset(value) and not name.isidentifier():
-            message = f"`{name}` gets a value in one branch of `{what}` only"
+            message = f"`{name}` must be set in both branches of `{what}`, but is set in one"
             raise ValueError(values.problem(message, f"set `{name}` in both branches, or before"))
-        # The value is dropped: reading the variable afterwards is the mistake, not setting it.
+        # The value is dropped: the error is raised if the variable is read afterwards.
         return first
     parts, others = values.leaves(yes), values.leaves(no)
     try:
@@ -118,13 +117,13 @@ def _meeting(what: str, name: str, yes: Any, no: Any, first: list) -> list:
 
 
 def _differ(what: str, name: str, yes: Any, no: Any, reason: str) -> Exception:
-    subject = "what the function returns" if name.startswith("retval_") else f"`{name}`"
+    subject = "the return value" if name.startswith("retval_") else f"`{name}`"
     message = (
-        f"{subject} is {values.described(yes)} after {_BRANCHES[0]} of `{what}`, "
-        f"and {values.described(no)} after {_BRANCHES[1]}: {reason}"
+        f"{subject} must have one type and shape in both branches of `{what}`, but is {values.described(yes)} after "
+        f"{_BRANCHES[0]} and {values.described(no)} after {_BRANCHES[1]}: {reason}"
     )
-    kind = values.TypesDiffer if reason.startswith("their types") else ValueError
-    return kind(values.problem(message, "either may run: both have to agree in type and shape"))
+    kind = values.TypesDifferError if reason.startswith("the types") else ValueError
+    return kind(values.problem(message, "convert one of them with tf.cast or tf.reshape"))
 
 
 def _joined(what: str, name: str, yes: Any, no: Any, slots: list, tensors: Any) -> Any:
@@ -144,6 +143,6 @@ def _joined(what: str, name: str, yes: Any, no: Any, slots: list, tensors: Any) 
         kept = values.leaves(no)
     parts = []
     for part, other, wanted, tensor in zip(values.leaves(yes), kept, slots, taken):
-        stays = wanted is None or part is other or values.is_number(part) and values.same(part, other)
+        stays = wanted is None or part is other or (values.is_number(part) and values.same(part, other))
         parts.append(part if stays else values.became(part, tensor))
     return nest.pack_sequence_as(yes, parts)

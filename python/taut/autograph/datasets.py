@@ -1,4 +1,4 @@
-"""Loops over datasets, whose elements come when the function runs."""
+"""Traced loops over datasets, whose elements are fetched when the function runs."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from .. import _native, nest
+from .. import _native, _raw_ops as raw, nest
 from ..data import INFINITE_CARDINALITY, UNKNOWN_CARDINALITY, Dataset
 from ..errors import InvalidArgumentError
 from ..spec import TensorSpec
 from . import loops
 
-_less = _native.Op("less")
-_TOKEN, _FLAG = [("int64", [])], [("bool", [])]
+_TOKEN: list[tuple[str, list[int]]] = [("int64", [])]
+_FLAG: list[tuple[str, list[int]]] = [("bool", [])]
 
 
-class _Runs:
-    """The iterators of a loop over a dataset: one for each time that it runs, found by a number.
+class _Iterators:
+    """The iterators of a loop over a dataset: one per run of the loop, found by a token.
 
-    Whatever asks for an element gets that number again, and hands it on: so everything happens in its order.
+    Every callback takes the token and returns it, so that the data dependency keeps callbacks in order.
     """
 
     def __init__(self, dataset: Dataset) -> None:
@@ -32,8 +32,8 @@ class _Runs:
         self._mine = threading.local()
 
     def begin(self, _inputs: list) -> list[bytes]:
-        # A thread runs a loop once at a time: what it ran before is over, however it ended.
-        self._running.pop(getattr(self._mine, "number", None), None)
+        # A thread runs a loop once at a time: an earlier run on this thread has ended, even if by an error.
+        self._running.pop(getattr(self._mine, "number", -1), None)
         self._mine.number = number = next(self._numbers)
         self._running[number] = iter(self._dataset)
         return [np.int64(number).tobytes()]
@@ -46,7 +46,7 @@ class _Runs:
         return [np.False_.tobytes()]
 
     def element(self, spec: Any, token: Any) -> tuple:
-        """The next element, which has these types and shapes, and the number."""
+        """The next element, which has these types and shapes, and the token."""
         specs = nest.flatten(spec)
 
         def give(inputs: list) -> list[bytes]:
@@ -54,18 +54,18 @@ class _Runs:
             for part, wanted in zip(parts, specs):
                 if not wanted.is_compatible_with(part):
                     raise InvalidArgumentError(
-                        f"a dataset's element is {TensorSpec.from_tensor(part)}, where the loop was traced for {wanted}\n"
-                        "  help: batch(..., drop_remainder=True) makes all alike; or loop outside of tf.function"
+                        f"all elements of a dataset in a traced loop must be {wanted}, got {TensorSpec.from_tensor(part)}\n"
+                        "  help: use batch(..., drop_remainder=True), or loop outside of tf.function"
                     )
             return [*(np.asarray(part).tobytes() for part in parts), np.int64(inputs[0]).tobytes()]
 
         kinds = [(one.dtype, list(one.shape)) for one in specs]
-        *parts, token = _native.ask(give, [token], [*kinds, *_TOKEN], True)
+        *parts, token = _native.host_callback("dataset", give, [token], [*kinds, *_TOKEN], True)
         return nest.pack_sequence_as(spec, parts), token
 
 
 def _spec_of(dataset: Dataset) -> Any:
-    """The types and shapes of the first element; None if there is none."""
+    """The specs of the first element; None for an empty dataset."""
     with _native.InitScope():
         for element in dataset.take(1).iterate((0, 0)):
             return nest.map_structure(TensorSpec.from_tensor, element)
@@ -73,21 +73,21 @@ def _spec_of(dataset: Dataset) -> Any:
 
 
 def for_dataset(statement: loops.Statement, dataset: Dataset, extra_test: Callable | None, body: Callable) -> None:
-    """A `for` over a dataset. Its elements are alike, but for the last, if their number is known."""
+    """A `for` over a dataset. All elements have one spec, except perhaps the last if the length is known."""
     count = len(dataset) if dataset.cardinality() >= 0 else int(dataset.cardinality())
     spec = _spec_of(dataset)
     if spec is None:
         return
     last = _spec_of(dataset.skip(count - 1)) if count > 1 else spec
-    runs = _Runs(dataset)
-    tokens = _native.ask(runs.begin, [], _TOKEN, True)
+    runs = _Iterators(dataset)
+    tokens = _native.host_callback("dataset", runs.begin, [], _TOKEN, True)
 
     def goes_on(at: Any, token: Any) -> Any:
         if count == INFINITE_CARDINALITY:
-            return _less(at, at + 1)
+            return raw.less(at, at + 1)
         if count == UNKNOWN_CARDINALITY:
-            return _native.ask(runs.has_next, [token], _FLAG, True)[0]
-        return _less(at, count if last == spec else count - 1)
+            return _native.host_callback("dataset", runs.has_next, [token], _FLAG, True)[0]
+        return raw.less(at, count if last == spec else count - 1)
 
     def loop(tensors: list, enter: Callable, leave: Callable) -> list:
         def holds(states: list) -> Any:
@@ -110,12 +110,12 @@ def for_dataset(statement: loops.Statement, dataset: Dataset, extra_test: Callab
 
 
 def is_traced(iterable: Any) -> bool:
-    """Whether it is a dataset that a traced function goes through."""
+    """Whether it is a dataset that a traced function iterates over."""
     return isinstance(iterable, Dataset) and _native.is_tracing()
 
 
 def _further(statement: loops.Statement, step: Callable, extra_test: Callable | None) -> None:
-    """One more step, if nothing has ended the loop."""
+    """Runs one more step unless the loop has ended."""
     from .operators import if_stmt
 
     goes_on = True if extra_test is None else extra_test()

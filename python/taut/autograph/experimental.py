@@ -1,4 +1,4 @@
-"""What functions can say about their conversion."""
+"""Annotations about conversion."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _MARK = "__taut_do_not_convert__"
 
 
 def do_not_convert(func: Callable | None = None) -> Callable:
-    """The function, to run as it is wherever it is called from: its control flow is Python's own."""
+    """Decorates a function to run unconverted wherever it is called from."""
     if func is None:
         return do_not_convert
 
     @functools.wraps(func)
-    def as_it_is(*args: Any, **kwargs: Any) -> Any:
+    def unconverted(*args: Any, **kwargs: Any) -> Any:
         return func(*args, **kwargs)
 
-    setattr(as_it_is, _MARK, True)
-    return as_it_is
+    setattr(unconverted, _MARK, True)
+    return unconverted
 
 
 def is_marked(func: Any) -> bool:
-    """Whether a function said that it does not want to be converted."""
+    """Whether a function is decorated with `do_not_convert`."""
     return getattr(func, _MARK, False) is True

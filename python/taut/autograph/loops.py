@@ -1,4 +1,4 @@
-"""Loops whose number of steps is known only when the function runs, and loops over the rows of tensors."""
+"""Traced loops: over ranges with traced bounds, over rows of tensors, and `while` with a traced condition."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import _native, nest
+from .. import _native, _raw_ops as raw, nest
 from ..errors import OperatorNotAllowedInGraphError
 from . import values
-from .choice import Again
+from .choice import RetraceWithPlan
 from .values import NoReturn, Plan, Unset
-
-_less, _greater, _and = (_native.Op(name) for name in ("less", "greater", "logical_and"))
-_cast, _where = _native.Op("cast"), _native.Op("where")
 
 
 class Range:
-    """Numbers from `start` to `limit`, `delta` apart; one of the three is known when the function runs."""
+    """A range of which `start`, `limit` or `delta` is a traced tensor."""
 
     def __init__(self, start: Any, limit: Any, delta: Any) -> None:
         given = next(part.dtype for part in (limit, start, delta) if values.is_symbolic(part))
@@ -26,28 +23,28 @@ class Range:
         if any(isinstance(part, float) for part in parts) and not given.is_floating:
             given = _native.as_tensor(0.0).dtype
         self.start, self.limit, self.delta = (
-            _cast(part, given) if isinstance(part, values.Array) else _native.as_tensor(part, given)
+            raw.cast(part, given) if isinstance(part, values.Array) else _native.as_tensor(part, given)
             for part in parts
         )
         self._step = None if values.is_symbolic(delta) else float(np.asarray(delta))
         if self._step == 0:
-            raise ValueError(values.problem("a range whose steps are 0 never ends", "give another step"))
+            raise ValueError(values.problem("the step of a range must not be 0", "give another step"))
 
     def goes_on(self, at: Any) -> Any:
-        """Whether a number is still before the limit."""
+        """Whether a number is before the limit."""
         if self._step is None:
-            return _where(_greater(self.delta, 0), _less(at, self.limit), _greater(at, self.limit))
-        return _less(at, self.limit) if self._step > 0 else _greater(at, self.limit)
+            return raw.where(raw.greater(self.delta, 0), raw.less(at, self.limit), raw.greater(at, self.limit))
+        return raw.less(at, self.limit) if self._step > 0 else raw.greater(at, self.limit)
 
     def _refuse(self, *_args: Any) -> Any:
-        message = "how long this range is becomes known when it runs: only a `for` can go through it"
-        raise OperatorNotAllowedInGraphError(values.problem(message, "use a limit that is known"))
+        message = "a range with traced bounds has no known length: it can only be used in a `for` statement"
+        raise OperatorNotAllowedInGraphError(values.problem(message, "use a limit that is known while tracing"))
 
     __iter__ = __len__ = __getitem__ = __array__ = __taut_tensor__ = _refuse
 
 
 class Rows:
-    """The rows of tensors side by side, as `zip` and `enumerate` give them."""
+    """Rows of several tensors side by side, for `zip` and `enumerate`."""
 
     def __init__(self, parts: Sequence) -> None:
         self.parts = tuple(parts)
@@ -66,11 +63,11 @@ class Statement:
         self.what, self.get, self.set, self.names = what, get_state, set_state, names
 
     def run(self, loop: Callable[[list, Callable, Callable], list]) -> None:
-        """Runs `loop(tensors, enter, leave)`, which returns the last tensors.
+        """Runs `loop(tensors, enter, leave)`, which returns the final tensors.
 
-        `enter` gives the variables the values of a step's tensors, `leave` returns the tensors of what they
-        are then. Numbers become tensors. What type they need may be known only after a step: then the loop is
-        read again, once with those numbers as they are, which take the type of whatever they meet.
+        `enter` assigns a step's tensors to the variables; `leave` returns the tensors of the variables after a step.
+        Numbers become tensors. Their types may be known only after a step: then the loop is traced again, once with
+        those numbers as they are, which take the type of the values they are combined with.
         """
         start = list(self.get())
         last: Sequence = start
@@ -80,25 +77,26 @@ class Statement:
             self.set(tuple(last))
 
     def _run(self, loop: Callable[[list, Callable, Callable], list], start: list) -> list:
-        plan, numbers, tried = values.guess(start), set(), False
+        plan, tried = values.guess(start), False
+        numbers: set[int] = set()
         ends: list = []
         for _ in range(6):
             attempt = _Attempt(self, start, plan, numbers, ends)
             try:
-                done = loop(values.handed(start, plan), attempt.enter, attempt.leave)
+                done = loop(values.handed(start, plan) or [], attempt.enter, attempt.leave)
                 return self._last(start, plan, ends, done)
-            except Again as again:
+            except RetraceWithPlan as again:
                 numbers = set() if tried else _unlike(start, plan, again.plan)
                 plan = plan if numbers else again.plan
                 tried = tried or bool(numbers)
-            except values.TypesDiffer:
-                # A number that is a tensor of the wrong type may be the reason.
+            except values.TypesDifferError:
+                # The cause may be a number that was converted to a tensor of the wrong type.
                 numbers = {k for k, value in enumerate(start) if values.is_number(value)}
                 if tried or not numbers:
                     raise
                 tried = True
-        message = f"the variables of this `{self.what}` have other types each time it is traced"
-        raise ValueError(values.problem(message, "give them tensors before the loop"))
+        message = f"the variables of this `{self.what}` must have the same types each time it is traced"
+        raise ValueError(values.problem(message, "initialize them with tensors before the loop"))
 
     def carried(self, name: str, before: Any, after: Any) -> list:
         """The slots of a variable from step to step."""
@@ -129,19 +127,20 @@ class Statement:
 
     def _changed(self, name: str, before: Any, after: Any, reason: str) -> tuple[str, type]:
         message = (
-            f"`{name}` is {values.described(before)} before this `{self.what}`, "
+            f"`{name}` must keep its type and shape in this `{self.what}`, but is {values.described(before)} before it "
             f"and {values.described(after)} after a step: {reason}"
         )
-        kind, remedy = ValueError, "what a loop over tensors carries from step to step keeps its shape"
-        if reason.startswith("their types"):
-            kind = values.TypesDiffer
-            remedy = "what a loop carries keeps its type; numbers that it changes are tensors: tf.cast"
+        kind: type[Exception] = ValueError
+        remedy = "use tf.TensorArray, tf.scan or tf.map_fn to collect values of steps"
+        if reason.startswith("the types"):
+            kind = values.TypesDifferError
+            remedy = "convert it with tf.cast before the loop"
         elif isinstance(before, list) and isinstance(after, list):
-            remedy = "a list cannot grow in a loop over tensors: tf.map_fn and tf.scan stack what steps make"
+            remedy = "a list cannot grow in a traced loop: use tf.TensorArray, tf.map_fn or tf.scan"
         return values.problem(message, remedy), kind
 
     def _last(self, start: Sequence, plan: Plan, ends: Sequence, tensors: Sequence) -> list:
-        """The values of the variables behind the loop."""
+        """The values of the variables after the loop."""
         rest = iter(tensors)
         made = []
         for name, value, slots, end in zip(self.names, start, plan, ends):
@@ -153,7 +152,7 @@ class Statement:
             elif slots and None not in slots:
                 made.append(nest.pack_sequence_as(end, list(map(values.became, values.leaves(end), taken))))
             elif not values.is_unset(end):
-                reason = f"`{name}` is set inside of this `{self.what}` only\n  at {_native.calling_line()}"
+                reason = f"`{name}` is set only inside this `{self.what}`, which may run no step\n  at {_native.calling_line()}"
                 made.append(Unset(name, f"{reason}\n  help: set `{name}` before the loop"))
             else:
                 made.append(value)
@@ -161,38 +160,36 @@ class Statement:
 
 
 class _Attempt:
-    """A reading of a loop's body with a plan, or with some numbers as they are, to see what they become."""
+    """A trace of a loop's body with a plan, or with some numbers unconverted to find their types."""
 
-    def __init__(
-        self, statement: Statement, start: Sequence, plan: Plan, numbers: set[int], ends: list
-    ) -> None:
+    def __init__(self, statement: Statement, start: Sequence, plan: Plan, numbers: set[int], ends: list) -> None:
         self._statement, self._start, self._plan = statement, start, plan
         self._numbers, self._ends = numbers, ends
 
     def enter(self, tensors: Sequence) -> None:
-        """Gives the variables the values of a step."""
+        """Assigns a step's tensors to the variables."""
         now = values.filled(self._start, self._plan, tensors)
         for k in self._numbers:
             now[k] = self._start[k]
         self._statement.set(tuple(now))
 
     def leave(self) -> list:
-        """The tensors of what the variables are after a step."""
+        """The tensors of the variables after a step."""
         self._ends[:] = self._statement.get()
         names = self._statement.names
         found = [self._statement.carried(*each) for each in zip(names, self._start, self._ends)]
         if self._numbers or found != self._plan:
-            raise Again(found)
-        return values.handed(self._ends, self._plan)
+            raise RetraceWithPlan(found)
+        return values.handed(self._ends, self._plan) or []
 
 
 def _unlike(start: Sequence, plan: Plan, found: Plan) -> set[int]:
-    """Which variables are numbers before the loop, and something else after a step than the plan says."""
+    """The variables that are numbers before the loop and differ from the plan after a step."""
     return {k for k, value in enumerate(start) if values.is_number(value) and plan[k] != found[k]}
 
 
 def while_tensor(statement: Statement, test: Callable, body: Callable) -> None:
-    """A `while` whose condition is a tensor."""
+    """A `while` whose condition is a traced tensor."""
 
     def loop(tensors: list, enter: Callable, leave: Callable) -> list:
         def holds(states: list) -> Any:
@@ -212,7 +209,7 @@ def while_tensor(statement: Statement, test: Callable, body: Callable) -> None:
 
 
 def _returned(statement: Statement, test: Callable) -> None:
-    """If nothing but a `return` can have ended a loop, then the function has returned behind it."""
+    """If only a `return` can have ended a loop, the function has returned after it."""
     state = list(statement.get())
     for k, name in enumerate(statement.names):
         if name.startswith("do_return") and values.is_symbolic(state[k]):
@@ -227,7 +224,7 @@ def for_rows(statement: Statement, rows: Any, extra_test: Callable | None, body:
     """A `for` over the rows of a tensor, or of several side by side."""
     count = len(rows)
     parts = rows.parts if isinstance(rows, Rows) else (rows,)
-    parts = [part if len(part) == count else part[:count] for part in parts]
+    rows_of = [part if len(part) == count else part[:count] for part in parts]
 
     def row(found: Sequence) -> Any:
         return tuple(found) if isinstance(rows, Rows) else found[0]
@@ -238,14 +235,14 @@ def for_rows(statement: Statement, rows: Any, extra_test: Callable | None, body:
             body(row(found))
             return leave(), ()
 
-        return _native.scan(step, tensors, parts)[0]
+        return _native.scan(step, tensors, rows_of)[0]
 
     def until(tensors: list, enter: Callable, leave: Callable) -> list:
         return _counted(
             _native.as_tensor(0),
             1,
-            lambda at: _less(at, count),
-            lambda at: row([part[at] for part in parts]),
+            lambda at: raw.less(at, count),
+            lambda at: row([part[at] for part in rows_of]),
             (tensors, enter, leave, extra_test, body),
         )
 
@@ -254,7 +251,7 @@ def for_rows(statement: Statement, rows: Any, extra_test: Callable | None, body:
 
 
 def for_range(statement: Statement, numbers: Range, extra_test: Callable | None, body: Callable) -> None:
-    """A `for` over numbers whose limit is a tensor."""
+    """A `for` over a range with traced bounds."""
 
     def loop(tensors: list, enter: Callable, leave: Callable) -> list:
         rest = (tensors, enter, leave, extra_test, body)
@@ -280,9 +277,9 @@ def _counted(first: Any, delta: Any, goes_on: Callable, target: Callable, rest: 
 
 
 def unless_ended(goes_on: Any, extra_test: Callable | None) -> Any:
-    """Whether a `for` goes on, and nothing in it has ended it."""
+    """Whether a `for` continues, and the extra test holds."""
     if extra_test is None:
         return goes_on
     also = extra_test()
-    # The further test reads flags alone: it cannot fail, so both sides may be computed.
-    return _and(goes_on, values.truth(also, "for") if values.is_symbolic(also) else values.holds(also))
+    # The extra test reads flags only: it cannot fail, so both sides may be computed.
+    return raw.logical_and(goes_on, values.truth(also, "for") if values.is_symbolic(also) else values.holds(also))

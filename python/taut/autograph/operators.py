@@ -1,4 +1,4 @@
-"""What the statements and operators of converted functions call."""
+"""Operators that converted functions call in place of statements and operators."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from .. import _native, debugging
+from .. import _raw_ops as raw
+from .._ops.checks import Assert
 from . import datasets, loops, values
 from .choice import choose
 from .values import NoReturn, Undefined, holds, is_symbolic
 
 UndefinedReturnValue = NoReturn
-_and, _not, _or = (_native.Op(name) for name in ("logical_and", "logical_not", "logical_or"))
 _FLAG = values.slot(True)
 
 
 class ConversionOptions(NamedTuple):
-    """How a function was converted; the names are those that converted functions use."""
+    """How a function was converted; converted functions use these names."""
 
     recursive: bool
     user_requested: bool
@@ -30,12 +30,12 @@ STD = ConversionOptions(True, False, (), True)
 
 
 def ld(value: Any) -> Any:
-    """A variable that is read."""
+    """Reads a variable."""
     return value.read() if isinstance(value, Undefined) else value
 
 
 def ldu(read: Callable, name: str) -> Any:
-    """An attribute or item that may not be there."""
+    """Reads an attribute or item that may not exist."""
     try:
         return read()
     except (AttributeError, LookupError, NameError, TypeError):
@@ -55,12 +55,12 @@ class FunctionScope:
         return None
 
     def ret(self, value: Any, did_return: Any) -> Any:
-        """What the function returns, after all of its paths have met."""
+        """The return value, after all paths have joined."""
         if isinstance(value, NoReturn) or value is None:
             return None
         if is_symbolic(did_return):
-            message = "this function returns a value on one path, and ends without one on another"
-            raise ValueError(values.problem(message, "return a value of the same type and shape at its end"))
+            message = "the function must return a value on every path: it ends without one on some"
+            raise ValueError(values.problem(message, "return a value of the same type and shape at the end"))
         return value
 
 
@@ -74,13 +74,13 @@ def with_function_scope(thunk: Callable, name: str, options: Any) -> Any:
 
 
 def autograph_artifact(entity: Any) -> Any:
-    """Marks a function inside of a converted one: it is converted already."""
+    """Marks a function inside a converted one as converted."""
     entity.__taut_do_not_convert__ = True
     return entity
 
 
 class _Negated(threading.local):
-    """The last tensor that `not` was asked of, and the answer."""
+    """The last traced operand of `not`, and the result."""
 
     pair: tuple = (lambda: None, lambda: None)
 
@@ -89,7 +89,7 @@ _negated = _Negated()
 
 
 def _as_known(pred: Any, names: Sequence[str], state: Sequence, yes: bool) -> tuple:
-    """The state inside of a branch. If it was asked whether the function has returned, that is known."""
+    """The state inside a branch. If the condition is whether the function has returned, that flag is known there."""
     answer, asked = _negated.pair[0](), _negated.pair[1]()
     made = list(state)
     for k, (name, value) in enumerate(zip(names, state)):
@@ -146,28 +146,28 @@ def if_exp(cond: Any, if_true: Callable, if_false: Callable, _text: str = "") ->
 
 
 def _are_flags(*parts: Any) -> bool:
-    """Whether these are single truth values."""
-    return all(isinstance(part, bool) or is_symbolic(part) and _FLAG == values.slot(part) for part in parts)
+    """Whether these are scalar booleans."""
+    return all(isinstance(part, bool) or (is_symbolic(part) and values.slot(part) == _FLAG) for part in parts)
 
 
 def and_(a: Callable, b: Callable, safe: bool = False) -> Any:
-    """`a() and b()`: the second is not computed unless the first holds. One that cannot fail may be."""
+    """`a() and b()`: the second is not computed unless the first is true. With `safe`, both may be computed."""
     first = a()
     if not is_symbolic(first):
         return b() if holds(first) else first
     if safe and _are_flags(first, second := b()):
-        return _and(first, second)
+        return raw.logical_and(first, second)
     branches = (lambda: [b()], lambda: [first if first.dtype.name != "bool" else False])
     return choose("and", b.__code__, values.truth(first, "and"), branches, ["... and ..."])[0]
 
 
 def or_(a: Callable, b: Callable, safe: bool = False) -> Any:
-    """`a() or b()`: the second is not computed if the first holds. One that cannot fail may be."""
+    """`a() or b()`: the second is not computed if the first is true. With `safe`, both may be computed."""
     first = a()
     if not is_symbolic(first):
         return first if holds(first) else b()
     if safe and _are_flags(first, second := b()):
-        return _or(first, second)
+        return raw.logical_or(first, second)
     branches = (lambda: [first if first.dtype.name != "bool" else True], lambda: [b()])
     return choose("or", b.__code__, values.truth(first, "or"), branches, ["... or ..."])[0]
 
@@ -176,18 +176,18 @@ def not_(a: Any) -> Any:
     """`not a`."""
     if not is_symbolic(a):
         return not holds(a)
-    answer = _not(values.truth(a, "not"))
+    answer = raw.logical_not(values.truth(a, "not"))
     _negated.pair = (weakref.ref(answer), weakref.ref(a))
     return answer
 
 
 def assert_stmt(test: Any, message: Callable | None = None) -> None:
-    """`assert test, message()`. A tensor that is known later is checked then."""
+    """`assert test, message()`. A traced condition is checked when the function runs."""
     if not is_symbolic(test):
         if not holds(test):
             raise AssertionError(*(() if message is None else (message(),)))
         return
-    debugging.Assert(values.truth(test, "assert"), [] if message is None else [message()])
+    Assert(values.truth(test, "assert"), [] if message is None else [message()])
 
 
 def while_stmt(
@@ -196,9 +196,9 @@ def while_stmt(
     get_state: Callable,
     set_state: Callable,
     symbol_names: Sequence[str],
-    opts: dict,
+    _opts: dict,
 ) -> None:
-    """`while test(): body()`. Steps are Python's own until the condition depends on a traced tensor."""
+    """`while test(): body()`. Steps run in Python until the condition is a traced tensor."""
     while True:
         test_now = test()
         if is_symbolic(test_now):
@@ -216,13 +216,13 @@ def for_stmt(
     get_state: Callable,
     set_state: Callable,
     symbol_names: Sequence[str],
-    opts: dict,
+    _opts: dict,
 ) -> None:
-    """`for target in iter_: body(target)`, as long as `extra_test()` holds, if there is one."""
+    """`for target in iter_: body(target)`, while `extra_test()` holds, if given."""
     statement = loops.Statement("for", get_state, set_state, symbol_names)
     if isinstance(iter_, loops.Range):
         loops.for_range(statement, iter_, extra_test, body)
-    elif isinstance(iter_, loops.Rows) or is_symbolic(iter_) and iter_.ndim:
+    elif isinstance(iter_, loops.Rows) or (is_symbolic(iter_) and iter_.ndim):
         loops.for_rows(statement, iter_, extra_test, body)
     elif datasets.is_traced(iter_):
         datasets.for_dataset(statement, iter_, extra_test, body)
@@ -234,7 +234,7 @@ def for_stmt(
 
 
 def _for_until(statement: loops.Statement, iter_: Iterable, extra_test: Callable, body: Callable) -> None:
-    """A `for` over Python's things that something ends. If that is a tensor, further steps are branches."""
+    """A `for` over a Python iterable with an extra test. Once the test is a traced tensor, further steps are branches."""
     goes_on = extra_test()
     if not is_symbolic(goes_on) and not holds(goes_on):
         return

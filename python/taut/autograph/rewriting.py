@@ -12,7 +12,7 @@ from malt.core import converter
 from malt.impl import api
 from malt.pyct import anno, naming, origin_info, transformer
 
-from .source import Cannot, operator
+from .source import ConversionError, operator
 
 _OPTIONS = {
     recursive: converter.ConversionOptions(
@@ -27,11 +27,12 @@ _ORIGIN = anno.Basic.ORIGIN
 
 
 def rewritten(node: ast.AST, function: types.FunctionType, recursive: bool, name: str) -> ast.AST:
-    """A function's tree with operators in place of control flow and calls, each on the line it came from."""
+    """A function's tree with operators in place of control flow and calls, each on its original line."""
     code = function.__code__
     node = _Plainer().visit(node)
     declared = (part for part in ast.walk(node) if isinstance(part, (ast.Global, ast.Nonlocal)))
     shared = {name for part in declared for name in part.names}
+    part: Any
     for part in ast.walk(node):
         if "lineno" in part._attributes:
             place = origin_info.Location(code.co_filename, part.lineno, part.col_offset)
@@ -43,8 +44,8 @@ def rewritten(node: ast.AST, function: types.FunctionType, recursive: bool, name
     program = converter.ProgramContext(options=_OPTIONS[recursive])
     context = transformer.Context(info, naming.Namer(namespace), program)
     node = _Remaining(shared).visit(api.PyToPy().transform_ast(node, context))
-    # The text in between makes of the rewritten tree one that the compiler accepts.
-    made = ast.parse(ast.unparse(ast.fix_missing_locations(node))).body[0]
+    # Unparsing and parsing turns the rewritten tree into one that the compiler accepts.
+    made: Any = ast.parse(ast.unparse(ast.fix_missing_locations(node))).body[0]
     if isinstance(made, ast.Expr):
         made = made.value
     _carry(node, made)
@@ -53,7 +54,7 @@ def rewritten(node: ast.AST, function: types.FunctionType, recursive: bool, name
 
 
 def _cells(function: types.FunctionType) -> dict[str, Any]:
-    """What a function's cells hold, as far as they hold something yet."""
+    """The contents of a function's closure cells that are filled."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
         try:
@@ -64,13 +65,13 @@ def _cells(function: types.FunctionType) -> dict[str, Any]:
 
 
 class _Plainer(ast.NodeTransformer):
-    """Says in simpler Python what malt does not know, or would refuse."""
+    """Rewrites syntax that malt does not support."""
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         return node
 
     def visit_Match(self, node: ast.Match) -> ast.AST:
-        raise Cannot(f"the `match` statement in line {node.lineno} cannot be converted")
+        raise ConversionError(f"the `match` statement in line {node.lineno} cannot be converted")
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         self.generic_visit(node)
@@ -86,14 +87,14 @@ class _Plainer(ast.NodeTransformer):
 
 
 class _Remaining(ast.NodeTransformer):
-    """What malt leaves as it is: conditional expressions inside of others, conditions that are simple, and
-    variables that others see: they are read after a branch, even if this function does not read them.
+    """Rewrites what malt leaves: nested conditional expressions, simple conditions, and variables of outer scopes,
+    which are live after a branch even if this function does not read them.
     """
 
     def __init__(self, shared: set[str]) -> None:
         self._shared = shared
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:
+    def visit_Call(self, node: Any) -> ast.AST:
         self.generic_visit(node)
         if _operator_of(node) == "if_stmt":
             names, count = node.args[-2:]
@@ -110,14 +111,14 @@ class _Remaining(ast.NodeTransformer):
 
 
 def _operator_of(node: ast.AST) -> str | None:
-    """The name of the operator that a node is a call of."""
-    function = getattr(node, "func", None)
+    """The name of the operator that a node calls."""
+    function: Any = getattr(node, "func", None)
     is_ours = isinstance(function, ast.Attribute) and getattr(function.value, "id", None) == "ag__"
     return function.attr if is_ours else None
 
 
-def _cannot_fail(node: ast.AST) -> bool:
-    """Whether an expression is a comparison of variables and constants, or a variable."""
+def _cannot_fail(node: Any) -> bool:
+    """Whether an expression is a variable, a constant, or a comparison of those."""
     if isinstance(node, (ast.Name, ast.Constant)):
         return True
     if isinstance(node, ast.Compare):
@@ -133,7 +134,7 @@ def _no_arguments() -> ast.arguments:
 
 
 def _at(node: ast.AST, made: ast.AST) -> ast.AST:
-    """A node that was made from another one, and whose new parts are where that one is."""
+    """Gives the new parts of a node the location of the node they replace."""
     origin = anno.getanno(node, _ORIGIN, default=None)
     for part in ast.walk(made):
         if "lineno" not in part._attributes:
@@ -146,7 +147,7 @@ def _at(node: ast.AST, made: ast.AST) -> ast.AST:
 
 
 def _carry(before: Any, after: Any) -> None:
-    """Writes down at each node of the second tree which line the same node of the first came from."""
+    """Copies the origin line of each node of the first tree to the same node of the second."""
     if isinstance(before, (list, tuple)) and isinstance(after, list):
         if len(before) == len(after):
             for one, other in zip(before, after):
@@ -157,16 +158,15 @@ def _carry(before: Any, after: Any) -> None:
     origin = anno.getanno(before, _ORIGIN, default=None)
     # Contexts like `Load` are one object in all trees, and nowhere.
     if origin is not None and "lineno" in after._attributes:
-        after.origin = origin.loc.lineno
+        setattr(after, "origin", origin.loc.lineno)
     for field in before._fields:
         _carry(getattr(before, field, None), getattr(after, field, None))
 
 
-def _place(tree: ast.AST, line: int) -> None:
-    """Puts each node on the line that it came from.
+def _place(tree: Any, line: int) -> None:
+    """Puts each node on its origin line.
 
-    A statement that came from nowhere is where its first part is, an expression where it stands. Columns are
-    those of no file, so there are none.
+    A statement without origin gets the line of its first part, an expression that of its parent. Columns are dropped.
     """
     own = getattr(tree, "origin", None if isinstance(tree, ast.stmt) else line)
     if own is None:
@@ -178,8 +178,8 @@ def _place(tree: ast.AST, line: int) -> None:
         _place(part, own)
 
 
-def _inside(tree: ast.AST) -> Iterator[ast.AST]:
-    """The parts of a node, from front to back."""
+def _inside(tree: ast.AST) -> Iterator[Any]:
+    """The parts of a node, in order."""
     for part in ast.iter_child_nodes(tree):
         yield part
         yield from _inside(part)

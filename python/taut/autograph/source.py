@@ -1,12 +1,12 @@
-"""From the source of a function to one whose calls and control flow are calls of operators.
+"""Conversion of a function's source to one whose calls and control flow are calls of operators.
 
-What comes out is compiled under the name of the file that the function is in, each node on the line that it
-was made from: errors, plans, profiles and debuggers show lines that somebody wrote. No file is generated.
+The result is compiled under the original file name, each node on its original line: errors, plans, profiles and
+debuggers show the user's lines. No file is generated.
 """
 
 from __future__ import annotations
-
 import __future__
+
 import ast
 import inspect
 import linecache
@@ -21,21 +21,21 @@ for _name in __future__.all_feature_names:
     _FUTURE |= getattr(__future__, _name).compiler_flag
 
 _NAME = "converted"
-# Python finds the frame of who calls these by itself.
+# Built-in functions that inspect their caller's frame.
 _BY_FRAME = frozenset({"breakpoint", "dir", "eval", "exec", "globals", "locals", "super", "vars"})
 
 
-class Cannot(Exception):
-    """Why a function cannot be converted."""
+class ConversionError(Exception):
+    """The reason why a function cannot be converted."""
 
 
 class Factory(NamedTuple):
-    """What makes converted functions of all functions that share one code object."""
+    """Creates converted functions for all functions that share one code object."""
 
     code: types.CodeType
 
     def made(self, function: types.FunctionType, operators: types.SimpleNamespace) -> types.FunctionType:
-        """The converted function, with the globals, the cells and the defaults of this one."""
+        """The converted function, with the globals, cells and defaults of this one."""
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or ()))
         closure = tuple(cells[name] for name in self.code.co_freevars)
         made = types.FunctionType(self.code, function.__globals__, _NAME, (), closure)(operators)
@@ -46,12 +46,12 @@ class Factory(NamedTuple):
 
 
 _lock = threading.RLock()
-# Code objects that differ in nothing but their file are equal; so files are part of the key.
+# Code objects that differ only in their file are equal, so the file is part of the key.
 _made: weakref.WeakKeyDictionary[types.CodeType, dict[tuple, Factory | str]] = weakref.WeakKeyDictionary()
 
 
 def factory(function: types.FunctionType, recursive: bool) -> Factory:
-    """The factory for a function, made once per code object. Raises Cannot with a reason if there is none."""
+    """The factory for a function, created once per code object. Raises ConversionError if there is none."""
     code = function.__code__
     key = (code.co_filename, recursive)
     with _lock:
@@ -60,21 +60,19 @@ def factory(function: types.FunctionType, recursive: bool) -> Factory:
         if found is None:
             try:
                 found = _converted(function, recursive)
-            except Exception as reason:  # Whatever this stumbles over, the function can still run as it is.
+            except Exception as reason:  # On any failure the function runs unconverted.
                 found = str(reason) or type(reason).__name__
             known[key] = found
     if isinstance(found, str):
-        raise Cannot(found)
+        raise ConversionError(found)
     return found
 
 
 def _converted(function: types.FunctionType, recursive: bool) -> Factory:
     node = _Private(function).visit(parsed(function))
-    _without_what_belongs_to_the_original(node)
-    if is_straight(node):
-        node = _Straight(recursive).visit(node)
-    else:
-        node = _rewritten(node, function, recursive)
+    _strip_definition(node)
+    straight = is_straight_line(node)
+    node = _StraightLine(recursive).visit(node) if straight else _rewritten(node, function, recursive)
     body = ast.Assign([ast.Name(_NAME, ast.Store())], node) if isinstance(node, ast.Lambda) else node
     if isinstance(body, ast.FunctionDef):
         body.name = _NAME
@@ -87,32 +85,33 @@ def _rewritten(node: ast.AST, function: types.FunctionType, recursive: bool) -> 
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != "malt":
             raise
-        raise Cannot("the package diastatic-malt is not installed") from None
+        raise ConversionError("the package diastatic-malt is not installed") from None
     return rewriting.rewritten(node, function, recursive, _NAME)
 
 
 def parsed(function: types.FunctionType) -> ast.FunctionDef | ast.Lambda:
-    """The syntax tree of a function, with the lines and columns that it has in its file."""
+    """The syntax tree of a function, with the lines and columns of its file."""
     code = function.__code__
     linecache.checkcache(code.co_filename)
     lines, first = linecache.getlines(code.co_filename, function.__globals__), code.co_firstlineno - 1
     if first >= len(lines):
-        raise Cannot("its source is not available")
+        raise ConversionError("its source is not available")
     if code.co_name == "<lambda>":
         return _lambda(lines, code)
     block = inspect.getblock(lines[first:])
-    # What is indented stands inside of something.
+    # An indented definition is parsed inside a block.
     indented = block[0][:1].isspace()
     tree = ast.parse("".join(["if True:\n", *block] if indented else block))
-    node = tree.body[0].body[0] if indented else tree.body[0]
+    first_statement: Any = tree.body[0]
+    node = first_statement.body[0] if indented else first_statement
     if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
-        raise Cannot("its source is not what it was made from")
+        raise ConversionError("its source file has changed")
     ast.increment_lineno(tree, first - indented)
     return node
 
 
 def _lambda(lines: Sequence[str], code: types.CodeType) -> ast.Lambda:
-    """The lambda expression that a piece of code was made from."""
+    """The lambda expression of a code object."""
     found = [
         node
         for node in ast.walk(ast.parse("".join(lines)))
@@ -123,17 +122,17 @@ def _lambda(lines: Sequence[str], code: types.CodeType) -> ast.Lambda:
         found = [node for node in found if (node.body.lineno, node.body.col_offset) in places]
         found = [node for node in found if not _around(node, found)]
     if len(found) != 1:
-        raise Cannot("its source cannot be told from that of others: write one lambda per line")
+        raise ConversionError("several lambdas are on its line: write one lambda per line")
     return found[0]
 
 
 def _around(node: ast.Lambda, others: Sequence[ast.Lambda]) -> bool:
-    """Whether a lambda expression only has the places of another because that one is inside."""
+    """Whether a lambda expression contains another candidate."""
     return any(part in others for part in ast.walk(node.body))
 
 
-def _without_what_belongs_to_the_original(node: ast.FunctionDef | ast.Lambda) -> None:
-    """Decorators, defaults and annotations were evaluated when the function was made."""
+def _strip_definition(node: ast.FunctionDef | ast.Lambda) -> None:
+    """Removes decorators, defaults and annotations, which were evaluated with the original definition."""
     args = node.args
     args.defaults = [ast.copy_location(ast.Constant(None), value) for value in args.defaults]
     args.kw_defaults = [value and ast.copy_location(ast.Constant(None), value) for value in args.kw_defaults]
@@ -145,7 +144,7 @@ def _without_what_belongs_to_the_original(node: ast.FunctionDef | ast.Lambda) ->
 
 
 class _Private(ast.NodeTransformer):
-    """Names that a class keeps to itself have the class's name in them; outside of it, that must be said."""
+    """Mangles private names of a class, as the compiler does inside the class."""
 
     def __init__(self, function: types.FunctionType) -> None:
         scopes = function.__qualname__.split(".")[:-1]
@@ -164,18 +163,18 @@ _DECISIONS = (ast.If, ast.IfExp, ast.While, ast.For, ast.BoolOp, ast.Not, ast.As
 _SUSPENSIONS = (ast.AsyncFor, ast.AsyncFunctionDef, ast.AsyncWith, ast.Await, ast.Yield, ast.YieldFrom)
 
 
-def is_straight(node: ast.AST) -> bool:
-    """Whether there is nothing in a function that a tensor could decide about."""
+def is_straight_line(node: ast.AST) -> bool:
+    """Whether a function has no control flow."""
     return not any(
-        isinstance(part, _DECISIONS + _SUSPENSIONS) or isinstance(part, ast.Compare) and len(part.ops) > 1
+        isinstance(part, _DECISIONS + _SUSPENSIONS) or (isinstance(part, ast.Compare) and len(part.ops) > 1)
         for part in ast.walk(node)
     )
 
 
-class _Straight(ast.NodeTransformer):
-    """Makes calls of a function without decisions calls of the operator, which converts what is called.
+class _StraightLine(ast.NodeTransformer):
+    """Rewrites only the calls of a function without control flow.
 
-    That takes a fraction of the time that rewriting control flow takes.
+    This takes a fraction of the time of a full rewrite.
     """
 
     def __init__(self, recursive: bool) -> None:
@@ -187,7 +186,7 @@ class _Straight(ast.NodeTransformer):
         if isinstance(node.func, ast.Name) and node.func.id in _BY_FRAME:
             return node
         args = ast.Tuple(node.args, ast.Load())
-        keys = [keyword.arg and ast.Constant(keyword.arg) for keyword in node.keywords]
+        keys: list[Any] = [keyword.arg and ast.Constant(keyword.arg) for keyword in node.keywords]
         kwargs = ast.Dict(keys, [keyword.value for keyword in node.keywords])
         scope = operator("STRAIGHT" if self._recursive else "STRAIGHT_ALONE")
         return _like(node, ast.Call(operator("converted_call"), [node.func, args, kwargs, scope], []))
@@ -205,7 +204,7 @@ class _Straight(ast.NodeTransformer):
         return node
 
     def _inside(self, node: ast.AST) -> bool:
-        """Visits a function; says whether it is inside of the one that is converted."""
+        """Visits a function; returns whether it is nested in the converted one."""
         self._depth += 1
         self.generic_visit(node)
         self._depth -= 1
@@ -213,12 +212,12 @@ class _Straight(ast.NodeTransformer):
 
 
 def operator(name: str) -> ast.expr:
-    """What converted functions know by this name."""
+    """The attribute of `ag__` of this name."""
     return ast.Attribute(ast.Name("ag__", ast.Load()), name, ast.Load())
 
 
-def _like(node: ast.AST, made: ast.AST) -> ast.AST:
-    """A node in the place of another one."""
+def _like(node: ast.AST, made: Any) -> Any:
+    """Gives the new parts of a node the location of another one."""
     for part in ast.walk(made):
         if "lineno" in part._attributes and not hasattr(part, "lineno"):
             ast.copy_location(part, node)
@@ -226,9 +225,9 @@ def _like(node: ast.AST, made: ast.AST) -> ast.AST:
 
 
 def compiled(node: ast.AST, original: types.CodeType) -> types.CodeType:
-    """The code of a function of the operators that returns the converted function."""
+    """The code of a factory function, which takes the operators and returns the converted function."""
     tree = ast.parse("def cells():\n    def factory(ag__):\n        pass")
-    outer = tree.body[0]
+    outer: Any = tree.body[0]
     inner = outer.body[0]
     ast.increment_lineno(tree, original.co_firstlineno - 1)
     inner.body = [node, ast.Return(ast.Name(_NAME, ast.Load()))]

@@ -1,4 +1,4 @@
-"""Values of variables where control flow meets: which are tensors, of which type, and which stay Python's."""
+"""Values of variables where control flow paths join: which become tensors, of which type, and which stay Python values."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import _native, nest
+from .. import _native, _raw_ops as raw, nest
 from ..tensor_array import is_array
 
 Array = _native.Array
 
-_cast, _not_equal, _reshape, _zeros = (_native.Op(name) for name in ("cast", "not_equal", "reshape", "zeros"))
 _PLAIN = (str, bytes, type(None))
 
 
 class Slot(NamedTuple):
-    """A part of a variable that control flow hands on as a tensor."""
+    """A leaf of a variable that control flow carries as a tensor."""
 
     dtype: Any
     shape: tuple[int, ...]
@@ -26,16 +25,16 @@ class Slot(NamedTuple):
         return f"a tensor of {self.dtype.name}{list(self.shape)}"
 
 
-# Per variable, its leaves: a slot, or None for what stays a value of Python's. None at all: it is left out.
+# Per variable, its leaves: a slot, or None for a leaf that stays a Python value. An empty list: the variable is left out.
 Plan = list[list["Slot | None"]]
 
 
-class TypesDiffer(TypeError):
-    """Values of different types where control flow meets."""
+class TypesDifferError(TypeError):
+    """Values of different types where control flow paths join."""
 
 
 class Undefined:
-    """A variable that has no value yet. Reading it is a mistake."""
+    """A variable without a value. Reading it raises UnboundLocalError."""
 
     __slots__ = ("symbol_name",)
 
@@ -43,16 +42,16 @@ class Undefined:
         self.symbol_name = symbol_name
 
     def read(self) -> Any:
-        """Raises what Python raises."""
-        raise UnboundLocalError(f"'{self.symbol_name}' is used before assignment")
+        """Raises UnboundLocalError."""
+        raise UnboundLocalError(f"local variable '{self.symbol_name}' is used before assignment")
 
 
 class NoReturn:
-    """What a function returns that has not returned yet."""
+    """The return value of a function that has not returned yet."""
 
 
 class Unset(Undefined):
-    """A variable that has a value on some paths only. Reading it says where it would have needed one."""
+    """A variable that has a value on some paths only. Reading it raises an error with the reason."""
 
     __slots__ = ("reason",)
 
@@ -61,53 +60,53 @@ class Unset(Undefined):
         self.reason = reason
 
     def read(self) -> Any:
-        """Raises the error that the variable is there for."""
+        """Raises UnboundLocalError with the reason."""
         raise UnboundLocalError(self.reason)
 
 
 class Skipped(Undefined, NoReturn):
-    """A variable without a value on a path that has returned: nothing reads it there."""
+    """A variable without a value on a path that has returned: it is not read there."""
 
     __slots__ = ()
 
 
 def is_symbolic(value: Any) -> bool:
-    """Whether it is a tensor whose value is not known while a function is traced."""
+    """Whether it is a traced tensor."""
     return isinstance(value, Array) and value.is_symbolic
 
 
 def holds(value: Any) -> bool:
-    """Whether a value that is known is true. Asking a tensor's array is no op, so it works in a trace."""
+    """The truth of a known value. Reading a tensor's array is not an op, so it works in a trace."""
     return bool(value.numpy() if isinstance(value, Array) else value)
 
 
 def is_unset(value: Any) -> bool:
-    """Whether it stands for a value that there is none of."""
+    """Whether it marks a missing value."""
     return isinstance(value, (Undefined, NoReturn))
 
 
 def is_number(value: Any) -> bool:
-    """Whether it is a number or truth value of Python's."""
+    """Whether it is a Python number or boolean."""
     return isinstance(value, (bool, int, float)) and not isinstance(value, np.generic)
 
 
-def problem(message: str, help: str) -> str:  # noqa: A002
-    """The text of an error, with the line of the statement that it is about."""
+def problem(message: str, help: str) -> str:
+    """An error message with the line of the statement and a help line."""
     return f"{message}\n  at {_native.calling_line()}\n  help: {help}"
 
 
 def truth(value: Any, what: str) -> Any:
-    """A tensor as one truth value, for a statement of this kind."""
+    """Converts a tensor to a scalar boolean, for a statement of this kind."""
     if value.size != 1:
-        message = f"`{what}` needs one truth value, and this tensor has the shape {tuple(value.shape)}"
-        raise ValueError(problem(message, "say what is meant: tf.reduce_any, tf.reduce_all, or tf.where"))
+        message = f"`{what}` needs a scalar condition, got shape {tuple(value.shape)}"
+        raise ValueError(problem(message, "use tf.reduce_any, tf.reduce_all or tf.where"))
     if value.ndim:
-        value = _reshape(value, [])
-    return value if value.dtype.name == "bool" else _not_equal(value, 0)
+        value = raw.reshape(value, [])
+    return value if value.dtype.name == "bool" else raw.not_equal(value, 0)
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values of Python's are one, as far as control flow is concerned."""
+    """Whether two Python values are equal as far as control flow is concerned."""
     if one is other:
         return True
     if type(one) is not type(other):
@@ -120,12 +119,12 @@ def same(one: Any, other: Any) -> bool:
 
 
 def leaves(value: Any) -> list:
-    """The parts of a variable's value."""
+    """The leaves of a variable's value."""
     return nest.flatten(value)
 
 
 def slot(value: Any) -> Slot | None:
-    """What a value would be handed on as; None if it is no tensor and no number."""
+    """The slot of a value; None if it is neither a tensor nor a number."""
     if is_array(value):
         return Slot(value.dtype, (len(value), *value.element_shape)) if value.knows_shape() else None
     if is_number(value):
@@ -137,7 +136,7 @@ def slot(value: Any) -> Slot | None:
 
 
 def fits(value: Any, wanted: Slot | None) -> bool:
-    """Whether a value can be handed on in a slot."""
+    """Whether a value can be carried in a slot."""
     if wanted is None:
         return not isinstance(value, Array)
     if is_unset(value):
@@ -147,18 +146,18 @@ def fits(value: Any, wanted: Slot | None) -> bool:
     own = slot(value)
     if own is None or own.shape != wanted.shape:
         return False
-    return own.dtype == wanted.dtype or is_number(value) and _becomes(value, wanted.dtype)
+    return own.dtype == wanted.dtype or (is_number(value) and _becomes(value, wanted.dtype))
 
 
 def _becomes(number: Any, dtype: Any) -> bool:
-    """Whether a number of Python's takes this type next to tensors of it."""
+    """Whether a Python number takes this type beside a tensor of it."""
     if dtype.name == "bool":
         return isinstance(number, bool)
     return not isinstance(number, bool) and (dtype.is_floating or isinstance(number, int))
 
 
 def handed(values: Sequence, plan: Plan) -> list | None:
-    """The tensors that stand for the values; None if the plan is none for them."""
+    """The tensors of the values by a plan; None if the plan does not fit."""
     made = []
     for value, slots in zip(values, plan):
         if not slots:
@@ -174,24 +173,24 @@ def handed(values: Sequence, plan: Plan) -> list | None:
 
 def _as(value: Any, wanted: Slot) -> Any:
     if is_unset(value):
-        return _zeros(list(wanted.shape), wanted.dtype)
+        return raw.zeros(list(wanted.shape), wanted.dtype)
     if is_array(value):
         return value.as_rows(wanted.shape[1:])
     return _native.as_tensor(value, wanted.dtype) if is_number(value) else _native.as_tensor(value)
 
 
 def guess(values: Sequence) -> Plan:
-    """The plan for values of which nothing else is known: what can be a tensor is one."""
+    """The plan for values alone: everything that can be a tensor is one."""
     return [slots(value) for value in values]
 
 
 def slots(value: Any) -> list:
-    """What the parts of a value would be handed on as."""
+    """The slots of the leaves of a value."""
     return [] if is_unset(value) else [slot(part) for part in leaves(value)]
 
 
 def filled(values: Sequence, plan: Plan, tensors: Sequence) -> list:
-    """The values, with tensors where the plan says so. What is not set stays so."""
+    """The values with tensors in place of planned leaves. Unset values stay unset."""
     rest = iter(tensors)
     made = []
     for value, slots in zip(values, plan):
@@ -206,12 +205,12 @@ def filled(values: Sequence, plan: Plan, tensors: Sequence) -> list:
 
 
 def became(value: Any, tensor: Any) -> Any:
-    """A value after it was handed on as this tensor."""
+    """The value of a leaf after it was carried as this tensor."""
     return value.of_rows(tensor) if is_array(value) else tensor
 
 
 def described(value: Any) -> str:
-    """A value in the words of an error."""
+    """A value in the words of an error message."""
     if is_unset(value):
         return "not set"
     if isinstance(value, Array):
@@ -225,7 +224,7 @@ def described(value: Any) -> str:
 
 
 def met(one: Any, other: Any) -> Slot | None:
-    """The slot in which two values meet. Raises ValueError if there is none."""
+    """The slot in which two values join; raises ValueError if there is none."""
     first, second = slot(one), slot(other)
     if is_array(one) and is_array(other):
         # An array to which nothing was written takes the shape that the other's elements have.
@@ -233,18 +232,18 @@ def met(one: Any, other: Any) -> Slot | None:
         if first is None:
             return None
         if not (fits(one, first) and fits(other, first)):
-            raise ValueError("their shapes differ")
+            raise ValueError("the shapes differ")
         return first
     if is_array(one) or is_array(other):
-        raise ValueError("they are not of one kind")
+        raise ValueError("the kinds of values differ")
     if first is None or second is None:
-        raise ValueError("they are not of one kind")
+        raise ValueError("the kinds of values differ")
     if first.shape != second.shape:
-        raise ValueError("their shapes differ")
+        raise ValueError("the shapes differ")
     if first.dtype == second.dtype:
         return first
     if is_number(one) and _becomes(one, second.dtype):
         return second
     if is_number(other) and _becomes(other, first.dtype):
         return first
-    raise ValueError("their types differ")
+    raise ValueError("the types differ")

@@ -1,4 +1,4 @@
-"""Input pipelines: elements that come one after the other, made ready on other threads, in buffers of known size."""
+"""Input pipelines: datasets with background threads and buffers bounded in bytes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,12 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .. import _native, dtypes, nest
+from .. import _native, _raw_ops as raw, dtypes, nest
 from ..errors import InvalidArgumentError, OutOfRangeError
 from ..function import Function
 from ..shape import TensorShape
 from ..spec import TensorSpec
 from . import _stages
-
-_cast = _native.Op("cast")
 
 AUTOTUNE = -1
 INFINITE_CARDINALITY = -1
@@ -23,13 +21,13 @@ UNKNOWN_CARDINALITY = -2
 
 
 class Report(str):
-    """What the stages of a pipeline did: a text for people, and rows of (stage, most bytes held)."""
+    """Statistics of a pipeline's stages: printable, with `stages` of (stage, peak bytes)."""
 
     stages: list[tuple[str, int]]
 
 
 class DatasetIterator:
-    """A running dataset. Its position can be saved, and another iterator can go on from there."""
+    """An iterator over a dataset. Its position can be saved and resumed."""
 
     def __init__(self, running: _native.DatasetIterator) -> None:
         self._running = running
@@ -49,11 +47,11 @@ class DatasetIterator:
 
     @property
     def position(self) -> tuple[int, int]:
-        """Where it is: the epoch, and the elements delivered. `dataset.iterate(position)` goes on from here."""
+        """The position: epoch, and number of elements delivered. `dataset.iterate(position)` resumes there."""
         return self._running.position
 
     def report(self) -> Report:
-        """What each stage did so far, the most bytes that it held, and where the pipeline waits."""
+        """Statistics of each stage: elements, peak bytes, and waiting times."""
         text, stages = self._running.report()
         report = Report(text)
         report.stages = stages
@@ -61,9 +59,9 @@ class DatasetIterator:
 
 
 class Dataset:
-    """Elements that come one after the other: tensors, or tuples, lists and dicts of them.
+    """A sequence of elements: tensors, or tuples, lists and dicts of tensors.
 
-    Functions given to `map` and `filter` are traced once and run outside of the interpreter lock.
+    Functions given to `map` and `filter` are traced once and run without the interpreter lock.
 
     >>> import taut as tf
     >>> squares = tf.data.Dataset.range(5).map(lambda x: x * x)
@@ -76,25 +74,25 @@ class Dataset:
         self._epochs = 0
 
     @classmethod
-    def _by(cls, elements: Callable[[], Iterator]) -> Dataset:
-        """The elements of an iterator of Python's, which is made anew for each run."""
+    def _from_iterators(cls, elements: Callable[[], Iterator]) -> Dataset:
+        """A dataset over a Python iterator, which is created anew for each iteration."""
         return cls(_native.Dataset.from_generator(elements))
 
     @classmethod
     def _of(cls, native: _native.Dataset) -> Dataset:
-        """What the engine calls for an element that is a dataset itself, as those of `window` are."""
+        """Called by the engine for an element that is a dataset, such as those of `window`."""
         return cls(native)
 
     # Sources.
 
     @staticmethod
     def from_tensor_slices(tensors: Any, name: str | None = None) -> Dataset:
-        """The rows of tensors, one after the other."""
+        """Creates a dataset of the rows of tensors."""
         return Dataset(_native.Dataset.from_tensor_slices(_tensors(tensors)))
 
     @staticmethod
     def from_tensors(tensors: Any, name: str | None = None) -> Dataset:
-        """One element."""
+        """Creates a dataset of one element."""
         return Dataset(_native.Dataset.from_tensors(_tensors(tensors)))
 
     @staticmethod
@@ -106,7 +104,7 @@ class Dataset:
         output_signature: Any = None,
         name: str | None = None,
     ) -> Dataset:
-        """What `generator(*args)` yields. It is called anew for each run."""
+        """Creates a dataset of the elements that `generator(*args)` yields. It is called for each iteration."""
         signature = output_signature
         if signature is None and output_types is not None:
             if output_shapes is None:
@@ -118,19 +116,19 @@ class Dataset:
 
         def elements() -> Iterator:
             for element in generator(*(args or ())):
-                yield _signed(element, signature) if signature is not None else element
+                yield _typed_element(element, signature) if signature is not None else element
 
-        return Dataset._by(elements)
+        return Dataset._from_iterators(elements)
 
     @staticmethod
-    def range(*args: int, output_type: Any = dtypes.int64, name: str | None = None) -> Dataset:  # noqa: A003
-        """The numbers of a range, as Python's `range` has them."""
+    def range(*args: int, output_type: Any = dtypes.int64, name: str | None = None) -> Dataset:
+        """Creates a dataset of the integers of Python's `range`."""
         numbers = range(*(int(arg) for arg in args))
         return Dataset(_native.Dataset.range(numbers.start, numbers.stop, numbers.step, output_type))
 
     @staticmethod
-    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:  # noqa: A003
-        """Elements of several datasets side by side; it ends with the shortest."""
+    def zip(*args: Any, datasets: Any = None, name: str | None = None) -> Dataset:
+        """Zips datasets; it ends with the shortest."""
         structure = datasets if datasets is not None else args[0] if len(args) == 1 else args
         if isinstance(structure, Dataset):
             structure = (structure,)
@@ -148,9 +146,10 @@ class Dataset:
         stop_on_empty_dataset: bool = False,
         rerandomize_each_iteration: bool | None = None,
     ) -> Dataset:
-        """Elements of several datasets: which one the next comes from is drawn by their weights.
+        """Samples elements from datasets at random, by weight.
 
-        It goes on until all have ended, or until one has, and each run draws anew, unless it is not to.
+        It ends when all datasets have ended, or when one has (`stop_on_empty_dataset`). Each iteration samples anew,
+        unless `rerandomize_each_iteration` is False.
         """
         weights = [1.0] * len(datasets) if weights is None else [float(weight) for weight in weights]
         pairs = [(dataset, weight) for dataset, weight in zip(datasets, weights) if weight]
@@ -162,26 +161,24 @@ class Dataset:
                 choices = _stages.drawn([weight for _, weight in pairs], [start, run])
                 return _stages.chosen([dataset for dataset, _ in pairs], choices, stop_on_empty_dataset)
 
-            return Dataset._by(elements)
+            return Dataset._from_iterators(elements)
         sources = [(dataset._native, weight) for dataset, weight in pairs]
         return Dataset(_native.Dataset.sample_from(sources, _seed(seed)))
 
     @staticmethod
-    def choose_from_datasets(
-        datasets: list, choice_dataset: Dataset, stop_on_empty_dataset: bool = True
-    ) -> Dataset:
-        """Elements of several datasets: each element of another one says which of them the next comes from."""
-        return Dataset._by(lambda: _stages.chosen(datasets, choice_dataset, stop_on_empty_dataset))
+    def choose_from_datasets(datasets: list, choice_dataset: Dataset, stop_on_empty_dataset: bool = True) -> Dataset:
+        """Takes elements from datasets by index; the indices are the elements of `choice_dataset`."""
+        return Dataset._from_iterators(lambda: _stages.chosen(datasets, choice_dataset, stop_on_empty_dataset))
 
     @staticmethod
     def counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64, name: str | None = None) -> Dataset:
-        """Numbers `step` apart, without end."""
+        """Creates an infinite dataset of numbers with a constant step."""
         first, apart, dtype = int(start), int(step), dtypes.as_dtype(dtype)
-        return Dataset.from_tensors(0).repeat().enumerate().map(lambda i, _: _cast(first + apart * i, dtype))
+        return Dataset.from_tensors(0).repeat().enumerate().map(lambda i, _: raw.cast(first + apart * i, dtype))
 
     # Transformations.
 
-    def map(  # noqa: A003
+    def map(
         self,
         map_func: Callable,
         num_parallel_calls: int | None = None,
@@ -190,22 +187,24 @@ class Dataset:
         use_unbounded_threadpool: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """Calls a function on each element; a tuple's parts are its arguments. The order is kept."""
+        """Applies a function to each element; the parts of a tuple are its arguments. The order is kept."""
         workers = None
+        if synchronous and num_parallel_calls is not None:
+            raise ValueError(f"synchronous=True needs num_parallel_calls=None, got {num_parallel_calls}")
         if num_parallel_calls is not None:
             workers = (os.cpu_count() or 1) if num_parallel_calls == AUTOTUNE else int(num_parallel_calls)
         return Dataset(self._native.map(_converted(map_func), workers))
 
-    def filter(self, predicate: Callable, name: str | None = None) -> Dataset:  # noqa: A003
-        """The elements for which a function returns true."""
+    def filter(self, predicate: Callable, name: str | None = None) -> Dataset:
+        """Keeps the elements for which a function returns true."""
         return Dataset(self._native.filter(_converted(predicate)))
 
     def take_while(self, predicate: Callable, name: str | None = None) -> Dataset:
-        """The elements up to the first for which a function returns false."""
+        """Takes elements until a function returns false."""
         return Dataset(self._native.take_while(_converted(predicate)))
 
     def flat_map(self, map_func: Callable, name: str | None = None) -> Dataset:
-        """Makes a dataset of each element; their elements, one dataset after the other."""
+        """Maps each element to a dataset and concatenates these."""
         return Dataset(self._native.flat_map(map_func))
 
     def interleave(
@@ -217,7 +216,7 @@ class Dataset:
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """Makes a dataset of each element; `cycle_length` of them at a time take turns."""
+        """Maps each element to a dataset and interleaves `cycle_length` of these at a time."""
         cycle = 1 if cycle_length is None else 4 if cycle_length == AUTOTUNE else cycle_length
         return Dataset(self._native.interleave(map_func, cycle, block_length or 1))
 
@@ -229,9 +228,9 @@ class Dataset:
         deterministic: bool | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """Several elements as one, along a new first axis."""
+        """Combines consecutive elements along a new first axis."""
         if int(batch_size) < 1:
-            raise InvalidArgumentError(f"a batch has 1 element at least, not {int(batch_size)}")
+            raise InvalidArgumentError(f"batch_size must be >= 1, got {int(batch_size)}")
         return Dataset(self._native.batch(int(batch_size), drop_remainder))
 
     def padded_batch(
@@ -242,18 +241,18 @@ class Dataset:
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """As `batch`, for elements of different shapes: each is filled up to the largest, or to a given shape."""
+        """As `batch`, padding elements to the largest shape, or to a given one."""
         shapes = [] if padded_shapes is None else [list(shape) for shape in _flat_shapes(padded_shapes, None)]
         shapes = [[None if dim in (None, -1) else int(dim) for dim in shape] for shape in shapes]
         values = [] if padding_values is None else nest.flatten(padding_values)
         return Dataset(self._native.padded_batch(int(batch_size), shapes, values, drop_remainder))
 
     def unbatch(self, name: str | None = None) -> Dataset:
-        """The rows of the elements."""
+        """Splits elements into their rows."""
         return Dataset(self._native.unbatch())
 
     def rebatch(self, batch_size: int, drop_remainder: bool = False, name: str | None = None) -> Dataset:
-        """The same rows in batches of another size."""
+        """Changes the batch size."""
         return self.unbatch().batch(batch_size, drop_remainder)
 
     def shuffle(
@@ -264,63 +263,69 @@ class Dataset:
         name: str | None = None,
         buffer_bytes: int | None = None,
     ) -> Dataset:
-        """Elements in random order, drawn from a buffer of `buffer_size` elements, or of `buffer_bytes` bytes."""
+        """Shuffles elements with a buffer of `buffer_size` elements, or of `buffer_bytes` bytes."""
         if (buffer_size is None) == (buffer_bytes is None):
-            raise ValueError("a shuffle needs buffer_size or buffer_bytes")
+            raise ValueError("exactly one of buffer_size and buffer_bytes must be given")
         each = reshuffle_each_iteration is not False
         size = None if buffer_size is None else int(buffer_size)
         return Dataset(self._native.shuffle(size, buffer_bytes, _seed(seed), each))
 
     def repeat(self, count: int | None = None, name: str | None = None) -> Dataset:
-        """The elements several times, without end if no number is given."""
+        """Repeats the dataset `count` times, or infinitely."""
         return Dataset(self._native.repeat(None if count in (None, -1) else int(count)))
 
     def take(self, count: int, name: str | None = None) -> Dataset:
-        """The first elements; all of them for -1."""
+        """Takes the first `count` elements; all of them for -1."""
         return self if count == -1 else Dataset(self._native.take(int(count)))
 
     def skip(self, count: int, name: str | None = None) -> Dataset:
-        """All but the first elements."""
+        """Skips the first `count` elements; all of them for -1."""
         return self.take(0) if count == -1 else Dataset(self._native.skip(int(count)))
 
     def shard(self, num_shards: int, index: int, name: str | None = None) -> Dataset:
-        """Every so many-th element."""
+        """Keeps every `num_shards`-th element, starting at `index`."""
         return Dataset(self._native.shard(int(num_shards), int(index)))
 
     def cache(self, filename: str = "", name: str | None = None, memory_bytes: int | None = None) -> Dataset:
-        """Keeps the elements of the first run: in memory, in a file, or in memory up to so many bytes and the rest in a
-        file in the folder `filename` names."""
+        """Caches the elements of the first iteration: in memory, in a file, or up to `memory_bytes` in memory and the
+        rest in a file.
+        """
         return Dataset(self._native.cache(filename or None, memory_bytes))
 
     def prefetch(
         self, buffer_size: int | None = None, name: str | None = None, buffer_bytes: int | None = None
     ) -> Dataset:
-        """Makes elements ready on another thread: `buffer_size` of them, or `buffer_bytes` bytes."""
+        """Prepares elements on a background thread: `buffer_size` of them, or `buffer_bytes` bytes."""
         size = 2 if buffer_size in (None, AUTOTUNE) else int(buffer_size)
         return Dataset(self._native.prefetch(size, buffer_bytes))
 
-    def enumerate(self, start: int = 0, name: str | None = None) -> Dataset:  # noqa: A003
-        """Each element with its number."""
+    def enumerate(self, start: int = 0, name: str | None = None) -> Dataset:
+        """Pairs each element with its index."""
         return Dataset(self._native.enumerate(int(start)))
 
     def window(
-        self, size: int, shift: int | None = None, stride: int = 1, drop_remainder: bool = False, name: str | None = None
+        self,
+        size: int,
+        shift: int | None = None,
+        stride: int = 1,
+        drop_remainder: bool = False,
+        name: str | None = None,
     ) -> Dataset:
-        """Datasets of `size` elements each, which begin `shift` elements apart."""
+        """Creates datasets of `size` elements each, starting `shift` elements apart."""
         return Dataset(self._native.window(int(size), int(shift or size), int(stride), drop_remainder))
 
     def concatenate(self, dataset: Dataset, name: str | None = None) -> Dataset:
-        """The elements of this dataset, then those of another."""
+        """Appends the elements of another dataset."""
         return Dataset(self._native.concatenate(dataset._native))
 
     def scan(self, initial_state: Any, scan_func: Callable, name: str | None = None) -> Dataset:
-        """Goes through the elements with a state: `scan_func(state, element)` returns the next one, and an element."""
+        """Maps elements with a state: `scan_func(state, element)` returns the next state and an element."""
         step = _stages.traced(scan_func)
-        return Dataset._by(lambda: _stages.scanned(self, initial_state, step))
+        return Dataset._from_iterators(lambda: _stages.scanned(self, initial_state, step))
 
     def unique(self, name: str | None = None) -> Dataset:
-        """The elements that were not there before. They must be tensors, and all that were there are remembered."""
-        return Dataset._by(lambda: _stages.distinct(self))
+        """Keeps the first occurrence of each element. Elements must be tensors; all distinct ones are kept in memory."""
+        return Dataset._from_iterators(lambda: _stages.distinct(self))
 
     def group_by_window(
         self,
@@ -330,15 +335,15 @@ class Dataset:
         window_size_func: Callable | None = None,
         name: str | None = None,
     ) -> Dataset:
-        """Gathers elements of equal keys: `reduce_func(key, dataset)` makes a dataset of each window of them.
+        """Groups elements by key and maps each window of a group with `reduce_func(key, dataset)` to a dataset.
 
-        A window has `window_size` elements, or as many as `window_size_func(key)` says; the last ones may have fewer.
+        A window has `window_size` elements, or `window_size_func(key)`; the last windows may have fewer.
         """
         if (window_size is None) == (window_size_func is None):
-            raise ValueError("group_by_window needs window_size or window_size_func, and not both")
-        size = window_size_func if window_size is None else lambda _: window_size
+            raise ValueError("exactly one of window_size and window_size_func must be given")
+        size: Any = window_size_func if window_size is None else lambda _: window_size
         key = _stages.traced(key_func)
-        return Dataset._by(lambda: _stages.grouped(self, key, reduce_func, size, _held))
+        return Dataset._from_iterators(lambda: _stages.grouped(self, key, reduce_func, size, _from_elements))
 
     def bucket_by_sequence_length(
         self,
@@ -352,15 +357,18 @@ class Dataset:
         drop_remainder: bool = False,
         name: str | None = None,
     ) -> Dataset:
-        """Batches of elements of similar length: one size of batches for each bucket of lengths.
+        """Batches elements of similar length, with a batch size per bucket of lengths.
 
-        Elements are filled up to the longest of their batch or, with `pad_to_bucket_boundary`, in the open dimensions of
-        `padded_shapes` to the longest that the bucket takes.
+        Elements are padded to the longest of their batch or, with `pad_to_bucket_boundary`, to the bucket's boundary in
+        the unknown dimensions of `padded_shapes`.
         """
         if len(bucket_batch_sizes) != len(bucket_boundaries) + 1:
-            raise ValueError(f"{len(bucket_boundaries)} boundaries make one bucket more, not {len(bucket_batch_sizes)}")
+            raise ValueError(
+                f"bucket_batch_sizes must have {len(bucket_boundaries) + 1} elements, one more than the boundaries, "
+                f"got {len(bucket_batch_sizes)}"
+            )
         if pad_to_bucket_boundary and padded_shapes is None:
-            raise ValueError("pad_to_bucket_boundary needs padded_shapes, with None where elements are filled up")
+            raise ValueError("pad_to_bucket_boundary needs padded_shapes, with None for padded dimensions")
         length = _stages.traced(element_length_func)
 
         def bucket(*element: Any) -> int:
@@ -373,19 +381,21 @@ class Dataset:
             shapes = padded_shapes
             if pad_to_bucket_boundary:
                 if number == len(bucket_boundaries):
-                    raise InvalidArgumentError(f"an element is longer than the last boundary, {bucket_boundaries[-1]}")
-                shapes = _closed(shapes, bucket_boundaries[number] - 1)
+                    raise InvalidArgumentError(
+                        f"elements must be shorter than the last boundary, {bucket_boundaries[-1]}"
+                    )
+                shapes = _fill_unknown(shapes, bucket_boundaries[number] - 1)
             return window.padded_batch(bucket_batch_sizes[number], shapes, padding_values, drop_remainder)
 
         size = bucket_batch_sizes.__getitem__
-        return Dataset._by(lambda: _stages.grouped(self, bucket, batched, size, _held))
+        return Dataset._from_iterators(lambda: _stages.grouped(self, bucket, batched, size, _from_elements))
 
     def apply(self, transformation_func: Callable) -> Dataset:
-        """What a function makes of the dataset."""
+        """Applies a function to the dataset."""
         return transformation_func(self)
 
     def reduce(self, initial_state: Any, reduce_func: Callable, name: str | None = None) -> Any:
-        """Goes through all elements with a state."""
+        """Reduces all elements with a state: `state = reduce_func(state, element)`."""
         state = nest.map_structure(_native.as_tensor, initial_state)
         step = Function(reduce_func, on_retrace="allow")
         for element in self:
@@ -400,12 +410,12 @@ class Dataset:
 
     @property
     def element_spec(self) -> Any:
-        """The types and shapes of the first element. It is made for that."""
+        """The types and shapes of the first element, which is computed for this."""
         for element in self.take(1).iterate((0, 0)):
             return nest.map_structure(
                 lambda leaf: TensorSpec.from_tensor(leaf) if isinstance(leaf, _native.Array) else leaf, element
             )
-        raise ValueError("an empty dataset has no element to describe")
+        raise ValueError("the dataset is empty: it has no element_spec")
 
     def __iter__(self) -> DatasetIterator:
         epoch = self._epochs
@@ -413,27 +423,29 @@ class Dataset:
         return DatasetIterator(self._native.iterate((epoch, 0)))
 
     def iterate(self, position: tuple[int, int] | None = None) -> DatasetIterator:
-        """An iterator that begins where another one was: see `DatasetIterator.position`."""
+        """An iterator that resumes at a `DatasetIterator.position`."""
         return DatasetIterator(self._native.iterate(position))
 
     def as_numpy_iterator(self) -> Iterator:
-        """The elements as arrays."""
+        """Iterates over the elements as arrays."""
         for element in self:
             yield nest.map_structure(lambda leaf: leaf.numpy() if isinstance(leaf, _native.Array) else leaf, element)
 
     def get_single_element(self, name: str | None = None) -> Any:
-        """The only element."""
+        """The only element; an error if there are more or none."""
         elements = list(self.take(2))
         if len(elements) != 1:
-            raise InvalidArgumentError(f"the dataset has {'no' if not elements else 'more than one'} element")
+            raise InvalidArgumentError(
+                f"the dataset must have exactly one element, it has {'none' if not elements else 'more'}"
+            )
         return elements[0]
 
     def __len__(self) -> int:
         count = self._native.cardinality()
         if count == INFINITE_CARDINALITY:
-            raise TypeError("a dataset without end has no length")
+            raise TypeError("an infinite dataset has no length")
         if count == UNKNOWN_CARDINALITY:
-            raise TypeError("only running the dataset will tell its length")
+            raise TypeError("the length of the dataset is unknown: it depends on the elements")
         return count
 
     def __bool__(self) -> bool:
@@ -441,12 +453,12 @@ class Dataset:
 
     def __repr__(self) -> str:
         count = self._native.cardinality()
-        words = {INFINITE_CARDINALITY: "without end", UNKNOWN_CARDINALITY: "of unknown length"}
+        words = {INFINITE_CARDINALITY: "infinite", UNKNOWN_CARDINALITY: "of unknown length"}
         return f"<tf.data.Dataset {words.get(count, f'of {count} elements')}>"
 
 
 def _tensors(structure: Any) -> Any:
-    """Lists of numbers as tensors; the structure around them stays."""
+    """Converts lists of numbers to tensors inside a structure."""
     if isinstance(structure, dict):
         return {key: _tensors(part) for key, part in structure.items()}
     if isinstance(structure, tuple):
@@ -455,18 +467,18 @@ def _tensors(structure: Any) -> Any:
     return _native.as_tensor(structure)
 
 
-def _held(elements: list) -> Dataset:
-    """A dataset of elements that are there."""
-    return Dataset._by(lambda: iter(elements))
+def _from_elements(elements: list) -> Dataset:
+    """A dataset of these elements."""
+    return Dataset._from_iterators(lambda: iter(elements))
 
 
-def _closed(shapes: Any, size: int) -> Any:
-    """Shapes with a size where they are open."""
+def _fill_unknown(shapes: Any, size: int) -> Any:
+    """Shapes with `size` in place of unknown sizes."""
     if isinstance(shapes, dict):
-        return {key: _closed(part, size) for key, part in shapes.items()}
+        return {key: _fill_unknown(part, size) for key, part in shapes.items()}
     if _is_shape(shapes):
         return TensorShape(size if dim in (None, -1) else dim for dim in shapes)
-    return tuple(_closed(part, size) for part in shapes)
+    return tuple(_fill_unknown(part, size) for part in shapes)
 
 
 def _is_shape(shapes: Any) -> bool:
@@ -474,36 +486,38 @@ def _is_shape(shapes: Any) -> bool:
 
 
 def _flat_shapes(shapes: Any, like: Any) -> list:
-    """Shapes are lists themselves: what is not a list of lists is one."""
+    """Flattens a structure of shapes, which are lists themselves."""
     if isinstance(shapes, dict):
         return [shape for key in sorted(shapes) for shape in _flat_shapes(shapes[key], None)]
-    if _is_shape(shapes) and not (isinstance(shapes, tuple) and len(shapes) == 0 and like is not None and nest.is_nested(like)):
+    if _is_shape(shapes) and not (
+        isinstance(shapes, tuple) and len(shapes) == 0 and like is not None and nest.is_nested(like)
+    ):
         return [shapes]
     return [shape for part in shapes for shape in _flat_shapes(part, None)]
 
 
-def _signed(element: Any, signature: Any) -> Any:
-    """An element as the signature says; ValueError where it is something else."""
+def _typed_element(element: Any, signature: Any) -> Any:
+    """Converts an element to the types of a signature; raises ValueError if it does not fit."""
 
     def one(spec: Any, leaf: Any) -> Any:
         dtype = getattr(spec, "dtype", spec)
-        # What it yields may be the same array each time.
+        # Copied: a generator may yield the same array each time.
         made = _native.own_tensor(leaf, dtype)
         if isinstance(spec, TensorSpec) and not spec.shape.is_compatible_with(made.shape):
-            raise ValueError(f"the generator yielded shape {made.shape}, and its signature says {spec.shape}")
+            raise ValueError(f"the generator must yield shape {spec.shape}, got {made.shape}")
         return made
 
     if isinstance(signature, (tuple, list)):
         if not isinstance(element, (tuple, list)) or len(element) != len(signature):
-            raise ValueError(f"the generator yielded {element!r}, and its signature says {signature!r}")
-        return tuple(_signed(part, spec) for part, spec in zip(element, signature))
+            raise ValueError(f"the generator must yield {signature!r}, got {element!r}")
+        return tuple(_typed_element(part, spec) for part, spec in zip(element, signature))
     if isinstance(signature, dict):
-        return {key: _signed(element[key], spec) for key, spec in signature.items()}
+        return {key: _typed_element(element[key], spec) for key, spec in signature.items()}
     return one(signature, element)
 
 
 def _seed(seed: int | None) -> int:
-    """A seed: the given one, or one of the program's own random numbers, so that `tf.random.set_seed` decides."""
+    """The given seed, or one derived from the global seed."""
     if seed is not None:
         return int(seed) % 2**64
     seed, count = (int(part) for part in _native.next_key().numpy())
@@ -519,7 +533,7 @@ def _converted(function: Callable) -> Callable:
 
 
 class experimental:  # noqa: N801
-    """Names that TensorFlow keeps here as well."""
+    """The namespace `tf.data.experimental`."""
 
     AUTOTUNE = AUTOTUNE
     cardinality = staticmethod(lambda dataset: dataset.cardinality())

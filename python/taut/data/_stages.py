@@ -1,4 +1,4 @@
-"""Stages that Python runs, one element at a time: generators over the elements of datasets."""
+"""Dataset stages that run in Python: generators over elements."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..function import Function
 
 
 def traced(function: Callable) -> Callable:
-    """The function, traced once for each kind of argument."""
+    """The function as a traced function."""
     return function if isinstance(function, Function) else Function(function, on_retrace="allow")
 
 
 def applied(function: Callable, element: Any) -> Any:
-    """What a function makes of an element; a tuple's parts are its arguments."""
+    """Calls a function with an element; the parts of a tuple are its arguments."""
     return function(*element) if isinstance(element, tuple) else function(element)
 
 
 def scanned(dataset: Iterable, initial_state: Any, step: Callable) -> Iterator:
-    """What `step(state, element)` returns beside the next state."""
+    """Yields the second result of `step(state, element)`; the first is the next state."""
     state = nest.map_structure(_native.as_tensor, initial_state)
     for element in dataset:
         state, made = step(state, element)
@@ -31,7 +31,7 @@ def scanned(dataset: Iterable, initial_state: Any, step: Callable) -> Iterator:
 
 
 def distinct(dataset: Iterable) -> Iterator:
-    """The elements that were not there before."""
+    """Yields the first occurrence of each element."""
     seen = set()
     for element in dataset:
         array = np.asarray(element)
@@ -42,12 +42,12 @@ def distinct(dataset: Iterable) -> Iterator:
 
 
 def chosen(datasets: list, choices: Iterable, stop: bool) -> Iterator:
-    """The next element of the dataset that each choice names, until one or all have none left."""
+    """Yields the next element of the dataset that each choice names, until one or all have ended."""
     running = dict(enumerate(iter(dataset) for dataset in datasets))
     for choice in choices:
         number = int(choice)
         if not 0 <= number < len(datasets):
-            raise InvalidArgumentError(f"choose_from_datasets: there is no dataset {number} among {len(datasets)}")
+            raise InvalidArgumentError(f"choose_from_datasets: choices must be in [0, {len(datasets)}), got {number}")
         if number not in running:
             continue
         try:
@@ -61,7 +61,7 @@ def chosen(datasets: list, choices: Iterable, stop: bool) -> Iterator:
 
 
 def drawn(weights: list[float], seed: list[int]) -> Iterator[int]:
-    """Numbers without end, drawn by their weights."""
+    """Yields indices at random, by weight, without end."""
     chances = np.asarray(weights) / sum(weights)
     generator = np.random.default_rng(seed)
     while True:
@@ -69,9 +69,9 @@ def drawn(weights: list[float], seed: list[int]) -> Iterator[int]:
 
 
 def grouped(dataset: Iterable, key_func: Callable, reduce_func: Callable, size: Callable, held: Callable) -> Iterator:
-    """Elements of equal keys, gathered until there are `size(key)` of them; the elements of what is made of each such window.
+    """Groups elements by key into windows of `size(key)` elements; yields the elements of `reduce_func` of each window.
 
-    `held` makes a dataset of a list of elements.
+    `held` creates a dataset from a list of elements.
     """
     windows: dict[int, list] = {}
     for element in dataset:

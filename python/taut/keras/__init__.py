@@ -1,15 +1,15 @@
-"""Keras 3, running on Taut.
+"""Keras 3 on Taut.
 
-`taut.keras` is the package `keras` itself, with Taut as its backend: `taut.keras.layers` is `keras.layers`,
-and what one makes, the other takes. Importing it registers the backend (see `taut.keras.hook`), so it has to
-happen before Keras is imported with another one.
+`taut.keras` is the package `keras` itself with Taut as its backend: `taut.keras.layers` is `keras.layers`. Importing it
+registers the backend (see `taut.keras.hook`), so it must be imported before Keras is imported with another one.
 
-Two things are added to what Keras has: `Sequential` takes plain functions of a tensor, and `losses` and
-`metrics` have the short names that `tf.keras` gives them (`MSE`, `mae`, ...).
+Two things are added: `Sequential` takes plain functions of a tensor, and `losses` and `metrics` have the short names of
+`tf.keras` (`MSE`, `mae`, ...).
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 from typing import Any
@@ -21,15 +21,15 @@ hook.install()
 os.environ["KERAS_BACKEND"] = hook.NAME
 
 try:
-    import keras as _keras
+    _keras: Any = importlib.import_module("keras")
 except ModuleNotFoundError as error:
     if error.name != "keras":
         raise
     raise ModuleNotFoundError("taut.keras needs Keras 3: pip install keras", name="keras") from None
 
-from taut.keras import sequential  # noqa: E402  Keras has to be there before its classes are changed.
+from taut.keras import sequential  # noqa: E402  Keras must be imported before its classes are changed.
 
-# Keras works for others: what it calls is attributed to the lines that call it.
+# Ops that Keras calls are attributed to the lines of the program that calls Keras.
 _native.pass_over(os.path.dirname(_keras.__file__) + os.sep)
 
 hook.check_not_loaded()
@@ -46,13 +46,13 @@ for _name, _module in list(sys.modules.items()):
         sys.modules.setdefault("taut." + _name, _module)
 
 backend = _keras.backend
-"""Keras's public module of this name. The package that implements it is found by its full name only."""
+"""Keras's public module. The package `taut.keras.backend`, which implements the backend, is found by its full name."""
 
 __version__ = _keras.__version__
 
 
 def __getattr__(name: str) -> Any:
-    """Whatever `keras` has."""
+    """Every attribute of `keras`."""
     return getattr(_keras, name)
 
 

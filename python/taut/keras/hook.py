@@ -1,8 +1,8 @@
-"""The import hook that gives Keras one more backend.
+"""An import hook that adds a backend to Keras.
 
-Keras chooses its backend while it is imported: six modules compare `backend()` with the names they know. The
-finder below hands Keras these modules with one more comparison in front. The change is made on the syntax
-tree, in memory; Keras's files and their caches on disk stay as they are.
+Keras chooses its backend while it is imported: six modules compare `backend()` with the names of known backends. The
+finder below loads these modules with one more branch. The change is made on the syntax tree, in memory; Keras's files
+and bytecode caches are not touched.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import importlib.machinery
 import sys
 from collections.abc import Sequence
 from types import CodeType, ModuleType
+from typing import Any
 
 NAME = "taut"
 PACKAGE = "taut.keras.backend"
@@ -31,17 +32,17 @@ from {PACKAGE}.export import ExportArchive as BackendSavedModelExportArchive
 """,
     "keras.src.optimizers.optimizer": f"from {PACKAGE}.optimizer import Optimizer as BackendOptimizer",
 }
-"""What each of Keras's import-time switches runs for this backend."""
+"""The code of this backend's branch in each module of Keras that selects a backend on import."""
 
 DYNAMIC = "keras.src.utils.backend_utils"
 """The module whose `DynamicBackend` looks a backend up by name at run time."""
 
 
 def install() -> None:
-    """Let Keras know the backend `taut`. Calling it again changes nothing.
+    """Registers the backend `taut` with Keras. Calling it again has no effect.
 
     Raises:
-        ImportError: Keras was imported before, on another backend.
+        ImportError: Keras is already loaded with another backend.
     """
     check_not_loaded()
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
@@ -49,7 +50,7 @@ def install() -> None:
 
 
 def check_not_loaded() -> None:
-    """Refuse to go on if Keras already runs on another backend: its classes cannot be moved."""
+    """Raises ImportError if Keras is already loaded with another backend: its classes cannot be changed any more."""
     config = sys.modules.get("keras.src.backend.config")
     if config is not None and config.backend() != NAME:
         raise ImportError(
@@ -59,11 +60,12 @@ def check_not_loaded() -> None:
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Finds Keras's switches where they are, and has them loaded by `SwitchLoader` or `DynamicLoader`."""
+    """Finds the modules of Keras that select a backend, and loads them with `SwitchLoader` or `DynamicLoader`."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
+        loader: type[importlib.machinery.SourceFileLoader]
         if fullname in BRANCHES:
             loader = SwitchLoader
         elif fullname == DYNAMIC:
@@ -75,15 +77,15 @@ class Finder(importlib.abc.MetaPathFinder):
             return None
         if not isinstance(spec.loader, importlib.machinery.SourceFileLoader):
             raise changed(fullname, "it is not loaded from a source file")
-        spec.loader = loader(fullname, spec.origin)
+        spec.loader = loader(fullname, str(spec.origin))
         return spec
 
 
 class SwitchLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module with the new branch in front of its chain of comparisons."""
+    """Loads a module with an additional branch before its chain of comparisons."""
 
     def get_code(self, fullname: str) -> CodeType:
-        # The cached bytecode is that of the unchanged source, so it is neither read nor written.
+        # The bytecode cache belongs to the unchanged source: it is neither read nor written.
         path = self.get_filename(fullname)
         tree = ast.parse(self.get_data(path), path)
         add_branch(tree, fullname)
@@ -91,7 +93,7 @@ class SwitchLoader(importlib.machinery.SourceFileLoader):
 
 
 class DynamicLoader(importlib.machinery.SourceFileLoader):
-    """Loads `DynamicBackend`, and lets it find this backend by name."""
+    """Loads `DynamicBackend` and makes it find this backend by name."""
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
@@ -100,7 +102,7 @@ class DynamicLoader(importlib.machinery.SourceFileLoader):
             raise changed(self.name, "there is no DynamicBackend with set_backend and __getattr__")
         look_up, set_backend = known.__getattr__, known.set_backend
 
-        def __getattr__(self, name):
+        def __getattr__(self, name):  # noqa: N807
             if self._backend == NAME:
                 return getattr(importlib.import_module(PACKAGE), name)
             return look_up(self, name)
@@ -115,10 +117,11 @@ class DynamicLoader(importlib.machinery.SourceFileLoader):
 
 
 def add_branch(tree: ast.Module, module: str) -> None:
-    """Put the branch of `module` in front of its switch at top level."""
+    """Inserts the branch of `module` before its top-level switch."""
     for place, node in enumerate(tree.body):
         if is_switch(node):
-            test = ast.Compare(node.test.left, [ast.Eq()], [ast.Constant(NAME)])
+            switch: Any = node
+            test = ast.Compare(switch.test.left, [ast.Eq()], [ast.Constant(NAME)])
             branch = ast.If(test, ast.parse(BRANCHES[module]).body, [node])
             for part in (test, *branch.body):
                 for child in ast.walk(part):
@@ -143,7 +146,7 @@ def is_switch(node: ast.stmt) -> bool:
 
 
 def changed(module: str, what: str) -> ImportError:
-    """The error for a Keras whose switches look different from those this hook knows."""
+    """The error for a version of Keras whose backend switches have another form."""
     return ImportError(
         f"The Taut backend cannot register with this version of Keras: in {module}, {what}. "
         "It is known to work with Keras 3.15."

@@ -1,4 +1,4 @@
-"""Keras's tests run on Taut: the backend is registered before anything imports Keras."""
+"""Registers the backend before Keras is imported."""
 
 import sys
 from pathlib import Path

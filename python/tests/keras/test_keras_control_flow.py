@@ -1,4 +1,4 @@
-"""Layers, models and steps that people write: tensors decide their control flow when they are traced."""
+"""Keras: control flow on tensors in user-defined layers, models and steps."""
 
 import inspect
 import sys

@@ -1,4 +1,4 @@
-"""Variables, loops, slices, and shapes of results."""
+"""Keras: variables, loops, slices and output specs."""
 
 import importlib
 import inspect
@@ -299,7 +299,7 @@ def test_a_rank_that_depends_on_an_unknown_size_is_an_error():
 
 
 def test_what_is_missing_is_named():
-    with pytest.raises(NotImplementedError, match="keras.ops.lu_factor is not there yet on the taut backend"):
+    with pytest.raises(NotImplementedError, match="keras.ops.lu_factor is not implemented on the taut backend"):
         ops.lu_factor(np.eye(2, dtype="float32"))
 
 

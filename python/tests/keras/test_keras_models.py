@@ -1,4 +1,4 @@
-"""Layers, models, files, linear algebra, images and random numbers."""
+"""Keras: layers, models, files, linear algebra, images and random numbers."""
 
 import colorsys
 
@@ -19,9 +19,7 @@ def test_dense_is_a_product(rng):
     x = rng.normal(size=(2, 3, 4)).astype("float32")
     layer = layers.Dense(5, activation="relu", bias_initializer="normal")
     made = layer(x).numpy()
-    np.testing.assert_allclose(
-        made, np.maximum(x @ layer.kernel.numpy() + layer.bias.numpy(), 0), rtol=1e-5, atol=1e-6
-    )
+    np.testing.assert_allclose(made, np.maximum(x @ layer.kernel.numpy() + layer.bias.numpy(), 0), rtol=1e-5, atol=1e-6)
 
 
 def test_embeddings_are_rows():
@@ -218,9 +216,7 @@ def test_factorisations(rng):
     positive = a @ np.swapaxes(a, -1, -2) + 4 * np.eye(4, dtype="float32")
     lower = ops.cholesky(positive).numpy()
     np.testing.assert_allclose(lower @ np.swapaxes(lower, -1, -2), positive, rtol=1e-4, atol=1e-4)
-    np.testing.assert_allclose(
-        ops.cholesky_inverse(lower).numpy(), np.linalg.inv(positive), rtol=1e-3, atol=1e-4
-    )
+    np.testing.assert_allclose(ops.cholesky_inverse(lower).numpy(), np.linalg.inv(positive), rtol=1e-3, atol=1e-4)
     q, r = (each.numpy() for each in ops.qr(a))
     np.testing.assert_allclose(q @ r, a, rtol=1e-4, atol=1e-5)
     u, s, v = (each.numpy() for each in ops.svd(a, full_matrices=False))
@@ -235,13 +231,9 @@ def test_factorisations(rng):
 def test_equations(rng):
     a, b = rng.normal(size=(4, 4)).astype("float32"), rng.normal(size=(4, 2)).astype("float32")
     np.testing.assert_allclose(ops.solve(a, b).numpy(), np.linalg.solve(a, b), rtol=1e-3, atol=1e-4)
-    np.testing.assert_allclose(
-        ops.solve(a, b[:, 0]).numpy(), np.linalg.solve(a, b[:, 0]), rtol=1e-3, atol=1e-4
-    )
+    np.testing.assert_allclose(ops.solve(a, b[:, 0]).numpy(), np.linalg.solve(a, b[:, 0]), rtol=1e-3, atol=1e-4)
     upper = np.triu(a) + 3 * np.eye(4, dtype="float32")
-    np.testing.assert_allclose(
-        ops.solve_triangular(upper, b).numpy(), np.linalg.solve(upper, b), rtol=1e-4, atol=1e-5
-    )
+    np.testing.assert_allclose(ops.solve_triangular(upper, b).numpy(), np.linalg.solve(upper, b), rtol=1e-4, atol=1e-5)
     tall = rng.normal(size=(6, 3)).astype("float32")
     target = rng.normal(size=6).astype("float32")
     expected = np.linalg.lstsq(tall, target, rcond=None)[0]
@@ -253,9 +245,7 @@ def test_equations(rng):
 @pytest.mark.parametrize("order", [None, 1, 2, 3, np.inf, -np.inf, 0])
 def test_norms_of_vectors(order, rng):
     x = rng.normal(size=(3, 4)).astype("float32")
-    np.testing.assert_allclose(
-        ops.norm(x, order, axis=1).numpy(), np.linalg.norm(x, order, axis=1), rtol=1e-5
-    )
+    np.testing.assert_allclose(ops.norm(x, order, axis=1).numpy(), np.linalg.norm(x, order, axis=1), rtol=1e-5)
 
 
 @pytest.mark.parametrize("order", [None, "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf])
@@ -319,9 +309,7 @@ def test_elements_between_places(mode, order, rng):
     ndimage = pytest.importorskip("scipy.ndimage")
     x = rng.normal(size=(5, 6)).astype("float32")
     # Away from the borders' outer halves, where SciPy fades constants differently.
-    places = (
-        rng.uniform(0.01, 3.99, size=(2, 4, 3)) if mode == "constant" else rng.uniform(-4, 9, size=(2, 4, 3))
-    )
+    places = rng.uniform(0.01, 3.99, size=(2, 4, 3)) if mode == "constant" else rng.uniform(-4, 9, size=(2, 4, 3))
     expected = ndimage.map_coordinates(x, places, order=order, mode=mode)
     made = ops.image.map_coordinates(x, places.astype("float32"), order, mode)
     np.testing.assert_allclose(made.numpy(), expected, rtol=1e-4, atol=1e-5)
@@ -348,9 +336,7 @@ def test_perspectives_send_points_to_points(rng):
     a, b, c, d, e, f, g, h = backend.image.compute_homography_matrix(start[None], end[None]).numpy()[0]
     for (u, v), (x, y) in zip(start, end):
         depth = g * x + h * y + 1
-        np.testing.assert_allclose(
-            [(a * x + b * y + c) / depth, (d * x + e * y + f) / depth], [u, v], atol=1e-3
-        )
+        np.testing.assert_allclose([(a * x + b * y + c) / depth, (d * x + e * y + f) / depth], [u, v], atol=1e-3)
     image = rng.normal(size=(5, 6, 2)).astype("float32")
     np.testing.assert_allclose(ops.image.perspective_transform(image, start, start).numpy(), image, atol=1e-4)
 

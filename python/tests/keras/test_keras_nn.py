@@ -1,4 +1,4 @@
-"""Activations, convolutions, pooling, losses and attention, beside their formulas in NumPy."""
+"""Keras: activations, convolutions, pooling, losses and attention against NumPy."""
 
 import itertools
 import math
@@ -47,12 +47,8 @@ def test_activations(name):
 
 
 def test_activations_with_parameters():
-    np.testing.assert_allclose(
-        ops.elu(X, alpha=0.5).numpy(), np.where(X > 0, X, 0.5 * np.expm1(X)), rtol=1e-5
-    )
-    np.testing.assert_allclose(
-        ops.celu(X, alpha=2.0).numpy(), np.where(X > 0, X, 2 * np.expm1(X / 2)), rtol=1e-5
-    )
+    np.testing.assert_allclose(ops.elu(X, alpha=0.5).numpy(), np.where(X > 0, X, 0.5 * np.expm1(X)), rtol=1e-5)
+    np.testing.assert_allclose(ops.celu(X, alpha=2.0).numpy(), np.where(X > 0, X, 2 * np.expm1(X / 2)), rtol=1e-5)
     np.testing.assert_allclose(ops.threshold(X, 0.2, -1.0).numpy(), np.where(X > 0.2, X, -1))
     np.testing.assert_allclose(
         ops.gelu(X, approximate=False).numpy(), X * (1 + erf(X / 2**0.5)) / 2, rtol=2e-5, atol=1e-6
@@ -71,9 +67,7 @@ def softmax(x, axis):
 def test_softmax(axis, rng):
     x = rng.normal(size=(2, 3, 4)).astype("float32")
     np.testing.assert_allclose(ops.softmax(x, axis).numpy(), softmax(x, axis), rtol=1e-5)
-    np.testing.assert_allclose(
-        ops.log_softmax(x, axis).numpy(), np.log(softmax(x, axis)), rtol=1e-4, atol=1e-5
-    )
+    np.testing.assert_allclose(ops.log_softmax(x, axis).numpy(), np.log(softmax(x, axis)), rtol=1e-4, atol=1e-5)
 
 
 def test_sparsemax_is_a_point_of_the_simplex():
@@ -101,9 +95,7 @@ def windows(x, kernel, strides, dilations):
     """All windows: places in the output, and the window's elements (batch, *kernel, channels)."""
     counts = [(n - (k - 1) * d - 1) // s + 1 for n, k, s, d in zip(x.shape[1:-1], kernel, strides, dilations)]
     for place in itertools.product(*map(range, counts)):
-        index = [
-            slice(i * s, i * s + (k - 1) * d + 1, d) for i, k, s, d in zip(place, kernel, strides, dilations)
-        ]
+        index = [slice(i * s, i * s + (k - 1) * d + 1, d) for i, k, s, d in zip(place, kernel, strides, dilations)]
         yield place, x[(slice(None), *index, slice(None))]
 
 
@@ -172,9 +164,7 @@ def test_a_transposed_convolution_is_the_gradient_of_a_convolution(strides, padd
     # <conv(x), u> = <x, conv_transpose(u)> for every x, where both have a place.
     inside = image[:, : made.shape[1], : made.shape[2]]
     left = np.sum(ops.conv(inside, w, strides, padding).numpy() * upstream)
-    np.testing.assert_allclose(
-        left, np.sum(inside * made[:, : inside.shape[1], : inside.shape[2]]), rtol=1e-3
-    )
+    np.testing.assert_allclose(left, np.sum(inside * made[:, : inside.shape[1], : inside.shape[2]]), rtol=1e-3)
 
 
 @pytest.mark.parametrize("padding", ["valid", "same"])
@@ -186,9 +176,7 @@ def test_pooling(rank, size, strides, padding, rng):
     kernel = (size,) * rank
     for function, value, reduce in ((ops.max_pool, -np.inf, np.max), (ops.average_pool, np.nan, np.nanmean)):
         around = surrounded(x, kernel, steps, ones, padding, value)
-        found = {
-            p: reduce(w, axis=tuple(range(1, rank + 1))) for p, w in windows(around, kernel, steps, ones)
-        }
+        found = {p: reduce(w, axis=tuple(range(1, rank + 1))) for p, w in windows(around, kernel, steps, ones)}
         shape = np.max(list(found), axis=0) + 1
         expected = np.stack([found[place] for place in np.ndindex(*shape)], 1).reshape(2, *shape, 3)
         made = function(x, size, strides, padding)
@@ -280,9 +268,7 @@ def test_attention(causal, rng):
     logits = np.einsum("bqhd,bkhd->bhqk", q, whole_k) / np.sqrt(3)
     allowed = mask & np.tril(np.ones((5, 5), bool)) if causal else mask
     weights = softmax(np.where(allowed, logits, -1e30), -1)
-    np.testing.assert_allclose(
-        made.numpy(), np.einsum("bhqk,bkhd->bqhd", weights, whole_v), rtol=1e-4, atol=1e-5
-    )
+    np.testing.assert_allclose(made.numpy(), np.einsum("bhqk,bkhd->bqhd", weights, whole_v), rtol=1e-4, atol=1e-5)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Recurrent layers beside loops in NumPy."""
+"""Keras: recurrent layers against loops in NumPy."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Fourier transforms as NumPy's, CTC as a sum over all paths, and images that are bent."""
+"""Keras: Fourier transforms against NumPy, CTC against sums over paths, and image transforms."""
 
 import itertools
 
@@ -18,9 +18,7 @@ def complex_of(parts) -> np.ndarray:
 @pytest.mark.parametrize("count", [1, 2, 12, 61, 67, 96, 127, 134, 1000, 4096])
 def test_transforms_are_those_of_numpy(rng, count):
     real, imaginary = rng.normal(size=(2, 3, count))
-    np.testing.assert_allclose(
-        complex_of(ops.fft((real, imaginary))), np.fft.fft(real + 1j * imaginary), atol=1e-9
-    )
+    np.testing.assert_allclose(complex_of(ops.fft((real, imaginary))), np.fft.fft(real + 1j * imaginary), atol=1e-9)
     half = ops.rfft(real)
     np.testing.assert_allclose(complex_of(half), np.fft.rfft(real), atol=1e-9)
     np.testing.assert_allclose(ops.irfft(half, fft_length=count).numpy(), real, atol=1e-9)
@@ -33,10 +31,8 @@ def test_transforms_take_lengths_and_two_axes(rng):
     np.testing.assert_allclose(complex_of(ops.ifft2((real, imaginary))), np.fft.ifft2(whole), atol=1e-9)
     for length in (7, 8, 15):
         np.testing.assert_allclose(complex_of(ops.rfft(real, length)), np.fft.rfft(real, length), atol=1e-9)
-        np.testing.assert_allclose(
-            ops.irfft((real, imaginary), length).numpy(), np.fft.irfft(whole, length), atol=1e-9
-        )
-    with pytest.raises(ValueError, match="differ in shape"):
+        np.testing.assert_allclose(ops.irfft((real, imaginary), length).numpy(), np.fft.irfft(whole, length), atol=1e-9)
+    with pytest.raises(ValueError, match="must have one shape"):
         ops.fft((real, imaginary[..., :3]))
 
 
@@ -60,15 +56,11 @@ def test_pieces_of_a_signal_come_back(rng, window, center):
     np.testing.assert_allclose(back[:, inside], signal[:, inside], atol=1e-9)
     weights = np.pad((np.hanning if window == "hann" else np.hamming)(13)[:-1], 2)
     around = np.pad(signal, [(0, 0), (8, 8)], mode="reflect") if center else signal
-    np.testing.assert_allclose(
-        complex_of(pieces)[:, 3], np.fft.rfft(around[:, 12:28] * weights), atol=1e-9
-    )
+    np.testing.assert_allclose(complex_of(pieces)[:, 3], np.fft.rfft(around[:, 12:28] * weights), atol=1e-9)
 
 
 def test_a_spectrogram_is_a_layer(rng):
-    layer = keras.layers.MelSpectrogram(
-        num_mel_bins=8, sampling_rate=800, sequence_stride=8, fft_length=32
-    )
+    layer = keras.layers.MelSpectrogram(num_mel_bins=8, sampling_rate=800, sequence_stride=8, fft_length=32)
     made = layer(rng.normal(size=(2, 100)).astype("float32"))
     assert made.shape[:2] == (2, 8) and np.isfinite(made.numpy()).all()
 
@@ -87,8 +79,7 @@ def test_ctc_sums_over_all_paths(rng):
     for row, logs, labels, length, time in zip(made, logits, target, lengths, times):
         shares = np.exp(logs) / np.exp(logs).sum(-1, keepdims=True)
         total = sum(
-            np.prod([shares[t, k] for t, k in enumerate(path)])
-            for path in paths(tuple(labels[:length]), time, 3)
+            np.prod([shares[t, k] for t, k in enumerate(path)]) for path in paths(tuple(labels[:length]), time, 3)
         )
         np.testing.assert_allclose(row, -np.log(total), rtol=1e-5)
 

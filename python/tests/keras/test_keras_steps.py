@@ -1,4 +1,4 @@
-"""Models that do their own steps, and models that are built by their first one."""
+"""Keras: models that override steps, and models that are built by their first step."""
 
 import numpy as np
 
@@ -23,9 +23,7 @@ class Pair(keras.Model):
         for part, optimizer in zip((self.first, self.second), self.rates):
             with tf.GradientTape() as tape:
                 loss = keras.ops.mean(keras.ops.square(part(data)))
-            optimizer.apply_gradients(
-                zip(tape.gradient(loss, part.trainable_weights), part.trainable_weights)
-            )
+            optimizer.apply_gradients(zip(tape.gradient(loss, part.trainable_weights), part.trainable_weights))
             losses[part.name] = loss
         return losses
 
@@ -86,9 +84,7 @@ class Scaled(keras.Model):
 def test_a_scale_that_changes_is_followed_by_steps_of_ones_own():
     model = Scaled()
     model.compile(
-        keras.optimizers.LossScaleOptimizer(
-            keras.optimizers.SGD(0.1), initial_scale=4.0, dynamic_growth_steps=1
-        )
+        keras.optimizers.LossScaleOptimizer(keras.optimizers.SGD(0.1), initial_scale=4.0, dynamic_growth_steps=1)
     )
     model.fit(X, T, epochs=3, verbose=0)
     assert float(model.optimizer.dynamic_scale) == 32.0

@@ -1,4 +1,4 @@
-"""Training: losses as on another backend, rules of optimizers as their formulas, and the options of `fit`."""
+"""Keras: training against another backend, optimizers against formulas, and options of `fit`."""
 
 import json
 from pathlib import Path
@@ -35,9 +35,7 @@ def test_a_convnet_learns_the_digits():
 
 def linear(optimizer="sgd", **options):
     """A model y = x w from w = 1, with loss mean((y - t)^2)."""
-    model = keras.Sequential(
-        [keras.Input((1,)), keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")]
-    )
+    model = keras.Sequential([keras.Input((1,)), keras.layers.Dense(1, use_bias=False, kernel_initializer="ones")])
     model.compile(optimizer, "mse", **options)
     return model
 
@@ -146,9 +144,7 @@ def test_several_steps_per_execution_are_several_steps():
     seen = []
     model = linear(keras.optimizers.SGD(0.1), steps_per_execution=2)
     callback = keras.callbacks.LambdaCallback(on_train_batch_end=lambda batch, logs: seen.append(batch))
-    model.fit(
-        np.tile(X, (3, 1)), np.tile(T, (3, 1)), batch_size=2, shuffle=False, verbose=0, callbacks=[callback]
-    )
+    model.fit(np.tile(X, (3, 1)), np.tile(T, (3, 1)), batch_size=2, shuffle=False, verbose=0, callbacks=[callback])
     np.testing.assert_allclose(weight(model), 0.125, rtol=1e-6)
     assert seen == [1, 3]
 
@@ -250,9 +246,7 @@ def test_scaled_losses_skip_steps_that_overflow():
 
 def test_metrics_of_a_batch_are_of_that_batch_alone():
     model = linear(keras.optimizers.SGD(0.1))
-    np.testing.assert_allclose(
-        [model.train_on_batch(X, T) for _ in range(3)], [2.5, 0.625, 0.15625], rtol=1e-5
-    )
+    np.testing.assert_allclose([model.train_on_batch(X, T) for _ in range(3)], [2.5, 0.625, 0.15625], rtol=1e-5)
 
 
 def test_mixed_precision_keeps_weights_in_32_bits():

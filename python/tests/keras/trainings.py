@@ -33,9 +33,7 @@ def read_idx(path: Path, rank: int) -> np.ndarray:
 
 def mlp(keras):
     """A regression, by Adam."""
-    model = keras.Sequential(
-        [keras.Input((6,)), keras.layers.Dense(16, activation="tanh"), keras.layers.Dense(1)]
-    )
+    model = keras.Sequential([keras.Input((6,)), keras.layers.Dense(16, activation="tanh"), keras.layers.Dense(1)])
     model.compile(keras.optimizers.Adam(0.01), "mse")
     rng = np.random.default_rng(1)
     x = rng.normal(size=(96, 6)).astype("float32")

@@ -4,6 +4,7 @@ use super::sample;
 use crate::error::{Error, ErrorKind, Result};
 use crate::scalar::{Operand, Scalar};
 use crate::tensor::Tensor;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use taut_kernels::DType;
 use taut_memory::Location;
@@ -201,7 +202,7 @@ pub enum ArgValue {
     /// An element type.
     DType(DType),
     /// A string.
-    Str(&'static str),
+    Str(Cow<'static, str>),
 }
 
 impl ArgValue {
@@ -253,7 +254,7 @@ impl Args<'_> {
         /// An element type.
         dtype / dtype_or -> DType: ArgValue::DType(v) => *v, "a dtype";
         /// A string.
-        str / str_or -> &'static str: ArgValue::Str(v) => *v, "a string";
+        str / str_or -> &str: ArgValue::Str(v) => v, "a string";
     }
 
     /// A tensor.

@@ -1,7 +1,7 @@
-"""Branches of a trace that assign to variables where assignments are collected in a scope.
+"""Branches of a trace that assign to Keras variables inside a stateless scope.
 
-A scope outlives the branches, and what they made does not. So what both of them assign becomes results, and is
-assigned after the branch.
+A stateless scope outlives the branches, but tensors of a branch must not leave it. So assigned values become results of
+the branch, and are assigned after it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from taut.keras.backend.convert import convert_to_tensor
 
 
 class Collecting(StatelessScope):
-    """A scope in which assignments are remembered, with the variables they are for. It begins where the one
-    around it is."""
+    """A stateless scope that also records which variables are assigned. It starts with the values of the enclosing
+    scope.
+    """
 
     def __init__(self):
         super().__init__()
@@ -28,17 +29,17 @@ class Collecting(StatelessScope):
         self.assigned = {}
 
     def add_update(self, update):
+        """Records the variable and its new value."""
         variable, _ = update
         self.assigned[id(variable)] = variable
         super().add_update(update)
 
 
-def either(pred: tf.Tensor, true_fn: Callable, false_fn: Callable) -> Any:
-    """The results of one of two functions, and its assignments, by a condition that is not known yet."""
+def cond_with_updates(pred: tf.Tensor, true_fn: Callable, false_fn: Callable) -> Any:
+    """`tf.cond` of two functions that may assign to variables."""
     if get_stateless_scope() is None:
         return tf.cond(pred, true_fn, false_fn)
-    variables = {**assigned_by(true_fn), **assigned_by(false_fn)}
-    variables = list(variables.values())
+    variables = list({**assigned_by(true_fn), **assigned_by(false_fn)}.values())
     structure = None
 
     def returning(fn):
@@ -64,7 +65,7 @@ def values(variables: Sequence[Any]) -> list[tf.Tensor]:
 
 
 def assigned_by(fn: Callable) -> dict[int, Any]:
-    """The variables to which `fn` assigns, by their ids. It is traced for that, and the trace is dropped."""
+    """The variables that `fn` assigns, by id, found by a trace that is dropped."""
     scope = Collecting()
 
     def run():

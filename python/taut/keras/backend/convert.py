@@ -1,8 +1,7 @@
-"""From Python values to tensors and back, and the types in which operands meet.
+"""Conversion between Python values and tensors, and Keras's type promotion.
 
-Keras has its own rules of promotion (an `int32` and a `float32` make a `float32`, a Python number takes the
-type of the tensor beside it). They are applied here, before Taut sees the operands, so that every backend of
-Keras gives the same types.
+Keras has its own promotion rules (`int32` and `float32` give `float32`; a Python number takes the type of the tensor
+beside it). They are applied here, before Taut sees the operands, so that results have the same types on every backend.
 """
 
 from __future__ import annotations
@@ -11,27 +10,26 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import ml_dtypes  # noqa: F401  Makes NumPy know `bfloat16` by name.
+import ml_dtypes  # noqa: F401  Registers `bfloat16` with NumPy.
 import numpy as np
 from keras.src.backend.common import KerasVariable, dtypes, standardize_dtype
 from keras.src.backend.config import floatx
 
 import taut as tf
 
-# Keras halves the width of results on backends without 64-bit numbers. Taut has them. For whole numbers, the
-# rule stays for what 32-bit operands would make (see `met`), so that types are those of the other backends.
+# Keras narrows float64 results on backends without 64-bit types. Taut has them. For integers the rule stays (see
+# `promoted_type`), so
+# that result types are those of the other backends.
 dtypes.BIT64_TO_BIT32_DTYPE["float64"] = "float64"
 
 NARROW = {"float64": floatx, "int64": lambda: "int32"}
-"""The types that plain Python numbers get, where NumPy would take 64 bits."""
+"""The types of Python numbers, for which NumPy would use 64 bits."""
 
 
-def convert_to_tensor(
-    x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None
-) -> tf.Tensor:
-    """A tensor of `x`, of type `dtype` if one is given. A tensor of that type is returned as it is.
+def convert_to_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None) -> tf.Tensor:
+    """Converts to a tensor, of type `dtype` if given.
 
-    An array's memory is shared: this is for operands. `own_tensor` is for what is kept.
+    The memory of an array is shared: this is for operands. Use `own_tensor` for values that are kept.
     """
     if sparse or ragged:
         raise ValueError("Sparse and ragged tensors are not supported by the taut backend.")
@@ -49,23 +47,21 @@ def convert_to_tensor(
     return tf.cast(x, dtype)
 
 
-def own_tensor(
-    x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None
-) -> tf.Tensor:
-    """As `convert_to_tensor`, for callers that may change an array afterwards: it is copied."""
+def own_tensor(x: Any, dtype: Any = None, sparse: bool | None = None, ragged: bool | None = None) -> tf.Tensor:
+    """As `convert_to_tensor`, copying arrays that the caller may change afterwards."""
     made = convert_to_tensor(x, dtype, sparse, ragged)
     shared = isinstance(x, np.ndarray) and x.flags.writeable and x.dtype.name == type_of(made)
     return tf.constant(x) if shared else made
 
 
 def from_python(x: Any, dtype: str | None) -> tf.Tensor:
-    """A tensor of numbers, arrays, or (nested) sequences of numbers and tensors."""
+    """Converts numbers, arrays, and (nested) sequences of numbers and tensors."""
     if isinstance(x, (list, tuple)) and any(holds_tensors(part) for part in x):
         parts = [convert_to_tensor(part, dtype) for part in x]
-        return tf.stack(together(*parts))
+        return tf.stack(promote(*parts))
     array = np.asarray(x)
     if array.dtype == object:
-        raise ValueError(f"Cannot make a tensor of {x!r} (of type {type(x)}).")
+        raise ValueError(f"Cannot convert {x!r} of type {type(x)} to a tensor.")
     if dtype is None and not hasattr(x, "dtype") and array.dtype.name in NARROW and not holds_arrays(x):
         dtype = NARROW[array.dtype.name]()
     if dtype is not None and array.dtype.name != dtype:
@@ -74,60 +70,59 @@ def from_python(x: Any, dtype: str | None) -> tf.Tensor:
 
 
 def holds_tensors(x: Any) -> bool:
-    """Whether `x` is a tensor or a variable, or a sequence that holds one somewhere."""
+    """Whether `x` is a tensor or a variable, or a (nested) sequence with one in it."""
     if isinstance(x, (list, tuple)):
         return any(holds_tensors(part) for part in x)
     return isinstance(x, KerasVariable) or tf.is_tensor(x)
 
 
 def holds_arrays(x: Any) -> bool:
-    """Whether `x` is an array or a NumPy number, or a sequence that holds one somewhere."""
+    """Whether `x` is an array or a NumPy number, or a (nested) sequence with one in it."""
     if isinstance(x, (list, tuple)):
         return any(holds_arrays(part) for part in x)
     return hasattr(x, "dtype")
 
 
 def convert_to_numpy(x: Any) -> np.ndarray:
-    """`x` as a NumPy array that the caller may write to."""
+    """Converts to a writable NumPy array."""
     if isinstance(x, (KerasVariable, tf.IndexedSlices)):
         x = convert_to_tensor(x)
     return np.array(x.numpy() if tf.is_tensor(x) else x)
 
 
 def cast(x: Any, dtype: Any) -> tf.Tensor:
-    """`x` as a tensor of type `dtype`."""
+    """Converts to a tensor of type `dtype`."""
     return convert_to_tensor(x, dtype)
 
 
 def type_of(x: Any) -> Any:
-    """Keras's name of the type of a tensor or array; for a Python number, its class, which promotes
-    weakly."""
+    """Keras's name of a tensor's or array's type; for a Python number its class, which promotes weakly."""
     if isinstance(x, (bool, int, float)):
         return type(x)
     return standardize_dtype(x.dtype)
 
 
 def is_float(x: tf.Tensor) -> bool:
-    """Whether a tensor holds floating-point numbers."""
+    """Whether a tensor has a floating-point type."""
     return "float" in type_of(x)
 
 
 def floating(x: Any) -> tf.Tensor:
-    """`x` as a tensor of floating-point numbers: whole numbers and truth values become Keras's default."""
+    """Converts to a floating-point tensor; integers and booleans become Keras's default float type."""
     x = convert_to_tensor(x)
     return x if is_float(x) else tf.cast(x, floatx())
 
 
-def together(*xs: Any, least: Any = None) -> list[tf.Tensor]:
-    """Operands as tensors of the one type in which they meet, and in which they meet `least`, if given."""
-    xs = [x if isinstance(x, (bool, int, float)) else convert_to_tensor(x) for x in xs]
-    kinds = [type_of(x) for x in xs]
-    dtype = met(*kinds) if least is None else met(*kinds, least)
-    return [convert_to_tensor(x, dtype) for x in xs]
+def promote(*xs: Any, least: Any = None) -> list[tf.Tensor]:
+    """Converts operands to tensors of their promoted type, promoted with `least` if given."""
+    operands = [x if isinstance(x, (bool, int, float)) else convert_to_tensor(x) for x in xs]
+    kinds = [type_of(x) for x in operands]
+    dtype = promoted_type(*kinds) if least is None else promoted_type(*kinds, least)
+    return [convert_to_tensor(x, dtype) for x in operands]
 
 
-def met(*kinds: Any) -> str:
-    """The type in which others meet, by Keras's rules; whole numbers that are 64 bits wide stay so."""
+def promoted_type(*kinds: Any) -> str:
+    """The promoted type by Keras's rules; 64-bit integers stay 64-bit."""
     found = dtypes.result_type(*kinds)
     wide = {"int64", "uint64"}.intersection(kinds)
     if found in ("int32", "uint32") and wide:
@@ -135,22 +130,22 @@ def met(*kinds: Any) -> str:
     return found
 
 
-def cut(x: tf.Tensor, axis: int, start: int, stop: int) -> tf.Tensor:
-    """The part of a tensor from `start` to `stop` along an axis."""
+def slice_axis(x: tf.Tensor, axis: int, start: int, stop: int) -> tf.Tensor:
+    """Slices a tensor from `start` to `stop` along an axis."""
     index = [slice(None)] * len(x.shape)
     index[axis] = slice(start, stop)
     return x[tuple(index)]
 
 
-def mixed(x: tf.Tensor, shares: np.ndarray, axis: int) -> tf.Tensor:
-    """The places along an axis, mixed by a matrix: a row of shares for every old place."""
+def matmul_axis(x: tf.Tensor, shares: np.ndarray, axis: int) -> tf.Tensor:
+    """Multiplies an axis of a tensor by a matrix `[old size, new size]`."""
     moved = tf.tensordot(x, convert_to_tensor(shares, x.dtype), axes=[[axis], [0]])
     order = list(range(len(x.shape) - 1))
     return tf.transpose(moved, [*order[:axis], len(order), *order[axis:]])
 
 
-def laid_along(axis: int, rank: int) -> list[int]:
-    """The shape that lays a vector along an axis of a tensor of this rank."""
+def broadcast_shape(axis: int, rank: int) -> list[int]:
+    """The shape of a vector along one axis, for broadcasting with a tensor of this rank."""
     return [-1 if i == axis % rank else 1 for i in range(rank)]
 
 
@@ -160,16 +155,16 @@ def size_of(shape: Iterable[int]) -> int:
 
 
 def shape_of(x: Any) -> tuple[int, ...]:
-    """The shape of a tensor as plain numbers."""
+    """The shape of a tensor as a tuple of integers."""
     return tuple(int(dim) for dim in x.shape)
 
 
 def axes_of(axis: int | Sequence[int] | None, rank: int) -> list[int]:
-    """Axes as numbers from 0 to `rank` - 1, in increasing order; all of them for `None`."""
+    """Normalizes axes to [0, rank), in ascending order; all axes for None."""
     if axis is None:
         return list(range(rank))
     axes = [axis] if isinstance(axis, (int, np.integer)) else list(axis)
     for one in axes:
         if not -rank <= one < rank:
-            raise ValueError(f"axis {one} is out of bounds for a tensor of rank {rank}")
+            raise ValueError(f"axis must be in [{-rank}, {rank}), got {one}")
     return sorted({int(one) % rank for one in axes})

@@ -15,7 +15,7 @@ from taut.keras.backend.convert import convert_to_numpy, convert_to_tensor
 
 
 class DatasetAdapter(DataAdapter):
-    """The batches of a `taut.data.Dataset`, in its own order."""
+    """Adapts a `taut.data.Dataset` of batches."""
 
     def __init__(self, dataset: tf.data.Dataset, class_weight: dict[int, float] | None = None):
         self._dataset = dataset
@@ -24,7 +24,7 @@ class DatasetAdapter(DataAdapter):
         self._num_batches = count if count >= 0 else None
 
     def get_numpy_iterator(self) -> Iterator:
-        """The batches, from the first on. They are tensors already, and stay so."""
+        """Iterates over the batches, which stay tensors."""
         for batch in self._dataset:
             yield batch if self._class_weight is None else self._weighted(batch)
 
@@ -40,38 +40,34 @@ class DatasetAdapter(DataAdapter):
 
     @property
     def num_batches(self) -> int | None:
-        """The number of batches, if the dataset knows it."""
+        """The number of batches, if known."""
         return self._num_batches
 
     @property
     def batch_size(self) -> None:
-        """Unknown: batches may differ."""
+        """None: batches may differ in size."""
         return None
 
     @property
     def has_partial_batch(self) -> None:
-        """Unknown, for the same reason."""
+        """None: batches may differ in size."""
         return None
 
     @property
     def partial_batch_size(self) -> None:
-        """Unknown, for the same reason."""
+        """None: batches may differ in size."""
         return None
 
 
-def epochs(
-    x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, **options: Any
-) -> EpochIterator:
-    """Keras's iterator over epochs, for everything that Keras takes, and for Taut's datasets."""
+def epochs(x: Any, y: Any = None, sample_weight: Any = None, class_weight: Any = None, **options: Any) -> EpochIterator:
+    """Keras's epoch iterator, which takes Taut's datasets, too."""
     if isinstance(x, tf.data.Dataset):
         if y is not None or sample_weight is not None:
-            raise ValueError(
-                "With a dataset as `x`, targets and sample weights come from the dataset as well."
-            )
+            raise ValueError("With a dataset as `x`, targets and sample weights come from the dataset as well.")
         x, class_weight = DatasetAdapter(x, class_weight), None
     return EpochIterator(x=x, y=y, sample_weight=sample_weight, class_weight=class_weight, **options)
 
 
 def as_tensors(data: Any) -> Any:
-    """A batch with tensors for its arrays."""
+    """Converts the arrays of a batch to tensors."""
     return tree.map_structure(lambda part: None if part is None else convert_to_tensor(part), data)

@@ -1,5 +1,4 @@
-"""What every Keras layer inherits from the backend: tensors may decide the control flow of its `call`, and its
-`build` is no part of a trace."""
+"""The backend's base class of Keras layers: tensors may decide the control flow of `call`, and `build` is not traced."""
 
 from __future__ import annotations
 
@@ -15,26 +14,26 @@ from taut.autograph import calls
 
 
 class Layer:
-    """The backend's part of `keras.Layer`.
+    """Base class of `keras.Layer`.
 
-    The `call` of a layer or model that somebody wrote is converted when it is traced, as functions are: in
-    `fit`, inside a `taut.function`, and where Keras asks for its shapes. Keras's own layers run as they are.
+    The `call` of a user's layer or model is converted by AutoGraph when it is traced: in `fit`, inside a
+    `taut.function`, and when Keras computes its output shapes. Keras's own layers are not converted.
 
-    A layer that is built inside a trace outlives it, and so does all that its `build` makes.
+    A layer that is built inside a trace outlives it, as do the variables that `build` creates.
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         own = vars(cls).get("call")
-        if isinstance(own, types.FunctionType) and not calls.runs_as_it_is(own.__code__.co_filename):
-            cls.call = converted_in_traces(own)
+        if isinstance(own, types.FunctionType) and not calls.is_never_converted(own.__code__.co_filename):
+            setattr(cls, "call", converted_in_traces(own))
         build = vars(cls).get("build")
         if isinstance(build, types.FunctionType) and not is_default(build):
-            cls.build = outside_of_traces(build)
+            setattr(cls, "build", outside_of_traces(build))
 
 
 def converted_in_traces(call: Callable) -> Callable:
-    """The method; while something is traced, with operators in place of its control flow."""
+    """The method, converted by AutoGraph while tracing."""
 
     @functools.wraps(call)
     def converted(*args: Any, **kwargs: Any) -> Any:
@@ -46,7 +45,7 @@ def converted_in_traces(call: Callable) -> Callable:
 
 
 def outside_of_traces(build: Callable) -> Callable:
-    """The method, which runs at once, whatever is traced."""
+    """The method, run eagerly even while tracing."""
 
     @functools.wraps(build)
     def built(*args: Any, **kwargs: Any) -> Any:

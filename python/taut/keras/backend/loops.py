@@ -1,4 +1,4 @@
-"""The loop along an axis that `scan` and recurrent layers are made of."""
+"""The loop of `scan` and of recurrent layers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from taut import _native
 from taut.keras.backend.convert import convert_to_tensor, shape_of
 
 
-def along(f: Callable, init: Any, xs: Any, count: int, reverse: bool = False) -> tuple[Any, Any]:
-    """Applies `carry, y = f(carry, x)` to the `count` parts of `xs` along the first axis, as one op.
+def scan_axis(f: Callable, init: Any, xs: Any, count: int, reverse: bool = False) -> tuple[Any, Any]:
+    """Applies `carry, y = f(carry, x)` to the `count` slices of `xs` along the first axis, as one op.
 
-    Returns the last carry, and the `y`s stacked in the order of `xs`; `None` stays `None`. In reverse, the
-    last part comes first. Without `xs`, `f` is given `None`. A carry keeps its type.
+    Returns the last carry and the stacked `y`s, in the order of `xs`; a `y` of None stays None. With `reverse`, the
+    last slice comes first. Without `xs`, `f` is called with None. A carry keeps its type.
     """
     nothing = False
 
@@ -32,9 +32,9 @@ def along(f: Callable, init: Any, xs: Any, count: int, reverse: bool = False) ->
     return carry, None if nothing else ys
 
 
-def parts_of(xs: Any) -> int:
-    """The size of the first axis, which all leaves of `xs` share."""
+def leading_size(xs: Any) -> int:
+    """The size of the first axis, which all leaves of `xs` must share."""
     sizes = {shape_of(x)[0] for x in tree.flatten(xs)}
     if len(sizes) != 1:
-        raise ValueError(f"The first axes differ in size: {sorted(sizes)}")
+        raise ValueError(f"All leaves must have the same first dimension, got {sorted(sizes)}")
     return sizes.pop()

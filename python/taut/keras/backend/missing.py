@@ -1,4 +1,4 @@
-"""Functions of Keras's backend interface that are not there yet."""
+"""Functions of Keras's backend interface that are not implemented."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 def missing(name: str) -> Callable:
     """A function that raises `NotImplementedError`, naming `keras.ops.<name>`.
 
-    Keras looks its backend's functions up by name as it goes, so what is missing is said when it is called.
+    Keras looks up backend functions on import, so the error is raised by the call.
     """
 
     def function(*args, **kwargs):
-        raise NotImplementedError(f"keras.ops.{name} is not there yet on the taut backend")
+        raise NotImplementedError(f"keras.ops.{name} is not implemented on the taut backend")
 
     function.__name__ = function.__qualname__ = name.rsplit(".", 1)[-1]
-    function.__doc__ = f"Raises: `keras.ops.{name}` is not there yet."
+    function.__doc__ = f"Raises NotImplementedError: `keras.ops.{name}` is not implemented."
     return function

@@ -1,4 +1,4 @@
-"""What every Keras optimizer inherits from the backend."""
+"""The backend's base class of Keras optimizers."""
 
 from __future__ import annotations
 
@@ -15,24 +15,23 @@ from taut.keras.backend.variable import Variable, native
 
 
 class Optimizer(base_optimizer.BaseOptimizer):
-    """The backend's part of `keras.Optimizer`.
+    """Base class of `keras.Optimizer`.
 
-    It takes Taut's own variables beside Keras's, and gradients of rows alone, which become dense where the
-    rule needs all rows. Updates that are made at some steps only (accumulated gradients, averages written
-    back) are chosen by value and not by a branch, so that a step is one straight program.
+    It accepts Taut's variables beside Keras's, and sparse gradients, which are densified where the update rule needs
+    all rows. Conditional updates (gradient accumulation, weight averages) select values instead of branching, so that a
+    step is one straight-line program.
     """
 
     def apply(self, grads: Sequence[Any], trainable_variables: Sequence[Any] | None = None) -> None:
-        """Update the variables by their gradients; those whose gradient is `None` are left out."""
-        kept = tf.IndexedSlices if self._rows_stay_rows() else ()
+        """Updates variables by their gradients; variables whose gradient is None are skipped."""
+        kept = tf.IndexedSlices if self._supports_sparse() else ()
         grads = [g if g is None or isinstance(g, kept) else convert_to_tensor(g) for g in grads]
         if trainable_variables is not None:
             trainable_variables = [self._as_keras_variable(variable) for variable in trainable_variables]
         super().apply(grads, trainable_variables)
 
-    def _rows_stay_rows(self):
-        """Whether rows without a gradient stay as they are, and the others need nothing but their own: plain
-        descent."""
+    def _supports_sparse(self):
+        """Whether an update by a sparse gradient touches only its rows: plain gradient descent."""
         from keras.src.optimizers.sgd import SGD
 
         more = (
@@ -59,15 +58,15 @@ class Optimizer(base_optimizer.BaseOptimizer):
         return id(native(variable))
 
     def _as_keras_variable(self, variable):
-        """A Keras variable for a Taut one: the same at every step, because slots are found by it."""
+        """The Keras variable that wraps a Taut variable: the same one at every step, since slots are found by it."""
         if not isinstance(variable, tf.Variable):
             return variable
-        if not hasattr(self, "_stand_ins"):
-            self._stand_ins = {}
-        if id(variable) not in self._stand_ins:
+        if not hasattr(self, "_wrappers"):
+            self._wrappers: dict[int, Any] = {}
+        if id(variable) not in self._wrappers:
             name = (variable.name or "variable").split(":")[0].replace("/", "_")
-            self._stand_ins[id(variable)] = Variable(variable, trainable=True, name=name)
-        return self._stand_ins[id(variable)]
+            self._wrappers[id(variable)] = Variable(variable, trainable=True, name=name)
+        return self._wrappers[id(variable)]
 
     def _backend_apply_gradients(self, grads, trainable_variables):
         if self.gradient_accumulation_steps:
@@ -88,8 +87,9 @@ class Optimizer(base_optimizer.BaseOptimizer):
         self._backend_update_step(grads, trainable_variables, self.learning_rate)
 
     def _accumulate(self, grads, trainable_variables):
-        """Adds gradients up; at every so many steps, updates by their mean. At the others, the update is
-        computed and not kept."""
+        """Accumulates gradients; every `gradient_accumulation_steps` steps, updates by their mean. The update of the
+        other steps is computed and dropped.
+        """
         steps = self.gradient_accumulation_steps
         accumulators = [self._accumulated_gradients[self._get_variable_index(v)] for v in trainable_variables]
         due = ops.equal((self._iterations + 1) % steps, 0)

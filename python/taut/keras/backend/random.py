@@ -1,7 +1,7 @@
-"""`keras.random`: numbers that depend on a seed alone.
+"""`keras.random`: random numbers that depend on a seed alone.
 
-A seed is two whole numbers. Keras's `SeedGenerator` holds them and moves on with every draw, so that a traced
-function draws anew at every call.
+A seed is two integers. Keras's `SeedGenerator` holds them and advances with every draw, so that a traced function draws
+anew at every call.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def wide(dtype: str) -> str:
 def normal(
     shape: Sequence[int], mean: float = 0.0, stddev: float = 1.0, dtype: Any = None, seed: Any = None
 ) -> tf.Tensor:
-    """Normally distributed numbers."""
+    """Samples from a normal distribution."""
     dtype = dtype or floatx()
     drawn = tf.random.stateless_normal(shape, seed=draw_seed(seed), dtype=wide(dtype))
     return tf.cast(drawn * stddev + mean, dtype)
@@ -49,7 +49,7 @@ def normal(
 def truncated_normal(
     shape: Sequence[int], mean: float = 0.0, stddev: float = 1.0, dtype: Any = None, seed: Any = None
 ) -> tf.Tensor:
-    """Normally distributed numbers, none further than two standard deviations from the mean."""
+    """Samples from a normal distribution truncated at two standard deviations."""
     dtype = dtype or floatx()
     drawn = tf.random.stateless_truncated_normal(shape, seed=draw_seed(seed), dtype=wide(dtype))
     return tf.cast(drawn * stddev + mean, dtype)
@@ -58,7 +58,7 @@ def truncated_normal(
 def uniform(
     shape: Sequence[int], minval: float = 0.0, maxval: float = 1.0, dtype: Any = None, seed: Any = None
 ) -> tf.Tensor:
-    """Numbers from `minval` up to, but without, `maxval`, all equally likely."""
+    """Samples from the uniform distribution on [minval, maxval)."""
     dtype = dtype or floatx()
     kind = wide(dtype)
     low, high = convert_to_tensor(minval, kind), convert_to_tensor(maxval, kind)
@@ -66,10 +66,8 @@ def uniform(
     return tf.cast(drawn * (high - low) + low, dtype)
 
 
-def randint(
-    shape: Sequence[int], minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None
-) -> tf.Tensor:
-    """Whole numbers from `minval` up to, but without, `maxval`, all equally likely."""
+def randint(shape: Sequence[int], minval: Any, maxval: Any, dtype: Any = "int32", seed: Any = None) -> tf.Tensor:
+    """Uniform integers in [minval, maxval)."""
     kind = dtype if dtype in ("int32", "int64") else "int64"
     low, high = convert_to_tensor(minval, kind), convert_to_tensor(maxval, kind)
     drawn = tf.random.stateless_uniform(shape, seed=draw_seed(seed), minval=low, maxval=high, dtype=kind)
@@ -77,47 +75,43 @@ def randint(
 
 
 def categorical(logits: Any, num_samples: int, dtype: Any = "int32", seed: Any = None) -> tf.Tensor:
-    """Numbers of classes, drawn by the unnormalized log-probabilities of each row."""
+    """Samples class indices from the unnormalized log-probabilities of each row."""
     drawn = tf.random.stateless_categorical(floating(logits), num_samples, seed=draw_seed(seed))
     return tf.cast(drawn, dtype)
 
 
 def gamma(shape: Sequence[int], alpha: Any, dtype: Any = None, seed: Any = None) -> tf.Tensor:
-    """Gamma distributed numbers of shape parameter `alpha` and rate 1."""
+    """Samples from gamma distributions with shape parameter `alpha` and rate 1."""
     dtype = dtype or floatx()
     return tf.cast(gammas(shape, alpha, wide(dtype), draw_seed(seed)), dtype)
 
 
 def gammas(shape: Sequence[int], alpha: Any, dtype: str, seed: tf.Tensor) -> tf.Tensor:
-    """Gamma distributed numbers for a seed that was drawn already."""
+    """Gamma samples for a seed that was drawn already."""
     alpha = tf.broadcast_to(convert_to_tensor(alpha, dtype), shape)
     return tf.random.stateless_gamma(shape, seed=seed, alpha=alpha, dtype=dtype)
 
 
 def beta(shape: Sequence[int], alpha: Any, beta: Any, dtype: Any = None, seed: Any = None) -> tf.Tensor:
-    """Beta distributed numbers: the share of one gamma distributed number in the sum of two."""
+    """Samples from beta distributions, as the ratio of gamma samples."""
     dtype = dtype or floatx()
     seed = draw_seed(seed)
     first = gammas(shape, alpha, wide(dtype), seed)
-    second = gammas(shape, beta, wide(dtype), another(seed))
+    second = gammas(shape, beta, wide(dtype), second_seed(seed))
     return tf.cast(first / (first + second), dtype)
 
 
-def another(seed: tf.Tensor) -> tf.Tensor:
-    """A second seed, for who needs two independent draws from one."""
+def second_seed(seed: tf.Tensor) -> tf.Tensor:
+    """A second seed for an independent draw."""
     return seed + convert_to_tensor([0x6995, 0x1B87], seed.dtype)
 
 
-def binomial(
-    shape: Sequence[int], counts: Any, probabilities: Any, dtype: Any = None, seed: Any = None
-) -> tf.Tensor:
-    """How many of `counts` trials succeed. Each is made: the largest count has to be known."""
+def binomial(shape: Sequence[int], counts: Any, probabilities: Any, dtype: Any = None, seed: Any = None) -> tf.Tensor:
+    """Counts of successes in `counts` trials. Every trial is drawn, so the largest count must be known."""
     dtype = dtype or floatx()
     counts = convert_to_tensor(counts, "float32")
     if not tf.executing_eagerly():
-        raise NotImplementedError(
-            "keras.random.binomial inside a function is not there yet on the taut backend"
-        )
+        raise NotImplementedError("keras.random.binomial in a traced function is not implemented on the taut backend")
     trials = int(tf.reduce_max(counts)) if size_of(shape_of(counts)) else 0
     drawn = tf.random.stateless_uniform([trials, *shape], seed=draw_seed(seed), dtype="float32")
     success = tf.less(drawn, convert_to_tensor(probabilities, "float32"))
@@ -126,17 +120,14 @@ def binomial(
     return tf.cast(tf.reduce_sum(tf.cast(tf.logical_and(success, made), "float32"), axis=0), dtype)
 
 
-def dropout(
-    inputs: Any, rate: float, noise_shape: Sequence[int | None] | None = None, seed: Any = None
-) -> tf.Tensor:
-    """`inputs`, with a share of `rate` set to zero and the others scaled up, so that the sum is expected to
-    stay."""
+def dropout(inputs: Any, rate: float, noise_shape: Sequence[int | None] | None = None, seed: Any = None) -> tf.Tensor:
+    """Sets a fraction `rate` of the inputs to zero and scales the others by `1 / (1 - rate)`."""
     inputs = convert_to_tensor(inputs)
     if rate == 1.0:
         return tf.zeros_like(inputs)
     if rate == 0.0:
         return inputs
-    shape = shape_of(inputs)
+    shape: Sequence[int] = shape_of(inputs)
     if noise_shape is not None:
         shape = [own if given is None else given for given, own in zip(noise_shape, shape)]
     drawn = tf.random.stateless_uniform(shape, seed=draw_seed(seed), dtype="float32")
@@ -145,7 +136,7 @@ def dropout(
 
 
 def shuffle(x: Any, axis: int = 0, seed: Any = None) -> tf.Tensor:
-    """The parts of `x` along an axis, in a random order."""
+    """Shuffles `x` along an axis."""
     x = convert_to_tensor(x)
     order = tf.random.stateless_permutation(shape_of(x)[axis], seed=draw_seed(seed))
     return tf.gather(x, order, axis=axis)

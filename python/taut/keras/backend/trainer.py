@@ -1,8 +1,8 @@
-"""`fit`, `evaluate`, `predict`, and what they do with one batch.
+"""`fit`, `evaluate`, `predict`, and steps on single batches.
 
-A training step (forward, backward, update) is one call of a `taut.function`. The loops around it, with their
-callbacks, are Python. What is not built yet is built by the first step, so a model whose steps are its own
-need not have a `call` at all.
+A training step (forward, backward, update) is one call of a `taut.function`; the loops around it, with their callbacks,
+are Python. Layers that are not built yet are built by the first step, so a model that overrides the steps needs no
+`call`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from keras.src import callbacks as callbacks_module
-from keras.src import optimizers as optimizers_module
-from keras.src import tree
+from keras.src import callbacks as callbacks_module, optimizers as optimizers_module, tree
 from keras.src.backend import config
 from keras.src.trainers import trainer as base_trainer
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
@@ -23,14 +21,13 @@ from keras.src.utils.python_utils import pythonify_logs
 
 import taut as tf
 from taut.keras.backend.convert import convert_to_numpy, shape_of
-from taut.keras.backend.data import as_tensors
-from taut.keras.backend.data import epochs as epochs_of
+from taut.keras.backend.data import as_tensors, epochs as epochs_of
 from taut.keras.backend.layer import converted_in_traces
 from taut.keras.backend.variable import native
 
 
 class Trainer(base_trainer.Trainer):
-    """The backend's part of `keras.Model`."""
+    """Base class of `keras.Model`."""
 
     def __init__(self):
         super().__init__()
@@ -41,10 +38,10 @@ class Trainer(base_trainer.Trainer):
     # One batch.
 
     def train_step(self, data: Any) -> dict[str, Any]:
-        """Forward, backward, update. Returns the metrics so far. Models may override it."""
+        """Runs forward, backward and update; returns the metrics so far. Models may override it."""
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
-        # Only what is trained is followed: layers that are frozen keep nothing for a gradient. Of a model that
-        # is not built yet, nobody knows what that will be.
+        # Only trainable weights are watched, so that frozen layers save nothing for the backward pass. The weights of a model
+        # that is not built yet are not known.
         built = all(layer.built for layer in self._flatten_layers())
         with tf.GradientTape(watch_accessed_variables=not built) as tape:
             for weight in self.trainable_weights:
@@ -62,7 +59,7 @@ class Trainer(base_trainer.Trainer):
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def test_step(self, data: Any) -> dict[str, Any]:
-        """Forward and loss. Returns the metrics so far. Models may override it."""
+        """Runs forward and computes the loss; returns the metrics so far. Models may override it."""
         x, y, sample_weight = data_adapter_utils.unpack_x_y_sample_weight(data)
         y_pred = self._forward(x, training=False)
         loss = self._compute_loss(x=x, y=y, y_pred=y_pred, sample_weight=sample_weight, training=False)
@@ -70,7 +67,7 @@ class Trainer(base_trainer.Trainer):
         return self.compute_metrics(x, y, y_pred, sample_weight=sample_weight)
 
     def predict_step(self, data: Any) -> Any:
-        """Forward. Models may override it."""
+        """Runs forward. Models may override it."""
         x, _, _ = data_adapter_utils.unpack_x_y_sample_weight(data)
         return self._forward(x, training=False)
 
@@ -80,14 +77,13 @@ class Trainer(base_trainer.Trainer):
     # Functions of several batches: those between two calls of the callbacks.
 
     def _make_function(self, step: Callable, prepare: Callable | None = None) -> Callable:
-        """`step`, traced unless the model runs eagerly, for one batch after the other. `prepare(step, batch)`
-        is called before the first trace."""
+        """A function that runs `step` on each batch, traced unless the model runs eagerly. `prepare(step, batch)` is
+        called before the first trace.
+        """
         if self.run_eagerly:
             return lambda batches: [step(as_tensors(batch)) for batch in batches]
         step = converted_in_traces(step)
-        traced = tf.function(
-            step, autograph=False, reduce_retracing=True, jit_compile=bool(self.jit_compile)
-        )
+        traced = tf.function(step, autograph=False, reduce_retracing=True, jit_compile=bool(self.jit_compile))
 
         def steps(batches):
             nonlocal prepare
@@ -100,10 +96,10 @@ class Trainer(base_trainer.Trainer):
         return steps
 
     def _build_optimizer(self, step, batch):
-        """Build the optimizer: one that is not built scales losses by a number that would stay in the program.
+        """Builds the optimizer before the step is traced: an unbuilt one would put its loss scale into the program as a
+        constant.
 
-        If the model is not built either, or does its own steps, it takes a trace to know the weights. That
-        trace is dropped.
+        If the model is not built either, or overrides `train_step`, the weights are found by a trace, which is dropped.
         """
         if self.optimizer is None or self.optimizer.built:
             return
@@ -114,19 +110,19 @@ class Trainer(base_trainer.Trainer):
             trace_once(step, batch)
 
     def make_train_function(self, force: bool = False) -> Callable:
-        """The function from batches to the logs of the last, made once."""
+        """The function from batches to the logs of the last one, created once."""
         if self.train_function is None or force:
             self.train_function = last_of(self._make_function(self.train_step, self._build_optimizer))
         return self.train_function
 
     def make_test_function(self, force: bool = False) -> Callable:
-        """The function from batches to the logs of the last, made once."""
+        """The function from batches to the logs of the last one, created once."""
         if self.test_function is None or force:
             self.test_function = last_of(self._make_function(self.test_step))
         return self.test_function
 
     def make_predict_function(self, force: bool = False) -> Callable:
-        """The function from batches to their predictions, joined, made once."""
+        """The function from batches to their concatenated predictions, created once."""
         if self.predict_function is None or force:
             self.predict_function = joined(self._make_function(self.predict_step))
         return self.predict_function
@@ -153,7 +149,7 @@ class Trainer(base_trainer.Trainer):
         validation_batch_size=None,
         validation_freq=1,
     ):
-        """Train for `epochs` passes over the data; see `keras.Model.fit`."""
+        """Trains for `epochs` passes over the data; see `keras.Model.fit`."""
         self._assert_compile_called("fit")
         most = config.max_epochs()
         if most and most < epochs:
@@ -215,8 +211,7 @@ class Trainer(base_trainer.Trainer):
         return self.history
 
     def _validate(self, validation: dict[str, Any], callbacks) -> dict[str, Any]:
-        """The logs of an evaluation within `fit`, under their names there. Its iterator is kept for the
-        next."""
+        """Evaluates within `fit`; returns the logs with the prefix `val_`. The iterator is kept for the next epoch."""
         if self._eval_epoch_iterator is None:
             self._eval_epoch_iterator = epochs_of(
                 validation["x"],
@@ -227,9 +222,7 @@ class Trainer(base_trainer.Trainer):
                 shuffle=False,
                 steps_per_execution=self.steps_per_execution,
             )
-        logs = self.evaluate(
-            **validation, callbacks=callbacks, return_dict=True, _use_cached_eval_dataset=True
-        )
+        logs = self.evaluate(**validation, callbacks=callbacks, return_dict=True, _use_cached_eval_dataset=True)
         return {f"val_{name}": value for name, value in logs.items()}
 
     @traceback_utils.filter_traceback
@@ -245,13 +238,13 @@ class Trainer(base_trainer.Trainer):
         return_dict=False,
         **kwargs,
     ):
-        """The loss and the metrics over the data; see `keras.Model.evaluate`."""
+        """Computes loss and metrics over the data; see `keras.Model.evaluate`."""
         self._assert_compile_called("evaluate")
         cached = kwargs.pop("_use_cached_eval_dataset", False)
         if kwargs:
             raise ValueError(f"Arguments not recognized: {kwargs}")
         if cached:
-            iterator = self._eval_epoch_iterator
+            iterator: Any = self._eval_epoch_iterator
         else:
             iterator = epochs_of(
                 x,
@@ -283,7 +276,7 @@ class Trainer(base_trainer.Trainer):
 
     @traceback_utils.filter_traceback
     def predict(self, x, batch_size=None, verbose="auto", steps=None, callbacks=None):
-        """The model's results for the data, as NumPy arrays; see `keras.Model.predict`."""
+        """Computes predictions as NumPy arrays; see `keras.Model.predict`."""
         iterator = epochs_of(
             x,
             batch_size=batch_size,
@@ -305,10 +298,10 @@ class Trainer(base_trainer.Trainer):
                 if self.stop_predicting:
                     break
         callbacks.on_predict_end()
-        return in_one(results)
+        return concatenated(results)
 
     def _callback_list(self, callbacks, verbose, epochs, iterator, **options):
-        """The callbacks as Keras's list of them, unless they are one already."""
+        """The callbacks as a Keras `CallbackList`."""
         if isinstance(callbacks, callbacks_module.CallbackList):
             return callbacks
         return callbacks_module.CallbackList(
@@ -325,7 +318,7 @@ class Trainer(base_trainer.Trainer):
 
     @traceback_utils.filter_traceback
     def train_on_batch(self, x, y=None, sample_weight=None, class_weight=None, return_dict=False):
-        """One training step; see `keras.Model.train_on_batch`."""
+        """Runs one training step; see `keras.Model.train_on_batch`."""
         self._assert_compile_called("train_on_batch")
         if class_weight is not None:
             if sample_weight is not None:
@@ -338,7 +331,7 @@ class Trainer(base_trainer.Trainer):
 
     @traceback_utils.filter_traceback
     def test_on_batch(self, x, y=None, sample_weight=None, return_dict=False):
-        """The loss and metrics of one batch; see `keras.Model.test_on_batch`."""
+        """Computes loss and metrics of one batch; see `keras.Model.test_on_batch`."""
         self._assert_compile_called("test_on_batch")
         return self._on_batch((x, y, sample_weight), self.make_test_function, return_dict)
 
@@ -350,16 +343,16 @@ class Trainer(base_trainer.Trainer):
 
     @traceback_utils.filter_traceback
     def predict_on_batch(self, x):
-        """The results for one batch, as NumPy arrays."""
+        """Computes predictions of one batch, as NumPy arrays."""
         return self.make_predict_function()([(x,)])
 
 
 def trace_once(step: Callable, batch: Any) -> None:
-    """Trace a step and drop the trace. What the step creates stays."""
+    """Traces a step and drops the trace. Variables that the step creates stay."""
     tensors = [x for x in tree.flatten(batch) if x is not None]
 
-    def run(*waiting):
-        waiting = iter(waiting)
+    def run(*given):
+        waiting = iter(given)
         step(tree.map_structure(lambda x: None if x is None else next(waiting), batch))
         return ()
 
@@ -372,19 +365,17 @@ def batch_size_of(x: Any) -> int:
 
 
 def last_of(function: Callable) -> Callable:
-    """The last of the results of `function`: metrics add up over batches."""
+    """A function that returns the last result of `function`: metrics accumulate over batches."""
     return lambda batches: function(batches)[-1]
 
 
 def joined(function: Callable) -> Callable:
-    """The results of `function` as NumPy arrays, batch after batch in one."""
-    return lambda batches: in_one(
-        [tree.map_structure(convert_to_numpy, result) for result in function(batches)]
-    )
+    """A function that returns the results of `function` as NumPy arrays, concatenated."""
+    return lambda batches: concatenated([tree.map_structure(convert_to_numpy, result) for result in function(batches)])
 
 
-def in_one(results: list[Any]) -> Any:
-    """Structures of arrays, joined along the first axis."""
+def concatenated(results: list[Any]) -> Any:
+    """Structures of arrays, concatenated along the first axis."""
     if len(results) == 1:
         return results[0]
     return tree.map_structure(lambda *parts: np.concatenate(parts), *results)

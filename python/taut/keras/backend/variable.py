@@ -1,4 +1,4 @@
-"""Keras's variable, held by a Taut variable."""
+"""Keras variables backed by Taut variables."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from taut.keras.backend.convert import convert_to_numpy, convert_to_tensor, type
 class Variable(KerasVariable):
     """A `keras.Variable` whose value is in a `taut.Variable`.
 
-    Ops, tapes and functions of Taut take it as they take their own variables: `__taut_tensor__` is its value
-    as a tensor, `__taut_variable__` the variable it stands for.
+    Taut's ops, tapes and functions accept it: `__taut_tensor__` is its value, `__taut_variable__` the variable behind
+    it.
     """
 
     def _initialize(self, value):
@@ -26,8 +26,8 @@ class Variable(KerasVariable):
             self._value = tf.Variable(value, trainable=self._trainable, dtype=self._dtype, name=self._name)
 
     def _initialize_with_initializer(self, initializer):
-        # A layer may be built inside a function. Its variables outlive the trace, so their first values are
-        # computed outside of it.
+        # A layer may be built inside a traced function. Its variables outlive the trace, so initial values are computed
+        # outside of it.
         with tf.init_scope():
             self._initialize(convert_to_tensor(initializer(self._shape, dtype=self._dtype), self._dtype))
 
@@ -35,36 +35,38 @@ class Variable(KerasVariable):
         self._value.assign(convert_to_tensor(value, self._dtype))
 
     def _convert_to_tensor(self, value, dtype=None):
-        # A Taut variable of the right type is taken over as it is: both names are for one state then.
+        # A Taut variable of the right type is wrapped, not copied: both share one state.
         if isinstance(value, tf.Variable) and dtype in (None, type_of(value)):
             return value
         return convert_to_tensor(value, dtype=dtype)
 
     @property
     def value(self):
-        """The value now, as a tensor: in a stateless scope, the scope's."""
+        """The value as a tensor; inside a stateless scope, the scope's value."""
         value = super().value
         return value.value() if isinstance(value, tf.Variable) else value
 
     def __taut_variable__(self) -> tf.Variable:
-        """The Taut variable behind this one, for tapes and whoever else asks for variables."""
+        """The Taut variable behind this one."""
         if self._value is None:
             raise ValueError(f"Variable {self.path} is not initialized yet.")
         return self._value
 
     def __taut_tensor__(self) -> tf.Tensor:
-        """What ops of Taut convert this variable to."""
+        """The value, as Taut's ops convert it."""
         return self.value
 
     def __array__(self, dtype=None, copy=None) -> np.ndarray:
+        if copy is False:
+            return self.value.__array__(dtype, copy=False)
         array = convert_to_numpy(self.value)
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def numpy(self) -> np.ndarray:
-        """The value as a NumPy array of its own."""
+        """A copy of the value as a NumPy array."""
         return convert_to_numpy(self.value)
 
 
 def native(variable: Any) -> Any:
-    """The Taut variable behind a Keras variable; anything else as it is."""
+    """The Taut variable behind a Keras variable; other values unchanged."""
     return variable.__taut_variable__() if isinstance(variable, Variable) else variable

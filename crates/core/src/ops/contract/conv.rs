@@ -253,8 +253,8 @@ pub(super) fn conv_args(
 ) -> [ArgValue; 6] {
     [
         ArgValue::Ints(strides.to_vec()),
-        ArgValue::Str(padding),
-        ArgValue::Str(format),
+        ArgValue::Str(padding.into()),
+        ArgValue::Str(format.into()),
         ArgValue::Ints(dilations.to_vec()),
         ArgValue::Int(groups),
         amounts.map_or(ArgValue::None, |amounts| ArgValue::Ints(amounts.to_vec())),

@@ -84,8 +84,8 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
                 ramp(dtype, x, -2.0, 2.0),
                 ramp(dtype, w, -1.0, 1.5),
                 ArgValue::Ints(vec![stride]),
-                ArgValue::Str(padding),
-                ArgValue::Str(format),
+                ArgValue::Str(padding.into()),
+                ArgValue::Str(format.into()),
                 ArgValue::Ints(vec![dilation]),
             ]
         };

@@ -390,7 +390,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     Samples::List(|| {
         let with = |dtype, &(equation, shapes): &(&'static str, &[&[usize]])| {
             let tensors = shapes.iter().map(|shape| tensor(dtype, shape, -2.0, 3.0)).collect();
-            vec![ArgValue::Str(equation), ArgValue::Tensors(tensors)]
+            vec![ArgValue::Str(equation.into()), ArgValue::Tensors(tensors)]
         };
         let dtypes = dtypes::WIDE.iter().chain(&[DType::I32, DType::U8]);
         let mut samples: Vec<_> =
@@ -401,9 +401,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     }),
 )
 .refuses(|| {
-    let bad = |equation, dtype, shapes: &[&[usize]], kind, message| {
+    let bad = |equation: &'static str, dtype, shapes: &[&[usize]], kind, message| {
         let tensors = shapes.iter().map(|shape| tensor(dtype, shape, 0.0, 1.0)).collect();
-        InvalidArgs::new(vec![ArgValue::Str(equation), ArgValue::Tensors(tensors)], kind, message)
+        InvalidArgs::new(vec![ArgValue::Str(equation.into()), ArgValue::Tensors(tensors)], kind, message)
     };
     let f = DType::F32;
     vec![

@@ -136,8 +136,8 @@ pub(super) fn cases() -> impl Iterator<Item = (&'static [usize], [ArgValue; 7])>
         let options = [
             ArgValue::Ints(ksize.to_vec()),
             ArgValue::Ints(strides.to_vec()),
-            ArgValue::Str(padding),
-            ArgValue::Str(format),
+            ArgValue::Str(padding.into()),
+            ArgValue::Str(format.into()),
             ArgValue::Ints(dilations.to_vec()),
             amounts(explicit),
             ArgValue::Bool(count),
@@ -156,9 +156,9 @@ fn samples(dtypes: &[DType], count: bool) -> Vec<Vec<ArgValue>> {
 }
 
 fn invalid(dtype: DType) -> Vec<InvalidArgs> {
-    let bad = |ksize: &[i64], strides: &[i64], padding, kind, message| {
+    let bad = |ksize: &[i64], strides: &[i64], padding: &'static str, kind, message| {
         let options =
-            [ArgValue::Ints(ksize.to_vec()), ArgValue::Ints(strides.to_vec()), ArgValue::Str(padding)];
+            [ArgValue::Ints(ksize.to_vec()), ArgValue::Ints(strides.to_vec()), ArgValue::Str(padding.into())];
         let args = [ramp(DType::F32, &[1, 4, 4, 2], 0.0, 1.0)].into_iter().chain(options).collect();
         InvalidArgs::new(args, kind, message)
     };

@@ -68,12 +68,12 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
             for shapes in cases {
                 for indexing in ["xy", "ij"] {
                     let args = shapes.iter().map(|s| tensor(dtype, s, -4.0, 4.0)).collect();
-                    list.push(vec![ArgValue::Tensors(args), ArgValue::Str(indexing)]);
+                    list.push(vec![ArgValue::Tensors(args), ArgValue::Str(indexing.into())]);
                 }
             }
         }
         let mixed = vec![tensor(DType::F32, &[2], 0.0, 1.0), tensor(DType::I8, &[3], -9.0, 9.0)];
-        list.push(vec![ArgValue::Tensors(mixed), ArgValue::Str("xy")]);
+        list.push(vec![ArgValue::Tensors(mixed), ArgValue::Str("xy".into())]);
         list
     }),
 )
@@ -81,7 +81,7 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     let x = |shape: &[usize]| ArgValue::Tensors(vec![tensor(DType::F32, shape, 0.0, 1.0)]);
     vec![
         InvalidArgs::new(
-            vec![x(&[2]), ArgValue::Str("yx")],
+            vec![x(&[2]), ArgValue::Str("yx".into())],
             ErrorKind::Value,
             "indexing must be \"xy\" or \"ij\", got \"yx\"",
         ),

@@ -209,7 +209,7 @@ fn pad_mode(a: &Args<'_>) -> Result<PadMode> {
 }
 
 fn args(x: ArgValue, paddings: &[i64], mode: &'static str, value: ArgValue) -> Vec<ArgValue> {
-    vec![x, ArgValue::Ints(paddings.to_vec()), ArgValue::Str(mode), value]
+    vec![x, ArgValue::Ints(paddings.to_vec()), ArgValue::Str(mode.into()), value]
 }
 
 pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(

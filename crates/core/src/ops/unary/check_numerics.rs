@@ -47,12 +47,12 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     Samples::List(|| {
         let shapes: [&[usize]; 4] = [&[], &[0], &[7], &[2, 3, 4]];
         let with =
-            |dtype| shapes.map(|shape| vec![ramp(dtype, shape, -9.0, 9.0), ArgValue::Str("the input")]);
+            |dtype| shapes.map(|shape| vec![ramp(dtype, shape, -9.0, 9.0), ArgValue::Str("the input".into())]);
         dtypes::FLOATS.iter().flat_map(|&dtype| with(dtype)).collect()
     }),
 )
 .refuses(|| {
-    let bad = |x, kind, message| InvalidArgs::new(vec![x, ArgValue::Str("the input")], kind, message);
+    let bad = |x, kind, message| InvalidArgs::new(vec![x, ArgValue::Str("the input".into())], kind, message);
     let special = of(DType::F32, &[3], &[f64::NAN, 1.0, f64::INFINITY]);
     vec![
         bad(special, ErrorKind::Numeric, "the input: 1 NaN and 1 infinite elements"),

@@ -39,11 +39,11 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
             let all = Tensor::from_vec(vec![true; shape.iter().product()], shape);
             ArgValue::Tensor(all.expect("samples are small"))
         };
-        shapes.map(|shape| vec![holds(shape), ArgValue::Str("it holds")]).into()
+        shapes.map(|shape| vec![holds(shape), ArgValue::Str("it holds".into())]).into()
     }),
 )
 .refuses(|| {
-    let bad = |x, kind, message| InvalidArgs::new(vec![x, ArgValue::Str("it holds")], kind, message);
+    let bad = |x, kind, message| InvalidArgs::new(vec![x, ArgValue::Str("it holds".into())], kind, message);
     vec![
         bad(ramp(DType::Bool, &[3], 0.0, 1.0), ErrorKind::Value, "it holds"),
         bad(ramp(DType::F32, &[2], 0.0, 1.0), ErrorKind::DType, "condition must be bool, got float32"),

@@ -1,1 +1,1 @@
-"""The functions behind `keras.ops`, by the modules in which Keras looks for them."""
+"""Implementation of `keras.ops`. The modules in which Keras looks for them are those of `taut.keras.backend`."""

@@ -1,4 +1,4 @@
-"""`keras.ops`: shapes, slices, loops and branches."""
+"""`keras.ops`: shapes, slices, control flow and gradients."""
 
 from __future__ import annotations
 
@@ -11,44 +11,14 @@ from keras.src.backend.common import KerasVariable
 from keras.src.backend.common.keras_tensor import KerasTensor
 
 import taut as tf
-from taut.keras.backend.branches import either
-from taut.keras.backend.convert import cast, convert_to_numpy, cut, shape_of, together
-from taut.keras.backend.convert import own_tensor as convert_to_tensor
-from taut.keras.backend.loops import along, parts_of
-from taut.keras.backend.spec import compute_output_spec
-from taut.keras.backend.variable import Variable
-
-__all__ = [
-    "IS_THREAD_SAFE",
-    "SUPPORTS_COMPLEX_DTYPES",
-    "SUPPORTS_RAGGED_TENSORS",
-    "SUPPORTS_SPARSE_TENSORS",
-    "Variable",
-    "associative_scan",
-    "cast",
-    "compute_output_spec",
-    "cond",
-    "convert_to_numpy",
-    "convert_to_tensor",
-    "custom_gradient",
-    "device_scope",
-    "fori_loop",
-    "is_tensor",
-    "map",
-    "random_seed_dtype",
-    "remat",
-    "scan",
-    "scatter",
-    "scatter_update",
-    "shape",
-    "slice",
-    "slice_update",
-    "stop_gradient",
-    "switch",
-    "unstack",
-    "vectorized_map",
-    "while_loop",
-]
+from taut.keras.backend.branches import cond_with_updates
+from taut.keras.backend.convert import (
+    own_tensor as convert_to_tensor,
+    promote,
+    shape_of,
+    slice_axis,
+)
+from taut.keras.backend.loops import leading_size, scan_axis
 
 SUPPORTS_SPARSE_TENSORS = False
 SUPPORTS_RAGGED_TENSORS = False
@@ -57,12 +27,12 @@ IS_THREAD_SAFE = True
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether `x` is a tensor of Taut."""
+    """Whether `x` is a Taut tensor."""
     return tf.is_tensor(x)
 
 
 def shape(x: Any) -> tuple:
-    """The shape, as a tuple; of a symbolic tensor, with `None` where it is not known."""
+    """The shape as a tuple; None for unknown sizes of a symbolic tensor."""
     return tuple(x.shape) if isinstance(x, KerasTensor) else shape_of(convert_to_tensor(x))
 
 
@@ -72,7 +42,7 @@ def random_seed_dtype() -> str:
 
 
 def device_scope(device_name: str):
-    """A context in which work is done on `device_name`. There is one device, the CPU."""
+    """A context manager for the device of ops; the CPU is the only one."""
     kind = str(device_name).lower().split(":")[0]
     if kind != "cpu":
         raise ValueError(f"The taut backend computes on the CPU. Received: device_name={device_name!r}")
@@ -80,12 +50,12 @@ def device_scope(device_name: str):
 
 
 def stop_gradient(variable: Any) -> tf.Tensor:
-    """The value, without its history."""
+    """Returns the value as a constant for differentiation."""
     return tf.stop_gradient(convert_to_tensor(variable))
 
 
 def unstack(x: Any, num: int | None = None, axis: int = 0) -> list[tf.Tensor]:
-    """The parts of a tensor along an axis, as a list."""
+    """Splits a tensor into its slices along an axis."""
     return list(tf.unstack(convert_to_tensor(x), num=num, axis=axis))
 
 
@@ -93,16 +63,16 @@ def unstack(x: Any, num: int | None = None, axis: int = 0) -> list[tf.Tensor]:
 
 
 def scatter(indices: Any, values: Any, shape: Sequence[int]) -> tf.Tensor:
-    """Zeros of `shape`, to which `values` are added at `indices`."""
+    """Adds `values` at `indices` into zeros of `shape`."""
     return tf.scatter_nd(convert_to_tensor(indices, "int32"), convert_to_tensor(values), list(shape))
 
 
 def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: str | None = None) -> tf.Tensor:
-    """A copy of `inputs` with `updates` at `indices`: in place of what was there, or combined with it."""
+    """Writes `updates` at `indices` into a copy of `inputs`, or combines them with it."""
     inputs = convert_to_tensor(inputs)
     indices = convert_to_tensor(indices, "int32")
     updates = convert_to_tensor(updates, inputs.dtype)
-    rules = {
+    rules: dict[str | None, Callable] = {
         None: tf.tensor_scatter_nd_update,
         "add": tf.tensor_scatter_nd_add,
         "max": tf.tensor_scatter_nd_max,
@@ -115,7 +85,7 @@ def scatter_update(inputs: Any, indices: Any, updates: Any, reduction: str | Non
 
 
 def scatter_multiply(inputs: tf.Tensor, indices: tf.Tensor, updates: tf.Tensor) -> tf.Tensor:
-    """A copy of `inputs`, multiplied by `updates` at `indices`, one after the other where places repeat."""
+    """Multiplies a copy of `inputs` by `updates` at `indices`, sequentially where indices repeat."""
     depth, tail = shape_of(indices)[-1], shape_of(inputs)[shape_of(indices)[-1] :]
     places = tf.unstack(tf.reshape(indices, [-1, depth]))
     factors = tf.unstack(tf.reshape(updates, [-1, *tail]))
@@ -127,21 +97,21 @@ def scatter_multiply(inputs: tf.Tensor, indices: tf.Tensor, updates: tf.Tensor) 
 
 
 def slice(inputs: Any, start_indices: Any, shape: Sequence[int]) -> tf.Tensor:
-    """The part of `inputs` that begins at `start_indices` and has `shape`; -1 stands for all that is left."""
+    """Slices `inputs` from `start_indices` on; a size of -1 takes the rest."""
     x = convert_to_tensor(inputs)
     for axis, (start, size) in enumerate(zip(starts_of(start_indices), shape)):
         whole = shape_of(x)[axis]
         if isinstance(start, int):
-            x = cut(x, axis, start, whole if size == -1 else start + size)
+            x = slice_axis(x, axis, start, whole if size == -1 else start + size)
         elif size == -1:
-            raise ValueError("A slice whose start is computed inside a function needs a size that is known.")
+            raise ValueError("`slice` in a traced function needs a known size where the start is a tensor, got -1.")
         elif size != whole:
             x = tf.gather(x, tf.clip_by_value(start, 0, whole - size) + tf.range(size), axis=axis)
     return x
 
 
 def starts_of(start_indices: Any) -> list[Any]:
-    """Where a slice begins along each axis: whole numbers, or numbers of a trace."""
+    """The start along each axis: integers, or traced scalars."""
     if isinstance(start_indices, KerasVariable) or tf.is_tensor(start_indices):
         start_indices = tf.unstack(convert_to_tensor(start_indices, "int32"))
     known = tf.executing_eagerly()
@@ -152,9 +122,9 @@ def starts_of(start_indices: Any) -> list[Any]:
 
 
 def slice_update(inputs: Any, start_indices: Any, updates: Any) -> tf.Tensor:
-    """A copy of `inputs` with `updates` in the part that begins at `start_indices`.
+    """Writes `updates` into a copy of `inputs` at `start_indices`.
 
-    As in the other backends, a part that would reach beyond the end is moved back until it fits.
+    As in the other backends, a start that is too large is clamped so that the update fits.
     """
     inputs = convert_to_tensor(inputs)
     updates = convert_to_tensor(updates, inputs.dtype)
@@ -170,26 +140,26 @@ def slice_update(inputs: Any, start_indices: Any, updates: Any) -> tf.Tensor:
 
 
 def cond(pred: Any, true_fn: Callable, false_fn: Callable) -> Any:
-    """The result of `true_fn` or `false_fn`, which may also assign to variables.
+    """Calls `true_fn` or `false_fn`, which may assign to variables.
 
-    A condition whose value is there is decided on the spot.
+    A condition whose value is known is evaluated immediately.
     """
     if not isinstance(pred, KerasVariable) and not tf.is_tensor(pred):
         return true_fn() if pred else false_fn()
     pred = convert_to_tensor(pred, "bool")
     if tf.executing_eagerly():
         return true_fn() if bool(pred) else false_fn()
-    return either(pred, true_fn, false_fn)
+    return cond_with_updates(pred, true_fn, false_fn)
 
 
 def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
-    """The result of `branches[index](*operands)`; an index out of range takes the nearest branch."""
+    """Calls `branches[index](*operands)`; the index is clamped."""
     index = tf.clip_by_value(convert_to_tensor(index, "int32"), 0, len(branches) - 1)
     return tf.switch_case(index, [(lambda branch=branch: branch(*operands)) for branch in branches])
 
 
 def while_loop(cond: Callable, body: Callable, loop_vars: Any, maximum_iterations: int | None = None) -> Any:
-    """`loop_vars` after `body` was applied for as long as `cond` held."""
+    """Applies `body` to `loop_vars` while `cond` is true."""
     several = isinstance(loop_vars, (tuple, list))
     start = tree.map_structure(convert_to_tensor, tuple(loop_vars) if several else (loop_vars,))
 
@@ -207,7 +177,7 @@ def while_loop(cond: Callable, body: Callable, loop_vars: Any, maximum_iteration
 
 
 def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any) -> Any:
-    """`init_val` after `body_fun(i, value)` was applied for every `i` from `lower` to `upper` - 1."""
+    """Applies `body_fun(i, value)` for every `i` in [lower, upper)."""
     upper = convert_to_tensor(upper, "int32")
     init_val = tree.map_structure(convert_to_tensor, init_val)
     _, value = tf.while_loop(
@@ -219,14 +189,14 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any) -> Any:
 
 
 def map(f: Callable, xs: Any) -> Any:
-    """The results of `f` for the parts of `xs` along its first axis, stacked."""
+    """Applies `f` to the slices of `xs` along the first axis and stacks the results."""
     xs = tree.map_structure(convert_to_tensor, xs)
-    _, results = along(lambda _, x: ((), f(x)), (), xs, parts_of(xs))
+    _, results = scan_axis(lambda _, x: ((), f(x)), (), xs, leading_size(xs))
     return results
 
 
 def vectorized_map(function: Callable, elements: Any) -> Any:
-    """The results of `function` for the parts of `elements` along its first axis, computed together."""
+    """Applies `function` to all slices of `elements` along the first axis at once."""
     return tf.vectorized_map(function, tree.map_structure(convert_to_tensor, elements))
 
 
@@ -238,10 +208,9 @@ def scan(
     reverse: bool = False,
     unroll: int | bool = 1,
 ) -> tuple:
-    """Applies `carry, y = f(carry, x)` along the first axis of `xs`: the last carry, and the `y`s stacked.
+    """Applies `carry, y = f(carry, x)` along the first axis of `xs`; returns the last carry and the stacked `y`s.
 
-    `unroll` is how far other backends write the loop out. Taut's loops have no such setting: the value is
-    checked and changes nothing in the result.
+    `unroll` is validated and has no effect: loops are not unrolled.
     """
     if not callable(f):
         raise TypeError(f"`f` should be a callable. Received: f={f}")
@@ -251,37 +220,36 @@ def scan(
         raise ValueError("Got no `xs` to scan over and `length` was not provided.")
     init = tree.map_structure(convert_to_tensor, () if init is None else init)
     xs = None if xs is None else tree.map_structure(convert_to_tensor, xs)
-    count = int(length) if xs is None else parts_of(xs)
+    count = leading_size(xs) if xs is not None else int(length or 0)
     if length is not None and count != int(length):
         raise ValueError(f"`length` is {length}, but `xs` has {count} parts.")
-    return along(f, init, xs, count, reverse)
+    return scan_axis(f, init, xs, count, reverse)
 
 
 def associative_scan(f: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
-    """The running combination of `elems` along an axis by an associative `f`, in a logarithmic number of
+    """Computes the prefix combinations of `elems` along an axis by an associative `f`, in a logarithmic number of
     steps.
 
-    At each step, every element is combined with the one `distance` before it, which by then stands for all
-    those in between.
+    At each step, every element is combined with the one `distance` before it, which by then combines all those in
+    between.
     """
     if not callable(f):
         raise TypeError(f"`f` should be a callable. Received: f={f}")
     elems = tree.map_structure(convert_to_tensor, elems)
     sizes = {shape_of(x)[axis] for x in tree.flatten(elems)}
     if len(sizes) != 1:
-        raise ValueError(
-            f"The elements of associative_scan differ in size along axis {axis}: {sorted(sizes)}"
-        )
+        raise ValueError(f"The elements of associative_scan must have one size along axis {axis}, got {sorted(sizes)}")
     count = sizes.pop()
     if reverse:
         elems = tree.map_structure(lambda x: tf.reverse(x, [axis % len(x.shape)]), elems)
     distance = 1
     while distance < count:
-        before = tree.map_structure(lambda x: cut(x, axis, 0, count - distance), elems)
-        after = tree.map_structure(lambda x: cut(x, axis, distance, count), elems)
-        start = tree.map_structure(lambda x: cut(x, axis, 0, distance), elems)
+        before, after, start = (
+            tree.map_structure(lambda x, low=low, high=high: slice_axis(x, axis, low, high), elems)
+            for low, high in ((0, count - distance), (distance, count), (0, distance))
+        )
         combined = f(before, after)
-        elems = tree.map_structure(lambda a, b: tf.concat(together(a, b), axis=axis), start, combined)
+        elems = tree.map_structure(lambda a, b: tf.concat(promote(a, b), axis=axis), start, combined)
         distance *= 2
     if reverse:
         elems = tree.map_structure(lambda x: tf.reverse(x, [axis % len(x.shape)]), elems)
@@ -292,19 +260,16 @@ def associative_scan(f: Callable, elems: Any, reverse: bool = False, axis: int =
 
 
 def custom_gradient(fun: Callable) -> Callable:
-    """A function with its own gradient: `fun` returns its result and the function from gradient to
-    gradients."""
+    """Decorates a function that returns its result and a function from its gradient to the arguments' gradients."""
     own = tf.custom_gradient(fun)
 
     def with_values(*args, **kwargs):
-        args, kwargs = tree.map_structure(
-            lambda x: x.value if isinstance(x, KerasVariable) else x, (args, kwargs)
-        )
+        args, kwargs = tree.map_structure(lambda x: x.value if isinstance(x, KerasVariable) else x, (args, kwargs))
         return own(*args, **kwargs)
 
     return with_values
 
 
 def remat(f: Callable) -> Callable:
-    """A function whose inner values are computed again for the gradient instead of being kept."""
+    """Decorates a function whose gradient recomputes intermediate values instead of saving them."""
     return tf.recompute_grad(f)

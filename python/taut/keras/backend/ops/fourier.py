@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, cut, floating, shape_of, type_of
+from taut.keras.backend.convert import convert_to_tensor, floating, shape_of, slice_axis, type_of
 from taut.keras.backend.ops.numpy.shapes import moveaxis, swapaxes
 
-__all__ = ["extract_sequences", "fft", "fft2", "ifft2", "irfft", "istft", "rfft", "stft"]
-
 SMALL = 64
-"""Up to this length, a transform is one product with a matrix."""
+"""Transforms up to this length are one matrix product."""
 
 Complex = tuple[tf.Tensor, tf.Tensor]
 
@@ -21,28 +19,28 @@ Complex = tuple[tf.Tensor, tf.Tensor]
 def pair(x: Any) -> Complex:
     """A real and an imaginary part of one shape and type."""
     if not isinstance(x, (tuple, list)) or len(x) != 2:
-        raise ValueError(f"Complex numbers are a tuple of their real and imaginary parts. Received: x={x}")
+        raise ValueError(f"`x` must be a tuple of real and imaginary parts. Received: x={x}")
     real, imaginary = (convert_to_tensor(part) for part in x)
     if shape_of(real) != shape_of(imaginary):
         raise ValueError(
-            f"The real and imaginary parts differ in shape: {shape_of(real)} and {shape_of(imaginary)}"
+            f"Real and imaginary parts must have one shape. Received: {shape_of(real)} and {shape_of(imaginary)}"
         )
     if "float" not in type_of(real) or "float" not in type_of(imaginary):
         raise ValueError(
-            "The real and imaginary parts have to be floating-point numbers. "
+            "Real and imaginary parts must have a floating-point type. "
             f"Received: {type_of(real)} and {type_of(imaginary)}"
         )
     return real, tf.cast(imaginary, real.dtype)
 
 
 def roots(rows: int, columns: int, count: int, sign: float, dtype: Any) -> Complex:
-    """exp(sign 2 pi i r c / count) for every row r and column c."""
+    """The matrix exp(sign 2 pi i r c / count) for rows r and columns c."""
     turns = np.outer(np.arange(rows), np.arange(columns)) % count * (2.0 * np.pi / count)
     return convert_to_tensor(np.cos(turns), dtype), convert_to_tensor(sign * np.sin(turns), dtype)
 
 
-def times(x: tuple, y: Complex, product: Any) -> Complex:
-    """The product of complex numbers; an imaginary part of `x` that is `None` is zero."""
+def multiply_complex(x: tuple, y: Complex, product: Any) -> Complex:
+    """Multiplies complex numbers; an imaginary part of `x` that is None is zero."""
     (a, b), (c, d) = x, y
     if b is None:
         return product(a, c), product(a, d)
@@ -50,84 +48,86 @@ def times(x: tuple, y: Complex, product: Any) -> Complex:
 
 
 def divisor(count: int) -> int:
-    """The largest divisor of a length that is small, or all of it if there is none."""
+    """The largest divisor up to `SMALL`, or the length itself if it has none."""
     return next((d for d in range(SMALL, 1, -1) if count % d == 0), count)
 
 
 def transform(x: tuple, sign: float) -> Complex:
-    """The sums of x[n] exp(sign 2 pi i n k / count) over n. The length is taken apart into small factors."""
+    """Computes the sums of x[n] exp(sign 2 pi i n k / count) over n, by factoring the length (Cooley-Tukey)."""
     *front, count = shape_of(x[0])
     dtype = x[0].dtype
     first = count if count <= SMALL else divisor(count)
     if first == count:
-        return times(x, roots(count, count, count, sign, dtype), rows_times)
+        return multiply_complex(x, roots(count, count, count, sign, dtype), multiply_rows)
     rest = count // first
     folded = tuple(None if part is None else tf.reshape(part, [*front, first, rest]) for part in x)
     matrix = roots(first, first, first, sign, dtype)
-    inner = times(folded, matrix, lambda part, weights: tf.matmul(weights, part))
-    turned = times(inner, roots(first, rest, count, sign, dtype), tf.multiply)
-    parts = transform(turned, sign)
-    return tuple(tf.reshape(swapaxes(part, -1, -2), [*front, count]) for part in parts)
+    inner = multiply_complex(folded, matrix, lambda part, weights: tf.matmul(weights, part))
+    turned = multiply_complex(inner, roots(first, rest, count, sign, dtype), tf.multiply)
+    real, imaginary = (tf.reshape(swapaxes(part, -1, -2), [*front, count]) for part in transform(turned, sign))
+    return real, imaginary
 
 
-def rows_times(x: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
-    """The last axis of `x`, multiplied by a matrix."""
+def multiply_rows(x: tf.Tensor, matrix: tf.Tensor) -> tf.Tensor:
+    """Multiplies the last axis of `x` by a matrix."""
     shape = shape_of(x)
     return tf.reshape(tf.matmul(tf.reshape(x, [-1, shape[-1]]), matrix), shape)
 
 
 def inverse(x: Complex) -> Complex:
-    """The transform's way back."""
+    """The inverse transform."""
     count = shape_of(x[0])[-1]
     real, imaginary = transform(x, 1.0)
     return real / count, imaginary / count
 
 
 def in_two_axes(x: Complex, work: Any) -> Complex:
-    """`work` along the last axis, and then along the one before."""
-    across = tuple(swapaxes(part, -1, -2) for part in work(x))
-    return tuple(swapaxes(part, -1, -2) for part in work(across))
+    """Applies `work` along the last axis, then along the one before."""
+    real, imaginary = (swapaxes(part, -1, -2) for part in work(x))
+    real, imaginary = (swapaxes(part, -1, -2) for part in work((real, imaginary)))
+    return real, imaginary
 
 
 def fft(x: Any) -> Complex:
-    """The transform along the last axis."""
+    """Computes the Fourier transform along the last axis."""
     return transform(pair(x), -1.0)
 
 
 def fft2(x: Any) -> Complex:
-    """The transform along the last two axes."""
+    """Computes the Fourier transform along the last two axes."""
     return in_two_axes(pair(x), lambda part: transform(part, -1.0))
 
 
 def ifft2(x: Any) -> Complex:
-    """The way back of `fft2`."""
+    """Computes the inverse of `fft2`."""
     return in_two_axes(pair(x), inverse)
 
 
 def resized(x: tf.Tensor, count: int) -> tf.Tensor:
-    """The first `count` elements of the last axis, with zeros after them where there are fewer."""
+    """Truncates or zero-pads the last axis to `count` elements."""
     own = shape_of(x)[-1]
     if own >= count:
-        return cut(x, -1, 0, count)
+        return slice_axis(x, -1, 0, count)
     return tf.pad(x, [[0, 0]] * (len(x.shape) - 1) + [[0, count - own]])
 
 
 def rfft(x: Any, fft_length: int | None = None) -> Complex:
-    """The first half of the transform of real numbers; the other one mirrors it."""
+    """Computes the Fourier transform of real numbers: the first half, which determines the other."""
     x = floating(x)
     count = shape_of(x)[-1] if fft_length is None else int(fft_length)
     parts = transform((resized(x, count), None), -1.0)
-    return tuple(cut(part, -1, 0, count // 2 + 1) for part in parts)
+    real, imaginary = (slice_axis(part, -1, 0, count // 2 + 1) for part in parts)
+    return real, imaginary
 
 
 def irfft(x: Any, fft_length: int | None = None) -> tf.Tensor:
-    """The way back of `rfft`, to `fft_length` numbers, by default an even number of them."""
+    """Computes the inverse of `rfft`, with `fft_length` elements (default: an even number)."""
     real, imaginary = pair(x)
     count = 2 * (shape_of(real)[-1] - 1) if fft_length is None else int(fft_length)
     half = count // 2 + 1
     real, imaginary = resized(real, half), resized(imaginary, half)
     last = [len(real.shape) - 1]
-    mirrored = (tf.reverse(cut(part, -1, 1, count - half + 1), last) for part in (real, imaginary))
+    mirrored = (tf.reverse(slice_axis(part, -1, 1, count - half + 1), last) for part in (real, imaginary))
     more_real, more_imaginary = mirrored
     whole = (tf.concat([real, more_real], axis=-1), tf.concat([imaginary, -more_imaginary], axis=-1))
     return inverse(whole)[0]
@@ -137,7 +137,7 @@ def irfft(x: Any, fft_length: int | None = None) -> tf.Tensor:
 
 
 def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> tf.Tensor:
-    """All the sequences of a length along the last axis, as far apart as the stride."""
+    """Extracts sequences of a length along the last axis, `sequence_stride` apart."""
     x = convert_to_tensor(x)
     count = 1 + (shape_of(x)[-1] - sequence_length) // sequence_stride
     places = np.arange(count)[:, None] * sequence_stride + np.arange(sequence_length)[None, :]
@@ -145,14 +145,14 @@ def extract_sequences(x: Any, sequence_length: int, sequence_stride: int) -> tf.
 
 
 RAISED = {"hann": 0.5, "hamming": 0.54}
-"""The means of windows that are a raised cosine."""
+"""The mean of raised-cosine windows."""
 
 
 def window_of(window: Any, sequence_length: int, fft_length: int, dtype: Any) -> tf.Tensor:
-    """The weights of a piece, in the middle of `fft_length` places."""
+    """The window's weights, centred in `fft_length` elements."""
     if isinstance(window, str):
         if window not in RAISED:
-            raise ValueError(f"A window is one of {sorted(RAISED)}, weights, or None. Received: {window!r}")
+            raise ValueError(f"`window` must be one of {sorted(RAISED)}, a vector, or None. Received: {window!r}")
         turns = np.arange(sequence_length) * (2.0 * np.pi / sequence_length)
         weights = RAISED[window] - (1.0 - RAISED[window]) * np.cos(turns)
     else:
@@ -162,7 +162,7 @@ def window_of(window: Any, sequence_length: int, fft_length: int, dtype: Any) ->
         return weights
     if shape_of(weights) != (sequence_length,):
         raise ValueError(
-            f"A window for pieces of length {sequence_length} has that many weights. "
+            f"`window` must have {sequence_length} elements, the sequence length. "
             f"Received: window.shape={shape_of(weights)}"
         )
     before = (fft_length - sequence_length) // 2
@@ -177,10 +177,10 @@ def stft(
     window: Any = "hann",
     center: bool = True,
 ) -> Complex:
-    """The transforms of overlapping pieces of a signal, weighted by a window."""
+    """Computes the short-time Fourier transform of overlapping, windowed sequences."""
     x = convert_to_tensor(x)
     if type_of(x) not in ("float32", "float64"):
-        raise TypeError(f"A signal is of type float32 or float64. Received: {type_of(x)}")
+        raise TypeError(f"`x` must have type float32 or float64. Received: {type_of(x)}")
     if fft_length < sequence_length:
         raise ValueError(
             "`fft_length` must not be less than `sequence_length`. "
@@ -202,25 +202,25 @@ def istft(
     window: Any = "hann",
     center: bool = True,
 ) -> tf.Tensor:
-    """The way back of `stft`: pieces are weighted again, added up, and divided by the weights' squares."""
+    """Computes the inverse of `stft` by overlap-add, normalized by the squared windows."""
     pieces = irfft(x, fft_length)
     if len(pieces.shape) < 2:
-        raise ValueError(f"`istft` takes pieces along the last but one axis. Received: {shape_of(pieces)}")
+        raise ValueError(f"`istft` needs rank >= 2. Received: {shape_of(pieces)}")
     weights = window_of(window, sequence_length, fft_length, pieces.dtype)
-    signal = added_up(pieces * weights, sequence_stride)
+    signal = overlap_add(pieces * weights, sequence_stride)
     if window is not None:
         squares = tf.broadcast_to(tf.square(weights), shape_of(pieces)[-2:])
-        total = added_up(squares, sequence_stride)
+        total = overlap_add(squares, sequence_stride)
         signal = signal / tf.where(total > 1e-10, total, 1.0)
     whole = shape_of(signal)[-1]
     start = fft_length // 2 if center else 0
     if length is not None:
-        return cut(signal, -1, start, min(start + length, whole))
-    return cut(signal, -1, start, whole - start)
+        return slice_axis(signal, -1, start, min(start + length, whole))
+    return slice_axis(signal, -1, start, whole - start)
 
 
-def added_up(pieces: tf.Tensor, stride: int) -> tf.Tensor:
-    """Pieces (..., count, length), each at its place of one signal."""
+def overlap_add(pieces: tf.Tensor, stride: int) -> tf.Tensor:
+    """Adds overlapping sequences `[..., count, length]` into one signal."""
     *front, count, length = shape_of(pieces)
     places = (np.arange(count)[:, None] * stride + np.arange(length)).reshape(-1)
     flat = moveaxis(tf.reshape(pieces, [*front, count * length]), -1, 0)

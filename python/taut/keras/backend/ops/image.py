@@ -1,4 +1,4 @@
-"""`keras.ops.image`: colours and sizes of images."""
+"""`keras.ops.image`: colour spaces and resizing."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ import numpy as np
 from keras.src.backend.config import standardize_data_format
 
 import taut as tf
-from taut.image import _weights
-from taut.keras.backend.convert import convert_to_tensor, cut, floating, is_float, laid_along, mixed, shape_of
-from taut.keras.backend.missing import missing
+from taut._ops.image import interpolation_weights
+from taut.keras.backend.convert import (
+    broadcast_shape,
+    convert_to_tensor,
+    floating,
+    is_float,
+    matmul_axis,
+    shape_of,
+    slice_axis,
+)
 from taut.keras.backend.ops.numpy.shapes import moveaxis
-from taut.keras.backend.ops.warping import *  # noqa: F403
-
-scale_and_translate = missing("image.scale_and_translate")
 
 
 def channel_axis(images: tf.Tensor, data_format: str | None) -> int:
-    """Where the channels of an image or of many images are."""
+    """The axis of the channels of an image or a batch of images."""
     if len(images.shape) not in (3, 4):
         raise ValueError(
             "Invalid images rank: expected rank 3 (single image) or rank 4 (batch of images). "
@@ -29,16 +33,16 @@ def channel_axis(images: tf.Tensor, data_format: str | None) -> int:
 
 
 def rgb_to_grayscale(images: Any, data_format: str | None = None) -> tf.Tensor:
-    """The brightness of colours, as the eye weighs them; one channel is left."""
+    """Converts RGB to one luma channel."""
     images = convert_to_tensor(images)
     axis = channel_axis(images, data_format)
     x = floating(images)
-    shares = tf.reshape(convert_to_tensor([0.2989, 0.5870, 0.1140], x.dtype), laid_along(axis, len(x.shape)))
+    shares = tf.reshape(convert_to_tensor([0.2989, 0.5870, 0.1140], x.dtype), broadcast_shape(axis, len(x.shape)))
     return tf.cast(tf.reduce_sum(x * shares, axis=axis, keepdims=True), images.dtype)
 
 
-def recoloured(work: Callable, images: Any, data_format: str | None) -> tf.Tensor:
-    """What `work` makes of images whose channels are last."""
+def convert_color(work: Callable, images: Any, data_format: str | None) -> tf.Tensor:
+    """Applies `work` to images with the channels last."""
     images = convert_to_tensor(images)
     axis = channel_axis(images, data_format)
     if not is_float(images):
@@ -47,17 +51,17 @@ def recoloured(work: Callable, images: Any, data_format: str | None) -> tf.Tenso
 
 
 def rgb_to_hsv(images: Any, data_format: str | None = None) -> tf.Tensor:
-    """Red, green and blue as hue, saturation and value, all from 0 to 1."""
-    return recoloured(tf.image.rgb_to_hsv, images, data_format)
+    """Converts RGB to hue, saturation and value, all in [0, 1]."""
+    return convert_color(tf.image.rgb_to_hsv, images, data_format)
 
 
 def hsv_to_rgb(images: Any, data_format: str | None = None) -> tf.Tensor:
-    """Hue, saturation and value as red, green and blue, all from 0 to 1."""
-    return recoloured(tf.image.hsv_to_rgb, images, data_format)
+    """Converts hue, saturation and value to RGB, all in [0, 1]."""
+    return convert_color(tf.image.hsv_to_rgb, images, data_format)
 
 
 SMOOTH = ("bicubic", "bilinear", "lanczos3", "lanczos5")
-"""The interpolations that mix neighbours."""
+"""The interpolation methods other than "nearest"."""
 
 
 def resize(
@@ -71,15 +75,13 @@ def resize(
     fill_value: float = 0.0,
     data_format: str | None = None,
 ) -> tf.Tensor:
-    """Images at another size; cropped or padded first, if their proportions are to be kept."""
+    """Resizes images, cropped or padded first to keep the aspect ratio if requested."""
     if interpolation != "nearest" and interpolation not in SMOOTH:
         raise ValueError(f"Invalid interpolation: {interpolation}. Expected 'nearest' or one of {SMOOTH}.")
     if crop_to_aspect_ratio and pad_to_aspect_ratio:
         raise ValueError("Only one of `crop_to_aspect_ratio` & `pad_to_aspect_ratio` can be `True`.")
     if fill_mode != "constant":
-        raise ValueError(
-            f"Invalid value for argument `fill_mode`. Only 'constant' is supported. Received: {fill_mode}"
-        )
+        raise ValueError(f"Invalid value for argument `fill_mode`. Only 'constant' is supported. Received: {fill_mode}")
     images = convert_to_tensor(images)
     first = len(images.shape) - 3 if channel_axis(images, data_format) == -1 else len(images.shape) - 2
     rows, columns = first, first + 1
@@ -93,7 +95,7 @@ def resize(
         )
         for axis, whole, part in ((rows, height, inner[0]), (columns, width, inner[1])):
             start = (whole - part) // 2
-            x = cut(x, axis, start, start + part)
+            x = slice_axis(x, axis, start, start + part)
     elif pad_to_aspect_ratio:
         outer = (
             max(height, int(width * target[0] / target[1])),
@@ -113,7 +115,7 @@ def resize(
             places = np.minimum(np.floor((np.arange(after) + 0.5) * before / after), before - 1)
             x = tf.gather(x, convert_to_tensor(places, "int32"), axis=axis)
         else:
-            x = mixed(x, _weights(interpolation, before, after, antialias).T, axis)
+            x = matmul_axis(x, interpolation_weights(interpolation, before, after, antialias).T, axis)
     if not is_float(images) and interpolation != "nearest":
         x = tf.clip_by_value(tf.round(x), float(images.dtype.min), float(images.dtype.max))
     return tf.cast(x, images.dtype)

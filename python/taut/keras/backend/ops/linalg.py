@@ -1,4 +1,4 @@
-"""`keras.ops`: linear algebra. Axes in front of the last two are for many matrices at once."""
+"""`keras.ops`: linear algebra. Leading axes are batch axes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ import numpy as np
 from keras.src import tree
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, floating, shape_of, together, type_of
-from taut.keras.backend.missing import missing
+from taut.keras.backend.convert import convert_to_tensor, floating, promote, shape_of, type_of
 from taut.keras.backend.ops.numpy.shapes import moveaxis
-
-for _name in ("eig", "lu_factor"):
-    globals()[_name] = missing(_name)
 
 
 def cholesky(a: Any, upper: bool = False) -> tf.Tensor:
-    """The triangular matrix whose product with its transpose is `a`, which has to be positive definite."""
+    """Computes the Cholesky factor of positive definite matrices."""
     factor = tf.linalg.cholesky(floating(a))
     if tf.executing_eagerly() and not bool(tf.reduce_all(tf.math.is_finite(factor))):
         raise ValueError("The matrix is not positive definite.")
@@ -27,7 +23,7 @@ def cholesky(a: Any, upper: bool = False) -> tf.Tensor:
 
 
 def cholesky_inverse(a: Any, upper: bool = False) -> tf.Tensor:
-    """The inverse of the matrix whose Cholesky factor is `a`."""
+    """Computes the inverse of a matrix from its Cholesky factor `a`."""
     a = floating(a)
     size = shape_of(a)[-1]
     inverse = tf.linalg.triangular_solve(
@@ -37,34 +33,36 @@ def cholesky_inverse(a: Any, upper: bool = False) -> tf.Tensor:
 
 
 def det(a: Any) -> tf.Tensor:
-    """The determinant."""
+    """Computes determinants."""
     return tf.linalg.det(floating(a))
 
 
 def slogdet(x: Any) -> tuple[tf.Tensor, tf.Tensor]:
-    """The sign of the determinant, and the logarithm of its size."""
-    return tuple(tf.linalg.slogdet(floating(x)))
+    """Computes the sign and the logarithm of the absolute value of determinants."""
+    sign, logarithm = tf.linalg.slogdet(floating(x))
+    return sign, logarithm
 
 
 def inv(a: Any) -> tf.Tensor:
-    """The inverse."""
+    """Computes inverses."""
     return tf.linalg.inv(floating(a))
 
 
 def eigh(x: Any) -> tuple[tf.Tensor, tf.Tensor]:
-    """The eigenvalues of a symmetric matrix in increasing order, and its eigenvectors as columns."""
-    return tuple(tf.linalg.eigh(floating(x)))
+    """Computes eigenvalues, in ascending order, and eigenvectors (columns) of symmetric matrices."""
+    return tf.linalg.eigh(floating(x))
 
 
 def qr(x: Any, mode: str = "reduced") -> tuple[tf.Tensor, tf.Tensor]:
-    """An orthogonal and an upper triangular matrix whose product is `x`."""
+    """Computes the QR decomposition."""
     if mode not in ("reduced", "complete"):
         raise ValueError(f"`mode` must be 'reduced' or 'complete'. Received: mode={mode}")
-    return tuple(tf.linalg.qr(floating(x), full_matrices=mode == "complete"))
+    q, r = tf.linalg.qr(floating(x), full_matrices=mode == "complete")
+    return q, r
 
 
 def svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-    """The singular values in decreasing order, with the matrices of singular vectors around them."""
+    """Computes the singular value decomposition; singular values in descending order."""
     x = floating(x)
     if not compute_uv:
         return tf.linalg.svd(x, compute_uv=False)
@@ -73,28 +71,30 @@ def svd(x: Any, full_matrices: bool = True, compute_uv: bool = True) -> Any:
 
 
 def solve(a: Any, b: Any) -> tf.Tensor:
-    """The x for which a x = b; `b` holds columns, or is one."""
+    """Solves `a @ x = b`; `b` is a vector or a matrix."""
     return with_columns(tf.linalg.solve, a, b)
 
 
 def solve_triangular(a: Any, b: Any, lower: bool = False) -> tf.Tensor:
-    """The x for which a x = b, where `a` is upper (or lower) triangular."""
+    """Solves `a @ x = b` for an upper (or lower) triangular `a`."""
     return with_columns(lambda a, b: tf.linalg.triangular_solve(a, b, lower=lower), a, b)
 
 
 def with_columns(solve: Callable, a: Any, b: Any) -> tf.Tensor:
-    """`solve`, for a right-hand side that may be one column."""
-    a, b = together(a, b, least=float)
+    """`solve` for a right-hand side that may be a vector."""
+    a, b = promote(a, b, least=float)
     if len(b.shape) == len(a.shape) - 1:
         return solve(a, b[..., None])[..., 0]
     return solve(a, b)
 
 
 def lstsq(a: Any, b: Any, rcond: float | None = None) -> tf.Tensor:
-    """The x for which a x is nearest to b, and the shortest of them; small singular values count as zero."""
-    a, b = together(a, b, least=float)
+    """Computes the least-squares solution of minimal norm; small singular values are taken as zero."""
+    a, b = promote(a, b, least=float)
     if len(a.shape) != 2 or len(b.shape) not in (1, 2):
-        raise ValueError(f"`lstsq` takes a matrix and columns. Received shapes: {shape_of(a)}, {shape_of(b)}")
+        raise ValueError(
+            f"`lstsq` needs a of rank 2 and b of rank 1 or 2. Received shapes: {shape_of(a)}, {shape_of(b)}"
+        )
     if shape_of(a)[0] != shape_of(b)[0]:
         raise ValueError("Leading dimensions of input arrays must match")
     columns = b[:, None] if len(b.shape) == 1 else b
@@ -103,8 +103,7 @@ def lstsq(a: Any, b: Any, rcond: float | None = None) -> tf.Tensor:
 
 
 def pinv(x: Any, rcond: float | None = None) -> tf.Tensor:
-    """The pseudo-inverse; singular values below `rcond` times the largest count as zero, by default those
-    that rounding could have made."""
+    """Computes the pseudo-inverse; singular values below `rcond` times the largest are taken as zero."""
     x = floating(x)
     if rcond is None or rcond < 0:
         rcond = float(np.finfo(type_of(x)).eps) * max(shape_of(x)[-2:])
@@ -112,17 +111,16 @@ def pinv(x: Any, rcond: float | None = None) -> tf.Tensor:
 
 
 def matrix_rank(x: Any, tol: float | None = None) -> tf.Tensor:
-    """How many singular values are larger than `tol`, by default a rounding error of the largest."""
+    """Computes the rank: the number of singular values above `tol`."""
     x = floating(x)
     return tf.linalg.matrix_rank(x, None if tol is None else convert_to_tensor(tol, x.dtype))
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> tf.Tensor:
-    """The norm of vectors (one axis) or matrices (two), by NumPy's names; without an axis, of all
-    elements."""
+    """Computes vector norms (one axis) or matrix norms (two axes), with NumPy's names; of all elements without an axis."""
     x = floating(x)
     rank = len(x.shape)
-    if axis is None and (ord is None or ord == 2 and rank == 1):
+    if axis is None and (ord is None or (ord == 2 and rank == 1)):
         return tf.reshape(tf.sqrt(tf.reduce_sum(tf.square(x))), [1] * rank if keepdims else [])
     axes = tuple(range(rank)) if axis is None else (axis,) if isinstance(axis, int) else tuple(axis)
     if any(not -rank <= one < rank for one in axes):
@@ -132,7 +130,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> t
         return vector_norm(x, ord, axes[0], keepdims)
     if len(axes) == 2:
         return matrix_norm(x, ord, axes, keepdims)
-    raise ValueError(f"Norms are of one or two axes. Received: axis={axis}")
+    raise ValueError(f"`axis` must have one or two elements. Received: axis={axis}")
 
 
 def vector_norm(x: tf.Tensor, ord: Any, axis: int, keepdims: bool) -> tf.Tensor:
@@ -154,7 +152,7 @@ def vector_norm(x: tf.Tensor, ord: Any, axis: int, keepdims: bool) -> tf.Tensor:
 
 
 def matrix_norm(x: tf.Tensor, ord: Any, axes: tuple[int, int], keepdims: bool) -> tf.Tensor:
-    """The norm of the matrices in two axes, rows first."""
+    """The norm of the matrices in two axes."""
     rows, columns = axes
     if ord is None or ord == "fro":
         return tf.sqrt(tf.reduce_sum(tf.square(x), axis=list(axes), keepdims=keepdims))
@@ -173,7 +171,7 @@ def matrix_norm(x: tf.Tensor, ord: Any, axes: tuple[int, int], keepdims: bool) -
 
 
 def jvp(fun: Callable, primals: Any, tangents: Any, has_aux: bool = False) -> tuple:
-    """The results of `fun`, and how they change as its arguments move along `tangents`."""
+    """Computes the results of `fun` and their directional derivatives along `tangents`."""
     inputs = [convert_to_tensor(x) for x in tree.flatten(primals)]
     directions = [convert_to_tensor(t, x.dtype) for t, x in zip(tree.flatten(tangents), inputs)]
     with tf.autodiff.ForwardAccumulator(inputs, directions) as accumulator:

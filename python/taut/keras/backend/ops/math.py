@@ -1,4 +1,4 @@
-"""`keras.ops`: segments, the largest elements, distances, special functions."""
+"""`keras.ops`: segment reductions, top-k, distances and special functions."""
 
 from __future__ import annotations
 
@@ -8,51 +8,37 @@ from typing import Any
 
 import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, floating, is_float, shape_of
-from taut.keras.backend.missing import missing
-from taut.keras.backend.ops.fourier import *  # noqa: F403
 from taut.keras.backend.ops.linalg import slogdet
-
-_get_complex_tensor_from_tuple = missing("view_as_complex")
 
 
 def segments(reduce, data: Any, segment_ids: Any, num_segments: int | None) -> tf.Tensor:
-    """`reduce` the parts of `data` that share an id; without `num_segments`, the ids have to be there to be
-    read."""
+    """Applies a segment reduction. Without `num_segments`, the ids must be known."""
     data = convert_to_tensor(data)
     segment_ids = convert_to_tensor(segment_ids, "int32")
     if num_segments is None:
         if not tf.executing_eagerly():
-            raise ValueError(
-                "Inside a function, segments need `num_segments`: shapes must not depend on data."
-            )
+            raise ValueError("`num_segments` must be given in a traced function: shapes must not depend on values.")
         num_segments = int(tf.reduce_max(segment_ids)) + 1
     return reduce(data, segment_ids, int(num_segments))
 
 
-def segment_sum(
-    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
-) -> tf.Tensor:
-    """The sum of the parts that share an id."""
+def segment_sum(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
+    """Computes the sum of the rows with equal ids."""
     return segments(tf.math.unsorted_segment_sum, data, segment_ids, num_segments)
 
 
-def segment_max(
-    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
-) -> tf.Tensor:
-    """The largest elements of the parts that share an id; for ids that nothing has, minus infinity."""
+def segment_max(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
+    """Computes the maximum of the rows with equal ids; minus infinity for empty segments."""
     return segments(or_infinite(tf.math.unsorted_segment_max, -math.inf), data, segment_ids, num_segments)
 
 
-def segment_min(
-    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
-) -> tf.Tensor:
-    """The smallest elements of the parts that share an id; for ids that nothing has, infinity."""
+def segment_min(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
+    """Computes the minimum of the rows with equal ids; infinity for empty segments."""
     return segments(or_infinite(tf.math.unsorted_segment_min, math.inf), data, segment_ids, num_segments)
 
 
 def or_infinite(reduce: Callable, value: float) -> Callable:
-    """`reduce`, with an infinity for floating-point segments that are empty, where it has the type's last
-    number."""
+    """A segment reduction that gives an infinity for empty floating-point segments instead of the type's limit."""
 
     def apply(data, segment_ids, count):
         found = reduce(data, segment_ids, count)
@@ -65,31 +51,29 @@ def or_infinite(reduce: Callable, value: float) -> Callable:
     return apply
 
 
-def segment_prod(
-    data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False
-) -> tf.Tensor:
-    """The product of the parts that share an id."""
+def segment_prod(data: Any, segment_ids: Any, num_segments: int | None = None, sorted: bool = False) -> tf.Tensor:
+    """Computes the product of the rows with equal ids."""
     return segments(tf.math.unsorted_segment_prod, data, segment_ids, num_segments)
 
 
 def top_k(x: Any, k: int, sorted: bool = True) -> tuple[tf.Tensor, tf.Tensor]:
-    """The `k` largest elements of the last axis, the largest first, and their places."""
+    """Returns the `k` largest elements along the last axis in descending order, and their indices."""
     values, places = tf.math.top_k(convert_to_tensor(x), k, sorted=sorted)
     return values, tf.cast(places, "int32")
 
 
 def in_top_k(targets: Any, predictions: Any, k: int) -> tf.Tensor:
-    """Whether the prediction of the target is among the `k` largest of its row; ties are in favour."""
+    """Tests whether each target is among the `k` largest predictions of its row; ties count."""
     return tf.math.in_top_k(convert_to_tensor(targets, "int32"), convert_to_tensor(predictions), k)
 
 
 def logsumexp(x: Any, axis: Any = None, keepdims: bool = False) -> tf.Tensor:
-    """log(sum(exp(x))) along axes, without overflow on the way."""
+    """Computes log(sum(exp(x))) along axes without overflow."""
     return tf.math.reduce_logsumexp(floating(x), axis=axis, keepdims=keepdims)
 
 
 def cdist(x: Any, y: Any) -> tf.Tensor:
-    """The distances between all rows of `x` and all rows of `y`."""
+    """Computes the Euclidean distances between all rows of `x` and `y`."""
     x, y = floating(x), floating(y)
     if len(x.shape) < 2 or len(y.shape) < 2:
         raise ValueError("`cdist` inputs must have rank >= 2")
@@ -99,25 +83,25 @@ def cdist(x: Any, y: Any) -> tf.Tensor:
 
 
 def rsqrt(x: Any) -> tf.Tensor:
-    """One over the square root."""
+    """Computes the reciprocal square root."""
     return tf.math.rsqrt(floating(x))
 
 
 def erf(x: Any) -> tf.Tensor:
-    """The error function."""
+    """Computes the error function."""
     return tf.math.erf(floating(x))
 
 
 def erfc(x: Any) -> tf.Tensor:
-    """One less the error function, exact for large x as well."""
+    """Computes the complementary error function."""
     return tf.math.erfc(floating(x))
 
 
 def erfinv(x: Any) -> tf.Tensor:
-    """The inverse of the error function."""
+    """Computes the inverse error function."""
     return tf.math.erfinv(floating(x))
 
 
 def logdet(x: Any) -> tf.Tensor:
-    """The logarithm of the determinant's size."""
+    """Computes the logarithm of the absolute determinant."""
     return slogdet(x)[1]

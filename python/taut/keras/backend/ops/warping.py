@@ -1,4 +1,4 @@
-"""Images read at other places: maps of coordinates, and blurs."""
+"""Coordinate maps of images: interpolation, affine and perspective transforms, blurs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,7 @@ from keras.src.backend.config import standardize_data_format
 import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, floating, is_float, shape_of
 from taut.keras.backend.ops.nn.conv import depthwise_conv
-from taut.keras.backend.random import another, draw_seed
-
-__all__ = [
-    "affine_transform",
-    "compute_homography_matrix",
-    "elastic_transform",
-    "gaussian_blur",
-    "map_coordinates",
-    "perspective_transform",
-    "sobel_edges",
-]
+from taut.keras.backend.random import draw_seed, second_seed
 
 FILL_MODES = ("constant", "nearest", "wrap", "mirror", "reflect")
 ORDERS = {"nearest": 0, "bilinear": 1}
@@ -31,9 +21,9 @@ ORDERS = {"nearest": 0, "bilinear": 1}
 def map_coordinates(
     inputs: Any, coordinates: Any, order: int, fill_mode: str = "constant", fill_value: float = 0.0
 ) -> tf.Tensor:
-    """The elements of `inputs` at places between them: the nearest (order 0), or mixed (order 1).
+    """Samples `inputs` at coordinates: the nearest element (order 0) or linear interpolation (order 1).
 
-    The first axis of `coordinates` is for the axes of `inputs`; the others are those of the result.
+    The first axis of `coordinates` runs over the axes of `inputs`; the others are those of the result.
     """
     x = convert_to_tensor(inputs)
     coordinates = convert_to_tensor(coordinates)
@@ -41,13 +31,11 @@ def map_coordinates(
     if shape_of(coordinates)[0] != len(sizes) or len(coordinates.shape) < 2:
         raise ValueError(
             "The first axis of `coordinates` must have the rank of `inputs` as its size, and there must be "
-            "another. "
+            "second_seed. "
             f"Received: inputs.shape={sizes}, coordinates.shape={shape_of(coordinates)}"
         )
     if order not in (0, 1):
-        raise ValueError(
-            f"Invalid value for argument `order`. Expected one of [0, 1]. Received: order={order}"
-        )
+        raise ValueError(f"Invalid value for argument `order`. Expected one of [0, 1]. Received: order={order}")
     flat = tf.reshape(floating(x), [-1])
 
     def read(places):
@@ -56,11 +44,11 @@ def map_coordinates(
             index = index * size + place
         return tf.gather(flat, index)
 
-    made = between(read, tf.unstack(floating(coordinates)), sizes, order, fill_mode, fill_value)
+    made = interpolate(read, tf.unstack(floating(coordinates)), sizes, order, fill_mode, fill_value)
     return tf.cast(made if is_float(x) else tf.round(made), x.dtype)
 
 
-def between(
+def interpolate(
     read: Callable,
     coordinates: Sequence[tf.Tensor],
     sizes: Sequence[int],
@@ -69,25 +57,22 @@ def between(
     fill_value: float,
     trailing: int = 0,
 ) -> tf.Tensor:
-    """What `read` gives at whole places, mixed by how near these are. Values have `trailing` more axes than
-    places."""
+    """Interpolates what `read` returns at integer positions. Values have `trailing` more axes than positions."""
     if fill_mode not in FILL_MODES:
         raise ValueError(f"Invalid `fill_mode`: {fill_mode}. Expected one of {FILL_MODES}.")
     corners = []
     for x in coordinates:
         low = tf.floor(x + 0.5 if order == 0 else x)
         corners.append([(low, None)] if order == 0 else [(low, 1.0 - (x - low)), (low + 1.0, x - low)])
-    total = None
+    total: Any = None
     for corner in itertools.product(*corners):
         places = [tf.cast(place, "int32") for place, _ in corner]
-        value = read([inside(place, size, fill_mode) for place, size in zip(places, sizes)])
+        value = read([wrap_position(place, size, fill_mode) for place, size in zip(places, sizes)])
         rows = [*shape_of(places[0]), *[1] * trailing]
         if fill_mode == "constant":
             there = tf.ones(places[0].shape, "bool")
             for place, size in zip(places, sizes):
-                there = tf.logical_and(
-                    there, tf.logical_and(tf.greater_equal(place, 0), tf.less(place, size))
-                )
+                there = tf.logical_and(there, tf.logical_and(tf.greater_equal(place, 0), tf.less(place, size)))
             value = tf.where(tf.reshape(there, rows), value, tf.zeros_like(value) + fill_value)
         for _, share in corner:
             value = value if share is None else value * tf.cast(tf.reshape(share, rows), value.dtype)
@@ -95,8 +80,8 @@ def between(
     return total
 
 
-def inside(place: tf.Tensor, size: int, fill_mode: str) -> tf.Tensor:
-    """A place that is there, for one that may lie beyond the ends."""
+def wrap_position(place: tf.Tensor, size: int, fill_mode: str) -> tf.Tensor:
+    """Maps a position that may be out of bounds to one inside, by fill mode."""
     if fill_mode == "wrap":
         return tf.math.floormod(place, size)
     if fill_mode == "mirror" and size > 1:
@@ -108,7 +93,7 @@ def inside(place: tf.Tensor, size: int, fill_mode: str) -> tf.Tensor:
     return tf.clip_by_value(place, 0, size - 1)
 
 
-def sampled(
+def sample_images(
     images: Any,
     place: Callable,
     interpolation: str,
@@ -139,14 +124,14 @@ def sampled(
         return tf.gather(pixels, starts + places[0] * width + places[1])
 
     order = ORDERS[interpolation]
-    made = between(read, [rows, columns], (height, width), order, fill_mode, fill_value, trailing=1)
+    made = interpolate(read, [rows, columns], (height, width), order, fill_mode, fill_value, trailing=1)
     made = tf.transpose(made, [0, 3, 1, 2]) if first else made
     made = tf.cast(made if is_float(images) else tf.round(made), images.dtype)
     return made if len(images.shape) == 4 else made[0]
 
 
-def projected(transforms: tf.Tensor) -> Callable:
-    """The map of columns and rows by eight numbers per image: a, b, c; d, e, f; g, h, and 1 for the ninth."""
+def projection(transforms: tf.Tensor) -> Callable:
+    """The projective map by eight numbers per image: a, b, c; d, e, f; g, h (the ninth is 1)."""
     a, b, c, d, e, f, g, h = (tf.reshape(part, [-1, 1, 1]) for part in tf.unstack(transforms, axis=-1))
 
     def place(x, y):
@@ -164,16 +149,17 @@ def affine_transform(
     fill_value: float = 0,
     data_format: str | None = None,
 ) -> tf.Tensor:
-    """Images, each pixel of which is read where eight numbers send its column and row; one set for each, or
-    for all."""
+    """Applies a projective transform, given by eight numbers, to each image."""
     transform = convert_to_tensor(transform, floating(images).dtype)
     if len(transform.shape) not in (1, 2) or shape_of(transform)[-1] != 8:
-        raise ValueError(f"A transform has 8 numbers. Received: transform.shape={shape_of(transform)}")
-    return sampled(images, projected(transform), interpolation, fill_mode, fill_value, data_format)
+        raise ValueError(
+            f"`transform` must have 8 elements along its last axis. Received: transform.shape={shape_of(transform)}"
+        )
+    return sample_images(images, projection(transform), interpolation, fill_mode, fill_value, data_format)
 
 
 def compute_homography_matrix(start_points: Any, end_points: Any) -> tf.Tensor:
-    """The eight numbers that send each of four end points to its start point; points are (x, y)."""
+    """Computes the eight numbers that map each of four end points (x, y) to its start point."""
     start, end = floating(start_points), floating(end_points)
     (u, v), (x, y) = ((points[..., 0], points[..., 1]) for points in (start, end))
     one, none = tf.ones_like(x), tf.zeros_like(x)
@@ -191,45 +177,42 @@ def perspective_transform(
     fill_value: float = 0,
     data_format: str | None = None,
 ) -> tf.Tensor:
-    """Images as they look when four of their points are moved to others."""
+    """Applies the perspective transform that moves four points to others."""
     start, end = convert_to_tensor(start_points, "float32"), convert_to_tensor(end_points, "float32")
     if shape_of(start) != shape_of(end) or shape_of(start)[-2:] != (4, 2):
         raise ValueError(
-            "Points have the shape (4, 2), or (N, 4, 2) for a batch, the same for start and end. "
+            "`start_points` and `end_points` must both have shape (4, 2), or (N, 4, 2) for a batch. "
             f"Received: {shape_of(start)} and {shape_of(end)}"
         )
-    place = projected(compute_homography_matrix(start, end))
-    return sampled(images, place, interpolation, "constant", fill_value, data_format)
+    place = projection(compute_homography_matrix(start, end))
+    return sample_images(images, place, interpolation, "constant", fill_value, data_format)
 
 
 def gaussian_blur(
     images: Any,
     kernel_size: Sequence[int] = (3, 3),
-    sigma: Sequence[float] = (1.0, 1.0),
+    sigma: Any = (1.0, 1.0),
     data_format: str | None = None,
 ) -> tf.Tensor:
-    """Images, each pixel of which is mixed with those around it by a Gaussian; zeros lie beyond the
-    border."""
+    """Convolves images with a Gaussian; the border is padded with zeros."""
     data_format = standardize_data_format(data_format)
     images = convert_to_tensor(images)
     x = floating(images if len(images.shape) == 4 else images[None])
     widths = tf.unstack(convert_to_tensor(sigma, x.dtype))
-    across, down = (bell(size, width, x.dtype) for size, width in zip(kernel_size, widths))
+    across, down = (gaussian(size, width, x.dtype) for size, width in zip(kernel_size, widths))
     channels = shape_of(x)[-1 if data_format == "channels_last" else 1]
-    kernel = tf.broadcast_to(
-        (down[:, None] * across)[..., None, None], [*size_pair(kernel_size), channels, 1]
-    )
+    kernel = tf.broadcast_to((down[:, None] * across)[..., None, None], [*size_pair(kernel_size), channels, 1])
     made = tf.cast(depthwise_conv(x, kernel, 1, "same", data_format), images.dtype)
     return made if len(images.shape) == 4 else made[0]
 
 
 def size_pair(kernel_size: Sequence[int]) -> tuple[int, int]:
-    """Rows and columns of a kernel, which is given the other way round."""
+    """Rows and columns of a kernel, which is given as (columns, rows)."""
     return int(kernel_size[1]), int(kernel_size[0])
 
 
-def bell(size: int, width: tf.Tensor, dtype: Any) -> tf.Tensor:
-    """A Gaussian at `size` places around its middle, with the sum 1."""
+def gaussian(size: int, width: tf.Tensor, dtype: Any) -> tf.Tensor:
+    """A Gaussian at `size` points around its centre, with sum 1."""
     places = convert_to_tensor(np.arange(size) - (size - 1) / 2, dtype)
     weights = tf.exp(tf.square(places / width) * -0.5)
     return weights / tf.reduce_sum(weights)
@@ -245,13 +228,12 @@ def elastic_transform(
     seed: Any = None,
     data_format: str | None = None,
 ) -> tf.Tensor:
-    """Images, each pixel of which is read nearby: shifts are random, smooth over `sigma` pixels, and scaled by
-    `alpha`."""
+    """Shifts each pixel by a random displacement field, smoothed over `sigma` pixels and scaled by `alpha`."""
     images = convert_to_tensor(images)
     *batch, height, width = plane_of(images, data_format)
     dtype = floating(images).dtype
     alpha, sigma = convert_to_tensor(alpha, dtype), convert_to_tensor(sigma, dtype)
-    # A kernel's size is a shape: where sigma is not known yet, half of the image has to be enough.
+    # The size of a kernel must be known: in a trace it is half of the image.
     size = (int(6 * sigma) if tf.executing_eagerly() else min(height, width) // 2) | 1
     width_of_blur = tf.maximum(sigma, 1e-3)
     seed = draw_seed(seed)
@@ -263,28 +245,25 @@ def elastic_transform(
         )
         return smooth[..., 0] * alpha
 
-    across, down = shifts(seed), shifts(another(seed))
-    return sampled(
-        images, lambda x, y: (x + across, y + down), interpolation, fill_mode, fill_value, data_format
-    )
+    across, down = shifts(seed), shifts(second_seed(seed))
+    return sample_images(images, lambda x, y: (x + across, y + down), interpolation, fill_mode, fill_value, data_format)
 
 
 def plane_of(images: tf.Tensor, data_format: str | None) -> tuple[int, ...]:
-    """The shape of images without their channels."""
+    """The shape of images without the channel axis."""
     shape = shape_of(images)
     if len(shape) not in (3, 4):
-        raise ValueError(f"Images have the rank 3, or 4 for a batch. Received: images.shape={shape}")
+        raise ValueError(f"Images must have rank 3 or 4. Received: images.shape={shape}")
     first = standardize_data_format(data_format) == "channels_first"
     return (*shape[:-3], *shape[-2:]) if first else shape[:-1]
 
 
 SOBEL = np.array([[-1, -2, -1], [0, 0, 0], [1, 2, 1]])
-"""How much brightness changes downwards."""
+"""The vertical Sobel kernel."""
 
 
 def sobel_edges(images: Any, data_format: str | None = None) -> tf.Tensor:
-    """How much images change downwards and to the right, along a new last axis; they are mirrored at the
-    border."""
+    """Computes vertical and horizontal Sobel gradients, along a new last axis; the border is reflected."""
     data_format = standardize_data_format(data_format)
     images = convert_to_tensor(images)
     last = data_format == "channels_last"

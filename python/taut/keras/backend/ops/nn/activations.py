@@ -5,126 +5,96 @@ from __future__ import annotations
 from typing import Any
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, floating, laid_along, shape_of
-
-__all__ = [
-    "celu",
-    "elu",
-    "gelu",
-    "glu",
-    "hard_shrink",
-    "hard_sigmoid",
-    "hard_silu",
-    "hard_tanh",
-    "leaky_relu",
-    "log_sigmoid",
-    "log_softmax",
-    "relu",
-    "relu6",
-    "selu",
-    "sigmoid",
-    "silu",
-    "soft_shrink",
-    "softmax",
-    "softplus",
-    "softsign",
-    "sparse_plus",
-    "sparse_sigmoid",
-    "sparsemax",
-    "squareplus",
-    "tanh",
-    "tanh_shrink",
-    "threshold",
-]
+from taut.keras.backend.convert import broadcast_shape, convert_to_tensor, floating, shape_of
 
 
 def relu(x: Any) -> tf.Tensor:
-    """max(x, 0)."""
+    """Computes max(x, 0)."""
     return tf.nn.relu(convert_to_tensor(x))
 
 
 def relu6(x: Any) -> tf.Tensor:
-    """min(max(x, 0), 6)."""
+    """Computes min(max(x, 0), 6)."""
     return tf.nn.relu6(convert_to_tensor(x))
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.2) -> tf.Tensor:
-    """x, and `negative_slope` times x where it is negative."""
+    """Computes x, and `negative_slope * x` where x is negative."""
     return tf.nn.leaky_relu(floating(x), alpha=negative_slope)
 
 
 def sigmoid(x: Any) -> tf.Tensor:
-    """1 / (1 + exp(-x))."""
+    """Computes 1 / (1 + exp(-x))."""
     return tf.math.sigmoid(floating(x))
 
 
 def log_sigmoid(x: Any) -> tf.Tensor:
-    """The logarithm of the sigmoid, exact for large negative x as well."""
+    """Computes the logarithm of the sigmoid without underflow."""
     return tf.math.log_sigmoid(floating(x))
 
 
 def hard_sigmoid(x: Any) -> tf.Tensor:
-    """x / 6 + 1/2, between 0 and 1."""
+    """Computes x / 6 + 1/2, clamped to [0, 1]."""
     return tf.clip_by_value(floating(x) * (1.0 / 6.0) + 0.5, 0.0, 1.0)
 
 
 def sparse_sigmoid(x: Any) -> tf.Tensor:
-    """(x + 1) / 2, between 0 and 1."""
+    """Computes (x + 1) / 2, clamped to [0, 1]."""
     return tf.clip_by_value(floating(x) * 0.5 + 0.5, 0.0, 1.0)
 
 
 def tanh(x: Any) -> tf.Tensor:
-    """The hyperbolic tangent."""
+    """Computes the hyperbolic tangent."""
     return tf.tanh(floating(x))
 
 
 def hard_tanh(x: Any) -> tf.Tensor:
-    """x, between -1 and 1."""
+    """Clamps x to [-1, 1]."""
     return tf.clip_by_value(floating(x), -1.0, 1.0)
 
 
 def tanh_shrink(x: Any) -> tf.Tensor:
-    """x - tanh(x)."""
+    """Computes x - tanh(x)."""
     x = floating(x)
     return x - tf.tanh(x)
 
 
 def softplus(x: Any) -> tf.Tensor:
-    """log(1 + exp(x))."""
+    """Computes log(1 + exp(x))."""
     return tf.math.softplus(floating(x))
 
 
 def squareplus(x: Any, b: float = 4) -> tf.Tensor:
-    """(x + sqrt(x**2 + b)) / 2."""
+    """Computes (x + sqrt(x**2 + b)) / 2."""
     x = floating(x)
     return (x + tf.sqrt(x * x + float(b))) * 0.5
 
 
 def sparse_plus(x: Any) -> tf.Tensor:
-    """0 below -1, x above 1, and a parabola that joins them."""
+    """Computes 0 below -1, x above 1, and a parabola in between."""
     x = floating(x)
     joined = tf.where(tf.less(x, 1.0), tf.square(x + 1.0) * 0.25, x)
     return tf.where(tf.less_equal(x, -1.0), 0.0, joined)
 
 
 def softsign(x: Any) -> tf.Tensor:
-    """x / (1 + |x|)."""
+    """Computes x / (1 + |x|)."""
     return tf.math.softsign(floating(x))
 
 
 def silu(x: Any) -> tf.Tensor:
-    """x times its sigmoid."""
+    """Computes x * sigmoid(x)."""
     return tf.nn.silu(floating(x))
 
 
 def hard_silu(x: Any) -> tf.Tensor:
-    """x times its hard sigmoid."""
+    """Computes x * hard_sigmoid(x)."""
     x = floating(x)
     return x * hard_sigmoid(x)
 
 
 def elu(x: Any, alpha: float = 1.0) -> tf.Tensor:
-    """x, and `alpha` (exp(x) - 1) where it is negative."""
+    """Computes x, and `alpha * (exp(x) - 1)` where x is negative."""
     x = floating(x)
     if alpha == 1.0:
         return tf.nn.elu(x)
@@ -132,51 +102,49 @@ def elu(x: Any, alpha: float = 1.0) -> tf.Tensor:
 
 
 def celu(x: Any, alpha: float = 1.0) -> tf.Tensor:
-    """x, and `alpha` (exp(x / alpha) - 1) where it is negative."""
+    """Computes x, and `alpha * (exp(x / alpha) - 1)` where x is negative."""
     x = floating(x)
     return tf.maximum(x, 0.0) + alpha * tf.math.expm1(tf.minimum(x, 0.0) / alpha)
 
 
 def selu(x: Any) -> tf.Tensor:
-    """The exponential linear unit, scaled so that means and variances are kept."""
+    """Computes the scaled exponential linear unit."""
     return tf.nn.selu(floating(x))
 
 
 def gelu(x: Any, approximate: bool = True) -> tf.Tensor:
-    """x times the normal distribution function, or an approximation of that by tanh."""
+    """Computes x times the normal distribution function, or its tanh approximation."""
     return tf.nn.gelu(floating(x), approximate=approximate)
 
 
 def glu(x: Any, axis: int = -1) -> tf.Tensor:
-    """The first half along an axis, times the sigmoid of the second."""
+    """Computes the first half along an axis times the sigmoid of the second."""
     x = floating(x)
     if shape_of(x)[axis] % 2:
-        raise ValueError(
-            f"axis size must be divisible by 2. Received: x.shape={shape_of(x)} with axis={axis}"
-        )
+        raise ValueError(f"axis size must be divisible by 2. Received: x.shape={shape_of(x)} with axis={axis}")
     first, second = tf.split(x, 2, axis=axis)
     return first * tf.math.sigmoid(second)
 
 
 def soft_shrink(x: Any, threshold: float = 0.5) -> tf.Tensor:
-    """x, moved towards 0 by `threshold`, but not beyond."""
+    """Shrinks x toward 0 by `threshold`."""
     x = floating(x)
     return tf.maximum(x - threshold, 0.0) + tf.minimum(x + threshold, 0.0)
 
 
 def hard_shrink(x: Any, threshold: float = 0.5) -> tf.Tensor:
-    """x, and 0 where it is no further from 0 than `threshold`."""
+    """Computes x, and 0 where |x| <= `threshold`."""
     x = floating(x)
     return tf.where(tf.greater(tf.abs(x), threshold), x, 0.0)
 
 
 def threshold(x: Any, threshold: float, default_value: float) -> tf.Tensor:
-    """x where it is above `threshold`, `default_value` elsewhere."""
+    """Computes x where x > `threshold`, else `default_value`."""
     x = floating(x)
     return tf.where(tf.greater(x, threshold), x, float(default_value))
 
 
-def over(function, x: Any, axis: int | tuple[int, ...] | None) -> tf.Tensor:
+def apply_over(function, x: Any, axis: int | tuple[int, ...] | None) -> tf.Tensor:
     """`function` of x along an axis, along several as if they were one, or along all."""
     x = floating(x)
     if axis is None:
@@ -193,21 +161,20 @@ def over(function, x: Any, axis: int | tuple[int, ...] | None) -> tf.Tensor:
 
 
 def softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> tf.Tensor:
-    """exp(x), divided by its sum along the axes."""
-    return over(tf.nn.softmax, x, axis)
+    """Computes the softmax along axes."""
+    return apply_over(tf.nn.softmax, x, axis)
 
 
 def log_softmax(x: Any, axis: int | tuple[int, ...] | None = -1) -> tf.Tensor:
-    """x less the logarithm of the sum of exp(x) along the axes."""
-    return over(tf.nn.log_softmax, x, axis)
+    """Computes the logarithm of the softmax along axes."""
+    return apply_over(tf.nn.log_softmax, x, axis)
 
 
 def sparsemax(x: Any, axis: int = -1) -> tf.Tensor:
-    """The point of the simplex nearest to x: like softmax, but with zeros for elements far below the
-    largest."""
+    """Projects onto the probability simplex: like softmax, with zeros for elements far below the maximum."""
     x = floating(x)
     count = shape_of(x)[axis]
-    ranks = tf.reshape(tf.cast(tf.range(1, count + 1), x.dtype), laid_along(axis, len(x.shape)))
+    ranks = tf.reshape(tf.cast(tf.range(1, count + 1), x.dtype), broadcast_shape(axis, len(x.shape)))
     ordered = tf.sort(x, axis=axis, direction="DESCENDING")
     sums = tf.math.cumsum(ordered, axis=axis)
     inside = tf.cast(tf.greater(ranks * ordered, sums - 1.0), x.dtype)

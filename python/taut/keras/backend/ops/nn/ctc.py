@@ -1,19 +1,15 @@
-"""Labels along time: how likely they are, and the likeliest."""
+"""Connectionist temporal classification (CTC) loss and greedy decoding."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, met, shape_of, type_of
-
-__all__ = ["ctc_decode", "ctc_loss"]
+from taut.keras.backend.convert import convert_to_tensor, promoted_type, shape_of, type_of
 
 
-def ctc_loss(
-    target: Any, output: Any, target_length: Any, output_length: Any, mask_index: int = 0
-) -> tf.Tensor:
-    """Minus the log-probability of each sequence of labels, given logits (batch, time, classes)."""
+def ctc_loss(target: Any, output: Any, target_length: Any, output_length: Any, mask_index: int = 0) -> tf.Tensor:
+    """Computes the CTC loss of label sequences, given logits (batch, time, classes)."""
     return tf.nn.ctc_loss(
         convert_to_tensor(target, "int32"),
         wide(output),
@@ -25,9 +21,9 @@ def ctc_loss(
 
 
 def wide(logits: Any) -> tf.Tensor:
-    """Logits as numbers of 32 bits or more."""
+    """Casts logits to at least 32 bits."""
     logits = convert_to_tensor(logits)
-    return tf.cast(logits, met(type_of(logits), "float32"))
+    return tf.cast(logits, promoted_type(type_of(logits), "float32"))
 
 
 def ctc_decode(
@@ -39,13 +35,13 @@ def ctc_decode(
     merge_repeated: bool = True,
     mask_index: int = 0,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The labels of logits (batch, time, classes), filled up with -1, and minus the sum of their logits.
+    """Decodes logits (batch, time, classes) greedily; returns labels padded with -1, and minus the sum of the logits.
 
-    Every step takes its likeliest class; repeated ones are one, and blanks are left out.
+    Each step takes its most likely class; repeated classes are merged, and blanks are dropped.
     """
     if strategy == "beam_search":
         raise NotImplementedError(
-            'keras.ops.ctc_decode with strategy="beam_search" is not there yet on the taut backend'
+            'keras.ops.ctc_decode with strategy="beam_search" is not implemented on the taut backend'
         )
     if strategy != "greedy":
         raise ValueError(f"Invalid strategy {strategy}. Supported values are 'greedy' and 'beam_search'.")

@@ -1,4 +1,4 @@
-"""Cross-entropies and other measures of distance."""
+"""Cross-entropies and the peak signal-to-noise ratio."""
 
 from __future__ import annotations
 
@@ -10,14 +10,11 @@ from keras.src.backend.config import epsilon
 import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, shape_of
 
-__all__ = ["binary_crossentropy", "categorical_crossentropy", "psnr", "sparse_categorical_crossentropy"]
 
-
-def categorical_crossentropy(
-    target: Any, output: Any, from_logits: bool = False, axis: int = -1
-) -> tf.Tensor:
-    """The cross-entropy of distributions along an axis; of logits, or of probabilities, which are
-    normalized."""
+def categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> tf.Tensor:
+    """Computes the cross-entropy of distributions along an axis, from logits or from probabilities, which are
+    normalized.
+    """
     output = convert_to_tensor(output)
     target = convert_to_tensor(target, output.dtype)
     if shape_of(target) != shape_of(output):
@@ -30,13 +27,11 @@ def categorical_crossentropy(
     if from_logits:
         return -tf.reduce_sum(target * tf.nn.log_softmax(output, axis=axis), axis=axis)
     output = output / tf.reduce_sum(output, axis=axis, keepdims=True)
-    return -tf.reduce_sum(target * tf.math.log(within(output)), axis=axis)
+    return -tf.reduce_sum(target * tf.math.log(clip_probabilities(output)), axis=axis)
 
 
-def sparse_categorical_crossentropy(
-    target: Any, output: Any, from_logits: bool = False, axis: int = -1
-) -> tf.Tensor:
-    """The cross-entropy for targets that are numbers of classes."""
+def sparse_categorical_crossentropy(target: Any, output: Any, from_logits: bool = False, axis: int = -1) -> tf.Tensor:
+    """Computes the cross-entropy for integer targets."""
     output = convert_to_tensor(output)
     target = convert_to_tensor(target, "int32")
     if len(target.shape) == len(output.shape) and shape_of(target)[-1] == 1:
@@ -50,7 +45,7 @@ def sparse_categorical_crossentropy(
         )
     if not from_logits:
         output = output / tf.reduce_sum(output, axis=axis, keepdims=True)
-        logs = tf.math.log(within(output))
+        logs = tf.math.log(clip_probabilities(output))
         return -tf.reduce_sum(tf.one_hot(target, classes, axis=axis, dtype=output.dtype) * logs, axis=axis)
     if axis in (-1, len(output.shape) - 1):
         return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=target, logits=output)
@@ -59,7 +54,7 @@ def sparse_categorical_crossentropy(
 
 
 def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> tf.Tensor:
-    """The cross-entropy of every element; of logits, or of probabilities."""
+    """Computes the elementwise binary cross-entropy, from logits or from probabilities."""
     output = convert_to_tensor(output)
     target = convert_to_tensor(target, output.dtype)
     if shape_of(target) != shape_of(output):
@@ -69,17 +64,17 @@ def binary_crossentropy(target: Any, output: Any, from_logits: bool = False) -> 
         )
     if from_logits:
         return tf.nn.sigmoid_cross_entropy_with_logits(labels=target, logits=output)
-    output = within(output)
+    output = clip_probabilities(output)
     return -(target * tf.math.log(output) + (1.0 - target) * tf.math.log(1.0 - output))
 
 
-def within(probabilities: tf.Tensor) -> tf.Tensor:
-    """Probabilities that are neither 0 nor 1, by Keras's small number."""
+def clip_probabilities(probabilities: tf.Tensor) -> tf.Tensor:
+    """Clamps probabilities to [epsilon, 1 - epsilon]."""
     return tf.clip_by_value(probabilities, epsilon(), 1.0 - epsilon())
 
 
 def psnr(x1: Any, x2: Any, max_val: float) -> tf.Tensor:
-    """The ratio of peak signal to noise between two images, in decibels."""
+    """Computes the peak signal-to-noise ratio of two images in decibels."""
     x1 = convert_to_tensor(x1)
     x2 = convert_to_tensor(x2, x1.dtype)
     if shape_of(x1) != shape_of(x2):

@@ -1,4 +1,4 @@
-"""Means, variances, and what is normalized with them; one-hot codes."""
+"""Moments, batch normalization and one-hot encodings."""
 
 from __future__ import annotations
 
@@ -8,20 +8,15 @@ from typing import Any
 from keras.src.backend.config import floatx
 
 import taut as tf
-from taut.keras.backend.convert import axes_of, convert_to_tensor, laid_along, type_of
-
-__all__ = ["batch_normalization", "moments", "multi_hot", "one_hot"]
+from taut.keras.backend.convert import axes_of, broadcast_shape, convert_to_tensor, type_of
 
 
 def moments(
     x: Any, axes: int | Sequence[int], keepdims: bool = False, synchronized: bool = False
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """The mean and variance along axes. Halves are computed in 32 bits, and results kept within their
-    range."""
+    """Computes mean and variance along axes; in 32 bits for float16, clamped to its range."""
     if synchronized:
-        raise NotImplementedError(
-            "keras.ops.moments with synchronized=True is not there yet on the taut backend"
-        )
+        raise NotImplementedError("keras.ops.moments with synchronized=True is not implemented on the taut backend")
     x = convert_to_tensor(x)
     axes = axes_of(axes, len(x.shape))
     narrow = type_of(x) == "float16"
@@ -29,9 +24,7 @@ def moments(
     mean, variance = tf.nn.moments(wide, axes=axes, keepdims=keepdims)
     if narrow:
         most = x.dtype.max
-        mean, variance = (
-            tf.cast(tf.clip_by_value(each, -most, most), "float16") for each in (mean, variance)
-        )
+        mean, variance = (tf.cast(tf.clip_by_value(each, -most, most), "float16") for each in (mean, variance))
     return mean, variance
 
 
@@ -44,9 +37,9 @@ def batch_normalization(
     scale: Any = None,
     epsilon: float = 1e-3,
 ) -> tf.Tensor:
-    """x less the mean, divided by the square root of the variance; then scaled and moved, along one axis."""
+    """Computes `(x - mean) / sqrt(variance + epsilon) * scale + offset` along one axis."""
     x = convert_to_tensor(x)
-    places = laid_along(axis, len(x.shape))
+    places = broadcast_shape(axis, len(x.shape))
     mean, variance = (tf.reshape(convert_to_tensor(each), places) for each in (mean, variance))
     factor = tf.math.rsqrt(variance + epsilon)
     if scale is not None:
@@ -58,7 +51,7 @@ def batch_normalization(
 
 
 def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> tf.Tensor:
-    """For every number, a vector of zeros with a 1 at its place; all zeros for numbers out of range."""
+    """Encodes integers as one-hot vectors; all zeros for integers out of range."""
     if sparse:
         raise ValueError("Sparse tensors are not supported by the taut backend.")
     x = convert_to_tensor(x)
@@ -68,7 +61,7 @@ def one_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse:
 
 
 def multi_hot(x: Any, num_classes: int, axis: int = -1, dtype: Any = None, sparse: bool = False) -> tf.Tensor:
-    """For every row of numbers, a vector of zeros with a 1 at the place of each."""
+    """Encodes rows of integers as multi-hot vectors."""
     x = convert_to_tensor(x)
     rows = 1 if len(x.shape) > 1 else 0
     codes = one_hot(tf.cast(x, "int32"), num_classes, axis, dtype, sparse)

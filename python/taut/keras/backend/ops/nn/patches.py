@@ -1,4 +1,4 @@
-"""Images as patches, and back."""
+"""Extraction and reassembly of image patches."""
 
 from __future__ import annotations
 
@@ -8,13 +8,9 @@ import taut as tf
 from taut.keras.backend.convert import convert_to_tensor, shape_of
 from taut.keras.backend.ops.nn.conv import Sizes, per_axis
 
-__all__ = ["depth_to_space", "fold", "space_to_depth", "unfold"]
 
-
-def unfold(
-    input: Any, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
-) -> tf.Tensor:
-    """The patches of images (batch, channels, height, width) as columns: (batch, channels x taps, places)."""
+def unfold(input: Any, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> tf.Tensor:
+    """Extracts patches of images (batch, channels, height, width) as columns (batch, channels * taps, positions)."""
     x = convert_to_tensor(input)
     size, apart, around, step = (per_axis(each, 2) for each in (kernel_size, dilation, padding, stride))
     x = tf.pad(x, [[0, 0], [0, 0], [around[0]] * 2, [around[1]] * 2])
@@ -32,7 +28,7 @@ def unfold(
 def fold(
     x: Any, output_size: Sizes, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1
 ) -> tf.Tensor:
-    """The sum of patches, each at its place of an image: what `unfold` took apart."""
+    """Sums patches at their positions: the adjoint of `unfold`."""
     x = convert_to_tensor(x)
     image, size, apart, around, step = (
         per_axis(each, 2) for each in (output_size, kernel_size, dilation, padding, stride)
@@ -42,33 +38,29 @@ def fold(
     batch, columns, _ = shape_of(x)
     taps = size[0] * size[1]
     x = tf.reshape(x, [batch, columns // taps, taps, *count])
-    total = None
+    total: Any = None
     for tap in range(taps):
         top, left = (tap // size[1]) * apart[0], (tap % size[1]) * apart[1]
         spread = with_gaps(with_gaps(x[:, :, tap], 2, step[0]), 3, step[1])
         rows, places = shape_of(spread)[2:]
-        part = tf.pad(
-            spread, [[0, 0], [0, 0], [top, whole[0] - rows - top], [left, whole[1] - places - left]]
-        )
+        part = tf.pad(spread, [[0, 0], [0, 0], [top, whole[0] - rows - top], [left, whole[1] - places - left]])
         total = part if total is None else total + part
     return total[:, :, around[0] : around[0] + image[0], around[1] : around[1] + image[1]]
 
 
 def with_gaps(x: tf.Tensor, axis: int, step: int) -> tf.Tensor:
-    """`x` with `step` - 1 zeros between neighbours along an axis."""
+    """Inserts `step - 1` zeros between neighbours along an axis."""
     if step == 1:
         return x
     shape = list(shape_of(x))
-    spread = tf.pad(
-        tf.expand_dims(x, axis + 1), [[0, step - 1 if i == axis + 1 else 0] for i in range(len(shape) + 1)]
-    )
+    spread = tf.pad(tf.expand_dims(x, axis + 1), [[0, step - 1 if i == axis + 1 else 0] for i in range(len(shape) + 1)])
     spread = tf.reshape(spread, [*shape[:axis], shape[axis] * step, *shape[axis + 1 :]])
     index = [slice(None)] * axis + [slice(0, (shape[axis] - 1) * step + 1)]
     return spread[tuple(index)]
 
 
 def depth_to_space(x: Any, block_size: int, data_format: str = "channels_last") -> tf.Tensor:
-    """Channels spread out over blocks of `block_size` by `block_size` places."""
+    """Moves channels into blocks of pixels."""
     x = convert_to_tensor(x)
     b = block_size
     if data_format == "channels_last":
@@ -79,8 +71,7 @@ def depth_to_space(x: Any, block_size: int, data_format: str = "channels_last") 
 
 
 def space_to_depth(x: Any, block_size: int, data_format: str = "channels_last") -> tf.Tensor:
-    """Blocks of `block_size` by `block_size` places stacked into channels: the way back of
-    `depth_to_space`."""
+    """Moves blocks of pixels into channels: the inverse of `depth_to_space`."""
     x = convert_to_tensor(x)
     b = block_size
     if data_format == "channels_last":

@@ -1,4 +1,4 @@
-"""Pooling: the largest element or the mean of each window."""
+"""Max and average pooling."""
 
 from __future__ import annotations
 
@@ -9,16 +9,12 @@ import numpy as np
 from keras.src.backend.config import standardize_data_format
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, cut, floating, mixed, shape_of
+from taut.keras.backend.convert import convert_to_tensor, floating, matmul_axis, shape_of, slice_axis
 from taut.keras.backend.ops.nn.conv import Sizes, layout, per_axis
 
-__all__ = ["adaptive_average_pool", "adaptive_max_pool", "average_pool", "max_pool"]
 
-
-def pool(
-    function, inputs: Any, pool_size: Sizes, strides: Sizes | None, padding: str, data_format: str | None
-):
-    """`function` of the windows of a tensor with one to three dimensions."""
+def pool(function, inputs: Any, pool_size: Sizes, strides: Sizes | None, padding: str, data_format: str | None):
+    """Applies a pooling `function` over one to three dimensions."""
     x = convert_to_tensor(inputs)
     rank = len(x.shape) - 2
     size = per_axis(pool_size, rank)
@@ -33,7 +29,7 @@ def max_pool(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> tf.Tensor:
-    """The largest element of each window."""
+    """Max pooling."""
     return pool(tf.nn.max_pool, inputs, pool_size, strides, padding, data_format)
 
 
@@ -44,42 +40,41 @@ def average_pool(
     padding: str = "valid",
     data_format: str | None = None,
 ) -> tf.Tensor:
-    """The mean of each window; what is added around the input does not count."""
+    """Average pooling; padding is not counted."""
     return pool(tf.nn.avg_pool, floating(inputs), pool_size, strides, padding, data_format)
 
 
 def windows(count: int, parts: int) -> list[tuple[int, int]]:
-    """The ranges that `parts` outputs see of `count` inputs; they overlap where that does not come out
-    even."""
+    """The ranges of `parts` windows over `count` elements; they overlap if the sizes do not divide."""
     return [(i * count // parts, math.ceil((i + 1) * count / parts)) for i in range(parts)]
 
 
 def adaptive_average_pool(inputs: Any, output_size: Sizes, data_format: str | None = None) -> tf.Tensor:
-    """Means of windows that are chosen so that there are `output_size` of them."""
+    """Average pooling with windows chosen for a given output size."""
 
     def along(x, axis, parts):
         ranges = windows(shape_of(x)[axis], parts)
         shares = np.zeros((shape_of(x)[axis], parts))
         for i, (start, stop) in enumerate(ranges):
             shares[start:stop, i] = 1.0 / (stop - start)
-        return mixed(x, shares, axis)
+        return matmul_axis(x, shares, axis)
 
     return adaptive(along, floating(inputs), output_size, data_format)
 
 
 def adaptive_max_pool(inputs: Any, output_size: Sizes, data_format: str | None = None) -> tf.Tensor:
-    """Largest elements of windows that are chosen so that there are `output_size` of them."""
+    """Max pooling with windows chosen for a given output size."""
 
     def along(x, axis, parts):
         ranges = windows(shape_of(x)[axis], parts)
-        found = [tf.reduce_max(cut(x, axis, *each), axis=axis) for each in ranges]
+        found = [tf.reduce_max(slice_axis(x, axis, *each), axis=axis) for each in ranges]
         return tf.stack(found, axis=axis)
 
     return adaptive(along, convert_to_tensor(inputs), output_size, data_format)
 
 
 def adaptive(along, x: tf.Tensor, output_size: Sizes, data_format: str | None) -> tf.Tensor:
-    """Pools one dimension after the other: a window is a product of ranges."""
+    """Pools one dimension after the other: windows are products of ranges."""
     data_format = standardize_data_format(data_format)
     rank = len(x.shape) - 2
     first = 1 if data_format == "channels_last" else 2

@@ -1,38 +1,22 @@
-"""Bits, signs, and what whole numbers share."""
+"""Bitwise functions, signs, and number theory."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, is_float, together, type_of
-
-__all__ = [
-    "bitwise_and",
-    "bitwise_invert",
-    "bitwise_left_shift",
-    "bitwise_not",
-    "bitwise_or",
-    "bitwise_right_shift",
-    "bitwise_xor",
-    "gcd",
-    "lcm",
-    "left_shift",
-    "nextafter",
-    "right_shift",
-    "signbit",
-]
+from taut.keras.backend.convert import convert_to_tensor, is_float, promote, type_of
 
 
 def bits(name: str, function, of_truths=None) -> Any:
-    """The `function` of the bits of pairs of whole numbers; of truth values, `of_truths`."""
+    """The bitwise `function` of two operands; `of_truths` for booleans."""
 
     def apply(x, y):
-        x, y = together(x, y)
+        x, y = promote(x, y)
         return of_truths(x, y) if of_truths is not None and type_of(x) == "bool" else function(x, y)
 
     apply.__name__ = apply.__qualname__ = name
-    apply.__doc__ = f"`{name}` of pairs of whole numbers."
+    apply.__doc__ = f"Computes `{name}` elementwise."
     return apply
 
 
@@ -44,13 +28,13 @@ bitwise_right_shift = right_shift = bits("bitwise_right_shift", tf.bitwise.right
 
 
 def bitwise_invert(x: Any) -> tf.Tensor:
-    """Every bit, the other way round."""
+    """Inverts every bit."""
     x = convert_to_tensor(x)
     return tf.logical_not(x) if type_of(x) == "bool" else tf.bitwise.invert(x)
 
 
 def bitwise_not(x: Any) -> tf.Tensor:
-    """Every bit, the other way round."""
+    """Inverts every bit."""
     return bitwise_invert(x)
 
 
@@ -60,7 +44,7 @@ def signed(x: tf.Tensor) -> bool:
 
 
 def signbit(x: Any) -> tf.Tensor:
-    """Whether the sign is negative; that of -0.0 is."""
+    """Tests the sign bit; it is set for -0.0."""
     x = convert_to_tensor(x)
     if not is_float(x):
         return tf.less(x, tf.zeros_like(x)) if signed(x) else tf.zeros_like(x, dtype="bool")
@@ -71,13 +55,13 @@ def signbit(x: Any) -> tf.Tensor:
 
 
 def nextafter(x1: Any, x2: Any) -> tf.Tensor:
-    """The number next to `x1` that its type has, towards `x2`."""
-    x1, x2 = together(x1, x2, least=float)
+    """Returns the next representable value after `x1` toward `x2`."""
+    x1, x2 = promote(x1, x2, least=float)
     x1, x2 = x1 + tf.zeros_like(x2), x2 + tf.zeros_like(x1)
     whole = {"float64": "int64", "float32": "int32"}.get(type_of(x1), "int16")
     bits = tf.bitcast(x1, whole)
     one = tf.ones_like(bits)
-    # Numbers of one sign are ordered as their bits are: one further from zero, or one nearer.
+    # Floats of one sign are ordered like their bits: one step away from zero, or toward it.
     outwards = tf.equal(tf.less(x1, x2), tf.greater(x1, tf.zeros_like(x1)))
     moved = tf.bitcast(tf.where(outwards, bits + one, bits - one), x1.dtype)
     least = tf.bitcast(one, x1.dtype)
@@ -88,10 +72,10 @@ def nextafter(x1: Any, x2: Any) -> tf.Tensor:
 
 
 def gcd(x1: Any, x2: Any) -> tf.Tensor:
-    """The greatest common divisor of pairs of whole numbers, by Euclid."""
-    x1, x2 = together(x1, x2)
+    """Computes the greatest common divisor by Euclid's algorithm."""
+    x1, x2 = promote(x1, x2)
     if is_float(x1):
-        raise TypeError(f"`gcd` takes whole numbers. Received: dtype={type_of(x1)}")
+        raise TypeError(f"`gcd` needs an integer type. Received: dtype={type_of(x1)}")
     if type_of(x1) == "bool":
         return tf.logical_or(x1, x2)
     if signed(x1):
@@ -108,8 +92,8 @@ def gcd(x1: Any, x2: Any) -> tf.Tensor:
 
 
 def lcm(x1: Any, x2: Any) -> tf.Tensor:
-    """The least common multiple of pairs of whole numbers; 0 if one of them is."""
-    x1, x2 = together(x1, x2)
+    """Computes the least common multiple; 0 if an operand is 0."""
+    x1, x2 = promote(x1, x2)
     if type_of(x1) == "bool":
         return tf.logical_and(x1, x2)
     divisor = gcd(x1, x2)

@@ -1,4 +1,4 @@
-"""Functions of single elements, and of pairs of them."""
+"""Elementwise functions of one and two operands."""
 
 from __future__ import annotations
 
@@ -6,186 +6,76 @@ import math
 from typing import Any
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, floating, is_float, together, type_of
+from taut.keras.backend.convert import convert_to_tensor, floating, is_float, promote, type_of
 from taut.keras.backend.ops.numpy.bits import signbit, signed
-
-__all__ = [
-    "abs",
-    "absolute",
-    "add",
-    "angle",
-    "arccos",
-    "arccosh",
-    "arcsin",
-    "arcsinh",
-    "arctan",
-    "arctan2",
-    "arctanh",
-    "cbrt",
-    "ceil",
-    "clip",
-    "conj",
-    "conjugate",
-    "cos",
-    "cosh",
-    "deg2rad",
-    "divide",
-    "divide_no_nan",
-    "equal",
-    "exp",
-    "exp2",
-    "expm1",
-    "fabs",
-    "floor",
-    "floor_divide",
-    "fmax",
-    "fmin",
-    "fmod",
-    "greater",
-    "greater_equal",
-    "heaviside",
-    "hypot",
-    "imag",
-    "isclose",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "isneginf",
-    "isposinf",
-    "isreal",
-    "ldexp",
-    "less",
-    "less_equal",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "logaddexp",
-    "logaddexp2",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "maximum",
-    "minimum",
-    "mod",
-    "multiply",
-    "nan_to_num",
-    "negative",
-    "not_equal",
-    "power",
-    "rad2deg",
-    "real",
-    "reciprocal",
-    "round",
-    "sign",
-    "sin",
-    "sinc",
-    "sinh",
-    "sqrt",
-    "square",
-    "subtract",
-    "tan",
-    "tanh",
-    "true_divide",
-    "trunc",
-    "where",
-]
 
 
 def on_floats(name: str, function) -> Any:
-    """The elementwise `function`, made for whole numbers as well: they become Keras's default float."""
+    """The elementwise `function` for any type: integers become Keras's default float type."""
 
     def apply(x):
         return function(floating(x))
 
     apply.__name__ = apply.__qualname__ = name
-    apply.__doc__ = f"`{name}` of every element, as floating-point numbers."
+    apply.__doc__ = f"Computes `{name}` elementwise, in floating point."
     return apply
 
 
-def in_one_type(name: str, function, least: Any = None) -> Any:
-    """The elementwise `function` of two operands, brought into the type in which they (and `least`) meet."""
+def on_promoted(name: str, function, least: Any = None) -> Any:
+    """The elementwise `function` of two operands, promoted to one type (and with `least`)."""
 
     def apply(x1, x2):
-        return function(*together(x1, x2, least=least))
+        return function(*promote(x1, x2, least=least))
 
     apply.__name__ = apply.__qualname__ = name
-    apply.__doc__ = f"`{name}` of pairs of elements; shapes are broadcast."
+    apply.__doc__ = f"Computes `{name}` elementwise, with broadcasting."
     return apply
 
 
-arccos = on_floats("arccos", tf.acos)
-arccosh = on_floats("arccosh", tf.acosh)
-arcsin = on_floats("arcsin", tf.asin)
-arcsinh = on_floats("arcsinh", tf.asinh)
-arctan = on_floats("arctan", tf.atan)
-arctanh = on_floats("arctanh", tf.atanh)
-ceil = on_floats("ceil", tf.math.ceil)
-cos = on_floats("cos", tf.cos)
-cosh = on_floats("cosh", tf.cosh)
-exp = on_floats("exp", tf.exp)
-expm1 = on_floats("expm1", tf.math.expm1)
-fabs = on_floats("fabs", tf.abs)
-log = on_floats("log", tf.math.log)
-log1p = on_floats("log1p", tf.math.log1p)
-sin = on_floats("sin", tf.sin)
-sinh = on_floats("sinh", tf.sinh)
-sqrt = on_floats("sqrt", tf.sqrt)
-tan = on_floats("tan", tf.tan)
-tanh = on_floats("tanh", tf.tanh)
+def on_promoted_floats(name: str, function) -> Any:
+    """The elementwise `function` of two operands, promoted to one floating-point type."""
+    return on_promoted(name, function, least=float)
+
 
 exp2 = on_floats("exp2", lambda x: tf.exp(x * math.log(2.0)))
 log2 = on_floats("log2", lambda x: tf.math.log(x) * (1.0 / math.log(2.0)))
 log10 = on_floats("log10", lambda x: tf.math.log(x) * (1.0 / math.log(10.0)))
 
-maximum = in_one_type("maximum", tf.maximum)
-minimum = in_one_type("minimum", tf.minimum)
-subtract = in_one_type("subtract", tf.subtract)
-arctan2 = in_one_type("arctan2", tf.atan2, least=float)
-true_divide = in_one_type("true_divide", tf.divide, least=float)
-equal = in_one_type("equal", tf.equal)
-not_equal = in_one_type("not_equal", tf.not_equal)
-greater = in_one_type("greater", tf.greater)
-greater_equal = in_one_type("greater_equal", tf.greater_equal)
-less = in_one_type("less", tf.less)
-less_equal = in_one_type("less_equal", tf.less_equal)
-
 
 def add(x1: Any, x2: Any) -> tf.Tensor:
-    """The sum of pairs of elements; of truth values, whether either holds."""
-    x1, x2 = together(x1, x2)
+    """Adds elementwise; the logical or of booleans."""
+    x1, x2 = promote(x1, x2)
     return tf.logical_or(x1, x2) if type_of(x1) == "bool" else tf.add(x1, x2)
 
 
 def multiply(x1: Any, x2: Any) -> tf.Tensor:
-    """The product of pairs of elements; of truth values, whether both hold."""
-    x1, x2 = together(x1, x2)
+    """Multiplies elementwise; the logical and of booleans."""
+    x1, x2 = promote(x1, x2)
     return tf.logical_and(x1, x2) if type_of(x1) == "bool" else tf.multiply(x1, x2)
 
 
 def divide(x1: Any, x2: Any) -> tf.Tensor:
-    """The quotient of pairs of elements, as floating-point numbers."""
-    return true_divide(x1, x2)
+    """Divides elementwise, in floating point."""
+    return tf.divide(*promote(x1, x2, least=float))
 
 
 def divide_no_nan(x1: Any, x2: Any) -> tf.Tensor:
-    """The quotient of pairs of elements, and 0 where the divisor is 0."""
-    return tf.math.divide_no_nan(*together(x1, x2, least=float))
+    """Divides elementwise, with 0 where the divisor is 0."""
+    return tf.math.divide_no_nan(*promote(x1, x2, least=float))
 
 
 def floor_divide(x1: Any, x2: Any) -> tf.Tensor:
-    """The quotient of pairs of elements, rounded down."""
+    """Divides elementwise and rounds down."""
     return tf.math.floordiv(*numbers(x1, x2))
 
 
 def mod(x1: Any, x2: Any) -> tf.Tensor:
-    """The remainder of pairs of elements, with the sign of the divisor."""
+    """Computes the elementwise remainder with the sign of the divisor."""
     return tf.math.floormod(*numbers(x1, x2))
 
 
 def fmod(x1: Any, x2: Any) -> tf.Tensor:
-    """The remainder of pairs of elements, with the sign of the dividend."""
+    """Computes the elementwise remainder with the sign of the dividend."""
     x1, x2 = numbers(x1, x2)
     if not signed(x1):
         return tf.math.floormod(x1, x2)
@@ -194,40 +84,40 @@ def fmod(x1: Any, x2: Any) -> tf.Tensor:
 
 
 def numbers(x1: Any, x2: Any) -> list[tf.Tensor]:
-    """Operands in one type, which is a number's: truth values count."""
-    x1, x2 = together(x1, x2)
+    """Promotes operands to one numeric type: booleans become int32."""
+    x1, x2 = promote(x1, x2)
     return [tf.cast(x, "int32") for x in (x1, x2)] if type_of(x1) == "bool" else [x1, x2]
 
 
 def power(x1: Any, x2: Any) -> tf.Tensor:
-    """The first elements, to the power of the second."""
+    """Computes `x1 ** x2` elementwise."""
     return tf.pow(*numbers(x1, x2))
 
 
 def square(x: Any) -> tf.Tensor:
-    """Every element times itself."""
+    """Squares elementwise."""
     x = convert_to_tensor(x)
     return tf.square(tf.cast(x, "int32") if type_of(x) == "bool" else x)
 
 
 def abs(x: Any) -> tf.Tensor:
-    """The elements without their signs."""
+    """Computes absolute values."""
     x = convert_to_tensor(x)
     return tf.abs(x) if signed(x) else x
 
 
 def absolute(x: Any) -> tf.Tensor:
-    """The elements without their signs."""
+    """Computes absolute values."""
     return abs(x)
 
 
 def negative(x: Any) -> tf.Tensor:
-    """The elements with the other sign."""
+    """Negates elementwise."""
     return tf.negative(convert_to_tensor(x))
 
 
 def sign(x: Any) -> tf.Tensor:
-    """-1, 0 or 1, by the sign of every element."""
+    """Computes -1, 0 or 1 by the sign of each element."""
     x = convert_to_tensor(x)
     if type_of(x) == "bool":
         return tf.cast(x, "int32")
@@ -237,12 +127,12 @@ def sign(x: Any) -> tf.Tensor:
 
 
 def floor(x: Any) -> tf.Tensor:
-    """The largest whole numbers that are not larger."""
+    """Rounds down."""
     return tf.floor(floating(x))
 
 
 def trunc(x: Any) -> tf.Tensor:
-    """The elements without what is behind the point."""
+    """Rounds toward zero."""
     x = convert_to_tensor(x)
     if type_of(x) == "bool" or not is_float(x):
         return x
@@ -250,10 +140,10 @@ def trunc(x: Any) -> tf.Tensor:
 
 
 def round(x: Any, decimals: int = 0) -> tf.Tensor:
-    """The elements rounded to `decimals` digits behind the point; halves go to the even neighbour."""
+    """Rounds to `decimals` decimal places; ties go to the even neighbour."""
     x = convert_to_tensor(x)
     if type_of(x) == "bool":
-        raise ValueError("`round` takes numbers. Received: a tensor of truth values")
+        raise ValueError("`round` needs a numeric type. Received: bool")
     if not is_float(x):
         if decimals >= 0:
             return x
@@ -266,35 +156,35 @@ def round(x: Any, decimals: int = 0) -> tf.Tensor:
 
 
 def reciprocal(x: Any) -> tf.Tensor:
-    """One divided by every element."""
+    """Computes `1 / x`."""
     x = floating(x)
     return tf.divide(tf.ones_like(x), x)
 
 
 def cbrt(x: Any) -> tf.Tensor:
-    """The real cube roots."""
+    """Computes real cube roots."""
     x = exact(x)
     return tf.sign(x) * tf.pow(tf.abs(x), 1.0 / 3.0)
 
 
 def exact(x: Any) -> tf.Tensor:
-    """`x` as floating-point numbers, 64-bit whole numbers as 64-bit ones."""
+    """Converts to floating point: float64 for 64-bit integers."""
     x = convert_to_tensor(x)
     return tf.cast(x, "float64") if type_of(x) == "int64" else floating(x)
 
 
 def deg2rad(x: Any) -> tf.Tensor:
-    """Degrees as radians."""
+    """Converts degrees to radians."""
     return exact(x) * (math.pi / 180.0)
 
 
 def rad2deg(x: Any) -> tf.Tensor:
-    """Radians as degrees."""
+    """Converts radians to degrees."""
     return exact(x) * (180.0 / math.pi)
 
 
 def sinc(x: Any) -> tf.Tensor:
-    """sin(pi x) / (pi x), and 1 at 0."""
+    """Computes sin(pi x) / (pi x), and 1 at 0."""
     x = floating(x)
     zero = tf.equal(x, 0)
     angle = tf.where(zero, tf.ones_like(x), x) * math.pi
@@ -302,8 +192,8 @@ def sinc(x: Any) -> tf.Tensor:
 
 
 def hypot(x1: Any, x2: Any) -> tf.Tensor:
-    """The long side of the right triangles with the given short ones, without overflow on the way."""
-    x1, x2 = (tf.abs(x) for x in together(x1, x2, least=float))
+    """Computes `sqrt(x1**2 + x2**2)` without overflow."""
+    x1, x2 = (tf.abs(x) for x in promote(x1, x2, least=float))
     large, small = tf.maximum(x1, x2), tf.minimum(x1, x2)
     none = tf.equal(large, 0)
     ratio = small / tf.where(none, tf.ones_like(large), large)
@@ -313,8 +203,8 @@ def hypot(x1: Any, x2: Any) -> tf.Tensor:
 
 
 def heaviside(x1: Any, x2: Any) -> tf.Tensor:
-    """0 for negative elements, 1 for positive ones, and those of `x2` at 0."""
-    x1, x2 = together(x1, x2)
+    """Computes the Heaviside step function, with `x2` at 0."""
+    x1, x2 = promote(x1, x2)
     x1, x2 = exact(x1), exact(x2)
     step = tf.where(tf.less(x1, 0), tf.zeros_like(x1), tf.ones_like(x1))
     step = tf.where(tf.equal(x1, 0), x2, step)
@@ -322,44 +212,44 @@ def heaviside(x1: Any, x2: Any) -> tf.Tensor:
 
 
 def ldexp(x1: Any, x2: Any) -> tf.Tensor:
-    """The first elements times two to the power of the second."""
+    """Computes `x1 * 2**x2`."""
     x1 = floating(x1)
     return x1 * tf.pow(tf.constant(2.0, x1.dtype), convert_to_tensor(x2, x1.dtype))
 
 
 def logaddexp(x1: Any, x2: Any) -> tf.Tensor:
-    """log(exp(x1) + exp(x2)), without overflow on the way."""
-    x1, x2 = together(x1, x2, least=float)
+    """Computes log(exp(x1) + exp(x2)) without overflow."""
+    x1, x2 = promote(x1, x2, least=float)
     large = tf.maximum(x1, x2)
     gap = tf.abs(x1 - x2)
-    # Equal infinities have no gap: their difference is not a number.
+    # The difference of equal infinities is NaN.
     return tf.where(tf.math.is_nan(gap), x1 + x2, large + tf.math.log1p(tf.exp(-gap)))
 
 
 def logaddexp2(x1: Any, x2: Any) -> tf.Tensor:
-    """log2(2**x1 + 2**x2), without overflow on the way."""
-    x1, x2 = together(x1, x2, least=float)
+    """Computes log2(2**x1 + 2**x2) without overflow."""
+    x1, x2 = promote(x1, x2, least=float)
     return logaddexp(x1 * math.log(2.0), x2 * math.log(2.0)) * (1.0 / math.log(2.0))
 
 
 def fmax(x1: Any, x2: Any) -> tf.Tensor:
-    """The larger of two elements; a number rather than NaN."""
-    x1, x2 = together(x1, x2)
+    """Computes the elementwise maximum, ignoring NaN."""
+    x1, x2 = promote(x1, x2)
     if not is_float(x1):
-        return maximum(x1, x2)
+        return tf.maximum(x1, x2)
     return tf.where(tf.math.is_nan(x1), x2, tf.where(tf.math.is_nan(x2), x1, tf.maximum(x1, x2)))
 
 
 def fmin(x1: Any, x2: Any) -> tf.Tensor:
-    """The smaller of two elements; a number rather than NaN."""
-    x1, x2 = together(x1, x2)
+    """Computes the elementwise minimum, ignoring NaN."""
+    x1, x2 = promote(x1, x2)
     if not is_float(x1):
-        return minimum(x1, x2)
+        return tf.minimum(x1, x2)
     return tf.where(tf.math.is_nan(x1), x2, tf.where(tf.math.is_nan(x2), x1, tf.minimum(x1, x2)))
 
 
 def clip(x: Any, x_min: Any, x_max: Any) -> tf.Tensor:
-    """The elements, moved into the range from `x_min` to `x_max`."""
+    """Clamps elements to [x_min, x_max]."""
     x = convert_to_tensor(x)
     if type_of(x) == "bool":
         x = tf.cast(x, "int32")
@@ -369,86 +259,82 @@ def clip(x: Any, x_min: Any, x_max: Any) -> tf.Tensor:
 
 
 def where(condition: Any, x1: Any = None, x2: Any = None) -> Any:
-    """`x1` where the condition holds, `x2` elsewhere; with the condition alone, the places where it holds."""
+    """Selects from `x1` where the condition is true, else from `x2`; with the condition alone, returns indices."""
     condition = convert_to_tensor(condition, "bool")
     if x1 is None and x2 is None:
         places = tf.cast(tf.where(condition), "int32")
         return tuple(tf.unstack(places, num=len(condition.shape), axis=1))
     if x1 is None or x2 is None:
         raise ValueError("`x1` and `x2` either both should be `None` or both should have non-None value.")
-    return tf.where(condition, *together(x1, x2))
+    x1, x2 = promote(x1, x2)
+    return tf.where(condition, x1, x2)
 
 
 # Truth values.
 
 
 def logical_and(x1: Any, x2: Any) -> tf.Tensor:
-    """Whether both hold."""
+    """Computes the logical and."""
     return tf.logical_and(convert_to_tensor(x1, "bool"), convert_to_tensor(x2, "bool"))
 
 
 def logical_or(x1: Any, x2: Any) -> tf.Tensor:
-    """Whether at least one holds."""
+    """Computes the logical or."""
     return tf.logical_or(convert_to_tensor(x1, "bool"), convert_to_tensor(x2, "bool"))
 
 
 def logical_xor(x1: Any, x2: Any) -> tf.Tensor:
-    """Whether exactly one holds."""
+    """Computes the exclusive or."""
     return tf.not_equal(convert_to_tensor(x1, "bool"), convert_to_tensor(x2, "bool"))
 
 
 def logical_not(x: Any) -> tf.Tensor:
-    """Whether it does not hold."""
+    """Computes the logical negation."""
     return tf.logical_not(convert_to_tensor(x, "bool"))
 
 
 def isfinite(x: Any) -> tf.Tensor:
-    """Whether elements are neither infinite nor NaN."""
+    """Tests for elements that are neither infinite nor NaN."""
     x = convert_to_tensor(x)
     return tf.math.is_finite(x) if is_float(x) else tf.ones(x.shape, "bool")
 
 
 def isinf(x: Any) -> tf.Tensor:
-    """Whether elements are infinite."""
+    """Tests for infinite elements."""
     x = convert_to_tensor(x)
     return tf.math.is_inf(x) if is_float(x) else tf.zeros(x.shape, "bool")
 
 
 def isnan(x: Any) -> tf.Tensor:
-    """Whether elements are NaN."""
+    """Tests for NaN."""
     x = convert_to_tensor(x)
     return tf.math.is_nan(x) if is_float(x) else tf.zeros(x.shape, "bool")
 
 
 def isposinf(x: Any) -> tf.Tensor:
-    """Whether elements are infinite and positive."""
+    """Tests for positive infinity."""
     x = convert_to_tensor(x)
     return tf.equal(x, math.inf) if is_float(x) else tf.zeros(x.shape, "bool")
 
 
 def isneginf(x: Any) -> tf.Tensor:
-    """Whether elements are infinite and negative."""
+    """Tests for negative infinity."""
     x = convert_to_tensor(x)
     return tf.equal(x, -math.inf) if is_float(x) else tf.zeros(x.shape, "bool")
 
 
 def isclose(x1: Any, x2: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> tf.Tensor:
-    """Whether pairs of elements differ by no more than `atol` + `rtol` times the second."""
-    x1, x2 = together(x1, x2, least=float)
+    """Tests whether |x1 - x2| <= atol + rtol * |x2|."""
+    x1, x2 = promote(x1, x2, least=float)
     near = tf.less_equal(tf.abs(x1 - x2), atol + rtol * tf.abs(x2))
-    # An infinite second element makes every difference small enough.
+    # With an infinite `x2` every difference would be small enough.
     near = tf.logical_and(near, tf.math.is_finite(x2))
     close = tf.logical_or(tf.equal(x1, x2), near)
-    return (
-        tf.logical_or(close, tf.logical_and(tf.math.is_nan(x1), tf.math.is_nan(x2))) if equal_nan else close
-    )
+    return tf.logical_or(close, tf.logical_and(tf.math.is_nan(x1), tf.math.is_nan(x2))) if equal_nan else close
 
 
-def nan_to_num(
-    x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
-) -> tf.Tensor:
-    """The elements, with numbers in place of NaN and infinities: by default 0, and the type's largest
-    ones."""
+def nan_to_num(x: Any, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> tf.Tensor:
+    """Replaces NaN and infinities: by default with 0 and the type's limits."""
     x = convert_to_tensor(x)
     if not is_float(x):
         return x
@@ -463,31 +349,31 @@ def nan_to_num(
 
 
 def real(x: Any) -> tf.Tensor:
-    """The elements: all are real."""
+    """Returns the real part: the tensor itself, since all types are real."""
     return convert_to_tensor(x)
 
 
 def conjugate(x: Any) -> tf.Tensor:
-    """The elements: all are real."""
+    """Returns the complex conjugate: the tensor itself, since all types are real."""
     return convert_to_tensor(x)
 
 
 def conj(x: Any) -> tf.Tensor:
-    """The elements: all are real."""
+    """Returns the complex conjugate: the tensor itself, since all types are real."""
     return convert_to_tensor(x)
 
 
 def imag(x: Any) -> tf.Tensor:
-    """Zeros: all elements are real."""
+    """Returns the imaginary part: zeros, since all types are real."""
     return tf.zeros_like(convert_to_tensor(x))
 
 
 def isreal(x: Any) -> tf.Tensor:
-    """True: all elements are real."""
+    """Tests for real elements: true everywhere."""
     return tf.ones(convert_to_tensor(x).shape, "bool")
 
 
 def angle(x: Any) -> tf.Tensor:
-    """0 for positive elements and pi for negative ones."""
+    """Returns the argument of each element: pi for negative numbers, 0 otherwise."""
     x = floating(x)
     return tf.where(signbit(x), tf.constant(math.pi, x.dtype), tf.zeros_like(x))

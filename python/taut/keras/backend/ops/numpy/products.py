@@ -7,48 +7,33 @@ from typing import Any
 from keras.src.backend.config import floatx
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, met, shape_of, together, type_of
-
-__all__ = [
-    "correlate",
-    "cross",
-    "dot",
-    "einsum",
-    "inner",
-    "kron",
-    "matmul",
-    "outer",
-    "tensordot",
-    "trace",
-    "vdot",
-]
+from taut.keras.backend.convert import convert_to_tensor, promote, promoted_type, shape_of, type_of
 
 
 def factors(*xs: Any) -> tuple[list[tf.Tensor], str]:
-    """Operands in the type they are multiplied in, and the type of the result.
+    """Operands in the type of the computation, and the type of the result.
 
-    Bytes are multiplied as 32-bit numbers, which is the result's type as well. Truth values are counted, and
-    come back as truth values.
+    8-bit integers are multiplied, and returned, as int32. Booleans are computed as integers and returned as booleans.
     """
-    xs = [convert_to_tensor(x) for x in xs]
-    kinds = {type_of(x) for x in xs}
-    result = "int32" if kinds == {"int8"} else met(*kinds)
+    operands = [convert_to_tensor(x) for x in xs]
+    kinds = {type_of(x) for x in operands}
+    result = "int32" if kinds == {"int8"} else promoted_type(*kinds)
     working = "int32" if result in ("bool", "int8", "uint8", "int16", "uint16") else result
-    return [convert_to_tensor(x, working) for x in xs], result
+    return [convert_to_tensor(x, working) for x in operands], result
 
 
 def matmul(x1: Any, x2: Any) -> tf.Tensor:
-    """The matrix product; further axes in front are broadcast, vectors are rows or columns as needed."""
+    """Computes the matrix product, with NumPy's rules for vectors and batch axes."""
     (x1, x2), result = factors(x1, x2)
     left, right = len(x1.shape), len(x2.shape)
     if left == 0 or right == 0:
-        raise ValueError("`matmul` takes tensors with at least one axis.")
+        raise ValueError("`matmul` needs operands of rank >= 1.")
     if left == 1 and right == 1:
         return tf.cast(tf.reduce_sum(x1 * x2), result)
     x1 = x1[None, :] if left == 1 else x1
     x2 = x2[:, None] if right == 1 else x2
     if left > 2 and right <= 2:
-        # One matrix for all: one large product instead of many small ones.
+        # One matrix for the whole batch: one large product instead of many small ones.
         front, inner = shape_of(x1)[:-1], shape_of(x1)[-1]
         product = tf.reshape(tf.matmul(tf.reshape(x1, [-1, inner]), x2), [*front, shape_of(x2)[-1]])
     else:
@@ -61,7 +46,7 @@ def matmul(x1: Any, x2: Any) -> tf.Tensor:
 
 
 def dot(x1: Any, x2: Any) -> tf.Tensor:
-    """The sum of products over the last axis of `x1` and the last but one of `x2`; numbers just multiply."""
+    """Computes the dot product over the last axis of `x1` and the last but one of `x2`; scalars are multiplied."""
     (x1, x2), result = factors(x1, x2)
     if len(x1.shape) == 0 or len(x2.shape) == 0:
         return tf.cast(x1 * x2, result)
@@ -69,7 +54,7 @@ def dot(x1: Any, x2: Any) -> tf.Tensor:
 
 
 def inner(x1: Any, x2: Any) -> tf.Tensor:
-    """The sum of products over the last axes."""
+    """Computes the inner product over the last axes."""
     (x1, x2), result = factors(x1, x2)
     if len(x1.shape) == 0 or len(x2.shape) == 0:
         return tf.cast(x1 * x2, result)
@@ -77,19 +62,19 @@ def inner(x1: Any, x2: Any) -> tf.Tensor:
 
 
 def vdot(x1: Any, x2: Any) -> tf.Tensor:
-    """The sum of products of all elements, in a row."""
+    """Computes the dot product of the flattened operands."""
     (x1, x2), result = factors(x1, x2)
     return tf.cast(tf.reduce_sum(tf.reshape(x1, [-1]) * tf.reshape(x2, [-1])), result)
 
 
 def outer(x1: Any, x2: Any) -> tf.Tensor:
-    """The products of all elements of `x1` with all those of `x2`."""
+    """Computes the outer product of the flattened operands."""
     (x1, x2), result = factors(x1, x2)
     return tf.cast(tf.reshape(x1, [-1, 1]) * tf.reshape(x2, [1, -1]), result)
 
 
 def tensordot(x1: Any, x2: Any, axes: Any = 2) -> tf.Tensor:
-    """The sum of products over the given axes of each, or over the last and first so many."""
+    """Contracts tensors over the given axes, or over the last and first `axes` axes."""
     (x1, x2), result = factors(x1, x2)
     if not isinstance(axes, int):
         first, second = ([a] if isinstance(a, int) else list(a) for a in axes)
@@ -101,16 +86,16 @@ def tensordot(x1: Any, x2: Any, axes: Any = 2) -> tf.Tensor:
 
 
 def einsum(subscripts: str, *operands: Any, **kwargs: Any) -> tf.Tensor:
-    """The sum of products that `subscripts` describe in letters."""
+    """Contracts tensors by an index equation."""
     kwargs.pop("optimize", None)
     if kwargs:
-        raise TypeError(f"Unknown arguments of `einsum`: {sorted(kwargs)}")
-    operands, result = factors(*operands)
-    return tf.cast(tf.einsum(subscripts.replace(" ", ""), *operands), result)
+        raise TypeError(f"`einsum` got unexpected arguments: {sorted(kwargs)}")
+    tensors, result = factors(*operands)
+    return tf.cast(tf.einsum(subscripts.replace(" ", ""), *tensors), result)
 
 
 def kron(x1: Any, x2: Any) -> tf.Tensor:
-    """`x1`, with every element replaced by its product with `x2`."""
+    """Computes the Kronecker product."""
     (x1, x2), result = factors(x1, x2)
     rank = max(len(x1.shape), len(x2.shape))
     first, second = ([1] * (rank - len(x.shape)) + list(shape_of(x)) for x in (x1, x2))
@@ -119,20 +104,18 @@ def kron(x1: Any, x2: Any) -> tf.Tensor:
     return tf.cast(tf.reshape(left * right, [a * b for a, b in zip(first, second)]), result)
 
 
-def cross(
-    x1: Any, x2: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
-) -> tf.Tensor:
-    """The cross product of vectors with two or three components; that of two with two is a number."""
+def cross(x1: Any, x2: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> tf.Tensor:
+    """Computes the cross product of vectors with two or three components."""
     from taut.keras.backend.ops.numpy.shapes import moveaxis
 
     if axis is not None:
         axisa = axisb = axisc = axis
-    x1, x2 = together(x1, x2)
+    x1, x2 = promote(x1, x2)
     parts = []
     for x, along in ((x1, axisa), (x2, axisb)):
         x = moveaxis(x, along, -1)
         if shape_of(x)[-1] not in (2, 3):
-            raise ValueError(f"`cross` takes vectors with 2 or 3 components. Received: {shape_of(x)[-1]}")
+            raise ValueError(f"`cross` needs vectors with 2 or 3 components. Received: {shape_of(x)[-1]}")
         parts.append([x[..., i] for i in range(shape_of(x)[-1])])
     flat = len(parts[0]) == len(parts[1]) == 2
     (a0, a1, *a), (b0, b1, *b) = parts
@@ -145,7 +128,7 @@ def cross(
 
 
 def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> tf.Tensor:
-    """The sum along a diagonal of two axes."""
+    """Computes the sum along a diagonal of two axes."""
     from taut.keras.backend.ops.numpy.reduce import summable
     from taut.keras.backend.ops.numpy.shapes import diagonal
 
@@ -155,10 +138,10 @@ def trace(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> tf.Tensor:
 
 
 def correlate(x1: Any, x2: Any, mode: str = "valid") -> tf.Tensor:
-    """The sums of products of two vectors, for every shift of one against the other."""
+    """Computes the cross-correlation of two vectors."""
     if mode not in ("valid", "same", "full"):
         raise ValueError(f"`mode` must be 'valid', 'same' or 'full'. Received: mode={mode}")
-    x1, x2 = together(x1, x2)
+    x1, x2 = promote(x1, x2)
     kind = type_of(x1)
     kind = kind if "float" in kind else "float64" if kind == "int64" else floatx()
     x1, x2 = tf.cast(x1, kind), tf.cast(x2, kind)

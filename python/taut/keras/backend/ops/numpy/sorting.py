@@ -1,17 +1,15 @@
-"""Order: sorting, searching, what is unique."""
+"""Sorting, searching and unique elements."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import taut as tf
-from taut.keras.backend.convert import convert_to_tensor, shape_of, together, type_of
-
-__all__ = ["argpartition", "argsort", "digitize", "isin", "searchsorted", "sort", "unique"]
+from taut.keras.backend.convert import convert_to_tensor, promote, shape_of, type_of
 
 
 def sort(x: Any, axis: int | None = -1) -> tf.Tensor:
-    """The elements in increasing order along an axis."""
+    """Sorts in ascending order along an axis."""
     x = convert_to_tensor(x)
     if axis is None:
         x, axis = tf.reshape(x, [-1]), 0
@@ -21,7 +19,7 @@ def sort(x: Any, axis: int | None = -1) -> tf.Tensor:
 
 
 def argsort(x: Any, axis: int | None = -1) -> tf.Tensor:
-    """The places of the elements in increasing order; equal ones keep theirs."""
+    """Returns the indices that sort along an axis. The sort is stable."""
     x = convert_to_tensor(x)
     x = tf.cast(x, "int32") if type_of(x) == "bool" else x
     if axis is None or len(x.shape) == 0:
@@ -30,35 +28,32 @@ def argsort(x: Any, axis: int | None = -1) -> tf.Tensor:
 
 
 def argpartition(x: Any, kth: int, axis: int | None = -1) -> tf.Tensor:
-    """Places such that the `kth` is that of the `kth` element in order, with smaller ones before it.
-
-    A full order is one of these, and the one that is given.
-    """
+    """Returns indices that partition an axis at `kth`: those of a full sort, which is a partition."""
     count = shape_of(convert_to_tensor(x))[-1 if axis is None else axis]
     if axis is not None and not -count <= kth < count:
-        raise ValueError(f"`kth` is out of range: {kth}, of {count} elements")
+        raise ValueError(f"`kth` must be in [{-count}, {count}). Received: kth={kth}")
     return argsort(x, axis)
 
 
 def searchsorted(sorted_sequence: Any, values: Any, side: str = "left") -> tf.Tensor:
-    """Where the values would go in a sorted vector: before equal elements, or after them."""
+    """Finds where values would be inserted into a sorted vector: before or after equal elements."""
     if side not in ("left", "right"):
         raise ValueError(f"`side` must be 'left' or 'right'. Received: side={side}")
-    sequence, values = together(sorted_sequence, values)
+    sequence, values = promote(sorted_sequence, values)
     if len(sequence.shape) != 1:
-        raise ValueError(f"`searchsorted` takes a 1-D sequence. Received: shape {shape_of(sequence)}")
+        raise ValueError(f"`sorted_sequence` must have rank 1. Received: shape {shape_of(sequence)}")
     found = tf.searchsorted(sequence, tf.reshape(values, [-1]), side=side)
     return tf.cast(tf.reshape(found, values.shape), "int32")
 
 
 def digitize(x: Any, bins: Any) -> tf.Tensor:
-    """Into which of the ranges between increasing `bins` every element falls."""
+    """Returns the index of the bin of each element, for ascending `bins`."""
     return searchsorted(convert_to_tensor(bins), x, side="right")
 
 
 def isin(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) -> tf.Tensor:
-    """Whether elements of `x1` are among those of `x2`."""
-    x1, x2 = together(x1, x2)
+    """Tests whether elements of `x1` are in `x2`."""
+    x1, x2 = promote(x1, x2)
     x2 = tf.reshape(x2, [-1])
     if shape_of(x2)[0] == 0:
         return tf.fill(x1.shape, invert)
@@ -80,14 +75,14 @@ def unique(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The different elements in increasing order; without `size`, their number depends on the data, which has
-    to be there.
+    """Finds the unique elements in ascending order. Without `size`, the number of results depends on the values, which
+    must be known.
 
-    Returns the elements, and as asked: where each is found first, which one every element is, how often each
-    occurs.
+    Returns the values and, if requested, the index of their first occurrence, the index of each element among them, and
+    counts.
     """
     if axis is not None:
-        raise NotImplementedError("keras.ops.unique with an axis is not there yet on the taut backend")
+        raise NotImplementedError("keras.ops.unique with an axis is not implemented on the taut backend")
     x = convert_to_tensor(x)
     flat = tf.reshape(x, [-1])
     count = shape_of(flat)[0]
@@ -96,7 +91,7 @@ def unique(
     fresh = tf.concat([tf.ones([min(count, 1)], "bool"), tf.not_equal(ordered[1:], ordered[:-1])], axis=0)
     group = tf.cumsum(tf.cast(fresh, "int32")) - 1
     found = int(tf.reduce_sum(tf.cast(fresh, "int32"))) if size is None else int(size)
-    # The first of each group, in the order of groups: stable sorting puts those in front.
+    # The stable sort puts the first element of each group in front, in the order of groups.
     firsts = argsort(tf.logical_not(fresh), 0)[:found]
     groups = group[-1] + 1 if count else 0
     if size is not None and found > count:

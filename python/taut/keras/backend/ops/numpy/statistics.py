@@ -1,4 +1,4 @@
-"""Quantiles, counts and correlations."""
+"""Quantiles, histograms and correlations."""
 
 from __future__ import annotations
 
@@ -11,23 +11,11 @@ import numpy as np
 import taut as tf
 from taut.keras.backend.convert import axes_of, convert_to_tensor, floating, shape_of, size_of, type_of
 
-__all__ = [
-    "bincount",
-    "corrcoef",
-    "histogram",
-    "median",
-    "nanmedian",
-    "nanpercentile",
-    "nanquantile",
-    "percentile",
-    "quantile",
-]
-
 Axis = int | Sequence[int] | None
 
 
 def in_last_axis(x: tf.Tensor, axis: Axis) -> tuple[tf.Tensor, list[int]]:
-    """`x` with the given axes joined into one, at the end; and its shape with these axes of size 1."""
+    """Joins axes into one at the end; also returns the shape with these axes of size 1."""
     shape = shape_of(x)
     axes = axes_of(axis, len(shape))
     others = [i for i in range(len(shape)) if i not in axes]
@@ -36,7 +24,7 @@ def in_last_axis(x: tf.Tensor, axis: Axis) -> tuple[tf.Tensor, list[int]]:
 
 
 def between(position: tf.Tensor, method: str) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """The two places that surround a position, and the share of the upper one, by NumPy's method."""
+    """The two indices around a position, and the weight of the upper one, by NumPy's method."""
     low, high = tf.floor(position), tf.math.ceil(position)
     shares = {
         "linear": lambda: position - low,
@@ -46,15 +34,14 @@ def between(position: tf.Tensor, method: str) -> tuple[tf.Tensor, tf.Tensor, tf.
         "nearest": lambda: tf.round(position) - low,
     }
     if method not in shares:
-        raise ValueError(f"Invalid method: {method}. Expected one of {sorted(shares)}.")
+        raise ValueError(f"`method` must be one of {sorted(shares)}. Received: method={method}")
     return low, high, shares[method]()
 
 
 def quantiles(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, skip_nan: bool) -> tf.Tensor:
-    """The quantiles `q` along axes; with several of them, along a new first axis.
+    """Computes the quantiles `q` along axes; several of them along a new first axis.
 
-    NaN is larger than any number when sorted. It is the result where there is one, unless it is skipped: then
-    positions are counted among the numbers.
+    NaN sorts last. Where there is a NaN, the result is NaN, unless NaN is skipped: then only numbers are counted.
     """
     x = floating(x)
     q = convert_to_tensor(q, x.dtype)
@@ -70,9 +57,9 @@ def quantiles(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, skip_nan:
             tf.gather(ordered, tf.cast(place, "int32")[..., None], batch_dims=len(rows.shape) - 1)[..., 0]
             for place in (low, high)
         )
-        # The upper element may be the infinity that stands for NaN; it has no share then.
-        mixed = tf.where(tf.equal(share, 0.0), lower, lower + (upper - lower) * share)
-        found.append(mixed)
+        # The upper element may be the infinity that replaces NaN; its weight is 0 then.
+        value = tf.where(tf.equal(share, 0.0), lower, lower + (upper - lower) * share)
+        found.append(value)
     nothing = tf.equal(there, 0.0)
     if not skip_nan:
         nothing = tf.logical_or(nothing, tf.reduce_any(missing, axis=-1))
@@ -82,45 +69,39 @@ def quantiles(x: Any, q: Any, axis: Axis, method: str, keepdims: bool, skip_nan:
 
 
 def quantile(x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> tf.Tensor:
-    """The values below which the shares `q` of the elements lie."""
+    """Computes quantiles."""
     return quantiles(x, q, axis, method, keepdims, skip_nan=False)
 
 
-def nanquantile(
-    x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False
-) -> tf.Tensor:
-    """The quantiles of the elements that are numbers."""
+def nanquantile(x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> tf.Tensor:
+    """Computes quantiles, ignoring NaN."""
     return quantiles(x, q, axis, method, keepdims, skip_nan=True)
 
 
-def percentile(
-    x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False
-) -> tf.Tensor:
-    """The values below which `q` percent of the elements lie."""
+def percentile(x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> tf.Tensor:
+    """Computes percentiles."""
     return quantile(x, convert_to_tensor(q, "float64") / 100.0, axis, method, keepdims)
 
 
-def nanpercentile(
-    x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False
-) -> tf.Tensor:
-    """The percentiles of the elements that are numbers."""
+def nanpercentile(x: Any, q: Any, axis: Axis = None, method: str = "linear", keepdims: bool = False) -> tf.Tensor:
+    """Computes percentiles, ignoring NaN."""
     return nanquantile(x, convert_to_tensor(q, "float64") / 100.0, axis, method, keepdims)
 
 
 def median(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
-    """The value in the middle."""
+    """Computes the median."""
     return quantile(x, 0.5, axis, keepdims=keepdims)
 
 
 def nanmedian(x: Any, axis: Axis = None, keepdims: bool = False) -> tf.Tensor:
-    """The value in the middle of the elements that are numbers."""
+    """Computes the median, ignoring NaN."""
     return nanquantile(x, 0.5, axis, keepdims=keepdims)
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = False) -> tf.Tensor:
-    """How often each whole number occurs, or the sum of its weights; of a matrix, row by row.
+    """Counts the occurrences of each integer, or sums its weights; row by row for a matrix.
 
-    The length of the result depends on the data, which has to be there, unless `minlength` is larger.
+    The length of the result depends on the values, which must be known, unless `minlength` is larger.
     """
     if sparse:
         raise ValueError("Sparse tensors are not supported by the taut backend.")
@@ -129,29 +110,18 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0, sparse: bool = Fal
     most = int(tf.reduce_max(x)) + 1 if size_of(shape_of(x)) and tf.executing_eagerly() else 0
     length = max(most, int(minlength))
     if length == 0 and not tf.executing_eagerly():
-        raise ValueError(
-            "Inside a function, `bincount` needs a `minlength`: its shape must not depend on data."
-        )
+        raise ValueError("`minlength` must be given in a traced function: shapes must not depend on values.")
     count = shape_of(rows)[0]
-    counted = (
-        tf.ones(rows.shape, "int32")
-        if weights is None
-        else tf.reshape(convert_to_tensor(weights), rows.shape)
-    )
-    # Numbers beyond the length are counted in one more place, which is dropped.
+    counted = tf.ones(rows.shape, "int32") if weights is None else tf.reshape(convert_to_tensor(weights), rows.shape)
+    # Numbers beyond the length go to an additional bin, which is dropped.
     places = tf.minimum(rows, length) + np.arange(count, dtype="int32")[:, None] * (length + 1)
-    sums = tf.math.unsorted_segment_sum(
-        tf.reshape(counted, [-1]), tf.reshape(places, [-1]), count * (length + 1)
-    )
+    sums = tf.math.unsorted_segment_sum(tf.reshape(counted, [-1]), tf.reshape(places, [-1]), count * (length + 1))
     sums = tf.reshape(sums, [count, length + 1])[:, :length]
     return sums if len(x.shape) == 2 else sums[0]
 
 
-def histogram(
-    x: Any, bins: Any = 10, range: tuple[float, float] | None = None
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """How many elements fall into each of equal ranges, or of those between the given edges; and the
-    edges."""
+def histogram(x: Any, bins: Any = 10, range: tuple[float, float] | None = None) -> tuple[tf.Tensor, tf.Tensor]:
+    """Counts the elements in bins of equal width, or between given edges; returns counts and edges."""
     from taut.keras.backend.ops.numpy.create import linspace
     from taut.keras.backend.ops.numpy.sorting import searchsorted
 
@@ -173,17 +143,15 @@ def histogram(
         edges = convert_to_tensor(bins, x.dtype)
     count = shape_of(edges)[0] - 1
     place = searchsorted(edges, x, side="right") - 1
-    # The last range includes its upper edge.
+    # The last bin includes its upper edge.
     place = tf.where(tf.equal(x, edges[-1]), tf.zeros_like(place) + (count - 1), place)
     inside = tf.logical_and(tf.greater_equal(x, edges[0]), tf.less_equal(x, edges[-1]))
-    counts = tf.math.unsorted_segment_sum(
-        tf.cast(inside, "int32"), tf.clip_by_value(place, 0, count - 1), count
-    )
+    counts = tf.math.unsorted_segment_sum(tf.cast(inside, "int32"), tf.clip_by_value(place, 0, count - 1), count)
     return tf.cast(counts, x.dtype), edges
 
 
 def corrcoef(x: Any) -> tf.Tensor:
-    """The correlations between the rows of a matrix."""
+    """Computes the correlation matrix of the rows."""
     x = convert_to_tensor(x)
     x = tf.cast(x, "float64") if type_of(x) in ("int64", "float64") else floating(x)
     if len(x.shape) == 1:

@@ -1,0 +1,99 @@
+"""Options of TensorFlow and Keras that are accepted and have no effect, each with the reason.
+
+`name` is accepted everywhere: ops and tensors are identified by their source lines. Every other parameter takes effect,
+is refused with an error if it has another value than its default, or has a row here. A test compares the rows with the
+code.
+"""
+
+from __future__ import annotations
+
+_SEQUENTIAL = "steps run one after the other; kernels use all threads"
+_HOST_MEMORY = "values are in host memory; `grad_budget` bounds what a gradient saves"
+_SHAPES_KNOWN = "shapes are always inferred and checked"
+_STABLE = "sorts are always stable"
+_REAL = "all types are real"
+_DENSE = "a performance hint: the product of dense matrices has the same value"
+_ATOMIC = "assignments are always atomic"
+_ONE_REPLICA = "there is one replica"
+_ORDER_KEPT = "the order of elements is always kept, which every setting allows"
+_PARALLELISM = "a performance hint: the elements are the same"
+_JACOBIAN = "a performance hint: the Jacobian has the same value"
+_SORTED_IDS = "a performance hint: ids may come in any order"
+
+#: By function, the parameters and the reasons.
+ACCEPTED: dict[str, dict[str, str]] = {
+    "taut._ops.checks.enable_check_numerics": {
+        "path_length_limit": "errors name the caller's line in full",
+        "stack_height_limit": "errors name the caller's line only",
+    },
+    "taut._ops.indexing.gather": {"validate_indices": "indices are always checked"},
+    "taut._ops.linalg.einsum": {"optimize": "the cheapest order of contractions is always used"},
+    "taut._ops.linalg.lstsq": {"fast": "the solution is always computed by singular values"},
+    "taut._ops.linalg.matmul": {
+        "a_is_sparse": _DENSE,
+        "b_is_sparse": _DENSE,
+        "grad_a": "gradients are derived from the product itself",
+        "grad_b": "gradients are derived from the product itself",
+    },
+    "taut._ops.linalg.matrix_rank": {"validate_args": "arguments are always checked"},
+    "taut._ops.linalg.matrix_transpose": {"conjugate": _REAL},
+    "taut._ops.linalg.matvec": {"a_is_sparse": _DENSE, "b_is_sparse": _DENSE},
+    "taut._ops.linalg.pinv": {"validate_args": "arguments are always checked"},
+    "taut._ops.normalization.moments": {"shift": "the two-pass algorithm needs no shift"},
+    "taut._ops.scopes.control_dependencies": {"control_inputs": "ops with side effects keep their program order"},
+    "taut._ops.shaping.transpose": {"conjugate": _REAL},
+    "taut._ops.sorting.argsort": {"stable": _STABLE},
+    "taut.array_api._searching.argsort": {"stable": _STABLE},
+    "taut.array_api._searching.sort": {"stable": _STABLE},
+    "taut.control.foldl": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
+    "taut.control.foldr": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
+    "taut.control.map_fn": {"infer_shape": _SHAPES_KNOWN, "swap_memory": _HOST_MEMORY},
+    "taut.control.scan": {
+        "infer_shape": _SHAPES_KNOWN,
+        "parallel_iterations": _SEQUENTIAL,
+        "swap_memory": _HOST_MEMORY,
+    },
+    "taut.control.vectorized_map": {"warn": "there is no warning to silence"},
+    "taut.control.while_loop": {"parallel_iterations": _SEQUENTIAL, "swap_memory": _HOST_MEMORY},
+    "taut.data.Dataset.batch": {"deterministic": _ORDER_KEPT, "num_parallel_calls": _PARALLELISM},
+    "taut.data.Dataset.interleave": {"deterministic": _ORDER_KEPT, "num_parallel_calls": _PARALLELISM},
+    "taut.data.Dataset.map": {"deterministic": _ORDER_KEPT, "use_unbounded_threadpool": _PARALLELISM},
+    "taut.keras.backend.ops.math.segment_max": {"sorted": _SORTED_IDS},
+    "taut.keras.backend.ops.math.segment_min": {"sorted": _SORTED_IDS},
+    "taut.keras.backend.ops.math.segment_prod": {"sorted": _SORTED_IDS},
+    "taut.keras.backend.ops.math.segment_sum": {"sorted": _SORTED_IDS},
+    "taut.keras.backend.ops.nn.ctc.ctc_decode": {
+        "beam_width": "for beam search, which is refused",
+        "top_paths": "for beam search, which is refused",
+    },
+    "taut.keras.backend.ops.numpy.sorting.isin": {"assume_unique": "a performance hint: the result is the same"},
+    "taut.keras.backend.ops.numpy.sorting.unique": {"sorted": "the result is always sorted, which False allows"},
+    "taut.keras.backend.recurrent.rnn": {"input_length": "the size of the time axis is always known"},
+    "taut.tape.GradientTape.batch_jacobian": {"experimental_use_pfor": _JACOBIAN, "parallel_iterations": _JACOBIAN},
+    "taut.tape.GradientTape.jacobian": {"experimental_use_pfor": _JACOBIAN, "parallel_iterations": _JACOBIAN},
+    "taut.tape.gradients": {
+        "aggregation_method": "gradients are accumulated in place as they are computed",
+        "gate_gradients": "a gradient is complete before it is used",
+    },
+    "taut.tensor.get_static_value": {"partial": "a value is known entirely or not at all"},
+    "taut.tensor_array.TensorArray.__init__": {
+        "clear_after_read": "elements are freed when the array is",
+        "colocate_with_first_write_call": "there is one device",
+        "tensor_array_name": "arrays are identified by their source lines",
+    },
+    "taut.test.is_gpu_available": {
+        "cuda_only": "there are no GPUs",
+        "min_cuda_compute_capability": "there are no GPUs",
+    },
+    "taut.train.CheckpointManager.save": {"check_interval": "the manager has no interval: every call saves"},
+    "taut.variable.Variable.__new__": {"aggregation": _ONE_REPLICA, "synchronization": _ONE_REPLICA},
+    "taut.variable.Variable.assign": {"use_locking": _ATOMIC},
+    "taut.variable.Variable.assign_add": {"use_locking": _ATOMIC},
+    "taut.variable.Variable.assign_sub": {"use_locking": _ATOMIC},
+    "taut.variable.Variable.scatter_add": {"use_locking": _ATOMIC},
+    "taut.variable.Variable.scatter_max": {"use_locking": _ATOMIC},
+    "taut.variable.Variable.scatter_min": {"use_locking": _ATOMIC},
+    "taut.variable.Variable.scatter_mul": {"use_locking": _ATOMIC},
+    "taut.variable.Variable.scatter_sub": {"use_locking": _ATOMIC},
+    "taut.variable.Variable.scatter_update": {"use_locking": _ATOMIC},
+}

@@ -1,0 +1,53 @@
+"""Modules whose names come from the table in `_surface.py`."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from . import _native, _raw_ops
+from ._surface import SURFACE, Missing, Object, OpName, Row, Wrapped
+
+
+@functools.cache
+def resolve(name: str, row: Row) -> Any:
+    """The object behind a public name. One object per row."""
+    match row:
+        case OpName(op, None) if op == name:
+            return getattr(_raw_ops, name)
+        case OpName(op, params):
+            return _native.Op(op, name, None if params is None else list(params))
+        case Object(module, ""):
+            return importlib.import_module(module)
+        case Object(module, own):
+            return getattr(importlib.import_module(module), own)
+        case Wrapped(module, function, op):
+            return getattr(importlib.import_module(module), function)(name, getattr(_raw_ops, op))
+        case Missing(full_name):
+            return importlib.import_module("taut.keras.backend.missing").missing(full_name)
+
+
+def lazy(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """`__getattr__`, `__dir__` and `__all__` of a module. Names are resolved when they are first used."""
+    rows = SURFACE[module]
+    own = vars(sys.modules[module])
+
+    def __getattr__(name: str) -> Any:  # noqa: N807
+        row = rows.get(name)
+        if row is None:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}", name=name, obj=sys.modules[module])
+        own[name] = value = resolve(name, row)
+        return value
+
+    def __dir__() -> list[str]:  # noqa: N807
+        return sorted({*own, *rows})
+
+    return __getattr__, __dir__, sorted(rows)
+
+
+def eager(module: str) -> dict[str, Any]:
+    """All names of a module, resolved now."""
+    return {name: resolve(name, row) for name, row in SURFACE[module].items()}

@@ -1,0 +1,169 @@
+"""Candidate samplers and the losses that use them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .. import _raw_ops as raw, dtypes
+from .._common import cast_to, refuse
+from .._native import Tensor, as_tensor
+from .random import next_key
+from .reduction import reduce_sum
+
+if TYPE_CHECKING:
+    from .._typing import TensorLike
+
+
+class Candidates(NamedTuple):
+    """Sampled classes, and the expected counts of the true and of the sampled classes."""
+
+    sampled_candidates: Tensor
+    true_expected_count: Tensor
+    sampled_expected_count: Tensor
+
+
+def _uniform_probability(classes: Tensor, number: int) -> Tensor:
+    return raw.full(classes.shape, 1.0 / number, dtypes.float32)
+
+
+def _log_uniform_probability(classes: Tensor, number: int) -> Tensor:
+    classes = cast_to(classes, dtypes.float32)
+    return raw.log((classes + 2.0) / (classes + 1.0)) / float(np.log(number + 1.0))
+
+
+def _sample_candidates(
+    name: str, chance: Any, true_classes: TensorLike, num_true: int, count: int, unique: bool, number: int, seed: Any
+) -> Candidates:
+    true_classes, count, number = as_tensor(true_classes), int(count), int(number)
+    if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
+        refuse(name, f"true_classes must have shape [batch, {num_true}], got {true_classes.shape}")
+    if count < 1 or number < 1 or (unique and count > number):
+        refuse(name, f"num_sampled must be in [1, {number}] without replacement and >= 1 with it, got {count}")
+    key = next_key(seed)
+    if unique:
+        # Exponential arrival times: the `count` classes that arrive first are a sample without replacement, and the
+        # last arrival time is the expected number of draws with replacement.
+        chances = chance(raw.range(0, number, 1, dtypes.int64), number)
+        negated, classes = raw.top_k(
+            -raw.stateless_exponential(key, [number], 1.0, dtypes.float32) / chances, count, True
+        )
+        tries = -negated[-1]
+    else:
+        even = raw.stateless_uniform(key, [count], 0.0, 1.0, dtypes.float32)
+        spread = (
+            even * float(number)
+            if chance is _uniform_probability
+            else raw.exp(even * float(np.log(number + 1.0))) - 1.0
+        )
+        classes = raw.clip_by_value(raw.floor(spread), 0.0, float(number - 1))
+    classes = raw.cast(classes, dtypes.int64)
+
+    def expected(which: Tensor) -> Tensor:
+        part = chance(which, number)
+        return -raw.expm1(tries * raw.log1p(-part)) if unique else float(count) * part
+
+    return Candidates(*(raw.stop_gradient(one) for one in (classes, expected(true_classes), expected(classes))))
+
+
+def uniform_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Samples classes below `range_max` uniformly, without replacement if `unique`."""
+    name = "uniform_candidate_sampler"
+    return _sample_candidates(name, _uniform_probability, true_classes, num_true, num_sampled, unique, range_max, seed)
+
+
+def log_uniform_candidate_sampler(
+    true_classes: TensorLike,
+    num_true: int,
+    num_sampled: int,
+    unique: bool,
+    range_max: int,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Candidates:
+    """Samples classes below `range_max` from a log-uniform (Zipfian) distribution, without replacement if `unique`."""
+    name = "log_uniform_candidate_sampler"
+    return _sample_candidates(
+        name, _log_uniform_probability, true_classes, num_true, num_sampled, unique, range_max, seed
+    )
+
+
+def _sampled_logits(
+    weights: TensorLike,
+    biases: TensorLike,
+    labels: TensorLike,
+    inputs: Any,
+    drawn: Candidates,
+    num_true: int,
+    no_hits: bool,
+) -> tuple[Tensor, Tensor]:
+    """Logits of the true and of the sampled classes of each row, and their target probabilities."""
+    inputs, labels = as_tensor(inputs), raw.reshape(labels, [-1, num_true])
+    if isinstance(weights, (list, tuple)):
+        weights = raw.concat(list(weights), 0)
+    rows = raw.embedding_lookup(weights, labels)
+    true = reduce_sum(rows * raw.reshape(inputs, [-1, 1, inputs.shape[-1]]), -1) + raw.embedding_lookup(biases, labels)
+    classes = drawn.sampled_candidates
+    others = raw.matmul(inputs, raw.embedding_lookup(weights, classes), False, True) + raw.embedding_lookup(
+        biases, classes
+    )
+    true, others = true - raw.log(drawn.true_expected_count), others - raw.log(drawn.sampled_expected_count)
+    if no_hits:
+        for i in range(num_true):
+            same = raw.equal(cast_to(labels[:, i : i + 1], dtypes.int64), raw.reshape(classes, [1, -1]))
+            others = raw.where(same, float(np.finfo(np.float32).min), others)
+    wanted = [raw.full(true.shape, 1.0 / num_true, true.dtype), raw.zeros_like(others)]
+    return raw.concat([true, others], 1), raw.concat(wanted, 1)
+
+
+def _candidates(labels: Any, values: Any, num_sampled: int, num_classes: int, num_true: int, seed: Any) -> Any:
+    if values is not None:
+        return Candidates(*(as_tensor(one) for one in values))
+    true = raw.reshape(labels, [-1, num_true])
+    return log_uniform_candidate_sampler(true, num_true, num_sampled, True, num_classes, seed)
+
+
+def sampled_softmax_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = True,
+    seed: int | None = None,
+    name: str = "sampled_softmax_loss",
+) -> Tensor:
+    """Computes the softmax cross-entropy of each row over its true classes and a sample of the others."""
+    drawn = _candidates(labels, sampled_values, num_sampled, num_classes, num_true, seed)
+    logits, wanted = _sampled_logits(weights, biases, labels, inputs, drawn, num_true, remove_accidental_hits)
+    return raw.softmax_cross_entropy_with_logits(wanted, logits)
+
+
+def nce_loss(
+    weights: Any,
+    biases: Any,
+    labels: Any,
+    inputs: Any,
+    num_sampled: int,
+    num_classes: int,
+    num_true: int = 1,
+    sampled_values: Any = None,
+    remove_accidental_hits: bool = False,
+    name: str = "nce_loss",
+) -> Tensor:
+    """Computes the noise-contrastive estimation loss of each row."""
+    drawn = _candidates(labels, sampled_values, num_sampled, num_classes, num_true, None)
+    logits, wanted = _sampled_logits(weights, biases, labels, inputs, drawn, num_true, remove_accidental_hits)
+    return reduce_sum(raw.sigmoid_cross_entropy_with_logits(wanted, logits), -1)

@@ -1,0 +1,274 @@
+"""Image transformations: flips, crops, padding and resizing."""
+
+from __future__ import annotations
+
+import math as _numbers
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _raw_ops as raw, dtypes
+from .._common import as_ints, cast_to, refuse
+from .._native import Tensor, as_tensor
+from .indexing import gather
+from .random import next_key, seed_key
+
+if TYPE_CHECKING:
+    from .._typing import IntsLike, TensorLike
+
+
+def check_image(name: str, image: TensorLike) -> Tensor:
+    """Converts to a tensor of rank 3 (an image) or 4 (a batch of images)."""
+    image = as_tensor(image)
+    if image.ndim not in (3, 4):
+        text = f"expected rank 3 or 4, got shape {image.shape}"
+        refuse(name, text, ValueError)
+    return image
+
+
+def flip_left_right(image: TensorLike) -> Tensor:
+    """Flips images horizontally."""
+    return raw.reverse(check_image("flip_left_right", image), -2)
+
+
+def flip_up_down(image: TensorLike) -> Tensor:
+    """Flips images vertically."""
+    return raw.reverse(check_image("flip_up_down", image), -3)
+
+
+def transpose(image: TensorLike, name: str | None = None) -> Tensor:
+    """Exchanges height and width."""
+    return raw.swapaxes(check_image("transpose", image), -3, -2)
+
+
+def rot90(image: TensorLike, k: Any = 1, name: str | None = None) -> Tensor:
+    """Rotates images counter-clockwise by `k` times 90 degrees."""
+    image, k = check_image("rot90", image), int(k) % 4
+    if k == 1:
+        return raw.reverse(raw.swapaxes(image, -3, -2), -3)
+    if k == 2:
+        return raw.reverse(image, [-3, -2])
+    return raw.reverse(raw.swapaxes(image, -3, -2), -2) if k == 3 else image
+
+
+def _flip_at_random(key: Tensor, image: Tensor, turned: Tensor) -> Tensor:
+    """Each image flipped with probability 0.5."""
+    shape = [image.shape[0], 1, 1, 1] if image.ndim == 4 else []
+    return raw.where(raw.stateless_uniform(key, shape, 0.0, 1.0, dtypes.float32) < 0.5, turned, image)
+
+
+def random_flip_left_right(image: TensorLike, seed: int | None = None) -> Tensor:
+    """Flips each image horizontally with probability 0.5."""
+    image = check_image("random_flip_left_right", image)
+    return _flip_at_random(next_key(seed), image, raw.reverse(image, -2))
+
+
+def random_flip_up_down(image: TensorLike, seed: int | None = None) -> Tensor:
+    """Flips each image vertically with probability 0.5."""
+    image = check_image("random_flip_up_down", image)
+    return _flip_at_random(next_key(seed), image, raw.reverse(image, -3))
+
+
+def stateless_random_flip_left_right(image: TensorLike, seed: Any) -> Tensor:
+    """Flips each image horizontally with probability 0.5, depending on `seed` alone."""
+    image = check_image("stateless_random_flip_left_right", image)
+    return _flip_at_random(seed_key("stateless_random_flip_left_right", seed), image, raw.reverse(image, -2))
+
+
+def stateless_random_flip_up_down(image: TensorLike, seed: Any) -> Tensor:
+    """Flips each image vertically with probability 0.5, depending on `seed` alone."""
+    image = check_image("stateless_random_flip_up_down", image)
+    return _flip_at_random(seed_key("stateless_random_flip_up_down", seed), image, raw.reverse(image, -3))
+
+
+def crop_to_bounding_box(
+    image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """Crops images to the box of this size at these offsets."""
+    image = check_image("crop_to_bounding_box", image)
+    top, left, height, width = map(int, (offset_height, offset_width, target_height, target_width))
+    rows, columns = image.shape[-3:-1]
+    if top < 0 or left < 0 or height <= 0 or width <= 0 or top + height > rows or left + width > columns:
+        part = f"{height}x{width} pixels at ({top}, {left})"
+        refuse("crop_to_bounding_box", f"the box must lie inside {rows}x{columns}, got {part}", ValueError)
+    return image[..., top : top + height, left : left + width, :]
+
+
+def pad_to_bounding_box(
+    image: TensorLike, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
+) -> Tensor:
+    """Pads images with zeros to this size, with the image at the offsets."""
+    image = check_image("pad_to_bounding_box", image)
+    top, left, height, width = map(int, (offset_height, offset_width, target_height, target_width))
+    bottom, right = height - top - image.shape[-3], width - left - image.shape[-2]
+    if min(top, left, bottom, right) < 0:
+        part = f"{image.shape[-3]}x{image.shape[-2]} pixels at ({top}, {left})"
+        refuse("pad_to_bounding_box", f"the image must lie inside {height}x{width}, got {part}", ValueError)
+    return raw.pad(image, [[0, 0]] * (image.ndim - 3) + [[top, bottom], [left, right], [0, 0]])
+
+
+def central_crop(image: TensorLike, central_fraction: float) -> Tensor:
+    """Crops the central fraction of height and width."""
+    image, fraction = check_image("central_crop", image), float(central_fraction)
+    if not 0.0 < fraction <= 1.0:
+        refuse("central_crop", f"central_fraction must be in (0, 1], got {fraction}", ValueError)
+    if fraction == 1.0:
+        return image
+    rows, columns = image.shape[-3:-1]
+    top, left = (int((size - size * fraction) / 2) for size in (rows, columns))
+    return image[..., top : rows - top, left : columns - left, :]
+
+
+def resize_with_crop_or_pad(image: TensorLike, target_height: Any, target_width: Any) -> Tensor:
+    """Crops centrally or pads with zeros to the target size."""
+    image, height, width = check_image("resize_with_crop_or_pad", image), int(target_height), int(target_width)
+    if height <= 0 or width <= 0:
+        refuse(
+            "resize_with_crop_or_pad", f"target_height and target_width must be >= 1, got {height}x{width}", ValueError
+        )
+    rows, columns = image.shape[-3:-1]
+    inner = min(height, rows), min(width, columns)
+    image = crop_to_bounding_box(image, max(rows - height, 0) // 2, max(columns - width, 0) // 2, *inner)
+    return pad_to_bounding_box(image, max(height - rows, 0) // 2, max(width - columns, 0) // 2, height, width)
+
+
+def random_crop(value: TensorLike, size: IntsLike, seed: int | None = None, name: str | None = None) -> Tensor:
+    """Crops a part of this size at a random position."""
+    return _crop_at_random("random_crop", value, size, next_key(seed))
+
+
+def stateless_random_crop(value: TensorLike, size: IntsLike, seed: Any, name: str | None = None) -> Tensor:
+    """Crops a part of this size at a random position that depends on `seed` alone."""
+    return _crop_at_random("stateless_random_crop", value, size, seed_key("stateless_random_crop", seed))
+
+
+def _crop_at_random(name: str, value: TensorLike, size: IntsLike, key: Tensor) -> Tensor:
+    value, size = as_tensor(value), as_ints(size)
+    if len(size) != value.ndim or any(part > whole for part, whole in zip(size, value.shape)):
+        refuse(name, f"size must be at most the shape {value.shape}, got {size}")
+    draws = raw.stateless_integers(key, [value.ndim], 0, 1 << 62, dtypes.int64)
+    for axis, (part, whole) in enumerate(zip(size, value.shape)):
+        if part != whole:
+            start = draws[axis] % (whole - part + 1)
+            value = gather(value, start + raw.range(0, part, 1, dtypes.int64), axis=axis)
+    return value
+
+
+def _triangle(x: Any) -> Any:
+    return np.maximum(0.0, 1.0 - np.abs(x))
+
+
+def _cubic(x: Any) -> Any:
+    x = np.abs(x)
+    near, far = ((1.5 * x - 2.5) * x) * x + 1.0, ((-0.5 * x + 2.5) * x - 4.0) * x + 2.0
+    return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
+
+
+def _mitchell_cubic(x: Any) -> Any:
+    x = np.abs(x)
+    near = (7.0 * x**3 - 12.0 * x**2 + 16.0 / 3.0) / 6.0
+    far = (-7.0 / 3.0 * x**3 + 12.0 * x**2 - 20.0 * x + 32.0 / 3.0) / 6.0
+    return np.where(x < 1.0, near, np.where(x < 2.0, far, 0.0))
+
+
+def _lanczos(radius: float) -> Callable:
+    return lambda x: np.where(np.abs(x) < radius, np.sinc(x) * np.sinc(x / radius), 0.0)
+
+
+def _gaussian(x: Any) -> Any:
+    return np.where(np.abs(x) < 1.5, np.exp(-2.0 * x * x), 0.0)
+
+
+_KERNELS = {
+    "bilinear": _triangle,
+    "bicubic": _cubic,
+    "lanczos3": _lanczos(3.0),
+    "lanczos5": _lanczos(5.0),
+    "gaussian": _gaussian,
+    "mitchellcubic": _mitchell_cubic,
+}
+
+
+class ResizeMethod:
+    """Interpolation methods of `resize`."""
+
+    AREA = "area"
+    BICUBIC = "bicubic"
+    BILINEAR = "bilinear"
+    GAUSSIAN = "gaussian"
+    LANCZOS3 = "lanczos3"
+    LANCZOS5 = "lanczos5"
+    MITCHELLCUBIC = "mitchellcubic"
+    NEAREST_NEIGHBOR = "nearest"
+
+
+def interpolation_weights(method: str, old: int, new: int, antialias: bool) -> Any:
+    """Interpolation matrix `[new, old]`. Rows sum to one."""
+    scale = old / new
+    if method == "area":
+        edges = np.arange(new + 1) * scale
+        pixels = np.arange(old)
+        overlap = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
+        made = np.maximum(overlap, 0.0)
+    else:
+        spread = max(scale, 1.0) if antialias else 1.0
+        centres = (np.arange(new) + 0.5) * scale
+        made = _KERNELS[method]((np.arange(old) + 0.5 - centres[:, None]) / spread)
+    return made / made.sum(1, keepdims=True)
+
+
+def resize(
+    images: TensorLike,
+    size: IntsLike,
+    method: str = "bilinear",
+    preserve_aspect_ratio: bool = False,
+    antialias: bool = False,
+    name: str | None = None,
+) -> Tensor:
+    """Resizes images to `[height, width]`. The result is float32, except for "nearest", which keeps the type.
+
+    With `antialias`, downsampling averages over all pixels that a new one covers. Each axis is resized by a product
+    with an interpolation matrix.
+    """
+    images = check_image("resize", images)
+    method = getattr(method, "value", method)
+    size = as_ints(size)
+    if len(size) != 2 or min(size) <= 0:
+        refuse("resize", f"size must be two integers >= 1, got {size}", ValueError)
+    known = sorted([*_KERNELS, "area", "nearest"])
+    if method not in known:
+        refuse("resize", f"method must be one of {', '.join(known)}, got {method!r}", ValueError)
+    height, width = size
+    rows, columns = images.shape[-3:-1]
+    if preserve_aspect_ratio:
+        scale = min(height / rows, width / columns)
+        height, width = (_numbers.floor(old * scale + 0.5) for old in (rows, columns))
+    if (height, width) == (rows, columns) and method not in ("gaussian", "mitchellcubic"):
+        return images if method == "nearest" else cast_to(images, dtypes.float32)
+    if method == "nearest":
+        for axis, (old, new) in ((-3, (rows, height)), (-2, (columns, width))):
+            places = np.minimum(np.floor((np.arange(new) + 0.5) * (old / new)), old - 1).astype(np.int32)
+            images = gather(images, as_tensor(places), axis=axis)
+        return images
+    made = cast_to(images, dtypes.float32)
+    across, down = (
+        as_tensor(interpolation_weights(method, old, new, antialias).astype(np.float32))
+        for old, new in ((columns, width), (rows, height))
+    )
+    made = raw.matmul(across, made)
+    flat = raw.reshape(made, [*made.shape[:-2], width * made.shape[-1]])
+    return raw.reshape(raw.matmul(down, flat), [*made.shape[:-3], height, width, made.shape[-1]])
+
+
+def resize_with_pad(
+    image: TensorLike, target_height: Any, target_width: Any, method: str = "bilinear", antialias: bool = False
+) -> Tensor:
+    """Resizes images without distortion to fit the target size, and pads with zeros."""
+    image, height, width = check_image("resize_with_pad", image), int(target_height), int(target_width)
+    if height <= 0 or width <= 0:
+        refuse("resize_with_pad", f"target_height and target_width must be >= 1, got {height}x{width}", ValueError)
+    ratio = max(image.shape[-3] / height, image.shape[-2] / width)
+    rows, columns = (old / ratio for old in image.shape[-3:-1])
+    image = resize(image, [int(rows), int(columns)], method, antialias=antialias)
+    return pad_to_bounding_box(image, int((height - rows) / 2), int((width - columns) / 2), height, width)

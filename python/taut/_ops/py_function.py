@@ -1,0 +1,153 @@
+"""Host callbacks: Python functions called with tensor values, also inside traced functions."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _native, nest
+from .._common import refuse
+from .._native import as_tensor
+from ..errors import OperatorNotAllowedInGraphError
+from ..spec import TensorSpec
+
+if TYPE_CHECKING:
+    from .._typing import TensorLike
+
+
+def numpy_function(
+    func: Callable | None = None,
+    inp: Sequence | None = None,
+    Tout: Any = None,  # noqa: N803
+    stateful: bool = True,
+    name: str | None = None,
+) -> Any:
+    """Calls a function of NumPy arrays with the values of tensors; returns tensors of the types `Tout`, without
+    gradient.
+
+    In a traced function it is called whenever the program runs, and `Tout` must be made of `tf.TensorSpec` with all
+    sizes. If it is not `stateful`, it is called only if its results are used.
+    """
+    inputs = [as_tensor(one) for one in inp or ()]
+    return _host_call("numpy_function", func, inputs, np.asarray, Tout, stateful)
+
+
+def py_function(
+    func: Callable | None = None,
+    inp: Sequence | None = None,
+    Tout: Any = None,  # noqa: N803
+    name: str | None = None,
+) -> Any:
+    """Calls a Python function with tensors; returns tensors of the types `Tout`.
+
+    Eagerly, gradients flow through it. In a traced function it is called whenever the program runs, without gradient,
+    and `Tout` must be made of `tf.TensorSpec` with all sizes.
+    """
+    return _host_call("py_function", func, [as_tensor(one) for one in inp or ()], as_tensor, Tout, True)
+
+
+def _host_call(name: str, func: Any, inputs: list, form: Callable, types: Any, stateful: bool) -> Any:
+    if not callable(func):
+        refuse(name, f"func must be callable, got {func!r}", TypeError)
+    is_list = isinstance(types, (list, tuple))
+    wanted = list(types) if is_list else [] if types is None else [types]
+
+    def call(values: list) -> list:
+        made = func(*map(form, values))
+        if not wanted:
+            return []
+        if not is_list:
+            return [made]
+        if not isinstance(made, (list, tuple)) or len(made) != len(wanted):
+            refuse(name, f"func must return {len(wanted)} values, one per element of Tout, got {made!r}")
+        return list(made)
+
+    if any(one.is_symbolic for one in inputs) or _native.is_tracing():
+        made = _traced_call(name, call, inputs, wanted, stateful)
+    else:
+        made = [_check_result(name, one, spec) for one, spec in zip(call(inputs), wanted)]
+    return made if is_list or not wanted else made[0]
+
+
+def _check_result(name: str, made: Any, spec: Any) -> _native.Tensor:
+    if not isinstance(spec, TensorSpec):
+        return as_tensor(made, spec)
+    made = as_tensor(made, spec.dtype)
+    if not spec.shape.is_compatible_with(made.shape):
+        refuse(name, f"func must return the shape of Tout, {spec.shape}, got {made.shape}")
+    return made
+
+
+def _traced_call(name: str, call: Callable, inputs: list, wanted: list, stateful: bool) -> list:
+    for spec in wanted:
+        if not isinstance(spec, TensorSpec) or not spec.shape.is_fully_defined():
+            text = f"in a traced function, Tout must be tf.TensorSpec with all sizes known, got {spec!r}"
+            refuse(name, text, OperatorNotAllowedInGraphError)
+
+    def call_for_bytes(values: list) -> list[bytes]:
+        made = call(values)
+        return [np.asarray(_check_result(name, one, spec)).tobytes() for one, spec in zip(made, wanted)]
+
+    if not wanted:
+        _native.host_callback(name, call, inputs)
+        return []
+    return _native.host_callback(
+        name, call_for_bytes, inputs, [(spec.dtype, list(spec.shape)) for spec in wanted], stateful
+    )
+
+
+def print(
+    *inputs: Any,
+    output_stream: Any = None,
+    summarize: int = 3,
+    sep: str = " ",
+    end: str = "\n",
+    name: str | None = None,
+) -> None:
+    """Prints values to standard error or another stream, abbreviated to the first and last `summarize` elements per
+    axis.
+
+    In a traced function they are printed whenever it runs, in program order.
+    """
+
+    def show(shown: Sequence) -> None:
+        stream = sys.stderr if output_stream is None else output_stream
+        builtins.print(*(_format(one, summarize) for one in shown), sep=sep, end=end, file=stream)
+
+    leaves = nest.flatten(inputs)
+    where = [i for i, leaf in enumerate(leaves) if isinstance(leaf, _native.Array) and leaf.is_symbolic]
+    if not where and not _native.is_tracing():
+        show(inputs)
+        return
+
+    traced = [leaves[i] for i in where]
+    # The program must not hold the tensors of its trace.
+    known = [None if i in where else leaf for i, leaf in enumerate(leaves)]
+    structure = nest.pack_sequence_as(inputs, known)
+
+    def show_arrays(arrays: list) -> None:
+        filled = list(known)
+        for i, array in zip(where, arrays):
+            filled[i] = array
+        show(nest.pack_sequence_as(structure, filled))
+
+    _native.host_callback("print", show_arrays, traced)
+
+
+def _format(value: TensorLike, most: int) -> str:
+    if isinstance(value, (list, tuple)):
+        inner = ", ".join(_format(one, most) for one in value)
+        return f"[{inner}]" if isinstance(value, list) else f"({inner})"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key!r}: {_format(one, most)}" for key, one in value.items()) + "}"
+    if not isinstance(value, (_native.Array, np.ndarray)):
+        return str(value)
+    formatter: Any = {"int_kind": str, "bool": str}
+    formatter["float_kind"] = lambda number: np.format_float_positional(number, trim="-")
+    threshold = 2**31 - 1 if most < 0 else 0
+    ends = max(most, 1)
+    return np.array2string(np.asarray(value), threshold=threshold, edgeitems=ends, formatter=formatter)

@@ -1,0 +1,315 @@
+"""Counter-based (Philox) random numbers. A value depends on seed, op and index alone, not on the number of threads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _native, _raw_ops as raw, dtypes
+from .._common import as_ints, as_shape, cast_to, is_number, refuse, value_range
+from .._native import Tensor, as_tensor
+
+if TYPE_CHECKING:
+    from .._typing import DTypeLike, ShapeLike, TensorLike
+
+
+def set_seed(seed: int) -> None:
+    """Sets the global seed and resets the global counter."""
+    _native.set_seed(int(seed))
+
+
+# TensorFlow's names and numbers of the algorithms that are Philox here.
+_PHILOX = (None, "auto_select", "philox", 1, 3)
+
+
+def check_algorithm(name: str, alg: Any) -> None:
+    """Raises ValueError for an algorithm other than Philox."""
+    if getattr(alg, "value", alg) not in _PHILOX:
+        refuse(name, f"alg must be 'auto_select' or 'philox', the only algorithm, got {alg!r}", ValueError)
+
+
+def next_key(seed: int | None) -> Tensor:
+    """A fresh key from the global state, combined with the seed of the call if there is one."""
+    key = _native.next_key()
+    return key if seed is None else raw.fold_in(key, int(seed))
+
+
+def seed_key(name: str, seed: Any) -> Tensor:
+    """The key of a stateless function: its seed of two integers."""
+    seed = as_tensor(seed)
+    if seed.shape != (2,) or not seed.dtype.is_integer:
+        refuse(name, f"seed must be two integers, got {seed.dtype.name} of shape {seed.shape}")
+    return cast_to(seed, dtypes.uint64)
+
+
+def draw_normal(
+    which: Any, key: Tensor, shape: ShapeLike, mean: TensorLike, stddev: TensorLike, dtype: DTypeLike
+) -> Tensor:
+    """Normal samples for a key. Parameters that are tensors broadcast against the shape."""
+    shape = as_shape(shape)
+    if is_number(mean) and is_number(stddev):
+        return which(key, shape, mean, stddev, dtype)
+    drawn = which(key, shape, 0.0, 1.0, dtype)
+    return drawn * cast_to(as_tensor(stddev), drawn.dtype) + cast_to(as_tensor(mean), drawn.dtype)
+
+
+def draw_uniform(name: str, key: Tensor, shape: Any, minval: Any, maxval: Any, dtype: Any) -> Tensor:
+    """Uniform samples for a key. Bounds that are tensors broadcast against the shape."""
+    dtype, shape = dtypes.as_dtype(dtype), as_shape(shape)
+    if not dtype.is_integer:
+        maxval = 1 if maxval is None else maxval
+        if is_number(minval) and is_number(maxval):
+            return raw.stateless_uniform(key, shape, minval, maxval, dtype)
+        low, high = cast_to(as_tensor(minval), dtype), cast_to(as_tensor(maxval), dtype)
+        return low + (high - low) * raw.stateless_uniform(key, shape, 0.0, 1.0, dtype)
+    if minval is None and maxval is None:
+        return _draw_bits(key, shape, dtype)
+    if maxval is None:
+        refuse(name, f"maxval must be given for {dtype.name}, got None", ValueError)
+    if is_number(minval) and is_number(maxval):
+        return raw.stateless_integers(key, shape, int(minval), int(maxval), dtype)
+    low, high = cast_to(as_tensor(minval), dtypes.int64), cast_to(as_tensor(maxval), dtypes.int64)
+    # The remainder of 62 random bits: for a range of n values, no probability is off by more than n / 2**62.
+    return cast_to(low + raw.stateless_integers(key, shape, 0, 1 << 62, dtypes.int64) % (high - low), dtype)
+
+
+def _draw_bits(key: Tensor, shape: Any, dtype: Any) -> Tensor:
+    """Uniform integers over the whole range of a type."""
+    if dtype.size < 8:
+        return raw.stateless_integers(key, shape, int(dtype.min), int(dtype.max) + 1, dtype)
+    return raw.bitcast(raw.stateless_integers(key, [*as_ints(shape), 2], 0, 1 << 32, dtypes.uint32), dtype)
+
+
+def _draw_gamma(key: Tensor, shape: list[int], alpha: Any, beta: Any, dtype: Any) -> Tensor:
+    """Gamma samples of shape `shape + parameters' shape`."""
+    beta = 1.0 if beta is None else beta
+    if is_number(alpha) and is_number(beta):
+        return raw.stateless_gamma(key, shape, alpha, beta, dtype)
+    alphas, betas = np.broadcast_arrays(np.asarray(alpha, float), np.asarray(beta, float))
+    drawn = [
+        raw.stateless_gamma(raw.fold_in(key, i), shape, float(a), float(b), dtype)
+        for i, (a, b) in enumerate(zip(alphas.ravel(), betas.ravel()))
+    ]
+    return (
+        raw.reshape(raw.stack(drawn, -1), [*shape, *alphas.shape])
+        if drawn
+        else raw.reshape(as_tensor([], dtype), [*shape, *alphas.shape])
+    )
+
+
+def _draw_poisson(name: str, key: Tensor, shape: list[int], lam: TensorLike, dtype: DTypeLike) -> Tensor:
+    """Poisson samples of shape `shape + lam's shape`, by inversion of the distribution function."""
+    lam = as_tensor(lam)
+    if not lam.size:
+        return raw.reshape(as_tensor([], dtype), [*shape, *lam.shape])
+    least, most = value_range(lam)
+    if not np.isfinite(most) or least < 0:
+        refuse(name, f"lam must be finite and >= 0, got values from {least} to {most}")
+    if most > 1e10:
+        refuse(name, f"lam must be <= 1e10, got {most}")
+    means = np.asarray(lam).astype(np.float64).reshape(-1, 1)
+    # Probabilities beyond twelve standard deviations are below the resolution of a float64 in [0, 1).
+    first = np.maximum(np.floor(means - 12 * np.sqrt(means) - 40), 0)
+    steps = as_tensor(first + np.arange(int(24 * np.sqrt(most) + 82)))
+    rates = as_tensor(means)
+    tiny = float(np.finfo(np.float64).tiny)
+    mass = raw.exp(steps * raw.log(rates + tiny) - rates - raw.lgamma(steps + 1.0))
+    count = int(np.prod(shape))
+    even = raw.stateless_uniform(key, [rates.shape[0], count], 0.0, 1.0, dtypes.float64)
+    drawn = raw.cast(raw.searchsorted(raw.cumsum(mass, -1), even, True) + as_tensor(first.astype(np.int64)), dtype)
+    return raw.reshape(raw.transpose(drawn), [*shape, *lam.shape])
+
+
+def normal(
+    shape: ShapeLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Samples from a normal distribution."""
+    return draw_normal(raw.stateless_normal, next_key(seed), shape, mean, stddev, dtype)
+
+
+def truncated_normal(
+    shape: ShapeLike,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Samples from a normal distribution truncated at two standard deviations."""
+    return draw_normal(raw.stateless_truncated_normal, next_key(seed), shape, mean, stddev, dtype)
+
+
+def uniform(
+    shape: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Samples from the uniform distribution on [minval, maxval)."""
+    return draw_uniform("uniform", next_key(seed), shape, minval, maxval, dtype)
+
+
+def gamma(
+    shape: Any,
+    alpha: Any,
+    beta: Any = None,
+    dtype: Any = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Samples from gamma distributions with mean `alpha / beta`: `shape` samples for each `alpha`."""
+    return _draw_gamma(next_key(seed), as_ints(shape), alpha, beta, dtype)
+
+
+def poisson(
+    shape: ShapeLike,
+    lam: TensorLike,
+    dtype: DTypeLike = dtypes.float32,
+    seed: int | None = None,
+    name: str | None = None,
+) -> Tensor:
+    """Samples from Poisson distributions: `shape` samples for each mean `lam`."""
+    return _draw_poisson("poisson", next_key(seed), as_ints(shape), lam, dtypes.as_dtype(dtype))
+
+
+def categorical(
+    logits: TensorLike, num_samples: Any, dtype: DTypeLike = None, seed: int | None = None, name: str | None = None
+) -> Tensor:
+    """Samples class indices `[batch, num_samples]` from unnormalized log-probabilities `[batch, classes]`."""
+    drawn = raw.stateless_categorical(next_key(seed), logits, num_samples)
+    return cast_to(drawn, dtypes.int64 if dtype is None else dtypes.as_dtype(dtype))
+
+
+def shuffle(value: TensorLike, seed: int | None = None, name: str | None = None) -> Tensor:
+    """Shuffles a tensor along its first axis."""
+    return raw.stateless_shuffle(next_key(seed), value)
+
+
+def stateless_normal(
+    shape: ShapeLike,
+    seed: Any,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
+    alg: str = "auto_select",
+) -> Tensor:
+    """Samples from a normal distribution that depend on `seed` alone."""
+    check_algorithm("stateless_normal", alg)
+    return draw_normal(raw.stateless_normal, seed_key("stateless_normal", seed), shape, mean, stddev, dtype)
+
+
+def stateless_truncated_normal(
+    shape: ShapeLike,
+    seed: Any,
+    mean: TensorLike = 0.0,
+    stddev: TensorLike = 1.0,
+    dtype: DTypeLike = dtypes.float32,
+    name: str | None = None,
+    alg: str = "auto_select",
+) -> Tensor:
+    """Samples from a normal distribution truncated at two standard deviations that depend on `seed` alone."""
+    check_algorithm("stateless_truncated_normal", alg)
+    return draw_normal(
+        raw.stateless_truncated_normal, seed_key("stateless_truncated_normal", seed), shape, mean, stddev, dtype
+    )
+
+
+def stateless_uniform(
+    shape: Any,
+    seed: Any,
+    minval: Any = 0,
+    maxval: Any = None,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+    alg: str = "auto_select",
+) -> Tensor:
+    """Samples from the uniform distribution on [minval, maxval) that depend on `seed` alone."""
+    check_algorithm("stateless_uniform", alg)
+    key = seed_key("stateless_uniform", seed)
+    return draw_uniform("stateless_uniform", key, shape, minval, maxval, dtype)
+
+
+def stateless_gamma(
+    shape: Any,
+    seed: Any,
+    alpha: Any,
+    beta: Any = None,
+    dtype: Any = dtypes.float32,
+    name: str | None = None,
+) -> Tensor:
+    """Samples from gamma distributions that depend on `seed` alone. `shape` ends with the parameters' shape."""
+    key, shape = seed_key("stateless_gamma", seed), as_ints(shape)
+    own = np.broadcast_shapes(np.shape(alpha), np.shape(1.0 if beta is None else beta))
+    return _draw_gamma(key, _outer_shape("stateless_gamma", shape, own), alpha, beta, dtype)
+
+
+def stateless_poisson(shape: Any, seed: Any, lam: Any, dtype: Any = dtypes.int32, name: str | None = None) -> Tensor:
+    """Samples from Poisson distributions that depend on `seed` alone. `shape` ends with the shape of `lam`."""
+    key, shape = seed_key("stateless_poisson", seed), as_ints(shape)
+    outer = _outer_shape("stateless_poisson", shape, np.shape(lam))
+    return _draw_poisson("stateless_poisson", key, outer, lam, dtypes.as_dtype(dtype))
+
+
+def _outer_shape(name: str, shape: list[int], own: tuple) -> list[int]:
+    if tuple(shape[len(shape) - len(own) :]) != tuple(own):
+        refuse(name, f"shape must end with that of the parameters, {list(own)}, got {shape}")
+    return shape[: len(shape) - len(own)]
+
+
+def stateless_categorical(
+    logits: TensorLike, num_samples: Any, seed: Any, dtype: DTypeLike = dtypes.int64, name: str | None = None
+) -> Tensor:
+    """Samples class indices `[batch, num_samples]` that depend on the logits and `seed` alone."""
+    key = seed_key("stateless_categorical", seed)
+    return cast_to(raw.stateless_categorical(key, logits, num_samples), dtypes.as_dtype(dtype))
+
+
+def stateless_shuffle(value: TensorLike, seed: Any, name: str | None = None) -> Tensor:
+    """Shuffles a tensor along its first axis in an order that depends on `seed` alone."""
+    return raw.stateless_shuffle(seed_key("stateless_shuffle", seed), value)
+
+
+def stateless_permutation(n: int, seed: Any, name: str | None = None) -> Tensor:
+    """A random int64 permutation of 0 to `n - 1` that depends on `seed` alone."""
+    return raw.stateless_permutation(seed_key("stateless_permutation", seed), n)
+
+
+def stateless_bernoulli(shape: Any, seed: Any, p: Any = 0.5, name: str | None = None) -> Tensor:
+    """Boolean samples that are true with probability `p` (a number or a tensor) and depend on `seed` alone."""
+    key, shape = seed_key("stateless_bernoulli", seed), as_shape(shape)
+    return (
+        raw.stateless_bernoulli(key, shape, p)
+        if is_number(p)
+        else raw.stateless_bernoulli_each(key, raw.broadcast_to(p, shape))
+    )
+
+
+def stateless_exponential(
+    shape: ShapeLike, seed: Any, rate: float = 1.0, dtype: DTypeLike = dtypes.float32, name: str | None = None
+) -> Tensor:
+    """Samples from an exponential distribution that depend on `seed` alone."""
+    return raw.stateless_exponential(seed_key("stateless_exponential", seed), as_shape(shape), rate, dtype)
+
+
+def fold_in(seed: Any, data: TensorLike, alg: str = "auto_select") -> Tensor:
+    """Derives a seed from a seed and an integer; different integers give independent seeds."""
+    check_algorithm("fold_in", alg)
+    seed = as_tensor(seed)
+    return cast_to(raw.fold_in(seed_key("fold_in", seed), data), seed.dtype)
+
+
+def split(seed: Any, num: int = 2, alg: str = "auto_select") -> Tensor:
+    """Derives `num` independent seeds from one, along the first axis."""
+    check_algorithm("split", alg)
+    seed = as_tensor(seed)
+    key = seed_key("split", seed)
+    return cast_to(raw.stack([raw.fold_in(key, i) for i in range(int(num))], 0), seed.dtype)

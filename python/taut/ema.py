@@ -1,0 +1,58 @@
+"""Exponential moving averages of variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from . import _native, _raw_ops as raw
+from .variable import Variable
+
+
+class ExponentialMovingAverage:
+    """Maintains exponential moving averages of variables: `average = decay * average + (1 - decay) * value`.
+
+    With `num_updates`, the decay is at most `(1 + num_updates) / (10 + num_updates)`, so that averages adapt faster at first.
+
+    >>> import taut as tf
+    >>> weight = tf.Variable(0.0)
+    >>> average = tf.train.ExponentialMovingAverage(0.9)
+    >>> average.apply([weight])
+    >>> _ = weight.assign(10.0)
+    >>> average.apply([weight])
+    >>> round(float(average.average(weight)), 3)
+    1.0
+    """
+
+    def __init__(
+        self, decay: Any, num_updates: Any = None, zero_debias: bool = False, name: str = "ExponentialMovingAverage"
+    ) -> None:
+        if zero_debias:
+            raise ValueError("zero_debias must be False: averages start at the variables' values, not at zero")
+        self._decay, self._num_updates, self.name = decay, num_updates, name
+        # By the ids of the variables, which are kept alive so that ids are not reused.
+        self._averages: dict[int, tuple[Any, Variable]] = {}
+
+    def apply(self, var_list: Iterable) -> None:
+        """Updates the averages; new averages start at the variables' values."""
+        decay = self._decay
+        if self._num_updates is not None:
+            steps = self._num_updates * 1.0
+            bound = (1.0 + steps) / (10.0 + steps)
+            decay = raw.minimum(decay, bound) if isinstance(bound, _native.Array) else min(decay, bound)
+        for variable in var_list:
+            self._step(variable, decay)
+
+    def _step(self, variable: Any, decay: Any) -> None:
+        if id(variable) not in self._averages:
+            with _native.InitScope():
+                self._averages[id(variable)] = (variable, Variable(variable.read_value(), trainable=False))
+        _, average = self._averages[id(variable)]
+        average.assign_add((variable.read_value() - average) * (1.0 - decay))
+
+    def average(self, var: Any) -> Variable | None:
+        """The average of a variable; None before the first `apply`."""
+        return self._averages[id(var)][1] if id(var) in self._averages else None
+
+
+__all__ = ["ExponentialMovingAverage"]

@@ -1,0 +1,138 @@
+"""Host callbacks: Python functions in traced programs."""
+
+import numpy as np
+import pytest
+from checks import fails
+
+import taut as tf
+
+X = np.array([[1.0, 4.0], [9.0, 16.0]], np.float32)
+
+
+def spec(*shape, dtype=tf.float32):
+    return tf.TensorSpec(shape, dtype)
+
+
+def test_a_traced_function_calls_numpy_whenever_it_runs():
+    seen = []
+
+    def root(array):
+        assert isinstance(array, np.ndarray)
+        seen.append(array.sum())
+        return np.sqrt(array)
+
+    f = tf.function(lambda x: tf.numpy_function(root, [x * 1.0], spec(2, 2)) + 1.0)
+    np.testing.assert_array_equal(f(tf.constant(X)), np.sqrt(X) + 1)
+    np.testing.assert_array_equal(f(tf.constant(4 * X)), 2 * np.sqrt(X) + 1)
+    assert seen == [30.0, 120.0] and f.trace_count == 1
+
+
+def test_several_results_of_other_types_and_strides():
+    @tf.function
+    def f(x):
+        turned, total, count = tf.numpy_function(
+            lambda x: (x.T, x.sum(), 7), [x], [spec(2, 2), spec(dtype=tf.float64), spec(dtype=tf.int64)]
+        )
+        return turned, total * 2.0, count + 1
+
+    turned, total, count = f(tf.constant(X))
+    np.testing.assert_array_equal(turned, X.T)
+    assert (float(total), int(count)) == (60.0, 8)
+    assert (total.dtype, count.dtype) == (tf.float64, tf.int64)
+
+
+def test_a_python_function_sees_tensors():
+    @tf.function
+    def f(x):
+        def inner(t):
+            assert isinstance(t, tf.Tensor) and not t.is_symbolic
+            return t * 2.0 if float(t[0, 0]) > 0 else t * 3.0
+
+        return tf.py_function(inner, [x], spec(2, 2))
+
+    np.testing.assert_array_equal(f(tf.constant(X)), 2 * X)
+    np.testing.assert_array_equal(f(tf.constant(-X)), -3 * X)
+
+
+def test_what_is_only_told_is_called_in_order():
+    seen = []
+
+    @tf.function
+    def f(x):
+        tf.py_function(lambda t: seen.append(("first", float(t))), [tf.reduce_sum(x)], [])
+        tf.numpy_function(lambda t: seen.append(("second", float(t))), [tf.reduce_max(x)], None)
+        return x + 1.0
+
+    f(tf.constant(X))
+    assert seen == [("first", 30.0), ("second", 16.0)]
+
+
+def test_what_has_no_effects_is_called_only_if_it_is_used():
+    seen = []
+
+    def note(name):
+        return lambda t: seen.append(name) or t
+
+    @tf.function
+    def f(x):
+        tf.numpy_function(note("unused"), [x], spec(2, 2), stateful=False)
+        tf.numpy_function(note("stateful"), [x], spec(2, 2))
+        return tf.numpy_function(note("used"), [x], spec(2, 2), stateful=False)
+
+    f(tf.constant(X))
+    assert sorted(seen) == ["stateful", "used"]
+
+
+def test_inside_loops_and_datasets():
+    @tf.function
+    def f(x):
+        return tf.while_loop(
+            lambda i, x: i < 3,
+            lambda i, x: (i + 1, tf.numpy_function(lambda a, i: a + i, [x, tf.cast(i, tf.float32)], spec(2, 2))),
+            [tf.constant(0), x],
+        )[1]
+
+    np.testing.assert_array_equal(f(tf.constant(X)), X + 3)
+    rows = tf.data.Dataset.from_tensor_slices(X).map(
+        lambda row: tf.numpy_function(lambda a: a[::-1].copy(), [row], spec(2))
+    )
+    np.testing.assert_array_equal([row.numpy() for row in rows], X[:, ::-1])
+
+
+def test_gradients_pass_where_python_is_called_at_once():
+    x = tf.Variable(X)
+    with tf.GradientTape() as tape:
+        y = tf.py_function(lambda t: t * t, [x], tf.float32)
+    np.testing.assert_array_equal(tape.gradient(y, x), 2 * X)
+    with tf.GradientTape() as tape:
+        y = tf.function(lambda: tf.numpy_function(np.square, [x], spec(2, 2)))()
+    assert tape.gradient(y, x) is None
+
+
+def test_exceptions_reach_the_caller():
+    class Mine(Exception):
+        pass
+
+    def bad(_):
+        raise Mine("from inside")
+
+    f = tf.function(lambda x: tf.numpy_function(bad, [x], spec(2, 2)))
+    before = tf.memory.live_bytes()
+    with pytest.raises(Mine, match="from inside"):
+        f(tf.constant(X))
+    f.forget()
+    assert tf.memory.live_bytes() == before
+
+
+def test_refused():
+    x = tf.constant(X)
+
+    def traced(function, types):
+        return lambda: tf.function(lambda x: tf.numpy_function(function, [x], types))(x)
+
+    fails(tf.errors.OperatorNotAllowedInGraphError, "TensorSpec", traced(np.sqrt, tf.float32))
+    fails(tf.errors.OperatorNotAllowedInGraphError, "TensorSpec", traced(np.sqrt, spec(None, 2)))
+    fails(ValueError, "the shape of Tout", traced(lambda x: x[0], spec(2, 2)))
+    fails(ValueError, "2 values", traced(np.sqrt, [spec(2, 2), spec(2, 2)]))
+    fails(ValueError, "the shape of Tout", lambda: tf.numpy_function(lambda x: x[0], [x], spec(2, 2)))
+    fails(TypeError, "must be callable", lambda: tf.numpy_function(None, [x], tf.float32))
