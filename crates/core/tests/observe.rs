@@ -59,7 +59,7 @@ fn every_call_that_runs_is_observed() {
     let line = line!() + 1;
     let y = exp(&x).unwrap();
     assert_eq!(observed_calls(), [format!("exp at {line}"), "float32[2, 3] in 6 flops".into()]);
-    // A view is a call, and no work.
+    // A view is a call that runs no kernel.
     let flat = reshape(&x, &[-1]).unwrap();
     assert_eq!(observed_calls()[1], "float32[6] in 0 flops");
     add(&x, &flat).unwrap_err();
@@ -72,7 +72,7 @@ fn every_call_that_runs_is_observed() {
     let again = with_source_location(Some("sin"), at, || exp(&x)).unwrap();
     assert_eq!(observed_calls()[0], format!("exp of sin at {}", at.line()));
 
-    // What is traced does not run; other threads do.
+    // A traced call does not run; calls of other threads do.
     trace(&[Spec::new(DType::F32, [2])], |x| Ok(vec![exp(&x[0])?])).unwrap();
     assert_eq!(observed_calls(), [""; 0]);
     std::thread::scope(|scope| {

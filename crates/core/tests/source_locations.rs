@@ -67,7 +67,7 @@ fn right<T>(inputs: &[&Tensor], call: impl Fn(&[Tensor]) -> Result<T>) {
                 assert_eq!(place(node.at), here, "{}", node.op.name());
             }
         }
-        // It reads what only a run has.
+        // Its result depends on values, which a trace does not have.
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::Graph);
             assert_here(&error, "the attempt to read data");
@@ -251,7 +251,7 @@ fn gradients_dense_and_sparse() {
     right(&[&x, &i], |t| Gradient::clip_by_global_norm(both(t), 1.0));
 }
 
-/// The same for every op of the table, where the caller is the table's row.
+/// The same for every op of the table, where the caller is the table entry.
 #[test]
 fn every_op_of_the_table() {
     let _ledger = ledger_check();
@@ -301,7 +301,7 @@ fn every_op_of_the_table() {
             }
         }
         for bad in (entry.invalid_args)() {
-            // What does not even fit the function's types has no line.
+            // An argument of the wrong kind is rejected by `invoke`, not by the function.
             let error = call(&bad.args).expect_err("the argument is wrong");
             if error.location().is_some() {
                 check(entry.name, error.location());
