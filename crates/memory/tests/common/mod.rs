@@ -15,6 +15,7 @@ pub fn exclusive(test: impl FnOnce() + Send + 'static) {
 }
 
 /// A buffer of the category that tensors have.
+#[track_caller]
 pub fn tensor(bytes: usize) -> Buffer {
     Buffer::new(bytes, Category::Tensor).unwrap()
 }
