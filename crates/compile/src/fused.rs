@@ -143,7 +143,9 @@ impl Op for Fused {
     }
 
     fn scratch(&self, _inputs: &[&Spec]) -> usize {
-        self.reduction.as_ref().map_or(0, |reduction| FusedKernel::reduce_scratch(&self.shape, &reduction.axes))
+        self.reduction
+            .as_ref()
+            .map_or(0, |reduction| FusedKernel::reduce_scratch(&self.shape, &reduction.axes))
     }
 
     fn footprint(&self) -> usize {

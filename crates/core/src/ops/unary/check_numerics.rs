@@ -46,8 +46,9 @@ pub(crate) const ENTRIES: &[OpEntry] = &[OpEntry::new(
     Reference::Numpy("tensor"),
     Samples::List(|| {
         let shapes: [&[usize]; 4] = [&[], &[0], &[7], &[2, 3, 4]];
-        let with =
-            |dtype| shapes.map(|shape| vec![ramp(dtype, shape, -9.0, 9.0), ArgValue::Str("the input".into())]);
+        let with = |dtype| {
+            shapes.map(|shape| vec![ramp(dtype, shape, -9.0, 9.0), ArgValue::Str("the input".into())])
+        };
         dtypes::FLOATS.iter().flat_map(|&dtype| with(dtype)).collect()
     }),
 )
