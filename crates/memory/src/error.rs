@@ -95,7 +95,7 @@ impl fmt::Display for OutOfMemory {
         write!(f, "out of memory: {requested} ({}) at {} ", self.category, self.location)?;
         match (&self.cause, self.limit) {
             (OutOfMemoryCause::Limit, Some(limit)) => {
-                write!(f, "would exceed the limit of {}", Bytes(limit))?
+                write!(f, "would exceed the limit of {}", Bytes(limit))?;
             }
             (OutOfMemoryCause::Limit, None) => f.write_str("would exceed the limit")?,
             (OutOfMemoryCause::Allocator(name), _) => {

@@ -86,10 +86,10 @@ fn sorted(intervals: &[Interval], order: PlacementOrder, tie: bool) -> Vec<usize
         }
         PlacementOrder::Area => list.sort_by_key(|&i| (Reverse(area(i)), late(i), i)),
         PlacementOrder::Size => {
-            list.sort_by_key(|&i| (Reverse(intervals[i].size), Reverse(intervals[i].time()), late(i), i))
+            list.sort_by_key(|&i| (Reverse(intervals[i].size), Reverse(intervals[i].time()), late(i), i));
         }
         PlacementOrder::Time => {
-            list.sort_by_key(|&i| (Reverse(intervals[i].time()), Reverse(intervals[i].size), late(i), i))
+            list.sort_by_key(|&i| (Reverse(intervals[i].time()), Reverse(intervals[i].size), late(i), i));
         }
     }
     list

@@ -386,7 +386,7 @@ impl Placement {
             now += change;
             match (now as usize).cmp(&self.max_live_bytes) {
                 Ordering::Greater => {
-                    (self.max_live_bytes, self.peak, self.peak_steps) = (now as usize, at, 1)
+                    (self.max_live_bytes, self.peak, self.peak_steps) = (now as usize, at, 1);
                 }
                 Ordering::Equal => self.peak_steps += 1,
                 Ordering::Less => {}

@@ -89,12 +89,7 @@ fn is_static(operand: &Operand) -> bool {
 
 /// Calls a function of two operands. Python numbers and lists take the element type of the tensor beside them.
 #[inline]
-pub fn apply<'py>(
-    py: Python<'py>,
-    x: Operand,
-    y: Operand,
-    function: BinaryFunction,
-) -> PyResult<Bound<'py, PyAny>> {
+pub fn apply(py: Python<'_>, x: Operand, y: Operand, function: BinaryFunction) -> PyResult<Bound<'_, PyAny>> {
     let total = bytes(&x) + bytes(&y);
     let is_static = taut_core::is_tracing() && is_static(&x) && is_static(&y);
     wrap(py, call(py, total, || if is_static { suspend_tracing(|| function(x, y)) } else { function(x, y) })?)

@@ -290,10 +290,10 @@ impl<'a> Vector<'a> {
             return (self.one(x86::I32_TO_F32, e), self.int_sub(x, self.shift_left(e, 23)));
         }
         // The exponent is biased by 2048 so that an unsigned shift serves; 2^52 makes the integer a float.
-        const WHOLE: f64 = 4503599627370496.0;
+        let whole: f64 = 4503599627370496.0;
         let low = self.bits((2048 << 52) - std::f64::consts::FRAC_1_SQRT_2.to_bits());
         let k = self.shift_right(self.int_add(x, low), 52);
-        let e = self.sub(self.or(k, self.number(WHOLE)), self.number(WHOLE + 2048.0));
+        let e = self.sub(self.or(k, self.number(whole)), self.number(whole + 2048.0));
         let scale = self.shift_left(self.int_sub(k, self.integer(2048)), 52);
         (e, self.int_sub(x, scale))
     }

@@ -7,6 +7,10 @@
 use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Sub};
 
 /// A floating-point number of one of two precisions.
+#[expect(
+    clippy::return_self_not_must_use,
+    reason = "each method is arithmetic; an unused result has no effect"
+)]
 pub trait Lane:
     Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self> + Div<Output = Self> + Neg<Output = Self>
 {
