@@ -114,7 +114,7 @@ fn wider(op: &Windowed, axis: usize, size: usize) -> Result<Option<Shape>> {
     op.shape.as_ref().map(widen).transpose()
 }
 
-/// The gradient of [`conv`] with respect to its input, given the gradient `dy` of its result.
+/// The gradient of `conv` with respect to its input, given the gradient `dy` of its result.
 #[track_caller]
 pub fn conv_input_gradient(
     input_shape: impl Into<Shape>,
@@ -128,7 +128,7 @@ pub fn conv_input_gradient(
     apply(&op, [cast(filters, dtype)?, cast(dy, dtype)?])
 }
 
-/// The gradient of [`conv`] with respect to its filters, given the gradient `dy` of its result.
+/// The gradient of `conv` with respect to its filters, given the gradient `dy` of its result.
 #[track_caller]
 pub fn conv_filter_gradient(
     x: impl Into<Tensor>,
