@@ -141,6 +141,7 @@ impl ImageFolder {
     }
 
     #[cfg(not(feature = "images"))]
+    #[expect(clippy::unused_self, reason = "the same signature as with the feature `images`")]
     fn pixels(&self, _: &[u8]) -> Result<Tensor> {
         Err(no_decoders())
     }
