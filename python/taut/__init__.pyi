@@ -128,37 +128,37 @@ __all__ = [
 ]
 
 def abs(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The magnitude of each element; the smallest signed integer has none in its type and stays as it is."""
+    """The absolute value of each element. The smallest value of a signed integer dtype, whose magnitude overflows, is unchanged."""
 
 def acos(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between 0 and pi whose cosine is x; NaN outside -1 to 1."""
+    """The arccosine of each element, in [0, pi]; NaN outside [-1, 1]."""
 
 def acosh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The inverse hyperbolic cosine of each element; NaN below 1."""
 
 def add(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x + y. Also `x + y` on tensors and numbers."""
+    """Elementwise sum, `x + y`. Also `x + y` on tensors and scalars."""
 
 def asin(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between -pi/2 and pi/2 whose sine is x; NaN outside -1 to 1."""
+    """The arcsine of each element, in [-pi/2, pi/2]; NaN outside [-1, 1]."""
 
 def asinh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The inverse hyperbolic sine of each element."""
 
 def atan(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between -pi/2 and pi/2 whose tangent is x."""
+    """The arctangent of each element, in [-pi/2, pi/2]."""
 
 def atan2(y: TensorLike, x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between -pi and pi of the point at abscissa x and ordinate y."""
+    """The angle of the point `(x, y)` in [-pi, pi]: the arctangent of `y / x` in the correct quadrant."""
 
 def atanh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The inverse hyperbolic tangent of each element; NaN outside -1 to 1."""
 
 def bitcast(input: TensorLike, type: DTypeLike, *, name: str | None = ...) -> Tensor:
-    """The same bits as another type, without copying where the layout allows it. A type of half the size adds a last dimension of 2, and so on; a type of twice the size takes away a last dimension that must be 2. The order of the parts is the machine's."""
+    """Reinterprets the bits of a tensor as another dtype, without a copy where the layout allows it."""
 
 def broadcast_to(input: TensorLike, shape: IntsLike, *, name: str | None = ...) -> Tensor:
-    """Repeats axes of size one, and adds leading axes, to reach `shape`. Without copying."""
+    """Broadcasts a tensor to `shape`: repeats axes of size one and adds leading axes, as a view."""
 
 def clip_by_value(
     t: TensorLike,
@@ -167,79 +167,79 @@ def clip_by_value(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Each element, or the bound that it exceeds; the upper bound wins where the two contradict each other. NaN stays NaN."""
+    """Clips each element to `[clip_value_min, clip_value_max]`. Where the minimum exceeds the maximum, the result is the maximum; NaN stays NaN."""
 
 def cos(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The cosine of each element, an angle in radians."""
+    """The cosine of each element, in radians."""
 
 def cosh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic cosine of each element."""
 
 def divide(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x / y, in floating point: integers give `float64`. Also `x / y` on tensors and numbers."""
+    """Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars."""
 
 def equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is equal to y; NaN is equal to nothing."""
+    """Elementwise `x == y`; false where either is NaN."""
 
 def exp(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """e to the power of each element."""
+    """The exponential of each element."""
 
 def expand_dims(input: TensorLike, axis: int, *, name: str | None = ...) -> Tensor:
-    """Adds an axis of size one that becomes axis `axis` of the result, without copying."""
+    """Inserts an axis of size one as axis `axis` of the result, as a view."""
 
 def floor(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The largest whole number that is not above each element."""
+    """Rounds down: the largest integer <= each element."""
 
 def floordiv(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The largest whole number that is not above `x / y`, in the operands' own type; an integer divided by 0 is 0."""
+    """Floor division, `floor(x / y)`, in the operands' dtype; an integer divided by 0 is 0."""
 
 def greater(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is greater than y. NaN compares as false."""
+    """Elementwise `x > y`; false where either is NaN."""
 
 def greater_equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is greater than or equal to y. NaN compares as false."""
+    """Elementwise `x >= y`; false where either is NaN."""
 
 def identity(input: TensorLike, *, name: str | None = ...) -> Tensor:
-    """A copy in row-major order, with memory of its own: what makes a view independent of the tensor it looks at."""
+    """Copies a tensor into a new row-major buffer; a copy of a view does not keep the viewed tensor alive."""
 
 def less(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is less than y. NaN compares as false."""
+    """Elementwise `x < y`; false where either is NaN."""
 
 def less_equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is less than or equal to y. NaN compares as false."""
+    """Elementwise `x <= y`; false where either is NaN."""
 
 def logical_and(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where both x and y are true."""
+    """Logical AND: true where both x and y are true."""
 
 def logical_not(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where an element is zero or false."""
+    """Logical negation: true where an element is zero or false."""
 
 def logical_or(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x or y is true."""
+    """Logical OR: true where x or y is true."""
 
 def maximum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The larger of x and y; NaN if either is."""
+    """Elementwise maximum of x and y; NaN if either is NaN."""
 
 def minimum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The smaller of x and y; NaN if either is."""
+    """Elementwise minimum of x and y; NaN if either is NaN."""
 
 def multiply(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x * y. Also `x * y` on tensors and numbers."""
+    """Elementwise product, `x * y`. Also `x * y` on tensors and scalars."""
 
 def negative(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`-x`; integers wrap. Also `-x` on tensors."""
+    """The negative of each element; integers wrap. Also `-x` on tensors."""
 
 def not_equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is not equal to y; NaN is unequal to everything."""
+    """Elementwise `x != y`; true where either is NaN."""
 
 def ones_like(input: TensorLike, dtype: DTypeLike | None = ..., *, name: str | None = ...) -> Tensor:
-    """Ones in `input`'s shape, and in its type unless another is given."""
+    """Ones in `input`'s shape. `dtype` defaults to `input`'s."""
 
 def pow(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x to the power of y. Integers wrap; of a negative power they keep what an integer can: the reciprocal, truncated."""
+    """`x` to the power of `y`. Integers wrap; a negative power of an integer is the truncated reciprocal."""
 
 def realdiv(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x / y, in floating point: integers give `float64`. Also `x / y` on tensors and numbers."""
+    """Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars."""
 
 def reduce_all(
     input_tensor: TensorLike,
@@ -248,7 +248,7 @@ def reduce_all(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Whether all elements are true (not zero), over some axes; over all of them if `axes` is `None`."""
+    """Whether all elements are true (nonzero) over axes; over all axes if `axes` is `None`."""
 
 def reduce_any(
     input_tensor: TensorLike,
@@ -257,7 +257,7 @@ def reduce_any(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Whether any element is true (not zero), over some axes; over all of them if `axes` is `None`."""
+    """Whether any element is true (nonzero) over axes; over all axes if `axes` is `None`."""
 
 def reduce_logsumexp(
     input_tensor: TensorLike,
@@ -266,28 +266,28 @@ def reduce_logsumexp(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """log(sum(exp(x))) over some axes, without overflow; over all of them if `axes` is `None`."""
+    """`log(sum(exp(x)))` over axes, computed without overflow; over all axes if `axes` is `None`."""
 
 def reshape(tensor: TensorLike, shape: IntsLike, *, name: str | None = ...) -> Tensor:
-    """The same elements in the same order under another shape; one dimension may be -1 and is worked out. Copies only if strides cannot say it."""
+    """Reshapes a tensor, keeping its elements in row-major order; one dimension may be -1 and is inferred. A view, or a copy if no strides describe the result."""
 
 def reverse(tensor: TensorLike, axis: IntsLike, *, name: str | None = ...) -> Tensor:
-    """The elements in reverse order along the given axes, without copying."""
+    """Reverses the order of elements along axes, as a view."""
 
 def roll(input: TensorLike, shift: IntsLike, axis: IntsLike, *, name: str | None = ...) -> Tensor:
-    """Moves elements by `shift[i]` places along `axis[i]`; what leaves at one end comes in at the other. An axis given twice is moved by both shifts."""
+    """Shifts elements circularly by `shift[i]` positions along `axis[i]`. Shifts of an axis given twice add up."""
 
 def round(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The nearest whole number; halves go to the even one."""
+    """Rounds to the nearest integer; ties go to the even one."""
 
 def sigmoid(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`1 / (1 + exp(-x))`, between 0 and 1."""
+    """The logistic function, `1 / (1 + exp(-x))`."""
 
 def sign(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """-1, 0 or 1, as each element is below, at or above zero; NaN stays NaN."""
+    """The sign of each element: -1, 0 or 1; NaN stays NaN."""
 
 def sin(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The sine of each element, an angle in radians."""
+    """The sine of each element, in radians."""
 
 def sinh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic sine of each element."""
@@ -299,28 +299,28 @@ def square(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The square of each element, `x * x`; integers wrap."""
 
 def squeeze(input: TensorLike, axis: IntsLike | None = ..., *, name: str | None = ...) -> Tensor:
-    """Removes the given axes, which must have size one, or all such axes if none are given. Without copying."""
+    """Removes axes of size one, as a view: the given ones, or all if none are given."""
 
 def subtract(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x - y. Also `x - y` on tensors and numbers."""
+    """Elementwise difference, `x - y`. Also `x - y` on tensors and scalars."""
 
 def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = ..., *, name: str | None = ...) -> Tensor:
-    """One element per index: `out[.., j, ..] = x[.., indices[.., j, ..], ..]` along the axis. `argsort` makes such indices."""
+    """Gathers one element per index along an axis: `out[.., j, ..] = x[.., indices[.., j, ..], ..]`. The indices have the shape of `x` except on the axis, such as those of `argsort`."""
 
 def tan(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The tangent of each element, an angle in radians."""
+    """The tangent of each element, in radians."""
 
 def tanh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic tangent of each element, between -1 and 1."""
 
 def tile(input: TensorLike, multiples: IntsLike, *, name: str | None = ...) -> Tensor:
-    """Copies of the whole tensor side by side, `multiples[i]` of them along axis `i`."""
+    """Tiles a tensor: `multiples[i]` copies along each axis `i`."""
 
 def truediv(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x / y, in floating point: integers give `float64`. Also `x / y` on tensors and numbers."""
+    """Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars."""
 
 def truncatemod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """What division that rounds toward zero leaves over, of the sign of x as in C; an integer modulo 0 is 0."""
+    """The remainder of division rounded toward zero, with the sign of x as in C; an integer modulo 0 is 0."""
 
 def zeros_like(input: TensorLike, dtype: DTypeLike | None = ..., *, name: str | None = ...) -> Tensor:
-    """Zeros in `input`'s shape, and in its type unless another is given."""
+    """Zeros in `input`'s shape. `dtype` defaults to `input`'s."""

@@ -5,43 +5,43 @@ from ._native import DType, Tensor
 from ._typing import AxisLike, DTypeLike, IntsLike, TensorLike
 
 def abs(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The magnitude of each element; the smallest signed integer has none in its type and stays as it is."""
+    """The absolute value of each element. The smallest value of a signed integer dtype, whose magnitude overflows, is unchanged."""
 
 def acos(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between 0 and pi whose cosine is x; NaN outside -1 to 1."""
+    """The arccosine of each element, in [0, pi]; NaN outside [-1, 1]."""
 
 def acosh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The inverse hyperbolic cosine of each element; NaN below 1."""
 
 def add(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x + y. Also `x + y` on tensors and numbers."""
+    """Elementwise sum, `x + y`. Also `x + y` on tensors and scalars."""
 
 def all(x: TensorLike, axes: IntsLike | None = ..., keepdims: bool = ..., *, name: str | None = ...) -> Tensor:
-    """Whether all elements are true (not zero), over some axes; over all of them if `axes` is `None`."""
+    """Whether all elements are true (nonzero) over axes; over all axes if `axes` is `None`."""
 
 def any(x: TensorLike, axes: IntsLike | None = ..., keepdims: bool = ..., *, name: str | None = ...) -> Tensor:
-    """Whether any element is true (not zero), over some axes; over all of them if `axes` is `None`."""
+    """Whether any element is true (nonzero) over axes; over all axes if `axes` is `None`."""
 
 def argmax(x: TensorLike, axis: int | None = ..., *, name: str | None = ...) -> Tensor:
-    """Where the largest element of each line along an axis is, the first one if there are several; `None` looks at all elements in row-major order. NaN counts as the largest."""
+    """The index of the maximum along an axis (`int64`), the first if there are several; without an axis, the index into the flattened tensor. NaN counts as the maximum."""
 
 def argmin(x: TensorLike, axis: int | None = ..., *, name: str | None = ...) -> Tensor:
-    """Where the smallest element of each line along an axis is, the first one if there are several; `None` looks at all elements in row-major order. NaN counts as the smallest."""
+    """The index of the minimum along an axis (`int64`), the first if there are several; without an axis, the index into the flattened tensor. NaN counts as the minimum."""
 
 def argsort(x: TensorLike, axis: int = ..., descending: bool = ..., *, name: str | None = ...) -> Tensor:
-    """The indices (int64) that put the elements in order along an axis; equal elements keep their order. NaN counts as the largest."""
+    """The indices (`int64`) that sort the elements along an axis. The sort is stable; NaN counts as the largest value."""
 
 def asin(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between -pi/2 and pi/2 whose sine is x; NaN outside -1 to 1."""
+    """The arcsine of each element, in [-pi/2, pi/2]; NaN outside [-1, 1]."""
 
 def asinh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The inverse hyperbolic sine of each element."""
 
 def atan(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between -pi/2 and pi/2 whose tangent is x."""
+    """The arctangent of each element, in [-pi/2, pi/2]."""
 
 def atan2(y: TensorLike, x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between -pi and pi of the point at abscissa x and ordinate y."""
+    """The angle of the point `(x, y)` in [-pi, pi]: the arctangent of `y / x` in the correct quadrant."""
 
 def atanh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The inverse hyperbolic tangent of each element; NaN outside -1 to 1."""
@@ -56,7 +56,7 @@ def attention(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """`softmax(scale * q @ transpose(k) + mask) @ v`, without ever making the matrix of scores."""
+    """Scaled dot-product attention, `softmax(scale * q @ transpose(k) + mask) @ v`, without materializing the scores."""
 
 def avg_pool(
     x: TensorLike,
@@ -70,7 +70,7 @@ def avg_pool(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The mean of every window of an image `[batch, spatial.., channels]` with one to three spatial dimensions, over what lies inside; `padding` is `"SAME"` or `"VALID"`."""
+    """Average pooling: the mean of each window of `x`, `[batch, spatial.., channels]`, over one to three spatial dimensions, excluding padding; `padding` is `"SAME"` or `"VALID"`."""
 
 def avg_pool_gradient(
     input_shape: IntsLike,
@@ -85,7 +85,7 @@ def avg_pool_gradient(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The gradient of [`avg_pool`](super::avg_pool) with respect to its input, given that of its result."""
+    """The gradient of [`avg_pool`](super::avg_pool) with respect to its input, given the gradient `dy` of its result."""
 
 def batch_norm(
     x: TensorLike,
@@ -98,7 +98,7 @@ def batch_norm(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """`(x - mean) / sqrt(variance + epsilon) * scale + offset` per channel, with statistics that are given. `axis` is where the channels are; `offset` and `scale` may be left out."""
+    """Batch normalization with given statistics: `(x - mean) / sqrt(variance + epsilon) * scale + offset` per channel."""
 
 def bincount(
     x: TensorLike,
@@ -107,40 +107,40 @@ def bincount(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """How often each integer from 0 to the largest occurs (int64), or the sum of the weights where it does, in the weights' type. The result has at least `minlength` elements; a negative integer is an error."""
+    """Counts the occurrences of each integer from 0 to the maximum (`int64`), or sums `weights` per integer, in their dtype."""
 
 def bitcast(input: TensorLike, type: DTypeLike, *, name: str | None = ...) -> Tensor:
-    """The same bits as another type, without copying where the layout allows it. A type of half the size adds a last dimension of 2, and so on; a type of twice the size takes away a last dimension that must be 2. The order of the parts is the machine's."""
+    """Reinterprets the bits of a tensor as another dtype, without a copy where the layout allows it."""
 
 def bitwise_and(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits that are set in both x and y. Also `x & y` on tensors and numbers."""
+    """Bitwise AND. Also `x & y` on tensors and scalars."""
 
 def bitwise_not(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Every bit of each element the other way round; of bools, [`logical_not`]. Also `!x` on tensors."""
+    """Bitwise complement; of bools, [`logical_not`]. Also `!x` on tensors."""
 
 def bitwise_or(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits that are set in x or y. Also `x | y` on tensors and numbers."""
+    """Bitwise OR. Also `x | y` on tensors and scalars."""
 
 def bitwise_xor(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits that are set in one of x and y and not in the other. Also `x ^ y` on tensors and numbers."""
+    """Bitwise XOR. Also `x ^ y` on tensors and scalars."""
 
 def boolean_mask(tensor: TensorLike, mask: TensorLike, axis: int = ..., *, name: str | None = ...) -> Tensor:
-    """The slices of a tensor where `mask` is true. The mask has the dimensions of the tensor from `axis` on; they become one."""
+    """Selects the slices of a tensor where `mask` is true. The mask's shape equals the tensor's dimensions from `axis` on, which become one axis."""
 
 def broadcast_to(input: TensorLike, shape: IntsLike, *, name: str | None = ...) -> Tensor:
-    """Repeats axes of size one, and adds leading axes, to reach `shape`. Without copying."""
+    """Broadcasts a tensor to `shape`: repeats axes of size one and adds leading axes, as a view."""
 
 def cast(x: TensorLike, dtype: DTypeLike, *, name: str | None = ...) -> Tensor:
-    """The elements as another type; the tensor itself if it has that type already."""
+    """Converts the elements to another dtype; returns the tensor itself if it has that dtype already."""
 
 def ceil(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The smallest whole number that is not below each element."""
+    """Rounds up: the smallest integer >= each element."""
 
 def check_numerics(tensor: TensorLike, message: str, *, name: str | None = ...) -> Tensor:
-    """The tensor itself, or an error with this message if an element is NaN or infinite. Its gradient is checked likewise."""
+    """Returns the tensor, or an error with this message if an element is NaN or infinite. The gradient is checked too."""
 
 def cholesky(a: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The lower triangular `L` with `a = L @ transpose(L)` of every symmetric positive definite matrix; one that is not is an error. Only the lower triangle of `a` is read."""
+    """The Cholesky decomposition `a = L @ transpose(L)` of symmetric positive definite matrices, with `L` lower triangular."""
 
 def clip_by_global_norm(
     tensors: Sequence[TensorLike],
@@ -148,10 +148,10 @@ def clip_by_global_norm(
     *,
     name: str | None = ...,
 ) -> tuple[Tensor, ...]:
-    """Several tensors, all scaled by one factor so that their [`global_norm`] is at most `clip_norm`; and that norm before scaling."""
+    """Scales several tensors by one factor so that their [`global_norm`] is at most `clip_norm`; returns them and the norm before scaling. If that norm is not finite, all elements become NaN."""
 
 def clip_by_norm(x: TensorLike, clip_norm: float, axes: IntsLike | None = ..., *, name: str | None = ...) -> Tensor:
-    """x, scaled down along some axes so that its Euclidean norm is at most `clip_norm`."""
+    """Scales x down so that its Euclidean norm over axes is at most `clip_norm`."""
 
 def clip_by_value(
     t: TensorLike,
@@ -160,10 +160,10 @@ def clip_by_value(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Each element, or the bound that it exceeds; the upper bound wins where the two contradict each other. NaN stays NaN."""
+    """Clips each element to `[clip_value_min, clip_value_max]`. Where the minimum exceeds the maximum, the result is the maximum; NaN stays NaN."""
 
 def concat(values: Sequence[TensorLike], axis: int = ..., *, name: str | None = ...) -> Tensor:
-    """The tensors one after the other along an axis that they have; types meet as in arithmetic. A single tensor is returned as it is."""
+    """Concatenates tensors along an existing axis; dtypes promote as in arithmetic. A single tensor is returned unchanged."""
 
 def conv1d(
     x: TensorLike,
@@ -177,7 +177,7 @@ def conv1d(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Convolution over one spatial dimension: `x` is `[batch, width, channels]`, `filters` are `[width, channels, outputs]`; `padding` is `"SAME"` or `"VALID"`."""
+    """1-D convolution of `x`, `[batch, width, channels]`, with `filters`, `[width, channels, outputs]`; `padding` is `"SAME"` or `"VALID"`."""
 
 def conv2d(
     x: TensorLike,
@@ -191,7 +191,7 @@ def conv2d(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Convolution over two spatial dimensions: `x` is `[batch, height, width, channels]`, `filters` are `[height, width, channels, outputs]`; `padding` is `"SAME"` or `"VALID"`."""
+    """2-D convolution of `x`, `[batch, height, width, channels]`, with `filters`, `[height, width, channels, outputs]`; `padding` is `"SAME"` or `"VALID"`."""
 
 def conv3d(
     x: TensorLike,
@@ -205,7 +205,7 @@ def conv3d(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Convolution over three spatial dimensions: `x` is `[batch, depth, height, width, channels]`, `filters` are `[depth, height, width, channels, outputs]`; `padding` is `"SAME"` or `"VALID"`."""
+    """3-D convolution of `x`, `[batch, depth, height, width, channels]`, with `filters`, `[depth, height, width, channels, outputs]`; `padding` is `"SAME"` or `"VALID"`."""
 
 def conv_filter_gradient(
     x: TensorLike,
@@ -220,7 +220,7 @@ def conv_filter_gradient(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The gradient of a convolution with respect to its filters, given that of its result."""
+    """The gradient of `conv` with respect to its filters, given the gradient `dy` of its result."""
 
 def conv_input_gradient(
     input_shape: IntsLike,
@@ -235,7 +235,7 @@ def conv_input_gradient(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The gradient of a convolution with respect to its input, given that of its result."""
+    """The gradient of `conv` with respect to its input, given the gradient `dy` of its result."""
 
 def conv_transpose(
     x: TensorLike,
@@ -250,10 +250,10 @@ def conv_transpose(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Transposed convolution of `x`: the gradient of a convolution with `filters` (`[spatial.., outputs, channels]`) with respect to its input. `output_shape` chooses between the sizes that a stride larger than one leaves open."""
+    """Transposed convolution: the gradient of [`conv`](super::conv()) with respect to its input, applied to `x`."""
 
 def cos(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The cosine of each element, an angle in radians."""
+    """The cosine of each element, in radians."""
 
 def cosh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic cosine of each element."""
@@ -265,13 +265,13 @@ def count_nonzero(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """How many elements are not zero, over some axes; over all of them if `axes` is `None`."""
+    """The number of nonzero elements over axes (`int64`); over all axes if `axes` is `None`."""
 
 def cummax(x: TensorLike, axis: int = ..., reverse: bool = ..., *, name: str | None = ...) -> Tensor:
-    """The largest element so far along an axis; `reverse` runs from the end. NaN wins."""
+    """Cumulative maximum along an axis; `reverse` starts from the end. NaN propagates."""
 
 def cummin(x: TensorLike, axis: int = ..., reverse: bool = ..., *, name: str | None = ...) -> Tensor:
-    """The smallest element so far along an axis; `reverse` runs from the end. NaN wins."""
+    """Cumulative minimum along an axis; `reverse` starts from the end. NaN propagates."""
 
 def cumprod(
     x: TensorLike,
@@ -281,7 +281,7 @@ def cumprod(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The running product along an axis. `exclusive` leaves each element out of its own product, `reverse` runs from the end. Small integers are multiplied as 64-bit ones."""
+    """Cumulative product along an axis. `exclusive` excludes each element from its own product; `reverse` multiplies from the end. Integers narrower than 64 bits are multiplied in 64 bits."""
 
 def cumsum(
     x: TensorLike,
@@ -291,10 +291,10 @@ def cumsum(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The running sum along an axis. `exclusive` leaves each element out of its own sum, `reverse` runs from the end. Small integers are summed as 64-bit ones."""
+    """Cumulative sum along an axis. `exclusive` excludes each element from its own sum; `reverse` sums from the end. Integers narrower than 64 bits are summed in 64 bits."""
 
 def cumulative_logsumexp(x: TensorLike, axis: int = ..., reverse: bool = ..., *, name: str | None = ...) -> Tensor:
-    """The running log(sum(exp(x))) along an axis, without overflow; `reverse` runs from the end."""
+    """Cumulative `log(sum(exp(x)))` along an axis, computed without overflow; `reverse` starts from the end."""
 
 def depthwise_conv2d(
     x: TensorLike,
@@ -306,67 +306,67 @@ def depthwise_conv2d(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Convolution over two spatial dimensions of every channel by itself: `filters` are `[height, width, channels, multiplier]`, and the result has `channels * multiplier` channels."""
+    """Depthwise 2-D convolution: each channel is convolved independently with `multiplier` filters."""
 
 def det(a: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The determinant of every matrix."""
+    """The determinant of each matrix."""
 
 def diag(diagonal: TensorLike, k: int = ..., *, name: str | None = ...) -> Tensor:
-    """Square matrices with the last axis of `diagonal` on diagonal `k` and zeros elsewhere; 0 is the main diagonal, positive ones lie above it."""
+    """Square matrices with the last axis of `diagonal` on diagonal `k` and zeros elsewhere. `k` is 0 for the main diagonal, positive above it, negative below."""
 
 def diag_part(input: TensorLike, k: int = ..., *, name: str | None = ...) -> Tensor:
-    """Diagonal `k` of the matrices in the last two axes, without copying; 0 is the main one, positive ones lie above it, and beyond the corners there is nothing."""
+    """Diagonal `k` of the matrices in the last two axes, as a view. `k` is 0 for the main diagonal, positive above it, negative below; a diagonal outside the matrix is empty."""
 
 def digamma(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The derivative of [`lgamma`]; NaN at the negative integers."""
+    """The derivative of [`lgamma`], the digamma function; NaN at the negative integers."""
 
 def div(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x / y, in floating point: integers give `float64`. Also `x / y` on tensors and numbers."""
+    """Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars."""
 
 def div_no_nan(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`x / y`, or 0 where y is 0."""
+    """True division, `x / y`, with the result 0 where y is 0."""
 
 def dropout(x: TensorLike, rate: float, key: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Drops elements with probability `rate` and scales the others by `1 / (1 - rate)`, so that the expectation stays. The key, two `uint64`, decides which: the same key drops the same elements."""
+    """Dropout: sets elements to zero with probability `rate` and scales the others by `1 / (1 - rate)`, which preserves the expectation. The mask is a function of the key (`uint64[2]`)."""
 
 def eigh(a: TensorLike, *, name: str | None = ...) -> tuple[Tensor, Tensor]:
-    """Eigenvalues of every symmetric matrix, smallest first, and its eigenvectors as columns. Only the lower triangle is read."""
+    """The eigendecomposition of symmetric matrices: eigenvalues in ascending order, and eigenvectors as columns. Only the lower triangle is read."""
 
 def eigvalsh(a: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Eigenvalues of every symmetric matrix, smallest first. Only the lower triangle is read."""
+    """The eigenvalues of symmetric matrices in ascending order. Only the lower triangle is read."""
 
 def einsum(equation: str, tensors: Sequence[TensorLike], *, name: str | None = ...) -> Tensor:
-    """Sums of products by the names of axes: `"ij,jk->ik"` is a matrix product, `"ii"` a trace, `"...ij->...ji"` a transposition. An axis that is not in the output is summed over; without an output, the letters that occur once are it, in alphabetical order. Pairs of tensors are multiplied as matrices, those with the smallest product first."""
+    """Einstein summation: sums of products over labelled axes. `"ij,jk->ik"` is a matrix product, `"ii"` a trace, `"...ij->...ji"` a transposition."""
 
 def elu(features: TensorLike, alpha: float = ..., *, name: str | None = ...) -> Tensor:
-    """Each element, or `alpha * (exp(features) - 1)` where it is negative."""
+    """Exponential linear unit: `features` where positive, else `alpha * (exp(features) - 1)`."""
 
 def embedding_lookup(params: TensorLike, ids: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The rows of a table that `ids` name. An id that is no row is an error."""
+    """Looks up rows of an embedding table: `params[ids]`, of shape `ids.shape + params.shape[1:]`. Ids must be in `[0, rows)`. The gradient of the table is sparse."""
 
 def ensure(condition: TensorLike, message: str, *, name: str | None = ...) -> Tensor:
-    """The conditions themselves, or an error with this message if one does not hold. In a traced function it is checked by every call, whether anybody uses the result or not."""
+    """Returns the condition, or an error with this message if an element is false. In a traced function the check runs in every call, even if its result is unused."""
 
 def equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is equal to y; NaN is equal to nothing."""
+    """Elementwise `x == y`; false where either is NaN."""
 
 def erf(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The error function: how much of a normal distribution of variance 1/2 lies within x of its mean."""
+    """The error function, `2 / sqrt(pi)` times the integral of `exp(-t^2)` from 0 to x."""
 
 def erfc(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`1 - erf(x)`, accurate also where that is near zero."""
+    """The complementary error function `1 - erf(x)`, accurate also where it is near zero."""
 
 def erfinv(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The number whose error function is x; NaN outside -1 to 1."""
+    """The inverse of the error function; NaN outside [-1, 1]."""
 
 def exp(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """e to the power of each element."""
+    """The exponential of each element."""
 
 def expand_dims(input: TensorLike, axis: int, *, name: str | None = ...) -> Tensor:
-    """Adds an axis of size one that becomes axis `axis` of the result, without copying."""
+    """Inserts an axis of size one as axis `axis` of the result, as a view."""
 
 def expm1(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`exp(x) - 1`, accurate also where x is near zero."""
+    """`exp(x) - 1`, accurate also for x near zero."""
 
 def eye(
     num_rows: int,
@@ -377,22 +377,22 @@ def eye(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Matrices with ones on diagonal `k` (0 is the main one, positive ones lie above it) and zeros elsewhere; square unless `num_columns` says otherwise, and repeated over `batch_shape`."""
+    """Identity matrices: ones on diagonal `k` and zeros elsewhere, in shape `batch_shape + [num_rows, num_columns]`."""
 
 def floor(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The largest whole number that is not above each element."""
+    """Rounds down: the largest integer <= each element."""
 
 def floor_div(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The largest whole number that is not above `x / y`, in the operands' own type; an integer divided by 0 is 0."""
+    """Floor division, `floor(x / y)`, in the operands' dtype; an integer divided by 0 is 0."""
 
 def fold_in(key: TensorLike, number: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Another key, made of this one and a number: each number gives a key of its own."""
+    """Derives a new key from a key and a number: different numbers give independent keys."""
 
 def full(shape: IntsLike, value: float, dtype: DTypeLike, *, name: str | None = ...) -> Tensor:
     """A tensor whose elements are all `value`."""
 
 def full_like(input: TensorLike, value: float, dtype: DTypeLike | None = ..., *, name: str | None = ...) -> Tensor:
-    """A tensor of `input`'s shape whose elements are all `value`; of `input`'s type too, unless another is given."""
+    """A tensor of `input`'s shape whose elements are all `value`. `dtype` defaults to `input`'s."""
 
 def gather(
     params: TensorLike,
@@ -402,22 +402,22 @@ def gather(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The slices of `params` along an axis that `indices` name, in their order: the axis is replaced by the dimensions of `indices`. The first `batch_dims` dimensions of both go together. An index outside the axis, a negative one too, is an error."""
+    """Gathers slices along an axis: the axis of `params` is replaced by the dimensions of `indices`."""
 
 def gather_nd(params: TensorLike, indices: TensorLike, batch_dims: int = ..., *, name: str | None = ...) -> Tensor:
-    """The slices of `params` at the coordinates along the last axis of `indices`. The first `batch_dims` dimensions of both go together."""
+    """Gathers slices at coordinate vectors: the last axis of `indices`, of size `k`, holds coordinates of the first `k` axes of `params` after the batch dimensions."""
 
 def gelu(features: TensorLike, approximate: bool = ..., *, name: str | None = ...) -> Tensor:
-    """Each element times the normal distribution function at it; with `approximate`, by the formula with tanh that some models were trained with."""
+    """Gaussian error linear unit: `x * cdf(x)` of the standard normal distribution; with `approximate`, the tanh approximation."""
 
 def global_norm(tensors: Sequence[TensorLike], *, name: str | None = ...) -> Tensor:
-    """The Euclidean norm of several tensors taken as one vector."""
+    """The Euclidean norm of several tensors taken together: `sqrt(sum(norm(t)^2))`."""
 
 def greater(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is greater than y. NaN compares as false."""
+    """Elementwise `x > y`; false where either is NaN."""
 
 def greater_equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is greater than or equal to y. NaN compares as false."""
+    """Elementwise `x >= y`; false where either is NaN."""
 
 def group_norm(
     x: TensorLike,
@@ -429,13 +429,13 @@ def group_norm(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Normalises every group of neighbouring channels of every sample to mean 0 and deviation 1, then scales and shifts by channel. `axis` is where the channels are; `gamma` and `beta` have an element per channel and may be left out."""
+    """Group normalization: normalizes each group of consecutive channels of each example to mean 0 and standard deviation 1, then scales by `gamma` and shifts by `beta` per channel."""
 
 def identity(input: TensorLike, *, name: str | None = ...) -> Tensor:
-    """A copy in row-major order, with memory of its own: what makes a view independent of the tensor it looks at."""
+    """Copies a tensor into a new row-major buffer; a copy of a view does not keep the viewed tensor alive."""
 
 def inv(a: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The inverse of every matrix; a singular one is an error."""
+    """The inverse of each matrix; a singular matrix is an error."""
 
 def is_finite(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """True where an element is neither infinite nor NaN."""
@@ -447,10 +447,10 @@ def is_nan(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """True where an element is not a number."""
 
 def keep_bits(x: TensorLike, bits: TensorLike, inverted: bool = ..., *, name: str | None = ...) -> Tensor:
-    """The elements of `x` whose bit is set, and zero for the others; with `inverted`, those whose bit is not set."""
+    """Masks a tensor by packed bits: `x` where the bit is set (with `inverted`, where it is not), zero elsewhere."""
 
 def l2_normalize(x: TensorLike, axes: IntsLike | None = ..., epsilon: float = ..., *, name: str | None = ...) -> Tensor:
-    """x divided by its Euclidean norm along some axes: x / sqrt(max(sum(x^2), epsilon))."""
+    """Normalizes x by its Euclidean norm over axes: `x / sqrt(max(sum(x^2), epsilon))`."""
 
 def layer_norm(
     x: TensorLike,
@@ -461,19 +461,19 @@ def layer_norm(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Normalises every row to mean 0 and deviation 1, then scales it by `gamma` and shifts it by `beta`. A row is what the last `axes` axes hold; both parameters have its shape and may be left out."""
+    """Layer normalization: normalizes each row to mean 0 and standard deviation 1, then scales it by `gamma` and shifts it by `beta`: `(x - mean) / sqrt(variance + epsilon) * gamma + beta`."""
 
 def leaky_relu(features: TensorLike, alpha: float = ..., *, name: str | None = ...) -> Tensor:
-    """Each element, or `alpha` times it where it is negative."""
+    """Leaky rectified linear unit: `features` where positive, else `alpha * features`."""
 
 def left_shift(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits of x moved up by y places; 0 once all are out. Also `x << y` on tensors and numbers."""
+    """Shifts the bits of x left by y; 0 if y is at least the width of the dtype. Also `x << y` on tensors and scalars."""
 
 def less(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is less than y. NaN compares as false."""
+    """Elementwise `x < y`; false where either is NaN."""
 
 def less_equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is less than or equal to y. NaN compares as false."""
+    """Elementwise `x <= y`; false where either is NaN."""
 
 def lgamma(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The natural logarithm of the absolute value of the gamma function; infinite at 0 and the negative integers."""
@@ -487,37 +487,37 @@ def linspace(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """`num` evenly spaced numbers from `start` to `stop`, which is the last of them if `endpoint` and the one after the last otherwise."""
+    """`num` evenly spaced values over `[start, stop]`, or over `[start, stop)` without `endpoint`."""
 
 def log(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The natural logarithm of each element; NaN below zero."""
 
 def log1p(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`log(1 + x)`, accurate also where x is near zero."""
+    """`log(1 + x)`, accurate also for x near zero."""
 
 def log_softmax(logits: TensorLike, axis: int = ..., *, name: str | None = ...) -> Tensor:
-    """The logarithm of the softmax along `axis`, without its underflow."""
+    """The logarithm of the softmax along an axis, `x - logsumexp(x)`, computed without underflow."""
 
 def logaddexp(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """log(exp(x) + exp(y)), without overflow."""
+    """`log(exp(x) + exp(y))`, computed without overflow."""
 
 def logical_and(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where both x and y are true."""
+    """Logical AND: true where both x and y are true."""
 
 def logical_not(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where an element is zero or false."""
+    """Logical negation: true where an element is zero or false."""
 
 def logical_or(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x or y is true."""
+    """Logical OR: true where x or y is true."""
 
 def logical_xor(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where one of x and y is true and the other is not."""
+    """Logical XOR: true where exactly one of x and y is true."""
 
 def logsumexp(x: TensorLike, axes: IntsLike | None = ..., keepdims: bool = ..., *, name: str | None = ...) -> Tensor:
-    """log(sum(exp(x))) over some axes, without overflow; over all of them if `axes` is `None`."""
+    """`log(sum(exp(x)))` over axes, computed without overflow; over all axes if `axes` is `None`."""
 
 def lstsq(a: TensorLike, b: TensorLike, rcond: float | None = ..., *, name: str | None = ...) -> tuple[Tensor, Tensor]:
-    """The `x` that brings `a @ x` nearest to `b`, the shortest if there are several, and the rank of every matrix. Singular values up to `rcond` times the largest count as zero; by default, up to the type's precision times the larger dimension."""
+    """The least-squares solution of `a @ x = b`: the `x` of least norm that minimizes `norm(a @ x - b)`, and the rank of each matrix."""
 
 def matmul(
     a: TensorLike,
@@ -527,10 +527,10 @@ def matmul(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The matrix product. Leading dimensions are stacks of matrices and broadcast; a vector on the left is a row, on the right a column, and does not stay a dimension. Integers wrap."""
+    """The matrix product of the last two axes; leading (batch) dimensions broadcast."""
 
 def max(x: TensorLike, axes: IntsLike | None = ..., keepdims: bool = ..., *, name: str | None = ...) -> Tensor:
-    """The largest element over some axes; over all of them if `axes` is `None`. NaN wins."""
+    """The maximum over axes; over all axes if `axes` is `None`. NaN propagates; equal maxima share the gradient."""
 
 def max_pool(
     x: TensorLike,
@@ -543,7 +543,7 @@ def max_pool(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The largest element of every window of an image `[batch, spatial.., channels]` with one to three spatial dimensions; `padding` is `"SAME"` or `"VALID"`."""
+    """Max pooling: the maximum of each window of `x`, `[batch, spatial.., channels]`, over one to three spatial dimensions; `padding` is `"SAME"` or `"VALID"`."""
 
 def max_pool_gradient(
     x: TensorLike,
@@ -557,25 +557,25 @@ def max_pool_gradient(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The gradient of [`max_pool`](super::max_pool) with respect to its input, given that of its result: it goes to the first largest element of every window."""
+    """The gradient of [`max_pool`](super::max_pool) with respect to its input, given the gradient `dy` of its result: it goes to the first maximum of each window."""
 
 def maximum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The larger of x and y; NaN if either is."""
+    """Elementwise maximum of x and y; NaN if either is NaN."""
 
 def mean(x: TensorLike, axes: IntsLike | None = ..., keepdims: bool = ..., *, name: str | None = ...) -> Tensor:
-    """The mean over some axes; over all of them if `axes` is `None`. The mean of integers is a float64."""
+    """The mean over axes; over all axes if `axes` is `None`. Integers give `float64`."""
 
 def meshgrid(args: Sequence[TensorLike], indexing: str = ..., *, name: str | None = ...) -> Tensor | tuple[Tensor, ...]:
-    """The coordinates of every point of a grid, one tensor per axis, without copying. With `indexing` "ij" the `i`-th coordinates run along axis `i`; with "xy" those of the first two are exchanged."""
+    """Coordinate grids of coordinate vectors: one tensor per vector, each with the shape of the grid, as views."""
 
 def min(x: TensorLike, axes: IntsLike | None = ..., keepdims: bool = ..., *, name: str | None = ...) -> Tensor:
-    """The smallest element over some axes; over all of them if `axes` is `None`. NaN wins."""
+    """The minimum over axes; over all axes if `axes` is `None`. NaN propagates; equal minima share the gradient."""
 
 def minimum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The smaller of x and y; NaN if either is."""
+    """Elementwise minimum of x and y; NaN if either is NaN."""
 
 def mod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """What [`floor_div`] leaves over: `x - floor_div(x, y) * y`, of the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and numbers."""
+    """The remainder of [`floor_div`], `x - floor_div(x, y) * y`, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
 
 def moments(
     x: TensorLike,
@@ -584,19 +584,19 @@ def moments(
     *,
     name: str | None = ...,
 ) -> tuple[Tensor, Tensor]:
-    """Mean and variance (of the population) over some axes; over all of them if `axes` is `None`."""
+    """The mean and the population variance over axes; over all axes if `axes` is `None`."""
 
 def moveaxis(x: TensorLike, source: IntsLike, destination: IntsLike, *, name: str | None = ...) -> Tensor:
-    """Moves axes to other places, without copying: axis `source[i]` becomes axis `destination[i]`, and the others keep their order."""
+    """Moves axes, as a view: axis `source[i]` becomes axis `destination[i]`; the others keep their order."""
 
 def mul(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x * y. Also `x * y` on tensors and numbers."""
+    """Elementwise product, `x * y`. Also `x * y` on tensors and scalars."""
 
 def neg(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`-x`; integers wrap. Also `-x` on tensors."""
+    """The negative of each element; integers wrap. Also `-x` on tensors."""
 
 def nonzero(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The coordinates of the elements that are not zero, in row-major order: int64 of shape `[count, rank]`. NaN is not zero."""
+    """The coordinates of the nonzero elements in row-major order: `int64` of shape `[count, rank]`. NaN counts as nonzero."""
 
 def norm(
     x: TensorLike,
@@ -606,10 +606,10 @@ def norm(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The norm of vectors along some axes (all of them if `axes` is `None`): `ord` 2 is the Euclidean one, 1 the sum of magnitudes, infinity the largest and -infinity the smallest magnitude, 0 the count of elements that are not zero, any other `p` is sum(|x|^p)^(1/p)."""
+    """The vector norm of order `ord` over axes; over all axes if `axes` is `None`."""
 
 def not_equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is not equal to y; NaN is unequal to everything."""
+    """Elementwise `x != y`; true where either is NaN."""
 
 def one_hot(
     indices: TensorLike,
@@ -621,16 +621,16 @@ def one_hot(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """A new axis of size `depth`, with `on_value` at each index and `off_value` elsewhere; an index outside the axis gives `off_value` only, so that -1 can stand for nothing."""
+    """One-hot encoding: a new axis of size `depth` with `on_value` at each index and `off_value` elsewhere."""
 
 def ones(shape: IntsLike, dtype: DTypeLike = ..., *, name: str | None = ...) -> Tensor:
     """A tensor of ones."""
 
 def ones_like(input: TensorLike, dtype: DTypeLike | None = ..., *, name: str | None = ...) -> Tensor:
-    """Ones in `input`'s shape, and in its type unless another is given."""
+    """Ones in `input`'s shape. `dtype` defaults to `input`'s."""
 
 def pack_bits(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """A bit per element, eight to a byte (uint8, one-dimensional): whether it is above zero or, of booleans, true. The first element is the lowest bit of the first byte."""
+    """Packs the condition `x > 0` (of booleans, `x`) into bits, eight to a byte: `uint8` of shape `[ceil(len / 8)]`. The first element is the lowest bit of the first byte. Not differentiable."""
 
 def pad(
     tensor: TensorLike,
@@ -640,16 +640,16 @@ def pad(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """A margin around a tensor: `paddings` holds a pair `[before, after]` per axis. It is filled with a constant, or with the tensor mirrored at its edge (`REFLECT` leaves the edge out, `SYMMETRIC` repeats it)."""
+    """Pads a tensor by `paddings[i] = [before, after]` elements along each axis `i`."""
 
 def pow(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x to the power of y. Integers wrap; of a negative power they keep what an integer can: the reciprocal, truncated."""
+    """`x` to the power of `y`. Integers wrap; a negative power of an integer is the truncated reciprocal."""
 
 def prod(x: TensorLike, axes: IntsLike | None = ..., keepdims: bool = ..., *, name: str | None = ...) -> Tensor:
-    """The product over some axes; over all of them if `axes` is `None`. Small integers are multiplied as 64-bit ones."""
+    """The product over axes; over all axes if `axes` is `None`. Integers narrower than 64 bits are multiplied in 64 bits."""
 
 def qr(a: TensorLike, full_matrices: bool = ..., *, name: str | None = ...) -> tuple[Tensor, Tensor]:
-    """`a = q @ r` with orthonormal columns in `q` and an upper triangular `r`; with `full_matrices`, `q` is square. Two columns or more that only complete `q` have gradients as far as results depend on what they span, not on which they are."""
+    """The QR decomposition `a = q @ r` with orthonormal columns in `q` and an upper triangular `r`; with `full_matrices`, `q` is square."""
 
 def range(
     start: float,
@@ -659,28 +659,28 @@ def range(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The numbers from `start` by steps of `delta` up to `limit`, which is not among them. Of type `int32` or `float32`, as the numbers are, unless another is given; with a single number it is the limit, and the start is 0."""
+    """The sequence `start`, `start + delta`, … up to but excluding `limit`."""
 
 def reciprocal(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`1 / x`, in floating point as all division: of integers it is `float64`."""
+    """The reciprocal of each element, `1 / x`; integers give `float64`."""
 
 def relu(features: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Each element, or zero where it is negative."""
+    """Rectified linear unit: `max(features, 0)`."""
 
 def relu6(features: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Each element, kept between 0 and 6."""
+    """Rectified linear unit with an upper bound: `min(max(features, 0), 6)`."""
 
 def repeat(input: TensorLike, repeats: IntsLike, axis: int | None = ..., *, name: str | None = ...) -> Tensor:
-    """Each element along an axis several times in a row: `repeats` is one count for all, or one per element. Without an axis, the elements of the flattened tensor."""
+    """Repeats each element along an axis: `repeats` is one count for all elements, or one per element. Without an axis, the tensor is flattened first."""
 
 def reshape(x: TensorLike, shape: IntsLike, *, name: str | None = ...) -> Tensor:
-    """The same elements in the same order under another shape; one dimension may be -1 and is worked out. Copies only if strides cannot say it."""
+    """Reshapes a tensor, keeping its elements in row-major order; one dimension may be -1 and is inferred. A view, or a copy if no strides describe the result."""
 
 def reverse(tensor: TensorLike, axis: IntsLike, *, name: str | None = ...) -> Tensor:
-    """The elements in reverse order along the given axes, without copying."""
+    """Reverses the order of elements along axes, as a view."""
 
 def right_shift(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits of x moved down by y places, keeping the sign; 0 or -1 once all are out. Also `x >> y` on tensors and numbers."""
+    """Shifts the bits of x right by y, arithmetically for signed dtypes; 0 or -1 if y is at least the width of the dtype. Also `x >> y` on tensors and scalars."""
 
 def rms_norm(
     x: TensorLike,
@@ -690,19 +690,19 @@ def rms_norm(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Divides every row by the root of its mean square, then scales it by `gamma`. A row is what the last `axes` axes hold; `gamma` has its shape and may be left out."""
+    """RMS normalization: divides each row by its root mean square and scales it by `gamma`: `x / sqrt(mean(x^2) + epsilon) * gamma`."""
 
 def roll(input: TensorLike, shift: IntsLike, axis: IntsLike, *, name: str | None = ...) -> Tensor:
-    """Moves elements by `shift[i]` places along `axis[i]`; what leaves at one end comes in at the other. An axis given twice is moved by both shifts."""
+    """Shifts elements circularly by `shift[i]` positions along `axis[i]`. Shifts of an axis given twice add up."""
 
 def round(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The nearest whole number; halves go to the even one."""
+    """Rounds to the nearest integer; ties go to the even one."""
 
 def rsqrt(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`1 / sqrt(x)`."""
+    """The reciprocal square root of each element, `1 / sqrt(x)`."""
 
 def scatter_nd(indices: TensorLike, updates: TensorLike, shape: IntsLike, *, name: str | None = ...) -> Tensor:
-    """Zeros of this shape with `updates` added at the coordinates along the last axis of `indices`."""
+    """Scatters `updates` into zeros of this shape, at the coordinate vectors on the last axis of `indices`. Updates at equal coordinates add up."""
 
 def searchsorted(
     sorted_sequence: TensorLike,
@@ -711,61 +711,61 @@ def searchsorted(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Where each value would go in an ascending sequence (int64): before the elements equal to it, or after them if `right`. A sequence of one dimension takes values of any shape; rows of sequences take rows of values."""
+    """The insertion index (`int64`) of each value in an ascending sequence: before elements equal to it, or after them with `right`."""
 
 def segment_max(data: TensorLike, segment_ids: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The largest of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease; an id that does not occur gives zero."""
+    """The maximum of the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted; an id that does not occur gives zero."""
 
 def segment_mean(data: TensorLike, segment_ids: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The mean of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease; an id that does not occur gives zero."""
+    """The mean of the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted; an id that does not occur gives zero."""
 
 def segment_min(data: TensorLike, segment_ids: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The smallest of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease; an id that does not occur gives zero."""
+    """The minimum of the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted; an id that does not occur gives zero."""
 
 def segment_prod(data: TensorLike, segment_ids: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The product of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease; an id that does not occur gives one."""
+    """The product of the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted; an id that does not occur gives one."""
 
 def segment_sum(data: TensorLike, segment_ids: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The sum of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease; an id that does not occur gives zero."""
+    """Sums the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted; an id that does not occur gives zero."""
 
 def selu(features: TensorLike, *, name: str | None = ...) -> Tensor:
-    """[`elu`] scaled so that layers keep mean zero and variance one."""
+    """Scaled exponential linear unit: [`elu`] with constants that preserve mean 0 and variance 1 across layers."""
 
 def sigmoid(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`1 / (1 + exp(-x))`, between 0 and 1."""
+    """The logistic function, `1 / (1 + exp(-x))`."""
 
 def sigmoid_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The cross-entropy of independent yes-or-no predictions that are not yet normalised, element by element: `max(x, 0) - x * labels + log(1 + e^-|x|)`, which does not overflow."""
+    """Elementwise binary cross-entropy of labels and `sigmoid(logits)`, computed as `max(x, 0) - x * labels + log(1 + e^-|x|)`, which does not overflow."""
 
 def sign(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """-1, 0 or 1, as each element is below, at or above zero; NaN stays NaN."""
+    """The sign of each element: -1, 0 or 1; NaN stays NaN."""
 
 def silu(features: TensorLike, beta: float = ..., *, name: str | None = ...) -> Tensor:
-    """`features * sigmoid(beta * features)`, also called swish. `beta` is 1 in nearly every model."""
+    """Sigmoid linear unit, or swish: `features * sigmoid(beta * features)`. `beta` is usually 1."""
 
 def sin(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The sine of each element, an angle in radians."""
+    """The sine of each element, in radians."""
 
 def sinh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic sine of each element."""
 
 def slogdet(a: TensorLike, *, name: str | None = ...) -> tuple[Tensor, Tensor]:
-    """The sign of every matrix's determinant and the logarithm of its absolute value: 0 and -inf if it is singular."""
+    """The sign of each matrix's determinant and the logarithm of its absolute value: 0 and -inf for a singular matrix."""
 
 def softmax(logits: TensorLike, axis: int = ..., *, name: str | None = ...) -> Tensor:
-    """e^x / sum(e^x) along `axis`: numbers that are positive and sum to one. Large elements do not overflow."""
+    """Softmax along an axis, `exp(x) / sum(exp(x))`, computed without overflow."""
 
 def softmax_cross_entropy_with_logits(labels: TensorLike, logits: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`-sum(labels * log(softmax(logits)))` over the last axis, of predictions that are not yet normalised. Labels have a weight per class."""
+    """Softmax cross-entropy, `-sum(labels * log_softmax(logits))` over the last axis. Labels and logits have the same shape `[.., classes]`: one probability per class, and unnormalized log-probabilities."""
 
 def softplus(features: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`log(1 + exp(features))`, a smooth [`relu`](super::relu()), without overflow."""
+    """Softplus, `log(1 + exp(features))`, a smooth [`relu`](super::relu()), computed without overflow."""
 
 def solve(a: TensorLike, b: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The `x` with `a @ x = b`, for stacks of square matrices that broadcast; a vector `b` has a vector for an answer. A singular matrix is an error."""
+    """Solves `a @ x = b` for square matrices; batch dimensions broadcast, and for a vector `b` the result is a vector. A singular matrix is an error."""
 
 def sort(x: TensorLike, axis: int = ..., descending: bool = ..., *, name: str | None = ...) -> Tensor:
-    """The elements in order along an axis. NaN counts as the largest: it comes last, or first if `descending`."""
+    """Sorts the elements along an axis. NaN counts as the largest value: it comes last, or first if `descending`."""
 
 def sparse_softmax_cross_entropy_with_logits(
     labels: TensorLike,
@@ -773,7 +773,7 @@ def sparse_softmax_cross_entropy_with_logits(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The cross-entropy of predictions `[.., classes]` that are not yet normalised, where each label names the one class that is right. A label that is no class is an error."""
+    """Softmax cross-entropy with class indices as labels: `-log_softmax(logits)[label]` for each row of `[.., classes]`. Labels must be in `[0, classes)`."""
 
 def split(
     value: TensorLike,
@@ -782,7 +782,7 @@ def split(
     *,
     name: str | None = ...,
 ) -> Tensor | tuple[Tensor, ...]:
-    """Cuts a tensor along an axis into equal parts, or into parts of given sizes, without copying."""
+    """Splits a tensor along an axis into equal parts, or into parts of given sizes, as views."""
 
 def sqrt(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The square root of each element; NaN below zero."""
@@ -791,22 +791,22 @@ def square(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The square of each element, `x * x`; integers wrap."""
 
 def squared_difference(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`(x - y) * (x - y)`; integers wrap."""
+    """Elementwise squared difference, `(x - y)^2`; integers wrap."""
 
 def squeeze(input: TensorLike, axis: IntsLike | None = ..., *, name: str | None = ...) -> Tensor:
-    """Removes the given axes, which must have size one, or all such axes if none are given. Without copying."""
+    """Removes axes of size one, as a view: the given ones, or all if none are given."""
 
 def stack(values: Sequence[TensorLike], axis: int = ..., *, name: str | None = ...) -> Tensor:
-    """The tensors, which must have one shape, side by side along a new axis that becomes axis `axis` of the result; types meet as in arithmetic."""
+    """Stacks tensors of one shape along a new axis, which is axis `axis` of the result; dtypes promote as in arithmetic."""
 
 def stateless_bernoulli(key: TensorLike, shape: IntsLike, p: float = ..., *, name: str | None = ...) -> Tensor:
-    """Booleans, each true with probability `p`. The same key gives the same booleans."""
+    """Samples from the Bernoulli distribution: booleans that are true with probability `p`. A function of the key."""
 
 def stateless_bernoulli_each(key: TensorLike, probabilities: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Booleans, each true with a probability of its own. A probability below zero or NaN counts as zero, one above one as one. The same key gives the same booleans."""
+    """Samples from Bernoulli distributions with one probability per element. Probabilities below 0 and NaN count as 0, above 1 as 1. A function of the key."""
 
 def stateless_categorical(key: TensorLike, logits: TensorLike, num_samples: int, *, name: str | None = ...) -> Tensor:
-    """Class numbers `[batch, num_samples]`, drawn by the unnormalised log-probabilities `logits`, `[batch, classes]`. The same key gives the same classes."""
+    """Samples from categorical distributions: class indices (`int64`) of shape `[batch, num_samples]`, given unnormalized log-probabilities `logits` of shape `[batch, classes]`. A function of the key."""
 
 def stateless_exponential(
     key: TensorLike,
@@ -816,7 +816,7 @@ def stateless_exponential(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Floats of the exponential distribution with this rate: their mean is `1 / rate`. The same key gives the same numbers."""
+    """Samples from the exponential distribution with this rate, of mean `1 / rate`. A function of the key."""
 
 def stateless_gamma(
     key: TensorLike,
@@ -827,7 +827,7 @@ def stateless_gamma(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Floats of the gamma distribution with shape parameter `alpha` and rate `beta`: their mean is `alpha / beta`. The same key gives the same numbers."""
+    """Samples from the gamma distribution with shape parameter `alpha` and rate `beta`, of mean `alpha / beta`. A function of the key."""
 
 def stateless_integers(
     key: TensorLike,
@@ -838,7 +838,7 @@ def stateless_integers(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Integers drawn evenly from `low` up to, but never, `high`. The same key gives the same numbers."""
+    """Samples from the uniform distribution on the integers in `[low, high)`. A function of the key."""
 
 def stateless_normal(
     key: TensorLike,
@@ -849,13 +849,13 @@ def stateless_normal(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Floats of the normal distribution with this mean and standard deviation. The same key gives the same numbers."""
+    """Samples from the normal distribution with this mean and standard deviation. A function of the key."""
 
 def stateless_permutation(key: TensorLike, n: int, *, name: str | None = ...) -> Tensor:
-    """The numbers from 0 to `n - 1` (int64) in random order. The same key gives the same order."""
+    """A random permutation of the integers in `[0, n)` (`int64`). A function of the key."""
 
 def stateless_shuffle(key: TensorLike, x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The tensor with the slices along its first axis in random order. The same key gives the same order."""
+    """Shuffles a tensor along its first axis. The order is a function of the key."""
 
 def stateless_truncated_normal(
     key: TensorLike,
@@ -866,7 +866,7 @@ def stateless_truncated_normal(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Floats of the normal distribution, none further than two standard deviations from the mean: what lies beyond is never drawn. The same key gives the same numbers."""
+    """Samples from the normal distribution truncated at two standard deviations from the mean. A function of the key."""
 
 def stateless_uniform(
     key: TensorLike,
@@ -877,7 +877,7 @@ def stateless_uniform(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Floats drawn evenly from `low` up to, but never, `high`. The same key gives the same numbers."""
+    """Samples from the uniform distribution on `[low, high)`. A function of the key."""
 
 def std(
     x: TensorLike,
@@ -887,10 +887,10 @@ def std(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The standard deviation over some axes; over all of them if `axes` is `None`. `correction` is subtracted from the count: 0 for a population, 1 for a sample."""
+    """The standard deviation over axes; over all axes if `axes` is `None`. The divisor is the number of elements minus `correction`: 0 for a population, 1 for a sample. The gradient is 0 where the deviation is 0."""
 
 def stop_gradient(input: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The same value as a constant: no gradient goes through it, and tapes write nothing down. Without copying."""
+    """Blocks gradients: returns the same value, which tapes and forward accumulators treat as a constant. A view."""
 
 def strided_slice(
     x: TensorLike,
@@ -900,28 +900,28 @@ def strided_slice(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """`x[begin:end:strides]`, an entry per leading axis, as in NumPy. Without copying."""
+    """`x[begin:end:strides]` as in NumPy, with one entry per leading axis, as a view."""
 
 def sub(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x - y. Also `x - y` on tensors and numbers."""
+    """Elementwise difference, `x - y`. Also `x - y` on tensors and scalars."""
 
 def sum(x: TensorLike, axes: IntsLike | None = ..., keepdims: bool = ..., *, name: str | None = ...) -> Tensor:
-    """The sum over some axes; over all of them if `axes` is `None`. Small integers are summed as 64-bit ones."""
+    """The sum over axes; over all axes if `axes` is `None`. Integers narrower than 64 bits are summed in 64 bits."""
 
 def svd(a: TensorLike, full_matrices: bool = ..., *, name: str | None = ...) -> tuple[Tensor, Tensor, Tensor]:
-    """`a = u @ diag(s) @ vh` with orthonormal columns in `u`, orthonormal rows in `vh`, and singular values that fall; with `full_matrices`, `u` and `vh` are square. The result is `(u, s, vh)`."""
+    """The singular value decomposition `a = u @ diag(s) @ vh`: returns `(u, s, vh)` with orthonormal columns in `u`, orthonormal rows in `vh` and singular values `s` in descending order; with `full_matrices`, `u` and `vh` are square."""
 
 def svdvals(a: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The singular values of every matrix, largest first."""
+    """The singular values of each matrix in descending order."""
 
 def swapaxes(x: TensorLike, axis1: int, axis2: int, *, name: str | None = ...) -> Tensor:
-    """Exchanges two axes, without copying."""
+    """Swaps two axes, as a view."""
 
 def take_along_axis(x: TensorLike, indices: TensorLike, axis: int = ..., *, name: str | None = ...) -> Tensor:
-    """One element per index: `out[.., j, ..] = x[.., indices[.., j, ..], ..]` along the axis. `argsort` makes such indices."""
+    """Gathers one element per index along an axis: `out[.., j, ..] = x[.., indices[.., j, ..], ..]`. The indices have the shape of `x` except on the axis, such as those of `argsort`."""
 
 def tan(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The tangent of each element, an angle in radians."""
+    """The tangent of each element, in radians."""
 
 def tanh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic tangent of each element, between -1 and 1."""
@@ -933,7 +933,7 @@ def tensor_scatter_add(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The tensor with `updates` added to the slices at the coordinates along the last axis of `indices`."""
+    """Adds `updates` to the slices of a tensor at the coordinate vectors on the last axis of `indices`."""
 
 def tensor_scatter_max(
     tensor: TensorLike,
@@ -942,7 +942,7 @@ def tensor_scatter_max(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The tensor with the slices at the coordinates along the last axis of `indices` raised to `updates` where those are larger; NaN stays."""
+    """The maximum of `updates` and the slices of a tensor at the coordinate vectors on the last axis of `indices`; NaN propagates."""
 
 def tensor_scatter_min(
     tensor: TensorLike,
@@ -951,7 +951,7 @@ def tensor_scatter_min(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The tensor with the slices at the coordinates along the last axis of `indices` lowered to `updates` where those are smaller; NaN stays."""
+    """The minimum of `updates` and the slices of a tensor at the coordinate vectors on the last axis of `indices`; NaN propagates."""
 
 def tensor_scatter_sub(
     tensor: TensorLike,
@@ -960,7 +960,7 @@ def tensor_scatter_sub(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The tensor with `updates` subtracted from the slices at the coordinates along the last axis of `indices`."""
+    """Subtracts `updates` from the slices of a tensor at the coordinate vectors on the last axis of `indices`."""
 
 def tensor_scatter_update(
     tensor: TensorLike,
@@ -969,7 +969,7 @@ def tensor_scatter_update(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The tensor with the slices at the coordinates along the last axis of `indices` replaced by `updates`; of several updates of one place, the last stays."""
+    """Replaces the slices of a tensor at the coordinate vectors on the last axis of `indices` by `updates`; of updates at equal coordinates, the last one counts. A donated tensor is updated in place."""
 
 def tensordot(
     a: TensorLike,
@@ -980,16 +980,16 @@ def tensordot(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Sums products over pairs of axes; the result has the other axes of `a`, then those of `b`. `axes` is how many at the end of `a` and at the start of `b`, or two lists."""
+    """Tensor contraction: sums products over pairs of axes. The result has the other axes of `a`, then those of `b`."""
 
 def tile(input: TensorLike, multiples: IntsLike, *, name: str | None = ...) -> Tensor:
-    """Copies of the whole tensor side by side, `multiples[i]` of them along axis `i`."""
+    """Tiles a tensor: `multiples[i]` copies along each axis `i`."""
 
 def top_k(x: TensorLike, k: int = ..., sorted: bool = ..., *, name: str | None = ...) -> tuple[Tensor, Tensor]:
-    """The `k` largest elements along the last axis and their indices (int64), largest first if `sorted`, otherwise in no particular order. Of equal elements the one with the lower index comes first; NaN counts as the largest."""
+    """The `k` largest elements along the last axis and their indices (`int64`), in descending order if `sorted`, otherwise in no particular order. Of equal elements the one with the lower index comes first; NaN counts as the largest value."""
 
 def transpose(x: TensorLike, permutation: IntsLike | None = ..., *, name: str | None = ...) -> Tensor:
-    """The axes in another order, without copying: `permutation[i]` is the axis that becomes axis `i`; `None` reverses them all."""
+    """Permutes the axes, as a view: axis `permutation[i]` becomes axis `i`. `None` reverses the order of the axes."""
 
 def triangular_solve(
     a: TensorLike,
@@ -1000,25 +1000,25 @@ def triangular_solve(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The `x` with `a @ x = b` for triangular matrices, of which only that triangle is read: the lower one or the upper one. With `adjoint` their transposes are meant; with `unit_diagonal` their diagonals count as ones."""
+    """Solves `a @ x = b` for triangular matrices, of which only the lower or the upper triangle is read."""
 
 def tril(x: TensorLike, k: int = ..., *, name: str | None = ...) -> Tensor:
-    """The matrices in the last two axes with zeros above diagonal `k`; 0 is the main one, positive ones lie above it."""
+    """The lower triangle of the matrices in the last two axes: zeros above diagonal `k`. `k` is 0 for the main diagonal, positive above it, negative below."""
 
 def triu(x: TensorLike, k: int = ..., *, name: str | None = ...) -> Tensor:
-    """The matrices in the last two axes with zeros below diagonal `k`; 0 is the main one, positive ones lie above it."""
+    """The upper triangle of the matrices in the last two axes: zeros below diagonal `k`. `k` is 0 for the main diagonal, positive above it, negative below."""
 
 def trunc(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Each element without its fraction."""
+    """Rounds toward zero."""
 
 def truncate_mod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """What division that rounds toward zero leaves over, of the sign of x as in C; an integer modulo 0 is 0."""
+    """The remainder of division rounded toward zero, with the sign of x as in C; an integer modulo 0 is 0."""
 
 def unique(x: TensorLike, *, name: str | None = ...) -> tuple[Tensor, Tensor, Tensor]:
-    """The distinct values in ascending order, the number of its value for each element, and how often each value occurs (both int64). NaN counts as one value, the largest."""
+    """The distinct values in ascending order, for each element the index of its value, and the count of each value (both `int64`). All NaNs count as one value, the largest."""
 
 def unpack_bits(bits: TensorLike, shape: IntsLike, *, name: str | None = ...) -> Tensor:
-    """The booleans, in this shape, that [`pack_bits`] made bits of."""
+    """Unpacks the bits of [`pack_bits`] into a boolean tensor of this shape."""
 
 def unsorted_segment_max(
     data: TensorLike,
@@ -1027,7 +1027,7 @@ def unsorted_segment_max(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The largest of the rows of `data` with equal ids, which come in any order and have the first dimensions of `data`. An id that does not occur gives the lowest finite value; one outside `0..num_segments` is an error."""
+    """The maximum of the rows of `data` with equal ids, in any order; the shape of the ids is a prefix of that of `data`. An id that does not occur gives the lowest finite value; ids must be in `[0, num_segments)`."""
 
 def unsorted_segment_mean(
     data: TensorLike,
@@ -1036,7 +1036,7 @@ def unsorted_segment_mean(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The mean of the rows of `data` with equal ids, which come in any order and have the first dimensions of `data`. An id that does not occur gives zero; one outside `0..num_segments` is an error."""
+    """The mean of the rows of `data` with equal ids, in any order; the shape of the ids is a prefix of that of `data`. An id that does not occur gives zero; ids must be in `[0, num_segments)`."""
 
 def unsorted_segment_min(
     data: TensorLike,
@@ -1045,7 +1045,7 @@ def unsorted_segment_min(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The smallest of the rows of `data` with equal ids, which come in any order and have the first dimensions of `data`. An id that does not occur gives the highest finite value; one outside `0..num_segments` is an error."""
+    """The minimum of the rows of `data` with equal ids, in any order; the shape of the ids is a prefix of that of `data`. An id that does not occur gives the highest finite value; ids must be in `[0, num_segments)`."""
 
 def unsorted_segment_prod(
     data: TensorLike,
@@ -1054,7 +1054,7 @@ def unsorted_segment_prod(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The product of the rows of `data` with equal ids, which come in any order and have the first dimensions of `data`. An id that does not occur gives one; one outside `0..num_segments` is an error."""
+    """The product of the rows of `data` with equal ids, in any order; the shape of the ids is a prefix of that of `data`. An id that does not occur gives one; ids must be in `[0, num_segments)`."""
 
 def unsorted_segment_sum(
     data: TensorLike,
@@ -1063,10 +1063,10 @@ def unsorted_segment_sum(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The sum of the rows of `data` with equal ids, which come in any order and have the first dimensions of `data`. An id that does not occur gives zero; one outside `0..num_segments` is an error."""
+    """Sums the rows of `data` with equal ids, in any order; the shape of the ids is a prefix of that of `data`. An id that does not occur gives zero; ids must be in `[0, num_segments)`."""
 
 def unstack(value: TensorLike, axis: int = ..., *, name: str | None = ...) -> Tensor | tuple[Tensor, ...]:
-    """The slices of a tensor along an axis, which they no longer have. Without copying."""
+    """Unstacks a tensor along an axis into its slices, without that axis, as views."""
 
 def var(
     x: TensorLike,
@@ -1076,13 +1076,13 @@ def var(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The variance over some axes; over all of them if `axes` is `None`. `correction` is subtracted from the count: 0 for a population, 1 for a sample."""
+    """The variance over axes; over all axes if `axes` is `None`. The divisor is the number of elements minus `correction`: 0 for the population variance, 1 for the unbiased sample variance."""
 
 def where(condition: TensorLike, x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x where the condition is true, y where it is false."""
+    """Selects elements: `x` where the condition is true, `y` where it is false. All three broadcast."""
 
 def zeros(shape: IntsLike, dtype: DTypeLike = ..., *, name: str | None = ...) -> Tensor:
     """A tensor of zeros."""
 
 def zeros_like(input: TensorLike, dtype: DTypeLike | None = ..., *, name: str | None = ...) -> Tensor:
-    """Zeros in `input`'s shape, and in its type unless another is given."""
+    """Zeros in `input`'s shape. `dtype` defaults to `input`'s."""

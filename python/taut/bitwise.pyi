@@ -9,19 +9,19 @@ __all__ = [
 ]
 
 def bitwise_and(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits that are set in both x and y. Also `x & y` on tensors and numbers."""
+    """Bitwise AND. Also `x & y` on tensors and scalars."""
 
 def bitwise_or(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits that are set in x or y. Also `x | y` on tensors and numbers."""
+    """Bitwise OR. Also `x | y` on tensors and scalars."""
 
 def bitwise_xor(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits that are set in one of x and y and not in the other. Also `x ^ y` on tensors and numbers."""
+    """Bitwise XOR. Also `x ^ y` on tensors and scalars."""
 
 def invert(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Every bit of each element the other way round; of bools, [`logical_not`]. Also `!x` on tensors."""
+    """Bitwise complement; of bools, [`logical_not`]. Also `!x` on tensors."""
 
 def left_shift(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits of x moved up by y places; 0 once all are out. Also `x << y` on tensors and numbers."""
+    """Shifts the bits of x left by y; 0 if y is at least the width of the dtype. Also `x << y` on tensors and scalars."""
 
 def right_shift(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits of x moved down by y places, keeping the sign; 0 or -1 once all are out. Also `x >> y` on tensors and numbers."""
+    """Shifts the bits of x right by y, arithmetically for signed dtypes; 0 or -1 if y is at least the width of the dtype. Also `x >> y` on tensors and scalars."""

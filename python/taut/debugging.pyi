@@ -24,4 +24,4 @@ __all__ = [
 ]
 
 def check_numerics(tensor: TensorLike, message: str, *, name: str | None = ...) -> Tensor:
-    """The tensor itself, or an error with this message if an element is NaN or infinite. Its gradient is checked likewise."""
+    """Returns the tensor, or an error with this message if an element is NaN or infinite. The gradient is checked too."""

@@ -25,10 +25,10 @@ __all__ = [
 ]
 
 def cholesky(input: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The lower triangular `L` with `a = L @ transpose(L)` of every symmetric positive definite matrix; one that is not is an error. Only the lower triangle of `a` is read."""
+    """The Cholesky decomposition `a = L @ transpose(L)` of symmetric positive definite matrices, with `L` lower triangular."""
 
 def det(input: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The determinant of every matrix."""
+    """The determinant of each matrix."""
 
 def eigvalsh(tensor: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Eigenvalues of every symmetric matrix, smallest first. Only the lower triangle is read."""
+    """The eigenvalues of symmetric matrices in ascending order. Only the lower triangle is read."""

@@ -44,88 +44,88 @@ __all__ = [
 ]
 
 def abs(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The magnitude of each element; the smallest signed integer has none in its type and stays as it is."""
+    """The absolute value of each element. The smallest value of a signed integer dtype, whose magnitude overflows, is unchanged."""
 
 def acos(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between 0 and pi whose cosine is x; NaN outside -1 to 1."""
+    """The arccosine of each element, in [0, pi]; NaN outside [-1, 1]."""
 
 def acosh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The inverse hyperbolic cosine of each element; NaN below 1."""
 
 def add(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x + y. Also `x + y` on tensors and numbers."""
+    """Elementwise sum, `x + y`. Also `x + y` on tensors and scalars."""
 
 def asin(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between -pi/2 and pi/2 whose sine is x; NaN outside -1 to 1."""
+    """The arcsine of each element, in [-pi/2, pi/2]; NaN outside [-1, 1]."""
 
 def asinh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The inverse hyperbolic sine of each element."""
 
 def atan(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between -pi/2 and pi/2 whose tangent is x."""
+    """The arctangent of each element, in [-pi/2, pi/2]."""
 
 def atan2(y: TensorLike, x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between -pi and pi of the point at abscissa x and ordinate y."""
+    """The angle of the point `(x, y)` in [-pi, pi]: the arctangent of `y / x` in the correct quadrant."""
 
 def atanh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The inverse hyperbolic tangent of each element; NaN outside -1 to 1."""
 
 def ceil(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The smallest whole number that is not below each element."""
+    """Rounds up: the smallest integer >= each element."""
 
 def cos(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The cosine of each element, an angle in radians."""
+    """The cosine of each element, in radians."""
 
 def cosh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic cosine of each element."""
 
 def cummax(x: TensorLike, axis: int = ..., reverse: bool = ..., *, name: str | None = ...) -> Tensor:
-    """The largest element so far along an axis; `reverse` runs from the end. NaN wins."""
+    """Cumulative maximum along an axis; `reverse` starts from the end. NaN propagates."""
 
 def cummin(x: TensorLike, axis: int = ..., reverse: bool = ..., *, name: str | None = ...) -> Tensor:
-    """The smallest element so far along an axis; `reverse` runs from the end. NaN wins."""
+    """Cumulative minimum along an axis; `reverse` starts from the end. NaN propagates."""
 
 def digamma(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The derivative of [`lgamma`]; NaN at the negative integers."""
+    """The derivative of [`lgamma`], the digamma function; NaN at the negative integers."""
 
 def divide(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x / y, in floating point: integers give `float64`. Also `x / y` on tensors and numbers."""
+    """Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars."""
 
 def divide_no_nan(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`x / y`, or 0 where y is 0."""
+    """True division, `x / y`, with the result 0 where y is 0."""
 
 def equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is equal to y; NaN is equal to nothing."""
+    """Elementwise `x == y`; false where either is NaN."""
 
 def erf(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The error function: how much of a normal distribution of variance 1/2 lies within x of its mean."""
+    """The error function, `2 / sqrt(pi)` times the integral of `exp(-t^2)` from 0 to x."""
 
 def erfc(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`1 - erf(x)`, accurate also where that is near zero."""
+    """The complementary error function `1 - erf(x)`, accurate also where it is near zero."""
 
 def erfinv(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The number whose error function is x; NaN outside -1 to 1."""
+    """The inverse of the error function; NaN outside [-1, 1]."""
 
 def exp(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """e to the power of each element."""
+    """The exponential of each element."""
 
 def expm1(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`exp(x) - 1`, accurate also where x is near zero."""
+    """`exp(x) - 1`, accurate also for x near zero."""
 
 def floor(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The largest whole number that is not above each element."""
+    """Rounds down: the largest integer <= each element."""
 
 def floordiv(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The largest whole number that is not above `x / y`, in the operands' own type; an integer divided by 0 is 0."""
+    """Floor division, `floor(x / y)`, in the operands' dtype; an integer divided by 0 is 0."""
 
 def floormod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """What [`floor_div`] leaves over: `x - floor_div(x, y) * y`, of the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and numbers."""
+    """The remainder of [`floor_div`], `x - floor_div(x, y) * y`, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
 
 def greater(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is greater than y. NaN compares as false."""
+    """Elementwise `x > y`; false where either is NaN."""
 
 def greater_equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is greater than or equal to y. NaN compares as false."""
+    """Elementwise `x >= y`; false where either is NaN."""
 
 def is_finite(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """True where an element is neither infinite nor NaN."""
@@ -137,10 +137,10 @@ def is_nan(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """True where an element is not a number."""
 
 def less(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is less than y. NaN compares as false."""
+    """Elementwise `x < y`; false where either is NaN."""
 
 def less_equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is less than or equal to y. NaN compares as false."""
+    """Elementwise `x <= y`; false where either is NaN."""
 
 def lgamma(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The natural logarithm of the absolute value of the gamma function; infinite at 0 and the negative integers."""
@@ -149,46 +149,46 @@ def log(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The natural logarithm of each element; NaN below zero."""
 
 def log1p(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`log(1 + x)`, accurate also where x is near zero."""
+    """`log(1 + x)`, accurate also for x near zero."""
 
 def logaddexp(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """log(exp(x) + exp(y)), without overflow."""
+    """`log(exp(x) + exp(y))`, computed without overflow."""
 
 def logical_and(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where both x and y are true."""
+    """Logical AND: true where both x and y are true."""
 
 def logical_not(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where an element is zero or false."""
+    """Logical negation: true where an element is zero or false."""
 
 def logical_or(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x or y is true."""
+    """Logical OR: true where x or y is true."""
 
 def logical_xor(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where one of x and y is true and the other is not."""
+    """Logical XOR: true where exactly one of x and y is true."""
 
 def maximum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The larger of x and y; NaN if either is."""
+    """Elementwise maximum of x and y; NaN if either is NaN."""
 
 def minimum(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The smaller of x and y; NaN if either is."""
+    """Elementwise minimum of x and y; NaN if either is NaN."""
 
 def mod(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """What [`floor_div`] leaves over: `x - floor_div(x, y) * y`, of the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and numbers."""
+    """The remainder of [`floor_div`], `x - floor_div(x, y) * y`, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
 
 def multiply(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x * y. Also `x * y` on tensors and numbers."""
+    """Elementwise product, `x * y`. Also `x * y` on tensors and scalars."""
 
 def negative(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`-x`; integers wrap. Also `-x` on tensors."""
+    """The negative of each element; integers wrap. Also `-x` on tensors."""
 
 def not_equal(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is not equal to y; NaN is unequal to everything."""
+    """Elementwise `x != y`; true where either is NaN."""
 
 def pow(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x to the power of y. Integers wrap; of a negative power they keep what an integer can: the reciprocal, truncated."""
+    """`x` to the power of `y`. Integers wrap; a negative power of an integer is the truncated reciprocal."""
 
 def reciprocal(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`1 / x`, in floating point as all division: of integers it is `float64`."""
+    """The reciprocal of each element, `1 / x`; integers give `float64`."""
 
 def reduce_all(
     input_tensor: TensorLike,
@@ -197,7 +197,7 @@ def reduce_all(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Whether all elements are true (not zero), over some axes; over all of them if `axes` is `None`."""
+    """Whether all elements are true (nonzero) over axes; over all axes if `axes` is `None`."""
 
 def reduce_any(
     input_tensor: TensorLike,
@@ -206,7 +206,7 @@ def reduce_any(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Whether any element is true (not zero), over some axes; over all of them if `axes` is `None`."""
+    """Whether any element is true (nonzero) over axes; over all axes if `axes` is `None`."""
 
 def reduce_logsumexp(
     input_tensor: TensorLike,
@@ -215,46 +215,46 @@ def reduce_logsumexp(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """log(sum(exp(x))) over some axes, without overflow; over all of them if `axes` is `None`."""
+    """`log(sum(exp(x)))` over axes, computed without overflow; over all axes if `axes` is `None`."""
 
 def rint(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The nearest whole number; halves go to the even one."""
+    """Rounds to the nearest integer; ties go to the even one."""
 
 def round(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The nearest whole number; halves go to the even one."""
+    """Rounds to the nearest integer; ties go to the even one."""
 
 def rsqrt(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`1 / sqrt(x)`."""
+    """The reciprocal square root of each element, `1 / sqrt(x)`."""
 
 def segment_max(data: TensorLike, segment_ids: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The largest of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease; an id that does not occur gives zero."""
+    """The maximum of the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted; an id that does not occur gives zero."""
 
 def segment_mean(data: TensorLike, segment_ids: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The mean of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease; an id that does not occur gives zero."""
+    """The mean of the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted; an id that does not occur gives zero."""
 
 def segment_min(data: TensorLike, segment_ids: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The smallest of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease; an id that does not occur gives zero."""
+    """The minimum of the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted; an id that does not occur gives zero."""
 
 def segment_prod(data: TensorLike, segment_ids: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The product of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease; an id that does not occur gives one."""
+    """The product of the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted; an id that does not occur gives one."""
 
 def segment_sum(data: TensorLike, segment_ids: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The sum of the rows of `data` with equal ids: row `i` of the result is made of those with id `i`. Ids must not decrease; an id that does not occur gives zero."""
+    """Sums the rows of `data` with equal ids: row `i` of the result reduces those with id `i`. Ids must be sorted; an id that does not occur gives zero."""
 
 def sigmoid(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`1 / (1 + exp(-x))`, between 0 and 1."""
+    """The logistic function, `1 / (1 + exp(-x))`."""
 
 def sign(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """-1, 0 or 1, as each element is below, at or above zero; NaN stays NaN."""
+    """The sign of each element: -1, 0 or 1; NaN stays NaN."""
 
 def sin(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The sine of each element, an angle in radians."""
+    """The sine of each element, in radians."""
 
 def sinh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic sine of each element."""
 
 def softplus(features: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`log(1 + exp(features))`, a smooth [`relu`](super::relu()), without overflow."""
+    """Softplus, `log(1 + exp(features))`, a smooth [`relu`](super::relu()), computed without overflow."""
 
 def sqrt(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The square root of each element; NaN below zero."""
@@ -263,16 +263,16 @@ def square(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The square of each element, `x * x`; integers wrap."""
 
 def squared_difference(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`(x - y) * (x - y)`; integers wrap."""
+    """Elementwise squared difference, `(x - y)^2`; integers wrap."""
 
 def subtract(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x - y. Also `x - y` on tensors and numbers."""
+    """Elementwise difference, `x - y`. Also `x - y` on tensors and scalars."""
 
 def tan(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The tangent of each element, an angle in radians."""
+    """The tangent of each element, in radians."""
 
 def tanh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic tangent of each element, between -1 and 1."""
 
 def truediv(x: TensorLike, y: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x / y, in floating point: integers give `float64`. Also `x / y` on tensors and numbers."""
+    """Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars."""

@@ -62,13 +62,13 @@ def attention(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """`softmax(scale * q @ transpose(k) + mask) @ v`, without ever making the matrix of scores."""
+    """Scaled dot-product attention, `softmax(scale * q @ transpose(k) + mask) @ v`, without materializing the scores."""
 
 def elu(features: TensorLike, alpha: float = ..., *, name: str | None = ...) -> Tensor:
-    """Each element, or `alpha * (exp(features) - 1)` where it is negative."""
+    """Exponential linear unit: `features` where positive, else `alpha * (exp(features) - 1)`."""
 
 def gelu(features: TensorLike, approximate: bool = ..., *, name: str | None = ...) -> Tensor:
-    """Each element times the normal distribution function at it; with `approximate`, by the formula with tanh that some models were trained with."""
+    """Gaussian error linear unit: `x * cdf(x)` of the standard normal distribution; with `approximate`, the tanh approximation."""
 
 def group_norm(
     x: TensorLike,
@@ -80,7 +80,7 @@ def group_norm(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Normalises every group of neighbouring channels of every sample to mean 0 and deviation 1, then scales and shifts by channel. `axis` is where the channels are; `gamma` and `beta` have an element per channel and may be left out."""
+    """Group normalization: normalizes each group of consecutive channels of each example to mean 0 and standard deviation 1, then scales by `gamma` and shifts by `beta` per channel."""
 
 def layer_norm(
     x: TensorLike,
@@ -91,16 +91,16 @@ def layer_norm(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Normalises every row to mean 0 and deviation 1, then scales it by `gamma` and shifts it by `beta`. A row is what the last `axes` axes hold; both parameters have its shape and may be left out."""
+    """Layer normalization: normalizes each row to mean 0 and standard deviation 1, then scales it by `gamma` and shifts it by `beta`: `(x - mean) / sqrt(variance + epsilon) * gamma + beta`."""
 
 def leaky_relu(features: TensorLike, alpha: float = ..., *, name: str | None = ...) -> Tensor:
-    """Each element, or `alpha` times it where it is negative."""
+    """Leaky rectified linear unit: `features` where positive, else `alpha * features`."""
 
 def relu(features: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Each element, or zero where it is negative."""
+    """Rectified linear unit: `max(features, 0)`."""
 
 def relu6(features: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Each element, kept between 0 and 6."""
+    """Rectified linear unit with an upper bound: `min(max(features, 0), 6)`."""
 
 def rms_norm(
     x: TensorLike,
@@ -110,19 +110,19 @@ def rms_norm(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """Divides every row by the root of its mean square, then scales it by `gamma`. A row is what the last `axes` axes hold; `gamma` has its shape and may be left out."""
+    """RMS normalization: divides each row by its root mean square and scales it by `gamma`: `x / sqrt(mean(x^2) + epsilon) * gamma`."""
 
 def selu(features: TensorLike, *, name: str | None = ...) -> Tensor:
-    """[`elu`] scaled so that layers keep mean zero and variance one."""
+    """Scaled exponential linear unit: [`elu`] with constants that preserve mean 0 and variance 1 across layers."""
 
 def sigmoid(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`1 / (1 + exp(-x))`, between 0 and 1."""
+    """The logistic function, `1 / (1 + exp(-x))`."""
 
 def silu(features: TensorLike, beta: float = ..., *, name: str | None = ...) -> Tensor:
-    """`features * sigmoid(beta * features)`, also called swish. `beta` is 1 in nearly every model."""
+    """Sigmoid linear unit, or swish: `features * sigmoid(beta * features)`. `beta` is usually 1."""
 
 def softplus(features: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`log(1 + exp(features))`, a smooth [`relu`](super::relu()), without overflow."""
+    """Softplus, `log(1 + exp(features))`, a smooth [`relu`](super::relu()), computed without overflow."""
 
 def sparse_softmax_cross_entropy_with_logits(
     labels: TensorLike,
@@ -130,10 +130,10 @@ def sparse_softmax_cross_entropy_with_logits(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The cross-entropy of predictions `[.., classes]` that are not yet normalised, where each label names the one class that is right. A label that is no class is an error."""
+    """Softmax cross-entropy with class indices as labels: `-log_softmax(logits)[label]` for each row of `[.., classes]`. Labels must be in `[0, classes)`."""
 
 def swish(features: TensorLike, beta: float = ..., *, name: str | None = ...) -> Tensor:
-    """`features * sigmoid(beta * features)`, also called swish. `beta` is 1 in nearly every model."""
+    """Sigmoid linear unit, or swish: `features * sigmoid(beta * features)`. `beta` is usually 1."""
 
 def tanh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic tangent of each element, between -1 and 1."""

@@ -85,10 +85,11 @@ def test_the_native_stub_has_the_members_of_classes(name):
 
 
 @pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
-def test_a_typed_program_checks():
+def test_a_typed_program_checks(tmp_path):
+    # From a folder outside of the sources: the program is checked against the installed package.
     program = PYTHON / "tests" / "typed_program.py"
     run = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", str(program)], capture_output=True, text=True, cwd=PYTHON
+        [sys.executable, "-m", "mypy", "--strict", str(program)], capture_output=True, text=True, cwd=tmp_path
     )
     assert run.returncode == 0, run.stdout + run.stderr
 

@@ -7,6 +7,14 @@ import pytest
 import taut as tf
 
 
+@pytest.fixture
+def checking():
+    """Checks the results of every op for NaN and infinity."""
+    tf.debugging.enable_check_numerics()
+    yield
+    tf.debugging.disable_check_numerics()
+
+
 @pytest.mark.parametrize("kind", ["eager", "traced", "jit"])
 def test_the_first_op_that_makes_a_nan_is_found(kind, checking, line_of):
     def f(x):

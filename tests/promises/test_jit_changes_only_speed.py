@@ -65,6 +65,11 @@ PARTICULAR = {
     "tile": lambda: [floats(2, 3), [2, 2]],
     "unpack_bits": lambda: [tf.constant(np.array([170, 85], np.uint8)), [16]],
 }
+for how in ["add", "max", "min", "sub", "update"]:
+    PARTICULAR[f"tensor_scatter_{how}"] = lambda: [floats(4, 3), tf.constant([[1], [3]]), floats(2, 3)]
+for how in ["max", "mean", "min", "prod", "sum"]:
+    PARTICULAR[f"segment_{how}"] = lambda: [floats(4, 3), ids(0, 0, 1, 2)]
+    PARTICULAR[f"unsorted_segment_{how}"] = lambda: [floats(4, 3), ids(1, 0, 1, 2), 3]
 # The shapes of their results depend on values: tracing them is an error.
 SHAPED_BY_VALUES = {"bincount", "boolean_mask", "nonzero", "unique"}
 SHAPED_BY_VALUES |= {f"segment_{how}" for how in ["max", "mean", "min", "prod", "sum"]}

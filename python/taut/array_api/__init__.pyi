@@ -70,85 +70,85 @@ __all__ = [
 ]
 
 def abs(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The magnitude of each element; the smallest signed integer has none in its type and stays as it is."""
+    """The absolute value of each element. The smallest value of a signed integer dtype, whose magnitude overflows, is unchanged."""
 
 def acos(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between 0 and pi whose cosine is x; NaN outside -1 to 1."""
+    """The arccosine of each element, in [0, pi]; NaN outside [-1, 1]."""
 
 def acosh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The inverse hyperbolic cosine of each element; NaN below 1."""
 
 def add(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x + y. Also `x + y` on tensors and numbers."""
+    """Elementwise sum, `x + y`. Also `x + y` on tensors and scalars."""
 
 def asin(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between -pi/2 and pi/2 whose sine is x; NaN outside -1 to 1."""
+    """The arcsine of each element, in [-pi/2, pi/2]; NaN outside [-1, 1]."""
 
 def asinh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The inverse hyperbolic sine of each element."""
 
 def atan(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between -pi/2 and pi/2 whose tangent is x."""
+    """The arctangent of each element, in [-pi/2, pi/2]."""
 
 def atan2(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The angle between -pi and pi of the point at abscissa x and ordinate y."""
+    """The angle of the point `(x, y)` in [-pi, pi]: the arctangent of `y / x` in the correct quadrant."""
 
 def atanh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The inverse hyperbolic tangent of each element; NaN outside -1 to 1."""
 
 def bitwise_and(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits that are set in both x and y. Also `x & y` on tensors and numbers."""
+    """Bitwise AND. Also `x & y` on tensors and scalars."""
 
 def bitwise_invert(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Every bit of each element the other way round; of bools, [`logical_not`]. Also `!x` on tensors."""
+    """Bitwise complement; of bools, [`logical_not`]. Also `!x` on tensors."""
 
 def bitwise_left_shift(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits of x moved up by y places; 0 once all are out. Also `x << y` on tensors and numbers."""
+    """Shifts the bits of x left by y; 0 if y is at least the width of the dtype. Also `x << y` on tensors and scalars."""
 
 def bitwise_or(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits that are set in x or y. Also `x | y` on tensors and numbers."""
+    """Bitwise OR. Also `x | y` on tensors and scalars."""
 
 def bitwise_right_shift(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits of x moved down by y places, keeping the sign; 0 or -1 once all are out. Also `x >> y` on tensors and numbers."""
+    """Shifts the bits of x right by y, arithmetically for signed dtypes; 0 or -1 if y is at least the width of the dtype. Also `x >> y` on tensors and scalars."""
 
 def bitwise_xor(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The bits that are set in one of x and y and not in the other. Also `x ^ y` on tensors and numbers."""
+    """Bitwise XOR. Also `x ^ y` on tensors and scalars."""
 
 def broadcast_to(x: TensorLike, shape: IntsLike, *, name: str | None = ...) -> Tensor:
-    """Repeats axes of size one, and adds leading axes, to reach `shape`. Without copying."""
+    """Broadcasts a tensor to `shape`: repeats axes of size one and adds leading axes, as a view."""
 
 def ceil(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The smallest whole number that is not below each element."""
+    """Rounds up: the smallest integer >= each element."""
 
 def cos(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The cosine of each element, an angle in radians."""
+    """The cosine of each element, in radians."""
 
 def cosh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic cosine of each element."""
 
 def divide(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x / y, in floating point: integers give `float64`. Also `x / y` on tensors and numbers."""
+    """Elementwise true division, `x / y`; integers give `float64`. Also `x / y` on tensors and scalars."""
 
 def equal(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is equal to y; NaN is equal to nothing."""
+    """Elementwise `x == y`; false where either is NaN."""
 
 def exp(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """e to the power of each element."""
+    """The exponential of each element."""
 
 def expm1(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`exp(x) - 1`, accurate also where x is near zero."""
+    """`exp(x) - 1`, accurate also for x near zero."""
 
 def floor(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The largest whole number that is not above each element."""
+    """Rounds down: the largest integer <= each element."""
 
 def floor_divide(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The largest whole number that is not above `x / y`, in the operands' own type; an integer divided by 0 is 0."""
+    """Floor division, `floor(x / y)`, in the operands' dtype; an integer divided by 0 is 0."""
 
 def greater(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is greater than y. NaN compares as false."""
+    """Elementwise `x > y`; false where either is NaN."""
 
 def greater_equal(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is greater than or equal to y. NaN compares as false."""
+    """Elementwise `x >= y`; false where either is NaN."""
 
 def isfinite(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """True where an element is neither infinite nor NaN."""
@@ -160,31 +160,31 @@ def isnan(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """True where an element is not a number."""
 
 def less(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is less than y. NaN compares as false."""
+    """Elementwise `x < y`; false where either is NaN."""
 
 def less_equal(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is less than or equal to y. NaN compares as false."""
+    """Elementwise `x <= y`; false where either is NaN."""
 
 def log(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The natural logarithm of each element; NaN below zero."""
 
 def log1p(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`log(1 + x)`, accurate also where x is near zero."""
+    """`log(1 + x)`, accurate also for x near zero."""
 
 def logaddexp(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """log(exp(x) + exp(y)), without overflow."""
+    """`log(exp(x) + exp(y))`, computed without overflow."""
 
 def logical_and(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where both x and y are true."""
+    """Logical AND: true where both x and y are true."""
 
 def logical_not(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where an element is zero or false."""
+    """Logical negation: true where an element is zero or false."""
 
 def logical_or(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x or y is true."""
+    """Logical OR: true where x or y is true."""
 
 def logical_xor(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where one of x and y is true and the other is not."""
+    """Logical XOR: true where exactly one of x and y is true."""
 
 def matmul(
     x1: TensorLike,
@@ -194,43 +194,43 @@ def matmul(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The matrix product. Leading dimensions are stacks of matrices and broadcast; a vector on the left is a row, on the right a column, and does not stay a dimension. Integers wrap."""
+    """The matrix product of the last two axes; leading (batch) dimensions broadcast."""
 
 def maximum(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The larger of x and y; NaN if either is."""
+    """Elementwise maximum of x and y; NaN if either is NaN."""
 
 def minimum(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The smaller of x and y; NaN if either is."""
+    """Elementwise minimum of x and y; NaN if either is NaN."""
 
 def moveaxis(x: TensorLike, source: IntsLike, destination: IntsLike, *, name: str | None = ...) -> Tensor:
-    """Moves axes to other places, without copying: axis `source[i]` becomes axis `destination[i]`, and the others keep their order."""
+    """Moves axes, as a view: axis `source[i]` becomes axis `destination[i]`; the others keep their order."""
 
 def multiply(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x * y. Also `x * y` on tensors and numbers."""
+    """Elementwise product, `x * y`. Also `x * y` on tensors and scalars."""
 
 def negative(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`-x`; integers wrap. Also `-x` on tensors."""
+    """The negative of each element; integers wrap. Also `-x` on tensors."""
 
 def not_equal(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """True where x is not equal to y; NaN is unequal to everything."""
+    """Elementwise `x != y`; true where either is NaN."""
 
 def pow(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x to the power of y. Integers wrap; of a negative power they keep what an integer can: the reciprocal, truncated."""
+    """`x` to the power of `y`. Integers wrap; a negative power of an integer is the truncated reciprocal."""
 
 def reciprocal(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """`1 / x`, in floating point as all division: of integers it is `float64`."""
+    """The reciprocal of each element, `1 / x`; integers give `float64`."""
 
 def remainder(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """What [`floor_div`] leaves over: `x - floor_div(x, y) * y`, of the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and numbers."""
+    """The remainder of [`floor_div`], `x - floor_div(x, y) * y`, with the sign of y as in Python; an integer modulo 0 is 0. Also `x % y` on tensors and scalars."""
 
 def round(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The nearest whole number; halves go to the even one."""
+    """Rounds to the nearest integer; ties go to the even one."""
 
 def sign(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """-1, 0 or 1, as each element is below, at or above zero; NaN stays NaN."""
+    """The sign of each element: -1, 0 or 1; NaN stays NaN."""
 
 def sin(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The sine of each element, an angle in radians."""
+    """The sine of each element, in radians."""
 
 def sinh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic sine of each element."""
@@ -242,22 +242,22 @@ def square(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The square of each element, `x * x`; integers wrap."""
 
 def subtract(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x - y. Also `x - y` on tensors and numbers."""
+    """Elementwise difference, `x - y`. Also `x - y` on tensors and scalars."""
 
 def tan(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The tangent of each element, an angle in radians."""
+    """The tangent of each element, in radians."""
 
 def tanh(x: TensorLike, *, name: str | None = ...) -> Tensor:
     """The hyperbolic tangent of each element, between -1 and 1."""
 
 def tril(x: TensorLike, k: int = ..., *, name: str | None = ...) -> Tensor:
-    """The matrices in the last two axes with zeros above diagonal `k`; 0 is the main one, positive ones lie above it."""
+    """The lower triangle of the matrices in the last two axes: zeros above diagonal `k`. `k` is 0 for the main diagonal, positive above it, negative below."""
 
 def triu(x: TensorLike, k: int = ..., *, name: str | None = ...) -> Tensor:
-    """The matrices in the last two axes with zeros below diagonal `k`; 0 is the main one, positive ones lie above it."""
+    """The upper triangle of the matrices in the last two axes: zeros below diagonal `k`. `k` is 0 for the main diagonal, positive above it, negative below."""
 
 def trunc(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Each element without its fraction."""
+    """Rounds toward zero."""
 
 def where(condition: TensorLike, x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """x where the condition is true, y where it is false."""
+    """Selects elements: `x` where the condition is true, `y` where it is false. All three broadcast."""

@@ -17,13 +17,13 @@ __all__ = [
 ]
 
 def det(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The determinant of every matrix."""
+    """The determinant of each matrix."""
 
 def eigvalsh(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """Eigenvalues of every symmetric matrix, smallest first. Only the lower triangle is read."""
+    """The eigenvalues of symmetric matrices in ascending order. Only the lower triangle is read."""
 
 def inv(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The inverse of every matrix; a singular one is an error."""
+    """The inverse of each matrix; a singular matrix is an error."""
 
 def matmul(
     x1: TensorLike,
@@ -33,10 +33,10 @@ def matmul(
     *,
     name: str | None = ...,
 ) -> Tensor:
-    """The matrix product. Leading dimensions are stacks of matrices and broadcast; a vector on the left is a row, on the right a column, and does not stay a dimension. Integers wrap."""
+    """The matrix product of the last two axes; leading (batch) dimensions broadcast."""
 
 def solve(x1: TensorLike, x2: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The `x` with `a @ x = b`, for stacks of square matrices that broadcast; a vector `b` has a vector for an answer. A singular matrix is an error."""
+    """Solves `a @ x = b` for square matrices; batch dimensions broadcast, and for a vector `b` the result is a vector. A singular matrix is an error."""
 
 def svdvals(x: TensorLike, *, name: str | None = ...) -> Tensor:
-    """The singular values of every matrix, largest first."""
+    """The singular values of each matrix in descending order."""
