@@ -28,7 +28,8 @@ print(plan.explain_peak())
 
 addresses = [w.address for w in weights]
 with tf.memory.measure() as measured:
-    first = float(step(x, y))
+    loss = step(x, y)
+first = float(loss)
 print(f"planned {plan.peak_bytes} bytes, measured {measured.peak_bytes}")
 assert plan.peak_bytes == measured.peak_bytes
 
