@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from . import _native, config, nest
+from . import _native, config, memory, nest
 from .spec import TensorSpec
 
 
@@ -46,6 +46,31 @@ setattr(_native.Plan, "explain_peak", _explain_peak)
 setattr(_native.Plan, "_repr_html_", _plan_html)
 
 
+class FrontierRow(NamedTuple):
+    """A plan of a frontier. `time` is relative to the fastest plan, by the planner's cost model."""
+
+    bytes: int
+    total_bytes: int
+    time: float
+    repeated_steps: int
+    micro_batches: int
+
+
+def _frontier_rows(self: _native.Frontier) -> list[FrontierRow]:
+    """The plans, from the fewest bytes to the least time."""
+    return [FrontierRow(*row) for row in self._rows()]
+
+
+def _frontier_within(self: _native.Frontier, budget: Any) -> FrontierRow | None:
+    """The row of the plan that a budget chooses: the fastest that fits, or None."""
+    row = self._within(budget)
+    return None if row is None else FrontierRow(*row)
+
+
+setattr(_native.Frontier, "rows", property(_frontier_rows))
+setattr(_native.Frontier, "within", _frontier_within)
+
+
 def _placeholders(value: Any) -> Any:
     return nest.map_structure(lambda leaf: leaf.placeholder() if isinstance(leaf, TensorSpec) else leaf, value)
 
@@ -68,6 +93,7 @@ class Function:
         cache_bytes: int | None = None,
         name: str | None = None,
         fuse: bool = True,
+        memory_budget: Any = None,
     ) -> None:
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
@@ -80,6 +106,7 @@ class Function:
             "cache_bytes": cache_bytes,
             "name": name,
             "fuse": fuse,
+            "memory_budget": memory_budget,
         }
         self._name = str(name or getattr(python_function, "__name__", type(python_function).__name__))
         self._bound: weakref.WeakKeyDictionary[Any, Function] = weakref.WeakKeyDictionary()
@@ -107,6 +134,7 @@ class Function:
             cache_bytes,
             self._input_signature,
             fuse,
+            memory.default_budget() if memory_budget is None else memory_budget,
         )
 
     def _arguments(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
@@ -155,6 +183,13 @@ class Function:
         """Plans a call with these arguments without running it. TensorSpecs stand for tensors."""
         args, kwargs = self._arguments(args, kwargs)
         return self._native.plan(*_placeholders(list(args)), **_placeholders(kwargs))
+
+    def frontier(self, *args: Any, **kwargs: Any) -> _native.Frontier:
+        """The plans of a call for every memory budget, without running it: `rows` of bytes, time, repeated steps and
+        micro-batches. TensorSpecs stand for tensors.
+        """
+        args, kwargs = self._arguments(args, kwargs)
+        return self._native.frontier(*_placeholders(list(args)), **_placeholders(kwargs))
 
     def plan_gradient(self, *args: Any, **kwargs: Any) -> tuple[_native.Plan, _native.Plan]:
         """Plans a call under a tape: the forward and the backward program."""
@@ -293,11 +328,17 @@ def function(
     cache_bytes: int | None = None,
     name: str | None = None,
     fuse: bool = True,
+    memory_budget: Any = None,
 ) -> Any:
     """Compiles a Python function: it is traced once per signature and then runs as a planned program.
 
     `jit_compile=True` compiles fused loops to machine code. `reduce_retracing=True` treats sizes that vary as unknown.
     `on_retrace` is "warn", "allow" or "deny". `cache_bytes` bounds the bytes that traces hold between calls.
+
+    `memory_budget` is the number of bytes that a call may allocate, as a number, as text ("200MB") or as a
+    `tf.memory.MemoryBudget`. Values are dropped and computed again, or the batch is split, so that the call fits at the
+    least added time. If no plan fits, the first call raises `tf.errors.ResourceExhaustedError`, which names the smallest
+    budget that works.
 
     >>> import taut as tf
     >>> @tf.function
@@ -327,6 +368,7 @@ def function(
             cache_bytes=cache_bytes,
             name=name,
             fuse=fuse,
+            memory_budget=memory_budget,
         )
 
     return decorated if func is None else decorated(func)

@@ -5,10 +5,21 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 from . import _native
-from ._native import allocations, allocator, idle_bytes, live_bytes, peak_bytes, record, reset_peak, trim
+from ._native import (
+    MemoryBudget,
+    allocations,
+    allocator,
+    idle_bytes,
+    live_bytes,
+    peak_bytes,
+    record,
+    reset_peak,
+    trim,
+)
 
 
 class Report(str):
@@ -85,6 +96,35 @@ def report() -> Report:
     return made
 
 
+_default_budget: ContextVar[Any] = ContextVar("memory_budget", default=None)
+
+
+def default_budget() -> Any:
+    """The memory budget of functions that are created now without one: that of the enclosing `budget` block, or None."""
+    return _default_budget.get()
+
+
+@contextmanager
+def budget(bytes: Any, total: bool = False, bit_equal: bool = False) -> Iterator[MemoryBudget]:
+    """Gives every `tf.function` that is created inside the `with` block this memory budget, unless it has its own.
+
+    `bytes` is a number or text such as "200MB". `total` counts arguments, variables and constants as well; `bit_equal`
+    forbids splitting the batch, which changes the rounding of results.
+
+    >>> import taut as tf
+    >>> with tf.memory.budget("1MB"):
+    ...     f = tf.function(lambda x: x + 1.0)
+    >>> f.plan(tf.TensorSpec([1000])).fits("1MB")
+    True
+    """
+    made = MemoryBudget(bytes, total, bit_equal)
+    token = _default_budget.set(made)
+    try:
+        yield made
+    finally:
+        _default_budget.reset(token)
+
+
 class Measured:
     """The memory use of a `with` block, available after it."""
 
@@ -107,9 +147,11 @@ def measure() -> Iterator[Measured]:
 
 __all__ = [
     "Measured",
+    "MemoryBudget",
     "Report",
     "allocations",
     "allocator",
+    "budget",
     "idle_bytes",
     "limit",
     "live_bytes",

@@ -130,23 +130,37 @@ impl JointGraph {
     /// Splits it where the backward pass begins. Of the original's outputs, the caller has only the first `visible`: others that
     /// the backward pass needs are saved.
     pub fn split(&self, visible: usize) -> Result<SplitGraph> {
+        self.split_where(visible, |_| true)
+    }
+
+    /// As [`JointGraph::split`], with only these values of the forward pass saved: the backward pass computes the others again, from
+    /// those and the inputs.
+    pub fn split_keeping(&self, visible: usize, kept: &[ValueId]) -> Result<SplitGraph> {
+        let mut is_kept = vec![false; self.graph.values.len()];
+        kept.iter().for_each(|id| is_kept[id.index()] = true);
+        // What the caller has anyway need not be computed again.
+        self.graph.outputs[..visible].iter().for_each(|id| is_kept[id.index()] = true);
+        self.split_where(visible, |id| is_kept[id.index()])
+    }
+
+    fn split_where(&self, visible: usize, is_kept: impl Fn(ValueId) -> bool) -> Result<SplitGraph> {
         let joint = &self.graph;
-        let is_forward = |id: ValueId| match joint.values[id.index()].origin {
-            Origin::Node { node, .. } => node < self.boundary,
+        let is_saved = |id: ValueId| match joint.values[id.index()].origin {
+            Origin::Node { node, .. } => node < self.boundary && is_kept(id),
             Origin::Input(input) => input < self.inputs,
             Origin::Constant(_) => false,
         };
         let (own, gradients) = joint.outputs.split_at(self.outputs);
         let mut needed = vec![false; joint.values.len()];
         gradients.iter().for_each(|id| needed[id.index()] = true);
-        for node in joint.nodes[self.boundary..].iter().rev() {
-            if node.outputs.iter().any(|id| needed[id.index()]) {
+        for node in joint.nodes.iter().rev() {
+            if node.outputs.iter().any(|&id| needed[id.index()] && !is_saved(id)) {
                 node.inputs.iter().for_each(|id| needed[id.index()] = true);
             }
         }
         let crossing: Vec<ValueId> = (0..joint.values.len() as u32)
             .map(ValueId)
-            .filter(|&id| needed[id.index()] && is_forward(id))
+            .filter(|&id| needed[id.index()] && is_saved(id))
             .collect();
 
         let (mut residuals, mut saved): (Vec<ValueId>, Vec<SavedFrom>) = (Vec::new(), Vec::new());

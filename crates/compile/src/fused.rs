@@ -157,8 +157,9 @@ impl Op for Fused {
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        let steps = self.calls.len() + usize::from(self.reduction.is_some());
-        Cost { flops: (steps as u64) * self.shape.len() as u64, bytes: Cost::traffic(inputs, outputs) }
+        let steps: u64 = self.kernel.program().steps().iter().map(|step| step.code.flops()).sum();
+        let one = steps + u64::from(self.reduction.is_some());
+        Cost { flops: one.saturating_mul(self.shape.len() as u64), bytes: Cost::traffic(inputs, outputs) }
     }
 
     /// The program: inputs are `x0`, `x1`, …, and steps `a`, `b`, ….

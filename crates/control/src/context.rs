@@ -7,10 +7,27 @@ use taut_core::Result;
 use taut_core::graph::{TraceContext, trace_context};
 use taut_core::ops::random::{RecordedKeys, with_recorded_keys};
 
+/// What the trace of a function passes to the loops and branches in it.
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionContext {
+    /// How bodies are compiled.
+    pub compile: CompileOptions,
+    /// The part of its residuals that the gradient of a loop without a budget of its own may keep, as a divisor: with 4, a
+    /// quarter. `None` keeps all.
+    pub residual_divisor: Option<usize>,
+}
+
 /// How bodies are compiled: with the options of the function being traced. Outside of functions, they are fused and become
 /// machine code.
 pub(crate) fn body_options() -> CompileOptions {
-    trace_context::<CompileOptions>().map_or(CompileOptions { fuse: true, native: true }, |options| *options)
+    trace_context::<FunctionContext>()
+        .map_or(CompileOptions { fuse: true, native: true }, |context| context.compile)
+}
+
+/// The gradient budget of a loop without one of its own whose residuals take so many bytes: what the function being traced
+/// says.
+pub(crate) fn residual_budget(bytes: usize) -> Option<usize> {
+    trace_context::<FunctionContext>()?.residual_divisor.map(|divisor| bytes / divisor.max(1))
 }
 
 /// What the gradients of the loops inside a loop with a budget may keep. It belongs to the trace of that loop's body; the

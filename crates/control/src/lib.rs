@@ -34,6 +34,7 @@ mod vjp;
 mod vmap;
 
 pub use branch::{Case, cond, switch_case};
+pub use context::FunctionContext;
 pub use loops::recurrent;
 pub use loops::{LoopReport, Loops, foldl, foldr, fori_loop, scan, while_loop};
 pub use map::{map_fn, vectorized_map};

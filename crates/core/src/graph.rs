@@ -16,7 +16,7 @@ pub(crate) use trace::{ValueRef, next_key, record};
 use crate::apply::apply_at;
 use crate::error::{Error, ErrorKind, Result};
 use crate::mode::without_source_location;
-use crate::op::{Effects, Op, Spec};
+use crate::op::{Cost, Effects, Op, Spec};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -93,6 +93,17 @@ impl Graph {
     /// The effects of all its ops.
     pub fn effects(&self) -> Effects {
         self.nodes.iter().fold(Effects::NONE, |effects, node| effects | node.op.effects())
+    }
+
+    /// The work of all its calls together. Views cost nothing.
+    pub fn cost(&self) -> Cost {
+        let calls = self.nodes.iter().filter(|node| !node.op.kernel().is_view());
+        calls.fold(Cost::default(), |sum, node| {
+            let inputs: Vec<&Spec> = node.inputs.iter().map(|&id| self.spec(id)).collect();
+            let outputs: Vec<Spec> = node.outputs.iter().map(|&id| self.spec(id).clone()).collect();
+            let Cost { flops, bytes } = node.op.cost(&inputs, &outputs);
+            Cost { flops: sum.flops.saturating_add(flops), bytes: sum.bytes.saturating_add(bytes) }
+        })
     }
 
     /// About the bytes that the graph takes, without its constants.

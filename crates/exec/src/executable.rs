@@ -45,9 +45,19 @@ pub struct RunOutputs {
 impl Executable {
     /// Compiles and plans a graph.
     pub fn compile(graph: &Graph, options: ExecutableOptions, request: &PlanRequest) -> Result<Executable> {
+        let compiled = Executable::compile_graph(graph, options)?;
+        Executable::with_options(Program::plan(&compiled, request)?, options)
+    }
+
+    /// Runs the compiler's passes on a graph.
+    pub fn compile_graph(graph: &Graph, options: ExecutableOptions) -> Result<Graph> {
         // Passes apply ops to constants: those calls belong to no trace and to no tape.
-        let compiled = suspend_tracing(|| record::without_recording(|| compile(graph, &options.compile)))?;
-        let mut executable = Executable::plan(&compiled, request)?;
+        suspend_tracing(|| record::without_recording(|| compile(graph, &options.compile)))
+    }
+
+    /// Makes a program ready to run, as the options say.
+    pub fn with_options(program: Program, options: ExecutableOptions) -> Result<Executable> {
+        let mut executable = Executable::new(program);
         executable.poison_dead_memory(options.poison_dead_memory)?;
         Ok(executable)
     }

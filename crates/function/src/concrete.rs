@@ -1,13 +1,17 @@
 //! One trace of a function: its graph, the variables and keys that it uses, and the executables made of it.
 
+use crate::budget::{MemoryBudget, MemoryFrontier};
 use crate::forward_backward::ForwardBackward;
 use crate::signature::Signature;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use taut_autodiff::Variable;
-use taut_core::graph::{KeySource, Node, Origin, TracedFunction, ValueId};
+use taut_core::graph::{KeySource, Node, Origin, StateUse, TracedFunction, ValueId};
 use taut_core::{Error, ErrorKind, Graph, Result, Strides, Tensor};
 use taut_exec::{Executable, ExecutableOptions};
 use taut_plan::{InputRequest, PlanRequest, Program};
+
+/// The parts of their residuals that loops keep in variants of a function, as divisors.
+const RESIDUAL_DIVISORS: [usize; 3] = [4, 16, 64];
 
 /// A function for one signature.
 pub(crate) struct ConcreteFunction {
@@ -21,15 +25,29 @@ pub(crate) struct ConcreteFunction {
     /// The variables that are written, in the order of their ids, as positions among `variables`.
     pub(crate) written: Vec<usize>,
     pub(crate) request: PlanRequest,
-    pub(crate) options: ExecutableOptions,
-    /// Compiled when it is first needed: a function that is only inlined into others does not need it.
-    executable: OnceLock<Executable>,
+    pub(crate) options: FunctionOptions,
+    /// The same function with loops whose gradients keep less: made when a memory budget needs them.
+    variants: OnceLock<Vec<Graph>>,
+    /// The plans for all budgets, made when they are first needed.
+    frontier: OnceLock<Arc<MemoryFrontier>>,
+    /// The fastest executable. Compiled when it is first needed: a function that is only inlined into others does not need it.
+    fastest: OnceLock<Executable>,
+    /// The executable that keeps the memory budget, if the fastest one does not.
+    budgeted: OnceLock<Executable>,
     /// Whether keys are only read by ops, so that they can be passed without tensors.
     pub(crate) has_plain_keys: bool,
     /// The float constants of the graph: a tape may watch them.
     pub(crate) float_constants: Vec<Tensor>,
     /// The forms with a gradient, by the inputs that are tracked.
     differentiated: Mutex<Vec<(Vec<bool>, Arc<ForwardBackward>)>>,
+}
+
+/// The options of a function that its traces need.
+pub(crate) struct FunctionOptions {
+    /// The function's name, for messages.
+    pub(crate) name: String,
+    pub(crate) executable: ExecutableOptions,
+    pub(crate) budget: Option<MemoryBudget>,
 }
 
 /// A variable that the function uses.
@@ -42,7 +60,7 @@ impl ConcreteFunction {
     pub(crate) fn new(
         traced: TracedFunction,
         signature: &Signature,
-        options: ExecutableOptions,
+        options: FunctionOptions,
     ) -> Result<ConcreteFunction> {
         let mut variables = Vec::new();
         for used in &traced.states {
@@ -76,17 +94,87 @@ impl ConcreteFunction {
             written,
             request: PlanRequest { inputs, updates, ..PlanRequest::default() },
             options,
-            executable: OnceLock::new(),
+            variants: OnceLock::new(),
+            frontier: OnceLock::new(),
+            fastest: OnceLock::new(),
+            budgeted: OnceLock::new(),
             differentiated: Mutex::new(Vec::new()),
         })
     }
 
+    /// The executable of a call.
     pub(crate) fn executable(&self) -> Result<&Executable> {
-        if let Some(executable) = self.executable.get() {
+        let fastest = self.fastest()?;
+        match self.options.budget {
+            Some(budget) if !budget.allows(fastest.program()) => self.budgeted(budget),
+            _ => Ok(fastest),
+        }
+    }
+
+    fn fastest(&self) -> Result<&Executable> {
+        if let Some(executable) = self.fastest.get() {
             return Ok(executable);
         }
-        let executable = Executable::compile(&self.graph, self.options, &self.request)?;
-        Ok(self.executable.get_or_init(|| executable))
+        let executable = Executable::compile(&self.graph, self.options.executable, &self.request)?;
+        Ok(self.fastest.get_or_init(|| executable))
+    }
+
+    #[cold]
+    fn budgeted(&self, budget: MemoryBudget) -> Result<&Executable> {
+        if let Some(executable) = self.budgeted.get() {
+            return Ok(executable);
+        }
+        let program = self.frontier()?.plan_within(budget)?;
+        let executable = Executable::with_options(program, self.options.executable)?;
+        Ok(self.budgeted.get_or_init(|| executable))
+    }
+
+    /// Whether the fastest executable needs more than the memory budget.
+    pub(crate) fn exceeds_budget(&self) -> Result<bool> {
+        let Some(budget) = self.options.budget else { return Ok(false) };
+        Ok(!budget.allows(self.fastest()?.program()))
+    }
+
+    /// The plans among which a budget chooses.
+    pub(crate) fn frontier(&self) -> Result<Arc<MemoryFrontier>> {
+        if let Some(frontier) = self.frontier.get() {
+            return Ok(frontier.clone());
+        }
+        let FunctionOptions { name, executable, .. } = &self.options;
+        let variants = self.variants.get().map_or(&[][..], Vec::as_slice);
+        let graphs = std::iter::once(&self.graph).chain(variants);
+        let frontier = MemoryFrontier::new(name, graphs, *executable, &self.request)?;
+        Ok(self.frontier.get_or_init(|| Arc::new(frontier)).clone())
+    }
+
+    /// Adds variants of the function whose loops keep only a part of their residuals for their gradients, if it has loops.
+    pub(crate) fn add_variants(&self, trace: impl Fn(usize) -> Result<TracedFunction>) -> Result<()> {
+        let has_subgraphs = self.graph.nodes.iter().any(|node| node.op.subgraphs().is_some());
+        if !has_subgraphs || self.variants.get().is_some() {
+            return Ok(());
+        }
+        let mut variants = Vec::new();
+        for divisor in RESIDUAL_DIVISORS {
+            let traced = trace(divisor)?;
+            if self.has_same_inputs(&traced) {
+                variants.push(traced.graph);
+            }
+        }
+        self.variants.get_or_init(|| variants);
+        Ok(())
+    }
+
+    /// Whether another trace takes the same variables and as many keys, so that it can be called in place of this one.
+    fn has_same_inputs(&self, traced: &TracedFunction) -> bool {
+        let is_same = |(used, other): (&VariableUse, &StateUse)| {
+            let variable = Variable::from_state(&other.state);
+            variable.is_some_and(|variable| variable.id() == used.variable.id()) && used.writes == other.writes
+        };
+        traced.captures.is_empty()
+            && traced.states.len() == self.variables.len()
+            && self.variables.iter().zip(&traced.states).all(is_same)
+            && traced.keys.len() == self.keys.len()
+            && traced.graph.outputs.len() == self.graph.outputs.len()
     }
 
     /// The plan of a call.
@@ -94,26 +182,34 @@ impl ConcreteFunction {
         Ok(self.executable()?.program().clone())
     }
 
+    /// The executable of a call, if there is one yet.
+    fn planned(&self) -> Option<&Executable> {
+        self.budgeted.get().or(self.fastest.get())
+    }
+
     /// The peak of a call beyond arguments and variables; 0 if it is not planned yet.
     pub(crate) fn peak_bytes(&self) -> usize {
-        self.executable.get().map_or(0, |executable| executable.program().peak_bytes())
+        self.planned().map_or(0, |executable| executable.program().peak_bytes())
     }
 
     /// The arena of a call; 0 if it is not planned yet.
     pub(crate) fn arena_bytes(&self) -> usize {
-        self.executable.get().map_or(0, |executable| executable.program().arena_bytes())
+        self.planned().map_or(0, |executable| executable.program().arena_bytes())
     }
 
     /// The bytes held between calls.
     pub(crate) fn bytes(&self) -> usize {
         self.graph.footprint()
-            + self.executable.get().map_or(0, Executable::bytes)
+            + self.variants.get().into_iter().flatten().map(Graph::footprint).sum::<usize>()
+            + self.fastest.get().map_or(0, Executable::bytes)
+            + self.budgeted.get().map_or(0, Executable::bytes)
+            + self.frontier.get().map_or(0, |frontier| frontier.footprint())
             + self.differentiated().iter().map(|(_, form)| form.bytes()).sum::<usize>()
     }
 
     /// Frees the arenas that no call is using.
     pub(crate) fn release_arenas(&self) {
-        self.executable.get().into_iter().for_each(Executable::release_arenas);
+        self.planned().into_iter().for_each(Executable::release_arenas);
         self.differentiated().iter().for_each(|(_, form)| form.release_arenas());
     }
 
@@ -126,7 +222,7 @@ impl ConcreteFunction {
             return Ok(form);
         }
         // Compiled without the lock: another thread may do the same meanwhile, and the first one stays.
-        let form = ForwardBackward::new(&self.graph, self.results, wanted, self.options, &self.request)?;
+        let form = ForwardBackward::new(&self.graph, self.results, wanted, &self.options, &self.request)?;
         let form = Arc::new(form);
         let mut forms = self.differentiated();
         Ok(find(&forms).unwrap_or_else(|| {

@@ -1,10 +1,12 @@
 //! A function under a tape: a forward and a backward executable, joined by what the forward one saves.
 
+use crate::budget::{Passes, PlannedPasses};
+use crate::concrete::FunctionOptions;
 use std::sync::{Arc, OnceLock};
-use taut_autodiff::joint::{InputGradient, JointGraph, SavedFrom, SplitGraph};
+use taut_autodiff::joint::{InputGradient, JointGraph, SavedFrom};
 use taut_core::{Gradient, Gradients, Graph, IndexedSlices, Result, Spec, Tensor};
 use taut_exec::{Executable, ExecutableOptions};
-use taut_plan::{InputRequest, PlanRequest, Program};
+use taut_plan::{PlanRequest, Program};
 
 /// The forward executable, which returns residuals after the results, and the backward executable, which reads them.
 pub(crate) struct ForwardBackward {
@@ -34,29 +36,18 @@ impl ForwardBackward {
         whole: &Graph,
         results: usize,
         wanted: &[bool],
-        options: ExecutableOptions,
+        options: &FunctionOptions,
         forward_request: &PlanRequest,
     ) -> Result<ForwardBackward> {
         let specs: Vec<Spec> = whole.outputs.iter().map(|&id| whole.spec(id).clone()).collect();
         let active_results: Vec<usize> = (0..results).filter(|&i| specs[i].dtype.is_float()).collect();
         let joint = JointGraph::new(whole, wanted, &active_results, false)?;
-        let SplitGraph { forward, backward, saved: residuals } = joint.split(results)?;
-        let forward = Executable::compile(&forward, options, forward_request)?;
-        // Residuals are read in the layout they have.
-        let residual_request = |residual: &SavedFrom| match *residual {
-            SavedFrom::Input(i) => {
-                let input = forward_request.inputs.get(i);
-                InputRequest { strides: input.and_then(|input| input.strides.clone()), donated: false }
-            }
-            SavedFrom::Output(i) => {
-                let layout = &forward.program().results[i].layout;
-                let strides = (!layout.is_contiguous()).then(|| layout.strides.clone());
-                InputRequest { strides, donated: i >= results && forward.owns_output_buffer(i) }
-            }
+        let passes = Passes { joint: &joint, results, options, forward_request };
+        let plain = passes.plan(joint.split(results)?)?;
+        let PlannedPasses { forward, backward, consuming, request, residuals } = match options.budget {
+            Some(budget) if !plain.keep(budget) => passes.plan_within(budget)?,
+            _ => plain,
         };
-        let inputs = residuals.iter().map(residual_request).collect();
-        let request = PlanRequest { inputs, ..PlanRequest::default() };
-        let consuming = Executable::compile(&backward, options, &request)?;
         Ok(ForwardBackward {
             forward,
             results,
@@ -65,7 +56,7 @@ impl ForwardBackward {
             consuming,
             reading: OnceLock::new(),
             request,
-            options,
+            options: options.executable,
             active_results,
             input_gradients: joint.input_gradients,
             whole: whole.clone(),
@@ -73,7 +64,8 @@ impl ForwardBackward {
         })
     }
 
-    /// The backward executable that leaves residuals intact.
+    /// The backward executable that leaves residuals intact. It needs more memory than the one that overwrites them; a budget is
+    /// for that one.
     pub(crate) fn reading(&self) -> Result<&Executable> {
         if let Some(executable) = self.reading.get() {
             return Ok(executable);

@@ -1,5 +1,6 @@
 //! The function: its options and its calls.
 
+use crate::budget::{MemoryBudget, MemoryFrontier};
 use crate::cache::{CachedTrace, TraceCache, find, lock};
 use crate::call::{Arguments, Caller};
 use crate::first_trace::FirstTrace;
@@ -39,6 +40,7 @@ pub struct Function<A, R> {
     pub(crate) on_retrace: OnRetrace,
     pub(crate) cache_bytes: usize,
     pub(crate) options: ExecutableOptions,
+    pub(crate) budget: Option<MemoryBudget>,
     pub(crate) cache: Mutex<TraceCache<R>>,
     pub(crate) report: Mutex<TraceReport>,
     pub(crate) calls: AtomicU64,
@@ -76,6 +78,7 @@ where
         on_retrace: OnRetrace::default(),
         cache_bytes: CACHE_BYTES,
         options: ExecutableOptions::default(),
+        budget: None,
         cache: Mutex::new(TraceCache::new()),
         report: Mutex::default(),
         calls: AtomicU64::new(0),
@@ -147,6 +150,41 @@ where
     pub fn verify(mut self, on: bool) -> Self {
         self.options.poison_dead_memory = on;
         self
+    }
+
+    /// The bytes that a call may allocate. If the fastest plan needs more, values are dropped and computed again, so that
+    /// the call fits at the least added time; the results are the same to the last bit. If no plan fits, the first call fails
+    /// before anything runs, and the error names the smallest budget that works.
+    ///
+    /// ```
+    /// use taut_core::{Tensor, ops};
+    /// use taut_autodiff::gradients;
+    /// use taut_function::function;
+    /// let step = |x: &Tensor| {
+    ///     let mut y = x.clone();
+    ///     for _ in 0..32 {
+    ///         y = ops::unary::sin(ops::nn::softmax(&y, -1)?)?;
+    ///     }
+    ///     gradients(&[y], &[x.clone()])
+    /// };
+    /// let x = Tensor::from_vec(vec![0.5f32; 64 * 1024], [64, 1024])?;
+    /// let plain = function(step);
+    /// let small = function(step).memory_budget(plain.plan(&x)?.peak_bytes() / 3);
+    /// assert!(small.plan(&x)?.peak_bytes() <= plain.plan(&x)?.peak_bytes() / 3);
+    /// # Ok::<(), taut_core::Error>(())
+    /// ```
+    #[must_use]
+    pub fn memory_budget(mut self, budget: impl Into<MemoryBudget>) -> Self {
+        self.budget = Some(budget.into());
+        self
+    }
+
+    /// The plans for these arguments among which a memory budget chooses.
+    #[track_caller]
+    pub fn frontier<N: Nest<Owned = A>>(&self, arguments: N) -> Result<Arc<MemoryFrontier>> {
+        let trace = self.trace_for(&arguments, false, Location::caller())?;
+        self.add_variants(&trace.concrete, &arguments, &trace.signature)?;
+        trace.concrete.frontier()
     }
 
     /// Calls the function.

@@ -5,6 +5,7 @@
 //! [`taut_plan`] places every value, and from then on a [`taut_exec::Executable`] runs it. Variables are used by
 //! reference, and updated in their own memory. Under a tape, a call is one recorded op with a backward executable of its own.
 
+mod budget;
 mod cache;
 mod call;
 mod call_op;
@@ -17,6 +18,7 @@ mod signature;
 mod tensor_spec;
 mod tracing;
 
+pub use budget::{FrontierRow, MemoryBudget, MemoryFrontier};
 pub use function::{Function, OnRetrace, function};
 pub use report::{FunctionTrace, TraceReason};
 pub use signature::SignatureChange;

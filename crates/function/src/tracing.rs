@@ -1,7 +1,7 @@
 //! Tracing a function for new arguments.
 
 use crate::cache::{CachedTrace, find, insert, lock, remove_orphans};
-use crate::concrete::ConcreteFunction;
+use crate::concrete::{ConcreteFunction, FunctionOptions};
 use crate::first_trace::TraceInProgress;
 use crate::function::{Function, OnRetrace, tensors};
 use crate::report::{FunctionTrace, TraceReason, changes};
@@ -13,6 +13,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 use taut_autodiff::Variable;
 use taut_autodiff::nest::Nest;
+use taut_control::FunctionContext;
 use taut_core::graph::{TracedFunction, trace_function};
 use taut_core::{Error, ErrorKind, Result, Spec, is_tracing, record, warn};
 use taut_memory::Location;
@@ -46,15 +47,15 @@ where
         }
         let in_progress = TraceInProgress::begin(address, &signature);
         let (traced, template) =
-            self.trace_body(arguments, &signature, first.is_some()).map_err(|error| error.at(at))?;
+            self.trace_body(arguments, &signature, first.is_some(), None).map_err(|error| error.at(at))?;
         drop(in_progress);
         if !traced.captures.is_empty() {
             return Ok(None);
         }
         let created: Vec<Variable> = traced.created.iter().filter_map(Variable::from_state).collect();
-        let concrete = ConcreteFunction::new(traced, &signature, self.options)?;
+        let concrete = ConcreteFunction::new(traced, &signature, FunctionOptions { name: self.name.clone(), executable: self.options, budget: self.budget })?;
         if !is_tracing() {
-            concrete.plan().map_err(|error| error.at(at))?;
+            self.plan_within_budget(&concrete, arguments, &signature).map_err(|error| error.at(at))?;
         }
         self.open_varying_dimensions(&signature);
         let (text, digest) = (signature.to_string(), signature.digest());
@@ -85,16 +86,42 @@ where
         arguments: &N,
         signature: &Signature,
         may_create: bool,
+        residual_divisor: Option<usize>,
     ) -> Result<(TracedFunction, R)> {
         let specs: Vec<Spec> = signature.specs().cloned().collect();
         // The bodies of loops and branches are compiled with the function's options.
-        let context = Rc::new(self.options.compile);
+        let context = Rc::new(FunctionContext { compile: self.options.compile, residual_divisor });
         record::without_recording(|| {
             trace_function(&specs, may_create, Some(context), |inputs| {
                 let own = arguments.rebuild(&mut inputs.iter().cloned());
                 let results = (self.body)(&own)?;
                 Ok((tensors(&results).into_vec(), results))
             })
+        })
+    }
+
+    /// Plans a trace. If that exceeds the memory budget, it is traced again with loops whose gradients keep less.
+    fn plan_within_budget<N: Nest<Owned = A>>(
+        &self,
+        concrete: &ConcreteFunction,
+        arguments: &N,
+        signature: &Signature,
+    ) -> Result<()> {
+        if concrete.exceeds_budget()? {
+            self.add_variants(concrete, arguments, signature)?;
+        }
+        concrete.plan().map(drop)
+    }
+
+    /// Traces the function again with loops whose gradients keep less, for the memory frontier.
+    pub(crate) fn add_variants<N: Nest<Owned = A>>(
+        &self,
+        concrete: &ConcreteFunction,
+        arguments: &N,
+        signature: &Signature,
+    ) -> Result<()> {
+        concrete.add_variants(|divisor| {
+            Ok(self.trace_body(arguments, signature, false, Some(divisor))?.0)
         })
     }
 

@@ -52,6 +52,16 @@ impl Code {
         }
     }
 
+    /// About how many arithmetic operations one element takes, by what its vector code does: for comparing costs.
+    pub fn flops(self) -> u64 {
+        match self {
+            Code::Unary(code) => code.flops(),
+            Code::Binary(code) => code.flops(),
+            Code::Clip => 2,
+            Code::Select | Code::Cast(_) | Code::Copy => 1,
+        }
+    }
+
     /// The type of the result for operands of these types, or `None` if there is no such operation.
     pub fn result(self, operands: &[DType]) -> Option<DType> {
         match (self, operands) {

@@ -4,7 +4,7 @@
 //! overwrite operands after their last read, updates are written into the memory of the updated input, and all other
 //! values are packed into one arena. It never reads data. [`Program::explain_peak`] explains every byte of the peak.
 //!
-//! [`remat`] finds which calls to repeat so that a step fits a memory budget at least added time.
+//! [`PlanFrontier`] holds the plans of a graph for every memory budget: with fewer bytes, more calls are repeated ([`remat`]).
 //!
 //! A graph determines the live range of every buffer. [`pack`] gives each buffer an offset in one arena, so that buffers
 //! with overlapping live ranges share no byte, in as few bytes as it can find, together with a lower bound.
@@ -59,8 +59,10 @@
 
 mod bits;
 mod buffer_table;
+mod cost;
 mod diff;
 mod explain;
+mod frontier;
 mod greedy;
 mod improve;
 mod interval_graph;
@@ -81,6 +83,7 @@ mod verify;
 pub use buffer_table::{BufferRow, BufferTable, BufferWrite};
 pub use diff::{PlanChange, PlanDiff};
 pub use explain::{PeakExplanation, PeakRow, PeakRowKind};
+pub use frontier::{PlanFrontier, PlanPoint, kept_values};
 pub use improve::{pack, pack_within};
 pub use packing::{Effort, FoundBy, LiveBuffer, PackError, Packing};
 pub use program::{Access, Home, Program, ProgramInput, ProgramStep, StepInput, StepOutput, Storage};

@@ -1,6 +1,7 @@
 //! Lowers a graph to steps: views become layouts, dead code is left out, and updates get their memory. The order of the
 //! steps is chosen later.
 
+mod repeat;
 mod updates;
 
 use crate::program::{Access, ProgramInput, ProgramStep, StepInput, StepOutput};
@@ -26,6 +27,7 @@ pub(crate) enum AliasSetKind {
 }
 
 /// The values that share one storage: a value and its views. A storage that has no home yet.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct AliasSet {
     pub(crate) kind: AliasSetKind,
     pub(crate) bytes: usize,
@@ -181,7 +183,7 @@ impl<'a> LoweredGraph<'a> {
             self.layouts[id.index()] = Some((storage, Layout::contiguous(spec.shape.clone())));
             targets.push(StepOutput { storage, spec });
         }
-        self.steps.push(ProgramStep { op: Some(node.op.clone()), operands, targets, scratch, at: node.at });
+        self.steps.push(ProgramStep { op: Some(node.op.clone()), operands, targets, scratch, at: node.at, is_repeat: false });
         Ok(())
     }
 
@@ -190,7 +192,7 @@ impl<'a> LoweredGraph<'a> {
         let spec = Spec::new(from.dtype, from.layout.shape.clone());
         let targets = [StepOutput { storage: to, spec }].into_iter().collect();
         let operands = [from].into_iter().collect();
-        self.steps.push(ProgramStep { op: None, operands, targets, scratch: (0, 0), at });
+        self.steps.push(ProgramStep { op: None, operands, targets, scratch: (0, 0), at, is_repeat: false });
     }
 
     /// A view is a layout and takes no step, unless strides cannot express it: then the input is copied first.

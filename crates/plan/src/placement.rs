@@ -61,18 +61,44 @@ pub(crate) struct Placement {
     output_bytes: usize,
 }
 
-/// Plans the order that needs the fewest bytes; ties go to the earlier candidate.
-pub(crate) fn best(lowered: LoweredGraph<'_>, orders: CandidateOrders) -> Result<Program> {
+/// An order of the steps, with the memory of every value under it.
+pub(crate) struct PackedOrder {
+    pub(crate) order: Vec<u32>,
+    placement: Placement,
+    packing: Packing,
+}
+
+impl PackedOrder {
+    /// Places and packs all values under an order.
+    pub(crate) fn new(lowered: &LoweredGraph<'_>, order: Vec<u32>) -> Result<PackedOrder> {
+        let placement = Placement::new(lowered, &order);
+        let packing = placement.pack(lowered, &order)?;
+        Ok(PackedOrder { order, placement, packing })
+    }
+
+    /// The bytes of the arena and of the output buffers.
+    pub(crate) fn bytes(&self) -> usize {
+        self.packing.bytes + self.placement.output_bytes
+    }
+
+    /// The program that runs the steps in this order.
+    pub(crate) fn program(self, lowered: LoweredGraph<'_>) -> Program {
+        self.placement.finish(lowered, &self.order, self.packing)
+    }
+}
+
+/// The order that needs the fewest bytes; ties go to the earlier candidate.
+pub(crate) fn best(lowered: &LoweredGraph<'_>, orders: CandidateOrders) -> Result<PackedOrder> {
     let CandidateOrders { dependencies, list } = orders;
     let mut tried: Vec<(Vec<u32>, Placement)> = Vec::with_capacity(list.len() + 1);
     for order in list {
-        let placement = Placement::new(&lowered, &order);
+        let placement = Placement::new(lowered, &order);
         tried.push((order, placement));
     }
     let chosen = (0..tried.len()).min_by_key(|&i| tried[i].1.bytes()).unwrap_or(0);
     let mut finalists: SmallVec<[usize; 3]> = [chosen, 0].into_iter().collect();
     if tried.len() > 1
-        && let Some(repaired) = repair(&lowered, &dependencies, &tried)
+        && let Some(repaired) = repair(lowered, &dependencies, &tried)
     {
         finalists.insert(0, tried.len());
         tried.push(repaired);
@@ -86,7 +112,7 @@ pub(crate) fn best(lowered: LoweredGraph<'_>, orders: CandidateOrders) -> Result
         if best.as_ref().is_some_and(|(bytes, ..)| bytes + ALIGNMENT <= placement.bytes()) {
             continue;
         }
-        let packing = placement.pack(&lowered, order)?;
+        let packing = placement.pack(lowered, order)?;
         let bytes = packing.bytes + placement.output_bytes;
         if best.as_ref().is_none_or(|(least, ..)| bytes < *least) {
             best = Some((bytes, i, packing));
@@ -95,8 +121,8 @@ pub(crate) fn best(lowered: LoweredGraph<'_>, orders: CandidateOrders) -> Result
     let Some((_, i, packing)) = best else {
         return Err(Error::value("the list of candidate orders must not be empty"));
     };
-    let (order, placement) = &tried[i];
-    Ok(placement.finish(lowered, order, packing))
+    let (order, placement) = tried.swap_remove(i);
+    Ok(PackedOrder { order, placement, packing })
 }
 
 impl Placement {

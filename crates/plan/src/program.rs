@@ -1,5 +1,6 @@
 //! A planned graph: the order of its calls, and the memory of every value.
 
+use crate::cost::picoseconds;
 use crate::lower::LoweredGraph;
 use crate::order::CandidateOrders;
 use crate::{Packing, PlanRequest, placement};
@@ -72,6 +73,8 @@ pub struct ProgramStep {
     pub scratch: (usize, usize),
     /// The source location of the call.
     pub at: Location,
+    /// Whether it computes again what an earlier step computed, to keep a memory budget.
+    pub is_repeat: bool,
 }
 
 impl ProgramStep {
@@ -154,7 +157,8 @@ impl Program {
         graph.verify()?;
         let lowered = LoweredGraph::new(graph, request, Location::caller())?;
         let orders = CandidateOrders::new(&lowered, request.keep_order);
-        placement::best(lowered, orders)
+        let best = placement::best(&lowered, orders)?;
+        Ok(best.program(lowered))
     }
 
     /// The length of the arena, in bytes.
@@ -192,6 +196,21 @@ impl Program {
     /// Bytes of the captured constants.
     pub fn constant_bytes(&self) -> usize {
         self.constants.iter().map(|constant| constant.spec().bytes()).sum()
+    }
+
+    /// The time of a run, in picoseconds of the planner's cost model.
+    pub fn time(&self) -> u64 {
+        self.steps.iter().map(picoseconds).fold(0, u64::saturating_add)
+    }
+
+    /// Whether a run allocates at most this many bytes.
+    pub fn fits(&self, bytes: usize) -> bool {
+        self.peak_bytes() <= bytes
+    }
+
+    /// The steps that compute again what an earlier step computed, to keep a memory budget.
+    pub fn repeated_steps(&self) -> impl Iterator<Item = &ProgramStep> {
+        self.steps.iter().filter(|step| step.is_repeat)
     }
 
     /// All bytes in use at the peak: inputs, constants, output buffers and the arena.

@@ -103,6 +103,7 @@ mod score;
 mod search;
 mod xorshift;
 
+pub use cut::kept_sets;
 pub use exact::{ExactOutcome, exact};
 pub use frontier::{Frontier, FrontierPoint};
 pub use ladder::{RematEffort, frontier};

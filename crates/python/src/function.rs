@@ -3,6 +3,7 @@
 use crate::array::wrap;
 use crate::call::{PyFunctionRef, call_back, into_python};
 use crate::convert;
+use crate::frontier::{self, Frontier};
 use crate::nest::{Leaves, Tree};
 use crate::plan::Plan;
 use crate::thread_bound::ThreadBound;
@@ -50,7 +51,7 @@ fn run(py: Python<'_>, body: &Bound<'_, PyAny>, arguments: &Tree) -> PyResult<Tr
 impl Function {
     #[new]
     #[pyo3(signature = (body, name, jit_compile=false, reduce_retracing=false, on_retrace="warn", cache_bytes=None,
-                        input_signature=None, fuse=true))]
+                        input_signature=None, fuse=true, memory_budget=None))]
     fn new(
         body: Py<PyAny>,
         name: &str,
@@ -60,6 +61,7 @@ impl Function {
         cache_bytes: Option<usize>,
         input_signature: Option<Vec<(Bound<'_, PyAny>, Vec<Option<usize>>)>>,
         fuse: bool,
+        memory_budget: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Function> {
         let owned = PyFunctionRef::new(body);
         let body = owned.clone();
@@ -82,6 +84,9 @@ impl Function {
             .fuse(fuse);
         if let Some(bytes) = cache_bytes {
             made = made.cache_bytes(bytes);
+        }
+        if let Some(budget) = memory_budget {
+            made = made.memory_budget(frontier::budget(budget)?);
         }
         if let Some(specs) = input_signature {
             let spec = |(dtype, dims): (Bound<'_, PyAny>, Vec<Option<usize>>)| -> PyResult<TensorSpec> {
@@ -122,6 +127,18 @@ impl Function {
     ) -> PyResult<Plan> {
         let arguments = arguments(args, kwargs)?;
         call_back(py, || self.0.plan(&arguments)).map(Plan)
+    }
+
+    /// The plans of a call with these arguments for every memory budget.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn frontier(
+        &self,
+        py: Python<'_>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Frontier> {
+        let arguments = arguments(args, kwargs)?;
+        call_back(py, || self.0.frontier(&arguments)).map(Frontier)
     }
 
     /// The plans of a call under a tape: of the forward and of the backward program.

@@ -14,6 +14,7 @@ mod data;
 mod dlpack;
 mod dtype;
 mod error;
+mod frontier;
 mod function;
 mod index;
 mod line;
@@ -66,6 +67,8 @@ mod _native {
     use super::op::{Op, op_names};
     #[pymodule_export]
     use super::optimizer::Optimizer;
+    #[pymodule_export]
+    use super::frontier::{Budget, Frontier};
     #[pymodule_export]
     use super::plan::Plan;
     #[pymodule_export]

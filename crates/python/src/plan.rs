@@ -62,6 +62,19 @@ impl Plan {
         self.0.total_bytes()
     }
 
+    /// Whether a call allocates at most this many bytes.
+    fn fits(&self, bytes: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let budget = crate::frontier::budget(bytes)?;
+        let needed = if budget.is_total() { self.0.total_bytes() } else { self.0.peak_bytes() };
+        Ok(needed <= budget.bytes())
+    }
+
+    /// The steps that compute again what an earlier step computed, to keep a memory budget: (op, line).
+    #[getter]
+    fn repeated_steps(&self) -> Vec<(String, String)> {
+        self.0.repeated_steps().map(|step| (step.name().to_owned(), step.at.to_string())).collect()
+    }
+
     /// The steps of the program: (op, line).
     #[getter]
     fn steps(&self) -> Vec<(String, String)> {

@@ -42,7 +42,9 @@ pub use taut_core::{
     bf16, f16, graph, io, promote, s, set_warning_sink, trace,
 };
 pub use taut_data as data;
-pub use taut_function::{Function, OnRetrace, TensorSpec, function};
+pub use taut_function::{
+    FrontierRow, Function, MemoryBudget, MemoryFrontier, OnRetrace, TensorSpec, function,
+};
 pub use taut_nn::{
     Checkpoint, Layer, Mode, Names, Trainer, initializers, layers, losses, metrics, optimizers, schedules,
     train,

@@ -83,7 +83,12 @@ impl Op for BranchOp {
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        Cost { flops: 0, bytes: Cost::traffic(inputs, outputs) }
+        let costs = || self.branches.iter().map(|branch| branch.graph().cost());
+        let bytes = costs().map(|cost| cost.bytes).max().unwrap_or(0);
+        Cost {
+            flops: costs().map(|cost| cost.flops).max().unwrap_or(0),
+            bytes: bytes.max(Cost::traffic(inputs, outputs)),
+        }
     }
 }
 

@@ -104,16 +104,12 @@ impl Op for LoopOp {
     }
 
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
-        let graph = self.body.graph();
-        let one = graph.nodes.iter().map(|node| {
-            let inputs: Vec<&Spec> = node.inputs.iter().map(|&id| graph.spec(id)).collect();
-            let outputs: Vec<Spec> = node.outputs.iter().map(|&id| graph.spec(id).clone()).collect();
-            node.op.cost(&inputs, &outputs).flops
-        });
+        let one = self.body.graph().cost();
         // Of an unlimited number of steps, the cost of one.
         let steps = if self.steps.limit() == usize::MAX { 1 } else { self.steps.limit() as u64 };
-        let flops = one.fold(0u64, u64::saturating_add).saturating_mul(steps);
-        Cost { flops, bytes: Cost::traffic(inputs, outputs) }
+        let traffic = Cost::traffic(inputs, outputs);
+        let bytes = one.bytes.saturating_mul(steps).max(traffic);
+        Cost { flops: one.flops.saturating_mul(steps), bytes }
     }
 
     fn attributes(&self) -> String {

@@ -1,7 +1,7 @@
 //! Random sampling ops: each value is a function of the key and the element's position alone (counter-based).
 
 use crate::error::{Error, Result};
-use crate::op::{Op, Spec, Specs};
+use crate::op::{Cost, Op, Spec, Specs};
 use crate::ops::sample::of;
 use crate::ops::{ArgValue, InvalidArgs, Param};
 use crate::{DType, ErrorKind, Tensor, apply};
@@ -145,6 +145,12 @@ impl Op for Draw {
             Distribution::Permutation => kernels::permutation(key, out),
         }
         Ok(())
+    }
+
+    /// A block of the counter-based generator, and the transformation to the distribution.
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        let flops = (self.spec.shape.len() as u64).saturating_mul(20);
+        Cost { flops, bytes: Cost::traffic(inputs, outputs) }
     }
 
     fn attributes(&self) -> String {

@@ -3,7 +3,7 @@
 use crate::apply::{Outputs, apply};
 use crate::error::{Error, Result};
 use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
-use crate::op::{Form, Kernel, Op, Spec, Specs, VmapCall};
+use crate::op::{Cost, Form, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::reduce::sum;
 use crate::ops::shape::reshape_to;
 use crate::ops::unary::cast;
@@ -217,6 +217,11 @@ impl Op for Elementwise {
             Code::Select => &[1, 2],
             Code::Cast(_) | Code::Copy => &[],
         }
+    }
+
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        let elements = outputs.iter().map(|spec| spec.shape.len() as u64).sum::<u64>();
+        Cost { flops: elements.saturating_mul(self.code.flops()), bytes: Cost::traffic(inputs, outputs) }
     }
 
     fn form(&self, _inputs: &[&Spec]) -> Form<'_> {

@@ -148,6 +148,16 @@ operations! {
 }
 
 impl Binary {
+    /// About how many arithmetic operations one element takes.
+    pub(super) fn flops(self) -> u64 {
+        match self {
+            Binary::Div | Binary::DivNoNan => 4,
+            Binary::FloorDiv | Binary::Mod | Binary::TruncateMod => 16,
+            Binary::Pow | Binary::Atan2 => 40,
+            _ => 1,
+        }
+    }
+
     /// The type of the result for operands of type `dtype`, or `None` if there is no such operation.
     #[inline]
     pub fn result(self, dtype: DType) -> Option<DType> {

@@ -8,6 +8,7 @@ use crate::multiversion;
 use bytemuck::{cast_slice, cast_slice_mut};
 
 /// The types of the operand and of the result.
+#[derive(PartialEq, Eq)]
 enum Class {
     /// Floats to the same type.
     Math,
@@ -207,6 +208,16 @@ operations! {
 }
 
 impl Unary {
+    /// About how many arithmetic operations one element takes.
+    pub(super) fn flops(self) -> u64 {
+        match self {
+            Unary::Sqrt | Unary::Rsqrt | Unary::Reciprocal => 4,
+            Unary::Relu6 | Unary::LeakyRelu(_) => 2,
+            _ if self.class() == Class::Math => 16,
+            _ => 1,
+        }
+    }
+
     /// The type of the result for operands of type `dtype`, or `None` if there is no such operation.
     #[inline]
     pub fn result(self, dtype: DType) -> Option<DType> {

@@ -9,6 +9,10 @@ use super::flow::{Network, SINK, SOURCE, UNLIMITED};
 use super::order::IndexedOrder;
 use super::problem::{NONE, Problem, RematStep};
 
+/// Prices of a byte for which [`kept_sets`] solves, and the units of work it may take.
+const KEPT_PRICES: usize = 12;
+const KEPT_WORK: u64 = 20_000_000;
+
 /// A choice at an instant.
 #[derive(Clone, Debug)]
 pub(super) struct KeptSet {
@@ -298,4 +302,20 @@ impl<'a> CutNetwork<'a> {
         retained.dedup();
         retained
     }
+}
+
+/// What is best kept while the step at a place of an order runs, for a ladder of prices: the values that are kept, with those that the
+/// step reads, from the most bytes to the fewest.
+///
+/// The order must be topological.
+pub fn kept_sets(problem: &Problem, order: &[u32], place: usize) -> Vec<Vec<u32>> {
+    let Some(&running) = order.get(place) else { return Vec::new() };
+    let order = IndexedOrder::new(problem, order.to_vec());
+    let is_made = |v: &u32| {
+        let maker = problem.makers[*v as usize];
+        maker != NONE && (order.place[maker as usize] as usize) < place
+    };
+    let read: Vec<u32> = problem.steps[running as usize].reads.iter().copied().filter(is_made).collect();
+    let cuts = Cuts::new(problem, &order, place, KEPT_PRICES, KEPT_WORK, &mut 0);
+    cuts.sets.into_iter().map(|set| [set.kept, read.clone()].concat()).collect()
 }

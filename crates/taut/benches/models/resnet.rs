@@ -125,7 +125,7 @@ impl ResNet {
     }
 
     /// What is trained.
-    fn variables(&self) -> Vec<Variable> {
+    pub fn variables(&self) -> Vec<Variable> {
         let layers = self
             .blocks
             .iter()

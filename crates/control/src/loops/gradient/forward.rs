@@ -1,6 +1,7 @@
 //! The forward pass of a loop that is differentiated: it saves what the backward pass needs.
 
 use super::activity::StepDerivative;
+use crate::context::residual_budget;
 use crate::loops::checkpoints::Checkpoints;
 use crate::loops::definition::LoopOp;
 use crate::loops::signature::BodyInput;
@@ -29,9 +30,10 @@ pub(crate) fn forward_with_residuals(op: &LoopOp, wanted: Set) -> Result<Option<
     }
     if limit != usize::MAX {
         let stacking = with_residual_stacks(op, derivative.clone())?;
-        let Some(budget) = op.grad_budget else { return Ok(Some(stacking)) };
         let rows = (op.arity.stacks..stacking.arity.stacks).map(|k| stacking.stack_spec(k).bytes());
         let bytes = rows.sum::<usize>().saturating_mul(limit);
+        let inherited = || residual_budget(bytes).map(|budget| budget.max(op.checkpoint_bytes()));
+        let Some(budget) = op.grad_budget.or_else(inherited) else { return Ok(Some(stacking)) };
         // Residuals of all steps fit: nothing is recomputed.
         if bytes <= budget && op.steps.is_fixed() {
             if let Some(report) = &op.report {
@@ -40,6 +42,8 @@ pub(crate) fn forward_with_residuals(op: &LoopOp, wanted: Set) -> Result<Option<
             }
             return Ok(Some(stacking));
         }
+        let limited = LoopOp { grad_budget: Some(budget), ..op.clone() };
+        return with_checkpoints(&limited, derivative).map(Some);
     }
     with_checkpoints(op, derivative).map(Some)
 }

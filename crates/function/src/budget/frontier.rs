@@ -1,0 +1,190 @@
+//! The plans of a traced function for every budget.
+
+use crate::MemoryBudget;
+use std::fmt;
+use taut_core::{Error, ErrorKind, Graph, Result};
+use taut_exec::{Executable, ExecutableOptions};
+use taut_memory::Bytes;
+use taut_plan::{PlanFrontier, PlanRequest, Program};
+
+/// One plan of a [`MemoryFrontier`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrontierRow {
+    /// The bytes that a call allocates.
+    pub bytes: usize,
+    /// Those bytes, and the arguments, variables and constants.
+    pub total_bytes: usize,
+    /// The time of a call, in picoseconds of the planner's cost model.
+    pub time: u64,
+    /// A lower bound on the time of a plan of this kind with so few bytes.
+    pub time_bound: u64,
+    /// How many steps run again.
+    pub repeated_steps: usize,
+    /// Into how many parts the batch is split.
+    pub micro_batches: usize,
+    candidate: usize,
+    position: usize,
+}
+
+/// The plans of a function for one signature, among which a [`MemoryBudget`] chooses: with more bytes, a call takes less
+/// time.
+///
+/// They depend on the traced graph alone. A budget takes the fastest plan that fits, so with a larger budget neither does the
+/// time rise nor do the bytes fall.
+#[derive(Debug)]
+pub struct MemoryFrontier {
+    name: String,
+    /// From the fewest bytes to the least time.
+    rows: Vec<FrontierRow>,
+    candidates: Vec<Candidate>,
+}
+
+/// The plans for one number of micro-batches.
+#[derive(Debug)]
+struct Candidate {
+    micro_batches: usize,
+    plans: PlanFrontier,
+    /// The bytes of arguments, variables and constants.
+    external_bytes: usize,
+}
+
+impl MemoryFrontier {
+    /// Finds the plans of graphs that were traced, all of the same function.
+    pub(crate) fn new<'a>(
+        name: &str,
+        graphs: impl Iterator<Item = &'a Graph>,
+        options: ExecutableOptions,
+        request: &PlanRequest,
+    ) -> Result<MemoryFrontier> {
+        let mut candidates = Vec::new();
+        for graph in graphs {
+            let compiled = Executable::compile_graph(graph, options)?;
+            candidates.push(Candidate::new(1, &compiled, request)?);
+        }
+        let rows = rows(&candidates);
+        Ok(MemoryFrontier { name: name.into(), rows, candidates })
+    }
+
+    /// The plans, from the fewest bytes to the least time: bytes rise and times fall from each to the next.
+    pub fn rows(&self) -> &[FrontierRow] {
+        &self.rows
+    }
+
+    /// The fastest plan that a budget allows; `None` if there is none.
+    pub fn within(&self, budget: impl Into<MemoryBudget>) -> Option<FrontierRow> {
+        let budget = budget.into();
+        let fits = |row: &&FrontierRow| {
+            let needed = if budget.is_total() { row.total_bytes } else { row.bytes };
+            needed <= budget.bytes() && (row.micro_batches == 1 || !budget.is_bit_equal())
+        };
+        self.rows.iter().rev().find(fits).copied()
+    }
+
+    /// The plan with the fewest bytes.
+    pub fn smallest(&self) -> FrontierRow {
+        self.rows[0]
+    }
+
+    /// The plan with the least time.
+    pub fn fastest(&self) -> FrontierRow {
+        self.rows[self.rows.len() - 1]
+    }
+
+    /// No order of the steps, with any of them repeated, allocates fewer bytes than this without splitting the batch.
+    pub fn bytes_bound(&self) -> usize {
+        self.candidates[0].plans.bytes_bound()
+    }
+
+    /// The program of a row.
+    pub fn plan(&self, row: FrontierRow) -> Result<Program> {
+        let Some(candidate) = self.candidates.get(row.candidate) else {
+            return Err(Error::value("the row must be one of this frontier"));
+        };
+        candidate.plans.plan(row.position)
+    }
+
+    /// The program that a budget chooses.
+    pub(crate) fn plan_within(&self, budget: MemoryBudget) -> Result<Program> {
+        match self.within(budget) {
+            Some(row) => self.plan(row),
+            None => Err(self.out_of_budget(budget)?),
+        }
+    }
+
+    /// The bytes that the frontier itself takes, without tensors.
+    pub(crate) fn footprint(&self) -> usize {
+        let candidates = self.candidates.iter().map(|candidate| candidate.plans.footprint());
+        size_of_val(&self.rows[..]) + candidates.sum::<usize>()
+    }
+
+    /// The error of a budget that no plan keeps: the smallest that one keeps, and what fills it.
+    fn out_of_budget(&self, budget: MemoryBudget) -> Result<Error> {
+        let allowed = |row: &&FrontierRow| row.micro_batches == 1 || !budget.is_bit_equal();
+        let smallest = self.rows.iter().find(allowed).copied().unwrap_or(self.smallest());
+        let needed = if budget.is_total() { smallest.total_bytes } else { smallest.bytes };
+        let mut message = format!(
+            "the memory budget of {} must be at least {needed} bytes ({}), got {} bytes ({budget})",
+            self.name,
+            Bytes(needed),
+            budget.bytes(),
+        );
+        let factor = smallest.time as f64 / self.fastest().time.max(1) as f64;
+        message += &format!("\n  smallest plan found: {} at {factor:.2} times the work", Bytes(smallest.bytes));
+        if let Some((op, at)) = self.candidates[0].plans.largest_step() {
+            message += &format!("; no order needs less than {} ({op} at {})", Bytes(self.bytes_bound()), at.short());
+        }
+        let explanation = self.plan(smallest)?.explain_peak().to_string();
+        for line in explanation.trim_end().lines() {
+            message += &format!("\n  {line}");
+        }
+        Ok(Error::new(ErrorKind::OutOfMemory, message))
+    }
+}
+
+impl Candidate {
+    fn new(micro_batches: usize, compiled: &Graph, request: &PlanRequest) -> Result<Candidate> {
+        let plans = PlanFrontier::new(compiled, request)?;
+        let smallest = plans.plan(0)?;
+        let external_bytes = smallest.total_bytes() - smallest.peak_bytes();
+        Ok(Candidate { micro_batches, plans, external_bytes })
+    }
+}
+
+/// The plans of all candidates that no other beats in bytes and time, from the fewest bytes to the least time.
+fn rows(candidates: &[Candidate]) -> Vec<FrontierRow> {
+    let mut rows = Vec::new();
+    for (number, candidate) in candidates.iter().enumerate() {
+        rows.extend(candidate.plans.points().iter().enumerate().map(|(position, point)| FrontierRow {
+            bytes: point.bytes,
+            total_bytes: point.bytes + candidate.external_bytes,
+            time: point.time,
+            time_bound: point.time_bound,
+            repeated_steps: point.repeated_steps,
+            micro_batches: candidate.micro_batches,
+            candidate: number,
+            position,
+        }));
+    }
+    rows.sort_by_key(|row| (row.time, row.bytes, row.micro_batches));
+    let mut least = usize::MAX;
+    rows.retain(|row| {
+        let is_smaller = row.bytes < least;
+        least = least.min(row.bytes);
+        is_smaller
+    });
+    rows.reverse();
+    rows
+}
+
+impl fmt::Display for MemoryFrontier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fastest = self.fastest();
+        writeln!(f, "{:>12}  {:>6}  {:>8}  {:>8}", "bytes", "time", "repeated", "parts")?;
+        for row in self.rows.iter().rev() {
+            let factor = row.time as f64 / fastest.time.max(1) as f64;
+            let FrontierRow { bytes, repeated_steps, micro_batches, .. } = row;
+            writeln!(f, "{:>12}  {factor:>6.3}  {repeated_steps:>8}  {micro_batches:>8}", Bytes(*bytes).to_string())?;
+        }
+        write!(f, "without splitting the batch, no order needs less than {}", Bytes(self.bytes_bound()))
+    }
+}

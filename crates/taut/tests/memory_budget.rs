@@ -1,0 +1,155 @@
+//! Training steps under a memory budget: every budget from the plain peak to the smallest is kept to the byte, with the same bits.
+//! Peaks are those of the process: the tests here run one at a time.
+
+#[path = "../benches/models/adam.rs"]
+mod adam;
+#[path = "../benches/models/dense.rs"]
+mod dense;
+#[path = "../benches/models/initial.rs"]
+mod initial;
+#[path = "../benches/models/lstm.rs"]
+mod lstm;
+#[path = "../benches/models/resnet.rs"]
+mod resnet;
+#[path = "memory_budget/steps.rs"]
+mod steps;
+
+use steps::{Step, mlp};
+use taut::memory::{live_bytes, peak_bytes, reset_peak};
+use taut::{ErrorKind, FrontierRow, Function, MemoryBudget, Result, Tensor, function};
+use taut_memory::testing::{fail_nth, ledger_check};
+use taut_testing::{bits, exclusive};
+
+/// The budgets of a sweep.
+const BUDGETS: u32 = 20;
+
+/// Compiles a step, with dead memory overwritten.
+fn compiled(step: &Step, budget: Option<MemoryBudget>) -> Function<Vec<Tensor>, Tensor> {
+    let body = step.body.clone();
+    let compiled = function(move |arguments: &Vec<Tensor>| body(arguments)).named(step.name).verify(true);
+    match budget {
+        Some(budget) => compiled.memory_budget(budget),
+        None => compiled,
+    }
+}
+
+/// What a first and a second call compute: the losses and the variables, bit for bit. The peak of the first one must be the
+/// planned one.
+fn run(build: &dyn Fn() -> Result<Step>, budget: Option<MemoryBudget>) -> (usize, Vec<u64>) {
+    let step = build().unwrap();
+    let compiled = compiled(&step, budget);
+    let planned = compiled.plan(&step.arguments).unwrap().peak_bytes();
+    let before = live_bytes();
+    reset_peak();
+    let first = compiled.call(&step.arguments).unwrap();
+    assert_eq!(peak_bytes() - before, planned, "{} under {budget:?}", step.name);
+    let mut results = bits(&first);
+    results.extend(bits(&compiled.call(&step.arguments).unwrap()));
+    step.variables.iter().for_each(|variable| results.extend(bits(&variable.read())));
+    (planned, results)
+}
+
+/// The budgets from the plain peak to the smallest, in equal ratios.
+fn budgets(plain: usize, smallest: usize) -> Vec<usize> {
+    let ratio = smallest as f64 / plain as f64;
+    let at = |i: u32| (plain as f64 * ratio.powf(f64::from(i) / f64::from(BUDGETS - 1))) as usize;
+    (0..BUDGETS).map(|i| at(i).max(smallest)).collect()
+}
+
+/// Checks every budget of a sweep; returns the smallest as a share of the plain peak.
+fn sweep(build: &dyn Fn() -> Result<Step>) -> f64 {
+    let (_ledger, _turn) = (ledger_check(), exclusive());
+    let step = build().unwrap();
+    let (plain, expected) = run(build, None);
+    let frontier = compiled(&step, None).frontier(&step.arguments).unwrap();
+    println!("{}: plain {plain}\n{frontier}", step.name);
+    let smallest = frontier.rows().iter().find(|row| row.micro_batches == 1).unwrap().bytes;
+    let mut last: Option<FrontierRow> = None;
+    for bytes in budgets(plain, smallest) {
+        let budget = MemoryBudget::from(bytes).bit_equal();
+        let (peak, got) = run(build, Some(budget));
+        assert!(peak <= bytes, "{}: {peak} bytes planned, {bytes} allowed", step.name);
+        assert!(got == expected, "{}: other bits within {bytes} bytes", step.name);
+        let row = frontier.within(budget).unwrap();
+        if let Some(last) = last {
+            assert!(row.bytes <= last.bytes && row.time >= last.time, "{last:?} then {row:?}");
+        }
+        last = Some(row);
+    }
+    refuses_less(&step, smallest);
+    survives_failing_allocations(build, smallest, &expected);
+    smallest as f64 / plain as f64
+}
+
+/// One grain less than the smallest budget is refused before anything runs.
+fn refuses_less(step: &Step, smallest: usize) {
+    let values = || step.variables.iter().flat_map(|variable| bits(&variable.read())).collect::<Vec<_>>();
+    let (before, live) = (values(), live_bytes());
+    let too_small = compiled(step, Some(MemoryBudget::from(smallest - 1).bit_equal()));
+    let error = too_small.call(&step.arguments).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::OutOfMemory);
+    let text = error.to_string();
+    for part in [format!("must be at least {smallest} bytes"), format!("got {} bytes", smallest - 1)] {
+        assert!(text.contains(&part), "{text}");
+    }
+    println!("{text}");
+    assert_eq!(live_bytes(), live);
+    assert_eq!(values(), before);
+}
+
+/// Each allocation of a call fails in turn: the error leaves variables and live bytes as they were.
+fn survives_failing_allocations(build: &dyn Fn() -> Result<Step>, bytes: usize, expected: &[u64]) {
+    let step = build().unwrap();
+    let compiled = compiled(&step, Some(MemoryBudget::from(bytes).bit_equal()));
+    compiled.plan(&step.arguments).unwrap();
+    let live = live_bytes();
+    let mut failures = 0;
+    let first = loop {
+        let failing = fail_nth(failures);
+        let outcome = compiled.call(&step.arguments);
+        drop(failing);
+        match outcome {
+            Ok(loss) => break loss,
+            Err(error) => assert_eq!(error.kind(), ErrorKind::OutOfMemory),
+        }
+        assert_eq!(live_bytes(), live, "after failure {failures}");
+        failures += 1;
+        assert!(failures < 100, "a call has few allocations");
+    };
+    assert!(failures > 0);
+    assert_eq!(bits(&first), expected[..bits(&first).len()]);
+}
+
+#[test]
+fn a_deep_mlp_keeps_every_budget() {
+    let share = sweep(&|| mlp(64, 32, 64));
+    assert!(share < 0.25, "{share}");
+}
+
+#[test]
+fn a_transformer_with_dropout_keeps_every_budget() {
+    let share = sweep(&steps::transformer);
+    assert!(share < 0.6, "{share}");
+}
+
+#[test]
+fn a_resnet_keeps_every_budget() {
+    let share = sweep(&steps::resnet);
+    assert!(share < 0.6, "{share}");
+}
+
+#[test]
+fn an_lstm_keeps_every_budget() {
+    sweep(&steps::lstm);
+}
+
+#[test]
+fn an_embedding_model_keeps_every_budget() {
+    sweep(&steps::embedding);
+}
+
+#[test]
+fn tied_weights_keep_every_budget() {
+    let share = sweep(&steps::tied);
+    assert!(share < 0.8, "{share}");
+}

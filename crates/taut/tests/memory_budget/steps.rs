@@ -1,0 +1,157 @@
+//! Training steps of small models. Built twice, a step computes the same.
+
+use crate::adam::{adam, minimize};
+use crate::dense::cross_entropy;
+use crate::initial::{layers, normal};
+use crate::lstm::Lstm;
+use crate::resnet::ResNet;
+use std::sync::Arc;
+use taut::{DType, DenseGradient, GradientTape, Loops, Result, Tensor, Variable, nn, random};
+
+/// A training step.
+pub struct Step {
+    pub name: &'static str,
+    pub body: Arc<dyn Fn(&[Tensor]) -> Result<Tensor> + Send + Sync>,
+    pub arguments: Vec<Tensor>,
+    /// What it updates.
+    pub variables: Vec<Variable>,
+}
+
+impl Step {
+    fn new(
+        name: &'static str,
+        arguments: Vec<Tensor>,
+        variables: Vec<Variable>,
+        body: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
+    ) -> Result<Step> {
+        // Dropout draws the same numbers whenever a step is built.
+        random::set_seed(7);
+        Ok(Step { name, body: Arc::new(body), arguments, variables })
+    }
+}
+
+fn labels(count: usize, classes: usize) -> Result<Tensor> {
+    Tensor::from_vec((0..count).map(|i| (i * 7 % classes) as i64).collect(), [count])
+}
+
+/// A deep network of `tanh` layers, with gradient descent.
+pub fn mlp(depth: usize, width: usize, batch: usize) -> Result<Step> {
+    let layers: Vec<Variable> = (0..depth)
+        .map(|i| Variable::new(normal(i as u64, &[width, width], 1.0 / (width as f64).sqrt())?))
+        .collect::<Result<_>>()?;
+    let variables = layers.clone();
+    Step::new("mlp", vec![normal(99, &[batch, width], 1.0)?], variables, move |arguments| {
+        let tape = GradientTape::new();
+        let mut h = arguments[0].clone();
+        for layer in &layers {
+            h = taut::tanh(taut::matmul(h, layer)?)?;
+        }
+        let loss = taut::mean(taut::square(h)?, None, false)?;
+        for (layer, gradient) in layers.iter().zip(tape.gradient(&loss, &layers)?) {
+            layer.assign_sub((gradient.dense()? * 0.05)?)?;
+        }
+        Ok(loss)
+    })
+}
+
+/// Two blocks of attention and two products, with dropout and Adam.
+pub fn transformer() -> Result<Step> {
+    let (batch, length, width, heads, words, blocks) = (4, 16, 32, 4, 50, 3);
+    let variable = |seed: u64, shape: &[usize]| Variable::new(normal(seed, shape, 0.2)?);
+    let table = variable(1, &[words, width])?;
+    let head = variable(2, &[width, words])?;
+    let mut inner = Vec::new();
+    for block in 0..blocks {
+        let seed = 10 * (block + 1);
+        inner.push(variable(seed, &[width, 3 * width])?);
+        inner.push(variable(seed + 1, &[width, width])?);
+        inner.push(variable(seed + 2, &[width, 4 * width])?);
+        inner.push(variable(seed + 3, &[4 * width, width])?);
+    }
+    let mut variables = vec![table.clone(), head.clone()];
+    variables.extend(inner.iter().cloned());
+    let optimizer = adam(&variables, 1e-3)?;
+    let text = taut::reshape(labels(batch * length, words)?, &[batch as isize, length as isize])?;
+    let arguments = vec![text, labels(batch * length, words)?];
+    Step::new("transformer", arguments, variables, move |arguments| {
+        let tape = GradientTape::new();
+        let mut h = taut::reshape(nn::embedding_lookup(&table, &arguments[0])?, &[-1, width as isize])?;
+        for block in inner.chunks(4) {
+            let all = taut::matmul(nn::layer_norm(&h, None, None, 1, 1e-5)?, &block[0])?;
+            let shape = [batch, length, 3, heads, width / heads].map(|size| size as isize);
+            let parts = taut::transpose(taut::reshape(all, &shape)?, &[2, 0, 3, 1, 4][..])?;
+            let [q, k, v] = [0, 1, 2].map(|part| taut::slice(&parts, &taut::s![part]));
+            let seen = taut::transpose(nn::attention(q?, k?, v?, None, true, None)?, &[0, 2, 1, 3][..])?;
+            let seen = taut::matmul(taut::reshape(seen, &[-1, width as isize])?, &block[1])?;
+            h = (h + nn::dropout(seen, 0.1, random::next_key()?)?)?;
+            let up = taut::gelu(taut::matmul(nn::layer_norm(&h, None, None, 1, 1e-5)?, &block[2])?, true)?;
+            h = (h + nn::dropout(taut::matmul(up, &block[3])?, 0.1, random::next_key()?)?)?;
+        }
+        let loss = cross_entropy(&arguments[1], taut::matmul(h, &head)?)?;
+        minimize(&optimizer, tape, &loss)?;
+        Ok(loss)
+    })
+}
+
+/// A residual network of twenty layers with batch norms and momentum.
+pub fn resnet() -> Result<Step> {
+    let net = ResNet::new(&|name, shape| {
+        let seed = name.bytes().fold(0u64, |seed, byte| seed * 31 + u64::from(byte));
+        normal(seed, shape, 0.1)
+    })?;
+    let variables = net.variables();
+    let arguments = vec![normal(5, &[2, 8, 8, 3], 1.0)?, labels(2, 10)?];
+    Step::new("resnet", arguments, variables, move |arguments| net.train(&arguments[0], &arguments[1]))
+}
+
+/// A recurrent network over sixteen steps.
+pub fn lstm() -> Result<Step> {
+    let (steps, batch, inputs, hidden) = (16, 4, 8, 16);
+    let variable = |seed: u64, shape: &[usize]| Variable::new(normal(seed, shape, 0.2)?);
+    let (wx, wh) = (variable(1, &[inputs, 4 * hidden])?, variable(2, &[hidden, 4 * hidden])?);
+    let b = Variable::new(taut::zeros([4 * hidden], DType::F32)?)?;
+    let variables = vec![wx.clone(), wh.clone(), b.clone()];
+    let lstm = Lstm { wx, wh, b, rate: 1e-3, loops: Loops::new(), at_once: false };
+    let arguments = vec![normal(3, &[steps, batch, inputs], 1.0)?];
+    Step::new("lstm", arguments, variables, move |arguments| lstm.train(&arguments[0]))
+}
+
+/// A table of which a batch uses few rows, with a dense head.
+pub fn embedding() -> Result<Step> {
+    let (rows, width) = (200, 16);
+    let table = Variable::new(normal(1, &[rows, width], 0.2)?)?;
+    let dense = layers(&[width, 32, 32, 1])?;
+    let mut variables = vec![table.clone()];
+    variables.extend(dense.iter().cloned());
+    let optimizer = adam(&variables, 0.02)?;
+    let ids = taut::reshape(labels(96, rows)?, &[24, 4])?;
+    let targets = taut::cast(labels(24, 2)?, DType::F32)?;
+    Step::new("embedding", vec![ids, targets], variables, move |arguments| {
+        let tape = GradientTape::new();
+        let seen = taut::mean(nn::embedding_lookup(&table, &arguments[0])?, 1, false)?;
+        let logits = taut::reshape(crate::dense::forward(&dense, &seen)?, &[-1])?;
+        let loss = taut::mean(nn::sigmoid_cross_entropy_with_logits(&arguments[1], logits)?, None, false)?;
+        minimize(&optimizer, tape, &loss)?;
+        Ok(loss)
+    })
+}
+
+/// A table that is also the matrix of the last product.
+pub fn tied() -> Result<Step> {
+    let (words, width) = (64, 24);
+    let table = Variable::new(normal(1, &[words, width], 0.2)?)?;
+    let dense = layers(&[width, 48, 48, 48, width])?;
+    let mut variables = vec![table.clone()];
+    variables.extend(dense.iter().cloned());
+    let optimizer = adam(&variables, 1e-2)?;
+    let arguments = vec![labels(128, words)?, labels(128, words)?];
+    Step::new("tied weights", arguments, variables, move |arguments| {
+        let tape = GradientTape::new();
+        let seen = nn::embedding_lookup(&table, &arguments[0])?;
+        let h = crate::dense::forward(&dense, &seen)?;
+        let logits = taut::matmul_with(h, &table, false, true)?;
+        let loss = cross_entropy(&arguments[1], logits)?;
+        minimize(&optimizer, tape, &loss)?;
+        Ok(loss)
+    })
+}
