@@ -125,6 +125,7 @@ impl ConcreteFunction {
         let call_inputs = CallInputs { arguments, donated: false, variables: Some(&variables), keys };
         let RunOutputs { mut outputs, allocated_arena } =
             self.run(&executables.forward, call_inputs, caller)?;
+        executables.after_run(&executables.forward);
         let saved = |residual: &SavedFrom| match *residual {
             SavedFrom::Input(i) => record::detached(&inputs[i]),
             SavedFrom::Output(i) => outputs[i].clone(),

@@ -87,7 +87,9 @@ impl FunctionCall {
         if (0..residuals.len()).any(|i| is_donated(i) && !residuals[i].is_uniquely_owned()) {
             let mut inputs: SmallVec<[RunInput<'_>; 16]> =
                 residuals.iter().chain(&given).map(RunInput::Read).collect();
-            let outputs = executables.reading()?.run_at(&mut inputs, at)?.outputs;
+            let reading = executables.reading()?;
+            let outputs = reading.run_at(&mut inputs, at)?.outputs;
+            executables.after_run(reading);
             return Ok(executables.gradients(&outputs));
         }
         // A residual is either read or donated, and a donated one must not have another handle.
@@ -107,6 +109,7 @@ impl FunctionCall {
             .collect();
         inputs.extend(given.iter().map(RunInput::Read));
         let outputs = executables.consuming.run_at(&mut inputs, at)?.outputs;
+        executables.after_run(&executables.consuming);
         Ok(executables.gradients(&outputs))
     }
 

@@ -22,6 +22,9 @@ pub(crate) struct ForwardBackward {
     reading: OnceLock<Executable>,
     pub(crate) request: PlanRequest,
     options: ExecutableOptions,
+    /// Whether arenas are kept between runs. Under a memory budget they are not: the arena of one pass would be live during the
+    /// other.
+    keeps_arenas: bool,
     /// The results that have gradients: the floats.
     pub(crate) active_results: Vec<usize>,
     pub(crate) input_gradients: Vec<InputGradient>,
@@ -57,6 +60,7 @@ impl ForwardBackward {
             reading: OnceLock::new(),
             request,
             options: options.executable,
+            keeps_arenas: options.budget.is_none(),
             active_results,
             input_gradients: joint.input_gradients,
             whole: whole.clone(),
@@ -74,6 +78,13 @@ impl ForwardBackward {
         request.inputs.iter_mut().for_each(|input| input.donated = false);
         let executable = Executable::compile(&self.backward, self.options, &request)?;
         Ok(self.reading.get_or_init(|| executable))
+    }
+
+    /// Frees the arena of a pass that has run, unless it is kept for the next run.
+    pub(crate) fn after_run(&self, executable: &Executable) {
+        if !self.keeps_arenas {
+            executable.release_arenas();
+        }
     }
 
     /// The plans of the forward and of the backward pass.

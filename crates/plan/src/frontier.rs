@@ -74,12 +74,16 @@ impl PlanFrontier {
         graph.verify()?;
         let lowered = LoweredGraph::new(graph, request, at)?;
         let orders = CandidateOrders::new(&lowered, request.keep_order);
-        let own = orders.list[0].clone();
-        let best = placement::best(&lowered, orders)?.order;
         let problem = problem(&lowered)?;
-        let mut orders = vec![best];
-        if orders[0] != own {
-            orders.push(own);
+        // The lowest peak is not all that counts: an order that holds few bytes at all times, such as one that updates a variable as
+        // soon as its gradient exists, leaves a budget more choices.
+        let lightest = orders.list.iter().min_by_key(|order| remat::total_load(&problem, order)).cloned();
+        let own = orders.list[0].clone();
+        let mut orders = vec![placement::best(&lowered, orders)?.order];
+        for order in lightest.into_iter().chain([own]) {
+            if !orders.contains(&order) {
+                orders.push(order);
+            }
         }
         let mut pack = |sequence: &[u32]| packed(&lowered, sequence).map_or(usize::MAX, |packed| packed.bytes());
         let effort = RematEffort::for_problem(&problem);

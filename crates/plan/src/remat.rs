@@ -107,5 +107,5 @@ pub use cut::kept_sets;
 pub use exact::{ExactOutcome, exact};
 pub use frontier::{Frontier, FrontierPoint};
 pub use ladder::{RematEffort, frontier};
-pub use liveness::{Peak, SequenceFlaw, peak, verify};
+pub use liveness::{Peak, SequenceFlaw, peak, total_load, verify};
 pub use problem::{Problem, ProblemFlaw, RematStep, RematValue, Residence};

@@ -92,7 +92,13 @@ impl MemoryFrontier {
 
     /// No order of the steps, with any of them repeated, allocates fewer bytes than this without splitting the batch.
     pub fn bytes_bound(&self) -> usize {
-        self.candidates[0].plans.bytes_bound()
+        self.least_bound().map_or(0, |candidate| candidate.plans.bytes_bound())
+    }
+
+    /// Of the candidates that do not split the batch, the one with the lowest bound.
+    fn least_bound(&self) -> Option<&Candidate> {
+        let whole = self.candidates.iter().filter(|candidate| candidate.micro_batches == 1);
+        whole.min_by_key(|candidate| candidate.plans.bytes_bound())
     }
 
     /// The program of a row.
@@ -130,7 +136,7 @@ impl MemoryFrontier {
         );
         let factor = smallest.time as f64 / self.fastest().time.max(1) as f64;
         message += &format!("\n  smallest plan found: {} at {factor:.2} times the work", Bytes(smallest.bytes));
-        if let Some((op, at)) = self.candidates[0].plans.largest_step() {
+        if let Some((op, at)) = self.least_bound().and_then(|candidate| candidate.plans.largest_step()) {
             message += &format!("; no order needs less than {} ({op} at {})", Bytes(self.bytes_bound()), at.short());
         }
         let explanation = self.plan(smallest)?.explain_peak().to_string();

@@ -8,6 +8,9 @@ use crate::resnet::ResNet;
 use std::sync::Arc;
 use taut::{DType, DenseGradient, GradientTape, Loops, Result, Tensor, Variable, nn, random};
 
+/// The seed of dropout.
+pub const SEED: u64 = 7;
+
 /// A training step.
 pub struct Step {
     pub name: &'static str,
@@ -25,7 +28,7 @@ impl Step {
         body: impl Fn(&[Tensor]) -> Result<Tensor> + Send + Sync + 'static,
     ) -> Result<Step> {
         // Dropout draws the same numbers whenever a step is built.
-        random::set_seed(7);
+        random::set_seed(SEED);
         Ok(Step { name, body: Arc::new(body), arguments, variables })
     }
 }

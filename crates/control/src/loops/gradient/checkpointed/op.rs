@@ -2,11 +2,12 @@
 
 use super::definition::CheckpointedBackward;
 use super::{run, second_order};
+use crate::loops::schedule::recomputed_steps;
 use crate::specs::{index_spec, stacked_spec};
 use std::ops::Range;
 use std::sync::Arc;
 use taut_core::{
-    DType, Differentiable, Error, Gradients, Graph, Kernel, Op, Result, Saves, Set, Spec, Specs, Subgraphs,
+    Cost, DType, Differentiable, Error, Gradients, Graph, Kernel, Op, Result, Saves, Set, Spec, Specs, Subgraphs,
     VjpCall,
 };
 use taut_kernels::{Arg, ViewMut};
@@ -65,6 +66,20 @@ impl Op for CheckpointedBackward {
 
     fn aliases(&self, output: usize) -> &[usize] {
         self.aliases.get(output).map_or(&[], |input| input)
+    }
+
+    /// A backward step for each step of the loop, and the forward steps that the schedule repeats.
+    fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
+        let steps = self.forward.steps.limit();
+        let (advance, reverse) = (self.advance.graph().cost(), self.reverse.graph().cost());
+        // Of an unlimited number of steps, the cost of one.
+        let (steps, repeated) =
+            if steps == usize::MAX { (1, 1) } else { (steps as u64, recomputed_steps(steps, self.checkpoints)) };
+        let sum = |advance: u64, reverse: u64| {
+            reverse.saturating_mul(steps).saturating_add(advance.saturating_mul(repeated))
+        };
+        let bytes = sum(advance.bytes, reverse.bytes).max(Cost::traffic(inputs, outputs));
+        Cost { flops: sum(advance.flops, reverse.flops), bytes }
     }
 
     fn subgraphs(&self) -> Option<&dyn Subgraphs> {
