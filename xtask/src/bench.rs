@@ -3,15 +3,17 @@
 use crate::shell::{Result, cargo, command, root, section};
 use std::ffi::OsString;
 
-/// `[engine|tape|function|control] [filter]`; a filter alone applies to the suite `engine`.
+const SUITES: [&str; 5] = ["engine", "tape", "function", "control", "budget"];
+
+/// `[engine|tape|function|control|budget] [filter]`; a filter alone applies to the suite `engine`.
 pub fn run(words: &[String]) -> Result {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         [] => rows("engine", ""),
-        [suite @ ("engine" | "tape" | "function" | "control")] => measure(suite, ""),
-        [suite @ ("engine" | "tape" | "function" | "control"), filter] => measure(suite, filter),
+        [suite] if SUITES.contains(&suite) => measure(suite, ""),
+        [suite, filter] if SUITES.contains(&suite) => measure(suite, filter),
         [filter] => rows("engine", filter),
-        [suite, ..] => Err(format!("suite must be engine, tape, function or control, got {suite}")),
+        [suite, ..] => Err(format!("suite must be one of {}, got {suite}", SUITES.join(", "))),
     }
 }
 
@@ -20,6 +22,7 @@ fn measure(suite: &str, filter: &str) -> Result {
         "tape" => tape(filter),
         "function" => function(filter),
         "control" => control(filter),
+        "budget" => budget(filter),
         _ => rows(suite, filter),
     }
 }
@@ -89,6 +92,30 @@ fn control(filter: &str) -> Result {
         },
     ];
     beside(&engines, &["taut"], &["power_loop", "power_loop_grad", "map_fn", "lstm_step"], filter)
+}
+
+/// Training steps under memory budgets, beside engines in which recomputation is placed by hand or by a ratio, in one table.
+fn budget(filter: &str) -> Result {
+    section("Memory budgets, beside TensorFlow, PyTorch and JAX");
+    let engines = [
+        Engine { variable: "PEERS_TF_PYTHON", package: "tensorflow", peers: &["tf_function", "tf_recompute"] },
+        Engine {
+            variable: "PEERS_TORCH_PYTHON",
+            package: "torch",
+            peers: &["torch_eager", "torch_checkpoint", "torch_budget"],
+        },
+        Engine { variable: "PEERS_JAX_PYTHON", package: "jax", peers: &["jax_jit", "jax_remat", "jax_checkpoint"] },
+    ];
+    let taut = [
+        "taut_rust",
+        "taut_rust_checkpoint",
+        "taut_rust_budget_50",
+        "taut_rust_budget_30",
+        "taut_rust_budget_10",
+        "taut_rust_smallest",
+    ];
+    let workloads = ["deep_mlp_memory", "transformer_step", "convnet_step", "lstm_step"];
+    beside(&engines, &taut, &workloads, filter)
 }
 
 /// The workloads whose name contains the filter, in three rounds, as one table of ratios to `taut_rust`.

@@ -7,6 +7,9 @@ use taut_exec::{Executable, ExecutableOptions};
 use taut_memory::Bytes;
 use taut_plan::{PlanFrontier, PlanRequest, Program};
 
+/// The buffers that an error lists.
+const LISTED_BUFFERS: usize = 8;
+
 /// One plan of a [`MemoryFrontier`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrontierRow {
@@ -139,9 +142,15 @@ impl MemoryFrontier {
         if let Some((op, at)) = self.least_bound().and_then(|candidate| candidate.plans.largest_step()) {
             message += &format!("; no order needs less than {} ({op} at {})", Bytes(self.bytes_bound()), at.short());
         }
-        let explanation = self.plan(smallest)?.explain_peak().to_string();
-        for line in explanation.trim_end().lines() {
+        let mut explanation = self.plan(smallest)?.explain_peak();
+        let others: usize = explanation.rows.iter().skip(LISTED_BUFFERS).map(|row| row.bytes).sum();
+        let count = explanation.rows.len().saturating_sub(LISTED_BUFFERS);
+        explanation.rows.truncate(LISTED_BUFFERS);
+        for line in explanation.to_string().trim_end().lines() {
             message += &format!("\n  {line}");
+        }
+        if count > 0 {
+            message += &format!("\n  {:>10}  {count} smaller buffers", Bytes(others));
         }
         Ok(Error::new(ErrorKind::OutOfMemory, message))
     }

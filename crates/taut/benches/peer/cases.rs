@@ -7,7 +7,8 @@ use crate::transformer::Transformer;
 use crate::{classic, dense, power};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use taut::{DenseGradient, GradientTape, Loops, Nest, OnRetrace, Result, Tensor, Variable, function, nn, s};
+use std::sync::Arc;
+use taut::{DenseGradient, GradientTape, Loops, MemoryFrontier, Nest, OnRetrace, Result, Tensor, Variable, function, nn, s};
 
 /// One step, and the numbers of its result that are compared with other peers'.
 pub struct Case {
@@ -61,6 +62,19 @@ pub const CASES: &[(&str, &str, Build)] = &[
     ("taut_rust", "transformer_step", transformer_step),
     ("taut_rust", "deep_mlp_memory", deep_mlp),
     ("taut_rust_checkpoint", "deep_mlp_memory", deep_mlp_checkpoint),
+    ("taut_rust_budget_50", "deep_mlp_memory", |inputs| deep_within(inputs, Share::Half)),
+    ("taut_rust_budget_30", "deep_mlp_memory", |inputs| deep_within(inputs, Share::Third)),
+    ("taut_rust_budget_10", "deep_mlp_memory", |inputs| deep_within(inputs, Share::Tenth)),
+    ("taut_rust_smallest", "deep_mlp_memory", |inputs| deep_within(inputs, Share::Smallest)),
+    ("taut_rust_budget_50", "transformer_step", |inputs| transformer_within(inputs, Share::Half)),
+    ("taut_rust_budget_30", "transformer_step", |inputs| transformer_within(inputs, Share::Third)),
+    ("taut_rust_smallest", "transformer_step", |inputs| transformer_within(inputs, Share::Smallest)),
+    ("taut_rust_budget_50", "convnet_step", |inputs| convnet_within(inputs, Share::Half)),
+    ("taut_rust_budget_30", "convnet_step", |inputs| convnet_within(inputs, Share::Third)),
+    ("taut_rust_smallest", "convnet_step", |inputs| convnet_within(inputs, Share::Smallest)),
+    ("taut_rust_budget_50", "lstm_step", |inputs| lstm_within(inputs, Share::Half)),
+    ("taut_rust_budget_30", "lstm_step", |inputs| lstm_within(inputs, Share::Third)),
+    ("taut_rust_smallest", "lstm_step", |inputs| lstm_within(inputs, Share::Smallest)),
     ("taut_rust", "retrace", retrace::<false>),
     ("taut_rust_jit", "retrace", retrace::<true>),
 ];
@@ -172,6 +186,53 @@ fn power_loop_grad_eager(inputs: &Inputs) -> Result<Case> {
     Ok(Case::new(step, |out| summary(&out[0])))
 }
 
+/// A memory budget: a part of the peak of a step without one. "Smallest" is the smallest that takes at most twice the time.
+#[derive(Clone, Copy)]
+enum Share {
+    All,
+    Half,
+    Third,
+    Tenth,
+    Smallest,
+}
+
+impl Share {
+    /// The budget among the plans of a step.
+    fn budget(self, plans: &MemoryFrontier) -> Option<usize> {
+        let fastest = plans.fastest();
+        let of_peak = |share: f64| Some((fastest.bytes as f64 * share) as usize);
+        match self {
+            Share::All => None,
+            Share::Half => of_peak(0.5),
+            Share::Third => of_peak(0.3),
+            Share::Tenth => of_peak(0.1),
+            Share::Smallest => {
+                plans.rows().iter().find(|row| row.time <= 2 * fastest.time).map(|row| row.bytes)
+            }
+        }
+    }
+}
+
+/// Calls a traced function under a budget with the same arguments, step by step.
+fn traced_within<A: Nest<Owned = A>>(
+    share: Share,
+    arguments: A,
+    body: impl Fn(&A) -> Result<Tensor> + Send + Sync + 'static,
+) -> Result<impl FnMut() -> Result<Vec<Tensor>>> {
+    let body = Arc::new(body);
+    let own = body.clone();
+    let mut compiled = function(move |arguments: &A| own(arguments));
+    if !matches!(share, Share::All) {
+        let plans = compiled.frontier(&arguments)?;
+        if let Some(bytes) = share.budget(&plans) {
+            compiled = function(move |arguments: &A| body(arguments)).memory_budget(bytes);
+        }
+    }
+    // Plans are made before anything is measured.
+    compiled.plan(&arguments)?;
+    Ok(move || Ok(vec![compiled.call(&arguments)?]))
+}
+
 /// Calls a traced function of one result with the same arguments, step by step.
 fn traced<A: Nest<Owned = A>>(
     native: bool,
@@ -243,36 +304,48 @@ fn embedding_step(inputs: &Inputs) -> Result<Case> {
 }
 
 fn convnet_step(inputs: &Inputs) -> Result<Case> {
+    convnet_within(inputs, Share::All)
+}
+
+fn convnet_within(inputs: &Inputs, share: Share) -> Result<Case> {
     let net = ResNet::new(&|name, _shape| inputs.one(&format!("params.{name}")))?;
-    let step = traced(false, (inputs.one("x")?, inputs.one("y")?), move |(x, y)| net.train(x, y));
+    let step = traced_within(share, (inputs.one("x")?, inputs.one("y")?), move |(x, y)| net.train(x, y))?;
     Ok(Case::new(step, scalar))
 }
 
 fn transformer_step(inputs: &Inputs) -> Result<Case> {
+    transformer_within(inputs, Share::All)
+}
+
+fn transformer_within(inputs: &Inputs, share: Share) -> Result<Case> {
     let net = Transformer(inputs.named("params")?);
     let variables = net.variables();
     let optimizer = adam(&variables, 1e-3)?;
-    let step = traced(false, (inputs.one("x")?, inputs.one("y")?), move |(words, next)| {
+    let step = traced_within(share, (inputs.one("x")?, inputs.one("y")?), move |(words, next)| {
         let tape = GradientTape::new();
         let loss = net.loss(words, next)?;
         minimize(&optimizer, tape, &loss)?;
         Ok(loss)
-    });
+    })?;
     Ok(Case::new(step, scalar))
 }
 
 fn deep_mlp(inputs: &Inputs) -> Result<Case> {
-    deep(inputs, 1)
+    deep(inputs, 1, Share::All)
 }
 
 /// Keeps the input of every eighth layer, and computes the others again.
 fn deep_mlp_checkpoint(inputs: &Inputs) -> Result<Case> {
-    deep(inputs, 8)
+    deep(inputs, 8, Share::All)
 }
 
-fn deep(inputs: &Inputs, segment: usize) -> Result<Case> {
+fn deep_within(inputs: &Inputs, share: Share) -> Result<Case> {
+    deep(inputs, 1, share)
+}
+
+fn deep(inputs: &Inputs, segment: usize, share: Share) -> Result<Case> {
     let layers = inputs.variables("params")?;
-    let step = traced(false, inputs.one("x")?, move |x| {
+    let step = traced_within(share, inputs.one("x")?, move |x| {
         let tape = GradientTape::new();
         let mut h = x.clone();
         for part in layers.chunks(segment) {
@@ -288,7 +361,7 @@ fn deep(inputs: &Inputs, segment: usize) -> Result<Case> {
             layer.assign_sub((gradient.dense()? * 0.05)?)?;
         }
         Ok(loss)
-    });
+    })?;
     Ok(Case::new(step, scalar))
 }
 
@@ -311,19 +384,23 @@ fn map_fn(inputs: &Inputs) -> Result<Case> {
 }
 
 fn lstm_step<const AT_ONCE: bool>(inputs: &Inputs) -> Result<Case> {
-    lstm(inputs, Loops::new(), AT_ONCE)
+    lstm(inputs, Loops::new(), AT_ONCE, Share::All)
 }
 
 /// With room for 32 of 256 states of 32 KiB.
 fn lstm_step_checkpoint(inputs: &Inputs) -> Result<Case> {
-    lstm(inputs, Loops::new().grad_budget(1 << 20), false)
+    lstm(inputs, Loops::new().grad_budget(1 << 20), false, Share::All)
 }
 
-fn lstm(inputs: &Inputs, loops: Loops, at_once: bool) -> Result<Case> {
+fn lstm_within(inputs: &Inputs, share: Share) -> Result<Case> {
+    lstm(inputs, Loops::new(), false, share)
+}
+
+fn lstm(inputs: &Inputs, loops: Loops, at_once: bool, share: Share) -> Result<Case> {
     let variable = |name| Variable::new(inputs.one(name)?);
     let (wx, wh, b) = (variable("wx")?, variable("wh")?, variable("b")?);
     let lstm = Lstm { wx, wh, b, rate: 1e-3, loops, at_once };
-    let step = traced(false, inputs.one("x")?, move |x| lstm.train(x));
+    let step = traced_within(share, inputs.one("x")?, move |x| lstm.train(x))?;
     Ok(Case::new(step, scalar))
 }
 
