@@ -93,6 +93,7 @@ mod book {
         Errors: "../../../docs/src/errors.md";
         Gradients: "../../../docs/src/gradients.md";
         Functions: "../../../docs/src/functions.md";
+        MemoryBudgets: "../../../docs/src/memory-budget.md";
         ControlFlow: "../../../docs/src/control-flow.md";
         Layers: "../../../docs/src/layers.md";
         Data: "../../../docs/src/data.md";

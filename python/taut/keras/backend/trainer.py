@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from keras.src import callbacks as callbacks_module, optimizers as optimizers_module, tree
 from keras.src.backend import config
+from keras.src.saving import serialization_lib
 from keras.src.trainers import trainer as base_trainer
 from keras.src.trainers.data_adapters import array_slicing, data_adapter_utils
 from keras.src.utils import traceback_utils
@@ -34,6 +35,29 @@ class Trainer(base_trainer.Trainer):
         self.train_function = None
         self.test_function = None
         self.predict_function = None
+        self._memory_budget = None
+
+    @traceback_utils.filter_traceback
+    def compile(self, *args: Any, memory_budget: Any = None, **kwargs: Any) -> None:
+        """Configures training; see `keras.Model.compile`.
+
+        `memory_budget` is the number of bytes that a step may allocate: a number, text such as "200MB", or a
+        `tf.memory.MemoryBudget`. It is not saved with the model: it belongs to the machine.
+        """
+        budget = None if memory_budget is None else tf.memory.MemoryBudget(memory_budget)
+        super().compile(*args, **kwargs)
+        if budget is not None and self.run_eagerly:
+            raise ValueError("memory_budget needs steps that are traced: run_eagerly must be False")
+        self._memory_budget = budget
+
+    def compile_from_config(self, config: dict[str, Any]) -> None:
+        """Compiles the model as a saved one was; see `keras.Model.compile_from_config`."""
+        if type(self).compile is not Trainer.compile:
+            super().compile_from_config(config)  # warns: the model has its own `compile`
+            return
+        self.compile(**serialization_lib.deserialize_keras_object(config))
+        if getattr(self, "optimizer", None) is not None and self.built:
+            self.optimizer.build(self.trainable_variables)
 
     # One batch.
 
@@ -83,7 +107,13 @@ class Trainer(base_trainer.Trainer):
         if self.run_eagerly:
             return lambda batches: [step(as_tensors(batch)) for batch in batches]
         step = converted_in_traces(step)
-        traced = tf.function(step, autograph=False, reduce_retracing=True, jit_compile=bool(self.jit_compile))
+        traced = tf.function(
+            step,
+            autograph=False,
+            reduce_retracing=True,
+            jit_compile=bool(self.jit_compile),
+            memory_budget=self._memory_budget,
+        )
 
         def steps(batches):
             nonlocal prepare
