@@ -155,7 +155,12 @@ fn shows_the_numbers(browser: &Browser, page: &Path, expected: &Expected) -> Res
     let planned = inside(&dom, "planned-table", "table")?;
     holds("planned and measured are not equal", planned.contains("equal") && !planned.contains("differs"))?;
     let curves = dom.matches("<polyline").count().to_string();
-    same("curves", &curves, "2")?;
+    // Loss and accuracy, the frontier and its bound.
+    same("curves", &curves, "4")?;
+    same("plans for budgets", &attribute(&dom, "budget-table", "data-rows")?, expected.get("budget_plans"))?;
+    same("chosen plans", &dom.matches("class=\"dot chosen\"").count().to_string(), "1")?;
+    let smallest = format!("data-bytes=\"{}\"", expected.get("budget"));
+    holds("the smallest plan is not listed", inside(&dom, "budget-table", "table")?.contains(&smallest))?;
     // The title has a script in it, which must be text.
     holds("the title became a script", !dom.contains("<script>alert(1)"))?;
     holds("the title is not shown", inside(&dom, "title", "h1")?.contains("&lt;script&gt;alert(1)"))?;

@@ -48,7 +48,7 @@ fn main() -> Result<()> {
             function(move |(x, y): &(Tensor, Tensor)| train_step((&w1, &b1, &w2), x, y))
         };
         let mut history = Vec::new();
-        let mut program = None;
+        let (mut program, mut frontier) = (None, None);
         for epoch in 1..=epochs {
             mark(format!("epoch {epoch}"));
             let mut total = 0.0;
@@ -57,6 +57,7 @@ fn main() -> Result<()> {
                 let (x, y) = (slice(&x, &s![rows.clone()])?, slice(&y, &s![rows])?);
                 if program.is_none() {
                     program = Some(step.plan((&x, &y))?);
+                    frontier = Some(step.frontier((&x, &y))?);
                 }
                 total += f64::from(step.call((&x, &y))?.item::<f32>()?);
             }
@@ -66,7 +67,7 @@ fn main() -> Result<()> {
             let accuracy = mean(cast(near, DType::F32)?, None, false)?.item::<f32>()?;
             history.push(vec![epoch as f64, total / (SAMPLES / BATCH) as f64, f64::from(accuracy)]);
         }
-        Ok::<_, taut_core::Error>((history, program, (w1, b1, w2, step)))
+        Ok::<_, taut_core::Error>((history, program.zip(frontier), (w1, b1, w2, step)))
     })
     .and_then(|(outcome, timeline)| Ok((outcome?, timeline)))?;
 
@@ -80,8 +81,10 @@ fn main() -> Result<()> {
     .figure("Samples per second", format!("{:.0}", (SAMPLES * epochs) as f64 / seconds))
     .history(&["epoch", "loss", "accuracy"], &history)
     .note("Two layers of 256 and 8 units, 512 samples, batches of 64, plain gradient descent.");
-    let Some(program) = program else { return Ok(()) };
+    let Some((program, frontier)) = program else { return Ok(()) };
     report = report.plan("train step", &program);
+    let smallest = frontier.smallest().bytes;
+    report = report.frontier(&frontier, Some(smallest.into()))?;
     report.write(folder.join("page.html"))?;
     // Pages with less on them.
     ProfileReport::new("nothing").write(folder.join("nothing.html"))?;
@@ -114,6 +117,8 @@ fn main() -> Result<()> {
         ("inside_bytes", inside_rows.iter().map(|row| row.bytes).sum::<usize>().to_string()),
         ("inside_alive", inside_rows.len().to_string()),
         ("ops", timeline.by_op().len().to_string()),
+        ("budget_plans", frontier.rows().len().to_string()),
+        ("budget", smallest.to_string()),
     ];
     let expected: Vec<String> = expected.iter().map(|(name, value)| format!("{name} {value}\n")).collect();
     std::fs::write(folder.join("expected.txt"), expected.concat())?;

@@ -1,5 +1,6 @@
 //! The report: one self-contained HTML page.
 
+mod budget;
 mod data;
 
 use crate::plan_summary::PlanSummary;
@@ -7,6 +8,7 @@ use crate::timeline::Timeline;
 use std::path::Path;
 use std::sync::Arc;
 use taut_core::{Error, ErrorKind, Result};
+use taut_function::{MemoryBudget, MemoryFrontier};
 use taut_plan::Program;
 
 /// A page about a recording: memory over time, plans, time per op.
@@ -39,6 +41,7 @@ pub struct ProfileReport<'a> {
     figures: Vec<(String, String)>,
     columns: Vec<String>,
     rows: Vec<Vec<f64>>,
+    budget: Option<budget::BudgetChart>,
 }
 
 impl<'a> ProfileReport<'a> {
@@ -57,6 +60,12 @@ impl<'a> ProfileReport<'a> {
     pub fn plan(mut self, name: impl Into<String>, program: &Program) -> ProfileReport<'a> {
         self.plans.push((name.into(), Arc::new(PlanSummary::new(program))));
         self
+    }
+
+    /// Shows the plans among which a memory budget chooses, and the one that it chose.
+    pub fn frontier(mut self, frontier: &MemoryFrontier, chosen: Option<MemoryBudget>) -> Result<ProfileReport<'a>> {
+        self.budget = Some(budget::BudgetChart::new(frontier, chosen)?);
+        Ok(self)
     }
 
     /// Adds a line of text.
@@ -86,6 +95,7 @@ impl<'a> ProfileReport<'a> {
         let scripts = [
             include_str!("page/data.js"),
             include_str!("page/memory.js"),
+            include_str!("page/budget.js"),
             include_str!("page/plan.js"),
             include_str!("page/times.js"),
             include_str!("page/page.js"),

@@ -104,6 +104,7 @@ function start() {
   const show = (id, is) => { byId(id).hidden = !is; };
   show("history", data.columns.length > 1 && data.rows.length);
   show("memory", data.memory);
+  show("budget", data.budget);
   show("plan", data.plans.length);
   show("planned", data.plans.length);
   show("times", data.memory && data.ops.length);
@@ -115,6 +116,7 @@ function start() {
   const view = memory ? new MemoryView(memory) : null;
   const plan = data.plans.length ? new PlanView(data.plans) : null;
   if (data.memory && data.ops.length) new TimesView();
+  if (data.budget) new BudgetView(data.budget);
   const go = () => {
     if (plan) {
       const number = data.plans[asked.plan] ? asked.plan : 0;

@@ -1,6 +1,7 @@
 //! The data of the page as JSON: lists of numbers, and each text once.
 
 use super::ProfileReport;
+use super::budget::BudgetChart;
 use crate::plan_summary::{PlanSummary, PlannedRole, PlannedStep};
 use crate::timeline::{MemoryKind, OpTime, PlanComparison, Timeline, why};
 use serde::Serialize;
@@ -25,6 +26,7 @@ struct Data<'a> {
     rows: Vec<Vec<Option<f64>>>,
     kinds: Vec<&'static str>,
     plans: Vec<Plan>,
+    budget: Option<&'a BudgetChart>,
     memory: Option<Memory>,
     ops: Vec<Time>,
     lines: Vec<Time>,
@@ -134,6 +136,7 @@ pub(super) fn of(report: &ProfileReport<'_>) -> String {
         rows: report.rows.iter().map(finite).collect(),
         kinds: MemoryKind::ALL.iter().map(|kind| kind.name()).collect(),
         plans,
+        budget: report.budget.as_ref(),
         memory,
         ops,
         lines,
