@@ -11,7 +11,7 @@ use crate::ops::shape::{concat, reshape_to, slice};
 use crate::ops::unary::{cast, neg};
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
-use crate::rows::{RowAxis, RowCall, RowRule, RowSplit};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::shape::Shape;
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, s};
 use taut_kernels::index::{self, Scatter};
@@ -150,15 +150,18 @@ impl RowRule for TensorScatter {
         if !adds || !call.is_partial_sum(0) {
             return None;
         }
-        let Some((_, RowAxis { axis, .. })) = call.first_rows() else {
+        let Some((_, rows)) = call.first_rows() else {
             return (call.is_same(1) && call.is_partial_sum(2)).then(|| call.linear())?;
         };
-        // Every row adds its own updates, to zero.
-        let heads = call.inputs[1].shape.rank() - 1;
-        if axis >= heads || !call.is_same(0) {
+        // Every row adds its own updates, to a sum or to zero.
+        if rows.axis + 1 >= call.inputs[1].shape.rank() {
             return None;
         }
-        call.independent(&[None, Some(axis), Some(axis)], &[None])
+        let mut split = call.linear()?;
+        for input in [1, 2] {
+            split.inputs[input] = call.rows_of(input, rows)?;
+        }
+        Some(split)
     }
 }
 
