@@ -15,6 +15,7 @@
 //! | `loops` | the loop op, its gradient and its checkpoints; `while_loop`, `fori_loop`, `scan` |
 //! | `branch` | the branch op; `cond`, `switch_case` |
 //! | `map` | `map_fn`: a loop over chunks of a vectorised body |
+//! | [`split`] | micro-batches: a graph that computes its batch in parts, in a loop |
 
 mod body;
 mod branch;
@@ -28,6 +29,7 @@ mod runner;
 mod scratch;
 mod span;
 mod specs;
+pub mod split;
 mod structure;
 mod variables;
 mod vjp;

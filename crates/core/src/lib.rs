@@ -20,6 +20,7 @@ pub mod ops;
 mod print;
 mod promote;
 pub mod record;
+pub mod rows;
 mod scalar;
 mod shape;
 mod tensor;

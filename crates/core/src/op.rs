@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::gradient::Differentiable;
 use crate::graph::Graph;
 use crate::layout::Layout;
+use crate::rows::RowRule;
 use crate::scalar::Scalar;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -165,6 +166,7 @@ impl Cost {
 /// | [`cost`](Op::cost), [`footprint`](Op::footprint) | estimates for profiles and caches | one operation per element |
 /// | [`form`](Op::form) | what the compiler can rewrite and fuse | opaque |
 /// | [`vmap`](Op::vmap) | its batching rule | one call per set of inputs |
+/// | [`rows`](Op::rows) | what it does with the rows of a batch: [`RowRule`] | from the form; otherwise it mixes them |
 /// | [`gradient`](Op::gradient) | its gradient rule: [`Differentiable`] | not differentiable |
 /// | [`subgraphs`](Op::subgraphs) | the graphs it holds: [`Subgraphs`] | none |
 pub trait Op: fmt::Debug + Send + Sync + CloneOp {
@@ -237,6 +239,12 @@ pub trait Op: fmt::Debug + Send + Sync + CloneOp {
     /// per set is the best way. At least one input is mapped, and there is at least one set. Written with public ops.
     fn vmap(&self, _call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         Ok(None)
+    }
+
+    /// What it does with the rows of a batch, for steps that compute their batch in parts; `None` if its form says that
+    /// ([`split_rows`](crate::rows::split_rows)), or if it mixes rows.
+    fn rows(&self) -> Option<&dyn RowRule> {
+        None
     }
 
     /// The gradient rule; `None` if no gradient flows through the op.

@@ -4,6 +4,7 @@
 //! samples, a NumPy reference. Tests, documentation and the Python bindings are derived from the entries.
 //! To add an op, write its file and add one word below; CONTRIBUTING.md walks through it.
 
+mod along_axis;
 mod draw;
 mod elementwise;
 mod entry;

@@ -35,6 +35,16 @@ impl Scalar {
         }
     }
 
+    /// Whether it is zero; `false` is.
+    pub fn is_zero(self) -> bool {
+        match self {
+            Scalar::Bool(value) => !value,
+            Scalar::Int(value) => value == 0,
+            Scalar::Uint(value) => value == 0,
+            Scalar::Float(value) => value == 0.0,
+        }
+    }
+
     /// The value as element type `dtype`, in that type's bytes. Integers wrap and floats round, as NumPy does.
     pub fn to_bytes(self, dtype: DType) -> SmallVec<[u8; 8]> {
         fn bytes<T: Element>(value: T) -> SmallVec<[u8; 8]> {

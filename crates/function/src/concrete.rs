@@ -143,7 +143,7 @@ impl ConcreteFunction {
         let FunctionOptions { name, executable, .. } = &self.options;
         let variants = self.variants.get().map_or(&[][..], Vec::as_slice);
         let graphs = std::iter::once(&self.graph).chain(variants);
-        let frontier = MemoryFrontier::new(name, graphs, *executable, &self.request)?;
+        let frontier = MemoryFrontier::new(name, graphs, self.arguments, *executable, &self.request)?;
         Ok(self.frontier.get_or_init(|| Arc::new(frontier)).clone())
     }
 

@@ -4,11 +4,13 @@ use crate::error::{Error, Result};
 use crate::op::{Cost, Op, Spec, Specs};
 use crate::ops::sample::of;
 use crate::ops::{ArgValue, InvalidArgs, Param};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{DType, ErrorKind, Tensor, apply};
+use std::sync::Arc;
 use taut_kernels::random::{self as kernels, Key};
 use taut_kernels::{Arg, Element, View, ViewMut, dispatch};
 
-/// An op that draws independent samples from a distribution.
+/// An op that draws independent samples from a distribution. Inputs: a key, and the position of the first element if it is not 0.
 #[derive(Clone, Debug)]
 pub(super) struct Draw {
     pub(super) name: &'static str,
@@ -46,6 +48,25 @@ pub(super) fn check_key(key: &Spec) -> Result<()> {
 pub(super) fn read_key(key: View<'_>) -> Key {
     let (words, first) = (key.data::<u64>(), key.offset());
     Key { seed: words[first], op: words[first.wrapping_add_signed(key.strides()[0])] }
+}
+
+/// An error unless an optional last input, the position of the first element, is an `int64`.
+pub(super) fn check_position(position: Option<&&Spec>) -> Result<()> {
+    match position {
+        Some(spec) if spec.dtype != DType::I64 || spec.shape.rank() != 0 => {
+            Err(Error::value(format!("position must be a scalar int64, got {spec}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The position of the first element among those that the key determines: an optional input that [`check_position`] accepted,
+/// or 0.
+pub(super) fn read_position(position: Option<&Arg<'_>>) -> u64 {
+    position.map_or(0, |position| {
+        let view = position.view();
+        view.data::<i64>()[view.offset()].max(0) as u64
+    })
 }
 
 /// An error if `value` is NaN, or infinite once rounded to `dtype`.
@@ -128,20 +149,24 @@ impl Op for Draw {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         check_key(inputs[0])?;
+        check_position(inputs.get(1))?;
         self.distribution.check(self.spec.dtype)?;
         Ok(self.spec.clone().into())
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        let (key, out) = (read_key(inputs[0].view()), outputs[0].reborrow());
+        let (key, first, out) =
+            (read_key(inputs[0].view()), read_position(inputs.get(1)), outputs[0].reborrow());
         match self.distribution {
-            Distribution::Uniform { low, high } => kernels::uniform(key, 0, low, high, out),
-            Distribution::Normal { mean, std } => kernels::normal(key, 0, mean, std, out),
-            Distribution::TruncatedNormal { mean, std } => kernels::truncated_normal(key, 0, mean, std, out),
-            Distribution::Exponential { rate } => kernels::exponential(key, 0, rate, out),
-            Distribution::Gamma { alpha, beta } => gamma(key, alpha, beta, out),
-            Distribution::Integers { low, high } => kernels::integers(key, 0, low, high, out),
-            Distribution::Bernoulli { p } => kernels::bernoulli(key, 0, p, out),
+            Distribution::Uniform { low, high } => kernels::uniform(key, first, low, high, out),
+            Distribution::Normal { mean, std } => kernels::normal(key, first, mean, std, out),
+            Distribution::TruncatedNormal { mean, std } => {
+                kernels::truncated_normal(key, first, mean, std, out)
+            }
+            Distribution::Exponential { rate } => kernels::exponential(key, first, rate, out),
+            Distribution::Gamma { alpha, beta } => gamma(key, first, alpha, beta, out),
+            Distribution::Integers { low, high } => kernels::integers(key, first, low, high, out),
+            Distribution::Bernoulli { p } => kernels::bernoulli(key, first, p, out),
             Distribution::Permutation => kernels::permutation(key, out),
         }
         Ok(())
@@ -151,6 +176,10 @@ impl Op for Draw {
     fn cost(&self, inputs: &[&Spec], outputs: &[Spec]) -> Cost {
         let flops = (self.spec.shape.len() as u64).saturating_mul(20);
         Cost { flops, bytes: Cost::traffic(inputs, outputs) }
+    }
+
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
     }
 
     fn attributes(&self) -> String {
@@ -169,15 +198,27 @@ impl Op for Draw {
     }
 }
 
+impl RowRule for Draw {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        // The elements of a permutation depend on each other.
+        let rows = call.wanted.filter(|_| !matches!(self.distribution, Distribution::Permutation))?;
+        call.positional(rows)
+    }
+
+    fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Draw { spec: outputs[0].clone(), ..self.clone() }))
+    }
+}
+
 /// The kernel takes an alpha per element: here one value, broadcast by strides of zero.
-fn gamma(key: Key, alpha: f64, beta: f64, out: ViewMut<'_>) {
+fn gamma(key: Key, first: u64, alpha: f64, beta: f64, out: ViewMut<'_>) {
     let (dtype, shape) = (out.dtype(), out.shape());
     let mut word = 0u64;
     let bytes = crate::Scalar::Float(alpha).to_bytes(dtype);
     bytemuck::bytes_of_mut(&mut word)[..bytes.len()].copy_from_slice(&bytes);
     let strides = crate::Strides::from_elem(0, shape.len());
     let alpha = View::new(dtype, &bytemuck::bytes_of(&word)[..bytes.len()], 0, shape, &strides);
-    kernels::gamma(key, 0, alpha, beta, out);
+    kernels::gamma(key, first, alpha, beta, out);
 }
 
 /// Draws samples of this dtype and shape.

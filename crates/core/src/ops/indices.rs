@@ -2,8 +2,9 @@
 
 use crate::error::{Error, Result};
 use crate::op::Spec;
+use crate::ops::along_axis::add_along_axis;
 use crate::ops::binary::{add, mul};
-use crate::ops::creation::range;
+use crate::ops::creation::{range, zeros};
 use crate::ops::index::unsorted_segment_sum;
 use crate::ops::shape::{broadcast_to, concat, reshape_to};
 use crate::ops::unary::cast;
@@ -129,15 +130,6 @@ pub(super) fn sum_slices(
 /// The gradient of `take_along_axis`: adds each element of `g` to the element at its index in zeros of `shape`.
 #[track_caller]
 pub(super) fn sum_along_axis(g: Tensor, indices: &Tensor, axis: usize, shape: &Shape) -> Result<Tensor> {
-    let size = |dims: &[usize]| dims.iter().product::<usize>();
-    let (outer, dim, inner) = (size(&shape[..axis]), shape[axis], size(&shape[axis + 1..]));
-    let taken = Shape::from([outer, indices.shape()[axis], inner]);
-    let mut ids = reshape_to(cast(indices, DType::I64)?, &taken)?;
-    if inner > 1 {
-        ids = add(mul(ids, inner as i64)?, steps(inner, 1)?)?;
-    }
-    if outer > 1 {
-        ids = add(ids, reshape_to(steps(outer, dim * inner)?, &[outer, 1, 1].into())?)?;
-    }
-    reshape_to(unsorted_segment_sum(reshape_to(g, &taken)?, ids, shape.len())?, shape)
+    let zeros = zeros(shape.clone(), g.dtype())?;
+    add_along_axis(zeros, indices.clone(), g, axis)
 }

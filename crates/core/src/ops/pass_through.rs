@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::gradient::{Differentiable, Gradient, Gradients, Saves, Set, VjpCall};
 use crate::layout::Layout;
 use crate::op::{Effects, Form, Kernel, Op, Spec, Specs, ViewOp, VmapCall};
+use crate::rows::{RowCall, RowClass, RowRule, RowSplit, view_rows};
 use std::sync::Arc;
 use taut_kernels::{Arg, DType, ViewMut, elementwise};
 
@@ -108,6 +109,10 @@ impl Op for PassThrough {
         self.name
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         match (&self.mode, self.number) {
             (PassMode::Check { message, .. }, _) => format!("message={message:?}"),
@@ -173,6 +178,23 @@ impl Op for PassThrough {
             PassGradient::Stop => None,
             PassGradient::Rule(rule) => Some(&**rule),
             _ => Some(self),
+        }
+    }
+}
+
+impl RowRule for PassThrough {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        match &self.mode {
+            PassMode::View | PassMode::Barrier => view_rows(self, call),
+            // A check of the elements checks those of every part.
+            PassMode::Copy | PassMode::Check { .. } => {
+                let linear = matches!(self.mode, PassMode::Copy) && call.classes[0] == RowClass::PartialSum;
+                if linear {
+                    call.linear()
+                } else {
+                    call.with_outputs([RowClass::Rows(call.classes[0].axis()?)])
+                }
+            }
         }
     }
 }

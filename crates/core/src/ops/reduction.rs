@@ -8,6 +8,7 @@ use crate::ops::binary::{equal, maximum, where_};
 use crate::ops::shape::reshape_to;
 use crate::ops::unary::{cast, sqrt};
 use crate::promote::float_of;
+use crate::rows::{RowCall, RowClass, RowRule, RowSplit};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -175,6 +176,10 @@ impl Op for Reduction {
         Cost { flops: inputs[0].shape.len() as u64, bytes: Cost::traffic(inputs, outputs) }
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         let axes = self.over.0.as_ref().map_or_else(|| "all".into(), |axes| format!("{axes:?}"));
         match self.code {
@@ -182,6 +187,26 @@ impl Op for Reduction {
                 format!("axes={axes}, correction={correction}")
             }
             _ => format!("axes={axes}"),
+        }
+    }
+}
+
+impl RowRule for Reduction {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let marks = self.over.marks(&call.inputs[0].shape).ok()?;
+        let code = if let ReductionCode::Reduce(code) = self.code { Some(code) } else { None };
+        match call.classes[0] {
+            RowClass::Rows(rows) if !marks[rows.axis] => {
+                let removed = marks[..rows.axis].iter().filter(|&&reduced| reduced).count();
+                call.independent(&[Some(rows.axis)], &[Some(rows.axis - removed)])
+            }
+            RowClass::Rows(_) => {
+                let sum = matches!(code, Some(Reduce::Sum | Reduce::CountNonzero | Reduce::Mean))
+                    .then(|| call.linear())?;
+                sum.map(|sum| RowSplit { is_mean: code == Some(Reduce::Mean), ..sum })
+            }
+            RowClass::PartialSum if matches!(code, Some(Reduce::Sum | Reduce::Mean)) => call.linear(),
+            _ => None,
         }
     }
 }

@@ -7,9 +7,11 @@ use crate::error::{Error, Result};
 use crate::gradient::{Differentiable, Gradients, Saves, Set, VjpCall};
 use crate::op::{Cost, Kernel, Op, Spec, Specs, VmapCall};
 use crate::ops::vmap::batched_size;
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use std::fmt;
+use std::sync::Arc;
 use taut_kernels::conv::ConvParams;
 use taut_kernels::pooling::{self, PoolParams};
 use taut_kernels::{Arg, DType, ViewMut};
@@ -272,6 +274,10 @@ impl Op for Windowed {
         self.rule.name
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         let options = self.options.attributes();
         match &self.shape {
@@ -335,6 +341,23 @@ impl Op for Windowed {
 
     fn gradient(&self) -> Option<&dyn Differentiable> {
         Some(self)
+    }
+}
+
+impl RowRule for Windowed {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        // Images are independent, and the gradient of filters is a sum over them.
+        if call.first_rows()?.1.axis != 0 {
+            return None;
+        }
+        let axis = |role: &Role| (*role != Role::Filters).then_some(0);
+        let inputs: Vec<Option<usize>> = self.rule.inputs.iter().map(axis).collect();
+        call.independent(&inputs, &[axis(&self.rule.output)])
+    }
+
+    fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+        let shape = self.shape.as_ref().map(|_| outputs[0].shape.clone());
+        Some(Arc::new(Windowed { shape, ..self.clone() }))
     }
 }
 

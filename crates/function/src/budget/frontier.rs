@@ -2,10 +2,17 @@
 
 use crate::MemoryBudget;
 use std::fmt;
+use taut_control::split::SplitProof;
 use taut_core::{Error, ErrorKind, Graph, Result};
 use taut_exec::{Executable, ExecutableOptions};
 use taut_memory::Bytes;
 use taut_plan::{PlanFrontier, PlanRequest, Program};
+
+/// The most numbers of parts that are tried.
+const MOST_SPLITS: usize = 8;
+
+/// Splitting the batch counts as this part of the time more.
+const SPLIT_SURCHARGE: u64 = 50;
 
 /// The buffers that an error lists.
 const LISTED_BUFFERS: usize = 8;
@@ -40,6 +47,8 @@ pub struct MemoryFrontier {
     /// From the fewest bytes to the least time.
     rows: Vec<FrontierRow>,
     candidates: Vec<Candidate>,
+    /// Why the batch cannot be split, if it cannot.
+    unsplit: Option<String>,
 }
 
 /// The plans for one number of micro-batches.
@@ -52,20 +61,31 @@ struct Candidate {
 }
 
 impl MemoryFrontier {
-    /// Finds the plans of graphs that were traced, all of the same function.
+    /// Finds the plans of graphs that were traced, all of the same function. Its first `arguments` inputs may hold the rows of a
+    /// batch that can be split.
     pub(crate) fn new<'a>(
         name: &str,
         graphs: impl Iterator<Item = &'a Graph>,
+        arguments: usize,
         options: ExecutableOptions,
         request: &PlanRequest,
     ) -> Result<MemoryFrontier> {
-        let mut candidates = Vec::new();
+        let compiled = |graph: &Graph| Executable::compile_graph(graph, options);
+        let inputs: Vec<usize> = (0..arguments).collect();
+        let (mut candidates, mut unsplit) = (Vec::new(), None);
         for graph in graphs {
-            let compiled = Executable::compile_graph(graph, options)?;
-            candidates.push(Candidate::new(1, &compiled, request)?);
+            candidates.push(Candidate::new(1, &compiled(graph)?, request)?);
+            match SplitProof::new(graph, &inputs) {
+                Ok(proof) => {
+                    for parts in numbers_of_parts(proof.rows()) {
+                        candidates.push(Candidate::new(parts, &compiled(&proof.split(parts)?)?, request)?);
+                    }
+                }
+                Err(mixed) => unsplit = Some(mixed.to_string()),
+            }
         }
         let rows = rows(&candidates);
-        Ok(MemoryFrontier { name: name.into(), rows, candidates })
+        Ok(MemoryFrontier { name: name.into(), rows, candidates, unsplit })
     }
 
     /// The plans, from the fewest bytes to the least time: bytes rise and times fall from each to the next.
@@ -142,6 +162,11 @@ impl MemoryFrontier {
         if let Some((op, at)) = self.least_bound().and_then(|candidate| candidate.plans.largest_step()) {
             message += &format!("; no order needs less than {} ({op} at {})", Bytes(self.bytes_bound()), at.short());
         }
+        match &self.unsplit {
+            _ if budget.is_bit_equal() => message += "\n  the batch is not split: the budget asks for the same bits",
+            Some(reason) => message += &format!("\n  the batch is not split: {reason}"),
+            None => {}
+        }
         let mut explanation = self.plan(smallest)?.explain_peak();
         let others: usize = explanation.rows.iter().skip(LISTED_BUFFERS).map(|row| row.bytes).sum();
         let count = explanation.rows.len().saturating_sub(LISTED_BUFFERS);
@@ -165,6 +190,22 @@ impl Candidate {
     }
 }
 
+/// Into how many parts a batch of so many rows is split: powers of two, and one part per row.
+fn numbers_of_parts(rows: usize) -> Vec<usize> {
+    let mut numbers: Vec<usize> = (1..).map(|power| 1 << power).take_while(|&parts| parts < rows).collect();
+    numbers.truncate(MOST_SPLITS);
+    if numbers.len() < MOST_SPLITS && rows > 1 {
+        numbers.push(rows);
+    }
+    numbers
+}
+
+/// The time of a plan. Splitting the batch changes the rounding of results: at about the same time, the whole batch is
+/// preferred.
+fn time_of(time: u64, micro_batches: usize) -> u64 {
+    if micro_batches == 1 { time } else { time.saturating_add(time / SPLIT_SURCHARGE) }
+}
+
 /// The plans of all candidates that no other beats in bytes and time, from the fewest bytes to the least time.
 fn rows(candidates: &[Candidate]) -> Vec<FrontierRow> {
     let mut rows = Vec::new();
@@ -172,8 +213,8 @@ fn rows(candidates: &[Candidate]) -> Vec<FrontierRow> {
         rows.extend(candidate.plans.points().iter().enumerate().map(|(position, point)| FrontierRow {
             bytes: point.bytes,
             total_bytes: point.bytes + candidate.external_bytes,
-            time: point.time,
-            time_bound: point.time_bound,
+            time: time_of(point.time, candidate.micro_batches),
+            time_bound: time_of(point.time_bound, candidate.micro_batches),
             repeated_steps: point.repeated_steps,
             micro_batches: candidate.micro_batches,
             candidate: number,
@@ -200,6 +241,10 @@ impl fmt::Display for MemoryFrontier {
             let FrontierRow { bytes, repeated_steps, micro_batches, .. } = row;
             writeln!(f, "{:>12}  {factor:>6.3}  {repeated_steps:>8}  {micro_batches:>8}", Bytes(*bytes).to_string())?;
         }
-        write!(f, "without splitting the batch, no order needs less than {}", Bytes(self.bytes_bound()))
+        write!(f, "without splitting the batch, no order needs less than {}", Bytes(self.bytes_bound()))?;
+        match &self.unsplit {
+            Some(reason) => write!(f, "\nthe batch is not split: {reason}"),
+            None => Ok(()),
+        }
     }
 }

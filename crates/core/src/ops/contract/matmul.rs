@@ -9,6 +9,7 @@ use crate::ops::shape::{expand_dims, reshape_to};
 use crate::ops::unary::cast;
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{DType, Outputs, Shape, Strides, Tensor, apply, promote};
 use std::sync::Arc;
 use taut_kernels::{Arg, View, ViewMut, matmul as kernel};
@@ -147,11 +148,54 @@ impl Op for Matmul {
         Cost { flops, bytes: Cost::traffic(inputs, outputs) }
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         let flags = [(self.transpose_a, "transpose_a"), (self.transpose_b, "transpose_b")];
         let flags = flags.into_iter().filter(|(set, _)| *set).map(|(_, name)| name.into());
         let epilogue = self.epilogue.iter().map(|epilogue| format!("then {}", epilogue.describe(2)));
         flags.chain(epilogue).collect::<Vec<String>>().join(", ")
+    }
+}
+
+impl RowRule for Matmul {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        if self.epilogue.is_some() || call.inputs.len() != 2 {
+            return None;
+        }
+        let Some((operand, rows)) = call.first_rows() else {
+            let linear =
+                call.is_partial_sum(0) && call.is_same(1) || call.is_same(0) && call.is_partial_sum(1);
+            return if linear { call.linear() } else { None };
+        };
+        let ranks = [0, 1].map(|i| call.inputs[i].shape.rank());
+        let transposed = [self.transpose_a, self.transpose_b];
+        // The axis that is contracted; a vector has no other.
+        let contracted = [0, 1].map(|i| match ranks[i] {
+            1 => 0,
+            rank => rank - if (i == 0) == transposed[i] { 2 } else { 1 },
+        });
+        if rows.axis == contracted[operand] {
+            return call.independent(&contracted.map(Some), &[None]);
+        }
+        let matrices = ranks.map(|rank| usize::from(rank > 1));
+        let result = call.outputs[0].shape.rank();
+        if rows.axis + 2 >= ranks[operand] {
+            // The rows or columns of a matrix, and so those of the result.
+            let free = if operand == 0 { result - 1 - matrices[1] } else { result - 1 };
+            let inputs = [0, 1].map(|i| (i == operand).then_some(rows.axis));
+            return call.independent(&inputs, &[Some(free)]);
+        }
+        // A batch dimension: the other operand has it, or is broadcast along it.
+        let from_end = ranks[operand] - rows.axis;
+        let own = |i: usize| {
+            let axis = ranks[i].checked_sub(from_end)?;
+            (call.inputs[i].shape[axis] != 1).then_some(axis)
+        };
+        let batch = result - matrices[0] - matrices[1] - (from_end - 2);
+        call.independent(&[own(0), own(1)], &[Some(batch)])
     }
 }
 

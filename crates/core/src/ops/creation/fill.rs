@@ -5,7 +5,9 @@ use crate::op::{Form, Op, Spec, Specs};
 use crate::ops::elementwise::check_fits;
 use crate::ops::sample::dtypes;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowClass, RowRule, RowSplit};
 use crate::{DType, Scalar, Shape, Tensor, apply};
+use std::sync::Arc;
 use taut_kernels::{Arg, ViewMut, elementwise};
 
 #[derive(Clone, Debug)]
@@ -33,8 +35,22 @@ impl Op for Full {
         Form::Uniform(self.value)
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("value={}", self.value)
+    }
+}
+
+impl RowRule for Full {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        call.with_outputs([RowClass::Rows(call.wanted?)])
+    }
+
+    fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Full { spec: outputs[0].clone(), value: self.value }))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::elementwise::check_fits;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{DType, Outputs, Scalar, Shape, Tensor, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -53,9 +54,21 @@ impl Op for OneHot {
         call.apply_as_is(&OneHot { axis, ..self.clone() })
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         let OneHot { depth, on, off, axis, .. } = self;
         format!("depth={depth}, on_value={on}, off_value={off}, axis={axis}")
+    }
+}
+
+impl RowRule for OneHot {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let rows = call.classes[0].axis()?.axis;
+        let own = self.axis(call.inputs[0].shape.rank()).ok()?;
+        call.independent(&[Some(rows)], &[Some(rows + usize::from(own <= rows))])
     }
 }
 

@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{ArgValue, Args, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowClass, RowRule, RowSplit};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, ViewMut, index};
 
@@ -39,8 +40,21 @@ impl Op for Triangle {
         call.apply_as_is(self)
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("k={}", self.k)
+    }
+}
+
+impl RowRule for Triangle {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        if call.classes[0] == RowClass::PartialSum {
+            return call.linear();
+        }
+        call.independent_axis(|axis| axis + 2 < call.inputs[0].shape.rank())
     }
 }
 

@@ -9,6 +9,7 @@ use crate::ops::indices::{check_integers, integer_item};
 use crate::ops::reduce::max;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::index::{self, Empty, Segment};
 use taut_kernels::{Arg, ViewMut};
@@ -55,8 +56,19 @@ impl Op for Bincount {
         sums.vmap(&VmapCall { inputs: &[weights, x], mapped: &mapped, size: call.size })
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("bins={}", self.bins)
+    }
+}
+
+impl RowRule for Bincount {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let axis = Some(call.first_rows()?.1.axis);
+        call.independent(&vec![axis; call.inputs.len()], &[None])
     }
 }
 

@@ -7,7 +7,9 @@ use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{PadMode, pad, reshape_to, slice};
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowAxis, RowCall, RowClass, RowRule, RowSplit};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, s};
+use std::sync::Arc;
 use taut_kernels::{Arg, ViewMut, bits as kernels};
 
 #[derive(Clone, Debug)]
@@ -37,6 +39,17 @@ impl Op for PackBits {
             missing => pad(rows, &[[0, 0], [0, missing]], PadMode::Constant(0.into()))?,
         };
         single_output(reshape_to(pack_bits(rows)?, &[call.size, bytes].into()))
+    }
+
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+}
+
+impl RowRule for PackBits {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let (outer, _) = call.classes[0].axis()?.extents(call.inputs[0]);
+        call.with_outputs([RowClass::PackedRows { outer }])
     }
 }
 
@@ -78,8 +91,23 @@ impl Op for UnpackBits {
         single_output(masks(call, 0, &self.shape))
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("shape={}", self.shape)
+    }
+}
+
+impl RowRule for UnpackBits {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let rows = packed_rows(call, 0, &self.shape)?;
+        call.with_outputs([RowClass::Rows(rows)])
+    }
+
+    fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(UnpackBits { shape: outputs[0].shape.clone() }))
     }
 }
 
@@ -129,8 +157,21 @@ impl Op for KeepBits {
         single_output(keep_by_mask(call.inputs[0].clone(), masks(call, 1, &shape)?, self.inverted))
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         String::from(if self.inverted { "inverted" } else { "" })
+    }
+}
+
+impl RowRule for KeepBits {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let rows = packed_rows(call, 1, &call.inputs[0].shape)?;
+        let mut split = call.with_outputs([RowClass::Rows(rows)])?;
+        split.inputs[0] = call.rows_of(0, rows)?;
+        Some(split)
     }
 }
 
@@ -172,6 +213,15 @@ fn masks(call: &VmapCall<'_>, input: usize, shape: &Shape) -> Result<Tensor> {
     let (bits, len) = (call.merged_input(input)?, shape.len());
     let rows = unpack_bits(bits, [call.size, 8 * kernels::bytes(len)])?;
     reshape_to(slice(rows, &s![.., ..len as isize])?, &call.batched_shape(shape))
+}
+
+/// The row axis of a mask of this shape whose packed bits are an input.
+fn packed_rows(call: &RowCall<'_>, bits: usize, shape: &Shape) -> Option<RowAxis> {
+    let RowClass::PackedRows { outer } = call.classes[bits] else { return None };
+    let before = |axis: usize| shape[..axis].iter().product::<usize>();
+    let holds_rows = |axis: &usize| shape[*axis] > 1 && shape[*axis].is_multiple_of(call.rows);
+    let axis = (0..shape.rank()).find(|axis| before(*axis) == outer && holds_rows(axis))?;
+    Some(RowAxis { axis, per_row: shape[axis] / call.rows })
 }
 
 fn check(bits: &Spec, shape: &Shape) -> Result<()> {

@@ -10,6 +10,7 @@ use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::shape::{moveaxis, reshape_to};
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowAxis, RowCall, RowRule, RowSplit};
 use crate::shape::Shape;
 use crate::{DType, Differentiable, Gradients, IndexedSlices, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, ViewMut, index};
@@ -77,8 +78,27 @@ impl Op for Gather {
         }
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("axis={}, batch_dims={}", self.axis, self.batch_dims)
+    }
+}
+
+impl RowRule for Gather {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let (x, indices) = (&call.inputs[0].shape, &call.inputs[1].shape);
+        let (axis, batch) = self.resolve(x, indices).ok()?;
+        let (input, RowAxis { axis: rows, .. }) = call.first_rows()?;
+        match input {
+            _ if rows < batch => call.independent(&[Some(rows); 2], &[Some(rows)]),
+            0 if rows == axis => None,
+            0 if rows < axis => call.independent(&[Some(rows), None], &[Some(rows)]),
+            0 => call.independent(&[Some(rows), None], &[Some(rows - 1 + indices.rank() - batch)]),
+            _ => call.independent(&[None, Some(rows)], &[Some(axis + rows - batch)]),
+        }
     }
 }
 
@@ -189,8 +209,25 @@ impl Op for GatherNd {
         }
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("batch_dims={}", self.batch_dims)
+    }
+}
+
+impl RowRule for GatherNd {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let (x, indices) = (&call.inputs[0].shape, &call.inputs[1].shape);
+        let batch = check_batch(x, indices, self.batch_dims).ok()?;
+        let (input, RowAxis { axis: rows, .. }) = call.first_rows()?;
+        match input {
+            _ if rows < batch => call.independent(&[Some(rows); 2], &[Some(rows)]),
+            1 if rows + 1 < indices.rank() => call.independent(&[None, Some(rows)], &[Some(rows)]),
+            _ => None,
+        }
     }
 }
 
@@ -266,8 +303,19 @@ impl Op for TakeAlongAxis {
         call.apply_batched(&TakeAlongAxis { axis: call.axis(self.axis)? })
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("axis={}", self.axis)
+    }
+}
+
+impl RowRule for TakeAlongAxis {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let (rows, own) = (call.first_rows()?.1.axis, call.inputs[0].shape.axis(self.axis).ok()?);
+        if rows == own { None } else { call.independent(&[Some(rows); 2], &[Some(rows)]) }
     }
 }
 

@@ -11,6 +11,7 @@ use crate::ops::shape::{concat, reshape_to, slice};
 use crate::ops::unary::{cast, neg};
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::shape::Shape;
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, s};
 use taut_kernels::index::{self, Scatter};
@@ -136,6 +137,31 @@ impl Op for TensorScatter {
             call.batched_input(2)?,
         ];
         single_output(apply(self, inputs))
+    }
+
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+}
+
+impl RowRule for TensorScatter {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let adds = matches!(self.code, Scatter::Add | Scatter::Sub);
+        if !adds || !call.is_partial_sum(0) {
+            return None;
+        }
+        let Some((_, rows)) = call.first_rows() else {
+            return (call.is_same(1) && call.is_partial_sum(2)).then(|| call.linear())?;
+        };
+        // Every row adds its own updates, to a sum or to zero.
+        if rows.axis + 1 >= call.inputs[1].shape.rank() {
+            return None;
+        }
+        let mut split = call.linear()?;
+        for input in [1, 2] {
+            split.inputs[input] = call.rows_of(input, rows)?;
+        }
+        Some(split)
     }
 }
 

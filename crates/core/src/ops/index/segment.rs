@@ -16,6 +16,7 @@ use crate::ops::shape::{moveaxis, reshape_to, slice};
 use crate::ops::unary::cast;
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, Reference, Samples, one};
+use crate::rows::{RowAxis, RowCall, RowRule, RowSplit};
 use crate::shape::Shape;
 use crate::{DType, Differentiable, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::index::{self, Empty, Segment};
@@ -123,8 +124,28 @@ impl Op for Segments {
         ))
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("segments={}", self.count)
+    }
+}
+
+impl RowRule for Segments {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let (input, RowAxis { axis, .. }) = call.first_rows()?;
+        let lead = call.inputs[1].shape.rank();
+        if axis >= lead {
+            return if input == 0 {
+                call.independent(&[Some(axis), None], &[Some(axis - lead + 1)])
+            } else {
+                None
+            };
+        }
+        let sums = self.code == Segment::Sum && self.empty == Empty::Zero;
+        if sums { call.independent(&[Some(axis); 2], &[None]) } else { None }
     }
 }
 

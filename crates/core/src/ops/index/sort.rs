@@ -5,6 +5,7 @@ use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::indices::sum_along_axis;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{ArgValue, Args, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{
     DType, Differentiable, ErrorKind, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis,
 };
@@ -58,8 +59,19 @@ impl Op for Sort {
         call.apply_as_is(&Sort { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("axis={}{}", self.axis, if self.descending { ", descending" } else { "" })
+    }
+}
+
+impl RowRule for Sort {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let own = call.inputs[0].shape.axis(self.axis).ok()?;
+        call.independent_axis(|axis| axis != own)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::indices::sum_along_axis;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply_many};
 use taut_kernels::{Arg, ViewMut, sort};
 
@@ -59,8 +60,18 @@ impl Op for TopK {
         call.apply_as_is(self)
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("k={}{}", self.k, if self.sorted { ", sorted" } else { "" })
+    }
+}
+
+impl RowRule for TopK {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        call.independent_axis(|axis| axis + 1 < call.inputs[0].shape.rank())
     }
 }
 

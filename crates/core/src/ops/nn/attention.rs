@@ -12,6 +12,7 @@ use crate::ops::shape::{broadcast_to, expand_dims, reshape_to};
 use crate::ops::unary::{cast, exp};
 use crate::ops::vmap::merge_leading_axes;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{
     DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at,
     apply_many,
@@ -158,6 +159,10 @@ impl Op for Attention {
         Cost { flops: 2 * scores * (d + e) as u64, bytes: bytes as u64 }
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         let causal = if self.causal { "causal" } else { "" };
         match self.scale {
@@ -165,6 +170,18 @@ impl Op for Attention {
             Some(scale) if self.causal => format!("causal, scale={scale}"),
             Some(scale) => format!("scale={scale}"),
         }
+    }
+}
+
+impl RowRule for Attention {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        // Rows are examples. A mask has a first axis for them, or is broadcast to all.
+        if call.first_rows()?.1.axis != 0 {
+            return None;
+        }
+        let mask = call.inputs.get(3).map(|mask| (mask.shape.rank() == 4 && mask.shape[0] != 1).then_some(0));
+        let inputs: Vec<Option<usize>> = [Some(0); 3].into_iter().chain(mask).collect();
+        call.independent(&inputs, &[Some(0); 2])
     }
 }
 

@@ -13,6 +13,7 @@ use crate::ops::vmap::{
     batched_size, merge_batch_into_axis, merge_leading_axes, single_output, split_batch_from_axis,
 };
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{
     DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at, apply_many,
 };
@@ -135,8 +136,19 @@ impl Op for GroupNorm {
         norm_cost(inputs, outputs)
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("groups={}, axis={}, epsilon={}", self.groups, self.axis, self.epsilon)
+    }
+}
+
+impl RowRule for GroupNorm {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        // The statistics are per example.
+        call.independent_axis(|axis| axis == 0)
     }
 }
 
@@ -217,8 +229,19 @@ impl Op for Normalize {
         norm_cost(inputs, outputs)
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("axis={}", self.axis)
+    }
+}
+
+impl RowRule for Normalize {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let channels = call.inputs[0].shape.axis(self.axis).ok()?;
+        call.independent_axis(|axis| axis != channels)
     }
 }
 

@@ -2,15 +2,15 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
+use crate::ops::along_axis::subtract_along_axis;
 use crate::ops::binary::{mul, sub};
-use crate::ops::creation::range;
-use crate::ops::index::tensor_scatter_sub;
 use crate::ops::nn::{log_softmax, softmax};
 use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, of, ramp};
-use crate::ops::shape::{expand_dims, reshape, stack};
+use crate::ops::shape::{expand_dims, reshape};
 use crate::ops::unary::{cast, neg, sigmoid};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply_at, promote};
 use taut_kernels::elementwise::{self, Binary, Unary};
 use taut_kernels::norm::{self, statistics_dtype};
@@ -105,6 +105,17 @@ impl Op for CrossEntropy {
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.apply_merged(self)
     }
+
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+}
+
+impl RowRule for CrossEntropy {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let (_, rows) = call.first_rows()?;
+        (rows.axis == 0).then(|| call.independent(&[Some(0); 2], &[Some(0); 2]))?
+    }
 }
 
 impl Differentiable for CrossEntropy {
@@ -123,9 +134,8 @@ impl Differentiable for CrossEntropy {
             let (labels, column) = (call.input(1)?, expand_dims(&g, 1)?);
             // The softmax is recomputed from the logits, not saved.
             gradients[0] = Some(if self.sparse {
-                let rows = range(0, g.len() as i64, 1, labels.dtype())?;
-                let right = stack(&[rows, labels.clone()], 1)?;
-                tensor_scatter_sub(mul(softmax(logits, -1)?, column)?, right, g)?.into()
+                let scaled = mul(softmax(logits, -1)?, &column)?;
+                subtract_along_axis(scaled, expand_dims(labels, 1)?, column, 1)?.into()
             } else {
                 let predicted = mul(softmax(logits, -1)?, sum(labels, -1, true)?)?;
                 mul(sub(predicted, labels)?, column)?.into()
@@ -187,6 +197,17 @@ impl Op for SigmoidCrossEntropy {
 
     fn vmap(&self, call: &VmapCall<'_>) -> Result<Option<Outputs>> {
         call.apply_batched(self)
+    }
+
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+}
+
+impl RowRule for SigmoidCrossEntropy {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let axis = Some(call.first_rows()?.1.axis);
+        call.independent(&[axis; 2], &[axis])
     }
 }
 

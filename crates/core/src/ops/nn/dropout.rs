@@ -3,17 +3,19 @@
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::binary::{mul, where_};
-use crate::ops::draw::{check_key, read_key};
+use crate::ops::draw::{check_key, check_position, read_key, read_position};
 use crate::ops::random::stateless_bernoulli;
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Scalar, Set, Tensor, VjpCall, apply};
+use std::sync::Arc;
 use taut_kernels::elementwise::{self, Binary};
 use taut_kernels::random as kernel;
 use taut_kernels::{Arg, View, ViewMut};
 
-/// Inputs: `x` and a key. The mask is a function of the key and the element's position.
+/// Inputs: `x`, a key, and the position of the first element if it is not 0. The mask is a function of the key and the element's position.
 #[derive(Clone, Debug)]
 struct Dropout {
     rate: f64,
@@ -30,6 +32,7 @@ impl Op for Dropout {
             return Err(Error::dtype(format!("{dtype} is not supported")).help("cast to a float"));
         }
         check_key(inputs[1])?;
+        check_position(inputs.get(2))?;
         if !(0.0..1.0).contains(&self.rate) {
             return Err(Error::value(format!("rate must be in [0, 1), got {}", self.rate)));
         }
@@ -41,7 +44,7 @@ impl Op for Dropout {
         let (dtype, shape) = (out.dtype(), out.shape());
         kernel::bernoulli(
             read_key(inputs[1].view()),
-            0,
+            read_position(inputs.get(2)),
             1.0 - self.rate,
             ViewMut::new(DType::Bool, scratch, shape),
         );
@@ -76,8 +79,25 @@ impl Op for Dropout {
         single_output(where_(mask, mul(&call.inputs[0], 1.0 / (1.0 - self.rate))?, 0.0))
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("rate={}", self.rate)
+    }
+}
+
+impl RowRule for Dropout {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let rows = call.classes[0].axis().or(call.wanted).filter(|_| call.is_same(1))?;
+        let mut split = call.positional(rows)?;
+        split.inputs[0] = call.rows_of(0, rows)?;
+        Some(split)
+    }
+
+    fn resized(&self, _outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(self.clone()))
     }
 }
 

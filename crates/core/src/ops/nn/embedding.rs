@@ -6,6 +6,7 @@ use crate::ops::index::{gather, row_gradient};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply};
 use taut_kernels::{Arg, ViewMut, index as kernel};
 
@@ -47,6 +48,17 @@ impl Op for EmbeddingLookup {
             return call.apply_as_is(self);
         }
         single_output(gather(&call.inputs[0], &call.inputs[1], 1, isize::from(call.mapped[1])))
+    }
+
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+}
+
+impl RowRule for EmbeddingLookup {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let axis = Some(call.classes[1].axis()?.axis);
+        call.independent(&[None, axis], &[axis])
     }
 }
 

@@ -9,6 +9,7 @@ use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{broadcast_to, reshape_to};
 use crate::ops::unary::{cast, neg};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{
     DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply_at, apply_many,
 };
@@ -114,8 +115,18 @@ impl Op for RowNorm {
         Cost { flops: 7 * inputs[0].shape.len() as u64, bytes: bytes as u64 }
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("axes={}, epsilon={}", self.axes, self.epsilon)
+    }
+}
+
+impl RowRule for RowNorm {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        call.independent_axis(|axis| axis + self.axes < call.inputs[0].shape.rank())
     }
 }
 

@@ -7,6 +7,7 @@ use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, invalid_unary, of, ramp};
 use crate::ops::unary::exp;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{DType, Differentiable, Gradients, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis};
 use taut_kernels::{Arg, ViewMut, norm};
 
@@ -56,8 +57,19 @@ impl Op for Softmax {
         call.apply_as_is(&Softmax { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("axis={}", self.axis)
+    }
+}
+
+impl RowRule for Softmax {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let own = call.inputs[0].shape.axis(self.axis).ok()?;
+        call.independent_axis(|axis| axis != own)
     }
 }
 

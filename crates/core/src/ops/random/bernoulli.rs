@@ -2,10 +2,14 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
-use crate::ops::draw::{Distribution, KEY, check_key, draw, invalid_keys, key, read_key, shapes};
+use crate::ops::draw::{
+    Distribution, KEY, check_key, check_position, draw, invalid_keys, key, read_key, read_position, shapes,
+};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{DType, Shape, Tensor, apply};
+use std::sync::Arc;
 use taut_kernels::{Arg, ViewMut, random};
 
 /// Samples from the Bernoulli distribution: booleans that are true with probability `p`. A function of the key.
@@ -31,6 +35,7 @@ impl Op for BernoulliEach {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         check_key(inputs[0])?;
+        check_position(inputs.get(2))?;
         let Spec { dtype, shape } = inputs[1];
         if !dtype.is_float() {
             return Err(
@@ -41,8 +46,24 @@ impl Op for BernoulliEach {
     }
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], _scratch: &mut [u8]) -> Result<()> {
-        random::bernoulli_each(read_key(inputs[0].view()), 0, inputs[1].view(), outputs[0].reborrow());
+        let first = read_position(inputs.get(2));
+        random::bernoulli_each(read_key(inputs[0].view()), first, inputs[1].view(), outputs[0].reborrow());
         Ok(())
+    }
+
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+}
+
+impl RowRule for BernoulliEach {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let rows = call.classes[1].axis().filter(|_| call.is_same(0))?;
+        call.positional(rows)
+    }
+
+    fn resized(&self, _outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(self.clone()))
     }
 }
 

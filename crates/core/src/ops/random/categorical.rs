@@ -2,10 +2,12 @@
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::op::{Op, Spec, Specs};
-use crate::ops::draw::{KEY, check_key, invalid_keys, key, read_key};
+use crate::ops::draw::{KEY, check_key, check_position, invalid_keys, key, read_key, read_position};
 use crate::ops::sample::{dtypes, of, ramp};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{DType, Tensor, apply};
+use std::sync::Arc;
 use taut_kernels::{Arg, ViewMut, random};
 
 #[derive(Clone, Debug)]
@@ -20,6 +22,7 @@ impl Op for Categorical {
 
     fn infer(&self, inputs: &[&Spec]) -> Result<Specs> {
         check_key(inputs[0])?;
+        check_position(inputs.get(2))?;
         let Spec { dtype, shape } = inputs[1];
         if !dtype.is_float() {
             return Err(Error::dtype(format!("logits must be floats, got {dtype}")).help("cast them first"));
@@ -35,7 +38,13 @@ impl Op for Categorical {
 
     fn run(&self, inputs: &[Arg<'_>], outputs: &mut [ViewMut<'_>], scratch: &mut [u8]) -> Result<()> {
         let key = read_key(inputs[0].view());
-        random::categorical(key, 0, inputs[1].view(), outputs[0].reborrow(), scratch);
+        random::categorical(
+            key,
+            read_position(inputs.get(2)),
+            inputs[1].view(),
+            outputs[0].reborrow(),
+            scratch,
+        );
         Ok(())
     }
 
@@ -43,8 +52,23 @@ impl Op for Categorical {
         random::categorical_scratch(inputs[1].shape[1])
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("num_samples={}", self.num_samples)
+    }
+}
+
+impl RowRule for Categorical {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let rows = call.classes[1].axis().filter(|rows| call.is_same(0) && rows.axis == 0)?;
+        call.positional(rows)
+    }
+
+    fn resized(&self, _outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(self.clone()))
     }
 }
 

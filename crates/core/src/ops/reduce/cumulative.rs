@@ -9,6 +9,7 @@ use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{PadMode, pad, slice};
 use crate::ops::unary::{cast, exp, logical_not};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowClass, RowRule, RowSplit};
 use crate::{
     DType, Differentiable, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply, normalize_axis,
 };
@@ -52,6 +53,10 @@ impl Op for Cumulative {
         call.apply_as_is(&Cumulative { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         let mut text = format!("axis={}", self.axis);
         for (flag, word) in [(self.exclusive, ", exclusive"), (self.reverse, ", reverse")] {
@@ -60,6 +65,16 @@ impl Op for Cumulative {
             }
         }
         text
+    }
+}
+
+impl RowRule for Cumulative {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        if call.classes[0] == RowClass::PartialSum {
+            return (self.code == Scan::Sum).then(|| call.linear())?;
+        }
+        let own = call.inputs[0].shape.axis(self.axis).ok()?;
+        call.independent_axis(|axis| axis != own)
     }
 }
 

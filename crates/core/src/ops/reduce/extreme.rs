@@ -10,6 +10,7 @@ use crate::ops::sample::{dtypes, invalid_axes, ramp, reductions};
 use crate::ops::shape::{broadcast_to, reshape};
 use crate::ops::unary::cast;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit};
 use crate::{DType, Outputs, Saves, Tensor, apply};
 use taut_kernels::reduce::{self as kernels, Reduce};
 use taut_kernels::{Arg, ViewMut};
@@ -84,8 +85,22 @@ impl Op for ArgExtreme {
         call.apply_as_is(&ArgExtreme { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("axis={}", self.axis)
+    }
+}
+
+impl RowRule for ArgExtreme {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let (rows, own) = (call.classes[0].axis()?.axis, call.inputs[0].shape.axis(self.axis).ok()?);
+        if rows == own {
+            return None;
+        }
+        call.independent(&[Some(rows)], &[Some(rows - usize::from(own < rows))])
     }
 }
 

@@ -7,7 +7,9 @@ use crate::ops::elementwise::sum_to;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit, view_rows};
 use crate::{DType, Layout, Outputs, Shape, Tensor, apply};
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 struct BroadcastTo {
@@ -38,8 +40,23 @@ impl Op for BroadcastTo {
         single_output(broadcast_to(input, call.batched_shape(&self.shape)))
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("shape={}", self.shape)
+    }
+}
+
+impl RowRule for BroadcastTo {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        // By strides, as every view.
+        view_rows(self, call)
+    }
+
+    fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(BroadcastTo { shape: outputs[0].shape.clone() }))
     }
 }
 

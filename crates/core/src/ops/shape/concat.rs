@@ -6,6 +6,7 @@ use crate::op::{Op, Spec, Specs, VmapCall};
 use crate::ops::sample::{dtypes, tensor};
 use crate::ops::unary::cast;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowAxis, RowCall, RowRule, RowSplit};
 use crate::{
     DType, Differentiable, Gradients, Index, Outputs, Saves, Set, Tensor, VjpCall, apply_many, promote,
 };
@@ -71,8 +72,24 @@ impl Op for Concat {
         call.apply_batched(&Concat { axis: call.axis(self.axis)? })
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("axis={}", self.axis)
+    }
+}
+
+impl RowRule for Concat {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        if let Some((_, RowAxis { axis, .. })) = call.first_rows() {
+            let own = call.inputs[0].shape.axis(self.axis).ok()?;
+            return (axis != own)
+                .then(|| call.independent(&vec![Some(axis); call.inputs.len()], &[Some(axis)]))?;
+        }
+        let sums = (0..call.inputs.len()).all(|i| call.is_partial_sum(i));
+        if sums { call.linear() } else { None }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::ops::elementwise::check_fits;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::shape::{reverse, slice};
 use crate::ops::{ArgValue, Args, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowClass, RowRule, RowSplit};
 use crate::{
     DType, Differentiable, Gradients, Index, Outputs, Saves, Scalar, Set, Shape, Tensor, VjpCall, apply,
 };
@@ -144,8 +145,22 @@ impl Op for Pad {
         call.apply_as_is(&Pad { paddings, ..self.clone() })
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("paddings={:?}, mode={:?}", self.paddings, self.mode)
+    }
+}
+
+impl RowRule for Pad {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        if call.classes[0] == RowClass::PartialSum {
+            let zeros = matches!(self.mode, PadMode::Constant(value) if value.is_zero());
+            return zeros.then(|| call.linear())?;
+        }
+        call.independent_axis(|axis| self.paddings[axis] == [0, 0])
     }
 }
 

@@ -5,7 +5,9 @@ use crate::op::{Kernel, Op, Spec, Specs, ViewOp, VmapCall};
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::vmap::single_output;
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowCall, RowRule, RowSplit, view_rows};
 use crate::{DType, Differentiable, Gradients, Layout, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply};
+use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 struct Reshape {
@@ -57,8 +59,24 @@ impl Op for Reshape {
         single_output(reshape_to(&call.inputs[0], &call.batched_shape(&self.resolve(&call.shape(0))?)))
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("shape={:?}", self.shape)
+    }
+}
+
+impl RowRule for Reshape {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        // By strides, as every view.
+        view_rows(self, call)
+    }
+
+    fn resized(&self, outputs: &[Spec]) -> Option<Arc<dyn Op>> {
+        let shape = outputs[0].shape.iter().map(|&dim| dim as isize).collect();
+        Some(Arc::new(Reshape { shape }))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::ops::indices::sum_slices;
 use crate::ops::reduce::sum;
 use crate::ops::sample::{dtypes, ramp};
 use crate::ops::{ArgValue, InvalidArgs, OpEntry, Param, ParamKind, Reference, Samples, one};
+use crate::rows::{RowAxis, RowCall, RowClass, RowRule, RowSplit};
 use crate::shape::Strides;
 use crate::{
     DType, Differentiable, Gradients, Outputs, Saves, Set, Shape, Tensor, VjpCall, apply, normalize_axis,
@@ -68,8 +69,21 @@ impl Op for Tile {
         call.apply_as_is(&Tile { multiples: [&[1], &self.multiples[..]].concat() })
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("multiples={:?}", self.multiples)
+    }
+}
+
+impl RowRule for Tile {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        if call.classes[0] == RowClass::PartialSum {
+            return call.linear();
+        }
+        call.independent_axis(|axis| self.multiples[axis] == 1)
     }
 }
 
@@ -165,8 +179,26 @@ impl Op for Repeat {
         call.apply_as_is(&Repeat { axis: call.axis(self.axis)?, ..self.clone() })
     }
 
+    fn rows(&self) -> Option<&dyn RowRule> {
+        Some(self)
+    }
+
     fn attributes(&self) -> String {
         format!("repeats={:?}, axis={}", self.repeats, self.axis)
+    }
+}
+
+impl RowRule for Repeat {
+    fn split(&self, call: &RowCall<'_>) -> Option<RowSplit> {
+        let own = call.inputs[0].shape.axis(self.axis).ok()?;
+        match (call.classes[0], &self.repeats[..]) {
+            (RowClass::PartialSum, _) => call.linear(),
+            (RowClass::Rows(rows), &[count]) if rows.axis == own && count > 0 => {
+                let per_row = rows.per_row * count;
+                call.with_outputs([RowClass::Rows(RowAxis { per_row, ..rows })])
+            }
+            _ => call.independent_axis(|axis| axis != own),
+        }
     }
 }
 
