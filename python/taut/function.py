@@ -67,7 +67,13 @@ def _frontier_within(self: _native.Frontier, budget: Any) -> FrontierRow | None:
     return None if row is None else FrontierRow(*row)
 
 
+def _frontier_bit_equal_rows(self: _native.Frontier) -> list[FrontierRow]:
+    """The plans that do not split the batch, so that results are the same to the last bit."""
+    return [FrontierRow(*row) for row in self._bit_equal_rows()]
+
+
 setattr(_native.Frontier, "rows", property(_frontier_rows))
+setattr(_native.Frontier, "bit_equal_rows", property(_frontier_bit_equal_rows))
 setattr(_native.Frontier, "within", _frontier_within)
 
 

@@ -93,6 +93,11 @@ impl Frontier {
         self.0.rows().iter().map(|row| self.row(row)).collect()
     }
 
+    /// The plans that do not split the batch, from the fewest bytes to the least time.
+    fn _bit_equal_rows(&self) -> Vec<Row> {
+        self.0.bit_equal_rows().iter().map(|row| self.row(row)).collect()
+    }
+
     /// The row that a budget chooses, or None.
     fn _within(&self, bytes: &Bound<'_, PyAny>) -> PyResult<Option<Row>> {
         Ok(self.0.within(budget(bytes)?).map(|row| self.row(&row)))

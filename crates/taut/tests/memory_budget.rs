@@ -16,9 +16,9 @@ mod steps;
 
 use steps::{Step, mlp};
 use taut::memory::{live_bytes, peak_bytes, reset_peak};
-use taut::{ErrorKind, FrontierRow, Function, MemoryBudget, Result, Tensor, function, random};
+use taut::{ErrorKind, FrontierRow, Function, MemoryBudget, MemoryFrontier, Result, Tensor, function, random};
 use taut_memory::testing::{fail_nth, ledger_check};
-use taut_testing::{bits, exclusive};
+use taut_testing::{assert_close, bits, exclusive};
 
 /// The budgets of a sweep.
 const BUDGETS: u32 = 20;
@@ -63,7 +63,7 @@ fn sweep(build: &dyn Fn() -> Result<Step>) -> f64 {
     let (plain, expected) = run(build, None);
     let frontier = compiled(&step, None).frontier(&step.arguments).unwrap();
     println!("{}: plain {plain}\n{frontier}", step.name);
-    let smallest = frontier.rows().iter().find(|row| row.micro_batches == 1).unwrap().bytes;
+    let smallest = frontier.bit_equal_rows()[0].bytes;
     let mut last: Option<FrontierRow> = None;
     for bytes in budgets(plain, smallest) {
         let budget = MemoryBudget::from(bytes).bit_equal();
@@ -77,8 +77,20 @@ fn sweep(build: &dyn Fn() -> Result<Step>) -> f64 {
         last = Some(row);
     }
     refuses_less(&step, smallest);
+    splits_within(build, &frontier, &expected);
     survives_failing_allocations(build, smallest, &expected);
     smallest as f64 / plain as f64
+}
+
+/// Budgets that split the batch are kept as well, and the results differ by rounding only.
+fn splits_within(build: &dyn Fn() -> Result<Step>, frontier: &MemoryFrontier, expected: &[u64]) {
+    let split: Vec<&FrontierRow> = frontier.rows().iter().filter(|row| row.micro_batches > 1).collect();
+    for row in split.iter().step_by(split.len().div_ceil(4).max(1)) {
+        let (peak, got) = run(build, Some(row.bytes.into()));
+        assert!(peak <= row.bytes, "{peak} bytes planned, {} allowed", row.bytes);
+        let numbers = |bits: &[u64]| bits.iter().map(|&bits| f64::from_bits(bits)).collect::<Vec<f64>>();
+        assert_close(&numbers(&got), &numbers(expected), 2e-4);
+    }
 }
 
 /// One grain less than the smallest budget is refused before anything runs.

@@ -36,6 +36,13 @@ pub struct FrontierRow {
     position: usize,
 }
 
+impl FrontierRow {
+    /// The bytes that a budget counts.
+    fn counted_bytes(&self, budget: MemoryBudget) -> usize {
+        if budget.is_total() { self.total_bytes } else { self.bytes }
+    }
+}
+
 /// The plans of a function for one signature, among which a [`MemoryBudget`] chooses: with more bytes, a call takes less
 /// time.
 ///
@@ -46,6 +53,8 @@ pub struct MemoryFrontier {
     name: String,
     /// From the fewest bytes to the least time.
     rows: Vec<FrontierRow>,
+    /// The same among the plans that do not split the batch.
+    bit_equal_rows: Vec<FrontierRow>,
     candidates: Vec<Candidate>,
     /// Why the batch cannot be split, if it cannot.
     unsplit: Option<String>,
@@ -73,8 +82,11 @@ impl MemoryFrontier {
         let compiled = |graph: &Graph| Executable::compile_graph(graph, options);
         let inputs: Vec<usize> = (0..arguments).collect();
         let (mut candidates, mut unsplit) = (Vec::new(), None);
-        for graph in graphs {
+        for (number, graph) in graphs.enumerate() {
             candidates.push(Candidate::new(1, &compiled(graph)?, request)?);
+            if number > 0 {
+                continue; // a variant of the first
+            }
             match SplitProof::new(graph, &inputs) {
                 Ok(proof) => {
                     for parts in numbers_of_parts(proof.rows()) {
@@ -85,7 +97,14 @@ impl MemoryFrontier {
             }
         }
         let rows = rows(&candidates);
-        Ok(MemoryFrontier { name: name.into(), rows, candidates, unsplit })
+        let whole = rows.iter().copied().filter(|row| row.micro_batches == 1).collect();
+        Ok(MemoryFrontier {
+            name: name.into(),
+            rows: pareto(rows),
+            bit_equal_rows: pareto(whole),
+            candidates,
+            unsplit,
+        })
     }
 
     /// The plans, from the fewest bytes to the least time: bytes rise and times fall from each to the next.
@@ -93,14 +112,21 @@ impl MemoryFrontier {
         &self.rows
     }
 
+    /// As [`MemoryFrontier::rows`], without plans that split the batch: results are the same to the last bit.
+    pub fn bit_equal_rows(&self) -> &[FrontierRow] {
+        &self.bit_equal_rows
+    }
+
+    /// The plans among which a budget chooses.
+    fn rows_for(&self, budget: MemoryBudget) -> &[FrontierRow] {
+        if budget.is_bit_equal() { &self.bit_equal_rows } else { &self.rows }
+    }
+
     /// The fastest plan that a budget allows; `None` if there is none.
     pub fn within(&self, budget: impl Into<MemoryBudget>) -> Option<FrontierRow> {
         let budget = budget.into();
-        let fits = |row: &&FrontierRow| {
-            let needed = if budget.is_total() { row.total_bytes } else { row.bytes };
-            needed <= budget.bytes() && (row.micro_batches == 1 || !budget.is_bit_equal())
-        };
-        self.rows.iter().rev().find(fits).copied()
+        let fits = |row: &&FrontierRow| row.counted_bytes(budget) <= budget.bytes();
+        self.rows_for(budget).iter().rev().find(fits).copied()
     }
 
     /// The plan with the fewest bytes.
@@ -148,9 +174,8 @@ impl MemoryFrontier {
 
     /// The error of a budget that no plan keeps: the smallest that one keeps, and what fills it.
     fn out_of_budget(&self, budget: MemoryBudget) -> Result<Error> {
-        let allowed = |row: &&FrontierRow| row.micro_batches == 1 || !budget.is_bit_equal();
-        let smallest = self.rows.iter().find(allowed).copied().unwrap_or(self.smallest());
-        let needed = if budget.is_total() { smallest.total_bytes } else { smallest.bytes };
+        let smallest = self.rows_for(budget)[0];
+        let needed = smallest.counted_bytes(budget);
         let mut message = format!(
             "the memory budget of {} must be at least {needed} bytes ({}), got {} bytes ({budget})",
             self.name,
@@ -200,27 +225,38 @@ fn numbers_of_parts(rows: usize) -> Vec<usize> {
     numbers
 }
 
-/// The time of a plan. Splitting the batch changes the rounding of results: at about the same time, the whole batch is
-/// preferred.
-fn time_of(time: u64, micro_batches: usize) -> u64 {
-    if micro_batches == 1 { time } else { time.saturating_add(time / SPLIT_SURCHARGE) }
+/// The time of a plan. Splitting the batch changes the rounding of results, so it never counts as faster than the fastest plan of the whole
+/// batch, and at about the same time the whole batch is preferred.
+fn time_of(time: u64, micro_batches: usize, fastest_whole: u64) -> u64 {
+    if micro_batches == 1 {
+        return time;
+    }
+    let time = time.max(fastest_whole);
+    time.saturating_add(time / SPLIT_SURCHARGE)
 }
 
-/// The plans of all candidates that no other beats in bytes and time, from the fewest bytes to the least time.
+/// The plans of all candidates.
 fn rows(candidates: &[Candidate]) -> Vec<FrontierRow> {
     let mut rows = Vec::new();
+    let whole = candidates.iter().filter(|candidate| candidate.micro_batches == 1);
+    let fastest_whole = whole.map(|candidate| candidate.plans.fastest().time).min().unwrap_or(0);
     for (number, candidate) in candidates.iter().enumerate() {
         rows.extend(candidate.plans.points().iter().enumerate().map(|(position, point)| FrontierRow {
             bytes: point.bytes,
             total_bytes: point.bytes + candidate.external_bytes,
-            time: time_of(point.time, candidate.micro_batches),
-            time_bound: time_of(point.time_bound, candidate.micro_batches),
+            time: time_of(point.time, candidate.micro_batches, fastest_whole),
+            time_bound: time_of(point.time_bound, candidate.micro_batches, fastest_whole),
             repeated_steps: point.repeated_steps,
             micro_batches: candidate.micro_batches,
             candidate: number,
             position,
         }));
     }
+    rows
+}
+
+/// The plans that no other beats in bytes and time, from the fewest bytes to the least time.
+fn pareto(mut rows: Vec<FrontierRow>) -> Vec<FrontierRow> {
     rows.sort_by_key(|row| (row.time, row.bytes, row.micro_batches));
     let mut least = usize::MAX;
     rows.retain(|row| {

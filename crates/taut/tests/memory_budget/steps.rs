@@ -74,14 +74,14 @@ pub fn transformer() -> Result<Step> {
     let mut variables = vec![table.clone(), head.clone()];
     variables.extend(inner.iter().cloned());
     let optimizer = adam(&variables, 1e-3)?;
-    let text = taut::reshape(labels(batch * length, words)?, &[batch as isize, length as isize])?;
-    let arguments = vec![text, labels(batch * length, words)?];
+    let text = || taut::reshape(labels(batch * length, words)?, &[batch as isize, length as isize]);
+    let arguments = vec![text()?, text()?];
     Step::new("transformer", arguments, variables, move |arguments| {
         let tape = GradientTape::new();
         let mut h = taut::reshape(nn::embedding_lookup(&table, &arguments[0])?, &[-1, width as isize])?;
         for block in inner.chunks(4) {
             let all = taut::matmul(nn::layer_norm(&h, None, None, 1, 1e-5)?, &block[0])?;
-            let shape = [batch, length, 3, heads, width / heads].map(|size| size as isize);
+            let shape = [-1, length as isize, 3, heads as isize, (width / heads) as isize];
             let parts = taut::transpose(taut::reshape(all, &shape)?, &[2, 0, 3, 1, 4][..])?;
             let [q, k, v] = [0, 1, 2].map(|part| taut::slice(&parts, &taut::s![part]));
             let seen = taut::transpose(nn::attention(q?, k?, v?, None, true, None)?, &[0, 2, 1, 3][..])?;
@@ -90,7 +90,7 @@ pub fn transformer() -> Result<Step> {
             let up = taut::gelu(taut::matmul(nn::layer_norm(&h, None, None, 1, 1e-5)?, &block[2])?, true)?;
             h = (h + nn::dropout(taut::matmul(up, &block[3])?, 0.1, random::next_key()?)?)?;
         }
-        let loss = cross_entropy(&arguments[1], taut::matmul(h, &head)?)?;
+        let loss = cross_entropy(&taut::reshape(&arguments[1], &[-1])?, taut::matmul(h, &head)?)?;
         minimize(&optimizer, tape, &loss)?;
         Ok(loss)
     })
